@@ -1,0 +1,1 @@
+//! The event loop of Bolide: sockets, timers and threads; no HTTP.

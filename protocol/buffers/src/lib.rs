@@ -1,0 +1,14 @@
+//! The bytes between two layers, and nothing else.
+//!
+//! [`ReceiveBuffer`] is filled at its end by whoever reads and consumed at its front by whoever
+//! parses. [`SendQueue`] is appended to by whoever encodes and drained, in one vectored write, by
+//! whoever owns the socket. Both belong to a worker, not to a connection: an idle connection owns
+//! no buffer.
+//!
+//! This crate must never know what the bytes mean.
+
+mod receive_buffer;
+mod send_queue;
+
+pub use receive_buffer::{ReceiveBuffer, detach};
+pub use send_queue::{Flush, SendQueue};

@@ -1,0 +1,186 @@
+//! A block that is filled at its end and consumed at its front.
+
+use bytes::{Bytes, BytesMut};
+
+/// Bytes that arrived and have not been parsed.
+///
+/// One block serves every connection of a worker, one after the other. A parser either
+/// [consumes](Self::consume) bytes, or [takes](Self::take) them as a reference-counted slice of the
+/// block. What it leaves is an incomplete rest, which the caller keeps aside with
+/// [`take_rest`](Self::take_rest) until the next read and puts back with [`start`](Self::start).
+///
+/// Slices that are dropped before the next [`start`](Self::start) cost nothing; a slice that lives
+/// on keeps its whole block alive, so whoever holds one for longer passes it through [`detach`].
+#[derive(Debug)]
+pub struct ReceiveBuffer {
+    block: BytesMut,
+    block_bytes: usize,
+}
+
+impl ReceiveBuffer {
+    /// A buffer whose blocks hold `block_bytes` bytes.
+    #[must_use]
+    pub fn new(block_bytes: usize) -> Self {
+        Self { block: BytesMut::with_capacity(block_bytes), block_bytes }
+    }
+
+    /// Begins a turn: the block is empty again, or fresh when somebody still holds slices of it,
+    /// and starts with `rest`, the bytes that an earlier turn left.
+    #[inline]
+    pub fn start(&mut self, rest: &[u8]) {
+        self.block.clear();
+        if !self.block.try_reclaim(self.block_bytes.max(rest.len())) {
+            self.block = BytesMut::with_capacity(self.block_bytes.max(rest.len()));
+        }
+        if !rest.is_empty() {
+            self.block.extend_from_slice(rest);
+        }
+    }
+
+    /// Makes room for at least a quarter of a block after the unread bytes, keeping these.
+    #[inline]
+    pub fn make_room(&mut self) {
+        let spare = self.block.capacity() - self.block.len();
+        if spare < self.block_bytes / 4 {
+            let unread = self.block.len();
+            self.block.reserve(self.block_bytes.saturating_sub(unread).max(self.block_bytes / 4));
+        }
+    }
+
+    /// The block itself, for whoever fills its spare capacity.
+    #[inline]
+    pub fn block_mut(&mut self) -> &mut BytesMut {
+        &mut self.block
+    }
+
+    /// Appends a copy of `bytes`.
+    #[inline]
+    pub fn extend(&mut self, bytes: &[u8]) {
+        self.block.extend_from_slice(bytes);
+    }
+
+    /// The bytes that have arrived and were not consumed.
+    #[inline]
+    #[must_use]
+    pub fn unread(&self) -> &[u8] {
+        &self.block
+    }
+
+    /// Whether every byte has been consumed.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.block.is_empty()
+    }
+
+    /// The number of unread bytes.
+    #[inline]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.block.len()
+    }
+
+    /// Drops the first `count` unread bytes.
+    ///
+    /// # Panics
+    ///
+    /// When fewer than `count` bytes are unread.
+    #[inline]
+    pub fn consume(&mut self, count: usize) {
+        bytes::Buf::advance(&mut self.block, count);
+    }
+
+    /// Takes the first `count` unread bytes as a slice that shares the block.
+    ///
+    /// # Panics
+    ///
+    /// When fewer than `count` bytes are unread.
+    #[inline]
+    #[must_use]
+    pub fn take(&mut self, count: usize) -> Bytes {
+        self.block.split_to(count).freeze()
+    }
+
+    /// Takes what no parser could use yet, as a copy of its own.
+    #[must_use]
+    pub fn take_rest(&mut self) -> Box<[u8]> {
+        let rest = Box::from(&self.block[..]);
+        self.block.clear();
+        rest
+    }
+}
+
+/// Slices below this size are copied when they are kept, so that a few bytes never keep a whole
+/// block alive: a quarter of a block, in bytes.
+const DETACH_BELOW_BYTES: usize = 64 * 1024;
+
+/// The same bytes, in memory of their own unless they fill a good part of a block.
+///
+/// Whoever keeps a slice of a [`ReceiveBuffer`] beyond the turn passes it through here.
+#[must_use]
+pub fn detach(bytes: Bytes) -> Bytes {
+    if bytes.len() < DETACH_BELOW_BYTES { Bytes::copy_from_slice(&bytes) } else { bytes }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rest_comes_back_before_what_is_read_next() {
+        let mut buffer = ReceiveBuffer::new(1024);
+        buffer.start(b"");
+        buffer.extend(b"one two");
+        buffer.consume(4);
+        let rest = buffer.take_rest();
+        assert!(buffer.is_empty());
+        buffer.start(&rest);
+        buffer.extend(b" three");
+        assert_eq!(buffer.unread(), b"two three");
+    }
+
+    #[test]
+    fn the_block_is_reused_when_no_slice_lives() {
+        let mut buffer = ReceiveBuffer::new(1024);
+        buffer.start(b"");
+        let address = buffer.block_mut().as_ptr();
+        for _ in 0..100 {
+            buffer.start(b"");
+            assert_eq!(buffer.block_mut().as_ptr(), address);
+            buffer.extend(&[7; 1000]);
+            let slice = buffer.take(1000);
+            assert_eq!(slice.len(), 1000);
+        }
+    }
+
+    #[test]
+    fn a_living_slice_keeps_its_bytes() {
+        let mut buffer = ReceiveBuffer::new(64);
+        buffer.start(b"");
+        buffer.extend(b"kept");
+        let kept = buffer.take(4);
+        buffer.start(b"");
+        buffer.extend(b"over");
+        assert_eq!(&kept[..], b"kept");
+        assert_eq!(buffer.unread(), b"over");
+    }
+
+    #[test]
+    fn room_is_made_without_losing_the_unread() {
+        let mut buffer = ReceiveBuffer::new(64);
+        buffer.start(b"");
+        buffer.extend(&[1; 60]);
+        buffer.consume(50);
+        buffer.make_room();
+        assert_eq!(buffer.unread(), &[1; 10]);
+        assert!(buffer.block_mut().capacity() - buffer.len() >= 16);
+    }
+
+    #[test]
+    fn small_slices_are_detached_and_large_ones_shared() {
+        let small = Bytes::from(vec![1; 10]);
+        assert_ne!(detach(small.clone()).as_ptr(), small.as_ptr());
+        let large = Bytes::from(vec![1; DETACH_BELOW_BYTES]);
+        assert_eq!(detach(large.clone()).as_ptr(), large.as_ptr());
+    }
+}

@@ -1,0 +1,1 @@
+//! The whole protocol stack of one connection, without I/O.

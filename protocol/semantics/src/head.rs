@@ -1,0 +1,331 @@
+//! RFC 9110 §6.2, §6.3, §6.5: the head of a message, or its trailers, as it was received.
+
+use http::{Method, StatusCode, Version};
+
+use crate::FieldName;
+
+/// A part of a [`Head`]'s text: start and end, in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Span {
+    start: u32,
+    end: u32,
+}
+
+/// What a [`Head`] begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HeadKind {
+    /// Method, target and version.
+    Request,
+    /// Status and version.
+    Response,
+    /// Nothing: fields after a body.
+    Trailers,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Line {
+    known: Option<FieldName>,
+    /// Empty when `known`.
+    name: Span,
+    value: Span,
+}
+
+/// One field line of a [`Head`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Field<'a> {
+    /// The interned name, when it has one.
+    pub known: Option<FieldName>,
+    /// The name in lower case.
+    pub name: &'a str,
+    /// The value without white space around it. Opaque octets: not always UTF-8.
+    pub value: &'a [u8],
+}
+
+/// A received message head: start line or pseudo-fields, and fields, in one block of text.
+///
+/// A worker has one and reuses it for every request, so that reading a head allocates nothing in
+/// the steady state; whoever needs it for longer takes it with [`std::mem::take`] or clones it.
+/// Names are in lower case; fields keep their order; nothing is joined.
+#[derive(Debug, Clone)]
+pub struct Head {
+    kind: HeadKind,
+    version: Version,
+    method: Method,
+    status: StatusCode,
+    scheme: Option<Span>,
+    authority: Option<Span>,
+    path: Span,
+    protocol: Option<Span>,
+    text: Vec<u8>,
+    lines: Vec<Line>,
+}
+
+impl Default for Head {
+    fn default() -> Self {
+        Self {
+            kind: HeadKind::Request,
+            version: Version::HTTP_11,
+            method: Method::GET,
+            status: StatusCode::OK,
+            scheme: None,
+            authority: None,
+            path: Span::default(),
+            protocol: None,
+            text: Vec::new(),
+            lines: Vec::new(),
+        }
+    }
+}
+
+impl Head {
+    /// Empties the head and says what it will hold.
+    #[inline]
+    pub fn clear(&mut self, kind: HeadKind, version: Version) {
+        self.kind = kind;
+        self.version = version;
+        self.method = Method::GET;
+        self.status = StatusCode::OK;
+        self.scheme = None;
+        self.authority = None;
+        self.path = Span::default();
+        self.protocol = None;
+        self.text.clear();
+        self.lines.clear();
+    }
+
+    /// What the head begins with.
+    #[must_use]
+    pub fn kind(&self) -> HeadKind {
+        self.kind
+    }
+
+    /// The version that the peer named, or HTTP/2.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// The request method (RFC 9110 §9).
+    #[inline]
+    #[must_use]
+    pub fn method(&self) -> &Method {
+        &self.method
+    }
+
+    /// The status code (RFC 9110 §15).
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// The scheme, when the request named one: always in HTTP/2 but for CONNECT, and in HTTP/1.1's
+    /// absolute form.
+    #[must_use]
+    pub fn scheme(&self) -> Option<&str> {
+        self.scheme.map(|span| self.str(span))
+    }
+
+    /// The authority: `:authority`, the authority of an absolute target, or the `Host` field.
+    #[must_use]
+    pub fn authority(&self) -> Option<&str> {
+        self.authority.map(|span| self.str(span))
+    }
+
+    /// Path and query as sent, undecoded; `*` for a server-wide OPTIONS; empty for CONNECT.
+    #[inline]
+    #[must_use]
+    pub fn path_and_query(&self) -> &str {
+        self.str(self.path)
+    }
+
+    /// The `:protocol` of an extended CONNECT (RFC 8441).
+    #[must_use]
+    pub fn protocol(&self) -> Option<&str> {
+        self.protocol.map(|span| self.str(span))
+    }
+
+    /// The field lines in the order in which they came.
+    pub fn fields(&self) -> impl ExactSizeIterator<Item = Field<'_>> + Clone {
+        self.lines.iter().map(|line| self.field(line))
+    }
+
+    /// The number of field lines.
+    #[inline]
+    #[must_use]
+    pub fn field_count(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// The value of the first line with this name.
+    #[inline]
+    #[must_use]
+    pub fn get(&self, name: FieldName) -> Option<&[u8]> {
+        self.lines.iter().find(|line| line.known == Some(name)).map(|line| self.bytes(line.value))
+    }
+
+    /// The values of every line with this name.
+    pub fn get_all(&self, name: FieldName) -> impl Iterator<Item = &[u8]> {
+        self.lines
+            .iter()
+            .filter(move |line| line.known == Some(name))
+            .map(|line| self.bytes(line.value))
+    }
+
+    /// The value of the first line with this name, which may be one that is not interned. `name` is
+    /// in lower case.
+    #[must_use]
+    pub fn get_named(&self, name: &str) -> Option<&[u8]> {
+        self.fields().find(|field| field.name == name).map(|field| field.value)
+    }
+
+    /// The memory that the head holds, in bytes.
+    #[must_use]
+    pub fn allocated_bytes(&self) -> usize {
+        self.text.capacity() + self.lines.capacity() * size_of::<Line>()
+    }
+
+    /// For parsers: sets the method.
+    #[inline]
+    pub fn set_method(&mut self, method: Method) {
+        self.method = method;
+    }
+
+    /// For parsers: sets the status.
+    pub fn set_status(&mut self, status: StatusCode) {
+        self.status = status;
+    }
+
+    /// For parsers: sets the scheme. The span must be UTF-8.
+    pub fn set_scheme(&mut self, span: Span) {
+        self.scheme = Some(span);
+    }
+
+    /// For parsers: sets the authority. The span must be UTF-8.
+    #[inline]
+    pub fn set_authority(&mut self, span: Span) {
+        self.authority = Some(span);
+    }
+
+    /// For parsers: sets path and query. The span must be UTF-8.
+    #[inline]
+    pub fn set_path(&mut self, span: Span) {
+        self.path = span;
+    }
+
+    /// For parsers: sets `:protocol`. The span must be UTF-8.
+    pub fn set_protocol(&mut self, span: Span) {
+        self.protocol = Some(span);
+    }
+
+    /// For parsers: appends to the text and says where.
+    #[inline]
+    pub fn push_text(&mut self, bytes: &[u8]) -> Span {
+        let start = self.text.len();
+        self.text.extend_from_slice(bytes);
+        Span { start: start as u32, end: self.text.len() as u32 }
+    }
+
+    /// For parsers: the text itself, to which bytes may only be added.
+    #[inline]
+    pub fn text_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.text
+    }
+
+    /// For parsers: the part of the text from `start` to `end`.
+    #[inline]
+    #[must_use]
+    pub fn span(&self, start: usize, end: usize) -> Span {
+        debug_assert!(start <= end && end <= self.text.len(), "a span outside the text");
+        Span { start: start as u32, end: end as u32 }
+    }
+
+    /// The bytes of a span of this head.
+    #[inline]
+    #[must_use]
+    pub fn bytes(&self, span: Span) -> &[u8] {
+        &self.text[span.start as usize..span.end as usize]
+    }
+
+    /// For parsers: appends a field line with an interned name.
+    #[inline]
+    pub fn push_known(&mut self, name: FieldName, value: Span) {
+        self.lines.push(Line { known: Some(name), name: Span::default(), value });
+    }
+
+    /// For parsers: appends a field line whose name is text: a token in lower case.
+    #[inline]
+    pub fn push_named(&mut self, name: Span, value: Span) {
+        self.lines.push(Line { known: None, name, value });
+    }
+
+    /// For parsers: the authority is the `Host` field unless the target named one (RFC 9112 §3.3).
+    pub fn authority_from_host(&mut self) {
+        if self.authority.is_none() {
+            let host = self.lines.iter().find(|line| line.known == Some(FieldName::Host));
+            self.authority = host.map(|line| line.value);
+        }
+    }
+
+    #[inline]
+    fn str(&self, span: Span) -> &str {
+        std::str::from_utf8(self.bytes(span)).unwrap_or_default()
+    }
+
+    #[inline]
+    fn field<'a>(&'a self, line: &Line) -> Field<'a> {
+        let name = match line.known {
+            Some(name) => name.as_str(),
+            None => self.str(line.name),
+        };
+        Field { known: line.known, name, value: self.bytes(line.value) }
+    }
+}
+
+impl Span {
+    /// The length in bytes.
+    #[inline]
+    #[must_use]
+    pub fn len(self) -> usize {
+        (self.end - self.start) as usize
+    }
+
+    /// Whether the span is empty.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.start == self.end
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_is_read_back_as_it_was_written() {
+        let mut head = Head::default();
+        head.clear(HeadKind::Request, Version::HTTP_11);
+        head.set_method(Method::POST);
+        let path = head.push_text(b"/a?b");
+        head.set_path(path);
+        let host = head.push_text(b"example:80");
+        head.push_known(FieldName::Host, host);
+        let name = head.push_text(b"x-a");
+        let value = head.push_text(b"\xff");
+        head.push_named(name, value);
+        head.authority_from_host();
+
+        assert_eq!(head.method(), Method::POST);
+        assert_eq!(head.path_and_query(), "/a?b");
+        assert_eq!(head.authority(), Some("example:80"));
+        assert_eq!(head.scheme(), None);
+        assert_eq!(head.get(FieldName::Host), Some(&b"example:80"[..]));
+        assert_eq!(head.get_named("x-a"), Some(&b"\xff"[..]));
+        assert_eq!(head.fields().map(|field| field.name).collect::<Vec<_>>(), ["host", "x-a"]);
+
+        head.clear(HeadKind::Trailers, Version::HTTP_2);
+        assert_eq!(head.field_count(), 0);
+        assert_eq!(head.path_and_query(), "");
+        assert_eq!(head.authority(), None);
+    }
+}

@@ -1,0 +1,33 @@
+//! What HTTP means in every version (RFC 9110): one vocabulary of heads, exchanges and events.
+//!
+//! HTTP/1.1 and HTTP/2 speak in the same [`ExchangeEvent`]s about the same [`Head`], and take the
+//! same [`OutgoingHead`], so that nothing above them is written twice.
+//!
+//! This crate must never know a version's wire format.
+
+mod connection_fields;
+mod context;
+mod date;
+mod deadline;
+mod exchange;
+mod field_name;
+mod head;
+mod message;
+mod outgoing;
+mod syntax;
+
+pub use connection_fields::{is_connection_specific, is_hop_by_hop, names_in};
+pub use context::Context;
+pub use date::Date;
+pub use deadline::{Deadline, DeadlineReason};
+pub use exchange::{
+    AbortReason, Blame, CloseReason, ConnectionEvent, End, ExchangeEvent, ExchangeId, Misuse,
+    Output, Role,
+};
+pub use field_name::FieldName;
+pub use head::{Field, Head, HeadKind, Span};
+pub use message::{has_no_body, parse_content_length};
+pub use outgoing::{FieldRef, OutgoingHead, Start};
+pub use syntax::{
+    TOKEN_LOWER, is_field_value, is_token, is_valid_authority, is_valid_scheme, is_valid_target,
+};

@@ -1,0 +1,85 @@
+//! RFC 9110 §6.2, §6.3: a head that is to be sent.
+
+use http::{HeaderName, HeaderValue, Method, StatusCode};
+
+use crate::{Field, FieldName};
+
+/// One field line to be sent.
+#[derive(Debug, Clone, Copy)]
+pub struct FieldRef<'a> {
+    /// The interned name, when it has one.
+    pub known: Option<FieldName>,
+    /// The name in lower case.
+    pub name: &'a str,
+    /// The value, without white space around it.
+    pub value: &'a [u8],
+    /// Whether the value is a secret: it never enters a compression table (RFC 7541 §7.1.3).
+    pub sensitive: bool,
+}
+
+impl<'a> FieldRef<'a> {
+    /// A line with an interned name.
+    #[inline]
+    #[must_use]
+    pub fn known(name: FieldName, value: &'a [u8]) -> Self {
+        Self { known: Some(name), name: name.as_str(), value, sensitive: false }
+    }
+}
+
+impl<'a> From<(&'a HeaderName, &'a HeaderValue)> for FieldRef<'a> {
+    #[inline]
+    fn from((name, value): (&'a HeaderName, &'a HeaderValue)) -> Self {
+        let text = name.as_str();
+        Self {
+            known: FieldName::lookup(text.as_bytes()),
+            name: text,
+            value: value.as_bytes(),
+            sensitive: value.is_sensitive(),
+        }
+    }
+}
+
+impl<'a> From<Field<'a>> for FieldRef<'a> {
+    #[inline]
+    fn from(field: Field<'a>) -> Self {
+        let sensitive =
+            matches!(field.known, Some(FieldName::Authorization | FieldName::ProxyAuthorization));
+        Self { known: field.known, name: field.name, value: field.value, sensitive }
+    }
+}
+
+/// What an outgoing head begins with.
+#[derive(Debug, Clone, Copy)]
+pub enum Start<'a> {
+    /// A request.
+    Request {
+        /// The method.
+        method: &'a Method,
+        /// `http` or `https`. HTTP/1.1 sends it only in absolute form, which it never does.
+        scheme: &'a str,
+        /// Host and port: `:authority`, or the `Host` field in HTTP/1.1.
+        authority: &'a str,
+        /// Path and query; `*` for a server-wide OPTIONS; empty for a plain CONNECT.
+        path: &'a str,
+        /// `:protocol` of an extended CONNECT (RFC 8441).
+        protocol: Option<&'a str>,
+    },
+    /// A response, interim (1xx) or final.
+    Response {
+        /// The status.
+        status: StatusCode,
+    },
+}
+
+/// A head to be sent: `fields` are written in their order.
+///
+/// The connection adds what its version needs to frame the message (`Host`, `Transfer-Encoding`,
+/// `Connection`), drops connection-specific fields, and refuses field values that could be read as
+/// anything else. It never adds `Content-Length`, `Date` or `Server`: these are the caller's.
+#[derive(Debug, Clone)]
+pub struct OutgoingHead<'a, I> {
+    /// Start line or pseudo-fields.
+    pub start: Start<'a>,
+    /// The field lines.
+    pub fields: I,
+}

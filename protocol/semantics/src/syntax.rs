@@ -1,0 +1,182 @@
+//! RFC 9110 §5.1, §5.5 and RFC 3986 §3: which bytes may stand where.
+
+/// For each byte that may stand in a token (RFC 9110 §5.6.2) its lower case, else 0.
+pub static TOKEN_LOWER: [u8; 256] = token_lower();
+
+const fn token_lower() -> [u8; 256] {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let value = byte as u8;
+        let punctuation = matches!(
+            value,
+            b'!' | b'#'
+                | b'$'
+                | b'%'
+                | b'&'
+                | b'\''
+                | b'*'
+                | b'+'
+                | b'-'
+                | b'.'
+                | b'^'
+                | b'_'
+                | b'`'
+                | b'|'
+                | b'~'
+        );
+        if value.is_ascii_alphanumeric() || punctuation {
+            table[byte] = value.to_ascii_lowercase();
+        }
+        byte += 1;
+    }
+    table
+}
+
+/// Whether `bytes` is a token (RFC 9110 §5.6.2).
+#[must_use]
+pub fn is_token(bytes: &[u8]) -> bool {
+    !bytes.is_empty() && bytes.iter().all(|byte| TOKEN_LOWER[usize::from(*byte)] != 0)
+}
+
+/// Whether `bytes` may be a field value (RFC 9110 §5.5): no control octets but HTAB, and no space
+/// or tab at either end.
+#[inline]
+#[must_use]
+pub fn is_field_value(bytes: &[u8]) -> bool {
+    let (Some(first), Some(last)) = (bytes.first(), bytes.last()) else { return true };
+    let blank = |byte: u8| byte == b' ' || byte == b'\t';
+    // A control octet is below 0x20 or is 0x7f; the sum over the value is branchless.
+    let bad = bytes
+        .iter()
+        .fold(false, |bad, &byte| bad | ((byte < 0x20) & (byte != b'\t')) | (byte == 0x7f));
+    !bad & !blank(*first) & !blank(*last)
+}
+
+/// For each byte whether it may stand in a request target: the characters of RFC 3986, and, as every
+/// deployed server allows, the rest of printable ASCII but `#`; never white space, controls or
+/// octets above 0x7f.
+static TARGET: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0x21;
+    while byte < 0x7f {
+        table[byte] = byte != b'#' as usize;
+        byte += 1;
+    }
+    table
+};
+
+/// Whether `bytes` may be a request target in origin, absolute or asterisk form.
+#[inline]
+#[must_use]
+pub fn is_valid_target(bytes: &[u8]) -> bool {
+    !bytes.is_empty() && bytes.iter().fold(true, |ok, byte| ok & TARGET[usize::from(*byte)])
+}
+
+/// Whether `bytes` is a scheme (RFC 3986 §3.1).
+#[must_use]
+pub fn is_valid_scheme(bytes: &[u8]) -> bool {
+    bytes.first().is_some_and(u8::is_ascii_alphabetic)
+        && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(byte))
+}
+
+/// Whether `bytes` is `uri-host [":" port]` (RFC 9110 §7.2): a registered name, an IPv4 address or
+/// an IPv6 address in brackets, then at most five digits of port up to 65535. User information and an
+/// empty host are refused.
+#[must_use]
+pub fn is_valid_authority(bytes: &[u8]) -> bool {
+    let (host_ok, port) = if bytes.first() == Some(&b'[') {
+        let Some(end) = bytes.iter().position(|byte| *byte == b']') else { return false };
+        let address = std::str::from_utf8(&bytes[1..end]).ok();
+        let rest = &bytes[end + 1..];
+        let ok = address.is_some_and(|text| text.parse::<std::net::Ipv6Addr>().is_ok());
+        (ok && (rest.is_empty() || rest[0] == b':'), rest.get(1..))
+    } else {
+        let end = bytes.iter().position(|byte| *byte == b':').unwrap_or(bytes.len());
+        (is_registered_name(&bytes[..end]), bytes.get(end + 1..))
+    };
+    host_ok && port.is_none_or(is_port)
+}
+
+fn is_port(digits: &[u8]) -> bool {
+    let number = |total: u32, digit: &u8| total * 10 + u32::from(digit - b'0');
+    digits.len() <= 5
+        && digits.iter().all(u8::is_ascii_digit)
+        && digits.iter().fold(0, number) <= 65_535
+}
+
+fn is_registered_name(host: &[u8]) -> bool {
+    let mut index = 0;
+    while index < host.len() {
+        match host[index] {
+            b'%' => {
+                let escape = host.get(index + 1..index + 3);
+                if !escape.is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit)) {
+                    return false;
+                }
+                index += 2;
+            }
+            byte if byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=".contains(&byte) => {}
+            _ => return false,
+        }
+        index += 1;
+    }
+    !host.is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn authorities() {
+        for good in
+            ["a", "localhost:8080", "127.0.0.1", "[::1]", "[::1]:443", "a.b-c_d", "a%20b", "a:"]
+        {
+            assert!(is_valid_authority(good.as_bytes()), "{good}");
+        }
+        for bad in [
+            "",
+            ":80",
+            "a:b",
+            "a:1:2",
+            "a:65536",
+            "a:123456",
+            "[::1",
+            "[::1]x",
+            "[:::]",
+            "a b",
+            "user@host",
+            "a/b",
+            "a%2",
+            "a\u{e4}",
+        ] {
+            assert!(!is_valid_authority(bad.as_bytes()), "{bad}");
+        }
+    }
+
+    #[test]
+    fn field_values() {
+        assert!(is_field_value(b""));
+        assert!(is_field_value(b"a b\tc\xff"));
+        for bad in [&b" a"[..], b"a ", b"\ta", b"a\r", b"a\nb", b"a\0b", b"\x7f"] {
+            assert!(!is_field_value(bad), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn targets() {
+        assert!(is_valid_target(b"/a?b=c|\"<>"));
+        for bad in [&b""[..], b"/a b", b"/a#b", b"/\x7f", b"/\xc3\xa4", b"/a\tb"] {
+            assert!(!is_valid_target(bad), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn tokens() {
+        assert!(is_token(b"GET"));
+        assert!(!is_token(b""));
+        assert!(!is_token(b"a:b"));
+        assert_eq!(TOKEN_LOWER[usize::from(b'A')], b'a');
+    }
+}

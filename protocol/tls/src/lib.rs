@@ -1,0 +1,1 @@
+//! TLS as a byte transform: the only crate of Bolide that names rustls.

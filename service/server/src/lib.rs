@@ -1,0 +1,1 @@
+//! The HTTP server of Bolide: listeners, router, handlers, limits, shutdown.
