@@ -1,1 +1,19 @@
-//! TLS as a byte transform: the only crate of Bolide that names rustls.
+//! TLS 1.3 and 1.2 as a byte transform: records in, plaintext out, and the other way round.
+//!
+//! The only crate of Bolide that names rustls. It never sees a socket, a file or a clock: records
+//! come in a [`bolide_buffers::ReceiveBuffer`], leave through an `io::Write`, certificates come in
+//! as bytes and time as a function.
+
+mod certificates;
+mod client_config;
+mod error;
+mod layer;
+mod provider;
+mod server_config;
+
+pub use certificates::Identity;
+pub use client_config::{ClientTls, Trust};
+pub use error::{IdentityError, TlsFailure};
+pub use layer::{Alpn, HandshakeFacts, TlsLayer};
+pub use provider::WallClock;
+pub use server_config::ServerTls;

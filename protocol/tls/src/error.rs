@@ -1,0 +1,35 @@
+//! What can be wrong with a certificate, a key or a peer.
+
+use thiserror::Error;
+
+/// Why a certificate and its key can't be used.
+#[derive(Debug, Error)]
+pub enum IdentityError {
+    /// No `CERTIFICATE` block.
+    #[error(
+        "there is no certificate in it (a PEM block that begins with -----BEGIN CERTIFICATE-----)"
+    )]
+    NoCertificate,
+    /// No private key block.
+    #[error("there is no private key in it (a PEM block such as -----BEGIN PRIVATE KEY-----)")]
+    NoKey,
+    /// Broken PEM.
+    #[error("it is not PEM: {0}")]
+    NotPem(String),
+    /// The key belongs to another certificate.
+    #[error("the key does not belong to the certificate")]
+    Mismatch,
+    /// Anything else that rustls refuses.
+    #[error("{0}")]
+    Unusable(String),
+}
+
+/// The handshake or a record failed: the connection is over. An alert for the peer is queued.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{what}")]
+pub struct TlsFailure {
+    /// What happened.
+    pub what: String,
+    /// Whether it happened before the handshake was complete.
+    pub in_handshake: bool,
+}

@@ -1,0 +1,207 @@
+//! RFC 8446 §5, RFC 7301: one connection's records, both roles.
+
+use std::io::{self, BufRead, Write};
+
+use bolide_buffers::{Flush, ReceiveBuffer, SendQueue};
+use rustls::{Connection, HandshakeKind, ProtocolVersion};
+
+use crate::TlsFailure;
+
+/// How much ciphertext may wait inside rustls before more plaintext is sealed, in bytes. A
+/// vectored write of a megabyte costs a third of one of 16 KiB, per byte.
+const SEALED_BYTES_MAX: usize = 1024 * 1024;
+
+/// An application protocol (RFC 7301).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Alpn {
+    /// `h2`
+    H2,
+    /// `http/1.1`
+    Http11,
+}
+
+impl Alpn {
+    /// The name as it goes on the wire.
+    #[must_use]
+    pub fn as_bytes(self) -> &'static [u8] {
+        match self {
+            Self::H2 => b"h2",
+            Self::Http11 => b"http/1.1",
+        }
+    }
+}
+
+/// What the handshake agreed on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HandshakeFacts {
+    /// `TLSv1.3` or `TLSv1.2`.
+    pub version: &'static str,
+    /// The cipher suite, such as `TLS13_AES_128_GCM_SHA256`.
+    pub cipher: String,
+    /// The application protocol, when one was agreed on.
+    pub alpn: Option<Alpn>,
+    /// The name that the client asked for (servers only).
+    pub server_name: Option<String>,
+    /// Whether an earlier session was resumed.
+    pub resumed: bool,
+}
+
+/// The TLS layer of one connection.
+#[derive(Debug)]
+pub struct TlsLayer {
+    connection: Box<Connection>,
+    /// Plaintext that no parser could use yet.
+    rest: Box<[u8]>,
+}
+
+impl TlsLayer {
+    pub(crate) fn new(mut connection: Connection) -> Self {
+        connection.set_buffer_limit(Some(SEALED_BYTES_MAX));
+        Self { connection: Box::new(connection), rest: Box::default() }
+    }
+
+    /// Whether the handshake is still under way.
+    #[inline]
+    #[must_use]
+    pub fn is_handshaking(&self) -> bool {
+        self.connection.is_handshaking()
+    }
+
+    /// What the handshake agreed on, once it is complete.
+    #[must_use]
+    pub fn facts(&self) -> Option<HandshakeFacts> {
+        if self.connection.is_handshaking() {
+            return None;
+        }
+        let version = match self.connection.protocol_version()? {
+            ProtocolVersion::TLSv1_3 => "TLSv1.3",
+            _ => "TLSv1.2",
+        };
+        let suite = self.connection.negotiated_cipher_suite()?.suite();
+        let server_name = match &*self.connection {
+            Connection::Server(server) => server.server_name().map(str::to_owned),
+            Connection::Client(_) => None,
+        };
+        Some(HandshakeFacts {
+            version,
+            cipher: suite.as_str().unwrap_or("unknown").to_owned(),
+            alpn: self.alpn(),
+            server_name,
+            resumed: self.connection.handshake_kind() == Some(HandshakeKind::Resumed),
+        })
+    }
+
+    /// The application protocol, once it is known.
+    #[must_use]
+    pub fn alpn(&self) -> Option<Alpn> {
+        match self.connection.alpn_protocol()? {
+            b"h2" => Some(Alpn::H2),
+            b"http/1.1" => Some(Alpn::Http11),
+            _ => None,
+        }
+    }
+
+    /// Opens all of `input` into `plain`, after the plaintext that an earlier turn left.
+    ///
+    /// Returns whether the peer has ended its side with `close_notify`.
+    ///
+    /// # Errors
+    ///
+    /// [`TlsFailure`] when the handshake or a record is wrong; an alert waits to be flushed.
+    pub fn receive(
+        &mut self,
+        input: &mut ReceiveBuffer,
+        plain: &mut ReceiveBuffer,
+    ) -> Result<bool, TlsFailure> {
+        let rest = std::mem::take(&mut self.rest);
+        plain.start(&rest);
+        let mut ended = false;
+        while !input.is_empty() {
+            let mut records = input.unread();
+            let offered = records.len();
+            let taken = self.connection.read_tls(&mut records);
+            let consumed = offered - records.len();
+            input.consume(consumed);
+            // The only error is a full buffer of plaintext, which is drained below.
+            if taken.is_ok() && consumed == 0 {
+                break;
+            }
+            let state = self.connection.process_new_packets().map_err(|error| TlsFailure {
+                what: error.to_string(),
+                in_handshake: self.connection.is_handshaking(),
+            })?;
+            ended |= state.peer_has_closed();
+            if state.plaintext_bytes_to_read() > 0 {
+                self.drain(plain);
+            }
+        }
+        Ok(ended)
+    }
+
+    /// Moves what has been opened into `plain`.
+    fn drain(&mut self, plain: &mut ReceiveBuffer) {
+        let mut reader = self.connection.reader();
+        while let Ok(chunk) = reader.fill_buf() {
+            if chunk.is_empty() {
+                return;
+            }
+            plain.extend(chunk);
+            let length = chunk.len();
+            reader.consume(length);
+        }
+    }
+
+    /// Keeps the plaintext that no parser could use yet.
+    pub fn keep_rest(&mut self, plain: &mut ReceiveBuffer) {
+        if !plain.is_empty() {
+            self.rest = plain.take_rest();
+        }
+    }
+
+    /// Tells the peer that nothing more will be sent (`close_notify`).
+    pub fn close(&mut self) {
+        self.connection.send_close_notify();
+    }
+
+    /// Seals `queue` and writes the records. Frames of a whole turn share records: one
+    /// of 100 bytes costs as much as 2 KiB more of a full one.
+    ///
+    /// # Errors
+    ///
+    /// Whatever `sink` reports, except `WouldBlock`.
+    pub fn flush(
+        &mut self,
+        queue: &mut SendQueue,
+        sink: &mut (impl Write + ?Sized),
+    ) -> io::Result<Flush> {
+        let mut sink = sink;
+        loop {
+            while self.connection.wants_write() {
+                match self.connection.write_tls(&mut sink) {
+                    Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                    Ok(_) => {}
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        return Ok(Flush::Blocked);
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            // Plaintext is not handed over before it can be sealed: it would be copied and kept.
+            if queue.is_empty() || self.connection.is_handshaking() {
+                return Ok(Flush::Drained);
+            }
+            queue.flush(&mut self.connection.writer())?;
+        }
+    }
+
+    /// Whether records or alerts wait to be written.
+    #[inline]
+    #[must_use]
+    pub fn wants_write(&self) -> bool {
+        self.connection.wants_write()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,201 @@
+//! Both roles talk to each other in memory, in pieces of any size.
+
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use proptest::prelude::*;
+
+use super::*;
+use crate::{ClientTls, Identity, IdentityError, ServerTls, Trust, WallClock};
+
+/// A day on which the certificates of this test are valid.
+const CLOCK: WallClock = WallClock(|| SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000));
+
+fn pem(name: &str) -> (String, String) {
+    let mut parameters = rcgen::CertificateParams::new(vec![name.to_owned()]).unwrap();
+    parameters.not_before = rcgen::date_time_ymd(2026, 1, 1);
+    parameters.not_after = rcgen::date_time_ymd(2036, 1, 1);
+    let key = rcgen::KeyPair::generate().unwrap();
+    let certificate = parameters.self_signed(&key).unwrap();
+    (certificate.pem(), key.serialize_pem())
+}
+
+struct Pair {
+    client: TlsLayer,
+    server: TlsLayer,
+    piece: usize,
+}
+
+impl Pair {
+    fn new(alpn: &[Alpn], piece: usize) -> Self {
+        let (chain, key) = pem("localhost");
+        let identity = Identity::from_pem(chain.as_bytes(), key.as_bytes()).unwrap();
+        let server = ServerTls::new(&identity, CLOCK).unwrap();
+        let client = ClientTls::new(&Trust::Pem(chain.into_bytes()), alpn, CLOCK).unwrap();
+        let pair = (client.connect("localhost").unwrap(), server.accept().unwrap());
+        Self { client: pair.0, server: pair.1, piece }
+    }
+
+    /// Moves what `from` has to send into `to`, piece by piece; returns the plaintext.
+    fn carry(
+        from: &mut TlsLayer,
+        to: &mut TlsLayer,
+        queue: &mut SendQueue,
+        piece: usize,
+    ) -> Vec<u8> {
+        let mut wire = Vec::new();
+        assert_eq!(from.flush(queue, &mut wire).unwrap(), Flush::Drained);
+        let mut received = Vec::new();
+        let mut input = ReceiveBuffer::new(65_536);
+        let mut plain = ReceiveBuffer::new(65_536);
+        for part in wire.chunks(piece) {
+            input.start(&[]);
+            input.extend(part);
+            to.receive(&mut input, &mut plain).unwrap();
+            // All but the last byte is used; that byte must come back in front.
+            let usable = plain.len().saturating_sub(1);
+            received.extend_from_slice(&plain.unread()[..usable]);
+            plain.consume(usable);
+            to.keep_rest(&mut plain);
+        }
+        input.start(&[]);
+        to.receive(&mut input, &mut plain).unwrap();
+        received.extend_from_slice(plain.unread());
+        received
+    }
+
+    fn to_server(&mut self, queue: &mut SendQueue) -> Vec<u8> {
+        Self::carry(&mut self.client, &mut self.server, queue, self.piece)
+    }
+
+    fn to_client(&mut self, queue: &mut SendQueue) -> Vec<u8> {
+        Self::carry(&mut self.server, &mut self.client, queue, self.piece)
+    }
+
+    fn shake_hands(&mut self) {
+        let mut nothing = SendQueue::new();
+        for _ in 0..4 {
+            self.to_server(&mut nothing);
+            self.to_client(&mut nothing);
+        }
+        assert!(!self.client.is_handshaking() && !self.server.is_handshaking());
+    }
+}
+
+#[test]
+fn the_handshake_agrees_on_a_protocol() {
+    for (offer, agreed) in [
+        (&[Alpn::H2, Alpn::Http11][..], Some(Alpn::H2)),
+        (&[Alpn::Http11], Some(Alpn::Http11)),
+        (&[], None),
+    ] {
+        let mut pair = Pair::new(offer, usize::MAX);
+        assert_eq!(pair.server.facts(), None);
+        pair.shake_hands();
+        let facts = pair.server.facts().unwrap();
+        assert_eq!(facts.alpn, agreed);
+        assert_eq!(facts.version, "TLSv1.3");
+        assert_eq!(facts.cipher, "TLS13_AES_128_GCM_SHA256");
+        assert_eq!(facts.server_name.as_deref(), Some("localhost"));
+        assert!(!facts.resumed);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn any_pieces_carry_the_same_bytes(
+        piece in 1_usize..3000,
+        bodies in proptest::collection::vec(0_usize..40_000, 1..4),
+    ) {
+        let mut pair = Pair::new(&[Alpn::H2], piece);
+        pair.shake_hands();
+        let mut queue = SendQueue::new();
+        let mut expected = Vec::new();
+        for (index, length) in bodies.iter().enumerate() {
+            let body = vec![index as u8 + 1; *length];
+            expected.extend_from_slice(&body);
+            queue.push(Bytes::from(body));
+            queue.tail().extend_from_slice(b"frame");
+            expected.extend_from_slice(b"frame");
+        }
+        prop_assert_eq!(pair.to_client(&mut queue), expected);
+    }
+}
+
+#[test]
+fn a_broken_record_fails_and_leaves_an_alert() {
+    let mut pair = Pair::new(&[Alpn::H2], usize::MAX);
+    pair.shake_hands();
+    let mut input = ReceiveBuffer::new(1024);
+    input.start(b"\x17\x03\x03\x00\x20thirty-two bytes that nobody seal");
+    let failure = pair.server.receive(&mut input, &mut ReceiveBuffer::new(1024)).unwrap_err();
+    assert!(!failure.in_handshake);
+    assert!(pair.server.wants_write());
+}
+
+#[test]
+fn cleartext_on_a_tls_port_fails_in_the_handshake() {
+    let mut pair = Pair::new(&[], usize::MAX);
+    let mut input = ReceiveBuffer::new(1024);
+    input.start(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    let failure = pair.server.receive(&mut input, &mut ReceiveBuffer::new(1024)).unwrap_err();
+    assert!(failure.in_handshake);
+}
+
+#[test]
+fn close_notify_is_seen() {
+    let mut pair = Pair::new(&[], usize::MAX);
+    pair.shake_hands();
+    pair.client.close();
+    let mut wire = Vec::new();
+    pair.client.flush(&mut SendQueue::new(), &mut wire).unwrap();
+    let mut input = ReceiveBuffer::new(1024);
+    input.start(&wire);
+    assert!(pair.server.receive(&mut input, &mut ReceiveBuffer::new(1024)).unwrap());
+}
+
+#[test]
+fn a_client_that_does_not_trust_the_server_says_so() {
+    let (chain, _) = pem("other");
+    let mut pair = Pair::new(&[], usize::MAX);
+    let client = ClientTls::new(&Trust::Pem(chain.into_bytes()), &[], CLOCK).unwrap();
+    pair.client = client.connect("localhost").unwrap();
+    pair.to_server(&mut SendQueue::new());
+    let mut wire = Vec::new();
+    pair.server.flush(&mut SendQueue::new(), &mut wire).unwrap();
+    let mut input = ReceiveBuffer::new(65_536);
+    input.start(&wire);
+    let failure = pair.client.receive(&mut input, &mut ReceiveBuffer::new(1024)).unwrap_err();
+    assert!(failure.what.contains("certificate"), "{failure}");
+}
+
+#[test]
+fn a_session_is_resumed_by_ticket() {
+    let (chain, key) = pem("localhost");
+    let identity = Identity::from_pem(chain.as_bytes(), key.as_bytes()).unwrap();
+    let server = ServerTls::new(&identity, CLOCK).unwrap();
+    let client = ClientTls::new(&Trust::Anybody, &[Alpn::H2], CLOCK).unwrap();
+    for resumed in [false, true] {
+        let mut pair = Pair {
+            client: client.connect("localhost").unwrap(),
+            server: server.accept().unwrap(),
+            piece: usize::MAX,
+        };
+        pair.shake_hands();
+        assert_eq!(pair.server.facts().unwrap().resumed, resumed);
+    }
+}
+
+#[test]
+fn identities_say_what_is_wrong() {
+    let (chain, key) = pem("a");
+    let (_, other) = pem("b");
+    let wrong = |chain: &str, key: &str| Identity::from_pem(chain.as_bytes(), key.as_bytes());
+    assert!(matches!(wrong(&chain, &other), Err(IdentityError::Mismatch)));
+    assert!(matches!(wrong("", &key), Err(IdentityError::NoCertificate)));
+    assert!(matches!(wrong(&chain, ""), Err(IdentityError::NoKey)));
+    assert!(matches!(wrong(&chain, &chain), Err(IdentityError::NoKey)));
+    assert!(wrong(&chain.replace('M', "!"), &key).is_err());
+    assert!(wrong(&chain, &key).is_ok());
+}
