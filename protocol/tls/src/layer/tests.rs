@@ -64,19 +64,19 @@ impl Pair {
         received
     }
 
-    fn to_server(&mut self, queue: &mut SendQueue) -> Vec<u8> {
+    fn client_to_server(&mut self, queue: &mut SendQueue) -> Vec<u8> {
         Self::carry(&mut self.client, &mut self.server, queue, self.piece)
     }
 
-    fn to_client(&mut self, queue: &mut SendQueue) -> Vec<u8> {
+    fn server_to_client(&mut self, queue: &mut SendQueue) -> Vec<u8> {
         Self::carry(&mut self.server, &mut self.client, queue, self.piece)
     }
 
     fn shake_hands(&mut self) {
         let mut nothing = SendQueue::new();
         for _ in 0..4 {
-            self.to_server(&mut nothing);
-            self.to_client(&mut nothing);
+            self.client_to_server(&mut nothing);
+            self.server_to_client(&mut nothing);
         }
         assert!(!self.client.is_handshaking() && !self.server.is_handshaking());
     }
@@ -119,7 +119,7 @@ proptest! {
             queue.tail().extend_from_slice(b"frame");
             expected.extend_from_slice(b"frame");
         }
-        prop_assert_eq!(pair.to_client(&mut queue), expected);
+        prop_assert_eq!(pair.server_to_client(&mut queue), expected);
     }
 }
 
@@ -161,7 +161,7 @@ fn a_client_that_does_not_trust_the_server_says_so() {
     let mut pair = Pair::new(&[], usize::MAX);
     let client = ClientTls::new(&Trust::Pem(chain.into_bytes()), &[], CLOCK).unwrap();
     pair.client = client.connect("localhost").unwrap();
-    pair.to_server(&mut SendQueue::new());
+    pair.client_to_server(&mut SendQueue::new());
     let mut wire = Vec::new();
     pair.server.flush(&mut SendQueue::new(), &mut wire).unwrap();
     let mut input = ReceiveBuffer::new(65_536);
