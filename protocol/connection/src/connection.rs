@@ -306,6 +306,13 @@ impl Connection {
         });
     }
 
+    /// Tells the receive windows the round-trip time that the kernel has measured.
+    pub fn set_rtt(&mut self, rtt: Duration) {
+        if let Stack::H2(core) = &mut self.stack {
+            core.set_rtt(rtt);
+        }
+    }
+
     /// Whether reading from the socket makes sense.
     #[inline]
     #[must_use]

@@ -1,5 +1,6 @@
 //! The limits of every layer of a connection.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a TLS handshake may take. Default: 10 s. Unit: time. Reason: a handshake takes a few
@@ -20,8 +21,8 @@ pub struct Limits {
     pub version_timeout: Duration,
     /// HTTP/1.1.
     pub h1: bolide_h1::Limits,
-    /// HTTP/2.
-    pub h2: bolide_h2::Limits,
+    /// HTTP/2; shared, for connections look things up in it as long as they live.
+    pub h2: Arc<bolide_h2::Limits>,
 }
 
 impl Default for Limits {
@@ -30,7 +31,7 @@ impl Default for Limits {
             handshake_timeout: HANDSHAKE_TIMEOUT,
             version_timeout: VERSION_TIMEOUT,
             h1: bolide_h1::Limits::default(),
-            h2: bolide_h2::Limits::default(),
+            h2: Arc::new(bolide_h2::Limits::default()),
         }
     }
 }

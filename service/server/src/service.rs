@@ -70,6 +70,9 @@ impl HttpService {
         if turn.eof {
             session.connection.receive_eof();
         }
+        if let Some(rtt) = turn.rtt {
+            session.connection.set_rtt(rtt);
+        }
         let input = if tls { &mut self.plain } else { &mut *turn.input };
         let mut work = Work {
             cx: Context {
