@@ -195,7 +195,7 @@ impl Session {
         if length > active.state.body_left {
             self.connection.consumed(&mut work.cx, id, data.len());
             self.with(id, work, |active, io| {
-                active.driver = None;
+                *active.driver = None;
                 io.respond(Response::error(StatusCode::PAYLOAD_TOO_LARGE));
                 io.abort();
             });
