@@ -24,7 +24,9 @@ fn fine() -> Vec<Case> {
             "chunked-get",
             "GET /ping HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
         )
-        .content("pong"),
+        .content("pong")
+        // A server that doesn't want the content may answer at once and close.
+        .or(&[&[200]], After::Closed),
         Case::accepted("chunked-then-request", post("Transfer-Encoding: chunked", HELLO)
             + "GET /ping HTTP/1.1\r\nHost: a\r\n\r\n")
         .answers(&[&[200], &[200]])
