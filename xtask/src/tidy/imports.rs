@@ -66,6 +66,7 @@ const TABLE: &[(&str, &[&str])] = &[
         "bolide-cli",
         &[
             "bolide",
+            "bolide-eventloop",
             "bolide-loadgen",
             "bolide-measurement",
             "bolide-netlab",

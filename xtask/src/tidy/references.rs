@@ -1,4 +1,4 @@
-//! `docs/REQUEST.md` tells the truth: each file and each symbol of its table exists.
+//! `docs/REQUEST.md` tells the truth: each file of its table exists and defines the row's symbols.
 
 use super::Finding;
 use crate::tree::{SourceFile, Tree};
@@ -10,41 +10,52 @@ const PAGE: &str = "docs/REQUEST.md";
 const ITEMS: &[&str] =
     &["fn", "struct", "trait", "enum", "type", "const", "static", "mod", "macro_rules!"];
 
-/// Checks each row: what looks like a path exists, what looks like a name is defined there.
+/// Checks each row: the paths of its column `file` exist, and the names of its column `symbol` are
+/// defined there.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let Some(page) = tree.file(PAGE) else {
         return vec![Finding::new(NAME, PAGE, 0, "is missing".to_owned())];
     };
     let mut findings = Vec::new();
+    let mut columns = None;
     for (index, line) in page.text.lines().enumerate() {
         if !line.starts_with('|') {
             continue;
         }
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        let Some((file, symbol)) = columns else {
+            let column = |name| cells.iter().position(|cell| *cell == name);
+            columns = column("file").zip(column("symbol"));
+            continue;
+        };
         let mut find = |message: String| {
             findings.push(Finding::new(NAME, PAGE, index + 1, message));
         };
-        let quoted: Vec<&str> = line.split('`').skip(1).step_by(2).collect();
-        let (paths, names): (Vec<&str>, Vec<&str>) =
-            quoted.into_iter().partition(|text| text.contains('/') && !text.starts_with('/'));
-        let mut files = Vec::new();
-        for path in paths.iter().flat_map(|path| spread(path)) {
+        let mut files: Vec<&SourceFile> = Vec::new();
+        let paths: Vec<String> = quoted(cells.get(file)).flat_map(spread).collect();
+        for path in &paths {
             let before = files.len();
-            files.extend(tree.files_of(&path).map(|file| file.path.clone()));
+            files.extend(tree.files_of(path));
             if files.len() == before {
                 find(format!("`{path}` doesn't exist"));
             }
         }
-        if files.is_empty() {
-            continue;
-        }
-        let files: Vec<&SourceFile> = files.iter().filter_map(|path| tree.file(path)).collect();
-        for name in names.into_iter().filter_map(symbol) {
-            if !files.iter().any(|file| defines(&file.text, name)) {
+        for name in quoted(cells.get(symbol)).filter_map(self::symbol) {
+            if !files.is_empty() && !files.iter().any(|file| defines(&file.text, name)) {
                 find(format!("`{name}` is not defined in the files of its row"));
             }
         }
     }
+    if columns.is_none() {
+        let message = "has no table with the columns `file` and `symbol`".to_owned();
+        findings.push(Finding::new(NAME, PAGE, 0, message));
+    }
     findings
+}
+
+/// What stands between backticks.
+fn quoted<'a>(cell: Option<&&'a str>) -> impl Iterator<Item = &'a str> {
+    cell.copied().unwrap_or_default().split('`').skip(1).step_by(2)
 }
 
 /// `a/{b,c}/d` stands for `a/b/d` and `a/c/d`.
@@ -95,8 +106,9 @@ mod tests {
     use super::*;
 
     fn found(row: &str) -> Vec<String> {
+        let page = format!("| # | file | symbol |\n| --- | --- | --- |\n{row}\n");
         let tree = Tree::of(&[
-            (PAGE, row),
+            (PAGE, &page),
             (
                 "protocol/h1/src/connection.rs",
                 "pub struct Connection;\n    pub fn poll(&self) {}\n",
@@ -108,7 +120,7 @@ mod tests {
 
     #[test]
     fn what_exists_is_no_finding() {
-        let row = "| 6 | core | `protocol/{h1,h2}/src/connection.rs` | `Connection::poll()` → `Output`, `Event` |";
+        let row = "| 6 | `protocol/{h1,h2}/src/connection.rs` | `Connection::poll()`, `Event` |";
         assert!(found(row).is_empty(), "{:?}", found(row));
     }
 
@@ -116,12 +128,13 @@ mod tests {
     fn a_symbol_or_file_that_is_gone_is_found() {
         let symbol = "| 6 | `protocol/h1/src/connection.rs` | `Connection::receive` |";
         assert_eq!(found(symbol), ["`receive` is not defined in the files of its row"]);
-        let file = "| 6 | `protocol/h1/src/parser.rs` |";
+        let file = "| 6 | `protocol/h1/src/parser.rs` | `poll` |";
         assert_eq!(found(file), ["`protocol/h1/src/parser.rs` doesn't exist"]);
     }
 
     #[test]
-    fn a_missing_page_is_found() {
+    fn a_missing_page_or_table_is_found() {
         assert_eq!(check(&Tree::of(&[])).len(), 1);
+        assert_eq!(check(&Tree::of(&[(PAGE, "Prose only.\n")])).len(), 1);
     }
 }
