@@ -198,3 +198,39 @@ fn a_new_connection_owns_nothing() {
     assert!(wire.connection.wants_input());
     assert!(size_of_val(&wire.connection) <= 256);
 }
+
+#[test]
+fn each_body_has_its_own_room() {
+    let limit = bolide_h1::UNCONSUMED_BYTES as usize;
+    let mut wire = Wire::server();
+    for id in 1..3 {
+        wire.listen(post(&format!("Content-Length: {limit}\r\n"), "").as_bytes());
+        wire.listen(&vec![b'x'; limit - 1]);
+        assert!(wire.connection.wants_input(), "{id}");
+        wire.listen(b"x");
+        wire.respond(ExchangeId(id), 200, &[], End::Yes).unwrap();
+    }
+}
+
+#[test]
+fn a_body_that_is_here_is_not_left_to_read() {
+    let length = bolide_h1::DISCARD_BYTES as usize + 10;
+    let mut wire = Wire::server();
+    let request = post(&format!("Content-Length: {length}\r\n"), &"x".repeat(10));
+    wire.input.start(b"");
+    wire.input.extend(request.as_bytes());
+    wire.with(|connection, cx| connection.poll(cx));
+    wire.respond(ID, 404, &[], End::No).unwrap();
+    wire.data(ID, "", End::Yes).unwrap();
+    assert!(!wire.sent().contains("connection: close"));
+    assert!(!wire.is_closed());
+}
+
+#[test]
+fn nothing_is_kept_of_a_refused_connection() {
+    let mut wire = Wire::server();
+    wire.listen(b"GET / HTTP/3.0\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\n");
+    assert_eq!(wire.logged(), ["1 rejected 505"]);
+    assert!(wire.rest().is_empty());
+    assert!(!wire.connection.wants_input());
+}

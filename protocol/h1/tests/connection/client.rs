@@ -331,3 +331,26 @@ fn a_client_shuts_down_when_all_is_answered() {
     wire.listen(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
     assert_eq!(wire.logged(), ["1 200 [content-length: 0] end", "closed shutdown"]);
 }
+
+#[test]
+fn a_switch_waits_for_the_end_of_the_request() {
+    let mut wire = Wire::client();
+    let fields = &[("upgrade", "websocket"), ("content-length", "3")];
+    wire.request("POST", "/", fields, End::No).unwrap();
+    wire.listen(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n");
+    let expected = ["1 aborted: protocols were switched unasked", "closed bad-message"];
+    assert_eq!(wire.logged(), expected);
+}
+
+#[test]
+fn each_response_has_its_own_room() {
+    let limit = bolide_h1::UNCONSUMED_BYTES as usize;
+    let mut wire = Wire::client();
+    for _ in 0..2 {
+        wire.request("GET", "/", &[], End::Yes).unwrap();
+        wire.listen(format!("HTTP/1.1 200 OK\r\nContent-Length: {limit}\r\n\r\n").as_bytes());
+        wire.listen(&vec![b'x'; limit - 1]);
+        assert!(wire.connection.wants_input());
+        wire.listen(b"x");
+    }
+}

@@ -68,3 +68,14 @@ fn interim_responses_may_repeat() {
                     HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
     assert_eq!(wire.sent(), expected);
 }
+
+#[test]
+fn the_client_did_not_wait_and_is_slow() {
+    let mut wire = Wire::server();
+    wire.listen(&[REQUEST, b"a"].concat());
+    assert!(wire.deadline.is_some());
+    wire.respond(ID, 404, &[], End::Yes).unwrap();
+    assert_eq!(wire.sent(), "HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n");
+    wire.listen(b"bcGET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!(wire.logged().last().unwrap(), "2 GET a/ end");
+}

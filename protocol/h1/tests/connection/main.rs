@@ -1,4 +1,6 @@
-//! One connection at its public face: bytes and time in, events and bytes out (RFC 9112).
+//! RFC 9112: one connection at its public face, bytes and time in, events and bytes out.
+
+#![cfg(test)]
 
 mod abuse;
 mod any_split;

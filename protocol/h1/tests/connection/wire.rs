@@ -104,6 +104,11 @@ impl Wire {
         self.turn(bytes, &mut |_, _, _| {});
     }
 
+    /// What the connection left for the next turn.
+    pub(crate) fn rest(&self) -> &[u8] {
+        &self.rest
+    }
+
     /// The peer ends its side.
     pub(crate) fn eof(&mut self) {
         self.connection.receive_eof();
