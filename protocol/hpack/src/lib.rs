@@ -9,7 +9,13 @@ mod decoder;
 mod encoder;
 mod error;
 mod field;
+mod huffman;
+mod integer;
 pub mod limits;
+mod lookup;
+mod policy;
+mod static_table;
+mod table;
 
 pub use decoder::Decoder;
 pub use encoder::Encoder;
