@@ -12,4 +12,4 @@ pub use bolide_tls::{
 };
 pub use bolide_tls::{Trust, WallClock};
 pub use connection::Connection;
-pub use limits::Limits;
+pub use limits::{HANDSHAKE_TIMEOUT, Limits, VERSION_TIMEOUT};

@@ -177,7 +177,8 @@ impl Io<'_> {
     /// Ends the body with trailers.
     pub fn finish_with(&mut self, trailers: &HeaderMap) {
         if matches!(self.state.phase, Phase::Sendable | Phase::Blocked) {
-            let fields = trailers.iter().map(FieldRef::from);
+            let fields: Vec<_> = trailers.iter().map(FieldRef::from).collect();
+            let fields = fields.iter().copied();
             if self.connection.send_trailers(&mut self.cx, self.id, fields).is_err() {
                 self.abort();
             }

@@ -91,7 +91,7 @@ impl Server {
         match parse_address(address) {
             Some(listener) => self.listeners.push((listener, tls)),
             None => {
-                self.error.get_or_insert(Error::Address { address: address.to_owned() });
+                self.error.get_or_insert_with(|| Error::Address { address: address.to_owned() });
             }
         }
         self

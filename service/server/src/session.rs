@@ -195,7 +195,7 @@ impl Session {
         if length > active.state.body_left {
             self.connection.consumed(&mut work.cx, id, data.len());
             self.with(id, work, |active, io| {
-                active.driver = None;
+                *active.driver = None;
                 io.respond(Response::error(StatusCode::PAYLOAD_TOO_LARGE));
                 io.abort();
             });
@@ -302,10 +302,10 @@ fn refuse(refusal: &Found<'_, '_>, method: &Method) -> Response {
             Response::error(StatusCode::NOT_IMPLEMENTED)
         }
         Found::MethodNotAllowed(allow) => with_allow(StatusCode::METHOD_NOT_ALLOWED, allow),
-        Found::NotFound | Found::Handler(..) if !is_standard(method) => {
+        Found::Nothing | Found::Handler(..) if !is_standard(method) => {
             Response::error(StatusCode::NOT_IMPLEMENTED)
         }
-        Found::NotFound | Found::Handler(..) => Response::error(StatusCode::NOT_FOUND),
+        Found::Nothing | Found::Handler(..) => Response::error(StatusCode::NOT_FOUND),
     }
 }
 

@@ -52,7 +52,7 @@ pub(crate) enum Found<'r, 'p> {
     MethodNotAllowed(&'r HeaderValue),
     /// OPTIONS of a path whose routes don't answer it themselves.
     Options(&'r HeaderValue),
-    NotFound,
+    Nothing,
 }
 
 impl fmt::Debug for Router {
@@ -127,7 +127,7 @@ impl Router {
         };
         if !self.routes[route].add(method.clone(), Box::new(handler)) {
             let what = format!("{method} is routed twice");
-            self.error.get_or_insert(RouteError { path: path.to_owned(), what });
+            self.error.get_or_insert_with(|| RouteError { path: path.to_owned(), what });
         }
         self
     }
@@ -184,7 +184,7 @@ impl Router {
             return self
                 .fallback
                 .as_deref()
-                .map_or(Found::NotFound, |handler| Found::Handler(handler, None));
+                .map_or(Found::Nothing, |handler| Found::Handler(handler, None));
         };
         let methods = &self.routes[route];
         match methods.find(method) {
@@ -211,7 +211,7 @@ mod tests {
             }
             Found::MethodNotAllowed(allow) => format!("405 {}", allow.to_str().unwrap()),
             Found::Options(allow) => format!("204 {}", allow.to_str().unwrap()),
-            Found::NotFound => "404".to_owned(),
+            Found::Nothing => "404".to_owned(),
         }
     }
 
