@@ -51,15 +51,15 @@ fn pair(folder: &Path, name: &str) -> [PathBuf; 2] {
 fn a_busy_port() {
     let busy = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = busy.local_addr().unwrap().to_string();
-    one_sentence(&["serve", "--http", &address], &[&address, "in use"]);
-    one_sentence(&["serve", "--https", &address], &[&address, "in use"]);
+    one_sentence(&["serve", "--http", &address], &[&address, "another process"]);
+    one_sentence(&["serve", "--https", &address], &[&address, "another process"]);
 }
 
 #[test]
 fn a_busy_port_beside_a_free_one_starts_neither() {
     let busy = TcpListener::bind("127.0.0.1:0").unwrap();
     let (address, other) = (busy.local_addr().unwrap().to_string(), free());
-    one_sentence(&["serve", "--http", &other, "--http", &address], &[&address, "in use"]);
+    one_sentence(&["serve", "--http", &other, "--http", &address], &[&address, "another process"]);
     assert!(TcpStream::connect(&other).is_err(), "something listens on {other}");
 }
 
@@ -184,5 +184,5 @@ fn a_privileged_port() {
         mistaken(&arguments)
     };
     assert_eq!(said.trim_end().lines().count(), 1, "{said}");
-    assert!(said.contains("127.0.0.1:1") && said.contains("ermission"), "{said}");
+    assert!(said.contains("127.0.0.1:1") && said.contains("privilege"), "{said}");
 }
