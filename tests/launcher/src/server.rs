@@ -75,6 +75,11 @@ impl Server {
         self.url("https://")
     }
 
+    /// All URLs, in the order of the arguments' kinds: cleartext, then TLS.
+    pub fn urls(&self) -> Vec<&str> {
+        self.urls.iter().map(|url| url.trim_end_matches('/')).collect()
+    }
+
     /// Both URLs: cleartext, then TLS.
     ///
     /// # Panics
