@@ -7,6 +7,8 @@ mod connection;
 mod limits;
 mod version;
 
+pub use bolide_h1::Limits as Http1Limits;
+pub use bolide_h2::Limits as Http2Limits;
 pub use bolide_tls::{
     Alpn, ClientTls, HandshakeFacts, Identity, IdentityError, ServerTls, TlsLayer,
 };

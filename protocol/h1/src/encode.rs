@@ -1,9 +1,9 @@
 //! RFC 9112 §3, §4, §5: heads and trailer sections, as they are sent.
 
-use bolide_semantics::{
-    FieldName, FieldRef, Misuse, TOKEN_LOWER, is_field_value, names_in, parse_content_length,
-};
+use bolide_semantics::{FieldName, FieldRef, Misuse, TOKEN_LOWER, names_in, parse_content_length};
 use http::StatusCode;
+
+use crate::scan::value_end;
 
 /// Which of the lines that concern framing or the connection are written as given. The others are
 /// dropped: the connection writes its own.
@@ -77,7 +77,7 @@ pub(crate) fn fields<'a>(
             None if is_lower_token(field.name.as_bytes()) => field.name,
             None => return Err(Misuse::InvalidHead),
         };
-        if !is_field_value(field.value) {
+        if !is_valid_value(field.value) {
             return Err(Misuse::InvalidHead);
         }
         line(tail, name, field.value);
@@ -107,6 +107,13 @@ pub(crate) fn connection(tail: &mut Vec<u8>, options: [Option<&'static str>; 3])
     if before == ", " {
         tail.extend_from_slice(b"\r\n");
     }
+}
+
+/// RFC 9110 §5.5, as `is_field_value`, and quicker for short values.
+#[inline]
+fn is_valid_value(value: &[u8]) -> bool {
+    let blank = |octet: Option<&u8>| matches!(octet, Some(b' ' | b'\t'));
+    value_end(value, 0) == value.len() && !blank(value.first()) && !blank(value.last())
 }
 
 fn is_lower_token(name: &[u8]) -> bool {

@@ -7,6 +7,7 @@ use bolide_semantics::{
 use bytes::Bytes;
 use http::{Method, StatusCode};
 
+use crate::body::Body;
 use crate::connection::{Connection, Reading};
 use crate::encode::{self, Pass, Written};
 use crate::error::{Failure, TUNNEL_ENDED, UNREAD};
@@ -134,7 +135,7 @@ impl Connection {
         self.progress.queued(cx.output.len() - before);
         let interim = status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS;
         if end == End::Yes && !interim {
-            self.sent(self.sending.framing().unwrap_or(Framing::Nothing));
+            self.sent(self.sending.framing().unwrap_or(Framing::Nothing), input);
         }
         Ok(())
     }
@@ -206,8 +207,11 @@ impl Connection {
         }
         // A body may still be read while its response is sent; after an error hardly anybody does.
         let is_unread = end == End::Yes || status.is_client_error() || status.is_server_error();
-        let left = body.known_left().saturating_sub(input_bytes as u64);
-        !is_unread || left <= u64::from(self.bounds.discard_bytes)
+        !is_unread || left_to_read(&body, input_bytes) <= self.discard_bytes()
+    }
+
+    fn discard_bytes(&self) -> u64 {
+        u64::from(self.bounds.discard_bytes)
     }
 
     /// Writes the head of an interim response, for whom it can be sent to.
@@ -280,7 +284,7 @@ impl Connection {
         let framing = self.sending.data(cx.output, data, end)?;
         self.progress.queued(cx.output.len() - before);
         if end == End::Yes {
-            self.sent(framing);
+            self.sent(framing, cx.input.len());
             return Ok(true);
         }
         let more = cx.output_room() > 0;
@@ -325,7 +329,7 @@ impl Connection {
                 self.progress.queued(queued);
             }
         }
-        self.sent(framing);
+        self.sent(framing, cx.input.len());
         Ok(())
     }
 
@@ -346,35 +350,35 @@ impl Connection {
         if id.0 == self.exchanges.total() { Ok(()) } else { Err(Misuse::OutOfOrder) }
     }
 
-    /// The message that was sent with this framing is complete.
+    /// The message that was sent with this framing is complete; so much input is at hand.
     #[inline]
-    fn sent(&mut self, framing: Framing) {
+    fn sent(&mut self, framing: Framing, input_bytes: usize) {
         if framing == Framing::Tunnel {
             self.exchanges.close_oldest();
             self.end(&TUNNEL_ENDED);
         } else if self.role == Role::Client {
             self.sending.make_ready();
         } else {
-            self.answered_all();
+            self.answered_all(input_bytes);
         }
     }
 
     /// Server: the response is complete.
     #[inline]
-    fn answered_all(&mut self) {
+    fn answered_all(&mut self, input_bytes: usize) {
         self.exchanges.close_oldest();
         self.sending.complete();
         match self.reading {
             Reading::Body(body) => {
-                let left = body.known_left();
-                if !self.persistence.persists
-                    || self.current.expects_continue
-                    || left > u64::from(self.bounds.discard_bytes)
-                {
-                    self.end(if self.persistence.persists { &UNREAD } else { self.last() });
-                } else {
+                // Whoever still waits for `100 Continue` was told that the connection closes.
+                let persists = self.persistence.persists;
+                if persists && left_to_read(&body, input_bytes) <= self.discard_bytes() {
+                    let here = u32::try_from(input_bytes).unwrap_or(u32::MAX);
                     self.clock.busy();
-                    self.reading = Reading::Discard(body, self.bounds.discard_bytes);
+                    self.reading =
+                        Reading::Discard(body, self.bounds.discard_bytes.saturating_add(here));
+                } else {
+                    self.end(if persists { &UNREAD } else { self.last() });
                 }
             }
             Reading::Refused(failure) => self.end(failure),
@@ -386,6 +390,11 @@ impl Connection {
     fn last(&self) -> &'static Failure {
         self.persistence.reason()
     }
+}
+
+/// How much of a body has certainly not arrived, in bytes.
+fn left_to_read(body: &Body, input_bytes: usize) -> u64 {
+    body.known_left().saturating_sub(input_bytes as u64)
 }
 
 /// Whether a request may have this target in origin or asterisk form.

@@ -166,17 +166,21 @@ impl Connection {
                 }
             }
         }
-        // A request's body: only while we want more of it, and until the answer begins.
+        // A request's body: only while we want more of it, and until the answer begins. Who has
+        // consumed everything but what has come since the last look wants more.
+        let news = stream.rate_bytes - stream.rate_mark;
+        stream.rate_mark = stream.rate_bytes;
         let wanted = self.role == Role::Server
             && stream.receiving == Progress::Body
             && stream.sending == Progress::Head
-            && stream.unconsumed == 0
+            && stream.unconsumed <= news
             && stream.window.available > 0
             && !stream.connect
             && !stream.patient;
         if !wanted {
             stream.rate_ms = clock.ms;
             stream.rate_bytes = 0;
+            stream.rate_mark = 0;
             stream.received_ms = clock.ms;
             return None;
         }
@@ -190,6 +194,7 @@ impl Connection {
             }
             stream.rate_ms = clock.ms;
             stream.rate_bytes = 0;
+            stream.rate_mark = 0;
         }
         None
     }

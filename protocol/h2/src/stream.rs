@@ -87,6 +87,8 @@ pub(crate) struct Stream {
     /// Since when the rate is measured, and what came since.
     pub(crate) rate_ms: u32,
     pub(crate) rate_bytes: u32,
+    /// `rate_bytes` when the streams were last looked through.
+    pub(crate) rate_mark: u32,
 }
 
 /// What a new stream begins with.
@@ -131,6 +133,7 @@ impl Stream {
             received_ms: opening.now_ms,
             rate_ms: opening.now_ms,
             rate_bytes: 0,
+            rate_mark: 0,
         }
     }
 

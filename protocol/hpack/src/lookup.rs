@@ -1,10 +1,14 @@
 //! RFC 7541 §2.3: the encoder's table, found by content.
 
-use crate::NameKind;
+use bolide_semantics::FieldName;
+
 use crate::table::{Table, size_of_line};
+use crate::{NameKind, Pseudo};
 
 /// The end of a chain.
 const NONE: u8 = u8::MAX;
+/// Names that have a place in `Lookup::recent`.
+const RECENT_COUNT: usize = FieldName::ALL.len() + Pseudo::ALL.len();
 /// Chains for each entry of room.
 const CHAINS_PER_ENTRY: usize = 2;
 
@@ -18,18 +22,33 @@ pub(crate) struct Link {
     used: bool,
 }
 
+/// What [`Lookup::find`] found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// The line: so many newer entries follow it.
+    Age(usize),
+    /// Nothing. This is the line's hash, for [`Lookup::insert`].
+    Hash(u32),
+}
+
 /// A table of at most 4096 octets, so of at most 128 entries, whose lines are chained by hash, the
 /// newest first: so the one that leaves, the oldest, is always at the end of its chain.
+///
+/// Most lines have the value that the name had the last time: these are found without a hash.
 #[derive(Debug)]
 pub(crate) struct Lookup {
     table: Table<Link>,
     chains: Vec<u8>,
+    /// For each interned name and pseudo-field, where its line was the last time. The entry may have
+    /// left or moved since.
+    recent: Vec<u8>,
     changes: u32,
 }
 
 impl Lookup {
     pub(crate) fn new(max: u32) -> Self {
-        Self { table: Table::new(max), chains: Vec::new(), changes: 0 }
+        let (chains, recent) = (Vec::new(), Vec::new());
+        Self { table: Table::new(max), chains, recent, changes: 0 }
     }
 
     #[inline]
@@ -44,37 +63,53 @@ impl Lookup {
     }
 
     pub(crate) fn allocated_bytes(&self) -> usize {
-        self.table.allocated_bytes() + self.chains.capacity()
+        self.table.allocated_bytes() + self.chains.capacity() + self.recent.capacity()
     }
 
-    /// How many newer entries follow the one that is this line, which counts as used from now on.
+    /// Looks for the line, which counts as used from now on.
     #[inline]
-    pub(crate) fn find(
-        &mut self,
-        kind: NameKind,
-        name: &[u8],
-        value: &[u8],
-        hash: u32,
-    ) -> Option<usize> {
+    pub(crate) fn find(&mut self, kind: NameKind, name: &[u8], value: &[u8]) -> Found {
+        if let Some(&slot) = recent_place(kind).and_then(|place| self.recent.get(place))
+            && let Some(entry) = self.table.get(usize::from(slot))
+            && entry.kind == kind
+        {
+            let age = self.table.age_of(usize::from(slot));
+            // The text of an entry that has left may be gone.
+            if age < self.table.len() && self.table.value(entry) == value {
+                self.table.entry_mut(usize::from(slot)).tag.used = true;
+                return Found::Age(age);
+            }
+        }
+        self.find_by_hash(kind, name, value)
+    }
+
+    fn find_by_hash(&mut self, kind: NameKind, name: &[u8], value: &[u8]) -> Found {
+        let hash = hash(kind, name, value);
         if self.chains.is_empty() {
-            return None;
+            return Found::Hash(hash);
         }
         let mut next = self.chains[hash as usize & (self.chains.len() - 1)];
         while next != NONE {
             let slot = usize::from(next);
             let entry = self.table.entry(slot);
-            let line = self.table.line(entry);
             if entry.tag.hash == hash
                 && entry.kind == kind
-                && line.1 == value
-                && (kind != NameKind::Other || line.0 == name)
+                && self.table.value(entry) == value
+                && (kind != NameKind::Other || self.table.line(entry).0 == name)
             {
                 self.table.entry_mut(slot).tag.used = true;
-                return Some(self.table.age_of(slot));
+                self.remember(kind, slot);
+                return Found::Age(self.table.age_of(slot));
             }
             next = entry.tag.next;
         }
-        None
+        Found::Hash(hash)
+    }
+
+    fn remember(&mut self, kind: NameKind, slot: usize) {
+        if let Some(place) = recent_place(kind) {
+            self.recent[place] = slot as u8;
+        }
     }
 
     /// The newest entry with this name: how many newer ones follow, and whether it was of use.
@@ -98,6 +133,7 @@ impl Lookup {
         } else {
             self.chain_all();
         }
+        self.remember(kind, slot);
     }
 
     /// Sets the maximum size, in octets.
@@ -106,7 +142,7 @@ impl Lookup {
         self.evict_for(0);
         if max == 0 {
             self.table.release();
-            self.chains = Vec::new();
+            (self.chains, self.recent) = (Vec::new(), Vec::new());
         }
     }
 
@@ -126,6 +162,10 @@ impl Lookup {
     }
 
     fn chain_all(&mut self) {
+        if self.recent.is_empty() {
+            self.recent.reserve_exact(RECENT_COUNT);
+            self.recent.resize(RECENT_COUNT, NONE);
+        }
         self.chains.clear();
         self.chains.reserve_exact(self.table.room() * CHAINS_PER_ENTRY);
         self.chains.resize(self.table.room() * CHAINS_PER_ENTRY, NONE);
@@ -156,11 +196,20 @@ impl Lookup {
     }
 }
 
+#[inline]
+fn recent_place(kind: NameKind) -> Option<usize> {
+    match kind {
+        NameKind::Known(known) => Some(known as usize),
+        NameKind::Pseudo(pseudo) => Some(FieldName::ALL.len() + pseudo as usize),
+        NameKind::Other => None,
+    }
+}
+
 /// A hash of a line in constant time: of the name, of the value's length and of the octets at its
 /// beginning, middle and end. Lines that agree in all of these share a chain, which has at most 128
 /// entries; so a peer that makes them agree gains little.
 #[inline]
-pub(crate) fn hash(kind: NameKind, name: &[u8], value: &[u8]) -> u32 {
+fn hash(kind: NameKind, name: &[u8], value: &[u8]) -> u32 {
     let name = match kind {
         NameKind::Known(known) => known as u64,
         NameKind::Pseudo(pseudo) => 0x100 | pseudo as u64,
@@ -208,8 +257,10 @@ mod tests {
 
     fn find(lookup: &mut Lookup, name: &str, value: &str) -> Option<usize> {
         let kind = NameKind::of(name.as_bytes());
-        let hash = hash(kind, name.as_bytes(), value.as_bytes());
-        lookup.find(kind, name.as_bytes(), value.as_bytes(), hash)
+        match lookup.find(kind, name.as_bytes(), value.as_bytes()) {
+            Found::Age(age) => Some(age),
+            Found::Hash(_) => None,
+        }
     }
 
     #[test]
@@ -250,5 +301,21 @@ mod tests {
         }
         assert_eq!(lookup.table.len(), 128);
         assert_eq!(find(&mut lookup, "", ""), Some(0));
+    }
+
+    #[test]
+    fn an_entry_that_has_left_is_not_found_where_it_was() {
+        let mut lookup = Lookup::new(4096);
+        for value in ["long enough to be moved about", "b"] {
+            let Found::Hash(hash) = lookup.find(NameKind::of(b"date"), b"date", value.as_bytes())
+            else {
+                panic!("nothing was inserted");
+            };
+            lookup.insert(NameKind::of(b"date"), b"date", value.as_bytes(), hash);
+            assert_eq!(find(&mut lookup, "date", value), Some(0));
+            lookup.set_max(33);
+            lookup.set_max(4096);
+            assert_eq!(find(&mut lookup, "date", value), None);
+        }
     }
 }

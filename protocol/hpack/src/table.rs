@@ -25,6 +25,7 @@ impl<T> Entry<T> {
         size_of_line(usize::from(self.name_len), usize::from(self.value_len)) as u32
     }
 
+    #[inline]
     fn stored_name_len(&self) -> usize {
         if self.kind == NameKind::Other { usize::from(self.name_len) } else { 0 }
     }
@@ -126,6 +127,12 @@ impl<T: Copy + Default> Table<T> {
         &self.ring[slot]
     }
 
+    /// What is at a place that may be none, and where an entry may have left.
+    #[inline]
+    pub(crate) fn get(&self, slot: usize) -> Option<&Entry<T>> {
+        self.ring.get(slot)
+    }
+
     #[inline]
     pub(crate) fn entry_mut(&mut self, slot: usize) -> &mut Entry<T> {
         &mut self.ring[slot]
@@ -142,6 +149,13 @@ impl<T: Copy + Default> Table<T> {
             let (name, rest) = text.split_at(usize::from(entry.name_len));
             (name, &rest[..usize::from(entry.value_len)])
         }
+    }
+
+    /// The entry's value.
+    #[inline]
+    pub(crate) fn value(&self, entry: &Entry<T>) -> &[u8] {
+        let start = entry.start.wrapping_sub(self.base) as usize + entry.stored_name_len();
+        &self.text[start..start + usize::from(entry.value_len)]
     }
 
     /// Removes the oldest entry and says where it was.

@@ -18,7 +18,9 @@ mod service;
 mod session;
 
 pub use bolide_buffers::detach;
-pub use bolide_connection::{HandshakeFacts, Identity, IdentityError, Limits as ConnectionLimits};
+pub use bolide_connection::{
+    HandshakeFacts, Http1Limits, Http2Limits, Identity, IdentityError, Limits as ConnectionLimits,
+};
 pub use bolide_semantics::{AbortReason, Blame, End, Head};
 pub use bytes::Bytes;
 pub use collect::{Collect, collect};

@@ -3,7 +3,7 @@
 use bolide_semantics::{FieldName, FieldRef};
 
 use crate::limits::TABLE_BYTES;
-use crate::lookup::{Lookup, hash};
+use crate::lookup::{Found, Lookup};
 use crate::policy::{self, Rule};
 use crate::static_table::{self, value_at};
 use crate::table::size_of_line;
@@ -170,10 +170,9 @@ impl Encoder {
     #[inline]
     fn repeated(&mut self, name: Name<'_>, value: &[u8], out: &mut Vec<u8>) {
         let text = name.text.as_bytes();
-        let hash = hash(name.kind, text, value);
-        match self.lookup.find(name.kind, text, value, hash) {
-            Some(age) => integer::encode(static_table::LENGTH + 1 + age, 7, 0x80, out),
-            None => self.unknown(name, value, hash, out),
+        match self.lookup.find(name.kind, text, value) {
+            Found::Age(age) => integer::encode(static_table::LENGTH + 1 + age, 7, 0x80, out),
+            Found::Hash(hash) => self.unknown(name, value, hash, out),
         }
     }
 
