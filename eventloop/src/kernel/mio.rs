@@ -1,0 +1,246 @@
+//! The real kernel: epoll or kqueue by mio, sockets by rustix.
+
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::BytesMut;
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token};
+use rustix::net::{SendAncillaryBuffer, SendFlags, Shutdown, SocketAddrAny};
+use socket2::SockRef;
+
+use super::{Incoming, Kernel, Path, Ready, Wake, receive, tcp_info};
+use crate::service::Address;
+
+/// Events taken from the kernel at a time, in number.
+const EVENTS_COUNT: usize = 1024;
+
+/// The key of the waker's own event, which is not passed on.
+const WAKER: Token = Token(usize::MAX);
+
+const _: () = assert!(usize::BITS >= 64, "a key holds an index and a generation");
+
+/// A socket that ended must be an error of the call, not a signal to the process.
+#[cfg(not(any(target_os = "macos", target_os = "ios")))]
+const SEND_FLAGS: SendFlags = SendFlags::NOSIGNAL;
+#[cfg(any(target_os = "macos", target_os = "ios"))]
+const SEND_FLAGS: SendFlags = SendFlags::empty();
+
+/// A connected socket, TCP or Unix.
+#[derive(Debug)]
+pub struct MioSocket {
+    descriptor: OwnedFd,
+}
+
+impl Path for MioSocket {
+    fn rtt(&self) -> Option<Duration> {
+        tcp_info::rtt(self.descriptor.as_fd())
+    }
+}
+
+/// A listening socket, TCP or Unix, in non-blocking mode.
+#[derive(Debug)]
+pub struct MioListener {
+    descriptor: OwnedFd,
+    local: Address,
+}
+
+impl MioListener {
+    /// Takes a listening socket and sets it to non-blocking.
+    ///
+    /// # Errors
+    ///
+    /// When its address cannot be read, or its mode not be set.
+    pub fn new(descriptor: OwnedFd) -> io::Result<Self> {
+        let socket = SockRef::from(&descriptor);
+        socket.set_nonblocking(true)?;
+        let local = socket.local_addr()?.as_socket().map_or(Address::Unix, Address::Inet);
+        if matches!(local, Address::Inet(_)) {
+            // What is accepted inherits it.
+            socket.set_tcp_nodelay(true)?;
+        }
+        Ok(Self { descriptor, local })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn local(&self) -> Address {
+        self.local
+    }
+}
+
+impl AsFd for MioListener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+impl Wake for mio::Waker {
+    fn wake(&self) {
+        // It fails only if the poller is gone, and then nobody waits.
+        let _ = Self::wake(self);
+    }
+}
+
+/// The operating system.
+#[derive(Debug)]
+pub struct MioKernel {
+    poll: Poll,
+    events: Events,
+    waker: Arc<mio::Waker>,
+}
+
+impl MioKernel {
+    /// A poller of its own.
+    ///
+    /// # Errors
+    ///
+    /// When the system has no file descriptor left.
+    pub fn new() -> io::Result<Self> {
+        let poll = Poll::new()?;
+        let waker = Arc::new(mio::Waker::new(poll.registry(), WAKER)?);
+        Ok(Self { poll, events: Events::with_capacity(EVENTS_COUNT), waker })
+    }
+}
+
+/// The address behind `any`; what is neither IPv4 nor IPv6 is a Unix socket here.
+fn address(any: Option<SocketAddrAny>) -> Address {
+    any.and_then(|any| SocketAddr::try_from(any).ok()).map_or(Address::Unix, Address::Inet)
+}
+
+#[cfg(not(any(target_os = "macos", target_os = "ios")))]
+fn accept_nonblocking(listener: BorrowedFd<'_>) -> io::Result<(OwnedFd, Option<SocketAddrAny>)> {
+    use rustix::net::SocketFlags;
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    Ok(rustix::net::acceptfrom_with(listener, flags)?)
+}
+
+#[cfg(any(target_os = "macos", target_os = "ios"))]
+fn accept_nonblocking(listener: BorrowedFd<'_>) -> io::Result<(OwnedFd, Option<SocketAddrAny>)> {
+    let (socket, peer) = rustix::net::acceptfrom(listener)?;
+    let options = SockRef::from(&socket);
+    options.set_cloexec(true)?;
+    options.set_nonblocking(true)?;
+    options.set_nosigpipe(true)?;
+    Ok((socket, peer))
+}
+
+/// Takes one connection from `listener`; its address is asked for only where the listener's says
+/// too little.
+pub(crate) fn accept(listener: &MioListener) -> io::Result<(OwnedFd, Address, Address)> {
+    let (socket, peer) = accept_nonblocking(listener.as_fd())?;
+    let local = match listener.local {
+        Address::Inet(bound) if bound.ip().is_unspecified() => {
+            let own = SockRef::from(&socket).local_addr().ok();
+            Address::Inet(own.and_then(|own| own.as_socket()).unwrap_or(bound))
+        }
+        local => local,
+    };
+    Ok((socket, address(peer), local))
+}
+
+impl Kernel for MioKernel {
+    type Socket = MioSocket;
+    type Listener = MioListener;
+
+    #[inline]
+    fn now(&mut self) -> Instant {
+        Instant::now()
+    }
+
+    fn waker(&self) -> Arc<dyn Wake> {
+        self.waker.clone()
+    }
+
+    #[inline]
+    fn wait(&mut self, timeout: Option<Duration>, ready: &mut Vec<Ready>) -> io::Result<()> {
+        match self.poll.poll(&mut self.events, timeout) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
+            result => result?,
+        }
+        for event in &self.events {
+            if event.token() == WAKER {
+                continue;
+            }
+            ready.push(Ready {
+                key: event.token().0 as u64,
+                readable: event.is_readable(),
+                writable: event.is_writable(),
+                read_closed: event.is_read_closed(),
+                failed: event.is_error(),
+            });
+        }
+        Ok(())
+    }
+
+    fn listen(&mut self, listener: &mut MioListener, key: u64) -> io::Result<()> {
+        let descriptor = listener.descriptor.as_raw_fd();
+        let token = Token(key as usize);
+        self.poll.registry().register(&mut SourceFd(&descriptor), token, Interest::READABLE)
+    }
+
+    fn accept(&mut self, listener: &mut MioListener) -> io::Result<Incoming<MioSocket>> {
+        let (descriptor, peer, local) = accept(listener)?;
+        Ok(Incoming { socket: MioSocket { descriptor }, peer, local })
+    }
+
+    fn adopt(&mut self, socket: OwnedFd) -> io::Result<MioSocket> {
+        Ok(MioSocket { descriptor: socket })
+    }
+
+    fn register(&mut self, socket: &mut MioSocket, key: u64) -> io::Result<()> {
+        let descriptor = socket.descriptor.as_raw_fd();
+        let both = Interest::READABLE | Interest::WRITABLE;
+        self.poll.registry().register(&mut SourceFd(&descriptor), Token(key as usize), both)
+    }
+
+    #[inline]
+    fn receive(&mut self, socket: &mut MioSocket, block: &mut BytesMut) -> io::Result<usize> {
+        receive::receive(&socket.descriptor, block)
+    }
+
+    #[inline]
+    fn send(&mut self, socket: &mut MioSocket, bytes: &[u8]) -> io::Result<usize> {
+        Ok(rustix::net::send(&socket.descriptor, bytes, SEND_FLAGS)?)
+    }
+
+    fn send_vectored(
+        &mut self,
+        socket: &mut MioSocket,
+        slices: &[IoSlice<'_>],
+    ) -> io::Result<usize> {
+        let mut none = SendAncillaryBuffer::default();
+        Ok(rustix::net::sendmsg(&socket.descriptor, slices, &mut none, SEND_FLAGS)?)
+    }
+
+    fn end_writing(&mut self, socket: &mut MioSocket) -> io::Result<()> {
+        Ok(rustix::net::shutdown(&socket.descriptor, Shutdown::Write)?)
+    }
+
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    fn limit_unsent(&mut self, socket: &mut MioSocket, bytes: usize) {
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        // A Unix socket has no such bound.
+        let _ = SockRef::from(&socket.descriptor).set_tcp_notsent_lowat(bytes);
+    }
+
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    fn limit_unsent(&mut self, socket: &mut MioSocket, bytes: usize) {
+        let _ = (socket, bytes);
+    }
+
+    #[inline]
+    fn close(&mut self, socket: MioSocket) {
+        // The poller forgets a descriptor that is closed.
+        drop(socket);
+    }
+}
+
+impl From<MioSocket> for OwnedFd {
+    fn from(socket: MioSocket) -> Self {
+        socket.descriptor
+    }
+}

@@ -1,0 +1,158 @@
+//! What a worker asks of an operating system, as a trait: [`MioKernel`] asks the real one,
+//! `tests/simnet` a seeded network in virtual time.
+//!
+//! The only folder with unsafe code.
+
+mod file_limit;
+mod mio;
+mod receive;
+mod tcp_info;
+
+use std::io::{self, IoSlice};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::BytesMut;
+
+use crate::service::Address;
+
+pub use self::file_limit::{FileLimit, file_limit, raise_file_limit};
+pub use self::mio::{MioKernel, MioListener, MioSocket};
+
+/// What the kernel knows about the way to a peer.
+pub trait Path {
+    /// The round-trip time; `None` where it is not measured.
+    fn rtt(&self) -> Option<Duration>;
+}
+
+/// No path: nothing is known.
+impl Path for () {
+    fn rtt(&self) -> Option<Duration> {
+        None
+    }
+}
+
+/// Ends a worker's wait, from any thread.
+pub trait Wake: Send + Sync {
+    /// The wait that is under way, or the next one, returns.
+    fn wake(&self);
+}
+
+/// What may be ready, as reported once when it changes (edge-triggered).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ready {
+    /// What was given at the registration.
+    pub key: u64,
+    /// Bytes or connections have arrived.
+    pub readable: bool,
+    /// There is room to write again.
+    pub writable: bool,
+    /// FIN has arrived, perhaps behind bytes.
+    pub read_closed: bool,
+    /// The connection has failed.
+    pub failed: bool,
+}
+
+/// A connection fresh from a listener.
+#[derive(Debug)]
+pub struct Incoming<S> {
+    /// The socket, in non-blocking mode.
+    pub socket: S,
+    /// Who connected.
+    pub peer: Address,
+    /// Where they connected to.
+    pub local: Address,
+}
+
+/// An operating system: sockets, readiness and a clock.
+///
+/// Calls on sockets never wait; they report [`WouldBlock`](io::ErrorKind::WouldBlock). Readiness
+/// is edge-triggered: after a read that came back short, or a write that was taken only in part,
+/// a [`Ready`] follows when there is more.
+pub trait Kernel: 'static {
+    /// A connection.
+    type Socket: Path;
+    /// What connections arrive at.
+    type Listener;
+
+    /// The clock.
+    fn now(&mut self) -> Instant;
+
+    /// What ends the wait of this kernel.
+    fn waker(&self) -> Arc<dyn Wake>;
+
+    /// Waits until something is ready, or somebody wakes, or `timeout` has passed (`None`: for
+    /// ever), and appends what is ready.
+    ///
+    /// # Errors
+    ///
+    /// Those of the poller. A signal is none.
+    fn wait(&mut self, timeout: Option<Duration>, ready: &mut Vec<Ready>) -> io::Result<()>;
+
+    /// Reports connections that arrive at `listener`.
+    ///
+    /// # Errors
+    ///
+    /// Those of the poller.
+    fn listen(&mut self, listener: &mut Self::Listener, key: u64) -> io::Result<()>;
+
+    /// Takes one connection.
+    ///
+    /// # Errors
+    ///
+    /// `WouldBlock` when there is none; those of `accept`.
+    fn accept(&mut self, listener: &mut Self::Listener) -> io::Result<Incoming<Self::Socket>>;
+
+    /// Takes over a socket that somebody else accepted.
+    ///
+    /// # Errors
+    ///
+    /// When the kernel cannot use it.
+    fn adopt(&mut self, socket: OwnedFd) -> io::Result<Self::Socket>;
+
+    /// Reports both directions of `socket`, until it is closed.
+    ///
+    /// # Errors
+    ///
+    /// Those of the poller.
+    fn register(&mut self, socket: &mut Self::Socket, key: u64) -> io::Result<()>;
+
+    /// Reads once, into the spare capacity of `block`. 0: no byte will follow.
+    ///
+    /// # Errors
+    ///
+    /// Those of `recv`.
+    fn receive(&mut self, socket: &mut Self::Socket, block: &mut BytesMut) -> io::Result<usize>;
+
+    /// Writes once.
+    ///
+    /// # Errors
+    ///
+    /// Those of `send`.
+    fn send(&mut self, socket: &mut Self::Socket, bytes: &[u8]) -> io::Result<usize>;
+
+    /// Writes several pieces once.
+    ///
+    /// # Errors
+    ///
+    /// Those of `sendmsg`.
+    fn send_vectored(
+        &mut self,
+        socket: &mut Self::Socket,
+        slices: &[IoSlice<'_>],
+    ) -> io::Result<usize>;
+
+    /// Sends FIN behind what has been written.
+    ///
+    /// # Errors
+    ///
+    /// Those of `shutdown`.
+    fn end_writing(&mut self, socket: &mut Self::Socket) -> io::Result<()>;
+
+    /// Keeps the bytes that are written and not yet sent below `bytes`, where that can be told.
+    fn limit_unsent(&mut self, socket: &mut Self::Socket, bytes: usize);
+
+    /// Closes the connection.
+    fn close(&mut self, socket: Self::Socket);
+}

@@ -1,0 +1,173 @@
+//! Several workers, each on a thread of its own.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::acceptor::Acceptor;
+use crate::affinity::pin_to_core;
+use crate::kernel::MioKernel;
+use crate::limits::Limits;
+use crate::listener::{Listeners, Numbered};
+use crate::mailbox::Mailbox;
+use crate::service::Service;
+use crate::stats::Stats;
+use crate::worker::Worker;
+
+/// How the workers run.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// What threads are called, before their number. Default: `worker`.
+    pub thread_name: String,
+    /// Whether each worker keeps to one core. Default: no.
+    pub pin: bool,
+    /// The bounds of each worker. A number of connections is for all workers together here.
+    pub limits: Limits,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { thread_name: "worker".into(), pin: false, limits: Limits::default() }
+    }
+}
+
+/// The workers that [`run`] has started.
+pub struct Handle<M> {
+    mailboxes: Vec<Mailbox<M>>,
+    threads: Vec<JoinHandle<io::Result<Stats>>>,
+    acceptor: Option<Acceptor>,
+}
+
+impl<M: Send + 'static> Handle<M> {
+    /// Sends to each worker.
+    #[must_use]
+    pub fn mailboxes(&self) -> &[Mailbox<M>] {
+        &self.mailboxes
+    }
+
+    /// Ends the workers: no more connections are accepted, every session is told, and what is still
+    /// open after `patience` is closed. A second call can only shorten the wait.
+    pub fn shut_down(&self, patience: Duration) {
+        if let Some(acceptor) = &self.acceptor {
+            acceptor.stop();
+        }
+        let deadline = Instant::now() + patience;
+        for mailbox in &self.mailboxes {
+            mailbox.shut_down(deadline);
+        }
+    }
+
+    /// What each worker that still runs has counted.
+    #[must_use]
+    pub fn stats(&self) -> Vec<Stats> {
+        self.mailboxes.iter().filter_map(Mailbox::stats).collect()
+    }
+
+    /// Waits until all workers have ended, and returns what each has counted.
+    ///
+    /// # Errors
+    ///
+    /// When a worker's poller failed, or a worker panicked outside of a session's call.
+    pub fn join(self) -> io::Result<Vec<Stats>> {
+        let mut stats = Vec::new();
+        for thread in self.threads {
+            let panicked = |_| Err(io::Error::other("a worker panicked"));
+            stats.push(thread.join().unwrap_or_else(panicked)?);
+        }
+        if let Some(acceptor) = self.acceptor {
+            acceptor.stop();
+            acceptor.join()?;
+        }
+        Ok(stats)
+    }
+}
+
+/// Starts a worker for each that `listeners` was made for. `make` is called on each worker's thread
+/// with the worker's number and mailbox.
+///
+/// # Errors
+///
+/// When the system has no file descriptors or threads left; nothing runs then.
+pub fn run<S, F>(config: &Config, listeners: Listeners, make: F) -> io::Result<Handle<S::Message>>
+where
+    S: Service,
+    F: Fn(usize, Mailbox<S::Message>) -> S + Send + Sync + 'static,
+{
+    let workers = listeners.workers();
+    let mut limits = config.limits;
+    limits.connections_max_count = room_of_one(limits.connections_max_count, workers);
+    let (own, dealt) = listeners.deal();
+    // Whatever can fail does so before the first thread runs.
+    let kernels = (0..workers).map(|_| MioKernel::new()).collect::<io::Result<Vec<_>>>()?;
+    let make = Arc::new(make);
+    let mut handle = Handle { mailboxes: Vec::new(), threads: Vec::new(), acceptor: None };
+    for (index, (kernel, listeners)) in kernels.into_iter().zip(own).enumerate() {
+        let start = Start { index, kernel, listeners, limits, pin: config.pin };
+        let make = Arc::clone(&make);
+        let (sender, receiver) = mpsc::channel();
+        let thread = std::thread::Builder::new()
+            .name(format!("{}-{index}", config.thread_name))
+            .spawn(move || start.run(&*make, &sender));
+        let started = thread.and_then(|thread| {
+            handle.threads.push(thread);
+            let panicked = |_| io::Error::other("a worker did not start");
+            handle.mailboxes.push(receiver.recv().map_err(panicked)?);
+            Ok(())
+        });
+        if let Err(error) = started {
+            handle.shut_down(Duration::ZERO);
+            return Err(error);
+        }
+    }
+    if !dealt.is_empty() {
+        match Acceptor::start(dealt, handle.mailboxes.clone()) {
+            Ok(acceptor) => handle.acceptor = Some(acceptor),
+            Err(error) => {
+                handle.shut_down(Duration::ZERO);
+                return Err(error);
+            }
+        }
+    }
+    Ok(handle)
+}
+
+/// What one worker of several may hold of `all`; 0 stands for what file descriptors allow.
+fn room_of_one(all: usize, workers: usize) -> usize {
+    let all = match all {
+        0 => usize::try_from(crate::kernel::file_limit() / 10 * 9).unwrap_or(usize::MAX),
+        all => all,
+    };
+    all.div_ceil(workers).max(1)
+}
+
+/// What a worker's thread starts with.
+struct Start {
+    index: usize,
+    kernel: MioKernel,
+    listeners: Vec<Numbered>,
+    limits: Limits,
+    pin: bool,
+}
+
+impl Start {
+    fn run<S: Service>(
+        self,
+        make: &impl Fn(usize, Mailbox<S::Message>) -> S,
+        started: &mpsc::Sender<Mailbox<S::Message>>,
+    ) -> io::Result<Stats> {
+        if self.pin {
+            // A worker that may run anywhere is slower, not wrong.
+            let _ = pin_to_core(self.index);
+        }
+        let index = self.index;
+        let mut worker = Worker::new(self.kernel, self.limits, |mailbox| make(index, mailbox));
+        for (index, listener) in self.listeners {
+            worker.listen(listener, index)?;
+        }
+        // Nobody waits for it when another worker has failed to start.
+        let _ = started.send(worker.mailbox());
+        worker.run()
+    }
+}

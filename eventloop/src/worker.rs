@@ -1,0 +1,337 @@
+//! The loop: wait, events, new connections, run queue, timers, mail.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+use bolide_buffers::{ReceiveBuffer, SendQueue};
+
+use crate::door::Door;
+use crate::kernel::{Kernel, Ready};
+use crate::limits::Limits;
+use crate::mailbox::{Inbox, Mail, Mailbox, mailbox};
+use crate::service::{CloseCause, Service};
+use crate::slots::{Slots, Token};
+use crate::socket::{Call, Lent, Outcome, Slot};
+use crate::stats::Stats;
+use crate::timer_wheel::TimerWheel;
+
+/// The resolution of deadlines: they are met up to this much late, in nanoseconds (8 ms).
+const TICK_NANOS: u32 = 8_000_000;
+
+/// Ticks in a second.
+const TICKS_PER_SECOND: u64 = (1_000_000_000 / TICK_NANOS) as u64;
+
+/// One thread's loop: its poller, its connections, its timers, its service.
+///
+/// [`run`](crate::run()) starts several; embedded in a thread of one's own, [`run`](Self::run) is the
+/// whole of it.
+pub struct Worker<K: Kernel, S: Service> {
+    pub(crate) lent: Lent<K, S>,
+    pub(crate) slots: Slots<Slot<K, S>>,
+    pub(crate) door: Door<K::Listener>,
+    wheel: TimerWheel,
+    inbox: Inbox<S::Message>,
+    ready: Vec<Ready>,
+    due: Vec<u32>,
+    /// Connections whose pass was cut short.
+    runs: Vec<Token>,
+    /// Those of the turn that is under way.
+    running: Vec<Token>,
+    /// Tick 0.
+    epoch: Instant,
+    tick: u64,
+    /// Set when the worker is to end: when patience does.
+    ending: Option<Instant>,
+}
+
+impl<K: Kernel, S: Service> Worker<K, S> {
+    /// A worker with the service that `make` builds, given the mailbox of this worker.
+    pub fn new(mut kernel: K, limits: Limits, make: impl FnOnce(Mailbox<S::Message>) -> S) -> Self {
+        let (sender, inbox) = mailbox(kernel.waker());
+        let now = kernel.now();
+        Self {
+            lent: Lent {
+                kernel,
+                service: make(sender.clone()),
+                input: ReceiveBuffer::new(limits.block_bytes),
+                output: SendQueue::new(),
+                spare: Vec::new(),
+                mailbox: sender,
+                limits,
+                stats: Stats::default(),
+                now,
+            },
+            slots: Slots::new(),
+            door: Door::new(&limits),
+            wheel: TimerWheel::new(),
+            inbox,
+            ready: Vec::new(),
+            due: Vec::new(),
+            runs: Vec::new(),
+            running: Vec::new(),
+            epoch: now,
+            tick: 0,
+            ending: None,
+        }
+    }
+
+    /// Accepts from `listener`, which sessions are told as `index`.
+    ///
+    /// # Errors
+    ///
+    /// When the kernel cannot watch it.
+    pub fn listen(&mut self, mut listener: K::Listener, index: usize) -> io::Result<()> {
+        self.lent.kernel.listen(&mut listener, self.door.next_key())?;
+        self.door.add(listener, index);
+        Ok(())
+    }
+
+    /// Sends to this worker.
+    pub fn mailbox(&self) -> Mailbox<S::Message> {
+        self.lent.mailbox.clone()
+    }
+
+    /// The service.
+    pub fn service(&self) -> &S {
+        &self.lent.service
+    }
+
+    /// The kernel.
+    pub fn kernel(&self) -> &K {
+        &self.lent.kernel
+    }
+
+    /// What has been counted so far.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        Stats { open: self.slots.len() as u64, ..self.lent.stats }
+    }
+
+    /// Runs until a shutdown is complete.
+    ///
+    /// # Errors
+    ///
+    /// When the poller fails.
+    pub fn run(mut self) -> io::Result<Stats> {
+        while self.step(None)? {}
+        Ok(self.stats())
+    }
+
+    /// One turn of the loop, which waits no longer than `at_most`. `false`: a shutdown is complete.
+    ///
+    /// # Errors
+    ///
+    /// When the poller fails.
+    pub fn step(&mut self, at_most: Option<Duration>) -> io::Result<bool> {
+        let timeout = self.timeout(at_most);
+        let timeout = if self.inbox.lie_down() { timeout } else { Some(Duration::ZERO) };
+        let waited = self.lent.kernel.wait(timeout, &mut self.ready);
+        self.inbox.get_up();
+        waited?;
+        self.lent.now = self.lent.kernel.now();
+        self.tick = self.ticks_until(self.lent.now);
+        self.lent.stats.waits += 1;
+        self.lent.service.turn_started(self.lent.now);
+        self.take_events();
+        self.accept();
+        self.run_queue();
+        self.take_deadlines();
+        self.take_mail();
+        if let Some(deadline) = self.ending {
+            if deadline <= self.lent.now {
+                self.close_all(CloseCause::Drained);
+            }
+            return Ok(self.slots.len() > 0);
+        }
+        Ok(true)
+    }
+
+    /// How long the kernel may wait.
+    #[inline]
+    fn timeout(&self, at_most: Option<Duration>) -> Option<Duration> {
+        if !self.runs.is_empty() || self.door.is_ready() {
+            return Some(Duration::ZERO);
+        }
+        let until = |at: Instant| at.saturating_duration_since(self.lent.now);
+        let timer = self.wheel.next().map(|tick| until(self.instant_of(tick)));
+        let mut least = at_most;
+        for other in [timer, self.door.paused_until().map(until), self.ending.map(until)] {
+            least = match (least, other) {
+                (Some(least), Some(other)) => Some(least.min(other)),
+                (least, other) => least.or(other),
+            };
+        }
+        least
+    }
+
+    fn instant_of(&self, tick: u64) -> Instant {
+        let nanos = (tick % TICKS_PER_SECOND) as u32 * TICK_NANOS;
+        self.epoch + Duration::new(tick / TICKS_PER_SECOND, nanos)
+    }
+
+    /// Whole ticks until `at`.
+    #[inline]
+    fn ticks_until(&self, at: Instant) -> u64 {
+        let since = at.saturating_duration_since(self.epoch);
+        since.as_secs() * TICKS_PER_SECOND + u64::from(since.subsec_nanos() / TICK_NANOS)
+    }
+
+    #[inline]
+    fn take_events(&mut self) {
+        self.lent.stats.events += self.ready.len() as u64;
+        for position in 0..self.ready.len() {
+            let ready = self.ready[position];
+            let token = Token::from_key(ready.key);
+            if token.generation() == 0 {
+                self.door.note(token.index());
+            } else if let Some(slot) = self.slots.get_mut(token) {
+                slot.note(ready);
+                self.pass(token, Call::Event);
+            }
+        }
+        self.ready.clear();
+    }
+
+    fn run_queue(&mut self) {
+        std::mem::swap(&mut self.runs, &mut self.running);
+        for position in 0..self.running.len() {
+            let token = self.running[position];
+            if let Some(slot) = self.slots.get_mut(token) {
+                slot.dequeue();
+                self.pass(token, Call::Again);
+            }
+        }
+        self.running.clear();
+    }
+
+    fn take_deadlines(&mut self) {
+        if self.wheel.next().is_none_or(|next| next > self.tick) {
+            return;
+        }
+        let mut due = std::mem::take(&mut self.due);
+        self.wheel.expire(self.tick, &mut due);
+        for index in due.drain(..) {
+            if let Some((token, _)) = self.slots.at(index) {
+                self.pass(token, Call::Deadline);
+            }
+        }
+        self.due = due;
+    }
+
+    fn take_mail(&mut self) {
+        for _ in 0..self.lent.limits.mails_per_turn_count {
+            let Some(mail) = self.inbox.next() else { return };
+            match mail {
+                Mail::Session(token, message) => {
+                    self.lent.stats.mails += 1;
+                    if self.slots.get_mut(token).is_some_and(|slot| slot.is_open()) {
+                        self.pass(token, Call::Message(message));
+                    } else {
+                        self.lent.service.undelivered(message);
+                    }
+                }
+                Mail::HandedIn(socket) => self.take_in(socket),
+                Mail::ShutDown { deadline } => self.begin_end(deadline),
+                Mail::Count(sender) => {
+                    // Who asked may have gone.
+                    let _ = sender.send(self.stats());
+                }
+            }
+        }
+    }
+
+    /// Gives one connection its turn and does what follows from it.
+    #[inline]
+    pub(crate) fn pass(&mut self, token: Token, call: Call<S::Message>) {
+        let Self { slots, lent, tick, .. } = self;
+        let Some(slot) = slots.get_mut(token) else { return };
+        let pass = AssertUnwindSafe(|| slot.pass(lent, token, *tick as u32, call));
+        let outcome = catch_unwind(pass).unwrap_or_else(|_| {
+            lent.stats.panics += 1;
+            Outcome::Closed(CloseCause::Panicked)
+        });
+        let deadline = slot.deadline();
+        match outcome {
+            Outcome::Wait => {}
+            Outcome::Again => {
+                lent.stats.requeued += 1;
+                if slot.enqueue() {
+                    self.runs.push(token);
+                }
+            }
+            Outcome::Closed(cause) => return self.close(token, cause),
+        }
+        self.set_deadline(token, deadline);
+    }
+
+    /// Files the deadline of a connection.
+    #[inline]
+    pub(crate) fn set_deadline(&mut self, token: Token, deadline: Option<Instant>) {
+        match deadline {
+            // The tick after: a deadline is never met early.
+            Some(deadline) => self.wheel.set(token.index(), self.ticks_until(deadline) + 1),
+            None => self.wheel.clear(token.index()),
+        }
+    }
+
+    /// Puts a connection in the run queue.
+    pub(crate) fn enqueue(&mut self, token: Token) {
+        if self.slots.get_mut(token).is_some_and(Slot::enqueue) {
+            self.runs.push(token);
+        }
+    }
+
+    /// The low bits of the tick, for comparing ages.
+    pub(crate) fn short_tick(&self) -> u32 {
+        self.tick as u32
+    }
+
+    /// Ends a connection.
+    pub(crate) fn close(&mut self, token: Token, cause: CloseCause) {
+        let Some(slot) = self.slots.remove(token) else { return };
+        self.wheel.remove(token.index());
+        if !self.lent.output.is_empty() || cause == CloseCause::Panicked {
+            self.lent.output = SendQueue::new();
+        }
+        let (socket, session) = slot.into_parts();
+        self.lent.kernel.close(socket);
+        self.lent.stats.count_close(cause);
+        self.door.room_was_made();
+        let service = &mut self.lent.service;
+        if catch_unwind(AssertUnwindSafe(|| service.close(session, cause))).is_err() {
+            self.lent.stats.panics += 1;
+        }
+    }
+
+    fn begin_end(&mut self, deadline: Instant) {
+        if let Some(earlier) = self.ending {
+            self.ending = Some(earlier.min(deadline));
+            return;
+        }
+        self.ending = Some(deadline);
+        // What waits in the backlog would be reset; a session at least says goodbye.
+        self.accept();
+        self.door.shut();
+        for index in 0..self.slots.places() {
+            if let Some((token, slot)) = self.slots.at(index)
+                && slot.is_open()
+            {
+                self.pass(token, Call::ShutDown);
+            }
+        }
+    }
+
+    /// Whether the worker is about to end.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.ending.is_some()
+    }
+
+    fn close_all(&mut self, cause: CloseCause) {
+        for index in 0..self.slots.places() {
+            if let Some((token, _)) = self.slots.at(index) {
+                self.close(token, cause);
+            }
+        }
+    }
+}
