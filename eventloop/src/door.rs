@@ -24,28 +24,30 @@ struct Entrance<L> {
 }
 
 /// The listeners of a worker, and whether they are open.
-pub(crate) struct Door<L> {
-    entrances: Vec<Entrance<L>>,
+pub(crate) struct Door<K: Kernel> {
+    entrances: Vec<Entrance<K::Listener>>,
+    /// Accepted before it was known that there is no room, with the number of its listener.
+    waiting: Option<(Incoming<K::Socket>, usize)>,
     room_count: usize,
     paused_until: Option<Instant>,
     /// The place after which the search for an idle connection goes on.
     hand: u32,
 }
 
-impl<L> Door<L> {
+impl<K: Kernel> Door<K> {
     pub(crate) fn new(limits: &Limits) -> Self {
         let room_count = match limits.connections_max_count {
             0 => usize::try_from(file_limit() / 10 * 9).unwrap_or(usize::MAX).max(1),
             count => count,
         };
-        Self { entrances: Vec::new(), room_count, paused_until: None, hand: 0 }
+        Self { entrances: Vec::new(), waiting: None, room_count, paused_until: None, hand: 0 }
     }
 
     pub(crate) fn next_key(&self) -> u64 {
         Token::new(0, self.entrances.len() as u32).key()
     }
 
-    pub(crate) fn add(&mut self, listener: L, index: usize) {
+    pub(crate) fn add(&mut self, listener: K::Listener, index: usize) {
         self.entrances.push(Entrance { listener, index, ready: false });
     }
 
@@ -59,7 +61,8 @@ impl<L> Door<L> {
     /// Whether connections may be accepted at once.
     #[inline]
     pub(crate) fn is_ready(&self) -> bool {
-        self.paused_until.is_none() && self.entrances.iter().any(|entrance| entrance.ready)
+        self.paused_until.is_none()
+            && (self.waiting.is_some() || self.entrances.iter().any(|entrance| entrance.ready))
     }
 
     pub(crate) fn paused_until(&self) -> Option<Instant> {
@@ -74,6 +77,7 @@ impl<L> Door<L> {
 
     pub(crate) fn shut(&mut self) {
         self.entrances.clear();
+        self.waiting = None;
         self.paused_until = None;
     }
 }
@@ -93,6 +97,9 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         if !self.door.is_ready() {
             return;
         }
+        if let Some((incoming, index)) = self.door.waiting.take() {
+            self.welcome(incoming, index);
+        }
         for position in 0..self.door.entrances.len() {
             if self.door.entrances[position].ready && self.door.paused_until.is_none() {
                 self.accept_from(position);
@@ -104,13 +111,15 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         let budget = self.lent.limits.accepts_per_turn_count;
         let mut failures = 0;
         for _ in 0..budget {
-            if !self.has_room() {
-                return self.pause();
-            }
             let entrance = &mut self.door.entrances[position];
             let index = entrance.index;
             match self.lent.kernel.accept(&mut entrance.listener) {
-                Ok(Incoming { socket, peer, local }) => self.admit(socket, peer, local, index),
+                Ok(incoming) => {
+                    self.welcome(incoming, index);
+                    if self.door.paused_until.is_some() {
+                        return;
+                    }
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     entrance.ready = false;
                     return;
@@ -128,6 +137,17 @@ impl<K: Kernel, S: Service> Worker<K, S> {
             }
         }
         if failures == budget {
+            self.pause();
+        }
+    }
+
+    /// Lets a connection in if there is room, and lets it wait otherwise.
+    fn welcome(&mut self, incoming: Incoming<K::Socket>, index: usize) {
+        if self.has_room() {
+            let Incoming { socket, peer, local } = incoming;
+            self.admit(socket, peer, local, index);
+        } else {
+            self.door.waiting = Some((incoming, index));
             self.pause();
         }
     }

@@ -29,7 +29,7 @@ const TICKS_PER_SECOND: u64 = (1_000_000_000 / TICK_NANOS) as u64;
 pub struct Worker<K: Kernel, S: Service> {
     pub(crate) lent: Lent<K, S>,
     pub(crate) slots: Slots<Slot<K, S>>,
-    pub(crate) door: Door<K::Listener>,
+    pub(crate) door: Door<K>,
     wheel: TimerWheel,
     inbox: Inbox<S::Message>,
     ready: Vec<Ready>,
