@@ -1,1 +1,23 @@
-//! HPACK, RFC 7541: header compression for HTTP/2.
+//! HPACK (RFC 7541): header compression for HTTP/2.
+//!
+//! [`Decoder`] turns header blocks into [`DecodedField`]s, [`Encoder`] turns field lines into header
+//! blocks. Each holds one dynamic table and owns no memory until something is put into it.
+//!
+//! This crate must never know frames, streams, or what a field means.
+
+mod decoder;
+mod encoder;
+mod error;
+mod field;
+mod huffman;
+mod integer;
+pub mod limits;
+mod lookup;
+mod policy;
+mod static_table;
+mod table;
+
+pub use decoder::Decoder;
+pub use encoder::Encoder;
+pub use error::Error;
+pub use field::{DecodedField, NameKind, Pseudo};

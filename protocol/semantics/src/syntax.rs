@@ -46,11 +46,39 @@ pub fn is_token(bytes: &[u8]) -> bool {
 pub fn is_field_value(bytes: &[u8]) -> bool {
     let (Some(first), Some(last)) = (bytes.first(), bytes.last()) else { return true };
     let blank = |byte: u8| byte == b' ' || byte == b'\t';
-    // A control octet is below 0x20 or is 0x7f; the sum over the value is branchless.
-    let bad = bytes
-        .iter()
-        .fold(false, |bad, &byte| bad | ((byte < 0x20) & (byte != b'\t')) | (byte == 0x7f));
-    !bad & !blank(*first) & !blank(*last)
+    !blank(*first) && !blank(*last) && !has_control(bytes)
+}
+
+/// Whether an octet is a control octet other than HTAB.
+///
+/// The plain form is the last line. Values are short and nearly always clean, so eight octets at a
+/// time are first looked at together, which takes a third of the instructions: only a value with
+/// something below 0x20 or with 0x7f, or one shorter than four octets, is looked at octet by octet.
+#[inline]
+fn has_control(bytes: &[u8]) -> bool {
+    let (words, _) = bytes.as_chunks::<8>();
+    let clean = match (bytes.last_chunk::<8>(), bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        (Some(end), _, _) => {
+            let suspicious = |sum, word: &[u8; 8]| sum | suspicious(u64::from_ne_bytes(*word));
+            words.iter().fold(suspicious(0, end), suspicious) == 0
+        }
+        (None, Some(start), Some(end)) => {
+            let (start, end) = (u32::from_ne_bytes(*start), u32::from_ne_bytes(*end));
+            suspicious(u64::from(start) << 32 | u64::from(end)) == 0
+        }
+        _ => false,
+    };
+    !clean && bytes.iter().any(|&byte| (byte < 0x20 && byte != b'\t') || byte == 0x7f)
+}
+
+/// Not zero when one of eight octets is below 0x20 or is 0x7f.
+#[inline]
+fn suspicious(word: u64) -> u64 {
+    const ONES: u64 = u64::MAX / 0xff;
+    let delete = word ^ (ONES * 0x7f);
+    let low = word.wrapping_sub(ONES * 0x20) & !word;
+    let is_delete = delete.wrapping_sub(ONES) & !delete;
+    (low | is_delete) & (ONES * 0x80)
 }
 
 /// For each byte whether it may stand in a request target: the characters of RFC 3986, and, as every
@@ -75,7 +103,12 @@ pub fn is_valid_target(bytes: &[u8]) -> bool {
 
 /// Whether `bytes` is a scheme (RFC 3986 §3.1).
 #[must_use]
+#[inline]
 pub fn is_valid_scheme(bytes: &[u8]) -> bool {
+    bytes == b"http" || bytes == b"https" || is_uncommon_scheme(bytes)
+}
+
+fn is_uncommon_scheme(bytes: &[u8]) -> bool {
     bytes.first().is_some_and(u8::is_ascii_alphabetic)
         && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(byte))
 }
@@ -92,11 +125,47 @@ pub fn is_valid_authority(bytes: &[u8]) -> bool {
         let ok = address.is_some_and(|text| text.parse::<std::net::Ipv6Addr>().is_ok());
         (ok && (rest.is_empty() || rest[0] == b':'), rest.get(1..))
     } else {
-        let end = bytes.iter().position(|byte| *byte == b':').unwrap_or(bytes.len());
-        (is_registered_name(&bytes[..end]), bytes.get(end + 1..))
+        let plain = bytes.iter().position(|byte| !HOST[usize::from(*byte)]).unwrap_or(bytes.len());
+        match bytes.get(plain) {
+            Some(b'%') => {
+                let end = bytes.iter().position(|byte| *byte == b':').unwrap_or(bytes.len());
+                (is_escaped_name(&bytes[..end]), bytes.get(end + 1..))
+            }
+            Some(b':') | None => (plain > 0, bytes.get(plain + 1..)),
+            Some(_) => (false, None),
+        }
     };
     host_ok && port.is_none_or(is_port)
 }
+
+/// For each byte whether it may stand unescaped in a registered name (RFC 3986 §3.2.2).
+static HOST: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        let value = byte as u8;
+        let mark = matches!(
+            value,
+            b'-' | b'.'
+                | b'_'
+                | b'~'
+                | b'!'
+                | b'$'
+                | b'&'
+                | b'\''
+                | b'('
+                | b')'
+                | b'*'
+                | b'+'
+                | b','
+                | b';'
+                | b'='
+        );
+        table[byte] = value.is_ascii_alphanumeric() || mark;
+        byte += 1;
+    }
+    table
+};
 
 fn is_port(digits: &[u8]) -> bool {
     let number = |total: u32, digit: &u8| total * 10 + u32::from(digit - b'0');
@@ -105,19 +174,18 @@ fn is_port(digits: &[u8]) -> bool {
         && digits.iter().fold(0, number) <= 65_535
 }
 
-fn is_registered_name(host: &[u8]) -> bool {
+/// A registered name in which octets may be escaped.
+fn is_escaped_name(host: &[u8]) -> bool {
     let mut index = 0;
     while index < host.len() {
-        match host[index] {
-            b'%' => {
-                let escape = host.get(index + 1..index + 3);
-                if !escape.is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit)) {
-                    return false;
-                }
-                index += 2;
+        if host[index] == b'%' {
+            let escape = host.get(index + 1..index + 3);
+            if !escape.is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit)) {
+                return false;
             }
-            byte if byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=".contains(&byte) => {}
-            _ => return false,
+            index += 2;
+        } else if !HOST[usize::from(host[index])] {
+            return false;
         }
         index += 1;
     }
@@ -161,6 +229,25 @@ mod tests {
         assert!(is_field_value(b"a b\tc\xff"));
         for bad in [&b" a"[..], b"a ", b"\ta", b"a\r", b"a\nb", b"a\0b", b"\x7f"] {
             assert!(!is_field_value(bad), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_control_octet_is_found_at_any_place() {
+        for length in 1..40 {
+            for place in 0..length {
+                for byte in 0..=u8::MAX {
+                    let mut value = vec![b'~'; length];
+                    value[place] = byte;
+                    let inside = place != 0 && place != length - 1;
+                    let expected = match byte {
+                        b'\t' | b' ' => inside,
+                        0..0x20 | 0x7f => false,
+                        _ => true,
+                    };
+                    assert_eq!(is_field_value(&value), expected, "{byte} at {place} of {length}");
+                }
+            }
         }
     }
 

@@ -1,0 +1,216 @@
+//! RFC 9113 §8.2, §8.3: what is a head and what is not.
+
+use super::*;
+
+type Line<'a> = (&'a str, &'a str);
+
+const GET: [Line<'static>; 4] =
+    [(":method", "GET"), (":scheme", "http"), (":path", "/"), (":authority", "a:80")];
+
+fn read(expected: Expected, lines: &[Line<'_>], limits: &Limits) -> (Head, Summary) {
+    let mut head = Head::default();
+    let mut reader = HeadReader::new(&mut head, expected, limits);
+    for (name, value) in lines {
+        let kind = NameKind::of(name.as_bytes());
+        let lower = is_token(name.as_bytes()) && !name.bytes().any(|b| b.is_ascii_uppercase());
+        let named = matches!(kind, NameKind::Pseudo(_)) || lower;
+        let valid = named && bolide_semantics::is_field_value(value.as_bytes());
+        let (name, value) = (name.as_bytes(), value.as_bytes());
+        if !reader.field(DecodedField { kind, name, value, valid, never_indexed: false }) {
+            break;
+        }
+    }
+    let summary = reader.finish();
+    (head, summary)
+}
+
+fn request(lines: &[Line<'_>]) -> (Head, Summary) {
+    read(Expected::Request, lines, &Limits::default())
+}
+
+fn with(more: &[Line<'static>]) -> Vec<Line<'static>> {
+    GET.iter().chain(more).copied().collect()
+}
+
+#[test]
+fn a_request_becomes_a_head() {
+    let (head, summary) =
+        request(&with(&[("x-a", "1"), ("content-length", "7"), ("te", "trailers")]));
+    assert_eq!(summary.malformed, None);
+    assert_eq!(summary.content_length, 7);
+    assert_eq!(head.method(), Method::GET);
+    assert_eq!(head.path_and_query(), "/");
+    assert_eq!(head.authority(), Some("a:80"));
+    assert_eq!(head.scheme(), Some("http"));
+    assert_eq!(head.get_named("x-a"), Some(&b"1"[..]));
+}
+
+#[test]
+fn host_stands_in_for_authority() {
+    let (head, summary) =
+        request(&[(":method", "GET"), (":scheme", "http"), (":path", "/"), ("host", "b")]);
+    assert_eq!(summary.malformed, None);
+    assert_eq!(head.authority(), Some("b"));
+    assert_eq!(request(&with(&[("host", "A:80")])).1.malformed, None);
+}
+
+#[test]
+fn connects() {
+    let plain = [(":method", "CONNECT"), (":authority", "a:80")];
+    assert!(request(&plain).1.malformed.is_none() && request(&plain).1.connect);
+    let extended = [
+        (":method", "CONNECT"),
+        (":protocol", "websocket"),
+        (":scheme", "https"),
+        (":path", "/chat"),
+        (":authority", "a"),
+    ];
+    let (head, summary) = request(&extended);
+    assert_eq!(summary.malformed, None);
+    assert_eq!(head.protocol(), Some("websocket"));
+    for bad in [
+        &[(":method", "CONNECT")][..],
+        &[(":method", "CONNECT"), (":authority", "a")],
+        &[(":method", "CONNECT"), (":authority", "a:80"), (":path", "/")],
+        &[(":method", "CONNECT"), (":authority", "a:80"), (":scheme", "http")],
+        &extended[..4],
+        &extended[1..],
+    ] {
+        assert!(request(bad).1.malformed.is_some(), "{bad:?}");
+    }
+}
+
+#[test]
+fn malformed_requests() {
+    let bad_lines: &[Line<'static>] = &[
+        ("X-Upper", "1"),
+        ("", "1"),
+        ("a b", "1"),
+        ("x", " 1"),
+        ("x", "1 "),
+        ("x", "\t1"),
+        ("x", "a\nb"),
+        ("x", "a\0b"),
+        ("connection", "close"),
+        ("keep-alive", "1"),
+        ("proxy-connection", "close"),
+        ("transfer-encoding", "chunked"),
+        ("upgrade", "h2c"),
+        ("te", "gzip"),
+        ("te", "trailers, gzip"),
+        ("content-length", "1,1"),
+        ("content-length", "-1"),
+        ("content-length", ""),
+        ("host", "other"),
+        (":path", "/"),
+        (":method", "GET"),
+        (":status", "200"),
+        (":unknown", "1"),
+        (":protocol", "websocket"),
+    ];
+    for line in bad_lines {
+        assert!(request(&with(&[*line])).1.malformed.is_some(), "{line:?}");
+        let mut first = vec![*line];
+        first.extend(GET);
+        assert!(request(&first).1.malformed.is_some(), "{line:?} first");
+    }
+    assert!(
+        request(&with(&[("content-length", "1"), ("content-length", "2")])).1.malformed.is_some()
+    );
+    assert!(
+        request(&with(&[("content-length", "1"), ("content-length", "1")])).1.malformed.is_none()
+    );
+    for missing in 0..3 {
+        let mut lines = GET.to_vec();
+        lines.remove(missing);
+        assert!(request(&lines).1.malformed.is_some(), "{missing}");
+    }
+    assert!(request(&GET[..3]).1.malformed.is_some());
+}
+
+#[test]
+fn pseudo_fields_have_values_of_their_own_kind() {
+    for (name, value) in [
+        (":method", "GE T"),
+        (":method", ""),
+        (":scheme", "ht tp"),
+        (":scheme", ""),
+        (":path", ""),
+        (":path", "a"),
+        (":path", "*"),
+        (":path", "/a b"),
+        (":path", "http://a/"),
+        (":authority", ""),
+        (":authority", "user@a"),
+        (":authority", "a:b"),
+        (":authority", "a/"),
+    ] {
+        let mut lines = GET.to_vec();
+        let place = lines.iter().position(|line| line.0 == name).unwrap();
+        lines[place].1 = value;
+        assert!(request(&lines).1.malformed.is_some(), "{name} {value:?}");
+    }
+    let mut lines = GET.to_vec();
+    lines[0].1 = "OPTIONS";
+    lines[2].1 = "*";
+    assert_eq!(request(&lines).1.malformed, None);
+}
+
+#[test]
+fn responses() {
+    let response = |lines: &[Line<'_>]| read(Expected::Response, lines, &Limits::default()).1;
+    assert_eq!(response(&[(":status", "204"), ("server", "x")]).malformed, None);
+    for bad in [
+        &[("server", "x")][..],
+        &[(":status", "20")],
+        &[(":status", "2000")],
+        &[(":status", "099")],
+        &[(":status", "600")],
+        &[(":status", "101")],
+        &[(":status", "200"), (":status", "200")],
+        &[("server", "x"), (":status", "200")],
+        &[(":status", "200"), (":path", "/")],
+        &[(":status", "200"), ("connection", "close")],
+    ] {
+        assert!(response(bad).malformed.is_some(), "{bad:?}");
+    }
+}
+
+#[test]
+fn trailers_have_no_pseudo_fields() {
+    let trailers = |lines: &[Line<'_>]| read(Expected::Trailers, lines, &Limits::default()).1;
+    assert_eq!(trailers(&[("grpc-status", "0")]).malformed, None);
+    assert!(trailers(&[(":status", "200")]).malformed.is_some());
+    assert!(trailers(&[("connection", "x")]).malformed.is_some());
+}
+
+#[test]
+fn sizes_are_judged() {
+    let limits = Limits { header_list_bytes: 400, ..Limits::default() };
+    let long = |length| "x".repeat(length);
+    for (length, size) in [(150, Size::Fine), (500, Size::Excessive), (2000, Size::Absurd)] {
+        let value = long(length);
+        let mut lines: Vec<Line<'_>> = GET.to_vec();
+        lines.push(("a", &value));
+        assert_eq!(read(Expected::Request, &lines, &limits).1.size, size, "{length}");
+    }
+    let mut lines = GET.to_vec();
+    lines.extend([("cookie", "a=b"); 100]);
+    assert_eq!(request(&lines).1.size, Size::Fine);
+    lines.push(("cookie", "a=b"));
+    let (head, summary) = request(&lines);
+    assert_eq!(summary.size, Size::Excessive);
+    assert_eq!(summary.malformed, None);
+    assert_eq!(head.field_count(), 100);
+}
+
+#[test]
+fn priorities_and_patience() {
+    let (_, summary) =
+        request(&with(&[("priority", "u=1, i"), ("content-type", "application/grpc+proto")]));
+    assert_eq!(summary.priority, Some(Priority { urgency: 1, incremental: true }));
+    assert!(summary.patient);
+    let (_, summary) = request(&with(&[("content-type", "text/plain")]));
+    assert_eq!(summary.priority, None);
+    assert!(!summary.patient);
+}

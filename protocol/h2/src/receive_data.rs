@@ -1,0 +1,223 @@
+//! RFC 9113 §6.1, §5.1: DATA frames, reported piece by piece as they arrive.
+
+use bolide_semantics::{Context, End, ExchangeEvent, ExchangeId};
+
+use crate::connection::Connection;
+use crate::error::{ErrorCode, Fault};
+use crate::frame::data::Layout;
+use crate::frame::{FrameHeader, HEADER_BYTES, flag, window_update};
+use crate::incoming::DataRest;
+use crate::receive::Step;
+use crate::stream::{LENGTH_UNKNOWN, Progress};
+
+impl Connection {
+    /// The header of a DATA frame. The whole frame counts against the windows at once.
+    #[inline]
+    pub(crate) fn read_data(
+        &mut self,
+        cx: &mut Context<'_>,
+        header: FrameHeader,
+    ) -> Result<Step, Fault> {
+        if header.stream == 0 {
+            return Err(Fault::protocol("a DATA frame for stream 0"));
+        }
+        let first = cx.input.unread().get(HEADER_BYTES).copied();
+        let Some(layout) = Layout::of(header, first)? else { return Ok(Step::Incomplete) };
+        let clock = self.deadlines.clock;
+        if !self.receive_flow.window.receive(header.length, clock.us) {
+            return Err(Fault::flow_control("more DATA than the connection's window allows"));
+        }
+        let Some(slot) = self.streams.find(header.stream) else {
+            return self.data_without_stream(cx, header);
+        };
+        let end_stream = header.has(flag::END_STREAM);
+        let stream = self.streams.get_mut(slot);
+        if stream.receiving != Progress::Body {
+            let (code, what) = match stream.receiving {
+                Progress::Ended => (ErrorCode::StreamClosed, "DATA after the end of the stream"),
+                _ => (ErrorCode::ProtocolError, "DATA before the head"),
+            };
+            return self.bad_data(cx, header, code, what);
+        }
+        if !stream.window.receive(header.length, clock.us) {
+            let what = "more DATA than the stream's window allows";
+            return self.bad_data(cx, header, ErrorCode::FlowControlError, what);
+        }
+        if stream.receive_left != LENGTH_UNKNOWN {
+            let left = stream.receive_left.checked_sub(u64::from(layout.data));
+            let Some(left) = left.filter(|left| !end_stream || *left == 0) else {
+                stream.unconsumed += header.length;
+                let what = "a body that is not as long as its content-length";
+                return self.bad_counted(cx, header, ErrorCode::ProtocolError, what);
+            };
+            stream.receive_left = left;
+        }
+        let discarding = stream.discarding;
+        if !discarding {
+            stream.unconsumed += layout.data;
+        }
+        stream.received_ms = clock.ms;
+        stream.rate_bytes = stream.rate_bytes.saturating_add(layout.data);
+        if !stream.tunnel {
+            self.budgets.data(layout.data, end_stream, clock.ms, &self.limits)?;
+        }
+        cx.input.consume(HEADER_BYTES + layout.before as usize);
+        let padding = header.length - layout.data;
+        if padding > 0 {
+            self.incoming.skip = layout.padding;
+            self.give_back_padding(cx, slot, padding, end_stream);
+        }
+        if discarding {
+            self.discard_rest(cx, slot, layout.data, end_stream)?;
+        }
+        if layout.data > 0 || end_stream {
+            let (stream, left) = (header.stream, layout.data);
+            self.incoming.data = Some(DataRest { stream, left, end_stream });
+        }
+        Ok(Step::Next)
+    }
+
+    /// RFC 9113 §8.1: what follows an answer that came early is read as long as it is short, so that
+    /// a client which has nearly finished can do so, and refused when it is long.
+    #[cold]
+    fn discard_rest(
+        &mut self,
+        cx: &mut Context<'_>,
+        slot: u32,
+        data: u32,
+        end_stream: bool,
+    ) -> Result<(), Fault> {
+        self.release(cx, data);
+        let stream = self.streams.get(slot);
+        if !end_stream && stream.window.is_half_used() {
+            let id = stream.id;
+            self.write_reset(cx, id, ErrorCode::NoError)?;
+            self.remove(cx, slot);
+        }
+        Ok(())
+    }
+
+    /// Padding is consumed as it comes.
+    #[cold]
+    fn give_back_padding(
+        &mut self,
+        cx: &mut Context<'_>,
+        slot: u32,
+        padding: u32,
+        end_stream: bool,
+    ) {
+        self.release(cx, padding);
+        let tuning = self.receive_flow.stream_tuning(self.deadlines.clock.us, &self.limits);
+        let stream = self.streams.get_mut(slot);
+        if let Some(increment) = stream.window.consume(padding, tuning)
+            && !end_stream
+        {
+            window_update::write(cx.output.tail(), stream.id, increment);
+        }
+    }
+
+    /// DATA that an open stream can't take: the stream ends.
+    #[cold]
+    fn bad_data(
+        &mut self,
+        cx: &mut Context<'_>,
+        header: FrameHeader,
+        code: ErrorCode,
+        what: &'static str,
+    ) -> Result<Step, Fault> {
+        self.release(cx, header.length);
+        self.bad_counted(cx, header, code, what)
+    }
+
+    /// The same, when the frame counts as unconsumed already.
+    #[cold]
+    fn bad_counted(
+        &mut self,
+        cx: &mut Context<'_>,
+        header: FrameHeader,
+        code: ErrorCode,
+        what: &'static str,
+    ) -> Result<Step, Fault> {
+        cx.input.consume(HEADER_BYTES);
+        self.incoming.skip = header.length;
+        self.stream_error(cx, header.stream, code, what)?;
+        Ok(Step::Next)
+    }
+
+    /// DATA that nobody wants, but that is no error.
+    fn discard(
+        &mut self,
+        cx: &mut Context<'_>,
+        header: FrameHeader,
+        data: u32,
+        end_stream: bool,
+    ) -> Result<Step, Fault> {
+        self.budgets.data(data, end_stream, self.deadlines.clock.ms, &self.limits)?;
+        cx.input.consume(HEADER_BYTES);
+        self.incoming.skip = header.length;
+        self.release(cx, header.length);
+        Ok(Step::Next)
+    }
+
+    /// RFC 9113 §5.1: DATA for a stream that is idle or closed.
+    #[cold]
+    fn data_without_stream(
+        &mut self,
+        cx: &mut Context<'_>,
+        header: FrameHeader,
+    ) -> Result<Step, Fault> {
+        if self.is_unopened(header.stream) {
+            return Err(Fault::protocol("a DATA frame for a stream that was never opened"));
+        }
+        if self.streams.reset.contains(header.stream) {
+            let end_stream = header.has(flag::END_STREAM);
+            return self.discard(cx, header, header.length, end_stream);
+        }
+        self.bad_data(cx, header, ErrorCode::StreamClosed, "DATA for a closed stream")
+    }
+
+    /// The next piece of a payload of which the header has been dealt with.
+    #[inline]
+    pub(crate) fn read_rest(&mut self, cx: &mut Context<'_>) -> Step {
+        let Some(rest) = &mut self.incoming.data else { return self.skip(cx) };
+        let take = cx.input.len().min(rest.left as usize);
+        if take == 0 && rest.left > 0 {
+            return Step::Incomplete;
+        }
+        let bytes = cx.input.take(take);
+        rest.left -= take as u32;
+        let id = rest.stream;
+        let complete = rest.left == 0;
+        let ended = complete && rest.end_stream;
+        if complete {
+            self.incoming.data = None;
+        }
+        // The stream may have ended since the frame began: its bytes have been given back.
+        let Some(slot) = self.streams.find(id) else { return Step::Next };
+        let stream = self.streams.get_mut(slot);
+        if ended {
+            stream.receiving = Progress::Ended;
+            if stream.discarding || stream.sending == Progress::Ended {
+                let silent = stream.discarding;
+                self.remove(cx, slot);
+                if silent {
+                    return Step::Next;
+                }
+            }
+        } else if stream.discarding {
+            return Step::Next;
+        }
+        let end = if ended { End::Yes } else { End::No };
+        Step::Event(ExchangeId(id), ExchangeEvent::Data(bytes, end))
+    }
+
+    fn skip(&mut self, cx: &mut Context<'_>) -> Step {
+        let take = cx.input.len().min(self.incoming.skip as usize);
+        if take == 0 {
+            return Step::Incomplete;
+        }
+        cx.input.consume(take);
+        self.incoming.skip -= take as u32;
+        Step::Next
+    }
+}

@@ -1,0 +1,175 @@
+//! RFC 9113 §6.5, §6.9: SETTINGS and WINDOW_UPDATE frames.
+
+use bolide_semantics::{Context, Role};
+
+use crate::connection::Connection;
+use crate::error::{ErrorCode, Fault};
+use crate::frame::settings::ENTRY_BYTES;
+use crate::frame::{FrameHeader, HEADER_BYTES, flag, settings, window_update};
+use crate::pending::Event;
+use crate::receive::{Step, payload};
+use crate::stream::Place;
+
+impl Connection {
+    pub(crate) fn read_settings(
+        &mut self,
+        cx: &mut Context<'_>,
+        header: FrameHeader,
+    ) -> Result<Step, Fault> {
+        if header.stream != 0 {
+            return Err(Fault::protocol("a SETTINGS frame for a stream"));
+        }
+        if header.has(flag::ACK) {
+            if header.length != 0 {
+                return Err(Fault::frame_size("an acknowledgement of SETTINGS with a payload"));
+            }
+            cx.input.consume(HEADER_BYTES);
+            return self.settings_acknowledged();
+        }
+        if !header.length.is_multiple_of(ENTRY_BYTES) {
+            return Err(Fault::frame_size("a SETTINGS frame with half an entry"));
+        }
+        if header.length > self.limits.settings_entries_count * ENTRY_BYTES {
+            return Err(Fault::abuse("settings-flood", "too many entries in a SETTINGS frame"));
+        }
+        let Some(bytes) = payload(cx, header) else { return Ok(Step::Incomplete) };
+        self.budgets.settings(self.deadlines.clock.ms, &self.limits)?;
+        if self.settings.received {
+            self.glitch()?;
+        }
+        let changes = self.settings.receive(bytes, self.role, &self.limits)?;
+        cx.input.consume(HEADER_BYTES + header.length as usize);
+        settings::write_ack(cx.output.tail());
+        self.count_control(cx)?;
+        if let Some(bytes) = changes.header_table_bytes {
+            self.compression.encoder.set_peer_table_bytes(bytes);
+        }
+        if changes.window_difference != 0 {
+            self.shift_send_windows(changes.window_difference)?;
+        }
+        if changes.concurrent_streams && self.role == Role::Client {
+            self.pending.push(Event::Concurrency(self.settings.peer_concurrent_streams));
+        }
+        Ok(Step::Next)
+    }
+
+    fn settings_acknowledged(&mut self) -> Result<Step, Fault> {
+        let clock = self.deadlines.clock;
+        let first = self.deadlines.received_ms == 0;
+        let Some(difference) = self.settings.acknowledged(clock.ms) else {
+            self.glitch()?;
+            return Ok(Step::Next);
+        };
+        if first {
+            self.receive_flow.estimate_rtt(clock.us);
+        }
+        self.compression.decoder.set_table_bytes_max(self.limits.header_table_bytes as usize);
+        if difference != 0 {
+            for stream in self.streams.slots_mut().iter_mut().filter(|stream| stream.id != 0) {
+                stream.window.shift(difference);
+            }
+        }
+        Ok(Step::Next)
+    }
+
+    /// RFC 9113 §6.9.2: the peer's initial window changed, and with it every stream's.
+    fn shift_send_windows(&mut self, difference: i64) -> Result<(), Fault> {
+        for slot in 0..self.streams.slots_mut().len() as u32 {
+            let stream = self.streams.get_mut(slot);
+            if stream.id == 0 {
+                continue;
+            }
+            let window = i64::from(stream.send_window) + difference;
+            stream.send_window = i32::try_from(window).map_err(|_| {
+                Fault::flow_control("INITIAL_WINDOW_SIZE makes a stream's window too large")
+            })?;
+            self.window_opened(slot);
+        }
+        Ok(())
+    }
+
+    /// A stream that waited for its window goes back to where it takes turns.
+    #[inline]
+    fn window_opened(&mut self, slot: u32) {
+        let stream = self.streams.get_mut(slot);
+        if stream.place == Place::Window && stream.send_window > 0 {
+            let id = stream.id;
+            stream.place = Place::Nowhere;
+            self.scheduler.push(self.streams.slots_mut(), slot);
+            self.stats.waits_for_turn(slot, id, &self.deadlines.clock);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn read_window_update(
+        &mut self,
+        cx: &mut Context<'_>,
+        header: FrameHeader,
+    ) -> Result<Step, Fault> {
+        if header.length != window_update::PAYLOAD_BYTES {
+            return Err(Fault::frame_size("a WINDOW_UPDATE frame that is not 4 octets long"));
+        }
+        let Some(bytes) = payload(cx, header) else { return Ok(Step::Incomplete) };
+        let increment = window_update::parse(bytes);
+        cx.input.consume(HEADER_BYTES + header.length as usize);
+        if header.stream == 0 {
+            self.connection_window_update(increment)?;
+        } else {
+            self.stream_window_update(cx, header.stream, increment)?;
+        }
+        Ok(Step::Next)
+    }
+
+    fn connection_window_update(&mut self, increment: u32) -> Result<(), Fault> {
+        if increment == 0 {
+            return Err(Fault::protocol("a WINDOW_UPDATE of zero"));
+        }
+        if !self.scheduler.open_window(increment) {
+            return Err(Fault::flow_control("the connection's window becomes too large"));
+        }
+        let sent = std::mem::take(&mut self.scheduler.sent_since_update);
+        if is_useless(increment, sent) {
+            self.glitch()?;
+        }
+        Ok(())
+    }
+
+    fn stream_window_update(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: u32,
+        increment: u32,
+    ) -> Result<(), Fault> {
+        let Some(slot) = self.streams.find(id) else {
+            if self.is_unopened(id) {
+                return Err(Fault::protocol("WINDOW_UPDATE for a stream that was never opened"));
+            }
+            return self.glitch();
+        };
+        if increment == 0 {
+            let what = "a WINDOW_UPDATE of zero";
+            return self.stream_error(cx, id, ErrorCode::ProtocolError, what);
+        }
+        let stream = self.streams.get_mut(slot);
+        let Some(window) = stream.send_window.checked_add_unsigned(increment) else {
+            let what = "the stream's window becomes too large";
+            return self.stream_error(cx, id, ErrorCode::FlowControlError, what);
+        };
+        stream.send_window = window;
+        let sent = std::mem::take(&mut stream.sent_since_update);
+        // The first one may come before anything was sent: it opens a small initial window.
+        let first = !std::mem::replace(&mut stream.updated, true);
+        if !first && is_useless(increment, sent) {
+            self.glitch()?;
+        }
+        self.window_opened(slot);
+        Ok(())
+    }
+}
+
+/// Whether a WINDOW_UPDATE gives back less than one per cent of what was sent since the one before,
+/// or answers nothing at all.
+#[inline]
+fn is_useless(increment: u32, sent: u32) -> bool {
+    sent == 0 || u64::from(increment) * 100 < u64::from(sent)
+}

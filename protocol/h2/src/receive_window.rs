@@ -1,0 +1,166 @@
+//! RFC 9113 §6.9: how much the peer may send, of one stream or of the connection.
+//!
+//! What the peer may still send, what it sent and nobody has consumed, and what was consumed and not
+//! given back to it always add up to the window's size.
+
+use crate::frame::window_update::WINDOW_BYTES_MAX;
+
+/// One receive window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ReceiveWindow {
+    /// What the peer may still send, in bytes. Negative after the initial size was lowered.
+    pub(crate) available: i32,
+    /// What was consumed and not given back yet, in bytes.
+    pub(crate) consumed: u32,
+    /// In bytes.
+    pub(crate) size: u32,
+    /// When it was last given back, in microseconds.
+    updated_us: u32,
+}
+
+/// What decides about growth.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tuning {
+    pub(crate) now_us: u32,
+    /// The round trip, in microseconds; zero when it is not known: then windows stay as they are.
+    pub(crate) rtt_us: u32,
+    /// What the window may grow to, in bytes.
+    pub(crate) size_max: u32,
+}
+
+impl ReceiveWindow {
+    #[inline]
+    pub(crate) fn new(size: u32) -> Self {
+        Self { available: size as i32, consumed: 0, size, updated_us: 0 }
+    }
+
+    /// The peer sent `bytes`; false when it may not have.
+    #[inline]
+    pub(crate) fn receive(&mut self, bytes: u32, now_us: u32) -> bool {
+        if i64::from(bytes) > i64::from(self.available) {
+            return bytes == 0;
+        }
+        if self.available == self.size as i32 {
+            self.updated_us = now_us;
+        }
+        self.available -= bytes as i32;
+        true
+    }
+
+    /// `bytes` were consumed. Returns what to give back to the peer, if it is worth a frame: half of
+    /// the window. The window doubles when that half took less than two round trips, for then the
+    /// peer is (or will soon be) held back by the window and not by the path or by the consumer.
+    #[inline]
+    pub(crate) fn consume(&mut self, bytes: u32, tuning: Tuning) -> Option<u32> {
+        self.consumed += bytes;
+        if self.consumed == 0 || self.consumed < self.size / 2 {
+            return None;
+        }
+        let took_us = tuning.now_us.wrapping_sub(self.updated_us);
+        self.updated_us = tuning.now_us;
+        if took_us < tuning.rtt_us.saturating_mul(2) {
+            self.grow(self.size.saturating_mul(2).min(tuning.size_max));
+        }
+        Some(self.give_back())
+    }
+
+    /// Makes the window larger; what was gained is given back with the next update.
+    pub(crate) fn grow(&mut self, size: u32) {
+        let size = size.min(WINDOW_BYTES_MAX);
+        if size > self.size {
+            self.consumed += size - self.size;
+            self.size = size;
+        }
+    }
+
+    /// Whether the peer may send no more than half of the window.
+    #[inline]
+    pub(crate) fn is_half_used(&self) -> bool {
+        self.available <= (self.size / 2) as i32
+    }
+
+    /// The peer applies another initial size to a window that it has already.
+    pub(crate) fn shift(&mut self, difference: i32) {
+        self.available = self.available.saturating_add(difference);
+        self.size = self.size.saturating_add_signed(difference);
+    }
+
+    /// Takes everything that can be given back.
+    pub(crate) fn give_back(&mut self) -> u32 {
+        let room = (WINDOW_BYTES_MAX as i64 - i64::from(self.available)).min(i64::from(u32::MAX));
+        let increment = self.consumed.min(room as u32);
+        self.consumed -= increment;
+        self.available += increment as i32;
+        increment
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn tuning(now_us: u32, rtt_us: u32) -> Tuning {
+        Tuning { now_us, rtt_us, size_max: 1 << 20 }
+    }
+
+    #[test]
+    fn half_a_window_is_given_back_at_once() {
+        let mut window = ReceiveWindow::new(1000);
+        assert!(window.receive(1000, 0));
+        assert!(!window.receive(1, 0));
+        assert_eq!(window.consume(499, tuning(0, 0)), None);
+        assert_eq!(window.consume(1, tuning(0, 0)), Some(500));
+        assert!(window.receive(500, 0));
+        assert!(!window.receive(1, 0));
+    }
+
+    #[test]
+    fn a_window_that_holds_the_peer_back_grows() {
+        let mut window = ReceiveWindow::new(1000);
+        assert!(window.receive(1000, 5));
+        assert_eq!(window.consume(500, tuning(5 + 99, 50)), Some(1500));
+        assert_eq!(window.size, 2000);
+        assert!(window.receive(1500, 200));
+        assert_eq!(window.consume(1000, tuning(5 + 99 + 100, 50)), Some(1000));
+        assert_eq!(window.size, 2000);
+    }
+
+    #[test]
+    fn a_window_grows_to_its_limit_only() {
+        let mut window = ReceiveWindow::new(1 << 20);
+        assert!(window.receive(1 << 20, 0));
+        assert_eq!(window.consume(1 << 20, tuning(0, 50)), Some(1 << 20));
+    }
+
+    #[test]
+    fn a_lowered_window_may_be_negative() {
+        let mut window = ReceiveWindow::new(1000);
+        assert!(window.receive(900, 0));
+        window.shift(-500);
+        assert_eq!(window.available, -400);
+        assert!(window.receive(0, 0));
+        assert!(!window.receive(1, 0));
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_lost(steps in prop::collection::vec((0u32..3000, 0u32..3000, 0u32..100), 1..100)) {
+            let mut window = ReceiveWindow::new(2000);
+            let mut unconsumed = 0;
+            for (received, consumed, rtt_us) in steps {
+                if window.receive(received, 0) {
+                    unconsumed += received;
+                }
+                let consumed = consumed.min(unconsumed);
+                unconsumed -= consumed;
+                window.consume(consumed, tuning(50, rtt_us));
+                prop_assert_eq!(
+                    i64::from(window.available) + i64::from(unconsumed) + i64::from(window.consumed),
+                    i64::from(window.size)
+                );
+            }
+        }
+    }
+}

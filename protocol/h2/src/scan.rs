@@ -1,0 +1,216 @@
+//! RFC 9113 §10.5 and limits of our own: what becomes of a connection, and of the streams in it, when
+//! its time is up.
+
+use bolide_semantics::{AbortReason, Blame, CloseReason, Context, Role};
+
+use crate::clock::millis;
+use crate::connection::Connection;
+use crate::error::{ErrorCode, Fault};
+use crate::frame;
+use crate::limits::{BODY_RATE_TIME, DRAIN_NOTICE, SCAN_INTERVAL, TRIM_AFTER};
+use crate::pending::Event;
+use crate::ping::Purpose;
+use crate::stream::{Place, Progress};
+
+impl Connection {
+    /// The reported deadline has passed: finds out which it was. Returns a reason to close without
+    /// a GOAWAY.
+    #[cold]
+    pub(crate) fn expire(&mut self, cx: &mut Context<'_>) -> Result<Option<CloseReason>, Fault> {
+        let clock = self.deadlines.clock;
+        let over = |since_ms: u32, limit| clock.elapsed_ms(since_ms) >= millis(limit);
+        let limits = &*self.limits;
+        if !cx.output.is_empty() && over(self.output.moved_ms, limits.write_pause) {
+            let what = "the peer takes nothing of what is sent";
+            return Ok(Some(CloseReason::circumstance("write-stall", what)));
+        }
+        if !self.settings.received && over(0, limits.head_time) {
+            let what = "no preface or SETTINGS in time";
+            return Err(Fault::circumstance(ErrorCode::NoError, "preface-timeout", what));
+        }
+        let block_since = (self.incoming.block.stream != 0).then_some(self.incoming.block.since_ms);
+        for since_ms in [self.deadlines.partial_since(), block_since].into_iter().flatten() {
+            if over(since_ms, limits.head_time) {
+                let what = "a frame or header block takes too long";
+                return Err(Fault::circumstance(ErrorCode::NoError, "head-timeout", what));
+            }
+        }
+        if !self.settings.is_acknowledged()
+            && over(self.settings.sent_ms, limits.acknowledgement_time)
+        {
+            let what = "SETTINGS were not acknowledged in time";
+            return Err(Fault::circumstance(ErrorCode::SettingsTimeout, "settings-timeout", what));
+        }
+        match self.ping.waiting() {
+            Some((Purpose::Drain, since_ms)) if over(since_ms, DRAIN_NOTICE) => {
+                self.ping.give_up();
+                self.leave_finally(cx);
+                if self.streams.open() == 0 {
+                    let what = "the connection was shut down";
+                    return Ok(Some(CloseReason::orderly("drained", what)));
+                }
+            }
+            Some((Purpose::Alive, since_ms)) if over(since_ms, limits.ping_answer) => {
+                let what = "a PING was not answered in time";
+                return Ok(Some(CloseReason::circumstance("ping-timeout", what)));
+            }
+            _ => {}
+        }
+        if self.streams.open() == 0 {
+            return self.expire_idle(cx);
+        }
+        if over(self.deadlines.scan_ms, SCAN_INTERVAL) {
+            self.scan(cx)?;
+        }
+        Ok(None)
+    }
+
+    fn expire_idle(&mut self, cx: &mut Context<'_>) -> Result<Option<CloseReason>, Fault> {
+        let idle_ms = self.deadlines.clock.elapsed_ms(self.deadlines.idle_ms);
+        if idle_ms >= millis(self.limits.idle_time) && cx.input.is_empty() {
+            self.leave_finally(cx);
+            let what = "no exchange for a while";
+            return Ok(Some(CloseReason::orderly("idle", what)));
+        }
+        if !self.deadlines.trimmed && idle_ms >= millis(TRIM_AFTER) {
+            self.deadlines.trimmed = true;
+            self.trim();
+        }
+        Ok(None)
+    }
+
+    /// Gives back the memory that only open streams need.
+    fn trim(&mut self) {
+        self.streams.trim();
+        self.pending.trim();
+        self.stats.trim();
+        self.scheduler.early.trim();
+        self.compression.scratch = Vec::new();
+        if self.incoming.block.stream == 0 {
+            self.incoming.block.bytes = Vec::new();
+        }
+    }
+
+    /// Looks through the open streams for those that are too slow.
+    fn scan(&mut self, cx: &mut Context<'_>) -> Result<(), Fault> {
+        let clock = self.deadlines.clock;
+        self.deadlines.scan_ms = clock.ms;
+        self.connection_stall()?;
+        let silent_ms = clock.elapsed_ms(self.deadlines.received_ms);
+        if silent_ms >= millis(self.limits.ping_after) && self.ping.waiting().is_none() {
+            let payload = self.ping.send(Purpose::Alive, clock.ms);
+            frame::ping::write(cx.output.tail(), payload, false);
+        }
+        // Slots keep their places while streams are removed.
+        for slot in 0..self.streams.slots_mut().len() as u32 {
+            if self.streams.get(slot).id == 0 {
+                continue;
+            }
+            if let Some(what) = self.too_slow(slot) {
+                let stream = self.streams.get(slot);
+                let (id, discarding) = (stream.id, stream.discarding);
+                self.write_reset(cx, id, ErrorCode::Cancel)?;
+                self.remove(cx, slot);
+                if !discarding {
+                    let blame = Blame::Circumstance;
+                    let reason = AbortReason { blame, untouched: false, what };
+                    self.pending.push(Event::Aborted(id, reason));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Streams have waited for the connection's window for too long.
+    fn connection_stall(&mut self) -> Result<(), Fault> {
+        let clock = self.deadlines.clock;
+        let blocked = self.scheduler.window <= 0 && !self.scheduler.is_empty();
+        let Some(since_ms) = self.scheduler.blocked_ms.filter(|_| blocked) else {
+            self.scheduler.blocked_ms = blocked.then_some(clock.ms);
+            self.scheduler.taken_bytes = 0;
+            return Ok(());
+        };
+        let passed_ms = clock.elapsed_ms(since_ms);
+        if passed_ms < millis(self.limits.stalled_connection) {
+            return Ok(());
+        }
+        if !keeps_pace(self.scheduler.taken_bytes, passed_ms, self.limits.body_rate_bytes) {
+            let what = "the connection's window stays closed";
+            return Err(Fault::circumstance(ErrorCode::EnhanceYourCalm, "zero-window", what));
+        }
+        self.scheduler.blocked_ms = Some(clock.ms);
+        self.scheduler.taken_bytes = 0;
+        Ok(())
+    }
+
+    /// Why a stream should end, if it should.
+    fn too_slow(&mut self, slot: u32) -> Option<&'static str> {
+        let clock = self.deadlines.clock;
+        let rate = self.limits.body_rate_bytes;
+        let stream = self.streams.get_mut(slot);
+        match stream.place {
+            Place::Nowhere => {}
+            // It waits for others, for the connection's window or for the socket.
+            Place::Listed => {
+                stream.waiting_ms = clock.ms;
+                stream.taken_bytes = 0;
+            }
+            Place::Window => {
+                let passed_ms = clock.elapsed_ms(stream.waiting_ms);
+                if passed_ms >= millis(self.limits.stalled_stream) {
+                    if !keeps_pace(stream.taken_bytes, passed_ms, rate) {
+                        return Some("the stream's window stays closed");
+                    }
+                    stream.waiting_ms = clock.ms;
+                    stream.taken_bytes = 0;
+                }
+            }
+        }
+        // A request's body: only while we want more of it, and until the answer begins. Who has
+        // consumed everything but what has come since the last look wants more.
+        let news = stream.rate_bytes - stream.rate_mark;
+        stream.rate_mark = stream.rate_bytes;
+        let wanted = self.role == Role::Server
+            && stream.receiving == Progress::Body
+            && stream.sending == Progress::Head
+            && stream.unconsumed <= news
+            && stream.window.available > 0
+            && !stream.connect
+            && !stream.patient;
+        if !wanted {
+            stream.rate_ms = clock.ms;
+            stream.rate_bytes = 0;
+            stream.rate_mark = 0;
+            stream.received_ms = clock.ms;
+            return None;
+        }
+        if clock.elapsed_ms(stream.received_ms) >= millis(self.limits.body_pause) {
+            return Some("the request's body pauses for too long");
+        }
+        let measured_ms = clock.elapsed_ms(stream.rate_ms);
+        if measured_ms >= millis(BODY_RATE_TIME) {
+            if !keeps_pace(stream.rate_bytes, measured_ms, rate) && stream.rate_bytes > 0 {
+                return Some("the request's body comes too slowly");
+            }
+            stream.rate_ms = clock.ms;
+            stream.rate_bytes = 0;
+            stream.rate_mark = 0;
+        }
+        None
+    }
+}
+
+/// Whether so many bytes in so many milliseconds are at least `rate` bytes per second.
+fn keeps_pace(bytes: u32, passed_ms: u32, rate: u32) -> bool {
+    u64::from(bytes) * 1000 >= u64::from(passed_ms) * u64::from(rate)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn paces() {
+        assert!(super::keeps_pace(5000, 10_000, 500));
+        assert!(!super::keeps_pace(4999, 10_000, 500));
+        assert!(super::keeps_pace(u32::MAX, u32::MAX, 500));
+    }
+}

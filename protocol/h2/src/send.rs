@@ -1,0 +1,310 @@
+//! RFC 9113 §8.1, §8.3, §8.5: heads and trailers that are to be sent, and the end of exchanges.
+
+use bolide_semantics::{
+    Context, End, ExchangeId, FieldRef, Misuse, OutgoingHead, Role, Start, has_no_body, is_token,
+    is_valid_authority, is_valid_scheme, is_valid_target,
+};
+use http::{Method, StatusCode};
+
+use crate::connection::Connection;
+use crate::error::{ErrorCode, Fault};
+use crate::frame;
+use crate::goaway::LAST_OF_ALL;
+use crate::head_writer::{self, Target};
+use crate::priority::Priority;
+use crate::stream::Place;
+use crate::stream::{LENGTH_UNKNOWN, Opening, PendingTrailers, Progress};
+
+impl Connection {
+    /// Opens an exchange with a request (client only). The request's body, if there is one, follows
+    /// by [`send_data`](Self::send_data).
+    ///
+    /// # Errors
+    ///
+    /// [`Misuse::Refused`] at the peer's limit of concurrent streams, after a GOAWAY, when the
+    /// connection has ended, or for an extended CONNECT that the peer does not support;
+    /// [`Misuse::InvalidHead`]; [`Misuse::WrongLength`] for [`End::Yes`] with a Content-Length that
+    /// is not 0.
+    pub fn send_request<'a, I>(
+        &mut self,
+        cx: &mut Context<'_>,
+        head: OutgoingHead<'a, I>,
+        end: End,
+    ) -> Result<ExchangeId, Misuse>
+    where
+        I: Iterator<Item = FieldRef<'a>> + Clone,
+    {
+        let closed = self.begin(cx).is_some();
+        if self.role == Role::Server {
+            return Err(Misuse::OutOfOrder);
+        }
+        let full = self.streams.open() >= self.settings.peer_concurrent_streams;
+        if closed || full || !self.goaway.may_open() || self.streams.next_own > LAST_OF_ALL {
+            return Err(Misuse::Refused);
+        }
+        let Start::Request { method, scheme, authority, path, protocol } = head.start else {
+            return Err(Misuse::InvalidHead);
+        };
+        let connect = method == Method::CONNECT;
+        check_target(connect, scheme, authority, path, protocol)?;
+        if protocol.is_some() && !self.settings.peer_connect_protocol {
+            return Err(Misuse::Refused);
+        }
+        let length = head_writer::check(head.fields.clone())?;
+        let end_stream = end == End::Yes;
+        if end_stream && !matches!(length, 0 | LENGTH_UNKNOWN) {
+            return Err(Misuse::WrongLength);
+        }
+        let id = self.streams.next_own;
+        self.streams.next_own += 2;
+        let slot = self.streams.insert(Opening {
+            id,
+            send_window: self.settings.peer_window_bytes,
+            receive_window: self.settings.window_bytes,
+            priority: Priority::UNSPOKEN,
+            now_ms: self.deadlines.clock.ms,
+        });
+        self.opened();
+        let stream = self.streams.get_mut(slot);
+        stream.connect = connect;
+        stream.head_request = method == Method::HEAD;
+        stream.sending = if end_stream { Progress::Ended } else { Progress::Body };
+        stream.send_left = if connect { LENGTH_UNKNOWN } else { length };
+        self.write_head(cx, id, end_stream, Some(head.start), head.fields);
+        Ok(ExchangeId(id))
+    }
+
+    /// Sends a response's head (server only): interim ones with a 1xx status, as often as wanted and
+    /// with [`End::No`], then the final one. A 2xx to CONNECT turns the exchange into a tunnel.
+    ///
+    /// # Errors
+    ///
+    /// [`Misuse::UnknownExchange`]; [`Misuse::OutOfOrder`] after the final head;
+    /// [`Misuse::InvalidHead`], also for 101, which HTTP/2 does not have; [`Misuse::WrongLength`]
+    /// for [`End::Yes`] with a Content-Length that is not 0, where the response could have content.
+    #[inline]
+    pub fn send_head<'a, I>(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: ExchangeId,
+        head: OutgoingHead<'a, I>,
+        end: End,
+    ) -> Result<(), Misuse>
+    where
+        I: Iterator<Item = FieldRef<'a>> + Clone,
+    {
+        let slot = self.ordered(cx, id)?;
+        let stream = self.streams.get_mut(slot);
+        if stream.sending != Progress::Head || self.role == Role::Client {
+            return Err(Misuse::OutOfOrder);
+        }
+        let Start::Response { status } = head.start else { return Err(Misuse::InvalidHead) };
+        let length = head_writer::check(head.fields.clone())?;
+        let end_stream = end == End::Yes;
+        if status.is_informational() {
+            if end_stream || status == StatusCode::SWITCHING_PROTOCOLS {
+                return Err(Misuse::InvalidHead);
+            }
+            self.write_head(cx, id.0, false, Some(head.start), head.fields);
+            return Ok(());
+        }
+        let tunnel = stream.connect && status.is_success();
+        let bodiless = stream.head_request || has_no_body(&Method::GET, status);
+        if end_stream && !bodiless && !tunnel && !matches!(length, 0 | LENGTH_UNKNOWN) {
+            return Err(Misuse::WrongLength);
+        }
+        stream.tunnel = tunnel;
+        stream.send_left = match (tunnel, bodiless) {
+            (true, _) => LENGTH_UNKNOWN,
+            (false, true) => 0,
+            (false, false) => length,
+        };
+        if tunnel {
+            stream.receive_left = LENGTH_UNKNOWN;
+        }
+        stream.sending = Progress::Body;
+        self.write_head(cx, id.0, end_stream, Some(head.start), head.fields);
+        if end_stream {
+            self.finish_sending(cx, slot);
+        }
+        Ok(())
+    }
+
+    /// Sends trailers and ends the message. While a chunk waits they are kept and sent after it.
+    ///
+    /// # Errors
+    ///
+    /// [`Misuse::UnknownExchange`]; [`Misuse::OutOfOrder`] before the head, after the end, or in a
+    /// tunnel; [`Misuse::InvalidHead`]; [`Misuse::WrongLength`] when the body is shorter than its
+    /// Content-Length.
+    pub fn send_trailers<'a, I>(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: ExchangeId,
+        fields: I,
+    ) -> Result<(), Misuse>
+    where
+        I: Iterator<Item = FieldRef<'a>> + Clone,
+    {
+        let slot = self.ordered(cx, id)?;
+        head_writer::check(fields.clone())?;
+        let stream = self.streams.get_mut(slot);
+        if stream.sending != Progress::Body || stream.end_after || stream.tunnel {
+            return Err(Misuse::OutOfOrder);
+        }
+        if !matches!(stream.send_left, 0 | LENGTH_UNKNOWN) {
+            return Err(Misuse::WrongLength);
+        }
+        if stream.chunk.is_some() {
+            stream.end_after = true;
+            stream.trailers = Some(Box::new(PendingTrailers::new(fields)));
+            return Ok(());
+        }
+        self.write_head(cx, id.0, true, None, fields);
+        self.finish_sending(cx, slot);
+        Ok(())
+    }
+
+    /// Gives up an exchange: RST_STREAM with INTERNAL_ERROR (server) or CANCEL (client). Nothing is
+    /// reported about it any more.
+    pub fn abort(&mut self, cx: &mut Context<'_>, id: ExchangeId) {
+        let Ok(slot) = self.ordered(cx, id) else { return };
+        let code = match self.role {
+            Role::Server => ErrorCode::InternalError,
+            Role::Client => ErrorCode::Cancel,
+        };
+        // Too many unread control frames are found out about with the peer's next frame.
+        let _ = self.write_reset(cx, id.0, code);
+        self.remove(cx, slot);
+    }
+
+    #[inline]
+    pub(crate) fn write_head<'a>(
+        &mut self,
+        cx: &mut Context<'_>,
+        stream: u32,
+        end_stream: bool,
+        start: Option<Start<'_>>,
+        fields: impl Iterator<Item = FieldRef<'a>>,
+    ) {
+        let frame_bytes_max = self.settings.peer_frame_bytes;
+        let target = Target { stream, end_stream, frame_bytes_max };
+        let encoder = &mut self.compression.encoder;
+        head_writer::write(encoder, cx.output.tail(), target, start, fields);
+    }
+
+    /// Everything of a message has been sent.
+    #[inline]
+    pub(crate) fn finish_sending(&mut self, cx: &mut Context<'_>, slot: u32) {
+        let stream = self.streams.get_mut(slot);
+        stream.sending = Progress::Ended;
+        stream.hungry = false;
+        if stream.receiving == Progress::Ended {
+            self.remove(cx, slot);
+        } else if self.role == Role::Server && !stream.tunnel {
+            self.answered_early(cx, slot);
+        } else {
+            self.stop_waiting(slot);
+        }
+    }
+
+    /// The stream has nothing more to send.
+    fn stop_waiting(&mut self, slot: u32) {
+        let stream = self.streams.get_mut(slot);
+        let (id, place) = (stream.id, stream.place);
+        if place == Place::Listed {
+            self.scheduler.remove(self.streams.slots_mut(), slot);
+        }
+        if place != Place::Nowhere {
+            self.streams.get_mut(slot).place = Place::Nowhere;
+            self.stats.stops_waiting(slot, id, &self.deadlines.clock);
+        }
+    }
+
+    /// RFC 9113 §8.1: the answer is complete before the request is.
+    fn answered_early(&mut self, cx: &mut Context<'_>, slot: u32) {
+        self.stop_waiting(slot);
+        let stream = self.streams.get_mut(slot);
+        stream.discarding = true;
+        let unconsumed = std::mem::take(&mut stream.unconsumed);
+        let window = &stream.window;
+        let known = stream.receive_left != LENGTH_UNKNOWN;
+        let long = known && stream.receive_left > window.available.max(0) as u64;
+        if stream.connect || long || window.is_half_used() {
+            self.pending.refused_rests.push(stream.id);
+        }
+        self.release(cx, unconsumed);
+    }
+
+    /// The turn ends: requests that have been answered and still are long are refused.
+    #[inline]
+    pub(crate) fn refuse_rests(&mut self, cx: &mut Context<'_>) -> Result<(), Fault> {
+        while let Some(id) = self.pending.refused_rests.pop() {
+            if let Some(slot) = self.streams.find(id) {
+                self.write_reset(cx, id, ErrorCode::NoError)?;
+                self.remove(cx, slot);
+            }
+        }
+        Ok(())
+    }
+
+    /// `bytes` of the data that was reported for an exchange have been used up: the peer may send as
+    /// much again. Calls for exchanges that are over are harmless.
+    #[inline]
+    pub fn consumed(&mut self, cx: &mut Context<'_>, id: ExchangeId, bytes: usize) {
+        let Ok(slot) = self.ordered(cx, id) else { return };
+        let clock = self.deadlines.clock;
+        let stream = self.streams.get_mut(slot);
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX).min(stream.unconsumed);
+        stream.unconsumed -= bytes;
+        if stream.receiving != Progress::Ended {
+            let enough = stream.receive_left != LENGTH_UNKNOWN
+                && stream.receive_left <= stream.window.available.max(0) as u64;
+            if enough {
+                stream.window.consumed += bytes;
+            } else {
+                let tuning = self.receive_flow.stream_tuning(clock.us, &self.limits);
+                let size = stream.window.size;
+                if let Some(increment) = stream.window.consume(bytes, tuning) {
+                    frame::window_update::write(cx.output.tail(), id.0, increment);
+                }
+                if stream.window.size > size {
+                    let size = stream.window.size;
+                    self.stream_window_grew(cx, size);
+                }
+            }
+        }
+        self.release(cx, bytes);
+    }
+
+    #[cold]
+    fn stream_window_grew(&mut self, cx: &mut Context<'_>, size: u32) {
+        let initial = self.settings.window_bytes;
+        if let Some(bytes) = self.receive_flow.stream_grew(size, initial) {
+            let now_ms = self.deadlines.clock.ms;
+            let difference = self.settings.write_window(cx.output.tail(), bytes, now_ms);
+            for stream in self.streams.slots_mut().iter_mut().filter(|stream| stream.id != 0) {
+                stream.window.shift(difference);
+            }
+        }
+    }
+}
+
+/// RFC 9113 §8.3.1, §8.5, RFC 8441 §4: the pseudo-fields of a request of ours.
+fn check_target(
+    connect: bool,
+    scheme: &str,
+    authority: &str,
+    path: &str,
+    protocol: Option<&str>,
+) -> Result<(), Misuse> {
+    let valid = is_valid_authority(authority.as_bytes())
+        && protocol.is_none_or(|protocol| connect && is_token(protocol.as_bytes()))
+        && if connect && protocol.is_none() {
+            path.is_empty()
+        } else {
+            let path_begins = path.starts_with('/') || path == "*";
+            is_valid_scheme(scheme.as_bytes()) && path_begins && is_valid_target(path.as_bytes())
+        };
+    if valid { Ok(()) } else { Err(Misuse::InvalidHead) }
+}

@@ -1,0 +1,198 @@
+//! RFC 9113 §5.2, §6.1: bodies that are to be sent, as windows, the output and other streams allow.
+
+use bolide_buffers::detach;
+use bolide_semantics::{Context, End, ExchangeId, Misuse};
+use bytes::Bytes;
+
+use crate::connection::Connection;
+use crate::frame::data;
+use crate::limits::FRAME_BYTES;
+use crate::pending::Event;
+use crate::scheduler::Scheduler;
+use crate::stats::Blocker;
+use crate::stream::{LENGTH_UNKNOWN, Place, Progress, Stream};
+
+/// Frames one DATA frame of what is left of a chunk. Both windows and the output have room; a frame
+/// may go beyond the output's limit, so that frames do not become tiny.
+#[inline]
+fn frame_data(
+    cx: &mut Context<'_>,
+    scheduler: &mut Scheduler,
+    stream: &mut Stream,
+    chunk: &mut Bytes,
+    frame_bytes_max: u32,
+) {
+    let room = cx.output_room().max(FRAME_BYTES as usize);
+    let windows = stream.send_window.min(scheduler.window) as usize;
+    let length = chunk.len().min(windows).min(frame_bytes_max as usize).min(room);
+    let last = length == chunk.len();
+    let end_stream = last && stream.end_after && stream.trailers.is_none();
+    data::write_header(cx.output.tail(), stream.id, length as u32, end_stream);
+    cx.output.push(if last { std::mem::take(chunk) } else { chunk.split_to(length) });
+    stream.send_window -= length as i32;
+    stream.sent_since_update = stream.sent_since_update.saturating_add(length as u32);
+    stream.taken_bytes = stream.taken_bytes.saturating_add(length as u32);
+    scheduler.window -= length as i32;
+    scheduler.sent_since_update = scheduler.sent_since_update.saturating_add(length as u32);
+    scheduler.taken_bytes = scheduler.taken_bytes.saturating_add(length as u32);
+}
+
+impl Connection {
+    /// Gives the next chunk of a body or of a tunnel's bytes. Returns whether more may be given
+    /// right away; otherwise [`Sendable`](bolide_semantics::ExchangeEvent::Sendable) says when.
+    /// Nothing is reported after a chunk with [`End::Yes`].
+    ///
+    /// # Errors
+    ///
+    /// [`Misuse::UnknownExchange`]; [`Misuse::OutOfOrder`] before the head or after the end;
+    /// [`Misuse::Busy`] while an earlier chunk waits; [`Misuse::WrongLength`] when the body is longer
+    /// than its Content-Length, ends before it, or has no place in this response (RFC 9110 §6.4.1).
+    #[inline]
+    pub fn send_data(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: ExchangeId,
+        mut chunk: Bytes,
+        end: End,
+    ) -> Result<bool, Misuse> {
+        let slot = self.ordered(cx, id)?;
+        let frame_bytes_max = self.frame_bytes_max();
+        let stream = self.streams.get_mut(slot);
+        if stream.sending != Progress::Body || stream.end_after {
+            return Err(Misuse::OutOfOrder);
+        }
+        if stream.chunk.is_some() {
+            return Err(Misuse::Busy);
+        }
+        let ends = end == End::Yes;
+        if stream.send_left != LENGTH_UNKNOWN {
+            let left = stream.send_left.checked_sub(chunk.len() as u64);
+            let left = left.filter(|left| !ends || *left == 0).ok_or(Misuse::WrongLength)?;
+            stream.send_left = left;
+        }
+        if chunk.is_empty() {
+            if ends {
+                data::write_header(cx.output.tail(), id.0, 0, true);
+                self.finish_sending(cx, slot);
+            }
+            return Ok(ends || self.may_give_more(cx, slot));
+        }
+        stream.end_after = ends;
+        if stream.place == Place::Nowhere && self.scheduler.is_empty() {
+            while !chunk.is_empty()
+                && stream.send_window > 0
+                && self.scheduler.window > 0
+                && cx.output_room() > 0
+            {
+                frame_data(cx, &mut self.scheduler, stream, &mut chunk, frame_bytes_max);
+            }
+            if chunk.is_empty() {
+                if ends {
+                    self.finish_sending(cx, slot);
+                    return Ok(true);
+                }
+                return Ok(self.may_give_more(cx, slot));
+            }
+            stream.chunk = Some(detach(chunk));
+            self.wait_to_send(slot);
+            return Ok(false);
+        }
+        stream.chunk = Some(chunk);
+        if stream.place == Place::Nowhere {
+            self.wait_to_send(slot);
+        }
+        self.send_listed(cx);
+        // Its turn may have come already, and its slot may be another stream's.
+        if let Some(slot) = self.streams.find(id.0)
+            && let Some(rest) = self.streams.get_mut(slot).chunk.take()
+        {
+            self.streams.get_mut(slot).chunk = Some(detach(rest));
+        }
+        Ok(ends && !self.streams.find(id.0).is_some_and(|slot| self.streams.get(slot).end_after))
+    }
+
+    #[inline]
+    fn frame_bytes_max(&self) -> u32 {
+        self.settings.peer_frame_bytes.min(self.limits.data_frame_bytes)
+    }
+
+    /// Whether a stream with nothing to send could send; if not, it waits to be told.
+    #[inline]
+    fn may_give_more(&mut self, cx: &Context<'_>, slot: u32) -> bool {
+        let stream = self.streams.get_mut(slot);
+        if stream.place != Place::Nowhere {
+            return false;
+        }
+        if stream.send_window > 0 && self.scheduler.window > 0 && cx.output_room() > 0 {
+            return true;
+        }
+        stream.hungry = true;
+        self.wait_to_send(slot);
+        false
+    }
+
+    /// A stream begins to wait for its turn or for its window.
+    fn wait_to_send(&mut self, slot: u32) {
+        let clock = &self.deadlines.clock;
+        let stream = self.streams.get_mut(slot);
+        debug_assert!(stream.wants_to_send(), "only who has something to send waits");
+        let id = stream.id;
+        stream.waiting_ms = clock.ms;
+        stream.taken_bytes = 0;
+        if stream.send_window > 0 {
+            self.stats.waits_for_turn(slot, id, clock);
+            self.scheduler.push(self.streams.slots_mut(), slot);
+        } else {
+            stream.place = Place::Window;
+            self.stats.waits_for_window(slot, id, clock);
+        }
+    }
+
+    /// Frames what waits, stream by stream, until a window or the output is full.
+    #[inline]
+    pub(crate) fn send_listed(&mut self, cx: &mut Context<'_>) {
+        let blocker = if self.scheduler.is_empty() { None } else { self.send_turns(cx) };
+        self.stats.blocked(blocker, &self.deadlines.clock);
+    }
+
+    fn send_turns(&mut self, cx: &mut Context<'_>) -> Option<Blocker> {
+        let frame_bytes_max = self.frame_bytes_max();
+        while let Some(slot) = self.scheduler.next() {
+            if cx.output_room() == 0 {
+                return Some(Blocker::Socket);
+            }
+            if self.scheduler.window <= 0 {
+                return Some(Blocker::ConnectionWindow);
+            }
+            let stream = self.streams.get_mut(slot);
+            let id = stream.id;
+            if stream.send_window <= 0 {
+                self.scheduler.remove(self.streams.slots_mut(), slot);
+                self.streams.get_mut(slot).place = Place::Window;
+                self.stats.waits_for_window(slot, id, &self.deadlines.clock);
+                continue;
+            }
+            let Some(mut chunk) = stream.chunk.take() else {
+                stream.hungry = false;
+                self.scheduler.remove(self.streams.slots_mut(), slot);
+                self.stats.stops_waiting(slot, id, &self.deadlines.clock);
+                self.pending.push(Event::Sendable(id));
+                continue;
+            };
+            frame_data(cx, &mut self.scheduler, stream, &mut chunk, frame_bytes_max);
+            if !chunk.is_empty() {
+                stream.chunk = Some(chunk);
+                self.scheduler.turn(self.streams.slots_mut(), slot);
+            } else if !stream.end_after {
+                stream.hungry = true;
+                self.scheduler.turn(self.streams.slots_mut(), slot);
+            } else {
+                if let Some(trailers) = stream.trailers.take() {
+                    self.write_head(cx, id, true, None, trailers.fields());
+                }
+                self.finish_sending(cx, slot);
+            }
+        }
+        None
+    }
+}

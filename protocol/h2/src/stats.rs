@@ -1,0 +1,170 @@
+//! What a connection has counted: above all, how long it wanted to send, and what held it back.
+
+use crate::clock::Clock;
+
+/// For how long something waited to be sent, by what held it back.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Stalls {
+    /// The peer's window of the stream. Unit: milliseconds, summed over streams.
+    pub stream_window_ms: u64,
+    /// The peer's window of the connection. Unit: milliseconds.
+    pub connection_window_ms: u64,
+    /// Our own output, which the socket did not take fast enough. Unit: milliseconds.
+    pub socket_ms: u64,
+}
+
+/// The counters of one connection.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Stats {
+    /// Streams that were opened, by either end.
+    pub streams: u64,
+    /// Streams that were refused at the limit.
+    pub streams_refused: u64,
+    /// RST_STREAM frames received for open streams.
+    pub resets_received: u64,
+    /// RST_STREAM frames sent.
+    pub resets_sent: u64,
+    /// How long there was something to send that could not be sent.
+    pub stalls: Stalls,
+}
+
+/// What holds back the streams that are ready to send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Blocker {
+    ConnectionWindow,
+    Socket,
+}
+
+/// Since when one stream has waited, and for what.
+#[derive(Debug, Clone, Copy, Default)]
+struct Waiting {
+    id: u32,
+    /// Since when it waits for its window.
+    window_since_ms: Option<u32>,
+    /// Since when it waits for its turn: the connection's totals at that time.
+    listed: Option<Stalls>,
+    stalls: Stalls,
+}
+
+/// The counters, and what is needed to count.
+#[derive(Debug, Default)]
+pub(crate) struct StatsBook {
+    pub(crate) stats: Stats,
+    blocked: Option<(Blocker, u32)>,
+    /// By slot; only streams that had to wait have an entry.
+    waiting: Vec<Waiting>,
+}
+
+impl StatsBook {
+    /// A turn ended: what holds back the streams in the scheduler.
+    #[inline]
+    pub(crate) fn blocked(&mut self, blocker: Option<Blocker>, clock: &Clock) {
+        if self.blocked.map(|(blocker, _)| blocker) != blocker {
+            self.settle(clock);
+            self.blocked = blocker.map(|blocker| (blocker, clock.ms));
+        }
+    }
+
+    /// Counts what has passed until this moment.
+    fn settle(&mut self, clock: &Clock) {
+        if let Some((blocker, since_ms)) = &mut self.blocked {
+            let passed = u64::from(clock.elapsed_ms(*since_ms));
+            *since_ms = clock.ms;
+            match blocker {
+                Blocker::ConnectionWindow => self.stats.stalls.connection_window_ms += passed,
+                Blocker::Socket => self.stats.stalls.socket_ms += passed,
+            }
+        }
+    }
+
+    fn entry(&mut self, slot: u32, id: u32) -> &mut Waiting {
+        let slot = slot as usize;
+        if self.waiting.len() <= slot {
+            self.waiting.resize(slot + 1, Waiting::default());
+        }
+        let entry = &mut self.waiting[slot];
+        if entry.id != id {
+            *entry = Waiting { id, ..Waiting::default() };
+        }
+        entry
+    }
+
+    /// A stream begins to wait for its window.
+    pub(crate) fn waits_for_window(&mut self, slot: u32, id: u32, clock: &Clock) {
+        self.stops_waiting(slot, id, clock);
+        self.entry(slot, id).window_since_ms = Some(clock.ms);
+    }
+
+    /// A stream begins to wait for its turn.
+    pub(crate) fn waits_for_turn(&mut self, slot: u32, id: u32, clock: &Clock) {
+        self.stops_waiting(slot, id, clock);
+        let totals = self.stats.stalls;
+        self.entry(slot, id).listed = Some(totals);
+    }
+
+    /// A stream waits no more, or for something else.
+    pub(crate) fn stops_waiting(&mut self, slot: u32, id: u32, clock: &Clock) {
+        if self.waiting.get(slot as usize).is_none_or(|entry| entry.id != id) {
+            return;
+        }
+        self.settle(clock);
+        let totals = self.stats.stalls;
+        let entry = &mut self.waiting[slot as usize];
+        if let Some(since_ms) = entry.window_since_ms.take() {
+            let passed = u64::from(clock.elapsed_ms(since_ms));
+            entry.stalls.stream_window_ms += passed;
+            self.stats.stalls.stream_window_ms += passed;
+        }
+        if let Some(before) = entry.listed.take() {
+            let stalls = &mut entry.stalls;
+            stalls.connection_window_ms +=
+                totals.connection_window_ms - before.connection_window_ms;
+            stalls.socket_ms += totals.socket_ms - before.socket_ms;
+        }
+    }
+
+    /// The connection's counters up to this moment.
+    pub(crate) fn read(&mut self, clock: &Clock) -> Stats {
+        self.settle(clock);
+        self.stats
+    }
+
+    /// One stream's stalls up to its last change.
+    pub(crate) fn of_stream(&self, slot: u32, id: u32) -> Stalls {
+        let entry = self.waiting.get(slot as usize).filter(|entry| entry.id == id);
+        entry.map_or_else(Stalls::default, |entry| entry.stalls)
+    }
+
+    pub(crate) fn trim(&mut self) {
+        self.waiting = Vec::new();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::test_time::start;
+
+    fn at(ms: u64) -> Clock {
+        let mut clock = Clock::new(start());
+        clock.advance(start() + Duration::from_millis(ms));
+        clock
+    }
+
+    #[test]
+    fn time_is_counted_for_what_held_back() {
+        let mut book = StatsBook::default();
+        book.waits_for_turn(0, 1, &at(0));
+        book.blocked(Some(Blocker::Socket), &at(0));
+        book.blocked(Some(Blocker::ConnectionWindow), &at(5));
+        book.waits_for_window(0, 1, &at(12));
+        book.blocked(None, &at(12));
+        book.stops_waiting(0, 1, &at(15));
+        let expected = Stalls { stream_window_ms: 3, connection_window_ms: 7, socket_ms: 5 };
+        assert_eq!(book.of_stream(0, 1), expected);
+        assert_eq!(book.read(&at(20)).stalls, expected);
+        assert_eq!(book.of_stream(0, 3), Stalls::default());
+    }
+}

@@ -1,0 +1,205 @@
+//! RFC 9113 §5.1: one stream: its state, its windows, and what it has to send.
+
+use bolide_semantics::FieldRef;
+use bytes::Bytes;
+
+use crate::priority::Priority;
+use crate::receive_window::ReceiveWindow;
+
+/// A body's length that nobody announced.
+pub(crate) const LENGTH_UNKNOWN: u64 = u64::MAX;
+
+/// No slot: the end of a list.
+pub(crate) const NO_SLOT: u32 = u32::MAX;
+
+/// How far a message has come, in one direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// The final head has not been seen.
+    Head,
+    /// A body, a tunnel's bytes, or trailers may follow.
+    Body,
+    /// The stream has ended in this direction.
+    Ended,
+}
+
+/// Where a stream waits to send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// It has nothing to send.
+    Nowhere,
+    /// In the scheduler's lists.
+    Listed,
+    /// For the peer to open the stream's window.
+    Window,
+}
+
+/// One stream. The order of the fields is left to the compiler.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    /// Zero when the slot is free.
+    pub(crate) id: u32,
+    pub(crate) receiving: Progress,
+    pub(crate) sending: Progress,
+    /// The request's method is CONNECT.
+    pub(crate) connect: bool,
+    /// CONNECT succeeded: bytes both ways, no message.
+    pub(crate) tunnel: bool,
+    /// The response to this request never has content (HEAD).
+    pub(crate) head_request: bool,
+    /// A slow body is no reason to end the stream.
+    pub(crate) patient: bool,
+    /// The answer is complete: what still comes of the request is discarded.
+    pub(crate) discarding: bool,
+
+    /// What the peer lets us send, in bytes. Negative after it lowered its initial size.
+    pub(crate) send_window: i32,
+    pub(crate) place: Place,
+    pub(crate) priority: Priority,
+    /// Everything given has been framed and the caller wants to hear when more may be given.
+    pub(crate) hungry: bool,
+    /// With the last byte of `chunk`, or with the trailers, the stream ends.
+    pub(crate) end_after: bool,
+    /// The rest of the chunk that was given last.
+    pub(crate) chunk: Option<Bytes>,
+    /// To be sent after `chunk`.
+    pub(crate) trailers: Option<Box<PendingTrailers>>,
+    /// Body bytes that the caller still owes, by its Content-Length.
+    pub(crate) send_left: u64,
+    /// The scheduler's list; also the list of free slots.
+    pub(crate) next: u32,
+    pub(crate) previous: u32,
+    /// Since when it waits, and what the peer took since.
+    pub(crate) waiting_ms: u32,
+    pub(crate) taken_bytes: u32,
+    /// Bytes sent since the peer's last WINDOW_UPDATE for this stream.
+    pub(crate) sent_since_update: u32,
+    /// The peer has sent a WINDOW_UPDATE for this stream.
+    pub(crate) updated: bool,
+
+    pub(crate) window: ReceiveWindow,
+    /// Received and not consumed, in bytes.
+    pub(crate) unconsumed: u32,
+    /// Body bytes that the peer still owes, by its Content-Length.
+    pub(crate) receive_left: u64,
+    /// When body bytes last came.
+    pub(crate) received_ms: u32,
+    /// Since when the rate is measured, and what came since.
+    pub(crate) rate_ms: u32,
+    pub(crate) rate_bytes: u32,
+    /// `rate_bytes` when the streams were last looked through.
+    pub(crate) rate_mark: u32,
+}
+
+/// What a new stream begins with.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Opening {
+    pub(crate) id: u32,
+    pub(crate) send_window: u32,
+    pub(crate) receive_window: u32,
+    pub(crate) priority: Priority,
+    pub(crate) now_ms: u32,
+}
+
+impl Stream {
+    #[inline]
+    pub(crate) fn new(opening: Opening) -> Self {
+        Self {
+            id: opening.id,
+            receiving: Progress::Head,
+            sending: Progress::Head,
+            connect: false,
+            tunnel: false,
+            head_request: false,
+            patient: false,
+            discarding: false,
+            send_window: opening.send_window as i32,
+            place: Place::Nowhere,
+            priority: opening.priority,
+            hungry: false,
+            end_after: false,
+            chunk: None,
+            trailers: None,
+            send_left: LENGTH_UNKNOWN,
+            next: NO_SLOT,
+            previous: NO_SLOT,
+            waiting_ms: 0,
+            taken_bytes: 0,
+            sent_since_update: 0,
+            updated: false,
+            window: ReceiveWindow::new(opening.receive_window),
+            unconsumed: 0,
+            receive_left: LENGTH_UNKNOWN,
+            received_ms: opening.now_ms,
+            rate_ms: opening.now_ms,
+            rate_bytes: 0,
+            rate_mark: 0,
+        }
+    }
+
+    /// Whether there is something to frame or to ask for.
+    #[inline]
+    pub(crate) fn wants_to_send(&self) -> bool {
+        self.chunk.is_some() || self.hungry
+    }
+}
+
+/// Trailers that wait for a chunk to leave: header compression follows the order of sending.
+#[derive(Debug, Default)]
+pub(crate) struct PendingTrailers {
+    text: Vec<u8>,
+    /// For each line the length of its name and of its value, and whether it is sensitive.
+    lines: Vec<(usize, usize, bool)>,
+}
+
+impl PendingTrailers {
+    pub(crate) fn new<'a>(fields: impl Iterator<Item = FieldRef<'a>>) -> Self {
+        let mut trailers = Self::default();
+        for field in fields {
+            trailers.text.extend_from_slice(field.name.as_bytes());
+            trailers.text.extend_from_slice(field.value);
+            trailers.lines.push((field.name.len(), field.value.len(), field.sensitive));
+        }
+        trailers
+    }
+
+    pub(crate) fn fields(&self) -> impl Iterator<Item = FieldRef<'_>> + Clone {
+        self.lines.iter().scan(0, |position, (name, value, sensitive)| {
+            let value_start = *position + name;
+            let name = &self.text[*position..value_start];
+            *position = value_start + value;
+            Some(FieldRef {
+                known: bolide_semantics::FieldName::lookup(name),
+                name: std::str::from_utf8(name).unwrap_or_default(),
+                value: &self.text[value_start..*position],
+                sensitive: *sensitive,
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bolide_semantics::FieldName;
+
+    use super::*;
+
+    #[test]
+    fn a_stream_is_small() {
+        assert!(size_of::<Stream>() <= 160, "{}", size_of::<Stream>());
+    }
+
+    #[test]
+    fn trailers_are_read_back_as_they_were_given() {
+        let given = [
+            FieldRef::known(FieldName::Etag, b"\"a\""),
+            FieldRef { known: None, name: "grpc-status", value: b"0", sensitive: true },
+        ];
+        let trailers = PendingTrailers::new(given.into_iter());
+        let back: Vec<_> = trailers.fields().collect();
+        assert_eq!(back.len(), 2);
+        assert_eq!((back[0].known, back[0].value), (Some(FieldName::Etag), &b"\"a\""[..]));
+        assert_eq!((back[1].name, back[1].value), ("grpc-status", &b"0"[..]));
+        assert!(back[1].sensitive && !back[0].sensitive);
+    }
+}

@@ -1,0 +1,244 @@
+//! RFC 9113 §5.1: the streams that are open, found by their numbers.
+
+use crate::closed::ResetStreams;
+use crate::stream::{NO_SLOT, Opening, Stream};
+
+/// A free place in the index.
+const EMPTY: u32 = u32::MAX;
+
+/// The smallest index, in places; a power of two.
+const INDEX_PLACES_MIN: usize = 8;
+
+/// Open streams in slots, and an open-addressed index from number to slot.
+///
+/// Numbers come in order, so half of a number is as good as a hash: streams of about the same age
+/// never collide.
+#[derive(Debug)]
+pub(crate) struct Streams {
+    slots: Vec<Stream>,
+    free: u32,
+    index: Vec<u32>,
+    open: u32,
+    /// The highest number of a stream that the peer opened.
+    pub(crate) highest_peer: u32,
+    /// The number of the next stream that we open.
+    pub(crate) next_own: u32,
+    pub(crate) reset: ResetStreams,
+}
+
+impl Streams {
+    pub(crate) fn new() -> Self {
+        Self {
+            slots: Vec::new(),
+            free: NO_SLOT,
+            index: Vec::new(),
+            open: 0,
+            highest_peer: 0,
+            next_own: 1,
+            reset: ResetStreams::default(),
+        }
+    }
+
+    /// How many streams are open.
+    #[inline]
+    pub(crate) fn open(&self) -> u32 {
+        self.open
+    }
+
+    #[inline]
+    pub(crate) fn slots_mut(&mut self) -> &mut [Stream] {
+        &mut self.slots
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, slot: u32) -> &Stream {
+        &self.slots[slot as usize]
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, slot: u32) -> &mut Stream {
+        &mut self.slots[slot as usize]
+    }
+
+    /// The slot of an open stream.
+    #[inline]
+    pub(crate) fn find(&self, id: u32) -> Option<u32> {
+        let mask = self.index.len().wrapping_sub(1);
+        let mut place = (id >> 1) as usize & mask;
+        loop {
+            let slot = *self.index.get(place)?;
+            if slot == EMPTY {
+                return None;
+            }
+            if self.slots[slot as usize].id == id {
+                return Some(slot);
+            }
+            place = (place + 1) & mask;
+        }
+    }
+
+    /// Opens a stream whose number is not in use.
+    #[inline]
+    pub(crate) fn insert(&mut self, opening: Opening) -> u32 {
+        debug_assert!(self.find(opening.id).is_none(), "a stream is opened once");
+        if (self.open as usize + 1) * 2 > self.index.len() {
+            self.grow_index();
+        }
+        let stream = Stream::new(opening);
+        let slot = if self.free == NO_SLOT {
+            self.slots.push(stream);
+            self.slots.len() as u32 - 1
+        } else {
+            let slot = self.free;
+            let place = &mut self.slots[slot as usize];
+            self.free = place.next;
+            *place = stream;
+            slot
+        };
+        self.open += 1;
+        self.place(opening.id, slot);
+        slot
+    }
+
+    /// Forgets a stream.
+    #[inline]
+    pub(crate) fn remove(&mut self, slot: u32) {
+        let id = self.slots[slot as usize].id;
+        self.unplace(id);
+        let stream = &mut self.slots[slot as usize];
+        stream.id = 0;
+        stream.chunk = None;
+        stream.trailers = None;
+        stream.next = self.free;
+        self.free = slot;
+        self.open -= 1;
+    }
+
+    /// The slots of the open streams.
+    pub(crate) fn open_slots(&self) -> impl Iterator<Item = u32> {
+        let slots = self.slots.iter().enumerate();
+        slots.filter(|(_, stream)| stream.id != 0).map(|(slot, _)| slot as u32)
+    }
+
+    /// Gives memory back, when no stream is open.
+    pub(crate) fn trim(&mut self) {
+        if self.open == 0 {
+            self.slots = Vec::new();
+            self.free = NO_SLOT;
+            self.index = Vec::new();
+            self.reset.trim();
+        }
+    }
+
+    pub(crate) fn allocated_bytes(&self) -> usize {
+        self.slots.capacity() * size_of::<Stream>() + self.index.capacity() * size_of::<u32>()
+    }
+
+    #[inline]
+    fn place(&mut self, id: u32, slot: u32) {
+        let mask = self.index.len() - 1;
+        let mut place = (id >> 1) as usize & mask;
+        while self.index[place] != EMPTY {
+            place = (place + 1) & mask;
+        }
+        self.index[place] = slot;
+    }
+
+    /// Frees a place and closes the gap, so that no run of places is broken.
+    #[inline]
+    fn unplace(&mut self, id: u32) {
+        let mask = self.index.len() - 1;
+        let mut gap = (id >> 1) as usize & mask;
+        while self.slots[self.index[gap] as usize].id != id {
+            gap = (gap + 1) & mask;
+        }
+        let mut place = gap;
+        loop {
+            place = (place + 1) & mask;
+            let slot = self.index[place];
+            if slot == EMPTY {
+                break;
+            }
+            let wanted = (self.slots[slot as usize].id >> 1) as usize & mask;
+            // The entry may move up when its wanted place is not between the gap and itself.
+            if place.wrapping_sub(wanted) & mask >= place.wrapping_sub(gap) & mask {
+                self.index[gap] = slot;
+                gap = place;
+            }
+        }
+        self.index[gap] = EMPTY;
+    }
+
+    #[cold]
+    fn grow_index(&mut self) {
+        let places = (self.index.len() * 2).max(INDEX_PLACES_MIN);
+        self.index = vec![EMPTY; places];
+        for slot in 0..self.slots.len() {
+            let id = self.slots[slot].id;
+            if id != 0 {
+                self.place(id, slot as u32);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::priority::Priority;
+
+    fn opening(id: u32) -> Opening {
+        let priority = Priority::UNSPOKEN;
+        Opening { id, send_window: 1, receive_window: 1, priority, now_ms: 0 }
+    }
+
+    #[test]
+    fn an_empty_store_finds_nothing() {
+        let streams = Streams::new();
+        assert_eq!(streams.find(1), None);
+        assert_eq!(streams.allocated_bytes(), 0);
+    }
+
+    #[test]
+    fn slots_are_used_again() {
+        let mut streams = Streams::new();
+        for id in (1..2001).step_by(2) {
+            let slot = streams.insert(opening(id));
+            assert_eq!(streams.find(id), Some(slot));
+            streams.remove(slot);
+            assert_eq!(streams.find(id), None);
+        }
+        assert_eq!(streams.slots.len(), 1);
+        streams.trim();
+        assert_eq!(streams.allocated_bytes(), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn every_open_stream_is_found_and_no_other(
+            steps in prop::collection::vec((any::<bool>(), 0usize..64), 1..300),
+        ) {
+            let mut streams = Streams::new();
+            let mut open: Vec<u32> = Vec::new();
+            let mut next = 1;
+            for (opens, pick) in steps {
+                if opens || open.is_empty() {
+                    streams.insert(opening(next));
+                    open.push(next);
+                    next += 2 + 2 * (pick as u32 % 5);
+                } else {
+                    let id = open.swap_remove(pick % open.len());
+                    let slot = streams.find(id).unwrap();
+                    streams.remove(slot);
+                }
+                prop_assert_eq!(streams.open() as usize, open.len());
+                for id in (1..next).step_by(2) {
+                    let found = streams.find(id).map(|slot| streams.get(slot).id);
+                    prop_assert_eq!(found, open.contains(&id).then_some(id));
+                }
+            }
+        }
+    }
+}

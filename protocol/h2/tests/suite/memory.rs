@@ -1,0 +1,51 @@
+//! RFC 9113 §10.5: what a connection holds while it waits.
+
+use std::time::Duration;
+
+use bolide_h2::Connection;
+use bolide_semantics::{DeadlineReason, End};
+
+use crate::raw;
+use crate::subject::Subject;
+
+#[test]
+fn an_idle_connection_is_small() {
+    let mut server = Subject::server();
+    for index in 0..10 {
+        server.feed(&raw::get(1 + 2 * index));
+        server.answer_with(1 + 2 * index, 200, &[("server", "x")], End::Yes).unwrap();
+        server.turn();
+        server.sent();
+    }
+    let busy = size_of::<Connection>() + server.connection.allocated_bytes();
+    assert!(busy <= 2048, "{busy}");
+    server.turn();
+    assert_eq!(server.deadline.unwrap().reason, DeadlineReason::Idle);
+    server.after(Duration::from_secs(1));
+    let idle = size_of::<Connection>() + server.connection.allocated_bytes();
+    assert!(idle <= 1536, "{idle} ({})", size_of::<Connection>());
+    let seen = server.feed(&raw::get(101));
+    assert_eq!(seen.len(), 1);
+}
+
+#[test]
+fn memory_is_given_back_once() {
+    let mut server = Subject::server();
+    server.feed(&raw::get(1));
+    server.answer(1, 200, End::Yes).unwrap();
+    server.turn();
+    server.sent();
+    server.turn();
+    server.after(Duration::from_secs(1));
+    let next = server.deadline.unwrap().at - server.now;
+    assert_eq!(next, Duration::from_secs(59));
+}
+
+#[test]
+fn a_hundred_streams_take_what_they_need() {
+    let mut server = Subject::server();
+    let requests: Vec<u8> = (0..100).flat_map(|index| raw::get(1 + 2 * index)).collect();
+    assert_eq!(server.feed(&requests).len(), 100);
+    let held = server.connection.allocated_bytes();
+    assert!(held <= 32 * 1024, "{held}");
+}

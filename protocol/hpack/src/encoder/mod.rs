@@ -1,0 +1,226 @@
+//! RFC 7541 §6, §7.1: from field lines to a header block.
+
+use bolide_semantics::{FieldName, FieldRef};
+
+use crate::limits::TABLE_BYTES;
+use crate::lookup::{Found, Lookup};
+use crate::policy::{self, Rule};
+use crate::static_table::{self, value_at};
+use crate::table::size_of_line;
+use crate::{NameKind, Pseudo, huffman, integer};
+
+/// Encodes the header blocks of one direction of a connection, in their order.
+#[derive(Debug)]
+pub struct Encoder {
+    lookup: Lookup,
+    /// The size that the table is to have.
+    target: u32,
+    /// The least that was allowed since the last block.
+    lowest: u32,
+    /// Lines that stayed out because their name's last entry was of no use.
+    withheld: u32,
+}
+
+/// A literal's representation: the bits above the index, and the bits of the index.
+#[derive(Clone, Copy)]
+struct Literal(u8, u32);
+
+/// RFC 7541 §6.2.1
+const WITH_INDEXING: Literal = Literal(0x40, 6);
+/// RFC 7541 §6.2.2
+const WITHOUT_INDEXING: Literal = Literal(0, 4);
+/// RFC 7541 §6.2.3
+const NEVER_INDEXED: Literal = Literal(0x10, 4);
+
+/// A name, and its index in the static table, or 0.
+#[derive(Clone, Copy)]
+struct Name<'a> {
+    kind: NameKind,
+    text: &'a str,
+    index: usize,
+}
+
+impl Default for Encoder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Encoder {
+    /// An encoder that uses 4096 octets of table: what every peer allows at the beginning. Owns no
+    /// memory until a line is inserted.
+    #[must_use]
+    pub fn new() -> Self {
+        let lookup = Lookup::new(TABLE_BYTES);
+        Self { lookup, target: TABLE_BYTES, lowest: TABLE_BYTES, withheld: 0 }
+    }
+
+    /// The peer's SETTINGS_HEADER_TABLE_SIZE, in octets; no more than 4096 are used. The next block
+    /// begins with the size updates that this needs (RFC 7541 §4.2).
+    pub fn set_peer_table_bytes(&mut self, bytes: u32) {
+        self.target = bytes.min(TABLE_BYTES);
+        self.lowest = self.lowest.min(self.target);
+    }
+
+    /// Begins a block in `out`. To be called before each block, also before one that is sent from
+    /// memory: and before [`Self::generation`] is compared.
+    #[inline]
+    pub fn begin(&mut self, out: &mut Vec<u8>) {
+        let max = self.lookup.max();
+        if self.lowest != max || self.target != max {
+            self.size_updates(out);
+        }
+    }
+
+    /// Appends `:status`. `status` has three digits.
+    #[inline]
+    pub fn status(&mut self, status: u16, out: &mut Vec<u8>) {
+        let index = match status {
+            200 => 8,
+            204 => 9,
+            206 => 10,
+            304 => 11,
+            400 => 12,
+            404 => 13,
+            500 => 14,
+            _ => {
+                let digit = |unit: u16| b'0' + (status / unit % 10) as u8;
+                return self.pseudo(Pseudo::Status, &[digit(100), digit(10), digit(1)], out);
+            }
+        };
+        out.push(0x80 | index);
+    }
+
+    /// Appends a pseudo-field.
+    pub fn pseudo(&mut self, pseudo: Pseudo, value: &[u8], out: &mut Vec<u8>) {
+        let (index, count) = static_table::indices_of(pseudo);
+        for whole in index..index + count {
+            if value_at(whole) == value {
+                out.push(0x80 | whole as u8);
+                return;
+            }
+        }
+        let name = Name { kind: NameKind::Pseudo(pseudo), text: pseudo.as_str(), index };
+        self.line(name, value, Rule::Insert, out);
+    }
+
+    /// Appends a field line, whose name is in lower case.
+    pub fn field(&mut self, field: &FieldRef<'_>, out: &mut Vec<u8>) {
+        let Some(known) = field.known else {
+            let rule = if field.sensitive { Rule::Never } else { Rule::Insert };
+            let name = Name { kind: NameKind::Other, text: field.name, index: 0 };
+            return self.line(name, field.value, rule, out);
+        };
+        let index = static_table::index_of(known);
+        let guessable = known == FieldName::Cookie && field.value.len() < policy::COOKIE_GUESSABLE;
+        let rule = if field.sensitive || guessable { Rule::Never } else { policy::rule(known) };
+        if index != 0 && rule != Rule::Never && value_at(index) == field.value {
+            out.push(0x80 | index as u8);
+            return;
+        }
+        let name = Name { kind: NameKind::Known(known), text: known.as_str(), index };
+        self.line(name, field.value, rule, out);
+    }
+
+    /// Counts changes of the table, modulo 2^32. While it is unchanged, a block that was remembered
+    /// still means the same and may be sent again, provided that it inserted nothing itself (the
+    /// count was the same before and after it).
+    #[inline]
+    #[must_use]
+    pub fn generation(&self) -> u32 {
+        self.lookup.changes()
+    }
+
+    /// Counts lines that could have been inserted but were not yet, modulo 2^32. A block during
+    /// which it changed is better not remembered: encoded again, it will get shorter.
+    #[inline]
+    #[must_use]
+    pub fn withheld(&self) -> u32 {
+        self.withheld
+    }
+
+    /// The memory that the encoder holds outside itself, in bytes.
+    #[must_use]
+    pub fn allocated_bytes(&self) -> usize {
+        self.lookup.allocated_bytes()
+    }
+
+    /// RFC 7541 §4.2: the least size since the last block, then the one that counts.
+    #[cold]
+    fn size_updates(&mut self, out: &mut Vec<u8>) {
+        for size in [self.lowest, self.target] {
+            if size != self.lookup.max() {
+                integer::encode(size as usize, 5, 0x20, out);
+                self.lookup.set_max(size);
+            }
+        }
+        self.lowest = self.target;
+    }
+
+    #[inline]
+    fn line(&mut self, name: Name<'_>, value: &[u8], rule: Rule, out: &mut Vec<u8>) {
+        match rule {
+            Rule::Insert => self.repeated(name, value, out),
+            Rule::Once => literal(WITHOUT_INDEXING, name, value, out),
+            Rule::Never => literal(NEVER_INDEXED, name, value, out),
+        }
+    }
+
+    /// A line that may come again.
+    #[inline]
+    fn repeated(&mut self, name: Name<'_>, value: &[u8], out: &mut Vec<u8>) {
+        let text = name.text.as_bytes();
+        match self.lookup.find(name.kind, text, value) {
+            Found::Age(age) => integer::encode(static_table::LENGTH + 1 + age, 7, 0x80, out),
+            Found::Hash(hash) => self.unknown(name, value, hash, out),
+        }
+    }
+
+    /// A line that may come again, and is not in the table.
+    fn unknown(&mut self, mut name: Name<'_>, value: &[u8], hash: u32, out: &mut Vec<u8>) {
+        let text = name.text.as_bytes();
+        let size = size_of_line(text.len(), value.len());
+        let last = self.lookup.find_name(name.kind, text);
+        if let (0, Some((age, _))) = (name.index, last) {
+            name.index = static_table::LENGTH + 1 + age;
+        }
+        if size > self.lookup.max() as usize / policy::ENTRY_SHARE {
+            return literal(WITHOUT_INDEXING, name, value, out);
+        }
+        if last.is_some_and(|(_, used)| !used) {
+            self.withheld = self.withheld.wrapping_add(1);
+            if !self.withheld.is_multiple_of(policy::RETRY_ONE_IN) {
+                return literal(WITHOUT_INDEXING, name, value, out);
+            }
+        }
+        literal(WITH_INDEXING, name, value, out);
+        self.lookup.insert(name.kind, text, value, hash);
+    }
+}
+
+/// RFC 7541 §6.2: a literal.
+fn literal(form: Literal, name: Name<'_>, value: &[u8], out: &mut Vec<u8>) {
+    let Literal(pattern, prefix) = form;
+    integer::encode(name.index, prefix, pattern, out);
+    let inserts = pattern == WITH_INDEXING.0;
+    if name.index == 0 {
+        string(name.text.as_bytes(), inserts, out);
+    }
+    string(value, inserts || value.len() >= policy::CODE_ONCE_FROM, out);
+}
+
+/// RFC 7541 §5.2: a string, Huffman-coded if it may be and that is shorter.
+fn string(text: &[u8], may_code: bool, out: &mut Vec<u8>) {
+    if may_code {
+        let length = huffman::encoded_len(text);
+        if length < text.len() {
+            integer::encode(length, 7, 0x80, out);
+            return huffman::encode(text, out);
+        }
+    }
+    integer::encode(text.len(), 7, 0, out);
+    out.extend_from_slice(text);
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,294 @@
+//! RFC 7541 §2.3.2, §4: the dynamic table.
+
+use crate::NameKind;
+
+/// What an entry costs beyond its text (RFC 7541 §4.1).
+const ENTRY_OVERHEAD: usize = 32;
+/// The first allocations: enough for the few lines that a typical connection repeats.
+const FIRST_ENTRIES: usize = 4;
+const FIRST_TEXT_BYTES: usize = 128;
+
+/// An entry: the text is the name, unless `kind` has it, and the value.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Entry<T> {
+    /// Position in the stream of all text ever inserted, modulo 2^32.
+    start: u32,
+    name_len: u16,
+    value_len: u16,
+    pub(crate) kind: NameKind,
+    /// What the owner of the table keeps with an entry.
+    pub(crate) tag: T,
+}
+
+impl<T> Entry<T> {
+    fn size(&self) -> u32 {
+        size_of_line(usize::from(self.name_len), usize::from(self.value_len)) as u32
+    }
+
+    #[inline]
+    fn stored_name_len(&self) -> usize {
+        if self.kind == NameKind::Other { usize::from(self.name_len) } else { 0 }
+    }
+}
+
+/// The size that a line would have in the table, in octets.
+#[inline]
+pub(crate) fn size_of_line(name_len: usize, value_len: usize) -> usize {
+    name_len + value_len + ENTRY_OVERHEAD
+}
+
+/// A ring of entries, the oldest of which leave when a new one needs room, and their text in one
+/// block. Both grow with their use, up to what the maximum size implies.
+#[derive(Debug)]
+pub(crate) struct Table<T> {
+    /// A power of two, or none.
+    ring: Vec<Entry<T>>,
+    /// Entries ever inserted, modulo 2^32. The newest is at `inserted - 1`, modulo the ring.
+    inserted: u32,
+    len: u32,
+    /// Text of entries that left, then of those that are there.
+    text: Vec<u8>,
+    dead: u32,
+    /// The position of `text[0]`.
+    base: u32,
+    size: u32,
+    max: u32,
+}
+
+impl<T: Copy + Default> Table<T> {
+    pub(crate) fn new(max: u32) -> Self {
+        let (ring, text) = (Vec::new(), Vec::new());
+        Self { ring, inserted: 0, len: 0, text, dead: 0, base: 0, size: 0, max }
+    }
+
+    /// The maximum size in force (RFC 7541 §4.2), in octets.
+    #[inline]
+    pub(crate) fn max(&self) -> u32 {
+        self.max
+    }
+
+    /// The size of all entries, in octets.
+    #[inline]
+    pub(crate) fn size(&self) -> u32 {
+        self.size
+    }
+
+    /// The number of entries.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// The number of entries that the ring has room for.
+    pub(crate) fn room(&self) -> usize {
+        self.ring.len()
+    }
+
+    pub(crate) fn allocated_bytes(&self) -> usize {
+        self.ring.capacity() * size_of::<Entry<T>>() + self.text.capacity()
+    }
+
+    /// Sets the maximum size. The caller evicts what is too much.
+    pub(crate) fn set_max(&mut self, max: u32) {
+        self.max = max;
+    }
+
+    /// Gives the memory back. The table must be empty.
+    pub(crate) fn release(&mut self) {
+        debug_assert!(self.len == 0, "entries would be lost");
+        *self = Self::new(self.max);
+    }
+
+    /// Whether an entry of `size` octets (0: none) needs others to leave first.
+    #[inline]
+    pub(crate) fn is_short_of(&self, size: usize) -> bool {
+        self.size as usize + size > self.max as usize
+    }
+
+    /// The place in the ring of the entry that `age` newer ones follow.
+    #[inline]
+    pub(crate) fn slot_of(&self, age: usize) -> Option<usize> {
+        if age >= self.len as usize {
+            return None;
+        }
+        let place = self.inserted.wrapping_sub(1).wrapping_sub(age as u32);
+        Some(place as usize & (self.ring.len() - 1))
+    }
+
+    /// How many newer entries follow the one at `slot`.
+    #[inline]
+    pub(crate) fn age_of(&self, slot: usize) -> usize {
+        let newest = self.inserted.wrapping_sub(1) as usize;
+        newest.wrapping_sub(slot) & (self.ring.len() - 1)
+    }
+
+    #[inline]
+    pub(crate) fn entry(&self, slot: usize) -> &Entry<T> {
+        &self.ring[slot]
+    }
+
+    /// What is at a place that may be none, and where an entry may have left.
+    #[inline]
+    pub(crate) fn get(&self, slot: usize) -> Option<&Entry<T>> {
+        self.ring.get(slot)
+    }
+
+    #[inline]
+    pub(crate) fn entry_mut(&mut self, slot: usize) -> &mut Entry<T> {
+        &mut self.ring[slot]
+    }
+
+    /// The entry's name and value.
+    #[inline]
+    pub(crate) fn line(&self, entry: &Entry<T>) -> (&[u8], &[u8]) {
+        let start = entry.start.wrapping_sub(self.base) as usize;
+        if let Some(name) = entry.kind.text() {
+            (name.as_bytes(), &self.text[start..start + usize::from(entry.value_len)])
+        } else {
+            let text = &self.text[start..];
+            let (name, rest) = text.split_at(usize::from(entry.name_len));
+            (name, &rest[..usize::from(entry.value_len)])
+        }
+    }
+
+    /// The entry's value.
+    #[inline]
+    pub(crate) fn value(&self, entry: &Entry<T>) -> &[u8] {
+        let start = entry.start.wrapping_sub(self.base) as usize + entry.stored_name_len();
+        &self.text[start..start + usize::from(entry.value_len)]
+    }
+
+    /// Removes the oldest entry and says where it was.
+    pub(crate) fn evict(&mut self) -> Option<usize> {
+        let slot = self.slot_of((self.len as usize).checked_sub(1)?)?;
+        let entry = self.ring[slot];
+        self.len -= 1;
+        self.size -= entry.size();
+        self.dead += (entry.stored_name_len() + usize::from(entry.value_len)) as u32;
+        if self.len == 0 {
+            self.base = self.base.wrapping_add(self.text.len() as u32);
+            self.text.clear();
+            self.dead = 0;
+        }
+        Some(slot)
+    }
+
+    /// Appends an entry, for which there must be room, and says where. The ring may have grown: then
+    /// every entry is in another place.
+    pub(crate) fn push(&mut self, kind: NameKind, name: &[u8], value: &[u8], tag: T) -> usize {
+        debug_assert!(
+            !self.is_short_of(size_of_line(name.len(), value.len())),
+            "the caller has made room"
+        );
+        if self.len as usize == self.ring.len() {
+            self.grow_ring();
+        }
+        let stored = if kind == NameKind::Other { name } else { &[] };
+        self.make_room_for_text(stored.len() + value.len());
+        let entry = Entry {
+            start: self.base.wrapping_add(self.text.len() as u32),
+            name_len: name.len() as u16,
+            value_len: value.len() as u16,
+            kind,
+            tag,
+        };
+        self.text.extend_from_slice(stored);
+        self.text.extend_from_slice(value);
+        self.size += entry.size();
+        let slot = self.inserted as usize & (self.ring.len() - 1);
+        self.ring[slot] = entry;
+        self.inserted = self.inserted.wrapping_add(1);
+        self.len += 1;
+        slot
+    }
+
+    fn grow_ring(&mut self) {
+        let old = std::mem::take(&mut self.ring);
+        let room = (old.len() * 2).max(FIRST_ENTRIES);
+        let unused =
+            Entry { start: 0, name_len: 0, value_len: 0, kind: NameKind::Other, tag: T::default() };
+        self.ring.reserve_exact(room);
+        self.ring.resize(room, unused);
+        for age in 1..=self.len {
+            let place = self.inserted.wrapping_sub(age) as usize;
+            self.ring[place & (room - 1)] = old[place & (old.len() - 1)];
+        }
+    }
+
+    /// Moves the live text to the front if that leaves an eighth of the block free, so that the cost
+    /// of moving stays in proportion to what is inserted; else doubles the block.
+    fn make_room_for_text(&mut self, more: usize) {
+        let room = self.text.capacity();
+        if self.text.len() + more <= room {
+            return;
+        }
+        self.text.drain(..self.dead as usize);
+        self.base = self.base.wrapping_add(self.dead);
+        self.dead = 0;
+        let needed = self.text.len() + more;
+        if needed > room - room / 8 {
+            let wanted = (room * 2).max(FIRST_TEXT_BYTES).max(needed.next_power_of_two());
+            self.text.reserve_exact(wanted - self.text.len());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn insert(table: &mut Table<()>, name: &[u8], value: &[u8]) {
+        while table.is_short_of(size_of_line(name.len(), value.len())) {
+            table.evict().unwrap();
+        }
+        table.push(NameKind::of(name), name, value, ());
+    }
+
+    fn lines(table: &Table<()>) -> Vec<(Vec<u8>, Vec<u8>)> {
+        (0..table.len())
+            .map(|age| {
+                let slot = table.slot_of(age).unwrap();
+                assert_eq!(table.age_of(slot), age);
+                let (name, value) = table.line(table.entry(slot));
+                (name.to_vec(), value.to_vec())
+            })
+            .collect()
+    }
+
+    #[test]
+    fn it_owns_nothing_until_an_entry_comes_and_little_after() {
+        let mut table = Table::new(4096);
+        assert_eq!(table.allocated_bytes(), 0);
+        assert_eq!(table.slot_of(0), None);
+        insert(&mut table, b"server", b"bolide");
+        insert(&mut table, b"date", b"Sun, 06 Nov 1994 08:49:37 GMT");
+        assert!(table.allocated_bytes() <= 256, "{}", table.allocated_bytes());
+        table.evict();
+        table.evict();
+        assert_eq!(table.evict(), None);
+        table.release();
+        assert_eq!(table.allocated_bytes(), 0);
+    }
+
+    #[test]
+    fn entries_survive_growing_moving_and_wrapping() {
+        let mut table = Table::new(1000);
+        table.inserted = u32::MAX - 20;
+        table.base = u32::MAX - 100;
+        let mut model = Vec::new();
+        for round in 0_usize..500 {
+            let name = if round % 3 == 0 { "date".to_owned() } else { format!("x-{}", round % 7) };
+            let value = "v".repeat(round * 37 % 90) + &round.to_string();
+            insert(&mut table, name.as_bytes(), value.as_bytes());
+            model.insert(0, (name.into_bytes(), value.into_bytes()));
+            let mut size = 0;
+            model.retain(|(name, value)| {
+                size += name.len() + value.len() + 32;
+                size <= 1000
+            });
+            assert_eq!(lines(&table), model);
+            assert!(table.size() <= 1000);
+        }
+        assert!(table.allocated_bytes() <= 2048 + 32 * size_of::<Entry<()>>());
+    }
+}
