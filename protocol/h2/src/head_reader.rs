@@ -57,6 +57,7 @@ pub(crate) struct HeadReader<'a> {
     seen: u8,
     regular: bool,
     authority: Option<Span>,
+    path: Span,
     host: Option<Span>,
     list_bytes: usize,
     list_bytes_max: usize,
@@ -99,6 +100,7 @@ impl<'a> HeadReader<'a> {
             seen: 0,
             regular: false,
             authority: None,
+            path: Span::default(),
             host: None,
             list_bytes: 0,
             list_bytes_max: limits.header_list_bytes as usize,
@@ -238,8 +240,8 @@ impl<'a> HeadReader<'a> {
                 if !is_valid_target(value) {
                     return Err("an invalid :path");
                 }
-                let span = self.head.push_text(value);
-                self.head.set_path(span);
+                self.path = self.head.push_text(value);
+                self.head.set_path(self.path);
             }
             Pseudo::Authority => {
                 if !is_valid_authority(value) {
@@ -312,7 +314,7 @@ impl<'a> HeadReader<'a> {
         if self.authority.is_none() {
             return Err("a request without :authority and host");
         }
-        let path = self.head.path_and_query().as_bytes();
+        let path = self.head.bytes(self.path);
         if path[0] != b'/' && !(path == b"*" && self.head.method() == Method::OPTIONS) {
             return Err("a :path that does not begin with a slash");
         }
