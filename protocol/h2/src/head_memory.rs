@@ -57,16 +57,21 @@ impl HeadMemory {
     fn is_given<'a>(&self, fields: impl Iterator<Item = FieldRef<'a>>) -> bool {
         let mut rest = &self.bytes[..usize::from(self.given)];
         for field in fields {
-            let name = if field.known.is_some() { "" } else { field.name };
-            let Some((start, after)) = rest.split_first_chunk::<START_BYTES>() else {
-                return false;
-            };
-            if *start != line_start(&field) {
+            let Some((start, after)) = rest.split_first_chunk() else { return false };
+            if u64::from_ne_bytes(*start) != line_start(&field) {
                 return false;
             }
-            let Some(after) = after.strip_prefix(field.value) else { return false };
-            let Some(after) = after.strip_prefix(name.as_bytes()) else { return false };
+            let Some((value, after)) = after.split_at_checked(field.value.len()) else {
+                return false;
+            };
+            if value != field.value {
+                return false;
+            }
             rest = after;
+            if field.known.is_none() {
+                let Some(after) = rest.strip_prefix(field.name.as_bytes()) else { return false };
+                rest = after;
+            }
         }
         rest.is_empty()
     }
@@ -94,7 +99,7 @@ impl HeadMemory {
     ) {
         self.bytes.clear();
         for field in fields {
-            self.bytes.extend_from_slice(&line_start(&field));
+            self.bytes.extend_from_slice(&line_start(&field).to_ne_bytes());
             self.bytes.extend_from_slice(field.value);
             if field.known.is_none() {
                 self.bytes.extend_from_slice(field.name.as_bytes());
@@ -127,17 +132,15 @@ impl HeadMemory {
     }
 }
 
-/// What a remembered line begins with, in bytes.
-const START_BYTES: usize = 6;
-
-/// The interned name, sensitivity, and the lengths of value and name.
+/// What a remembered line begins with: the interned name, sensitivity, and the lengths of value and
+/// name.
 #[inline]
-fn line_start(field: &FieldRef<'_>) -> [u8; START_BYTES] {
+fn line_start(field: &FieldRef<'_>) -> u64 {
     let name = field.known.map_or(NAMED, |name| name as u8);
-    let [v0, v1] = (field.value.len().min(0xffff) as u16).to_ne_bytes();
-    let named = if field.known.is_some() { 0 } else { field.name.len().min(0xffff) as u16 };
-    let [n0, n1] = named.to_ne_bytes();
-    [name, u8::from(field.sensitive), v0, v1, n0, n1]
+    let named = if field.known.is_some() { 0 } else { field.name.len().min(0xffff) };
+    let sensitive = u64::from(field.sensitive) << 8;
+    let value = (field.value.len() as u64).min(0xffff_ffff) << 32;
+    u64::from(name) | sensitive | (named as u64) << 16 | value
 }
 
 #[cfg(test)]

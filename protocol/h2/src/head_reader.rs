@@ -55,7 +55,8 @@ pub(crate) struct HeadReader<'a> {
     summary: Summary,
     /// A bit for each pseudo-field that came.
     seen: u8,
-    regular: bool,
+    /// A bit for each pseudo-field that may still come.
+    open: u8,
     authority: Option<Span>,
     path: Span,
     host: Option<Span>,
@@ -98,7 +99,12 @@ impl<'a> HeadReader<'a> {
                 priority: None,
             },
             seen: 0,
-            regular: false,
+            open: match expected {
+                Expected::Request => METHOD | SCHEME | PATH | AUTHORITY | PROTOCOL,
+                Expected::Response => STATUS,
+                Expected::Trailers => 0,
+                Expected::Nothing => u8::MAX,
+            },
             authority: None,
             path: Span::default(),
             host: None,
@@ -146,7 +152,7 @@ impl<'a> HeadReader<'a> {
     /// Counts a regular field; false when there are too many to keep it.
     #[inline]
     fn counts(&mut self) -> bool {
-        self.regular = true;
+        self.open = 0;
         self.fields += 1;
         if self.fields > self.fields_max {
             self.summary.size = Size::Excessive;
@@ -211,22 +217,11 @@ impl<'a> HeadReader<'a> {
     #[inline]
     fn pseudo(&mut self, pseudo: Pseudo, value: &[u8]) -> Result<(), &'static str> {
         let bit = bit(pseudo);
-        if self.regular {
-            return Err("a pseudo-field after a regular field");
+        if self.open & bit == 0 {
+            return Err("a pseudo-field that comes twice, too late, or does not belong here");
         }
-        if self.seen & bit != 0 {
-            return Err("a pseudo-field twice");
-        }
+        self.open &= !bit;
         self.seen |= bit;
-        let allowed = match self.expected {
-            Expected::Request => bit != STATUS,
-            Expected::Response => bit == STATUS,
-            Expected::Trailers => false,
-            Expected::Nothing => true,
-        };
-        if !allowed {
-            return Err("a pseudo-field that does not belong here");
-        }
         match pseudo {
             Pseudo::Method => self.method(value)?,
             Pseudo::Scheme => {
