@@ -14,6 +14,7 @@ use crate::deadlines::{Deadlines, Earliest};
 use crate::error::{ErrorCode, Fault};
 use crate::frame::{self, PREFACE};
 use crate::goaway::{Goaway, LAST_OF_ALL, Leaving};
+use crate::head_memory::HeadMemory;
 use crate::incoming::Incoming;
 use crate::limits::{DRAIN_NOTICE, Limits, SCAN_INTERVAL, TRIM_AFTER};
 use crate::output_watch::OutputWatch;
@@ -40,6 +41,8 @@ pub(crate) enum State {
 pub(crate) struct Compression {
     pub(crate) decoder: Decoder,
     pub(crate) encoder: Encoder,
+    /// The response head that was encoded last.
+    pub(crate) memory: HeadMemory,
     /// For the decoder's Huffman strings.
     pub(crate) scratch: Vec<u8>,
 }
@@ -94,6 +97,7 @@ impl Connection {
             compression: Compression {
                 decoder: Decoder::new(crate::limits::HEADER_TABLE_BYTES as usize),
                 encoder: Encoder::new(),
+                memory: HeadMemory::default(),
                 scratch: Vec::new(),
             },
             incoming: Incoming::new(role == Role::Server),
@@ -218,6 +222,7 @@ impl Connection {
         self.streams.allocated_bytes()
             + self.compression.decoder.allocated_bytes()
             + self.compression.encoder.allocated_bytes()
+            + self.compression.memory.allocated_bytes()
             + self.compression.scratch.capacity()
             + self.incoming.block.bytes.capacity()
     }

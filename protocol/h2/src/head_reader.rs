@@ -55,8 +55,10 @@ pub(crate) struct HeadReader<'a> {
     summary: Summary,
     /// A bit for each pseudo-field that came.
     seen: u8,
-    regular: bool,
+    /// A bit for each pseudo-field that may still come.
+    open: u8,
     authority: Option<Span>,
+    path: Span,
     host: Option<Span>,
     list_bytes: usize,
     list_bytes_max: usize,
@@ -97,8 +99,14 @@ impl<'a> HeadReader<'a> {
                 priority: None,
             },
             seen: 0,
-            regular: false,
+            open: match expected {
+                Expected::Request => METHOD | SCHEME | PATH | AUTHORITY | PROTOCOL,
+                Expected::Response => STATUS,
+                Expected::Trailers => 0,
+                Expected::Nothing => u8::MAX,
+            },
             authority: None,
+            path: Span::default(),
             host: None,
             list_bytes: 0,
             list_bytes_max: limits.header_list_bytes as usize,
@@ -144,7 +152,7 @@ impl<'a> HeadReader<'a> {
     /// Counts a regular field; false when there are too many to keep it.
     #[inline]
     fn counts(&mut self) -> bool {
-        self.regular = true;
+        self.open = 0;
         self.fields += 1;
         if self.fields > self.fields_max {
             self.summary.size = Size::Excessive;
@@ -209,22 +217,11 @@ impl<'a> HeadReader<'a> {
     #[inline]
     fn pseudo(&mut self, pseudo: Pseudo, value: &[u8]) -> Result<(), &'static str> {
         let bit = bit(pseudo);
-        if self.regular {
-            return Err("a pseudo-field after a regular field");
+        if self.open & bit == 0 {
+            return Err("a pseudo-field that comes twice, too late, or does not belong here");
         }
-        if self.seen & bit != 0 {
-            return Err("a pseudo-field twice");
-        }
+        self.open &= !bit;
         self.seen |= bit;
-        let allowed = match self.expected {
-            Expected::Request => bit != STATUS,
-            Expected::Response => bit == STATUS,
-            Expected::Trailers => false,
-            Expected::Nothing => true,
-        };
-        if !allowed {
-            return Err("a pseudo-field that does not belong here");
-        }
         match pseudo {
             Pseudo::Method => self.method(value)?,
             Pseudo::Scheme => {
@@ -238,8 +235,8 @@ impl<'a> HeadReader<'a> {
                 if !is_valid_target(value) {
                     return Err("an invalid :path");
                 }
-                let span = self.head.push_text(value);
-                self.head.set_path(span);
+                self.path = self.head.push_text(value);
+                self.head.set_path(self.path);
             }
             Pseudo::Authority => {
                 if !is_valid_authority(value) {
@@ -312,7 +309,7 @@ impl<'a> HeadReader<'a> {
         if self.authority.is_none() {
             return Err("a request without :authority and host");
         }
-        let path = self.head.path_and_query().as_bytes();
+        let path = self.head.bytes(self.path);
         if path[0] != b'/' && !(path == b"*" && self.head.method() == Method::OPTIONS) {
             return Err("a :path that does not begin with a slash");
         }

@@ -92,6 +92,27 @@ pub(crate) fn write<'a>(
     }
 }
 
+/// Appends a head whose block is remembered. Returns false, and appends nothing, when the encoder has
+/// something to say first.
+#[inline]
+pub(crate) fn write_again(
+    encoder: &mut Encoder,
+    out: &mut Vec<u8>,
+    target: Target,
+    block: &[u8],
+) -> bool {
+    let frame = out.len();
+    let header = headers::header(target.stream, block.len() as u32, target.end_stream, true);
+    header.write(out);
+    encoder.begin(out);
+    if out.len() != frame + HEADER_BYTES {
+        out.truncate(frame);
+        return false;
+    }
+    out.extend_from_slice(block);
+    true
+}
+
 /// Which stream a head is for, and how it is framed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Target {

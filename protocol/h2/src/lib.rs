@@ -14,6 +14,7 @@ mod deadlines;
 mod error;
 mod frame;
 mod goaway;
+mod head_memory;
 mod head_reader;
 mod head_writer;
 mod incoming;

@@ -55,6 +55,10 @@ pub const HEADER_BLOCK_BYTES: u32 = 128 * 1024;
 /// memory for each connection buys little. Answers: hpack-bomb.
 pub const HEADER_TABLE_BYTES: u32 = 4096;
 
+/// The response head that is remembered in its encoded form. Default: 512. Unit: bytes. Reason: a
+/// head without cookies and policies. Answers: none.
+pub const REMEMBERED_HEAD_BYTES: usize = 512;
+
 /// Resets by the client before our answer was complete, at once. Default: 100. Unit: resets. Reason:
 /// as many as it may have streams. Answers: rapid-reset.
 pub const CLIENT_RESETS_BURST_COUNT: u32 = 100;

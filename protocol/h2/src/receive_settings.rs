@@ -43,6 +43,7 @@ impl Connection {
         self.count_control(cx)?;
         if let Some(bytes) = changes.header_table_bytes {
             self.compression.encoder.set_peer_table_bytes(bytes);
+            self.compression.memory.forget();
         }
         if changes.window_difference != 0 {
             self.shift_send_windows(changes.window_difference)?;

@@ -86,6 +86,7 @@ impl Connection {
         self.stats.trim();
         self.scheduler.early.trim();
         self.compression.scratch = Vec::new();
+        self.compression.memory.trim();
         if self.incoming.block.stream == 0 {
             self.incoming.block.bytes = Vec::new();
         }

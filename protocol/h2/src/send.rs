@@ -1,14 +1,15 @@
 //! RFC 9113 §8.1, §8.3, §8.5: heads and trailers that are to be sent, and the end of exchanges.
 
+use bolide_hpack::Encoder;
 use bolide_semantics::{
     Context, End, ExchangeId, FieldRef, Misuse, OutgoingHead, Role, Start, has_no_body, is_token,
     is_valid_authority, is_valid_scheme, is_valid_target,
 };
 use http::{Method, StatusCode};
 
-use crate::connection::Connection;
+use crate::connection::{Compression, Connection};
 use crate::error::{ErrorCode, Fault};
-use crate::frame;
+use crate::frame::{self, HEADER_BYTES};
 use crate::goaway::LAST_OF_ALL;
 use crate::head_writer::{self, Target};
 use crate::priority::Priority;
@@ -99,7 +100,12 @@ impl Connection {
             return Err(Misuse::OutOfOrder);
         }
         let Start::Response { status } = head.start else { return Err(Misuse::InvalidHead) };
-        let length = head_writer::check(head.fields.clone())?;
+        let Compression { encoder, memory, .. } = &mut self.compression;
+        let known = memory.recognise(status.as_u16(), encoder.generation(), head.fields.clone());
+        let length = match known {
+            Some(length) => length,
+            None => head_writer::check(head.fields.clone())?,
+        };
         let end_stream = end == End::Yes;
         if status.is_informational() {
             if end_stream || status == StatusCode::SWITCHING_PROTOCOLS {
@@ -123,11 +129,43 @@ impl Connection {
             stream.receive_left = LENGTH_UNKNOWN;
         }
         stream.sending = Progress::Body;
-        self.write_head(cx, id.0, end_stream, Some(head.start), head.fields);
+        if known.is_none() || !self.write_head_again(cx, id.0, end_stream) {
+            self.write_response(cx, id.0, end_stream, status, length, head.fields);
+        }
         if end_stream {
             self.finish_sending(cx, slot);
         }
         Ok(())
+    }
+
+    /// Sends the head that is remembered, if the encoder has nothing to say before it.
+    #[inline]
+    fn write_head_again(&mut self, cx: &mut Context<'_>, stream: u32, end_stream: bool) -> bool {
+        let frame_bytes_max = self.settings.peer_frame_bytes;
+        let target = Target { stream, end_stream, frame_bytes_max };
+        let Compression { encoder, memory, .. } = &mut self.compression;
+        head_writer::write_again(encoder, cx.output.tail(), target, memory.block())
+    }
+
+    /// Sends a final response's head, and remembers it if it may be sent again as it is.
+    fn write_response<'a>(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: u32,
+        end_stream: bool,
+        status: StatusCode,
+        length: u64,
+        fields: impl Iterator<Item = FieldRef<'a>> + Clone,
+    ) {
+        let before = cx.output.tail().len();
+        let counts = |encoder: &Encoder| (encoder.generation(), encoder.withheld());
+        let counted = counts(&self.compression.encoder);
+        self.write_head(cx, id, end_stream, Some(Start::Response { status }), fields.clone());
+        let Compression { encoder, memory, .. } = &mut self.compression;
+        if memory.is_free() && counts(encoder) == counted {
+            let block = &cx.output.tail()[before + HEADER_BYTES..];
+            memory.remember(status.as_u16(), encoder.generation(), length, fields, block);
+        }
     }
 
     /// Sends trailers and ends the message. While a chunk waits they are kept and sent after it.

@@ -157,6 +157,8 @@ fn plan() -> impl Strategy<Value = Plan> {
                     messages.into_iter().map(cut).collect()
                 };
                 let (requests, responses) = (capped(requests), capped(responses));
+                // Now and then the path takes a lot, or large bodies take for ever, too.
+                let pace = [&pace[..], &[5000]].concat();
                 Plan { requests, responses, window, frame, limit, chunk, pace }
             })
     })
@@ -187,7 +189,8 @@ fn run(plan: &Plan) {
     }
     let (mut up, mut down) = (Vec::new(), Vec::new());
     let mut pace = plan.pace.iter().cycle();
-    for _ in 0..200_000 {
+    let mut quiet = 0;
+    while quiet < 10 {
         client.turn(&[], &plan.requests);
         up.extend(client.subject.sent_bytes());
         let part = up.len().min(*pace.next().unwrap());
@@ -198,6 +201,7 @@ fn run(plan: &Plan) {
         let part = down.len().min(*pace.next().unwrap());
         client.turn(&down.drain(..part).collect::<Vec<_>>(), &plan.requests);
         client.consume();
+        quiet = if up.is_empty() && down.is_empty() && part == 0 { quiet + 1 } else { 0 };
         if client.sides.values().all(|side| side.ended && side.gave_all) && up.is_empty() {
             break;
         }
