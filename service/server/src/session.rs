@@ -5,7 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bolide_connection::Connection;
 use bolide_semantics::{
-    Context, End, ExchangeEvent, ExchangeId, FieldName, Output, parse_content_length,
+    AbortReason, Blame, Context, End, ExchangeEvent, ExchangeId, FieldName, Output,
+    parse_content_length,
 };
 use bytes::Bytes;
 use http::header::ALLOW;
@@ -108,6 +109,15 @@ impl Session {
             ExchangeEvent::Head(end) => self.begin(id, end, work, router),
             ExchangeEvent::Data(data, end) => self.data(id, data, end, work),
             ExchangeEvent::Rejected(status) => {
+                // What was wrong may have come in the middle of a body that a handler reads.
+                self.abandon(
+                    id,
+                    AbortReason {
+                        blame: Blame::Peer,
+                        untouched: false,
+                        what: "the rest of the request was wrong, or late",
+                    },
+                );
                 self.answer(id, &Method::GET, Response::error(status), work);
             }
             ExchangeEvent::Trailers => {
@@ -124,13 +134,7 @@ impl Session {
                     driver.on_sendable(io);
                 }
             }),
-            ExchangeEvent::Aborted(reason) => {
-                if let Some(mut active) = self.remove(id)
-                    && let Some(driver) = &mut active.driver
-                {
-                    driver.on_abort(reason);
-                }
-            }
+            ExchangeEvent::Aborted(reason) => self.abandon(id, reason),
             ExchangeEvent::Informational => {}
         }
     }
@@ -254,9 +258,14 @@ impl Session {
         self.exchanges.binary_search_by_key(&id, |active| active.id)
     }
 
-    fn remove(&mut self, id: ExchangeId) -> Option<Active> {
-        let index = self.index(id).ok()?;
-        Some(self.exchanges.remove(index))
+    /// Takes an exchange away from its handler.
+    fn abandon(&mut self, id: ExchangeId, reason: AbortReason) {
+        if let Ok(index) = self.index(id)
+            && let Some(mut driver) = self.exchanges.remove(index).driver
+        {
+            // A panic here could only be about an exchange that is over.
+            let _ = catch_unwind(AssertUnwindSafe(|| driver.on_abort(reason)));
+        }
     }
 
     /// Does something with an open exchange and forgets it when that completed it.
