@@ -227,8 +227,11 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         };
         self.lent.stats.accepted += 1;
         let tick = self.short_tick();
-        self.slots.insert(Slot::new(socket, session, after, &self.lent.limits, tick));
-        self.set_deadline(token, after.deadline);
+        let slot = Slot::new(socket, session, after, &self.lent.limits, tick);
+        let deadline = self.slots.insert(slot).deadline_to_file();
+        if let Some(deadline) = deadline {
+            self.file(token, deadline);
+        }
         if after.close.is_some() {
             self.close(token, CloseCause::Finished);
         } else if after.more {

@@ -44,13 +44,18 @@ impl<K: Kernel, S: Service> Lent<K, S> {
         }
     }
 
+    /// Gives up the memory of an output queue that was once very long.
+    #[inline]
+    pub(crate) fn trim(&mut self) {
+        if self.output.allocated_bytes() > KEPT_QUEUE_BYTES {
+            self.output = SendQueue::new();
+        }
+    }
+
     /// Gives back what is still unsent after a pass. `grown`: something may have been added.
     #[inline]
     fn keep_unsent(&mut self, grown: bool) -> Option<Box<SendQueue>> {
         if self.output.is_empty() {
-            if self.output.allocated_bytes() > KEPT_QUEUE_BYTES {
-                self.output = SendQueue::new();
-            }
             return None;
         }
         let mut kept = self.spare.pop().unwrap_or_default();
@@ -122,6 +127,8 @@ pub(crate) struct Slot<K: Kernel, S: Service> {
     rest: Box<[u8]>,
     unsent: Option<Box<SendQueue>>,
     deadline: Option<Instant>,
+    /// When its entry in the timer wheel comes up: at the deadline or before.
+    filed: Option<Instant>,
     pace: Pace,
     /// The tick of the last call; they are compared with each other only.
     called: u32,
@@ -170,6 +177,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
             rest: Box::default(),
             unsent: None,
             deadline: None,
+            filed: None,
             pace: Pace::new(limits),
             called: tick,
             phase: Phase::Open,
@@ -179,10 +187,24 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         slot
     }
 
-    /// When it wants to be called.
+    /// The deadline, if it must be filed because it comes before the entry that stands in the timer
+    /// wheel. Deadlines move to later with every request, and then there is nothing to do.
     #[inline]
-    pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.deadline
+    pub(crate) fn deadline_to_file(&mut self) -> Option<Instant> {
+        match (self.deadline, self.filed) {
+            (None, _) => None,
+            (Some(deadline), Some(filed)) if filed <= deadline => None,
+            (deadline, _) => {
+                self.filed = deadline;
+                deadline
+            }
+        }
+    }
+
+    /// Its entry in the timer wheel came up. Whether the deadline has come, too.
+    pub(crate) fn entry_came_up(&mut self, now: Instant) -> bool {
+        self.filed = None;
+        self.deadline.is_some_and(|deadline| deadline <= now)
     }
 
     /// Whether mail still reaches the session.

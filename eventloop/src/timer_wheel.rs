@@ -1,8 +1,8 @@
 //! One deadline for each slot, in a hierarchy of wheels.
 //!
-//! Deadlines move with every request, and almost always to later. So a deadline that moves to later is
-//! one store: the entry stays where it was filed, fires early, and is filed again. Time here is a count
-//! of ticks.
+//! A deadline that moves to later is one store: the entry stays where it was filed, comes up early, and
+//! is filed again. (Most do not even come here: see `Slot::deadline_to_file`.) Time here is a count of
+//! ticks.
 
 /// Stands for "none" in links.
 const NONE: u32 = u32::MAX;
@@ -72,14 +72,6 @@ impl TimerWheel {
         }
     }
 
-    /// No deadline for `index`; its entry stays where it is until it comes up.
-    #[inline]
-    pub(crate) fn clear(&mut self, index: u32) {
-        if let Some(node) = self.nodes.get_mut(index as usize) {
-            node.deadline = NEVER;
-        }
-    }
-
     /// No deadline and no entry for `index`: its slot is free.
     pub(crate) fn remove(&mut self, index: u32) {
         if (index as usize) < self.nodes.len() {
@@ -141,7 +133,7 @@ impl TimerWheel {
                 if node.deadline <= tick {
                     node.deadline = NEVER;
                     due.push(index);
-                } else if node.deadline != NEVER {
+                } else {
                     self.file(index);
                 }
                 index = self.first[bucket as usize];
@@ -172,9 +164,7 @@ impl TimerWheel {
             let node = &mut self.nodes[index as usize];
             let next = node.next;
             node.filed = NEVER;
-            if node.deadline != NEVER {
-                self.file(index);
-            }
+            self.file(index);
             index = next;
         }
     }
@@ -256,7 +246,6 @@ mod tests {
     #[derive(Debug, Clone)]
     enum Step {
         Set(u32, u64),
-        Clear(u32),
         Remove(u32),
         Expire(u64),
         ExpireNext,
@@ -271,7 +260,6 @@ mod tests {
         ];
         let step = prop_oneof![
             6 => (0_u32..20, distance.clone()).prop_map(|(index, after)| Step::Set(index, after)),
-            1 => (0_u32..20).prop_map(Step::Clear),
             1 => (0_u32..20).prop_map(Step::Remove),
             2 => distance.prop_map(Step::Expire),
             2 => Just(Step::ExpireNext),
@@ -337,10 +325,6 @@ mod tests {
                         let deadline = (now + after).max(now + 1);
                         model.latest.insert(index, deadline);
                         model.heap.push(std::cmp::Reverse((deadline, index)));
-                    }
-                    Step::Clear(index) => {
-                        wheel.clear(index);
-                        model.latest.remove(&index);
                     }
                     Step::Remove(index) => {
                         wheel.remove(index);

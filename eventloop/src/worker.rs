@@ -133,6 +133,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         self.tick = self.ticks_until(self.lent.now);
         self.lent.stats.waits += 1;
         self.lent.service.turn_started(self.lent.now);
+        self.lent.trim();
         self.take_events();
         self.accept();
         self.run_queue();
@@ -212,8 +213,11 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         let mut due = std::mem::take(&mut self.due);
         self.wheel.expire(self.tick, &mut due);
         for index in due.drain(..) {
-            if let Some((token, _)) = self.slots.at(index) {
+            let Some((token, slot)) = self.slots.at(index) else { continue };
+            if slot.entry_came_up(self.lent.now) {
                 self.pass(token, Call::Deadline);
+            } else if let Some(deadline) = slot.deadline_to_file() {
+                self.file(token, deadline);
             }
         }
         self.due = due;
@@ -251,7 +255,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
             lent.stats.panics += 1;
             Outcome::Closed(CloseCause::Panicked)
         });
-        let deadline = slot.deadline();
+        let deadline = slot.deadline_to_file();
         match outcome {
             Outcome::Wait => {}
             Outcome::Again => {
@@ -262,17 +266,15 @@ impl<K: Kernel, S: Service> Worker<K, S> {
             }
             Outcome::Closed(cause) => return self.close(token, cause),
         }
-        self.set_deadline(token, deadline);
+        if let Some(deadline) = deadline {
+            self.file(token, deadline);
+        }
     }
 
-    /// Files the deadline of a connection.
-    #[inline]
-    pub(crate) fn set_deadline(&mut self, token: Token, deadline: Option<Instant>) {
-        match deadline {
-            // The tick after: a deadline is never met early.
-            Some(deadline) => self.wheel.set(token.index(), self.ticks_until(deadline) + 1),
-            None => self.wheel.clear(token.index()),
-        }
+    /// Files a deadline in the timer wheel.
+    pub(crate) fn file(&mut self, token: Token, deadline: Instant) {
+        // The tick after: a deadline is never met early.
+        self.wheel.set(token.index(), self.ticks_until(deadline) + 1);
     }
 
     /// Puts a connection in the run queue.

@@ -87,7 +87,12 @@ impl ReceiveBuffer {
     /// When fewer than `count` bytes are unread.
     #[inline]
     pub fn consume(&mut self, count: usize) {
-        bytes::Buf::advance(&mut self.block, count);
+        if count == self.block.len() {
+            // The block does not move up, so the next turn need not reclaim it.
+            self.block.clear();
+        } else {
+            bytes::Buf::advance(&mut self.block, count);
+        }
     }
 
     /// Takes the first `count` unread bytes as a slice that shares the block.

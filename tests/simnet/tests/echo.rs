@@ -105,7 +105,7 @@ fn talk(simulation: &mut Simulation<Echo>, seed: u64) -> Vec<(bolide_simnet::Cli
     let mut random = Random::new(!seed);
     let mut talks = Vec::new();
     for number in 0..5 {
-        let length = [1, 10, 300, 3000, 30_000][random.within(0..=4)];
+        let length = [1, 10, 300, 3000, 12_000][random.within(0..=4)];
         let bytes = random.bytes(length);
         let delay = Duration::from_millis(random.within(0..=500) as u64);
         let client = talker(seed + number, bytes.clone());
