@@ -1,1 +1,17 @@
-//! The whole protocol stack of one connection, without I/O.
+//! The whole protocol stack of one connection: TLS or not, then HTTP/1.1 or HTTP/2.
+//!
+//! Both versions speak in the same events and take the same orders, so this crate is a switch and
+//! not a translator. It must never know a socket or a clock.
+
+mod connection;
+mod limits;
+mod version;
+
+pub use bolide_h1::Limits as Http1Limits;
+pub use bolide_h2::Limits as Http2Limits;
+pub use bolide_tls::{
+    Alpn, ClientTls, HandshakeFacts, Identity, IdentityError, ServerTls, TlsLayer,
+};
+pub use bolide_tls::{Trust, WallClock};
+pub use connection::Connection;
+pub use limits::{HANDSHAKE_TIMEOUT, Limits, VERSION_TIMEOUT};

@@ -1,1 +1,40 @@
 //! The HTTP/1.1 connection of Bolide, without I/O (RFC 9112).
+//!
+//! One [`Connection`] plays either role. Bytes and time come in through a
+//! [`Context`](bolide_semantics::Context); events, bytes and one deadline go out. Whatever could be
+//! read in two ways is refused, so that no intermediary and this engine ever disagree about where a
+//! message ends.
+//!
+//! This crate must never know a socket or a clock, and nothing of HTTP/2.
+
+mod body;
+mod chunked;
+mod connection;
+mod deadlines;
+mod encode;
+mod error;
+mod exchanges;
+mod field_lines;
+mod framing;
+mod head_scan;
+mod limits;
+mod persistence;
+mod poll;
+mod progress;
+mod receive_body;
+mod receive_request;
+mod receive_response;
+mod request_head;
+mod response_head;
+mod scan;
+mod send;
+mod sending;
+mod target;
+
+pub use connection::Connection;
+pub use limits::{
+    BODY_RATE_BYTES, BODY_RATE_WINDOW, BODY_TIMEOUT, CHUNK_EXTENSION_BYTES,
+    CHUNK_SIZE_DIGITS_COUNT, DISCARD_BYTES, EMPTY_LINES_COUNT, FIELDS_COUNT, HEAD_BYTES,
+    HEAD_TIMEOUT, IDLE_TIMEOUT, INTERIM_COUNT, Limits, PIPELINED_COUNT, REQUEST_LINE_BYTES,
+    REQUESTS_COUNT, TRAILER_BYTES, TRAILERS_COUNT, UNCONSUMED_BYTES, WRITE_TIMEOUT,
+};

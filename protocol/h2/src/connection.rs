@@ -56,8 +56,8 @@ pub(crate) struct Compression {
 /// An exchange is over, and its number means nothing any more, when
 /// [`Aborted`](ExchangeEvent::Aborted) is reported for it, when the caller aborts it, or when both
 /// directions have ended. A server's exchange is over as soon as its answer has ended: what still
-/// comes of the request is discarded and, unless its end is already there, refused with
-/// RST_STREAM(NO_ERROR) (RFC 9113 §8.1).
+/// comes of the request is discarded and, when it is long, refused with RST_STREAM(NO_ERROR)
+/// (RFC 9113 §8.1).
 #[derive(Debug)]
 pub struct Connection {
     pub(crate) role: Role,
@@ -162,6 +162,10 @@ impl Connection {
     pub(crate) fn leave_finally(&mut self, cx: &mut Context<'_>) {
         let last = self.streams.highest_peer;
         self.goaway.leaving = Leaving::Final { last };
+        // Requests that have been answered don't hold the connection up.
+        let answered = self.streams.open_slots().map(|slot| self.streams.get(slot));
+        let answered = answered.filter(|stream| stream.discarding).map(|stream| stream.id);
+        self.pending.refused_rests.extend(answered);
         frame::goaway::write(cx.output.tail(), last, ErrorCode::NoError, "");
     }
 

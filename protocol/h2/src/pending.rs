@@ -22,7 +22,7 @@ pub(crate) enum Event {
 pub(crate) struct Pending {
     events: VecDeque<Event>,
     /// These streams are reset at the end of the turn, unless the request's end arrives before.
-    pub(crate) answered_early: Vec<u32>,
+    pub(crate) refused_rests: Vec<u32>,
 }
 
 impl Pending {
@@ -41,7 +41,7 @@ impl Pending {
 
     pub(crate) fn trim(&mut self) {
         self.events = VecDeque::new();
-        self.answered_early = Vec::new();
+        self.refused_rests = Vec::new();
     }
 }
 

@@ -32,12 +32,6 @@ impl Connection {
         };
         let end_stream = header.has(flag::END_STREAM);
         let stream = self.streams.get_mut(slot);
-        if stream.discarding {
-            if end_stream {
-                self.remove(cx, slot);
-            }
-            return self.discard(cx, header, layout.data, end_stream);
-        }
         if stream.receiving != Progress::Body {
             let (code, what) = match stream.receiving {
                 Progress::Ended => (ErrorCode::StreamClosed, "DATA after the end of the stream"),
@@ -58,7 +52,10 @@ impl Connection {
             };
             stream.receive_left = left;
         }
-        stream.unconsumed += layout.data;
+        let discarding = stream.discarding;
+        if !discarding {
+            stream.unconsumed += layout.data;
+        }
         stream.received_ms = clock.ms;
         stream.rate_bytes = stream.rate_bytes.saturating_add(layout.data);
         if !stream.tunnel {
@@ -70,11 +67,34 @@ impl Connection {
             self.incoming.skip = layout.padding;
             self.give_back_padding(cx, slot, padding, end_stream);
         }
+        if discarding {
+            self.discard_rest(cx, slot, layout.data, end_stream)?;
+        }
         if layout.data > 0 || end_stream {
             let (stream, left) = (header.stream, layout.data);
             self.incoming.data = Some(DataRest { stream, left, end_stream });
         }
         Ok(Step::Next)
+    }
+
+    /// RFC 9113 §8.1: what follows an answer that came early is read as long as it is short, so that
+    /// a client which has nearly finished can do so, and refused when it is long.
+    #[cold]
+    fn discard_rest(
+        &mut self,
+        cx: &mut Context<'_>,
+        slot: u32,
+        data: u32,
+        end_stream: bool,
+    ) -> Result<(), Fault> {
+        self.release(cx, data);
+        let stream = self.streams.get(slot);
+        if !end_stream && stream.window.available <= (stream.window.size / 2) as i32 {
+            let id = stream.id;
+            self.write_reset(cx, id, ErrorCode::NoError)?;
+            self.remove(cx, slot);
+        }
+        Ok(())
     }
 
     /// Padding is consumed as it comes.

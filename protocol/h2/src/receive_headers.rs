@@ -143,7 +143,6 @@ impl Connection {
         if let Some(slot) = self.streams.find(id) {
             let stream = self.streams.get(slot);
             return Ok(match (self.role, stream.receiving) {
-                _ if stream.discarding => Expected::Nothing,
                 (Role::Client, Progress::Head) => Expected::Response,
                 _ => Expected::Trailers,
             });
@@ -331,8 +330,12 @@ impl Connection {
             return Ok(Step::Next);
         }
         stream.receiving = Progress::Ended;
+        let silent = stream.discarding;
         if stream.sending == Progress::Ended {
             self.remove(cx, slot);
+        }
+        if silent {
+            return Ok(Step::Next);
         }
         Ok(Step::Event(ExchangeId(id), ExchangeEvent::Trailers))
     }

@@ -265,14 +265,17 @@ impl Connection {
         let stream = self.streams.get_mut(slot);
         stream.discarding = true;
         let unconsumed = std::mem::take(&mut stream.unconsumed);
-        self.pending.answered_early.push(stream.id);
+        let room = stream.window.available.max(0) as u64;
+        if stream.receive_left != LENGTH_UNKNOWN && stream.receive_left > room {
+            self.pending.refused_rests.push(stream.id);
+        }
         self.release(cx, unconsumed);
     }
 
-    /// The turn ends: requests that go on although they have been answered are refused.
+    /// The turn ends: requests that have been answered and still are long are refused.
     #[inline]
     pub(crate) fn refuse_rests(&mut self, cx: &mut Context<'_>) -> Result<(), Fault> {
-        while let Some(id) = self.pending.answered_early.pop() {
+        while let Some(id) = self.pending.refused_rests.pop() {
             if let Some(slot) = self.streams.find(id) {
                 self.write_reset(cx, id, ErrorCode::NoError)?;
                 self.remove(cx, slot);

@@ -1,7 +1,7 @@
 //! RFC 7541 §5.1: integers with a prefix of at most 7 bits.
 
 use crate::Error;
-use crate::limits::{INTEGER_CEILING, INTEGER_OCTETS_COUNT};
+use crate::limits::{INTEGER_OCTETS_COUNT, LENGTH_CEILING_BYTES};
 
 /// Reads an integer whose prefix is the low `prefix` bits of `block[*at]`, and moves `at` past it.
 #[inline]
@@ -22,7 +22,7 @@ fn decode_rest(block: &[u8], at: &mut usize, mask: u8) -> Result<usize, Error> {
         *at += 1;
         value += u64::from(byte & 0x7f) << (7 * octet);
         if byte & 0x80 == 0 {
-            let fits = value <= u64::from(INTEGER_CEILING);
+            let fits = value <= u64::from(LENGTH_CEILING_BYTES);
             return if fits { Ok(value as usize) } else { Err(Error::IntegerOverflow) };
         }
     }

@@ -23,6 +23,19 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
+    /// The same context, lent on for a shorter time.
+    #[inline]
+    #[must_use]
+    pub fn reborrow(&mut self) -> Context<'_> {
+        Context {
+            input: self.input,
+            output: self.output,
+            output_limit: self.output_limit,
+            head: self.head,
+            now: self.now,
+        }
+    }
+
     /// How many more bytes of bodies may be queued.
     #[inline]
     #[must_use]

@@ -52,12 +52,14 @@ pub struct TlsLayer {
     connection: Box<Connection>,
     /// Plaintext that no parser could use yet.
     rest: Box<[u8]>,
+    /// Once everything is sealed, the peer is told that nothing more comes.
+    closing: bool,
 }
 
 impl TlsLayer {
     pub(crate) fn new(mut connection: Connection) -> Self {
         connection.set_buffer_limit(Some(SEALED_BYTES_MAX));
-        Self { connection: Box::new(connection), rest: Box::default() }
+        Self { connection: Box::new(connection), rest: Box::default(), closing: false }
     }
 
     /// Whether the handshake is still under way.
@@ -158,9 +160,9 @@ impl TlsLayer {
         }
     }
 
-    /// Tells the peer that nothing more will be sent (`close_notify`).
+    /// Tells the peer that nothing more will be sent (`close_notify`), after what is queued.
     pub fn close(&mut self) {
-        self.connection.send_close_notify();
+        self.closing = true;
     }
 
     /// Seals `queue` and writes the records. Frames of a whole turn share records: one
@@ -188,6 +190,11 @@ impl TlsLayer {
                 }
             }
             // Plaintext is not handed over before it can be sealed: it would be copied and kept.
+            if queue.is_empty() && self.closing {
+                self.closing = false;
+                self.connection.send_close_notify();
+                continue;
+            }
             if queue.is_empty() || self.connection.is_handshaking() {
                 return Ok(Flush::Drained);
             }

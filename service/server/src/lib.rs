@@ -1,1 +1,36 @@
 //! The HTTP server of Bolide: listeners, router, handlers, limits, shutdown.
+//!
+//! Each worker is a thread with an event loop, a router and buffers of its own; nothing is shared
+//! between workers but what a handler shares itself. A [`Handler`] answers at once, takes the
+//! [`Exchange`] over to stream, or keeps a [`Responder`] to answer later.
+
+mod collect;
+mod error;
+mod exchange;
+mod handler;
+mod limits;
+mod request;
+mod responder;
+mod response;
+mod router;
+mod server;
+mod service;
+mod session;
+
+pub use bolide_buffers::detach;
+pub use bolide_connection::{
+    HandshakeFacts, Http1Limits, Http2Limits, Identity, IdentityError, Limits as ConnectionLimits,
+};
+pub use bolide_semantics::{AbortReason, Blame, End, Head};
+pub use bytes::Bytes;
+pub use collect::{Collect, collect};
+pub use error::Error;
+pub use exchange::Io;
+pub use handler::{BodyLimit, Exchange, Handler, Reply, body_limit};
+pub use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
+pub use limits::{BODY_BYTES_MAX, Limits};
+pub use request::Request;
+pub use responder::{Message, Responder, Waker};
+pub use response::{Body, BodyStream, Pull, Response};
+pub use router::{RouteError, Router};
+pub use server::{Running, Server, Tls};

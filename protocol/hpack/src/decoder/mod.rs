@@ -2,7 +2,7 @@
 
 use bolide_semantics::{TOKEN_LOWER, is_field_value};
 
-use crate::limits::{TABLE_BYTES, TABLE_BYTES_CEILING};
+use crate::limits::{TABLE_BYTES, TABLE_CEILING_BYTES};
 use crate::static_table::{self, ENTRIES};
 use crate::table::{Table, size_of_line};
 use crate::{DecodedField, Error, NameKind, huffman, integer};
@@ -278,7 +278,7 @@ fn is_lower_token(name: &[u8]) -> bool {
 }
 
 fn within_ceiling(bytes: usize) -> u32 {
-    bytes.min(TABLE_BYTES_CEILING as usize) as u32
+    bytes.min(TABLE_CEILING_BYTES as usize) as u32
 }
 
 #[cfg(test)]

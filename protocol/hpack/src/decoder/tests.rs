@@ -99,7 +99,7 @@ fn a_size_update_stays_within_what_was_allowed() {
     decoder.set_table_bytes_max(8192);
     assert_eq!(decode(&mut decoder, &size_update(8192)), Ok(vec![]));
     assert_eq!(decode(&mut decoder, &size_update(8193)), Err(Error::SizeUpdateTooLarge));
-    assert_eq!(Decoder::new(1 << 20).allowed, TABLE_BYTES_CEILING);
+    assert_eq!(Decoder::new(1 << 20).allowed, TABLE_CEILING_BYTES);
 }
 
 #[test]

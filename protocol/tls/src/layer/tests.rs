@@ -144,15 +144,19 @@ fn cleartext_on_a_tls_port_fails_in_the_handshake() {
 }
 
 #[test]
-fn close_notify_is_seen() {
+fn close_notify_comes_after_the_last_words() {
     let mut pair = Pair::new(&[], usize::MAX);
     pair.shake_hands();
     pair.client.close();
     let mut wire = Vec::new();
-    pair.client.flush(&mut SendQueue::new(), &mut wire).unwrap();
+    let mut queue = SendQueue::new();
+    queue.tail().extend_from_slice(b"last words");
+    pair.client.flush(&mut queue, &mut wire).unwrap();
     let mut input = ReceiveBuffer::new(1024);
     input.start(&wire);
-    assert!(pair.server.receive(&mut input, &mut ReceiveBuffer::new(1024)).unwrap());
+    let mut plain = ReceiveBuffer::new(1024);
+    assert!(pair.server.receive(&mut input, &mut plain).unwrap());
+    assert_eq!(plain.unread(), b"last words");
 }
 
 #[test]

@@ -1,0 +1,38 @@
+//! Bolide: an HTTP engine. HTTP/1.1, HTTP/2 over cleartext and HTTPS on a thread-per-core event
+//! loop.
+//!
+//! A server in ten lines:
+//!
+//! ```no_run
+//! use bolide::{Router, Server};
+//!
+//! fn main() -> Result<(), bolide::Error> {
+//!     Server::new().http("127.0.0.1:8080").run(|| {
+//!         Router::new()
+//!             .get("/", |_| "Hello")
+//!             .get("/users/{id}", |request| format!("user {}", request.param("id").unwrap()))
+//!     })
+//! }
+//! ```
+//!
+//! # Handlers
+//!
+//! A [`Handler`] sees a borrowed [`Request`] and decides:
+//!
+//! - **at once**: it returns anything that is a [`Response`], such as a `&'static str`, a `String`,
+//!   [`Bytes`] or a [`StatusCode`]. This costs no allocation, no queue and no other thread.
+//! - **when the body is complete**: [`collect`] gathers it under a limit and then calls a function.
+//! - **piece by piece**: [`Response::stream`] pulls a [`BodyStream`] as the client takes it;
+//!   [`Reply::Exchange`] hands the whole exchange, body and all, to an object of yours.
+//! - **later**: [`Request::responder`] answers from any thread.
+//!
+//! Handlers run on the worker's thread: what takes long belongs on a thread of its own, with a
+//! [`Responder`] or a [`Waker`] to come back by.
+
+pub use bolide_server::{
+    AbortReason, BODY_BYTES_MAX, Blame, Body, BodyLimit, BodyStream, Bytes, Collect,
+    ConnectionLimits, End, Error, Exchange, Handler, HandshakeFacts, Head, HeaderMap, HeaderName,
+    HeaderValue, Http1Limits, Http2Limits, Identity, IdentityError, Io, Limits, Method, Pull,
+    Reply, Request, Responder, Response, RouteError, Router, Running, Server, StatusCode, Tls,
+    Version, Waker, body_limit, collect, detach,
+};

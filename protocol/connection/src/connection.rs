@@ -1,0 +1,341 @@
+//! RFC 9110 §3.3: one connection, from records to exchanges.
+
+use std::io::{self, Write};
+use std::time::{Duration, Instant};
+
+use bolide_buffers::{Flush, ReceiveBuffer, SendQueue};
+use bolide_semantics::{
+    CloseReason, Context, Deadline, DeadlineReason, End, ExchangeId, FieldRef, Misuse,
+    OutgoingHead, Output, Role,
+};
+use bolide_tls::{HandshakeFacts, TlsLayer};
+use bytes::Bytes;
+
+use crate::Limits;
+use crate::version::{Version, by_alpn, by_preface};
+
+/// One connection: TLS or not, then HTTP/1.1 or HTTP/2.
+///
+/// The owner reads into an input buffer, calls [`poll`](Self::poll) until it waits, and
+/// [flushes](Self::flush). With TLS it first [opens](Self::open_records) the records into a second
+/// buffer and polls with that one.
+#[derive(Debug)]
+pub struct Connection {
+    role: Role,
+    tls: Option<Box<TlsLayer>>,
+    stack: Stack,
+    opened: Instant,
+    ended: bool,
+    /// Why the connection is over, when it was not the version's core that ended it.
+    closed: Option<CloseReason>,
+}
+
+#[derive(Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "an HTTP/1.1 connection fits in the place of every session, without an allocation"
+)]
+enum Stack {
+    /// The version is not known yet.
+    Open,
+    H1(bolide_h1::Connection),
+    H2(Box<bolide_h2::Connection>),
+}
+
+/// Calls the same verb of whichever core there is; `$none` when there is none yet.
+macro_rules! core {
+    ($self:ident, $core:ident => $call:expr, $none:expr) => {
+        match &mut $self.stack {
+            Stack::H1($core) => $call,
+            Stack::H2($core) => $call,
+            Stack::Open => $none,
+        }
+    };
+}
+
+impl Connection {
+    /// A new connection: cleartext, or TLS by its layer.
+    #[must_use]
+    pub fn new(role: Role, tls: Option<TlsLayer>, now: Instant) -> Self {
+        Self {
+            role,
+            tls: tls.map(Box::new),
+            stack: Stack::Open,
+            opened: now,
+            ended: false,
+            closed: None,
+        }
+    }
+
+    /// Whether records must be opened before polling.
+    #[inline]
+    #[must_use]
+    pub fn is_tls(&self) -> bool {
+        self.tls.is_some()
+    }
+
+    /// What the TLS handshake agreed on, once it is complete.
+    #[must_use]
+    pub fn tls_facts(&self) -> Option<HandshakeFacts> {
+        self.tls.as_ref()?.facts()
+    }
+
+    /// The version in use: `None` while it is not decided.
+    #[must_use]
+    pub fn is_h2(&self) -> Option<bool> {
+        match self.stack {
+            Stack::Open => None,
+            Stack::H1(_) => Some(false),
+            Stack::H2(_) => Some(true),
+        }
+    }
+
+    /// Opens the records of `input` into `plain`, which then takes the place of `input`.
+    pub fn open_records(&mut self, input: &mut ReceiveBuffer, plain: &mut ReceiveBuffer) {
+        let Some(tls) = &mut self.tls else { return };
+        match tls.receive(input, plain) {
+            Ok(ended) => {
+                if ended {
+                    self.receive_eof();
+                }
+            }
+            Err(failure) => {
+                self.closed = Some(if failure.in_handshake {
+                    CloseReason::peer("tls-handshake", "the TLS handshake failed")
+                } else {
+                    CloseReason::peer("tls-record", "a TLS record was wrong")
+                });
+            }
+        }
+    }
+
+    /// Keeps what polling left of the plaintext.
+    #[inline]
+    pub fn keep_records(&mut self, plain: &mut ReceiveBuffer) {
+        if let Some(tls) = &mut self.tls {
+            tls.keep_rest(plain);
+        }
+    }
+
+    /// Parses and advances until there is one thing to report: call until it waits or has closed.
+    #[inline]
+    pub fn poll(&mut self, cx: &mut Context<'_>, limits: &Limits) -> Output {
+        if let Some(reason) = self.closed {
+            return Output::Closed(reason);
+        }
+        if let Stack::Open = self.stack
+            && let Some(output) = self.decide(cx, limits)
+        {
+            return output;
+        }
+        core!(self, core => core.poll(cx), Output::Wait(None))
+    }
+
+    /// Decides the version, or says what is waited for.
+    #[cold]
+    fn decide(&mut self, cx: &Context<'_>, limits: &Limits) -> Option<Output> {
+        let (version, timeout, reason) = match &self.tls {
+            Some(tls) if tls.is_handshaking() => {
+                (None, limits.handshake_timeout, DeadlineReason::Handshake)
+            }
+            Some(tls) => (Some(by_alpn(tls.alpn())), Duration::ZERO, DeadlineReason::Handshake),
+            None => (by_preface(cx.input.unread()), limits.version_timeout, DeadlineReason::Head),
+        };
+        let undecided = version.is_none();
+        let timeout = match reason {
+            // Nothing has come at all: that is an idle connection, not a slow one.
+            DeadlineReason::Head if cx.input.is_empty() => limits.h1.idle_timeout,
+            _ => timeout,
+        };
+        let at = self.opened + timeout;
+        if undecided && self.ended && (self.tls.is_some() || cx.input.is_empty()) {
+            return Some(self.close(CloseReason::orderly("eof", "the peer closed the connection")));
+        }
+        if undecided && !self.ended && cx.now < at {
+            return Some(Output::Wait(Some(Deadline { at, reason })));
+        }
+        if undecided && cx.now >= at {
+            let reason = match reason {
+                DeadlineReason::Handshake => {
+                    CloseReason::circumstance("tls-timeout", "the TLS handshake took too long")
+                }
+                _ if cx.input.is_empty() => {
+                    CloseReason::orderly("idle", "nothing was sent on the connection")
+                }
+                _ => CloseReason::circumstance("head-timeout", "the preface took too long"),
+            };
+            return Some(self.close(reason));
+        }
+        self.stack = match version.unwrap_or(Version::Http1) {
+            Version::Http1 => {
+                Stack::H1(bolide_h1::Connection::new(self.role, &limits.h1, self.opened))
+            }
+            Version::Http2 => {
+                Stack::H2(Box::new(bolide_h2::Connection::new(self.role, &limits.h2, cx.now)))
+            }
+        };
+        if self.ended {
+            self.receive_eof();
+        }
+        None
+    }
+
+    fn close(&mut self, reason: CloseReason) -> Output {
+        self.closed = Some(reason);
+        Output::Closed(reason)
+    }
+
+    /// The peer will send nothing more. Takes effect once the input has been consumed.
+    pub fn receive_eof(&mut self) {
+        self.ended = true;
+        core!(self, core => core.receive_eof(), ());
+    }
+
+    /// Writes what is queued: sealed, if there is TLS.
+    ///
+    /// # Errors
+    ///
+    /// Whatever `sink` reports, except `WouldBlock`.
+    #[inline]
+    pub fn flush(
+        &mut self,
+        queue: &mut SendQueue,
+        sink: &mut (impl Write + ?Sized),
+    ) -> io::Result<Flush> {
+        match &mut self.tls {
+            None => queue.flush(sink),
+            Some(tls) => tls.flush(queue, sink),
+        }
+    }
+
+    /// Whether the TLS layer has bytes of its own to write.
+    #[inline]
+    #[must_use]
+    pub fn wants_flush(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.wants_write())
+    }
+
+    /// Nothing more will be sent: with TLS, tells the peer so.
+    pub fn finish(&mut self) {
+        if let Some(tls) = &mut self.tls {
+            tls.close();
+        }
+    }
+
+    /// Sends a request (client).
+    ///
+    /// # Errors
+    ///
+    /// [`Misuse::Refused`] when no exchange can be opened, [`Misuse::InvalidHead`] when the head
+    /// can't be sent.
+    pub fn send_request<'a, I>(
+        &mut self,
+        cx: &mut Context<'_>,
+        head: OutgoingHead<'a, I>,
+        end: End,
+    ) -> Result<ExchangeId, Misuse>
+    where
+        I: Iterator<Item = FieldRef<'a>> + Clone,
+    {
+        core!(self, core => core.send_request(cx, head, end), Err(Misuse::Refused))
+    }
+
+    /// Sends the head of a response, interim or final (server).
+    ///
+    /// # Errors
+    ///
+    /// [`Misuse`] says which rule the call breaks.
+    #[inline]
+    pub fn send_head<'a, I>(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: ExchangeId,
+        head: OutgoingHead<'a, I>,
+        end: End,
+    ) -> Result<(), Misuse>
+    where
+        I: Iterator<Item = FieldRef<'a>> + Clone,
+    {
+        core!(self, core => core.send_head(cx, id, head, end), Err(Misuse::UnknownExchange))
+    }
+
+    /// Gives the next piece of a body. `Ok(false)`: wait for `Sendable` before the next one.
+    ///
+    /// # Errors
+    ///
+    /// [`Misuse`] says which rule the call breaks.
+    #[inline]
+    pub fn send_data(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: ExchangeId,
+        data: Bytes,
+        end: End,
+    ) -> Result<bool, Misuse> {
+        core!(self, core => core.send_data(cx, id, data, end), Err(Misuse::UnknownExchange))
+    }
+
+    /// Ends a body with trailers.
+    ///
+    /// # Errors
+    ///
+    /// [`Misuse`] says which rule the call breaks.
+    pub fn send_trailers<'a, I>(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: ExchangeId,
+        fields: I,
+    ) -> Result<(), Misuse>
+    where
+        I: Iterator<Item = FieldRef<'a>> + Clone,
+    {
+        core!(self, core => core.send_trailers(cx, id, fields), Err(Misuse::UnknownExchange))
+    }
+
+    /// Reports `bytes` of received data as used up: opens windows.
+    #[inline]
+    pub fn consumed(&mut self, cx: &mut Context<'_>, id: ExchangeId, bytes: usize) {
+        core!(self, core => core.consumed(cx, id, bytes), ());
+    }
+
+    /// Gives an exchange up.
+    pub fn abort(&mut self, cx: &mut Context<'_>, id: ExchangeId) {
+        core!(self, core => core.abort(cx, id), ());
+    }
+
+    /// Ends the connection gracefully: what is open is completed, nothing new begins.
+    pub fn shut_down(&mut self, cx: &mut Context<'_>) {
+        core!(self, core => core.shut_down(cx), {
+            self.closed = Some(CloseReason::orderly("shutdown", "the server is shutting down"));
+        });
+    }
+
+    /// Tells the receive windows the round-trip time that the kernel has measured.
+    pub fn set_rtt(&mut self, rtt: Duration) {
+        if let Stack::H2(core) = &mut self.stack {
+            core.set_rtt(rtt);
+        }
+    }
+
+    /// Whether reading from the socket makes sense.
+    #[inline]
+    #[must_use]
+    pub fn wants_input(&self) -> bool {
+        match &self.stack {
+            Stack::H1(core) => core.wants_input(),
+            Stack::H2(core) => core.wants_input(),
+            Stack::Open => true,
+        }
+    }
+
+    /// Whether no exchange is open and nothing is half received.
+    #[inline]
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        match &self.stack {
+            Stack::H1(core) => core.is_idle(),
+            Stack::H2(core) => core.is_idle(),
+            Stack::Open => false,
+        }
+    }
+}

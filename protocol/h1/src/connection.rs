@@ -1,0 +1,203 @@
+//! RFC 9112 §9: one connection, in either role.
+
+use std::time::Instant;
+
+use bolide_semantics::{Context, ExchangeId, Role};
+
+use crate::Limits;
+use crate::body::Body;
+use crate::deadlines::Clock;
+use crate::error::{ABORTED, Failure, SHUT_DOWN};
+use crate::exchanges::{Exchanges, Kind};
+use crate::head_scan::HeadScan;
+use crate::limits::Bounds;
+use crate::persistence::Persistence;
+use crate::progress::WriteProgress;
+use crate::sending::Sending;
+
+/// What is read next.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Reading {
+    /// The next message's head.
+    Head,
+    /// The body of the current message.
+    Body(Body),
+    /// Nothing: the current message is complete, and its exchange still open.
+    Complete,
+    /// The rest of a body whose request was answered, while it is no longer than that, in bytes.
+    Discard(Body, u32),
+    /// Nothing more: the request was refused, and the connection ends with the answer to it.
+    Refused(&'static Failure),
+}
+
+/// What the framing of the current exchange depends on.
+#[derive(Debug, Default)]
+pub(crate) struct Current {
+    /// Server: the request came in HTTP/1.0.
+    pub(crate) version_10: bool,
+    /// Server: the client waits for `100 Continue`.
+    pub(crate) expects_continue: bool,
+    /// Client: interim responses so far.
+    pub(crate) interim_count: u8,
+}
+
+/// One HTTP/1.1 connection.
+///
+/// The owner reads into the context's input, calls [`poll`](Self::poll) until it waits, gives
+/// orders while it handles what was reported, and flushes the context's output.
+///
+/// A server has one exchange open at a time: the next request is read once the one before has been
+/// answered and its body read. A client may have several requests open
+/// ([`PIPELINED_COUNT`](crate::PIPELINED_COUNT)); they are answered in order.
+///
+/// A request that asks for another protocol (`Upgrade`, or CONNECT) and gets it (101, or 2xx) turns
+/// its exchange into a tunnel: data goes both ways as it is, until either end closes.
+#[derive(Debug)]
+pub struct Connection {
+    pub(crate) role: Role,
+    pub(crate) bounds: Bounds,
+    pub(crate) reading: Reading,
+    pub(crate) sending: Sending,
+    pub(crate) exchanges: Exchanges,
+    pub(crate) current: Current,
+    /// Bytes of the current body that were reported and not consumed.
+    pub(crate) unconsumed: usize,
+    pub(crate) clock: Clock,
+    pub(crate) progress: WriteProgress,
+    pub(crate) scan: HeadScan,
+    pub(crate) persistence: Persistence,
+    /// Why the connection is over.
+    pub(crate) ending: Option<&'static Failure>,
+    /// The output is full: no further request is read.
+    pub(crate) held: bool,
+}
+
+impl Connection {
+    /// A new connection, which owns no memory on the heap.
+    #[must_use]
+    pub fn new(role: Role, limits: &Limits, now: Instant) -> Self {
+        Self {
+            role,
+            bounds: Bounds::from(limits),
+            reading: Reading::Head,
+            sending: Sending::new(),
+            exchanges: Exchanges::new(),
+            current: Current::default(),
+            unconsumed: 0,
+            clock: Clock::new(now),
+            progress: WriteProgress::new(now),
+            scan: HeadScan::default(),
+            persistence: Persistence::new(),
+            ending: None,
+            held: false,
+        }
+    }
+
+    /// The peer has closed its side. Takes effect once the input has been consumed, in the next
+    /// poll.
+    pub fn receive_eof(&mut self) {
+        self.persistence.ended = true;
+    }
+
+    /// Reports `bytes` of received data as used up, so that more is read.
+    #[inline]
+    pub fn consumed(&mut self, _cx: &mut Context<'_>, id: ExchangeId, bytes: usize) {
+        if self.exchanges.is_oldest(id) {
+            self.unconsumed = self.unconsumed.saturating_sub(bytes);
+        }
+    }
+
+    /// Gives an exchange up: HTTP/1.1 can only do so by closing the connection. What else was open is
+    /// reported as aborted.
+    pub fn abort(&mut self, _cx: &mut Context<'_>, id: ExchangeId) {
+        let is_sending = id.0 == self.exchanges.total() && !self.sending.is_ready();
+        let is_open = self.exchanges.give_up(id);
+        if self.ending.is_none() && (is_open || (is_sending && self.role == Role::Client)) {
+            self.end(&ABORTED);
+        }
+    }
+
+    /// Ends the connection gracefully: what is open is completed, nothing new begins.
+    pub fn shut_down(&mut self, cx: &mut Context<'_>) {
+        self.persistence.draining = true;
+        if self.role == Role::Server {
+            self.persistence.persists = false;
+        }
+        // A request whose first bytes have come is answered: it can't be told from one that was read.
+        if self.is_idle() && cx.input.is_empty() {
+            self.end(&SHUT_DOWN);
+        }
+    }
+
+    /// Whether reading from the socket makes sense now.
+    #[inline]
+    #[must_use]
+    pub fn wants_input(&self) -> bool {
+        if self.persistence.ended || self.ending.is_some() {
+            return false;
+        }
+        match self.reading {
+            Reading::Head => !self.held,
+            Reading::Body(_) => !self.is_gated(),
+            Reading::Discard(..) => true,
+            Reading::Complete | Reading::Refused(_) => false,
+        }
+    }
+
+    /// Whether no exchange is open and nothing is half received.
+    #[inline]
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.exchanges.is_empty()
+            && matches!(self.reading, Reading::Head)
+            && self.sending.is_ready()
+            && !self.clock.is_in_head()
+            && !self.held
+            && self.ending.is_none()
+    }
+
+    /// Whether the owner has enough of the body for now.
+    #[inline]
+    pub(crate) fn is_gated(&self) -> bool {
+        self.unconsumed >= self.bounds.unconsumed_bytes as usize
+    }
+
+    /// The connection is over, if it was not already.
+    pub(crate) fn end(&mut self, failure: &'static Failure) {
+        self.ending.get_or_insert(failure);
+    }
+
+    /// What goes both ways belongs to the oldest exchange as it is.
+    pub(crate) fn begin_tunnel(&mut self) {
+        self.reading = Reading::Body(Body::Tunnel);
+        self.sending.begin(crate::sending::Framing::Tunnel);
+        self.unconsumed = 0;
+        self.persistence.persists = false;
+    }
+
+    /// Server: request and response are complete, and the next request is read.
+    #[inline]
+    pub(crate) fn next_request(&mut self) {
+        self.reading = Reading::Head;
+        self.sending.make_ready();
+        if !self.persistence.persists {
+            self.end(self.persistence.reason());
+        }
+    }
+
+    /// The open exchange's kind, when `id` is the oldest.
+    #[inline]
+    pub(crate) fn kind_of(&self, id: ExchangeId) -> Option<Kind> {
+        self.exchanges.oldest().filter(|(oldest, _)| *oldest == id).map(|(_, kind)| kind)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_connection_is_small() {
+        assert!(size_of::<Connection>() <= 256, "{}", size_of::<Connection>());
+    }
+}

@@ -1,0 +1,248 @@
+//! RFC 9112 §3, §4, §5: heads and trailer sections, as they are sent.
+
+use bolide_semantics::{FieldName, FieldRef, Misuse, TOKEN_LOWER, names_in, parse_content_length};
+use http::StatusCode;
+
+use crate::scan::value_end;
+
+/// Which of the lines that concern framing or the connection are written as given. The others are
+/// dropped: the connection writes its own.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pass {
+    pub(crate) length: bool,
+    pub(crate) upgrade: bool,
+    pub(crate) te: bool,
+}
+
+/// What was among the given lines.
+#[derive(Debug, Default)]
+pub(crate) struct Written {
+    /// The given length of the content, written or dropped.
+    pub(crate) length: Option<u64>,
+    /// `Connection: close` was given: our caller wants the connection to end.
+    pub(crate) close: bool,
+    pub(crate) upgrade: bool,
+    pub(crate) te: bool,
+}
+
+/// Appends field lines. After an error the caller takes back what was appended.
+#[inline]
+pub(crate) fn fields<'a>(
+    tail: &mut Vec<u8>,
+    fields: impl Iterator<Item = FieldRef<'a>>,
+    pass: Pass,
+) -> Result<Written, Misuse> {
+    let mut written = Written::default();
+    for field in fields {
+        // A name that was not interned by its owner may still be one that frames messages.
+        let known = field.known.or_else(|| FieldName::lookup(field.name.as_bytes()));
+        let name = match known {
+            Some(
+                FieldName::KeepAlive
+                | FieldName::ProxyConnection
+                | FieldName::TransferEncoding
+                | FieldName::Host,
+            ) => continue,
+            Some(FieldName::Connection) => {
+                let close = |name: &[u8]| name.eq_ignore_ascii_case(b"close");
+                written.close |= names_in(field.value).any(close);
+                continue;
+            }
+            Some(FieldName::ContentLength) => {
+                if written.length.is_some() {
+                    return Err(Misuse::InvalidHead);
+                }
+                let length = parse_content_length(field.value).ok_or(Misuse::InvalidHead)?;
+                written.length = Some(length);
+                if !pass.length {
+                    continue;
+                }
+                FieldName::ContentLength.as_str()
+            }
+            Some(FieldName::Upgrade) => {
+                if !pass.upgrade {
+                    continue;
+                }
+                written.upgrade = true;
+                FieldName::Upgrade.as_str()
+            }
+            Some(FieldName::Te) => {
+                if !pass.te {
+                    continue;
+                }
+                written.te = true;
+                FieldName::Te.as_str()
+            }
+            Some(name) => name.as_str(),
+            None if is_lower_token(field.name.as_bytes()) => field.name,
+            None => return Err(Misuse::InvalidHead),
+        };
+        if !is_valid_value(field.value) {
+            return Err(Misuse::InvalidHead);
+        }
+        line(tail, name, field.value);
+    }
+    Ok(written)
+}
+
+/// Appends one field line.
+#[inline]
+pub(crate) fn line(tail: &mut Vec<u8>, name: &str, value: &[u8]) {
+    tail.reserve(name.len() + value.len() + 4);
+    tail.extend_from_slice(name.as_bytes());
+    tail.extend_from_slice(b": ");
+    tail.extend_from_slice(value);
+    tail.extend_from_slice(b"\r\n");
+}
+
+/// Appends the `Connection` line with these options, if there is any.
+#[inline]
+pub(crate) fn connection(tail: &mut Vec<u8>, options: [Option<&'static str>; 3]) {
+    let mut before = "connection: ";
+    for option in options.into_iter().flatten() {
+        tail.extend_from_slice(before.as_bytes());
+        tail.extend_from_slice(option.as_bytes());
+        before = ", ";
+    }
+    if before == ", " {
+        tail.extend_from_slice(b"\r\n");
+    }
+}
+
+/// RFC 9110 §5.5, as `is_field_value`, and quicker for short values.
+#[inline]
+fn is_valid_value(value: &[u8]) -> bool {
+    let blank = |octet: Option<&u8>| matches!(octet, Some(b' ' | b'\t'));
+    value_end(value, 0) == value.len() && !blank(value.first()) && !blank(value.last())
+}
+
+fn is_lower_token(name: &[u8]) -> bool {
+    !name.is_empty() && name.iter().all(|octet| TOKEN_LOWER[usize::from(*octet)] == *octet)
+}
+
+macro_rules! status_lines {
+    ($status:expr, $($code:literal $reason:literal),* $(,)?) => {
+        match $status {
+            $($code => concat!("HTTP/1.1 ", $code, " ", $reason, "\r\n"),)*
+            _ => "",
+        }
+    };
+}
+
+/// Appends a status line.
+#[inline]
+pub(crate) fn status_line(tail: &mut Vec<u8>, status: StatusCode) {
+    if status == StatusCode::OK {
+        tail.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
+    } else {
+        other_status_line(tail, status);
+    }
+}
+
+fn other_status_line(tail: &mut Vec<u8>, status: StatusCode) {
+    let line = status_lines!(
+        status.as_u16(),
+        100 "Continue", 101 "Switching Protocols", 103 "Early Hints",
+        201 "Created", 202 "Accepted", 204 "No Content", 206 "Partial Content",
+        301 "Moved Permanently", 302 "Found", 303 "See Other", 304 "Not Modified",
+        307 "Temporary Redirect", 308 "Permanent Redirect",
+        400 "Bad Request", 401 "Unauthorized", 403 "Forbidden", 404 "Not Found",
+        405 "Method Not Allowed", 408 "Request Timeout", 412 "Precondition Failed",
+        413 "Content Too Large", 414 "URI Too Long", 416 "Range Not Satisfiable",
+        417 "Expectation Failed", 429 "Too Many Requests", 431 "Request Header Fields Too Large",
+        500 "Internal Server Error", 501 "Not Implemented", 502 "Bad Gateway",
+        503 "Service Unavailable", 504 "Gateway Timeout", 505 "HTTP Version Not Supported",
+    );
+    if !line.is_empty() {
+        return tail.extend_from_slice(line.as_bytes());
+    }
+    tail.extend_from_slice(b"HTTP/1.1 ");
+    tail.extend_from_slice(status.as_str().as_bytes());
+    tail.push(b' ');
+    tail.extend_from_slice(status.canonical_reason().unwrap_or_default().as_bytes());
+    tail.extend_from_slice(b"\r\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PASS: Pass = Pass { length: true, upgrade: false, te: false };
+
+    fn encode(list: &[(&str, &[u8])], pass: Pass) -> Result<(String, Written), Misuse> {
+        let mut tail = Vec::new();
+        let given = list.iter().map(|(name, value)| FieldRef {
+            known: None,
+            name,
+            value,
+            sensitive: false,
+        });
+        let written = fields(&mut tail, given, pass)?;
+        Ok((String::from_utf8(tail).unwrap(), written))
+    }
+
+    #[test]
+    fn lines_that_are_not_ours_to_give_are_dropped() {
+        let given: &[(&str, &[u8])] = &[
+            ("x-a", b"1"),
+            ("connection", b"upgrade, Close"),
+            ("transfer-encoding", b"chunked"),
+            ("keep-alive", b"1"),
+            ("upgrade", b"h2c"),
+            ("content-length", b"5"),
+            ("host", b"a"),
+            ("te", b"trailers"),
+        ];
+        let (text, written) = encode(given, PASS).unwrap();
+        assert_eq!(text, "x-a: 1\r\ncontent-length: 5\r\n");
+        assert_eq!(written.length, Some(5));
+        assert!(written.close && !written.upgrade && !written.te);
+        let (text, _) = encode(given, Pass { length: false, upgrade: true, te: true }).unwrap();
+        assert_eq!(text, "x-a: 1\r\nupgrade: h2c\r\nte: trailers\r\n");
+    }
+
+    #[test]
+    fn response_splitting() {
+        for (name, value) in [
+            ("x", &b"a\r\nset-cookie: b"[..]),
+            ("x", b"a\nb"),
+            ("x", b"a\rb"),
+            ("x", b"a\0b"),
+            ("x", b" a"),
+            ("x-\r\na", b"b"),
+            ("X-Upper", b"b"),
+            ("x a", b"b"),
+            ("", b"b"),
+            ("content-length", b"+1"),
+            ("content-length", b"1, 1"),
+        ] {
+            assert_eq!(encode(&[(name, value)], PASS).unwrap_err(), Misuse::InvalidHead, "{name}");
+        }
+        let twice: &[(&str, &[u8])] = &[("content-length", b"1"), ("content-length", b"1")];
+        assert_eq!(encode(twice, PASS).unwrap_err(), Misuse::InvalidHead);
+    }
+
+    #[test]
+    fn status_lines_name_their_reason() {
+        for code in 100..600 {
+            let status = StatusCode::from_u16(code).unwrap();
+            let mut tail = Vec::new();
+            status_line(&mut tail, status);
+            let reason = status.canonical_reason().unwrap_or_default();
+            let text = String::from_utf8(tail).unwrap();
+            let expected = format!("HTTP/1.1 {code} {reason}\r\n");
+            // RFC 9110 renamed this one.
+            let expected = expected.replace("Payload Too Large", "Content Too Large");
+            assert_eq!(text, expected);
+        }
+    }
+
+    #[test]
+    fn connection_options_share_a_line() {
+        let mut tail = Vec::new();
+        connection(&mut tail, [None, None, None]);
+        assert!(tail.is_empty());
+        connection(&mut tail, [None, Some("upgrade"), Some("close")]);
+        assert_eq!(tail, b"connection: upgrade, close\r\n");
+    }
+}

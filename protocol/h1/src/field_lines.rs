@@ -1,0 +1,164 @@
+//! RFC 9112 §5: field lines, of a head or of a trailer section.
+
+use bolide_semantics::{FieldName, Head, TOKEN_LOWER};
+
+use crate::error::{
+    BAD_NAME, BARE_CR, BARE_LF, CONTROL, FOLDED, Failure, SPACE_BEFORE_COLON, Stop, TOO_MANY_FIELDS,
+};
+use crate::scan::{fault, value_end};
+
+/// Names up to this length are brought to lower case in place, in bytes.
+const NAME_BYTES: usize = 64;
+
+/// Reads the lines of `bytes` from `at` up to the empty one, and returns the place behind it.
+///
+/// `note` sees each interned name with its value, and says whether the line is kept.
+#[inline]
+pub(crate) fn read(
+    bytes: &[u8],
+    mut at: usize,
+    count_max: u16,
+    head: &mut Head,
+    mut note: impl FnMut(FieldName, &[u8]) -> Result<bool, &'static Failure>,
+) -> Result<usize, Stop> {
+    let mut count = 0;
+    while bytes.get(at) != Some(&b'\r') {
+        let mut lower = [0; NAME_BYTES];
+        let mut length = 0;
+        for (slot, octet) in lower.iter_mut().zip(bytes.get(at..).unwrap_or_default()) {
+            *slot = TOKEN_LOWER[usize::from(*octet)];
+            if *slot == 0 {
+                break;
+            }
+            length += 1;
+        }
+        if length == NAME_BYTES {
+            let rest = bytes.get(at + length..).unwrap_or_default();
+            length +=
+                rest.iter().take_while(|octet| TOKEN_LOWER[usize::from(**octet)] != 0).count();
+        }
+        let colon = at + length;
+        if length == 0 || bytes.get(colon) != Some(&b':') {
+            return Err(no_name(bytes, at, colon));
+        }
+        let mut start = colon + 1;
+        while let Some(b' ' | b'\t') = bytes.get(start) {
+            start += 1;
+        }
+        let end = value_end(bytes, start);
+        if bytes.get(end..).and_then(<[u8]>::first_chunk::<2>) != Some(b"\r\n") {
+            return Err(line_end(bytes, end));
+        }
+        count += 1;
+        if count > count_max {
+            return Err(Stop::Fault(&TOO_MANY_FIELDS));
+        }
+        let mut value = &bytes[start..end];
+        while let [before @ .., b' ' | b'\t'] = value {
+            value = before;
+        }
+        if length > NAME_BYTES {
+            let text = head.text_mut();
+            let from = text.len();
+            let name = bytes[at..colon].iter();
+            text.extend(name.map(|octet| TOKEN_LOWER[usize::from(*octet)]));
+            let name = head.span(from, from + length);
+            let value = head.push_text(value);
+            head.push_named(name, value);
+        } else if let Some(name) = FieldName::lookup(&lower[..length]) {
+            if note(name, value)? {
+                let value = head.push_text(value);
+                head.push_known(name, value);
+            }
+        } else {
+            let name = head.push_text(&lower[..length]);
+            let value = head.push_text(value);
+            head.push_named(name, value);
+        }
+        at = end + 2;
+    }
+    match bytes.get(at + 1) {
+        Some(b'\n') => Ok(at + 2),
+        _ => Err(line_end(bytes, at)),
+    }
+}
+
+/// Why no name and colon stand at `at`; `end` is where the name, if any, ends.
+#[cold]
+fn no_name(bytes: &[u8], at: usize, end: usize) -> Stop {
+    match bytes.get(end) {
+        None => Stop::Incomplete,
+        Some(b'\n') => Stop::Fault(&BARE_LF),
+        Some(b' ' | b'\t') if at == end => fault(bytes, end, &FOLDED),
+        Some(b' ' | b'\t') => fault(bytes, end, &SPACE_BEFORE_COLON),
+        Some(_) => fault(bytes, end, &BAD_NAME),
+    }
+}
+
+/// Why no CRLF stands at `at`, where the text of a line ends.
+#[cold]
+pub(crate) fn line_end(bytes: &[u8], at: usize) -> Stop {
+    match bytes.get(at) {
+        None => Stop::Incomplete,
+        Some(b'\n') => Stop::Fault(&BARE_LF),
+        Some(b'\r') => fault(bytes, at, &BARE_CR),
+        Some(_) => fault(bytes, at, &CONTROL),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Lines = Vec<(String, Vec<u8>)>;
+
+    fn names(bytes: &[u8]) -> Result<(usize, Lines), Stop> {
+        let mut head = Head::default();
+        let end = read(bytes, 0, 3, &mut head, |_, _| Ok(true))?;
+        let line = |field: bolide_semantics::Field<'_>| (field.name.to_owned(), field.value.into());
+        Ok((end, head.fields().map(line).collect()))
+    }
+
+    #[test]
+    fn names_become_lower_case_and_values_lose_their_blanks() {
+        let long = "X".repeat(100);
+        let text = format!("HoSt: \t a b\t\r\nX-Own:\r\n{long}:\tv\r\n\r\nrest");
+        let (end, lines) = names(text.as_bytes()).unwrap();
+        assert_eq!(&text[end..], "rest");
+        let expected = [
+            ("host".to_owned(), b"a b".to_vec()),
+            ("x-own".to_owned(), Vec::new()),
+            (long.to_lowercase(), b"v".to_vec()),
+        ];
+        assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn every_fault_has_its_name() {
+        let faults: [(&[u8], &Failure); 11] = [
+            (b"a: b\n\r\n", &BARE_LF),
+            (b"a: b\r\n\n", &BARE_LF),
+            (b"a: b\rc\r\n\r\n", &BARE_CR),
+            (b"a: b\r\r\n\r\n", &BARE_CR),
+            (b"a: b\0c\r\n\r\n", &CONTROL),
+            (b"a: b\r\n c\r\n\r\n", &FOLDED),
+            (b" a: b\r\n\r\n", &FOLDED),
+            (b"a : b\r\n\r\n", &SPACE_BEFORE_COLON),
+            (b"a b\r\n\r\n", &SPACE_BEFORE_COLON),
+            (b": b\r\n\r\n", &BAD_NAME),
+            (b"a\r\n\r\n", &BAD_NAME),
+        ];
+        for (bytes, failure) in faults {
+            assert_eq!(names(bytes), Err(Stop::Fault(failure)), "{bytes:?}");
+        }
+        assert_eq!(names(b"a:\r\nb:\r\nc:\r\nd:\r\n"), Err(Stop::Fault(&TOO_MANY_FIELDS)));
+    }
+
+    #[test]
+    fn a_line_without_its_end_is_incomplete_whatever_it_holds() {
+        for bytes in [&b""[..], b"a", b"a ", b"a:", b"a: b\r", b"a: \0", b" ", b"\r", b"a: b\r\n\r"]
+        {
+            assert_eq!(names(bytes), Err(Stop::Incomplete), "{bytes:?}");
+        }
+    }
+}

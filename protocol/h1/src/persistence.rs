@@ -1,0 +1,32 @@
+//! RFC 9112 §9.3, §9.6: whether the connection lives on after the messages that are open.
+
+use crate::error::{Failure, LAST, LAST_BY_VERSION, SHUT_DOWN};
+
+/// What has been said about the end of the connection.
+#[derive(Debug)]
+pub(crate) struct Persistence {
+    /// Whether another request may follow the newest one.
+    pub(crate) persists: bool,
+    /// The peer's last message had the option `close`: it acts on nothing that was sent after.
+    pub(crate) peer_closes: bool,
+    /// Our owner wants an orderly end.
+    pub(crate) draining: bool,
+    /// The peer has ended its side of the transport.
+    pub(crate) ended: bool,
+}
+
+impl Persistence {
+    pub(crate) fn new() -> Self {
+        Self { persists: true, peer_closes: false, draining: false, ended: false }
+    }
+
+    /// Why the connection ends when the newest message was the last.
+    #[cold]
+    pub(crate) fn reason(&self) -> &'static Failure {
+        match (self.draining, self.peer_closes) {
+            (_, true) => &LAST,
+            (true, _) => &SHUT_DOWN,
+            _ => &LAST_BY_VERSION,
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! RFC 9110 §5.5, RFC 9112 §2.2, §3: where the text of a line ends, eight octets at a time.
+
+use memchr::memchr;
+
+use crate::error::{Failure, Stop};
+
+const ONES: u64 = u64::MAX / 255;
+const HIGHS: u64 = ONES * 0x80;
+
+/// Marks, in the top bit of each octet, those below `limit` (at most 0x80). Above the first marked
+/// octet marks may be wrong, so only the lowest one counts.
+#[inline]
+const fn below(word: u64, limit: u64) -> u64 {
+    word.wrapping_sub(ONES * limit) & !word & HIGHS
+}
+
+/// As [`below`]: those that equal `octet`.
+#[inline]
+const fn equal(word: u64, octet: u64) -> u64 {
+    below(word ^ (ONES * octet), 1)
+}
+
+macro_rules! first {
+    ($bytes:ident, $from:ident, $marks:expr, $octet:expr) => {{
+        let mut at = $from;
+        while let Some(octets) = $bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
+            let marks = $marks(u64::from_le_bytes(*octets));
+            if marks != 0 {
+                return at + marks.trailing_zeros() as usize / 8;
+            }
+            at += 8;
+        }
+        while let Some(octet) = $bytes.get(at) {
+            if $octet(*octet) {
+                break;
+            }
+            at += 1;
+        }
+        at
+    }};
+}
+
+#[inline]
+fn control(bytes: &[u8], from: usize) -> usize {
+    first!(bytes, from, |word| below(word, 0x20) | equal(word, 0x7f), |octet| octet < 0x20
+        || octet == 0x7f)
+}
+
+/// The place, at or after `from`, of the first octet that can't stand in a field value; the length
+/// when there is none.
+#[inline]
+pub(crate) fn value_end(bytes: &[u8], from: usize) -> usize {
+    let mut at = control(bytes, from);
+    while bytes.get(at) == Some(&b'\t') {
+        at = control(bytes, at + 1);
+    }
+    at
+}
+
+/// The place, at or after `from`, of the first octet that can't stand in a request target.
+#[inline]
+pub(crate) fn target_end(bytes: &[u8], from: usize) -> usize {
+    first!(
+        bytes,
+        from,
+        |word| below(word, 0x21) | equal(word, 0x7f) | equal(word, b'#'.into()) | (word & HIGHS),
+        |octet: u8| !(0x21..0x7f).contains(&octet) || octet == b'#'
+    )
+}
+
+/// A fault in the line of which `at` is a part. It counts once the line is complete: so the same
+/// bytes come to the same verdict however they were split.
+#[cold]
+pub(crate) fn fault(bytes: &[u8], at: usize, failure: &'static Failure) -> Stop {
+    let rest = bytes.get(at..).unwrap_or_default();
+    if memchr(b'\n', rest).is_some() { Stop::Fault(failure) } else { Stop::Incomplete }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::BARE_LF;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_ends_are_those_of_a_plain_loop(
+            bytes in proptest::collection::vec(
+                prop_oneof![
+                    9 => 0x20_u8..0x7f,
+                    1 => any::<u8>(),
+                    1 => Just(b'\t'),
+                    1 => 0x80_u8..,
+                ],
+                0..60,
+            ),
+            from in 0_usize..60,
+        ) {
+            let from = from.min(bytes.len());
+            let plain = |stops: fn(u8) -> bool| {
+                bytes[from..].iter().position(|octet| stops(*octet)).map_or(bytes.len(), |at| from + at)
+            };
+            let value = plain(|octet| (octet < 0x20 && octet != b'\t') || octet == 0x7f);
+            prop_assert_eq!(value_end(&bytes, from), value);
+            let target = plain(|octet| !bolide_semantics::is_valid_target(&[octet]));
+            prop_assert_eq!(target_end(&bytes, from), target);
+        }
+    }
+
+    #[test]
+    fn a_fault_waits_for_the_end_of_its_line() {
+        assert_eq!(fault(b"a b", 1, &BARE_LF), Stop::Incomplete);
+        assert_eq!(fault(b"a b\n", 1, &BARE_LF), Stop::Fault(&BARE_LF));
+    }
+}

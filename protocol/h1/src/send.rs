@@ -1,0 +1,451 @@
+//! RFC 9112 §6.1, §6.2, §9.6: what goes out, and what a connection adds to it.
+
+use bolide_semantics::{
+    Context, End, ExchangeId, FieldRef, Misuse, OutgoingHead, Role, Start, is_valid_authority,
+    is_valid_target,
+};
+use bytes::Bytes;
+use http::{Method, StatusCode};
+
+use crate::body::Body;
+use crate::connection::{Connection, Reading};
+use crate::encode::{self, Pass, Written};
+use crate::error::{Failure, TUNNEL_ENDED, UNREAD};
+use crate::exchanges::Kind;
+use crate::framing::response_has_no_body;
+use crate::sending::Framing;
+
+impl Connection {
+    /// Sends a request (client). `Host` and the framing are added; `Upgrade` and `TE` are sent as
+    /// given, with their mention in `Connection`.
+    ///
+    /// A CONNECT, or a request with `Upgrade` and no `Content-Length`, has no content, whatever `end`
+    /// says: what follows it, once it was granted, is a tunnel.
+    ///
+    /// # Errors
+    ///
+    /// [`Misuse::Refused`] when no exchange can be opened: the request before is not complete, may
+    /// become a tunnel, or was the last; or too many are open. [`Misuse::InvalidHead`] when the head
+    /// can't be sent, [`Misuse::WrongLength`] when it announces content and `end` says that there is
+    /// none.
+    pub fn send_request<'a, I>(
+        &mut self,
+        cx: &mut Context<'_>,
+        head: OutgoingHead<'a, I>,
+        end: End,
+    ) -> Result<ExchangeId, Misuse>
+    where
+        I: Iterator<Item = FieldRef<'a>> + Clone,
+    {
+        if !self.takes_request() {
+            return Err(Misuse::Refused);
+        }
+        let Start::Request { method, authority, path, protocol, .. } = head.start else {
+            return Err(Misuse::InvalidHead);
+        };
+        if protocol.is_some() || !is_valid_authority(authority.as_bytes()) {
+            return Err(Misuse::InvalidHead);
+        }
+        let target = if *method == Method::CONNECT { authority } else { path };
+        if *method != Method::CONNECT && !fits(method, target) {
+            return Err(Misuse::InvalidHead);
+        }
+        let before = cx.output.len();
+        let tail = cx.output.tail();
+        let start = tail.len();
+        request_line(tail, method, target, authority);
+        match request_fields(tail, method, head.fields, end) {
+            Ok((kind, framing, close)) => {
+                if let Some(framing) = framing {
+                    self.sending.begin(framing);
+                }
+                // The server is asked to close: no request follows this one.
+                self.persistence.draining |= close;
+                self.progress.queued(cx.output.len() - before);
+                Ok(self.exchanges.open(kind))
+            }
+            Err(misuse) => {
+                tail.truncate(start);
+                Err(misuse)
+            }
+        }
+    }
+
+    /// Whether another request may be sent now.
+    #[inline]
+    fn takes_request(&self) -> bool {
+        self.role == Role::Client
+            && self.ending.is_none()
+            && self.sending.is_ready()
+            && self.persistence.persists
+            && !self.persistence.draining
+            && !self.persistence.ended
+            && !self.exchanges.may_switch()
+            && self.exchanges.count() < self.bounds.pipelined_count
+            && self.exchanges.total() < self.bounds.requests_count
+    }
+
+    /// Sends the head of a response (server): interim (1xx, any number of them), or final. 101, if the
+    /// request asked for an upgrade, and a 2xx to CONNECT turn the exchange into a tunnel.
+    ///
+    /// The framing is added: `Transfer-Encoding: chunked` when a body of unknown length follows,
+    /// `Content-Length: 0` when none follows, `Connection` when it matters. With `Connection: close`
+    /// among the fields the connection ends with this response.
+    ///
+    /// # Errors
+    ///
+    /// [`Misuse::UnknownExchange`] when the exchange is not open, [`Misuse::OutOfOrder`] when it has its
+    /// final head, or when a switch of protocols was not asked for or comes before the request is
+    /// complete, [`Misuse::InvalidHead`] when a field can't be sent, [`Misuse::WrongLength`] when
+    /// content was announced and `end` says that there is none.
+    #[inline]
+    pub fn send_head<'a, I>(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: ExchangeId,
+        head: OutgoingHead<'a, I>,
+        end: End,
+    ) -> Result<(), Misuse>
+    where
+        I: Iterator<Item = FieldRef<'a>> + Clone,
+    {
+        let kind = self.kind_of(id).filter(|_| self.role == Role::Server && self.ending.is_none());
+        let kind = kind.ok_or(Misuse::UnknownExchange)?;
+        if !self.sending.is_ready() {
+            return Err(Misuse::OutOfOrder);
+        }
+        let Start::Response { status } = head.start else { return Err(Misuse::InvalidHead) };
+        let before = cx.output.len();
+        let tail = cx.output.tail();
+        let start = tail.len();
+        let input = cx.input.len();
+        let sent = if status == StatusCode::SWITCHING_PROTOCOLS
+            || (kind == Kind::Connect && status.is_success())
+        {
+            self.switch(tail, kind, status, head.fields)
+        } else if status.is_informational() {
+            self.interim(tail, status, head.fields)
+        } else {
+            self.response(tail, input, kind, status, head.fields, end)
+        };
+        if let Err(misuse) = sent {
+            tail.truncate(start);
+            return Err(misuse);
+        }
+        self.progress.queued(cx.output.len() - before);
+        let interim = status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS;
+        if end == End::Yes && !interim {
+            self.sent(self.sending.framing().unwrap_or(Framing::Nothing), input);
+        }
+        Ok(())
+    }
+
+    /// Writes the head of a final response, and decides how its body is framed.
+    #[inline]
+    fn response<'a>(
+        &mut self,
+        tail: &mut Vec<u8>,
+        input_bytes: usize,
+        kind: Kind,
+        status: StatusCode,
+        fields: impl Iterator<Item = FieldRef<'a>>,
+        end: End,
+    ) -> Result<(), Misuse> {
+        encode::status_line(tail, status);
+        let pass = Pass {
+            length: status != StatusCode::NO_CONTENT,
+            upgrade: status == StatusCode::UPGRADE_REQUIRED,
+            te: false,
+        };
+        let Written { length, close, upgrade, .. } = encode::fields(tail, fields, pass)?;
+        let no_body = response_has_no_body(kind, status);
+        let mut persists =
+            self.persistence.persists && !close && self.keeps(input_bytes, status, end);
+        let framing = match (length, end) {
+            _ if no_body => Framing::Nothing,
+            (Some(1..), End::Yes) => return Err(Misuse::WrongLength),
+            (Some(length), _) => Framing::Length(length),
+            (None, End::Yes) => {
+                tail.extend_from_slice(b"content-length: 0\r\n");
+                Framing::Length(0)
+            }
+            (None, End::No) if self.current.version_10 => {
+                persists = false;
+                Framing::UntilClose
+            }
+            (None, End::No) => {
+                tail.extend_from_slice(b"transfer-encoding: chunked\r\n");
+                Framing::Chunked
+            }
+        };
+        if upgrade {
+            // RFC 9110 §15.5.22: it says which protocol is wanted.
+            let option = |given: bool, name| given.then_some(name);
+            let kept = persists && self.current.version_10;
+            let options = [Some("upgrade"), option(!persists, "close"), option(kept, "keep-alive")];
+            encode::connection(tail, options);
+            tail.extend_from_slice(b"\r\n");
+        } else if !persists {
+            tail.extend_from_slice(b"connection: close\r\n\r\n");
+        } else if self.current.version_10 {
+            tail.extend_from_slice(b"connection: keep-alive\r\n\r\n");
+        } else {
+            tail.extend_from_slice(b"\r\n");
+        }
+        self.persistence.persists = persists;
+        self.sending.begin(framing);
+        Ok(())
+    }
+
+    /// Whether the connection can live on although the response comes before the request is read.
+    #[inline]
+    fn keeps(&self, input_bytes: usize, status: StatusCode, end: End) -> bool {
+        let Reading::Body(body) = self.reading else { return true };
+        // RFC 9110 §10.1.1: the client may or may not send what it was not told to send.
+        if self.current.expects_continue {
+            return false;
+        }
+        // A body may still be read while its response is sent; after an error hardly anybody does.
+        let is_unread = end == End::Yes || status.is_client_error() || status.is_server_error();
+        !is_unread || left_to_read(&body, input_bytes) <= self.discard_bytes()
+    }
+
+    fn discard_bytes(&self) -> u64 {
+        u64::from(self.bounds.discard_bytes)
+    }
+
+    /// Writes the head of an interim response, for whom it can be sent to.
+    fn interim<'a>(
+        &mut self,
+        tail: &mut Vec<u8>,
+        status: StatusCode,
+        fields: impl Iterator<Item = FieldRef<'a>>,
+    ) -> Result<(), Misuse> {
+        // RFC 9110 §15.2: never to HTTP/1.0.
+        if self.current.version_10 {
+            return Ok(());
+        }
+        encode::status_line(tail, status);
+        encode::fields(tail, fields, Pass { length: false, upgrade: false, te: false })?;
+        tail.extend_from_slice(b"\r\n");
+        if status == StatusCode::CONTINUE {
+            self.current.expects_continue = false;
+        }
+        Ok(())
+    }
+
+    /// Writes the head after which the exchange is a tunnel.
+    fn switch<'a>(
+        &mut self,
+        tail: &mut Vec<u8>,
+        kind: Kind,
+        status: StatusCode,
+        fields: impl Iterator<Item = FieldRef<'a>>,
+    ) -> Result<(), Misuse> {
+        let upgrades = status == StatusCode::SWITCHING_PROTOCOLS;
+        let asked = kind == if upgrades { Kind::Upgrade } else { Kind::Connect };
+        if !asked || !matches!(self.reading, Reading::Complete) {
+            return Err(Misuse::OutOfOrder);
+        }
+        encode::status_line(tail, status);
+        let pass = Pass { length: false, upgrade: upgrades, te: false };
+        let written = encode::fields(tail, fields, pass)?;
+        // RFC 9110 §15.2.2: it must say which protocol.
+        if upgrades && !written.upgrade {
+            return Err(Misuse::InvalidHead);
+        }
+        encode::connection(tail, [upgrades.then_some("upgrade"), None, None]);
+        tail.extend_from_slice(b"\r\n");
+        self.begin_tunnel();
+        Ok(())
+    }
+
+    /// Gives the next piece of a body or of a tunnel; it is framed at once. `Ok(false)`: the output is
+    /// full, and the next piece waits for
+    /// [`Sendable`](bolide_semantics::ExchangeEvent::Sendable).
+    ///
+    /// The end of a tunnel ends the connection.
+    ///
+    /// # Errors
+    ///
+    /// [`Misuse::UnknownExchange`] when the exchange is not open or its message complete,
+    /// [`Misuse::OutOfOrder`] before a head, [`Misuse::Busy`] before `Sendable`, and
+    /// [`Misuse::WrongLength`] when it is not what the head announced.
+    #[inline]
+    pub fn send_data(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: ExchangeId,
+        data: Bytes,
+        end: End,
+    ) -> Result<bool, Misuse> {
+        self.check_sending(id)?;
+        let before = cx.output.len();
+        let framing = self.sending.data(cx.output, data, end)?;
+        self.progress.queued(cx.output.len() - before);
+        if end == End::Yes {
+            self.sent(framing, cx.input.len());
+            return Ok(true);
+        }
+        let more = cx.output_room() > 0;
+        if !more {
+            self.sending.block();
+        }
+        Ok(more)
+    }
+
+    /// Ends a body with trailers. They are dropped where the body is not chunked; so are fields that
+    /// may not stand in a trailer section.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::send_data`]; [`Misuse::InvalidHead`] when a field can't be sent.
+    pub fn send_trailers<'a, I>(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: ExchangeId,
+        fields: I,
+    ) -> Result<(), Misuse>
+    where
+        I: Iterator<Item = FieldRef<'a>> + Clone,
+    {
+        self.check_sending(id)?;
+        let framing = self.sending.framing()?;
+        match framing {
+            Framing::Length(1..) => return Err(Misuse::WrongLength),
+            Framing::Tunnel => return Err(Misuse::OutOfOrder),
+            Framing::Length(0) | Framing::UntilClose | Framing::Nothing => {}
+            Framing::Chunked => {
+                let tail = cx.output.tail();
+                let start = tail.len();
+                tail.extend_from_slice(b"0\r\n");
+                let pass = Pass { length: false, upgrade: false, te: false };
+                if let Err(misuse) = encode::fields(tail, fields, pass) {
+                    tail.truncate(start);
+                    return Err(misuse);
+                }
+                tail.extend_from_slice(b"\r\n");
+                let queued = tail.len() - start;
+                self.progress.queued(queued);
+            }
+        }
+        self.sent(framing, cx.input.len());
+        Ok(())
+    }
+
+    /// Whether `id` may be the exchange whose message is being sent.
+    #[inline]
+    fn check_sending(&self, id: ExchangeId) -> Result<(), Misuse> {
+        let known = match self.role {
+            Role::Server => self.exchanges.is_oldest(id),
+            // The request that is being sent is the newest, even after its response came.
+            Role::Client => {
+                self.exchanges.contains(id)
+                    || (id.0 == self.exchanges.total() && !self.sending.is_ready())
+            }
+        };
+        if !known || self.ending.is_some() {
+            return Err(Misuse::UnknownExchange);
+        }
+        if id.0 == self.exchanges.total() { Ok(()) } else { Err(Misuse::OutOfOrder) }
+    }
+
+    /// The message that was sent with this framing is complete; so much input is at hand.
+    #[inline]
+    fn sent(&mut self, framing: Framing, input_bytes: usize) {
+        if framing == Framing::Tunnel {
+            self.exchanges.close_oldest();
+            self.end(&TUNNEL_ENDED);
+        } else if self.role == Role::Client {
+            self.sending.make_ready();
+        } else {
+            self.answered_all(input_bytes);
+        }
+    }
+
+    /// Server: the response is complete.
+    #[inline]
+    fn answered_all(&mut self, input_bytes: usize) {
+        self.exchanges.close_oldest();
+        self.sending.complete();
+        match self.reading {
+            Reading::Body(body) => {
+                // Whoever still waits for `100 Continue` was told that the connection closes.
+                let persists = self.persistence.persists;
+                if persists && left_to_read(&body, input_bytes) <= self.discard_bytes() {
+                    let here = u32::try_from(input_bytes).unwrap_or(u32::MAX);
+                    self.clock.busy();
+                    self.reading =
+                        Reading::Discard(body, self.bounds.discard_bytes.saturating_add(here));
+                } else {
+                    self.end(if persists { &UNREAD } else { self.last() });
+                }
+            }
+            Reading::Refused(failure) => self.end(failure),
+            Reading::Complete | Reading::Head | Reading::Discard(..) => self.next_request(),
+        }
+    }
+
+    #[cold]
+    fn last(&self) -> &'static Failure {
+        self.persistence.reason()
+    }
+}
+
+/// How much of a body has certainly not arrived, in bytes.
+fn left_to_read(body: &Body, input_bytes: usize) -> u64 {
+    body.known_left().saturating_sub(input_bytes as u64)
+}
+
+/// Whether a request may have this target in origin or asterisk form.
+#[inline]
+fn fits(method: &Method, target: &str) -> bool {
+    let form = target.starts_with('/') || (target == "*" && *method == Method::OPTIONS);
+    form && is_valid_target(target.as_bytes())
+}
+
+#[inline]
+fn request_line(tail: &mut Vec<u8>, method: &Method, target: &str, authority: &str) {
+    let method = method.as_str();
+    tail.reserve(method.len() + target.len() + authority.len() + 19);
+    tail.extend_from_slice(method.as_bytes());
+    tail.extend_from_slice(b" ");
+    tail.extend_from_slice(target.as_bytes());
+    tail.extend_from_slice(b" HTTP/1.1\r\nhost: ");
+    tail.extend_from_slice(authority.as_bytes());
+    tail.extend_from_slice(b"\r\n");
+}
+
+/// Writes a request's fields and framing. Returns the kind, the framing of the body that follows, and
+/// whether the server was asked to close.
+#[inline]
+fn request_fields<'a>(
+    tail: &mut Vec<u8>,
+    method: &Method,
+    fields: impl Iterator<Item = FieldRef<'a>>,
+    end: End,
+) -> Result<(Kind, Option<Framing>, bool), Misuse> {
+    let connects = *method == Method::CONNECT;
+    let may_upgrade = !connects && *method != Method::HEAD;
+    let pass = Pass { length: !connects, upgrade: may_upgrade, te: !connects };
+    let Written { length, close, upgrade, te } = encode::fields(tail, fields, pass)?;
+    let framing = match (length, end) {
+        (Some(1..), End::Yes) if !connects => return Err(Misuse::WrongLength),
+        (_, End::Yes) if connects => None,
+        (Some(length), End::No) if !connects => Some(Framing::Length(length)),
+        (None, End::No) if !connects && !upgrade => {
+            tail.extend_from_slice(b"transfer-encoding: chunked\r\n");
+            Some(Framing::Chunked)
+        }
+        (None, End::Yes) if matches!(*method, Method::POST | Method::PUT | Method::PATCH) => {
+            tail.extend_from_slice(b"content-length: 0\r\n");
+            None
+        }
+        _ => None,
+    };
+    let option = |given: bool, name| given.then_some(name);
+    let options = [option(upgrade, "upgrade"), option(te, "te"), option(close, "close")];
+    encode::connection(tail, options);
+    tail.extend_from_slice(b"\r\n");
+    Ok((Kind::of(method, upgrade), framing, close))
+}

@@ -1,0 +1,208 @@
+//! RFC 9112 §6, §7: the message that is being sent.
+
+use bolide_buffers::SendQueue;
+use bolide_semantics::{End, Misuse};
+use bytes::Bytes;
+
+/// How the body that is being sent is framed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Framing {
+    /// So many more bytes.
+    Length(u64),
+    /// In chunks.
+    Chunked,
+    /// It ends with the connection.
+    UntilClose,
+    /// The message has no content: what is given goes nowhere.
+    Nothing,
+    /// What is given is sent as it is.
+    Tunnel,
+}
+
+/// How far the message is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// The next head may be sent.
+    Ready,
+    /// A body follows its head.
+    Body(Framing),
+    /// The response was sent; its request has not been read yet.
+    Complete,
+}
+
+/// The message that is being sent.
+#[derive(Debug)]
+pub(crate) struct Sending {
+    state: State,
+    /// The output was full after the last chunk: its leaving will be reported.
+    blocked: bool,
+}
+
+impl Sending {
+    pub(crate) fn new() -> Self {
+        Self { state: State::Ready, blocked: false }
+    }
+
+    /// Whether a head may be sent.
+    #[inline]
+    pub(crate) fn is_ready(&self) -> bool {
+        self.state == State::Ready
+    }
+
+    /// A head was sent whose body follows.
+    #[inline]
+    pub(crate) fn begin(&mut self, framing: Framing) {
+        self.state = State::Body(framing);
+    }
+
+    /// The next head may be sent.
+    #[inline]
+    pub(crate) fn make_ready(&mut self) {
+        *self = Self::new();
+    }
+
+    /// The message was sent; no head may follow yet.
+    #[inline]
+    pub(crate) fn complete(&mut self) {
+        *self = Self { state: State::Complete, blocked: false };
+    }
+
+    /// How the body that may be continued is framed.
+    #[inline]
+    pub(crate) fn framing(&self) -> Result<Framing, Misuse> {
+        match self.state {
+            State::Ready => Err(Misuse::OutOfOrder),
+            State::Body(framing) => Ok(framing),
+            State::Complete => Err(Misuse::UnknownExchange),
+        }
+    }
+
+    /// Whether to report that more may be given, to be asked when there is room.
+    #[inline]
+    pub(crate) fn unblock(&mut self) -> bool {
+        std::mem::take(&mut self.blocked)
+    }
+
+    /// Whether a chunk waits for its report.
+    #[inline]
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.blocked
+    }
+
+    /// The output is full: more may be given after a report.
+    #[inline]
+    pub(crate) fn block(&mut self) {
+        self.blocked = true;
+    }
+
+    /// Frames a piece of the body.
+    #[inline]
+    pub(crate) fn data(
+        &mut self,
+        output: &mut SendQueue,
+        data: Bytes,
+        end: End,
+    ) -> Result<Framing, Misuse> {
+        let framing = self.framing()?;
+        if self.blocked {
+            return Err(Misuse::Busy);
+        }
+        match framing {
+            Framing::Length(left) => {
+                let length = data.len() as u64;
+                if length > left || (end == End::Yes && length < left) {
+                    return Err(Misuse::WrongLength);
+                }
+                self.state = State::Body(Framing::Length(left - length));
+                output.push(data);
+            }
+            Framing::Chunked => chunk(output, data, end),
+            Framing::UntilClose | Framing::Tunnel => output.push(data),
+            Framing::Nothing => {}
+        }
+        Ok(framing)
+    }
+}
+
+/// The longest line with a chunk's size, in bytes.
+const SIZE_LINE_BYTES: usize = 18;
+
+/// Appends one chunk, and the last one if the body ends with it.
+fn chunk(output: &mut SendQueue, data: Bytes, end: End) {
+    if !data.is_empty() {
+        let mut line = [0; SIZE_LINE_BYTES];
+        let start = size_line(data.len() as u64, &mut line);
+        output.tail().extend_from_slice(&line[start..]);
+        output.push(data);
+        output.tail().extend_from_slice(b"\r\n");
+    }
+    if end == End::Yes {
+        output.tail().extend_from_slice(b"0\r\n\r\n");
+    }
+}
+
+/// Writes a chunk's size and CRLF at the end of `line` and returns where they begin.
+fn size_line(size: u64, line: &mut [u8; SIZE_LINE_BYTES]) -> usize {
+    line[SIZE_LINE_BYTES - 2..].copy_from_slice(b"\r\n");
+    let mut start = SIZE_LINE_BYTES - 2;
+    let mut left = size;
+    loop {
+        start -= 1;
+        line[start] = b"0123456789abcdef"[(left & 15) as usize];
+        left >>= 4;
+        if left == 0 {
+            return start;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(queue: &mut SendQueue) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        queue.flush(&mut bytes).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn size_lines_are_hexadecimal() {
+        for size in [0, 1, 15, 16, 0xabc, u64::from(u32::MAX), u64::MAX] {
+            let mut line = [0; SIZE_LINE_BYTES];
+            let start = size_line(size, &mut line);
+            assert_eq!(line[start..], *format!("{size:x}\r\n").as_bytes());
+        }
+    }
+
+    #[test]
+    fn an_empty_piece_is_no_chunk() {
+        let mut queue = SendQueue::new();
+        let mut sending = Sending::new();
+        sending.begin(Framing::Chunked);
+        sending.data(&mut queue, Bytes::new(), End::No).unwrap();
+        assert!(queue.is_empty());
+        sending.data(&mut queue, Bytes::from(vec![b'x'; 3000]), End::No).unwrap();
+        sending.data(&mut queue, Bytes::from_static(b"abc"), End::Yes).unwrap();
+        let expected = format!("bb8\r\n{}\r\n3\r\nabc\r\n0\r\n\r\n", "x".repeat(3000));
+        assert_eq!(sent(&mut queue), expected.as_bytes());
+    }
+
+    #[test]
+    fn a_counted_body_keeps_its_length() {
+        let mut queue = SendQueue::new();
+        let mut sending = Sending::new();
+        let data = |length| Bytes::from(vec![b'x'; length]);
+        assert_eq!(sending.data(&mut queue, data(1), End::No), Err(Misuse::OutOfOrder));
+        sending.begin(Framing::Length(5));
+        assert_eq!(sending.data(&mut queue, data(6), End::No), Err(Misuse::WrongLength));
+        assert_eq!(sending.data(&mut queue, data(4), End::Yes), Err(Misuse::WrongLength));
+        assert!(queue.is_empty());
+        assert!(sending.data(&mut queue, data(4), End::No).is_ok());
+        sending.block();
+        assert_eq!(sending.data(&mut queue, data(1), End::Yes), Err(Misuse::Busy));
+        assert!(sending.unblock());
+        assert!(sending.data(&mut queue, data(1), End::Yes).is_ok());
+        assert_eq!(sent(&mut queue), b"xxxxx");
+    }
+}

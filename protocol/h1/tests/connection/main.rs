@@ -1,0 +1,18 @@
+//! RFC 9112: one connection at its public face, bytes and time in, events and bytes out.
+
+#![cfg(test)]
+
+mod abuse;
+mod any_split;
+mod bodies;
+mod client;
+mod conversation;
+mod deadlines;
+mod expect;
+mod misuse;
+mod oracle;
+mod persistence;
+mod pipelining;
+mod smuggling;
+mod tunnel;
+mod wire;

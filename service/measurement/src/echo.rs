@@ -1,0 +1,112 @@
+//! `GET /echo?size=N` answers N bytes; `POST /echo` answers what it is sent.
+
+use std::collections::VecDeque;
+
+use bolide_server::{
+    AbortReason, BodyStream, Bytes, End, Exchange, HeaderValue, Io, Pull, Reply, Request, Response,
+    StatusCode, detach,
+};
+
+/// The largest `size`, in bytes.
+pub const ECHO_BYTES_MAX: u64 = 1 << 30;
+
+/// The `size` when none is given, in bytes.
+const ECHO_BYTES_DEFAULT: u64 = 64;
+
+/// What answers are cut from.
+static FILL: [u8; 256 * 1024] = [b'x'; 256 * 1024];
+
+fn octets(body: impl Into<Bytes>) -> Response {
+    Response::with_type(HeaderValue::from_static("application/octet-stream"), body)
+}
+
+/// `GET /echo?size=N`: N times `x`.
+pub(crate) fn fill(request: &mut Request<'_>) -> Response {
+    let size = match request.query_param("size") {
+        None => Some(ECHO_BYTES_DEFAULT),
+        Some(size) if size.bytes().all(|byte| byte.is_ascii_digit()) => size.parse().ok(),
+        Some(_) => None,
+    };
+    let Some(size) = size.filter(|size| *size <= ECHO_BYTES_MAX) else {
+        return Response::text(format!("size is a number of bytes from 0 to {ECHO_BYTES_MAX}\n"))
+            .with_status(StatusCode::BAD_REQUEST);
+    };
+    match usize::try_from(size).ok().and_then(|size| FILL.get(..size)) {
+        Some(all) => octets(Bytes::from_static(all)),
+        None => Response::stream(Fill { length: size, left: size })
+            .header("content-type", HeaderValue::from_static("application/octet-stream")),
+    }
+}
+
+/// More than fits in one piece.
+#[derive(Debug)]
+struct Fill {
+    length: u64,
+    left: u64,
+}
+
+impl BodyStream for Fill {
+    fn length(&self) -> Option<u64> {
+        Some(self.length)
+    }
+
+    fn pull(&mut self, bytes_max: usize) -> Pull {
+        let left = usize::try_from(self.left).unwrap_or(usize::MAX);
+        let piece = bytes_max.min(FILL.len()).min(left);
+        self.left -= piece as u64;
+        let data = Bytes::from_static(&FILL[..piece]);
+        if self.left == 0 { Pull::Last(data) } else { Pull::Data(data) }
+    }
+}
+
+/// `POST /echo`: the body comes back as it arrives.
+pub(crate) fn echo(request: &mut Request<'_>) -> Reply {
+    if request.has_body() {
+        Reply::Exchange(Box::new(Echo { length: request.body_length(), kept: VecDeque::new() }))
+    } else {
+        Reply::Now(octets(Bytes::new()))
+    }
+}
+
+#[derive(Debug)]
+struct Echo {
+    length: Option<u64>,
+    /// What could not be sent on at once; at most a receive window of it, for it is not consumed.
+    kept: VecDeque<(Bytes, End)>,
+}
+
+impl Echo {
+    fn send(&mut self, io: &mut Io<'_>, data: Bytes, end: End) {
+        let length = data.len();
+        match io.send(data, end) {
+            Ok(()) => io.consumed(length),
+            Err(data) => self.kept.push_front((data, end)),
+        }
+    }
+}
+
+impl Exchange for Echo {
+    fn on_start(&mut self, io: &mut Io<'_>) {
+        io.start(&octets(Bytes::new()), self.length);
+    }
+
+    fn on_data(&mut self, data: Bytes, end: End, io: &mut Io<'_>) {
+        if self.kept.is_empty() && io.is_sendable() {
+            self.send(io, data, end);
+        } else {
+            self.kept.push_back((detach(data), end));
+        }
+    }
+
+    fn on_sendable(&mut self, io: &mut Io<'_>) {
+        while io.is_sendable()
+            && let Some((data, end)) = self.kept.pop_front()
+        {
+            self.send(io, data, end);
+        }
+    }
+
+    fn on_abort(&mut self, _: AbortReason) {
+        self.kept.clear();
+    }
+}

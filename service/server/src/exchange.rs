@@ -1,0 +1,304 @@
+//! One exchange in flight: from a handler's decision to its last byte.
+
+use std::net::SocketAddr;
+
+use bolide_connection::Connection;
+use bolide_semantics::{
+    Context, Date, End, ExchangeId, FieldName, FieldRef, Misuse, OutgoingHead, Start, has_no_body,
+};
+use bytes::Bytes;
+use http::{HeaderMap, Method, StatusCode};
+
+use crate::responder::Address;
+use crate::response::{Body, BodyStream, Pull};
+use crate::{Exchange, Response, Waker};
+
+/// The largest piece that a body stream is asked for at once, in bytes.
+const PULL_BYTES_MAX: usize = 256 * 1024;
+
+/// An exchange that was not answered at once.
+#[derive(Debug)]
+pub(crate) struct Active {
+    pub(crate) id: ExchangeId,
+    pub(crate) driver: Option<Box<dyn Exchange>>,
+    pub(crate) state: State,
+}
+
+/// What is known of an exchange while it is open.
+#[derive(Debug)]
+pub(crate) struct State {
+    /// HEAD: heads only.
+    head_only: bool,
+    connect: bool,
+    pub(crate) phase: Phase,
+    /// The body that is being pulled.
+    stream: Option<Box<dyn BodyStream>>,
+    /// How many bytes of the request's body may still come.
+    pub(crate) body_left: u64,
+}
+
+/// How far the response is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// No final head was sent.
+    Unanswered,
+    /// The next piece may be given.
+    Sendable,
+    /// The piece before has not left.
+    Blocked,
+    /// Everything was given.
+    Done,
+}
+
+impl State {
+    pub(crate) fn new(method: &Method, body_bytes_max: u64) -> Self {
+        Self {
+            head_only: *method == Method::HEAD,
+            connect: *method == Method::CONNECT,
+            phase: Phase::Unanswered,
+            stream: None,
+            body_left: body_bytes_max,
+        }
+    }
+
+    /// Whether nothing of it is left to do.
+    pub(crate) fn is_done(&self) -> bool {
+        self.phase == Phase::Done
+    }
+
+    /// The method as far as it decides whether a response has a body.
+    fn method(&self) -> &'static Method {
+        const HEAD: Method = Method::HEAD;
+        const CONNECT: Method = Method::CONNECT;
+        const GET: Method = Method::GET;
+        match (self.head_only, self.connect) {
+            (true, _) => &HEAD,
+            (_, true) => &CONNECT,
+            _ => &GET,
+        }
+    }
+}
+
+/// By what an [`Exchange`] answers: orders to the connection, for this exchange.
+#[derive(Debug)]
+pub struct Io<'a> {
+    pub(crate) connection: &'a mut Connection,
+    pub(crate) cx: Context<'a>,
+    pub(crate) id: ExchangeId,
+    pub(crate) state: &'a mut State,
+    pub(crate) date: &'a Date,
+    pub(crate) address: Address<'a>,
+    pub(crate) peer: Option<SocketAddr>,
+}
+
+impl Io<'_> {
+    /// Sends a whole response. Ignored when the response has begun already.
+    pub fn respond(&mut self, response: Response) {
+        if self.state.phase != Phase::Unanswered {
+            return;
+        }
+        let response = if response.invalid {
+            Response::error(StatusCode::INTERNAL_SERVER_ERROR)
+        } else {
+            response
+        };
+        let no_body = has_no_body(self.state.method(), response.status);
+        match response.body {
+            Body::Empty => {
+                // The length of what HEAD would have got is not known.
+                let length = (!no_body).then_some(0);
+                self.send_head(&response, length, End::Yes);
+            }
+            Body::Bytes(ref bytes) => {
+                let length = (!no_body || self.state.head_only).then_some(bytes.len() as u64);
+                if no_body {
+                    self.send_head(&response, length, End::Yes);
+                    return;
+                }
+                if self.send_head(&response, length, End::No) {
+                    let sent =
+                        self.connection.send_data(&mut self.cx, self.id, bytes.clone(), End::Yes);
+                    self.settle(sent, End::Yes);
+                }
+            }
+            Body::Stream(ref stream) => {
+                let length = stream.length();
+                let end = if no_body { End::Yes } else { End::No };
+                if self.send_head(&response, length, end)
+                    && end == End::No
+                    && let Body::Stream(stream) = response.body
+                {
+                    self.state.stream = Some(stream);
+                    self.pull();
+                }
+            }
+        }
+    }
+
+    /// Begins a response whose body comes by [`Self::send`]; `length` is its length in bytes, if
+    /// known. A body of `response` is ignored. With `101 Switching Protocols`, or a 2xx to CONNECT,
+    /// what follows is a tunnel.
+    pub fn start(&mut self, response: &Response, length: Option<u64>) {
+        if self.state.phase == Phase::Unanswered {
+            let no_body = has_no_body(self.state.method(), response.status);
+            let tunnel = response.status == StatusCode::SWITCHING_PROTOCOLS
+                || (self.state.connect && response.status.is_success());
+            let length = if tunnel { None } else { length };
+            let end = if no_body && !tunnel { End::Yes } else { End::No };
+            self.send_head(response, length, end);
+        }
+    }
+
+    /// Whether [`Self::send`] takes a piece now.
+    #[must_use]
+    pub fn is_sendable(&self) -> bool {
+        self.state.phase == Phase::Sendable
+    }
+
+    /// Sends the next piece of the body. Gives it back while the piece before has not left:
+    /// [`Exchange::on_sendable`] will be called.
+    ///
+    /// # Errors
+    ///
+    /// The piece itself, when it can't be taken now.
+    pub fn send(&mut self, data: Bytes, end: End) -> Result<(), Bytes> {
+        match self.state.phase {
+            Phase::Sendable => {
+                let sent = self.connection.send_data(&mut self.cx, self.id, data, end);
+                self.settle(sent, end);
+                Ok(())
+            }
+            // What is sent after the end, or in answer to HEAD, goes nowhere.
+            Phase::Done => Ok(()),
+            Phase::Unanswered | Phase::Blocked => Err(data),
+        }
+    }
+
+    /// Ends the body with trailers.
+    pub fn finish_with(&mut self, trailers: &HeaderMap) {
+        if matches!(self.state.phase, Phase::Sendable | Phase::Blocked) {
+            let fields: Vec<_> = trailers.iter().map(FieldRef::from).collect();
+            let fields = fields.iter().copied();
+            if self.connection.send_trailers(&mut self.cx, self.id, fields).is_err() {
+                self.abort();
+            }
+            self.state.phase = Phase::Done;
+        }
+    }
+
+    /// Reports `bytes` of the request's body as used: the client may send as many more.
+    pub fn consumed(&mut self, bytes: usize) {
+        self.connection.consumed(&mut self.cx, self.id, bytes);
+    }
+
+    /// Breaks the exchange off: the client sees that the response is not complete.
+    pub fn abort(&mut self) {
+        if self.state.phase != Phase::Done {
+            self.connection.abort(&mut self.cx, self.id);
+            self.state.phase = Phase::Done;
+        }
+    }
+
+    /// The client's address; none on a Unix socket.
+    #[must_use]
+    pub fn peer(&self) -> Option<SocketAddr> {
+        self.peer
+    }
+
+    /// A handle with which any thread can ask for [`Exchange::on_wake`].
+    #[must_use]
+    pub fn waker(&self) -> Waker {
+        self.address.waker()
+    }
+
+    /// Tells a client that waits for it to send its body (RFC 9110 §15.2.1).
+    pub(crate) fn send_continue(&mut self) {
+        let start = Start::Response { status: StatusCode::CONTINUE };
+        let head = OutgoingHead { start, fields: std::iter::empty() };
+        // A client that has gone meanwhile is noticed by the next event.
+        let _ = self.connection.send_head(&mut self.cx, self.id, head, End::No);
+    }
+
+    /// Pulls the body stream as long as the connection takes more.
+    pub(crate) fn pull(&mut self) {
+        while self.state.phase == Phase::Sendable
+            && let Some(stream) = &mut self.state.stream
+        {
+            let bytes_max = self.cx.output_room().clamp(16 * 1024, PULL_BYTES_MAX);
+            let (data, end) = match stream.pull(bytes_max) {
+                Pull::Data(data) => (data, End::No),
+                Pull::Last(data) => (data, End::Yes),
+                Pull::End => (Bytes::new(), End::Yes),
+                Pull::Pending => return,
+                Pull::Failed => return self.abort(),
+                Pull::Trailers(trailers) => {
+                    self.state.stream = None;
+                    return self.finish_with(&trailers);
+                }
+            };
+            let sent = self.connection.send_data(&mut self.cx, self.id, data, end);
+            self.settle(sent, end);
+        }
+    }
+
+    /// The connection takes the next piece.
+    pub(crate) fn sendable(&mut self) {
+        if self.state.phase == Phase::Blocked {
+            self.state.phase = Phase::Sendable;
+            self.pull();
+        }
+    }
+
+    /// Notes what became of a piece.
+    #[inline]
+    fn settle(&mut self, sent: Result<bool, Misuse>, end: End) {
+        self.state.phase = match (sent, end) {
+            (Ok(_), End::Yes) => Phase::Done,
+            (Ok(true), End::No) => Phase::Sendable,
+            (Ok(false), End::No) => Phase::Blocked,
+            (Err(Misuse::UnknownExchange), _) => Phase::Done,
+            // A body that breaks its announced length, which only its maker could have prevented.
+            (Err(_), _) => {
+                self.connection.abort(&mut self.cx, self.id);
+                Phase::Done
+            }
+        };
+        if self.state.phase == Phase::Done {
+            self.state.stream = None;
+        }
+    }
+
+    /// Sends status and fields, with `Content-Length` and `Date`. Whether they could be sent.
+    #[inline]
+    fn send_head(&mut self, response: &Response, length: Option<u64>, end: End) -> bool {
+        let status = response.status;
+        let mut digits = itoa::Buffer::new();
+        let length = length.map(|length| {
+            FieldRef::known(FieldName::ContentLength, digits.format(length).as_bytes())
+        });
+        let given = |name| response.fields.iter().any(|(known, _)| *known == name);
+        let date = (!status.is_informational() && !given(http::header::DATE))
+            .then(|| FieldRef::known(FieldName::Date, self.date.as_bytes()));
+        let length = length.filter(|_| !given(http::header::CONTENT_LENGTH));
+        let fields = response
+            .fields
+            .iter()
+            .map(|(name, value)| FieldRef::from((name, value)))
+            .chain(length)
+            .chain(date);
+        let head = OutgoingHead { start: Start::Response { status }, fields };
+        let sent = self.connection.send_head(&mut self.cx, self.id, head, end);
+        let interim = status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS;
+        self.state.phase = match (&sent, end) {
+            (Ok(()), _) if interim => Phase::Unanswered,
+            (Ok(()), End::No) => Phase::Sendable,
+            _ => Phase::Done,
+        };
+        if let Err(misuse) = sent
+            && misuse != Misuse::UnknownExchange
+        {
+            self.connection.abort(&mut self.cx, self.id);
+        }
+        sent.is_ok()
+    }
+}

@@ -1,0 +1,103 @@
+//! What answers requests.
+
+use bolide_semantics::{AbortReason, End, Head};
+use bytes::Bytes;
+
+use crate::{Io, Request, Response};
+
+/// Answers requests of one route. One value per worker, so it needs no lock.
+pub trait Handler: 'static {
+    /// Answers at once, takes the exchange over, or promises an answer for later.
+    fn handle(&self, request: &mut Request<'_>) -> Reply;
+
+    /// The largest request body, in bytes, if not the server's default.
+    fn body_bytes_max(&self) -> Option<u64> {
+        None
+    }
+}
+
+impl<F, R> Handler for F
+where
+    F: Fn(&mut Request<'_>) -> R + 'static,
+    R: Into<Reply>,
+{
+    #[inline]
+    fn handle(&self, request: &mut Request<'_>) -> Reply {
+        self(request).into()
+    }
+}
+
+/// What a handler has decided.
+#[derive(Debug)]
+pub enum Reply {
+    /// This is the answer. What is left of the request's body is not looked at.
+    Now(Response),
+    /// The exchange goes on with this object: it reads the body, answers when it likes, streams.
+    Exchange(Box<dyn Exchange>),
+    /// A [`Responder`](crate::Responder) will answer. The request's body is discarded.
+    Later,
+}
+
+impl<R: Into<Response>> From<R> for Reply {
+    #[inline]
+    fn from(response: R) -> Self {
+        Self::Now(response.into())
+    }
+}
+
+/// One exchange in the hands of its handler: the request's body arrives, orders go out through
+/// [`Io`].
+///
+/// Everything happens on the worker's thread. Nothing is called after the response is complete.
+pub trait Exchange: std::fmt::Debug {
+    /// The exchange begins. A client that waits for `100 Continue` has been told to go on.
+    fn on_start(&mut self, io: &mut Io<'_>);
+
+    /// A piece of the body, possibly empty when it is the last. Once used, report it with
+    /// [`Io::consumed`], or the client will be stopped. The bytes share a large block: what is kept
+    /// for long goes through [`bolide_buffers::detach`].
+    fn on_data(&mut self, data: Bytes, end: End, io: &mut Io<'_>);
+
+    /// The body has ended with these trailers. The default treats it as an empty last piece.
+    fn on_trailers(&mut self, trailers: &Head, io: &mut Io<'_>) {
+        let _ = trailers;
+        self.on_data(Bytes::new(), End::Yes, io);
+    }
+
+    /// [`Io::send`] takes the next piece.
+    fn on_sendable(&mut self, io: &mut Io<'_>) {
+        let _ = io;
+    }
+
+    /// A [`Waker`](crate::Waker) of this exchange was used.
+    fn on_wake(&mut self, io: &mut Io<'_>) {
+        let _ = io;
+    }
+
+    /// The client is gone, or has given the exchange up.
+    fn on_abort(&mut self, reason: AbortReason) {
+        let _ = reason;
+    }
+}
+
+/// A handler that may read request bodies up to `bytes_max` bytes.
+#[derive(Debug)]
+pub struct BodyLimit<H> {
+    bytes_max: u64,
+    handler: H,
+}
+
+/// Lets `handler` read request bodies of up to `bytes_max` bytes, whatever the server's default.
+pub fn body_limit<H: Handler>(bytes_max: u64, handler: H) -> BodyLimit<H> {
+    BodyLimit { bytes_max, handler }
+}
+
+impl<H: Handler> Handler for BodyLimit<H> {
+    fn handle(&self, request: &mut Request<'_>) -> Reply {
+        self.handler.handle(request)
+    }
+
+    fn body_bytes_max(&self) -> Option<u64> {
+        Some(self.bytes_max)
+    }
+}

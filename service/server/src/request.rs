@@ -1,0 +1,151 @@
+//! What a handler sees of a request.
+
+use std::borrow::Cow;
+use std::net::SocketAddr;
+
+use bolide_connection::{Connection, HandshakeFacts};
+use bolide_semantics::{FieldName, Head};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Version};
+use percent_encoding::percent_decode_str;
+
+use crate::responder::{Address, Responder, Waker};
+
+/// A request's head and the facts of its connection, lent to the handler.
+///
+/// Nothing of it is copied unless asked for.
+#[derive(Debug)]
+pub struct Request<'a> {
+    pub(crate) head: &'a Head,
+    pub(crate) connection: &'a Connection,
+    pub(crate) peer: Option<SocketAddr>,
+    pub(crate) parameters: Option<matchit::Params<'a, 'a>>,
+    pub(crate) body_follows: bool,
+    pub(crate) address: Address<'a>,
+}
+
+impl<'a> Request<'a> {
+    /// The method.
+    #[must_use]
+    pub fn method(&self) -> &Method {
+        self.head.method()
+    }
+
+    /// The path as sent, undecoded, without the query.
+    #[must_use]
+    pub fn path(&self) -> &'a str {
+        split_query(self.head.path_and_query()).0
+    }
+
+    /// The query as sent, without the `?`.
+    #[must_use]
+    pub fn query(&self) -> Option<&'a str> {
+        split_query(self.head.path_and_query()).1
+    }
+
+    /// The first value of a query parameter, decoded.
+    #[must_use]
+    pub fn query_param(&self, name: &str) -> Option<Cow<'a, str>> {
+        form_urlencoded::parse(self.query()?.as_bytes())
+            .find(|(key, _)| key == name)
+            .map(|(_, value)| value)
+    }
+
+    /// The part of the path that stands for `{name}` in the route, decoded. Octets that are not
+    /// UTF-8 are replaced.
+    #[must_use]
+    pub fn param(&self, name: &str) -> Option<Cow<'_, str>> {
+        let value = self.parameters.as_ref()?.get(name)?;
+        Some(percent_decode_str(value).decode_utf8_lossy())
+    }
+
+    /// The host and port that the client asked for.
+    #[must_use]
+    pub fn authority(&self) -> Option<&'a str> {
+        self.head.authority()
+    }
+
+    /// The value of the first field with this name (in lower case), if it is text.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&'a str> {
+        let value = match FieldName::lookup(name.as_bytes()) {
+            Some(known) => self.head.get(known),
+            None => self.head.get_named(name),
+        };
+        value.and_then(|value| std::str::from_utf8(value).ok())
+    }
+
+    /// All fields as a map: built when asked for.
+    #[must_use]
+    pub fn headers(&self) -> HeaderMap {
+        let mut map = HeaderMap::with_capacity(self.head.field_count());
+        for field in self.head.fields() {
+            if let (Ok(name), Ok(value)) =
+                (HeaderName::try_from(field.name), HeaderValue::from_bytes(field.value))
+            {
+                map.append(name, value);
+            }
+        }
+        map
+    }
+
+    /// The head as it was received.
+    #[must_use]
+    pub fn head(&self) -> &'a Head {
+        self.head
+    }
+
+    /// HTTP/1.0, HTTP/1.1 or HTTP/2.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        self.head.version()
+    }
+
+    /// The client's address; none on a Unix socket.
+    #[must_use]
+    pub fn peer(&self) -> Option<SocketAddr> {
+        self.peer
+    }
+
+    /// What the TLS handshake agreed on; none over cleartext.
+    #[must_use]
+    pub fn tls(&self) -> Option<HandshakeFacts> {
+        self.connection.tls_facts()
+    }
+
+    /// Whether a body follows the head.
+    #[must_use]
+    pub fn has_body(&self) -> bool {
+        self.body_follows
+    }
+
+    /// The length of the body in bytes, when the client has announced it.
+    #[must_use]
+    pub fn body_length(&self) -> Option<u64> {
+        if !self.body_follows {
+            return Some(0);
+        }
+        let value = self.head.get(FieldName::ContentLength)?;
+        bolide_semantics::parse_content_length(value)
+    }
+
+    /// A handle with which any thread can answer later: return [`Reply::Later`](crate::Reply::Later).
+    #[must_use]
+    pub fn responder(&self) -> Responder {
+        Responder::new(self.waker())
+    }
+
+    /// A handle with which any thread can ask for another turn of this exchange.
+    #[must_use]
+    pub fn waker(&self) -> Waker {
+        self.address.waker()
+    }
+}
+
+/// Path and query of a request target.
+#[inline]
+pub(crate) fn split_query(target: &str) -> (&str, Option<&str>) {
+    match target.split_once('?') {
+        Some((path, query)) => (path, Some(query)),
+        None => (target, None),
+    }
+}

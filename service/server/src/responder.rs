@@ -1,0 +1,82 @@
+//! Handles by which other threads reach an exchange on its worker.
+
+use bolide_eventloop::{Mailbox, Token};
+use bolide_semantics::ExchangeId;
+use http::StatusCode;
+
+use crate::Response;
+
+/// What other threads tell a session.
+#[derive(Debug)]
+pub struct Message {
+    pub(crate) exchange: ExchangeId,
+    pub(crate) kind: MessageKind,
+}
+
+#[derive(Debug)]
+pub(crate) enum MessageKind {
+    Respond(Box<Response>),
+    Wake,
+}
+
+/// Where an exchange lives; turned into a handle only when one is asked for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Address<'a> {
+    pub(crate) mailbox: &'a Mailbox<Message>,
+    pub(crate) token: Token,
+    pub(crate) exchange: ExchangeId,
+}
+
+impl Address<'_> {
+    pub(crate) fn waker(&self) -> Waker {
+        Waker { mailbox: self.mailbox.clone(), token: self.token, exchange: self.exchange }
+    }
+}
+
+/// Asks for another turn of one exchange: its [`Exchange::on_wake`](crate::Exchange::on_wake) is
+/// called, and a body stream that was pending is pulled again. Harmless when the exchange is over.
+#[derive(Debug, Clone)]
+pub struct Waker {
+    mailbox: Mailbox<Message>,
+    token: Token,
+    exchange: ExchangeId,
+}
+
+impl Waker {
+    /// Wakes the exchange. From any thread.
+    pub fn wake(&self) {
+        self.send(MessageKind::Wake);
+    }
+
+    fn send(&self, kind: MessageKind) {
+        self.mailbox.send(self.token, Message { exchange: self.exchange, kind });
+    }
+}
+
+/// Answers one exchange later, from any thread. Dropped without an answer, it answers 500.
+#[derive(Debug)]
+pub struct Responder {
+    waker: Waker,
+    answered: bool,
+}
+
+impl Responder {
+    pub(crate) fn new(waker: Waker) -> Self {
+        Self { waker, answered: false }
+    }
+
+    /// Sends the answer. Nothing happens when the client has gone.
+    pub fn respond(mut self, response: impl Into<Response>) {
+        self.answered = true;
+        self.waker.send(MessageKind::Respond(Box::new(response.into())));
+    }
+}
+
+impl Drop for Responder {
+    fn drop(&mut self) {
+        if !self.answered {
+            let response = Response::error(StatusCode::INTERNAL_SERVER_ERROR);
+            self.waker.send(MessageKind::Respond(Box::new(response)));
+        }
+    }
+}

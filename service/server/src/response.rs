@@ -1,0 +1,207 @@
+//! What a handler answers.
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use http::{HeaderMap, StatusCode};
+use smallvec::SmallVec;
+
+/// A response: status, fields and body.
+///
+/// `Content-Length` and `Date` are added; a body is left out where there can be none (HEAD, 204,
+/// 304).
+///
+/// ```
+/// use bolide_server::{Response, StatusCode};
+///
+/// let response = Response::new(StatusCode::CREATED).header("location", "/users/7").body("made");
+/// assert_eq!(response.status(), StatusCode::CREATED);
+/// ```
+#[derive(Debug)]
+pub struct Response {
+    pub(crate) status: StatusCode,
+    pub(crate) fields: SmallVec<[(HeaderName, HeaderValue); 2]>,
+    pub(crate) body: Body,
+    /// A field that could not be made; the response becomes a 500.
+    pub(crate) invalid: bool,
+}
+
+/// The body of a [`Response`].
+#[derive(Debug, Default)]
+pub enum Body {
+    /// None, or of length zero.
+    #[default]
+    Empty,
+    /// All of it at once.
+    Bytes(Bytes),
+    /// Piece by piece, as the client takes it.
+    Stream(Box<dyn BodyStream>),
+}
+
+/// What [`BodyStream::pull`] has.
+#[derive(Debug)]
+pub enum Pull {
+    /// The next piece, not empty and not longer than asked for where that is possible.
+    Data(Bytes),
+    /// The last piece.
+    Last(Bytes),
+    /// The end.
+    End,
+    /// The end, with trailers (RFC 9110 §6.5).
+    Trailers(HeaderMap),
+    /// Nothing yet: [`Waker::wake`](crate::Waker::wake) will ask again.
+    Pending,
+    /// The body can't be completed: the client sees the message break off.
+    Failed,
+}
+
+/// A body that is made while it is sent.
+///
+/// It is asked for the next piece only when the connection can send it, so that a slow client
+/// holds one piece in memory and no more.
+pub trait BodyStream: std::fmt::Debug + Send {
+    /// The length in bytes of the whole body, if it is known: sent as `Content-Length`, and held
+    /// to.
+    fn length(&self) -> Option<u64> {
+        None
+    }
+
+    /// The next piece, of at most about `bytes_max` bytes.
+    fn pull(&mut self, bytes_max: usize) -> Pull;
+}
+
+impl Response {
+    /// A response without a body.
+    #[inline]
+    #[must_use]
+    pub fn new(status: StatusCode) -> Self {
+        Self { status, fields: SmallVec::new(), body: Body::Empty, invalid: false }
+    }
+
+    /// A `200 OK` with `text/plain`.
+    #[inline]
+    #[must_use]
+    pub fn text(body: impl Into<Bytes>) -> Self {
+        Self::with_type(HeaderValue::from_static("text/plain; charset=utf-8"), body)
+    }
+
+    /// A `200 OK` with `text/html`.
+    #[must_use]
+    pub fn html(body: impl Into<Bytes>) -> Self {
+        Self::with_type(HeaderValue::from_static("text/html; charset=utf-8"), body)
+    }
+
+    /// A `200 OK` with this `Content-Type`.
+    #[inline]
+    #[must_use]
+    pub fn with_type(content_type: HeaderValue, body: impl Into<Bytes>) -> Self {
+        let mut response = Self::new(StatusCode::OK).body(body);
+        response.fields.push((CONTENT_TYPE, content_type));
+        response
+    }
+
+    /// A `200 OK` whose body is made while it is sent.
+    #[must_use]
+    pub fn stream(body: impl BodyStream + 'static) -> Self {
+        let mut response = Self::new(StatusCode::OK);
+        response.body = Body::Stream(Box::new(body));
+        response
+    }
+
+    /// The same with this status.
+    #[must_use]
+    pub fn with_status(mut self, status: StatusCode) -> Self {
+        self.status = status;
+        self
+    }
+
+    /// The same with this body.
+    #[inline]
+    #[must_use]
+    pub fn body(mut self, body: impl Into<Bytes>) -> Self {
+        let body = body.into();
+        self.body = if body.is_empty() { Body::Empty } else { Body::Bytes(body) };
+        self
+    }
+
+    /// The same with one more field. A name or value that RFC 9110 does not allow makes the whole
+    /// response a 500: it is never sent.
+    #[must_use]
+    pub fn header(
+        mut self,
+        name: impl TryInto<HeaderName>,
+        value: impl TryInto<HeaderValue>,
+    ) -> Self {
+        match (name.try_into(), value.try_into()) {
+            (Ok(name), Ok(value)) => self.fields.push((name, value)),
+            _ => self.invalid = true,
+        }
+        self
+    }
+
+    /// The status.
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// The fields given so far.
+    pub fn headers(&self) -> impl Iterator<Item = (&HeaderName, &HeaderValue)> {
+        self.fields.iter().map(|(name, value)| (name, value))
+    }
+
+    /// An error page that tells the client its status and nothing else.
+    #[must_use]
+    pub fn error(status: StatusCode) -> Self {
+        let reason = status.canonical_reason().unwrap_or("Error");
+        Self::text(format!("{} {reason}\n", status.as_str())).with_status(status)
+    }
+}
+
+impl From<&'static str> for Response {
+    fn from(body: &'static str) -> Self {
+        Self::text(Bytes::from_static(body.as_bytes()))
+    }
+}
+
+impl From<String> for Response {
+    fn from(body: String) -> Self {
+        Self::text(body)
+    }
+}
+
+impl From<Bytes> for Response {
+    fn from(body: Bytes) -> Self {
+        Self::with_type(HeaderValue::from_static("application/octet-stream"), body)
+    }
+}
+
+impl From<StatusCode> for Response {
+    fn from(status: StatusCode) -> Self {
+        if status.is_client_error() || status.is_server_error() {
+            Self::error(status)
+        } else {
+            Self::new(status)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_can_be_a_response() {
+        assert_eq!(Response::from("pong").status(), StatusCode::OK);
+        assert!(matches!(Response::from(StatusCode::NO_CONTENT).body, Body::Empty));
+        let page = Response::from(StatusCode::NOT_FOUND);
+        assert!(matches!(page.body, Body::Bytes(ref text) if text == "404 Not Found\n"));
+        assert!(matches!(Response::text("").body, Body::Empty));
+    }
+
+    #[test]
+    fn a_field_that_could_split_the_response_is_noticed() {
+        assert!(Response::text("a").header("x-a", "b\r\nx-c: d").invalid);
+        assert!(Response::text("a").header("x a", "b").invalid);
+        assert!(!Response::text("a").header("x-a", "b").invalid);
+    }
+}

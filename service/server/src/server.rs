@@ -1,0 +1,233 @@
+//! From settings to running workers.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant, SystemTime};
+
+use bolide_connection::{ServerTls, WallClock};
+use bolide_eventloop::{Handle, Listener, Signals};
+
+use crate::service::HttpService;
+use crate::{Error, Identity, Limits, Router};
+
+/// A server before it runs.
+///
+/// ```no_run
+/// use bolide_server::{Router, Server};
+///
+/// Server::new()
+///     .http("127.0.0.1:8080")
+///     .run(|| Router::new().get("/ping", |_| "pong"))?;
+/// # Ok::<(), bolide_server::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Server {
+    listeners: Vec<(Listener, Option<ServerTls>)>,
+    workers: usize,
+    limits: Limits,
+    drain: Duration,
+    wall_clock: fn() -> SystemTime,
+    error: Option<Error>,
+}
+
+/// TLS settings of a listener.
+#[derive(Debug, Clone)]
+pub struct Tls {
+    settings: ServerTls,
+}
+
+impl Tls {
+    /// TLS 1.3 and 1.2 with this certificate; ALPN offers `h2` and `http/1.1`.
+    ///
+    /// # Errors
+    ///
+    /// When ticket keys can't be made.
+    pub fn new(identity: &Identity) -> Result<Self, Error> {
+        Ok(Self { settings: ServerTls::new(identity, WallClock(SystemTime::now))? })
+    }
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self {
+            listeners: Vec::new(),
+            workers: std::thread::available_parallelism().map_or(1, usize::from),
+            limits: Limits::default(),
+            drain: Duration::from_secs(30),
+            wall_clock: SystemTime::now,
+            error: None,
+        }
+    }
+}
+
+impl Server {
+    /// A server with one worker per core and the default limits.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Listens for cleartext HTTP/1.1 and h2c: on an address such as `127.0.0.1:8080` or `[::1]:0`,
+    /// or on `unix:/path`.
+    #[must_use]
+    pub fn http(self, address: &str) -> Self {
+        self.address(address, None)
+    }
+
+    /// Listens for TLS: HTTP/2 and HTTP/1.1 by ALPN.
+    #[must_use]
+    pub fn https(self, address: &str, tls: &Tls) -> Self {
+        self.address(address, Some(tls.settings.clone()))
+    }
+
+    /// Takes a listener that is open already, such as one handed in by a supervisor; with TLS or
+    /// without.
+    #[must_use]
+    pub fn listener(mut self, listener: impl Into<Listener>, tls: Option<&Tls>) -> Self {
+        self.listeners.push((listener.into(), tls.map(|tls| tls.settings.clone())));
+        self
+    }
+
+    fn address(mut self, address: &str, tls: Option<ServerTls>) -> Self {
+        match parse_address(address) {
+            Some(listener) => self.listeners.push((listener, tls)),
+            None => {
+                self.error.get_or_insert_with(|| Error::Address { address: address.to_owned() });
+            }
+        }
+        self
+    }
+
+    /// How many workers: threads, each with an event loop. Default: one per core. At least 1.
+    #[must_use]
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.workers = workers.max(1);
+        self
+    }
+
+    /// How many workers there will be.
+    #[must_use]
+    pub fn worker_count(&self) -> usize {
+        self.workers
+    }
+
+    /// The limits.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// How long open exchanges may go on after a shutdown was asked for. Default: 30 s.
+    #[must_use]
+    pub fn drain(mut self, drain: Duration) -> Self {
+        self.drain = drain;
+        self
+    }
+
+    /// Where the time of day for `Date` comes from. Default: the system.
+    #[must_use]
+    pub fn wall_clock(mut self, wall_clock: fn() -> SystemTime) -> Self {
+        self.wall_clock = wall_clock;
+        self
+    }
+
+    /// Opens every listener and starts the workers, each with a router that `routes` makes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] says what can't be; nothing is left running.
+    pub fn start<F>(self, routes: F) -> Result<Running, Error>
+    where
+        F: Fn() -> Router + Send + Sync + 'static,
+    {
+        if let Some(error) = self.error {
+            return Err(error);
+        }
+        if self.listeners.is_empty() {
+            return Err(Error::NoListener);
+        }
+        routes().check()?;
+        let (listeners, tls): (Vec<_>, Vec<_>) = self.listeners.into_iter().unzip();
+        let (limits, wall_clock) = (self.limits, self.wall_clock);
+        let config = bolide_eventloop::Config { workers: self.workers, ..Default::default() };
+        let handle = bolide_eventloop::run(config, listeners, move |_, _| {
+            HttpService::new(routes(), limits.clone(), tls.clone(), wall_clock, Instant::now())
+        })?;
+        Ok(Running { handle, drain: self.drain })
+    }
+
+    /// Runs until SIGTERM or SIGINT, then drains.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::start`].
+    pub fn run<F>(self, routes: F) -> Result<(), Error>
+    where
+        F: Fn() -> Router + Send + Sync + 'static,
+    {
+        let signals = Signals::new()?;
+        let running = self.start(routes)?;
+        signals.wait();
+        running.shut_down();
+        running.join();
+        Ok(())
+    }
+}
+
+/// The workers of a server that runs.
+#[derive(Debug)]
+pub struct Running {
+    handle: Handle<crate::Message>,
+    drain: Duration,
+}
+
+impl Running {
+    /// The addresses in the order in which they were given; the port is the real one where it was
+    /// given as 0. None for a Unix socket.
+    #[must_use]
+    pub fn addresses(&self) -> Vec<Option<SocketAddr>> {
+        self.handle.addresses()
+    }
+
+    /// Accepts nothing more, completes what is open, and ends after the drain time at the latest.
+    pub fn shut_down(&self) {
+        self.handle.shut_down(self.drain);
+    }
+
+    /// Waits until every worker has ended.
+    pub fn join(self) -> bolide_eventloop::Stats {
+        self.handle.join()
+    }
+}
+
+fn parse_address(address: &str) -> Option<Listener> {
+    if let Some(path) = address.strip_prefix("unix:") {
+        return (!path.is_empty()).then(|| Listener::Unix(path.into()));
+    }
+    address.parse::<SocketAddr>().ok().map(Listener::Tcp)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses() {
+        for good in ["127.0.0.1:0", "[::1]:8080", "unix:/tmp/a"] {
+            assert!(parse_address(good).is_some(), "{good}");
+        }
+        for bad in ["", "8080", "localhost", "127.0.0.1", "127.0.0.1:65536", "::1:80", "unix:"] {
+            assert!(parse_address(bad).is_none(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_start_says_why() {
+        let message = |server: Server| server.start(Router::new).unwrap_err().to_string();
+        assert!(message(Server::new()).starts_with("nothing to listen on"));
+        assert!(message(Server::new().http("8080")).starts_with("`8080` is no address"));
+        let server = Server::new().http("127.0.0.1:0");
+        let error = server.start(|| Router::new().get("ping", |_| "")).unwrap_err();
+        assert!(error.to_string().starts_with("route `ping`"));
+    }
+}

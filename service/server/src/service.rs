@@ -1,0 +1,179 @@
+//! What a worker shares among its sessions, and how the event loop drives them.
+
+use std::io::{self, Write};
+use std::time::{Duration, Instant, SystemTime};
+
+use bolide_buffers::{Flush, ReceiveBuffer, SendQueue};
+use bolide_connection::{Connection, ServerTls};
+use bolide_eventloop::{Accepted, After, Close, CloseCause, Service, Turn};
+use bolide_semantics::{Context, Date, ExchangeId, Head, Role};
+
+use crate::responder::Address;
+use crate::session::{Session, Work};
+use crate::{Limits, Message, Router};
+
+/// How large the block is that plaintext is opened into, in bytes.
+const PLAIN_BLOCK_BYTES: usize = 256 * 1024;
+
+/// What a handler's answer needs of its worker.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) limits: Limits,
+    pub(crate) date: Date,
+}
+
+/// One worker's server: router, buffers and settings for all of its sessions.
+#[derive(Debug)]
+pub(crate) struct HttpService {
+    router: Router,
+    shared: Shared,
+    /// The TLS settings of each listener, by its index.
+    tls: Vec<Option<ServerTls>>,
+    head: Head,
+    plain: ReceiveBuffer,
+    wall_clock: fn() -> SystemTime,
+    /// The date is looked at again from this time on.
+    date_due: Instant,
+}
+
+impl HttpService {
+    pub(crate) fn new(
+        router: Router,
+        limits: Limits,
+        tls: Vec<Option<ServerTls>>,
+        wall_clock: fn() -> SystemTime,
+        now: Instant,
+    ) -> Self {
+        Self {
+            router,
+            shared: Shared { limits, date: Date::new(wall_clock()) },
+            tls,
+            head: Head::default(),
+            plain: ReceiveBuffer::new(PLAIN_BLOCK_BYTES),
+            wall_clock,
+            date_due: now,
+        }
+    }
+
+    /// Lends the worker's things to a session for one turn.
+    #[inline]
+    fn work(
+        &mut self,
+        session: &mut Session,
+        turn: &mut Turn<'_, Message>,
+        act: impl FnOnce(&mut Session, &mut Work<'_>, &Router) -> Option<Instant>,
+    ) -> After {
+        let tls = session.connection.is_tls();
+        if tls {
+            session.connection.open_records(turn.input, &mut self.plain);
+        }
+        if turn.eof {
+            session.connection.receive_eof();
+        }
+        if let Some(rtt) = turn.rtt {
+            session.connection.set_rtt(rtt);
+        }
+        let input = if tls { &mut self.plain } else { &mut *turn.input };
+        let mut work = Work {
+            cx: Context {
+                input,
+                output: turn.output,
+                output_limit: turn.output_limit,
+                head: &mut self.head,
+                now: turn.now,
+            },
+            shared: &self.shared,
+            address: Address { mailbox: turn.mailbox, token: turn.token, exchange: ExchangeId(0) },
+        };
+        let deadline = act(session, &mut work, &self.router);
+        if tls {
+            session.connection.keep_records(&mut self.plain);
+        }
+        after(session, turn, deadline)
+    }
+}
+
+/// What the loop is to do with the session next.
+#[inline]
+fn after(session: &mut Session, turn: &Turn<'_, Message>, deadline: Option<Instant>) -> After {
+    if session.closed {
+        session.connection.finish();
+        return After { close: Some(Close::Flushed), ..After::default() };
+    }
+    After {
+        wants_input: session.connection.wants_input(),
+        more: turn.output.len() >= turn.output_limit,
+        deadline,
+        idle: session.connection.is_idle() && !session.has_exchanges(),
+        close: None,
+    }
+}
+
+impl Service for HttpService {
+    type Session = Session;
+    type Message = Message;
+
+    fn turn_started(&mut self, now: Instant) {
+        if now >= self.date_due {
+            let wall = (self.wall_clock)();
+            self.shared.date.update(wall);
+            let into = wall.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+            let nanoseconds = u64::from(1_000_000_000 - into.subsec_nanos());
+            self.date_due = now + Duration::from_nanos(nanoseconds);
+        }
+    }
+
+    fn open(&mut self, accepted: &Accepted, now: Instant) -> Option<(Session, After)> {
+        let tls = match self.tls.get(accepted.listener).and_then(Option::as_ref) {
+            None => None,
+            Some(settings) => Some(settings.accept().ok()?),
+        };
+        let timeout = if tls.is_some() {
+            self.shared.limits.connection.handshake_timeout
+        } else {
+            self.shared.limits.connection.h1.idle_timeout
+        };
+        let session = Session::new(Connection::new(Role::Server, tls, now), accepted.peer);
+        let deadline = Some(now + timeout);
+        Some((session, After { wants_input: true, deadline, ..After::default() }))
+    }
+
+    #[inline]
+    fn turn(&mut self, session: &mut Session, turn: &mut Turn<'_, Message>) -> After {
+        self.work(session, turn, |session, work, router| session.drive(work, router))
+    }
+
+    fn message(
+        &mut self,
+        session: &mut Session,
+        message: Message,
+        turn: &mut Turn<'_, Message>,
+    ) -> After {
+        self.work(session, turn, |session, work, router| {
+            session.message(message, work);
+            session.drive(work, router)
+        })
+    }
+
+    fn shut_down(&mut self, session: &mut Session, turn: &mut Turn<'_, Message>) -> After {
+        self.work(session, turn, |session, work, router| {
+            session.connection.shut_down(&mut work.cx);
+            session.drive(work, router)
+        })
+    }
+
+    #[inline]
+    fn flush(
+        &mut self,
+        session: &mut Session,
+        output: &mut SendQueue,
+        sink: &mut impl Write,
+    ) -> io::Result<Flush> {
+        session.connection.flush(output, sink)
+    }
+
+    fn close(&mut self, session: Session, cause: CloseCause) {
+        let _ = cause;
+        drop(session);
+    }
+}

@@ -1,0 +1,326 @@
+//! One client's connection, driven by the event loop.
+
+use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use bolide_connection::Connection;
+use bolide_semantics::{
+    Context, End, ExchangeEvent, ExchangeId, FieldName, Output, parse_content_length,
+};
+use bytes::Bytes;
+use http::header::ALLOW;
+use http::{HeaderValue, Method, StatusCode};
+
+use crate::exchange::{Active, Io, State};
+use crate::request::{Request, split_query};
+use crate::responder::{Address, MessageKind};
+use crate::router::{Found, Router};
+use crate::service::Shared;
+use crate::{Exchange, Handler, Message, Reply, Response};
+
+/// The stack of one socket and the exchanges that are open on it.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) connection: Connection,
+    pub(crate) peer: Option<SocketAddr>,
+    /// Exchanges that were not answered at once, by rising number.
+    exchanges: Vec<Active>,
+    pub(crate) closed: bool,
+}
+
+/// What a session works with during one turn: its worker's things.
+pub(crate) struct Work<'a> {
+    pub(crate) cx: Context<'a>,
+    pub(crate) shared: &'a Shared,
+    pub(crate) address: Address<'a>,
+}
+
+impl Work<'_> {
+    fn io<'s>(
+        &'s mut self,
+        connection: &'s mut Connection,
+        peer: Option<SocketAddr>,
+        id: ExchangeId,
+        state: &'s mut State,
+    ) -> Io<'s> {
+        Io {
+            connection,
+            cx: self.cx.reborrow(),
+            id,
+            state,
+            date: &self.shared.date,
+            address: Address { exchange: id, ..self.address },
+            peer,
+        }
+    }
+}
+
+impl Session {
+    pub(crate) fn new(connection: Connection, peer: Option<SocketAddr>) -> Self {
+        Self { connection, peer, exchanges: Vec::new(), closed: false }
+    }
+
+    /// Handles everything that the connection has to report. Returns the deadline that it waits
+    /// for.
+    pub(crate) fn drive(
+        &mut self,
+        work: &mut Work<'_>,
+        router: &Router,
+    ) -> Option<std::time::Instant> {
+        loop {
+            match self.connection.poll(&mut work.cx, &work.shared.limits.connection) {
+                Output::Exchange(id, event) => self.exchange(id, event, work, router),
+                Output::Connection(_) => {}
+                Output::Closed(_) => {
+                    self.closed = true;
+                    return None;
+                }
+                Output::Wait(deadline) => return deadline.map(|deadline| deadline.at),
+            }
+        }
+    }
+
+    fn exchange(
+        &mut self,
+        id: ExchangeId,
+        event: ExchangeEvent,
+        work: &mut Work<'_>,
+        router: &Router,
+    ) {
+        match event {
+            ExchangeEvent::Head(end) => self.begin(id, end, work, router),
+            ExchangeEvent::Data(data, end) => self.data(id, data, end, work),
+            ExchangeEvent::Rejected(status) => {
+                self.answer(id, &Method::GET, Response::error(status), work);
+            }
+            ExchangeEvent::Trailers => {
+                // The trailers stand in the context's head, which the orders may use again.
+                let trailers = std::mem::take(work.cx.head);
+                self.with_driver(id, work, |driver, io| driver.on_trailers(&trailers, io));
+                *work.cx.head = trailers;
+            }
+            ExchangeEvent::Sendable => self.with(id, work, |active, io| {
+                io.sendable();
+                if io.is_sendable()
+                    && let Some(driver) = &mut active.driver
+                {
+                    driver.on_sendable(io);
+                }
+            }),
+            ExchangeEvent::Aborted(reason) => {
+                if let Some(mut active) = self.remove(id)
+                    && let Some(driver) = &mut active.driver
+                {
+                    driver.on_abort(reason);
+                }
+            }
+            ExchangeEvent::Informational => {}
+        }
+    }
+
+    /// A request's head has arrived.
+    #[inline]
+    fn begin(&mut self, id: ExchangeId, end: End, work: &mut Work<'_>, router: &Router) {
+        let head = &*work.cx.head;
+        let method = head.method().clone();
+        let path = split_query(head.path_and_query()).0;
+        let (handler, parameters) = match router.find(&method, path) {
+            Found::Handler(handler, parameters) => (handler, parameters),
+            refusal => {
+                let response = refuse(&refusal, &method);
+                return self.answer(id, &method, response, work);
+            }
+        };
+        let body_follows = end == End::No;
+        let body_bytes_max = handler.body_bytes_max().unwrap_or(work.shared.limits.body_bytes_max);
+        let mut continues = false;
+        if body_follows {
+            if let Some(expectation) = head.get(FieldName::Expect) {
+                continues = expectation.eq_ignore_ascii_case(b"100-continue");
+                if !continues {
+                    let response = Response::error(StatusCode::EXPECTATION_FAILED);
+                    return self.answer(id, &method, response, work);
+                }
+            }
+            let length = head.get(FieldName::ContentLength).and_then(parse_content_length);
+            if length.is_some_and(|length| length > body_bytes_max) {
+                let response = Response::error(StatusCode::PAYLOAD_TOO_LARGE);
+                return self.answer(id, &method, response, work);
+            }
+        }
+        let mut request = Request {
+            head,
+            connection: &self.connection,
+            peer: self.peer,
+            parameters,
+            body_follows,
+            address: Address { exchange: id, ..work.address },
+        };
+        let reply = call(handler, &mut request);
+        match reply {
+            Reply::Now(response) => self.answer(id, &method, response, work),
+            Reply::Exchange(driver) => {
+                self.open(id, State::new(&method, body_bytes_max), Some(driver));
+                self.with(id, work, |active, io| {
+                    if continues {
+                        io.send_continue();
+                    }
+                    if let Some(driver) = &mut active.driver {
+                        driver.on_start(io);
+                    }
+                });
+            }
+            Reply::Later => self.open(id, State::new(&method, body_bytes_max), None),
+        }
+    }
+
+    /// Answers at once; keeps what can't be sent yet.
+    #[inline]
+    fn answer(&mut self, id: ExchangeId, method: &Method, response: Response, work: &mut Work<'_>) {
+        let mut state = State::new(method, 0);
+        work.io(&mut self.connection, self.peer, id, &mut state).respond(response);
+        if !state.is_done() {
+            self.open(id, state, None);
+        }
+    }
+
+    /// A piece of a request's body, or of a tunnel, has arrived.
+    fn data(&mut self, id: ExchangeId, data: Bytes, end: End, work: &mut Work<'_>) {
+        let Ok(index) = self.index(id) else {
+            // Answered already, or discarded.
+            return self.connection.consumed(&mut work.cx, id, data.len());
+        };
+        let active = &mut self.exchanges[index];
+        let length = data.len() as u64;
+        if length > active.state.body_left {
+            self.connection.consumed(&mut work.cx, id, data.len());
+            self.with(id, work, |active, io| {
+                *active.driver = None;
+                io.respond(Response::error(StatusCode::PAYLOAD_TOO_LARGE));
+                io.abort();
+            });
+            return;
+        }
+        active.state.body_left -= length;
+        if active.driver.is_none() {
+            return self.connection.consumed(&mut work.cx, id, data.len());
+        }
+        self.with_driver(id, work, |driver, io| driver.on_data(data, end, io));
+    }
+
+    /// A message from another thread.
+    pub(crate) fn message(&mut self, message: Message, work: &mut Work<'_>) {
+        match message.kind {
+            MessageKind::Respond(response) => {
+                self.with(message.exchange, work, |_, io| io.respond(*response));
+            }
+            MessageKind::Wake => self.with(message.exchange, work, |active, io| {
+                io.pull();
+                if let Some(driver) = &mut active.driver {
+                    driver.on_wake(io);
+                }
+            }),
+        }
+    }
+
+    /// Whether an exchange is open here.
+    pub(crate) fn has_exchanges(&self) -> bool {
+        !self.exchanges.is_empty()
+    }
+
+    fn open(&mut self, id: ExchangeId, state: State, driver: Option<Box<dyn Exchange>>) {
+        let at = self.exchanges.partition_point(|active| active.id < id);
+        self.exchanges.insert(at, Active { id, driver, state });
+    }
+
+    fn index(&self, id: ExchangeId) -> Result<usize, usize> {
+        self.exchanges.binary_search_by_key(&id, |active| active.id)
+    }
+
+    fn remove(&mut self, id: ExchangeId) -> Option<Active> {
+        let index = self.index(id).ok()?;
+        Some(self.exchanges.remove(index))
+    }
+
+    /// Does something with an open exchange and forgets it when that completed it.
+    fn with(
+        &mut self,
+        id: ExchangeId,
+        work: &mut Work<'_>,
+        act: impl FnOnce(&mut Driven<'_>, &mut Io<'_>),
+    ) {
+        let Ok(index) = self.index(id) else { return };
+        let Active { driver, state, .. } = &mut self.exchanges[index];
+        let mut driven = Driven { driver };
+        let mut io = work.io(&mut self.connection, self.peer, id, state);
+        if catch_unwind(AssertUnwindSafe(|| act(&mut driven, &mut io))).is_err() {
+            *driven.driver = None;
+            io.respond(Response::error(StatusCode::INTERNAL_SERVER_ERROR));
+            io.abort();
+        }
+        if self.exchanges[index].state.is_done() {
+            self.exchanges.remove(index);
+        }
+    }
+
+    fn with_driver(
+        &mut self,
+        id: ExchangeId,
+        work: &mut Work<'_>,
+        act: impl FnOnce(&mut dyn Exchange, &mut Io<'_>),
+    ) {
+        self.with(id, work, |active, io| {
+            if let Some(driver) = &mut active.driver {
+                act(&mut **driver, io);
+            }
+        });
+    }
+}
+
+/// The handler's part of an open exchange.
+struct Driven<'a> {
+    driver: &'a mut Option<Box<dyn Exchange>>,
+}
+
+/// Calls the handler; a panic in it is a 500 and nothing more.
+#[inline]
+fn call(handler: &dyn Handler, request: &mut Request<'_>) -> Reply {
+    catch_unwind(AssertUnwindSafe(|| handler.handle(request)))
+        .unwrap_or_else(|_| Reply::Now(Response::error(StatusCode::INTERNAL_SERVER_ERROR)))
+}
+
+/// The answer to what no handler takes.
+#[cold]
+fn refuse(refusal: &Found<'_, '_>, method: &Method) -> Response {
+    let with_allow = |status: StatusCode, allow: &HeaderValue| {
+        Response::from(status).header(ALLOW, allow.clone())
+    };
+    match refusal {
+        Found::Options(allow) => with_allow(StatusCode::NO_CONTENT, allow),
+        // RFC 9110 §9.1: a method nobody here knows is not implemented, rather than not allowed.
+        Found::MethodNotAllowed(_) if !is_standard(method) => {
+            Response::error(StatusCode::NOT_IMPLEMENTED)
+        }
+        Found::MethodNotAllowed(allow) => with_allow(StatusCode::METHOD_NOT_ALLOWED, allow),
+        Found::Nothing | Found::Handler(..) if !is_standard(method) => {
+            Response::error(StatusCode::NOT_IMPLEMENTED)
+        }
+        Found::Nothing | Found::Handler(..) => Response::error(StatusCode::NOT_FOUND),
+    }
+}
+
+/// Whether RFC 9110 §9.3 or RFC 5789 defines the method.
+fn is_standard(method: &Method) -> bool {
+    [
+        Method::GET,
+        Method::HEAD,
+        Method::POST,
+        Method::PUT,
+        Method::DELETE,
+        Method::CONNECT,
+        Method::OPTIONS,
+        Method::TRACE,
+        Method::PATCH,
+    ]
+    .contains(method)
+}

@@ -1,0 +1,218 @@
+//! What handlers answer, as it arrives on the wire.
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+use std::thread;
+
+use crate::raw_client::Served;
+use bolide_server::{
+    BodyStream, Bytes, End, Exchange, HeaderMap, HeaderValue, Io, Method, Pull, Reply, Request,
+    Response, Router, StatusCode, Waker, collect,
+};
+
+fn get(path: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")
+}
+
+fn routes() -> Router {
+    Router::new()
+        .get("/ping", |_| "pong")
+        .get("/users/{id}", |request| format!("user {}", request.param("id").unwrap()))
+        .get("/query", |request| request.query_param("a b").unwrap_or_default().into_owned())
+        .get("/empty", |_| StatusCode::NO_CONTENT)
+        .get("/panic", |_| -> Response { panic!("on purpose") })
+        .get("/split", |_| Response::text("a").header("x-a", "b\r\nx-c: d"))
+        .get("/later", |request| {
+            let responder = request.responder();
+            thread::spawn(move || responder.respond("from another thread"));
+            Reply::Later
+        })
+        .get("/never", |request| {
+            drop(request.responder());
+            Reply::Later
+        })
+        .get("/events", events)
+        .get("/trailers", |_| Response::stream(Counted(3)))
+        .handle(Method::PUT, "/length", collect(|_, body| Response::from(body.len().to_string())))
+        .handle(
+            Method::POST,
+            "/reverse",
+            collect(|head, body| {
+                assert_eq!(head.method(), Method::POST);
+                Response::from(Bytes::from(body.iter().rev().copied().collect::<Vec<u8>>()))
+            }),
+        )
+}
+
+#[derive(Debug)]
+struct Counted(u8);
+
+impl BodyStream for Counted {
+    fn pull(&mut self, _: usize) -> Pull {
+        if self.0 == 0 {
+            let mut trailers = HeaderMap::new();
+            trailers.insert("x-sum", HeaderValue::from_static("6"));
+            return Pull::Trailers(trailers);
+        }
+        self.0 -= 1;
+        Pull::Data(Bytes::from(vec![b'1' + self.0]))
+    }
+}
+
+/// Server-Sent Events: a body that waits for another thread.
+fn events(request: &mut Request<'_>) -> Response {
+    static WAITING: Mutex<Vec<Waker>> = Mutex::new(Vec::new());
+    #[derive(Debug)]
+    struct Events(VecDeque<&'static str>, bool);
+    impl BodyStream for Events {
+        fn pull(&mut self, _: usize) -> Pull {
+            // Every second pull finds nothing yet, and a thread wakes it.
+            self.1 = !self.1;
+            if self.1 {
+                let waker = WAITING.lock().unwrap().pop().unwrap();
+                thread::spawn(move || {
+                    waker.wake();
+                    WAITING.lock().unwrap().push(waker);
+                });
+                return Pull::Pending;
+            }
+            self.0.pop_front().map_or(Pull::End, |event| Pull::Data(Bytes::from(event)))
+        }
+    }
+    WAITING.lock().unwrap().push(request.waker());
+    Response::stream(Events(VecDeque::from(["data: one\n\n", "data: two\n\n"]), false))
+        .header("content-type", HeaderValue::from_static("text/event-stream"))
+}
+
+#[test]
+fn at_once() {
+    let served = Served::new(routes);
+    let answer = served.ask(&get("/ping"));
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    assert!(answer.contains("\r\ncontent-type: text/plain; charset=utf-8\r\n"), "{answer}");
+    assert!(answer.contains("\r\ncontent-length: 4\r\n"), "{answer}");
+    assert!(answer.contains("\r\ndate: "), "{answer}");
+    assert!(answer.ends_with("\r\n\r\npong"), "{answer}");
+    assert!(served.ask(&get("/users/a%20b")).ends_with("\r\n\r\nuser a b"));
+    assert!(served.ask(&get("/query?x=1&a+b=c%2Fd")).ends_with("\r\n\r\nc/d"));
+}
+
+#[test]
+fn without_a_body() {
+    let served = Served::new(routes);
+    let empty = served.ask(&get("/empty"));
+    assert!(empty.starts_with("HTTP/1.1 204 "), "{empty}");
+    assert!(!empty.contains("content-length"), "{empty}");
+    let head = served.ask(&get("/ping").replace("GET", "HEAD"));
+    assert!(head.contains("\r\ncontent-length: 4\r\n") && head.ends_with("\r\n\r\n"), "{head}");
+    let options = served.ask(&get("/ping").replace("GET", "OPTIONS"));
+    assert!(options.starts_with("HTTP/1.1 204 "), "{options}");
+    assert!(options.contains("\r\nallow: GET, HEAD, OPTIONS\r\n"), "{options}");
+}
+
+#[test]
+fn what_no_handler_takes() {
+    let served = Served::new(routes);
+    let status = |request: &str| served.ask(request)[9..12].to_owned();
+    assert_eq!(status(&get("/nothing")), "404");
+    assert_eq!(status(&get("/ping").replace("GET", "BREW")), "501");
+    let refused = served.ask(&get("/ping").replace("GET", "DELETE"));
+    assert!(refused.starts_with("HTTP/1.1 405 "), "{refused}");
+    assert!(refused.contains("\r\nallow: GET, HEAD, OPTIONS\r\n"), "{refused}");
+}
+
+#[test]
+fn a_panic_is_a_500_and_the_connection_goes_on() {
+    let served = Served::new(routes);
+    let mut client = served.connect();
+    client.send(b"GET /panic HTTP/1.1\r\nhost: a\r\n\r\nGET /ping HTTP/1.1\r\nhost: a\r\n\r\n");
+    let failed = client.answer();
+    assert_eq!(failed.status, 500);
+    assert_eq!(failed.body, b"500 Internal Server Error\n");
+    assert_eq!(client.answer().body, b"pong");
+    assert!(served.ask(&get("/split")).starts_with("HTTP/1.1 500 "));
+}
+
+#[test]
+fn later_from_another_thread() {
+    let served = Served::new(routes);
+    let mut client = served.connect();
+    for _ in 0..50 {
+        client.send(b"GET /later HTTP/1.1\r\nhost: a\r\n\r\n");
+        assert_eq!(client.answer().body, b"from another thread");
+    }
+    assert!(served.ask(&get("/never")).starts_with("HTTP/1.1 500 "));
+}
+
+#[test]
+fn events_and_trailers_in_chunks() {
+    let served = Served::new(routes);
+    let events = served.ask(&get("/events"));
+    assert!(events.contains("\r\ntransfer-encoding: chunked\r\n"), "{events}");
+    assert!(
+        events.ends_with("b\r\ndata: one\n\n\r\nb\r\ndata: two\n\n\r\n0\r\n\r\n"),
+        "{events:?}"
+    );
+    let trailers = served.ask(&get("/trailers"));
+    assert!(
+        trailers.ends_with("1\r\n3\r\n1\r\n2\r\n1\r\n1\r\n0\r\nx-sum: 6\r\n\r\n"),
+        "{trailers:?}"
+    );
+}
+
+#[test]
+fn collected_bodies() {
+    let served = Served::new(routes);
+    let mut client = served.connect();
+    client.send(b"POST /reverse HTTP/1.1\r\nhost: a\r\ncontent-length: 3\r\n\r\nabc");
+    assert_eq!(client.answer().body, b"cba");
+    client.send(b"POST /reverse HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n");
+    client.send(b"2\r\nab\r\n");
+    client.send(b"1\r\nc\r\n0\r\n\r\n");
+    assert_eq!(client.answer().body, b"cba");
+    client.send(b"POST /reverse HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\n\r\n");
+    assert_eq!(client.answer().body, b"");
+}
+
+#[test]
+fn a_client_that_expects_is_told_to_go_on() {
+    let served = Served::new(routes);
+    let mut client = served.connect();
+    client.send(
+        b"PUT /length HTTP/1.1\r\nhost: a\r\ncontent-length: 3\r\nexpect: 100-continue\r\n\r\n",
+    );
+    assert_eq!(client.until("\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
+    client.send(b"abc");
+    assert_eq!(client.answer().body, b"3");
+}
+
+/// An exchange that answers each piece of the body with its length, both directions open at once.
+#[derive(Debug)]
+struct Lengths;
+
+impl Exchange for Lengths {
+    fn on_start(&mut self, io: &mut Io<'_>) {
+        io.start(&Response::new(StatusCode::OK), None);
+    }
+
+    fn on_data(&mut self, data: Bytes, end: End, io: &mut Io<'_>) {
+        io.consumed(data.len());
+        let sent = io.send(Bytes::from(format!("{}\n", data.len())), end);
+        assert!(sent.is_ok(), "an HTTP/1.1 connection takes every small piece");
+    }
+}
+
+#[test]
+fn both_directions_stream_at_once() {
+    let served =
+        Served::new(|| Router::new().post("/lengths", |_| Reply::Exchange(Box::new(Lengths))));
+    let mut client = served.connect();
+    client.send(b"POST /lengths HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n");
+    client.until("\r\n\r\n");
+    for length in [5, 17] {
+        client.send(format!("{length:x}\r\n{}\r\n", "x".repeat(length)).as_bytes());
+        assert_eq!(client.until("\n\r\n").split_once("\r\n").unwrap().1, format!("{length}\n\r\n"));
+    }
+    client.send(b"0\r\n\r\n");
+    assert_eq!(client.until("0\r\n\r\n"), "2\r\n0\n\r\n0\r\n\r\n");
+}

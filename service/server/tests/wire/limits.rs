@@ -1,0 +1,105 @@
+//! Each limit has its status.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::raw_client::Served;
+use bolide_server::{Http2Limits, Limits, Response, Router, Server, body_limit, collect};
+
+fn routes() -> Router {
+    let length = || collect(|_, body| Response::from(body.len().to_string()));
+    Router::new()
+        .get("/ping", |_| "pong")
+        .handle_post("/body", length())
+        .handle_post("/large", body_limit(4 * 1024 * 1024, length()))
+}
+
+fn status(served: &Served, request: &str) -> String {
+    served.ask(request)[9..12].to_owned()
+}
+
+#[test]
+fn large_body() {
+    let served = Served::new(routes);
+    let announced = |path: &str, length: usize| {
+        let head = format!("POST {path} HTTP/1.1\r\nhost: a\r\ncontent-length: {length}\r\n\r\n");
+        let mut client = served.connect();
+        client.send(head.as_bytes());
+        if length <= 4 * 1024 * 1024 && path == "/large" || length <= 1024 * 1024 {
+            client.send(&vec![b'x'; length]);
+        }
+        client.answer()
+    };
+    assert_eq!(announced("/body", 1024 * 1024).body, b"1048576");
+    assert_eq!(announced("/body", 1024 * 1024 + 1).status, 413);
+    assert_eq!(announced("/large", 4 * 1024 * 1024).body, b"4194304");
+    assert_eq!(announced("/large", 4 * 1024 * 1024 + 1).status, 413);
+
+    // The length is not announced: the limit is found when it is passed.
+    let mut client = served.connect();
+    client.send(b"POST /body HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n");
+    let chunk = format!("10000\r\n{}\r\n", "x".repeat(65_536));
+    for _ in 0..16 {
+        client.send(chunk.as_bytes());
+    }
+    client.send(b"1\r\nx\r\n");
+    assert_eq!(client.answer().status, 413);
+
+    // A client that waits to be told is refused before it sends anything.
+    let expecting = "POST /body HTTP/1.1\r\nhost: a\r\ncontent-length: 1048577\r\n\
+                     expect: 100-continue\r\n\r\n";
+    let mut client = served.connect();
+    client.send(expecting.as_bytes());
+    assert_eq!(client.answer().status, 413);
+}
+
+#[test]
+fn heads() {
+    let served = Served::new(routes);
+    let long = "x".repeat(20_000);
+    let lines = "x-a: b\r\n".repeat(101);
+    let ping = "GET /ping HTTP/1.1\r\nhost: a\r\n";
+    for (request, expected) in [
+        (format!("GET /{long} HTTP/1.1\r\nhost: a\r\n\r\n"), "414"),
+        (format!("{ping}x-a: {long}{long}\r\n\r\n"), "431"),
+        (format!("{ping}{lines}\r\n"), "431"),
+        ("GET /ping HTTP/2.0\r\nhost: a\r\n\r\n".to_owned(), "505"),
+        ("GET /ping HTTP/1.1\r\n\r\n".to_owned(), "400"),
+        (format!("{ping}transfer-encoding: gzip, chunked\r\n\r\n"), "501"),
+    ] {
+        assert_eq!(status(&served, &request), expected, "{}", &request[..40.min(request.len())]);
+    }
+    let expecting = "POST /body HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r\nexpect: tea\r\n\r\n";
+    let mut client = served.connect();
+    client.send(expecting.as_bytes());
+    assert_eq!(client.answer().status, 417);
+}
+
+#[test]
+fn slow_head_and_slow_body() {
+    let mut limits = Limits::default();
+    limits.connection.h1.head_timeout = Duration::from_millis(100);
+    limits.connection.h1.body_timeout = Duration::from_millis(100);
+    limits.connection.h1.idle_timeout = Duration::from_millis(300);
+    limits.connection.h2 =
+        Arc::new(Http2Limits { head_time: Duration::from_millis(100), ..Http2Limits::default() });
+    let served = Served::with(Server::new().limits(limits), routes);
+    assert_eq!(status(&served, "GET /ping HTTP/1.1\r\nho"), "408");
+    let body = "POST /body HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n\r\nabc";
+    assert_eq!(status(&served, body), "408");
+    // Nothing at all, and nothing after an answer: closed without a word.
+    assert_eq!(served.ask(""), "");
+    let answer = served.ask("GET /ping HTTP/1.1\r\nhost: a\r\n\r\n");
+    assert!(answer.ends_with("pong"), "{answer}");
+    // A preface without the SETTINGS that belong to it: a GOAWAY (type 7) and the end.
+    let mut client = served.connect();
+    client.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0");
+    let mut kinds = Vec::new();
+    let frames = client.rest();
+    let mut frames = &frames[..];
+    while let [_, high, low, kind, ..] = *frames {
+        kinds.push(kind);
+        frames = &frames[9 + usize::from(u16::from_be_bytes([high, low]))..];
+    }
+    assert_eq!(kinds.last(), Some(&7), "{kinds:?}");
+}

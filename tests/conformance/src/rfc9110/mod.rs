@@ -1,0 +1,12 @@
+//! RFC 9110, HTTP semantics, as far as HTTP/1.1 shows them: one file for each section.
+
+pub mod section_10_1;
+pub mod section_6_6;
+pub mod section_9_3;
+
+use crate::Case;
+
+/// Every case of this RFC.
+pub fn all() -> Vec<Case> {
+    [section_6_6::cases(), section_9_3::cases(), section_10_1::cases()].concat()
+}

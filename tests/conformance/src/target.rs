@@ -1,0 +1,51 @@
+//! The server under test.
+
+use bolide_launcher::Server;
+
+use crate::Expected;
+
+/// A server, by its address.
+#[derive(Debug)]
+pub struct Target {
+    /// `host:port`, cleartext.
+    pub address: String,
+    /// Whether only the outcomes for strict servers count.
+    pub strict: bool,
+    /// What it is known to do otherwise.
+    pub expected: Expected,
+    // Lives as long as it is a target.
+    _server: Option<Server>,
+}
+
+impl Target {
+    /// The server that `BOLIDE_CONFORMANCE_TARGET` names, with the deviations in the file that
+    /// `BOLIDE_CONFORMANCE_EXPECTED` names; without them, a fresh `bolide serve`.
+    ///
+    /// # Panics
+    ///
+    /// If it can't be started.
+    pub fn from_environment() -> Self {
+        match std::env::var("BOLIDE_CONFORMANCE_TARGET") {
+            Ok(address) => {
+                let server = std::env::var("BOLIDE_CONFORMANCE_EXPECTED").ok();
+                Self::foreign(address, server.as_deref())
+            }
+            Err(_) => {
+                let server = Server::start(&["--http", "127.0.0.1:0"]);
+                let address = Server::authority(server.http()).to_owned();
+                let expected = Expected::default();
+                Self { address, strict: true, expected, _server: Some(server) }
+            }
+        }
+    }
+
+    /// A server that runs already.
+    ///
+    /// # Panics
+    ///
+    /// If there is no file of this name in `expected/`.
+    pub fn foreign(address: String, expected: Option<&str>) -> Self {
+        let expected = expected.map(Expected::of).unwrap_or_default();
+        Self { address, strict: false, expected, _server: None }
+    }
+}

@@ -1,0 +1,73 @@
+//! What the end-to-end tests have in common: what to send, and how to compare what comes back.
+
+use std::path::{Path, PathBuf};
+
+/// Sizes at which something changes: nothing, one octet, a frame, a default window, a block, and
+/// what needs many of all of them.
+pub const SIZES: &[usize] =
+    &[0, 1, 16_383, 16_384, 16_385, 65_535, 65_536, 65_537, 1024 * 1024, 8 * 1024 * 1024];
+
+/// Octets that no compression and no pattern helps with; the same for the same seed.
+pub fn random(count: usize, seed: u64) -> Vec<u8> {
+    // xorshift64*, whose state must not be 0.
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut octets = Vec::with_capacity(count + 8);
+    while octets.len() < count {
+        state ^= state >> 12;
+        state ^= state << 25;
+        state ^= state >> 27;
+        octets.extend_from_slice(&state.wrapping_mul(0x2545_f491_4f6c_dd1d).to_le_bytes());
+    }
+    octets.truncate(count);
+    octets
+}
+
+/// Compares content by octets, and names the first difference.
+///
+/// # Panics
+///
+/// If they differ.
+#[track_caller]
+pub fn assert_same(got: &[u8], sent: &[u8], what: &str) {
+    let first = got.iter().zip(sent).position(|(a, b)| a != b);
+    let shorter = got.len().min(sent.len());
+    let first = first.or(if got.len() == sent.len() { None } else { Some(shorter) });
+    if let Some(at) = first {
+        panic!("{what}: {} octets came of {}; the first wrong one is {at}", got.len(), sent.len());
+    }
+}
+
+/// A file with random octets.
+///
+/// # Panics
+///
+/// If it can't be written.
+pub fn random_file(folder: &Path, count: usize) -> PathBuf {
+    let path = folder.join(format!("random-{count}"));
+    std::fs::write(&path, random(count, count as u64)).expect("target can be written");
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn random_octets_repeat_by_seed() {
+        assert_eq!(random(1000, 7), random(1000, 7));
+        assert_ne!(random(1000, 7), random(1000, 8));
+        assert_eq!(random(13, 1).len(), 13);
+    }
+
+    #[test]
+    #[should_panic(expected = "the first wrong one is 1")]
+    fn a_wrong_octet_is_found() {
+        assert_same(b"abc", b"aXc", "three octets");
+    }
+
+    #[test]
+    #[should_panic(expected = "the first wrong one is 2")]
+    fn a_missing_octet_is_found() {
+        assert_same(b"ab", b"abc", "three octets");
+    }
+}

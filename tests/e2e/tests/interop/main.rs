@@ -1,0 +1,24 @@
+//! Foreign clients, each over every version that it speaks. One that isn't installed is skipped, loudly.
+//!
+//! The modules are `cfg(test)`, so that Clippy knows all of their functions as tests.
+
+#[cfg(test)]
+mod curl;
+#[cfg(test)]
+mod go;
+#[cfg(test)]
+mod h2load;
+#[cfg(test)]
+mod h2spec;
+#[cfg(test)]
+mod hyper_client;
+#[cfg(test)]
+mod nghttp;
+#[cfg(test)]
+mod node;
+#[cfg(test)]
+mod openssl;
+#[cfg(test)]
+mod python;
+#[cfg(test)]
+mod wrk;

@@ -1,0 +1,10 @@
+//! The program itself: what it says, what it refuses, how it ends.
+//!
+//! The modules are `cfg(test)`, so that Clippy knows all of their functions as tests.
+
+#[cfg(test)]
+mod mistakes;
+#[cfg(test)]
+mod shutdown;
+#[cfg(test)]
+mod start;

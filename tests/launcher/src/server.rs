@@ -1,0 +1,170 @@
+//! `bolide serve` as a child process.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::program;
+
+/// How long the server may take to end when it has nothing left to do.
+const END_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A running server; it is killed when this goes out of scope.
+#[derive(Debug)]
+pub struct Server {
+    child: Child,
+    urls: Vec<String>,
+    rest: Option<JoinHandle<String>>,
+}
+
+impl Server {
+    /// Starts `bolide serve` with these arguments and waits until it is ready.
+    ///
+    /// # Panics
+    ///
+    /// If it ends, or says something else than the contract of its output.
+    pub fn start(arguments: &[&str]) -> Self {
+        let mut child = Command::new(program())
+            .arg("serve")
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the program exists and can be run");
+        let stdout = child.stdout.take().expect("stdout is piped");
+        let mut stdout = BufReader::new(stdout);
+        let urls = read_urls(&mut stdout);
+        let rest = std::thread::spawn(move || {
+            let mut rest = String::new();
+            // What comes after the start is for people; an error would be the end of the process.
+            drop(stdout.read_to_string(&mut rest));
+            rest
+        });
+        let server = Self { child, urls, rest: Some(rest) };
+        assert!(!server.urls.is_empty(), "`bolide serve` named no URL and ended");
+        server
+    }
+
+    /// One cleartext and one TLS listener on free ports of 127.0.0.1.
+    ///
+    /// # Panics
+    ///
+    /// As [`Server::start`].
+    pub fn start_both() -> Self {
+        Self::start(&["--http", "127.0.0.1:0", "--https", "127.0.0.1:0"])
+    }
+
+    /// The URL of the first cleartext listener, without a slash at the end.
+    ///
+    /// # Panics
+    ///
+    /// If there is none.
+    pub fn http(&self) -> &str {
+        self.url("http://")
+    }
+
+    /// The URL of the first TLS listener, without a slash at the end.
+    ///
+    /// # Panics
+    ///
+    /// If there is none.
+    pub fn https(&self) -> &str {
+        self.url("https://")
+    }
+
+    /// All URLs, in the order of the arguments' kinds: cleartext, then TLS.
+    pub fn urls(&self) -> Vec<&str> {
+        self.urls.iter().map(|url| url.trim_end_matches('/')).collect()
+    }
+
+    /// Both URLs: cleartext, then TLS.
+    ///
+    /// # Panics
+    ///
+    /// If one is missing.
+    pub fn both(&self) -> [&str; 2] {
+        [self.http(), self.https()]
+    }
+
+    /// `host:port` of a URL.
+    pub fn authority(url: &str) -> &str {
+        url.split("://").nth(1).unwrap_or(url).trim_end_matches('/')
+    }
+
+    /// The process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Asks the server to drain and end, as an operator would.
+    ///
+    /// # Panics
+    ///
+    /// If the process has ended already.
+    pub fn terminate(&self) {
+        self.signal(Signal::TERM);
+    }
+
+    /// Sends a signal.
+    ///
+    /// # Panics
+    ///
+    /// If the process has ended already.
+    pub fn signal(&self, signal: Signal) {
+        let id = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        let id = id.expect("the id of a process is positive");
+        kill_process(id, signal).expect("the server runs, and is ours");
+    }
+
+    /// Waits for the end, which somebody has asked for.
+    ///
+    /// # Panics
+    ///
+    /// If it takes longer than a minute.
+    pub fn wait(mut self) -> ExitStatus {
+        let deadline = Instant::now() + END_TIMEOUT;
+        loop {
+            if let Some(status) = self.child.try_wait().expect("the child is ours") {
+                return status;
+            }
+            assert!(Instant::now() < deadline, "the server doesn't end");
+            std::thread::park_timeout(Duration::from_millis(5));
+        }
+    }
+
+    fn url(&self, scheme: &str) -> &str {
+        let url = self.urls.iter().find(|url| url.starts_with(scheme));
+        url.unwrap_or_else(|| panic!("no {scheme} among {:?}", self.urls)).trim_end_matches('/')
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended already: then there is nothing to kill, which is as good.
+        drop(self.child.kill());
+        drop(self.child.wait());
+        if let Some(rest) = self.rest.take() {
+            drop(rest.join());
+        }
+    }
+}
+
+/// One line per listener, its URL first, then `Ready`.
+fn read_urls(stdout: &mut BufReader<ChildStdout>) -> Vec<String> {
+    let mut urls = Vec::new();
+    let mut line = String::new();
+    while stdout.read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
+        let first = line.split_whitespace().next().unwrap_or_default();
+        if first.starts_with("http://") || first.starts_with("https://") {
+            urls.push(first.to_owned());
+        }
+        if line.starts_with("Ready") {
+            return urls;
+        }
+        line.clear();
+    }
+    Vec::new()
+}

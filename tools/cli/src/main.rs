@@ -1,0 +1,72 @@
+//! The program `bolide`. Wiring only: what it does lives in the crates below it.
+
+mod certificate;
+mod serve;
+
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{Parser, Subcommand};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// An HTTP engine: HTTP/1.1, h2c and HTTPS on a thread-per-core event loop.
+#[derive(Debug, Parser)]
+#[command(name = "bolide", version, after_help = EXIT_CODES)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve HTTP/1.1, HTTP/2 over cleartext (h2c) and HTTPS.
+    Serve(serve::Arguments),
+}
+
+const EXIT_CODES: &str = "Exit codes: 0 fine; 1 the run failed; 2 usage or configuration.";
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // Help and version are no mistakes, and go to the standard output.
+            let mistake =
+                !matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+            return match error.print() {
+                Ok(()) if !mistake => ExitCode::SUCCESS,
+                _ => ExitCode::from(2),
+            };
+        }
+    };
+    let result = match arguments.command {
+        Command::Serve(arguments) => serve::run(&arguments),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(mistake) => {
+            eprintln!("bolide: {mistake}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn a_mistyped_option_names_the_nearest() {
+        let error = Arguments::try_parse_from(["bolide", "serve", "--htpp", "a"]).unwrap_err();
+        assert!(error.to_string().contains("--http"), "{error}");
+        let error = Arguments::try_parse_from(["bolide", "sevre"]).unwrap_err();
+        assert!(error.to_string().contains("serve"), "{error}");
+    }
+}

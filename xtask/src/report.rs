@@ -1,0 +1,193 @@
+//! What ran, what passed, failed or was skipped, and the one line that sums it up.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+/// A test that can't run here says so in a line that begins like this.
+const SKIPPED: &str = "SKIPPED: ";
+
+/// Counts, and what has to be repeated at the end.
+#[derive(Debug, Default)]
+pub(crate) struct Report {
+    passed: u64,
+    failed: u64,
+    ignored: u64,
+    failures: Vec<String>,
+    skips: BTreeSet<String>,
+    times: Vec<(String, Duration)>,
+}
+
+impl Report {
+    /// Runs a command as one step: it passes if the command ends well.
+    pub(crate) fn step(&mut self, name: &str, command: Command) {
+        self.run(name, command, false);
+    }
+
+    /// Runs `cargo test` as a step in which every test counts.
+    pub(crate) fn tests(&mut self, name: &str, command: Command) {
+        self.run(name, command, true);
+    }
+
+    /// Runs a check of our own as one step: it passes if it finds nothing.
+    pub(crate) fn check(&mut self, name: &str, check: impl FnOnce() -> Vec<String>) {
+        println!("\n==> {name}");
+        let start = Instant::now();
+        let findings = check();
+        for finding in &findings {
+            println!("{finding}");
+        }
+        self.times.push((name.to_owned(), start.elapsed()));
+        if findings.is_empty() {
+            self.passed += 1;
+        } else {
+            self.failed += 1;
+            self.failures.push(format!("{name}: {} findings, see above", findings.len()));
+        }
+    }
+
+    fn run(&mut self, name: &str, mut command: Command, counts_tests: bool) {
+        println!("\n==> {name}");
+        let start = Instant::now();
+        let mut tally = Tally::default();
+        let ended_well = match follow(&mut command, |line| tally.line(line)) {
+            Ok(ended_well) => ended_well,
+            Err(error) => {
+                println!("{name} can't be run: {error}");
+                false
+            }
+        };
+        self.times.push((name.to_owned(), start.elapsed()));
+        if counts_tests {
+            let skipped = tally.skips.len() as u64;
+            self.passed += tally.passed.saturating_sub(skipped);
+            self.failed += tally.failed;
+            self.ignored += tally.ignored;
+            self.skips.append(&mut tally.skips);
+            for test in &tally.failures {
+                self.failures.push(format!("{name}: {test}"));
+            }
+        }
+        if !ended_well && tally.failed == 0 {
+            self.failed += 1;
+            self.failures.push(format!("{name}: ended with an error, see above"));
+        } else if ended_well && !counts_tests {
+            self.passed += 1;
+        }
+    }
+
+    /// Prints what is to be known about the whole run; the last line sums it up.
+    pub(crate) fn finish(self) -> ExitCode {
+        println!("\n==> Summary");
+        for (name, time) in &self.times {
+            println!("{:>7.1} s  {name}", time.as_secs_f64());
+        }
+        for skip in &self.skips {
+            println!("{SKIPPED}{skip}");
+        }
+        for failure in &self.failures {
+            println!("FAILED: {failure}");
+        }
+        println!("{}", self.line());
+        if self.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    }
+
+    fn line(&self) -> String {
+        let skipped = self.skips.len() as u64 + self.ignored;
+        let counts = format!("{} passed, {} failed", self.passed, self.failed);
+        if skipped == 0 { counts } else { format!("{counts}, {skipped} skipped") }
+    }
+}
+
+/// Runs a command to its end, repeats each of its lines at once and shows it to `each`.
+fn follow(command: &mut Command, mut each: impl FnMut(&str)) -> std::io::Result<bool> {
+    let (reader, writer) = std::io::pipe()?;
+    command.stdin(std::process::Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
+    let mut child = command.spawn()?;
+    // The command keeps our ends of the pipe open: what it holds goes with it.
+    *command = Command::new("true");
+    let mut reader = BufReader::new(reader);
+    let mut line = Vec::new();
+    while reader.read_until(b'\n', &mut line)? > 0 {
+        let text = String::from_utf8_lossy(&line);
+        println!("{}", text.trim_end_matches(['\r', '\n']));
+        each(text.trim_end());
+        line.clear();
+    }
+    Ok(child.wait()?.success())
+}
+
+/// What the lines of `cargo test` add up to.
+#[derive(Debug, Default, PartialEq)]
+struct Tally {
+    passed: u64,
+    failed: u64,
+    ignored: u64,
+    failures: Vec<String>,
+    skips: BTreeSet<String>,
+}
+
+impl Tally {
+    fn line(&mut self, line: &str) {
+        if let Some(counts) = line.strip_prefix("test result: ") {
+            self.passed += count_before(counts, " passed");
+            self.failed += count_before(counts, " failed");
+            self.ignored += count_before(counts, " ignored");
+        } else if let Some(test) =
+            line.strip_prefix("test ").and_then(|test| test.strip_suffix(" ... FAILED"))
+        {
+            self.failures.push(test.to_owned());
+        } else if let Some((_, what)) = line.split_once(SKIPPED) {
+            self.skips.insert(what.to_owned());
+        }
+    }
+}
+
+/// The number that stands before `word`, or 0.
+fn count_before(text: &str, word: &str) -> u64 {
+    let Some((before, _)) = text.split_once(word) else { return 0 };
+    let digits = before.rsplit(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
+    digits.parse().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lines_of_cargo_test_are_added_up() {
+        let mut tally = Tally::default();
+        for line in [
+            "running 3 tests",
+            "test a::b ... ok",
+            "test a::c ... FAILED",
+            "SKIPPED: node is not installed (http2_by_node)",
+            "test result: FAILED. 12 passed; 1 failed; 2 ignored; 0 measured; 0 filtered out",
+            "test result: ok. 30 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out",
+        ] {
+            tally.line(line);
+        }
+        assert_eq!((tally.passed, tally.failed, tally.ignored), (42, 1, 2));
+        assert_eq!(tally.failures, ["a::c"]);
+        assert!(tally.skips.contains("node is not installed (http2_by_node)"));
+    }
+
+    #[test]
+    fn a_skip_is_neither_passed_nor_failed() {
+        let mut report = Report { passed: 3, ..Report::default() };
+        assert_eq!(report.line(), "3 passed, 0 failed");
+        report.skips.insert("wrk is not installed".to_owned());
+        assert_eq!(report.line(), "3 passed, 0 failed, 1 skipped");
+    }
+
+    #[test]
+    fn a_step_that_ends_badly_is_a_failure() {
+        let mut report = Report::default();
+        report.step("well", Command::new("true"));
+        report.step("badly", Command::new("false"));
+        report.step("not at all", Command::new("no-such-program"));
+        report.check("finds", || vec!["a finding".to_owned()]);
+        assert_eq!(report.line(), "1 passed, 3 failed");
+    }
+}

@@ -1,0 +1,165 @@
+//! An arrow between our crates only ever points down: this table is the architecture.
+
+use super::Finding;
+use crate::manifest::{Kind, Package};
+
+/// The rule's name.
+pub(super) const NAME: &str = "imports";
+
+/// Each crate with those of ours that it may name. A crate may only name crates above its own line.
+const TABLE: &[(&str, &[&str])] = &[
+    ("bolide-buffers", &[]),
+    ("bolide-semantics", &["bolide-buffers"]),
+    ("bolide-hpack", &["bolide-buffers", "bolide-semantics"]),
+    ("bolide-h1", &["bolide-buffers", "bolide-semantics"]),
+    ("bolide-h2", &["bolide-buffers", "bolide-hpack", "bolide-semantics"]),
+    ("bolide-websocket", &["bolide-buffers", "bolide-semantics"]),
+    ("bolide-tls", &["bolide-buffers"]),
+    (
+        "bolide-connection",
+        &[
+            "bolide-buffers",
+            "bolide-h1",
+            "bolide-h2",
+            "bolide-semantics",
+            "bolide-tls",
+            "bolide-websocket",
+        ],
+    ),
+    ("bolide-eventloop", &["bolide-buffers"]),
+    (
+        "bolide-server",
+        &["bolide-buffers", "bolide-connection", "bolide-eventloop", "bolide-semantics"],
+    ),
+    (
+        "bolide-client",
+        &["bolide-buffers", "bolide-connection", "bolide-eventloop", "bolide-semantics"],
+    ),
+    ("bolide-measurement", &["bolide-semantics", "bolide-server"]),
+    ("bolide-static-files", &["bolide-semantics", "bolide-server"]),
+    ("bolide-reverse-proxy", &["bolide-client", "bolide-semantics", "bolide-server"]),
+    ("bolide-tower-adapter", &["bolide-server"]),
+    (
+        "bolide",
+        &[
+            "bolide-client",
+            "bolide-measurement",
+            "bolide-reverse-proxy",
+            "bolide-server",
+            "bolide-static-files",
+            "bolide-tower-adapter",
+        ],
+    ),
+    (
+        "bolide-loadgen",
+        &[
+            "bolide-buffers",
+            "bolide-client",
+            "bolide-connection",
+            "bolide-eventloop",
+            "bolide-semantics",
+        ],
+    ),
+    ("bolide-netlab", &[]),
+    ("bolide-race", &["bolide-loadgen", "bolide-netlab"]),
+    (
+        "bolide-cli",
+        &[
+            "bolide",
+            "bolide-eventloop",
+            "bolide-loadgen",
+            "bolide-measurement",
+            "bolide-netlab",
+            "bolide-race",
+            "bolide-reverse-proxy",
+            "bolide-server",
+            "bolide-static-files",
+        ],
+    ),
+    (
+        "bolide-simnet",
+        &[
+            "bolide-buffers",
+            "bolide-client",
+            "bolide-eventloop",
+            "bolide-semantics",
+            "bolide-server",
+        ],
+    ),
+    ("bolide-launcher", &[]),
+    ("bolide-conformance", &["bolide-launcher"]),
+    ("bolide-e2e", &["bolide-launcher"]),
+    ("xtask", &[]),
+];
+
+/// The packages that only test: anybody's tests may name them.
+const TEST_PACKAGES: &[&str] = &["bolide-simnet", "bolide-launcher"];
+
+/// Checks what the manifests name.
+pub(super) fn check(packages: &[Package]) -> Vec<Finding> {
+    let ours = |name: &str| packages.iter().any(|package| package.name == name);
+    let mut findings = Vec::new();
+    for package in packages {
+        let mut find = |message: String| {
+            findings.push(Finding::new(NAME, "Cargo.toml", 0, message));
+        };
+        let Some((_, allowed)) = TABLE.iter().find(|(name, _)| *name == package.name) else {
+            find(format!(
+                "`{}` is not in the table of xtask/src/tidy/imports.rs: say what it may name",
+                package.name
+            ));
+            continue;
+        };
+        for (dependency, kind) in &package.dependencies {
+            let name = dependency.as_str();
+            let only_tests = *kind == Kind::Development && TEST_PACKAGES.contains(&name);
+            if ours(name) && !only_tests && !allowed.contains(&name) {
+                find(format!("`{}` may not name `{name}`: arrows point down", package.name));
+            }
+        }
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn package(name: &str, dependencies: &[(&str, Kind)]) -> Package {
+        Package {
+            name: name.to_owned(),
+            version: String::new(),
+            licence: None,
+            source: None,
+            dependencies: dependencies.iter().map(|(name, kind)| ((*name).into(), *kind)).collect(),
+        }
+    }
+
+    #[test]
+    fn the_table_itself_points_down() {
+        for (row, (name, allowed)) in TABLE.iter().enumerate() {
+            for dependency in *allowed {
+                let above = TABLE[..row].iter().any(|(name, _)| name == dependency);
+                assert!(above, "{name} names {dependency}, which is not above it");
+            }
+        }
+    }
+
+    #[test]
+    fn an_arrow_up_is_found() {
+        let found = check(&[
+            package("bolide-buffers", &[("bolide-h1", Kind::Normal), ("bytes", Kind::Normal)]),
+            package("bolide-h1", &[("bolide-buffers", Kind::Normal)]),
+            package("bolide-eventloop", &[("bolide-simnet", Kind::Development)]),
+            package("bolide-simnet", &[("bolide-eventloop", Kind::Normal)]),
+        ]);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].message.contains("`bolide-buffers` may not name `bolide-h1`"));
+    }
+
+    #[test]
+    fn a_crate_that_nobody_placed_is_found() {
+        let found = check(&[package("bolide-drawer", &[])]);
+        assert!(found[0].message.contains("not in the table"));
+    }
+}

@@ -1,0 +1,57 @@
+//! Foreign test tools that come from language registries, not from the system's packages. They are
+//! installed under `target/tools`, where the tests look first.
+
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use crate::report::Report;
+
+/// The conformance suite for HTTP/2, as a Go module.
+const H2SPEC: &str = "github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible";
+
+/// `cargo xtask tools`
+pub(crate) fn install(_: &[String]) -> ExitCode {
+    let mut report = Report::default();
+    every(&mut report, &crate::root());
+    report.finish()
+}
+
+/// Installs what is missing.
+pub(crate) fn every(report: &mut Report, root: &Path) {
+    let tools = root.join("target/tools");
+    let binaries = tools.join("bin");
+    let clients = root.join("tests/e2e/clients");
+    if !binaries.join("h2spec").exists() {
+        let mut command = Command::new("go");
+        command.args(["install", H2SPEC]).env("GOBIN", &binaries).env("GOFLAGS", "");
+        report.step("tools: h2spec", command);
+    }
+    if clients.join("go").exists() {
+        let mut command = Command::new("go");
+        command
+            .args(["build", "-buildvcs=false", "-o"])
+            .arg(binaries.join("go-client"))
+            .arg(".")
+            .current_dir(clients.join("go"));
+        report.step("tools: Go client", command);
+    }
+    let requirements = clients.join("python/requirements.txt");
+    let environment = tools.join("python");
+    if requirements.exists() && !environment.join("ready").exists() {
+        let mut command = Command::new("python3");
+        command.args(["-m", "venv"]).arg(&environment);
+        report.step("tools: Python environment", command);
+        let mut command = Command::new(environment.join("bin/pip"));
+        command.args(["install", "--quiet", "-r"]).arg(&requirements);
+        report.step("tools: Python packages", command);
+        let installed = environment.join("lib").exists() && has_httpx(&environment);
+        if installed && std::fs::write(environment.join("ready"), "").is_err() {
+            println!("{} can't be written", environment.display());
+        }
+    }
+}
+
+fn has_httpx(environment: &Path) -> bool {
+    let mut command = Command::new(environment.join("bin/python"));
+    command.args(["-c", "import httpx, h2"]).status().is_ok_and(|status| status.success())
+}
