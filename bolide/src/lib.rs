@@ -32,7 +32,7 @@
 pub use bolide_server::{
     AbortReason, BODY_BYTES_MAX, Blame, Body, BodyLimit, BodyStream, Bytes, Collect,
     ConnectionLimits, End, Error, Exchange, Handler, HandshakeFacts, Head, HeaderMap, HeaderName,
-    HeaderValue, Http1Limits, Http2Limits, Identity, IdentityError, Io, Limits, Method, Pull,
-    Reply, Request, Responder, Response, RouteError, Router, Running, Server, StatusCode, Tls,
-    Version, Waker, body_limit, collect, detach,
+    HeaderValue, Http1Limits, Http2Limits, Identity, IdentityError, Io, Limits, Listener, Method,
+    Pull, Reply, Request, Responder, Response, RouteError, Router, Running, Server, Stats,
+    StatusCode, Tls, Version, Waker, body_limit, collect, detach,
 };

@@ -1,94 +1,135 @@
-//! One thread that deals out connections, for listeners that can't be had once per worker.
+//! One thread that accepts from listeners that cannot be shared, and deals the sockets out.
 
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
-use mio::unix::SourceFd;
-use mio::{Events, Interest, Poll, Waker};
+use crate::kernel::{Incoming, Kernel, MioKernel, MioListener, Wake};
+use crate::limits::ACCEPT_PAUSE;
+use crate::listener::Numbered;
+use crate::mailbox::{HandedIn, Mail, Mailbox};
 
-use crate::Error;
-use crate::kernel::{Handed, accept};
-use crate::mailbox::{Mail, Mailbox};
-
-const LISTENER: mio::Token = mio::Token(0);
-const STOP: mio::Token = mio::Token(1);
-
-/// How long it pauses when the system has no descriptor left.
-const PAUSE: Duration = Duration::from_millis(100);
-
-/// A running acceptor.
-#[derive(Debug)]
+/// The thread, seen from outside.
 pub(crate) struct Acceptor {
-    stop: Arc<Waker>,
-    thread: JoinHandle<()>,
+    thread: JoinHandle<io::Result<()>>,
+    stopped: Arc<AtomicBool>,
+    waker: Arc<dyn Wake>,
 }
 
 impl Acceptor {
-    /// Starts to deal out the connections of `listener` to `mailboxes`, in turn.
+    /// Starts it.
     pub(crate) fn start<M: Send + 'static>(
-        listener: OwnedFd,
-        index: usize,
-        mailboxes: Vec<Mailbox<M>>,
-    ) -> Result<Self, Error> {
-        let failed = |source| Error::System { what: "the acceptor", source };
-        let poll = Poll::new().map_err(failed)?;
-        let stop = Arc::new(Waker::new(poll.registry(), STOP).map_err(failed)?);
-        let descriptor = std::os::fd::AsRawFd::as_raw_fd(&listener);
-        poll.registry()
-            .register(&mut SourceFd(&descriptor), LISTENER, Interest::READABLE)
-            .map_err(failed)?;
+        listeners: Vec<Numbered>,
+        workers: Vec<Mailbox<M>>,
+    ) -> io::Result<Self> {
+        let mut kernel = MioKernel::new()?;
+        let waker = kernel.waker();
+        let stopped = Arc::new(AtomicBool::new(false));
+        let mut dealer = Dealer { listeners: Vec::new(), workers, next: 0 };
+        for (position, (index, mut listener)) in listeners.into_iter().enumerate() {
+            kernel.listen(&mut listener, position as u64)?;
+            dealer.listeners.push(Open { index, listener, ready: false });
+        }
+        let flag = Arc::clone(&stopped);
         let thread = std::thread::Builder::new()
-            .name(format!("accept-{index}"))
-            .spawn(move || deal(poll, &listener, index, &mailboxes))
-            .map_err(failed)?;
-        Ok(Self { stop, thread })
+            .name("acceptor".into())
+            .spawn(move || dealer.run(kernel, &flag))?;
+        Ok(Self { thread, stopped, waker })
     }
 
-    /// Stops accepting.
+    /// Closes its listeners.
     pub(crate) fn stop(&self) {
-        // The only error is a full counter, which wakes as well.
-        let _ = self.stop.wake();
+        self.stopped.store(true, Ordering::Release);
+        self.waker.wake();
     }
 
-    pub(crate) fn join(self) {
-        // A panic of the acceptor has been reported by its thread.
-        let _ = self.thread.join();
+    pub(crate) fn join(self) -> io::Result<()> {
+        let panicked = |_| Err(io::Error::other("the acceptor panicked"));
+        self.thread.join().unwrap_or_else(panicked)
     }
 }
 
-fn deal<M>(mut poll: Poll, listener: &OwnedFd, index: usize, mailboxes: &[Mailbox<M>]) {
-    let mut events = Events::with_capacity(8);
-    let mut next = 0;
-    let mut pause = None;
-    loop {
-        if let Err(error) = poll.poll(&mut events, pause.take())
-            && error.kind() != io::ErrorKind::Interrupted
-        {
-            return;
+struct Open {
+    index: usize,
+    listener: MioListener,
+    ready: bool,
+}
+
+struct Dealer<M> {
+    listeners: Vec<Open>,
+    workers: Vec<Mailbox<M>>,
+    next: usize,
+}
+
+impl<M: Send + 'static> Dealer<M> {
+    fn run(mut self, mut kernel: MioKernel, stopped: &AtomicBool) -> io::Result<()> {
+        let mut ready = Vec::new();
+        while !stopped.load(Ordering::Acquire) {
+            // A listener that is still ready could not be emptied: no descriptors.
+            let paused = self.listeners.iter().any(|open| open.ready);
+            kernel.wait(paused.then_some(ACCEPT_PAUSE), &mut ready)?;
+            for event in ready.drain(..) {
+                if let Some(open) = self.listeners.get_mut(event.key as usize) {
+                    open.ready = true;
+                }
+            }
+            for position in 0..self.listeners.len() {
+                if self.listeners[position].ready && !self.empty(position, &mut kernel) {
+                    return Ok(());
+                }
+            }
         }
-        if events.iter().any(|event| event.token() == STOP) {
-            return;
-        }
+        Ok(())
+    }
+
+    /// Accepts what there is. Whether any worker is left.
+    fn empty(&mut self, position: usize, kernel: &mut MioKernel) -> bool {
+        let open = &mut self.listeners[position];
         loop {
-            match accept(listener) {
-                Ok((socket, peer)) => {
-                    let handed = Handed { socket, listener: index, peer };
-                    mailboxes[next % mailboxes.len()].post(Mail::Accepted(handed));
-                    next += 1;
+            match kernel.accept(&mut open.listener) {
+                Ok(incoming) => {
+                    if !deal(&self.workers, &mut self.next, incoming.into(), open.index) {
+                        return false;
+                    }
                 }
                 Err(error) => match error.kind() {
-                    io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted => {}
-                    io::ErrorKind::WouldBlock => break,
-                    // No descriptors left: it gets better when something is closed.
-                    _ => {
-                        pause = Some(PAUSE);
-                        break;
+                    io::ErrorKind::WouldBlock => {
+                        open.ready = false;
+                        return true;
                     }
+                    // The peer gave up; the next one did not.
+                    io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted => {}
+                    _ => return true,
                 },
             }
         }
     }
+}
+
+impl From<Incoming<<MioKernel as Kernel>::Socket>> for Incoming<OwnedFd> {
+    fn from(incoming: Incoming<<MioKernel as Kernel>::Socket>) -> Self {
+        let Incoming { socket, peer, local } = incoming;
+        Self { socket: socket.into(), peer, local }
+    }
+}
+
+/// Gives a socket to the next worker that is there.
+fn deal<M: Send + 'static>(
+    workers: &[Mailbox<M>],
+    next: &mut usize,
+    incoming: Incoming<OwnedFd>,
+    listener: usize,
+) -> bool {
+    let Incoming { socket, peer, local } = incoming;
+    let mut mail = Mail::HandedIn(HandedIn { socket, peer, local, listener });
+    for _ in 0..workers.len() {
+        *next = (*next + 1) % workers.len();
+        match workers[*next].post(mail) {
+            Ok(()) => return true,
+            Err(back) => mail = back,
+        }
+    }
+    false
 }

@@ -1,16 +1,24 @@
-//! Bytes, timers and threads: a thread-per-core event loop on epoll and kqueue.
+//! The event loop of Bolide: sockets, timers and threads; no HTTP.
 //!
-//! A [`Worker`] owns its poller, listeners, slots, timers and buffers, and drives a [`Service`]: one
-//! session per socket, one turn per readiness. Nothing is shared between workers; a [`Mailbox`]
-//! leads into each.
+//! A [`Worker`] is one thread's loop. It owns its poller, its connections, its timers and one
+//! [`Service`]; nothing is shared between workers, and a [`Mailbox`] is the only way from one thread to
+//! a session of another. [`run()`] starts several workers on a set of [`Listeners`].
 //!
-//! This crate must never know what the bytes mean. All of its unsafe code is in `kernel/`.
+//! Each connection has a session. It is called when bytes have arrived, when its deadline has come,
+//! when its output has drained, or when it has mail; what it then wants stands in the [`After`] that
+//! it returns. Buffers belong to the worker: an idle connection owns none.
+//!
+//! The crate must never know what the bytes mean.
 
 mod acceptor;
-mod error;
+mod affinity;
+mod budget;
+mod door;
 pub mod kernel;
+pub mod limits;
 mod listener;
 mod mailbox;
+mod pace;
 mod run;
 mod service;
 mod signals;
@@ -20,12 +28,14 @@ mod stats;
 mod timer_wheel;
 mod worker;
 
-pub use error::Error;
-pub use kernel::limits::raise_file_limit;
-pub use listener::Listener;
+pub use affinity::pin_to_core;
+pub use kernel::{FileLimit, Kernel, MioKernel, MioListener, file_limit, raise_file_limit};
+pub use limits::Limits;
+pub use listener::{BindError, Listeners};
 pub use mailbox::Mailbox;
 pub use run::{Config, Handle, run};
-pub use service::{Accepted, After, Close, CloseCause, Service, Token, Turn};
-pub use signals::Signals;
+pub use service::{Accepted, Address, After, Close, CloseCause, Service, Turn};
+pub use signals::{Signal, Signals};
+pub use slots::Token;
 pub use stats::Stats;
-pub use worker::{Ended, Worker};
+pub use worker::Worker;

@@ -1,148 +1,209 @@
-//! Where connections come from: addresses, paths, and sockets handed in.
+//! Where connections arrive: bound before any worker runs.
 
+use std::fmt;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
-use crate::Error;
+use crate::kernel::MioListener;
+use crate::limits::BACKLOG_COUNT;
+use crate::service::Address;
 
-/// How many connections may wait to be accepted.
-const BACKLOG: i32 = 4096;
+/// Whether several listeners on one port share its connections evenly.
+const PORT_IS_SHARED: bool = cfg!(any(target_os = "linux", target_os = "android"));
 
-/// Something to accept connections from.
+/// An address that could not be listened on.
 #[derive(Debug)]
-pub enum Listener {
-    /// An address to bind; port 0 takes any that is free.
-    Tcp(SocketAddr),
-    /// A path to bind. A socket file that nobody listens on is replaced, and the file is removed at
-    /// the end.
-    Unix(PathBuf),
-    /// A TCP socket that listens already.
-    OpenTcp(TcpListener),
-    /// A Unix socket that listens already.
-    OpenUnix(UnixListener),
+pub struct BindError {
+    /// The address, or the path of a Unix socket.
+    pub address: String,
+    /// Why.
+    pub error: io::Error,
 }
 
-impl From<SocketAddr> for Listener {
-    fn from(address: SocketAddr) -> Self {
-        Self::Tcp(address)
+impl fmt::Display for BindError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "cannot listen on {}: {}", self.address, self.error)
     }
 }
 
-impl From<TcpListener> for Listener {
-    fn from(listener: TcpListener) -> Self {
-        Self::OpenTcp(listener)
+impl std::error::Error for BindError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.error)
     }
 }
 
-impl From<UnixListener> for Listener {
-    fn from(listener: UnixListener) -> Self {
-        Self::OpenUnix(listener)
+/// How the connections of one address get to the workers.
+pub(crate) enum Bound {
+    /// A listener for each worker; the kernel spreads the connections.
+    EachWorker(Vec<MioListener>),
+    /// One listener; a thread of its own deals the connections out, or the only worker accepts them.
+    One(MioListener),
+}
+
+/// A listener and its number.
+pub(crate) type Numbered = (usize, MioListener);
+
+/// The addresses to listen on, for a number of workers. Listeners are numbered in the order in which
+/// they were added.
+pub struct Listeners {
+    workers: usize,
+    bound: Vec<Bound>,
+}
+
+impl Listeners {
+    /// None yet, for `workers` workers (at least one).
+    #[must_use]
+    pub fn new(workers: usize) -> Self {
+        Self { workers: workers.max(1), bound: Vec::new() }
     }
-}
 
-/// A listener that was opened.
-#[derive(Debug)]
-pub(crate) struct Opened {
-    /// One socket per worker, or a single one that has to be shared.
-    pub(crate) sockets: Vec<OwnedFd>,
-    pub(crate) address: Option<SocketAddr>,
-    /// A file to remove at the end.
-    pub(crate) path: Option<PathBuf>,
-}
+    /// For how many workers.
+    #[must_use]
+    pub fn workers(&self) -> usize {
+        self.workers
+    }
 
-impl Listener {
-    /// Opens the listener for `workers` workers.
-    pub(crate) fn open(self, workers: usize) -> Result<Opened, Error> {
-        match self {
-            Self::Tcp(address) => open_tcp(address, workers)
-                .map_err(|source| Error::Listen { address: address.to_string(), source }),
-            Self::Unix(path) => open_unix(&path)
-                .map_err(|source| Error::Listen { address: path.display().to_string(), source }),
-            Self::OpenTcp(listener) => {
-                let prepare = || {
-                    listener.set_nonblocking(true)?;
-                    socket2::SockRef::from(&listener).set_tcp_nodelay(true)?;
-                    listener.local_addr()
-                };
-                let address = prepare().map_err(|source| Error::Listen {
-                    address: "a socket that was handed in".to_owned(),
-                    source,
-                })?;
-                Ok(Opened { sockets: vec![listener.into()], address: Some(address), path: None })
-            }
-            Self::OpenUnix(listener) => {
-                listener.set_nonblocking(true).map_err(|source| Error::Listen {
-                    address: "a socket that was handed in".to_owned(),
-                    source,
-                })?;
-                Ok(Opened { sockets: vec![listener.into()], address: None, path: None })
-            }
+    /// Listens on an IP address; port 0 lets the system choose. An IPv6 address takes no IPv4
+    /// connections. Returns the address with its port.
+    ///
+    /// # Errors
+    ///
+    /// When the port is in use (by anybody, of whatever user), or the address is not of this
+    /// machine, or the port is not allowed to this user.
+    pub fn bind(&mut self, address: SocketAddr) -> Result<SocketAddr, BindError> {
+        let result = if self.workers > 1 && PORT_IS_SHARED {
+            self.bind_each(address)
+        } else {
+            tcp(address, false).and_then(|socket| self.add_one(socket))
+        };
+        let failed = |error| BindError { address: address.to_string(), error };
+        match result.map_err(failed)? {
+            Address::Inet(bound) => Ok(bound),
+            Address::Unix => Ok(address),
         }
     }
+
+    /// A listener for each worker, on one port.
+    fn bind_each(&mut self, address: SocketAddr) -> io::Result<Address> {
+        // Sockets that share a port also share it with another process of the same user, who would
+        // take a part of the connections: one that does not share finds out.
+        drop(bound_tcp(address, false)?);
+        let first = MioListener::new(tcp(address, true)?.into())?;
+        let local = first.local();
+        let port = match local {
+            Address::Inet(bound) => bound.port(),
+            Address::Unix => address.port(),
+        };
+        let mut listeners = vec![first];
+        for _ in 1..self.workers {
+            let socket = tcp(SocketAddr::new(address.ip(), port), true)?;
+            listeners.push(MioListener::new(socket.into())?);
+        }
+        self.bound.push(Bound::EachWorker(listeners));
+        Ok(local)
+    }
+
+    fn add_one(&mut self, socket: impl Into<OwnedFd>) -> io::Result<Address> {
+        let listener = MioListener::new(socket.into())?;
+        let local = listener.local();
+        self.bound.push(Bound::One(listener));
+        Ok(local)
+    }
+
+    /// Listens on a Unix socket. A socket file that nobody listens on any more is replaced.
+    ///
+    /// # Errors
+    ///
+    /// When somebody listens there, or the path cannot be written.
+    pub fn bind_unix(&mut self, path: &Path) -> Result<(), BindError> {
+        let failed = |error| BindError { address: path.display().to_string(), error };
+        let socket = unix(path).map_err(failed)?;
+        self.add_one(socket).map(drop).map_err(failed)
+    }
+
+    /// Takes a listener that is open already: std's, tokio's (as std's), a Unix one, one inherited.
+    ///
+    /// # Errors
+    ///
+    /// When it is no listening socket.
+    pub fn hand_in(&mut self, listener: impl Into<OwnedFd>) -> io::Result<Address> {
+        self.add_one(listener)
+    }
+
+    /// Where each listener listens.
+    #[must_use]
+    pub fn addresses(&self) -> Vec<Address> {
+        self.bound
+            .iter()
+            .map(|bound| match bound {
+                Bound::EachWorker(listeners) => listeners[0].local(),
+                Bound::One(listener) => listener.local(),
+            })
+            .collect()
+    }
+
+    /// The listeners of each worker, and those of the acceptor, each with its number.
+    pub(crate) fn deal(self) -> (Vec<Vec<Numbered>>, Vec<Numbered>) {
+        let mut own: Vec<Vec<_>> = (0..self.workers).map(|_| Vec::new()).collect();
+        let mut dealt = Vec::new();
+        for (index, bound) in self.bound.into_iter().enumerate() {
+            match bound {
+                Bound::EachWorker(listeners) => {
+                    for (worker, listener) in own.iter_mut().zip(listeners) {
+                        worker.push((index, listener));
+                    }
+                }
+                Bound::One(listener) if self.workers == 1 => own[0].push((index, listener)),
+                Bound::One(listener) => dealt.push((index, listener)),
+            }
+        }
+        (own, dealt)
+    }
 }
 
-fn open_tcp(address: SocketAddr, workers: usize) -> io::Result<Opened> {
-    // Bound without sharing first: sharing would let another process of the same user listen on the
-    // same port unnoticed.
-    let first = bind(address, false)?;
-    if workers == 1 {
-        first.listen(BACKLOG)?;
-        let address = local(&first)?;
-        return Ok(Opened { sockets: vec![first.into()], address: Some(address), path: None });
-    }
-    let address = local(&first)?;
-    drop(first);
-    if cfg!(not(target_os = "linux")) {
-        // Other systems share the port without balancing the load.
-        let single = bind(address, false)?;
-        single.listen(BACKLOG)?;
-        return Ok(Opened { sockets: vec![single.into()], address: Some(address), path: None });
-    }
-    let sockets: Vec<Socket> =
-        (0..workers).map(|_| bind(address, true)).collect::<io::Result<_>>()?;
-    for socket in &sockets {
-        socket.listen(BACKLOG)?;
-    }
-    let sockets = sockets.into_iter().map(OwnedFd::from).collect();
-    Ok(Opened { sockets, address: Some(address), path: None })
-}
-
-fn bind(address: SocketAddr, share: bool) -> io::Result<Socket> {
+/// A TCP socket at `address`, which does not listen yet.
+fn bound_tcp(address: SocketAddr, share_port: bool) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    socket.set_nonblocking(true)?;
-    socket.set_reuse_address(true)?;
-    // Accepted sockets inherit it.
-    socket.set_tcp_nodelay(true)?;
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
     }
-    if share {
+    socket.set_reuse_address(true)?;
+    if share_port {
         socket.set_reuse_port(true)?;
     }
-    socket.bind(&SockAddr::from(address))?;
+    socket.bind(&address.into())?;
     Ok(socket)
 }
 
-fn local(socket: &Socket) -> io::Result<SocketAddr> {
-    socket.local_addr()?.as_socket().ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
+fn tcp(address: SocketAddr, share_port: bool) -> io::Result<Socket> {
+    let socket = bound_tcp(address, share_port)?;
+    socket.listen(BACKLOG_COUNT as i32)?;
+    Ok(socket)
 }
 
-fn open_unix(path: &Path) -> io::Result<Opened> {
-    let listener = match UnixListener::bind(path) {
-        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-            if UnixStream::connect(path).is_ok() {
-                return Err(error);
-            }
+fn unix(path: &Path) -> io::Result<Socket> {
+    let address = SockAddr::unix(path)?;
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    match socket.bind(&address) {
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse && is_abandoned(path) => {
             std::fs::remove_file(path)?;
-            UnixListener::bind(path)?
+            socket.bind(&address)?;
         }
         result => result?,
-    };
-    listener.set_nonblocking(true)?;
-    Ok(Opened { sockets: vec![listener.into()], address: None, path: Some(path.to_owned()) })
+    }
+    socket.listen(BACKLOG_COUNT as i32)?;
+    Ok(socket)
+}
+
+/// Whether `path` is a socket that nobody listens on.
+fn is_abandoned(path: &Path) -> bool {
+    let is_socket = path.symlink_metadata().is_ok_and(|file| file.file_type().is_socket());
+    let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+    is_socket && UnixStream::connect(path).is_err_and(refused)
 }

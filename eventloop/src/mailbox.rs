@@ -1,36 +1,48 @@
-//! The way into a worker from other threads.
+//! Mail for a worker, from any thread: the only way in.
+//!
+//! The state of a mailbox is one atomic: awake (the worker will look by itself), mail (there is some),
+//! asleep (the worker waits for the kernel). Only the first mail to a sleeping worker costs a system
+//! call. Each side moves from state to state by one exchange, so that of a mail and a wait that
+//! begins, one always sees the other.
 
-use std::fmt;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::Duration;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::time::Instant;
 
-use crate::service::Token;
+use crate::kernel::Wake;
+use crate::service::Address;
+use crate::slots::Token;
+use crate::stats::Stats;
 
-/// What wakes a worker that waits in the kernel.
-pub trait Wake: Send + Sync {
-    /// Makes the worker's wait return. Cheap to call again.
-    fn wake(&self);
-}
-
-/// What comes through a mailbox.
-pub(crate) enum Mail<M> {
-    /// A message for one session.
-    Message(Token, M),
-    /// A socket that the acceptor took in: its number, listener and peer.
-    Accepted(crate::kernel::Handed),
-    /// Stop accepting, end sessions, and give up after this time.
-    ShutDown(Duration),
-}
+const AWAKE: u8 = 0;
+const MAIL: u8 = 1;
+const ASLEEP: u8 = 2;
 
 struct Bell {
-    wake: Box<dyn Wake>,
-    /// Whether the worker has been rung and has not looked yet: one ring serves many messages.
-    rung: AtomicBool,
+    state: AtomicU8,
+    waker: Arc<dyn Wake>,
 }
 
-/// Sends messages to the sessions of one worker, from any thread.
+/// A socket that somebody else accepted.
+#[derive(Debug)]
+pub(crate) struct HandedIn {
+    pub(crate) socket: OwnedFd,
+    pub(crate) peer: Address,
+    pub(crate) local: Address,
+    pub(crate) listener: usize,
+}
+
+/// What a mail says.
+pub(crate) enum Mail<M> {
+    Session(Token, M),
+    HandedIn(HandedIn),
+    ShutDown { deadline: Instant },
+    Count(Sender<Stats>),
+}
+
+/// Sends to the sessions of one worker. Clones are cheap; any thread may hold one.
 pub struct Mailbox<M> {
     sender: Sender<Mail<M>>,
     bell: Arc<Bell>,
@@ -42,110 +54,195 @@ impl<M> Clone for Mailbox<M> {
     }
 }
 
-impl<M> fmt::Debug for Mailbox<M> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl<M> std::fmt::Debug for Mailbox<M> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("Mailbox")
     }
 }
 
-/// The worker's end of its mailbox.
+impl<M: Send + 'static> Mailbox<M> {
+    /// Sends `message` to the session of `token`. When that is gone,
+    /// [`Service::undelivered`](crate::Service::undelivered) gets it.
+    ///
+    /// # Errors
+    ///
+    /// The message comes back when the worker has ended.
+    pub fn send(&self, token: Token, message: M) -> Result<(), M> {
+        self.post(Mail::Session(token, message)).map_err(|mail| match mail {
+            Mail::Session(_, message) => message,
+            _ => unreachable!("what comes back is what was sent"),
+        })
+    }
+
+    /// Asks the worker to end: it accepts no more, tells each session, and closes what is open at
+    /// `deadline`.
+    pub fn shut_down(&self, deadline: Instant) {
+        // A worker that has ended has nothing left to shut down.
+        let _ = self.post(Mail::ShutDown { deadline });
+    }
+
+    /// Asks the worker for its counters. `None` when it has ended.
+    #[must_use]
+    pub fn stats(&self) -> Option<Stats> {
+        let (sender, receiver) = mpsc::channel();
+        self.post(Mail::Count(sender)).ok()?;
+        receiver.recv().ok()
+    }
+
+    pub(crate) fn post(&self, mail: Mail<M>) -> Result<(), Mail<M>> {
+        self.sender.send(mail).map_err(|error| error.0)?;
+        if self.bell.state.swap(MAIL, Ordering::AcqRel) == ASLEEP {
+            self.bell.waker.wake();
+        }
+        Ok(())
+    }
+}
+
+/// The worker's end.
 pub(crate) struct Inbox<M> {
     receiver: Receiver<Mail<M>>,
     bell: Arc<Bell>,
-}
-
-/// A mailbox and the end that is read.
-pub(crate) fn mailbox<M>(wake: Box<dyn Wake>) -> (Mailbox<M>, Inbox<M>) {
-    let (sender, receiver) = channel();
-    let bell = Arc::new(Bell { wake, rung: AtomicBool::new(false) });
-    (Mailbox { sender, bell: Arc::clone(&bell) }, Inbox { receiver, bell })
-}
-
-impl<M> Mailbox<M> {
-    /// Sends a message to the session at `token`. It is dropped when that session is gone.
-    pub fn send(&self, token: Token, message: M) {
-        self.post(Mail::Message(token, message));
-    }
-
-    /// Posts anything. Whether the worker still runs.
-    pub(crate) fn post(&self, mail: Mail<M>) -> bool {
-        let delivered = self.sender.send(mail).is_ok();
-        // The message is in the queue before the bell is looked at, and the worker silences the
-        // bell before it looks into the queue: one of the two sees the other.
-        if !self.bell.rung.swap(true, Ordering::AcqRel) {
-            self.bell.wake.wake();
-        }
-        delivered
-    }
+    unread: bool,
 }
 
 impl<M> Inbox<M> {
-    /// To be called before the queue is emptied.
-    pub(crate) fn silence(&self) {
-        self.bell.rung.swap(false, Ordering::AcqRel);
+    /// Before a wait: whether the worker may sleep. Otherwise there is mail.
+    pub(crate) fn lie_down(&self) -> bool {
+        !self.unread
+            && self
+                .bell
+                .state
+                .compare_exchange(AWAKE, ASLEEP, Ordering::AcqRel, Ordering::Acquire)
+                .is_ok()
     }
 
-    pub(crate) fn next(&self) -> Option<Mail<M>> {
-        self.receiver.try_recv().ok()
+    /// After a wait: notes whether mail came.
+    pub(crate) fn get_up(&mut self) {
+        if self.bell.state.swap(AWAKE, Ordering::AcqRel) == MAIL {
+            self.unread = true;
+        }
     }
+
+    /// The next mail.
+    pub(crate) fn next(&mut self) -> Option<Mail<M>> {
+        if !self.unread {
+            return None;
+        }
+        let mail = self.receiver.try_recv().ok();
+        self.unread = mail.is_some();
+        mail
+    }
+}
+
+/// A mailbox and the end that a worker keeps.
+pub(crate) fn mailbox<M>(waker: Arc<dyn Wake>) -> (Mailbox<M>, Inbox<M>) {
+    let (sender, receiver) = mpsc::channel();
+    let bell = Arc::new(Bell { state: AtomicU8::new(AWAKE), waker });
+    (Mailbox { sender, bell: Arc::clone(&bell) }, Inbox { receiver, bell, unread: false })
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc::{Sender, channel};
-    use std::thread;
-
     use super::*;
+    use std::sync::{Condvar, Mutex};
+    use std::time::Duration;
 
-    struct Ring(Sender<()>);
+    /// A wait that only a wake ends, as the kernel's.
+    #[derive(Default)]
+    struct Sleeper {
+        woken: Mutex<(bool, u64)>,
+        changed: Condvar,
+    }
 
-    impl Wake for Ring {
+    impl Wake for Sleeper {
         fn wake(&self) {
-            let _ = self.0.send(());
+            let mut woken = self.woken.lock().unwrap();
+            *woken = (true, woken.1 + 1);
+            self.changed.notify_one();
         }
     }
 
-    const TOKEN: Token = Token { index: 1, generation: 2 };
-
-    #[test]
-    fn one_ring_serves_many_messages() {
-        let (ring, rings) = channel();
-        let (mailbox, inbox) = mailbox(Box::new(Ring(ring)));
-        for number in 0..10 {
-            mailbox.send(TOKEN, number);
+    impl Sleeper {
+        /// Whether a wake came within ten seconds: if none does, one was lost.
+        fn sleep(&self) -> bool {
+            let woken = self.woken.lock().unwrap();
+            let limit = Duration::from_secs(10);
+            let (mut woken, timeout) =
+                self.changed.wait_timeout_while(woken, limit, |woken| !woken.0).unwrap();
+            woken.0 = false;
+            !timeout.timed_out()
         }
-        assert_eq!(rings.try_iter().count(), 1);
-        inbox.silence();
-        let mut seen = 0;
-        while let Some(Mail::Message(token, number)) = inbox.next() {
-            assert_eq!((token, number), (TOKEN, seen));
-            seen += 1;
-        }
-        assert_eq!(seen, 10);
-        mailbox.send(TOKEN, 10);
-        assert_eq!(rings.try_iter().count(), 1);
     }
 
     #[test]
-    fn no_wake_up_is_lost_between_threads() {
-        let (ring, rings) = channel();
-        let (mailbox, inbox) = mailbox(Box::new(Ring(ring)));
-        const EACH: usize = 20_000;
-        let senders: Vec<_> = (0..4)
+    fn no_wake_up_is_lost() {
+        const SENDERS: u64 = 3;
+        const MAILS: u64 = 30_000;
+        let sleeper = Arc::new(Sleeper::default());
+        let (mailbox, mut inbox) = mailbox::<u64>(sleeper.clone());
+        let token = Token::new(1, 0);
+        let senders: Vec<_> = (0..SENDERS)
             .map(|_| {
                 let mailbox = mailbox.clone();
-                thread::spawn(move || (0..EACH).for_each(|number| mailbox.send(TOKEN, number)))
+                std::thread::spawn(move || {
+                    for number in 0..MAILS {
+                        mailbox.send(token, number).unwrap();
+                        if number % 7 == 0 {
+                            std::thread::yield_now();
+                        }
+                    }
+                })
             })
             .collect();
-        let mut seen = 0;
-        while seen < 4 * EACH {
-            // A lost wake-up would leave this waiting for ever, with messages in the queue.
-            rings.recv_timeout(Duration::from_secs(20)).expect("a ring for what is in the queue");
-            inbox.silence();
+        let mut received = 0;
+        while received < SENDERS * MAILS {
+            if inbox.lie_down() {
+                assert!(sleeper.sleep(), "lost a wake-up after {received} mails");
+            }
+            inbox.get_up();
             while inbox.next().is_some() {
-                seen += 1;
+                received += 1;
             }
         }
-        senders.into_iter().for_each(|sender| sender.join().unwrap());
+        for sender in senders {
+            sender.join().unwrap();
+        }
+        assert_eq!(received, SENDERS * MAILS);
+    }
+
+    #[test]
+    fn an_awake_worker_is_not_woken() {
+        let sleeper = Arc::new(Sleeper::default());
+        let (mailbox, mut inbox) = mailbox::<u64>(sleeper.clone());
+        let token = Token::new(1, 0);
+        (0..5).for_each(|number| mailbox.send(token, number).unwrap());
+        assert_eq!(sleeper.woken.lock().unwrap().1, 0);
+        assert!(!inbox.lie_down(), "there is mail");
+        inbox.get_up();
+        (0..5).for_each(|_| assert!(inbox.next().is_some()));
+        assert!(inbox.next().is_none());
+        assert!(inbox.lie_down());
+        (0..5).for_each(|number| mailbox.send(token, number).unwrap());
+        assert_eq!(sleeper.woken.lock().unwrap().1, 1, "one wake for five mails");
+    }
+
+    #[test]
+    fn mail_that_was_left_for_later_keeps_the_worker_awake() {
+        let (mailbox, mut inbox) = mailbox::<u64>(Arc::new(Sleeper::default()));
+        mailbox.send(Token::new(1, 0), 1).unwrap();
+        mailbox.send(Token::new(1, 0), 2).unwrap();
+        inbox.get_up();
+        assert!(inbox.next().is_some());
+        assert!(!inbox.lie_down());
+        inbox.get_up();
+        assert!(inbox.next().is_some());
+    }
+
+    #[test]
+    fn a_message_to_an_ended_worker_comes_back() {
+        let (mailbox, inbox) = mailbox::<u64>(Arc::new(Sleeper::default()));
+        drop(inbox);
+        assert_eq!(mailbox.send(Token::new(1, 0), 7), Err(7));
+        assert_eq!(mailbox.stats(), None);
     }
 }

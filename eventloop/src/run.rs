@@ -1,109 +1,131 @@
-//! Workers as threads.
+//! Several workers, each on a thread of its own.
 
-use std::fmt;
 use std::io;
-use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::channel;
+use std::sync::mpsc;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::acceptor::Acceptor;
-use crate::kernel::limits::file_limit;
-use crate::kernel::{MioKernel, MioListener};
-use crate::listener::{Listener, Opened};
-use crate::mailbox::{Mail, Mailbox};
+use crate::affinity::pin_to_core;
+use crate::kernel::MioKernel;
+use crate::limits::Limits;
+use crate::listener::{Listeners, Numbered};
+use crate::mailbox::Mailbox;
 use crate::service::Service;
+use crate::stats::Stats;
 use crate::worker::Worker;
-use crate::{Error, Stats};
 
-/// How many workers, and how much each may take on.
-#[derive(Debug, Clone, Copy)]
+/// How the workers run.
+#[derive(Debug, Clone)]
 pub struct Config {
-    /// Threads, each with a loop of its own. Default: 1.
-    pub workers: usize,
-    /// Sockets per worker. Default: nine tenths of the process's limit on open files, divided by
-    /// the workers.
-    pub connections_max: Option<usize>,
+    /// What threads are called, before their number. Default: `worker`.
+    pub thread_name: String,
+    /// Whether each worker keeps to one core. Default: no.
+    pub pin: bool,
+    /// The bounds of each worker. A number of connections is for all workers together here.
+    pub limits: Limits,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { workers: 1, connections_max: None }
+        Self { thread_name: "worker".into(), pin: false, limits: Limits::default() }
     }
 }
 
-impl Config {
-    fn connections_max(&self) -> usize {
-        self.connections_max.unwrap_or_else(|| {
-            let files = file_limit().unwrap_or(1 << 20);
-            let files = usize::try_from(files).unwrap_or(usize::MAX);
-            (files / 10 * 9 / self.workers).max(1)
-        })
-    }
-}
-
-/// Workers that run.
+/// The workers that [`run`] has started.
 pub struct Handle<M> {
     mailboxes: Vec<Mailbox<M>>,
     threads: Vec<JoinHandle<io::Result<Stats>>>,
-    acceptors: Vec<Acceptor>,
-    addresses: Vec<Option<SocketAddr>>,
-    paths: Vec<PathBuf>,
+    acceptor: Option<Acceptor>,
 }
 
-impl<M> fmt::Debug for Handle<M> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Handle").field("addresses", &self.addresses).finish_non_exhaustive()
+impl<M: Send + 'static> Handle<M> {
+    /// Sends to each worker.
+    #[must_use]
+    pub fn mailboxes(&self) -> &[Mailbox<M>] {
+        &self.mailboxes
+    }
+
+    /// Ends the workers: no more connections are accepted, every session is told, and what is still
+    /// open after `patience` is closed. A second call can only shorten the wait.
+    pub fn shut_down(&self, patience: Duration) {
+        if let Some(acceptor) = &self.acceptor {
+            acceptor.stop();
+        }
+        let deadline = Instant::now() + patience;
+        for mailbox in &self.mailboxes {
+            mailbox.shut_down(deadline);
+        }
+    }
+
+    /// What each worker that still runs has counted.
+    #[must_use]
+    pub fn stats(&self) -> Vec<Stats> {
+        self.mailboxes.iter().filter_map(Mailbox::stats).collect()
+    }
+
+    /// Waits until all workers have ended, and returns what each has counted.
+    ///
+    /// # Errors
+    ///
+    /// When a worker's poller failed, or a worker panicked outside of a session's call.
+    pub fn join(self) -> io::Result<Vec<Stats>> {
+        let mut stats = Vec::new();
+        for thread in self.threads {
+            let panicked = |_| Err(io::Error::other("a worker panicked"));
+            stats.push(thread.join().unwrap_or_else(panicked)?);
+        }
+        if let Some(acceptor) = self.acceptor {
+            acceptor.stop();
+            acceptor.join()?;
+        }
+        Ok(stats)
     }
 }
 
-/// Opens every listener and starts the workers; `make` makes the service of each, on its thread.
+/// Starts a worker for each that `listeners` was made for. `make` is called on each worker's thread
+/// with the worker's number and mailbox.
 ///
 /// # Errors
 ///
-/// When a listener can't be opened or a thread can't be started; nothing is left running.
-pub fn run<S, F>(
-    config: Config,
-    listeners: Vec<Listener>,
-    make: F,
-) -> Result<Handle<S::Message>, Error>
+/// When the system has no file descriptors or threads left; nothing runs then.
+pub fn run<S, F>(config: &Config, listeners: Listeners, make: F) -> io::Result<Handle<S::Message>>
 where
     S: Service,
-    F: Fn(usize, &Mailbox<S::Message>) -> S + Send + Sync + 'static,
+    F: Fn(usize, Mailbox<S::Message>) -> S + Send + Sync + 'static,
 {
-    let config = Config { workers: config.workers.max(1), ..config };
-    let opened: Vec<Opened> = listeners
-        .into_iter()
-        .map(|listener| listener.open(config.workers))
-        .collect::<Result<_, _>>()?;
-    let addresses = opened.iter().map(|opened| opened.address).collect();
-    let paths = opened.iter().filter_map(|opened| opened.path.clone()).collect();
-    let (own, shared) = deal_out(opened, config.workers);
-
-    let mut handle = Handle {
-        mailboxes: Vec::new(),
-        threads: Vec::new(),
-        acceptors: Vec::new(),
-        addresses,
-        paths,
-    };
+    let workers = listeners.workers();
+    let mut limits = config.limits;
+    limits.connections_max_count = room_of_one(limits.connections_max_count, workers);
+    let (own, dealt) = listeners.deal();
+    // Whatever can fail does so before the first thread runs.
+    let kernels = (0..workers).map(|_| MioKernel::new()).collect::<io::Result<Vec<_>>>()?;
     let make = Arc::new(make);
-    for (number, listeners) in own.into_iter().enumerate() {
-        if let Err(error) = handle.start(config, number, listeners, &make) {
+    let mut handle = Handle { mailboxes: Vec::new(), threads: Vec::new(), acceptor: None };
+    for (index, (kernel, listeners)) in kernels.into_iter().zip(own).enumerate() {
+        let start = Start { index, kernel, listeners, limits, pin: config.pin };
+        let make = Arc::clone(&make);
+        let (sender, receiver) = mpsc::channel();
+        let thread = std::thread::Builder::new()
+            .name(format!("{}-{index}", config.thread_name))
+            .spawn(move || start.run(&*make, &sender));
+        let started = thread.and_then(|thread| {
+            handle.threads.push(thread);
+            let panicked = |_| io::Error::other("a worker did not start");
+            handle.mailboxes.push(receiver.recv().map_err(panicked)?);
+            Ok(())
+        });
+        if let Err(error) = started {
             handle.shut_down(Duration::ZERO);
-            handle.join();
             return Err(error);
         }
     }
-    for (index, socket) in shared {
-        match Acceptor::start(socket, index, handle.mailboxes.clone()) {
-            Ok(acceptor) => handle.acceptors.push(acceptor),
+    if !dealt.is_empty() {
+        match Acceptor::start(dealt, handle.mailboxes.clone()) {
+            Ok(acceptor) => handle.acceptor = Some(acceptor),
             Err(error) => {
                 handle.shut_down(Duration::ZERO);
-                handle.join();
                 return Err(error);
             }
         }
@@ -111,110 +133,41 @@ where
     Ok(handle)
 }
 
-type Own = Vec<Vec<(usize, MioListener)>>;
-
-/// Which worker gets which listening socket, and which sockets an acceptor has to share out.
-fn deal_out(opened: Vec<Opened>, workers: usize) -> (Own, Vec<(usize, OwnedFd)>) {
-    let mut own: Own = (0..workers).map(|_| Vec::new()).collect();
-    let mut shared = Vec::new();
-    for (index, opened) in opened.into_iter().enumerate() {
-        if opened.sockets.len() == workers {
-            for (worker, socket) in own.iter_mut().zip(opened.sockets) {
-                worker.push((index, MioListener { socket }));
-            }
-        } else {
-            shared.extend(opened.sockets.into_iter().map(|socket| (index, socket)));
-        }
-    }
-    (own, shared)
+/// What one worker of several may hold of `all`; 0 stands for what file descriptors allow.
+fn room_of_one(all: usize, workers: usize) -> usize {
+    let all = match all {
+        0 => usize::try_from(crate::kernel::file_limit() / 10 * 9).unwrap_or(usize::MAX),
+        all => all,
+    };
+    all.div_ceil(workers).max(1)
 }
 
-impl<M: Send + 'static> Handle<M> {
-    fn start<S, F>(
-        &mut self,
-        config: Config,
-        number: usize,
-        listeners: Vec<(usize, MioListener)>,
-        make: &Arc<F>,
-    ) -> Result<(), Error>
-    where
-        S: Service<Message = M>,
-        F: Fn(usize, &Mailbox<M>) -> S + Send + Sync + 'static,
-    {
-        let failed = |source| Error::System { what: "a worker", source };
-        let kernel = MioKernel::new().map_err(failed)?;
-        let make = Arc::clone(make);
-        let connections_max = config.connections_max();
-        // The worker is made on its own thread, for nothing of it may be shared.
-        let (tell, told) = channel();
-        let thread = std::thread::Builder::new()
-            .name(format!("worker-{number}"))
-            .spawn(move || {
-                let worker = Worker::new(kernel, listeners, connections_max, |mailbox| {
-                    make(number, mailbox)
-                });
-                match worker {
-                    Ok(worker) => {
-                        let _ = tell.send(Ok(worker.mailbox().clone()));
-                        worker.run()
-                    }
-                    Err(error) => {
-                        let _ = tell.send(Err(error));
-                        Ok(Stats::default())
-                    }
-                }
-            })
-            .map_err(failed)?;
-        self.threads.push(thread);
-        let mailbox = told
-            .recv()
-            .unwrap_or_else(|_| Err(io::Error::other("it panicked while it was made")))
-            .map_err(failed)?;
-        self.mailboxes.push(mailbox);
-        Ok(())
-    }
+/// What a worker's thread starts with.
+struct Start {
+    index: usize,
+    kernel: MioKernel,
+    listeners: Vec<Numbered>,
+    limits: Limits,
+    pin: bool,
 }
 
-impl<M> Handle<M> {
-    /// The addresses of the listeners, in the order given, with real ports. None for a Unix socket.
-    #[must_use]
-    pub fn addresses(&self) -> Vec<Option<SocketAddr>> {
-        self.addresses.clone()
-    }
-
-    /// The ways into the workers.
-    #[must_use]
-    pub fn mailboxes(&self) -> &[Mailbox<M>] {
-        &self.mailboxes
-    }
-
-    /// Stops accepting, ends every session as soon as it decently can, and gives up on the rest
-    /// after `drain`.
-    pub fn shut_down(&self, drain: Duration) {
-        for acceptor in &self.acceptors {
-            acceptor.stop();
+impl Start {
+    fn run<S: Service>(
+        self,
+        make: &impl Fn(usize, Mailbox<S::Message>) -> S,
+        started: &mpsc::Sender<Mailbox<S::Message>>,
+    ) -> io::Result<Stats> {
+        if self.pin {
+            // A worker that may run anywhere is slower, not wrong.
+            let _ = pin_to_core(self.index);
         }
-        for mailbox in &self.mailboxes {
-            mailbox.post(Mail::ShutDown(drain));
+        let index = self.index;
+        let mut worker = Worker::new(self.kernel, self.limits, |mailbox| make(index, mailbox));
+        for (index, listener) in self.listeners {
+            worker.listen(listener, index)?;
         }
-    }
-
-    /// Waits until every worker has ended, and sums up what they counted.
-    pub fn join(self) -> Stats {
-        for acceptor in self.acceptors {
-            acceptor.join();
-        }
-        let mut stats = Stats::default();
-        for thread in self.threads {
-            // A panic or an error of a worker's own leaves no counts behind.
-            if let Ok(Ok(counted)) = thread.join() {
-                stats += counted;
-            }
-        }
-        for path in self.paths {
-            // Somebody else may have removed it.
-            let _ = std::fs::remove_file(path);
-        }
-        stats
+        // Nobody waits for it when another worker has failed to start.
+        let _ = started.send(worker.mailbox());
+        worker.run()
     }
 }

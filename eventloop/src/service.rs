@@ -1,40 +1,60 @@
-//! What a worker drives.
+//! What a worker drives: a [`Service`] and its sessions.
 
-use std::io::{self, Write};
+use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use bolide_buffers::{Flush, ReceiveBuffer, SendQueue};
 
-use crate::Mailbox;
+use crate::kernel::Path;
+use crate::mailbox::Mailbox;
+use crate::slots::Token;
 
-/// One socket's place in a worker: its index and how often the place was used before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Token {
-    pub(crate) index: u32,
-    pub(crate) generation: u32,
+/// One end of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Address {
+    /// An IP address and a port.
+    Inet(SocketAddr),
+    /// A Unix socket.
+    Unix,
 }
 
-/// What a worker drives: one value per worker, which owns all that its sessions share.
+/// A connection that has been accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Accepted {
+    /// The name of the connection for as long as it lives.
+    pub token: Token,
+    /// Who connected.
+    pub peer: Address,
+    /// Where they connected to.
+    pub local: Address,
+    /// Which listener, in the order in which they were given.
+    pub listener: usize,
+}
+
+/// What answers: one value per worker, owner of everything that its sessions share.
+///
+/// The worker calls it from one thread; nothing here may wait. A panic in a call for a session
+/// closes that session and counts; the worker goes on.
 pub trait Service: 'static {
-    /// What is kept per socket.
+    /// What belongs to one connection.
     type Session;
-    /// What other threads may send to a session.
+    /// What other threads send to a session by [`Mailbox`].
     type Message: Send + 'static;
 
-    /// A turn of the loop begins. The clock is read once a turn.
+    /// A turn of the loop begins; the clock was read once for all of it.
     fn turn_started(&mut self, now: Instant) {
         let _ = now;
     }
 
-    /// A socket was accepted. `None` closes it at once.
+    /// A connection has been accepted. `None` closes it at once.
     fn open(&mut self, accepted: &Accepted, now: Instant) -> Option<(Self::Session, After)>;
 
-    /// Something happened on the session's socket, its deadline has passed, or its output has
-    /// drained: use the input, fill the output.
+    /// Something happened: bytes arrived, the peer ended its side, the deadline passed, or output
+    /// drained. The session uses what it can of the input and appends to the output.
     fn turn(&mut self, session: &mut Self::Session, turn: &mut Turn<'_, Self::Message>) -> After;
 
-    /// A message for the session has come.
+    /// A mail arrived for the session.
     fn message(
         &mut self,
         session: &mut Self::Session,
@@ -42,102 +62,130 @@ pub trait Service: 'static {
         turn: &mut Turn<'_, Self::Message>,
     ) -> After;
 
-    /// The worker is shutting down: the session is to end as soon as it decently can.
+    /// A mail arrived for a session that is gone.
+    fn undelivered(&mut self, message: Self::Message) {
+        let _ = message;
+    }
+
+    /// The worker is to end, or needs the room of an idle session: the session should come to its end.
     fn shut_down(
         &mut self,
         session: &mut Self::Session,
         turn: &mut Turn<'_, Self::Message>,
     ) -> After;
 
-    /// Writes the output, and whatever the session holds itself, to the socket.
+    /// Writes what is to be sent. A session that holds bytes beside `output` (sealed TLS records)
+    /// writes these too and reports [`Flush::Drained`] only when nothing is left.
     ///
     /// # Errors
     ///
-    /// Whatever `sink` reports, except `WouldBlock`.
+    /// What `sink` reports; the connection is closed then.
+    #[inline]
     fn flush(
         &mut self,
         session: &mut Self::Session,
         output: &mut SendQueue,
-        sink: &mut impl Write,
+        sink: &mut impl io::Write,
     ) -> io::Result<Flush> {
         let _ = session;
         output.flush(sink)
     }
 
-    /// The session's socket is closed.
+    /// The connection is closed.
     fn close(&mut self, session: Self::Session, cause: CloseCause) {
         let _ = (session, cause);
     }
 }
 
-/// A socket that was accepted.
-#[derive(Debug, Clone, Copy)]
-pub struct Accepted {
-    /// Where it lives.
-    pub token: Token,
-    /// The listener's place in the list given at start.
-    pub listener: usize,
-    /// The peer's address; none on a Unix socket.
-    pub peer: Option<SocketAddr>,
-}
-
-/// What a session works with during one turn.
-#[derive(Debug)]
+/// What a session works with during one call, lent by its worker.
 pub struct Turn<'a, M> {
-    /// Where the session lives.
+    /// The name of the connection.
     pub token: Token,
-    /// What arrived, after what an earlier turn left.
+    /// What arrived and was not used. What is left comes back, in front of the bytes that follow.
     pub input: &'a mut ReceiveBuffer,
     /// What is to be sent.
     pub output: &'a mut SendQueue,
-    /// How many bytes may wait in `output` before it counts as full.
+    /// How many bytes may wait in `output` before no more should be added, unless they are few.
     pub output_limit: usize,
-    /// The time of this turn.
+    /// The time of this turn of the loop.
     pub now: Instant,
-    /// Whether the peer will send nothing after `input`.
+    /// The peer has sent FIN: no byte follows what is in `input`.
     pub eof: bool,
-    /// The way into this worker, for other threads.
+    /// The mailbox of this worker, for whoever will answer later.
     pub mailbox: &'a Mailbox<M>,
-    /// The kernel's estimate of the round-trip time, once output has been blocked.
-    pub rtt: Option<Duration>,
+    /// The path to the peer, as the kernel measured it.
+    pub path: &'a dyn Path,
 }
 
-/// What the loop is to do with a session after a turn.
-#[derive(Debug, Clone, Copy, Default)]
+impl<M> Turn<'_, M> {
+    /// The round-trip time to the peer, by a system call: `None` where the kernel does not measure it.
+    #[must_use]
+    pub fn rtt(&self) -> Option<Duration> {
+        self.path.rtt()
+    }
+}
+
+/// What a session wants after a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct After {
-    /// Whether reading makes sense.
+    /// Read from the socket. Otherwise the kernel's buffer fills and the peer waits.
     pub wants_input: bool,
-    /// Whether to call again once the output has drained.
+    /// There is more to send: call again once the output has drained.
     pub more: bool,
-    /// When to call even if nothing happens.
+    /// Call at this time even if nothing happens. Each call replaces it.
     pub deadline: Option<Instant>,
-    /// Whether the session may be closed when sockets run short.
+    /// Nothing is under way: the connection may be shed when room is needed.
     pub idle: bool,
-    /// Whether to close.
+    /// Close the connection.
     pub close: Option<Close>,
 }
 
-/// How to close.
+impl After {
+    /// Reads on, at work.
+    pub const READ: Self =
+        Self { wants_input: true, more: false, deadline: None, idle: false, close: None };
+
+    /// Reads on, with nothing under way.
+    pub const IDLE: Self = Self { idle: true, ..Self::READ };
+
+    /// Sends what is queued, then closes.
+    pub const FINISHED: Self =
+        Self { wants_input: false, close: Some(Close::Flushed), ..Self::READ };
+
+    /// Closes and forgets what is queued.
+    pub const CLOSED: Self = Self { close: Some(Close::Now), ..Self::FINISHED };
+
+    /// The same, with a deadline.
+    #[inline]
+    #[must_use]
+    pub const fn by(self, deadline: Option<Instant>) -> Self {
+        Self { deadline, ..self }
+    }
+}
+
+/// How a connection is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Close {
-    /// Send what is queued, then nothing more; discard what still arrives for a short while, so that
-    /// the last bytes are not destroyed by a reset.
+    /// Send what is queued, end the sending side, then read and discard for a short time so that a
+    /// reset does not destroy the last answer.
     Flushed,
     /// At once.
     Now,
 }
 
-/// Why a socket was closed.
+/// Why a connection was closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CloseCause {
     /// The session asked for it.
-    Session,
+    Finished,
     /// Reading or writing failed.
-    Io(io::ErrorKind),
-    /// Sockets ran short, and it was idle.
+    Failed(io::ErrorKind),
+    /// It was idle and its room was needed.
     Shed,
-    /// The worker's time to drain was over.
+    /// The shutdown ran out of patience.
     Drained,
     /// The session panicked.
-    Panic,
+    Panicked,
+    /// The session had finished, and the peer did not take its last answer.
+    Stalled,
 }

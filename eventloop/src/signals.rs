@@ -1,42 +1,68 @@
-//! The signals that end a program.
+//! Signals, for the thread that started the workers.
 
-use std::fmt;
-use std::sync::Mutex;
+use std::io;
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator;
 
-use crate::Error;
-
-/// SIGTERM and SIGINT, from the moment this is made.
-pub struct Signals {
-    inner: Mutex<signal_hook::iterator::Signals>,
+/// A signal that a server answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signal {
+    /// SIGTERM: end in good order.
+    Terminate,
+    /// SIGINT: the same, from a terminal.
+    Interrupt,
+    /// SIGHUP: read the configuration again.
+    Hangup,
 }
 
-impl fmt::Debug for Signals {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Signals")
+impl Signal {
+    fn number(self) -> i32 {
+        match self {
+            Self::Terminate => SIGTERM,
+            Self::Interrupt => SIGINT,
+            Self::Hangup => SIGHUP,
+        }
     }
+
+    fn from_number(number: i32) -> Option<Self> {
+        [Self::Terminate, Self::Interrupt, Self::Hangup]
+            .into_iter()
+            .find(|signal| signal.number() == number)
+    }
+}
+
+/// Takes over signals of the process.
+#[derive(Debug)]
+pub struct Signals {
+    signals: iterator::Signals,
 }
 
 impl Signals {
-    /// Takes over SIGTERM and SIGINT.
+    /// From here on the `wanted` signals no longer end the process.
     ///
     /// # Errors
     ///
-    /// When the system refuses.
-    pub fn new() -> Result<Self, Error> {
-        let inner = signal_hook::iterator::Signals::new([SIGTERM, SIGINT])
-            .map_err(|source| Error::System { what: "signal handling", source })?;
-        Ok(Self { inner: Mutex::new(inner) })
+    /// When the system has no file descriptor left.
+    pub fn new(wanted: &[Signal]) -> io::Result<Self> {
+        let numbers = wanted.iter().map(|signal| signal.number());
+        Ok(Self { signals: iterator::Signals::new(numbers)? })
     }
 
     /// Waits for the next one.
-    pub fn wait(&self) {
-        let mut inner = match self.inner.lock() {
-            Ok(inner) => inner,
-            Err(poisoned) => poisoned.into_inner(),
-        };
-        // Ends only with the process: nobody closes the iterator.
-        let _ = inner.forever().next();
+    pub fn wait(&mut self) -> Option<Signal> {
+        self.signals.forever().find_map(Signal::from_number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_arrives_as_a_value() {
+        let mut signals = Signals::new(&[Signal::Hangup]).unwrap();
+        signal_hook::low_level::raise(SIGHUP).unwrap();
+        assert_eq!(signals.wait(), Some(Signal::Hangup));
     }
 }

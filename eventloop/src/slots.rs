@@ -1,177 +1,196 @@
-//! The sockets of a worker, each in a place of its own.
+//! The places of a worker's sockets, by token and generation.
+//!
+//! Places stand in chunks: growing neither moves an open connection nor doubles the memory. A place
+//! that is used again has another generation, so that an event or a mail for the connection before
+//! it finds nobody.
 
-use std::time::Instant;
+use std::fmt;
 
-use bolide_buffers::SendQueue;
+/// Places that are allocated together, in number: some 30 KiB with a session of 300 bytes.
+const CHUNK_COUNT: usize = 64;
 
-use crate::service::{After, Token};
-use crate::timer_wheel::{Timer, Timers};
+/// Names one connection of one worker, and never another one after it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Token(u64);
 
-/// Slots per chunk: growing adds a chunk, so that nothing is moved and no memory is doubled.
-const CHUNK: usize = 64;
+impl Token {
+    pub(crate) const fn new(generation: u32, index: u32) -> Self {
+        Self((generation as u64) << 32 | index as u64)
+    }
 
-/// One socket and its session.
-#[derive(Debug)]
-pub(crate) struct Slot<Socket, Session> {
-    pub(crate) socket: Socket,
-    pub(crate) session: Session,
-    /// Bytes that the session could not use yet.
-    pub(crate) rest: Box<[u8]>,
-    /// What the socket did not take; the worker's own queue serves otherwise.
-    pub(crate) output: Option<Box<SendQueue>>,
-    pub(crate) timer: Timer,
-    /// When the socket was last used, for shedding the oldest.
-    pub(crate) used: Instant,
-    pub(crate) pace: crate::socket::Pace,
-    /// The kernel has bytes that were not read.
-    pub(crate) readable: bool,
-    /// The peer has closed its side, or the socket has failed: reading goes on to the end.
-    pub(crate) read_closed: bool,
-    /// The end has been read.
-    pub(crate) eof: bool,
-    /// The socket takes no more for now.
-    pub(crate) blocked: bool,
-    /// In the run queue.
-    pub(crate) queued: bool,
-    /// Everything is sent; what still arrives is discarded until the timer fires.
-    pub(crate) lingering: bool,
-    pub(crate) after: After,
+    /// The number that the kernel hands back with events.
+    #[inline]
+    #[must_use]
+    pub const fn key(self) -> u64 {
+        self.0
+    }
+
+    /// The token with this key.
+    #[inline]
+    #[must_use]
+    pub const fn from_key(key: u64) -> Self {
+        Self(key)
+    }
+
+    /// The place; several connections have it, one after the other.
+    #[inline]
+    #[must_use]
+    pub const fn index(self) -> u32 {
+        self.0 as u32
+    }
+
+    /// Which use of the place; 0 is the worker's own (listeners, waker).
+    #[inline]
+    pub(crate) const fn generation(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
 }
 
+impl fmt::Debug for Token {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}.{}", self.index(), self.generation())
+    }
+}
+
+#[derive(Debug)]
 struct Place<T> {
     generation: u32,
-    occupant: Option<T>,
+    value: Option<T>,
 }
 
-/// Places for values, addressed by index and generation.
+/// A table of `T` by [`Token`].
+#[derive(Debug)]
 pub(crate) struct Slots<T> {
     chunks: Vec<Box<[Place<T>]>>,
     free: Vec<u32>,
-    occupied: usize,
+    count: usize,
 }
 
 impl<T> Slots<T> {
     pub(crate) fn new() -> Self {
-        Self { chunks: Vec::new(), free: Vec::new(), occupied: 0 }
+        Self { chunks: Vec::new(), free: Vec::new(), count: 0 }
     }
 
     /// How many places are taken.
+    #[inline]
     pub(crate) fn len(&self) -> usize {
-        self.occupied
+        self.count
     }
 
-    /// The token that [`Self::insert`] will use.
-    pub(crate) fn reserve(&mut self) -> Token {
+    /// How many places there are: every index is below.
+    #[inline]
+    pub(crate) fn places(&self) -> u32 {
+        (self.chunks.len() * CHUNK_COUNT) as u32
+    }
+
+    /// The token that the next [`insert`](Self::insert) will use.
+    pub(crate) fn vacant(&mut self) -> Token {
         if self.free.is_empty() {
-            let first = (self.chunks.len() * CHUNK) as u32;
-            let chunk = (0..CHUNK).map(|_| Place { generation: 0, occupant: None });
-            self.chunks.push(chunk.collect());
-            self.free.extend((first..first + CHUNK as u32).rev());
+            let first = self.places();
+            self.chunks
+                .push((0..CHUNK_COUNT).map(|_| Place { generation: 1, value: None }).collect());
+            self.free.extend((first..first + CHUNK_COUNT as u32).rev());
         }
-        let index = self.free.last().copied().unwrap_or_default();
-        Token { index, generation: self.place(index).generation }
+        let index = self.free[self.free.len() - 1];
+        Token::new(self.place(index).generation, index)
     }
 
-    /// Fills the place that was reserved last.
-    pub(crate) fn insert(&mut self, token: Token, value: T) {
-        let popped = self.free.pop();
-        debug_assert_eq!(popped, Some(token.index), "only the reserved place can be filled");
-        self.place_mut(token.index).occupant = Some(value);
-        self.occupied += 1;
-    }
-
-    pub(crate) fn remove(&mut self, index: u32) -> Option<T> {
-        let place = self.place_mut(index);
-        let value = place.occupant.take()?;
-        place.generation = place.generation.wrapping_add(1);
-        self.free.push(index);
-        self.occupied -= 1;
-        Some(value)
+    /// Puts `value` in the place that [`vacant`](Self::vacant) named.
+    pub(crate) fn insert(&mut self, value: T) -> &mut T {
+        let token = self.vacant();
+        self.free.pop();
+        self.count += 1;
+        self.place(token.index()).value.insert(value)
     }
 
     #[inline]
-    pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut T> {
-        let chunk = self.chunks.get_mut(index as usize / CHUNK)?;
-        chunk[index as usize % CHUNK].occupant.as_mut()
+    fn place(&mut self, index: u32) -> &mut Place<T> {
+        &mut self.chunks[index as usize / CHUNK_COUNT][index as usize % CHUNK_COUNT]
     }
 
-    /// The index of a token whose occupant has not changed.
+    /// What `token` names, if it is still there.
     #[inline]
-    pub(crate) fn resolve(&self, token: Token) -> Option<u32> {
-        let chunk = self.chunks.get(token.index as usize / CHUNK)?;
-        let place = &chunk[token.index as usize % CHUNK];
-        (place.generation == token.generation && place.occupant.is_some()).then_some(token.index)
+    pub(crate) fn get_mut(&mut self, token: Token) -> Option<&mut T> {
+        let index = token.index() as usize;
+        let place = self.chunks.get_mut(index / CHUNK_COUNT)?.get_mut(index % CHUNK_COUNT)?;
+        if place.generation == token.generation() { place.value.as_mut() } else { None }
     }
 
-    pub(crate) fn token(&self, index: u32) -> Token {
-        Token { index, generation: self.place(index).generation }
+    /// The connection that has the place `index`.
+    pub(crate) fn at(&mut self, index: u32) -> Option<(Token, &mut T)> {
+        let place = self.chunks.get_mut(index as usize / CHUNK_COUNT)?;
+        let place = &mut place[index as usize % CHUNK_COUNT];
+        let token = Token::new(place.generation, index);
+        place.value.as_mut().map(|value| (token, value))
     }
 
-    /// The indexes of all places that are taken.
-    pub(crate) fn indexes(&self) -> Vec<u32> {
-        let places = self.chunks.iter().flat_map(|chunk| chunk.iter());
-        let taken = places.enumerate().filter(|(_, place)| place.occupant.is_some());
-        taken.map(|(index, _)| index as u32).collect()
-    }
-
-    /// Every occupant with its index.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
-        let places = self.chunks.iter().flat_map(|chunk| chunk.iter()).enumerate();
-        places.filter_map(|(index, place)| Some((index as u32, place.occupant.as_ref()?)))
-    }
-
-    fn place(&self, index: u32) -> &Place<T> {
-        &self.chunks[index as usize / CHUNK][index as usize % CHUNK]
-    }
-
-    fn place_mut(&mut self, index: u32) -> &mut Place<T> {
-        &mut self.chunks[index as usize / CHUNK][index as usize % CHUNK]
-    }
-}
-
-impl<Socket, Session> Timers for Slots<Slot<Socket, Session>> {
-    fn timer(&mut self, index: u32) -> Option<&mut Timer> {
-        self.get_mut(index).map(|slot| &mut slot.timer)
+    /// Frees the place of `token` for another generation.
+    pub(crate) fn remove(&mut self, token: Token) -> Option<T> {
+        self.get_mut(token)?;
+        let place = self.place(token.index());
+        place.generation = place.generation.wrapping_add(1).max(1);
+        let value = place.value.take();
+        self.free.push(token.index());
+        self.count -= 1;
+        value
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
-    fn a_token_does_not_outlive_its_occupant() {
+    fn an_old_token_does_not_find_the_new_tenant() {
         let mut slots = Slots::new();
-        let first = slots.reserve();
-        slots.insert(first, "first");
-        assert_eq!(slots.resolve(first), Some(first.index));
-        assert_eq!(slots.remove(first.index), Some("first"));
-        assert_eq!(slots.resolve(first), None);
-        let second = slots.reserve();
-        assert_eq!(second.index, first.index);
-        slots.insert(second, "second");
-        assert_eq!(slots.resolve(first), None);
-        assert_eq!(slots.resolve(second), Some(second.index));
+        let first = slots.vacant();
+        slots.insert("first");
+        assert_eq!(slots.remove(first), Some("first"));
+        let second = slots.vacant();
+        slots.insert("second");
+        assert_eq!(first.index(), second.index());
+        assert_eq!(slots.get_mut(first), None);
+        assert_eq!(slots.get_mut(second), Some(&mut "second"));
+        assert_eq!(slots.remove(first), None);
         assert_eq!(slots.len(), 1);
     }
 
     #[test]
-    fn places_do_not_move_when_there_are_more() {
+    fn growing_moves_nobody() {
         let mut slots = Slots::new();
-        let tokens: Vec<Token> = (0..1000)
-            .map(|number| {
-                let token = slots.reserve();
-                slots.insert(token, number);
-                token
-            })
-            .collect();
-        for (number, token) in tokens.iter().enumerate() {
-            let index = slots.resolve(*token).unwrap();
-            assert_eq!(slots.get_mut(index), Some(&mut number.clone()));
+        let address = std::ptr::from_ref(slots.insert(0_u64));
+        (1..1000).for_each(|value| {
+            slots.insert(value);
+        });
+        let (_, first) = slots.at(0).expect("never removed");
+        assert_eq!(std::ptr::from_ref(first), address);
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_a_table(steps in proptest::collection::vec((any::<bool>(), any::<prop::sample::Index>()), 0..400)) {
+            let mut slots = Slots::new();
+            let mut model: Vec<(Token, usize)> = Vec::new();
+            let mut gone = Vec::new();
+            for (number, (insert, which)) in steps.into_iter().enumerate() {
+                if insert || model.is_empty() {
+                    let token = slots.vacant();
+                    slots.insert(number);
+                    model.push((token, number));
+                } else {
+                    let (token, value) = model.swap_remove(which.index(model.len()));
+                    prop_assert_eq!(slots.remove(token), Some(value));
+                    gone.push(token);
+                }
+                prop_assert_eq!(slots.len(), model.len());
+            }
+            for (token, value) in model {
+                prop_assert_eq!(slots.get_mut(token).copied(), Some(value));
+            }
+            for token in gone {
+                prop_assert_eq!(slots.get_mut(token), None);
+            }
         }
-        assert_eq!(slots.indexes().len(), 1000);
-        assert_eq!(slots.remove(500), Some(500));
-        assert_eq!(slots.remove(500), None);
-        assert_eq!(slots.iter().count(), 999);
     }
 }

@@ -1,125 +1,153 @@
-//! One socket's turn: read, work, write.
+//! One connection in a worker: reading and writing are one function, [`Slot::pass`], and it always
+//! flushes what the input produced.
 
 use std::io::{self, IoSlice, Write};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bolide_buffers::{Flush, ReceiveBuffer, SendQueue};
 
-use crate::kernel::Kernel;
-use crate::service::{After, Close, CloseCause, Service, Token, Turn};
-use crate::slots::Slot;
-use crate::{Mailbox, Stats};
+use crate::budget::Budget;
+use crate::kernel::{Kernel, Ready};
+use crate::limits::Limits;
+use crate::mailbox::Mailbox;
+use crate::pace::Pace;
+use crate::service::{After, Close, CloseCause, Service, Turn};
+use crate::slots::Token;
+use crate::stats::Stats;
 
-/// How many reads, or refills of a drained output, one socket gets before the others have their
-/// turn. A read brings at most a block.
-const ROUNDS_MAX: usize = 8;
+/// Queues with more memory of their own than this are not kept for the next connection, in bytes.
+const KEPT_QUEUE_BYTES: usize = 2 * 1024 * 1024;
 
-/// How long a socket whose session has ended still takes in what the peer sends: closing it with
-/// unread bytes would reset the connection and could destroy the last answer.
-const LINGER: Duration = Duration::from_secs(2);
+/// Queues that are kept for connections whose socket is full, in number.
+const SPARE_QUEUES_COUNT: usize = 16;
 
-/// How many bytes are discarded meanwhile, at most.
-const LINGER_BYTES_MAX: u64 = 1024 * 1024;
-
-/// The round-trip time is asked for again after this many received bytes.
-const RTT_AFTER_BYTES: u64 = 1024 * 1024;
-
-/// How much unsent output a socket may hold: what leaves in about 4 ms, so that a small answer never
-/// waits behind a large one for longer.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Pace {
-    limit: u32,
-    /// What the kernel was told; 0 for nothing yet.
-    told: u32,
-    sent_bytes: u64,
-    blocked_at: Option<Instant>,
-    received_bytes: u64,
-}
-
-impl Pace {
-    const LIMIT_MIN: u32 = 16 * 1024;
-    const LIMIT_MAX: u32 = 1024 * 1024;
-    const LIMIT_START: u32 = 256 * 1024;
-    const AHEAD: Duration = Duration::from_millis(4);
-
-    pub(crate) fn new() -> Self {
-        Self {
-            limit: Self::LIMIT_START,
-            told: 0,
-            sent_bytes: 0,
-            blocked_at: None,
-            received_bytes: 0,
-        }
-    }
-
-    pub(crate) fn limit(&self) -> usize {
-        self.limit as usize
-    }
-
-    /// The socket has taken what it could: measures how fast it does. Returns a limit to tell the
-    /// kernel, when it differs much from what it was told.
-    fn blocked(&mut self, now: Instant) -> Option<u32> {
-        let since = self.blocked_at.replace(now).map(|at| now.saturating_duration_since(at));
-        let sent_bytes = std::mem::take(&mut self.sent_bytes);
-        let since = since.filter(|since| !since.is_zero() && *since < Duration::from_secs(2))?;
-        let ahead = u128::from(sent_bytes) * Self::AHEAD.as_nanos() / since.as_nanos();
-        let ahead = u32::try_from(ahead).unwrap_or(u32::MAX);
-        let ahead = ahead.clamp(Self::LIMIT_MIN, Self::LIMIT_MAX);
-        self.limit = self.limit / 2 + ahead / 2;
-        let apart = self.told == 0 || self.limit > self.told * 2 || self.limit < self.told / 2;
-        if apart {
-            self.told = self.limit;
-        }
-        apart.then_some(self.limit)
-    }
-}
-
-/// What becomes of a socket after its turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// It waits for the next event.
-    Keep,
-    /// It has more to do than its budget allowed, and no event will come for it.
-    Requeue,
-    /// It is over.
-    Close(CloseCause),
-}
-
-/// Why a session has its turn.
-pub(crate) enum Cause<M> {
-    Ready,
-    Message(M),
-    ShutDown,
-}
-
-/// What a turn works with: the worker's things.
-pub(crate) struct Driver<'a, K, S: Service> {
-    pub(crate) kernel: &'a mut K,
-    pub(crate) service: &'a mut S,
-    pub(crate) input: &'a mut ReceiveBuffer,
-    pub(crate) mailbox: &'a Mailbox<S::Message>,
-    pub(crate) stats: &'a mut Stats,
+/// What a worker lends to the connection whose turn it is.
+pub(crate) struct Lent<K: Kernel, S: Service> {
+    pub(crate) kernel: K,
+    pub(crate) service: S,
+    pub(crate) input: ReceiveBuffer,
+    pub(crate) output: SendQueue,
+    #[allow(clippy::vec_box, reason = "the boxes themselves are what is kept for the next slot")]
+    pub(crate) spare: Vec<Box<SendQueue>>,
+    pub(crate) mailbox: Mailbox<S::Message>,
+    pub(crate) limits: Limits,
+    pub(crate) stats: Stats,
     pub(crate) now: Instant,
 }
 
-/// A kernel's socket as something to write into.
+impl<K: Kernel, S: Service> Lent<K, S> {
+    /// Takes over what a connection has unsent.
+    fn take_unsent(&mut self, mut unsent: Box<SendQueue>) {
+        std::mem::swap(&mut self.output, &mut *unsent);
+        if self.spare.len() < SPARE_QUEUES_COUNT && unsent.allocated_bytes() < KEPT_QUEUE_BYTES {
+            self.spare.push(unsent);
+        }
+    }
+
+    /// Gives back what is still unsent after a pass. `grown`: something may have been added.
+    #[inline]
+    fn keep_unsent(&mut self, grown: bool) -> Option<Box<SendQueue>> {
+        if self.output.is_empty() {
+            if self.output.allocated_bytes() > KEPT_QUEUE_BYTES {
+                self.output = SendQueue::new();
+            }
+            return None;
+        }
+        let mut kept = self.spare.pop().unwrap_or_default();
+        std::mem::swap(&mut self.output, &mut *kept);
+        if grown {
+            kept.settle();
+        }
+        Some(kept)
+    }
+}
+
+/// Why a pass begins.
+pub(crate) enum Call<M> {
+    /// The kernel reported something.
+    Event,
+    /// The run queue: an earlier pass was cut short.
+    Again,
+    /// The deadline has come.
+    Deadline,
+    /// A mail.
+    Message(M),
+    /// The worker ends, or needs the room.
+    ShutDown,
+}
+
+/// What comes after a pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// The next event, mail or deadline.
+    Wait,
+    /// Another pass, after the others had theirs.
+    Again,
+    /// The end.
+    Closed(CloseCause),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Open,
+    /// The session has finished, and its last bytes wait for the socket.
+    Flushing,
+    /// The last bytes have left; what still arrives is discarded, this many bytes at most.
+    Lingering {
+        left: usize,
+    },
+}
+
+/// What the kernel said and no call has used up yet, and what the session said last.
+#[derive(Debug, Clone, Copy, Default)]
+struct State {
+    readable: bool,
+    read_closed: bool,
+    failed: bool,
+    /// There is room in the socket, reported after it was full.
+    room: bool,
+    /// The socket took no more.
+    blocked: bool,
+    eof: bool,
+    wants_input: bool,
+    more: bool,
+    idle: bool,
+    queued: bool,
+}
+
+/// A connection and its session.
+pub(crate) struct Slot<K: Kernel, S: Service> {
+    socket: K::Socket,
+    session: S::Session,
+    rest: Box<[u8]>,
+    unsent: Option<Box<SendQueue>>,
+    deadline: Option<Instant>,
+    pace: Pace,
+    /// The tick of the last call; they are compared with each other only.
+    called: u32,
+    phase: Phase,
+    state: State,
+}
+
+/// The socket as a sink that counts.
 struct Sink<'a, K: Kernel> {
     kernel: &'a mut K,
     socket: &'a mut K::Socket,
-    sent_bytes: u64,
+    sent: usize,
 }
 
 impl<K: Kernel> Write for Sink<'_, K> {
     #[inline]
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.write_vectored(&[IoSlice::new(bytes)])
+        let sent = self.kernel.send(self.socket, bytes)?;
+        self.sent += sent;
+        Ok(sent)
     }
 
     #[inline]
     fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        let sent = self.kernel.send(self.socket, slices)?;
-        self.sent_bytes += sent as u64;
+        let sent = self.kernel.send_vectored(self.socket, slices)?;
+        self.sent += sent;
         Ok(sent)
     }
 
@@ -128,207 +156,358 @@ impl<K: Kernel> Write for Sink<'_, K> {
     }
 }
 
-impl<K: Kernel, S: Service> Driver<'_, K, S> {
-    /// Gives a session its turn: what arrived goes in, what it says goes out in one write.
-    #[inline]
-    pub(crate) fn drive(
-        &mut self,
-        slot: &mut Slot<K::Socket, S::Session>,
-        token: Token,
-        output: &mut SendQueue,
-        cause: Cause<S::Message>,
-    ) -> Verdict {
-        slot.used = self.now;
-        if slot.after.close.is_some() {
-            return self.flush(slot, output).unwrap_or_else(Verdict::Close);
-        }
-        let mut cause = Some(cause);
-        for _ in 0..ROUNDS_MAX {
-            self.input.start(&slot.rest);
-            if !slot.rest.is_empty() {
-                slot.rest = Box::default();
-            }
-            let may_read = slot.readable
-                && slot.after.wants_input
-                && !slot.eof
-                && output.len() < slot.pace.limit();
-            if may_read && let Err(cause) = self.receive(slot) {
-                return Verdict::Close(cause);
-            }
-            let cause = cause.take().unwrap_or(Cause::Ready);
-            let Some(after) = self.call(slot, token, output, cause) else {
-                return Verdict::Close(CloseCause::Panic);
-            };
-            if !self.input.is_empty() {
-                slot.rest = self.input.take_rest();
-            }
-            slot.after = after;
-            match self.flush(slot, output) {
-                Ok(Verdict::Keep) => {}
-                Ok(verdict) => return verdict,
-                Err(cause) => return Verdict::Close(cause),
-            }
-            let goes_on = after.more || (slot.readable && after.wants_input && !slot.eof);
-            if slot.blocked || slot.lingering || !goes_on {
-                return Verdict::Keep;
-            }
-        }
-        Verdict::Requeue
+impl<K: Kernel, S: Service> Slot<K, S> {
+    pub(crate) fn new(
+        socket: K::Socket,
+        session: S::Session,
+        after: After,
+        limits: &Limits,
+        tick: u32,
+    ) -> Self {
+        let mut slot = Self {
+            socket,
+            session,
+            rest: Box::default(),
+            unsent: None,
+            deadline: None,
+            pace: Pace::new(limits),
+            called: tick,
+            phase: Phase::Open,
+            state: State::default(),
+        };
+        slot.obey(after);
+        slot
     }
 
-    /// Reads once into the worker's receive buffer.
+    /// When it wants to be called.
     #[inline]
-    fn receive(&mut self, slot: &mut Slot<K::Socket, S::Session>) -> Result<(), CloseCause> {
-        self.input.make_room();
-        match self.kernel.receive(&mut slot.socket, self.input) {
-            Ok((0, _)) => {
-                slot.eof = true;
-                slot.readable = false;
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+
+    /// Whether mail still reaches the session.
+    pub(crate) fn is_open(&self) -> bool {
+        self.phase == Phase::Open
+    }
+
+    /// How long it has been idle, in ticks; `None` while it is at work.
+    pub(crate) fn idle_ticks(&self, tick: u32) -> Option<u32> {
+        let spare = self.state.idle || matches!(self.phase, Phase::Lingering { .. });
+        spare.then(|| tick.wrapping_sub(self.called))
+    }
+
+    /// Marks it as standing in the run queue; whether it was not there already.
+    pub(crate) fn enqueue(&mut self) -> bool {
+        !std::mem::replace(&mut self.state.queued, true)
+    }
+
+    /// It has left the run queue.
+    pub(crate) fn dequeue(&mut self) {
+        self.state.queued = false;
+    }
+
+    /// Notes what the kernel reported.
+    #[inline]
+    pub(crate) fn note(&mut self, ready: Ready) {
+        self.state.readable |= ready.readable | ready.failed;
+        self.state.read_closed |= ready.read_closed;
+        self.state.failed |= ready.failed;
+        self.state.room |= ready.writable;
+    }
+
+    /// What is left when the connection is over.
+    pub(crate) fn into_parts(self) -> (K::Socket, S::Session) {
+        (self.socket, self.session)
+    }
+
+    /// Gives the connection its turn: flushes what waited, reads, calls the session, flushes.
+    #[inline]
+    pub(crate) fn pass(
+        &mut self,
+        lent: &mut Lent<K, S>,
+        token: Token,
+        tick: u32,
+        call: Call<S::Message>,
+    ) -> Outcome {
+        if self.phase != Phase::Open {
+            return self.closing_pass(lent, &call);
+        }
+        self.called = tick;
+        if self.state.failed && (self.state.eof || !self.state.wants_input) {
+            return Outcome::Closed(CloseCause::Failed(io::ErrorKind::ConnectionReset));
+        }
+        let mut call = match call {
+            Call::Event => None,
+            Call::Again => (self.state.more && !self.state.blocked).then_some(Call::Again),
+            call => Some(call),
+        };
+        let mut budget = Budget::new(&lent.limits);
+        if let Some(unsent) = self.unsent.take() {
+            lent.take_unsent(unsent);
+        }
+        if self.state.blocked && self.state.room {
+            self.state.blocked = false;
+            match self.flush(lent, &mut budget) {
+                Ok(Flush::Drained) if call.is_none() => {
+                    // A session that stopped reading may have done so for its output.
+                    let waits = self.state.more || !self.state.wants_input;
+                    call = waits.then_some(Call::Again);
+                }
+                Ok(_) => {}
+                Err(error) => return Outcome::Closed(CloseCause::Failed(error.kind())),
             }
-            Ok((received, offered)) => {
-                self.stats.received_bytes += received as u64;
-                slot.pace.received_bytes += received as u64;
-                // A short read has emptied the socket, unless the end came with the bytes: data
-                // and FIN can share one edge.
-                if received < offered && !slot.read_closed {
-                    slot.readable = false;
+        }
+        let works = call.is_some() || self.may_read();
+        let outcome = if works {
+            lent.input.start(&self.rest);
+            if !self.rest.is_empty() {
+                self.rest = Box::default();
+            }
+            let outcome = self.work(lent, token, call, &mut budget);
+            if !lent.input.is_empty() && self.phase == Phase::Open {
+                self.rest = lent.input.take_rest();
+            }
+            outcome
+        } else {
+            Outcome::Wait
+        };
+        self.unsent = lent.keep_unsent(works);
+        outcome
+    }
+
+    /// Reads, calls and flushes in turn until there is nothing to do or the budget is spent.
+    #[inline]
+    fn work(
+        &mut self,
+        lent: &mut Lent<K, S>,
+        token: Token,
+        mut call: Option<Call<S::Message>>,
+        budget: &mut Budget,
+    ) -> Outcome {
+        let mut unflushed = false;
+        loop {
+            if self.may_read() && budget.allows_read() {
+                match self.receive(lent, budget) {
+                    Ok(true) if call.is_none() => call = Some(Call::Event),
+                    Ok(_) => {}
+                    Err(error) => return Outcome::Closed(CloseCause::Failed(error.kind())),
                 }
             }
-            Err(error) => match error.kind() {
-                io::ErrorKind::WouldBlock => slot.readable = false,
-                io::ErrorKind::Interrupted => {}
-                kind => return Err(CloseCause::Io(kind)),
-            },
+            if let Some(call) = call.take() {
+                unflushed = true;
+                budget.spend_call();
+                match self.call(lent, token, call) {
+                    Some(Close::Now) => return Outcome::Closed(CloseCause::Finished),
+                    Some(Close::Flushed) => return self.finish(lent, budget),
+                    // What the next read brings leaves with what this one brought.
+                    None if self.may_read()
+                        && budget.allows_read()
+                        && lent.output.len() < self.pace.limit() =>
+                    {
+                        continue;
+                    }
+                    None => {}
+                }
+            }
+            if unflushed {
+                unflushed = false;
+                match self.flush(lent, budget) {
+                    Ok(Flush::Drained) if self.state.more && budget.allows_call() => {
+                        call = Some(Call::Again);
+                    }
+                    Ok(Flush::Drained) if self.state.more => return Outcome::Again,
+                    Ok(_) => {}
+                    Err(error) => return Outcome::Closed(CloseCause::Failed(error.kind())),
+                }
+            }
+            if call.is_none() && !self.may_read() {
+                return Outcome::Wait;
+            }
+            if call.is_none() && !budget.allows_read() {
+                return Outcome::Again;
+            }
         }
-        Ok(())
     }
 
-    /// Calls the session. `None` when it panicked.
+    #[inline]
+    fn may_read(&self) -> bool {
+        self.state.readable && self.state.wants_input && !self.state.eof
+    }
+
+    /// Reads once. Whether there is something new: bytes, or the end.
+    #[inline]
+    fn receive(&mut self, lent: &mut Lent<K, S>, budget: &mut Budget) -> io::Result<bool> {
+        lent.input.make_room();
+        let block = lent.input.block_mut();
+        let offered = block.capacity() - block.len();
+        match lent.kernel.receive(&mut self.socket, block) {
+            Ok(0) => {
+                self.state.readable = false;
+                self.state.eof = true;
+                Ok(true)
+            }
+            Ok(count) => {
+                budget.spend_read(count);
+                lent.stats.bytes_received += count as u64;
+                // A short read has drained the socket, but data and FIN can share one event.
+                if count < offered && !self.state.read_closed && !self.state.failed {
+                    self.state.readable = false;
+                }
+                Ok(true)
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.state.readable = false;
+                self.state.read_closed = false;
+                Ok(false)
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                budget.spend_read(0);
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Calls the session.
     #[inline]
     fn call(
         &mut self,
-        slot: &mut Slot<K::Socket, S::Session>,
+        lent: &mut Lent<K, S>,
         token: Token,
-        output: &mut SendQueue,
-        cause: Cause<S::Message>,
-    ) -> Option<After> {
-        let rtt = if slot.pace.received_bytes >= RTT_AFTER_BYTES {
-            slot.pace.received_bytes = 0;
-            self.kernel.rtt(&slot.socket)
-        } else {
-            None
-        };
+        call: Call<S::Message>,
+    ) -> Option<Close> {
+        lent.stats.turns += 1;
         let mut turn = Turn {
             token,
-            input: self.input,
-            output,
-            output_limit: slot.pace.limit(),
-            now: self.now,
-            eof: slot.eof,
-            mailbox: self.mailbox,
-            rtt,
+            input: &mut lent.input,
+            output: &mut lent.output,
+            output_limit: self.pace.limit(),
+            now: lent.now,
+            eof: self.state.eof,
+            mailbox: &lent.mailbox,
+            path: &self.socket,
         };
-        let (service, session) = (&mut *self.service, &mut slot.session);
-        catch_unwind(AssertUnwindSafe(|| match cause {
-            Cause::Ready => service.turn(session, &mut turn),
-            Cause::Message(message) => service.message(session, message, &mut turn),
-            Cause::ShutDown => service.shut_down(session, &mut turn),
-        }))
-        .ok()
+        let session = &mut self.session;
+        let after = match call {
+            Call::Message(message) => lent.service.message(session, message, &mut turn),
+            Call::ShutDown => lent.service.shut_down(session, &mut turn),
+            Call::Event | Call::Again | Call::Deadline => lent.service.turn(session, &mut turn),
+        };
+        self.obey(after);
+        after.close
     }
 
-    /// Writes what there is, and ends the socket when that was its last.
     #[inline]
-    fn flush(
-        &mut self,
-        slot: &mut Slot<K::Socket, S::Session>,
-        output: &mut SendQueue,
-    ) -> Result<Verdict, CloseCause> {
-        if !slot.blocked {
-            let mut sink = Sink { kernel: self.kernel, socket: &mut slot.socket, sent_bytes: 0 };
-            let flushed = self.service.flush(&mut slot.session, output, &mut sink);
-            let sent_bytes = sink.sent_bytes;
-            self.stats.sent_bytes += sent_bytes;
-            slot.pace.sent_bytes += sent_bytes;
-            match flushed {
-                Ok(Flush::Drained) => {}
-                Ok(Flush::Blocked) => self.blocked(slot),
-                Err(error) => return Err(CloseCause::Io(error.kind())),
-            }
+    fn obey(&mut self, after: After) {
+        self.state.wants_input = after.wants_input;
+        self.state.more = after.more;
+        self.state.idle = after.idle;
+        self.deadline = after.deadline;
+    }
+
+    /// Writes what waits, unless the socket is full.
+    #[inline]
+    fn flush(&mut self, lent: &mut Lent<K, S>, budget: &mut Budget) -> io::Result<Flush> {
+        if self.state.blocked {
+            return Ok(Flush::Blocked);
         }
-        match slot.after.close {
-            None => Ok(Verdict::Keep),
-            Some(Close::Now) => Err(CloseCause::Session),
-            Some(Close::Flushed) if slot.blocked => Ok(Verdict::Keep),
-            Some(Close::Flushed) => {
-                self.kernel.finish(&mut slot.socket);
-                if slot.eof {
-                    return Err(CloseCause::Session);
+        let mut sink = Sink { kernel: &mut lent.kernel, socket: &mut self.socket, sent: 0 };
+        let flush = lent.service.flush(&mut self.session, &mut lent.output, &mut sink);
+        let sent = sink.sent;
+        budget.spend_sent(sent);
+        lent.stats.bytes_sent += sent as u64;
+        self.pace.sent(sent);
+        match flush? {
+            Flush::Drained => {
+                if !self.state.more {
+                    self.pace.rest();
                 }
-                slot.lingering = true;
-                slot.after.deadline = Some(self.now + LINGER);
-                slot.pace.received_bytes = 0;
-                self.linger(slot)
+                Ok(Flush::Drained)
+            }
+            Flush::Blocked => {
+                self.state.blocked = true;
+                self.state.room = false;
+                lent.stats.write_blocked += 1;
+                if let Some(limit) = self.pace.blocked(lent.now, &lent.limits) {
+                    lent.kernel.limit_unsent(&mut self.socket, limit);
+                }
+                Ok(Flush::Blocked)
             }
         }
     }
 
+    /// The session has finished: what it queued leaves, then the sending side ends.
     #[cold]
-    fn blocked(&mut self, slot: &mut Slot<K::Socket, S::Session>) {
-        slot.blocked = true;
-        self.stats.blocked += 1;
-        if let Some(limit) = slot.pace.blocked(self.now) {
-            self.kernel.limit_unsent(&mut slot.socket, limit);
-        }
-    }
-
-    /// Discards what still arrives on a socket whose session has ended.
-    #[cold]
-    pub(crate) fn linger(
-        &mut self,
-        slot: &mut Slot<K::Socket, S::Session>,
-    ) -> Result<Verdict, CloseCause> {
-        while slot.readable {
-            self.input.start(&[]);
-            self.receive(slot)?;
-            if slot.eof || slot.pace.received_bytes > LINGER_BYTES_MAX {
-                return Err(CloseCause::Session);
+    fn finish(&mut self, lent: &mut Lent<K, S>, budget: &mut Budget) -> Outcome {
+        self.state.idle = false;
+        match self.flush(lent, budget) {
+            Err(error) => Outcome::Closed(CloseCause::Failed(error.kind())),
+            Ok(Flush::Blocked) => {
+                self.phase = Phase::Flushing;
+                self.deadline = Some(lent.now + lent.limits.close_stall);
+                Outcome::Wait
+            }
+            Ok(Flush::Drained) => {
+                if self.state.eof || lent.kernel.end_writing(&mut self.socket).is_err() {
+                    return Outcome::Closed(CloseCause::Finished);
+                }
+                self.phase = Phase::Lingering { left: lent.limits.linger_bytes };
+                self.deadline = Some(lent.now + lent.limits.linger);
+                self.discard(lent)
             }
         }
-        Ok(Verdict::Keep)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_limit_follows_what_leaves_in_four_milliseconds() {
-        let start = Instant::now();
-        let mut pace = Pace::new();
-        pace.blocked(start);
-        // 10 MB/s: 40 KB in 4 ms.
-        for turn in 1..20_u32 {
-            pace.sent_bytes = 100_000;
-            pace.blocked(start + Duration::from_millis(10) * turn);
-        }
-        assert!((39_000..41_000).contains(&pace.limit()), "{}", pace.limit());
-        // 10 GB/s: as much as is allowed.
-        for turn in 1..20_u32 {
-            pace.sent_bytes = 10_000_000;
-            pace.blocked(start + Duration::from_millis(200 + u64::from(turn)));
-        }
-        assert!(pace.limit() > 1_000_000, "{}", pace.limit());
     }
 
-    #[test]
-    fn a_stall_does_not_count_as_slowness() {
-        let start = Instant::now();
-        let mut pace = Pace::new();
-        pace.blocked(start);
-        pace.sent_bytes = 1;
-        pace.blocked(start + Duration::from_secs(60));
-        assert_eq!(pace.limit(), Pace::LIMIT_START as usize);
+    /// A pass after the session has finished.
+    #[cold]
+    fn closing_pass(&mut self, lent: &mut Lent<K, S>, call: &Call<S::Message>) -> Outcome {
+        let expired = matches!(call, Call::Deadline);
+        match self.phase {
+            Phase::Lingering { .. } if expired => Outcome::Closed(CloseCause::Finished),
+            Phase::Lingering { .. } => self.discard(lent),
+            _ if expired => Outcome::Closed(CloseCause::Stalled),
+            _ if self.state.failed => {
+                Outcome::Closed(CloseCause::Failed(io::ErrorKind::ConnectionReset))
+            }
+            _ if self.state.blocked && !self.state.room => Outcome::Wait,
+            _ => {
+                self.state.blocked = false;
+                let mut budget = Budget::new(&lent.limits);
+                if let Some(unsent) = self.unsent.take() {
+                    lent.take_unsent(unsent);
+                }
+                let outcome = self.finish(lent, &mut budget);
+                self.unsent = lent.keep_unsent(false);
+                outcome
+            }
+        }
+    }
+
+    /// Reads and forgets, so that what arrives after the end causes no reset.
+    fn discard(&mut self, lent: &mut Lent<K, S>) -> Outcome {
+        let mut budget = Budget::new(&lent.limits);
+        while self.state.readable {
+            if !budget.allows_read() {
+                return Outcome::Again;
+            }
+            lent.input.start(&[]);
+            match lent.kernel.receive(&mut self.socket, lent.input.block_mut()) {
+                Ok(0) => return Outcome::Closed(CloseCause::Finished),
+                Ok(count) => {
+                    budget.spend_read(count);
+                    lent.input.start(&[]);
+                    let Phase::Lingering { left } = &mut self.phase else { break };
+                    if *left < count {
+                        return Outcome::Closed(CloseCause::Finished);
+                    }
+                    *left -= count;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.state.readable = false;
+                }
+                Err(_) => return Outcome::Closed(CloseCause::Finished),
+            }
+        }
+        Outcome::Wait
     }
 }

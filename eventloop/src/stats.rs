@@ -1,43 +1,97 @@
-//! What a worker counts.
+//! What a worker has counted: plain numbers of its own, read out when somebody asks.
 
 use std::ops::AddAssign;
 
-/// Counters of one worker, or the sum of several.
+use crate::service::CloseCause;
+
+/// Counters of one worker since it started, or the sum of several.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Turns of the loop.
-    pub turns: u64,
-    /// Sockets accepted.
+    /// Connections that were accepted and got a session.
     pub accepted: u64,
-    /// Sockets closed.
-    pub closed: u64,
-    /// Sockets closed because reading or writing failed.
-    pub closed_io: u64,
-    /// Idle sockets closed because sockets ran short.
-    pub shed: u64,
-    /// How often accepting had to pause.
-    pub accept_paused: u64,
-    /// Sessions that panicked.
+    /// Connections that were closed at once: the service declined, or there was no room.
+    pub refused: u64,
+    /// Closed because the session asked for it.
+    pub closed_finished: u64,
+    /// Closed because reading or writing failed (a reset, most often).
+    pub closed_failed: u64,
+    /// Closed because they were idle and room was needed.
+    pub closed_shed: u64,
+    /// Closed because a shutdown ran out of patience.
+    pub closed_drained: u64,
+    /// Closed because the session panicked.
+    pub closed_panicked: u64,
+    /// Closed because the peer took no byte of the last answer for too long.
+    pub closed_stalled: u64,
+    /// Panics in calls for a session. Those in `open` and `close` end no connection of this cause.
     pub panics: u64,
-    /// Bytes read.
-    pub received_bytes: u64,
-    /// Bytes written.
-    pub sent_bytes: u64,
-    /// How often a socket took no more.
-    pub blocked: u64,
+    /// Bytes read from sockets.
+    pub bytes_received: u64,
+    /// Bytes written to sockets.
+    pub bytes_sent: u64,
+    /// Calls of sessions, of any kind.
+    pub turns: u64,
+    /// Mails for sessions, delivered or not.
+    pub mails: u64,
+    /// Turns of the loop: each waited once for the kernel.
+    pub waits: u64,
+    /// Events that the kernel reported.
+    pub events: u64,
+    /// Times a socket took no more bytes.
+    pub write_blocked: u64,
+    /// Times a connection used up its pass and was put in the run queue.
+    pub requeued: u64,
+    /// Times accepting was paused: no file descriptors, or no room for connections.
+    pub accept_pauses: u64,
+    /// Connections that are open (a level, not a counter).
+    pub open: u64,
+}
+
+impl Stats {
+    /// Counts the end of a connection.
+    pub(crate) fn count_close(&mut self, cause: CloseCause) {
+        match cause {
+            CloseCause::Finished => self.closed_finished += 1,
+            CloseCause::Failed(_) => self.closed_failed += 1,
+            CloseCause::Shed => self.closed_shed += 1,
+            CloseCause::Drained => self.closed_drained += 1,
+            CloseCause::Panicked => self.closed_panicked += 1,
+            CloseCause::Stalled => self.closed_stalled += 1,
+        }
+    }
+
+    /// All connections that were closed, whatever the cause.
+    #[must_use]
+    pub fn closed(&self) -> u64 {
+        self.closed_finished
+            + self.closed_failed
+            + self.closed_shed
+            + self.closed_drained
+            + self.closed_panicked
+            + self.closed_stalled
+    }
 }
 
 impl AddAssign for Stats {
     fn add_assign(&mut self, other: Self) {
-        self.turns += other.turns;
         self.accepted += other.accepted;
-        self.closed += other.closed;
-        self.closed_io += other.closed_io;
-        self.shed += other.shed;
-        self.accept_paused += other.accept_paused;
+        self.refused += other.refused;
+        self.closed_finished += other.closed_finished;
+        self.closed_failed += other.closed_failed;
+        self.closed_shed += other.closed_shed;
+        self.closed_drained += other.closed_drained;
+        self.closed_panicked += other.closed_panicked;
+        self.closed_stalled += other.closed_stalled;
         self.panics += other.panics;
-        self.received_bytes += other.received_bytes;
-        self.sent_bytes += other.sent_bytes;
-        self.blocked += other.blocked;
+        self.bytes_received += other.bytes_received;
+        self.bytes_sent += other.bytes_sent;
+        self.turns += other.turns;
+        self.mails += other.mails;
+        self.waits += other.waits;
+        self.events += other.events;
+        self.write_blocked += other.write_blocked;
+        self.requeued += other.requeued;
+        self.accept_pauses += other.accept_pauses;
+        self.open += other.open;
     }
 }

@@ -1,443 +1,337 @@
-//! One thread and its loop: wait, events, run queue, timers, mailbox.
+//! The loop: wait, events, new connections, run queue, timers, mail.
 
-use std::collections::VecDeque;
 use std::io;
-use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 use bolide_buffers::{ReceiveBuffer, SendQueue};
 
-use crate::kernel::{Event, Kernel};
+use crate::door::Door;
+use crate::kernel::{Kernel, Ready};
+use crate::limits::Limits;
 use crate::mailbox::{Inbox, Mail, Mailbox, mailbox};
-use crate::service::{Accepted, CloseCause, Service, Token};
-use crate::slots::{Slot, Slots};
-use crate::socket::{Cause, Driver, Pace, Verdict};
+use crate::service::{CloseCause, Service};
+use crate::slots::{Slots, Token};
+use crate::socket::{Call, Lent, Outcome, Slot};
 use crate::stats::Stats;
-use crate::timer_wheel::{Timer, TimerWheel};
+use crate::timer_wheel::TimerWheel;
 
-/// The block that sockets are read into, in bytes: what one read may bring.
-const BLOCK_BYTES: usize = 256 * 1024;
+/// The resolution of deadlines: they are met up to this much late, in nanoseconds (8 ms).
+const TICK_NANOS: u32 = 8_000_000;
 
-/// How many connections one listener may bring in per turn of the loop.
-const ACCEPTS_PER_TURN: usize = 64;
+/// Ticks in a second.
+const TICKS_PER_SECOND: u64 = (1_000_000_000 / TICK_NANOS) as u64;
 
-/// How long accepting pauses when the system has no descriptor left.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-
-/// An output queue that has grown beyond this is not kept for others, in bytes.
-const SPARE_BYTES_MAX: usize = 1024 * 1024;
-
-/// Whether a worker goes on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
-    /// There is more to come.
-    No,
-    /// It was told to end, and every session has.
-    Yes,
-}
-
-struct Watched<L> {
-    listener: L,
-    /// Its place in the list given at start.
-    index: usize,
-    /// Whether connections may wait.
-    ready: bool,
-}
-
-/// One thread's event loop.
+/// One thread's loop: its poller, its connections, its timers, its service.
+///
+/// [`run`](crate::run()) starts several; embedded in a thread of one's own, [`run`](Self::run) is the
+/// whole of it.
 pub struct Worker<K: Kernel, S: Service> {
-    kernel: K,
-    service: S,
-    listeners: Vec<Watched<K::Listener>>,
-    slots: Slots<Slot<K::Socket, S::Session>>,
+    pub(crate) lent: Lent<K, S>,
+    pub(crate) slots: Slots<Slot<K, S>>,
+    pub(crate) door: Door<K>,
     wheel: TimerWheel,
-    input: ReceiveBuffer,
-    /// The queue that is lent to sessions without unsent output.
-    spare: SendQueue,
-    run_queue: VecDeque<Token>,
-    mailbox: Mailbox<S::Message>,
     inbox: Inbox<S::Message>,
-    events: Vec<Event>,
-    fired: Vec<u32>,
-    connections_max: usize,
-    /// Accepting pauses until then, or until a socket is closed.
-    paused_until: Option<Instant>,
-    /// When a worker that was told to end gives up on what is still open.
-    drained_by: Option<Instant>,
-    stats: Stats,
-    now: Instant,
+    ready: Vec<Ready>,
+    due: Vec<u32>,
+    /// Connections whose pass was cut short.
+    runs: Vec<Token>,
+    /// Those of the turn that is under way.
+    running: Vec<Token>,
+    /// Tick 0.
+    epoch: Instant,
+    tick: u64,
+    /// Set when the worker is to end: when patience does.
+    ending: Option<Instant>,
 }
 
 impl<K: Kernel, S: Service> Worker<K, S> {
-    /// A worker with its listeners, each with its place in the list given at start. At most
-    /// `connections_max` sockets are open at once.
+    /// A worker with the service that `make` builds, given the mailbox of this worker.
+    pub fn new(mut kernel: K, limits: Limits, make: impl FnOnce(Mailbox<S::Message>) -> S) -> Self {
+        let (sender, inbox) = mailbox(kernel.waker());
+        let now = kernel.now();
+        Self {
+            lent: Lent {
+                kernel,
+                service: make(sender.clone()),
+                input: ReceiveBuffer::new(limits.block_bytes),
+                output: SendQueue::new(),
+                spare: Vec::new(),
+                mailbox: sender,
+                limits,
+                stats: Stats::default(),
+                now,
+            },
+            slots: Slots::new(),
+            door: Door::new(&limits),
+            wheel: TimerWheel::new(),
+            inbox,
+            ready: Vec::new(),
+            due: Vec::new(),
+            runs: Vec::new(),
+            running: Vec::new(),
+            epoch: now,
+            tick: 0,
+            ending: None,
+        }
+    }
+
+    /// Accepts from `listener`, which sessions are told as `index`.
     ///
     /// # Errors
     ///
-    /// When the kernel can't watch a listener.
-    pub fn new(
-        mut kernel: K,
-        listeners: Vec<(usize, K::Listener)>,
-        connections_max: usize,
-        make: impl FnOnce(&Mailbox<S::Message>) -> S,
-    ) -> io::Result<Self> {
-        let (mailbox, inbox) = mailbox(kernel.waker());
-        let mut watched = Vec::with_capacity(listeners.len());
-        for (place, (index, mut listener)) in listeners.into_iter().enumerate() {
-            kernel.watch_listener(&mut listener, place)?;
-            watched.push(Watched { listener, index, ready: true });
-        }
-        let now = kernel.now();
-        let service = make(&mailbox);
-        Ok(Self {
-            kernel,
-            service,
-            listeners: watched,
-            slots: Slots::new(),
-            wheel: TimerWheel::new(now),
-            input: ReceiveBuffer::new(BLOCK_BYTES),
-            spare: SendQueue::new(),
-            run_queue: VecDeque::new(),
-            mailbox,
-            inbox,
-            events: Vec::new(),
-            fired: Vec::new(),
-            connections_max: connections_max.max(1),
-            paused_until: None,
-            drained_by: None,
-            stats: Stats::default(),
-            now,
-        })
+    /// When the kernel cannot watch it.
+    pub fn listen(&mut self, mut listener: K::Listener, index: usize) -> io::Result<()> {
+        self.lent.kernel.listen(&mut listener, self.door.next_key())?;
+        self.door.add(listener, index);
+        Ok(())
     }
 
-    /// The way into this worker.
-    #[must_use]
-    pub fn mailbox(&self) -> &Mailbox<S::Message> {
-        &self.mailbox
+    /// Sends to this worker.
+    pub fn mailbox(&self) -> Mailbox<S::Message> {
+        self.lent.mailbox.clone()
+    }
+
+    /// The service.
+    pub fn service(&self) -> &S {
+        &self.lent.service
+    }
+
+    /// The kernel.
+    pub fn kernel(&self) -> &K {
+        &self.lent.kernel
     }
 
     /// What has been counted so far.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        self.stats
+        Stats { open: self.slots.len() as u64, ..self.lent.stats }
     }
 
-    /// The kernel, for a simulation to look into.
-    pub fn kernel_mut(&mut self) -> &mut K {
-        &mut self.kernel
-    }
-
-    /// How many sockets are open.
-    #[must_use]
-    pub fn connections(&self) -> usize {
-        self.slots.len()
-    }
-
-    /// Runs until it is told to end, and returns what it counted.
+    /// Runs until a shutdown is complete.
     ///
     /// # Errors
     ///
-    /// When the kernel can't wait.
+    /// When the poller fails.
     pub fn run(mut self) -> io::Result<Stats> {
-        while self.turn()? == Ended::No {}
-        Ok(self.stats)
+        while self.step(None)? {}
+        Ok(self.stats())
     }
 
-    /// One turn of the loop. Waits when there is nothing to do.
+    /// One turn of the loop, which waits no longer than `at_most`. `false`: a shutdown is complete.
     ///
     /// # Errors
     ///
-    /// When the kernel can't wait.
-    pub fn turn(&mut self) -> io::Result<Ended> {
-        let timeout = self.timeout();
-        let mut events = std::mem::take(&mut self.events);
-        events.clear();
-        self.kernel.wait(&mut events, timeout)?;
-        self.now = self.kernel.now();
-        self.stats.turns += 1;
-        self.service.turn_started(self.now);
-        for event in &events {
-            match *event {
-                Event::Socket { token, readable, writable, closed } => {
-                    self.socket_ready(token, readable, writable, closed);
-                }
-                Event::Listener(place) => {
-                    if let Some(watched) = self.listeners.get_mut(place) {
-                        watched.ready = true;
-                    }
-                }
-                Event::Mailbox => self.read_mail(),
-            }
-        }
-        self.events = events;
-        for _ in 0..self.run_queue.len() {
-            self.run_next();
-        }
-        self.fire_timers();
+    /// When the poller fails.
+    pub fn step(&mut self, at_most: Option<Duration>) -> io::Result<bool> {
+        let timeout = self.timeout(at_most);
+        let timeout = if self.inbox.lie_down() { timeout } else { Some(Duration::ZERO) };
+        let waited = self.lent.kernel.wait(timeout, &mut self.ready);
+        self.inbox.get_up();
+        waited?;
+        self.lent.now = self.lent.kernel.now();
+        self.tick = self.ticks_until(self.lent.now);
+        self.lent.stats.waits += 1;
+        self.lent.service.turn_started(self.lent.now);
+        self.take_events();
         self.accept();
-        let over = self.drained_by.is_some_and(|by| self.slots.len() == 0 || self.now >= by);
-        if over {
-            self.close_all();
-            return Ok(Ended::Yes);
+        self.run_queue();
+        self.take_deadlines();
+        self.take_mail();
+        if let Some(deadline) = self.ending {
+            if deadline <= self.lent.now {
+                self.close_all(CloseCause::Drained);
+            }
+            return Ok(self.slots.len() > 0);
         }
-        Ok(Ended::No)
+        Ok(true)
     }
 
     /// How long the kernel may wait.
-    fn timeout(&self) -> Option<Duration> {
-        let can_accept = self.paused_until.is_none();
-        let busy = can_accept && self.listeners.iter().any(|watched| watched.ready);
-        if busy || !self.run_queue.is_empty() {
+    #[inline]
+    fn timeout(&self, at_most: Option<Duration>) -> Option<Duration> {
+        if !self.runs.is_empty() || self.door.is_ready() {
             return Some(Duration::ZERO);
         }
-        let until = |at: Option<Instant>| at.map(|at| at.saturating_duration_since(self.now));
-        [self.wheel.sleep(self.now), until(self.paused_until), until(self.drained_by)]
-            .into_iter()
-            .flatten()
-            .min()
+        let until = |at: Instant| at.saturating_duration_since(self.lent.now);
+        let timer = self.wheel.next().map(|tick| until(self.instant_of(tick)));
+        let mut least = at_most;
+        for other in [timer, self.door.paused_until().map(until), self.ending.map(until)] {
+            least = match (least, other) {
+                (Some(least), Some(other)) => Some(least.min(other)),
+                (least, other) => least.or(other),
+            };
+        }
+        least
+    }
+
+    fn instant_of(&self, tick: u64) -> Instant {
+        let nanos = (tick % TICKS_PER_SECOND) as u32 * TICK_NANOS;
+        self.epoch + Duration::new(tick / TICKS_PER_SECOND, nanos)
+    }
+
+    /// Whole ticks until `at`.
+    #[inline]
+    fn ticks_until(&self, at: Instant) -> u64 {
+        let since = at.saturating_duration_since(self.epoch);
+        since.as_secs() * TICKS_PER_SECOND + u64::from(since.subsec_nanos() / TICK_NANOS)
     }
 
     #[inline]
-    fn socket_ready(&mut self, token: Token, readable: bool, writable: bool, closed: bool) {
-        let Some(index) = self.slots.resolve(token) else { return };
-        let Some(slot) = self.slots.get_mut(index) else { return };
-        slot.readable |= readable || closed;
-        slot.read_closed |= closed;
-        let unblocked = writable && slot.blocked;
-        if unblocked {
-            slot.blocked = false;
-        }
-        let can_read = slot.readable && (slot.after.wants_input || slot.lingering);
-        if unblocked || can_read {
-            self.drive(index, Cause::Ready);
-        }
-    }
-
-    /// Gives the session in slot `index` its turn.
-    #[inline]
-    fn drive(&mut self, index: u32, cause: Cause<S::Message>) {
-        let token = self.slots.token(index);
-        let Some(slot) = self.slots.get_mut(index) else { return };
-        let mut output = match slot.output.take() {
-            Some(kept) => *kept,
-            None => std::mem::take(&mut self.spare),
-        };
-        let mut driver = Driver {
-            kernel: &mut self.kernel,
-            service: &mut self.service,
-            input: &mut self.input,
-            mailbox: &self.mailbox,
-            stats: &mut self.stats,
-            now: self.now,
-        };
-        let verdict = if slot.lingering {
-            driver.linger(slot).unwrap_or_else(Verdict::Close)
-        } else {
-            driver.drive(slot, token, &mut output, cause)
-        };
-        if output.is_empty() {
-            if output.allocated_bytes() <= SPARE_BYTES_MAX {
-                self.spare = output;
-            }
-        } else if !matches!(verdict, Verdict::Close(_)) {
-            output.settle();
-            slot.output = Some(Box::new(output));
-        }
-        match verdict {
-            Verdict::Close(cause) => self.close(index, cause),
-            Verdict::Keep | Verdict::Requeue => {
-                let deadline = slot.after.deadline;
-                self.wheel.set(&mut slot.timer, index, deadline);
-                if verdict == Verdict::Requeue && !slot.queued {
-                    slot.queued = true;
-                    self.run_queue.push_back(token);
-                }
+    fn take_events(&mut self) {
+        self.lent.stats.events += self.ready.len() as u64;
+        for position in 0..self.ready.len() {
+            let ready = self.ready[position];
+            let token = Token::from_key(ready.key);
+            if token.generation() == 0 {
+                self.door.note(token.index());
+            } else if let Some(slot) = self.slots.get_mut(token) {
+                slot.note(ready);
+                self.pass(token, Call::Event);
             }
         }
+        self.ready.clear();
     }
 
-    fn run_next(&mut self) {
-        let Some(token) = self.run_queue.pop_front() else { return };
-        let Some(index) = self.slots.resolve(token) else { return };
-        if let Some(slot) = self.slots.get_mut(index) {
-            slot.queued = false;
-        }
-        self.drive(index, Cause::Ready);
-    }
-
-    fn fire_timers(&mut self) {
-        let mut fired = std::mem::take(&mut self.fired);
-        self.wheel.advance(self.now, &mut self.slots, &mut fired);
-        for index in fired.drain(..) {
-            match self.slots.get_mut(index) {
-                Some(slot) if slot.lingering => self.close(index, CloseCause::Session),
-                Some(_) => self.drive(index, Cause::Ready),
-                None => {}
+    fn run_queue(&mut self) {
+        std::mem::swap(&mut self.runs, &mut self.running);
+        for position in 0..self.running.len() {
+            let token = self.running[position];
+            if let Some(slot) = self.slots.get_mut(token) {
+                slot.dequeue();
+                self.pass(token, Call::Again);
             }
         }
-        self.fired = fired;
+        self.running.clear();
     }
 
-    fn read_mail(&mut self) {
-        self.inbox.silence();
-        while let Some(mail) = self.inbox.next() {
+    fn take_deadlines(&mut self) {
+        if self.wheel.next().is_none_or(|next| next > self.tick) {
+            return;
+        }
+        let mut due = std::mem::take(&mut self.due);
+        self.wheel.expire(self.tick, &mut due);
+        for index in due.drain(..) {
+            if let Some((token, _)) = self.slots.at(index) {
+                self.pass(token, Call::Deadline);
+            }
+        }
+        self.due = due;
+    }
+
+    fn take_mail(&mut self) {
+        for _ in 0..self.lent.limits.mails_per_turn_count {
+            let Some(mail) = self.inbox.next() else { return };
             match mail {
-                Mail::Message(token, message) => {
-                    if let Some(index) = self.slots.resolve(token) {
-                        self.drive(index, Cause::Message(message));
+                Mail::Session(token, message) => {
+                    self.lent.stats.mails += 1;
+                    if self.slots.get_mut(token).is_some_and(|slot| slot.is_open()) {
+                        self.pass(token, Call::Message(message));
+                    } else {
+                        self.lent.service.undelivered(message);
                     }
                 }
-                Mail::Accepted(handed) => {
-                    let (listener, peer) = (handed.listener, handed.peer);
-                    if self.slots.len() >= self.connections_max {
-                        self.shed();
-                    }
-                    if let Ok(socket) = self.kernel.adopt(handed) {
-                        self.open(socket, listener, peer);
-                    }
+                Mail::HandedIn(socket) => self.take_in(socket),
+                Mail::ShutDown { deadline } => self.begin_end(deadline),
+                Mail::Count(sender) => {
+                    // Who asked may have gone.
+                    let _ = sender.send(self.stats());
                 }
-                Mail::ShutDown(drain) => self.shut_down(drain),
             }
         }
     }
 
-    /// Takes in what waits at the listeners.
-    fn accept(&mut self) {
-        if self.paused_until.is_some_and(|until| self.now < until) {
-            return;
-        }
-        self.paused_until = None;
-        for place in 0..self.listeners.len() {
-            for _ in 0..ACCEPTS_PER_TURN {
-                if !self.listeners[place].ready || self.paused_until.is_some() {
-                    break;
+    /// Gives one connection its turn and does what follows from it.
+    #[inline]
+    pub(crate) fn pass(&mut self, token: Token, call: Call<S::Message>) {
+        let Self { slots, lent, tick, .. } = self;
+        let Some(slot) = slots.get_mut(token) else { return };
+        let pass = AssertUnwindSafe(|| slot.pass(lent, token, *tick as u32, call));
+        let outcome = catch_unwind(pass).unwrap_or_else(|_| {
+            lent.stats.panics += 1;
+            Outcome::Closed(CloseCause::Panicked)
+        });
+        let deadline = slot.deadline();
+        match outcome {
+            Outcome::Wait => {}
+            Outcome::Again => {
+                lent.stats.requeued += 1;
+                if slot.enqueue() {
+                    self.runs.push(token);
                 }
-                self.accept_one(place);
             }
+            Outcome::Closed(cause) => return self.close(token, cause),
+        }
+        self.set_deadline(token, deadline);
+    }
+
+    /// Files the deadline of a connection.
+    #[inline]
+    pub(crate) fn set_deadline(&mut self, token: Token, deadline: Option<Instant>) {
+        match deadline {
+            // The tick after: a deadline is never met early.
+            Some(deadline) => self.wheel.set(token.index(), self.ticks_until(deadline) + 1),
+            None => self.wheel.clear(token.index()),
         }
     }
 
-    fn accept_one(&mut self, place: usize) {
-        if self.slots.len() >= self.connections_max && !self.shed() {
-            self.pause();
+    /// Puts a connection in the run queue.
+    pub(crate) fn enqueue(&mut self, token: Token) {
+        if self.slots.get_mut(token).is_some_and(Slot::enqueue) {
+            self.runs.push(token);
+        }
+    }
+
+    /// The low bits of the tick, for comparing ages.
+    pub(crate) fn short_tick(&self) -> u32 {
+        self.tick as u32
+    }
+
+    /// Ends a connection.
+    pub(crate) fn close(&mut self, token: Token, cause: CloseCause) {
+        let Some(slot) = self.slots.remove(token) else { return };
+        self.wheel.remove(token.index());
+        if !self.lent.output.is_empty() || cause == CloseCause::Panicked {
+            self.lent.output = SendQueue::new();
+        }
+        let (socket, session) = slot.into_parts();
+        self.lent.kernel.close(socket);
+        self.lent.stats.count_close(cause);
+        self.door.room_was_made();
+        let service = &mut self.lent.service;
+        if catch_unwind(AssertUnwindSafe(|| service.close(session, cause))).is_err() {
+            self.lent.stats.panics += 1;
+        }
+    }
+
+    fn begin_end(&mut self, deadline: Instant) {
+        if let Some(earlier) = self.ending {
+            self.ending = Some(earlier.min(deadline));
             return;
         }
-        let watched = &mut self.listeners[place];
-        match self.kernel.accept(&mut watched.listener) {
-            Ok((socket, peer)) => {
-                let index = watched.index;
-                self.open(socket, index, peer);
-            }
-            Err(error) => match error.kind() {
-                io::ErrorKind::WouldBlock => watched.ready = false,
-                io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted => {}
-                // No descriptors or no memory: it gets better when something is closed.
-                _ => {
-                    if !self.shed() {
-                        self.pause();
-                    }
-                }
-            },
-        }
-    }
-
-    fn pause(&mut self) {
-        self.paused_until = Some(self.now + ACCEPT_PAUSE);
-        self.stats.accept_paused += 1;
-    }
-
-    fn open(&mut self, mut socket: K::Socket, listener: usize, peer: Option<SocketAddr>) {
-        let token = self.slots.reserve();
-        let accepted = Accepted { token, listener, peer };
-        self.stats.accepted += 1;
-        let opened = self.service.open(&accepted, self.now);
-        let (Some((session, after)), Ok(())) = (opened, self.kernel.watch(&mut socket, token))
-        else {
-            self.stats.closed += 1;
-            self.kernel.close(socket);
-            return;
-        };
-        let mut slot = Slot {
-            socket,
-            session,
-            rest: Box::default(),
-            output: None,
-            timer: Timer::default(),
-            used: self.now,
-            pace: Pace::new(),
-            readable: false,
-            read_closed: false,
-            eof: false,
-            blocked: false,
-            queued: false,
-            lingering: false,
-            after,
-        };
-        self.wheel.set(&mut slot.timer, token.index, after.deadline);
-        self.slots.insert(token, slot);
-    }
-
-    /// Closes the idle sockets that were used least recently, a small part of them at once so that
-    /// the search is paid for seldom. Whether there were any.
-    #[cold]
-    fn shed(&mut self) -> bool {
-        let idle = self.slots.iter().filter(|(_, slot)| slot.after.idle && slot.rest.is_empty());
-        let mut idle: Vec<(Instant, u32)> = idle.map(|(index, slot)| (slot.used, index)).collect();
-        let count = (idle.len() / 64).max(1).min(idle.len());
-        if count == 0 {
-            return false;
-        }
-        idle.select_nth_unstable(count - 1);
-        for (_, index) in &idle[..count] {
-            self.stats.shed += 1;
-            self.close(*index, CloseCause::Shed);
-        }
-        true
-    }
-
-    fn shut_down(&mut self, drain: Duration) {
-        if self.drained_by.is_some() {
-            return;
-        }
-        self.drained_by = Some(self.now + drain);
-        // Connections that wait at a listener would be reset with it.
-        self.paused_until = None;
-        for watched in &mut self.listeners {
-            watched.ready = true;
-        }
+        self.ending = Some(deadline);
+        // What waits in the backlog would be reset; a session at least says goodbye.
         self.accept();
-        self.listeners.clear();
-        for index in self.slots.indexes() {
-            self.drive(index, Cause::ShutDown);
+        self.door.shut();
+        for index in 0..self.slots.places() {
+            if let Some((token, slot)) = self.slots.at(index)
+                && slot.is_open()
+            {
+                self.pass(token, Call::ShutDown);
+            }
         }
     }
 
-    fn close(&mut self, index: u32, cause: CloseCause) {
-        let Some(slot) = self.slots.remove(index) else { return };
-        self.stats.closed += 1;
-        match cause {
-            CloseCause::Io(_) => self.stats.closed_io += 1,
-            CloseCause::Panic => self.stats.panics += 1,
-            CloseCause::Session | CloseCause::Shed | CloseCause::Drained => {}
-        }
-        self.kernel.close(slot.socket);
-        self.service.close(slot.session, cause);
-        self.paused_until = None;
+    /// Whether the worker is about to end.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.ending.is_some()
     }
 
-    fn close_all(&mut self) {
-        for index in self.slots.indexes() {
-            self.close(index, CloseCause::Drained);
+    fn close_all(&mut self, cause: CloseCause) {
+        for index in 0..self.slots.places() {
+            if let Some((token, _)) = self.slots.at(index) {
+                self.close(token, cause);
+            }
         }
-    }
-}
-
-impl<K: Kernel, S: Service> std::fmt::Debug for Worker<K, S> {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter
-            .debug_struct("Worker")
-            .field("connections", &self.slots.len())
-            .field("stats", &self.stats)
-            .finish_non_exhaustive()
     }
 }

@@ -81,7 +81,7 @@ pub(crate) fn every(report: &mut Report, root: &Path, seconds: u32, targets: &[S
             .arg(found)
             .args(corpus(root, target))
             .current_dir(root);
-        report.step(&format!("fuzz: {target}"), command);
+        report.quiet_step(&format!("fuzz: {target}"), command, "stat::");
     }
 }
 

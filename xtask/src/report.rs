@@ -21,13 +21,26 @@ pub(crate) struct Report {
 
 impl Report {
     /// Runs a command as one step: it passes if the command ends well.
-    pub(crate) fn step(&mut self, name: &str, command: Command) {
-        self.run(name, command, false);
+    pub(crate) fn step(&mut self, name: &str, mut command: Command) {
+        self.run(name, false, |tally| shown(&mut command, tally));
     }
 
     /// Runs `cargo test` as a step in which every test counts.
-    pub(crate) fn tests(&mut self, name: &str, command: Command) {
-        self.run(name, command, true);
+    pub(crate) fn tests(&mut self, name: &str, mut command: Command) {
+        self.run(name, true, |tally| shown(&mut command, tally));
+    }
+
+    /// Runs a talkative command as one step: what it says is shown only if it ends badly, but for
+    /// the lines that begin like `worth`.
+    pub(crate) fn quiet_step(&mut self, name: &str, mut command: Command, worth: &str) {
+        self.run(name, false, |_| {
+            let mut all = Vec::new();
+            let ended_well = follow(&mut command, |line| all.push(line.to_owned()))?;
+            for line in all.iter().filter(|line| !ended_well || line.starts_with(worth)) {
+                println!("{line}");
+            }
+            Ok(ended_well)
+        });
     }
 
     /// Runs a check of our own as one step: it passes if it finds nothing.
@@ -47,11 +60,16 @@ impl Report {
         }
     }
 
-    fn run(&mut self, name: &str, mut command: Command, counts_tests: bool) {
+    fn run(
+        &mut self,
+        name: &str,
+        counts_tests: bool,
+        step: impl FnOnce(&mut Tally) -> std::io::Result<bool>,
+    ) {
         println!("\n==> {name}");
         let start = Instant::now();
         let mut tally = Tally::default();
-        let ended_well = match follow(&mut command, |line| tally.line(line)) {
+        let ended_well = match step(&mut tally) {
             Ok(ended_well) => ended_well,
             Err(error) => {
                 println!("{name} can't be run: {error}");
@@ -100,7 +118,15 @@ impl Report {
     }
 }
 
-/// Runs a command to its end, repeats each of its lines at once and shows it to `each`.
+/// Runs a command to its end and repeats each of its lines at once.
+fn shown(command: &mut Command, tally: &mut Tally) -> std::io::Result<bool> {
+    follow(command, |line| {
+        println!("{line}");
+        tally.line(line);
+    })
+}
+
+/// Runs a command to its end and shows each of its lines to `each` at once.
 fn follow(command: &mut Command, mut each: impl FnMut(&str)) -> std::io::Result<bool> {
     let (reader, writer) = std::io::pipe()?;
     command.stdin(std::process::Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
@@ -111,7 +137,6 @@ fn follow(command: &mut Command, mut each: impl FnMut(&str)) -> std::io::Result<
     let mut line = Vec::new();
     while reader.read_until(b'\n', &mut line)? > 0 {
         let text = String::from_utf8_lossy(&line);
-        println!("{}", text.trim_end_matches(['\r', '\n']));
         each(text.trim_end());
         line.clear();
     }

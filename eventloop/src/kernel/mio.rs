@@ -1,27 +1,91 @@
-//! The real system: epoll and kqueue by mio, sockets by rustix.
+//! The real kernel: epoll or kqueue by mio, sockets by rustix.
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bolide_buffers::ReceiveBuffer;
+use bytes::BytesMut;
 use mio::unix::SourceFd;
-use mio::{Events, Interest, Poll};
-use rustix::net::{SendAncillaryBuffer, SendFlags, Shutdown, SocketFlags};
+use mio::{Events, Interest, Poll, Token};
+use rustix::net::{SendAncillaryBuffer, SendFlags, Shutdown, SocketAddrAny};
+use socket2::SockRef;
 
-use super::{Event, Handed, Kernel, receive, tcp_info};
-use crate::mailbox::Wake;
-use crate::service::Token;
+use super::{Incoming, Kernel, Path, Ready, Wake, receive, tcp_info};
+use crate::service::Address;
 
-/// How many events one wait may report.
-const EVENTS_MAX: usize = 1024;
+/// Events taken from the kernel at a time, in number.
+const EVENTS_COUNT: usize = 1024;
 
-/// The index that stands for the mailbox; those below it, down to half, for listeners.
-const MAILBOX: u32 = u32::MAX;
+/// The key of the waker's own event, which is not passed on.
+const WAKER: Token = Token(usize::MAX);
 
-/// One worker's poller.
+const _: () = assert!(usize::BITS >= 64, "a key holds an index and a generation");
+
+/// A socket that ended must be an error of the call, not a signal to the process.
+#[cfg(not(any(target_os = "macos", target_os = "ios")))]
+const SEND_FLAGS: SendFlags = SendFlags::NOSIGNAL;
+#[cfg(any(target_os = "macos", target_os = "ios"))]
+const SEND_FLAGS: SendFlags = SendFlags::empty();
+
+/// A connected socket, TCP or Unix.
+#[derive(Debug)]
+pub struct MioSocket {
+    descriptor: OwnedFd,
+}
+
+impl Path for MioSocket {
+    fn rtt(&self) -> Option<Duration> {
+        tcp_info::rtt(self.descriptor.as_fd())
+    }
+}
+
+/// A listening socket, TCP or Unix, in non-blocking mode.
+#[derive(Debug)]
+pub struct MioListener {
+    descriptor: OwnedFd,
+    local: Address,
+}
+
+impl MioListener {
+    /// Takes a listening socket and sets it to non-blocking.
+    ///
+    /// # Errors
+    ///
+    /// When its address cannot be read, or its mode not be set.
+    pub fn new(descriptor: OwnedFd) -> io::Result<Self> {
+        let socket = SockRef::from(&descriptor);
+        socket.set_nonblocking(true)?;
+        let local = socket.local_addr()?.as_socket().map_or(Address::Unix, Address::Inet);
+        if matches!(local, Address::Inet(_)) {
+            // What is accepted inherits it.
+            socket.set_tcp_nodelay(true)?;
+        }
+        Ok(Self { descriptor, local })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn local(&self) -> Address {
+        self.local
+    }
+}
+
+impl AsFd for MioListener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+impl Wake for mio::Waker {
+    fn wake(&self) {
+        // It fails only if the poller is gone, and then nobody waits.
+        let _ = Self::wake(self);
+    }
+}
+
+/// The operating system.
 #[derive(Debug)]
 pub struct MioKernel {
     poll: Poll,
@@ -29,148 +93,154 @@ pub struct MioKernel {
     waker: Arc<mio::Waker>,
 }
 
-/// A listening socket.
-#[derive(Debug)]
-pub struct MioListener {
-    pub(crate) socket: OwnedFd,
-}
-
-struct MioWake(Arc<mio::Waker>);
-
-impl Wake for MioWake {
-    fn wake(&self) {
-        // The only error is a full counter, which is as good as a ring.
-        let _ = self.0.wake();
-    }
-}
-
 impl MioKernel {
-    /// A poller.
+    /// A poller of its own.
     ///
     /// # Errors
     ///
-    /// When the system has none left.
+    /// When the system has no file descriptor left.
     pub fn new() -> io::Result<Self> {
         let poll = Poll::new()?;
-        let waker = mio::Waker::new(poll.registry(), to_mio(MAILBOX, 0))?;
-        Ok(Self { poll, events: Events::with_capacity(EVENTS_MAX), waker: Arc::new(waker) })
+        let waker = Arc::new(mio::Waker::new(poll.registry(), WAKER)?);
+        Ok(Self { poll, events: Events::with_capacity(EVENTS_COUNT), waker })
     }
 }
 
-fn to_mio(index: u32, generation: u32) -> mio::Token {
-    mio::Token((u64::from(generation) << 32 | u64::from(index)) as usize)
+/// The address behind `any`; what is neither IPv4 nor IPv6 is a Unix socket here.
+fn address(any: Option<SocketAddrAny>) -> Address {
+    any.and_then(|any| SocketAddr::try_from(any).ok()).map_or(Address::Unix, Address::Inet)
+}
+
+#[cfg(not(any(target_os = "macos", target_os = "ios")))]
+fn accept_nonblocking(listener: BorrowedFd<'_>) -> io::Result<(OwnedFd, Option<SocketAddrAny>)> {
+    use rustix::net::SocketFlags;
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    Ok(rustix::net::acceptfrom_with(listener, flags)?)
+}
+
+#[cfg(any(target_os = "macos", target_os = "ios"))]
+fn accept_nonblocking(listener: BorrowedFd<'_>) -> io::Result<(OwnedFd, Option<SocketAddrAny>)> {
+    let (socket, peer) = rustix::net::acceptfrom(listener)?;
+    let options = SockRef::from(&socket);
+    options.set_cloexec(true)?;
+    options.set_nonblocking(true)?;
+    options.set_nosigpipe(true)?;
+    Ok((socket, peer))
+}
+
+/// Takes one connection from `listener`; its address is asked for only where the listener's says
+/// too little.
+pub(crate) fn accept(listener: &MioListener) -> io::Result<(OwnedFd, Address, Address)> {
+    let (socket, peer) = accept_nonblocking(listener.as_fd())?;
+    let local = match listener.local {
+        Address::Inet(bound) if bound.ip().is_unspecified() => {
+            let own = SockRef::from(&socket).local_addr().ok();
+            Address::Inet(own.and_then(|own| own.as_socket()).unwrap_or(bound))
+        }
+        local => local,
+    };
+    Ok((socket, address(peer), local))
 }
 
 impl Kernel for MioKernel {
-    type Socket = OwnedFd;
+    type Socket = MioSocket;
     type Listener = MioListener;
 
     #[inline]
-    fn now(&self) -> Instant {
+    fn now(&mut self) -> Instant {
         Instant::now()
     }
 
+    fn waker(&self) -> Arc<dyn Wake> {
+        self.waker.clone()
+    }
+
     #[inline]
-    fn wait(&mut self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<()> {
+    fn wait(&mut self, timeout: Option<Duration>, ready: &mut Vec<Ready>) -> io::Result<()> {
         match self.poll.poll(&mut self.events, timeout) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
             result => result?,
         }
         for event in &self.events {
-            let token = event.token().0 as u64;
-            let (index, generation) = (token as u32, (token >> 32) as u32);
-            events.push(if index == MAILBOX {
-                Event::Mailbox
-            } else if index > u32::MAX / 2 {
-                Event::Listener((MAILBOX - 1 - index) as usize)
-            } else {
-                Event::Socket {
-                    token: Token { index, generation },
-                    readable: event.is_readable(),
-                    writable: event.is_writable(),
-                    closed: event.is_read_closed() || event.is_error(),
-                }
+            if event.token() == WAKER {
+                continue;
+            }
+            ready.push(Ready {
+                key: event.token().0 as u64,
+                readable: event.is_readable(),
+                writable: event.is_writable(),
+                read_closed: event.is_read_closed(),
+                failed: event.is_error(),
             });
         }
         Ok(())
     }
 
-    fn waker(&self) -> Box<dyn Wake> {
-        Box::new(MioWake(Arc::clone(&self.waker)))
+    fn listen(&mut self, listener: &mut MioListener, key: u64) -> io::Result<()> {
+        let descriptor = listener.descriptor.as_raw_fd();
+        let token = Token(key as usize);
+        self.poll.registry().register(&mut SourceFd(&descriptor), token, Interest::READABLE)
     }
 
-    fn watch_listener(&mut self, listener: &mut MioListener, index: usize) -> io::Result<()> {
-        let token = to_mio(MAILBOX - 1 - index as u32, 0);
-        let socket = listener.socket.as_raw_fd();
-        self.poll.registry().register(&mut SourceFd(&socket), token, Interest::READABLE)
+    fn accept(&mut self, listener: &mut MioListener) -> io::Result<Incoming<MioSocket>> {
+        let (descriptor, peer, local) = accept(listener)?;
+        Ok(Incoming { socket: MioSocket { descriptor }, peer, local })
     }
 
-    fn accept(&mut self, listener: &mut MioListener) -> io::Result<(OwnedFd, Option<SocketAddr>)> {
-        accept(&listener.socket)
+    fn adopt(&mut self, socket: OwnedFd) -> io::Result<MioSocket> {
+        Ok(MioSocket { descriptor: socket })
     }
 
-    fn adopt(&mut self, handed: Handed) -> io::Result<OwnedFd> {
-        Ok(handed.socket)
-    }
-
-    fn watch(&mut self, socket: &mut OwnedFd, token: Token) -> io::Result<()> {
-        let token = to_mio(token.index, token.generation);
-        let interest = Interest::READABLE.add(Interest::WRITABLE);
-        self.poll.registry().register(&mut SourceFd(&socket.as_raw_fd()), token, interest)
+    fn register(&mut self, socket: &mut MioSocket, key: u64) -> io::Result<()> {
+        let descriptor = socket.descriptor.as_raw_fd();
+        let both = Interest::READABLE | Interest::WRITABLE;
+        self.poll.registry().register(&mut SourceFd(&descriptor), Token(key as usize), both)
     }
 
     #[inline]
-    fn receive(
+    fn receive(&mut self, socket: &mut MioSocket, block: &mut BytesMut) -> io::Result<usize> {
+        receive::receive(&socket.descriptor, block)
+    }
+
+    #[inline]
+    fn send(&mut self, socket: &mut MioSocket, bytes: &[u8]) -> io::Result<usize> {
+        Ok(rustix::net::send(&socket.descriptor, bytes, SEND_FLAGS)?)
+    }
+
+    fn send_vectored(
         &mut self,
-        socket: &mut OwnedFd,
-        into: &mut ReceiveBuffer,
-    ) -> io::Result<(usize, usize)> {
-        receive::receive(socket, into)
+        socket: &mut MioSocket,
+        slices: &[IoSlice<'_>],
+    ) -> io::Result<usize> {
+        let mut none = SendAncillaryBuffer::default();
+        Ok(rustix::net::sendmsg(&socket.descriptor, slices, &mut none, SEND_FLAGS)?)
     }
 
-    #[inline]
-    fn send(&mut self, socket: &mut OwnedFd, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        if let [slice] = slices {
-            return Ok(rustix::net::send(socket, slice, SendFlags::NOSIGNAL)?);
-        }
-        let mut nothing = SendAncillaryBuffer::default();
-        Ok(rustix::net::sendmsg(socket, slices, &mut nothing, SendFlags::NOSIGNAL)?)
+    fn end_writing(&mut self, socket: &mut MioSocket) -> io::Result<()> {
+        Ok(rustix::net::shutdown(&socket.descriptor, Shutdown::Write)?)
     }
 
-    fn finish(&mut self, socket: &mut OwnedFd) {
-        // The only error is that the peer has gone already.
-        let _ = rustix::net::shutdown(socket, Shutdown::Write);
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    fn limit_unsent(&mut self, socket: &mut MioSocket, bytes: usize) {
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        // A Unix socket has no such bound.
+        let _ = SockRef::from(&socket.descriptor).set_tcp_notsent_lowat(bytes);
     }
 
-    fn limit_unsent(&mut self, socket: &mut OwnedFd, bytes: u32) {
-        // Where there is no such option (Unix sockets), the socket's own buffer is the limit.
-        #[cfg(target_os = "linux")]
-        let _ = socket2::SockRef::from(&*socket).set_tcp_notsent_lowat(bytes);
-        #[cfg(not(target_os = "linux"))]
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    fn limit_unsent(&mut self, socket: &mut MioSocket, bytes: usize) {
         let _ = (socket, bytes);
     }
 
-    fn rtt(&self, socket: &OwnedFd) -> Option<Duration> {
-        tcp_info::rtt(socket.as_fd())
-    }
-
-    fn close(&mut self, socket: OwnedFd) {
-        // Closing removes it from epoll and kqueue: nothing else refers to the same description.
+    #[inline]
+    fn close(&mut self, socket: MioSocket) {
+        // The poller forgets a descriptor that is closed.
         drop(socket);
     }
 }
 
-/// Accepts one connection in non-blocking mode.
-pub(crate) fn accept(listener: &OwnedFd) -> io::Result<(OwnedFd, Option<SocketAddr>)> {
-    #[cfg(target_os = "linux")]
-    let (socket, peer) =
-        rustix::net::acceptfrom_with(listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC)?;
-    #[cfg(not(target_os = "linux"))]
-    let (socket, peer) = {
-        let (socket, peer) = rustix::net::acceptfrom(listener)?;
-        rustix::io::ioctl_fionbio(&socket, true)?;
-        (socket, peer)
-    };
-    let peer = peer.and_then(|peer| SocketAddr::try_from(peer).ok());
-    Ok((socket, peer))
+impl From<MioSocket> for OwnedFd {
+    fn from(socket: MioSocket) -> Self {
+        socket.descriptor
+    }
 }

@@ -1,131 +1,158 @@
-//! The system as the loop sees it: a trait, so that a simulated network can take its place.
+//! What a worker asks of an operating system, as a trait: [`MioKernel`] asks the real one,
+//! `tests/simnet` a seeded network in virtual time.
+//!
+//! The only folder with unsafe code.
 
-pub mod limits;
+mod file_limit;
 mod mio;
 mod receive;
 mod tcp_info;
 
 use std::io::{self, IoSlice};
-use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bolide_buffers::ReceiveBuffer;
+use bytes::BytesMut;
 
-use crate::mailbox::Wake;
-use crate::service::Token;
+use crate::service::Address;
 
-pub use self::mio::MioKernel;
-pub(crate) use self::mio::{MioListener, accept};
+pub use self::file_limit::{FileLimit, file_limit, raise_file_limit};
+pub use self::mio::{MioKernel, MioListener, MioSocket};
 
-/// A socket that another thread accepted.
-#[derive(Debug)]
-pub struct Handed {
-    pub(crate) socket: std::os::fd::OwnedFd,
-    pub(crate) listener: usize,
-    pub(crate) peer: Option<SocketAddr>,
+/// What the kernel knows about the way to a peer.
+pub trait Path {
+    /// The round-trip time; `None` where it is not measured.
+    fn rtt(&self) -> Option<Duration>;
 }
 
-/// What the kernel reports.
+/// No path: nothing is known.
+impl Path for () {
+    fn rtt(&self) -> Option<Duration> {
+        None
+    }
+}
+
+/// Ends a worker's wait, from any thread.
+pub trait Wake: Send + Sync {
+    /// The wait that is under way, or the next one, returns.
+    fn wake(&self);
+}
+
+/// What may be ready, as reported once when it changes (edge-triggered).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event {
-    /// A listener has connections to accept.
-    Listener(usize),
-    /// A socket is ready.
-    Socket {
-        /// Which.
-        token: Token,
-        /// There is something to read, the end included.
-        readable: bool,
-        /// There is room to write.
-        writable: bool,
-        /// The peer has closed its side, or the socket has failed: read to the end.
-        closed: bool,
-    },
-    /// The mailbox has been rung.
-    Mailbox,
+pub struct Ready {
+    /// What was given at the registration.
+    pub key: u64,
+    /// Bytes or connections have arrived.
+    pub readable: bool,
+    /// There is room to write again.
+    pub writable: bool,
+    /// FIN has arrived, perhaps behind bytes.
+    pub read_closed: bool,
+    /// The connection has failed.
+    pub failed: bool,
 }
 
-/// Sockets, a clock and waiting.
+/// A connection fresh from a listener.
+#[derive(Debug)]
+pub struct Incoming<S> {
+    /// The socket, in non-blocking mode.
+    pub socket: S,
+    /// Who connected.
+    pub peer: Address,
+    /// Where they connected to.
+    pub local: Address,
+}
+
+/// An operating system: sockets, readiness and a clock.
 ///
-/// Readiness is edge-triggered: it is reported once, and again only after a call came back short
-/// or with `WouldBlock`.
-pub trait Kernel {
+/// Calls on sockets never wait; they report [`WouldBlock`](io::ErrorKind::WouldBlock). Readiness
+/// is edge-triggered: after a read that came back short, or a write that was taken only in part,
+/// a [`Ready`] follows when there is more.
+pub trait Kernel: 'static {
     /// A connection.
-    type Socket;
-    /// Where connections come from.
+    type Socket: Path;
+    /// What connections arrive at.
     type Listener;
 
-    /// The time.
-    fn now(&self) -> Instant;
+    /// The clock.
+    fn now(&mut self) -> Instant;
 
-    /// Waits until something happens, for `timeout` at most, and appends what it was to `events`.
+    /// What ends the wait of this kernel.
+    fn waker(&self) -> Arc<dyn Wake>;
+
+    /// Waits until something is ready, or somebody wakes, or `timeout` has passed (`None`: for
+    /// ever), and appends what is ready.
     ///
     /// # Errors
     ///
-    /// Never `Interrupted`; anything else ends the worker.
-    fn wait(&mut self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<()>;
+    /// Those of the poller. A signal is none.
+    fn wait(&mut self, timeout: Option<Duration>, ready: &mut Vec<Ready>) -> io::Result<()>;
 
-    /// What wakes [`Self::wait`] from another thread.
-    fn waker(&self) -> Box<dyn Wake>;
-
-    /// Begins to watch a listener.
+    /// Reports connections that arrive at `listener`.
     ///
     /// # Errors
     ///
-    /// When the system refuses.
-    fn watch_listener(&mut self, listener: &mut Self::Listener, index: usize) -> io::Result<()>;
+    /// Those of the poller.
+    fn listen(&mut self, listener: &mut Self::Listener, key: u64) -> io::Result<()>;
 
-    /// Accepts one connection, already in non-blocking mode.
+    /// Takes one connection.
     ///
     /// # Errors
     ///
-    /// `WouldBlock` when there is none.
-    fn accept(
-        &mut self,
-        listener: &mut Self::Listener,
-    ) -> io::Result<(Self::Socket, Option<SocketAddr>)>;
+    /// `WouldBlock` when there is none; those of `accept`.
+    fn accept(&mut self, listener: &mut Self::Listener) -> io::Result<Incoming<Self::Socket>>;
 
-    /// Takes over a socket that another thread accepted.
+    /// Takes over a socket that somebody else accepted.
     ///
     /// # Errors
     ///
-    /// When the system refuses.
-    fn adopt(&mut self, handed: Handed) -> io::Result<Self::Socket>;
+    /// When the kernel cannot use it.
+    fn adopt(&mut self, socket: OwnedFd) -> io::Result<Self::Socket>;
 
-    /// Begins to watch a socket, for reading and writing, once and for all.
+    /// Reports both directions of `socket`, until it is closed.
     ///
     /// # Errors
     ///
-    /// When the system refuses.
-    fn watch(&mut self, socket: &mut Self::Socket, token: Token) -> io::Result<()>;
+    /// Those of the poller.
+    fn register(&mut self, socket: &mut Self::Socket, key: u64) -> io::Result<()>;
 
-    /// Reads into the spare room of `into`. Returns how many bytes came and how many could have.
+    /// Reads once, into the spare capacity of `block`. 0: no byte will follow.
     ///
     /// # Errors
     ///
-    /// `WouldBlock` when there is nothing.
-    fn receive(
+    /// Those of `recv`.
+    fn receive(&mut self, socket: &mut Self::Socket, block: &mut BytesMut) -> io::Result<usize>;
+
+    /// Writes once.
+    ///
+    /// # Errors
+    ///
+    /// Those of `send`.
+    fn send(&mut self, socket: &mut Self::Socket, bytes: &[u8]) -> io::Result<usize>;
+
+    /// Writes several pieces once.
+    ///
+    /// # Errors
+    ///
+    /// Those of `sendmsg`.
+    fn send_vectored(
         &mut self,
         socket: &mut Self::Socket,
-        into: &mut ReceiveBuffer,
-    ) -> io::Result<(usize, usize)>;
+        slices: &[IoSlice<'_>],
+    ) -> io::Result<usize>;
 
-    /// Writes.
+    /// Sends FIN behind what has been written.
     ///
     /// # Errors
     ///
-    /// `WouldBlock` when there is no room.
-    fn send(&mut self, socket: &mut Self::Socket, slices: &[IoSlice<'_>]) -> io::Result<usize>;
+    /// Those of `shutdown`.
+    fn end_writing(&mut self, socket: &mut Self::Socket) -> io::Result<()>;
 
-    /// Sends FIN after what was written.
-    fn finish(&mut self, socket: &mut Self::Socket);
+    /// Keeps the bytes that are written and not yet sent below `bytes`, where that can be told.
+    fn limit_unsent(&mut self, socket: &mut Self::Socket, bytes: usize);
 
-    /// How many unsent bytes the socket may hold before it counts as full.
-    fn limit_unsent(&mut self, socket: &mut Self::Socket, bytes: u32);
-
-    /// The estimated round-trip time, where the system knows it.
-    fn rtt(&self, socket: &Self::Socket) -> Option<Duration>;
-
-    /// Closes.
+    /// Closes the connection.
     fn close(&mut self, socket: Self::Socket);
 }

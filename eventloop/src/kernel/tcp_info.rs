@@ -1,34 +1,41 @@
-//! TCP_INFO, which no safe crate offers.
-#![allow(unsafe_code, reason = "getsockopt fills a structure of the kernel's")]
+//! What TCP has measured of a path.
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
 
-/// The kernel's smoothed round-trip time; none where it does not know, or for other sockets.
+/// The round-trip time as the receiving side measured it, else as the sending side did.
 #[cfg(target_os = "linux")]
+#[allow(unsafe_code, reason = "no crate wraps TCP_INFO")]
 pub(super) fn rtt(socket: BorrowedFd<'_>) -> Option<Duration> {
-    use std::os::fd::AsRawFd;
+    use std::mem::{MaybeUninit, offset_of};
 
-    // SAFETY: `tcp_info` consists of integers, for which zeros are valid.
-    let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
+    let mut info = MaybeUninit::<libc::tcp_info>::zeroed();
     let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;
-    // SAFETY: the descriptor is open while it is borrowed; `info` is writable for `length` bytes, and
-    // the kernel writes no more and says how many.
+    // SAFETY: `info` is writable for `length` bytes, both live through the call, and the kernel
+    // writes no more than `length` bytes.
     let result = unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),
             libc::IPPROTO_TCP,
             libc::TCP_INFO,
-            (&raw mut info).cast(),
-            &raw mut length,
+            info.as_mut_ptr().cast(),
+            &mut length,
         )
     };
-    let rtt = if info.tcpi_rcv_rtt > 0 { info.tcpi_rcv_rtt } else { info.tcpi_rtt };
-    (result == 0 && rtt > 0).then(|| Duration::from_micros(u64::from(rtt)))
+    // An older kernel fills less of it.
+    let needed = offset_of!(libc::tcp_info, tcpi_rcv_rtt) + size_of::<u32>();
+    if result != 0 || (length as usize) < needed {
+        return None;
+    }
+    // SAFETY: every field is a plain number, and all of them were zeroed before the call.
+    let info = unsafe { info.assume_init() };
+    let micros = if info.tcpi_rcv_rtt > 0 { info.tcpi_rcv_rtt } else { info.tcpi_rtt };
+    (micros > 0).then(|| Duration::from_micros(u64::from(micros)))
 }
 
-/// Other systems keep it in other structures.
+/// Not measured in a form that is read here.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn rtt(_: BorrowedFd<'_>) -> Option<Duration> {
+pub(super) fn rtt(socket: BorrowedFd<'_>) -> Option<Duration> {
+    let _ = socket.as_raw_fd();
     None
 }

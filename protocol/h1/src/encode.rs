@@ -57,24 +57,24 @@ pub(crate) fn fields<'a>(
                 if !pass.length {
                     continue;
                 }
-                FieldName::ContentLength.as_str()
+                Name::Known(FieldName::ContentLength)
             }
             Some(FieldName::Upgrade) => {
                 if !pass.upgrade {
                     continue;
                 }
                 written.upgrade = true;
-                FieldName::Upgrade.as_str()
+                Name::Known(FieldName::Upgrade)
             }
             Some(FieldName::Te) => {
                 if !pass.te {
                     continue;
                 }
                 written.te = true;
-                FieldName::Te.as_str()
+                Name::Known(FieldName::Te)
             }
-            Some(name) => name.as_str(),
-            None if is_lower_token(field.name.as_bytes()) => field.name,
+            Some(name) => Name::Known(name),
+            None if is_lower_token(field.name.as_bytes()) => Name::Text(field.name),
             None => return Err(Misuse::InvalidHead),
         };
         if !is_valid_value(field.value) {
@@ -85,14 +85,61 @@ pub(crate) fn fields<'a>(
     Ok(written)
 }
 
+#[derive(Debug, Clone, Copy)]
+enum Name<'a> {
+    Known(FieldName),
+    Text(&'a str),
+}
+
 /// Appends one field line.
 #[inline]
-pub(crate) fn line(tail: &mut Vec<u8>, name: &str, value: &[u8]) {
-    tail.reserve(name.len() + value.len() + 4);
-    tail.extend_from_slice(name.as_bytes());
-    tail.extend_from_slice(b": ");
+fn line(tail: &mut Vec<u8>, name: Name<'_>, value: &[u8]) {
+    match name {
+        Name::Known(name) => {
+            // A copy of constant length and a cut cost less than a copy of the exact length.
+            let prefix = &PREFIXES[name as usize];
+            let start = tail.len();
+            tail.extend_from_slice(&prefix.text);
+            tail.truncate(start + usize::from(prefix.length));
+        }
+        Name::Text(name) => {
+            tail.extend_from_slice(name.as_bytes());
+            tail.extend_from_slice(b": ");
+        }
+    }
     tail.extend_from_slice(value);
     tail.extend_from_slice(b"\r\n");
+}
+
+/// The longest interned name with its colon and space, and what it takes to copy it at once, in bytes.
+const PREFIX_BYTES: usize = 32;
+
+/// An interned name with its colon and space.
+#[derive(Debug, Clone, Copy)]
+struct Prefix {
+    text: [u8; PREFIX_BYTES],
+    length: u8,
+}
+
+static PREFIXES: [Prefix; FieldName::ALL.len()] = prefixes();
+
+const fn prefixes() -> [Prefix; FieldName::ALL.len()] {
+    let mut prefixes = [Prefix { text: [0; PREFIX_BYTES], length: 0 }; FieldName::ALL.len()];
+    let mut number = 0;
+    while number < FieldName::ALL.len() {
+        let name = FieldName::ALL[number].as_str().as_bytes();
+        let prefix = &mut prefixes[number];
+        let mut at = 0;
+        while at < name.len() {
+            prefix.text[at] = name[at];
+            at += 1;
+        }
+        prefix.text[at] = b':';
+        prefix.text[at + 1] = b' ';
+        prefix.length = at as u8 + 2;
+        number += 1;
+    }
+    prefixes
 }
 
 /// Appends the `Connection` line with these options, if there is any.
@@ -199,6 +246,15 @@ mod tests {
         assert!(written.close && !written.upgrade && !written.te);
         let (text, _) = encode(given, Pass { length: false, upgrade: true, te: true }).unwrap();
         assert_eq!(text, "x-a: 1\r\nupgrade: h2c\r\nte: trailers\r\n");
+    }
+
+    #[test]
+    fn every_interned_name_is_written_in_full() {
+        for name in FieldName::ALL {
+            let mut tail = b"x".to_vec();
+            line(&mut tail, Name::Known(*name), b"v");
+            assert_eq!(tail, format!("x{}: v\r\n", name.as_str()).as_bytes());
+        }
     }
 
     #[test]

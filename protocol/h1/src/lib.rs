@@ -5,6 +5,30 @@
 //! read in two ways is refused, so that no intermediary and this engine ever disagree about where a
 //! message ends.
 //!
+//! ```
+//! use bolide_buffers::{ReceiveBuffer, SendQueue};
+//! use bolide_h1::{Connection, Limits};
+//! use bolide_semantics::{Context, End, ExchangeEvent, Head, OutgoingHead, Output, Role, Start};
+//!
+//! let now = std::time::Instant::now();
+//! let mut connection = Connection::new(Role::Server, &Limits::default(), now);
+//! let (mut input, mut output) = (ReceiveBuffer::new(65536), SendQueue::new());
+//! input.extend(b"GET / HTTP/1.1\r\nHost: example\r\n\r\n");
+//! let mut cx = Context {
+//!     input: &mut input,
+//!     output: &mut output,
+//!     output_limit: 65536,
+//!     head: &mut Head::default(),
+//!     now,
+//! };
+//! while let Output::Exchange(id, ExchangeEvent::Head(_)) = connection.poll(&mut cx) {
+//!     let start = Start::Response { status: http::StatusCode::OK };
+//!     let head = OutgoingHead { start, fields: std::iter::empty() };
+//!     connection.send_head(&mut cx, id, head, End::Yes).expect("the exchange is open");
+//! }
+//! assert_eq!(output.tail(), b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
+//! ```
+//!
 //! This crate must never know a socket or a clock, and nothing of HTTP/2.
 
 mod body;
@@ -28,6 +52,7 @@ mod request_head;
 mod response_head;
 mod scan;
 mod send;
+mod send_request;
 mod sending;
 mod target;
 

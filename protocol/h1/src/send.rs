@@ -1,11 +1,8 @@
-//! RFC 9112 §6.1, §6.2, §9.6: what goes out, and what a connection adds to it.
+//! RFC 9112 §6, §7.1, §9.6: responses, and the bodies of either role, as they are sent.
 
-use bolide_semantics::{
-    Context, End, ExchangeId, FieldRef, Misuse, OutgoingHead, Role, Start, is_valid_authority,
-    is_valid_target,
-};
+use bolide_semantics::{Context, End, ExchangeId, FieldRef, Misuse, OutgoingHead, Role, Start};
 use bytes::Bytes;
-use http::{Method, StatusCode};
+use http::StatusCode;
 
 use crate::body::Body;
 use crate::connection::{Connection, Reading};
@@ -16,75 +13,6 @@ use crate::framing::response_has_no_body;
 use crate::sending::Framing;
 
 impl Connection {
-    /// Sends a request (client). `Host` and the framing are added; `Upgrade` and `TE` are sent as
-    /// given, with their mention in `Connection`.
-    ///
-    /// A CONNECT, or a request with `Upgrade` and no `Content-Length`, has no content, whatever `end`
-    /// says: what follows it, once it was granted, is a tunnel.
-    ///
-    /// # Errors
-    ///
-    /// [`Misuse::Refused`] when no exchange can be opened: the request before is not complete, may
-    /// become a tunnel, or was the last; or too many are open. [`Misuse::InvalidHead`] when the head
-    /// can't be sent, [`Misuse::WrongLength`] when it announces content and `end` says that there is
-    /// none.
-    pub fn send_request<'a, I>(
-        &mut self,
-        cx: &mut Context<'_>,
-        head: OutgoingHead<'a, I>,
-        end: End,
-    ) -> Result<ExchangeId, Misuse>
-    where
-        I: Iterator<Item = FieldRef<'a>> + Clone,
-    {
-        if !self.takes_request() {
-            return Err(Misuse::Refused);
-        }
-        let Start::Request { method, authority, path, protocol, .. } = head.start else {
-            return Err(Misuse::InvalidHead);
-        };
-        if protocol.is_some() || !is_valid_authority(authority.as_bytes()) {
-            return Err(Misuse::InvalidHead);
-        }
-        let target = if *method == Method::CONNECT { authority } else { path };
-        if *method != Method::CONNECT && !fits(method, target) {
-            return Err(Misuse::InvalidHead);
-        }
-        let before = cx.output.len();
-        let tail = cx.output.tail();
-        let start = tail.len();
-        request_line(tail, method, target, authority);
-        match request_fields(tail, method, head.fields, end) {
-            Ok((kind, framing, close)) => {
-                if let Some(framing) = framing {
-                    self.sending.begin(framing);
-                }
-                // The server is asked to close: no request follows this one.
-                self.persistence.draining |= close;
-                self.progress.queued(cx.output.len() - before);
-                Ok(self.exchanges.open(kind))
-            }
-            Err(misuse) => {
-                tail.truncate(start);
-                Err(misuse)
-            }
-        }
-    }
-
-    /// Whether another request may be sent now.
-    #[inline]
-    fn takes_request(&self) -> bool {
-        self.role == Role::Client
-            && self.ending.is_none()
-            && self.sending.is_ready()
-            && self.persistence.persists
-            && !self.persistence.draining
-            && !self.persistence.ended
-            && !self.exchanges.may_switch()
-            && self.exchanges.count() < self.bounds.pipelined_count
-            && self.exchanges.total() < self.bounds.requests_count
-    }
-
     /// Sends the head of a response (server): interim (1xx, any number of them), or final. 101, if the
     /// request asked for an upgrade, and a 2xx to CONNECT turn the exchange into a tunnel.
     ///
@@ -395,57 +323,4 @@ impl Connection {
 /// How much of a body has certainly not arrived, in bytes.
 fn left_to_read(body: &Body, input_bytes: usize) -> u64 {
     body.known_left().saturating_sub(input_bytes as u64)
-}
-
-/// Whether a request may have this target in origin or asterisk form.
-#[inline]
-fn fits(method: &Method, target: &str) -> bool {
-    let form = target.starts_with('/') || (target == "*" && *method == Method::OPTIONS);
-    form && is_valid_target(target.as_bytes())
-}
-
-#[inline]
-fn request_line(tail: &mut Vec<u8>, method: &Method, target: &str, authority: &str) {
-    let method = method.as_str();
-    tail.reserve(method.len() + target.len() + authority.len() + 19);
-    tail.extend_from_slice(method.as_bytes());
-    tail.extend_from_slice(b" ");
-    tail.extend_from_slice(target.as_bytes());
-    tail.extend_from_slice(b" HTTP/1.1\r\nhost: ");
-    tail.extend_from_slice(authority.as_bytes());
-    tail.extend_from_slice(b"\r\n");
-}
-
-/// Writes a request's fields and framing. Returns the kind, the framing of the body that follows, and
-/// whether the server was asked to close.
-#[inline]
-fn request_fields<'a>(
-    tail: &mut Vec<u8>,
-    method: &Method,
-    fields: impl Iterator<Item = FieldRef<'a>>,
-    end: End,
-) -> Result<(Kind, Option<Framing>, bool), Misuse> {
-    let connects = *method == Method::CONNECT;
-    let may_upgrade = !connects && *method != Method::HEAD;
-    let pass = Pass { length: !connects, upgrade: may_upgrade, te: !connects };
-    let Written { length, close, upgrade, te } = encode::fields(tail, fields, pass)?;
-    let framing = match (length, end) {
-        (Some(1..), End::Yes) if !connects => return Err(Misuse::WrongLength),
-        (_, End::Yes) if connects => None,
-        (Some(length), End::No) if !connects => Some(Framing::Length(length)),
-        (None, End::No) if !connects && !upgrade => {
-            tail.extend_from_slice(b"transfer-encoding: chunked\r\n");
-            Some(Framing::Chunked)
-        }
-        (None, End::Yes) if matches!(*method, Method::POST | Method::PUT | Method::PATCH) => {
-            tail.extend_from_slice(b"content-length: 0\r\n");
-            None
-        }
-        _ => None,
-    };
-    let option = |given: bool, name| given.then_some(name);
-    let options = [option(upgrade, "upgrade"), option(te, "te"), option(close, "close")];
-    encode::connection(tail, options);
-    tail.extend_from_slice(b"\r\n");
-    Ok((Kind::of(method, upgrade), framing, close))
 }

@@ -72,15 +72,15 @@ pub const CLIENT_RESETS_REFILL_COUNT: u32 = 33;
 pub const CLIENT_RESETS_LIFE_COUNT: u32 = 10_000;
 
 /// Resets that the peer made us send, at once. Default: 100. Unit: resets. Reason: as many as it may
-/// have streams. Answers: made-you-reset.
+/// have streams. Answers: myr.
 pub const OWN_RESETS_BURST_COUNT: u32 = 100;
 
 /// Resets that the peer made us send, refill. Default: 10. Unit: resets per second. Reason: each is a
-/// violation of the protocol. Answers: made-you-reset.
+/// violation of the protocol. Answers: myr.
 pub const OWN_RESETS_REFILL_COUNT: u32 = 10;
 
 /// Resets that the peer made us send, for the life of a connection. Default: 1024. Unit: resets.
-/// Reason: bounds a patient abuser. Answers: made-you-reset.
+/// Reason: bounds a patient abuser. Answers: myr.
 pub const OWN_RESETS_LIFE_COUNT: u32 = 1024;
 
 /// Frames that do nothing useful, at once. Default: 10000. Unit: frames. Reason: clumsy peers send

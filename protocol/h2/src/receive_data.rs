@@ -89,7 +89,7 @@ impl Connection {
     ) -> Result<(), Fault> {
         self.release(cx, data);
         let stream = self.streams.get(slot);
-        if !end_stream && stream.window.available <= (stream.window.size / 2) as i32 {
+        if !end_stream && stream.window.is_half_used() {
             let id = stream.id;
             self.write_reset(cx, id, ErrorCode::NoError)?;
             self.remove(cx, slot);

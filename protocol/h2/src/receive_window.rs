@@ -73,6 +73,12 @@ impl ReceiveWindow {
         }
     }
 
+    /// Whether the peer may send no more than half of the window.
+    #[inline]
+    pub(crate) fn is_half_used(&self) -> bool {
+        self.available <= (self.size / 2) as i32
+    }
+
     /// The peer applies another initial size to a window that it has already.
     pub(crate) fn shift(&mut self, difference: i32) {
         self.available = self.available.saturating_add(difference);

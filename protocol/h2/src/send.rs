@@ -265,8 +265,10 @@ impl Connection {
         let stream = self.streams.get_mut(slot);
         stream.discarding = true;
         let unconsumed = std::mem::take(&mut stream.unconsumed);
-        let room = stream.window.available.max(0) as u64;
-        if stream.receive_left != LENGTH_UNKNOWN && stream.receive_left > room {
+        let window = &stream.window;
+        let known = stream.receive_left != LENGTH_UNKNOWN;
+        let long = known && stream.receive_left > window.available.max(0) as u64;
+        if stream.connect || long || window.is_half_used() {
             self.pending.refused_rests.push(stream.id);
         }
         self.release(cx, unconsumed);

@@ -141,7 +141,7 @@ impl FieldName {
     /// The name as it goes on the wire, in lower case.
     #[inline]
     #[must_use]
-    pub fn as_str(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         Self::TEXT[self as usize]
     }
 }

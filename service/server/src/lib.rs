@@ -21,6 +21,7 @@ pub use bolide_buffers::detach;
 pub use bolide_connection::{
     HandshakeFacts, Http1Limits, Http2Limits, Identity, IdentityError, Limits as ConnectionLimits,
 };
+pub use bolide_eventloop::Stats;
 pub use bolide_semantics::{AbortReason, Blame, End, Head};
 pub use bytes::Bytes;
 pub use collect::{Collect, collect};
@@ -33,4 +34,4 @@ pub use request::Request;
 pub use responder::{Message, Responder, Waker};
 pub use response::{Body, BodyStream, Pull, Response};
 pub use router::{RouteError, Router};
-pub use server::{Running, Server, Tls};
+pub use server::{Listener, Running, Server, Tls};

@@ -49,7 +49,8 @@ impl Waker {
     }
 
     fn send(&self, kind: MessageKind) {
-        self.mailbox.send(self.token, Message { exchange: self.exchange, kind });
+        // A worker that has ended has no exchanges left to reach.
+        let _ = self.mailbox.send(self.token, Message { exchange: self.exchange, kind });
     }
 }
 

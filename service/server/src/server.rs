@@ -1,13 +1,17 @@
 //! From settings to running workers.
 
-use std::net::SocketAddr;
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
 use bolide_connection::{ServerTls, WallClock};
-use bolide_eventloop::{Handle, Listener, Signals};
+use bolide_eventloop::{Address, Config, Handle, Listeners, Signal, Signals, Stats};
 
 use crate::service::HttpService;
-use crate::{Error, Identity, Limits, Router};
+use crate::{Error, Identity, Limits, Message, Router};
 
 /// A server before it runs.
 ///
@@ -27,6 +31,50 @@ pub struct Server {
     drain: Duration,
     wall_clock: fn() -> SystemTime,
     error: Option<Error>,
+}
+
+/// Something to accept connections from.
+#[derive(Debug)]
+pub enum Listener {
+    /// An address to bind; port 0 takes any that is free.
+    Tcp(SocketAddr),
+    /// A path to bind. A socket file that nobody listens on is replaced, and the file is removed at
+    /// the end.
+    Unix(PathBuf),
+    /// A TCP socket that listens already, such as one that a supervisor handed in.
+    OpenTcp(TcpListener),
+    /// A Unix socket that listens already.
+    OpenUnix(UnixListener),
+}
+
+impl From<TcpListener> for Listener {
+    fn from(listener: TcpListener) -> Self {
+        Self::OpenTcp(listener)
+    }
+}
+
+impl From<UnixListener> for Listener {
+    fn from(listener: UnixListener) -> Self {
+        Self::OpenUnix(listener)
+    }
+}
+
+impl Listener {
+    fn path(&self) -> Option<PathBuf> {
+        match self {
+            Self::Unix(path) => Some(path.clone()),
+            _ => None,
+        }
+    }
+
+    fn open(self, listeners: &mut Listeners) -> Result<(), Error> {
+        match self {
+            Self::Tcp(address) => listeners.bind(address).map(drop).map_err(Error::Listen),
+            Self::Unix(path) => listeners.bind_unix(&path).map_err(Error::Listen),
+            Self::OpenTcp(listener) => Ok(listeners.hand_in(listener).map(drop)?),
+            Self::OpenUnix(listener) => Ok(listeners.hand_in(listener).map(drop)?),
+        }
+    }
 }
 
 /// TLS settings of a listener.
@@ -147,13 +195,18 @@ impl Server {
             return Err(Error::NoListener);
         }
         routes().check()?;
-        let (listeners, tls): (Vec<_>, Vec<_>) = self.listeners.into_iter().unzip();
+        let (sources, tls): (Vec<_>, Vec<_>) = self.listeners.into_iter().unzip();
+        let paths = sources.iter().filter_map(Listener::path).collect();
+        let mut listeners = Listeners::new(self.workers);
+        for source in sources {
+            source.open(&mut listeners)?;
+        }
+        let addresses = listeners.addresses();
         let (limits, wall_clock) = (self.limits, self.wall_clock);
-        let config = bolide_eventloop::Config { workers: self.workers, ..Default::default() };
-        let handle = bolide_eventloop::run(config, listeners, move |_, _| {
+        let handle = bolide_eventloop::run(&Config::default(), listeners, move |_, _| {
             HttpService::new(routes(), limits.clone(), tls.clone(), wall_clock, Instant::now())
         })?;
-        Ok(Running { handle, drain: self.drain })
+        Ok(Running { handle, addresses, paths, drain: self.drain })
     }
 
     /// Runs until SIGTERM or SIGINT, then drains.
@@ -165,20 +218,28 @@ impl Server {
     where
         F: Fn() -> Router + Send + Sync + 'static,
     {
-        let signals = Signals::new()?;
+        let mut signals = Signals::new(&[Signal::Terminate, Signal::Interrupt])?;
         let running = self.start(routes)?;
         signals.wait();
         running.shut_down();
-        running.join();
+        running.join()?;
         Ok(())
     }
 }
 
 /// The workers of a server that runs.
-#[derive(Debug)]
 pub struct Running {
-    handle: Handle<crate::Message>,
+    handle: Handle<Message>,
+    addresses: Vec<Address>,
+    paths: Vec<PathBuf>,
     drain: Duration,
+}
+
+impl fmt::Debug for Running {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { addresses, .. } = self;
+        formatter.debug_struct("Running").field("addresses", addresses).finish_non_exhaustive()
+    }
 }
 
 impl Running {
@@ -186,7 +247,11 @@ impl Running {
     /// given as 0. None for a Unix socket.
     #[must_use]
     pub fn addresses(&self) -> Vec<Option<SocketAddr>> {
-        self.handle.addresses()
+        let inet = |address: &Address| match address {
+            Address::Inet(address) => Some(*address),
+            Address::Unix => None,
+        };
+        self.addresses.iter().map(inet).collect()
     }
 
     /// Accepts nothing more, completes what is open, and ends after the drain time at the latest.
@@ -194,9 +259,22 @@ impl Running {
         self.handle.shut_down(self.drain);
     }
 
-    /// Waits until every worker has ended.
-    pub fn join(self) -> bolide_eventloop::Stats {
-        self.handle.join()
+    /// Waits until every worker has ended, and sums up what they counted.
+    ///
+    /// # Errors
+    ///
+    /// When a worker's poller failed.
+    pub fn join(self) -> io::Result<Stats> {
+        let workers = self.handle.join();
+        for path in self.paths {
+            // Somebody else may have removed it.
+            let _ = std::fs::remove_file(path);
+        }
+        let mut sum = Stats::default();
+        for stats in workers? {
+            sum += stats;
+        }
+        Ok(sum)
     }
 }
 

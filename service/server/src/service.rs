@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use bolide_buffers::{Flush, ReceiveBuffer, SendQueue};
 use bolide_connection::{Connection, ServerTls};
-use bolide_eventloop::{Accepted, After, Close, CloseCause, Service, Turn};
+use bolide_eventloop::{Accepted, Address as SocketAddress, After, CloseCause, Service, Turn};
 use bolide_semantics::{Context, Date, ExchangeId, Head, Role};
 
 use crate::responder::Address;
@@ -70,7 +70,9 @@ impl HttpService {
         if turn.eof {
             session.connection.receive_eof();
         }
-        if let Some(rtt) = turn.rtt {
+        if session.wants_rtt(turn.input.len())
+            && let Some(rtt) = turn.rtt()
+        {
             session.connection.set_rtt(rtt);
         }
         let input = if tls { &mut self.plain } else { &mut *turn.input };
@@ -98,7 +100,7 @@ impl HttpService {
 fn after(session: &mut Session, turn: &Turn<'_, Message>, deadline: Option<Instant>) -> After {
     if session.closed {
         session.connection.finish();
-        return After { close: Some(Close::Flushed), ..After::default() };
+        return After::FINISHED;
     }
     After {
         wants_input: session.connection.wants_input(),
@@ -133,9 +135,12 @@ impl Service for HttpService {
         } else {
             self.shared.limits.connection.h1.idle_timeout
         };
-        let session = Session::new(Connection::new(Role::Server, tls, now), accepted.peer);
-        let deadline = Some(now + timeout);
-        Some((session, After { wants_input: true, deadline, ..After::default() }))
+        let peer = match accepted.peer {
+            SocketAddress::Inet(peer) => Some(peer),
+            SocketAddress::Unix => None,
+        };
+        let session = Session::new(Connection::new(Role::Server, tls, now), peer);
+        Some((session, After::READ.by(Some(now + timeout))))
     }
 
     #[inline]
@@ -177,3 +182,6 @@ impl Service for HttpService {
         drop(session);
     }
 }
+
+#[cfg(test)]
+mod tests;

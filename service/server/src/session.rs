@@ -26,7 +26,13 @@ pub(crate) struct Session {
     /// Exchanges that were not answered at once, by rising number.
     exchanges: Vec<Active>,
     pub(crate) closed: bool,
+    /// Bytes received since the round-trip time was asked for.
+    received_bytes: usize,
 }
+
+/// The kernel is asked for the round-trip time again after this many received bytes: receive
+/// windows follow it, and small requests never pay for it.
+const RTT_AFTER_BYTES: usize = 1024 * 1024;
 
 /// What a session works with during one turn: its worker's things.
 pub(crate) struct Work<'a> {
@@ -57,7 +63,18 @@ impl Work<'_> {
 
 impl Session {
     pub(crate) fn new(connection: Connection, peer: Option<SocketAddr>) -> Self {
-        Self { connection, peer, exchanges: Vec::new(), closed: false }
+        Self { connection, peer, exchanges: Vec::new(), closed: false, received_bytes: 0 }
+    }
+
+    /// Counts received bytes; whether it is time to ask for the round-trip time.
+    #[inline]
+    pub(crate) fn wants_rtt(&mut self, received_bytes: usize) -> bool {
+        self.received_bytes += received_bytes;
+        let wants = self.received_bytes >= RTT_AFTER_BYTES;
+        if wants {
+            self.received_bytes = 0;
+        }
+        wants
     }
 
     /// Handles everything that the connection has to report. Returns the deadline that it waits

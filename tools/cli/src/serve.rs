@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use bolide::{Router, Running, Server, Tls};
-use bolide_eventloop::Signals;
+use bolide_eventloop::{FileLimit, Signal, Signals};
 
 use crate::certificate::{self, Certificate};
 
@@ -88,8 +88,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
             server = server.https(&address.to_string(), &tls);
         }
     }
-    let files = bolide_eventloop::raise_file_limit();
-    let signals = Signals::new().map_err(|error| error.to_string())?;
+    // Whatever the limit is, the server can run within it.
+    let files = bolide_eventloop::raise_file_limit().ok();
+    let mut signals =
+        Signals::new(&[Signal::Terminate, Signal::Interrupt]).map_err(|error| error.to_string())?;
     let workers = server.worker_count();
     let running = server
         .start(|| bolide_measurement::routes(Router::new()))
@@ -99,8 +101,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
     signals.wait();
     eprintln!("bolide: shutting down: open exchanges may finish");
     running.shut_down();
-    running.join();
-    Ok(())
+    running.join().map(drop).map_err(|error| format!("a worker failed: {error}"))
 }
 
 /// Prints what listens where, and the command to try it.
@@ -109,7 +110,7 @@ fn announce(
     cleartext: usize,
     certificate: Option<&Certificate>,
     workers: usize,
-    files: Option<(u64, u64)>,
+    files: Option<FileLimit>,
 ) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let insecure = if certificate.is_some_and(|certificate| certificate.self_signed) {
@@ -129,9 +130,9 @@ fn announce(
         let kind = if certificate.self_signed { "self-signed for this run" } else { "from file" };
         writeln!(out, "Certificate: {kind}, SHA-256 {}", certificate.fingerprint)?;
     }
-    if let Some((soft, limit)) = files {
-        let raised = if soft < limit { format!(", raised from {soft}") } else { String::new() };
-        writeln!(out, "File descriptors: {limit}{raised}")?;
+    if let Some(FileLimit { before, after }) = files {
+        let raised = if before < after { format!(", raised from {before}") } else { String::new() };
+        writeln!(out, "File descriptors: {after}{raised}")?;
     }
     let plural = if workers == 1 { "" } else { "s" };
     writeln!(out, "Ready: {workers} worker{plural}; stop with Ctrl-C")?;

@@ -136,17 +136,49 @@ fn a_client_that_ignores_the_limit_is_served_in_the_end() {
 }
 
 #[test]
-fn an_early_answer_refuses_the_rest_of_the_request() {
+fn an_early_answer_lets_a_short_rest_arrive() {
     let mut server = Subject::server();
     server.feed(&raw::post(1));
     server.answer(1, 404, End::Yes).unwrap();
     assert_eq!(server.turn(), []);
     let frames = server.sent();
-    assert_eq!(frames.len(), 2);
+    assert_eq!(frames.len(), 1);
     assert_eq!((frames[0].kind, frames[0].flags & 1), (raw::HEADERS, 1));
-    assert_eq!((frames[1].kind, frames[1].u32_at(0)), (raw::RST_STREAM, NO_ERROR));
     assert_eq!(server.feed(&data(1, true, b"rest")), []);
     assert_eq!(server.sent(), []);
+    assert!(server.connection.is_idle());
+}
+
+#[test]
+fn an_early_answer_refuses_a_long_rest() {
+    let mut server = Subject::server();
+    server.feed(&raw::post(1));
+    server.answer(1, 404, End::Yes).unwrap();
+    server.turn();
+    server.sent();
+    let mut resets = Vec::new();
+    for _ in 0..4 {
+        assert_eq!(server.feed(&data(1, false, &[0; 16_384])), []);
+        let frames = server.sent();
+        resets.extend(of_kind(&frames, raw::RST_STREAM).iter().map(|f| (f.stream, f.u32_at(0))));
+    }
+    assert_eq!(resets, [(1, NO_ERROR)]);
+    assert!(server.connection.is_idle());
+}
+
+#[test]
+fn an_early_answer_does_not_hide_what_is_wrong_with_the_rest() {
+    for rest in [raw::post(1), raw::headers(1, true, &[(":status", "200")])] {
+        let mut server = Subject::server();
+        server.feed(&raw::post(1));
+        server.answer(1, 404, End::Yes).unwrap();
+        server.turn();
+        server.sent();
+        assert_eq!(server.feed(&rest), []);
+        let frames = server.sent();
+        let resets = of_kind(&frames, raw::RST_STREAM);
+        assert_eq!(resets.iter().map(|f| f.u32_at(0)).collect::<Vec<_>>(), [PROTOCOL_ERROR]);
+    }
 }
 
 #[test]

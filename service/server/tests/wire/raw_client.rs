@@ -41,10 +41,10 @@ impl Served {
         String::from_utf8_lossy(&client.rest()).into_owned()
     }
 
-    pub(crate) fn shut_down(mut self) -> bolide_eventloop::Stats {
+    pub(crate) fn shut_down(mut self) -> bolide_server::Stats {
         let running = self.running.take().expect("it runs");
         running.shut_down();
-        running.join()
+        running.join().expect("no worker failed")
     }
 }
 
@@ -52,7 +52,7 @@ impl Drop for Served {
     fn drop(&mut self) {
         if let Some(running) = self.running.take() {
             running.shut_down();
-            running.join();
+            let _ = running.join();
         }
     }
 }

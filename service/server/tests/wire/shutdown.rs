@@ -41,7 +41,7 @@ fn open_exchanges_are_completed() {
     assert!(answer.head.contains("\r\nconnection: close\r\n"), "{}", answer.head);
     assert_eq!(busy.rest(), b"");
     let stats = ending.join().expect("it ends");
-    assert_eq!((stats.accepted, stats.closed), (2, 2));
+    assert_eq!((stats.accepted, stats.closed()), (2, 2));
 }
 
 #[test]
@@ -71,6 +71,6 @@ fn listeners_that_were_handed_in_and_unix_sockets() {
     }
     assert_eq!(running.addresses(), [Some(address), None]);
     running.shut_down();
-    assert_eq!(running.join().accepted, 8);
+    assert_eq!(running.join().expect("no worker failed").accepted, 8);
     assert!(!path.exists(), "the socket's file is removed");
 }

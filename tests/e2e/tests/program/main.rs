@@ -8,3 +8,5 @@ mod mistakes;
 mod shutdown;
 #[cfg(test)]
 mod start;
+#[cfg(test)]
+mod under_load;

@@ -1,0 +1,140 @@
+//! The bounds of the loop itself, each with its reason.
+
+use std::time::Duration;
+
+/// Connections that one worker holds at a time; 0 stands for its share of 90 % of the file descriptors.
+/// Default: 0. Unit: connections. Reason: beyond it the longest idle connection is shed, so that a crowd of idle peers cannot lock out the others.
+/// Answers: connection-flood.
+pub const CONNECTIONS_MAX_COUNT: usize = 0;
+
+/// The block of the receive buffer, one per worker.
+/// Default: 256 KiB. Unit: bytes. Reason: four times the largest slice that is copied when it outlives its turn.
+/// Answers: none.
+pub const BLOCK_BYTES: usize = 256 * 1024;
+
+/// What one connection may read and write in one pass before the others have their turn.
+/// Default: 1 MiB. Unit: bytes. Reason: a third of a millisecond of work, so that one greedy peer cannot starve the others.
+/// Answers: greedy-peer.
+pub const PASS_BYTES: usize = 1024 * 1024;
+
+/// Reads of one connection in one pass.
+/// Default: 8. Unit: system calls. Reason: as above, for peers that send many small pieces.
+/// Answers: greedy-peer.
+pub const PASS_READS_COUNT: u32 = 8;
+
+/// Calls of one session in one pass.
+/// Default: 32. Unit: calls. Reason: as above, for answers that leave as fast as they are made.
+/// Answers: greedy-peer.
+pub const PASS_CALLS_COUNT: u32 = 32;
+
+/// Connections accepted from one listener before the open ones have their turn.
+/// Default: 64. Unit: connections. Reason: a burst of new connections must not delay the open ones by more than a millisecond.
+/// Answers: connection-flood.
+pub const ACCEPTS_PER_TURN_COUNT: u32 = 64;
+
+/// Mails that are delivered before the sockets have their turn.
+/// Default: 1024. Unit: mails. Reason: as for accepted connections.
+/// Answers: none.
+pub const MAILS_PER_TURN_COUNT: u32 = 1024;
+
+/// Connections that the kernel keeps ready to be accepted, for each listener.
+/// Default: 4096. Unit: connections. Reason: a burst that arrives within one long turn; Linux caps it at `somaxconn`.
+/// Answers: none.
+pub const BACKLOG_COUNT: u32 = 4096;
+
+/// Pause of accepting when the process or the system has run out of file descriptors, unless a connection closes before.
+/// Default: 100 ms. Unit: time. Reason: waiting connections stay in the backlog, and the loop never spins on a call that fails.
+/// Answers: descriptor-exhaustion.
+pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Unsent bytes of a connection at which its session is asked for more no longer, before a rate is known.
+/// Default: 256 KiB. Unit: bytes. Reason: what most answers fit in, and what one vectored write takes well.
+/// Answers: tcp-window-closed.
+pub const UNSENT_START_BYTES: usize = 256 * 1024;
+
+/// The least that bound falls to on a slow path.
+/// Default: 16 KiB. Unit: bytes. Reason: one TLS record, one HTTP/2 frame.
+/// Answers: tcp-window-closed.
+pub const UNSENT_MIN_BYTES: usize = 16 * 1024;
+
+/// The most that bound rises to on a fast path.
+/// Default: 1 MiB. Unit: bytes. Reason: 4 ms at 2 Gbit/s; beyond it a larger bound gains nothing.
+/// Answers: tcp-window-closed.
+pub const UNSENT_MAX_BYTES: usize = 1024 * 1024;
+
+/// How much a connection's unsent bytes may be in time, at the rate at which they leave.
+/// Default: 4 ms. Unit: time. Reason: a small answer waits this long at most behind a large one.
+/// Answers: none.
+pub const UNSENT_TIME: Duration = Duration::from_millis(4);
+
+/// How long a closing connection may take no byte of what is still to be sent.
+/// Default: 30 s. Unit: time. Reason: a reader that stopped must not keep its last answer in memory for ever.
+/// Answers: slow-reader.
+pub const CLOSE_STALL: Duration = Duration::from_secs(30);
+
+/// How long a closed connection is read from and discarded, so that a reset does not destroy its last answer.
+/// Default: 2 s. Unit: time. Reason: a few round trips of a slow path.
+/// Answers: none.
+pub const LINGER: Duration = Duration::from_secs(2);
+
+/// How much is discarded in that time.
+/// Default: 1 MiB. Unit: bytes. Reason: what a peer has in flight when it learns of the end; more is an abuse.
+/// Answers: endless-upload.
+pub const LINGER_BYTES: usize = 1024 * 1024;
+
+/// The bounds of a worker; each field says more at the constant of its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// [`CONNECTIONS_MAX_COUNT`]
+    pub connections_max_count: usize,
+    /// [`BLOCK_BYTES`]
+    pub block_bytes: usize,
+    /// [`PASS_BYTES`]
+    pub pass_bytes: usize,
+    /// [`PASS_READS_COUNT`]
+    pub pass_reads_count: u32,
+    /// [`PASS_CALLS_COUNT`]
+    pub pass_calls_count: u32,
+    /// [`ACCEPTS_PER_TURN_COUNT`]
+    pub accepts_per_turn_count: u32,
+    /// [`MAILS_PER_TURN_COUNT`]
+    pub mails_per_turn_count: u32,
+    /// [`ACCEPT_PAUSE`]
+    pub accept_pause: Duration,
+    /// [`UNSENT_START_BYTES`]
+    pub unsent_start_bytes: usize,
+    /// [`UNSENT_MIN_BYTES`]
+    pub unsent_min_bytes: usize,
+    /// [`UNSENT_MAX_BYTES`]
+    pub unsent_max_bytes: usize,
+    /// [`UNSENT_TIME`]
+    pub unsent_time: Duration,
+    /// [`CLOSE_STALL`]
+    pub close_stall: Duration,
+    /// [`LINGER`]
+    pub linger: Duration,
+    /// [`LINGER_BYTES`]
+    pub linger_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections_max_count: CONNECTIONS_MAX_COUNT,
+            block_bytes: BLOCK_BYTES,
+            pass_bytes: PASS_BYTES,
+            pass_reads_count: PASS_READS_COUNT,
+            pass_calls_count: PASS_CALLS_COUNT,
+            accepts_per_turn_count: ACCEPTS_PER_TURN_COUNT,
+            mails_per_turn_count: MAILS_PER_TURN_COUNT,
+            accept_pause: ACCEPT_PAUSE,
+            unsent_start_bytes: UNSENT_START_BYTES,
+            unsent_min_bytes: UNSENT_MIN_BYTES,
+            unsent_max_bytes: UNSENT_MAX_BYTES,
+            unsent_time: UNSENT_TIME,
+            close_stall: CLOSE_STALL,
+            linger: LINGER,
+            linger_bytes: LINGER_BYTES,
+        }
+    }
+}

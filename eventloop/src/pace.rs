@@ -1,0 +1,112 @@
+//! How much a connection may have unsent: what leaves in a few milliseconds.
+
+use std::time::Instant;
+
+use crate::limits::Limits;
+
+/// Rates are measured over this part of [`Limits::unsent_time`] at least.
+const MEASURED_PARTS: u32 = 2;
+
+/// The rate at which a connection's bytes leave, measured only while it is the socket that holds
+/// them up: small answers never come to this.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pace {
+    /// When the socket was full and the measurement began.
+    since: Option<Instant>,
+    /// Bytes that left since then.
+    sent: u32,
+    /// The bound on unsent bytes.
+    limit: u32,
+    /// The bound that the kernel was told; 0: none.
+    told: u32,
+}
+
+impl Pace {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        Self { since: None, sent: 0, limit: limits.unsent_start_bytes as u32, told: 0 }
+    }
+
+    /// How many bytes may wait.
+    #[inline]
+    pub(crate) fn limit(&self) -> usize {
+        self.limit as usize
+    }
+
+    /// Bytes left.
+    #[inline]
+    pub(crate) fn sent(&mut self, bytes: usize) {
+        self.sent = self.sent.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
+    }
+
+    /// Everything left and nothing follows: what comes later says nothing about the path.
+    #[inline]
+    pub(crate) fn rest(&mut self) {
+        self.since = None;
+    }
+
+    /// The socket is full. Returns the bound that the kernel should be told, if it has changed by much.
+    pub(crate) fn blocked(&mut self, now: Instant, limits: &Limits) -> Option<usize> {
+        let elapsed = self.since.map(|since| now.saturating_duration_since(since));
+        match elapsed {
+            Some(elapsed) if elapsed * MEASURED_PARTS < limits.unsent_time => {}
+            Some(elapsed) => {
+                let micros = elapsed.as_micros().max(1);
+                let target = u128::from(self.sent) * limits.unsent_time.as_micros() / micros;
+                let target = target.min(limits.unsent_max_bytes as u128) as usize;
+                let limit = (self.limit() + target).div_ceil(2);
+                let limit = limit.clamp(limits.unsent_min_bytes, limits.unsent_max_bytes);
+                (self.limit, self.since, self.sent) = (limit as u32, Some(now), 0);
+            }
+            None => (self.since, self.sent) = (Some(now), 0),
+        }
+        let step = self.told / 4;
+        if self.told == 0 || self.limit.abs_diff(self.told) > step {
+            self.told = self.limit;
+            return Some(self.limit());
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    /// A socket that is full every two milliseconds, after `bytes` each time.
+    fn after_a_second_of(bytes: usize) -> (Pace, usize) {
+        let limits = Limits::default();
+        let start = Instant::now();
+        let mut pace = Pace::new(&limits);
+        let mut told = 0;
+        for step in 0..500 {
+            let now = start + Duration::from_millis(2 * step);
+            told += usize::from(pace.blocked(now, &limits).is_some());
+            pace.sent(bytes);
+        }
+        (pace, told)
+    }
+
+    #[test]
+    fn the_bound_follows_what_leaves_in_four_milliseconds() {
+        let (pace, told) = after_a_second_of(50_000);
+        assert!(pace.limit().abs_diff(100_000) < 1000, "{}", pace.limit());
+        assert!(told < 10, "told {told} times");
+    }
+
+    #[test]
+    fn the_bound_stays_in_bounds() {
+        assert_eq!(after_a_second_of(1).0.limit(), Limits::default().unsent_min_bytes);
+        assert_eq!(after_a_second_of(10_000_000).0.limit(), Limits::default().unsent_max_bytes);
+    }
+
+    #[test]
+    fn a_pause_is_not_a_slow_path() {
+        let limits = Limits::default();
+        let (mut pace, _) = after_a_second_of(10_000_000);
+        pace.rest();
+        let later = Instant::now() + Duration::from_secs(3600);
+        pace.blocked(later, &limits);
+        assert_eq!(pace.limit(), limits.unsent_max_bytes);
+    }
+}

@@ -1,0 +1,234 @@
+//! The whole stack of a connection, both roles, in memory: version, TLS, and what never completes.
+
+use std::sync::OnceLock;
+use std::time::{Duration, Instant, SystemTime};
+
+use bolide_buffers::{ReceiveBuffer, SendQueue};
+use bolide_connection::{
+    Alpn, ClientTls, Connection, Identity, Limits, ServerTls, Trust, WallClock,
+};
+use bolide_semantics::{
+    Context, DeadlineReason, End, ExchangeEvent, ExchangeId, FieldRef, Head, OutgoingHead, Output,
+    Role, Start,
+};
+use bytes::Bytes;
+use http::{Method, StatusCode, Version};
+
+/// The one instant from which the tests count.
+#[allow(clippy::disallowed_methods, reason = "an Instant can't be made from a number")]
+fn start() -> Instant {
+    static START: OnceLock<Instant> = OnceLock::new();
+    *START.get_or_init(Instant::now)
+}
+
+/// A connection with the buffers that a worker would lend it.
+struct Side {
+    connection: Connection,
+    input: ReceiveBuffer,
+    plain: ReceiveBuffer,
+    rest: Box<[u8]>,
+    output: SendQueue,
+    head: Head,
+    now: Instant,
+    limits: Limits,
+}
+
+impl Side {
+    fn new(connection: Connection) -> Self {
+        Self {
+            connection,
+            input: ReceiveBuffer::new(65_536),
+            plain: ReceiveBuffer::new(65_536),
+            rest: Box::default(),
+            output: SendQueue::new(),
+            head: Head::default(),
+            now: start(),
+            limits: Limits::default(),
+        }
+    }
+
+    fn server(tls: Option<&ServerTls>) -> Self {
+        let tls = tls.map(|tls| tls.accept().unwrap());
+        Self::new(Connection::new(Role::Server, tls, start()))
+    }
+
+    /// Gives the connection its turn with `bytes`; returns what it reports up to its waiting.
+    fn turn(&mut self, bytes: &[u8]) -> Vec<Output> {
+        self.input.start(&self.rest);
+        self.input.extend(bytes);
+        let tls = self.connection.is_tls();
+        if tls {
+            self.connection.open_records(&mut self.input, &mut self.plain);
+        }
+        let mut seen = Vec::new();
+        loop {
+            let output = self.with(|connection, cx, limits| connection.poll(cx, limits));
+            let over = matches!(output, Output::Wait(_) | Output::Closed(_));
+            seen.push(output);
+            if over {
+                break;
+            }
+        }
+        if tls {
+            self.connection.keep_records(&mut self.plain);
+        }
+        self.rest = self.input.take_rest();
+        seen
+    }
+
+    fn with<T>(&mut self, act: impl FnOnce(&mut Connection, &mut Context<'_>, &Limits) -> T) -> T {
+        let input = if self.connection.is_tls() { &mut self.plain } else { &mut self.input };
+        let mut cx = Context {
+            input,
+            output: &mut self.output,
+            output_limit: 1 << 20,
+            head: &mut self.head,
+            now: self.now,
+        };
+        act(&mut self.connection, &mut cx, &self.limits)
+    }
+
+    /// What goes on the wire.
+    fn sent(&mut self) -> Vec<u8> {
+        let mut wire = Vec::new();
+        self.connection.flush(&mut self.output, &mut wire).unwrap();
+        wire
+    }
+}
+
+fn identity() -> (Identity, String) {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let certificate =
+        rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap().self_signed(&key);
+    let pem = certificate.unwrap().pem();
+    (Identity::from_pem(pem.as_bytes(), key.serialize_pem().as_bytes()).unwrap(), pem)
+}
+
+const CLOCK: WallClock = WallClock(|| SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000));
+
+fn head_of(seen: &[Output]) -> Option<ExchangeId> {
+    seen.iter().find_map(|output| match output {
+        Output::Exchange(id, ExchangeEvent::Head(_)) => Some(*id),
+        _ => None,
+    })
+}
+
+#[test]
+fn the_preface_decides_wherever_it_is_split() {
+    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+    for split in 0..preface.len() {
+        let mut server = Side::server(None);
+        server.turn(&preface[..split]);
+        assert_eq!(server.connection.is_h2(), (split >= 24).then_some(true), "{split}");
+        server.turn(&preface[split..]);
+        assert_eq!(server.connection.is_h2(), Some(true), "{split}");
+        // Its own SETTINGS, and the acknowledgement of the client's.
+        assert_eq!(server.sent()[3], 4, "{split}");
+    }
+    let mut server = Side::server(None);
+    let seen = server.turn(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n");
+    assert_eq!(server.connection.is_h2(), Some(false));
+    assert_eq!(head_of(&seen), Some(ExchangeId(1)));
+}
+
+/// One exchange over TLS, with whatever ALPN agreed on, carried in pieces of `piece` bytes.
+fn exchange_over_tls(offer: &[Alpn], piece: usize) -> Version {
+    let (identity, pem) = identity();
+    let tls = ServerTls::new(&identity, CLOCK).unwrap();
+    let client = ClientTls::new(&Trust::Pem(pem.into_bytes()), offer, CLOCK).unwrap();
+    let layer = client.connect("localhost").unwrap();
+    let mut client = Side::new(Connection::new(Role::Client, Some(layer), start()));
+    let mut server = Side::server(Some(&tls));
+    let mut version = None;
+    let mut asked = None;
+    let mut body = Vec::new();
+    for _ in 0..200 {
+        client.turn(&[]);
+        for part in client.sent().chunks(piece) {
+            let seen = server.turn(part);
+            if let Some(id) = head_of(&seen) {
+                version = Some(server.head.version());
+                server.with(|connection, cx, _| {
+                    let start = Start::Response { status: StatusCode::OK };
+                    let fields =
+                        [FieldRef::known(bolide_semantics::FieldName::ContentLength, b"5")];
+                    let head = OutgoingHead { start, fields: fields.into_iter() };
+                    connection.send_head(cx, id, head, End::No).unwrap();
+                    let body = Bytes::from_static(b"hello");
+                    connection.send_data(cx, id, body, End::Yes).unwrap();
+                });
+            }
+        }
+        server.turn(&[]);
+        for part in server.sent().chunks(piece) {
+            for output in client.turn(part) {
+                if let Output::Exchange(_, ExchangeEvent::Data(data, end)) = output {
+                    body.extend_from_slice(&data);
+                    if end == End::Yes {
+                        assert_eq!(body, b"hello");
+                        return version.unwrap();
+                    }
+                }
+            }
+        }
+        if asked.is_none() && client.connection.is_h2().is_some() {
+            asked = client.with(|connection, cx, _| {
+                let start = Start::Request {
+                    method: &Method::GET,
+                    scheme: "https",
+                    authority: "localhost",
+                    path: "/",
+                    protocol: None,
+                };
+                let head = OutgoingHead { start, fields: std::iter::empty() };
+                connection.send_request(cx, head, End::Yes).ok()
+            });
+        }
+    }
+    panic!("no answer in pieces of {piece} bytes");
+}
+
+#[test]
+fn alpn_decides_over_tls() {
+    assert_eq!(exchange_over_tls(&[Alpn::H2, Alpn::Http11], usize::MAX), Version::HTTP_2);
+    assert_eq!(exchange_over_tls(&[Alpn::Http11], 1000), Version::HTTP_11);
+    assert_eq!(exchange_over_tls(&[], 7), Version::HTTP_11);
+    assert_eq!(exchange_over_tls(&[Alpn::H2], 1), Version::HTTP_2);
+}
+
+#[test]
+fn tls_half_handshake() {
+    let (identity, _) = identity();
+    let tls = ServerTls::new(&identity, CLOCK).unwrap();
+    let mut server = Side::server(Some(&tls));
+    let seen = server.turn(&[22, 3, 1, 2, 0, 1]);
+    let [Output::Wait(Some(deadline))] = seen[..] else { panic!("{seen:?}") };
+    assert_eq!(deadline.reason, DeadlineReason::Handshake);
+    assert_eq!(deadline.at, start() + server.limits.handshake_timeout);
+    server.now = deadline.at;
+    let seen = server.turn(&[]);
+    let [Output::Closed(reason)] = seen[..] else { panic!("{seen:?}") };
+    assert_eq!(reason.name, "tls-timeout");
+}
+
+#[test]
+fn tls_garbage() {
+    let (identity, _) = identity();
+    let tls = ServerTls::new(&identity, CLOCK).unwrap();
+    let mut server = Side::server(Some(&tls));
+    let seen = server.turn(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n");
+    let [Output::Closed(reason)] = seen[..] else { panic!("{seen:?}") };
+    assert_eq!(reason.name, "tls-handshake");
+}
+
+#[test]
+fn slow_head() {
+    let mut server = Side::server(None);
+    let seen = server.turn(b"PRI * HT");
+    let [Output::Wait(Some(deadline))] = seen[..] else { panic!("{seen:?}") };
+    assert_eq!(deadline.at, start() + server.limits.version_timeout);
+    server.now = deadline.at;
+    let seen = server.turn(&[]);
+    let [Output::Closed(reason)] = seen[..] else { panic!("{seen:?}") };
+    assert_eq!(reason.name, "head-timeout");
+}

@@ -1,0 +1,127 @@
+//! What a request costs in allocations: nothing, once a connection has served a few.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::{Duration, Instant, SystemTime};
+
+use bolide_eventloop::{Limits as LoopLimits, MioKernel, MioListener, Worker};
+
+use super::*;
+
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+
+/// GET /ping for one stream: fields of the static table, `:path` and `:authority` literal.
+fn h2_request(stream: u32) -> Vec<u8> {
+    let block = b"\x82\x86\x04\x05/ping\x01\x01a";
+    let mut frame = vec![0, 0, block.len() as u8, 1, 5];
+    frame.extend_from_slice(&stream.to_be_bytes());
+    frame.extend_from_slice(block);
+    frame
+}
+
+/// A worker on this thread and a client of it.
+struct OneThread {
+    worker: Worker<MioKernel, HttpService>,
+    client: TcpStream,
+}
+
+impl OneThread {
+    fn new() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let router = Router::new().get("/ping", |_| "pong");
+        let mut worker = Worker::new(MioKernel::new().unwrap(), LoopLimits::default(), |_| {
+            let limits = Limits::default();
+            HttpService::new(router, limits, vec![None], SystemTime::now, Instant::now())
+        });
+        worker.listen(MioListener::new(listener.into()).unwrap(), 0).unwrap();
+        let client = TcpStream::connect(address).unwrap();
+        client.set_nonblocking(true).unwrap();
+        Self { worker, client }
+    }
+
+    /// Sends `request` and turns the loop until `length` bytes have come back into `answer`.
+    fn exchange(&mut self, request: &[u8], answer: &mut [u8], length: usize) {
+        self.client.write_all(request).unwrap();
+        let mut received = 0;
+        while received < length {
+            self.worker.step(Some(Duration::from_millis(1))).unwrap();
+            match self.client.read(&mut answer[received..]) {
+                Ok(0) => panic!("the server closed"),
+                Ok(count) => received += count,
+                Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
+            }
+        }
+        assert_eq!(received, length);
+    }
+
+    /// Reads whatever comes until nothing more does.
+    fn settle(&mut self, request: &[u8], answer: &mut [u8]) -> usize {
+        self.client.write_all(request).unwrap();
+        let mut received = 0;
+        let mut quiet = 0;
+        while quiet < 5 {
+            self.worker.step(Some(Duration::from_millis(1))).unwrap();
+            match self.client.read(&mut answer[received..]) {
+                Ok(count) => {
+                    received += count;
+                    quiet = 0;
+                }
+                Err(_) => quiet += 1,
+            }
+        }
+        received
+    }
+}
+
+#[test]
+fn an_http1_request_allocates_nothing() {
+    let mut one = OneThread::new();
+    let mut answer = vec![0; 65_536];
+    let request = b"GET /ping HTTP/1.1\r\nhost: a\r\n\r\n";
+    let length = one.settle(request, &mut answer);
+    assert!(answer[..length].ends_with(b"pong"));
+    for _ in 0..20 {
+        one.exchange(request, &mut answer, length);
+    }
+    let counted = allocation_counter::measure(|| {
+        for _ in 0..1000 {
+            one.exchange(request, &mut answer, length);
+        }
+    });
+    // The date's text is made anew once a second.
+    assert!(counted.count_total <= 8, "{counted:?}");
+}
+
+#[test]
+fn an_http2_request_allocates_nothing() {
+    let mut one = OneThread::new();
+    let mut answer = vec![0; 65_536];
+    let mut opening = PREFACE.to_vec();
+    opening.extend_from_slice(&h2_request(1));
+    one.settle(&opening, &mut answer);
+    // Ten requests at once, as a busy client sends them. The requests are made beforehand.
+    let batches: Vec<Vec<u8>> = (0..220_u32)
+        .map(|batch| (0..10).flat_map(|n| h2_request(3 + 2 * (10 * batch + n))).collect())
+        .collect();
+    for batch in &batches[..20] {
+        let length = one.settle(batch, &mut answer);
+        assert!(answer[..length].ends_with(b"pong"));
+    }
+    let length = one.settle(&batches[20], &mut answer);
+    let counted = allocation_counter::measure(|| {
+        for batch in &batches[21..] {
+            // A new second makes one answer longer by its date: read what comes.
+            one.client.write_all(batch).unwrap();
+            let mut received = 0;
+            while received < length {
+                one.worker.step(Some(Duration::from_millis(1))).unwrap();
+                match one.client.read(&mut answer[received..]) {
+                    Ok(count) => received += count,
+                    Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
+                }
+            }
+        }
+    });
+    assert!(counted.count_total <= 8, "{counted:?} for {} requests", 10 * (batches.len() - 21));
+}
