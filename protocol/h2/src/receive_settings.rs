@@ -68,6 +68,9 @@ impl Connection {
         if difference != 0 {
             for stream in self.streams.slots_mut().iter_mut().filter(|stream| stream.id != 0) {
                 stream.window.shift(difference);
+                if stream.discarding && stream.window.is_half_used() {
+                    self.pending.refused_rests.push(stream.id);
+                }
             }
         }
         Ok(Step::Next)
