@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use bolide_buffers::{ReceiveBuffer, SendQueue};
 use bolide_h2::{Connection, Limits};
 use bolide_semantics::{
-    Context, End, ExchangeEvent, ExchangeId, Head, Output, OutgoingHead, Role, Start,
+    Context, End, ExchangeEvent, ExchangeId, Head, OutgoingHead, Output, Role, Start,
 };
 use bytes::Bytes;
 use http::Method;

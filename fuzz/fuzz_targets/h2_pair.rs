@@ -11,8 +11,8 @@ use arbitrary::Arbitrary;
 use bolide_buffers::{ReceiveBuffer, SendQueue};
 use bolide_h2::{Connection, Limits};
 use bolide_semantics::{
-    Blame, Context, End, ExchangeEvent, ExchangeId, FieldName, FieldRef, Head, Output,
-    OutgoingHead, Role, Start,
+    Blame, Context, End, ExchangeEvent, ExchangeId, FieldName, FieldRef, Head, OutgoingHead,
+    Output, Role, Start,
 };
 use bytes::Bytes;
 use http::{Method, StatusCode};
@@ -211,7 +211,11 @@ fuzz_target!(|plan: Plan| {
             | Order::Abort { server: at_server, .. }
             | Order::Consume { server: at_server }
             | Order::ShutDown { server: at_server } => {
-                if *at_server { server.order(order) } else { client.order(order) }
+                if *at_server {
+                    server.order(order)
+                } else {
+                    client.order(order)
+                }
             }
         }
         client.turn(&[]);

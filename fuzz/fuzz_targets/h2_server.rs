@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use bolide_buffers::{ReceiveBuffer, SendQueue};
 use bolide_h2::{Connection, Limits};
 use bolide_semantics::{
-    Context, End, ExchangeEvent, Head, Misuse, Output, OutgoingHead, Role, Start,
+    Context, End, ExchangeEvent, Head, Misuse, OutgoingHead, Output, Role, Start,
 };
 use bytes::Bytes;
 use http::StatusCode;
@@ -46,12 +46,16 @@ fn turn(connection: &mut Connection, cx: &mut Context<'_>) -> bool {
                 };
                 if ended {
                     let fields = std::iter::empty();
-                    let head = OutgoingHead { start: Start::Response { status: StatusCode::OK }, fields };
+                    let head =
+                        OutgoingHead { start: Start::Response { status: StatusCode::OK }, fields };
                     match connection.send_head(cx, id, head, End::No) {
                         Ok(()) => {
                             let body = Bytes::from_static(&[b'x'; 3000]);
                             let given = connection.send_data(cx, id, body, End::Yes);
-                            assert!(given.is_ok() || given == Err(Misuse::WrongLength), "{given:?}");
+                            assert!(
+                                given.is_ok() || given == Err(Misuse::WrongLength),
+                                "{given:?}"
+                            );
                             if given.is_err() {
                                 connection.abort(cx, id);
                             }

@@ -67,7 +67,7 @@ impl Connection {
 
     fn expire_idle(&mut self, cx: &mut Context<'_>) -> Result<Option<CloseReason>, Fault> {
         let idle_ms = self.deadlines.clock.elapsed_ms(self.deadlines.idle_ms);
-        if idle_ms >= millis(self.limits.idle_time) && cx.input.is_empty() {
+        if idle_ms >= millis(self.limits.idle_time) && !self.is_beginning() {
             self.leave_finally(cx);
             let what = "no exchange for a while";
             return Ok(Some(CloseReason::orderly("idle", what)));
