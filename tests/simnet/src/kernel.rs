@@ -1,0 +1,296 @@
+//! The network as the event loop sees it.
+
+use std::cell::{Cell, RefCell};
+use std::io::{self, IoSlice};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use bolide_eventloop::Address;
+use bolide_eventloop::kernel::{Incoming, Kernel, Path, Ready, Wake};
+use bytes::BytesMut;
+
+use crate::faults::Misfortune;
+use crate::network::{Backlog, Network};
+
+/// A connection of the simulated network.
+#[derive(Debug)]
+pub struct SimSocket {
+    line: usize,
+    rtt: Duration,
+}
+
+impl Path for SimSocket {
+    fn rtt(&self) -> Option<Duration> {
+        Some(self.rtt)
+    }
+}
+
+/// A listener of the simulated network.
+#[derive(Debug)]
+pub struct SimListener {
+    index: usize,
+}
+
+struct Bell(AtomicBool);
+
+impl Wake for Bell {
+    fn wake(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+/// The simulated kernel.
+pub struct SimKernel {
+    network: Rc<RefCell<Network>>,
+    start: Instant,
+    bell: Arc<Bell>,
+    /// The last wait found nothing that could ever end it.
+    at_rest: Rc<Cell<bool>>,
+}
+
+impl SimKernel {
+    pub(crate) fn new(network: Rc<RefCell<Network>>, at_rest: Rc<Cell<bool>>) -> Self {
+        let bell = Arc::new(Bell(AtomicBool::new(false)));
+        Self { network, start: Instant::now(), bell, at_rest }
+    }
+
+    /// A listener, numbered in order.
+    pub(crate) fn listener(&self) -> SimListener {
+        let mut network = self.network.borrow_mut();
+        network.backlogs.push(Backlog::default());
+        SimListener { index: network.backlogs.len() - 1 }
+    }
+
+    /// Appends what is ready, in an order that the seed chooses.
+    fn collect(network: &mut Network, ready: &mut Vec<Ready>) {
+        let buffer_bytes = network.faults.buffer_bytes;
+        for listener in std::mem::take(&mut network.listeners_ready) {
+            if let Some(key) = network.backlogs[listener].key {
+                let event = Ready {
+                    key,
+                    readable: true,
+                    writable: false,
+                    read_closed: false,
+                    failed: false,
+                };
+                ready.push(event);
+            }
+        }
+        for line in std::mem::take(&mut network.lines_ready) {
+            let state = &network.lines[line];
+            if let Some(key) = state.key.filter(|_| !state.closed) {
+                ready.push(state.ready(key, buffer_bytes));
+            }
+        }
+        for position in (1..ready.len()).rev() {
+            let other = network.random.within(0..=position);
+            ready.swap(position, other);
+        }
+    }
+
+    /// Sends as much of `bytes` as there is room for.
+    fn send_some(&mut self, line: usize, bytes: &[u8]) -> io::Result<usize> {
+        let mut network = self.network.borrow_mut();
+        let network = &mut *network;
+        let number = network.calls;
+        network.calls += 1;
+        let misfortune = network.faults.draw(&mut network.random, number);
+        let state = &mut network.lines[line];
+        if state.reset_arrived {
+            return Err(io::ErrorKind::ConnectionReset.into());
+        }
+        if state.ended {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        let room = network.faults.buffer_bytes.saturating_sub(state.going);
+        if room == 0 {
+            state.owed_room = true;
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let mut count = bytes.len().min(room);
+        state.owed_room = count < bytes.len();
+        match misfortune {
+            Some(Misfortune::WouldBlock) => {
+                network.edge_soon(line);
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            Some(Misfortune::Short) if count > 1 => {
+                count = network.random.within(1..=count - 1);
+                network.edge_soon(line);
+            }
+            Some(Misfortune::Reset) => {
+                network.sever(line);
+                return Err(io::ErrorKind::ConnectionReset.into());
+            }
+            _ => {}
+        }
+        network.send_down(line, &bytes[..count]);
+        Ok(count)
+    }
+}
+
+impl Kernel for SimKernel {
+    type Socket = SimSocket;
+    type Listener = SimListener;
+
+    fn now(&mut self) -> Instant {
+        self.start + self.network.borrow().now
+    }
+
+    fn waker(&self) -> Arc<dyn Wake> {
+        self.bell.clone()
+    }
+
+    fn wait(&mut self, timeout: Option<Duration>, ready: &mut Vec<Ready>) -> io::Result<()> {
+        let mut network = self.network.borrow_mut();
+        let until = timeout.map(|timeout| network.now + timeout);
+        self.at_rest.set(false);
+        loop {
+            let woken = self.bell.0.swap(false, Ordering::Acquire);
+            // Whatever happens at the same time is reported together.
+            while network.next_at().is_some_and(|at| at <= network.now) {
+                network.happen();
+            }
+            if woken || network.has_ready() {
+                break;
+            }
+            match (network.next_at(), until) {
+                (Some(next), until) if until.is_none_or(|until| next <= until) => network.happen(),
+                (_, Some(until)) => {
+                    network.now = network.now.max(until);
+                    break;
+                }
+                (_, None) => {
+                    self.at_rest.set(true);
+                    break;
+                }
+            }
+        }
+        Self::collect(&mut network, ready);
+        Ok(())
+    }
+
+    fn listen(&mut self, listener: &mut SimListener, key: u64) -> io::Result<()> {
+        let mut network = self.network.borrow_mut();
+        network.backlogs[listener.index].key = Some(key);
+        network.listeners_ready.insert(listener.index);
+        Ok(())
+    }
+
+    fn accept(&mut self, listener: &mut SimListener) -> io::Result<Incoming<SimSocket>> {
+        let mut network = self.network.borrow_mut();
+        let network = &mut *network;
+        let number = network.calls;
+        network.calls += 1;
+        if network.backlogs[listener.index].lines.is_empty() {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        if network.random.once_in(network.faults.accept_failure) {
+            let errors = [libc::ECONNABORTED, libc::EMFILE, libc::ENFILE, libc::EPERM, libc::EINTR];
+            let which = network.random.within(0..=errors.len() - 1);
+            return Err(io::Error::from_raw_os_error(errors[which]));
+        }
+        if network.faults.draw(&mut network.random, number) == Some(Misfortune::WouldBlock) {
+            network.listener_edge_soon(listener.index);
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let Some(line) = network.backlogs[listener.index].lines.pop_front() else {
+            return Err(io::ErrorKind::WouldBlock.into());
+        };
+        let rtt = *network.faults.delay.start() + *network.faults.delay.end();
+        // Documentation addresses (RFC 5737), one port for each client.
+        let peer = SocketAddr::new(Ipv4Addr::new(192, 0, 2, 1).into(), 10_000 + line as u16);
+        let local = SocketAddr::new(Ipv4Addr::new(198, 51, 100, 1).into(), 80);
+        Ok(Incoming {
+            socket: SimSocket { line, rtt },
+            peer: Address::Inet(peer),
+            local: Address::Inet(local),
+        })
+    }
+
+    fn adopt(&mut self, _: OwnedFd) -> io::Result<SimSocket> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn register(&mut self, socket: &mut SimSocket, key: u64) -> io::Result<()> {
+        let mut network = self.network.borrow_mut();
+        network.lines[socket.line].key = Some(key);
+        network.lines_ready.insert(socket.line);
+        Ok(())
+    }
+
+    fn receive(&mut self, socket: &mut SimSocket, block: &mut BytesMut) -> io::Result<usize> {
+        let mut network = self.network.borrow_mut();
+        let network = &mut *network;
+        let number = network.calls;
+        network.calls += 1;
+        let misfortune = network.faults.draw(&mut network.random, number);
+        let line = socket.line;
+        let state = &mut network.lines[line];
+        if state.reset_arrived {
+            return Err(io::ErrorKind::ConnectionReset.into());
+        }
+        if state.arrived.is_empty() {
+            let ended = state.fin_arrived;
+            return if ended { Ok(0) } else { Err(io::ErrorKind::WouldBlock.into()) };
+        }
+        let mut count = state.arrived.len().min(block.capacity() - block.len());
+        match misfortune {
+            Some(Misfortune::WouldBlock) => {
+                network.edge_soon(line);
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            Some(Misfortune::Short) if count > 1 => {
+                count = network.random.within(1..=count - 1);
+                network.edge_soon(line);
+            }
+            Some(Misfortune::Reset) => {
+                network.sever(line);
+                return Err(io::ErrorKind::ConnectionReset.into());
+            }
+            _ => {}
+        }
+        let bytes: Vec<u8> = network.lines[line].arrived.drain(..count).collect();
+        block.extend_from_slice(&bytes);
+        network.note(&bytes);
+        network.pump(line);
+        Ok(count)
+    }
+
+    fn send(&mut self, socket: &mut SimSocket, bytes: &[u8]) -> io::Result<usize> {
+        self.send_some(socket.line, bytes)
+    }
+
+    fn send_vectored(
+        &mut self,
+        socket: &mut SimSocket,
+        slices: &[IoSlice<'_>],
+    ) -> io::Result<usize> {
+        let bytes: Vec<u8> = slices.iter().flat_map(|slice| slice.iter().copied()).collect();
+        self.send_some(socket.line, &bytes)
+    }
+
+    fn end_writing(&mut self, socket: &mut SimSocket) -> io::Result<()> {
+        self.network.borrow_mut().fin_down(socket.line);
+        Ok(())
+    }
+
+    fn limit_unsent(&mut self, _: &mut SimSocket, _: usize) {}
+
+    fn close(&mut self, socket: SimSocket) {
+        let mut network = self.network.borrow_mut();
+        let state = &mut network.lines[socket.line];
+        state.closed = true;
+        let (unread, reset) = (!state.arrived.is_empty(), state.reset_arrived);
+        if unread {
+            // What was not read will never be: the peer is told so by a reset.
+            network.reset_soon(socket.line);
+        } else if !reset {
+            network.fin_down(socket.line);
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! One connection: two directions, each with bytes under way.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use bolide_eventloop::kernel::Ready;
+
+/// A connection between a client and the worker.
+#[derive(Debug, Default)]
+pub(crate) struct Line {
+    /// What the worker registered it with.
+    pub(crate) key: Option<u64>,
+    /// The way between has failed: nothing sent from here on arrives but the resets.
+    pub(crate) severed: bool,
+    /// The worker has closed it.
+    pub(crate) closed: bool,
+
+    /// Bytes that the worker may read.
+    pub(crate) arrived: VecDeque<u8>,
+    /// FIN stands behind them.
+    pub(crate) fin_arrived: bool,
+    /// The worker's side is reset.
+    pub(crate) reset_arrived: bool,
+    /// Bytes on their way to the worker.
+    pub(crate) coming: usize,
+    /// FIN is on its way.
+    pub(crate) fin_sent: bool,
+    /// When the last segment to the worker arrives; none overtakes it.
+    pub(crate) arrives_at: Duration,
+
+    /// Bytes on their way to the client, or waiting for it to read.
+    pub(crate) going: usize,
+    /// Of these, the bytes that wait for it to read.
+    pub(crate) unread: VecDeque<u8>,
+    /// The worker has ended its side.
+    pub(crate) ended: bool,
+    /// The worker was told that there is no room, and must be told when there is.
+    pub(crate) owed_room: bool,
+    /// When the last segment to the client arrives.
+    pub(crate) delivered_at: Duration,
+
+    /// Everything that the client has read.
+    pub(crate) received: Vec<u8>,
+    pub(crate) client_eof: bool,
+    pub(crate) client_reset: bool,
+    pub(crate) client_stopped: bool,
+    /// What the client has sent and what has not left.
+    pub(crate) outbox: VecDeque<u8>,
+    pub(crate) client_fin: bool,
+}
+
+impl Line {
+    /// Whether what is sent no longer arrives.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.severed || self.client_reset
+    }
+
+    /// The line as the worker's poller sees it.
+    pub(crate) fn ready(&self, key: u64, buffer_bytes: usize) -> Ready {
+        Ready {
+            key,
+            readable: !self.arrived.is_empty() || self.fin_arrived || self.reset_arrived,
+            writable: self.going < buffer_bytes || self.reset_arrived,
+            read_closed: self.fin_arrived || self.reset_arrived,
+            failed: self.reset_arrived,
+        }
+    }
+}
