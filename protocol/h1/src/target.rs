@@ -32,9 +32,12 @@ impl Host {
             head.authority_from_host();
             return Ok(());
         }
+        // RFC 9112 §3.2.2: what an absolute target names holds, whatever Host says. CONNECT has no
+        // such rule, so there the two must agree (§3.2.3).
         let host = head.get(bolide_semantics::FieldName::Host).unwrap_or_default();
         let authority = head.authority().unwrap_or_default();
-        if host.eq_ignore_ascii_case(authority.as_bytes()) { Ok(()) } else { Err(&OTHER_HOST) }
+        let agrees = host.eq_ignore_ascii_case(authority.as_bytes());
+        if agrees || *head.method() != Method::CONNECT { Ok(()) } else { Err(&OTHER_HOST) }
     }
 }
 

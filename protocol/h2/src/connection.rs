@@ -379,9 +379,16 @@ impl Connection {
             if !deadlines.trimmed {
                 earliest.consider(deadlines.idle_ms, TRIM_AFTER, DeadlineReason::Idle);
             }
-            earliest.consider(deadlines.idle_ms, limits.idle_time, DeadlineReason::Idle);
+            if !self.is_beginning() {
+                earliest.consider(deadlines.idle_ms, limits.idle_time, DeadlineReason::Idle);
+            }
         }
         earliest
+    }
+
+    /// Whether a request may be on its way: a part of a frame is there, or waits for the output.
+    pub(crate) fn is_beginning(&self) -> bool {
+        self.incoming.held || self.deadlines.partial_since().is_some()
     }
 
     /// The exchange of an order, or why there is none.

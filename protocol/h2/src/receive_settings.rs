@@ -68,7 +68,6 @@ impl Connection {
         if difference != 0 {
             for stream in self.streams.slots_mut().iter_mut().filter(|stream| stream.id != 0) {
                 stream.window.shift(difference);
-                // A window that shrank may hold up the rest of an answered request for good.
                 if stream.discarding && stream.window.is_half_used() {
                     self.pending.refused_rests.push(stream.id);
                 }

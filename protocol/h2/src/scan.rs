@@ -67,7 +67,7 @@ impl Connection {
 
     fn expire_idle(&mut self, cx: &mut Context<'_>) -> Result<Option<CloseReason>, Fault> {
         let idle_ms = self.deadlines.clock.elapsed_ms(self.deadlines.idle_ms);
-        if idle_ms >= millis(self.limits.idle_time) && cx.input.is_empty() {
+        if idle_ms >= millis(self.limits.idle_time) && !self.is_beginning() {
             self.leave_finally(cx);
             let what = "no exchange for a while";
             return Ok(Some(CloseReason::orderly("idle", what)));
@@ -110,7 +110,8 @@ impl Connection {
             if let Some(what) = self.too_slow(slot) {
                 let stream = self.streams.get(slot);
                 let (id, discarding) = (stream.id, stream.discarding);
-                self.write_reset(cx, id, ErrorCode::Cancel)?;
+                let code = if discarding { ErrorCode::NoError } else { ErrorCode::Cancel };
+                self.write_reset(cx, id, code)?;
                 self.remove(cx, slot);
                 if !discarding {
                     let blame = Blame::Circumstance;
@@ -149,6 +150,11 @@ impl Connection {
         let clock = self.deadlines.clock;
         let rate = self.limits.body_rate_bytes;
         let stream = self.streams.get_mut(slot);
+        if stream.discarding {
+            let passed_ms = clock.elapsed_ms(stream.rate_ms);
+            let over = passed_ms >= millis(self.limits.body_pause);
+            return over.then_some("an answered request takes too long to end");
+        }
         match stream.place {
             Place::Nowhere => {}
             // It waits for others, for the connection's window or for the socket.

@@ -264,6 +264,7 @@ impl Connection {
         self.stop_waiting(slot);
         let stream = self.streams.get_mut(slot);
         stream.discarding = true;
+        stream.rate_ms = self.deadlines.clock.ms;
         let unconsumed = std::mem::take(&mut stream.unconsumed);
         let window = &stream.window;
         let known = stream.receive_left != LENGTH_UNKNOWN;

@@ -84,7 +84,7 @@ pub(crate) struct Stream {
     pub(crate) receive_left: u64,
     /// When body bytes last came.
     pub(crate) received_ms: u32,
-    /// Since when the rate is measured, and what came since.
+    /// Since when the rate is measured (or the rest is discarded), and what came since.
     pub(crate) rate_ms: u32,
     pub(crate) rate_bytes: u32,
     /// `rate_bytes` when the streams were last looked through.

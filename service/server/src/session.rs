@@ -148,7 +148,7 @@ impl Session {
         let (handler, parameters) = match router.find(&method, path) {
             Found::Handler(handler, parameters) => (handler, parameters),
             refusal => {
-                let response = refuse(&refusal, &method);
+                let response = refuse(&refusal, &method, path);
                 return self.answer(id, &method, response, work);
             }
         };
@@ -317,11 +317,13 @@ fn call(handler: &dyn Handler, request: &mut Request<'_>) -> Reply {
 
 /// The answer to what no handler takes.
 #[cold]
-fn refuse(refusal: &Found<'_, '_>, method: &Method) -> Response {
+fn refuse(refusal: &Found<'_, '_>, method: &Method, path: &str) -> Response {
     let with_allow = |status: StatusCode, allow: &HeaderValue| {
         Response::from(status).header(ALLOW, allow.clone())
     };
     match refusal {
+        // RFC 9110 §9.3.7: a ping of the server as a whole.
+        Found::Nothing if path == "*" => Response::new(StatusCode::NO_CONTENT),
         Found::Options(allow) => with_allow(StatusCode::NO_CONTENT, allow),
         // RFC 9110 §9.1: a method nobody here knows is not implemented, rather than not allowed.
         Found::MethodNotAllowed(_) if !is_standard(method) => {

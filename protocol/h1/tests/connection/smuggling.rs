@@ -144,8 +144,8 @@ fn hosts() {
     ] {
         refused(400, &with_host(&format!("Host: {host}\r\n")));
     }
-    refused(400, "GET http://a/ HTTP/1.1\r\nHost: b\r\n\r\n");
-    refused(400, "GET http://a/ HTTP/1.1\r\nHost: a:80\r\n\r\n");
+    refused(400, "CONNECT a:443 HTTP/1.1\r\nHost: b:443\r\n\r\n");
+    refused(400, "GET http://a/ HTTP/1.1\r\nHost: b c\r\n\r\n");
     refused(400, "GET http://a/ HTTP/1.1\r\n\r\n");
     refused(400, "CONNECT a:443 HTTP/1.1\r\nHost: b:443\r\n\r\n");
 }
@@ -230,6 +230,8 @@ fn what_is_not_ambiguous_is_served() {
         ("GET / HTTP/1.0\r\n\r\n", "GET -/ end"),
         ("\r\n\r\nGET /b HTTP/1.1\r\nHOST:a\r\n\r\n", "GET a/b end"),
         ("GET http://a HTTP/1.1\r\nHost: A\r\n\r\n", "GET http://a/ end"),
+        // The target holds (RFC 9112 §3.2.2).
+        ("GET http://a HTTP/1.1\r\nHost: b\r\n\r\n", "GET http://a/ end"),
         ("OPTIONS * HTTP/1.1\r\nHost: [::1]:80\r\n\r\n", "OPTIONS [::1]:80* end"),
         ("X-1 /%00?a=|\" HTTP/1.1\r\nHost: a\r\n\r\n", "X-1 a/%00?a=|\" end"),
         (

@@ -19,7 +19,7 @@ fn wait(subject: &mut Subject, time: Duration) -> Vec<Seen> {
     loop {
         let next = subject.deadline.map(|deadline| deadline.at).filter(|at| *at <= until);
         let Some(at) = next else { break };
-        assert!(at > subject.now || !seen.is_empty(), "a deadline that does not move");
+        assert!(at > subject.now, "a deadline that does not move");
         subject.now = at.max(subject.now);
         let now = subject.turn();
         let closed = matches!(now.last(), Some(Seen::Closed(_)));
@@ -64,6 +64,17 @@ fn a_request_in_the_last_moment_is_served() {
     wait(&mut server, 59 * SECOND);
     server.now += 2 * SECOND;
     let seen = server.feed(&raw::get(1));
+    assert!(matches!(seen[..], [Seen::Head(1, ..)]), "{seen:?}");
+}
+
+#[test]
+fn a_frame_that_has_begun_puts_the_end_off() {
+    let mut server = Subject::server();
+    assert_eq!(wait(&mut server, 55 * SECOND), []);
+    let get = raw::get(1);
+    assert_eq!(server.feed(&get[..5]), []);
+    assert_eq!(wait(&mut server, 9 * SECOND), []);
+    let seen = server.feed(&get[5..]);
     assert!(matches!(seen[..], [Seen::Head(1, ..)]), "{seen:?}");
 }
 

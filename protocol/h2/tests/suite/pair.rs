@@ -193,16 +193,15 @@ fn run(plan: &Plan) {
     while quiet < 10 {
         client.turn(&[], &plan.requests);
         up.extend(client.subject.sent_bytes());
-        let carried = up.len().min(*pace.next().unwrap());
-        server.turn(&up.drain(..carried).collect::<Vec<_>>(), &plan.responses);
+        let risen = up.len().min(*pace.next().unwrap());
+        server.turn(&up.drain(..risen).collect::<Vec<_>>(), &plan.responses);
         server.consume();
         server.turn(&[], &plan.responses);
         down.extend(server.subject.sent_bytes());
-        let part = down.len().min(*pace.next().unwrap());
-        client.turn(&down.drain(..part).collect::<Vec<_>>(), &plan.requests);
+        let fallen = down.len().min(*pace.next().unwrap());
+        client.turn(&down.drain(..fallen).collect::<Vec<_>>(), &plan.requests);
         client.consume();
-        let still = up.is_empty() && down.is_empty() && carried + part == 0;
-        quiet = if still { quiet + 1 } else { 0 };
+        quiet = if risen + fallen == 0 { quiet + 1 } else { 0 };
         if client.sides.values().all(|side| side.ended && side.gave_all) && up.is_empty() {
             break;
         }

@@ -1,7 +1,6 @@
 //! What handlers answer, as it arrives on the wire.
 
 use std::collections::VecDeque;
-use std::sync::Mutex;
 use std::thread;
 
 use crate::raw_client::Served;
@@ -60,27 +59,29 @@ impl BodyStream for Counted {
 }
 
 /// Server-Sent Events: a body that waits for another thread.
-fn events(request: &mut Request<'_>) -> Response {
-    static WAITING: Mutex<Vec<Waker>> = Mutex::new(Vec::new());
-    #[derive(Debug)]
-    struct Events(VecDeque<&'static str>, bool);
-    impl BodyStream for Events {
-        fn pull(&mut self, _: usize) -> Pull {
-            // Every second pull finds nothing yet, and a thread wakes it.
-            self.1 = !self.1;
-            if self.1 {
-                let waker = WAITING.lock().unwrap().pop().unwrap();
-                thread::spawn(move || {
-                    waker.wake();
-                    WAITING.lock().unwrap().push(waker);
-                });
-                return Pull::Pending;
-            }
-            self.0.pop_front().map_or(Pull::End, |event| Pull::Data(Bytes::from(event)))
+#[derive(Debug)]
+struct Events {
+    left: VecDeque<&'static str>,
+    ready: bool,
+    waker: Waker,
+}
+
+impl BodyStream for Events {
+    fn pull(&mut self, _: usize) -> Pull {
+        // Every second pull finds nothing yet, and a thread asks for another.
+        self.ready = !self.ready;
+        if !self.ready {
+            return self.left.pop_front().map_or(Pull::End, |event| Pull::Data(Bytes::from(event)));
         }
+        let waker = self.waker.clone();
+        thread::spawn(move || waker.wake());
+        Pull::Pending
     }
-    WAITING.lock().unwrap().push(request.waker());
-    Response::stream(Events(VecDeque::from(["data: one\n\n", "data: two\n\n"]), false))
+}
+
+fn events(request: &mut Request<'_>) -> Response {
+    let left = VecDeque::from(["data: one\n\n", "data: two\n\n"]);
+    Response::stream(Events { left, ready: false, waker: request.waker() })
         .header("content-type", HeaderValue::from_static("text/event-stream"))
 }
 
@@ -108,6 +109,7 @@ fn without_a_body() {
     let options = served.ask(&get("/ping").replace("GET", "OPTIONS"));
     assert!(options.starts_with("HTTP/1.1 204 "), "{options}");
     assert!(options.contains("\r\nallow: GET, HEAD, OPTIONS\r\n"), "{options}");
+    assert!(served.ask(&get("*").replace("GET", "OPTIONS")).starts_with("HTTP/1.1 204 "));
 }
 
 #[test]

@@ -1,6 +1,10 @@
 //! The server through real sockets, byte by byte.
 
+#[cfg(test)]
 mod answers;
+#[cfg(test)]
 mod limits;
+#[cfg(test)]
 mod raw_client;
+#[cfg(test)]
 mod shutdown;

@@ -73,6 +73,24 @@ fn slow_body_that_drips() {
 }
 
 #[test]
+fn slow_body_after_its_answer() {
+    let mut server = Subject::server();
+    server.feed(&raw::post(1));
+    server.answer(1, 404, End::Yes).unwrap();
+    for _ in 0..40 {
+        server.now += SECOND;
+        assert_eq!(server.feed(&data(1, false, &[0; 100])), []);
+        let frames = server.sent();
+        if let [reset] = of_kind(&frames, RST_STREAM)[..] {
+            assert_eq!(reset.u32_at(0), raw::NO_ERROR);
+            assert!(server.connection.is_idle());
+            return;
+        }
+    }
+    panic!("nothing happened");
+}
+
+#[test]
 fn a_body_of_a_kilobyte_per_second_is_no_attack() {
     let mut server = Subject::server();
     server.feed(&raw::post(1));

@@ -1,0 +1,4 @@
+//! The stack of a connection, in memory.
+
+#[cfg(test)]
+mod both_roles;
