@@ -214,7 +214,9 @@ impl<K: Kernel, S: Service> Slot<K, S> {
 
     /// How long it has been idle, in ticks; `None` while it is at work.
     pub(crate) fn idle_ticks(&self, tick: u32) -> Option<u32> {
-        let spare = self.state.idle || matches!(self.phase, Phase::Lingering { .. });
+        // A session is idle once it has said all it has to; the peer need not have taken it yet.
+        let idle = self.state.idle && !self.state.blocked && self.unsent.is_none();
+        let spare = idle || matches!(self.phase, Phase::Lingering { .. });
         spare.then(|| tick.wrapping_sub(self.called))
     }
 

@@ -67,6 +67,13 @@ impl Connection {
         }
     }
 
+    /// A client's connection that speaks HTTP/2 over cleartext without asking (RFC 9113 §3.3).
+    #[must_use]
+    pub fn with_prior_knowledge(limits: &Limits, now: Instant) -> Self {
+        let core = bolide_h2::Connection::new(Role::Client, &limits.h2, now);
+        Self { stack: Stack::H2(Box::new(core)), ..Self::new(Role::Client, None, now) }
+    }
+
     /// Whether records must be opened before polling.
     #[inline]
     #[must_use]

@@ -184,4 +184,6 @@ impl Service for HttpService {
 }
 
 #[cfg(test)]
+mod simulated;
+#[cfg(test)]
 mod tests;

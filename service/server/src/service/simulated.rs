@@ -1,0 +1,328 @@
+//! The whole server on a simulated network: 256 seeds, any cuts, delays, short calls and resets.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::{Duration, Instant, SystemTime};
+
+use bolide_connection::Limits as ConnectionLimits;
+use bolide_eventloop::Limits as LoopLimits;
+use bolide_semantics::{
+    Context, End, ExchangeEvent, ExchangeId, FieldName, FieldRef, OutgoingHead, Output, Start,
+};
+use bolide_simnet::{ClientId, Faults, Random, Simulation, Wire, for_each_seed};
+use bytes::Bytes;
+use http::Method;
+
+use super::*;
+use crate::{BodyStream, Pull, Response, body_limit, collect};
+
+const SEEDS: u64 = 256;
+
+/// Longer than every deadline of a server.
+const LONG: Duration = Duration::from_secs(3600);
+
+/// The day that RFC 9110 §5.6.7 gives as its example: the bytes of answers are known in advance.
+const DATE: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
+
+fn wall_clock() -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777)
+}
+
+/// The bytes of `/fill/{n}`, made piece by piece.
+#[derive(Debug)]
+struct Fill {
+    length: u64,
+    sent: u64,
+}
+
+fn fill_byte(place: u64) -> u8 {
+    (place % 251) as u8
+}
+
+impl BodyStream for Fill {
+    fn length(&self) -> Option<u64> {
+        Some(self.length)
+    }
+
+    fn pull(&mut self, bytes_max: usize) -> Pull {
+        let piece = (self.length - self.sent).min(bytes_max as u64);
+        let bytes: Vec<u8> = (self.sent..self.sent + piece).map(fill_byte).collect();
+        self.sent += piece;
+        if self.sent == self.length { Pull::Last(bytes.into()) } else { Pull::Data(bytes.into()) }
+    }
+}
+
+fn service() -> HttpService {
+    let router = Router::new()
+        .get("/ping", |_| "pong")
+        .get("/fill/{n}", |request| {
+            let length = request.param("n").and_then(|n| n.parse().ok()).unwrap_or_default();
+            Response::stream(Fill { length, sent: 0 })
+        })
+        .handle_post("/back", body_limit(1 << 20, collect(|_, body| Response::from(body))));
+    let start = Instant::now();
+    HttpService::new(router, Limits::default(), vec![None], wall_clock, start)
+}
+
+/// A request and what it must bring.
+#[derive(Debug, Clone)]
+struct Exchange {
+    method: Method,
+    path: String,
+    body: Vec<u8>,
+    answer: Vec<u8>,
+}
+
+fn exchange(random: &mut Random) -> Exchange {
+    let length = [0, 1, 1, 100, 100, 5_000, 70_000][random.within(0..=6)];
+    match random.within(0..=2) {
+        0 => Exchange {
+            method: Method::GET,
+            path: "/ping".to_owned(),
+            body: Vec::new(),
+            answer: b"pong".to_vec(),
+        },
+        1 => Exchange {
+            method: Method::GET,
+            path: format!("/fill/{length}"),
+            body: Vec::new(),
+            answer: (0..length as u64).map(fill_byte).collect(),
+        },
+        _ => {
+            let body = random.bytes(length);
+            let (method, path) = (Method::POST, "/back".to_owned());
+            Exchange { method, path, body: body.clone(), answer: body }
+        }
+    }
+}
+
+/// The bytes of an HTTP/1.1 request; chunked or with a length.
+fn on_the_wire(exchange: &Exchange, chunked: bool) -> Vec<u8> {
+    let Exchange { method, path, body, .. } = exchange;
+    let mut bytes = format!("{method} {path} HTTP/1.1\r\nhost: a\r\n").into_bytes();
+    if *method == Method::GET {
+        bytes.extend_from_slice(b"\r\n");
+    } else if chunked {
+        bytes.extend_from_slice(b"transfer-encoding: chunked\r\n\r\n");
+        for chunk in body.chunks(999) {
+            bytes.extend_from_slice(format!("{:x}\r\n", chunk.len()).as_bytes());
+            bytes.extend_from_slice(chunk);
+            bytes.extend_from_slice(b"\r\n");
+        }
+        bytes.extend_from_slice(b"0\r\n\r\n");
+    } else {
+        bytes.extend_from_slice(format!("content-length: {}\r\n\r\n", body.len()).as_bytes());
+        bytes.extend_from_slice(body);
+    }
+    bytes
+}
+
+/// The bytes of its answer.
+fn answer_on_the_wire(exchange: &Exchange) -> Vec<u8> {
+    let kind = match exchange.path.as_str() {
+        "/ping" => "content-type: text/plain; charset=utf-8\r\n",
+        "/back" => "content-type: application/octet-stream\r\n",
+        _ => "",
+    };
+    let length = exchange.answer.len();
+    let head = format!("HTTP/1.1 200 OK\r\n{kind}content-length: {length}\r\ndate: {DATE}\r\n\r\n");
+    [head.as_bytes(), &exchange.answer].concat()
+}
+
+/// A client that pipelines all of its requests and then ends its side.
+fn pipeline(seed: u64) -> (impl FnMut(&mut Wire<'_>), Vec<u8>) {
+    let mut random = Random::new(seed);
+    let exchanges: Vec<_> = (0..random.within(1..=6)).map(|_| exchange(&mut random)).collect();
+    let requests: Vec<u8> =
+        exchanges.iter().flat_map(|one| on_the_wire(one, random.within(0..=1) == 0)).collect();
+    let expected = exchanges.iter().flat_map(answer_on_the_wire).collect();
+    let client = move |wire: &mut Wire<'_>| {
+        if wire.is_new() {
+            wire.send(&requests);
+            wire.finish();
+        }
+    };
+    (client, expected)
+}
+
+/// What an HTTP/2 client has got back, by exchange.
+type Answers = Rc<RefCell<Vec<(Vec<u8>, bool)>>>;
+
+/// A client of our own core that opens all of its streams at once.
+struct Multiplexed {
+    connection: Connection,
+    limits: ConnectionLimits,
+    input: ReceiveBuffer,
+    rest: Box<[u8]>,
+    output: SendQueue,
+    head: Head,
+    start: Instant,
+    read: usize,
+    exchanges: Vec<Exchange>,
+    asked: Vec<ExchangeId>,
+    answers: Answers,
+}
+
+impl Multiplexed {
+    fn new(exchanges: Vec<Exchange>, answers: Answers) -> Self {
+        let start = Instant::now();
+        let limits = ConnectionLimits::default();
+        // Prior knowledge: what ALPN decides over TLS is decided by the first bytes here, which a
+        // client has to write itself.
+        Self {
+            connection: Connection::with_prior_knowledge(&limits, start),
+            limits,
+            input: ReceiveBuffer::new(65_536),
+            rest: Box::default(),
+            output: SendQueue::new(),
+            head: Head::default(),
+            start,
+            read: 0,
+            exchanges,
+            asked: Vec::new(),
+            answers,
+        }
+    }
+
+    fn advance(&mut self, wire: &mut Wire<'_>) {
+        self.input.start(&self.rest);
+        self.input.extend(&wire.received()[self.read..]);
+        self.read = wire.received().len();
+        if wire.eof() {
+            self.connection.receive_eof();
+        }
+        let Self { connection, limits, input, output, head, start, .. } = self;
+        let mut cx =
+            Context { input, output, output_limit: 1 << 20, head, now: *start + wire.now() };
+        while self.asked.len() < self.exchanges.len() {
+            let one = &self.exchanges[self.asked.len()];
+            let length = one.body.len().to_string();
+            let fields = [FieldRef::known(FieldName::ContentLength, length.as_bytes())];
+            let start = Start::Request {
+                method: &one.method,
+                scheme: "http",
+                authority: "a",
+                path: &one.path,
+                protocol: None,
+            };
+            let outgoing = OutgoingHead { start, fields: fields.into_iter() };
+            let Ok(id) = connection.send_request(&mut cx, outgoing, End::No) else { break };
+            let body = Bytes::from(one.body.clone());
+            connection.send_data(&mut cx, id, body, End::Yes).expect("the first piece");
+            self.asked.push(id);
+        }
+        loop {
+            let (id, data, end) = match connection.poll(&mut cx, limits) {
+                Output::Exchange(id, ExchangeEvent::Data(data, end)) => (id, data, end),
+                Output::Exchange(id, ExchangeEvent::Head(end)) => (id, Bytes::new(), end),
+                Output::Exchange(..) | Output::Connection(_) => continue,
+                Output::Closed(_) | Output::Wait(_) => break,
+            };
+            connection.consumed(&mut cx, id, data.len());
+            let place = self.asked.iter().position(|asked| *asked == id).expect("it was asked");
+            let mut answers = self.answers.borrow_mut();
+            answers[place].0.extend_from_slice(&data);
+            answers[place].1 |= end == End::Yes;
+            if answers.iter().all(|(_, ended)| *ended) {
+                connection.shut_down(&mut cx);
+            }
+        }
+        self.rest = self.input.take_rest();
+        if !wire.was_reset() && !wire.eof() {
+            let mut bytes = Vec::new();
+            self.output.flush(&mut bytes).expect("memory takes everything");
+            wire.send(&bytes);
+        }
+    }
+}
+
+fn multiplex(seed: u64) -> (impl FnMut(&mut Wire<'_>), Vec<Exchange>, Answers) {
+    let mut random = Random::new(seed);
+    let exchanges: Vec<_> = (0..random.within(1..=8)).map(|_| exchange(&mut random)).collect();
+    let answers: Answers = Rc::new(RefCell::new(vec![(Vec::new(), false); exchanges.len()]));
+    let mut client = Multiplexed::new(exchanges.clone(), Rc::clone(&answers));
+    (move |wire: &mut Wire<'_>| client.advance(wire), exchanges, answers)
+}
+
+struct Run {
+    simulation: Simulation<HttpService>,
+    pipelines: Vec<(ClientId, Vec<u8>)>,
+    streams: Vec<(ClientId, Vec<Exchange>, Answers)>,
+}
+
+fn run(seed: u64, faults: Faults) -> Run {
+    let mut simulation = Simulation::with(seed, faults, LoopLimits::default(), |_| service());
+    let (mut pipelines, mut streams) = (Vec::new(), Vec::new());
+    for number in 0..3 {
+        let (client, expected) = pipeline(seed * 31 + number);
+        pipelines.push((simulation.connect(client), expected));
+        let (client, exchanges, answers) = multiplex(seed * 37 + number);
+        streams.push((simulation.connect(client), exchanges, answers));
+    }
+    simulation.run_for(LONG);
+    assert_eq!(simulation.stats().panics, 0);
+    assert_eq!(simulation.stats().open, 0, "a connection outlives every deadline");
+    Run { simulation, pipelines, streams }
+}
+
+#[test]
+fn every_answer_arrives_through_a_rough_network() {
+    for_each_seed(0..SEEDS, |seed| {
+        // No slower than what a server takes for a stalled reader: 500 octets a second.
+        let rough = Faults::rough(&mut Random::new(seed));
+        let faults = Faults {
+            stall: 0,
+            delay: Duration::from_micros(50)..=Duration::from_millis(20),
+            buffer_bytes: rough.buffer_bytes.max(5000),
+            ..rough
+        };
+        let run = run(seed, faults);
+        for (client, expected) in &run.pipelines {
+            let received = run.simulation.received(*client);
+            assert!(received == *expected, "a pipeline's bytes differ");
+        }
+        for (_, exchanges, answers) in &run.streams {
+            for (one, (answer, ended)) in exchanges.iter().zip(&*answers.borrow()) {
+                assert!(
+                    *ended,
+                    "{} {} ends after {} of {} bytes: {:?}",
+                    one.method,
+                    one.path,
+                    answer.len(),
+                    one.answer.len(),
+                    run.simulation.stats()
+                );
+                assert!(*answer == one.answer, "{} {}: other bytes", one.method, one.path);
+            }
+        }
+    });
+}
+
+#[test]
+fn no_wrong_byte_through_a_hostile_network() {
+    for_each_seed(0..SEEDS, |seed| {
+        let run = run(seed, Faults::hostile(&mut Random::new(seed)));
+        for (client, expected) in &run.pipelines {
+            let received = run.simulation.received(*client);
+            // A server that gave up waiting says so after complete answers; what a reset cut off is a
+            // beginning of what would have come.
+            let timeout = received.windows(13).position(|part| part == b"HTTP/1.1 408 ");
+            let answers = &received[..timeout.unwrap_or(received.len())];
+            assert!(expected.starts_with(answers), "a pipeline's bytes differ");
+        }
+        for (_, exchanges, answers) in &run.streams {
+            for (one, (answer, ended)) in exchanges.iter().zip(&*answers.borrow()) {
+                assert!(one.answer.starts_with(answer), "{}: other bytes", one.path);
+                assert!(!*ended || *answer == one.answer, "{}: a short answer", one.path);
+            }
+        }
+    });
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    for_each_seed(0..16, |seed| {
+        let digest = || run(seed, Faults::hostile(&mut Random::new(seed))).simulation.digest();
+        assert_eq!(digest(), digest());
+    });
+}
