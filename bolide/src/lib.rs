@@ -36,3 +36,8 @@ pub use bolide_server::{
     Pull, Reply, Request, Responder, Response, RouteError, Router, Running, Server, Stats,
     StatusCode, Tls, Version, Waker, body_limit, collect, detach,
 };
+
+/// The README's example compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+mod readme {}
