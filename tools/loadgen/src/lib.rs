@@ -1,0 +1,8 @@
+//! The load generator: one engine and one scheduler for every protocol.
+//!
+//! A [`Plan`](plan::Plan) says whom to ask and what; a [`Phase`](plan::Phase) says how hard and how
+//! long. What came is a [`Report`](report::Report): counts, latencies, costs of both sides, and a
+//! verdict on what limited the run.
+
+pub mod plan;
+pub mod report;

@@ -1,0 +1,216 @@
+//! What a run is to do: whom to ask, what, how hard, how long. Data only; command lines make it and
+//! the engine carries it out.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, Method, StatusCode};
+use serde::{Deserialize, Serialize};
+
+/// A whole run.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Where the server is.
+    pub origin: Origin,
+    /// Which version of HTTP is spoken.
+    pub version: Version,
+    /// TLS settings; used when the origin's scheme is https.
+    pub tls: TlsPlan,
+    /// HTTP/2 settings that are announced to the server.
+    pub http2: Http2Plan,
+    /// What is asked; at least one.
+    pub requests: Vec<RequestPlan>,
+    /// Connections in all; dealt to the threads so that none is lost.
+    pub connections: usize,
+    /// Requests in flight on each connection at most: streams of HTTP/2, pipelining depth of HTTP/1.1.
+    pub depth: usize,
+    /// Worker threads.
+    pub threads: usize,
+    /// The cores that the threads are pinned to, in turn. Empty: not pinned.
+    pub cores: Vec<usize>,
+    /// How long a connection may take to be established, with TLS.
+    pub connect_timeout: Duration,
+    /// How long an answer may take, from its request's start. An answer that takes longer counts as
+    /// a timeout, and its connection is replaced.
+    pub request_timeout: Duration,
+    /// How answers are judged.
+    pub expect: Expectations,
+    /// The seed of Poisson arrivals, sampling and weighted choice.
+    pub seed: u64,
+    /// Which processes are the server's, for its CPU time and memory.
+    pub server: ServerProcesses,
+}
+
+/// Where the server is, and what it is called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// Over TLS.
+    pub is_https: bool,
+    /// `host` or `host:port`, for Host and `:authority`.
+    pub authority: String,
+    /// Where connections are made to; more than one are taken in turn. Resolved already.
+    pub addresses: Vec<ServerAddress>,
+}
+
+/// What a socket is connected to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ServerAddress {
+    /// TCP over IPv4 or IPv6.
+    Inet(SocketAddr),
+    /// A Unix socket.
+    Unix(PathBuf),
+}
+
+/// Which version of HTTP is spoken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Version {
+    /// https: what ALPN chooses of h2 and http/1.1. http: HTTP/1.1.
+    Negotiated,
+    /// HTTP/1.1; over TLS, it is all that ALPN offers.
+    Http1,
+    /// HTTP/2; over cleartext by prior knowledge, over TLS it is all that ALPN offers.
+    Http2,
+}
+
+/// TLS settings of a client.
+#[derive(Debug, Clone, Default)]
+pub struct TlsPlan {
+    /// The name for SNI and for the certificate, if it is not the URL's host.
+    pub server_name: Option<String>,
+    /// What is believed.
+    pub trust: TlsTrust,
+    /// The client's own certificate chain and key, in PEM.
+    pub identity: Option<(Bytes, Bytes)>,
+    /// Sessions are resumed where the server offers tickets. Otherwise each handshake is a full one.
+    pub resume: bool,
+}
+
+/// Which server certificates are believed.
+#[derive(Debug, Clone, Default)]
+pub enum TlsTrust {
+    /// Those that the operating system trusts.
+    #[default]
+    Platform,
+    /// Those that these roots (PEM) have signed.
+    Roots(Bytes),
+    /// Any: nothing is verified.
+    Anybody,
+}
+
+/// What is announced to an HTTP/2 server. `None`: the engine's own default, windows that grow with use.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Http2Plan {
+    /// SETTINGS_INITIAL_WINDOW_SIZE, in bytes.
+    pub stream_window_bytes: Option<u32>,
+    /// The connection's window, in bytes.
+    pub connection_window_bytes: Option<u32>,
+    /// SETTINGS_MAX_FRAME_SIZE, in bytes.
+    pub max_frame_bytes: Option<u32>,
+    /// SETTINGS_HEADER_TABLE_SIZE, in bytes.
+    pub header_table_bytes: Option<u32>,
+}
+
+/// One request, and how often it is taken.
+#[derive(Debug, Clone)]
+pub struct RequestPlan {
+    /// The method.
+    pub method: Method,
+    /// Path and query, as sent.
+    pub target: String,
+    /// Fields, without Host and Content-Length.
+    pub fields: Vec<(HeaderName, HeaderValue)>,
+    /// The body; empty: none, unless the method calls for `Content-Length: 0`.
+    pub body: Bytes,
+    /// How often it is taken, relative to the others. All 1: in turn.
+    pub weight: u32,
+    /// The body that the answer must have, where it is known.
+    pub answer: Option<ExpectedBody>,
+}
+
+/// How answers are judged.
+#[derive(Debug, Clone, Default)]
+pub struct Expectations {
+    /// Statuses that are right. Empty: 200 to 399.
+    pub statuses: Vec<StatusCode>,
+    /// Each body must have this length, in bytes.
+    pub length: Option<u64>,
+    /// Share of the answers whose bodies are compared byte for byte, where what is right is known.
+    pub sampled_share: f64,
+}
+
+/// A body that is known beforehand.
+#[derive(Debug, Clone)]
+pub enum ExpectedBody {
+    /// These bytes.
+    Exact(Bytes),
+    /// Any bytes with this SHA-256.
+    Sha256([u8; 32]),
+    /// The first answer's bytes: all others must be the same.
+    SameAsFirst,
+}
+
+/// How the server's processes are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ServerProcesses {
+    /// By who listens on the port, if that is on this machine.
+    #[default]
+    ByPort,
+    /// The tree of this process.
+    Pid(u32),
+    /// Not looked for.
+    Unwatched,
+}
+
+/// A part of a run under one load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Phase {
+    /// What it is called in the report.
+    pub name: String,
+    /// How requests begin.
+    pub load: Load,
+    /// Runs before anything is counted.
+    pub warm_up: Duration,
+    /// When it ends: at whichever comes first.
+    pub until: Until,
+}
+
+/// When a phase ends. At least one is set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Until {
+    /// So many requests have begun; it ends when all are answered.
+    pub requests: Option<u64>,
+    /// So much time has passed after the warm-up; requests in flight then are not counted.
+    pub time: Option<Duration>,
+}
+
+/// What makes a request begin.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "model")]
+pub enum Load {
+    /// The answer to the one before: as fast as the server and the connections allow. Latency counts
+    /// from when the request was handed to its connection.
+    Closed,
+    /// The clock. Latency counts from the intended time, whether or not a connection was free.
+    Open {
+        /// Requests per second, over all connections.
+        rate: f64,
+        /// How the intended times are spread.
+        arrivals: Arrivals,
+    },
+    /// New connections, one request on each: for the cost of a handshake. As fast as `connections`
+    /// at a time allow.
+    Connect,
+}
+
+/// How intended times are spread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Arrivals {
+    /// At equal distances.
+    Constant,
+    /// With exponentially distributed distances, as of many independent users.
+    Poisson,
+}

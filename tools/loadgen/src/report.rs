@@ -1,0 +1,248 @@
+//! What a run found: data that texts, pages, JSON and verdicts are made from.
+//!
+//! Durations are in nanoseconds, sizes in bytes. The JSON of `bolide load --json` is [`Report`].
+
+use std::collections::BTreeMap;
+
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+use crate::plan::Phase;
+
+/// A whole run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// The first URL.
+    pub url: String,
+    /// What was spoken: `http/1.1`, `h2c`, `h2` …; empty when nothing was.
+    pub protocol: String,
+    /// Version and cipher suite, over TLS.
+    pub tls: Option<TlsReport>,
+    /// Connections, requests in flight on each, threads.
+    pub connections: usize,
+    /// Requests in flight on each connection at most.
+    pub depth: usize,
+    /// Worker threads.
+    pub threads: usize,
+    /// One entry for each phase, in order.
+    pub phases: Vec<PhaseReport>,
+    /// When it started, in seconds since 1970.
+    pub started_unix_s: f64,
+    /// The server went away in the middle: when, after the start of the run.
+    pub server_died_after_ns: Option<u64>,
+    /// Somebody stopped it before its end.
+    pub interrupted: bool,
+}
+
+/// What TLS came to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TlsReport {
+    /// `TLSv1.3` …
+    pub version: String,
+    /// The cipher suite by its registered name.
+    pub cipher_suite: String,
+}
+
+/// What one phase found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PhaseReport {
+    /// What was asked.
+    pub phase: Phase,
+    /// From the end of the warm-up to the end.
+    pub elapsed_ns: u64,
+    /// Requests and answers.
+    pub counts: Counts,
+    /// Answers by status.
+    pub statuses: BTreeMap<u16, u64>,
+    /// What was wrong, by kind; only kinds that occurred.
+    pub failures: BTreeMap<Failure, u64>,
+    /// Bytes and HPACK.
+    pub traffic: Traffic,
+    /// From the start (closed loop) or the intended start (open loop) to the end of the answer.
+    pub latency: Latencies,
+    /// From the same start to the first byte of the answer's head.
+    pub first_byte: Latencies,
+    /// From `connect` to the established connection.
+    pub connect: Latencies,
+    /// From the established connection to the finished TLS handshake.
+    pub handshake: Latencies,
+    /// Handshakes that resumed a session.
+    pub resumed_count: u64,
+    /// How late requests were handed to a connection after their intended time (open loop): what the
+    /// generator itself, or full connections, added.
+    pub lag: Latencies,
+    /// As `lag`, but only what the generator's own clock was late by: its pacing error.
+    pub pacing: Latencies,
+    /// What bounded the senders.
+    pub stalls: Stalls,
+    /// CPU of the generator.
+    pub generator: ProcessCost,
+    /// CPU and memory of the server, where it is local and was found.
+    pub server: Option<ProcessCost>,
+    /// Mean requests in flight minus rate times mean latency, over the former (Little's law): 0 when
+    /// the figures agree with each other.
+    pub littles_law_residual: Option<f64>,
+    /// One entry each 100 ms or so, in order.
+    pub series: Vec<Sample>,
+    /// What limited the phase.
+    pub verdict: Verdict,
+}
+
+/// Requests and answers of a phase, without the warm-up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Counts {
+    /// Requests that were due: begun, or (open loop) intended and never handed to a connection.
+    pub due: u64,
+    /// Handed to a connection.
+    pub started: u64,
+    /// Answered to the end, right or wrong.
+    pub completed: u64,
+    /// Answered as expected.
+    pub succeeded: u64,
+    /// Answered wrong, or never.
+    pub failed: u64,
+    /// Bodies that were compared byte for byte.
+    pub compared: u64,
+    /// Connections that were established.
+    pub connections: u64,
+}
+
+/// What can be wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Failure {
+    /// No connection.
+    Connect,
+    /// No TLS: handshake, certificate, ALPN.
+    Tls,
+    /// No answer in time.
+    Timeout,
+    /// The connection, or the stream, was reset or ended before the answer did.
+    Reset,
+    /// The server said GOAWAY and did not process the request.
+    Goaway,
+    /// The server broke the protocol.
+    Protocol,
+    /// The status is not one of those expected.
+    Status,
+    /// The body has a wrong length or wrong bytes.
+    Body,
+}
+
+/// Bytes of a phase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Traffic {
+    /// Read from sockets.
+    pub wire_received_bytes: u64,
+    /// Written to sockets.
+    pub wire_sent_bytes: u64,
+    /// Bodies of answers.
+    pub payload_received_bytes: u64,
+    /// Bodies of requests.
+    pub payload_sent_bytes: u64,
+    /// Heads of answers, as HPACK or HTTP/1.1 put them on the wire.
+    pub head_wire_bytes: u64,
+    /// The same heads, decoded: names and values.
+    pub head_decoded_bytes: u64,
+    /// TCP segments that were sent again (both directions cannot be told: ours only).
+    pub retransmits: u64,
+}
+
+/// What kept senders waiting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Stalls {
+    /// Our uploads waited for the server's stream windows, summed over streams.
+    pub stream_window_ns: u64,
+    /// Our uploads waited for the server's connection windows, summed over connections.
+    pub connection_window_ns: u64,
+    /// Our sockets took no more bytes, times.
+    pub socket_full: u64,
+    /// Our receive windows were used up by the server, times: it may have waited for us.
+    pub receive_window_used_up: u64,
+}
+
+/// What processes cost during a phase.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct ProcessCost {
+    /// User and system time of all threads (and children).
+    pub cpu_ns: u64,
+    /// The same per completed request.
+    pub cpu_per_request_ns: Option<f64>,
+    /// CPU time over elapsed time over the cores that it may use: 1 is a full core each.
+    pub utilisation: f64,
+    /// The busiest single thread: CPU time over elapsed time.
+    pub busiest_thread: f64,
+    /// Peak resident memory, in bytes.
+    pub peak_memory_bytes: u64,
+}
+
+/// A moment of a phase.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Sample {
+    /// After the start of the phase (warm-up included).
+    pub at_ns: u64,
+    /// Since the sample before: answers per second.
+    pub rate: f64,
+    /// Of the answers since the sample before.
+    pub p50_ns: u64,
+    /// Of the answers since the sample before.
+    pub p99_ns: u64,
+    /// Failures since the sample before.
+    pub failed: u64,
+    /// Requests in flight.
+    pub in_flight: u64,
+    /// The generator's CPU since the sample before: cores.
+    pub generator_cores: f64,
+    /// The server's.
+    pub server_cores: Option<f64>,
+}
+
+/// What limited a phase.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Verdict {
+    /// Who was the bottleneck.
+    pub bound: Bound,
+    /// Why that is said: one sentence for each piece of evidence, with its figure.
+    pub evidence: Vec<String>,
+}
+
+/// Who was the bottleneck.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Bound {
+    /// The server's CPU, or the server's waiting.
+    Server,
+    /// The generator: its rate is a lower bound of what the server can do.
+    Client,
+    /// The path: sockets were full, segments were lost.
+    Network,
+    /// Flow-control windows.
+    Window,
+    /// The plan: the rate asked for was met.
+    Rate,
+    /// The evidence does not say.
+    #[default]
+    Unclear,
+}
+
+/// Durations as counted: an HdrHistogram from 1 µs to 10 minutes with three digits, and its sums.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Latencies {
+    /// How many.
+    pub count: u64,
+    /// Arithmetic mean.
+    pub mean_ns: f64,
+    /// Standard deviation.
+    pub deviation_ns: f64,
+    /// The least.
+    pub min_ns: u64,
+    /// Percentiles by their name: `p50`, `p75`, `p90`, `p99`, `p99.9`, `p99.99`, `p99.999`.
+    pub percentiles_ns: BTreeMap<String, u64>,
+    /// The greatest.
+    pub max_ns: u64,
+    /// HdrHistogram V2 with DEFLATE, in base64, in nanoseconds: everything, for merging and plotting.
+    pub hdr_v2: String,
+    /// The histogram itself; from `hdr_v2` when a report is read back.
+    #[serde(skip)]
+    pub histogram: Option<Histogram<u64>>,
+}
