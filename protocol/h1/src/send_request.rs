@@ -67,6 +67,16 @@ impl Connection {
         }
     }
 
+    /// How many requests may be sent now, one after the other (client).
+    #[must_use]
+    pub fn exchanges_available(&self) -> u32 {
+        if !self.takes_request() {
+            return 0;
+        }
+        let room = u32::from(self.bounds.pipelined_count - self.exchanges.count());
+        room.min(self.bounds.requests_count - self.exchanges.total())
+    }
+
     /// Whether another request may be sent now.
     #[inline]
     fn takes_request(&self) -> bool {

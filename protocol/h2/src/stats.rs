@@ -24,6 +24,9 @@ pub struct Stats {
     pub resets_received: u64,
     /// RST_STREAM frames sent.
     pub resets_sent: u64,
+    /// Times the peer used up a receive window, of a stream or of the connection: it may have waited
+    /// for us.
+    pub receive_windows_used_up: u64,
     /// How long there was something to send that could not be sent.
     pub stalls: Stalls,
 }
