@@ -5,7 +5,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use bolide_buffers::{Flush, ReceiveBuffer, SendQueue};
 use bolide_connection::{Connection, ServerTls};
-use bolide_eventloop::{Accepted, Address as SocketAddress, After, CloseCause, Service, Turn};
+use bolide_eventloop::{
+    Accepted, Address as SocketAddress, After, Agenda, CloseCause, Service, Turn,
+};
 use bolide_semantics::{Context, Date, ExchangeId, Head, Role};
 
 use crate::responder::Address;
@@ -115,7 +117,7 @@ impl Service for HttpService {
     type Session = Session;
     type Message = Message;
 
-    fn turn_started(&mut self, now: Instant) {
+    fn turn_started(&mut self, now: Instant, _: &mut Agenda) {
         if now >= self.date_due {
             let wall = (self.wall_clock)();
             self.shared.date.update(wall);
@@ -177,7 +179,7 @@ impl Service for HttpService {
         session.connection.flush(output, sink)
     }
 
-    fn close(&mut self, session: Session, cause: CloseCause) {
+    fn close(&mut self, session: Session, cause: CloseCause, _: &mut Agenda) {
         let _ = cause;
         drop(session);
     }
