@@ -84,8 +84,8 @@ fn a_certificate_that_nobody_trusts_is_a_mistake_with_a_way_out() {
 #[test]
 fn tls_with_somebody_who_does_not_speak_it_is_a_mistake() {
     let server = Planted::start(Behaviour::default());
-    let mistake = Engine::prepare(&https(&server, Version::Negotiated), Box::new(Free))
-        .unwrap_err()
-        .to_string();
+    let mut plan = https(&server, Version::Negotiated);
+    plan.connect_timeout = std::time::Duration::from_millis(300);
+    let mistake = Engine::prepare(&plan, Box::new(Free)).unwrap_err().to_string();
     assert!(mistake.contains("no connection to 127.0.0.1:"), "{mistake}");
 }
