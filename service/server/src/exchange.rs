@@ -9,6 +9,7 @@ use bolide_semantics::{
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
 
+use crate::patience::Patience;
 use crate::responder::Address;
 use crate::response::{Body, BodyStream, Pull};
 use crate::{Exchange, Response, Waker};
@@ -22,6 +23,7 @@ pub(crate) struct Active {
     pub(crate) id: ExchangeId,
     pub(crate) driver: Option<Box<dyn Exchange>>,
     pub(crate) state: State,
+    pub(crate) patience: Patience,
 }
 
 /// What is known of an exchange while it is open.

@@ -8,7 +8,7 @@ use bolide_connection::{Connection, ServerTls};
 use bolide_eventloop::{
     Accepted, Address as SocketAddress, After, Agenda, CloseCause, Service, Turn,
 };
-use bolide_semantics::{Context, Date, ExchangeId, Head, Role};
+use bolide_semantics::{AbortReason, Blame, Context, Date, ExchangeId, Head, Role};
 
 use crate::responder::Address;
 use crate::session::{Session, Work};
@@ -179,9 +179,12 @@ impl Service for HttpService {
         session.connection.flush(output, sink)
     }
 
-    fn close(&mut self, session: Session, cause: CloseCause, _: &mut Agenda) {
-        let _ = cause;
-        drop(session);
+    fn close(&mut self, mut session: Session, cause: CloseCause, _: &mut Agenda) {
+        let (blame, what) = match cause {
+            CloseCause::Failed(_) => (Blame::Peer, "the connection failed"),
+            _ => (Blame::Circumstance, "the connection was closed"),
+        };
+        session.abandon_all(AbortReason { blame, untouched: false, what });
     }
 }
 
