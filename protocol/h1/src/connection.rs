@@ -1,5 +1,6 @@
 //! RFC 9112 §9: one connection, in either role.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use bolide_semantics::{Context, ExchangeId, Role};
@@ -10,7 +11,6 @@ use crate::deadlines::Clock;
 use crate::error::{ABORTED, Failure, SHUT_DOWN};
 use crate::exchanges::{Exchanges, Kind};
 use crate::head_scan::HeadScan;
-use crate::limits::Bounds;
 use crate::persistence::Persistence;
 use crate::progress::WriteProgress;
 use crate::sending::Sending;
@@ -55,7 +55,7 @@ pub(crate) struct Current {
 #[derive(Debug)]
 pub struct Connection {
     pub(crate) role: Role,
-    pub(crate) bounds: Bounds,
+    pub(crate) limits: Arc<Limits>,
     pub(crate) reading: Reading,
     pub(crate) sending: Sending,
     pub(crate) exchanges: Exchanges,
@@ -75,10 +75,10 @@ pub struct Connection {
 impl Connection {
     /// A new connection, which owns no memory on the heap.
     #[must_use]
-    pub fn new(role: Role, limits: &Limits, now: Instant) -> Self {
+    pub fn new(role: Role, limits: &Arc<Limits>, now: Instant) -> Self {
         Self {
             role,
-            bounds: Bounds::from(limits),
+            limits: Arc::clone(limits),
             reading: Reading::Head,
             sending: Sending::new(),
             exchanges: Exchanges::new(),
@@ -159,7 +159,7 @@ impl Connection {
     /// Whether the owner has enough of the body for now.
     #[inline]
     pub(crate) fn is_gated(&self) -> bool {
-        self.unconsumed >= self.bounds.unconsumed_bytes as usize
+        self.unconsumed >= self.limits.unconsumed_bytes.max(1) as usize
     }
 
     /// The connection is over, if it was not already.

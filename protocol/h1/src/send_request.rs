@@ -9,6 +9,7 @@ use http::Method;
 use crate::connection::Connection;
 use crate::encode::{self, Pass, Written};
 use crate::exchanges::Kind;
+use crate::limits::PIPELINED_COUNT;
 use crate::sending::Framing;
 
 impl Connection {
@@ -77,8 +78,8 @@ impl Connection {
             && !self.persistence.draining
             && !self.persistence.ended
             && !self.exchanges.may_switch()
-            && self.exchanges.count() < self.bounds.pipelined_count
-            && self.exchanges.total() < self.bounds.requests_count
+            && self.exchanges.count() < self.limits.pipelined_count.clamp(1, PIPELINED_COUNT)
+            && self.exchanges.total() < self.limits.requests_count.max(1)
     }
 }
 

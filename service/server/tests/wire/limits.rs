@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use crate::raw_client::Served;
 use bolide_server::{
-    AbortReason, Bytes, End, Exchange, Http2Limits, Io, Limits, Method, Reply, Request, Response,
-    Router, Server, StatusCode, body_limit, collect,
+    AbortReason, Bytes, End, Exchange, Http1Limits, Http2Limits, Io, Limits, Method, Reply,
+    Request, Response, Router, Server, StatusCode, body_limit, collect,
 };
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -84,9 +84,12 @@ fn heads() {
 #[test]
 fn slow_head_and_slow_body() {
     let mut limits = Limits::default();
-    limits.connection.h1.head_timeout = Duration::from_millis(100);
-    limits.connection.h1.body_timeout = Duration::from_millis(100);
-    limits.connection.h1.idle_timeout = Duration::from_millis(300);
+    limits.connection.h1 = Arc::new(Http1Limits {
+        head_timeout: Duration::from_millis(100),
+        body_timeout: Duration::from_millis(100),
+        idle_timeout: Duration::from_millis(300),
+        ..Http1Limits::default()
+    });
     limits.connection.h2 =
         Arc::new(Http2Limits { head_time: Duration::from_millis(100), ..Http2Limits::default() });
     let served = Served::with(Server::new().limits(limits), routes);
