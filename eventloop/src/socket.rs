@@ -351,6 +351,10 @@ impl<K: Kernel, S: Service> Slot<K, S> {
                 budget.spend_call();
                 match self.call(lent, token, call) {
                     Some(Close::Now) => return Outcome::Closed(CloseCause::Finished),
+                    Some(Close::Reset) => {
+                        lent.kernel.reset_on_close(&mut self.socket);
+                        return Outcome::Closed(CloseCause::Finished);
+                    }
                     Some(Close::Flushed) => return self.finish(lent, budget),
                     // What the next read brings leaves with what this one brought.
                     None if self.may_read()

@@ -8,12 +8,12 @@ use bolide_semantics::{Context, ExchangeId, Role};
 use crate::Limits;
 use crate::body::Body;
 use crate::deadlines::Clock;
-use crate::error::{ABORTED, Failure, SHUT_DOWN};
+use crate::error::{ABORTED, ABORTED_UNFRAMED, Failure, SHUT_DOWN};
 use crate::exchanges::{Exchanges, Kind};
 use crate::head_scan::HeadScan;
 use crate::persistence::Persistence;
 use crate::progress::WriteProgress;
-use crate::sending::Sending;
+use crate::sending::{Framing, Sending};
 
 /// What is read next.
 #[derive(Debug, Clone, Copy)]
@@ -113,7 +113,9 @@ impl Connection {
         let is_sending = id.0 == self.exchanges.total() && !self.sending.is_ready();
         let is_open = self.exchanges.give_up(id);
         if self.ending.is_none() && (is_open || (is_sending && self.role == Role::Client)) {
-            self.end(&ABORTED);
+            // RFC 9112 §8: an end is all that such a response has, so it must not look like one.
+            let unframed = self.sending.framing() == Ok(Framing::UntilClose);
+            self.end(if unframed { &ABORTED_UNFRAMED } else { &ABORTED });
         }
     }
 
@@ -170,7 +172,7 @@ impl Connection {
     /// What goes both ways belongs to the oldest exchange as it is.
     pub(crate) fn begin_tunnel(&mut self) {
         self.reading = Reading::Body(Body::Tunnel);
-        self.sending.begin(crate::sending::Framing::Tunnel);
+        self.sending.begin(Framing::Tunnel);
         self.unconsumed = 0;
         self.persistence.persists = false;
     }

@@ -100,9 +100,14 @@ impl HttpService {
 /// What the loop is to do with the session next.
 #[inline]
 fn after(session: &mut Session, turn: &Turn<'_, Message>, deadline: Option<Instant>) -> After {
-    if session.closed {
-        session.connection.finish();
-        return After::FINISHED;
+    match session.closed {
+        None => {}
+        // The peer of a TLS connection misses the closing alert.
+        Some(ended) if ended.resets => return After::RESET,
+        Some(_) => {
+            session.connection.finish();
+            return After::FINISHED;
+        }
     }
     After {
         wants_input: session.connection.wants_input(),

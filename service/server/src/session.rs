@@ -27,9 +27,16 @@ pub(crate) struct Session {
     pub(crate) peer: Option<SocketAddr>,
     /// Exchanges that were not answered at once, by rising number.
     exchanges: Vec<Active>,
-    pub(crate) closed: bool,
+    pub(crate) closed: Option<Ended>,
     /// Bytes received since the round-trip time was asked for.
     received_bytes: usize,
+}
+
+/// The connection is over.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ended {
+    /// It must not look like an orderly end.
+    pub(crate) resets: bool,
 }
 
 /// The kernel is asked for the round-trip time again after this many received bytes: receive
@@ -65,7 +72,7 @@ impl Work<'_> {
 
 impl Session {
     pub(crate) fn new(connection: Connection, peer: Option<SocketAddr>) -> Self {
-        Self { connection, peer, exchanges: Vec::new(), closed: false, received_bytes: 0 }
+        Self { connection, peer, exchanges: Vec::new(), closed: None, received_bytes: 0 }
     }
 
     /// Counts received bytes; whether it is time to ask for the round-trip time.
@@ -90,8 +97,8 @@ impl Session {
             match self.connection.poll(&mut work.cx, &work.shared.limits.connection) {
                 Output::Exchange(id, event) => self.exchange(id, event, work, router),
                 Output::Connection(_) => {}
-                Output::Closed(_) => {
-                    self.closed = true;
+                Output::Closed(reason) => {
+                    self.closed = Some(Ended { resets: reason.reset });
                     return None;
                 }
                 Output::Wait(deadline) => {
