@@ -9,6 +9,7 @@ use bolide_semantics::{
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
 
+use crate::outward::Outward;
 use crate::patience::Patience;
 use crate::responder::Address;
 use crate::response::{Body, BodyStream, Pull};
@@ -91,6 +92,14 @@ pub struct Io<'a> {
     pub(crate) date: &'a Date,
     pub(crate) address: Address<'a>,
     pub(crate) peer: Option<SocketAddr>,
+    pub(crate) outward: Outward<'a>,
+}
+
+impl<'a> Io<'a> {
+    /// The connections that this worker makes: to another server, say.
+    pub fn outward(&mut self) -> &mut Outward<'a> {
+        &mut self.outward
+    }
 }
 
 impl Io<'_> {

@@ -13,6 +13,7 @@ use http::header::ALLOW;
 use http::{HeaderValue, Method, StatusCode};
 
 use crate::exchange::{Active, Io, Phase, State};
+use crate::outward::Outward;
 use crate::patience::Patience;
 use crate::request::{Request, split_query};
 use crate::responder::{Address, MessageKind};
@@ -48,6 +49,7 @@ pub(crate) struct Work<'a> {
     pub(crate) cx: Context<'a>,
     pub(crate) shared: &'a Shared,
     pub(crate) address: Address<'a>,
+    pub(crate) outward: Outward<'a>,
 }
 
 impl Work<'_> {
@@ -66,6 +68,7 @@ impl Work<'_> {
             date: &self.shared.date,
             address: Address { exchange: id, ..self.address },
             peer,
+            outward: Outward { agenda: self.outward.agenda, dials: self.outward.dials },
         }
     }
 }
