@@ -22,8 +22,8 @@
 #define HEAD_BYTES 8192
 /* The largest size of GET /echo. */
 #define ECHO_BYTES ((uint64_t)1 << 30)
-/* How long a connection may be silent. */
-#define IDLE_SECONDS 60
+/* How long a connection may be silent: long, for idle connections are measured too. */
+#define IDLE_SECONDS 600
 
 /* --- buffer.c ----------------------------------------------------------------------------- */
 

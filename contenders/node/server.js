@@ -1,6 +1,6 @@
 // Node.js as a contender: its modules http, https and http2, and nothing else.
 //
-//     node server.js PORT TLSPORT CERT KEY WWW WORKERS
+//     node server.js PORT H2CPORT TLSPORT CERT KEY WWW WORKERS
 //
 // More than one worker is its module cluster: one process accepts and deals the connections out.
 'use strict';
@@ -9,11 +9,10 @@ const cluster = require('node:cluster');
 const fs = require('node:fs');
 const http = require('node:http');
 const http2 = require('node:http2');
-const net = require('node:net');
 const path = require('node:path');
 
 const HOST = '127.0.0.1';
-const [PORT, TLS_PORT, CERT, KEY, WWW, WORKERS] = process.argv.slice(2);
+const [PORT, H2C_PORT, TLS_PORT, CERT, KEY, WWW, WORKERS] = process.argv.slice(2);
 
 // The largest size of GET /echo, in bytes.
 const ECHO_BYTES_MAX = 2 ** 30;
@@ -87,35 +86,20 @@ function file(target, response) {
 }
 
 function quietly(server) {
+  // The default closes idle connections after 5 s, and idle ones are measured too.
+  server.keepAliveTimeout = 600_000;
   // A broken connection is its client's business, not the end of the process.
   server.on('sessionError', () => {}).on('clientError', (_, socket) => socket.destroy());
   server.on('session', (session) => session.setLocalWindowSize(CONNECTION_WINDOW));
   return server;
 }
 
-// One cleartext port for both versions: what comes first decides. Node has no such server, so a
-// listener looks at the first bytes and hands the socket to the right one.
-function clear() {
-  const h1 = quietly(http.createServer(answer));
-  const h2 = quietly(http2.createServer(SETTINGS, answer));
-  return net.createServer({ noDelay: true }, (socket) => {
-    socket.once('error', () => socket.destroy());
-    socket.once('readable', () => {
-      const first = socket.read();
-      if (first === null) {
-        socket.destroy();
-        return;
-      }
-      socket.unshift(first);
-      const server = first.subarray(0, 4).toString('latin1') === 'PRI ' ? h2 : h1;
-      server.emit('connection', socket);
-    });
-  });
-}
-
 function serve() {
   const secure = { cert: fs.readFileSync(CERT), key: fs.readFileSync(KEY), allowHTTP1: true };
-  clear().listen({ port: PORT, host: HOST, backlog: 4096 });
+  // Node has no server that speaks both versions without TLS, so they have a port each.
+  quietly(http.createServer(answer)).listen({ port: PORT, host: HOST, backlog: 4096 });
+  quietly(http2.createServer(SETTINGS, answer))
+    .listen({ port: H2C_PORT, host: HOST, backlog: 4096 });
   quietly(http2.createSecureServer({ ...SETTINGS, ...secure }, answer))
     .listen({ port: TLS_PORT, host: HOST, backlog: 4096 });
 }

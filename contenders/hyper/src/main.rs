@@ -36,8 +36,8 @@ type Http = auto::Builder<TokioExecutor>;
 /// 256 streams, 1 MiB for a stream and 16 MiB for a connection.
 fn http() -> Http {
     let mut http = Http::new(TokioExecutor::new());
-    // With a timer, a head that doesn't come is given up after 30 s.
-    http.http1().timer(TokioTimer::new());
+    // A server on a network has a timeout. It is long, for idle connections are measured too.
+    http.http1().timer(TokioTimer::new()).header_read_timeout(Duration::from_mins(10));
     http.http2()
         .timer(TokioTimer::new())
         .max_concurrent_streams(256)
