@@ -43,6 +43,10 @@ impl Path for MioSocket {
     fn rtt(&self) -> Option<Duration> {
         tcp_info::rtt(self.descriptor.as_fd())
     }
+
+    fn retransmits(&self) -> Option<u64> {
+        tcp_info::retransmits(self.descriptor.as_fd())
+    }
 }
 
 /// A listening socket, TCP or Unix, in non-blocking mode.

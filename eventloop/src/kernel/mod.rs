@@ -26,6 +26,11 @@ pub use self::mio::{MioKernel, MioListener, MioSocket};
 pub trait Path {
     /// The round-trip time; `None` where it is not measured.
     fn rtt(&self) -> Option<Duration>;
+
+    /// Segments that were sent again on this connection so far; `None` where they are not counted.
+    fn retransmits(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// No path: nothing is known.

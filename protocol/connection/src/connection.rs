@@ -8,11 +8,11 @@ use bolide_semantics::{
     CloseReason, Context, Deadline, DeadlineReason, End, ExchangeId, FieldRef, Misuse,
     OutgoingHead, Output, Role,
 };
-use bolide_tls::{HandshakeFacts, TlsLayer};
+use bolide_tls::{HandshakeFacts, TlsFailure, TlsLayer};
 use bytes::Bytes;
 
-use crate::Limits;
 use crate::version::{Version, by_alpn, by_preface};
+use crate::{Http2Stats, Limits};
 
 static TLS_HANDSHAKE: CloseReason = CloseReason::peer("tls-handshake", "the TLS handshake failed");
 static TLS_RECORD: CloseReason = CloseReason::peer("tls-record", "a TLS record was wrong");
@@ -38,6 +38,8 @@ pub struct Connection {
     ended: bool,
     /// Why the connection is over, when it was not the version's core that ended it.
     closed: Option<&'static CloseReason>,
+    /// What TLS found wrong.
+    tls_failure: Option<Box<TlsFailure>>,
 }
 
 #[derive(Debug)]
@@ -74,6 +76,7 @@ impl Connection {
             opened: now,
             ended: false,
             closed: None,
+            tls_failure: None,
         }
     }
 
@@ -82,6 +85,13 @@ impl Connection {
     pub fn with_prior_knowledge(limits: &Limits, now: Instant) -> Self {
         let core = bolide_h2::Connection::new(Role::Client, &limits.h2, now);
         Self { stack: Stack::H2(Box::new(core)), ..Self::new(Role::Client, None, now) }
+    }
+
+    /// A client's connection that speaks HTTP/1.1 over cleartext.
+    #[must_use]
+    pub fn http1(limits: &Limits, now: Instant) -> Self {
+        let core = bolide_h1::Connection::new(Role::Client, &limits.h1, now);
+        Self { stack: Stack::H1(core), ..Self::new(Role::Client, None, now) }
     }
 
     /// Whether records must be opened before polling.
@@ -95,6 +105,12 @@ impl Connection {
     #[must_use]
     pub fn tls_facts(&self) -> Option<HandshakeFacts> {
         self.tls.as_ref()?.facts()
+    }
+
+    /// What was wrong with the handshake or a record, in words, once TLS has failed.
+    #[must_use]
+    pub fn tls_failure(&self) -> Option<&TlsFailure> {
+        self.tls_failure.as_deref()
     }
 
     /// The version in use: `None` while it is not decided.
@@ -118,6 +134,7 @@ impl Connection {
             }
             Err(failure) => {
                 self.closed = Some(if failure.in_handshake { &TLS_HANDSHAKE } else { &TLS_RECORD });
+                self.tls_failure = Some(Box::new(failure));
             }
         }
     }
@@ -317,6 +334,26 @@ impl Connection {
         core!(self, core => core.shut_down(cx), {
             self.closed = Some(&SHUT_DOWN);
         });
+    }
+
+    /// How many exchanges may be opened now (client): 0 while the version is not known, and once the
+    /// connection draws to its end.
+    #[inline]
+    #[must_use]
+    pub fn exchanges_available(&self) -> u32 {
+        match &self.stack {
+            Stack::H1(core) => core.exchanges_available(),
+            Stack::H2(core) => core.exchanges_available(),
+            Stack::Open => 0,
+        }
+    }
+
+    /// What an HTTP/2 connection has counted, up to its last turn.
+    pub fn http2_stats(&mut self) -> Option<Http2Stats> {
+        match &mut self.stack {
+            Stack::H2(core) => Some(core.stats()),
+            Stack::H1(_) | Stack::Open => None,
+        }
     }
 
     /// Tells the receive windows the round-trip time that the kernel has measured.

@@ -59,6 +59,7 @@ impl Connection {
         response: &ResponseHead,
     ) -> Output {
         let status = response.status;
+        cx.head.set_wire_bytes(response.length);
         cx.input.consume(response.length);
         self.scan.complete();
         let switches = status == StatusCode::SWITCHING_PROTOCOLS;

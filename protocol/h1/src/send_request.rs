@@ -68,6 +68,17 @@ impl Connection {
         }
     }
 
+    /// How many requests may be sent now, one after the other (client).
+    #[must_use]
+    pub fn exchanges_available(&self) -> u32 {
+        if !self.takes_request() {
+            return 0;
+        }
+        let depth = self.limits.pipelined_count.clamp(1, PIPELINED_COUNT);
+        let room = u32::from(depth.saturating_sub(self.exchanges.count()));
+        room.min(self.limits.requests_count.max(1).saturating_sub(self.exchanges.total()))
+    }
+
     /// Whether another request may be sent now.
     #[inline]
     fn takes_request(&self) -> bool {

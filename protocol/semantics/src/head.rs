@@ -59,6 +59,7 @@ pub struct Head {
     authority: Option<Span>,
     path: Span,
     protocol: Option<Span>,
+    wire_bytes: u32,
     text: Vec<u8>,
     lines: Vec<Line>,
 }
@@ -74,6 +75,7 @@ impl Default for Head {
             authority: None,
             path: Span::default(),
             protocol: None,
+            wire_bytes: 0,
             text: Vec::new(),
             lines: Vec::new(),
         }
@@ -92,6 +94,7 @@ impl Head {
         self.authority = None;
         self.path = Span::default();
         self.protocol = None;
+        self.wire_bytes = 0;
         self.text.clear();
         self.lines.clear();
     }
@@ -185,6 +188,29 @@ impl Head {
     #[must_use]
     pub fn allocated_bytes(&self) -> usize {
         self.text.capacity() + self.lines.capacity() * size_of::<Line>()
+    }
+
+    /// How many bytes the head took on the wire, as its version encodes it.
+    #[inline]
+    #[must_use]
+    pub fn wire_bytes(&self) -> usize {
+        self.wire_bytes as usize
+    }
+
+    /// The bytes of all names and values, decoded; a response's status counts as `:status` does.
+    #[must_use]
+    pub fn decoded_bytes(&self) -> usize {
+        let status = if self.kind == HeadKind::Response { ":status200".len() } else { 0 };
+        let line = |line: &Line| {
+            line.known.map_or(line.name.len(), |name| name.as_str().len()) + line.value.len()
+        };
+        status + self.lines.iter().map(line).sum::<usize>()
+    }
+
+    /// For parsers: sets what the head took on the wire.
+    #[inline]
+    pub fn set_wire_bytes(&mut self, bytes: usize) {
+        self.wire_bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
     }
 
     /// For parsers: sets the method.
