@@ -173,6 +173,9 @@ impl After {
     /// Closes and forgets what is queued.
     pub const CLOSED: Self = Self { close: Some(Close::Now), ..Self::FINISHED };
 
+    /// Resets the connection.
+    pub const RESET: Self = Self { close: Some(Close::Reset), ..Self::FINISHED };
+
     /// The same, with a deadline.
     #[inline]
     #[must_use]
@@ -189,6 +192,8 @@ pub enum Close {
     Flushed,
     /// At once.
     Now,
+    /// At once, and the peer gets a reset: for an end that must not look like one.
+    Reset,
 }
 
 /// Why a connection was closed.

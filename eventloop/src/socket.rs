@@ -103,7 +103,7 @@ enum Phase {
     Flushing,
     /// The last bytes have left; what still arrives is discarded, this many bytes at most.
     Lingering {
-        left: usize,
+        left: u32,
     },
 }
 
@@ -351,6 +351,10 @@ impl<K: Kernel, S: Service> Slot<K, S> {
                 budget.spend_call();
                 match self.call(lent, token, call) {
                     Some(Close::Now) => return Outcome::Closed(CloseCause::Finished),
+                    Some(Close::Reset) => {
+                        lent.kernel.reset_on_close(&mut self.socket);
+                        return Outcome::Closed(CloseCause::Finished);
+                    }
                     Some(Close::Flushed) => return self.finish(lent, budget),
                     // What the next read brings leaves with what this one brought.
                     None if self.may_read()
@@ -525,7 +529,8 @@ impl<K: Kernel, S: Service> Slot<K, S> {
                 if self.state.eof || lent.kernel.end_writing(&mut self.socket).is_err() {
                     return Outcome::Closed(CloseCause::Finished);
                 }
-                self.phase = Phase::Lingering { left: lent.limits.linger_bytes };
+                let left = u32::try_from(lent.limits.linger_bytes).unwrap_or(u32::MAX);
+                self.phase = Phase::Lingering { left };
                 self.deadline = Some(lent.now + lent.limits.linger);
                 self.discard(lent)
             }
@@ -571,10 +576,11 @@ impl<K: Kernel, S: Service> Slot<K, S> {
                     budget.spend_read(count);
                     lent.input.start(&[]);
                     let Phase::Lingering { left } = &mut self.phase else { break };
-                    if *left < count {
-                        return Outcome::Closed(CloseCause::Finished);
+                    let discarded = u32::try_from(count).ok();
+                    match discarded.and_then(|count| left.checked_sub(count)) {
+                        Some(rest) => *left = rest,
+                        None => return Outcome::Closed(CloseCause::Finished),
                     }
-                    *left -= count;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.state.readable = false;

@@ -271,6 +271,11 @@ impl Kernel for MioKernel {
         let _ = (socket, bytes);
     }
 
+    fn reset_on_close(&mut self, socket: &mut MioSocket) {
+        // A Unix socket knows no reset.
+        let _ = SockRef::from(&socket.descriptor).set_linger(Some(Duration::ZERO));
+    }
+
     #[inline]
     fn close(&mut self, socket: MioSocket) {
         // The poller forgets a descriptor that is closed.

@@ -174,6 +174,9 @@ pub trait Kernel: 'static {
     /// Keeps the bytes that are written and not yet sent below `bytes`, where that can be told.
     fn limit_unsent(&mut self, socket: &mut Self::Socket, bytes: usize);
 
+    /// Closing `socket` will reset the connection.
+    fn reset_on_close(&mut self, socket: &mut Self::Socket);
+
     /// Closes the connection.
     fn close(&mut self, socket: Self::Socket);
 }

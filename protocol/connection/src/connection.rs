@@ -14,6 +14,16 @@ use bytes::Bytes;
 use crate::version::{Version, by_alpn, by_preface};
 use crate::{Http2Stats, Limits};
 
+static TLS_HANDSHAKE: CloseReason = CloseReason::peer("tls-handshake", "the TLS handshake failed");
+static TLS_RECORD: CloseReason = CloseReason::peer("tls-record", "a TLS record was wrong");
+static TLS_TIMEOUT: CloseReason =
+    CloseReason::circumstance("tls-timeout", "the TLS handshake took too long");
+static HEAD_TIMEOUT: CloseReason =
+    CloseReason::circumstance("head-timeout", "the preface took too long");
+static IDLE: CloseReason = CloseReason::orderly("idle", "nothing was sent on the connection");
+static ENDED: CloseReason = CloseReason::orderly("eof", "the peer closed the connection");
+static SHUT_DOWN: CloseReason = CloseReason::orderly("shutdown", "the server is shutting down");
+
 /// One connection: TLS or not, then HTTP/1.1 or HTTP/2.
 ///
 /// The owner reads into an input buffer, calls [`poll`](Self::poll) until it waits, and
@@ -27,7 +37,7 @@ pub struct Connection {
     opened: Instant,
     ended: bool,
     /// Why the connection is over, when it was not the version's core that ended it.
-    closed: Option<CloseReason>,
+    closed: Option<&'static CloseReason>,
     /// What TLS found wrong.
     tls_failure: Option<Box<TlsFailure>>,
 }
@@ -123,13 +133,8 @@ impl Connection {
                 }
             }
             Err(failure) => {
-                let in_handshake = failure.in_handshake;
+                self.closed = Some(if failure.in_handshake { &TLS_HANDSHAKE } else { &TLS_RECORD });
                 self.tls_failure = Some(Box::new(failure));
-                self.closed = Some(if in_handshake {
-                    CloseReason::peer("tls-handshake", "the TLS handshake failed")
-                } else {
-                    CloseReason::peer("tls-record", "a TLS record was wrong")
-                });
             }
         }
     }
@@ -146,7 +151,7 @@ impl Connection {
     #[inline]
     pub fn poll(&mut self, cx: &mut Context<'_>, limits: &Limits) -> Output {
         if let Some(reason) = self.closed {
-            return Output::Closed(reason);
+            return Output::Closed(*reason);
         }
         if let Stack::Open = self.stack
             && let Some(output) = self.decide(cx, limits)
@@ -174,20 +179,16 @@ impl Connection {
         };
         let at = self.opened + timeout;
         if undecided && self.ended && (self.tls.is_some() || cx.input.is_empty()) {
-            return Some(self.close(CloseReason::orderly("eof", "the peer closed the connection")));
+            return Some(self.close(&ENDED));
         }
         if undecided && !self.ended && cx.now < at {
             return Some(Output::Wait(Some(Deadline { at, reason })));
         }
         if undecided && cx.now >= at {
             let reason = match reason {
-                DeadlineReason::Handshake => {
-                    CloseReason::circumstance("tls-timeout", "the TLS handshake took too long")
-                }
-                _ if cx.input.is_empty() => {
-                    CloseReason::orderly("idle", "nothing was sent on the connection")
-                }
-                _ => CloseReason::circumstance("head-timeout", "the preface took too long"),
+                DeadlineReason::Handshake => &TLS_TIMEOUT,
+                _ if cx.input.is_empty() => &IDLE,
+                _ => &HEAD_TIMEOUT,
             };
             return Some(self.close(reason));
         }
@@ -205,9 +206,9 @@ impl Connection {
         None
     }
 
-    fn close(&mut self, reason: CloseReason) -> Output {
+    fn close(&mut self, reason: &'static CloseReason) -> Output {
         self.closed = Some(reason);
-        Output::Closed(reason)
+        Output::Closed(*reason)
     }
 
     /// The peer will send nothing more. Takes effect once the input has been consumed.
@@ -355,7 +356,7 @@ impl Connection {
     /// Ends the connection gracefully: what is open is completed, nothing new begins.
     pub fn shut_down(&mut self, cx: &mut Context<'_>) {
         core!(self, core => core.shut_down(cx), {
-            self.closed = Some(CloseReason::orderly("shutdown", "the server is shutting down"));
+            self.closed = Some(&SHUT_DOWN);
         });
     }
 

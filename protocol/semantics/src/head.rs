@@ -28,6 +28,7 @@ struct Line {
     /// Empty when `known`.
     name: Span,
     value: Span,
+    sensitive: bool,
 }
 
 /// One field line of a [`Head`].
@@ -39,6 +40,8 @@ pub struct Field<'a> {
     pub name: &'a str,
     /// The value without white space around it. Opaque octets: not always UTF-8.
     pub value: &'a [u8],
+    /// Whether the peer said that the value must enter no compression table (RFC 7541 §6.2.3).
+    pub sensitive: bool,
 }
 
 /// A received message head: start line or pseudo-fields, and fields, in one block of text.
@@ -275,13 +278,20 @@ impl Head {
     /// For parsers: appends a field line with an interned name.
     #[inline]
     pub fn push_known(&mut self, name: FieldName, value: Span) {
-        self.lines.push(Line { known: Some(name), name: Span::default(), value });
+        self.lines.push(Line { known: Some(name), name: Span::default(), value, sensitive: false });
     }
 
     /// For parsers: appends a field line whose name is text: a token in lower case.
     #[inline]
     pub fn push_named(&mut self, name: Span, value: Span) {
-        self.lines.push(Line { known: None, name, value });
+        self.lines.push(Line { known: None, name, value, sensitive: false });
+    }
+
+    /// For parsers: the line appended last must enter no compression table.
+    pub fn mark_sensitive(&mut self) {
+        if let Some(line) = self.lines.last_mut() {
+            line.sensitive = true;
+        }
     }
 
     /// For parsers: the authority is the `Host` field unless the target named one (RFC 9112 §3.3).
@@ -303,7 +313,8 @@ impl Head {
             Some(name) => name.as_str(),
             None => self.str(line.name),
         };
-        Field { known: line.known, name, value: self.bytes(line.value) }
+        let sensitive = line.sensitive;
+        Field { known: line.known, name, value: self.bytes(line.value), sensitive }
     }
 }
 

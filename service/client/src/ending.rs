@@ -37,9 +37,7 @@ impl Ending {
             _ => None,
         };
         let reason = match cause {
-            CloseCause::Failed(_) => {
-                CloseReason { blame: Some(Blame::Peer), name: "socket", what: "the socket failed" }
-            }
+            CloseCause::Failed(_) => CloseReason::peer("socket", "the socket failed"),
             CloseCause::Stalled => {
                 CloseReason::circumstance("write-stall", "the peer took nothing any more")
             }
@@ -47,6 +45,7 @@ impl Ending {
                 blame: Some(Blame::Caller),
                 name: "panic",
                 what: "the session panicked",
+                reset: false,
             },
             CloseCause::Finished | CloseCause::Shed | CloseCause::Drained => {
                 CloseReason::orderly("finished", "the connection was not wanted any more")

@@ -299,12 +299,16 @@ impl Kernel for SimKernel {
 
     fn limit_unsent(&mut self, _: &mut SimSocket, _: usize) {}
 
+    fn reset_on_close(&mut self, socket: &mut SimSocket) {
+        self.network.borrow_mut().lines[socket.line].resets = true;
+    }
+
     fn close(&mut self, socket: SimSocket) {
         let mut network = self.network.borrow_mut();
         let state = &mut network.lines[socket.line];
         state.closed = true;
         let (unread, reset) = (!state.arrived.is_empty(), state.reset_arrived);
-        if unread {
+        if unread || state.resets {
             // What was not read will never be: the peer is told so by a reset.
             network.reset_soon(socket.line);
         } else if !reset {

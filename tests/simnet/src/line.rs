@@ -16,6 +16,8 @@ pub(crate) struct Line {
     pub(crate) refused: bool,
     /// The way between has failed: nothing sent from here on arrives but the resets.
     pub(crate) severed: bool,
+    /// Closing it resets it.
+    pub(crate) resets: bool,
     /// The worker has closed it.
     pub(crate) closed: bool,
 

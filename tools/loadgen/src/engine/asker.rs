@@ -330,6 +330,6 @@ impl Asker<'_> {
         stalls.connection_window_ns +=
             ns(stats.stalls.connection_window_ms, before.stalls.connection_window_ms);
         stalls.receive_window_used_up +=
-            stats.receive_windows_used_up - before.receive_windows_used_up;
+            u64::from(stats.receive_windows_used_up - before.receive_windows_used_up);
     }
 }

@@ -75,7 +75,7 @@ pub(super) fn limits(plan: &Plan) -> Limits {
     Limits {
         handshake_timeout: plan.connect_timeout,
         version_timeout: plan.connect_timeout,
-        h1,
+        h1: h1.into(),
         h2: Arc::new(h2),
     }
 }
