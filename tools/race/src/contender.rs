@@ -258,6 +258,23 @@ impl Contender {
         if cell.protocol.is_tls() && !tls.is_empty() { tls } else { plain }
     }
 
+    /// What starts it for `cell` with so many cores, the other placeholders not filled in: equal for
+    /// those that differ in name only.
+    #[must_use]
+    pub fn command_on(&self, cell: &Cell, cores: usize) -> String {
+        let workers = match self.start.single.get("workers") {
+            Some(value) if cores == 1 => value.text(),
+            _ => cores.to_string(),
+        };
+        let files: Vec<&str> = self.start.files.values().map(String::as_str).collect();
+        let command = self.command(cell).join("\n").replace("{workers}", &workers);
+        format!(
+            "{}\n{}\n{command}",
+            self.build.as_ref().map_or("", |build| &build.sources),
+            files.join("\n")
+        )
+    }
+
     /// The path that is asked for in `cell`, with its query.
     #[must_use]
     pub fn path(&self, cell: &Cell) -> String {

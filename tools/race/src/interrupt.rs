@@ -32,10 +32,4 @@ impl Interrupt {
     pub(crate) fn has_come(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
-
-    /// As if it had come.
-    #[cfg(test)]
-    pub(crate) fn pretend(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }

@@ -73,8 +73,7 @@ impl Race<'_> {
         present: &[Present],
         say: &mut dyn FnMut(&str),
     ) -> Result<Option<CellOutcome>, String> {
-        let players: Vec<&Present> =
-            present.iter().filter(|present| present.contender.plays(cell)).collect();
+        let players = self.players(cell, present);
         if players.is_empty() || !self.generator.can(cell) {
             return Ok(None);
         }
@@ -115,6 +114,11 @@ impl Race<'_> {
         }
         outcome.elapsed_s = begun.elapsed().as_secs_f64();
         Ok(Some(outcome))
+    }
+
+    /// Who can play the cell. Two that come to the same command with this many cores are one.
+    pub(crate) fn players<'p>(&self, cell: &Cell, present: &'p [Present]) -> Vec<&'p Present> {
+        players(cell, self.cores.of_cell(cell).0.len(), present)
     }
 
     /// The asked-for reference if it plays, else whoever comes first.
@@ -313,6 +317,20 @@ impl Race<'_> {
         }
         Ok(())
     }
+}
+
+/// Who can play `cell` on so many cores.
+pub(crate) fn players<'p>(cell: &Cell, cores: usize, present: &'p [Present]) -> Vec<&'p Present> {
+    let mut seen = Vec::new();
+    let mut players = Vec::new();
+    for player in present.iter().filter(|present| present.contender.plays(cell)) {
+        let command = player.contender.command_on(cell, cores);
+        if !seen.contains(&command) {
+            seen.push(command);
+            players.push(player);
+        }
+    }
+    players
 }
 
 /// How long the connections of a cell take to be made: part of the warm-up.

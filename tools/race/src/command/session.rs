@@ -18,7 +18,7 @@ use crate::nearest::suggestion;
 use crate::outcome::{CellOutcome, Fate};
 use crate::preflight::preflight;
 use crate::process;
-use crate::race::{Layout, Race};
+use crate::race::{Layout, Race, players};
 use crate::report;
 use crate::rounds::{Rounds, Settings};
 use crate::store::Store;
@@ -137,8 +137,7 @@ fn run(plan: Plan) -> Result<bool, String> {
     if present.is_empty() {
         return Err("none of the contenders is on this machine; --install may help".to_owned());
     }
-    let runs = |cell: &Cell| runs(cell, &present);
-    let total: usize = all.iter().map(runs).sum();
+    let total: usize = all.iter().map(|cell| runs(cell, &layout, &present)).sum();
     let settings = settings(&plan, total, all.len(), generator);
     let seed = plan.seed.unwrap_or_else(|| unix_seconds().wrapping_mul(0x9e37_79b9));
     let manifest = Manifest {
@@ -227,9 +226,11 @@ fn install(contenders: &[Contender]) -> Result<(), String> {
 }
 
 /// Runs in each round of a cell: everybody, and the twin.
-fn runs(cell: &Cell, present: &[Present]) -> usize {
-    let players = present.iter().filter(|present| present.contender.plays(cell)).count();
-    if players == 0 { 0 } else { players + 1 }
+fn runs(cell: &Cell, layout: &Layout, present: &[Present]) -> usize {
+    match players(cell, layout.of_cell(cell).0.len(), present).len() {
+        0 => 0,
+        players => players + 1,
+    }
 }
 
 fn settings(plan: &Plan, runs: usize, cells: usize, generator: Generator) -> Settings {
@@ -269,8 +270,9 @@ impl Course<'_> {
             .iter()
             .filter(|cell| !outcomes.iter().any(|outcome| outcome.cell == **cell))
             .collect();
-        let estimate = |cell: &Cell| self.race.settings.estimate(runs(cell, present));
-        let total: Duration = left.iter().map(|cell| estimate(cell)).sum();
+        let estimate =
+            |race: &Race<'_>, cell: &Cell| race.settings.estimate(runs(cell, &race.cores, present));
+        let total: Duration = left.iter().map(|cell| estimate(&self.race, cell)).sum();
         let mut progress = Progress::new(total);
         let resumed = match outcomes.len() {
             0 => String::new(),
@@ -286,7 +288,7 @@ impl Course<'_> {
         );
         let mut was_stopped = false;
         for (number, cell) in left.iter().enumerate() {
-            let estimated = self.race.settings.estimate(runs(cell, present));
+            let estimated = estimate(&self.race, cell);
             progress.begin(number + 1, left.len(), &cell.title());
             let ran = self.race.run(cell, present, &mut |what| progress.say(what));
             progress.end(estimated);
