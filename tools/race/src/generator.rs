@@ -192,6 +192,9 @@ pub struct Figures {
     pub evidence: Vec<String>,
     /// What others, and the host, took from the machine meanwhile, in cores.
     pub foreign_cores: f64,
+    /// The server's CPU time per answer by what it was spent on, in µs, where somebody has told.
+    #[serde(default)]
+    pub stages_us: std::collections::BTreeMap<String, f64>,
 }
 
 /// What has been seen of a child process that makes load.

@@ -6,7 +6,10 @@ use bolide_loadgen::report::Bound;
 
 use crate::catalogue::Kind;
 use crate::outcome::{CellOutcome, EntrantOutcome, Fate};
-use crate::statistics::{Comparison, Interval, Verdict};
+use crate::statistics::{Comparison, Interval, Verdict, median};
+
+/// So many cores used by others are worth a line.
+const FOREIGN_CORES_SHOWN: f64 = 0.10;
 
 /// The table of one cell: the best first, then those that were not timed, with the reasons.
 pub(crate) fn table(outcome: &CellOutcome) -> String {
@@ -46,6 +49,15 @@ pub(crate) fn table(outcome: &CellOutcome) -> String {
 /// What the twin showed, and what could have been seen.
 fn footer(outcome: &CellOutcome) -> String {
     let mut text = String::new();
+    let foreign: Vec<f64> = outcome
+        .entrants
+        .iter()
+        .flat_map(EntrantOutcome::figures)
+        .map(|figures| figures.foreign_cores)
+        .collect();
+    if let Some(foreign) = median(&foreign).filter(|cores| *cores > FOREIGN_CORES_SHOWN) {
+        let _ = writeln!(text, "  others used {foreign:.2} cores of this machine meanwhile");
+    }
     if let Some(twins) = outcome.twins() {
         let _ = writeln!(
             text,

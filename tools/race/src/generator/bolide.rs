@@ -113,7 +113,7 @@ fn figures(phase: &PhaseReport) -> Figures {
         latencies_us: latencies(&phase.latency),
         bound: phase.verdict.bound,
         evidence: phase.verdict.evidence.clone(),
-        foreign_cores: 0.0,
+        ..Figures::default()
     }
 }
 
