@@ -266,13 +266,11 @@ impl Contender {
             Some(value) if cores == 1 => value.text(),
             _ => cores.to_string(),
         };
-        let files: Vec<&str> = self.start.files.values().map(String::as_str).collect();
-        let command = self.command(cell).join("\n").replace("{workers}", &workers);
-        format!(
-            "{}\n{}\n{command}",
-            self.build.as_ref().map_or("", |build| &build.sources),
-            files.join("\n")
-        )
+        let mut words: Vec<&str> = vec![self.build.as_ref().map_or("", |build| &build.sources)];
+        words.extend(self.start.files.values().map(String::as_str));
+        words.extend(self.start.env.iter().flat_map(|(name, value)| [name.as_str(), value]));
+        words.extend(self.command(cell).iter().map(String::as_str));
+        words.join("\n").replace("{workers}", &workers)
     }
 
     /// The path that is asked for in `cell`, with its query.

@@ -2,6 +2,8 @@
 
 mod bolide;
 mod h2load;
+#[cfg(test)]
+mod in_process;
 mod wrk;
 
 use std::io::{BufRead, BufReader, Read};
@@ -40,6 +42,9 @@ pub enum Generator {
     /// wrk for HTTP/1.1, h2load for HTTP/2.
     #[serde(rename = "h2load+wrk")]
     H2loadAndWrk,
+    /// A few requests from this process, for tests of what is around the load.
+    #[cfg(test)]
+    InProcess,
 }
 
 impl Generator {
@@ -49,7 +54,12 @@ impl Generator {
     /// Its name.
     #[must_use]
     pub fn name(self) -> &'static str {
-        Self::NAMES[self as usize]
+        match self {
+            Self::Bolide => Self::NAMES[0],
+            Self::H2loadAndWrk => Self::NAMES[1],
+            #[cfg(test)]
+            Self::InProcess => "in-process",
+        }
     }
 
     /// The one to use when none is asked for: `bolide load` if this program has it.
@@ -83,6 +93,8 @@ impl Generator {
                 }
                 Ok(())
             }
+            #[cfg(test)]
+            Self::InProcess => Ok(()),
         }
     }
 
@@ -105,6 +117,8 @@ impl Generator {
                 crate::manifest::first_line(&["h2load", "--version"]),
                 crate::manifest::first_line(&["wrk", "-v"]),
             ],
+            #[cfg(test)]
+            Self::InProcess => Vec::new(),
         }
     }
 
@@ -125,6 +139,8 @@ impl Generator {
                 h2load::run(job, interrupt, watch)
             }
             Self::H2loadAndWrk => wrk::run(job, interrupt, watch),
+            #[cfg(test)]
+            Self::InProcess => in_process::run(job, interrupt, watch),
         }
     }
 }

@@ -342,3 +342,6 @@ fn connecting(cell: &Cell) -> Duration {
     };
     each * cell.connections as u32
 }
+
+#[cfg(test)]
+mod tests;

@@ -29,6 +29,16 @@ pub(crate) fn file_4k() -> Vec<u8> {
     (0..512).flat_map(|line| format!("{line:07}\n").into_bytes()).collect()
 }
 
+/// The right answer's body when a generator asks what the cell asks; it posts nothing but `x`.
+pub(crate) fn loaded_body(cell: &Cell) -> Vec<u8> {
+    match cell.route {
+        Route::Ping => b"pong".to_vec(),
+        Route::Echo | Route::Post => vec![b'x'; cell.size],
+        Route::Static6 | Route::Proxy6 => FILE_6.to_vec(),
+        Route::Static4k | Route::Proxy4k => file_4k(),
+    }
+}
+
 /// What a question must be answered with.
 #[derive(Debug, Clone)]
 struct Check {
@@ -82,13 +92,10 @@ impl Subject<'_> {
         let cell = Cell { size, ..self.cell.clone() };
         let path = self.contender.path(&cell);
         let body: Bytes = match cell.route {
-            Route::Ping => Bytes::from_static(b"pong"),
-            Route::Echo => vec![b'x'; size].into(),
             Route::Post => {
                 (0..size).map(|_| (random.next() >> 56) as u8).collect::<Vec<u8>>().into()
             }
-            Route::Static6 | Route::Proxy6 => Bytes::from_static(FILE_6),
-            Route::Static4k | Route::Proxy4k => file_4k().into(),
+            _ => loaded_body(&cell).into(),
         };
         let posted = (cell.route == Route::Post).then(|| body.clone());
         Check { ask: Ask { path, body: posted, pieces }, body }

@@ -9,9 +9,7 @@ use super::{Figures, Job, Marks, watch_program};
 use crate::catalogue::Kind;
 use crate::interrupt::Interrupt;
 use crate::process::busy_cores;
-
-/// The share of the answers whose bodies are compared during a run.
-const SAMPLED_SHARE: &str = "0.01";
+use crate::verify::loaded_body;
 
 /// Whether this program can make load.
 pub(super) fn is_there(program: &Path) -> bool {
@@ -30,7 +28,11 @@ pub(super) fn run(
     middle: &mut dyn FnMut(),
 ) -> Result<Figures, String> {
     let machine = busy_cores();
-    let seen = watch_program(job, &arguments(job), &Marks::Whole, interrupt, middle)?;
+    let expected = job.folder.join(format!("expected-{}", job.cell.key()));
+    std::fs::write(&expected, loaded_body(job.cell))
+        .map_err(|error| format!("{}: {error}", expected.display()))?;
+    let arguments = arguments(job, &expected);
+    let seen = watch_program(job, &arguments, &Marks::Whole, interrupt, middle)?;
     let mut figures = parse(&seen.text)?;
     if machine.is_some() {
         figures.foreign_cores = seen.foreign_cores;
@@ -44,7 +46,7 @@ pub(super) fn run(
 }
 
 /// The command, in the words of `bolide load --help`.
-fn arguments(job: &Job<'_>) -> Vec<String> {
+fn arguments(job: &Job<'_>, expected: &Path) -> Vec<String> {
     let cell = job.cell;
     let cores: Vec<String> = job.cores.iter().map(usize::to_string).collect();
     let mut arguments: Vec<String> = vec![job.program.display().to_string(), "load".to_owned()];
@@ -56,7 +58,7 @@ fn arguments(job: &Job<'_>) -> Vec<String> {
     add(&["-D", &format!("{}ms", job.duration.as_millis())]);
     add(&["--warm-up", &format!("{}ms", job.warm_up.as_millis())]);
     add(&["--seed", &job.seed.to_string()]);
-    add(&["--sample", SAMPLED_SHARE, "--expect-status", "200"]);
+    add(&["--expect-status", "200", "--expect-body-file", &expected.display().to_string()]);
     if !cores.is_empty() {
         add(&["--cores", &cores.join(",")]);
     }
@@ -79,8 +81,7 @@ fn arguments(job: &Job<'_>) -> Vec<String> {
         add(&["--stream-window", &bytes, "--connection-window", &bytes]);
     }
     if job.is_post() {
-        add(&["-X", "POST", "--data-size", &cell.size.to_string()]);
-        add(&["--expect-length", &cell.size.to_string()]);
+        add(&["-X", "POST", "--data-size", &cell.size.to_string(), "--data-pattern", "x"]);
     }
     add(&["--quiet", "--json", "-", &job.url()]);
     arguments
@@ -131,6 +132,7 @@ fn latencies(latency: &Latencies) -> std::collections::BTreeMap<String, f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalogue::Cell;
     use bolide_loadgen::plan::{Load, Phase, Until};
     use bolide_loadgen::report::{Bound, Counts, ProcessCost, Stalls, Traffic, Verdict};
     use std::collections::BTreeMap;
@@ -180,6 +182,41 @@ mod tests {
             server_died_after_ns: None,
             interrupted: false,
         }
+    }
+
+    #[test]
+    fn the_command_says_what_the_cell_is() {
+        use crate::catalogue::{Cores, Protocol, Route};
+        let cell = Cell {
+            protocol: Protocol::H2,
+            route: Route::Post,
+            connections: 100,
+            depth: 10,
+            size: 4096,
+            window: Some(16),
+            load: Kind::Latency,
+            cores: Cores::One,
+        };
+        let job = Job {
+            cell: &cell,
+            address: "127.0.0.1:8443".parse().unwrap(),
+            path: "/echo".to_owned(),
+            duration: Duration::from_millis(1500),
+            warm_up: Duration::from_millis(300),
+            rate: Some(1000.0),
+            cores: vec![1],
+            server: vec![42],
+            server_cores: 1,
+            folder: std::path::PathBuf::new(),
+            program: "bolide".into(),
+            seed: 7,
+        };
+        let expected = "bolide load --http2 -c 100 -m 10 -t 1 -D 1500ms --warm-up 300ms --seed 7 \
+                        --expect-status 200 --expect-body-file e --cores 1 --server-pid 42 \
+                        --insecure --rate 1000.0 --poisson --stream-window 65535 \
+                        --connection-window 65535 -X POST --data-size 4096 --data-pattern x \
+                        --quiet --json - https://127.0.0.1:8443/echo";
+        assert_eq!(arguments(&job, Path::new("e")).join(" "), expected);
     }
 
     #[test]

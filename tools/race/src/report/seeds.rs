@@ -107,6 +107,12 @@ fn beside(table: &Table, rows: &[(&Row, &CellOutcome)]) -> String {
         heads.push(format!("{first} / {here} here"));
         heads.push("ratio of ratios".to_owned());
     }
+    let reference = rows.first().map_or("", |(_, outcome)| outcome.reference.as_str());
+    let also = table.columns.iter().all(|(_, here)| here != reference);
+    for (seed, here) in table.columns[1..].iter().filter(|_| also) {
+        heads.push(format!("{reference} / {here} here"));
+        heads.push(format!("over {first_seed} / {seed}"));
+    }
     let lines: Vec<Vec<String>> = rows
         .iter()
         .map(|(row, outcome)| {
@@ -116,6 +122,13 @@ fn beside(table: &Table, rows: &[(&Row, &CellOutcome)]) -> String {
                 let seed = ratio(row.seed.first().copied(), row.seed.get(column).copied());
                 let here = here(outcome, first, other);
                 line.push(seed.map_or_else(dash, times));
+                line.push(here.as_ref().map_or_else(dash, Here::text));
+                let both = here.zip(seed).map(|(here, seed)| times(here.ratio / seed));
+                line.push(both.unwrap_or_else(dash));
+            }
+            for (column, (_, other)) in table.columns.iter().enumerate().skip(1).filter(|_| also) {
+                let seed = ratio(row.seed.first().copied(), row.seed.get(column).copied());
+                let here = here(outcome, reference, other);
                 line.push(here.as_ref().map_or_else(dash, Here::text));
                 let both = here.zip(seed).map(|(here, seed)| times(here.ratio / seed));
                 line.push(both.unwrap_or_else(dash));
@@ -239,6 +252,15 @@ mod tests {
             text.contains("<th>go</th><td>× 0.50</td><td>× 1.00</td><td>× 1.00</td>"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn the_reference_stands_beside_the_seed_too() {
+        let (mut table, outcome) = raced();
+        table.columns[0].1 = "nghttp2c".to_owned();
+        let text = section(&table, &[outcome]);
+        assert!(text.contains("<th>bolide / go here</th><th>over xKit / Go</th>"), "{text}");
+        assert!(text.contains("<td>× 1.18</td><td>–</td><td>–</td><td>× 2.00</td><td>× 1.69</td>"));
     }
 
     #[test]

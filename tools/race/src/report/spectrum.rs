@@ -109,7 +109,8 @@ fn plot(curves: &[Curve], caption: &str) -> String {
     let least = all().map(|point| point.1).fold(f64::INFINITY, f64::min);
     let most = all().map(|point| point.1).fold(0.0, f64::max);
     let rarest = all().map(|point| rarity(point.0)).fold(10.0, f64::max);
-    let x = Scale::log(1.0, rarest, LEFT, WIDTH - RIGHT);
+    // The median and what is rarer: nobody waits for the first half.
+    let x = Scale::log(1.8, rarest, LEFT, WIDTH - RIGHT);
     let y = Scale::log(least * 0.9, most * 1.1, HEIGHT - BOTTOM, TOP);
     let mut svg = Svg::new(WIDTH, HEIGHT, caption);
     for tick in y.ticks() {
