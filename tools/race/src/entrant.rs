@@ -13,7 +13,7 @@ use crate::contender::{Contender, Sources};
 use crate::interrupt::Interrupt;
 use crate::nearest::suggestion;
 use crate::process::{Launch, Process, find_program};
-use crate::verify::{Ports, Subject, port_of};
+use crate::verify::{Flaw, Ports, Subject, port_of};
 use crate::workplace::Workplace;
 
 /// A server that found its port taken is started again, at most so many times.
@@ -144,7 +144,7 @@ impl Present {
                     Ok(()) => return Ok(()),
                     // The full check says so with more evidence than a time that ran out.
                     Err(_) if started.elapsed() > limit / 4 => return Ok(()),
-                    Err(error) => wrong = error,
+                    Err(Flaw::Wrong(error) | Flaw::Silent(error)) => wrong = error,
                 }
             }
             if started.elapsed() > limit {

@@ -25,14 +25,17 @@ const WARM_UP: Duration = Duration::from_millis(300);
 /// What a run takes beside its duration: starting the generator, connecting, looking closely.
 const OVERHEAD: Duration = Duration::from_millis(150);
 
+/// What a server takes to start, to be verified and to stop.
+const START: Duration = Duration::from_millis(250);
+
 /// A quick race: all of its cells together.
-const QUICK_BUDGET: Duration = Duration::from_secs(110);
+const QUICK_BUDGET: Duration = Duration::from_secs(105);
 
 /// Rounds of a quick race: as many as fit, within this.
 const QUICK_ROUNDS: (usize, usize) = (3, 7);
 
 /// A counted run of a quick race: at least and at most.
-const QUICK_DURATION: (Duration, Duration) = (Duration::from_millis(300), Duration::from_secs(1));
+const QUICK_DURATION: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(1));
 
 /// How many rounds a cell has.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -85,12 +88,13 @@ impl Settings {
     /// generator can't do less.
     #[must_use]
     pub fn quick(runs: usize, cells: usize, whole_seconds: bool) -> Self {
-        let warm_up = Duration::from_millis(150);
-        let least = if whole_seconds { Duration::from_millis(850) } else { QUICK_DURATION.0 };
+        let warm_up = Duration::from_millis(100);
+        let least = if whole_seconds { Duration::from_millis(900) } else { QUICK_DURATION.0 };
         let round = |duration: Duration| (duration + warm_up + OVERHEAD) * runs.max(1) as u32;
-        let fit = (QUICK_BUDGET.as_secs_f64() / round(least).as_secs_f64()) as usize;
+        let budget = QUICK_BUDGET.saturating_sub(START * runs as u32);
+        let fit = (budget.as_secs_f64() / round(least).as_secs_f64()) as usize;
         let rounds = fit.clamp(QUICK_ROUNDS.0, QUICK_ROUNDS.1);
-        let slot = QUICK_BUDGET / (rounds * runs.max(1)) as u32;
+        let slot = budget / (rounds * runs.max(1)) as u32;
         let duration =
             slot.saturating_sub(warm_up + OVERHEAD).clamp(least, QUICK_DURATION.1.max(least));
         Self {
@@ -129,7 +133,7 @@ impl Settings {
             Rounds::Fixed(count) => count,
             Rounds::Auto => AUTO_ROUNDS_MIN,
         };
-        (self.duration + self.warm_up + OVERHEAD) * (runs * rounds) as u32
+        (self.duration + self.warm_up + OVERHEAD) * (runs * rounds) as u32 + START * runs as u32
     }
 }
 

@@ -27,7 +27,7 @@ pub(crate) fn table(outcome: &CellOutcome) -> String {
         };
         if let Some(remark) = entrant.remarks.first() {
             let count = entrant.remarks.len();
-            let _ = writeln!(text, "  {label}: {count} run(s) failed; the first: {remark}");
+            let _ = writeln!(text, "  {label}: {count} remark(s); the first: {remark}");
         }
         for open in &entrant.open_loop {
             let latency = |name: &str| {
@@ -66,7 +66,9 @@ fn footer(outcome: &CellOutcome) -> String {
             percent(twins.ratio.mid)
         );
     }
-    let detectable = outcome.comparisons().iter().map(|found| found.detectable).fold(0.0, f64::max);
+    let comparisons = outcome.comparisons();
+    let known = comparisons.iter().filter(|found| found.verdict != Verdict::TooFew);
+    let detectable = known.map(|found| found.detectable).fold(0.0, f64::max);
     if detectable > 0.0 {
         let _ = writeln!(
             text,
@@ -146,8 +148,9 @@ pub(crate) fn lower_bound(entrant: &EntrantOutcome) -> String {
 /// What the ratio to the reference says.
 pub(crate) fn ratio_text(outcome: &CellOutcome, entrant: &EntrantOutcome) -> String {
     match outcome.cpu_ratio(entrant) {
-        None => "reference".to_owned(),
         Some(found) => verdict_text(&found),
+        None if entrant.name == outcome.reference && !entrant.is_twin => "reference".to_owned(),
+        None => dash(),
     }
 }
 

@@ -29,6 +29,15 @@ pub(crate) fn file_4k() -> Vec<u8> {
     (0..512).flat_map(|line| format!("{line:07}\n").into_bytes()).collect()
 }
 
+/// What is wrong with one answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Flaw {
+    /// It came, and is not the right one.
+    Wrong(String),
+    /// It never came: under full load that is no lie.
+    Silent(String),
+}
+
 /// The right answer's body when a generator asks what the cell asks; it posts nothing but `x`.
 pub(crate) fn loaded_body(cell: &Cell) -> Vec<u8> {
     match cell.route {
@@ -70,11 +79,14 @@ impl Subject<'_> {
     }
 
     /// One question on a connection of its own, as the cell asks it; for the middle of a run.
-    pub(crate) fn sample(&self, seed: u64) -> Result<(), String> {
+    pub(crate) fn sample(&self, seed: u64) -> Result<(), Flaw> {
         let check = self.usual(&mut Random::new(seed));
         let answer =
             Line::open(self.address, self.cell.protocol).and_then(|mut line| line.ask(&check.ask));
-        self.judge(&check, answer)
+        let was_answered = answer.is_ok();
+        self.judge(&check, answer).map_err(|evidence| {
+            if was_answered { Flaw::Wrong(evidence) } else { Flaw::Silent(evidence) }
+        })
     }
 
     /// What the cell asks, without judging what comes.

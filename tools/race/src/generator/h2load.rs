@@ -65,7 +65,10 @@ fn arguments(job: &Job<'_>) -> Result<Vec<String>, String> {
 
 /// Reads h2load's summary.
 fn parse(text: &str) -> Result<Figures, String> {
-    let said = || text.lines().rev().take(6).collect::<Vec<_>>().join(" / ");
+    let said = || {
+        let line = text.lines().find(|line| line.starts_with("requests: "));
+        line.or_else(|| text.lines().next_back()).unwrap_or("it said nothing").trim().to_owned()
+    };
     let finished = text.split_once("finished in ").map(|(_, rest)| rest);
     let rate = finished.and_then(|rest| number_before(rest, " req/s"));
     let Some(rate) = rate.filter(|rate| *rate > 0.0) else {

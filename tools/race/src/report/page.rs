@@ -11,13 +11,11 @@ use super::{date, names};
 use crate::catalogue::Table;
 use crate::manifest::Manifest;
 use crate::outcome::{CellOutcome, Fate};
+use crate::race::FLOOR;
 use crate::statistics::Verdict;
 use crate::table::{percent, ratio_text};
 
 const STYLE: &str = include_str!("style.css");
-
-/// It answers without reading what is asked: shown for what the kernel costs, and never ranked.
-const FLOOR: &str = "floor";
 
 /// The whole page; nothing is loaded from anywhere.
 pub(super) fn page(manifest: &Manifest, tables: &[Table], outcomes: &[CellOutcome]) -> String {

@@ -130,7 +130,8 @@ struct Progress {
     id: Option<ExchangeId>,
     pieces: Vec<Bytes>,
     can_send: bool,
-    head: Option<(StatusCode, Version, Vec<(String, Vec<u8>)>)>,
+    /// The head, with a body that is still empty.
+    head: Option<Answer>,
     body: Vec<u8>,
     is_complete: bool,
     failure: Option<String>,
@@ -372,7 +373,12 @@ impl Progress {
                     .fields()
                     .map(|field| (field.name.to_owned(), field.value.to_vec()))
                     .collect();
-                self.head = Some((head.status(), head.version(), fields));
+                self.head = Some(Answer {
+                    status: head.status(),
+                    version: head.version(),
+                    fields,
+                    body: Vec::new(),
+                });
                 self.is_complete = end == End::Yes;
             }
             ExchangeEvent::Data(data, end) => {
@@ -389,8 +395,7 @@ impl Progress {
     }
 
     fn answer(self) -> Result<Answer, String> {
-        let (status, version, fields) =
-            self.head.ok_or_else(|| "an answer without a head".to_owned())?;
-        Ok(Answer { status, version, fields, body: self.body })
+        let head = self.head.ok_or_else(|| "an answer without a head".to_owned())?;
+        Ok(Answer { body: self.body, ..head })
     }
 }

@@ -141,6 +141,10 @@ fn a_server_that_hangs_up_in_the_middle_is_evidence() {
         }
     });
     let (contender, cell) = (contender(), cell(Route::Ping, 0));
-    let evidence = Subject { contender: &contender, cell: &cell, address }.sample(1).unwrap_err();
+    let subject = Subject { contender: &contender, cell: &cell, address };
+    let Flaw::Silent(evidence) = subject.sample(1).unwrap_err() else {
+        panic!("it never answered")
+    };
     assert!(evidence.starts_with("GET /ping over HTTP/1.1: "), "{evidence}");
+    assert_eq!(subject.verify(1).unwrap_err(), evidence);
 }
