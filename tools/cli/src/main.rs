@@ -1,6 +1,7 @@
 //! The program `bolide`. Wiring only: what it does lives in the crates below it.
 
 mod certificate;
+mod race;
 mod serve;
 
 use std::process::ExitCode;
@@ -23,6 +24,8 @@ struct Arguments {
 enum Command {
     /// Serve HTTP/1.1, HTTP/2 over cleartext (h2c) and HTTPS.
     Serve(serve::Arguments),
+    /// Race HTTP servers against each other, and report what the figures carry.
+    Race(race::Arguments),
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 fine; 1 the run failed; 2 usage or configuration.";
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
     };
     let result = match arguments.command {
         Command::Serve(arguments) => serve::run(&arguments),
+        Command::Race(arguments) => return race::run(&arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

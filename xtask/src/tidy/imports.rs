@@ -61,7 +61,17 @@ const TABLE: &[(&str, &[&str])] = &[
         ],
     ),
     ("bolide-netlab", &[]),
-    ("bolide-race", &["bolide-loadgen", "bolide-netlab"]),
+    (
+        "bolide-race",
+        &[
+            "bolide-buffers",
+            "bolide-connection",
+            "bolide-h1",
+            "bolide-loadgen",
+            "bolide-netlab",
+            "bolide-semantics",
+        ],
+    ),
     (
         "bolide-cli",
         &[

@@ -1,0 +1,188 @@
+//! Contenders of our own are built from their sources once: until a byte of those changes.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use crate::contender::{Build, Contender, Sources};
+use crate::interrupt::Interrupt;
+use crate::process::{find_program, last_lines};
+
+/// Lies in a folder whose build has come to its end.
+const DONE: &str = "built";
+
+/// Where a contender's programs are or will be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// What the build makes.
+    pub(crate) out: PathBuf,
+    folder: PathBuf,
+    is_built: bool,
+}
+
+/// Finds where `contender` is built, and whether that has been done.
+pub(crate) fn place(
+    contender: &Contender,
+    build: &Build,
+    sources: &Sources,
+    cache: &Path,
+) -> Result<Place, String> {
+    let files = sources.files(&build.sources)?;
+    if files.is_empty() {
+        return Err(format!("its sources `contenders/{}` are not there", build.sources));
+    }
+    let mut hash = Fnv::new();
+    for (name, text) in &files {
+        hash.add(name.as_bytes());
+        hash.add(text);
+    }
+    for word in &build.command {
+        hash.add(word.as_bytes());
+    }
+    let folder = cache.join(format!("{}-{:016x}", contender.name, hash.0));
+    let is_built = folder.join(DONE).is_file();
+    Ok(Place { out: folder.join("out"), folder, is_built })
+}
+
+impl Place {
+    /// Builds, if that has not been done. `announce` is called before a build that takes time.
+    pub(crate) fn build(
+        &self,
+        build: &Build,
+        sources: &Sources,
+        interrupt: &Interrupt,
+        announce: &mut dyn FnMut(),
+    ) -> Result<(), String> {
+        if self.is_built {
+            return Ok(());
+        }
+        for program in &build.needs {
+            if find_program(program).is_none() {
+                return Err(format!("its build needs `{program}`, which is not in PATH"));
+            }
+        }
+        announce();
+        let failed = |error: std::io::Error| format!("{}: {error}", self.folder.display());
+        let src = self.folder.join("src");
+        for (name, text) in sources.files(&build.sources)? {
+            let file = src.join(name);
+            fs::create_dir_all(file.parent().unwrap_or(&src)).map_err(failed)?;
+            fs::write(&file, text).map_err(failed)?;
+        }
+        fs::create_dir_all(&self.out).map_err(failed)?;
+        let log = self.folder.join("log");
+        let status = self.run(build, &src, &log, interrupt)?;
+        if !status.success() {
+            let said = last_lines(&log);
+            return Err(format!("its build failed ({status}); it said\n{said}"));
+        }
+        fs::write(self.folder.join(DONE), b"").map_err(failed)
+    }
+
+    fn run(
+        &self,
+        build: &Build,
+        src: &Path,
+        log: &Path,
+        interrupt: &Interrupt,
+    ) -> Result<ExitStatus, String> {
+        let failed = |error: std::io::Error| format!("its build can't be run: {error}");
+        let out = self.out.display().to_string();
+        let words: Vec<String> =
+            build.command.iter().map(|word| word.replace("{out}", &out)).collect();
+        let (program, arguments) = words.split_first().ok_or("`build.command` is empty")?;
+        let file = File::create(log).map_err(failed)?;
+        let mut child = Command::new(program)
+            .args(arguments)
+            .current_dir(src)
+            // Set for this program's own build, it would lead the other one elsewhere.
+            .env_remove("CARGO_TARGET_DIR")
+            .stdin(Stdio::null())
+            .stdout(file.try_clone().map_err(failed)?)
+            .stderr(file)
+            .spawn()
+            .map_err(failed)?;
+        loop {
+            if let Some(status) = child.try_wait().map_err(failed)? {
+                return Ok(status);
+            }
+            if let Err(stopped) = interrupt.check() {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(stopped);
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+/// FNV-1a: tells versions of files apart; nobody attacks it here.
+struct Fnv(u64);
+
+impl Fnv {
+    fn new() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        // The length keeps "ab", "c" and "a", "bc" apart.
+        for byte in (bytes.len() as u64).to_le_bytes().iter().chain(bytes) {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn contender(command: &str) -> Contender {
+        let text = format!(
+            "name = 'mine'\nprotocols = ['h1']\nroutes = ['ping']\n[build]\nsources = 'mine'\n\
+             command = ['sh', '-c', '{command}']\n[start]\ncommand = ['{{out}}/program']\n"
+        );
+        Contender::parse(&text, "mine.toml").unwrap()
+    }
+
+    fn folder(name: &str) -> PathBuf {
+        let folder =
+            std::env::temp_dir().join(format!("bolide-build-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(folder.join("contenders/mine/deep")).unwrap();
+        fs::write(folder.join("contenders/mine/deep/a.txt"), "one").unwrap();
+        folder
+    }
+
+    fn build(root: &Path, command: &str) -> (Result<(), String>, bool) {
+        let sources = Sources::Folder(root.join("contenders"));
+        let contender = contender(command);
+        let build = contender.build.clone().unwrap();
+        let place = place(&contender, &build, &sources, &root.join("cache")).unwrap();
+        let mut was_run = false;
+        let done = place.build(&build, &sources, &Interrupt::default(), &mut || was_run = true);
+        (done, was_run)
+    }
+
+    #[test]
+    fn a_build_is_done_once_until_a_source_changes() {
+        let root = folder("once");
+        let command = "cp deep/a.txt {out}/program";
+        assert_eq!(build(&root, command), (Ok(()), true));
+        assert_eq!(build(&root, command), (Ok(()), false));
+        fs::write(root.join("contenders/mine/deep/a.txt"), "two").unwrap();
+        assert_eq!(build(&root, command), (Ok(()), true));
+        fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn a_build_that_fails_shows_its_last_words_and_is_tried_again() {
+        let root = folder("fails");
+        let command = "echo no such header; exit 4";
+        let (done, _) = build(&root, command);
+        assert!(done.unwrap_err().contains("no such header"));
+        assert!(build(&root, command).1);
+        fs::remove_dir_all(root).unwrap();
+    }
+}

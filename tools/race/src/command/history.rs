@@ -1,0 +1,138 @@
+//! Races that are stored: listed, shown, compared.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use super::session::print;
+use crate::catalogue::Selection;
+use crate::outcome::CellOutcome;
+use crate::report;
+use crate::statistics::Interval;
+use crate::store::{Listed, Store};
+use crate::table::{cost, percent, table};
+
+/// `bolide race list`.
+pub(super) fn list(out: &Path) -> Result<(), String> {
+    let store = Store::open_existing(&out.join("race.db"))?;
+    let mut text = String::new();
+    for race in store.list()? {
+        let _ = writeln!(text, "{}", line(&race));
+    }
+    print(&text);
+    Ok(())
+}
+
+fn line(race: &Listed) -> String {
+    let manifest = &race.manifest;
+    let raced = manifest.contenders.iter().filter(|entry| entry.skipped.is_none());
+    let names: Vec<&str> = raced.map(|entry| entry.contender.name.as_str()).collect();
+    format!(
+        "{:>4}  {}  {:>3} cells{}  {}{}  {}",
+        race.id,
+        report::date(manifest.started_unix_s),
+        race.cells,
+        if race.is_finished { "  " } else { " …" },
+        if manifest.is_quick { "quick, " } else { "" },
+        manifest.generator.name(),
+        names.join(" ")
+    )
+}
+
+/// `bolide race show`.
+pub(super) fn show(id: Option<i64>, out: &Path) -> Result<(), String> {
+    let store = Store::open_existing(&out.join("race.db"))?;
+    let race = store.race(id)?;
+    let outcomes = store.cells(race.id)?;
+    let mut text = line(&race) + "\n";
+    for outcome in &outcomes {
+        text += &table(outcome);
+    }
+    let selection = if race.manifest.is_quick {
+        Selection::Quick
+    } else {
+        Selection::Named(race.manifest.tables.clone())
+    };
+    let page = report::write(out, race.id, &race.manifest, &selection.tables()?, &outcomes)?;
+    let _ = writeln!(text, "\nreport: {}", page.display());
+    print(&text);
+    Ok(())
+}
+
+/// `bolide race compare`.
+pub(super) fn compare(old: i64, new: i64, out: &Path) -> Result<(), String> {
+    let store = Store::open_existing(&out.join("race.db"))?;
+    let (old, new) = (store.race(Some(old))?, store.race(Some(new))?);
+    let mut text = format!("{}\n{}\n", line(&old), line(&new));
+    if old.manifest.machine != new.manifest.machine {
+        text += "The machines differ: only the ratios to the reference may be compared.\n";
+    }
+    let newer = store.cells(new.id)?;
+    for before in store.cells(old.id)? {
+        if let Some(after) = newer.iter().find(|after| after.cell == before.cell) {
+            text += &cell(&before, after);
+        }
+    }
+    print(&text);
+    Ok(())
+}
+
+/// One cell of both races. The races ran at different times, so ratios to the reference are what
+/// stands; costs are shown beside them.
+fn cell(before: &CellOutcome, after: &CellOutcome) -> String {
+    let mut text = format!("\n{}\n", after.cell.title());
+    for new in after.ranking() {
+        let Some(old) =
+            before.entrants.iter().find(|old| old.label() == new.label() && old.counts())
+        else {
+            continue;
+        };
+        let (Some(was), Some(is)) = (old.cpu_us(before.seed), new.cpu_us(after.seed)) else {
+            continue;
+        };
+        let _ = write!(
+            text,
+            "  {:<16} {:>7} → {:>7} µs/req ({})",
+            new.label(),
+            cost(was.mid),
+            cost(is.mid),
+            percent(is.mid / was.mid)
+        );
+        if let (Some(was), Some(is)) = (before.cpu_ratio(old), after.cpu_ratio(new)) {
+            let apart = is_apart(&was.ratio, &is.ratio);
+            let _ = write!(
+                text,
+                "; × reference {:.2} → {:.2}{}",
+                was.ratio.mid,
+                is.ratio.mid,
+                if apart { "" } else { ", no difference" }
+            );
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// Whether two intervals have nothing in common.
+fn is_apart(a: &Interval, b: &Interval) -> bool {
+    a.high < b.low || b.high < a.low
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_that_overlap_are_no_difference() {
+        let before = crate::outcome::tests::outcome();
+        let mut after = before.clone();
+        let text = cell(&before, &after);
+        assert!(text.contains("× reference 2.00 → 2.00, no difference"), "{text}");
+        for figures in after.entrants[2].rounds.iter_mut().flatten() {
+            figures.cpu_us *= 1.2;
+        }
+        let text = cell(&before, &after);
+        assert!(text.contains("× reference 2.00 → 2.40\n"), "{text}");
+        assert!(text.contains("(+20.0 %)"), "{text}");
+        assert!(!text.contains("cheat"), "{text}");
+    }
+}

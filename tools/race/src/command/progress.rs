@@ -1,0 +1,90 @@
+//! What is said while a race runs: one line on a terminal, one line for each cell elsewhere.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+/// Tells people how far a race is.
+#[derive(Debug)]
+pub(super) struct Progress {
+    is_terminal: bool,
+    started: Instant,
+    /// What the cells take, by estimate.
+    total: Duration,
+    done: Duration,
+    cell: String,
+}
+
+impl Progress {
+    /// `total` is what all cells take by estimate.
+    pub(super) fn new(total: Duration) -> Self {
+        Self {
+            is_terminal: io::stderr().is_terminal(),
+            started: Instant::now(),
+            total,
+            done: Duration::ZERO,
+            cell: String::new(),
+        }
+    }
+
+    /// A cell begins.
+    pub(super) fn begin(&mut self, number: usize, count: usize, title: &str) {
+        let left = text(self.left());
+        self.cell = format!("[{number}/{count}, about {left} left] {title}");
+        if !self.is_terminal {
+            eprintln!("{}", self.cell);
+        }
+    }
+
+    /// Something happens in it.
+    pub(super) fn say(&self, what: &str) {
+        if self.is_terminal {
+            // A terminal that is gone is no reason to stop.
+            let _ = write!(io::stderr(), "\r\x1b[2K{}: {what}", self.cell);
+            let _ = io::stderr().flush();
+        }
+    }
+
+    /// It has ended; `estimate` is what it was thought to take.
+    pub(super) fn end(&mut self, estimate: Duration) {
+        self.done += estimate;
+        self.clear();
+    }
+
+    /// Takes the line away.
+    pub(super) fn clear(&self) {
+        if self.is_terminal {
+            let _ = write!(io::stderr(), "\r\x1b[2K");
+        }
+    }
+
+    /// What is left, by how the estimates have held so far.
+    fn left(&self) -> Duration {
+        let left = self.total.saturating_sub(self.done);
+        if self.done.is_zero() {
+            return left;
+        }
+        left.mul_f64(self.started.elapsed().as_secs_f64() / self.done.as_secs_f64())
+    }
+}
+
+/// `45 s`, `12 min`, `3 h 05 min`.
+pub(super) fn text(time: Duration) -> String {
+    let seconds = time.as_secs_f64().round() as u64;
+    match seconds {
+        0..=90 => format!("{seconds} s"),
+        91..=5400 => format!("{} min", seconds.div_ceil(60)),
+        _ => format!("{} h {:02} min", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_read_well() {
+        assert_eq!(text(Duration::from_secs(45)), "45 s");
+        assert_eq!(text(Duration::from_secs(600)), "10 min");
+        assert_eq!(text(Duration::from_secs(11_100)), "3 h 05 min");
+    }
+}

@@ -1,0 +1,399 @@
+//! A contender: how a server is found, built, started and asked. Data only, from a TOML file.
+
+mod command_line;
+mod sources;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+
+pub(crate) use command_line::from_command_line;
+pub(crate) use sources::Sources;
+
+use crate::catalogue::{Cell, Protocol, Route};
+use crate::nearest::suggestion;
+
+/// A server that may race.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Contender {
+    /// Unique; what tables say.
+    pub name: String,
+    /// What the report says.
+    #[serde(default)]
+    pub title: String,
+    /// Its position in tables.
+    #[serde(default = "last")]
+    pub order: i64,
+    /// What it can speak.
+    pub protocols: Vec<Protocol>,
+    /// What it serves, by the names of [`Route::NAMES`].
+    pub routes: Vec<String>,
+    /// Paths that differ from the usual ones, by the route's name.
+    #[serde(default)]
+    pub paths: BTreeMap<String, String>,
+    /// Whether it is there.
+    #[serde(default)]
+    pub detect: Detect,
+    /// How it is built.
+    pub build: Option<Build>,
+    /// How it is started.
+    pub start: Start,
+    /// When it is ready.
+    #[serde(default)]
+    pub ready: Ready,
+    /// What is accounted.
+    #[serde(default)]
+    pub account: Account,
+}
+
+/// Whether a contender is on this machine. All that is given must hold.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Detect {
+    /// Programs that are in `PATH`.
+    pub programs: Vec<String>,
+    /// An environment variable that names the program; `{binary}` is its value.
+    pub env: Option<String>,
+    /// A command whose first line of output is the version.
+    pub version: Vec<String>,
+    /// The command that installs it.
+    pub install: Option<String>,
+}
+
+/// How a contender is built from sources of ours.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Build {
+    /// A folder beside the TOML file.
+    pub sources: String,
+    /// The command, run in that folder; `{out}` is where to put what it makes.
+    pub command: Vec<String>,
+    /// Programs that it needs.
+    #[serde(default)]
+    pub needs: Vec<String>,
+}
+
+/// How a contender is started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Start {
+    /// Files that are made from templates: name in `{run}`, and the template beside the TOML file.
+    #[serde(default)]
+    pub files: BTreeMap<String, String>,
+    /// Program and arguments.
+    #[serde(default)]
+    pub command: Vec<String>,
+    /// The same for TLS, where a server needs a process of its own for it.
+    #[serde(default)]
+    pub tls_command: Vec<String>,
+    /// The same as a proxy in front of `{backend}`.
+    #[serde(default)]
+    pub proxy_command: Vec<String>,
+    /// The same as a proxy over TLS.
+    #[serde(default)]
+    pub proxy_tls_command: Vec<String>,
+    /// Environment variables.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// Placeholders with other values than usual when the server has one core.
+    #[serde(default)]
+    pub single: BTreeMap<String, Scalar>,
+}
+
+/// A value of a placeholder.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Scalar {
+    /// A number.
+    Number(i64),
+    /// A text.
+    Text(String),
+}
+
+impl Scalar {
+    /// As it stands in a command.
+    #[must_use]
+    pub fn text(&self) -> String {
+        match self {
+            Self::Number(number) => number.to_string(),
+            Self::Text(text) => text.clone(),
+        }
+    }
+}
+
+/// When a contender is ready.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Ready {
+    /// Seconds until it must take connections.
+    pub within_s: f64,
+}
+
+impl Default for Ready {
+    fn default() -> Self {
+        Self { within_s: 10.0 }
+    }
+}
+
+/// What counts as the contender's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Account {
+    /// The whole process tree, not only the process that was started.
+    pub tree: bool,
+}
+
+impl Default for Account {
+    fn default() -> Self {
+        Self { tree: true }
+    }
+}
+
+const fn last() -> i64 {
+    1000
+}
+
+/// What stands where in a contender's file.
+const KEYS: &[(&str, &[&str])] = &[
+    (
+        "",
+        &[
+            "name",
+            "title",
+            "order",
+            "protocols",
+            "routes",
+            "paths",
+            "detect",
+            "build",
+            "start",
+            "ready",
+            "account",
+        ],
+    ),
+    ("detect", &["programs", "env", "version", "install"]),
+    ("build", &["sources", "command", "needs"]),
+    (
+        "start",
+        &["files", "command", "tls_command", "proxy_command", "proxy_tls_command", "env", "single"],
+    ),
+    ("ready", &["within_s"]),
+    ("account", &["tree"]),
+];
+
+impl Contender {
+    /// Reads a contender's file; `origin` is what errors call it.
+    ///
+    /// # Errors
+    ///
+    /// One sentence: where, what, and what would be right.
+    pub fn parse(text: &str, origin: &str) -> Result<Self, String> {
+        let table: Table =
+            text.parse().map_err(|error| format!("{origin}: {}", one_line(&error)))?;
+        check_keys(&table, origin)?;
+        check_words(&table, "protocols", &Protocol::NAMES, origin)?;
+        check_words(&table, "routes", &Route::NAMES, origin)?;
+        let contender: Self =
+            toml::from_str(text).map_err(|error| format!("{origin}: {}", one_line(&error)))?;
+        contender.check(origin)?;
+        Ok(contender)
+    }
+
+    fn check(&self, origin: &str) -> Result<(), String> {
+        let wrong = |what: &str| Err(format!("{origin}: {what}"));
+        let named = !self.name.is_empty()
+            && self.name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.+".contains(c));
+        if !named {
+            return wrong("`name` must be letters, digits, `-`, `_`, `.` and `+`");
+        }
+        if self.protocols.is_empty() || self.routes.is_empty() {
+            return wrong("`protocols` and `routes` must name at least one each");
+        }
+        let start = &self.start;
+        if self.routes.iter().any(|route| route != "proxy")
+            && start.command.is_empty()
+            && start.tls_command.is_empty()
+        {
+            return wrong("`start.command` is missing: the program and its arguments");
+        }
+        if self.routes.iter().any(|route| route == "proxy")
+            && start.proxy_command.is_empty()
+            && start.proxy_tls_command.is_empty()
+        {
+            return wrong("the route `proxy` needs `start.proxy_command`");
+        }
+        if !(self.ready.within_s > 0.0 && self.ready.within_s <= 600.0) {
+            return wrong("`ready.within_s` must be more than 0 and at most 600");
+        }
+        for path in self.paths.values() {
+            if !path.starts_with('/') {
+                return wrong(&format!("the path `{path}` must begin with `/`"));
+            }
+        }
+        Ok(())
+    }
+
+    /// What the report calls it.
+    #[must_use]
+    pub fn shown(&self) -> &str {
+        if self.title.is_empty() { &self.name } else { &self.title }
+    }
+
+    /// Whether it can run in `cell`.
+    #[must_use]
+    pub fn plays(&self, cell: &Cell) -> bool {
+        self.protocols.contains(&cell.protocol)
+            && self.routes.iter().any(|route| route == cell.route.name())
+            && !self.command(cell).is_empty()
+    }
+
+    /// What starts it for `cell`; empty if nothing does.
+    #[must_use]
+    pub fn command(&self, cell: &Cell) -> &[String] {
+        let start = &self.start;
+        let (plain, tls) = if cell.route.is_proxy() {
+            (&start.proxy_command, &start.proxy_tls_command)
+        } else {
+            (&start.command, &start.tls_command)
+        };
+        if cell.protocol.is_tls() && !tls.is_empty() { tls } else { plain }
+    }
+
+    /// What starts it for `cell` with so many cores, the other placeholders not filled in: equal for
+    /// those that differ in name only.
+    #[must_use]
+    pub fn command_on(&self, cell: &Cell, cores: usize) -> String {
+        let workers = match self.start.single.get("workers") {
+            Some(value) if cores == 1 => value.text(),
+            _ => cores.to_string(),
+        };
+        let mut words: Vec<&str> = vec![self.build.as_ref().map_or("", |build| &build.sources)];
+        words.extend(self.start.files.values().map(String::as_str));
+        words.extend(self.start.env.iter().flat_map(|(name, value)| [name.as_str(), value]));
+        words.extend(self.command(cell).iter().map(String::as_str));
+        words.join("\n").replace("{workers}", &workers)
+    }
+
+    /// The path that is asked for in `cell`, with its query.
+    #[must_use]
+    pub fn path(&self, cell: &Cell) -> String {
+        let (name, usual) = match cell.route {
+            Route::Ping => ("ping", "/ping".to_owned()),
+            Route::Echo => ("echo", "/echo?size={size}".to_owned()),
+            Route::Post => ("post", "/echo".to_owned()),
+            Route::Static6 | Route::Proxy6 => ("static-6", "/6".to_owned()),
+            Route::Static4k | Route::Proxy4k => ("static-4k", "/4096".to_owned()),
+        };
+        let path = self.paths.get(name).cloned().unwrap_or(usual);
+        path.replace("{size}", &cell.size.to_string())
+    }
+}
+
+/// The first thing that an error of the TOML reader says, with its line.
+fn one_line(error: &toml::de::Error) -> String {
+    let text = error.to_string();
+    let place = text.lines().next().and_then(|line| line.strip_prefix("TOML parse error at "));
+    match place {
+        Some(place) => format!("{place}: {}", error.message()),
+        None => error.message().to_owned(),
+    }
+}
+
+/// Every key must be known; the nearest is named.
+fn check_keys(table: &Table, origin: &str) -> Result<(), String> {
+    for (section, known) in KEYS {
+        let inner = if section.is_empty() {
+            Some(table)
+        } else {
+            table.get(*section).and_then(Value::as_table)
+        };
+        for key in inner.into_iter().flatten().map(|(key, _)| key) {
+            if !known.contains(&key.as_str()) {
+                let place =
+                    if section.is_empty() { String::new() } else { format!(" in [{section}]") };
+                let hint = suggestion(key, known);
+                return Err(format!("{origin}: no key `{key}`{place}; {hint}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Every word of a list must be known; the nearest is named.
+fn check_words(table: &Table, key: &str, known: &[&str], origin: &str) -> Result<(), String> {
+    for word in table.get(key).and_then(Value::as_array).into_iter().flatten() {
+        let word = word.as_str().unwrap_or_default();
+        if !known.contains(&word) {
+            let hint = suggestion(word, known);
+            return Err(format!("{origin}: `{key}` has no `{word}`; {hint}"));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalogue::{Cores, Kind};
+
+    const TEXT: &str = r#"
+name = "nginx"
+title = "nginx 1.22"
+order = 40
+protocols = ["h1", "h2c", "h1s", "h2"]
+routes = ["ping", "static-6", "proxy"]
+paths = { "static-6" = "/six.txt" }
+[detect]
+programs = ["nginx"]
+install = "apt-get install -y nginx-light"
+[start]
+files = { "nginx.conf" = "nginx/nginx.conf.in" }
+command = ["nginx", "-p", "{run}"]
+proxy_command = ["nginx", "-p", "{run}", "-g", "{backend}"]
+single = { workers = 1 }
+"#;
+
+    fn cell(route: Route) -> Cell {
+        Cell {
+            protocol: Protocol::H2,
+            route,
+            connections: 1,
+            depth: 1,
+            size: 64,
+            window: None,
+            load: Kind::Closed,
+            cores: Cores::One,
+        }
+    }
+
+    #[test]
+    fn a_file_says_what_there_is() {
+        let nginx = Contender::parse(TEXT, "nginx.toml").unwrap();
+        assert_eq!(nginx.shown(), "nginx 1.22");
+        assert!(nginx.plays(&cell(Route::Ping)) && !nginx.plays(&cell(Route::Echo)));
+        assert_eq!(nginx.command(&cell(Route::Proxy6))[3], "-g");
+        assert_eq!(nginx.path(&cell(Route::Proxy6)), "/six.txt");
+        assert_eq!(nginx.path(&cell(Route::Echo)), "/echo?size=64");
+        assert!(nginx.account.tree && (nginx.ready.within_s - 10.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_in_one_sentence() {
+        for (from, to, expected) in [
+            ("order", "ordre", "no key `ordre`; did you mean `order`?"),
+            ("programs =", "program =", "no key `program` in [detect]; did you mean `programs`?"),
+            ("\"h1s\"", "\"https\"", "`protocols` has no `https`; known: h1, h2c, h1s, h2"),
+            ("\"static-6\", \"p", "\"static6\", \"p", "`routes` has no `static6`; did you mean"),
+            ("name = \"nginx\"", "name = \"a b\"", "`name` must be letters"),
+            ("name = \"nginx\"", "", "missing field `name`"),
+            ("proxy_command =", "tls_command =", "needs `start.proxy_command`"),
+            ("\"/six.txt\"", "\"six\"", "must begin with `/`"),
+            ("order = 40", "order = ", "line 4"),
+        ] {
+            let text = TEXT.replace(from, to);
+            assert_ne!(text, TEXT, "{from}");
+            let error = Contender::parse(&text, "nginx.toml").unwrap_err();
+            assert!(error.starts_with("nginx.toml: ") && error.contains(expected), "{error}");
+            assert_eq!(error.lines().count(), 1, "{error}");
+        }
+    }
+}

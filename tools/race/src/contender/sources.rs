@@ -1,0 +1,133 @@
+//! Where the contenders' files come from: a folder here or above, else this program itself.
+
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use super::Contender;
+
+/// The folder `contenders/` as it was when this program was built.
+static CARRIED: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/carried.rs"));
+
+/// A folder of contenders.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Sources {
+    /// A folder on disk.
+    Folder(PathBuf),
+    /// What this program carries.
+    Carried,
+}
+
+impl Sources {
+    /// `given`, or `contenders/` here or in a folder above, or what the program carries.
+    pub(crate) fn find(given: Option<&Path>) -> Result<Self, String> {
+        if let Some(folder) = given {
+            if !folder.is_dir() {
+                return Err(format!("--contenders {}: is not a folder", folder.display()));
+            }
+            let folder = fs::canonicalize(folder)
+                .map_err(|error| format!("--contenders {}: {error}", folder.display()))?;
+            return Ok(Self::Folder(folder));
+        }
+        let here = env::current_dir().unwrap_or_default();
+        let found = here.ancestors().map(|above| above.join("contenders")).find(|folder| {
+            fs::read_dir(folder).is_ok_and(|mut entries| {
+                entries.any(|entry| entry.is_ok_and(|entry| is_toml(&entry.path())))
+            })
+        });
+        Ok(found.map_or(Self::Carried, Self::Folder))
+    }
+
+    /// Where that is, for the manifest.
+    pub(crate) fn shown(&self) -> String {
+        match self {
+            Self::Folder(folder) => folder.display().to_string(),
+            Self::Carried => "carried by the program".to_owned(),
+        }
+    }
+
+    /// All contenders in their order.
+    pub(crate) fn contenders(&self) -> Result<Vec<Contender>, String> {
+        let mut contenders: Vec<Contender> = Vec::new();
+        for (name, text) in self.files("")? {
+            if name.contains('/') || !is_toml(Path::new(&name)) {
+                continue;
+            }
+            let text = String::from_utf8(text).map_err(|_| format!("{name}: is not UTF-8"))?;
+            let contender = Contender::parse(&text, &name)?;
+            if contenders.iter().any(|known| known.name == contender.name) {
+                let twice = &contender.name;
+                return Err(format!("{name}: the name `{twice}` is taken by another file"));
+            }
+            contenders.push(contender);
+        }
+        contenders.sort_by(|a, b| (a.order, &a.name).cmp(&(b.order, &b.name)));
+        Ok(contenders)
+    }
+
+    /// One file's text.
+    pub(crate) fn text(&self, name: &str) -> Result<String, String> {
+        let bytes = match self {
+            Self::Folder(folder) => fs::read(folder.join(name)).map_err(|error| error.to_string()),
+            Self::Carried => CARRIED
+                .iter()
+                .find(|(path, _)| *path == name)
+                .map(|(_, bytes)| bytes.to_vec())
+                .ok_or_else(|| "is not there".to_owned()),
+        };
+        bytes
+            .and_then(|bytes| String::from_utf8(bytes).map_err(|_| "is not UTF-8".to_owned()))
+            .map_err(|error| format!("contenders/{name}: {error}"))
+    }
+
+    /// Names and contents of all files below `folder` (empty: the top level only), sorted.
+    pub(crate) fn files(&self, folder: &str) -> Result<Vec<(String, Vec<u8>)>, String> {
+        let mut files = Vec::new();
+        match self {
+            Self::Carried => {
+                let prefix = if folder.is_empty() { String::new() } else { format!("{folder}/") };
+                files.extend(CARRIED.iter().filter_map(|(path, bytes)| {
+                    let rest = path.strip_prefix(&prefix)?;
+                    Some((rest.to_owned(), bytes.to_vec()))
+                }));
+            }
+            Self::Folder(root) => {
+                let start = root.join(folder);
+                let walked = walk(&start, &start, !folder.is_empty(), &mut files);
+                walked.map_err(|error| format!("{}: {error}", start.display()))?;
+            }
+        }
+        files.sort();
+        Ok(files)
+    }
+}
+
+fn is_toml(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "toml")
+}
+
+/// What builds leave behind is not part of the sources.
+fn is_left_out(name: &str) -> bool {
+    matches!(name, "target" | "node_modules" | "out") || name.starts_with('.')
+}
+
+fn walk(
+    root: &Path,
+    folder: &Path,
+    deep: bool,
+    files: &mut Vec<(String, Vec<u8>)>,
+) -> std::io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if is_left_out(&name) {
+            continue;
+        }
+        if !path.is_dir() {
+            let name = path.strip_prefix(root).unwrap_or(&path).display().to_string();
+            files.push((name, fs::read(&path)?));
+        } else if deep {
+            walk(root, &path, deep, files)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,243 @@
+//! `bolide load`, for everything.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use bolide_loadgen::report::{Latencies, PhaseReport, Report};
+
+use super::{Figures, Job, Marks, watch_program};
+use crate::catalogue::Kind;
+use crate::interrupt::Interrupt;
+use crate::process::busy_cores;
+use crate::verify::loaded_body;
+
+/// Whether this program can make load.
+pub(super) fn is_there(program: &Path) -> bool {
+    let asked = Command::new(program)
+        .args(["load", "--help"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    asked.is_ok_and(|status| status.success())
+}
+
+pub(super) fn run(
+    job: &Job<'_>,
+    interrupt: &Interrupt,
+    middle: &mut dyn FnMut(),
+) -> Result<Figures, String> {
+    let machine = busy_cores();
+    let expected = job.folder.join(format!("expected-{}", job.cell.key()));
+    std::fs::write(&expected, loaded_body(job.cell))
+        .map_err(|error| format!("{}: {error}", expected.display()))?;
+    let arguments = arguments(job, &expected);
+    let seen = watch_program(job, &arguments, &Marks::Whole, interrupt, middle)?;
+    let mut figures = parse(&seen.text)?;
+    if machine.is_some() {
+        figures.foreign_cores = seen.foreign_cores;
+    }
+    if figures.cpu_us <= 0.0 && figures.rate > 0.0 {
+        // The generator didn't see the server: the harness did.
+        figures.server_cores = seen.server_cores;
+        figures.cpu_us = seen.server_cores / figures.rate * 1e6;
+    }
+    Ok(figures)
+}
+
+/// The command, in the words of `bolide load --help`.
+fn arguments(job: &Job<'_>, expected: &Path) -> Vec<String> {
+    let cell = job.cell;
+    let cores: Vec<String> = job.cores.iter().map(usize::to_string).collect();
+    let mut arguments: Vec<String> = vec![job.program.display().to_string(), "load".to_owned()];
+    let mut add = |words: &[&str]| arguments.extend(words.iter().map(|word| (*word).to_owned()));
+    add(&[if cell.protocol.is_http2() { "--http2" } else { "--http1" }]);
+    add(&["-c", &cell.connections.to_string()]);
+    add(&["-m", &cell.depth.to_string()]);
+    add(&["-t", &job.cores.len().clamp(1, cell.connections).to_string()]);
+    add(&["-D", &format!("{}ms", job.duration.as_millis())]);
+    add(&["--warm-up", &format!("{}ms", job.warm_up.as_millis())]);
+    add(&["--seed", &job.seed.to_string()]);
+    add(&["--expect-status", "200", "--expect-body-file", &expected.display().to_string()]);
+    if !cores.is_empty() {
+        add(&["--cores", &cores.join(",")]);
+    }
+    if let Some(server) = job.server.first() {
+        add(&["--server-pid", &server.to_string()]);
+    }
+    if cell.protocol.is_tls() {
+        add(&["--insecure"]);
+    }
+    if let Some(rate) = job.rate {
+        add(&["--rate", &format!("{rate:.1}"), "--poisson"]);
+    }
+    match cell.load {
+        Kind::Handshake => add(&["--new-connections"]),
+        Kind::HandshakeResumed => add(&["--new-connections", "--resume"]),
+        Kind::Closed | Kind::Idle | Kind::Latency => {}
+    }
+    if let Some(window) = cell.window {
+        let bytes = ((1_u64 << window) - 1).to_string();
+        add(&["--stream-window", &bytes, "--connection-window", &bytes]);
+    }
+    if job.is_post() {
+        add(&["-X", "POST", "--data-size", &cell.size.to_string(), "--data-pattern", "x"]);
+    }
+    add(&["--quiet", "--json", "-", &job.url()]);
+    arguments
+}
+
+/// Reads the report.
+fn parse(text: &str) -> Result<Figures, String> {
+    let start = text.find('{').ok_or_else(|| format!("no report: {}", text.trim()))?;
+    let report: Report = serde_json::from_str(&text[start..])
+        .map_err(|error| format!("the report of `bolide load` can't be read: {error}"))?;
+    let phase = report.phases.last().ok_or("the report of `bolide load` has no phase")?;
+    if phase.counts.completed == 0 {
+        return Err(format!("`bolide load` counted no answers; failures: {:?}", phase.failures));
+    }
+    Ok(figures(phase))
+}
+
+fn figures(phase: &PhaseReport) -> Figures {
+    let seconds = phase.elapsed_ns as f64 / 1e9;
+    let completed = phase.counts.completed;
+    let server = phase.server.unwrap_or_default();
+    let per_request = server.cpu_ns as f64 / completed.max(1) as f64;
+    Figures {
+        completed,
+        failed: phase.counts.failed,
+        rate: completed as f64 / seconds.max(1e-9),
+        cpu_us: server.cpu_per_request_ns.unwrap_or(per_request) / 1e3,
+        server_cores: server.cpu_ns as f64 / phase.elapsed_ns.max(1) as f64,
+        generator_cores: phase.generator.cpu_ns as f64 / phase.elapsed_ns.max(1) as f64,
+        latencies_us: latencies(&phase.latency),
+        bound: phase.verdict.bound,
+        evidence: phase.verdict.evidence.clone(),
+        ..Figures::default()
+    }
+}
+
+fn latencies(latency: &Latencies) -> std::collections::BTreeMap<String, f64> {
+    let mut found: std::collections::BTreeMap<String, f64> = latency
+        .percentiles_ns
+        .iter()
+        .map(|(name, value)| (name.trim_start_matches('p').to_owned(), *value as f64 / 1e3))
+        .collect();
+    found.insert("mean".to_owned(), latency.mean_ns / 1e3);
+    found.insert("max".to_owned(), latency.max_ns as f64 / 1e3);
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalogue::Cell;
+    use bolide_loadgen::plan::{Load, Phase, Until};
+    use bolide_loadgen::report::{Bound, Counts, ProcessCost, Stalls, Traffic, Verdict};
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
+    fn report() -> Report {
+        let phase = PhaseReport {
+            phase: Phase {
+                name: "closed".to_owned(),
+                load: Load::Closed,
+                warm_up: Duration::ZERO,
+                until: Until { requests: None, time: Some(Duration::from_secs(2)) },
+            },
+            elapsed_ns: 2_000_000_000,
+            counts: Counts { completed: 1000, failed: 2, ..Counts::default() },
+            statuses: BTreeMap::new(),
+            failures: BTreeMap::new(),
+            traffic: Traffic::default(),
+            latency: Latencies {
+                mean_ns: 5000.0,
+                max_ns: 90_000,
+                percentiles_ns: BTreeMap::from([("p50".to_owned(), 4000), ("p99.9".into(), 8000)]),
+                ..Latencies::default()
+            },
+            first_byte: Latencies::default(),
+            connect: Latencies::default(),
+            handshake: Latencies::default(),
+            resumed_count: 0,
+            lag: Latencies::default(),
+            pacing: Latencies::default(),
+            stalls: Stalls::default(),
+            generator: ProcessCost { cpu_ns: 1_000_000_000, ..ProcessCost::default() },
+            server: Some(ProcessCost { cpu_ns: 1_900_000_000, ..ProcessCost::default() }),
+            littles_law_residual: None,
+            series: Vec::new(),
+            verdict: Verdict { bound: Bound::Server, evidence: vec!["full".to_owned()] },
+        };
+        Report {
+            url: String::new(),
+            protocol: String::new(),
+            tls: None,
+            connections: 1,
+            depth: 1,
+            threads: 1,
+            phases: vec![phase],
+            started_unix_s: 0.0,
+            server_died_after_ns: None,
+            interrupted: false,
+        }
+    }
+
+    #[test]
+    fn the_command_says_what_the_cell_is() {
+        use crate::catalogue::{Cores, Protocol, Route};
+        let cell = Cell {
+            protocol: Protocol::H2,
+            route: Route::Post,
+            connections: 100,
+            depth: 10,
+            size: 4096,
+            window: Some(16),
+            load: Kind::Latency,
+            cores: Cores::One,
+        };
+        let job = Job {
+            cell: &cell,
+            address: "127.0.0.1:8443".parse().unwrap(),
+            path: "/echo".to_owned(),
+            duration: Duration::from_millis(1500),
+            warm_up: Duration::from_millis(300),
+            rate: Some(1000.0),
+            cores: vec![1],
+            server: vec![42],
+            server_cores: 1,
+            folder: std::path::PathBuf::new(),
+            program: "bolide".into(),
+            seed: 7,
+        };
+        let expected = "bolide load --http2 -c 100 -m 10 -t 1 -D 1500ms --warm-up 300ms --seed 7 \
+                        --expect-status 200 --expect-body-file e --cores 1 --server-pid 42 \
+                        --insecure --rate 1000.0 --poisson --stream-window 65535 \
+                        --connection-window 65535 -X POST --data-size 4096 --data-pattern x \
+                        --quiet --json - https://127.0.0.1:8443/echo";
+        assert_eq!(arguments(&job, Path::new("e")).join(" "), expected);
+    }
+
+    #[test]
+    fn a_report_becomes_figures() {
+        let text = serde_json::to_string(&report()).unwrap();
+        let figures = parse(&text).unwrap();
+        assert_eq!((figures.completed, figures.failed, figures.rate), (1000, 2, 500.0));
+        assert!((figures.cpu_us - 1900.0).abs() < 1e-9);
+        assert!((figures.server_cores - 0.95).abs() < 1e-9);
+        assert_eq!(figures.latencies_us["99.9"], 8.0);
+        assert_eq!(figures.bound, Bound::Server);
+    }
+
+    #[test]
+    fn a_report_without_answers_is_an_error() {
+        let mut report = report();
+        report.phases[0].counts.completed = 0;
+        assert!(
+            parse(&serde_json::to_string(&report).unwrap()).unwrap_err().contains("no answers")
+        );
+        assert!(parse("bolide: no").unwrap_err().contains("bolide: no"));
+        assert!(parse("{}").unwrap_err().contains("can't be read"));
+    }
+}

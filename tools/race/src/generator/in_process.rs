@@ -1,0 +1,34 @@
+//! A few requests from this process: tests of races need no generator on the machine.
+
+use std::time::Instant;
+
+use super::{Figures, Job};
+use crate::interrupt::Interrupt;
+use crate::process::Reading;
+use crate::verify::{Ask, Line};
+
+const REQUESTS_COUNT: u64 = 200;
+
+pub(super) fn run(
+    job: &Job<'_>,
+    interrupt: &Interrupt,
+    middle: &mut dyn FnMut(),
+) -> Result<Figures, String> {
+    let (begin, started) = (Reading::of(&job.server), Instant::now());
+    let ask = Ask { path: job.path.clone(), body: None, pieces: 1 };
+    let mut line = Line::open(job.address, job.cell.protocol)?;
+    for number in 0..REQUESTS_COUNT {
+        interrupt.check()?;
+        line.ask(&ask)?;
+        if number == REQUESTS_COUNT / 2 {
+            middle();
+        }
+    }
+    let (used, _) = Reading::of(&job.server).since(&begin);
+    Ok(Figures {
+        completed: REQUESTS_COUNT,
+        rate: REQUESTS_COUNT as f64 / started.elapsed().as_secs_f64(),
+        cpu_us: used.as_secs_f64() * 1e6 / REQUESTS_COUNT as f64,
+        ..Figures::default()
+    })
+}

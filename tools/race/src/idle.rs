@@ -1,0 +1,43 @@
+//! What a connection costs that does nothing: memory, after one request on each.
+
+use crate::interrupt::Interrupt;
+use crate::process::resident_memory_bytes;
+use crate::random::Random;
+use crate::verify::{Line, Subject};
+
+/// So many of the idle connections are asked once more: they must still be there.
+const ASKED_AGAIN_COUNT: usize = 10;
+
+/// Opens the cell's connections, asks once on each, and weighs the server; bytes per connection.
+pub(crate) fn hold(
+    subject: &Subject<'_>,
+    processes: &[u32],
+    seed: u64,
+    interrupt: &Interrupt,
+) -> Result<f64, String> {
+    let count = subject.cell.connections;
+    let ask = subject.question(seed);
+    // What the first connections cost is not theirs alone: pools and tables are made.
+    let mut lines = Vec::with_capacity(count);
+    let mut before = 0;
+    for number in 0..count {
+        interrupt.check()?;
+        if number == count / 100 {
+            before = resident_memory_bytes(processes);
+        }
+        let mut line = Line::open(subject.address, subject.cell.protocol)
+            .map_err(|error| format!("connection {} of {count}: {error}", number + 1))?;
+        line.ask(&ask).map_err(|error| format!("connection {} of {count}: {error}", number + 1))?;
+        lines.push(line);
+    }
+    let after = resident_memory_bytes(processes);
+    let mut random = Random::new(seed);
+    for _ in 0..ASKED_AGAIN_COUNT.min(count) {
+        let number = random.below(count);
+        lines[number]
+            .ask(&ask)
+            .map_err(|error| format!("idle connection {} did not last: {error}", number + 1))?;
+    }
+    let held = count - count / 100;
+    Ok((after as f64 - before as f64).max(0.0) / held.max(1) as f64)
+}

@@ -1,0 +1,35 @@
+//! Ctrl-C: noticed, and everything that was started is stopped on the way out.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+/// What an interrupted step returns as its error.
+pub(crate) const INTERRUPTED: &str = "interrupted";
+
+/// Whether somebody has asked for the end.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Interrupt(Arc<AtomicBool>);
+
+impl Interrupt {
+    /// Notices Ctrl-C and SIGTERM from now on.
+    pub(crate) fn install() -> Result<Self, String> {
+        let this = Self::default();
+        for signal in [SIGINT, SIGTERM] {
+            signal_hook::flag::register(signal, Arc::clone(&this.0))
+                .map_err(|error| format!("signals can't be noticed: {error}"))?;
+        }
+        Ok(this)
+    }
+
+    /// An error once it has come.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        if self.has_come() { Err(INTERRUPTED.to_owned()) } else { Ok(()) }
+    }
+
+    /// Whether it has come.
+    pub(crate) fn has_come(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}

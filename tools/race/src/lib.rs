@@ -1,0 +1,29 @@
+//! Races between HTTP servers: each one verified, timed in interleaved rounds in random order,
+//! compared with intervals, and reported with what the data carries and no more.
+//!
+//! [`command`] is `bolide race`; [`catalogue`] says what is run, [`contender`] who runs,
+//! [`statistics`] what may be said about it.
+
+pub mod catalogue;
+pub mod command;
+pub mod contender;
+pub mod generator;
+pub mod manifest;
+pub mod outcome;
+pub mod rounds;
+pub mod statistics;
+
+mod builder;
+mod entrant;
+mod idle;
+mod interrupt;
+mod nearest;
+mod preflight;
+mod process;
+mod race;
+mod random;
+mod report;
+mod store;
+mod table;
+mod verify;
+mod workplace;

@@ -1,0 +1,319 @@
+//! What came out of a cell: every round of every entrant, and what was said about them.
+
+use serde::{Deserialize, Serialize};
+
+use crate::catalogue::{Cell, Kind};
+use crate::generator::Figures;
+use crate::statistics::{Comparison, Interval, compare, median, summarise};
+use bolide_loadgen::report::Bound;
+
+/// A cell that has been run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CellOutcome {
+    /// What was run.
+    pub cell: Cell,
+    /// Everybody who could have taken part, in the order of the tables.
+    pub entrants: Vec<EntrantOutcome>,
+    /// The name of the one that the others are compared with.
+    pub reference: String,
+    /// The seed of the bootstrap.
+    pub seed: u64,
+    /// How long it took, in seconds.
+    pub elapsed_s: f64,
+}
+
+/// One entrant of a cell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EntrantOutcome {
+    /// The contender's name.
+    pub name: String,
+    /// It is the reference once more, to show what noise looks like.
+    pub is_twin: bool,
+    /// What became of it.
+    pub fate: Fate,
+    /// One entry for each round; `None`: the run failed.
+    pub rounds: Vec<Option<Figures>>,
+    /// The most memory that its processes had, in bytes.
+    pub peak_memory_bytes: u64,
+    /// Bytes of memory for each idle connection.
+    pub idle_connection_bytes: Option<f64>,
+    /// Latencies by the clock, at shares of the capacity found.
+    pub open_loop: Vec<OpenLoop>,
+    /// What went wrong in single runs.
+    pub remarks: Vec<String>,
+}
+
+/// A run by the clock.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OpenLoop {
+    /// The share of the capacity: 0.5, 0.8.
+    pub share: f64,
+    /// What that is in requests per second.
+    pub rate: f64,
+    /// What came.
+    pub figures: Figures,
+}
+
+/// What became of an entrant.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind", content = "why")]
+pub enum Fate {
+    /// It was timed.
+    Timed,
+    /// It didn't come up.
+    NotStarted(String),
+    /// It answered wrong: the evidence.
+    Disqualified(String),
+    /// It died on the way: its last words.
+    Died(String),
+}
+
+impl EntrantOutcome {
+    /// Before anything has happened.
+    pub(crate) fn new(name: &str, is_twin: bool) -> Self {
+        Self {
+            name: name.to_owned(),
+            is_twin,
+            fate: Fate::Timed,
+            rounds: Vec::new(),
+            peak_memory_bytes: 0,
+            idle_connection_bytes: None,
+            open_loop: Vec::new(),
+            remarks: Vec::new(),
+        }
+    }
+
+    /// What tables call it.
+    #[must_use]
+    pub fn label(&self) -> String {
+        if self.is_twin { format!("{} again", self.name) } else { self.name.clone() }
+    }
+
+    /// The rounds that came to figures.
+    pub fn figures(&self) -> impl Iterator<Item = &Figures> {
+        self.rounds.iter().flatten()
+    }
+
+    /// Whether there is anything to compare.
+    #[must_use]
+    pub fn counts(&self) -> bool {
+        self.fate == Fate::Timed
+            && (self.figures().next().is_some() || self.idle_connection_bytes.is_some())
+    }
+
+    /// Median of one figure over the rounds.
+    #[must_use]
+    pub fn median(&self, figure: impl Fn(&Figures) -> Option<f64>) -> Option<f64> {
+        median(&self.figures().filter_map(figure).collect::<Vec<f64>>())
+    }
+
+    /// Answers per second with their interval.
+    #[must_use]
+    pub fn rate(&self, seed: u64) -> Option<Interval> {
+        summarise(&self.figures().map(|figures| figures.rate).collect::<Vec<_>>(), seed)
+    }
+
+    /// The server's CPU per answer, in µs, with its interval.
+    #[must_use]
+    pub fn cpu_us(&self, seed: u64) -> Option<Interval> {
+        summarise(&self.figures().map(|figures| figures.cpu_us).collect::<Vec<_>>(), seed)
+    }
+
+    /// The share of answers that were wrong or never came.
+    #[must_use]
+    pub fn failed_share(&self) -> f64 {
+        let failed: u64 = self.figures().map(|figures| figures.failed).sum();
+        let completed: u64 = self.figures().map(|figures| figures.completed).sum();
+        failed as f64 / (failed + completed).max(1) as f64
+    }
+
+    /// What most of the rounds were bound by.
+    #[must_use]
+    pub fn bound(&self) -> Bound {
+        let mut bounds: Vec<Bound> = self.figures().map(|figures| figures.bound).collect();
+        bounds.sort_by_key(|bound| *bound as u8);
+        let mut most = (0, Bound::Unclear);
+        for group in bounds.chunk_by(|a, b| a == b) {
+            if group.len() > most.0 {
+                most = (group.len(), group[0]);
+            }
+        }
+        most.1
+    }
+
+    /// One figure of each round, beside the same of `other`.
+    fn pairs(&self, other: &Self, figure: impl Fn(&Figures) -> f64) -> Vec<(f64, f64)> {
+        let both = self.rounds.iter().zip(&other.rounds);
+        both.filter_map(|(own, other)| Some((figure(own.as_ref()?), figure(other.as_ref()?))))
+            .collect()
+    }
+}
+
+impl CellOutcome {
+    /// The entrant that the others are compared with.
+    #[must_use]
+    pub fn reference(&self) -> Option<&EntrantOutcome> {
+        let mut own = self.entrants.iter().filter(|entrant| !entrant.is_twin);
+        own.find(|entrant| entrant.name == self.reference && entrant.counts())
+    }
+
+    /// What the same server twice came to.
+    #[must_use]
+    pub fn twins(&self) -> Option<Comparison> {
+        self.twins_in(|figures| figures.cpu_us)
+    }
+
+    fn twins_in(&self, figure: impl Fn(&Figures) -> f64) -> Option<Comparison> {
+        let twin = self.entrants.iter().find(|entrant| entrant.is_twin && entrant.counts())?;
+        compare(&twin.pairs(self.reference()?, figure), None, self.seed)
+    }
+
+    /// An entrant's CPU per answer over the reference's.
+    #[must_use]
+    pub fn cpu_ratio(&self, entrant: &EntrantOutcome) -> Option<Comparison> {
+        self.ratio_in(entrant, |figures| figures.cpu_us)
+    }
+
+    /// An entrant's answers per second over the reference's.
+    #[must_use]
+    pub fn rate_ratio(&self, entrant: &EntrantOutcome) -> Option<Comparison> {
+        self.ratio_in(entrant, |figures| figures.rate)
+    }
+
+    fn ratio_in(
+        &self,
+        entrant: &EntrantOutcome,
+        figure: impl Fn(&Figures) -> f64 + Copy,
+    ) -> Option<Comparison> {
+        let reference = self.reference()?;
+        if std::ptr::eq(entrant, reference) || !entrant.counts() {
+            return None;
+        }
+        // The twin is the floor itself: it isn't measured against itself.
+        let floor =
+            if entrant.is_twin { None } else { self.twins_in(figure).map(|twins| twins.ratio.mid) };
+        compare(&entrant.pairs(reference, figure), floor, self.seed)
+    }
+
+    /// What decides whether more rounds are needed.
+    pub(crate) fn comparisons(&self) -> Vec<Comparison> {
+        self.entrants.iter().filter_map(|entrant| self.cpu_ratio(entrant)).collect()
+    }
+
+    /// Those that count, the best first: least CPU per answer, or least memory.
+    #[must_use]
+    pub fn ranking(&self) -> Vec<&EntrantOutcome> {
+        let mut ranked: Vec<(f64, &EntrantOutcome)> = self
+            .entrants
+            .iter()
+            .filter(|entrant| entrant.counts())
+            .map(|entrant| {
+                let key = if self.cell.load == Kind::Idle {
+                    entrant.idle_connection_bytes
+                } else {
+                    entrant.median(|figures| Some(figures.cpu_us))
+                };
+                (key.unwrap_or(f64::INFINITY), entrant)
+            })
+            .collect();
+        ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
+        ranked.into_iter().map(|(_, entrant)| entrant).collect()
+    }
+
+    /// The entrant of this name that is no twin.
+    #[must_use]
+    pub fn entrant(&self, name: &str) -> Option<&EntrantOutcome> {
+        self.entrants.iter().find(|entrant| entrant.name == name && !entrant.is_twin)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::catalogue::{Cores, Protocol, Route};
+
+    /// An entrant whose rounds cost these µs; 250,000 / cost requests per second.
+    pub(crate) fn entrant(name: &str, is_twin: bool, costs: &[f64]) -> EntrantOutcome {
+        let rounds = costs.iter().map(|cost| {
+            let mut figures = Figures {
+                completed: 1000,
+                rate: 250_000.0 / cost,
+                cpu_us: *cost,
+                server_cores: 0.99,
+                generator_cores: 0.6,
+                bound: Bound::Server,
+                ..Figures::default()
+            };
+            for (percentile, factor) in
+                [("50", 100.0), ("90", 150.0), ("99", 300.0), ("99.9", 700.0)]
+            {
+                figures.latencies_us.insert(percentile.to_owned(), cost * factor);
+            }
+            Some(figures)
+        });
+        let rounds = rounds.collect();
+        EntrantOutcome { rounds, peak_memory_bytes: 9 << 20, ..EntrantOutcome::new(name, is_twin) }
+    }
+
+    /// bolide twice, go at twice the cost, one that cheats and one that died.
+    pub(crate) fn outcome() -> CellOutcome {
+        let costs = [3.0, 3.03, 2.97, 3.01, 2.99, 3.02, 3.0, 2.98, 3.0, 3.01, 3.02, 2.99];
+        let twin: Vec<f64> = costs.iter().rev().copied().collect();
+        let go: Vec<f64> = costs.iter().map(|cost| cost * 2.0).collect();
+        let mut cheat = EntrantOutcome::new("cheat", false);
+        cheat.fate = Fate::Disqualified("GET /echo?size=7: the body has 4 bytes, not 7".to_owned());
+        let mut dead = EntrantOutcome::new("dead", false);
+        dead.fate = Fate::Died("    <out of memory>".to_owned());
+        CellOutcome {
+            cell: Cell {
+                protocol: Protocol::H1,
+                route: Route::Ping,
+                connections: 100,
+                depth: 1,
+                size: 0,
+                window: None,
+                load: Kind::Closed,
+                cores: Cores::One,
+            },
+            entrants: vec![
+                entrant("bolide", false, &costs),
+                entrant("bolide", true, &twin),
+                entrant("go", false, &go),
+                cheat,
+                dead,
+            ],
+            reference: "bolide".to_owned(),
+            seed: 1,
+            elapsed_s: 12.0,
+        }
+    }
+
+    #[test]
+    fn ratios_are_taken_within_rounds_and_judged_against_the_twin() {
+        use crate::statistics::Verdict;
+        let outcome = outcome();
+        let twins = outcome.twins().unwrap();
+        assert_eq!(twins.verdict, Verdict::NoDifference);
+        let go = outcome.cpu_ratio(outcome.entrant("go").unwrap()).unwrap();
+        assert!((go.ratio.mid - 2.0).abs() < 1e-9 && go.verdict == Verdict::More, "{go:?}");
+        let rate = outcome.rate_ratio(outcome.entrant("go").unwrap()).unwrap();
+        assert_eq!(rate.verdict, Verdict::Less);
+        assert_eq!(outcome.cpu_ratio(outcome.reference().unwrap()), None);
+    }
+
+    #[test]
+    fn those_that_were_not_timed_are_not_ranked() {
+        let outcome = outcome();
+        let names: Vec<String> = outcome.ranking().into_iter().map(EntrantOutcome::label).collect();
+        assert_eq!(names.len(), 3);
+        assert_eq!(names[2], "go");
+        assert_eq!(outcome.ranking()[0].bound(), Bound::Server);
+    }
+
+    #[test]
+    fn outcomes_survive_storing() {
+        let outcome = outcome();
+        let text = serde_json::to_string(&outcome).unwrap();
+        assert_eq!(serde_json::from_str::<CellOutcome>(&text).unwrap(), outcome);
+    }
+}

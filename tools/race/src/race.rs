@@ -1,0 +1,356 @@
+//! A cell from its first start to its last round.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use crate::catalogue::{Cell, Cores, Kind, Protocol, Route};
+use crate::entrant::{Ground, Present, Running};
+use crate::generator::{Generator, Job, accounted};
+use crate::idle;
+use crate::outcome::{CellOutcome, EntrantOutcome, Fate, OpenLoop};
+use crate::process::peak_memory_bytes;
+use crate::rounds::{Settings, order};
+use crate::verify::{Flaw, Subject};
+use crate::workplace::Workplace;
+
+/// The shares of the capacity at which latency is looked at.
+const OPEN_LOOP_SHARES: [f64; 2] = [0.5, 0.8];
+
+/// The contender that answers without reading what is asked: shown for what the kernel costs.
+pub(crate) const FLOOR: &str = "floor";
+
+/// What each request that is in flight at once adds to the warm-up: the first ones come in a heap.
+const HEAP: Duration = Duration::from_micros(20);
+
+/// A share of wrong answers above this disqualifies.
+const FAILED_SHARE_MAX: f64 = 0.001;
+
+/// Runs cells.
+#[derive(Debug)]
+pub(crate) struct Race<'a> {
+    pub(crate) ground: Ground<'a>,
+    pub(crate) place: Workplace,
+    pub(crate) generator: Generator,
+    pub(crate) settings: Settings,
+    pub(crate) reference: String,
+    pub(crate) cores: Layout,
+}
+
+/// Which cores are whose.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Layout {
+    pub(crate) all: Vec<usize>,
+    pub(crate) server: Vec<usize>,
+    pub(crate) generator: Vec<usize>,
+}
+
+impl Layout {
+    /// The first core is the server's, the others are the generator's.
+    pub(crate) fn of(all: Vec<usize>) -> Self {
+        let server = all.first().copied().into_iter().collect();
+        let others = all.get(1..).unwrap_or_default().to_vec();
+        let generator = if others.is_empty() { all.clone() } else { others };
+        Self { all, server, generator }
+    }
+
+    /// Those of the server in `cell`, and those of the generator.
+    pub(crate) fn of_cell(&self, cell: &Cell) -> (&[usize], &[usize]) {
+        match cell.cores {
+            Cores::One => (&self.server, &self.generator),
+            Cores::All => (&self.all, &self.all),
+        }
+    }
+}
+
+/// One server of a cell that runs.
+struct Started<'a> {
+    present: &'a Present,
+    running: Running,
+    /// Its place among the outcomes.
+    index: usize,
+}
+
+impl Race<'_> {
+    /// Runs one cell with everybody in `present` that can play it. `say` is told about each round.
+    pub(crate) fn run(
+        &mut self,
+        cell: &Cell,
+        present: &[Present],
+        say: &mut dyn FnMut(&str),
+    ) -> Result<Option<CellOutcome>, String> {
+        let players = self.players(cell, present);
+        if players.is_empty() || !self.generator.can(cell) {
+            return Ok(None);
+        }
+        let begun = Instant::now();
+        let backend = self.backend(cell, present)?;
+        let backend_address = backend.as_ref().map(|backend| backend.address);
+        let mut outcome = CellOutcome {
+            cell: cell.clone(),
+            entrants: Vec::new(),
+            reference: self.reference_of(&players),
+            seed: self.ground.seed,
+            elapsed_s: 0.0,
+        };
+        let mut started = Vec::new();
+        for player in players {
+            let name = &player.contender.name;
+            let twins: &[bool] = if *name == outcome.reference { &[false, true] } else { &[false] };
+            for is_twin in twins {
+                say(&format!("starting and verifying {name}"));
+                let mut entrant = EntrantOutcome::new(name, *is_twin);
+                match self.start(player, &entrant.label(), cell, backend_address) {
+                    Ok(running) => {
+                        let index = outcome.entrants.len();
+                        started.push(Started { present: player, running, index });
+                    }
+                    Err(fate) => entrant.fate = fate,
+                }
+                self.ground.interrupt.check()?;
+                outcome.entrants.push(entrant);
+            }
+        }
+        match cell.load {
+            Kind::Idle => self.idle(&mut outcome, &mut started, say)?,
+            _ => self.rounds(&mut outcome, &mut started, begun, say)?,
+        }
+        if cell.load == Kind::Latency {
+            self.open_loops(&mut outcome, &mut started, say)?;
+        }
+        outcome.elapsed_s = begun.elapsed().as_secs_f64();
+        Ok(Some(outcome))
+    }
+
+    /// Who can play the cell. Two that come to the same command with this many cores are one.
+    pub(crate) fn players<'p>(&self, cell: &Cell, present: &'p [Present]) -> Vec<&'p Present> {
+        players(cell, self.cores.of_cell(cell).0.len(), present)
+    }
+
+    /// The asked-for reference if it plays, else whoever comes first.
+    fn reference_of(&self, players: &[&Present]) -> String {
+        let mut names = players.iter().map(|player| &player.contender.name);
+        // The floor reads nothing of what is asked: others can't be held against it.
+        let first = names.clone().find(|name| **name != FLOOR).or_else(|| names.clone().next());
+        let first = first.cloned().unwrap_or_default();
+        names.find(|name| **name == self.reference).cloned().unwrap_or(first)
+    }
+
+    /// Whoever serves the files behind a proxy: beside the generator, for it is not measured.
+    fn backend(&mut self, cell: &Cell, present: &[Present]) -> Result<Option<Running>, String> {
+        if !cell.route.is_proxy() {
+            return Ok(None);
+        }
+        let route = if cell.route == Route::Proxy6 { Route::Static6 } else { Route::Static4k };
+        let behind = Cell { protocol: Protocol::H1, route, ..cell.clone() };
+        let cores = self.cores.of_cell(cell).1.to_vec();
+        let mut why = "none of the contenders serves files over HTTP/1.1".to_owned();
+        // h2o, as those had who published such tables; else what there is.
+        let is_other = |present: &&Present| present.contender.name != "h2o";
+        let mut ordered: Vec<&Present> = present.iter().collect();
+        ordered.sort_by_key(is_other);
+        for candidate in ordered.into_iter().filter(|present| present.contender.plays(&behind)) {
+            match candidate.start("backend", &behind, &cores, None, &mut self.place, &self.ground) {
+                Ok(running) => return Ok(Some(running)),
+                Err(error) => why = error,
+            }
+        }
+        Err(format!("no backend for the proxies: {why}"))
+    }
+
+    fn start(
+        &mut self,
+        player: &Present,
+        label: &str,
+        cell: &Cell,
+        backend: Option<SocketAddr>,
+    ) -> Result<Running, Fate> {
+        let cores = self.cores.of_cell(cell).0.to_vec();
+        let label = label.replace(' ', "-");
+        let mut running = player
+            .start(&label, cell, &cores, backend, &mut self.place, &self.ground)
+            .map_err(Fate::NotStarted)?;
+        let subject = Subject { contender: &player.contender, cell, address: running.address };
+        subject.verify(self.ground.seed).map_err(|evidence| {
+            if running.process.ended().is_some() {
+                return Fate::Died(running.process.last_lines());
+            }
+            Fate::Disqualified(evidence)
+        })?;
+        Ok(running)
+    }
+
+    fn rounds(
+        &mut self,
+        outcome: &mut CellOutcome,
+        started: &mut [Started<'_>],
+        begun: Instant,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<(), String> {
+        let key = outcome.cell.key();
+        let mut done = 0;
+        while self.settings.goes_on(done, begun.elapsed(), &outcome.comparisons())
+            && outcome.entrants.iter().any(|entrant| entrant.fate == Fate::Timed)
+        {
+            for place in order(self.ground.seed, &key, done, started.len()) {
+                let server = &mut started[place];
+                let entrant = &mut outcome.entrants[server.index];
+                if entrant.fate != Fate::Timed {
+                    continue;
+                }
+                say(&format!("round {}, {}", done + 1, entrant.label()));
+                self.round(server, entrant, &outcome.cell)?;
+            }
+            done += 1;
+        }
+        for server in started {
+            let processes = accounted(server.running.process.id(), true);
+            let entrant = &mut outcome.entrants[server.index];
+            entrant.peak_memory_bytes = peak_memory_bytes(&processes);
+            if entrant.failed_share() > FAILED_SHARE_MAX && entrant.fate == Fate::Timed {
+                let share = entrant.failed_share() * 100.0;
+                let why = format!("{share:.2} % of its answers under load were wrong or missing");
+                entrant.fate = Fate::Disqualified(why);
+            }
+        }
+        Ok(())
+    }
+
+    /// One run against one server.
+    fn round(
+        &self,
+        server: &mut Started<'_>,
+        entrant: &mut EntrantOutcome,
+        cell: &Cell,
+    ) -> Result<(), String> {
+        let job = self.job(server, cell, None)?;
+        let contender = &server.present.contender;
+        let subject = Subject { contender, cell, address: server.running.address };
+        let mut flaw = None;
+        let seed = self.ground.seed ^ entrant.rounds.len() as u64;
+        let ran = self.generator.run(&job, self.ground.interrupt, &mut || {
+            flaw = subject.sample(seed).err();
+        });
+        self.ground.interrupt.check()?;
+        if server.running.process.ended().is_some() {
+            entrant.fate = Fate::Died(server.running.process.last_lines());
+            return Ok(());
+        }
+        match flaw {
+            Some(Flaw::Wrong(evidence)) => {
+                entrant.fate = Fate::Disqualified(format!("in the middle of a run: {evidence}"));
+                return Ok(());
+            }
+            Some(Flaw::Silent(what)) => entrant.remarks.push(format!("under load, {what}")),
+            None => {}
+        }
+        match ran {
+            Ok(figures) => entrant.rounds.push(Some(figures)),
+            Err(error) => {
+                entrant.rounds.push(None);
+                entrant.remarks.push(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn job<'c>(
+        &self,
+        server: &Started<'_>,
+        cell: &'c Cell,
+        rate: Option<f64>,
+    ) -> Result<Job<'c>, String> {
+        let (server_cores, generator_cores) = self.cores.of_cell(cell);
+        let contender = &server.present.contender;
+        let folder: PathBuf = self.place.folder("generator")?;
+        Ok(Job {
+            cell,
+            address: server.running.address,
+            path: contender.path(cell),
+            duration: self.settings.duration,
+            warm_up: self.settings.warm_up + connecting(cell),
+            rate,
+            cores: generator_cores.to_vec(),
+            server: accounted(server.running.process.id(), contender.account.tree),
+            server_cores: server_cores.len(),
+            folder,
+            program: self.ground.program.clone(),
+            seed: self.ground.seed,
+        })
+    }
+
+    fn open_loops(
+        &self,
+        outcome: &mut CellOutcome,
+        started: &mut [Started<'_>],
+        say: &mut dyn FnMut(&str),
+    ) -> Result<(), String> {
+        for server in started {
+            let entrant = &mut outcome.entrants[server.index];
+            let capacity = entrant.median(|figures| Some(figures.rate));
+            let Some(capacity) = capacity.filter(|_| entrant.fate == Fate::Timed) else { continue };
+            for share in OPEN_LOOP_SHARES {
+                let rate = capacity * share;
+                say(&format!("{} at {:.0} % of its capacity", entrant.label(), share * 100.0));
+                let job = self.job(server, &outcome.cell, Some(rate))?;
+                match self.generator.run(&job, self.ground.interrupt, &mut || {}) {
+                    Ok(figures) => entrant.open_loop.push(OpenLoop { share, rate, figures }),
+                    Err(error) => entrant.remarks.push(error),
+                }
+                self.ground.interrupt.check()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn idle(
+        &self,
+        outcome: &mut CellOutcome,
+        started: &mut [Started<'_>],
+        say: &mut dyn FnMut(&str),
+    ) -> Result<(), String> {
+        for server in started {
+            let entrant = &mut outcome.entrants[server.index];
+            say(&format!("{} holds {} connections", entrant.label(), outcome.cell.connections));
+            let contender = &server.present.contender;
+            let subject =
+                Subject { contender, cell: &outcome.cell, address: server.running.address };
+            let processes = accounted(server.running.process.id(), contender.account.tree);
+            match idle::hold(&subject, &processes, self.ground.seed, self.ground.interrupt) {
+                Ok(bytes) => entrant.idle_connection_bytes = Some(bytes),
+                Err(error) if server.running.process.ended().is_some() => {
+                    let said = server.running.process.last_lines();
+                    entrant.fate = Fate::Died(format!("{error}; it said\n{said}"));
+                }
+                Err(error) => entrant.fate = Fate::Disqualified(error),
+            }
+            self.ground.interrupt.check()?;
+            entrant.peak_memory_bytes = peak_memory_bytes(&processes);
+        }
+        Ok(())
+    }
+}
+
+/// Who can play `cell` on so many cores.
+pub(crate) fn players<'p>(cell: &Cell, cores: usize, present: &'p [Present]) -> Vec<&'p Present> {
+    let mut seen = Vec::new();
+    let mut players = Vec::new();
+    for player in present.iter().filter(|present| present.contender.plays(cell)) {
+        let command = player.contender.command_on(cell, cores);
+        if !seen.contains(&command) {
+            seen.push(command);
+            players.push(player);
+        }
+    }
+    players
+}
+
+/// How long the connections of a cell take to be made, and its first heap of requests to be
+/// answered: part of the warm-up.
+fn connecting(cell: &Cell) -> Duration {
+    let each = Duration::from_micros(if cell.protocol.is_tls() { 1500 } else { 100 });
+    (each + HEAP * cell.depth as u32) * cell.connections as u32
+}
+
+#[cfg(test)]
+mod tests;

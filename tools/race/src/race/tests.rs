@@ -1,0 +1,211 @@
+//! Races between planted servers, which are this test program itself, started again.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+
+use super::*;
+use crate::contender::{Contender, Sources};
+use crate::interrupt::INTERRUPTED;
+use crate::interrupt::Interrupt;
+use crate::process::is_alive;
+use crate::rounds::Rounds;
+
+/// What the planted server is to do; unset in the test's own process.
+const PART: &str = "BOLIDE_RACE_PLANTED";
+
+/// Requests that the mortal one answers.
+const LIFE: u32 = 300;
+
+/// Not a test when it is started by a race: the planted server.
+#[test]
+fn planted() {
+    let Ok(part) = std::env::var(PART) else { return };
+    let (part, port) = part.split_once(':').unwrap();
+    if part == "mute" {
+        for number in 1..=12 {
+            eprintln!("waiting for nothing, line {number}");
+        }
+        loop {
+            std::thread::park();
+        }
+    }
+    if part == "late" && std::fs::File::create_new("was-here").is_ok() {
+        eprintln!("Address already in use");
+        std::process::exit(1);
+    }
+    let listener = TcpListener::bind(format!("127.0.0.1:{port}")).unwrap();
+    let answered = Arc::new(AtomicU32::new(0));
+    for stream in listener.incoming().flatten() {
+        let (part, answered) = (part.to_owned(), Arc::clone(&answered));
+        std::thread::spawn(move || drop(serve(stream, &part, &answered)));
+    }
+}
+
+fn serve(mut stream: TcpStream, part: &str, answered: &AtomicU32) -> std::io::Result<()> {
+    let mut reader = BufReader::new(stream.try_clone()?);
+    loop {
+        let mut request = String::new();
+        reader.read_line(&mut request)?;
+        loop {
+            let mut field = String::new();
+            if reader.read_line(&mut field)? == 0 {
+                return Ok(());
+            }
+            if field.trim().is_empty() {
+                break;
+            }
+        }
+        let count = answered.fetch_add(1, Ordering::Relaxed);
+        if part == "mortal" && count > LIFE {
+            eprintln!("out of planted memory");
+            std::process::exit(9);
+        }
+        let size = request.split_once("size=").map(|(_, rest)| rest.split(' ').next().unwrap());
+        let size: usize = size.map_or(4, |size| size.parse().unwrap());
+        let size = match part {
+            "constant" => 64,
+            "turncoat" if count > LIFE => size + 1,
+            _ => size,
+        };
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {size}\r\n\r\n");
+        stream.write_all(&[head.as_bytes(), &vec![b'x'; size]].concat())?;
+    }
+}
+
+fn present(part: &str, interrupt: &Interrupt) -> Present {
+    let program = std::env::current_exe().unwrap();
+    let text = format!(
+        "name = '{part}'\nprotocols = ['h1']\nroutes = ['echo']\n[start]\n\
+         command = ['{}', 'race::tests::planted', '--exact', '--nocapture']\n\
+         env = {{ {PART} = '{part}:{{port}}' }}\n[ready]\nwithin_s = {}\n",
+        program.display(),
+        if part == "mute" { 0.5 } else { 20.0 },
+    );
+    let contender = Contender::parse(&text, part).unwrap();
+    crate::entrant::detect(&contender, &Sources::Carried, interrupt, &mut || {}).unwrap()
+}
+
+fn cell() -> Cell {
+    Cell {
+        protocol: Protocol::H1,
+        route: Route::Echo,
+        connections: 1,
+        depth: 1,
+        size: 64,
+        window: None,
+        load: Kind::Closed,
+        cores: Cores::One,
+    }
+}
+
+/// Races these parts, with `each` called before each step; races work in one folder, one by one.
+fn raced(
+    parts: &[&str],
+    interrupt: &Interrupt,
+    each: &mut dyn FnMut(&str),
+) -> Result<CellOutcome, String> {
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let present: Vec<Present> = parts.iter().map(|part| present(part, interrupt)).collect();
+    let ground = Ground {
+        sources: &Sources::Carried,
+        interrupt,
+        program: std::env::current_exe().unwrap(),
+        seed: 5,
+    };
+    let settings = Settings { rounds: Rounds::Fixed(3), ..Settings::full() };
+    let mut race = Race {
+        ground,
+        place: Workplace::new(5).unwrap(),
+        generator: Generator::InProcess,
+        settings,
+        reference: parts[0].to_owned(),
+        cores: Layout::of(crate::process::available()),
+    };
+    race.run(&cell(), &present, each).map(Option::unwrap)
+}
+
+/// Our children that are planted servers of `part`.
+fn planted_servers(part: &str) -> Vec<u32> {
+    crate::process::tree(std::process::id())
+        .into_iter()
+        .filter(|id| {
+            let wanted = format!("{PART}={part}:");
+            std::fs::read(format!("/proc/{id}/environ"))
+                .is_ok_and(|text| String::from_utf8_lossy(&text).contains(&wanted))
+        })
+        .collect()
+}
+
+#[test]
+fn an_honest_server_and_its_twin_are_timed_in_every_round() {
+    let outcome = raced(&["honest"], &Interrupt::default(), &mut |_| {}).unwrap();
+    assert_eq!(outcome.entrants.len(), 2);
+    for entrant in &outcome.entrants {
+        assert_eq!((&entrant.fate, entrant.rounds.len()), (&Fate::Timed, 3));
+        assert!(entrant.figures().all(|figures| figures.cpu_us > 0.0), "{entrant:?}");
+        assert!(entrant.peak_memory_bytes > 100_000);
+    }
+    assert!(outcome.twins().is_some());
+    assert_eq!(planted_servers("honest"), [0; 0]);
+}
+
+#[test]
+fn a_server_that_cheats_is_disqualified_and_the_others_go_on() {
+    let outcome = raced(&["plain", "constant"], &Interrupt::default(), &mut |_| {}).unwrap();
+    let Fate::Disqualified(evidence) = &outcome.entrant("constant").unwrap().fate else {
+        panic!("{:?}", outcome.entrants)
+    };
+    assert!(evidence.contains("the body has 64 bytes, not 1"), "{evidence}");
+    assert!(outcome.entrant("plain").unwrap().counts());
+}
+
+#[test]
+fn a_server_that_turns_in_the_middle_of_a_run_is_caught() {
+    let outcome = raced(&["turncoat"], &Interrupt::default(), &mut |_| {}).unwrap();
+    let Fate::Disqualified(evidence) = &outcome.entrants[0].fate else {
+        panic!("{:?}", outcome.entrants)
+    };
+    assert!(evidence.starts_with("in the middle of a run: "), "{evidence}");
+}
+
+#[test]
+fn a_server_that_dies_is_reported_with_its_last_words() {
+    let outcome = raced(&["mortal"], &Interrupt::default(), &mut |_| {}).unwrap();
+    let Fate::Died(words) = &outcome.entrants[0].fate else { panic!("{:?}", outcome.entrants) };
+    assert!(words.contains("out of planted memory"), "{words}");
+}
+
+#[test]
+fn a_server_that_does_not_come_up_shows_its_last_ten_lines() {
+    let outcome = raced(&["mute"], &Interrupt::default(), &mut |_| {}).unwrap();
+    let Fate::NotStarted(why) = &outcome.entrants[0].fate else { panic!("{:?}", outcome.entrants) };
+    assert!(why.starts_with("not ready within 0.5 s"), "{why}");
+    assert!(
+        why.contains("line 3\n") && why.contains("line 12") && !why.contains("line 2\n"),
+        "{why}"
+    );
+}
+
+#[test]
+fn a_port_that_is_taken_is_chosen_anew() {
+    let outcome = raced(&["late"], &Interrupt::default(), &mut |_| {}).unwrap();
+    assert_eq!(outcome.entrants[0].fate, Fate::Timed);
+}
+
+#[test]
+fn an_interruption_stops_every_server() {
+    let signals = Interrupt::install().unwrap();
+    let mut seen = Vec::new();
+    let result = raced(&["brief"], &signals, &mut |step| {
+        if step.starts_with("round 2") {
+            seen.extend(planted_servers("brief"));
+            signal_hook::low_level::raise(signal_hook::consts::SIGTERM).unwrap();
+        }
+    });
+    assert_eq!(result.unwrap_err(), INTERRUPTED);
+    assert_eq!(seen.len(), 2, "the server and its twin ran");
+    assert!(!seen.iter().any(|id| is_alive(*id)));
+}

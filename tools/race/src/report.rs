@@ -1,0 +1,99 @@
+//! The report: one page that needs nothing else, and all results as JSON.
+
+mod bars;
+mod markup;
+mod page;
+mod scale;
+mod seeds;
+mod spectrum;
+mod throughput;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use crate::catalogue::Table;
+use crate::manifest::Manifest;
+use crate::outcome::CellOutcome;
+
+/// Writes `report/index.html`, `report/results.json` and `report/manifest.json`; returns the page.
+pub(crate) fn write(
+    out: &Path,
+    race: i64,
+    manifest: &Manifest,
+    tables: &[Table],
+    outcomes: &[CellOutcome],
+) -> Result<PathBuf, String> {
+    let folder = out.join("report");
+    let put = |name: &str, text: String| {
+        let file = folder.join(name);
+        fs::write(&file, text).map_err(|error| format!("{}: {error}", file.display()))?;
+        Ok::<PathBuf, String>(file)
+    };
+    fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let described = json!(manifest);
+    let results = json!({ "race": race, "manifest": described, "cells": outcomes });
+    put("manifest.json", format!("{described:#}\n"))?;
+    put("results.json", format!("{results:#}\n"))?;
+    put("index.html", page::page(manifest, tables, outcomes))
+}
+
+/// The names of all entrants, in the order of the tables: each has its colour on the whole page.
+fn names(outcomes: &[CellOutcome]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for entrant in outcomes.iter().flat_map(|outcome| &outcome.entrants) {
+        if !names.contains(&entrant.name) {
+            names.push(entrant.name.clone());
+        }
+    }
+    names
+}
+
+/// The class that gives an entrant its colour.
+fn colour(names: &[String], name: &str) -> String {
+    let index = names.iter().position(|known| known == name).unwrap_or_default();
+    format!("c{}", index % 12)
+}
+
+/// `2026-11-21 21:11 UTC`.
+pub(crate) fn date(unix_s: u64) -> String {
+    let (days, rest) = (unix_s / 86_400, unix_s % 86_400);
+    // Years that begin in March have their leap day at the end.
+    let shifted = days + 719_468;
+    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * from_march + 2) / 5 + 1;
+    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    format!("{year}-{month:02}-{day:02} {:02}:{:02} UTC", rest / 3600, rest % 3600 / 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        assert_eq!(date(0), "1970-01-01 00:00 UTC");
+        assert_eq!(date(951_782_400), "2000-02-29 00:00 UTC");
+        assert_eq!(date(1_795_295_460), "2026-11-21 21:11 UTC");
+    }
+
+    #[test]
+    fn the_report_is_three_files_and_can_be_replayed() {
+        let out = std::env::temp_dir().join(format!("bolide-report-{}", std::process::id()));
+        let manifest = crate::store::tests::manifest();
+        let outcomes = [crate::outcome::tests::outcome()];
+        let page = write(&out, 1, &manifest, &[], &outcomes).unwrap();
+        assert!(page.is_file());
+        for file in ["manifest.json", "results.json"] {
+            let text = fs::read_to_string(out.join("report").join(file)).unwrap();
+            assert_eq!(Manifest::parse(&text).unwrap(), manifest, "{file}");
+        }
+        fs::remove_dir_all(out).unwrap();
+    }
+}

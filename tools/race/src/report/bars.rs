@@ -1,0 +1,153 @@
+//! Bars with intervals: what one answer costs each server.
+
+use super::markup::Svg;
+use super::scale::{Scale, tick_text};
+use super::{colour, markup};
+use crate::catalogue::Kind;
+use crate::outcome::{CellOutcome, EntrantOutcome};
+use crate::statistics::Interval;
+use crate::table::{cost, count, lower_bound, ratio_text};
+
+const WIDTH: f64 = 560.0;
+const ROW: f64 = 22.0;
+const LEFT: f64 = 112.0;
+/// Room for the figure behind the longest bar.
+const RIGHT: f64 = 118.0;
+
+/// The plot of one cell.
+pub(super) fn bars(outcome: &CellOutcome, names: &[String]) -> String {
+    let rows: Vec<(&EntrantOutcome, Interval)> = outcome
+        .ranking()
+        .into_iter()
+        .filter_map(|entrant| Some((entrant, figure(outcome, entrant)?)))
+        .collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let title = outcome.cell.title();
+    let height = ROW * rows.len() as f64 + 26.0;
+    let most = rows.iter().map(|(_, figure)| figure.mid * 1.02).fold(0.0, f64::max);
+    let scale = Scale::linear(0.0, most, LEFT, WIDTH - RIGHT);
+    let mut svg = Svg::new(WIDTH, height, &title);
+    for tick in scale.ticks() {
+        let x = scale.at(tick);
+        svg.line("grid", (x, 0.0), (x, height - 20.0));
+        svg.text("tick", (x, height - 7.0), "middle", &tick_text(tick));
+    }
+    for (index, (entrant, figure)) in rows.iter().enumerate() {
+        let y = index as f64 * ROW;
+        row(&mut svg, outcome, entrant, figure, names, &scale, y);
+    }
+    markup::figure(&svg.finish(), &format!("{title}: {}", unit(outcome.cell.load)))
+}
+
+fn row(
+    svg: &mut Svg,
+    outcome: &CellOutcome,
+    entrant: &EntrantOutcome,
+    figure: &Interval,
+    names: &[String],
+    scale: &Scale,
+    y: f64,
+) {
+    let label = entrant.label();
+    let is_reference = entrant.name == outcome.reference && !entrant.is_twin;
+    let class = if is_reference { "name strong" } else { "name" };
+    svg.text(class, (LEFT - 8.0, y + 15.0), "end", &label);
+    let shown = if outcome.cell.load == Kind::Idle { count(figure.mid) } else { cost(figure.mid) };
+    let rate = entrant.median(|figures| Some(figures.rate));
+    let rate = rate.map(|rate| format!("{}{}/s", lower_bound(entrant), count(rate)));
+    let hint = format!(
+        "{label}: {shown} ({}–{}); × reference: {}; {}",
+        cost(figure.low),
+        cost(figure.high),
+        ratio_text(outcome, entrant),
+        rate.clone().unwrap_or_default()
+    );
+    let faded = if entrant.is_twin { " twin" } else { "" };
+    let class = format!("{}{faded}", colour(names, &entrant.name));
+    let (start, end) = (scale.at(0.0), scale.at(figure.mid));
+    svg.bar(&class, (start, y + 4.0), (end - start, ROW - 8.0), &hint);
+    stages(svg, entrant, figure.mid, scale, y);
+    // The whisker may end outside of the plot when the interval does.
+    let middle = y + ROW / 2.0;
+    let (low, high) = (scale.at(figure.low), scale.at(figure.high));
+    svg.line("whisker", (low, middle), (high, middle));
+    for x in [low, high] {
+        svg.line("whisker", (x, middle - 4.0), (x, middle + 4.0));
+    }
+    let text = match rate {
+        Some(rate) => format!("{shown}  ·  {rate}"),
+        None => shown,
+    };
+    svg.text("figure", (high.max(end) + 7.0, y + 15.0), "start", &text);
+}
+
+/// The bar's parts by what the time was spent on, where somebody has told.
+fn stages(svg: &mut Svg, entrant: &EntrantOutcome, total: f64, scale: &Scale, y: f64) {
+    let Some(figures) = entrant.figures().find(|figures| !figures.stages_us.is_empty()) else {
+        return;
+    };
+    let sum: f64 = figures.stages_us.values().sum();
+    let mut begin = 0.0;
+    for (index, (stage, us)) in figures.stages_us.iter().enumerate() {
+        let share = us / sum.max(1e-9) * total;
+        let (start, end) = (scale.at(begin), scale.at(begin + share));
+        let class = if index % 2 == 0 { "stage even" } else { "stage odd" };
+        let hint = format!("{stage}: {} µs", cost(share));
+        svg.bar(class, (start, y + 4.0), (end - start, ROW - 8.0), &hint);
+        begin += share;
+    }
+}
+
+fn figure(outcome: &CellOutcome, entrant: &EntrantOutcome) -> Option<Interval> {
+    match outcome.cell.load {
+        Kind::Idle => {
+            let bytes = entrant.idle_connection_bytes?;
+            Some(Interval { low: bytes, mid: bytes, high: bytes })
+        }
+        _ => entrant.cpu_us(outcome.seed),
+    }
+}
+
+/// What the bars of such a cell measure.
+pub(super) fn unit(load: Kind) -> &'static str {
+    match load {
+        Kind::Idle => "bytes of memory per idle connection; less is better",
+        Kind::Handshake | Kind::HandshakeResumed => {
+            "server CPU per connection in µs with 95 % interval, and connections per second; less \
+             CPU is better"
+        }
+        Kind::Closed | Kind::Latency => {
+            "server CPU per request in µs with 95 % interval, and requests per second; less CPU is \
+             better"
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_comes_first_and_intervals_are_drawn() {
+        let outcome = crate::outcome::tests::outcome();
+        let plot = bars(&outcome, &super::super::names(std::slice::from_ref(&outcome)));
+        assert_eq!(plot.matches("<rect").count(), 3);
+        assert_eq!(plot.matches("class=\"whisker\"").count(), 9);
+        let place = |name: &str| plot.find(&format!(">{name}</text>")).unwrap();
+        assert!(place("bolide") < place("go") && place("bolide again") < place("go"));
+        assert!(plot.contains("× reference: 2.00"), "{plot}");
+    }
+
+    #[test]
+    fn stages_fill_the_bar_when_they_are_known() {
+        let mut outcome = crate::outcome::tests::outcome();
+        for figures in outcome.entrants[0].rounds.iter_mut().flatten() {
+            figures.stages_us =
+                [("kernel".to_owned(), 2.5), ("parsing".to_owned(), 0.5)].into_iter().collect();
+        }
+        let plot = bars(&outcome, &["bolide".to_owned()]);
+        assert!(plot.contains("kernel: 2.50 µs") && plot.contains("parsing: 0.50 µs"), "{plot}");
+    }
+}

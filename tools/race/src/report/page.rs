@@ -1,0 +1,296 @@
+//! The page itself.
+
+use std::fmt::Write as _;
+
+use super::bars::bars;
+use super::markup::{escape, table};
+use super::seeds::section;
+use super::spectrum::spectrum;
+use super::throughput::throughput;
+use super::{date, names};
+use crate::catalogue::Table;
+use crate::manifest::Manifest;
+use crate::outcome::{CellOutcome, Fate};
+use crate::race::FLOOR;
+use crate::statistics::Verdict;
+use crate::table::{percent, ratio_text};
+
+const STYLE: &str = include_str!("style.css");
+
+/// The whole page; nothing is loaded from anywhere.
+pub(super) fn page(manifest: &Manifest, tables: &[Table], outcomes: &[CellOutcome]) -> String {
+    let names = names(outcomes);
+    let kind = if manifest.is_quick { "Quick race" } else { "Race" };
+    let mut text = format!(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<meta name=\"viewport\" \
+         content=\"width=device-width, initial-scale=1\">\n<title>{kind} of HTTP servers, {0}\
+         </title>\n<style>\n{STYLE}</style></head><body><main>\n<h1>{kind} of HTTP servers</h1>\n\
+         <p class=\"lead\">{0} · {1} · {2}</p>\n",
+        date(manifest.started_unix_s),
+        escape(&manifest.machine.cpu),
+        escape(&manifest.machine.kernel)
+    );
+    text += &headline(manifest, outcomes);
+    text += "<section id=\"overview\"><h2>CPU per request against the reference</h2>\n";
+    text += &overview(outcomes);
+    text +=
+        "</section>\n<section id=\"cost\"><h2>What one answer costs</h2>\n<div class=\"plots\">\n";
+    for outcome in outcomes {
+        text += &bars(outcome, &names);
+    }
+    text += "</div></section>\n";
+    let latency: String = outcomes
+        .iter()
+        .map(|outcome| throughput(outcome, &names) + &spectrum(outcome, &names))
+        .collect();
+    if !latency.is_empty() {
+        let _ = write!(
+            text,
+            "<section id=\"latency\"><h2>Latency</h2>\n<div class=\"plots\">\n{latency}</div>\
+             </section>\n"
+        );
+    }
+    let sections: String = tables.iter().map(|table| section(table, outcomes)).collect();
+    if !sections.is_empty() {
+        let _ = write!(text, "<section id=\"tables\"><h2>Tables</h2>\n{sections}</section>\n");
+    }
+    text += &fallen(manifest, outcomes);
+    text += &described(manifest);
+    text + "</main></body></html>\n"
+}
+
+/// What can be said in sentences, where the reference leads and where it doesn't.
+fn headline(manifest: &Manifest, outcomes: &[CellOutcome]) -> String {
+    let mut led = 0;
+    let mut shared = 0;
+    let mut behind: Vec<String> = Vec::new();
+    let mut counted = 0;
+    for outcome in outcomes {
+        let others = outcome
+            .entrants
+            .iter()
+            .filter(|entrant| entrant.name != outcome.reference && entrant.name != FLOOR);
+        let verdicts: Vec<(&str, Verdict)> = others
+            .filter_map(|entrant| {
+                Some((entrant.name.as_str(), outcome.cpu_ratio(entrant)?.verdict))
+            })
+            .collect();
+        if verdicts.is_empty() || outcome.reference != manifest.reference {
+            continue;
+        }
+        counted += 1;
+        let less = verdicts.iter().filter(|(_, verdict)| *verdict == Verdict::Less);
+        let ahead: Vec<&str> = less.map(|(name, _)| *name).collect();
+        if !ahead.is_empty() {
+            behind.push(format!("{} (behind {})", outcome.cell.title(), ahead.join(", ")));
+        } else if verdicts.iter().all(|(_, verdict)| *verdict == Verdict::More) {
+            led += 1;
+        } else {
+            shared += 1;
+        }
+    }
+    let reference = escape(&manifest.reference);
+    let mut text = format!(
+        "<p class=\"verdict\"><b>{reference}</b> needs the least CPU per request in {led} of \
+         {counted} workloads, shares the lead within the noise in {shared}, and is behind in {}.",
+        behind.len()
+    );
+    if !behind.is_empty() {
+        let _ = write!(text, " It does not lead in: {}.", escape(&behind.join("; ")));
+    }
+    text.push_str("</p>\n");
+    let twins: Vec<f64> =
+        outcomes.iter().filter_map(CellOutcome::twins).map(|twins| twins.ratio.mid).collect();
+    if let Some(worst) = twins.iter().copied().max_by(|a, b| a.ln().abs().total_cmp(&b.ln().abs()))
+    {
+        let _ = writeln!(
+            text,
+            "<p class=\"note\">Every workload runs {reference} twice. The two differ by {} at the \
+             most: differences below that are noise, and are called “no difference”.</p>",
+            percent(worst)
+        );
+    }
+    for warning in &manifest.warnings {
+        let _ = writeln!(text, "<p class=\"warning\">{}</p>", escape(warning));
+    }
+    text
+}
+
+/// Workloads against servers: the ratios.
+fn overview(outcomes: &[CellOutcome]) -> String {
+    let mut servers: Vec<String> = Vec::new();
+    for entrant in outcomes.iter().flat_map(|outcome| &outcome.entrants) {
+        if !entrant.is_twin && !servers.contains(&entrant.name) {
+            servers.push(entrant.name.clone());
+        }
+    }
+    let mut heads = vec!["workload".to_owned()];
+    heads.extend(servers.iter().cloned());
+    heads.push("noise".to_owned());
+    let rows: Vec<Vec<String>> = outcomes
+        .iter()
+        .map(|outcome| {
+            let mut row = vec![outcome.cell.title()];
+            row.extend(servers.iter().map(|name| match outcome.entrant(name) {
+                Some(entrant) if entrant.counts() => ratio_text(outcome, entrant),
+                Some(entrant) => fate_text(&entrant.fate).to_owned(),
+                None => "–".to_owned(),
+            }));
+            row.push(
+                outcome.twins().map_or_else(|| "–".to_owned(), |twins| percent(twins.ratio.mid)),
+            );
+            row
+        })
+        .collect();
+    table(&heads, &rows)
+}
+
+fn fate_text(fate: &Fate) -> &'static str {
+    match fate {
+        Fate::Timed => "no figures",
+        Fate::NotStarted(_) => "did not start",
+        Fate::Disqualified(_) => "disqualified",
+        Fate::Died(_) => "died",
+    }
+}
+
+/// Those that were not timed, with the evidence, and those that were not here.
+fn fallen(manifest: &Manifest, outcomes: &[CellOutcome]) -> String {
+    let mut items = String::new();
+    for outcome in outcomes {
+        for entrant in &outcome.entrants {
+            let (Fate::NotStarted(why) | Fate::Disqualified(why) | Fate::Died(why)) = &entrant.fate
+            else {
+                continue;
+            };
+            let _ = writeln!(
+                items,
+                "<li><b>{}</b> {} in {}:<pre>{}</pre></li>",
+                escape(&entrant.label()),
+                fate_text(&entrant.fate),
+                escape(&outcome.cell.title()),
+                escape(why)
+            );
+        }
+    }
+    for entry in &manifest.contenders {
+        if let Some(why) = &entry.skipped {
+            let name = escape(&entry.contender.name);
+            let _ = writeln!(items, "<li><b>{name}</b> was not here: {}</li>", escape(why));
+        }
+    }
+    if items.is_empty() {
+        return String::new();
+    }
+    format!("<section id=\"fallen\"><h2>Not timed</h2>\n<ul>\n{items}</ul></section>\n")
+}
+
+/// How it was done, so that it can be judged and done again.
+fn described(manifest: &Manifest) -> String {
+    let machine = &manifest.machine;
+    let settings = &manifest.settings;
+    let cores = |cores: &[usize]| {
+        let cores: Vec<String> = cores.iter().map(usize::to_string).collect();
+        cores.join(", ")
+    };
+    let mut rows = vec![
+        ("CPU", machine.cpu.clone()),
+        ("cores of the server", cores(&machine.server_cores)),
+        ("cores of the generator", cores(&machine.generator_cores)),
+        ("memory", format!("{} GiB", machine.memory_bytes >> 30)),
+        ("kernel", machine.kernel.clone()),
+        ("system", machine.system.clone()),
+        ("CPU governor", machine.governor.clone()),
+        (
+            "load",
+            format!("{} ({})", manifest.generator.name(), manifest.generator_versions.join(", ")),
+        ),
+        (
+            "rounds",
+            format!(
+                "{:?} of {} ms after {} ms, interleaved in random order",
+                settings.rounds,
+                settings.duration.as_millis(),
+                settings.warm_up.as_millis()
+            ),
+        ),
+        ("seed of the order", manifest.seed.to_string()),
+        ("tables", manifest.tables.join(", ")),
+        ("program", format!("bolide {}", manifest.program)),
+        ("contenders", manifest.sources.clone()),
+    ];
+    rows.retain(|(_, value)| !value.is_empty());
+    let mut lines: Vec<Vec<String>> =
+        rows.into_iter().map(|(name, value)| vec![name.to_owned(), value]).collect();
+    for entry in manifest.contenders.iter().filter(|entry| entry.skipped.is_none()) {
+        let version = if entry.version.is_empty() { "here" } else { &entry.version };
+        let shown = format!("{} ({version})", entry.contender.shown());
+        lines.push(vec![entry.contender.name.clone(), shown]);
+    }
+    format!(
+        "<section id=\"manifest\"><h2>How it was done</h2>\n{}<p class=\"note\">`bolide race replay \
+         manifest.json` runs the same again; results.json holds every round.</p></section>\n",
+        table(&["what".to_owned(), "how".to_owned()], &lines)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made() -> String {
+        let tables = crate::catalogue::tables().unwrap();
+        page(&crate::store::tests::manifest(), &tables, &[crate::outcome::tests::outcome()])
+    }
+
+    #[test]
+    fn the_page_says_who_leads_and_what_noise_is() {
+        let page = made();
+        for expected in [
+            "needs the least CPU per request in 1 of 1 workloads",
+            "The two differ by",
+            "others use 0.70 cores",
+            "id=\"T20\"",
+            "<b>cheat</b> disqualified in",
+            "GET /echo?size=7",
+            "seed of the order",
+            "bolide &lt;1&gt;",
+        ] {
+            assert!(page.contains(expected), "{expected}");
+        }
+    }
+
+    #[test]
+    fn the_page_needs_nothing_from_anywhere() {
+        let page = made();
+        for word in ["http://", "https://", "src=", "@import", "url(", "<script", "<link"] {
+            assert!(!page.contains(word), "{word}");
+        }
+        assert!(page.contains("&lt;out of memory&gt;") && !page.contains("<out of memory>"));
+    }
+
+    #[test]
+    fn every_element_that_opens_closes() {
+        let page = made();
+        for element in
+            ["section", "figure", "table", "svg", "div", "p", "ul", "li", "main", "text", "title"]
+        {
+            let opened = page.matches(&format!("<{element}>")).count()
+                + page.matches(&format!("<{element} ")).count();
+            assert_eq!(opened, page.matches(&format!("</{element}>")).count(), "{element}");
+        }
+    }
+
+    #[test]
+    fn where_the_reference_is_behind_is_said() {
+        let mut outcome = crate::outcome::tests::outcome();
+        for figures in outcome.entrants[2].rounds.iter_mut().flatten() {
+            figures.cpu_us /= 4.0;
+        }
+        let page = page(&crate::store::tests::manifest(), &[], &[outcome]);
+        assert!(page.contains("and is behind in 1."), "{page}");
+        assert!(
+            page.contains("It does not lead in: HTTP/1.1 GET /ping, 100 connections (behind go)")
+        );
+    }
+}

@@ -1,0 +1,285 @@
+//! A cell as a table in the terminal.
+
+use std::fmt::Write as _;
+
+use bolide_loadgen::report::Bound;
+
+use crate::catalogue::Kind;
+use crate::outcome::{CellOutcome, EntrantOutcome, Fate};
+use crate::statistics::{Comparison, Interval, Verdict, median};
+
+/// So many cores used by others are worth a line.
+const FOREIGN_CORES_SHOWN: f64 = 0.10;
+
+/// The table of one cell: the best first, then those that were not timed, with the reasons.
+pub(crate) fn table(outcome: &CellOutcome) -> String {
+    let mut text = format!("\n{}\n", outcome.cell.title());
+    let mut rows =
+        if outcome.cell.load == Kind::Idle { idle_rows(outcome) } else { timed_rows(outcome) };
+    text += &aligned(&mut rows);
+    for entrant in &outcome.entrants {
+        let label = entrant.label();
+        let _ = match &entrant.fate {
+            Fate::Timed => Ok(()),
+            Fate::NotStarted(why) => writeln!(text, "  {label}: did not start: {why}"),
+            Fate::Disqualified(why) => writeln!(text, "  {label}: disqualified: {why}"),
+            Fate::Died(words) => writeln!(text, "  {label}: died; its last words:\n{words}"),
+        };
+        if let Some(remark) = entrant.remarks.first() {
+            let count = entrant.remarks.len();
+            let _ = writeln!(text, "  {label}: {count} remark(s); the first: {remark}");
+        }
+        for open in &entrant.open_loop {
+            let latency = |name: &str| {
+                open.figures.latencies_us.get(name).map_or_else(dash, |us| duration(*us))
+            };
+            let _ = writeln!(
+                text,
+                "  {label} at {:.0} % of its capacity ({} req/s, open loop): p50 {}, p99 {}",
+                open.share * 100.0,
+                count(open.rate),
+                latency("50"),
+                latency("99")
+            );
+        }
+    }
+    text + &footer(outcome)
+}
+
+/// What the twin showed, and what could have been seen.
+fn footer(outcome: &CellOutcome) -> String {
+    let mut text = String::new();
+    let foreign: Vec<f64> = outcome
+        .entrants
+        .iter()
+        .flat_map(EntrantOutcome::figures)
+        .map(|figures| figures.foreign_cores)
+        .collect();
+    if let Some(foreign) = median(&foreign).filter(|cores| *cores > FOREIGN_CORES_SHOWN) {
+        let _ = writeln!(text, "  others used {foreign:.2} cores of this machine meanwhile");
+    }
+    if let Some(twins) = outcome.twins() {
+        let _ = writeln!(
+            text,
+            "  noise: {} twice differs by {} in CPU per request",
+            outcome.reference,
+            percent(twins.ratio.mid)
+        );
+    }
+    let comparisons = outcome.comparisons();
+    let known = comparisons.iter().filter(|found| found.verdict != Verdict::TooFew);
+    let detectable = known.map(|found| found.detectable).fold(0.0, f64::max);
+    if detectable > 0.0 {
+        let _ = writeln!(
+            text,
+            "  a difference of {:.1} % would have been seen in every comparison",
+            detectable * 100.0
+        );
+    }
+    text
+}
+
+fn timed_rows(outcome: &CellOutcome) -> Vec<Vec<String>> {
+    let unit = match outcome.cell.load {
+        Kind::Handshake | Kind::HandshakeResumed => "conn",
+        _ => "req",
+    };
+    let heads = [
+        "server",
+        &format!("CPU µs/{unit}"),
+        "95 %",
+        "× reference",
+        &format!("{unit}/s"),
+        "p50",
+        "p99",
+    ];
+    let mut heads: Vec<String> = heads.iter().map(|head| (*head).to_owned()).collect();
+    heads.extend(["peak MiB", "server / load CPU", "bound by"].map(str::to_owned));
+    let mut rows = vec![heads];
+    for entrant in outcome.ranking() {
+        let cpu = entrant.cpu_us(outcome.seed);
+        let rate = entrant.median(|figures| Some(figures.rate));
+        let latency = |name: &str| {
+            entrant
+                .median(|figures| figures.latencies_us.get(name).copied())
+                .map_or_else(dash, duration)
+        };
+        let cores = |part: fn(&crate::generator::Figures) -> f64| {
+            entrant.median(|figures| Some(part(figures))).unwrap_or_default() * 100.0
+        };
+        rows.push(vec![
+            entrant.label(),
+            cpu.map_or_else(dash, |cpu| cost(cpu.mid)),
+            cpu.map_or_else(dash, |cpu| format!("{}–{}", cost(cpu.low), cost(cpu.high))),
+            ratio_text(outcome, entrant),
+            rate.map_or_else(dash, |rate| lower_bound(entrant) + &count(rate)),
+            latency("50"),
+            latency("99"),
+            format!("{:.1}", entrant.peak_memory_bytes as f64 / f64::from(1 << 20)),
+            format!(
+                "{:.0} / {:.0} %",
+                cores(|figures| figures.server_cores),
+                cores(|figures| figures.generator_cores)
+            ),
+            bound_text(entrant.bound()).to_owned(),
+        ]);
+    }
+    rows
+}
+
+fn idle_rows(outcome: &CellOutcome) -> Vec<Vec<String>> {
+    let heads = ["server", "bytes per idle connection", "peak MiB"];
+    let mut rows = vec![heads.map(str::to_owned).to_vec()];
+    rows.extend(outcome.ranking().into_iter().map(|entrant| {
+        vec![
+            entrant.label(),
+            entrant.idle_connection_bytes.map_or_else(dash, count),
+            format!("{:.1}", entrant.peak_memory_bytes as f64 / f64::from(1 << 20)),
+        ]
+    }));
+    rows
+}
+
+/// A rate that the generator limited is a lower bound.
+pub(crate) fn lower_bound(entrant: &EntrantOutcome) -> String {
+    if entrant.bound() == Bound::Client { "≥ ".to_owned() } else { String::new() }
+}
+
+/// What the ratio to the reference says.
+pub(crate) fn ratio_text(outcome: &CellOutcome, entrant: &EntrantOutcome) -> String {
+    match outcome.cpu_ratio(entrant) {
+        Some(found) => verdict_text(&found),
+        None if entrant.name == outcome.reference && !entrant.is_twin => "reference".to_owned(),
+        None => dash(),
+    }
+}
+
+fn verdict_text(found: &Comparison) -> String {
+    let Interval { low, mid, high } = found.ratio;
+    match found.verdict {
+        Verdict::NoDifference => format!("no difference ({low:.2}–{high:.2})"),
+        Verdict::TooFew => format!("{mid:.2} (too few rounds)"),
+        Verdict::Less | Verdict::More => format!("{mid:.2} ({low:.2}–{high:.2})"),
+    }
+}
+
+/// Who was the bottleneck, in words.
+pub(crate) fn bound_text(bound: Bound) -> &'static str {
+    match bound {
+        Bound::Server => "server",
+        Bound::Client => "client",
+        Bound::Network => "network",
+        Bound::Window => "windows",
+        Bound::Rate => "the rate asked for",
+        Bound::Unclear => "unclear",
+    }
+}
+
+/// The columns side by side: the first to the left, the others to the right.
+fn aligned(rows: &mut [Vec<String>]) -> String {
+    let columns = rows.first().map_or(0, Vec::len);
+    let widths: Vec<usize> = (0..columns)
+        .map(|column| {
+            rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max()
+        })
+        .map(Option::unwrap_or_default)
+        .collect();
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::from(" ");
+        for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
+            let space = " ".repeat(width - cell.chars().count());
+            let _ = match column {
+                0 => write!(line, " {cell}{space}"),
+                _ => write!(line, "  {space}{cell}"),
+            };
+        }
+        text += line.trim_end();
+        text.push('\n');
+    }
+    text
+}
+
+fn dash() -> String {
+    "–".to_owned()
+}
+
+/// `3.07`, `56.7`, `497`.
+pub(crate) fn cost(us: f64) -> String {
+    let places = if us < 10.0 { 2 } else { usize::from(us < 100.0) };
+    format!("{us:.places$}")
+}
+
+/// `254,321`.
+pub(crate) fn count(value: f64) -> String {
+    let digits = format!("{:.0}", value.max(0.0));
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `391 µs`, `1.52 ms`, `2.1 s`.
+pub(crate) fn duration(us: f64) -> String {
+    if us < 1000.0 {
+        format!("{us:.0} µs")
+    } else if us < 1e6 {
+        format!("{:.2} ms", us / 1e3)
+    } else {
+        format!("{:.1} s", us / 1e6)
+    }
+}
+
+/// A ratio as a difference: `+1.2 %`.
+pub(crate) fn percent(ratio: f64) -> String {
+    format!("{:+.1} %", (ratio - 1.0) * 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_is_shown_with_its_noise_and_those_who_fell_out() {
+        let text = table(&crate::outcome::tests::outcome());
+        assert!(text.contains("HTTP/1.1 GET /ping, 100 connections"), "{text}");
+        assert!(text.contains("2.00 (2.00–2.00)") && text.contains("no difference"), "{text}");
+        assert!(text.contains("cheat: disqualified: GET /echo?size=7"), "{text}");
+        assert!(text.contains("dead: died") && text.contains("<out of memory>"), "{text}");
+        assert!(text.contains("bolide twice differs by"), "{text}");
+        let widths: Vec<usize> = text
+            .lines()
+            .filter(|line| line.contains(" server") && line.contains("300 µs"))
+            .map(|line| line.chars().count())
+            .collect();
+        assert!(widths.windows(2).all(|pair| pair[0] == pair[1]), "{text}");
+    }
+
+    #[test]
+    fn a_rate_that_the_client_limited_is_a_lower_bound() {
+        let mut outcome = crate::outcome::tests::outcome();
+        for figures in outcome.entrants[0].rounds.iter_mut().flatten() {
+            figures.bound = Bound::Client;
+        }
+        let text = table(&outcome);
+        let line = text.lines().find(|line| line.starts_with("  bolide  ")).unwrap();
+        assert!(line.contains("≥ 83,"), "{text}");
+    }
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!(count(1_234_567.4), "1,234,567");
+        assert_eq!(count(999.0), "999");
+        assert_eq!(
+            (cost(3.071), cost(56.71), cost(497.2)),
+            ("3.07".into(), "56.7".into(), "497".into())
+        );
+        assert_eq!(duration(391.0), "391 µs");
+        assert_eq!(duration(1520.0), "1.52 ms");
+        assert_eq!(percent(1.012), "+1.2 %");
+    }
+}

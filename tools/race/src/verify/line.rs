@@ -1,0 +1,399 @@
+//! One connection to a contender, for single exchanges that are looked at closely.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use bolide_buffers::{Flush, ReceiveBuffer, SendQueue};
+use bolide_connection::{Alpn, ClientTls, Connection, Limits, Trust, WallClock};
+use bolide_semantics::{
+    Context, End, ExchangeEvent, ExchangeId, FieldRef, Head, OutgoingHead, Output, Role, Start,
+};
+use bytes::Bytes;
+use http::{Method, StatusCode, Version};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::catalogue::Protocol;
+
+/// How long one exchange may take, with its connection.
+const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How much is read at once.
+const BLOCK_BYTES: usize = 64 * 1024;
+
+/// Output that may wait; bodies are given in pieces below it.
+const OUTPUT_BYTES: usize = 64 * 1024;
+
+/// Rest between two pieces, so that they arrive apart.
+const PIECE_PAUSE: Duration = Duration::from_micros(500);
+
+/// A question.
+#[derive(Debug, Clone)]
+pub(crate) struct Ask {
+    /// The path with its query.
+    pub(crate) path: String,
+    /// The body of a POST; `None`: a GET.
+    pub(crate) body: Option<Bytes>,
+    /// The body leaves in so many pieces, each in a segment of its own.
+    pub(crate) pieces: usize,
+}
+
+/// An answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) version: Version,
+    /// Names in lower case.
+    pub(crate) fields: Vec<(String, Vec<u8>)>,
+    pub(crate) body: Vec<u8>,
+}
+
+/// The protocol's side of a connection.
+enum Core {
+    Http1(bolide_h1::Connection),
+    Stack(Connection),
+}
+
+macro_rules! core {
+    ($self:ident, $core:ident => $call:expr) => {
+        match $self {
+            Self::Http1($core) => $call,
+            Self::Stack($core) => $call,
+        }
+    };
+}
+
+impl Core {
+    fn poll(&mut self, cx: &mut Context<'_>, limits: &Limits) -> Output {
+        match self {
+            Self::Http1(core) => core.poll(cx),
+            Self::Stack(core) => core.poll(cx, limits),
+        }
+    }
+
+    fn send_request<'a, I>(
+        &mut self,
+        cx: &mut Context<'_>,
+        head: OutgoingHead<'a, I>,
+        end: End,
+    ) -> Option<ExchangeId>
+    where
+        I: Iterator<Item = FieldRef<'a>> + Clone,
+    {
+        core!(self, core => core.send_request(cx, head, end).ok())
+    }
+
+    fn send_data(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: ExchangeId,
+        data: Bytes,
+        end: End,
+    ) -> Result<bool, String> {
+        core!(self, core => core.send_data(cx, id, data, end))
+            .map_err(|misuse| format!("the body can't be sent: {misuse:?}"))
+    }
+
+    fn consumed(&mut self, cx: &mut Context<'_>, id: ExchangeId, bytes: usize) {
+        core!(self, core => core.consumed(cx, id, bytes));
+    }
+
+    fn flush(&mut self, queue: &mut SendQueue, sink: &mut impl Write) -> io::Result<Flush> {
+        match self {
+            Self::Http1(_) => queue.flush(sink),
+            Self::Stack(core) => core.flush(queue, sink),
+        }
+    }
+
+    fn is_ready(&self) -> bool {
+        match self {
+            Self::Http1(_) => true,
+            Self::Stack(core) => core.is_h2().is_some(),
+        }
+    }
+}
+
+/// An open connection.
+pub(crate) struct Line {
+    stream: TcpStream,
+    core: Core,
+    limits: Limits,
+    rest: Box<[u8]>,
+    authority: String,
+    scheme: &'static str,
+    ended: bool,
+}
+
+/// An exchange that is under way.
+struct Progress {
+    id: Option<ExchangeId>,
+    pieces: Vec<Bytes>,
+    can_send: bool,
+    /// The head, with a body that is still empty.
+    head: Option<Answer>,
+    body: Vec<u8>,
+    is_complete: bool,
+    failure: Option<String>,
+}
+
+impl Line {
+    /// Connects.
+    pub(crate) fn open(address: SocketAddr, protocol: Protocol) -> Result<Self, String> {
+        let stream = TcpStream::connect_timeout(&address, EXCHANGE_TIMEOUT)
+            .and_then(|stream| {
+                stream.set_nodelay(true)?;
+                stream.set_nonblocking(true)?;
+                Ok(stream)
+            })
+            .map_err(|error| format!("no connection to {address}: {error}"))?;
+        let now = Instant::now();
+        let limits = Limits::default();
+        let core = match protocol {
+            Protocol::H1 => Core::Http1(bolide_h1::Connection::new(Role::Client, &limits.h1, now)),
+            Protocol::H2c => Core::Stack(Connection::with_prior_knowledge(&limits, now)),
+            Protocol::H1s => Core::Stack(over_tls(Alpn::Http11, now)?),
+            Protocol::H2 => Core::Stack(over_tls(Alpn::H2, now)?),
+        };
+        Ok(Self {
+            stream,
+            core,
+            limits,
+            rest: Box::default(),
+            authority: address.to_string(),
+            scheme: if protocol.is_tls() { "https" } else { "http" },
+            ended: false,
+        })
+    }
+
+    /// Asks, and waits for the whole answer.
+    pub(crate) fn ask(&mut self, ask: &Ask) -> Result<Answer, String> {
+        let deadline = Instant::now() + EXCHANGE_TIMEOUT;
+        let mut progress = Progress::new(ask);
+        let mut input = ReceiveBuffer::new(BLOCK_BYTES);
+        let mut plain = ReceiveBuffer::new(BLOCK_BYTES);
+        let mut output = SendQueue::new();
+        let mut head = Head::default();
+        let mut block = vec![0; BLOCK_BYTES];
+        let mut read = 0;
+        loop {
+            input.start(&self.rest);
+            input.extend(&block[..read]);
+            let is_tls = matches!(&self.core, Core::Stack(core) if core.is_tls());
+            if let (true, Core::Stack(core)) = (is_tls, &mut self.core) {
+                core.open_records(&mut input, &mut plain);
+            }
+            let mut cx = Context {
+                input: if is_tls { &mut plain } else { &mut input },
+                output: &mut output,
+                output_limit: OUTPUT_BYTES,
+                head: &mut head,
+                now: Instant::now(),
+            };
+            self.advance(&mut cx, &mut progress);
+            if progress.id.is_none() && self.core.is_ready() {
+                self.send_head(&mut cx, ask, &mut progress);
+                self.advance(&mut cx, &mut progress);
+            }
+            let more = self.send_piece(&mut cx, &mut progress)?;
+            if let (true, Core::Stack(core)) = (is_tls, &mut self.core) {
+                core.keep_records(&mut plain);
+            }
+            self.rest = input.take_rest();
+            let flushed = self
+                .core
+                .flush(&mut output, &mut self.stream)
+                .map_err(|error| format!("writing failed: {error}"))?;
+            if progress.is_complete {
+                return progress.answer();
+            }
+            if let Some(failure) = progress.failure.take() {
+                return Err(failure);
+            }
+            if self.ended {
+                return Err("the connection ended before the answer did".to_owned());
+            }
+            read = if more && flushed == Flush::Drained {
+                thread::sleep(PIECE_PAUSE);
+                self.receive(&mut block, flushed, Instant::now())?
+            } else {
+                let read = self.receive(&mut block, flushed, deadline)?;
+                if read == 0 && !self.ended && Instant::now() >= deadline {
+                    return Err(format!("no answer within {} s", EXCHANGE_TIMEOUT.as_secs()));
+                }
+                read
+            };
+        }
+    }
+
+    /// Takes what the connection reports until it waits.
+    fn advance(&mut self, cx: &mut Context<'_>, progress: &mut Progress) {
+        loop {
+            match self.core.poll(cx, &self.limits) {
+                Output::Wait(_) => return,
+                Output::Connection(_) => {}
+                Output::Closed(reason) => {
+                    progress.failure.get_or_insert_with(|| reason.what.to_owned());
+                    return;
+                }
+                Output::Exchange(id, event) => {
+                    if progress.id == Some(id)
+                        && let Some(bytes) = progress.take(event, cx.head)
+                    {
+                        self.core.consumed(cx, id, bytes);
+                    }
+                }
+            }
+        }
+    }
+
+    fn send_head(&mut self, cx: &mut Context<'_>, ask: &Ask, progress: &mut Progress) {
+        let length = ask.body.as_ref().map(|body| body.len().to_string());
+        let fields = length.iter().flat_map(|length| {
+            [
+                FieldRef {
+                    known: None,
+                    name: "content-type",
+                    value: b"application/octet-stream",
+                    sensitive: false,
+                },
+                FieldRef {
+                    known: None,
+                    name: "content-length",
+                    value: length.as_bytes(),
+                    sensitive: false,
+                },
+            ]
+        });
+        let start = Start::Request {
+            method: if ask.body.is_some() { &Method::POST } else { &Method::GET },
+            scheme: self.scheme,
+            authority: &self.authority,
+            path: &ask.path,
+            protocol: None,
+        };
+        let end = if progress.pieces.is_empty() { End::Yes } else { End::No };
+        progress.id = self.core.send_request(cx, OutgoingHead { start, fields }, end);
+        if progress.id.is_none() {
+            progress.failure = Some("the connection takes no request".to_owned());
+        }
+    }
+
+    /// Gives the next piece of the body, if it can be sent; whether more are left.
+    fn send_piece(
+        &mut self,
+        cx: &mut Context<'_>,
+        progress: &mut Progress,
+    ) -> Result<bool, String> {
+        if let Some(id) = progress.id
+            && progress.can_send
+            && !progress.is_complete
+            && let Some(piece) = progress.pieces.pop()
+        {
+            let end = if progress.pieces.is_empty() { End::Yes } else { End::No };
+            progress.can_send = self.core.send_data(cx, id, piece, end)?;
+        }
+        Ok(progress.can_send && !progress.pieces.is_empty())
+    }
+
+    /// Waits until something can be read, or (when blocked) written, or the deadline.
+    fn receive(
+        &mut self,
+        block: &mut [u8],
+        flushed: Flush,
+        deadline: Instant,
+    ) -> Result<usize, String> {
+        let mut flags = PollFlags::IN;
+        if flushed == Flush::Blocked {
+            flags |= PollFlags::OUT;
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        let left = Timespec {
+            tv_sec: left.as_secs().cast_signed(),
+            tv_nsec: i64::from(left.subsec_nanos()),
+        };
+        // An interrupted wait is one that was short.
+        let _ = poll(&mut [PollFd::new(&self.stream, flags)], Some(&left));
+        match self.stream.read(block) {
+            Ok(0) => {
+                self.ended = true;
+                core_eof(&mut self.core);
+                Ok(0)
+            }
+            Ok(count) => Ok(count),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
+            Err(error) => Err(format!("reading failed: {error}")),
+        }
+    }
+}
+
+fn core_eof(core: &mut Core) {
+    match core {
+        Core::Http1(core) => core.receive_eof(),
+        Core::Stack(core) => core.receive_eof(),
+    }
+}
+
+fn over_tls(alpn: Alpn, now: Instant) -> Result<Connection, String> {
+    let clock = WallClock(SystemTime::now);
+    ClientTls::new(&Trust::Anybody, &[alpn], clock)
+        .and_then(|tls| tls.connect("localhost"))
+        .map(|layer| Connection::new(Role::Client, Some(layer), now))
+        .map_err(|error| error.to_string())
+}
+
+impl Progress {
+    fn new(ask: &Ask) -> Self {
+        let mut pieces = Vec::new();
+        let mut body = ask.body.clone().unwrap_or_default();
+        let piece = body.len().div_ceil(ask.pieces.max(1)).clamp(1, OUTPUT_BYTES / 4);
+        while !body.is_empty() {
+            pieces.push(body.split_to(piece.min(body.len())));
+        }
+        pieces.reverse();
+        Self {
+            id: None,
+            pieces,
+            can_send: true,
+            head: None,
+            body: Vec::new(),
+            is_complete: false,
+            failure: None,
+        }
+    }
+
+    /// Takes one event; returns how many bytes of the body have been used up.
+    fn take(&mut self, event: ExchangeEvent, head: &Head) -> Option<usize> {
+        match event {
+            ExchangeEvent::Head(end) => {
+                let fields = head
+                    .fields()
+                    .map(|field| (field.name.to_owned(), field.value.to_vec()))
+                    .collect();
+                self.head = Some(Answer {
+                    status: head.status(),
+                    version: head.version(),
+                    fields,
+                    body: Vec::new(),
+                });
+                self.is_complete = end == End::Yes;
+            }
+            ExchangeEvent::Data(data, end) => {
+                self.body.extend_from_slice(&data);
+                self.is_complete = end == End::Yes;
+                return Some(data.len());
+            }
+            ExchangeEvent::Trailers => self.is_complete = true,
+            ExchangeEvent::Sendable => self.can_send = true,
+            ExchangeEvent::Aborted(reason) => self.failure = Some(reason.what.to_owned()),
+            ExchangeEvent::Rejected(_) | ExchangeEvent::Informational => {}
+        }
+        None
+    }
+
+    fn answer(self) -> Result<Answer, String> {
+        let head = self.head.ok_or_else(|| "an answer without a head".to_owned())?;
+        Ok(Answer { body: self.body, ..head })
+    }
+}

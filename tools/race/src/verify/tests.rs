@@ -1,0 +1,150 @@
+//! Servers that are planted: an honest one and some that cheat.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::thread;
+
+use super::*;
+use crate::catalogue::{Cores, Kind};
+
+/// Answers one request whose head and body have been read.
+type Answer = fn(path: &str, body: &[u8]) -> Vec<u8>;
+
+/// Serves until the test ends: each connection in a thread of its own.
+fn plant(answer: Answer) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            // A client that leaves in the middle is no failure of the server.
+            thread::spawn(move || drop(converse(stream, answer)));
+        }
+    });
+    address
+}
+
+fn converse(stream: TcpStream, answer: Answer) -> std::io::Result<()> {
+    let mut reader = BufReader::new(stream.try_clone()?);
+    let mut stream = stream;
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line)?;
+        let Some(path) = line.split(' ').nth(1).map(str::to_owned) else { return Ok(()) };
+        let mut length = 0;
+        loop {
+            let mut field = String::new();
+            reader.read_line(&mut field)?;
+            let field = field.trim().to_ascii_lowercase();
+            if field.is_empty() {
+                break;
+            }
+            if let Some(value) = field.strip_prefix("content-length:") {
+                length = value.trim().parse().unwrap();
+            }
+        }
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body)?;
+        stream.write_all(&answer(&path, &body))?;
+    }
+}
+
+fn with_status(status: &str, body: &[u8]) -> Vec<u8> {
+    let head = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n", body.len());
+    [head.as_bytes(), body].concat()
+}
+
+fn right(path: &str, body: &[u8]) -> Vec<u8> {
+    let body = match path.split_once("size=") {
+        Some((_, size)) => vec![b'x'; size.parse().unwrap()],
+        None if path == "/ping" => b"pong".to_vec(),
+        None if path == "/4096" => file_4k(),
+        None => body.to_vec(),
+    };
+    with_status("200 OK", &body)
+}
+
+fn contender() -> Contender {
+    let text = "name = 'planted'\nprotocols = ['h1']\nroutes = ['ping', 'echo', 'post', 'static-4k']\n\
+                [start]\ncommand = ['planted']\n";
+    Contender::parse(text, "planted.toml").unwrap()
+}
+
+fn cell(route: Route, size: usize) -> Cell {
+    Cell {
+        protocol: Protocol::H1,
+        route,
+        connections: 1,
+        depth: 1,
+        size,
+        window: None,
+        load: Kind::Closed,
+        cores: Cores::One,
+    }
+}
+
+fn verdict(answer: Answer, route: Route, size: usize) -> Result<(), String> {
+    let (contender, cell) = (contender(), cell(route, size));
+    Subject { contender: &contender, cell: &cell, address: plant(answer) }.verify(7)
+}
+
+#[test]
+fn an_honest_server_passes_everything() {
+    assert_eq!(verdict(right, Route::Ping, 0), Ok(()));
+    assert_eq!(verdict(right, Route::Echo, 1024), Ok(()));
+    assert_eq!(verdict(right, Route::Post, 65_536), Ok(()));
+    assert_eq!(verdict(right, Route::Static4k, 0), Ok(()));
+}
+
+#[test]
+fn a_constant_buffer_is_caught_by_sizes_it_was_not_made_for() {
+    let constant: Answer = |_, _| with_status("200 OK", &[b'x'; 1024]);
+    let evidence = verdict(constant, Route::Echo, 1024).unwrap_err();
+    assert!(
+        evidence.starts_with("GET /echo?size=1 over HTTP/1.1: the body has 1024"),
+        "{evidence}"
+    );
+    let evidence = verdict(constant, Route::Post, 1024).unwrap_err();
+    assert!(evidence.contains("byte 0 of the body is 0x78, not"), "{evidence}");
+}
+
+#[test]
+fn one_wrong_byte_is_evidence() {
+    let sloppy: Answer = |_, body| {
+        let mut body = body.to_vec();
+        if let Some(last) = body.last_mut() {
+            *last ^= 1;
+        }
+        with_status("200 OK", &body)
+    };
+    let evidence = verdict(sloppy, Route::Post, 4096).unwrap_err();
+    assert!(evidence.contains("POST /echo with 4096 bytes in 1 piece(s)"), "{evidence}");
+    assert!(evidence.contains("byte 4095 of the body"), "{evidence}");
+}
+
+#[test]
+fn a_wrong_status_and_a_wrong_version_are_evidence() {
+    let busy: Answer = |_, _| with_status("503 Busy", b"pong");
+    assert!(verdict(busy, Route::Ping, 0).unwrap_err().contains("status 503, not 200"));
+    let old: Answer = |_, _| b"HTTP/1.0 200 OK\r\nContent-Length: 4\r\n\r\npong".to_vec();
+    let evidence = verdict(old, Route::Ping, 0).unwrap_err();
+    assert!(evidence.contains("HTTP/1.0, not HTTP/1.1"), "{evidence}");
+}
+
+#[test]
+fn a_server_that_hangs_up_in_the_middle_is_evidence() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = stream.read(&mut [0; 1000]);
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npo");
+        }
+    });
+    let (contender, cell) = (contender(), cell(Route::Ping, 0));
+    let subject = Subject { contender: &contender, cell: &cell, address };
+    let Flaw::Silent(evidence) = subject.sample(1).unwrap_err() else {
+        panic!("it never answered")
+    };
+    assert!(evidence.starts_with("GET /ping over HTTP/1.1: "), "{evidence}");
+    assert_eq!(subject.verify(1).unwrap_err(), evidence);
+}

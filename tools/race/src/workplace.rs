@@ -1,0 +1,111 @@
+//! Where a race works: files to serve, certificates, a folder for each server; gone afterwards.
+
+use std::fs;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+
+use rcgen::{CertificateParams, DnType, KeyPair, SanType};
+
+use crate::random::Random;
+use crate::verify::{FILE_6, Ports, file_4k};
+
+/// Ports are taken from here: below those that the kernel gives to clients.
+const PORTS: std::ops::Range<u16> = 20_000..32_000;
+
+/// How many ports are tried before giving up.
+const PORT_TRIES_COUNT: usize = 500;
+
+/// The folder of one race.
+#[derive(Debug)]
+pub(crate) struct Workplace {
+    root: PathBuf,
+    random: Random,
+}
+
+impl Workplace {
+    /// Makes it: with files to serve and a certificate for `localhost` and 127.0.0.1.
+    pub(crate) fn new(seed: u64) -> Result<Self, String> {
+        let root = std::env::temp_dir().join(format!("bolide-race-{}", std::process::id()));
+        let place = Self { root, random: Random::new(seed ^ u64::from(std::process::id())) };
+        place.fill().map_err(|error| format!("{}: {error}", place.root.display()))?;
+        Ok(place)
+    }
+
+    fn fill(&self) -> std::io::Result<()> {
+        let www = self.www();
+        fs::create_dir_all(&www)?;
+        fs::write(www.join("6"), FILE_6)?;
+        fs::write(www.join("4096"), file_4k())?;
+        fs::write(www.join("ping"), b"pong")?;
+        let (certificate, key) = certificate().map_err(std::io::Error::other)?;
+        fs::write(self.certificate(), &certificate)?;
+        fs::write(self.key(), &key)?;
+        fs::write(self.pem(), certificate + &key)
+    }
+
+    pub(crate) fn www(&self) -> PathBuf {
+        self.root.join("www")
+    }
+
+    pub(crate) fn certificate(&self) -> PathBuf {
+        self.root.join("certificate.pem")
+    }
+
+    pub(crate) fn key(&self) -> PathBuf {
+        self.root.join("key.pem")
+    }
+
+    /// Certificate and key in one file.
+    pub(crate) fn pem(&self) -> PathBuf {
+        self.root.join("both.pem")
+    }
+
+    /// A folder for one server's run, or for the generator.
+    pub(crate) fn folder(&self, name: &str) -> Result<PathBuf, String> {
+        let folder = self.root.join(name);
+        fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        Ok(folder)
+    }
+
+    /// Ports that nobody listens on.
+    pub(crate) fn ports(&mut self) -> Result<Ports, String> {
+        let (plain, h2c, tls) = (self.port()?, self.port()?, self.port()?);
+        Ok(Ports { plain, h2c, tls })
+    }
+
+    fn port(&mut self) -> Result<u16, String> {
+        for _ in 0..PORT_TRIES_COUNT {
+            let port = PORTS.start + self.random.below(PORTS.len()) as u16;
+            if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+                return Ok(port);
+            }
+        }
+        Err(format!("no free port between {} and {}", PORTS.start, PORTS.end))
+    }
+}
+
+impl Drop for Workplace {
+    fn drop(&mut self) {
+        // What can't be removed lies in the folder for temporary files.
+        let _ = fs::remove_dir_all(&self.root);
+    }
+}
+
+fn certificate() -> Result<(String, String), rcgen::Error> {
+    let mut parameters = CertificateParams::new(vec!["localhost".to_owned()])?;
+    parameters.distinguished_name.push(DnType::CommonName, "localhost");
+    parameters.subject_alt_names.push(SanType::IpAddress(Ipv4Addr::LOCALHOST.into()));
+    let key = KeyPair::generate()?;
+    let certificate = parameters.self_signed(&key)?;
+    Ok((certificate.pem(), key.serialize_pem()))
+}
+
+/// Where built contenders are kept: `BOLIDE_RACE_CACHE`, or the user's cache folder.
+pub(crate) fn cache() -> PathBuf {
+    let variable =
+        |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    variable("BOLIDE_RACE_CACHE")
+        .or_else(|| variable("XDG_CACHE_HOME").map(|folder| folder.join("bolide-race")))
+        .or_else(|| variable("HOME").map(|folder| folder.join(".cache/bolide-race")))
+        .unwrap_or_else(|| Path::new(&std::env::temp_dir()).join("bolide-race-cache"))
+}
