@@ -4,5 +4,8 @@
 //! long. What came is a [`Report`](report::Report): counts, latencies, costs of both sides, and a
 //! verdict on what limited the run.
 
+pub mod accounting;
+pub mod cost;
 pub mod plan;
+pub mod progress;
 pub mod report;

@@ -1,0 +1,54 @@
+//! What is known while a phase runs, and what carries phases out.
+
+use std::time::Duration;
+
+use crate::plan::Phase;
+use crate::report::PhaseReport;
+
+/// A look at a phase that runs.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Progress {
+    /// Since the phase began, its warm-up included.
+    pub elapsed: Duration,
+    /// Answers per second since the look before.
+    pub rate: f64,
+    /// Median latency of the answers since the look before, in nanoseconds.
+    pub p50_ns: u64,
+    /// Their 99th percentile, in nanoseconds.
+    pub p99_ns: u64,
+    /// Requests in flight.
+    pub in_flight: u64,
+    /// Requests answered since the phase began.
+    pub completed: u64,
+    /// Requests failed since the phase began.
+    pub failed: u64,
+    /// Cores that the generator used since the look before.
+    pub generator_cores: f64,
+    /// Cores that the server used, where it is watched.
+    pub server_cores: Option<f64>,
+}
+
+/// What a phase that runs is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Control {
+    /// Go on.
+    Continue,
+    /// End now, with what was done.
+    Stop,
+}
+
+/// Carries phases out, one after the other, on connections that stay open between them.
+pub trait Runner {
+    /// Runs one phase. `observer` is called every 100 ms or so, on the calling thread.
+    fn run(&mut self, phase: &Phase, observer: &mut dyn FnMut(&Progress) -> Control)
+    -> PhaseReport;
+
+    /// What was spoken: `http/1.1`, `h2c`, `h2`; empty until something was.
+    fn protocol(&self) -> String;
+
+    /// What TLS came to, over TLS.
+    fn tls(&self) -> Option<crate::report::TlsReport>;
+
+    /// When the server went away for good, after the start of the run, in nanoseconds.
+    fn server_died_after_ns(&self) -> Option<u64>;
+}
