@@ -6,6 +6,12 @@
 
 pub mod accounting;
 pub mod cost;
+#[cfg(test)]
+mod fabricated;
+pub mod options;
+pub mod output;
 pub mod plan;
 pub mod progress;
 pub mod report;
+pub mod schedule;
+pub mod verdict;

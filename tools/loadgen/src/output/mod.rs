@@ -1,0 +1,3 @@
+//! What is shown and written of a run.
+
+pub mod figures;
