@@ -89,6 +89,7 @@ pub(crate) fn quiet(load: Load) -> PhaseReport {
         lag: latencies(&[]),
         pacing: latencies(&[]),
         stalls: Stalls::default(),
+        connection_rates: None,
         generator: cost(0.3, 0.3),
         server: Some(cost(0.4, 0.4)),
         littles_law_residual: Some(0.001),

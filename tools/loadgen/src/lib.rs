@@ -5,6 +5,8 @@
 //! verdict on what limited the run.
 
 pub mod accounting;
+pub mod command;
+pub mod compat;
 pub mod cost;
 #[cfg(test)]
 mod fabricated;

@@ -75,6 +75,9 @@ pub struct PhaseReport {
     pub pacing: Latencies,
     /// What bounded the senders.
     pub stalls: Stalls,
+    /// Requests per second of each connection that answered any.
+    #[serde(default)]
+    pub connection_rates: Option<Spread>,
     /// CPU of the generator.
     pub generator: ProcessCost,
     /// CPU and memory of the server, where it is local and was found.
@@ -159,6 +162,21 @@ pub struct Stalls {
     pub socket_full: u64,
     /// Our receive windows were used up by the server, times: it may have waited for us.
     pub receive_window_used_up: u64,
+}
+
+/// How a figure is spread over connections.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Spread {
+    /// The least.
+    pub min: f64,
+    /// The greatest.
+    pub max: f64,
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Standard deviation.
+    pub deviation: f64,
+    /// The share of the connections that lie within one standard deviation of the mean.
+    pub within_deviation: f64,
 }
 
 /// What processes cost during a phase.

@@ -58,6 +58,23 @@ impl ProcessAccounting {
     }
 }
 
+/// How many cores the machine has in use, whichever of them this process may run on. `None` where the
+/// system doesn't say.
+#[must_use]
+pub fn online_cores() -> Option<usize> {
+    let list = std::fs::read_to_string("/sys/devices/system/cpu/online").ok()?;
+    count_of_list(list.trim())
+}
+
+/// How many numbers are in a list such as `0-1,4`.
+fn count_of_list(list: &str) -> Option<usize> {
+    list.split(',').try_fold(0_usize, |sum, item| {
+        let (first, last) = item.split_once('-').unwrap_or((item, item));
+        let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
+        sum.checked_add(last.checked_sub(first)?.checked_add(1)?)
+    })
+}
+
 #[cfg(target_os = "linux")]
 impl Accounting for ProcessAccounting {
     fn sample(&mut self) -> CostSample {
@@ -176,6 +193,16 @@ mod tests {
         while ProcessAccounting::own_cpu() - start < cpu {
             std::hint::black_box(1 + 1);
         }
+    }
+
+    #[test]
+    fn a_list_of_cores_is_counted() {
+        assert_eq!(count_of_list("0-1,4"), Some(3));
+        assert_eq!(count_of_list("7"), Some(1));
+        for list in ["", "a", "3-1", "0-18446744073709551615"] {
+            assert_eq!(count_of_list(list), None, "{list}");
+        }
+        assert!(online_cores().is_none_or(|cores| cores > 0));
     }
 
     #[test]

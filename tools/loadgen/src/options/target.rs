@@ -124,7 +124,7 @@ fn split_authority(authority: &str) -> Result<(String, Option<u16>), String> {
 /// # Errors
 ///
 /// What can't be sent.
-pub(super) fn check_path(path: &str) -> Result<(), String> {
+pub(crate) fn check_path(path: &str) -> Result<(), String> {
     match path.chars().find(|c| !c.is_ascii_graphic() || *c == '#') {
         Some(c) => Err(format!(
             "`{}` can't stand in a path as it is: percent-encode it",
