@@ -143,5 +143,6 @@ pub(crate) fn report(phases: Vec<PhaseReport>) -> Report {
         started_unix_s: 1_700_000_000.0,
         server_died_after_ns: None,
         interrupted: false,
+        knee: None,
     }
 }

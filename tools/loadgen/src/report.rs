@@ -32,6 +32,20 @@ pub struct Report {
     pub server_died_after_ns: Option<u64>,
     /// Somebody stopped it before its end.
     pub interrupted: bool,
+    /// What a search for the knee found.
+    #[serde(default)]
+    pub knee: Option<KneeReport>,
+}
+
+/// The highest rate whose latency stayed under a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct KneeReport {
+    /// What the 99th percentile had to stay under.
+    pub limit_ns: u64,
+    /// The highest rate that held, in requests per second. `None`: none did.
+    pub rate: Option<f64>,
+    /// The lowest rate that was tried and did not hold. `None`: all that were tried held.
+    pub broken_at: Option<f64>,
 }
 
 /// What TLS came to.

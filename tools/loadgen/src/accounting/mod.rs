@@ -111,7 +111,7 @@ mod linux {
     use crate::plan::{Origin, ServerProcesses};
 
     /// How often the tree is searched for new children. Between searches only the known ones are
-    /// read, which costs some ten microseconds each; a search reads every process of the machine.
+    /// read. Where the kernel keeps no lists of children, a search reads every process of the machine.
     const SEARCH_EVERY: Duration = Duration::from_secs(1);
 
     #[derive(Debug)]

@@ -50,15 +50,37 @@ pub(super) fn has_exact_times() -> bool {
 
 /// The given processes that live, and all that descend from them.
 pub(super) fn with_descendants(roots: &BTreeSet<u32>) -> BTreeSet<u32> {
-    let parents: BTreeMap<u32, u32> = all_processes()
+    let lists_children = Process::myself()
+        .and_then(|process| process.task_main_thread())
+        .and_then(|task| task.children())
+        .is_ok();
+    if !lists_children {
+        return descend(roots, &all_parents());
+    }
+    let mut family = BTreeSet::new();
+    let mut found: Vec<u32> = roots.iter().copied().collect();
+    while let Some(pid) = found.pop() {
+        let Some(process) = i32::try_from(pid).ok().and_then(|pid| Process::new(pid).ok()) else {
+            continue;
+        };
+        if family.insert(pid) {
+            let tasks = process.tasks().into_iter().flatten().flatten();
+            found.extend(tasks.filter_map(|task| task.children().ok()).flatten());
+        }
+    }
+    family
+}
+
+/// Every process of the machine with its parent: for kernels that keep no lists of children.
+fn all_parents() -> BTreeMap<u32, u32> {
+    all_processes()
         .into_iter()
         .flatten()
         .filter_map(|process| {
             let stat = process.ok()?.stat().ok()?;
             Some((u32::try_from(stat.pid).ok()?, u32::try_from(stat.ppid).ok()?))
         })
-        .collect();
-    descend(roots, &parents)
+        .collect()
 }
 
 /// Those of `roots` that are keys of `parents`, and all below them.
@@ -177,5 +199,17 @@ mod tests {
     fn a_family_is_the_roots_that_live_and_all_below() {
         let parents = BTreeMap::from([(2, 1), (3, 2), (4, 3), (5, 1)]);
         assert_eq!(descend(&BTreeSet::from([2, 9]), &parents), BTreeSet::from([2, 3, 4]));
+    }
+
+    #[test]
+    fn both_ways_to_find_a_family_agree() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let parent = BTreeSet::from([std::process::id()]);
+        let (listed, scanned) = (with_descendants(&parent), descend(&parent, &all_parents()));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        // Other tests have children too, which come and go.
+        assert!(listed.contains(&child.id()) && scanned.contains(&child.id()));
+        assert!(with_descendants(&BTreeSet::from([u32::MAX])).is_empty());
     }
 }

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use crate::options::Outputs;
 use crate::output::{csv, hdr_log, html};
 use crate::report::{Failure, Report};
-use crate::schedule::Outcome;
 
 /// The files that were asked for, open since before the run: a path that can't be written is a mistake
 /// before anything is sent, not after an hour.
@@ -49,12 +48,7 @@ impl Files {
     }
 
     /// Writes them all; the first that fails is told, after the others were tried.
-    pub(super) fn write(
-        &mut self,
-        report: &Report,
-        outcome: Outcome,
-        summary: &str,
-    ) -> Result<(), String> {
+    pub(super) fn write(&mut self, report: &Report, summary: &str) -> Result<(), String> {
         let mut results = Vec::new();
         if let Some((path, out)) = &mut self.json {
             let written = serde_json::to_writer_pretty(&mut *out, report)
@@ -70,7 +64,7 @@ impl Files {
             results.push((path.clone(), hdr_log::write(report, file)));
         }
         if let Some((path, file)) = &mut self.html {
-            let written = html::write(report, outcome, summary, &mut BufWriter::new(file));
+            let written = html::write(report, summary, &mut BufWriter::new(file));
             results.push((path.clone(), written));
         }
         results.into_iter().try_for_each(|(path, result)| {
@@ -87,20 +81,19 @@ fn is_standard_output(path: &Path) -> bool {
 ///
 /// A search for the knee overloads the server on purpose: there, requests that were lost or late don't
 /// count against it, but wrong answers do, and a search that found nothing failed.
-pub(super) fn exit_code(report: &Report, outcome: Outcome, broken: &[String]) -> u8 {
+pub(super) fn exit_code(report: &Report, broken: &[String]) -> u8 {
     if !broken.is_empty() {
         return 3;
     }
-    let is_wrong = |kind: Failure| match outcome {
-        Outcome::Knee { .. } => matches!(kind, Failure::Status | Failure::Body | Failure::Protocol),
-        Outcome::Done | Outcome::Stopped => true,
+    let is_search = report.knee.is_some();
+    let is_wrong = |kind: Failure| {
+        !is_search || matches!(kind, Failure::Status | Failure::Body | Failure::Protocol)
     };
-    let is_search = matches!(outcome, Outcome::Knee { .. });
     let wrong = report.phases.iter().any(|phase| {
         (phase.counts.failed > 0 && !is_search)
             || phase.failures.iter().any(|(kind, count)| *count > 0 && is_wrong(*kind))
     });
     let none = report.phases.iter().all(|phase| phase.counts.completed == 0);
-    let found_nothing = matches!(outcome, Outcome::Knee { rate: None, .. });
+    let found_nothing = report.knee.is_some_and(|knee| knee.rate.is_none());
     u8::from(wrong || none || found_nothing || report.server_died_after_ns.is_some())
 }

@@ -20,8 +20,8 @@ use crate::options::{Arguments, Job};
 use crate::output::live::Live;
 use crate::plan::{Phase, Plan, TlsTrust};
 use crate::progress::{Control, Progress, Runner};
-use crate::report::{PhaseReport, Report};
-use crate::schedule::Outcome;
+use crate::report::{KneeReport, PhaseReport, Report};
+use crate::schedule::{Outcome, Schedule};
 use crate::verdict;
 use conclusion::Files;
 
@@ -77,13 +77,10 @@ fn run_job(arguments: &Arguments, engine: Box<Engine<'_>>, stop: &Stop) -> Resul
     let is_terminal = io::stderr().is_terminal();
     let mut live = (!job.outputs.quiet)
         .then(|| Live::new(io::stderr(), is_terminal, job.schedule.known_phases()));
-    let (report, outcome) = carry_out(&job, &mut *runner, stop, live.as_mut());
-    let broken: Vec<String> = job
-        .thresholds
-        .iter()
-        .filter_map(|threshold| threshold.broken_by(&report, outcome))
-        .collect();
-    let text = crate::output::text::summary(&report, outcome, &broken);
+    let report = carry_out(&job, &mut *runner, stop, live.as_mut());
+    let broken: Vec<String> =
+        job.thresholds.iter().filter_map(|threshold| threshold.broken_by(&report)).collect();
+    let text = crate::output::text::summary(&report, &broken);
     if !job.outputs.quiet {
         // A closed output is no reason to lose the files.
         let _ = if files.json_is_standard_output() {
@@ -92,11 +89,11 @@ fn run_job(arguments: &Arguments, engine: Box<Engine<'_>>, stop: &Stop) -> Resul
             io::stdout().write_all(text.as_bytes())
         };
     }
-    let written = files.write(&report, outcome, &text);
+    let written = files.write(&report, &text);
     if let Err(error) = &written {
         eprintln!("bolide: {error}");
     }
-    Ok(conclusion::exit_code(&report, outcome, &broken).max(u8::from(written.is_err())))
+    Ok(conclusion::exit_code(&report, &broken).max(u8::from(written.is_err())))
 }
 
 /// Carries the schedule out and gathers what was found.
@@ -105,7 +102,7 @@ fn carry_out(
     runner: &mut dyn Runner,
     stop: &Stop,
     mut live: Option<&mut Live<impl Write>>,
-) -> (Report, Outcome) {
+) -> Report {
     let cores = online_cores();
     let mut report = new_report(&job.url, &job.plan);
     let mut phases: Vec<PhaseReport> = Vec::new();
@@ -130,7 +127,12 @@ fn carry_out(
     });
     report.phases = phases;
     finish_report(&mut report, runner, stop);
-    (report, outcome)
+    if let (Outcome::Knee { rate, broken_at }, Schedule::FindKnee(knee)) = (outcome, &job.schedule)
+    {
+        let limit_ns = u64::try_from(knee.limit.as_nanos()).unwrap_or(u64::MAX);
+        report.knee = Some(KneeReport { limit_ns, rate, broken_at });
+    }
+    report
 }
 
 fn run_phase(
@@ -158,6 +160,7 @@ fn new_report(url: &str, plan: &Plan) -> Report {
         started_unix_s: since_1970.unwrap_or(Duration::ZERO).as_secs_f64(),
         server_died_after_ns: None,
         interrupted: false,
+        knee: None,
     }
 }
 

@@ -94,18 +94,18 @@ fn the_exit_code_tells_how_it_went() {
 
 #[test]
 fn a_search_may_lose_requests_and_must_find_something() {
-    let knee = |rate| Outcome::Knee { rate, broken_at: Some(2.0) };
+    let knee = |rate| KneeReport { limit_ns: 1, rate, broken_at: Some(2.0) };
     let mut lossy = quiet(Load::Closed);
     lossy.counts.failed = 5;
     lossy.failures.insert(Failure::Timeout, 5);
-    let exit = |found: &PhaseReport, outcome| {
-        conclusion::exit_code(&report(vec![found.clone()]), outcome, &[])
+    let exit = |found: &PhaseReport, knee| {
+        conclusion::exit_code(&Report { knee, ..report(vec![found.clone()]) }, &[])
     };
-    assert_eq!(exit(&lossy, knee(Some(1.0))), 0);
-    assert_eq!(exit(&lossy, knee(None)), 1);
-    assert_eq!(exit(&lossy, Outcome::Done), 1);
+    assert_eq!(exit(&lossy, Some(knee(Some(1.0)))), 0);
+    assert_eq!(exit(&lossy, Some(knee(None))), 1);
+    assert_eq!(exit(&lossy, None), 1);
     lossy.failures.insert(Failure::Body, 1);
-    assert_eq!(exit(&lossy, knee(Some(1.0))), 1);
+    assert_eq!(exit(&lossy, Some(knee(Some(1.0)))), 1);
 }
 
 #[test]

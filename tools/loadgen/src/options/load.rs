@@ -49,7 +49,7 @@ impl LoadArguments {
             return Ok(Schedule::FindKnee(Knee { limit, each, warm_up, arrivals, start }));
         }
         let phase = |name: &str, load| {
-            let time = self.duration.or(self.requests.is_none().then_some(PHASE));
+            let time = self.duration.or_else(|| self.requests.is_none().then_some(PHASE));
             let until = Until { requests: self.requests, time };
             Phase { name: name.into(), load, warm_up, until }
         };

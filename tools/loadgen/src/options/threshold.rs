@@ -4,7 +4,7 @@ use crate::options::units;
 use crate::output::figures;
 use crate::plan::Load;
 use crate::report::{Latencies, PhaseReport, Report};
-use crate::schedule::{Outcome, succeeded_rate};
+use crate::schedule::succeeded_rate;
 
 /// A condition that must not hold.
 #[derive(Debug, Clone, PartialEq)]
@@ -77,7 +77,7 @@ impl Threshold {
     /// those of the whole run; the rate is the knee, where one was searched, or else the highest of
     /// any phase.
     #[must_use]
-    pub fn broken_by(&self, report: &Report, outcome: Outcome) -> Option<String> {
+    pub fn broken_by(&self, report: &Report) -> Option<String> {
         let said = |figure: String| format!("{} ({figure})", self.text);
         match &self.metric {
             Metric::Latency { first_byte, which } => {
@@ -101,11 +101,9 @@ impl Threshold {
                 self.holds(share).then(|| said(format!("{:.4} %", share * 100.0)))
             }
             Metric::Rate => {
-                let rate = match outcome {
-                    Outcome::Knee { rate, .. } => rate.unwrap_or(0.0),
-                    Outcome::Done | Outcome::Stopped => {
-                        report.phases.iter().map(succeeded_rate).fold(0.0, f64::max)
-                    }
+                let rate = match report.knee {
+                    Some(knee) => knee.rate.unwrap_or(0.0),
+                    None => report.phases.iter().map(succeeded_rate).fold(0.0, f64::max),
                 };
                 self.holds(rate).then(|| said(format!("{} req/s", figures::rate(rate))))
             }
@@ -191,10 +189,11 @@ impl Which {
 mod tests {
     use super::*;
     use crate::fabricated::{OPEN_1000, flat, quiet, report};
+    use crate::report::KneeReport;
     use proptest::prelude::*;
 
     fn broken(text: &str, report: &Report) -> bool {
-        Threshold::parse(text).unwrap().broken_by(report, Outcome::Done).is_some()
+        Threshold::parse(text).unwrap().broken_by(report).is_some()
     }
 
     #[test]
@@ -233,13 +232,12 @@ mod tests {
 
     #[test]
     fn the_rate_of_a_search_is_its_knee() {
-        let report = report(vec![quiet(OPEN_1000)]);
+        let mut report = report(vec![quiet(OPEN_1000)]);
         let threshold = Threshold::parse("rate<500").unwrap();
-        let knee = |rate| Outcome::Knee { rate, broken_at: None };
-        assert_eq!(threshold.broken_by(&report, knee(Some(700.0))), None);
-        assert!(
-            threshold.broken_by(&report, knee(None)).unwrap().contains("rate<500 (0.00 req/s)")
-        );
+        report.knee = Some(KneeReport { limit_ns: 1, rate: Some(700.0), broken_at: None });
+        assert_eq!(threshold.broken_by(&report), None);
+        report.knee = Some(KneeReport { limit_ns: 1, rate: None, broken_at: None });
+        assert!(threshold.broken_by(&report).unwrap().contains("rate<500 (0.00 req/s)"));
     }
 
     #[test]
@@ -263,7 +261,7 @@ mod tests {
             text in "(ttfb_)?(p[0-9.]{0,4}|max|mean|errors|rate)[<>]=?[0-9.]{0,5}(ms|k|%)?"
         ) {
             if let Ok(threshold) = Threshold::parse(&text) {
-                let why = threshold.broken_by(&report(vec![quiet(OPEN_1000)]), Outcome::Done);
+                let why = threshold.broken_by(&report(vec![quiet(OPEN_1000)]));
                 prop_assert!(why.is_none_or(|why| why.starts_with(&text)));
             }
         }

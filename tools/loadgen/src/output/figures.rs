@@ -42,7 +42,7 @@ pub fn grouped(count: u64) -> String {
     let mut grouped = String::with_capacity(digits.len() * 4 / 3);
     for (index, digit) in digits.chars().enumerate() {
         if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            grouped.push('\u{202f}');
+            grouped.push(',');
         }
         grouped.push(digit);
     }
@@ -96,8 +96,8 @@ mod tests {
     #[test]
     fn thousands_stand_apart() {
         assert_eq!(grouped(7), "7");
-        assert_eq!(grouped(1_234_567), "1\u{202f}234\u{202f}567");
+        assert_eq!(grouped(1_234_567), "1,234,567");
         assert_eq!(rate(99.5), "99.5");
-        assert_eq!(rate(123_456.7), "123\u{202f}457");
+        assert_eq!(rate(123_456.7), "123,457");
     }
 }

@@ -214,9 +214,9 @@ mod tests {
         phase.warm_up = Duration::from_millis(1_500);
         let expected = "\
 [1/3] 50 % of capacity (open loop)
-  1 s, warm-up: 12\u{202f}345 req/s, p50 66.0 µs, p99 2.94 ms, 10 in flight, 2 failed, cores: \
+  1 s, warm-up: 12,345 req/s, p50 66.0 µs, p99 2.94 ms, 10 in flight, 2 failed, cores: \
                         generator 0.50, server 0.98
-  2 s: 12\u{202f}345 req/s, p50 66.0 µs, p99 2.94 ms, 10 in flight, 2 failed, cores: generator \
+  2 s: 12,345 req/s, p50 66.0 µs, p99 2.94 ms, 10 in flight, 2 failed, cores: generator \
                         0.50, server 0.98
 ";
         assert_eq!(shown(false, &phase, &looks), expected);

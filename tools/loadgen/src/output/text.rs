@@ -5,25 +5,20 @@ use std::fmt::Write;
 use super::figures::{bytes, duration, grouped, memory, rate};
 use crate::plan::{Arrivals, Load};
 use crate::report::{Bound, Failure, Latencies, PhaseReport, ProcessCost, Report};
-use crate::schedule::{Outcome, succeeded_rate};
+use crate::schedule::succeeded_rate;
 
 /// The whole summary. `broken` are the conditions of `--fail-if` that held, each with its figure.
 ///
 /// When the generator was the bottleneck of any phase, the first line says so.
 #[must_use]
-pub fn summary(report: &Report, outcome: Outcome, broken: &[String]) -> String {
+pub fn summary(report: &Report, broken: &[String]) -> String {
     let mut text = String::new();
     // Writing to a string does not fail.
-    let _ = write_summary(&mut text, report, outcome, broken);
+    let _ = write_summary(&mut text, report, broken);
     text
 }
 
-fn write_summary(
-    text: &mut String,
-    report: &Report,
-    outcome: Outcome,
-    broken: &[String],
-) -> std::fmt::Result {
+fn write_summary(text: &mut String, report: &Report, broken: &[String]) -> std::fmt::Result {
     if let Some(line) = client_bound(report) {
         writeln!(text, "{line}")?;
     }
@@ -44,13 +39,34 @@ fn write_summary(
         writeln!(text)?;
         write_phase(text, phase)?;
     }
+    write_end(text, report, broken)
+}
+
+/// What is to be said of the whole run, after an empty line; nothing when all went as planned.
+fn write_end(text: &mut String, report: &Report, broken: &[String]) -> std::fmt::Result {
+    let failed: u64 = report.phases.iter().map(|phase| phase.counts.failed).sum();
+    let went_as_planned = report.knee.is_none()
+        && broken.is_empty()
+        && failed == 0
+        && report.server_died_after_ns.is_none()
+        && !report.interrupted;
+    if went_as_planned {
+        return Ok(());
+    }
     writeln!(text)?;
-    if let Outcome::Knee { rate: knee, broken_at } = outcome {
-        match knee {
-            Some(knee) => write!(text, "Knee: {} req/s is the highest rate that held", rate(knee))?,
-            None => write!(text, "Knee: no rate held")?,
+    if let Some(knee) = &report.knee {
+        let limit = duration(knee.limit_ns);
+        match knee.rate {
+            Some(held) => {
+                write!(
+                    text,
+                    "Knee: {} req/s is the highest rate whose p99 stayed under {limit}",
+                    rate(held)
+                )?;
+            }
+            None => write!(text, "Knee: no rate kept its p99 under {limit}")?,
         }
-        match broken_at {
+        match knee.broken_at {
             Some(broken_at) => writeln!(text, "; {} req/s did not.", rate(broken_at))?,
             None => writeln!(text, "; no higher one was tried.")?,
         }
@@ -64,7 +80,6 @@ fn write_summary(
     for condition in broken {
         writeln!(text, "Broken: {condition}")?;
     }
-    let failed: u64 = report.phases.iter().map(|phase| phase.counts.failed).sum();
     if failed > 0 {
         writeln!(text, "{} failed.", counted(failed, "request"))?;
     }
@@ -298,28 +313,29 @@ fn cost(cost: &ProcessCost) -> String {
 mod tests {
     use super::*;
     use crate::fabricated::{OPEN_1000, flat, quiet, report};
-    use crate::report::Verdict;
+    use crate::report::{KneeReport, Verdict};
     use std::collections::BTreeMap;
 
     #[test]
     fn a_client_bound_run_says_so_first() {
         let mut capacity = quiet(Load::Closed);
         capacity.verdict = Verdict { bound: Bound::Client, evidence: vec!["Full.".into()] };
-        let text = summary(&report(vec![capacity, quiet(OPEN_1000)]), Outcome::Done, &[]);
+        let text = summary(&report(vec![capacity, quiet(OPEN_1000)]), &[]);
         let first = text.lines().next().unwrap();
         assert!(first.starts_with("CLIENT-BOUND in `measured`"), "{first}");
-        assert!(first.contains("1\u{202f}000 req/s is a lower bound"), "{first}");
+        assert!(first.contains("1,000 req/s is a lower bound"), "{first}");
         assert!(text.contains("req/s (a lower bound)"), "{text}");
-        let fine = summary(&report(vec![quiet(Load::Closed)]), Outcome::Done, &[]);
+        let fine = summary(&report(vec![quiet(Load::Closed)]), &[]);
         assert!(fine.starts_with("http://127.0.0.1:8080/ping: http/1.1\n10 connections"), "{fine}");
         assert!(!fine.contains("lower bound"), "{fine}");
+        assert!(fine.ends_with("unclear\n"), "nothing follows the verdict: {fine}");
     }
 
     #[test]
     fn every_latency_names_its_model() {
         let mut open = quiet(OPEN_1000);
         open.lag = flat(5, 2_000_000);
-        let text = summary(&report(vec![quiet(Load::Closed), open]), Outcome::Done, &[]);
+        let text = summary(&report(vec![quiet(Load::Closed), open]), &[]);
         let labelled = |name: &str, label: &str| {
             text.lines().any(|line| line.trim_start().starts_with(name) && line.contains(label))
         };
@@ -345,13 +361,14 @@ mod tests {
         report.interrupted = true;
         report.server_died_after_ns = Some(3_200_000_000);
         let broken = ["errors>0 (3)".to_owned()];
-        let knee = Outcome::Knee { rate: Some(800.0), broken_at: Some(900.0) };
-        let text = summary(&report, knee, &broken);
+        report.knee =
+            Some(KneeReport { limit_ns: 5_000_000, rate: Some(800.0), broken_at: Some(900.0) });
+        let text = summary(&report, &broken);
         for line in [
             "997 as expected, 3 failed (2 timeout, 1 wrong body); 10 bodies compared",
             "5.00 ms for stream windows",
             "1 segment sent again",
-            "Knee: 800 req/s is the highest rate that held; 900 req/s did not.",
+            "Knee: 800 req/s is the highest rate whose p99 stayed under 5.00 ms; 900 req/s did not.",
             "The server went away 3.20 s after the start.",
             "Interrupted",
             "Broken: errors>0 (3)",

@@ -7,6 +7,7 @@
 mod text;
 
 use std::fs;
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
@@ -108,8 +109,14 @@ const FOREVER: Duration = Duration::from_secs(86_400);
 /// How long connections may take; h2load leaves that to the system.
 const CONNECT: Duration = Duration::from_secs(30);
 
-/// More of anything than this is a mistake.
+/// More connections than this don't fit into the ports of one address, four times over.
 const MOST_CLIENTS: u64 = 250_000;
+
+/// More requests in flight on a connection than this, no server takes.
+const MOST_STREAMS: u64 = 1_000_000;
+
+/// More requests per second for each client than this, no clock can pace.
+const MOST_PER_SECOND: u64 = 1_000_000;
 
 struct Settings {
     requests: u64,
@@ -192,7 +199,7 @@ pub fn parse(words: &[String]) -> Result<Foreign, String> {
 fn phase(settings: &Settings) -> Phase {
     let load = match settings.rps {
         Some(rps) => {
-            Load::Open { rate: (rps * settings.clients) as f64, arrivals: Arrivals::Constant }
+            Load::Open { rate: rps as f64 * settings.clients as f64, arrivals: Arrivals::Constant }
         }
         None => Load::Closed,
     };
@@ -269,13 +276,21 @@ fn set(settings: &mut Settings, name: &str, value: &str) -> Result<(), String> {
             settings.inactivity =
                 Some(time(value).filter(|time| !time.is_zero()).ok_or_else(wrong)?);
         }
-        "rps" => settings.rps = Some(number(value).filter(|rps| *rps > 0).ok_or_else(wrong)?),
+        "rps" => {
+            let rps = number(value).filter(|rps| (1..=MOST_PER_SECOND).contains(rps));
+            settings.rps = Some(rps.ok_or_else(wrong)?);
+        }
         "sni" => settings.sni = Some(value.to_owned()),
         "base-uri" => settings.base = Some(value.to_owned()),
         "connect-to" => settings.connect_to = Some(value.to_owned()),
         "input-file" => {
-            let text = fs::read_to_string(value)
-                .map_err(|error| format!("-i: cannot read input file {value}: {error}"))?;
+            let text = if value == "-" {
+                io::read_to_string(io::stdin())
+            } else {
+                fs::read_to_string(value)
+            };
+            let text =
+                text.map_err(|error| format!("-i: cannot read input file {value}: {error}"))?;
             settings.uris = text.lines().map(str::trim).map(str::to_owned).collect();
             settings.uris.retain(|line| !line.is_empty());
         }
@@ -302,8 +317,14 @@ fn check(settings: &Settings) -> Result<(), String> {
             return Err(format!("{option}: the number of {what} must be strictly greater than 0."));
         }
     }
-    if settings.clients > MOST_CLIENTS || settings.threads > 1024 {
-        return Err(format!("-c: more than {MOST_CLIENTS} clients, or -t: more than 1024 threads"));
+    for (option, count, most) in [
+        ("-c", settings.clients, MOST_CLIENTS),
+        ("-t", settings.threads, 1024),
+        ("-m", settings.streams, MOST_STREAMS),
+    ] {
+        if count > most {
+            return Err(format!("{option}: {most} is the most that is supported."));
+        }
     }
     match settings.duration {
         Some(duration) if duration.is_zero() => {

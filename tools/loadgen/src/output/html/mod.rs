@@ -7,10 +7,10 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use super::figures::{duration, rate};
+use super::figures::{duration, grouped, rate};
 use super::text::{bound, client_bound, model};
 use crate::report::{Bound, Latencies, PhaseReport, Report};
-use crate::schedule::{Outcome, succeeded_rate};
+use crate::schedule::succeeded_rate;
 
 const PAGE: &str = include_str!("page.html");
 
@@ -25,12 +25,7 @@ const MOST_SAMPLES: usize = 1_200;
 /// # Errors
 ///
 /// Those of `out`.
-pub fn write(
-    report: &Report,
-    outcome: Outcome,
-    summary: &str,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+pub fn write(report: &Report, summary: &str, out: &mut dyn Write) -> io::Result<()> {
     let banner = client_bound(report)
         .map(|line| format!("<p class=\"banner\">{}</p>", escaped(&line)))
         .unwrap_or_default();
@@ -42,7 +37,7 @@ pub fn write(
             "url" => escaped(&report.url),
             "about" => escaped(&about(report)),
             "banner" => banner.clone(),
-            "tiles" => tiles(report, outcome),
+            "tiles" => tiles(report),
             "rows" => report.phases.iter().map(row).collect(),
             "summary" => escaped(summary),
             "data" => in_script(&data(report)),
@@ -88,13 +83,14 @@ fn about(report: &Report) -> String {
 }
 
 /// The figures that matter most.
-fn tiles(report: &Report, outcome: Outcome) -> String {
+fn tiles(report: &Report) -> String {
     let mut tiles = Vec::new();
     let fastest =
         report.phases.iter().max_by(|a, b| succeeded_rate(a).total_cmp(&succeeded_rate(b)));
-    if let Outcome::Knee { rate: knee, .. } = outcome {
-        let said = knee.map_or_else(|| "none".to_owned(), |knee| format!("{} req/s", rate(knee)));
-        tiles.push(("Knee", said, "the highest rate that held".to_owned()));
+    if let Some(knee) = &report.knee {
+        let said =
+            knee.rate.map_or_else(|| "none".to_owned(), |held| format!("{} req/s", rate(held)));
+        tiles.push(("Knee", said, format!("p99 under {}", duration(knee.limit_ns))));
     } else if let Some(phase) = fastest {
         let lower = phase.verdict.bound == Bound::Client;
         let said =
@@ -112,7 +108,7 @@ fn tiles(report: &Report, outcome: Outcome) -> String {
     }
     let failed: u64 = report.phases.iter().map(|phase| phase.counts.failed).sum();
     let due: u64 = report.phases.iter().map(|phase| phase.counts.due).sum();
-    tiles.push(("Failed", failed.to_string(), format!("of {due} requests")));
+    tiles.push(("Failed", grouped(failed), format!("of {} requests", grouped(due))));
     tiles
         .into_iter()
         .map(|(title, figure, of)| {
@@ -142,7 +138,7 @@ fn row(report: &PhaseReport) -> String {
         latency("p99"),
         latency("p99.9"),
         max,
-        report.counts.failed.to_string(),
+        grouped(report.counts.failed),
         bound(report.verdict.bound).to_owned(),
     ];
     let cells: String = cells.iter().map(|cell| format!("<td>{}</td>", escaped(cell))).collect();

@@ -7,7 +7,7 @@ use crate::report::Verdict;
 
 fn page(report: &Report) -> String {
     let mut out = Vec::new();
-    write(report, Outcome::Done, "the <summary>", &mut out).unwrap();
+    write(report, "the <summary>", &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
