@@ -71,18 +71,17 @@ impl Voice {
         }
     }
 
-    /// What is printed, and the exit code, when nothing could be sent.
+    /// What is printed, and the exit code, when nothing could be sent. The reason goes to the standard
+    /// error.
     ///
     /// # Errors
     ///
     /// Those of `out`.
     pub fn refused(&mut self, out: &mut dyn io::Write, mistake: &str) -> io::Result<u8> {
+        eprintln!("{mistake}");
         match self {
             Self::H2load(text) => text.refused(out).map(|()| 0),
-            Self::Wrk(_) => {
-                eprintln!("{mistake}");
-                Ok(1)
-            }
+            Self::Wrk(_) => Ok(1),
         }
     }
 }
