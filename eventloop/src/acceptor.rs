@@ -69,7 +69,7 @@ impl<M: Send + 'static> Dealer<M> {
         while !stopped.load(Ordering::Acquire) {
             // A listener that is still ready could not be emptied: no descriptors.
             let paused = self.listeners.iter().any(|open| open.ready);
-            kernel.wait(paused.then_some(ACCEPT_PAUSE), &mut ready)?;
+            kernel.wait(paused.then_some(ACCEPT_PAUSE), None, &mut ready)?;
             for event in ready.drain(..) {
                 if let Some(open) = self.listeners.get_mut(event.key as usize) {
                     open.ready = true;

@@ -158,7 +158,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
     }
 
     /// Whether one more connection has room; an idle one makes room if it must.
-    fn has_room(&mut self) -> bool {
+    pub(crate) fn has_room(&mut self) -> bool {
         self.slots.len() < self.door.room_count || self.shed()
     }
 

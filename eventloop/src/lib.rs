@@ -6,18 +6,21 @@
 //!
 //! Each connection has a session. It is called when bytes have arrived, when its deadline has come,
 //! when its output has drained, or when it has mail; what it then wants stands in the [`After`] that
-//! it returns. Buffers belong to the worker: an idle connection owns none.
+//! it returns. What concerns the whole worker (connections outward, a turn for another session, a precise
+//! alarm) it puts on the [`Agenda`]. Buffers belong to the worker: an idle connection owns none.
 //!
 //! The crate must never know what the bytes mean.
 
 mod acceptor;
 mod affinity;
+mod agenda;
 mod budget;
 mod door;
 pub mod kernel;
 pub mod limits;
 mod listener;
 mod mailbox;
+mod outward;
 mod pace;
 mod run;
 mod service;
@@ -29,6 +32,7 @@ mod timer_wheel;
 mod worker;
 
 pub use affinity::pin_to_core;
+pub use agenda::{Agenda, Destination, Outbound};
 pub use kernel::{FileLimit, Kernel, MioKernel, MioListener, file_limit, raise_file_limit};
 pub use limits::Limits;
 pub use listener::{BindError, Listeners};

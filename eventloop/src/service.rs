@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use bolide_buffers::{Flush, ReceiveBuffer, SendQueue};
 
+use crate::agenda::{Agenda, Outbound};
 use crate::kernel::Path;
 use crate::mailbox::Mailbox;
 use crate::slots::Token;
@@ -43,12 +44,25 @@ pub trait Service: 'static {
     type Message: Send + 'static;
 
     /// A turn of the loop begins; the clock was read once for all of it.
-    fn turn_started(&mut self, now: Instant) {
-        let _ = now;
+    fn turn_started(&mut self, now: Instant, agenda: &mut Agenda) {
+        let _ = (now, agenda);
     }
 
     /// A connection has been accepted. `None` closes it at once.
     fn open(&mut self, accepted: &Accepted, now: Instant) -> Option<(Self::Session, After)>;
+
+    /// A connection that was [asked for](Agenda::connect) has begun. Its session's first `turn` comes
+    /// when it is established, or at the deadline or call before that; it is told apart by
+    /// [`Turn::connected`]. When it fails, [`close`](Self::close) says how. `None` gives it up.
+    fn connecting(&mut self, outbound: &Outbound, now: Instant) -> Option<(Self::Session, After)> {
+        let _ = (outbound, now);
+        None
+    }
+
+    /// A connection that was asked for could not even begin: no route, no socket, no permission.
+    fn connect_failed(&mut self, tag: u64, error: io::Error, agenda: &mut Agenda) {
+        let _ = (tag, error, agenda);
+    }
 
     /// Something happened: bytes arrived, the peer ended its side, the deadline passed, or output
     /// drained. The session uses what it can of the input and appends to the output.
@@ -92,8 +106,8 @@ pub trait Service: 'static {
     }
 
     /// The connection is closed.
-    fn close(&mut self, session: Self::Session, cause: CloseCause) {
-        let _ = (session, cause);
+    fn close(&mut self, session: Self::Session, cause: CloseCause, agenda: &mut Agenda) {
+        let _ = (session, cause, agenda);
     }
 }
 
@@ -109,10 +123,14 @@ pub struct Turn<'a, M> {
     pub output_limit: usize,
     /// The time of this turn of the loop.
     pub now: Instant,
+    /// The connection is established. Always, but for one outward whose peer has not answered yet.
+    pub connected: bool,
     /// The peer has sent FIN: no byte follows what is in `input`.
     pub eof: bool,
     /// The mailbox of this worker, for whoever will answer later.
     pub mailbox: &'a Mailbox<M>,
+    /// What the worker is asked to do beside.
+    pub agenda: &'a mut Agenda,
     /// The path to the peer, as the kernel measured it.
     pub path: &'a dyn Path,
 }
@@ -155,6 +173,9 @@ impl After {
     /// Closes and forgets what is queued.
     pub const CLOSED: Self = Self { close: Some(Close::Now), ..Self::FINISHED };
 
+    /// Resets the connection.
+    pub const RESET: Self = Self { close: Some(Close::Reset), ..Self::FINISHED };
+
     /// The same, with a deadline.
     #[inline]
     #[must_use]
@@ -171,6 +192,8 @@ pub enum Close {
     Flushed,
     /// At once.
     Now,
+    /// At once, and the peer gets a reset: for an end that must not look like one.
+    Reset,
 }
 
 /// Why a connection was closed.

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use bolide_buffers::{Flush, ReceiveBuffer, SendQueue};
 
+use crate::agenda::Agenda;
 use crate::budget::Budget;
 use crate::kernel::{Kernel, Ready};
 use crate::limits::Limits;
@@ -30,6 +31,7 @@ pub(crate) struct Lent<K: Kernel, S: Service> {
     #[allow(clippy::vec_box, reason = "the boxes themselves are what is kept for the next slot")]
     pub(crate) spare: Vec<Box<SendQueue>>,
     pub(crate) mailbox: Mailbox<S::Message>,
+    pub(crate) agenda: Agenda,
     pub(crate) limits: Limits,
     pub(crate) stats: Stats,
     pub(crate) now: Instant,
@@ -75,6 +77,8 @@ pub(crate) enum Call<M> {
     Again,
     /// The deadline has come.
     Deadline,
+    /// The service, or another session, asked for it.
+    Asked,
     /// A mail.
     Message(M),
     /// The worker ends, or needs the room.
@@ -99,7 +103,7 @@ enum Phase {
     Flushing,
     /// The last bytes have left; what still arrives is discarded, this many bytes at most.
     Lingering {
-        left: usize,
+        left: u32,
     },
 }
 
@@ -113,6 +117,8 @@ struct State {
     room: bool,
     /// The socket took no more.
     blocked: bool,
+    /// The connection is not established yet; until then, nothing can be written.
+    connecting: bool,
     eof: bool,
     wants_input: bool,
     more: bool,
@@ -187,6 +193,25 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         slot
     }
 
+    /// The same for a connection that this side makes and that is not established yet.
+    pub(crate) fn connecting(
+        socket: K::Socket,
+        session: S::Session,
+        after: After,
+        limits: &Limits,
+        tick: u32,
+    ) -> Self {
+        let mut slot = Self::new(socket, session, after, limits, tick);
+        slot.state.connecting = true;
+        slot.state.blocked = true;
+        slot
+    }
+
+    /// Whether the connection was never established.
+    pub(crate) fn is_connecting(&self) -> bool {
+        self.state.connecting
+    }
+
     /// The deadline, if it must be filed because it comes before the entry that stands in the timer
     /// wheel. Deadlines move to later with every request, and then there is nothing to do.
     #[inline]
@@ -257,11 +282,15 @@ impl<K: Kernel, S: Service> Slot<K, S> {
             return self.closing_pass(lent, &call);
         }
         self.called = tick;
+        let was_established = match self.establish(lent) {
+            Ok(was_established) => was_established,
+            Err(error) => return Outcome::Closed(CloseCause::Failed(error.kind())),
+        };
         if self.state.failed && (self.state.eof || !self.state.wants_input) {
             return Outcome::Closed(CloseCause::Failed(io::ErrorKind::ConnectionReset));
         }
         let mut call = match call {
-            Call::Event => None,
+            Call::Event => was_established.then_some(Call::Event),
             Call::Again => (self.state.more && !self.state.blocked).then_some(Call::Again),
             call => Some(call),
         };
@@ -322,6 +351,10 @@ impl<K: Kernel, S: Service> Slot<K, S> {
                 budget.spend_call();
                 match self.call(lent, token, call) {
                     Some(Close::Now) => return Outcome::Closed(CloseCause::Finished),
+                    Some(Close::Reset) => {
+                        lent.kernel.reset_on_close(&mut self.socket);
+                        return Outcome::Closed(CloseCause::Finished);
+                    }
                     Some(Close::Flushed) => return self.finish(lent, budget),
                     // What the next read brings leaves with what this one brought.
                     None if self.may_read()
@@ -353,9 +386,26 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         }
     }
 
+    /// Notes that a connection outward is established, when the kernel has said so. Whether it was
+    /// just now.
+    #[inline]
+    fn establish(&mut self, lent: &mut Lent<K, S>) -> io::Result<bool> {
+        if !self.state.connecting || !(self.state.room || self.state.failed) {
+            return Ok(false);
+        }
+        if self.state.failed {
+            // A read tells why.
+            lent.input.start(&[]);
+            lent.kernel.receive(&mut self.socket, lent.input.block_mut())?;
+            return Err(io::ErrorKind::ConnectionReset.into());
+        }
+        self.state.connecting = false;
+        Ok(true)
+    }
+
     #[inline]
     fn may_read(&self) -> bool {
-        self.state.readable && self.state.wants_input && !self.state.eof
+        self.state.readable && !self.state.connecting && self.state.wants_input && !self.state.eof
     }
 
     /// Reads once. Whether there is something new: bytes, or the end.
@@ -407,15 +457,19 @@ impl<K: Kernel, S: Service> Slot<K, S> {
             output: &mut lent.output,
             output_limit: self.pace.limit(),
             now: lent.now,
+            connected: !self.state.connecting,
             eof: self.state.eof,
             mailbox: &lent.mailbox,
+            agenda: &mut lent.agenda,
             path: &self.socket,
         };
         let session = &mut self.session;
         let after = match call {
             Call::Message(message) => lent.service.message(session, message, &mut turn),
             Call::ShutDown => lent.service.shut_down(session, &mut turn),
-            Call::Event | Call::Again | Call::Deadline => lent.service.turn(session, &mut turn),
+            Call::Event | Call::Again | Call::Deadline | Call::Asked => {
+                lent.service.turn(session, &mut turn)
+            }
         };
         self.obey(after);
         after.close
@@ -475,7 +529,8 @@ impl<K: Kernel, S: Service> Slot<K, S> {
                 if self.state.eof || lent.kernel.end_writing(&mut self.socket).is_err() {
                     return Outcome::Closed(CloseCause::Finished);
                 }
-                self.phase = Phase::Lingering { left: lent.limits.linger_bytes };
+                let left = u32::try_from(lent.limits.linger_bytes).unwrap_or(u32::MAX);
+                self.phase = Phase::Lingering { left };
                 self.deadline = Some(lent.now + lent.limits.linger);
                 self.discard(lent)
             }
@@ -521,10 +576,11 @@ impl<K: Kernel, S: Service> Slot<K, S> {
                     budget.spend_read(count);
                     lent.input.start(&[]);
                     let Phase::Lingering { left } = &mut self.phase else { break };
-                    if *left < count {
-                        return Outcome::Closed(CloseCause::Finished);
+                    let discarded = u32::try_from(count).ok();
+                    match discarded.and_then(|count| left.checked_sub(count)) {
+                        Some(rest) => *left = rest,
+                        None => return Outcome::Closed(CloseCause::Finished),
                     }
-                    *left -= count;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.state.readable = false;

@@ -11,6 +11,10 @@ pub struct Stats {
     pub accepted: u64,
     /// Connections that were closed at once: the service declined, or there was no room.
     pub refused: u64,
+    /// Connections outward that were begun and got a session.
+    pub outbound: u64,
+    /// Connections outward that were never established, whether they could begin or not.
+    pub connects_failed: u64,
     /// Closed because the session asked for it.
     pub closed_finished: u64,
     /// Closed because reading or writing failed (a reset, most often).
@@ -76,6 +80,8 @@ impl AddAssign for Stats {
     fn add_assign(&mut self, other: Self) {
         self.accepted += other.accepted;
         self.refused += other.refused;
+        self.outbound += other.outbound;
+        self.connects_failed += other.connects_failed;
         self.closed_finished += other.closed_finished;
         self.closed_failed += other.closed_failed;
         self.closed_shed += other.closed_shed;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use bolide_buffers::{ReceiveBuffer, SendQueue};
 
+use crate::agenda::Agenda;
 use crate::door::Door;
 use crate::kernel::{Kernel, Ready};
 use crate::limits::Limits;
@@ -38,6 +39,8 @@ pub struct Worker<K: Kernel, S: Service> {
     runs: Vec<Token>,
     /// Those of the turn that is under way.
     running: Vec<Token>,
+    /// Connections that the agenda asked a turn for, while they have it.
+    pub(crate) calling: Vec<Token>,
     /// Tick 0.
     epoch: Instant,
     tick: u64,
@@ -58,6 +61,8 @@ impl<K: Kernel, S: Service> Worker<K, S> {
                 output: SendQueue::new(),
                 spare: Vec::new(),
                 mailbox: sender,
+                // The first turn begins at once: the service may have something to begin with.
+                agenda: Agenda { alarm: Some(now), ..Agenda::default() },
                 limits,
                 stats: Stats::default(),
                 now,
@@ -70,6 +75,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
             due: Vec::new(),
             runs: Vec::new(),
             running: Vec::new(),
+            calling: Vec::new(),
             epoch: now,
             tick: 0,
             ending: None,
@@ -95,6 +101,12 @@ impl<K: Kernel, S: Service> Worker<K, S> {
     /// The service.
     pub fn service(&self) -> &S {
         &self.lent.service
+    }
+
+    /// The service, when the worker has done its work. What is still open is closed.
+    pub fn into_service(mut self) -> S {
+        self.close_all(CloseCause::Drained);
+        self.lent.service
     }
 
     /// The kernel.
@@ -126,19 +138,23 @@ impl<K: Kernel, S: Service> Worker<K, S> {
     pub fn step(&mut self, at_most: Option<Duration>) -> io::Result<bool> {
         let timeout = self.timeout(at_most);
         let timeout = if self.inbox.lie_down() { timeout } else { Some(Duration::ZERO) };
-        let waited = self.lent.kernel.wait(timeout, &mut self.ready);
+        let waited = self.lent.kernel.wait(timeout, self.lent.agenda.alarm, &mut self.ready);
         self.inbox.get_up();
         waited?;
         self.lent.now = self.lent.kernel.now();
         self.tick = self.ticks_until(self.lent.now);
         self.lent.stats.waits += 1;
-        self.lent.service.turn_started(self.lent.now);
+        if self.lent.agenda.alarm.is_some_and(|alarm| alarm <= self.lent.now) {
+            self.lent.agenda.alarm = None;
+        }
+        self.lent.service.turn_started(self.lent.now, &mut self.lent.agenda);
         self.lent.trim();
         self.take_events();
         self.accept();
         self.run_queue();
         self.take_deadlines();
         self.take_mail();
+        self.carry_out_agenda();
         if let Some(deadline) = self.ending {
             if deadline <= self.lent.now {
                 self.close_all(CloseCause::Drained);
@@ -151,7 +167,12 @@ impl<K: Kernel, S: Service> Worker<K, S> {
     /// How long the kernel may wait.
     #[inline]
     fn timeout(&self, at_most: Option<Duration>) -> Option<Duration> {
-        if !self.runs.is_empty() || self.door.is_ready() {
+        let alarm_is_due = self.lent.agenda.alarm.is_some_and(|alarm| alarm <= self.lent.now);
+        if !self.runs.is_empty()
+            || self.door.is_ready()
+            || self.lent.agenda.has_work()
+            || alarm_is_due
+        {
             return Some(Duration::ZERO);
         }
         let until = |at: Instant| at.saturating_duration_since(self.lent.now);
@@ -292,6 +313,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
     /// Ends a connection.
     pub(crate) fn close(&mut self, token: Token, cause: CloseCause) {
         let Some(slot) = self.slots.remove(token) else { return };
+        self.lent.stats.connects_failed += u64::from(slot.is_connecting());
         self.wheel.remove(token.index());
         if !self.lent.output.is_empty() || cause == CloseCause::Panicked {
             self.lent.output = SendQueue::new();
@@ -300,8 +322,8 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         self.lent.kernel.close(socket);
         self.lent.stats.count_close(cause);
         self.door.room_was_made();
-        let service = &mut self.lent.service;
-        if catch_unwind(AssertUnwindSafe(|| service.close(session, cause))).is_err() {
+        let (service, agenda) = (&mut self.lent.service, &mut self.lent.agenda);
+        if catch_unwind(AssertUnwindSafe(|| service.close(session, cause, agenda))).is_err() {
             self.lent.stats.panics += 1;
         }
     }

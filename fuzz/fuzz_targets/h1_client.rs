@@ -6,6 +6,8 @@
 
 #![no_main]
 
+use std::sync::Arc;
+
 use std::time::Instant;
 
 use bolide_buffers::{ReceiveBuffer, SendQueue};
@@ -34,7 +36,7 @@ fuzz_target!(|data: &[u8]| {
 /// What a client reports, and the content it received.
 fn receive(pieces: &[&[u8]]) -> (Vec<String>, Vec<u8>) {
     let now = Instant::now();
-    let mut connection = Connection::new(Role::Client, &Limits::default(), now);
+    let mut connection = Connection::new(Role::Client, &Arc::new(Limits::default()), now);
     let mut input = ReceiveBuffer::new(64 * 1024);
     let mut output = SendQueue::new();
     let mut head = Head::default();

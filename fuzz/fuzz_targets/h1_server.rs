@@ -5,6 +5,8 @@
 
 #![no_main]
 
+use std::sync::Arc;
+
 use std::time::Instant;
 
 use bolide_buffers::{ReceiveBuffer, SendQueue};
@@ -42,7 +44,7 @@ fuzz_target!(|data: &[u8]| {
 
 fn serve(pieces: &[&[u8]]) -> Account {
     let now = Instant::now();
-    let mut connection = Connection::new(Role::Server, &Limits::default(), now);
+    let mut connection = Connection::new(Role::Server, &Arc::new(Limits::default()), now);
     let mut input = ReceiveBuffer::new(64 * 1024);
     let mut output = SendQueue::new();
     let mut head = Head::default();

@@ -10,9 +10,10 @@ use bytes::BytesMut;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 use rustix::net::{SendAncillaryBuffer, SendFlags, Shutdown, SocketAddrAny};
-use socket2::SockRef;
+use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 
-use super::{Incoming, Kernel, Path, Ready, Wake, receive, tcp_info};
+use super::{Incoming, Kernel, Path, Ready, Wake, alarm::Alarm, receive, tcp_info};
+use crate::agenda::Destination;
 use crate::service::Address;
 
 /// Events taken from the kernel at a time, in number.
@@ -20,6 +21,9 @@ const EVENTS_COUNT: usize = 1024;
 
 /// The key of the waker's own event, which is not passed on.
 const WAKER: Token = Token(usize::MAX);
+
+/// The key of the alarm's, which is not passed on either.
+const ALARM: Token = Token(usize::MAX - 1);
 
 const _: () = assert!(usize::BITS >= 64, "a key holds an index and a generation");
 
@@ -38,6 +42,10 @@ pub struct MioSocket {
 impl Path for MioSocket {
     fn rtt(&self) -> Option<Duration> {
         tcp_info::rtt(self.descriptor.as_fd())
+    }
+
+    fn retransmits(&self) -> Option<u64> {
+        tcp_info::retransmits(self.descriptor.as_fd())
     }
 }
 
@@ -91,6 +99,7 @@ pub struct MioKernel {
     poll: Poll,
     events: Events,
     waker: Arc<mio::Waker>,
+    alarm: Alarm,
 }
 
 impl MioKernel {
@@ -102,7 +111,8 @@ impl MioKernel {
     pub fn new() -> io::Result<Self> {
         let poll = Poll::new()?;
         let waker = Arc::new(mio::Waker::new(poll.registry(), WAKER)?);
-        Ok(Self { poll, events: Events::with_capacity(EVENTS_COUNT), waker })
+        let alarm = Alarm::default();
+        Ok(Self { poll, events: Events::with_capacity(EVENTS_COUNT), waker, alarm })
     }
 }
 
@@ -156,13 +166,23 @@ impl Kernel for MioKernel {
     }
 
     #[inline]
-    fn wait(&mut self, timeout: Option<Duration>, ready: &mut Vec<Ready>) -> io::Result<()> {
+    fn wait(
+        &mut self,
+        mut timeout: Option<Duration>,
+        alarm: Option<Instant>,
+        ready: &mut Vec<Ready>,
+    ) -> io::Result<()> {
+        if let Some(at) = alarm
+            && timeout != Some(Duration::ZERO)
+        {
+            timeout = self.alarm.arm(at, timeout, self.poll.registry(), ALARM)?;
+        }
         match self.poll.poll(&mut self.events, timeout) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
             result => result?,
         }
         for event in &self.events {
-            if event.token() == WAKER {
+            if event.token() == WAKER || event.token() == ALARM {
                 continue;
             }
             ready.push(Ready {
@@ -189,6 +209,25 @@ impl Kernel for MioKernel {
 
     fn adopt(&mut self, socket: OwnedFd) -> io::Result<MioSocket> {
         Ok(MioSocket { descriptor: socket })
+    }
+
+    fn connect(&mut self, to: &Destination) -> io::Result<MioSocket> {
+        let (socket, address) = match to {
+            Destination::Inet(address) => {
+                let socket = Socket::new(Domain::for_address(*address), Type::STREAM, None)?;
+                socket.set_tcp_nodelay(true)?;
+                (socket, SockAddr::from(*address))
+            }
+            Destination::Unix(path) => {
+                (Socket::new(Domain::UNIX, Type::STREAM, None)?, SockAddr::unix(path)?)
+            }
+        };
+        socket.set_nonblocking(true)?;
+        match socket.connect(&address) {
+            Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => {}
+            result => result?,
+        }
+        Ok(MioSocket { descriptor: socket.into() })
     }
 
     fn register(&mut self, socket: &mut MioSocket, key: u64) -> io::Result<()> {
@@ -230,6 +269,11 @@ impl Kernel for MioKernel {
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
     fn limit_unsent(&mut self, socket: &mut MioSocket, bytes: usize) {
         let _ = (socket, bytes);
+    }
+
+    fn reset_on_close(&mut self, socket: &mut MioSocket) {
+        // A Unix socket knows no reset.
+        let _ = SockRef::from(&socket.descriptor).set_linger(Some(Duration::ZERO));
     }
 
     #[inline]

@@ -3,6 +3,7 @@
 //!
 //! The only folder with unsafe code.
 
+mod alarm;
 mod file_limit;
 mod mio;
 mod receive;
@@ -15,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 
+use crate::agenda::Destination;
 use crate::service::Address;
 
 pub use self::file_limit::{FileLimit, file_limit, raise_file_limit};
@@ -24,6 +26,11 @@ pub use self::mio::{MioKernel, MioListener, MioSocket};
 pub trait Path {
     /// The round-trip time; `None` where it is not measured.
     fn rtt(&self) -> Option<Duration>;
+
+    /// Segments that were sent again on this connection so far; `None` where they are not counted.
+    fn retransmits(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// No path: nothing is known.
@@ -83,12 +90,18 @@ pub trait Kernel: 'static {
     fn waker(&self) -> Arc<dyn Wake>;
 
     /// Waits until something is ready, or somebody wakes, or `timeout` has passed (`None`: for
-    /// ever), and appends what is ready.
+    /// ever), or it is `alarm`, and appends what is ready. The timeout may be met a millisecond late,
+    /// the alarm as precisely as the system can.
     ///
     /// # Errors
     ///
     /// Those of the poller. A signal is none.
-    fn wait(&mut self, timeout: Option<Duration>, ready: &mut Vec<Ready>) -> io::Result<()>;
+    fn wait(
+        &mut self,
+        timeout: Option<Duration>,
+        alarm: Option<Instant>,
+        ready: &mut Vec<Ready>,
+    ) -> io::Result<()>;
 
     /// Reports connections that arrive at `listener`.
     ///
@@ -110,6 +123,14 @@ pub trait Kernel: 'static {
     ///
     /// When the kernel cannot use it.
     fn adopt(&mut self, socket: OwnedFd) -> io::Result<Self::Socket>;
+
+    /// Begins a connection. It is established when the socket is first reported as writable; when
+    /// that fails, it is reported as failed, and a read says why.
+    ///
+    /// # Errors
+    ///
+    /// Those of `socket` and `connect`, but that it is in progress.
+    fn connect(&mut self, to: &Destination) -> io::Result<Self::Socket>;
 
     /// Reports both directions of `socket`, until it is closed.
     ///
@@ -152,6 +173,9 @@ pub trait Kernel: 'static {
 
     /// Keeps the bytes that are written and not yet sent below `bytes`, where that can be told.
     fn limit_unsent(&mut self, socket: &mut Self::Socket, bytes: usize);
+
+    /// Closing `socket` will reset the connection.
+    fn reset_on_close(&mut self, socket: &mut Self::Socket);
 
     /// Closes the connection.
     fn close(&mut self, socket: Self::Socket);

@@ -8,11 +8,21 @@ use bolide_semantics::{
     CloseReason, Context, Deadline, DeadlineReason, End, ExchangeId, FieldRef, Misuse,
     OutgoingHead, Output, Role,
 };
-use bolide_tls::{HandshakeFacts, TlsLayer};
+use bolide_tls::{HandshakeFacts, TlsFailure, TlsLayer};
 use bytes::Bytes;
 
-use crate::Limits;
 use crate::version::{Version, by_alpn, by_preface};
+use crate::{Http2Stats, Limits};
+
+static TLS_HANDSHAKE: CloseReason = CloseReason::peer("tls-handshake", "the TLS handshake failed");
+static TLS_RECORD: CloseReason = CloseReason::peer("tls-record", "a TLS record was wrong");
+static TLS_TIMEOUT: CloseReason =
+    CloseReason::circumstance("tls-timeout", "the TLS handshake took too long");
+static HEAD_TIMEOUT: CloseReason =
+    CloseReason::circumstance("head-timeout", "the preface took too long");
+static IDLE: CloseReason = CloseReason::orderly("idle", "nothing was sent on the connection");
+static ENDED: CloseReason = CloseReason::orderly("eof", "the peer closed the connection");
+static SHUT_DOWN: CloseReason = CloseReason::orderly("shutdown", "the server is shutting down");
 
 /// One connection: TLS or not, then HTTP/1.1 or HTTP/2.
 ///
@@ -27,7 +37,9 @@ pub struct Connection {
     opened: Instant,
     ended: bool,
     /// Why the connection is over, when it was not the version's core that ended it.
-    closed: Option<CloseReason>,
+    closed: Option<&'static CloseReason>,
+    /// What TLS found wrong.
+    tls_failure: Option<Box<TlsFailure>>,
 }
 
 #[derive(Debug)]
@@ -64,6 +76,7 @@ impl Connection {
             opened: now,
             ended: false,
             closed: None,
+            tls_failure: None,
         }
     }
 
@@ -72,6 +85,13 @@ impl Connection {
     pub fn with_prior_knowledge(limits: &Limits, now: Instant) -> Self {
         let core = bolide_h2::Connection::new(Role::Client, &limits.h2, now);
         Self { stack: Stack::H2(Box::new(core)), ..Self::new(Role::Client, None, now) }
+    }
+
+    /// A client's connection that speaks HTTP/1.1 over cleartext.
+    #[must_use]
+    pub fn http1(limits: &Limits, now: Instant) -> Self {
+        let core = bolide_h1::Connection::new(Role::Client, &limits.h1, now);
+        Self { stack: Stack::H1(core), ..Self::new(Role::Client, None, now) }
     }
 
     /// Whether records must be opened before polling.
@@ -85,6 +105,12 @@ impl Connection {
     #[must_use]
     pub fn tls_facts(&self) -> Option<HandshakeFacts> {
         self.tls.as_ref()?.facts()
+    }
+
+    /// What was wrong with the handshake or a record, in words, once TLS has failed.
+    #[must_use]
+    pub fn tls_failure(&self) -> Option<&TlsFailure> {
+        self.tls_failure.as_deref()
     }
 
     /// The version in use: `None` while it is not decided.
@@ -107,11 +133,8 @@ impl Connection {
                 }
             }
             Err(failure) => {
-                self.closed = Some(if failure.in_handshake {
-                    CloseReason::peer("tls-handshake", "the TLS handshake failed")
-                } else {
-                    CloseReason::peer("tls-record", "a TLS record was wrong")
-                });
+                self.closed = Some(if failure.in_handshake { &TLS_HANDSHAKE } else { &TLS_RECORD });
+                self.tls_failure = Some(Box::new(failure));
             }
         }
     }
@@ -128,7 +151,7 @@ impl Connection {
     #[inline]
     pub fn poll(&mut self, cx: &mut Context<'_>, limits: &Limits) -> Output {
         if let Some(reason) = self.closed {
-            return Output::Closed(reason);
+            return Output::Closed(*reason);
         }
         if let Stack::Open = self.stack
             && let Some(output) = self.decide(cx, limits)
@@ -156,20 +179,16 @@ impl Connection {
         };
         let at = self.opened + timeout;
         if undecided && self.ended && (self.tls.is_some() || cx.input.is_empty()) {
-            return Some(self.close(CloseReason::orderly("eof", "the peer closed the connection")));
+            return Some(self.close(&ENDED));
         }
         if undecided && !self.ended && cx.now < at {
             return Some(Output::Wait(Some(Deadline { at, reason })));
         }
         if undecided && cx.now >= at {
             let reason = match reason {
-                DeadlineReason::Handshake => {
-                    CloseReason::circumstance("tls-timeout", "the TLS handshake took too long")
-                }
-                _ if cx.input.is_empty() => {
-                    CloseReason::orderly("idle", "nothing was sent on the connection")
-                }
-                _ => CloseReason::circumstance("head-timeout", "the preface took too long"),
+                DeadlineReason::Handshake => &TLS_TIMEOUT,
+                _ if cx.input.is_empty() => &IDLE,
+                _ => &HEAD_TIMEOUT,
             };
             return Some(self.close(reason));
         }
@@ -187,9 +206,9 @@ impl Connection {
         None
     }
 
-    fn close(&mut self, reason: CloseReason) -> Output {
+    fn close(&mut self, reason: &'static CloseReason) -> Output {
         self.closed = Some(reason);
-        Output::Closed(reason)
+        Output::Closed(*reason)
     }
 
     /// The peer will send nothing more. Takes effect once the input has been consumed.
@@ -313,8 +332,28 @@ impl Connection {
     /// Ends the connection gracefully: what is open is completed, nothing new begins.
     pub fn shut_down(&mut self, cx: &mut Context<'_>) {
         core!(self, core => core.shut_down(cx), {
-            self.closed = Some(CloseReason::orderly("shutdown", "the server is shutting down"));
+            self.closed = Some(&SHUT_DOWN);
         });
+    }
+
+    /// How many exchanges may be opened now (client): 0 while the version is not known, and once the
+    /// connection draws to its end.
+    #[inline]
+    #[must_use]
+    pub fn exchanges_available(&self) -> u32 {
+        match &self.stack {
+            Stack::H1(core) => core.exchanges_available(),
+            Stack::H2(core) => core.exchanges_available(),
+            Stack::Open => 0,
+        }
+    }
+
+    /// What an HTTP/2 connection has counted, up to its last turn.
+    pub fn http2_stats(&mut self) -> Option<Http2Stats> {
+        match &mut self.stack {
+            Stack::H2(core) => Some(core.stats()),
+            Stack::H1(_) | Stack::Open => None,
+        }
     }
 
     /// Tells the receive windows the round-trip time that the kernel has measured.

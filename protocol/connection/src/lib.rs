@@ -8,9 +8,10 @@ mod limits;
 mod version;
 
 pub use bolide_h1::Limits as Http1Limits;
-pub use bolide_h2::Limits as Http2Limits;
+pub use bolide_h2::{Limits as Http2Limits, Stats as Http2Stats};
 pub use bolide_tls::{
-    Alpn, ClientTls, HandshakeFacts, Identity, IdentityError, ServerTls, TlsLayer,
+    Alpn, ClientOptions, ClientTls, HandshakeFacts, Identity, IdentityError, ServerTls, TlsFailure,
+    TlsLayer,
 };
 pub use bolide_tls::{Trust, WallClock};
 pub use connection::Connection;

@@ -19,9 +19,9 @@ pub struct Limits {
     pub handshake_timeout: Duration,
     /// [`VERSION_TIMEOUT`].
     pub version_timeout: Duration,
-    /// HTTP/1.1.
-    pub h1: bolide_h1::Limits,
-    /// HTTP/2; shared, for connections look things up in it as long as they live.
+    /// HTTP/1.1; shared, as the next, for connections look things up in it as long as they live.
+    pub h1: Arc<bolide_h1::Limits>,
+    /// HTTP/2.
     pub h2: Arc<bolide_h2::Limits>,
 }
 
@@ -30,7 +30,7 @@ impl Default for Limits {
         Self {
             handshake_timeout: HANDSHAKE_TIMEOUT,
             version_timeout: VERSION_TIMEOUT,
-            h1: bolide_h1::Limits::default(),
+            h1: Arc::new(bolide_h1::Limits::default()),
             h2: Arc::new(bolide_h2::Limits::default()),
         }
     }

@@ -1,5 +1,6 @@
 //! RFC 9112 §9: one connection, in either role.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use bolide_semantics::{Context, ExchangeId, Role};
@@ -7,13 +8,12 @@ use bolide_semantics::{Context, ExchangeId, Role};
 use crate::Limits;
 use crate::body::Body;
 use crate::deadlines::Clock;
-use crate::error::{ABORTED, Failure, SHUT_DOWN};
+use crate::error::{ABORTED, ABORTED_UNFRAMED, Failure, SHUT_DOWN};
 use crate::exchanges::{Exchanges, Kind};
 use crate::head_scan::HeadScan;
-use crate::limits::Bounds;
 use crate::persistence::Persistence;
 use crate::progress::WriteProgress;
-use crate::sending::Sending;
+use crate::sending::{Framing, Sending};
 
 /// What is read next.
 #[derive(Debug, Clone, Copy)]
@@ -55,7 +55,7 @@ pub(crate) struct Current {
 #[derive(Debug)]
 pub struct Connection {
     pub(crate) role: Role,
-    pub(crate) bounds: Bounds,
+    pub(crate) limits: Arc<Limits>,
     pub(crate) reading: Reading,
     pub(crate) sending: Sending,
     pub(crate) exchanges: Exchanges,
@@ -75,10 +75,10 @@ pub struct Connection {
 impl Connection {
     /// A new connection, which owns no memory on the heap.
     #[must_use]
-    pub fn new(role: Role, limits: &Limits, now: Instant) -> Self {
+    pub fn new(role: Role, limits: &Arc<Limits>, now: Instant) -> Self {
         Self {
             role,
-            bounds: Bounds::from(limits),
+            limits: Arc::clone(limits),
             reading: Reading::Head,
             sending: Sending::new(),
             exchanges: Exchanges::new(),
@@ -113,7 +113,9 @@ impl Connection {
         let is_sending = id.0 == self.exchanges.total() && !self.sending.is_ready();
         let is_open = self.exchanges.give_up(id);
         if self.ending.is_none() && (is_open || (is_sending && self.role == Role::Client)) {
-            self.end(&ABORTED);
+            // RFC 9112 §8: an end is all that such a response has, so it must not look like one.
+            let unframed = self.sending.framing() == Ok(Framing::UntilClose);
+            self.end(if unframed { &ABORTED_UNFRAMED } else { &ABORTED });
         }
     }
 
@@ -159,7 +161,7 @@ impl Connection {
     /// Whether the owner has enough of the body for now.
     #[inline]
     pub(crate) fn is_gated(&self) -> bool {
-        self.unconsumed >= self.bounds.unconsumed_bytes as usize
+        self.unconsumed >= self.limits.unconsumed_bytes.max(1) as usize
     }
 
     /// The connection is over, if it was not already.
@@ -170,7 +172,7 @@ impl Connection {
     /// What goes both ways belongs to the oldest exchange as it is.
     pub(crate) fn begin_tunnel(&mut self) {
         self.reading = Reading::Body(Body::Tunnel);
-        self.sending.begin(crate::sending::Framing::Tunnel);
+        self.sending.begin(Framing::Tunnel);
         self.unconsumed = 0;
         self.persistence.persists = false;
     }

@@ -1,8 +1,8 @@
 //! Since when the connection waits, for what, and until when.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use crate::limits::{Bounds, Milliseconds};
+use crate::Limits;
 
 /// What the peer is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,6 +12,12 @@ enum Phase {
     Idle,
     Head,
     Body,
+}
+
+/// A time later; one that no clock can tell is 50 days later, which is as good.
+#[inline]
+pub(crate) fn after(at: Instant, time: Duration) -> Instant {
+    at.checked_add(time).unwrap_or_else(|| at + Duration::from_secs(50 * 86_400))
 }
 
 /// The clock of what is received.
@@ -54,15 +60,15 @@ impl Clock {
 
     /// No request has begun: until when that may last.
     #[inline]
-    pub(crate) fn idle(&mut self, now: Instant, timeout: Milliseconds) -> Instant {
+    pub(crate) fn idle(&mut self, now: Instant, timeout: Duration) -> Instant {
         self.enter(Phase::Idle, now);
-        self.since + timeout.duration()
+        after(self.since, timeout)
     }
 
     /// A head is not complete: until when it must be.
-    pub(crate) fn head(&mut self, now: Instant, timeout: Milliseconds) -> Instant {
+    pub(crate) fn head(&mut self, now: Instant, timeout: Duration) -> Instant {
         self.enter(Phase::Head, now);
-        self.since + timeout.duration()
+        after(self.since, timeout)
     }
 
     /// Bytes of a body came.
@@ -74,28 +80,28 @@ impl Clock {
 
     /// More of a body is waited for: until when, or `None` when it is too late. `rated`: a least
     /// rate is asked for.
-    pub(crate) fn body(&mut self, now: Instant, bounds: &Bounds, rated: bool) -> Option<Instant> {
+    pub(crate) fn body(&mut self, now: Instant, limits: &Limits, rated: bool) -> Option<Instant> {
         self.enter(Phase::Body, now);
         if std::mem::take(&mut self.moved) {
             self.since = now;
         }
-        let still_until = self.since + bounds.body_timeout.duration();
+        let still_until = after(self.since, limits.body_timeout);
         if now >= still_until {
             return None;
         }
         if !rated {
             return Some(still_until);
         }
-        let mut window_until = self.window + bounds.body_rate_window.duration();
+        let mut window_until = after(self.window, limits.body_rate_window);
         if now >= window_until {
             let elapsed = now.duration_since(self.window).as_millis();
-            let wanted = elapsed * u128::from(bounds.body_rate_bytes) / 1000;
+            let wanted = elapsed * u128::from(limits.body_rate_bytes) / 1000;
             if u128::from(self.bytes) < wanted {
                 return None;
             }
             self.window = now;
             self.bytes = 0;
-            window_until = now + bounds.body_rate_window.duration();
+            window_until = after(now, limits.body_rate_window);
         }
         Some(still_until.min(window_until))
     }
@@ -104,12 +110,16 @@ impl Clock {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Limits;
-    use std::time::Duration;
 
     #[expect(clippy::disallowed_methods, reason = "the base of virtual time, read once a test")]
     fn base() -> Instant {
         Instant::now()
+    }
+
+    #[test]
+    fn a_limit_without_an_end_is_far_away() {
+        let start = base();
+        assert!(after(start, Duration::MAX) > start + seconds(86_400));
     }
 
     fn seconds(count: u64) -> Duration {
@@ -119,47 +129,47 @@ mod tests {
     #[test]
     fn a_phase_counts_from_its_beginning() {
         let start = base();
-        let bounds = Bounds::from(&Limits::default());
+        let limits = Limits::default();
         let mut clock = Clock::new(start);
-        assert_eq!(clock.idle(start + seconds(5), bounds.idle_timeout), start + seconds(60));
-        assert_eq!(clock.head(start + seconds(7), bounds.head_timeout), start + seconds(17));
+        assert_eq!(clock.idle(start + seconds(5), limits.idle_timeout), start + seconds(60));
+        assert_eq!(clock.head(start + seconds(7), limits.head_timeout), start + seconds(17));
         assert!(clock.is_in_head());
-        assert_eq!(clock.head(start + seconds(9), bounds.head_timeout), start + seconds(17));
+        assert_eq!(clock.head(start + seconds(9), limits.head_timeout), start + seconds(17));
         clock.busy();
-        assert_eq!(clock.idle(start + seconds(9), bounds.idle_timeout), start + seconds(69));
+        assert_eq!(clock.idle(start + seconds(9), limits.idle_timeout), start + seconds(69));
     }
 
     #[test]
     fn a_body_must_move() {
         let start = base();
-        let bounds = Bounds::from(&Limits::default());
+        let limits = Limits::default();
         let mut clock = Clock::new(start);
-        assert_eq!(clock.body(start, &bounds, false), Some(start + seconds(30)));
+        assert_eq!(clock.body(start, &limits, false), Some(start + seconds(30)));
         clock.received(1);
-        assert_eq!(clock.body(start + seconds(29), &bounds, false), Some(start + seconds(59)));
-        assert_eq!(clock.body(start + seconds(59), &bounds, false), None);
+        assert_eq!(clock.body(start + seconds(29), &limits, false), Some(start + seconds(59)));
+        assert_eq!(clock.body(start + seconds(59), &limits, false), None);
     }
 
     #[test]
     fn a_body_must_keep_its_rate() {
         let start = base();
-        let bounds = Bounds::from(&Limits::default());
+        let limits = Limits::default();
         let mut clock = Clock::new(start);
-        assert_eq!(clock.body(start, &bounds, true), Some(start + seconds(10)));
+        assert_eq!(clock.body(start, &limits, true), Some(start + seconds(10)));
         clock.received(5000);
-        assert_eq!(clock.body(start + seconds(10), &bounds, true), Some(start + seconds(20)));
+        assert_eq!(clock.body(start + seconds(10), &limits, true), Some(start + seconds(20)));
         clock.received(4999);
-        assert_eq!(clock.body(start + seconds(20), &bounds, true), None);
+        assert_eq!(clock.body(start + seconds(20), &limits, true), None);
     }
 
     #[test]
     fn a_pause_of_ours_is_not_the_peers() {
         let start = base();
-        let bounds = Bounds::from(&Limits::default());
+        let limits = Limits::default();
         let mut clock = Clock::new(start);
-        assert_eq!(clock.body(start, &bounds, true), Some(start + seconds(10)));
+        assert_eq!(clock.body(start, &limits, true), Some(start + seconds(10)));
         clock.busy();
         let later = start + seconds(100);
-        assert_eq!(clock.body(later, &bounds, true), Some(later + seconds(10)));
+        assert_eq!(clock.body(later, &limits, true), Some(later + seconds(10)));
     }
 }

@@ -133,6 +133,16 @@ failures! {
             blame: Some(Blame::Caller),
             name: "aborted",
             what: "an exchange was given up",
+            reset: false,
+        },
+    };
+    ABORTED_UNFRAMED = Failure {
+        status: StatusCode::INTERNAL_SERVER_ERROR,
+        close: CloseReason {
+            blame: Some(Blame::Caller),
+            name: "aborted",
+            what: "a response that ends with its connection was given up",
+            reset: true,
         },
     };
     HEAD_TIMED_OUT = Failure::timeout("head-timeout", "the head took too long");

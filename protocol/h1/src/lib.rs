@@ -6,12 +6,14 @@
 //! message ends.
 //!
 //! ```
+//! use std::sync::Arc;
+//!
 //! use bolide_buffers::{ReceiveBuffer, SendQueue};
 //! use bolide_h1::{Connection, Limits};
 //! use bolide_semantics::{Context, End, ExchangeEvent, Head, OutgoingHead, Output, Role, Start};
 //!
 //! let now = std::time::Instant::now();
-//! let mut connection = Connection::new(Role::Server, &Limits::default(), now);
+//! let mut connection = Connection::new(Role::Server, &Arc::new(Limits::default()), now);
 //! let (mut input, mut output) = (ReceiveBuffer::new(65536), SendQueue::new());
 //! input.extend(b"GET / HTTP/1.1\r\nHost: example\r\n\r\n");
 //! let mut cx = Context {

@@ -64,7 +64,7 @@ impl Connection {
     /// Nothing until more bytes come, or until a deadline.
     #[inline]
     pub(crate) fn wait(&mut self, cx: &Context<'_>, until: Option<Deadline>) -> Output {
-        let timeout = self.bounds.write_timeout.duration();
+        let timeout = self.limits.write_timeout;
         match self.progress.look(cx.output.len(), cx.now, timeout) {
             Progress::Drained => Output::Wait(until),
             Progress::Until(at) => {
@@ -78,7 +78,7 @@ impl Connection {
     /// No message has begun.
     #[inline]
     pub(crate) fn wait_idle(&mut self, cx: &Context<'_>) -> Output {
-        let at = self.clock.idle(cx.now, self.bounds.idle_timeout);
+        let at = self.clock.idle(cx.now, self.limits.idle_timeout);
         if cx.now < at {
             self.wait(cx, Some(Deadline { at, reason: DeadlineReason::Idle }))
         } else if cx.output.is_empty() {

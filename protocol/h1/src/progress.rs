@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use crate::deadlines::after;
+
 /// Watches the send queue from poll to poll: it moved if it is shorter than what was added explains.
 #[derive(Debug)]
 pub(crate) struct WriteProgress {
@@ -47,7 +49,7 @@ impl WriteProgress {
         if moved || !was_waiting {
             self.since = now;
         }
-        let until = self.since + timeout;
+        let until = after(self.since, timeout);
         if now >= until { Progress::Stalled } else { Progress::Until(until) }
     }
 }

@@ -21,11 +21,11 @@ impl Connection {
         else {
             return self.wait(cx, None);
         };
-        if self.unconsumed >= self.bounds.unconsumed_bytes as usize {
+        if self.unconsumed >= self.limits.unconsumed_bytes.max(1) as usize {
             self.clock.busy();
             return self.wait(cx, None);
         }
-        match body.next(cx.input, self.bounds.chunk_extension_bytes) {
+        match body.next(cx.input, self.limits.chunk_extension_bytes) {
             Ok(Step::Content(length, end)) => {
                 let data = cx.input.take(length);
                 self.unconsumed += length;
@@ -88,7 +88,7 @@ impl Connection {
             self.clock.busy();
             return self.wait(cx, None);
         }
-        match self.clock.body(cx.now, &self.bounds, self.sending.is_ready()) {
+        match self.clock.body(cx.now, &self.limits, self.sending.is_ready()) {
             Some(at) => self.wait(cx, Some(Deadline { at, reason: DeadlineReason::Body })),
             None => self.break_off(cx, &BODY_TIMED_OUT),
         }
@@ -106,7 +106,7 @@ impl Connection {
     /// RFC 9112 §7.1.2: reads a trailer section. Fields that may not stand there are dropped.
     fn read_trailers(&mut self, cx: &mut Context<'_>) -> Result<(), Stop> {
         let unread = cx.input.unread();
-        let bytes_max = self.bounds.trailer_bytes;
+        let bytes_max = self.limits.trailer_bytes;
         if !self.scan.is_worthwhile(unread, [bytes_max; 2]) {
             self.scan.incomplete(unread.len());
             return Err(Stop::Incomplete);
@@ -117,7 +117,7 @@ impl Connection {
             Ok(!forbidden && !is_connection_specific(name))
         };
         let (bytes, is_cut) = cut(unread, bytes_max);
-        match field_lines::read(bytes, 0, self.bounds.trailers_count, cx.head, keep) {
+        match field_lines::read(bytes, 0, self.limits.trailers_count, cx.head, keep) {
             Ok(length) => {
                 self.scan.complete();
                 cx.input.consume(length);
@@ -143,7 +143,7 @@ impl Connection {
                     return self.finish(&EOF);
                 }
                 Ok(Step::Starved | Step::Trailers) => {
-                    let Some(at) = self.clock.body(cx.now, &self.bounds, true) else {
+                    let Some(at) = self.clock.body(cx.now, &self.limits, true) else {
                         return self.finish(&BODY_TIMED_OUT);
                     };
                     return self.wait(cx, Some(Deadline { at, reason: DeadlineReason::Body }));
@@ -156,7 +156,7 @@ impl Connection {
     /// Throws one piece away.
     fn discard(&mut self, cx: &mut Context<'_>) -> Result<Step, &'static Failure> {
         let Reading::Discard(body, left) = &mut self.reading else { return Ok(Step::End) };
-        match body.next(cx.input, self.bounds.chunk_extension_bytes)? {
+        match body.next(cx.input, self.limits.chunk_extension_bytes)? {
             Step::Content(length, end) => {
                 cx.input.consume(length);
                 let rest = u32::try_from(length).ok().and_then(|length| left.checked_sub(length));

@@ -25,11 +25,11 @@ impl Connection {
             Some(b'\r' | b'\n') => return self.skip_empty_line(cx),
             Some(_) => {}
         }
-        let limits = [self.bounds.request_line_bytes, self.bounds.head_bytes];
+        let limits = [self.limits.request_line_bytes, self.limits.head_bytes];
         if !self.scan.is_worthwhile(unread, limits) {
             return self.await_head(cx);
         }
-        match request_head::read(unread, cx.head, &self.bounds) {
+        match request_head::read(unread, cx.head, &self.limits) {
             Ok(request) => self.begin(cx, &request),
             Err(Stop::Incomplete) => self.await_head(cx),
             Err(Stop::Fault(failure)) => self.refuse(cx, failure),
@@ -46,7 +46,7 @@ impl Connection {
         let id = self.exchanges.open(request.kind);
         self.persistence.persists = request.persists
             && !self.persistence.draining
-            && self.exchanges.total() < self.bounds.requests_count;
+            && self.exchanges.total() < self.limits.requests_count.max(1);
         self.current = Current {
             version_10: request.version_10,
             expects_continue: request.expects_continue,
@@ -112,7 +112,7 @@ impl Connection {
         if self.persistence.ended {
             return self.finish(&TRUNCATED);
         }
-        let at = self.clock.head(cx.now, self.bounds.head_timeout);
+        let at = self.clock.head(cx.now, self.limits.head_timeout);
         if cx.now >= at {
             return self.refuse_unread(cx, &HEAD_TIMED_OUT);
         }
@@ -124,7 +124,7 @@ impl Connection {
     fn skip_empty_line(&mut self, cx: &mut Context<'_>) -> Output {
         let failure = match cx.input.unread() {
             [b'\r'] => return self.await_head(cx),
-            [b'\r', b'\n', ..] if self.scan.empty_lines < self.bounds.empty_lines_count => {
+            [b'\r', b'\n', ..] if self.scan.empty_lines < self.limits.empty_lines_count => {
                 self.scan.skip_empty_line();
                 cx.input.consume(2);
                 return self.go_on(cx);

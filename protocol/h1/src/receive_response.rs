@@ -18,9 +18,9 @@ impl Connection {
             return self.await_exchange(cx);
         };
         let unread = cx.input.unread();
-        let limits = [self.bounds.head_bytes; 2];
+        let limits = [self.limits.head_bytes; 2];
         if !unread.is_empty() && self.scan.is_worthwhile(unread, limits) {
-            match response_head::read(unread, cx.head, kind, &self.bounds) {
+            match response_head::read(unread, cx.head, kind, &self.limits) {
                 Ok(response) => return self.answered(cx, id, kind, &response),
                 Err(Stop::Incomplete) => {}
                 Err(Stop::Fault(failure)) => return self.finish(failure),
@@ -59,6 +59,7 @@ impl Connection {
         response: &ResponseHead,
     ) -> Output {
         let status = response.status;
+        cx.head.set_wire_bytes(response.length);
         cx.input.consume(response.length);
         self.scan.complete();
         let switches = status == StatusCode::SWITCHING_PROTOCOLS;
@@ -92,7 +93,7 @@ impl Connection {
     /// An interim response's head is complete.
     fn informed(&mut self, id: ExchangeId) -> Output {
         self.current.interim_count = self.current.interim_count.saturating_add(1);
-        if self.current.interim_count > self.bounds.interim_count {
+        if self.current.interim_count > self.limits.interim_count {
             return self.finish(&TOO_MANY_INTERIM);
         }
         Output::Exchange(id, ExchangeEvent::Informational)

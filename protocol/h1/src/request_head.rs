@@ -4,6 +4,7 @@ use bolide_semantics::{FieldName, Head, HeadKind, TOKEN_LOWER};
 use http::{Method, Version};
 use memchr::memchr;
 
+use crate::Limits;
 use crate::body::Body;
 use crate::error::{
     BAD_METHOD, BAD_TARGET, BAD_VERSION, BARE_LF, CONNECT_WITH_BODY, Failure, HEAD_TOO_LARGE,
@@ -12,7 +13,6 @@ use crate::error::{
 use crate::exchanges::Kind;
 use crate::field_lines;
 use crate::framing::Noted;
-use crate::limits::Bounds;
 use crate::scan::{fault, target_end};
 use crate::target::{self, Host};
 
@@ -32,8 +32,8 @@ pub(crate) struct RequestHead {
 
 /// Reads the head at the beginning of `unread` into `head`.
 #[inline]
-pub(crate) fn read(unread: &[u8], head: &mut Head, bounds: &Bounds) -> Result<RequestHead, Stop> {
-    let (line, line_cut) = cut(unread, bounds.request_line_bytes.min(bounds.head_bytes));
+pub(crate) fn read(unread: &[u8], head: &mut Head, limits: &Limits) -> Result<RequestHead, Stop> {
+    let (line, line_cut) = cut(unread, limits.request_line_bytes.min(limits.head_bytes));
     let (at, version_10) = match request_line(line, head) {
         Ok(read) => read,
         Err(stop) => {
@@ -50,8 +50,8 @@ pub(crate) fn read(unread: &[u8], head: &mut Head, bounds: &Bounds) -> Result<Re
         }
         Ok(true)
     };
-    let (bytes, head_cut) = cut(unread, bounds.head_bytes);
-    let length = field_lines::read(bytes, at, bounds.fields_count, head, note)
+    let (bytes, head_cut) = cut(unread, limits.head_bytes);
+    let length = field_lines::read(bytes, at, limits.fields_count, head, note)
         .map_err(|stop| too_long(stop, head_cut, &HEAD_TOO_LARGE))?;
     host.settle(head, version_10)?;
     let body = noted.body(version_10)?.filter(|body| *body != Body::Length(0));

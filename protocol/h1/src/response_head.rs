@@ -3,12 +3,12 @@
 use bolide_semantics::{Head, HeadKind};
 use http::{StatusCode, Version};
 
+use crate::Limits;
 use crate::body::Body;
 use crate::error::{BAD_STATUS_LINE, HEAD_TOO_LARGE, Stop};
 use crate::exchanges::Kind;
 use crate::field_lines::{self, line_end};
 use crate::framing::{Noted, response_has_no_body};
-use crate::limits::Bounds;
 use crate::request_head::{cut, too_long};
 use crate::scan::{fault, value_end};
 
@@ -30,9 +30,9 @@ pub(crate) fn read(
     unread: &[u8],
     head: &mut Head,
     kind: Kind,
-    bounds: &Bounds,
+    limits: &Limits,
 ) -> Result<ResponseHead, Stop> {
-    let (bytes, bytes_cut) = cut(unread, bounds.head_bytes);
+    let (bytes, bytes_cut) = cut(unread, limits.head_bytes);
     let large = |stop| too_long(stop, bytes_cut, &HEAD_TOO_LARGE);
     let (at, status, version_10) = status_line(bytes).map_err(large)?;
     let version = if version_10 { Version::HTTP_10 } else { Version::HTTP_11 };
@@ -40,7 +40,7 @@ pub(crate) fn read(
     head.set_status(status);
     let mut noted = Noted::default();
     let note = |name, value: &[u8]| noted.note(name, value).map(|()| true);
-    let length = field_lines::read(bytes, at, bounds.fields_count, head, note).map_err(large)?;
+    let length = field_lines::read(bytes, at, limits.fields_count, head, note).map_err(large)?;
     let framed = noted.body(version_10)?;
     let body = if response_has_no_body(kind, status) {
         None

@@ -139,7 +139,7 @@ impl Connection {
     }
 
     fn discard_bytes(&self) -> u64 {
-        u64::from(self.bounds.discard_bytes)
+        u64::from(self.limits.discard_bytes)
     }
 
     /// Writes the head of an interim response, for whom it can be sent to.
@@ -304,7 +304,7 @@ impl Connection {
                     let here = u32::try_from(input_bytes).unwrap_or(u32::MAX);
                     self.clock.busy();
                     self.reading =
-                        Reading::Discard(body, self.bounds.discard_bytes.saturating_add(here));
+                        Reading::Discard(body, self.limits.discard_bytes.saturating_add(here));
                 } else {
                     self.end(if persists { &UNREAD } else { self.last() });
                 }

@@ -9,6 +9,7 @@ use http::Method;
 use crate::connection::Connection;
 use crate::encode::{self, Pass, Written};
 use crate::exchanges::Kind;
+use crate::limits::PIPELINED_COUNT;
 use crate::sending::Framing;
 
 impl Connection {
@@ -67,6 +68,17 @@ impl Connection {
         }
     }
 
+    /// How many requests may be sent now, one after the other (client).
+    #[must_use]
+    pub fn exchanges_available(&self) -> u32 {
+        if !self.takes_request() {
+            return 0;
+        }
+        let depth = self.limits.pipelined_count.clamp(1, PIPELINED_COUNT);
+        let room = u32::from(depth.saturating_sub(self.exchanges.count()));
+        room.min(self.limits.requests_count.max(1).saturating_sub(self.exchanges.total()))
+    }
+
     /// Whether another request may be sent now.
     #[inline]
     fn takes_request(&self) -> bool {
@@ -77,8 +89,8 @@ impl Connection {
             && !self.persistence.draining
             && !self.persistence.ended
             && !self.exchanges.may_switch()
-            && self.exchanges.count() < self.bounds.pipelined_count
-            && self.exchanges.total() < self.bounds.requests_count
+            && self.exchanges.count() < self.limits.pipelined_count.clamp(1, PIPELINED_COUNT)
+            && self.exchanges.total() < self.limits.requests_count.max(1)
     }
 }
 

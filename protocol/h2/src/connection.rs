@@ -28,12 +28,13 @@ use crate::stream::Place;
 use crate::streams::Streams;
 
 /// How far a connection has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum State {
     /// Nothing has been sent.
     Fresh,
     Open,
-    Closed(CloseReason),
+    /// Boxed, for a connection is small as long as it is open.
+    Closed(Box<CloseReason>),
 }
 
 /// Header compression, both directions.
@@ -77,6 +78,9 @@ pub struct Connection {
     pub(crate) deadlines: Deadlines,
     pub(crate) stats: StatsBook,
 }
+
+// A KiB is a size class of allocators; the next is a quarter larger.
+const _: () = assert!(size_of::<Connection>() <= 1024);
 
 impl Connection {
     /// A connection that begins at `now`. Its preface and settings are queued by the first poll or
@@ -232,9 +236,9 @@ impl Connection {
     pub(crate) fn begin(&mut self, cx: &mut Context<'_>) -> Option<CloseReason> {
         self.deadlines.clock.advance(cx.now);
         self.output.wake(cx.output.len(), self.deadlines.clock.ms);
-        match self.state {
+        match &self.state {
             State::Open => None,
-            State::Closed(reason) => Some(reason),
+            State::Closed(reason) => Some(**reason),
             State::Fresh => {
                 self.start(cx);
                 None
@@ -271,7 +275,7 @@ impl Connection {
     }
 
     fn close(&mut self, reason: CloseReason) -> Output {
-        self.state = State::Closed(reason);
+        self.state = State::Closed(Box::new(reason));
         Output::Closed(reason)
     }
 

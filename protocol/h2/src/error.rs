@@ -81,6 +81,6 @@ impl Fault {
     }
 
     pub(crate) fn reason(self) -> CloseReason {
-        CloseReason { blame: self.blame, name: self.name, what: self.what }
+        CloseReason { blame: self.blame, name: self.name, what: self.what, reset: false }
     }
 }

@@ -131,7 +131,12 @@ impl<'a> HeadReader<'a> {
             _ => Err("a field name or value that is not allowed"),
         };
         match taken {
-            Ok(()) => true,
+            Ok(()) => {
+                if field.never_indexed && !matches!(field.kind, NameKind::Pseudo(_)) {
+                    self.head.mark_sensitive();
+                }
+                true
+            }
             Err(what) => {
                 self.summary.malformed.get_or_insert(what);
                 false

@@ -18,7 +18,13 @@ impl Priority {
     /// Reads a structured field dictionary (RFC 8941 §3.2). What is not understood, or is out of
     /// range, is ignored.
     pub(crate) fn parse(value: &[u8]) -> Self {
-        let mut priority = Self { urgency: 3, incremental: false };
+        Self { urgency: 3, incremental: false }.merge(value)
+    }
+
+    /// The same with what the server says of its response (RFC 9218 §8): what it does not mention
+    /// stays as the client wants it.
+    pub(crate) fn merge(self, value: &[u8]) -> Self {
+        let mut priority = self;
         for member in value.split(|byte| *byte == b',') {
             let item = member.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
             match item {
@@ -73,6 +79,9 @@ mod tests {
 
     #[test]
     fn fields() {
+        assert_eq!(of(1, true).merge(b"u=5"), of(5, true));
+        assert_eq!(of(1, true).merge(b"i=?0"), of(1, false));
+        assert_eq!(of(1, true).merge(b""), of(1, true));
         assert_eq!(Priority::parse(b""), of(3, false));
         assert_eq!(Priority::parse(b"u=1, i"), of(1, true));
         assert_eq!(Priority::parse(b"i=?1,u=0"), of(0, true));

@@ -215,7 +215,7 @@ impl Connection {
         Ok(Step::Next)
     }
 
-    fn reprioritise(&mut self, slot: u32, priority: Priority) {
+    pub(crate) fn reprioritise(&mut self, slot: u32, priority: Priority) {
         if self.streams.get(slot).place == Place::Listed {
             self.scheduler.remove(self.streams.slots_mut(), slot);
             self.streams.get_mut(slot).priority = priority;

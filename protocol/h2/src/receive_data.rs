@@ -43,6 +43,9 @@ impl Connection {
             let what = "more DATA than the stream's window allows";
             return self.bad_data(cx, header, ErrorCode::FlowControlError, what);
         }
+        if stream.window.available <= 0 || self.receive_flow.window.available <= 0 {
+            self.stats.stats.receive_windows_used_up += 1;
+        }
         if stream.receive_left != LENGTH_UNKNOWN {
             let left = stream.receive_left.checked_sub(u64::from(layout.data));
             let Some(left) = left.filter(|left| !end_stream || *left == 0) else {

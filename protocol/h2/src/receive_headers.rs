@@ -31,6 +31,7 @@ fn decode(
         return Err(Fault::peer(ErrorCode::CompressionError, "compression-error", what));
     }
     let summary = reader.finish();
+    head.set_wire_bytes(block.len());
     if summary.size == Size::Absurd {
         return Err(Fault::abuse("hpack-bomb", "a header list far above the limit"));
     }

@@ -2,8 +2,8 @@
 
 use bolide_hpack::Encoder;
 use bolide_semantics::{
-    Context, End, ExchangeId, FieldRef, Misuse, OutgoingHead, Role, Start, has_no_body, is_token,
-    is_valid_authority, is_valid_scheme, is_valid_target,
+    Context, End, ExchangeId, FieldName, FieldRef, Misuse, OutgoingHead, Role, Start, has_no_body,
+    is_token, is_valid_authority, is_valid_scheme, is_valid_target,
 };
 use http::{Method, StatusCode};
 
@@ -130,10 +130,15 @@ impl Connection {
         }
         stream.sending = Progress::Body;
         if known.is_none() || !self.write_head_again(cx, id.0, end_stream) {
-            self.write_response(cx, id.0, end_stream, status, length, head.fields);
+            self.write_response(cx, id.0, end_stream, status, length, head.fields.clone());
         }
         if end_stream {
             self.finish_sending(cx, slot);
+        } else if let Some(field) =
+            { head.fields }.find(|field| field.known == Some(FieldName::Priority))
+        {
+            let priority = self.streams.get(slot).priority.merge(field.value);
+            self.reprioritise(slot, priority);
         }
         Ok(())
     }

@@ -13,6 +13,9 @@ pub(crate) const INITIAL_WINDOW_BYTES: u32 = 65_535;
 /// Streams that a client opens before the server has said how many it allows. Unit: streams.
 const CONCURRENT_STREAMS_UNSAID: u32 = 100;
 
+/// The largest table that the decoder keeps, in bytes.
+const TABLE_BYTES_MAX: u32 = 65_535;
+
 /// Both ends' settings.
 #[derive(Debug)]
 pub(crate) struct Settings {
@@ -71,7 +74,7 @@ impl Settings {
                 count += 1;
             }
         };
-        let header_table = limits.header_table_bytes.min(crate::limits::HEADER_TABLE_BYTES);
+        let header_table = limits.header_table_bytes.min(TABLE_BYTES_MAX);
         add(id::HEADER_TABLE_SIZE, header_table, 4096);
         match role {
             Role::Client => add(id::ENABLE_PUSH, 0, 1),

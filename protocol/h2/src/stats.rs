@@ -19,11 +19,14 @@ pub struct Stats {
     /// Streams that were opened, by either end.
     pub streams: u64,
     /// Streams that were refused at the limit.
-    pub streams_refused: u64,
+    pub streams_refused: u32,
     /// RST_STREAM frames received for open streams.
-    pub resets_received: u64,
+    pub resets_received: u32,
     /// RST_STREAM frames sent.
-    pub resets_sent: u64,
+    pub resets_sent: u32,
+    /// Times the peer used up a receive window, of a stream or of the connection: it may have waited
+    /// for us.
+    pub receive_windows_used_up: u32,
     /// How long there was something to send that could not be sent.
     pub stalls: Stalls,
 }

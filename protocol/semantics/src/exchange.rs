@@ -84,25 +84,28 @@ pub struct CloseReason {
     pub name: &'static str,
     /// What happened, for a log: one fixed sentence.
     pub what: &'static str,
+    /// An orderly end would pass for the end of the message that was under way: the transport is to
+    /// be reset.
+    pub reset: bool,
 }
 
 impl CloseReason {
     /// An end that is nobody's fault.
     #[must_use]
     pub const fn orderly(name: &'static str, what: &'static str) -> Self {
-        Self { blame: None, name, what }
+        Self { blame: None, name, what, reset: false }
     }
 
     /// An end that the peer caused.
     #[must_use]
     pub const fn peer(name: &'static str, what: &'static str) -> Self {
-        Self { blame: Some(Blame::Peer), name, what }
+        Self { blame: Some(Blame::Peer), name, what, reset: false }
     }
 
     /// An end by a limit, a deadline or the network.
     #[must_use]
     pub const fn circumstance(name: &'static str, what: &'static str) -> Self {
-        Self { blame: Some(Blame::Circumstance), name, what }
+        Self { blame: Some(Blame::Circumstance), name, what, reset: false }
     }
 }
 

@@ -28,6 +28,7 @@ struct Line {
     /// Empty when `known`.
     name: Span,
     value: Span,
+    sensitive: bool,
 }
 
 /// One field line of a [`Head`].
@@ -39,6 +40,8 @@ pub struct Field<'a> {
     pub name: &'a str,
     /// The value without white space around it. Opaque octets: not always UTF-8.
     pub value: &'a [u8],
+    /// Whether the peer said that the value must enter no compression table (RFC 7541 §6.2.3).
+    pub sensitive: bool,
 }
 
 /// A received message head: start line or pseudo-fields, and fields, in one block of text.
@@ -56,6 +59,7 @@ pub struct Head {
     authority: Option<Span>,
     path: Span,
     protocol: Option<Span>,
+    wire_bytes: u32,
     text: Vec<u8>,
     lines: Vec<Line>,
 }
@@ -71,6 +75,7 @@ impl Default for Head {
             authority: None,
             path: Span::default(),
             protocol: None,
+            wire_bytes: 0,
             text: Vec::new(),
             lines: Vec::new(),
         }
@@ -89,6 +94,7 @@ impl Head {
         self.authority = None;
         self.path = Span::default();
         self.protocol = None;
+        self.wire_bytes = 0;
         self.text.clear();
         self.lines.clear();
     }
@@ -184,6 +190,29 @@ impl Head {
         self.text.capacity() + self.lines.capacity() * size_of::<Line>()
     }
 
+    /// How many bytes the head took on the wire, as its version encodes it.
+    #[inline]
+    #[must_use]
+    pub fn wire_bytes(&self) -> usize {
+        self.wire_bytes as usize
+    }
+
+    /// The bytes of all names and values, decoded; a response's status counts as `:status` does.
+    #[must_use]
+    pub fn decoded_bytes(&self) -> usize {
+        let status = if self.kind == HeadKind::Response { ":status200".len() } else { 0 };
+        let line = |line: &Line| {
+            line.known.map_or(line.name.len(), |name| name.as_str().len()) + line.value.len()
+        };
+        status + self.lines.iter().map(line).sum::<usize>()
+    }
+
+    /// For parsers: sets what the head took on the wire.
+    #[inline]
+    pub fn set_wire_bytes(&mut self, bytes: usize) {
+        self.wire_bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+    }
+
     /// For parsers: sets the method.
     #[inline]
     pub fn set_method(&mut self, method: Method) {
@@ -249,13 +278,20 @@ impl Head {
     /// For parsers: appends a field line with an interned name.
     #[inline]
     pub fn push_known(&mut self, name: FieldName, value: Span) {
-        self.lines.push(Line { known: Some(name), name: Span::default(), value });
+        self.lines.push(Line { known: Some(name), name: Span::default(), value, sensitive: false });
     }
 
     /// For parsers: appends a field line whose name is text: a token in lower case.
     #[inline]
     pub fn push_named(&mut self, name: Span, value: Span) {
-        self.lines.push(Line { known: None, name, value });
+        self.lines.push(Line { known: None, name, value, sensitive: false });
+    }
+
+    /// For parsers: the line appended last must enter no compression table.
+    pub fn mark_sensitive(&mut self) {
+        if let Some(line) = self.lines.last_mut() {
+            line.sensitive = true;
+        }
     }
 
     /// For parsers: the authority is the `Host` field unless the target named one (RFC 9112 §3.3).
@@ -277,7 +313,8 @@ impl Head {
             Some(name) => name.as_str(),
             None => self.str(line.name),
         };
-        Field { known: line.known, name, value: self.bytes(line.value) }
+        let sensitive = line.sensitive;
+        Field { known: line.known, name, value: self.bytes(line.value), sensitive }
     }
 }
 

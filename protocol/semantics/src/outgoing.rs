@@ -42,8 +42,9 @@ impl<'a> From<(&'a HeaderName, &'a HeaderValue)> for FieldRef<'a> {
 impl<'a> From<Field<'a>> for FieldRef<'a> {
     #[inline]
     fn from(field: Field<'a>) -> Self {
-        let sensitive =
+        let secret =
             matches!(field.known, Some(FieldName::Authorization | FieldName::ProxyAuthorization));
+        let sensitive = field.sensitive || secret;
         Self { known: field.known, name: field.name, value: field.value, sensitive }
     }
 }

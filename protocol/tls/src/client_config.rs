@@ -2,24 +2,68 @@
 
 use std::sync::Arc;
 
+use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::sign::SingleCertAndKey;
 use rustls::{
     ClientConfig, ClientConnection, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
 };
 
 use crate::provider::{WallClock, provider};
-use crate::{Alpn, IdentityError, TlsLayer};
+use crate::{Alpn, Identity, IdentityError, TlsLayer};
 
 /// Whom a client trusts.
 #[derive(Debug, Clone)]
 pub enum Trust {
     /// The certificates in this PEM text, and those that they signed.
     Pem(Vec<u8>),
+    /// These certificates (DER), and those that they signed; what can't be read is passed over, as long
+    /// as one is left. Stores of operating systems are handed in like this.
+    Der(Vec<Vec<u8>>),
     /// Anybody: for tests and measurements on one's own machine.
     Anybody,
+}
+
+impl Trust {
+    /// The roots; `None` when nothing is verified.
+    fn roots(&self) -> Result<Option<RootCertStore>, IdentityError> {
+        let mut roots = RootCertStore::empty();
+        match self {
+            Self::Pem(pem) => {
+                for certificate in CertificateDer::pem_slice_iter(pem) {
+                    let certificate =
+                        certificate.map_err(|error| IdentityError::NotPem(error.to_string()))?;
+                    roots.add(certificate).map_err(unusable)?;
+                }
+            }
+            Self::Der(certificates) => {
+                let certificates = certificates.iter().map(|der| CertificateDer::from(&der[..]));
+                roots.add_parsable_certificates(certificates);
+            }
+            Self::Anybody => return Ok(None),
+        }
+        if roots.is_empty() { Err(IdentityError::NoCertificate) } else { Ok(Some(roots)) }
+    }
+}
+
+fn unusable(error: Error) -> IdentityError {
+    IdentityError::Unusable(error.to_string())
+}
+
+/// What a client asks for.
+#[derive(Debug, Clone)]
+pub struct ClientOptions<'a> {
+    /// Whom it trusts.
+    pub trust: &'a Trust,
+    /// What is offered by ALPN, the preferred first. Empty: nothing.
+    pub alpn: &'a [Alpn],
+    /// What it answers when the server asks who it is. `None`: nothing.
+    pub identity: Option<&'a Identity>,
+    /// Sessions are resumed where the server gives tickets.
+    pub resume: bool,
 }
 
 /// A client's TLS settings, shared by all of its connections.
@@ -29,35 +73,41 @@ pub struct ClientTls {
 }
 
 impl ClientTls {
-    /// Settings that offer `alpn`, in this order.
+    /// Settings that offer `alpn`, in this order, resume sessions, and have no certificate.
     ///
     /// # Errors
     ///
     /// When the trusted certificates can't be read.
     pub fn new(trust: &Trust, alpn: &[Alpn], clock: WallClock) -> Result<Self, IdentityError> {
-        let unusable = |error: Error| IdentityError::Unusable(error.to_string());
+        Self::with(&ClientOptions { trust, alpn, identity: None, resume: true }, clock)
+    }
+
+    /// Settings with these options.
+    ///
+    /// # Errors
+    ///
+    /// When the trusted certificates can't be read.
+    pub fn with(options: &ClientOptions<'_>, clock: WallClock) -> Result<Self, IdentityError> {
         let builder = ClientConfig::builder_with_details(provider(), Arc::new(clock))
             .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
             .map_err(unusable)?;
-        let mut config = match trust {
-            Trust::Pem(pem) => {
-                let mut roots = RootCertStore::empty();
-                for certificate in CertificateDer::pem_slice_iter(pem) {
-                    let certificate =
-                        certificate.map_err(|error| IdentityError::NotPem(error.to_string()))?;
-                    roots.add(certificate).map_err(unusable)?;
-                }
-                if roots.is_empty() {
-                    return Err(IdentityError::NoCertificate);
-                }
-                builder.with_root_certificates(roots).with_no_client_auth()
-            }
-            Trust::Anybody => builder
+        let builder = match options.trust.roots()? {
+            Some(roots) => builder.with_root_certificates(roots),
+            None => builder
                 .dangerous()
-                .with_custom_certificate_verifier(Arc::new(Unverified(provider())))
-                .with_no_client_auth(),
+                .with_custom_certificate_verifier(Arc::new(Unverified(provider()))),
         };
-        config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
+        let mut config = match options.identity {
+            None => builder.with_no_client_auth(),
+            Some(identity) => {
+                let certified = Arc::clone(&identity.certified);
+                builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(certified)))
+            }
+        };
+        config.alpn_protocols = options.alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
+        if !options.resume {
+            config.resumption = Resumption::disabled();
+        }
         Ok(Self { config: Arc::new(config) })
     }
 

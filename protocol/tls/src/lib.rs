@@ -12,7 +12,7 @@ mod provider;
 mod server_config;
 
 pub use certificates::Identity;
-pub use client_config::{ClientTls, Trust};
+pub use client_config::{ClientOptions, ClientTls, Trust};
 pub use error::{IdentityError, TlsFailure};
 pub use layer::{Alpn, HandshakeFacts, TlsLayer};
 pub use provider::WallClock;

@@ -9,6 +9,8 @@ use bolide_semantics::{
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
 
+use crate::outward::Outward;
+use crate::patience::Patience;
 use crate::responder::Address;
 use crate::response::{Body, BodyStream, Pull};
 use crate::{Exchange, Response, Waker};
@@ -22,6 +24,7 @@ pub(crate) struct Active {
     pub(crate) id: ExchangeId,
     pub(crate) driver: Option<Box<dyn Exchange>>,
     pub(crate) state: State,
+    pub(crate) patience: Patience,
 }
 
 /// What is known of an exchange while it is open.
@@ -89,6 +92,14 @@ pub struct Io<'a> {
     pub(crate) date: &'a Date,
     pub(crate) address: Address<'a>,
     pub(crate) peer: Option<SocketAddr>,
+    pub(crate) outward: Outward<'a>,
+}
+
+impl<'a> Io<'a> {
+    /// The connections that this worker makes: to another server, say.
+    pub fn outward(&mut self) -> &mut Outward<'a> {
+        &mut self.outward
+    }
 }
 
 impl Io<'_> {

@@ -9,6 +9,8 @@ mod error;
 mod exchange;
 mod handler;
 mod limits;
+mod outward;
+mod patience;
 mod request;
 mod responder;
 mod response;
@@ -21,7 +23,7 @@ pub use bolide_buffers::detach;
 pub use bolide_connection::{
     HandshakeFacts, Http1Limits, Http2Limits, Identity, IdentityError, Limits as ConnectionLimits,
 };
-pub use bolide_eventloop::Stats;
+pub use bolide_eventloop::{After, Agenda, CloseCause, Destination, Stats, Token, Turn};
 pub use bolide_semantics::{AbortReason, Blame, End, Head};
 pub use bytes::Bytes;
 pub use collect::{Collect, collect};
@@ -29,7 +31,8 @@ pub use error::Error;
 pub use exchange::Io;
 pub use handler::{BodyLimit, Exchange, Handler, Reply, body_limit};
 pub use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
-pub use limits::{BODY_BYTES_MAX, Limits};
+pub use limits::{ANSWER_TIMEOUT, BODY_BYTES_MAX, EXCHANGE_TIMEOUT, Limits};
+pub use outward::{Dialled, Outbound, Outward};
 pub use request::Request;
 pub use responder::{Message, Responder, Waker};
 pub use response::{Body, BodyStream, Pull, Response};

@@ -1,13 +1,18 @@
 //! What a worker shares among its sessions, and how the event loop drives them.
 
+use std::fmt;
 use std::io::{self, Write};
 use std::time::{Duration, Instant, SystemTime};
 
 use bolide_buffers::{Flush, ReceiveBuffer, SendQueue};
 use bolide_connection::{Connection, ServerTls};
-use bolide_eventloop::{Accepted, Address as SocketAddress, After, CloseCause, Service, Turn};
-use bolide_semantics::{Context, Date, ExchangeId, Head, Role};
+use bolide_eventloop::{
+    Accepted, Address as SocketAddress, After, Agenda, CloseCause, Outbound as BegunOutbound,
+    Service, Turn,
+};
+use bolide_semantics::{AbortReason, Blame, Context, Date, ExchangeId, Head, Role};
 
+use crate::outward::{Dials, Outbound, Outward};
 use crate::responder::Address;
 use crate::session::{Session, Work};
 use crate::{Limits, Message, Router};
@@ -34,6 +39,26 @@ pub(crate) struct HttpService {
     wall_clock: fn() -> SystemTime,
     /// The date is looked at again from this time on.
     date_due: Instant,
+    dials: Dials,
+}
+
+/// The owner of a socket of the worker.
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "clients are many, and theirs is the one in place")]
+pub(crate) enum Owner {
+    /// A client's.
+    Client(Session),
+    /// One that a handler asked for.
+    Handler(HandlerOwned),
+}
+
+/// What a handler has put on a connection.
+pub(crate) struct HandlerOwned(Box<dyn Outbound>);
+
+impl fmt::Debug for HandlerOwned {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("HandlerOwned")
+    }
 }
 
 impl HttpService {
@@ -52,6 +77,7 @@ impl HttpService {
             plain: ReceiveBuffer::new(PLAIN_BLOCK_BYTES),
             wall_clock,
             date_due: now,
+            dials: Dials::default(),
         }
     }
 
@@ -86,6 +112,7 @@ impl HttpService {
             },
             shared: &self.shared,
             address: Address { mailbox: turn.mailbox, token: turn.token, exchange: ExchangeId(0) },
+            outward: Outward { agenda: turn.agenda, dials: &mut self.dials },
         };
         let deadline = act(session, &mut work, &self.router);
         if tls {
@@ -98,9 +125,14 @@ impl HttpService {
 /// What the loop is to do with the session next.
 #[inline]
 fn after(session: &mut Session, turn: &Turn<'_, Message>, deadline: Option<Instant>) -> After {
-    if session.closed {
-        session.connection.finish();
-        return After::FINISHED;
+    match session.closed {
+        None => {}
+        // The peer of a TLS connection misses the closing alert.
+        Some(ended) if ended.resets => return After::RESET,
+        Some(_) => {
+            session.connection.finish();
+            return After::FINISHED;
+        }
     }
     After {
         wants_input: session.connection.wants_input(),
@@ -112,10 +144,10 @@ fn after(session: &mut Session, turn: &Turn<'_, Message>, deadline: Option<Insta
 }
 
 impl Service for HttpService {
-    type Session = Session;
+    type Session = Owner;
     type Message = Message;
 
-    fn turn_started(&mut self, now: Instant) {
+    fn turn_started(&mut self, now: Instant, _: &mut Agenda) {
         if now >= self.date_due {
             let wall = (self.wall_clock)();
             self.shared.date.update(wall);
@@ -125,7 +157,7 @@ impl Service for HttpService {
         }
     }
 
-    fn open(&mut self, accepted: &Accepted, now: Instant) -> Option<(Session, After)> {
+    fn open(&mut self, accepted: &Accepted, now: Instant) -> Option<(Owner, After)> {
         let tls = match self.tls.get(accepted.listener).and_then(Option::as_ref) {
             None => None,
             Some(settings) => Some(settings.accept().ok()?),
@@ -140,46 +172,80 @@ impl Service for HttpService {
             SocketAddress::Unix => None,
         };
         let session = Session::new(Connection::new(Role::Server, tls, now), peer);
-        Some((session, After::READ.by(Some(now + timeout))))
+        Some((Owner::Client(session), After::READ.by(Some(now + timeout))))
+    }
+
+    fn connecting(&mut self, outbound: &BegunOutbound, now: Instant) -> Option<(Owner, After)> {
+        let (owner, after) = self.dials.take(outbound.tag)?.begin(outbound.token, now)?;
+        Some((Owner::Handler(HandlerOwned(owner)), after))
+    }
+
+    fn connect_failed(&mut self, tag: u64, error: io::Error, agenda: &mut Agenda) {
+        if let Some(dialled) = self.dials.take(tag) {
+            dialled.failed(error, agenda);
+        }
     }
 
     #[inline]
-    fn turn(&mut self, session: &mut Session, turn: &mut Turn<'_, Message>) -> After {
-        self.work(session, turn, |session, work, router| session.drive(work, router))
+    fn turn(&mut self, owner: &mut Owner, turn: &mut Turn<'_, Message>) -> After {
+        match owner {
+            Owner::Client(session) => {
+                self.work(session, turn, |session, work, router| session.drive(work, router))
+            }
+            Owner::Handler(outbound) => outbound.0.turn(turn),
+        }
     }
 
     fn message(
         &mut self,
-        session: &mut Session,
+        owner: &mut Owner,
         message: Message,
         turn: &mut Turn<'_, Message>,
     ) -> After {
-        self.work(session, turn, |session, work, router| {
-            session.message(message, work);
-            session.drive(work, router)
-        })
+        match owner {
+            Owner::Client(session) => self.work(session, turn, |session, work, router| {
+                session.message(message, work);
+                session.drive(work, router)
+            }),
+            // Messages are for exchanges.
+            Owner::Handler(outbound) => outbound.0.turn(turn),
+        }
     }
 
-    fn shut_down(&mut self, session: &mut Session, turn: &mut Turn<'_, Message>) -> After {
-        self.work(session, turn, |session, work, router| {
-            session.connection.shut_down(&mut work.cx);
-            session.drive(work, router)
-        })
+    fn shut_down(&mut self, owner: &mut Owner, turn: &mut Turn<'_, Message>) -> After {
+        match owner {
+            Owner::Client(session) => self.work(session, turn, |session, work, router| {
+                session.connection.shut_down(&mut work.cx);
+                session.drive(work, router)
+            }),
+            Owner::Handler(outbound) => outbound.0.shut_down(turn),
+        }
     }
 
     #[inline]
     fn flush(
         &mut self,
-        session: &mut Session,
+        owner: &mut Owner,
         output: &mut SendQueue,
         sink: &mut impl Write,
     ) -> io::Result<Flush> {
-        session.connection.flush(output, sink)
+        match owner {
+            Owner::Client(session) => session.connection.flush(output, sink),
+            Owner::Handler(outbound) => outbound.0.flush(output, sink),
+        }
     }
 
-    fn close(&mut self, session: Session, cause: CloseCause) {
-        let _ = cause;
-        drop(session);
+    fn close(&mut self, owner: Owner, cause: CloseCause, agenda: &mut Agenda) {
+        match owner {
+            Owner::Client(mut session) => {
+                let (blame, what) = match cause {
+                    CloseCause::Failed(_) => (Blame::Peer, "the connection failed"),
+                    _ => (Blame::Circumstance, "the connection was closed"),
+                };
+                session.abandon_all(AbortReason { blame, untouched: false, what });
+            }
+            Owner::Handler(outbound) => outbound.0.close(cause, agenda),
+        }
     }
 }
 

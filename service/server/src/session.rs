@@ -12,12 +12,14 @@ use bytes::Bytes;
 use http::header::ALLOW;
 use http::{HeaderValue, Method, StatusCode};
 
-use crate::exchange::{Active, Io, State};
+use crate::exchange::{Active, Io, Phase, State};
+use crate::outward::Outward;
+use crate::patience::Patience;
 use crate::request::{Request, split_query};
 use crate::responder::{Address, MessageKind};
 use crate::router::{Found, Router};
 use crate::service::Shared;
-use crate::{Exchange, Handler, Message, Reply, Response};
+use crate::{Exchange, Handler, Limits, Message, Reply, Response};
 
 /// The stack of one socket and the exchanges that are open on it.
 #[derive(Debug)]
@@ -26,9 +28,16 @@ pub(crate) struct Session {
     pub(crate) peer: Option<SocketAddr>,
     /// Exchanges that were not answered at once, by rising number.
     exchanges: Vec<Active>,
-    pub(crate) closed: bool,
+    pub(crate) closed: Option<Ended>,
     /// Bytes received since the round-trip time was asked for.
     received_bytes: usize,
+}
+
+/// The connection is over.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ended {
+    /// It must not look like an orderly end.
+    pub(crate) resets: bool,
 }
 
 /// The kernel is asked for the round-trip time again after this many received bytes: receive
@@ -40,6 +49,7 @@ pub(crate) struct Work<'a> {
     pub(crate) cx: Context<'a>,
     pub(crate) shared: &'a Shared,
     pub(crate) address: Address<'a>,
+    pub(crate) outward: Outward<'a>,
 }
 
 impl Work<'_> {
@@ -58,13 +68,14 @@ impl Work<'_> {
             date: &self.shared.date,
             address: Address { exchange: id, ..self.address },
             peer,
+            outward: Outward { agenda: self.outward.agenda, dials: self.outward.dials },
         }
     }
 }
 
 impl Session {
     pub(crate) fn new(connection: Connection, peer: Option<SocketAddr>) -> Self {
-        Self { connection, peer, exchanges: Vec::new(), closed: false, received_bytes: 0 }
+        Self { connection, peer, exchanges: Vec::new(), closed: None, received_bytes: 0 }
     }
 
     /// Counts received bytes; whether it is time to ask for the round-trip time.
@@ -89,11 +100,21 @@ impl Session {
             match self.connection.poll(&mut work.cx, &work.shared.limits.connection) {
                 Output::Exchange(id, event) => self.exchange(id, event, work, router),
                 Output::Connection(_) => {}
-                Output::Closed(_) => {
-                    self.closed = true;
+                Output::Closed(reason) => {
+                    self.closed = Some(Ended { resets: reason.reset });
                     return None;
                 }
-                Output::Wait(deadline) => return deadline.map(|deadline| deadline.at),
+                Output::Wait(deadline) => {
+                    let deadline = deadline.map(|deadline| deadline.at);
+                    match self.next_end(&work.shared.limits) {
+                        None => return deadline,
+                        Some(end) if end > work.cx.now => {
+                            return Some(deadline.map_or(end, |deadline| deadline.min(end)));
+                        }
+                        // What that says to the client has to leave, and may end the connection.
+                        Some(_) => self.end_late_exchanges(work),
+                    }
+                }
             }
         }
     }
@@ -181,7 +202,7 @@ impl Session {
         match reply {
             Reply::Now(response) => self.answer(id, &method, response, work),
             Reply::Exchange(driver) => {
-                self.open(id, State::new(&method, body_bytes_max), Some(driver));
+                self.open(id, State::new(&method, body_bytes_max), Some(driver), work);
                 self.with(id, work, |active, io| {
                     if continues {
                         io.send_continue();
@@ -191,7 +212,7 @@ impl Session {
                     }
                 });
             }
-            Reply::Later => self.open(id, State::new(&method, body_bytes_max), None),
+            Reply::Later => self.open(id, State::new(&method, body_bytes_max), None, work),
         }
     }
 
@@ -201,7 +222,7 @@ impl Session {
         let mut state = State::new(method, 0);
         work.io(&mut self.connection, self.peer, id, &mut state).respond(response);
         if !state.is_done() {
-            self.open(id, state, None);
+            self.open(id, state, None, work);
         }
     }
 
@@ -223,6 +244,7 @@ impl Session {
             return;
         }
         active.state.body_left -= length;
+        active.patience.request_moved(work.cx.now);
         if active.driver.is_none() {
             return self.connection.consumed(&mut work.cx, id, data.len());
         }
@@ -249,13 +271,60 @@ impl Session {
         !self.exchanges.is_empty()
     }
 
-    fn open(&mut self, id: ExchangeId, state: State, driver: Option<Box<dyn Exchange>>) {
+    fn open(
+        &mut self,
+        id: ExchangeId,
+        state: State,
+        driver: Option<Box<dyn Exchange>>,
+        work: &Work<'_>,
+    ) {
         let at = self.exchanges.partition_point(|active| active.id < id);
-        self.exchanges.insert(at, Active { id, driver, state });
+        let patience = Patience::new(work.cx.now);
+        self.exchanges.insert(at, Active { id, driver, state, patience });
     }
 
     fn index(&self, id: ExchangeId) -> Result<usize, usize> {
         self.exchanges.binary_search_by_key(&id, |active| active.id)
+    }
+
+    /// When the first of the open exchanges is to be ended.
+    #[inline]
+    fn next_end(&self, limits: &Limits) -> Option<std::time::Instant> {
+        let ends =
+            |active: &Active| active.patience.ends(active.state.phase != Phase::Unanswered, limits);
+        self.exchanges.iter().filter_map(ends).min()
+    }
+
+    /// Ends the exchanges whose time is over: by 503 where nothing was answered, else by breaking off.
+    #[cold]
+    fn end_late_exchanges(&mut self, work: &mut Work<'_>) {
+        let (limits, now) = (&work.shared.limits, work.cx.now);
+        let is_late = |active: &&Active| {
+            let answered = active.state.phase != Phase::Unanswered;
+            active.patience.ends(answered, limits).is_some_and(|end| end <= now)
+        };
+        let late: Vec<ExchangeId> =
+            self.exchanges.iter().filter(is_late).map(|active| active.id).collect();
+        for id in late {
+            self.with(id, work, |active, io| {
+                if let Some(mut driver) = active.driver.take() {
+                    driver.on_abort(AbortReason {
+                        blame: Blame::Caller,
+                        untouched: false,
+                        what: "the answer took too long",
+                    });
+                }
+                io.respond(Response::error(StatusCode::SERVICE_UNAVAILABLE));
+                io.abort();
+            });
+        }
+    }
+
+    /// The connection is gone: every handler that is at work learns it.
+    pub(crate) fn abandon_all(&mut self, reason: AbortReason) {
+        while let Some(active) = self.exchanges.last() {
+            self.abandon(active.id, reason);
+        }
     }
 
     /// Takes an exchange away from its handler.

@@ -48,6 +48,8 @@ pub struct Faults {
     pub reset: u32,
     /// Accepts that fail, for lack of descriptors or because the peer has gone.
     pub accept_failure: u32,
+    /// Connections outward that nobody answers to: they are refused.
+    pub refusal: u32,
     /// What happens to the call with this number, counted from 0 over all calls of the worker.
     pub at_call: Option<(u64, Misfortune)>,
     /// What happens to every call whose number this divides.
@@ -69,6 +71,7 @@ impl Faults {
             stall_time: millisecond..=millisecond,
             reset: 0,
             accept_failure: 0,
+            refusal: 0,
             at_call: None,
             every_call: None,
         }
@@ -94,10 +97,17 @@ impl Faults {
         }
     }
 
-    /// A rough network on which connections are also reset.
+    /// A rough network on which connections are also reset, or refused.
     #[must_use]
     pub fn hostile(random: &mut Random) -> Self {
-        Self { reset: [20, 200, 2000][random.within(0..=2)], ..Self::rough(random) }
+        let reset = [20, 200, 2000][random.within(0..=2)];
+        let refusal = [0, 3][random.within(0..=1)];
+        Self { reset, refusal, ..Self::rough(random) }
+    }
+
+    /// The mean round trip.
+    pub(crate) fn rtt(&self) -> Duration {
+        *self.delay.start() + *self.delay.end()
     }
 
     /// What happens to the call of this number.

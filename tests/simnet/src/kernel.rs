@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use bolide_eventloop::Address;
 use bolide_eventloop::kernel::{Incoming, Kernel, Path, Ready, Wake};
+use bolide_eventloop::{Address, Destination};
 use bytes::BytesMut;
 
 use crate::faults::Misfortune;
@@ -145,9 +145,16 @@ impl Kernel for SimKernel {
         self.bell.clone()
     }
 
-    fn wait(&mut self, timeout: Option<Duration>, ready: &mut Vec<Ready>) -> io::Result<()> {
+    fn wait(
+        &mut self,
+        timeout: Option<Duration>,
+        alarm: Option<Instant>,
+        ready: &mut Vec<Ready>,
+    ) -> io::Result<()> {
         let mut network = self.network.borrow_mut();
         let until = timeout.map(|timeout| network.now + timeout);
+        let alarm = alarm.map(|alarm| alarm.saturating_duration_since(self.start));
+        let until = until.map_or(alarm, |until| Some(alarm.map_or(until, |at| at.min(until))));
         self.at_rest.set(false);
         loop {
             let woken = self.bell.0.swap(false, Ordering::Acquire);
@@ -201,7 +208,7 @@ impl Kernel for SimKernel {
         let Some(line) = network.backlogs[listener.index].lines.pop_front() else {
             return Err(io::ErrorKind::WouldBlock.into());
         };
-        let rtt = *network.faults.delay.start() + *network.faults.delay.end();
+        let rtt = network.faults.rtt();
         // Documentation addresses (RFC 5737), one port for each client.
         let peer = SocketAddr::new(Ipv4Addr::new(192, 0, 2, 1).into(), 10_000 + line as u16);
         let local = SocketAddr::new(Ipv4Addr::new(198, 51, 100, 1).into(), 80);
@@ -216,10 +223,18 @@ impl Kernel for SimKernel {
         Err(io::ErrorKind::Unsupported.into())
     }
 
+    fn connect(&mut self, to: &Destination) -> io::Result<SimSocket> {
+        let mut network = self.network.borrow_mut();
+        let rtt = network.faults.rtt();
+        Ok(SimSocket { line: network.connect_out(to), rtt })
+    }
+
     fn register(&mut self, socket: &mut SimSocket, key: u64) -> io::Result<()> {
         let mut network = self.network.borrow_mut();
         network.lines[socket.line].key = Some(key);
-        network.lines_ready.insert(socket.line);
+        if !network.lines[socket.line].connecting {
+            network.lines_ready.insert(socket.line);
+        }
         Ok(())
     }
 
@@ -231,6 +246,9 @@ impl Kernel for SimKernel {
         let misfortune = network.faults.draw(&mut network.random, number);
         let line = socket.line;
         let state = &mut network.lines[line];
+        if state.refused {
+            return Err(io::ErrorKind::ConnectionRefused.into());
+        }
         if state.reset_arrived {
             return Err(io::ErrorKind::ConnectionReset.into());
         }
@@ -281,12 +299,16 @@ impl Kernel for SimKernel {
 
     fn limit_unsent(&mut self, _: &mut SimSocket, _: usize) {}
 
+    fn reset_on_close(&mut self, socket: &mut SimSocket) {
+        self.network.borrow_mut().lines[socket.line].resets = true;
+    }
+
     fn close(&mut self, socket: SimSocket) {
         let mut network = self.network.borrow_mut();
         let state = &mut network.lines[socket.line];
         state.closed = true;
         let (unread, reset) = (!state.arrived.is_empty(), state.reset_arrived);
-        if unread {
+        if unread || state.resets {
             // What was not read will never be: the peer is told so by a reset.
             network.reset_soon(socket.line);
         } else if !reset {

@@ -10,8 +10,14 @@ use bolide_eventloop::kernel::Ready;
 pub(crate) struct Line {
     /// What the worker registered it with.
     pub(crate) key: Option<u64>,
+    /// The worker makes it, and the far end has not answered yet.
+    pub(crate) connecting: bool,
+    /// The far end did not want it.
+    pub(crate) refused: bool,
     /// The way between has failed: nothing sent from here on arrives but the resets.
     pub(crate) severed: bool,
+    /// Closing it resets it.
+    pub(crate) resets: bool,
     /// The worker has closed it.
     pub(crate) closed: bool,
 
@@ -60,7 +66,7 @@ impl Line {
         Ready {
             key,
             readable: !self.arrived.is_empty() || self.fin_arrived || self.reset_arrived,
-            writable: self.going < buffer_bytes || self.reset_arrived,
+            writable: !self.connecting && self.going < buffer_bytes || self.reset_arrived,
             read_closed: self.fin_arrived || self.reset_arrived,
             failed: self.reset_arrived,
         }

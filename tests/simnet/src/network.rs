@@ -1,8 +1,10 @@
 //! What is under way, and when it arrives.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::time::Duration;
+
+use bolide_eventloop::Destination;
 
 use crate::client::{Client, ClientId, Wire};
 use crate::faults::Faults;
@@ -14,6 +16,10 @@ use crate::random::Random;
 pub(crate) enum Event {
     /// A client connects to the listener.
     Connect { line: usize, listener: usize },
+    /// A connection of the worker's is established.
+    Establish { line: usize },
+    /// It is refused.
+    Refuse { line: usize },
     /// Bytes reach the worker's side.
     Arrive { line: usize, bytes: Vec<u8> },
     /// FIN does.
@@ -43,6 +49,9 @@ pub(crate) struct Backlog {
     pub(crate) lines: VecDeque<usize>,
 }
 
+/// What makes the far end of a connection that the worker asked for.
+pub(crate) type FarEnd = Box<dyn FnMut() -> Box<dyn Client>>;
+
 /// Everything that is not the worker.
 pub(crate) struct Network {
     pub(crate) now: Duration,
@@ -50,6 +59,8 @@ pub(crate) struct Network {
     pub(crate) faults: Faults,
     pub(crate) lines: Vec<Line>,
     pub(crate) backlogs: Vec<Backlog>,
+    /// Who answers where.
+    pub(crate) far_ends: BTreeMap<Destination, FarEnd>,
     clients: Vec<Option<Box<dyn Client>>>,
     queue: BinaryHeap<Reverse<(Duration, u64, Event)>>,
     order: u64,
@@ -70,6 +81,7 @@ impl Network {
             faults,
             lines: Vec::new(),
             backlogs: Vec::new(),
+            far_ends: BTreeMap::new(),
             clients: Vec::new(),
             queue: BinaryHeap::new(),
             order: 0,
@@ -111,6 +123,22 @@ impl Network {
         ClientId(line)
     }
 
+    /// The worker connects to `to`.
+    pub(crate) fn connect_out(&mut self, to: &Destination) -> usize {
+        let line = self.lines.len();
+        let far_end =
+            self.far_ends.get_mut(to).filter(|_| !self.random.once_in(self.faults.refusal));
+        let client = far_end.map(|make| make());
+        let event = match client {
+            Some(_) => Event::Establish { line },
+            None => Event::Refuse { line },
+        };
+        self.lines.push(Line { connecting: true, ..Line::default() });
+        self.clients.push(client);
+        self.schedule_soon(event);
+        line
+    }
+
     /// When the next thing happens.
     pub(crate) fn next_at(&self) -> Option<Duration> {
         self.queue.peek().map(|Reverse((at, ..))| *at)
@@ -134,6 +162,15 @@ impl Network {
                 } else {
                     self.reset_client(line);
                 }
+            }
+            Event::Establish { line } => {
+                self.lines[line].connecting = false;
+                self.lines_ready.insert(line);
+                self.advance(line, true);
+            }
+            Event::Refuse { line } => {
+                self.lines[line].refused = true;
+                self.reset_worker(line);
             }
             Event::Arrive { line, bytes } => self.arrive(line, &bytes),
             Event::FinArrives { line } => {

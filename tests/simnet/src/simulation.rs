@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use bolide_eventloop::{Limits, Mailbox, Service, Stats, Worker};
+use bolide_eventloop::{Destination, Limits, Mailbox, Service, Stats, Worker};
 
 use crate::client::{Client, ClientId};
 use crate::faults::Faults;
@@ -76,6 +76,17 @@ impl<S: Service> Simulation<S> {
         client: impl Client + 'static,
     ) -> ClientId {
         self.network.borrow_mut().connect(delay, listener, Box::new(client))
+    }
+
+    /// Answers the connections that the worker makes to `to`, each by a far end that `make` makes.
+    /// Where nobody answers, connections are refused.
+    pub fn answer<C: Client + 'static>(
+        &mut self,
+        to: Destination,
+        mut make: impl FnMut() -> C + 'static,
+    ) {
+        let far_end = Box::new(move || Box::new(make()) as Box<dyn Client>);
+        self.network.borrow_mut().far_ends.insert(to, far_end);
     }
 
     /// One turn of the worker. `false`: its shutdown is complete, or nothing will ever happen again.

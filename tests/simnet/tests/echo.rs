@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use bolide_eventloop::{Accepted, After, CloseCause, Limits, Service, Token, Turn};
+use bolide_eventloop::{Accepted, After, Agenda, CloseCause, Limits, Service, Token, Turn};
 use bolide_simnet::{Faults, Misfortune, Random, Simulation, Wire, for_each_seed};
 
 const SEEDS: u64 = 256;
@@ -73,7 +73,7 @@ impl Service for Echo {
         self.turn(session, turn)
     }
 
-    fn close(&mut self, session: Session, cause: CloseCause) {
+    fn close(&mut self, session: Session, cause: CloseCause, _: &mut Agenda) {
         assert!(self.open.remove(&session.token));
         self.closed.push(cause);
     }

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use bolide_loadgen::cost::Accounting;
+use bolide_loadgen::engine::Engine;
 use bolide_loadgen::options::Arguments;
 use bolide_loadgen::plan::Plan;
 use bolide_loadgen::progress::Runner;
@@ -14,8 +15,11 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
 
 /// The engine that sends.
 fn engine_of_this_build(
-    _plan: &Plan,
-    _accounting: Box<dyn Accounting>,
+    plan: &Plan,
+    accounting: Box<dyn Accounting>,
 ) -> Result<Box<dyn Runner>, String> {
-    Err("this build has no engine that could send anything".into())
+    match Engine::prepare(plan, accounting) {
+        Ok(engine) => Ok(Box::new(engine)),
+        Err(mistake) => Err(mistake.to_string()),
+    }
 }

@@ -8,6 +8,7 @@ pub mod accounting;
 pub mod command;
 pub mod compat;
 pub mod cost;
+pub mod engine;
 #[cfg(test)]
 mod fabricated;
 pub mod options;

@@ -1,5 +1,6 @@
 //! A connection with everything that its owner lends it, and a log of what it reports.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bolide_buffers::{ReceiveBuffer, SendQueue};
@@ -37,7 +38,7 @@ impl Wire {
     pub(crate) fn new(role: Role, limits: &Limits) -> Self {
         let now = base();
         Self {
-            connection: Connection::new(role, limits, now),
+            connection: Connection::new(role, &Arc::new(limits.clone()), now),
             input: ReceiveBuffer::new(64 * 1024),
             output: SendQueue::new(),
             output_limit: 1 << 20,

@@ -1,5 +1,7 @@
 //! RFC 9113 §8.2, §8.3: what is a head and what is not.
 
+use bolide_semantics::FieldRef;
+
 use super::*;
 
 type Line<'a> = (&'a str, &'a str);
@@ -213,4 +215,27 @@ fn priorities_and_patience() {
     let (_, summary) = request(&with(&[("content-type", "text/plain")]));
     assert_eq!(summary.priority, None);
     assert!(!summary.patient);
+}
+
+#[test]
+fn what_must_enter_no_table_is_marked() {
+    let mut head = Head::default();
+    let limits = Limits::default();
+    let mut reader = HeadReader::new(&mut head, Expected::Request, &limits);
+    for (name, value, never_indexed) in [
+        (":method", "GET", true),
+        (":scheme", "http", false),
+        (":path", "/", false),
+        (":authority", "a", false),
+        ("cookie", "secret", true),
+        ("x-a", "b", false),
+    ] {
+        let kind = NameKind::of(name.as_bytes());
+        let (name, value) = (name.as_bytes(), value.as_bytes());
+        assert!(reader.field(DecodedField { kind, name, value, valid: true, never_indexed }));
+    }
+    assert_eq!(reader.finish().malformed, None);
+    let sensitive: Vec<bool> = head.fields().map(|field| field.sensitive).collect();
+    assert_eq!(sensitive, [true, false]);
+    assert!(head.fields().next().map(FieldRef::from).is_some_and(|field| field.sensitive));
 }

@@ -100,3 +100,23 @@ fn priorities_may_come_before_their_request() {
     server.sent();
     assert_eq!(order(&mut server, 2), [3, 3]);
 }
+
+#[test]
+fn a_response_may_say_how_urgent_it_is_itself() {
+    let answered = |fields: &[(&str, &str)]| {
+        let mut server = Subject::server_with(bolide_h2::Limits::default(), &[(4, 1 << 20)]);
+        server.feed(&window_update(0, 1 << 24));
+        server.output_limit = 1;
+        let bytes = [request(1, "u=2"), request(3, "u=2")].concat();
+        assert_eq!(server.feed(&bytes).len(), 2);
+        for (stream, fields) in [(1, &[][..]), (3, fields)] {
+            server.answer_with(stream, 200, fields, End::No).unwrap();
+            assert_eq!(server.give(stream, &[0; 2 * 16_384], End::Yes), Ok(false));
+        }
+        server.sent();
+        order(&mut server, 4)
+    };
+    assert_eq!(answered(&[]), [1, 1, 3, 3]);
+    assert_eq!(answered(&[("priority", "u=0")]), [3, 3, 1, 1]);
+    assert_eq!(answered(&[("priority", "u=7")]), [1, 1, 3, 3]);
+}

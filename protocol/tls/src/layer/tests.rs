@@ -6,7 +6,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{ClientTls, Identity, IdentityError, ServerTls, Trust, WallClock};
+use crate::{ClientOptions, ClientTls, Identity, IdentityError, ServerTls, Trust, WallClock};
 
 /// A day on which the certificates of this test are valid.
 const CLOCK: WallClock = WallClock(|| SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000));
@@ -189,6 +189,40 @@ fn a_session_is_resumed_by_ticket() {
         pair.shake_hands();
         assert_eq!(pair.server.facts().unwrap().resumed, resumed);
     }
+}
+
+#[test]
+fn a_client_that_does_not_resume_shakes_hands_in_full() {
+    let (chain, key) = pem("localhost");
+    let identity = Identity::from_pem(chain.as_bytes(), key.as_bytes()).unwrap();
+    let server = ServerTls::new(&identity, CLOCK).unwrap();
+    let trust = Trust::Der(vec![b"not a certificate".to_vec(), identity.certificate_der().into()]);
+    let identity = Some(&identity);
+    let options = ClientOptions { trust: &trust, alpn: &[Alpn::H2], identity, resume: false };
+    let client = ClientTls::with(&options, CLOCK).unwrap();
+    for _ in 0..2 {
+        let mut pair = Pair {
+            client: client.connect("localhost").unwrap(),
+            server: server.accept().unwrap(),
+            piece: usize::MAX,
+        };
+        pair.shake_hands();
+        let facts = pair.client.facts().unwrap();
+        assert!(!facts.resumed);
+        assert_eq!(facts.version, "TLSv1.3");
+        assert_eq!(facts.cipher, "TLS13_AES_128_GCM_SHA256");
+    }
+}
+
+#[test]
+fn nobody_is_trusted_by_an_empty_store() {
+    let options = ClientOptions {
+        trust: &Trust::Der(vec![b"nothing".to_vec()]),
+        alpn: &[],
+        identity: None,
+        resume: true,
+    };
+    assert!(matches!(ClientTls::with(&options, CLOCK), Err(IdentityError::NoCertificate)));
 }
 
 #[test]

@@ -4,8 +4,10 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime};
 
-use bolide_connection::Limits as ConnectionLimits;
-use bolide_eventloop::Limits as LoopLimits;
+use bolide_connection::{
+    Alpn, ClientTls, Identity, Limits as ConnectionLimits, ServerTls, Trust, WallClock,
+};
+use bolide_eventloop::{Limits as LoopLimits, Stats};
 use bolide_semantics::{
     Context, End, ExchangeEvent, ExchangeId, FieldName, FieldRef, OutgoingHead, Output, Start,
 };
@@ -52,7 +54,17 @@ impl BodyStream for Fill {
     }
 }
 
-fn service() -> HttpService {
+/// The settings of both ends of a TLS connection: a certificate of its own making, trusted unseen.
+fn tls() -> (ServerTls, ClientTls) {
+    let made = rcgen::generate_simple_self_signed(["a".to_owned()]).expect("a certificate");
+    let (chain, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+    let identity = Identity::from_pem(chain.as_bytes(), key.as_bytes()).expect("an identity");
+    let server = ServerTls::new(&identity, WallClock(wall_clock)).expect("settings");
+    let client = ClientTls::new(&Trust::Anybody, &[Alpn::H2], WallClock(wall_clock));
+    (server, client.expect("settings"))
+}
+
+fn service(tls: Option<ServerTls>) -> HttpService {
     let router = Router::new()
         .get("/ping", |_| "pong")
         .get("/fill/{n}", |request| {
@@ -61,7 +73,7 @@ fn service() -> HttpService {
         })
         .handle_post("/back", body_limit(1 << 20, collect(|_, body| Response::from(body))));
     let start = Instant::now();
-    HttpService::new(router, Limits::default(), vec![None], wall_clock, start)
+    HttpService::new(router, Limits::default(), vec![None, tls], wall_clock, start)
 }
 
 /// A request and what it must bring.
@@ -153,6 +165,7 @@ struct Multiplexed {
     connection: Connection,
     limits: ConnectionLimits,
     input: ReceiveBuffer,
+    plain: ReceiveBuffer,
     rest: Box<[u8]>,
     output: SendQueue,
     head: Head,
@@ -164,15 +177,23 @@ struct Multiplexed {
 }
 
 impl Multiplexed {
-    fn new(exchanges: Vec<Exchange>, answers: Answers) -> Self {
+    fn new(exchanges: Vec<Exchange>, answers: Answers, tls: Option<&ClientTls>) -> Self {
         let start = Instant::now();
         let limits = ConnectionLimits::default();
         // Prior knowledge: what ALPN decides over TLS is decided by the first bytes here, which a
         // client has to write itself.
+        let connection = match tls {
+            None => Connection::with_prior_knowledge(&limits, start),
+            Some(tls) => {
+                let layer = tls.connect("a").expect("a name");
+                Connection::new(Role::Client, Some(layer), start)
+            }
+        };
         Self {
-            connection: Connection::with_prior_knowledge(&limits, start),
+            connection,
             limits,
             input: ReceiveBuffer::new(65_536),
+            plain: ReceiveBuffer::new(65_536),
             rest: Box::default(),
             output: SendQueue::new(),
             head: Head::default(),
@@ -188,12 +209,27 @@ impl Multiplexed {
         self.input.start(&self.rest);
         self.input.extend(&wire.received()[self.read..]);
         self.read = wire.received().len();
+        self.connection.open_records(&mut self.input, &mut self.plain);
         if wire.eof() {
             self.connection.receive_eof();
         }
-        let Self { connection, limits, input, output, head, start, .. } = self;
-        let mut cx =
-            Context { input, output, output_limit: 1 << 20, head, now: *start + wire.now() };
+        // With TLS, the handshake may end within this call: nothing can be asked before.
+        self.work(self.start + wire.now());
+        self.work(self.start + wire.now());
+        self.connection.keep_records(&mut self.plain);
+        self.rest = self.input.take_rest();
+        if !wire.was_reset() && !wire.eof() {
+            let mut bytes = Vec::new();
+            self.connection.flush(&mut self.output, &mut bytes).expect("memory takes everything");
+            wire.send(&bytes);
+        }
+    }
+
+    /// Asks what can be asked, and takes what has come.
+    fn work(&mut self, now: Instant) {
+        let Self { connection, limits, output, head, .. } = self;
+        let input = if connection.is_tls() { &mut self.plain } else { &mut self.input };
+        let mut cx = Context { input, output, output_limit: 1 << 20, head, now };
         while self.asked.len() < self.exchanges.len() {
             let one = &self.exchanges[self.asked.len()];
             let length = one.body.len().to_string();
@@ -227,20 +263,17 @@ impl Multiplexed {
                 connection.shut_down(&mut cx);
             }
         }
-        self.rest = self.input.take_rest();
-        if !wire.was_reset() && !wire.eof() {
-            let mut bytes = Vec::new();
-            self.output.flush(&mut bytes).expect("memory takes everything");
-            wire.send(&bytes);
-        }
     }
 }
 
-fn multiplex(seed: u64) -> (impl FnMut(&mut Wire<'_>), Vec<Exchange>, Answers) {
+fn multiplex(
+    seed: u64,
+    tls: Option<&ClientTls>,
+) -> (impl FnMut(&mut Wire<'_>) + use<>, Vec<Exchange>, Answers) {
     let mut random = Random::new(seed);
     let exchanges: Vec<_> = (0..random.within(1..=8)).map(|_| exchange(&mut random)).collect();
     let answers: Answers = Rc::new(RefCell::new(vec![(Vec::new(), false); exchanges.len()]));
-    let mut client = Multiplexed::new(exchanges.clone(), Rc::clone(&answers));
+    let mut client = Multiplexed::new(exchanges.clone(), Rc::clone(&answers), tls);
     (move |wire: &mut Wire<'_>| client.advance(wire), exchanges, answers)
 }
 
@@ -251,12 +284,12 @@ struct Run {
 }
 
 fn run(seed: u64, faults: Faults) -> Run {
-    let mut simulation = Simulation::with(seed, faults, LoopLimits::default(), |_| service());
+    let mut simulation = Simulation::with(seed, faults, LoopLimits::default(), |_| service(None));
     let (mut pipelines, mut streams) = (Vec::new(), Vec::new());
     for number in 0..3 {
         let (client, expected) = pipeline(seed * 31 + number);
         pipelines.push((simulation.connect(client), expected));
-        let (client, exchanges, answers) = multiplex(seed * 37 + number);
+        let (client, exchanges, answers) = multiplex(seed * 37 + number, None);
         streams.push((simulation.connect(client), exchanges, answers));
     }
     simulation.run_for(LONG);
@@ -265,18 +298,41 @@ fn run(seed: u64, faults: Faults) -> Run {
     Run { simulation, pipelines, streams }
 }
 
+/// What clients over TLS got.
+fn run_over_tls(seed: u64, faults: Faults) -> (Vec<(Vec<Exchange>, Answers)>, Stats) {
+    let (server, client) = tls();
+    let make = |_| service(Some(server));
+    let mut simulation = Simulation::with(seed, faults, LoopLimits::default(), make);
+    let listener = simulation.listen();
+    let clients = (0..3)
+        .map(|number| {
+            let (client, exchanges, answers) = multiplex(seed * 41 + number, Some(&client));
+            simulation.connect_after(Duration::ZERO, listener, client);
+            (exchanges, answers)
+        })
+        .collect();
+    simulation.run_for(LONG);
+    let stats = simulation.stats();
+    assert_eq!(stats.panics, 0);
+    assert_eq!(stats.open, 0, "a connection outlives every deadline");
+    (clients, stats)
+}
+
+/// No slower than what a server takes for a stalled reader: 500 octets a second.
+fn rough(seed: u64) -> Faults {
+    let rough = Faults::rough(&mut Random::new(seed));
+    Faults {
+        stall: 0,
+        delay: Duration::from_micros(50)..=Duration::from_millis(20),
+        buffer_bytes: rough.buffer_bytes.max(5000),
+        ..rough
+    }
+}
+
 #[test]
 fn every_answer_arrives_through_a_rough_network() {
     for_each_seed(0..SEEDS, |seed| {
-        // No slower than what a server takes for a stalled reader: 500 octets a second.
-        let rough = Faults::rough(&mut Random::new(seed));
-        let faults = Faults {
-            stall: 0,
-            delay: Duration::from_micros(50)..=Duration::from_millis(20),
-            buffer_bytes: rough.buffer_bytes.max(5000),
-            ..rough
-        };
-        let run = run(seed, faults);
+        let run = run(seed, rough(seed));
         for (client, expected) in &run.pipelines {
             let received = run.simulation.received(*client);
             assert!(received == *expected, "a pipeline's bytes differ");
@@ -324,5 +380,34 @@ fn the_same_seed_gives_the_same_run() {
     for_each_seed(0..16, |seed| {
         let digest = || run(seed, Faults::hostile(&mut Random::new(seed))).simulation.digest();
         assert_eq!(digest(), digest());
+    });
+}
+
+#[test]
+fn every_answer_arrives_over_tls_through_a_rough_network() {
+    for_each_seed(0..SEEDS, |seed| {
+        // Without file descriptors, connections that have not asked anything yet are shed.
+        let faults = Faults { accept_failure: 0, ..rough(seed) };
+        let (clients, stats) = run_over_tls(seed, faults);
+        for (exchanges, answers) in clients {
+            for (one, (answer, ended)) in exchanges.iter().zip(&*answers.borrow()) {
+                let (got, all) = (answer.len(), one.answer.len());
+                assert!(*ended, "{} {}: {got} of {all} bytes: {stats:?}", one.method, one.path);
+                assert!(*answer == one.answer, "{} {}: other bytes", one.method, one.path);
+            }
+        }
+    });
+}
+
+#[test]
+fn no_wrong_byte_over_tls_through_a_hostile_network() {
+    for_each_seed(0..SEEDS, |seed| {
+        let hostile = Faults::hostile(&mut Random::new(seed));
+        for (exchanges, answers) in run_over_tls(seed, hostile).0 {
+            for (one, (answer, ended)) in exchanges.iter().zip(&*answers.borrow()) {
+                assert!(one.answer.starts_with(answer), "{}: other bytes", one.path);
+                assert!(!*ended || *answer == one.answer, "{}: a short answer", one.path);
+            }
+        }
     });
 }

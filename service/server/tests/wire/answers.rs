@@ -1,6 +1,7 @@
 //! What handlers answer, as it arrives on the wire.
 
 use std::collections::VecDeque;
+use std::io::{ErrorKind, Read};
 use std::thread;
 
 use crate::raw_client::Served;
@@ -217,4 +218,30 @@ fn both_directions_stream_at_once() {
     }
     client.send(b"0\r\n\r\n");
     assert_eq!(client.until("0\r\n\r\n"), "2\r\n0\n\r\n0\r\n\r\n");
+}
+
+#[test]
+fn a_response_that_only_an_end_delimits_is_reset_when_it_breaks_off() {
+    #[derive(Debug)]
+    struct BreaksOff(u8);
+    impl BodyStream for BreaksOff {
+        fn pull(&mut self, _: usize) -> Pull {
+            self.0 += 1;
+            if self.0 == 1 { Pull::Data(Bytes::from_static(b"half")) } else { Pull::Failed }
+        }
+    }
+    let served = Served::new(|| {
+        Router::new().get("/half", |_| Response::stream(BreaksOff(0))).get("/pong", |_| "pong")
+    });
+    let end = |request: &[u8]| {
+        let mut client = served.connect();
+        client.send(request);
+        let mut bytes = Vec::new();
+        client.stream.read_to_end(&mut bytes).map_err(|error| error.kind())
+    };
+    // HTTP/1.0 knows no chunks: an orderly end would say that this was all.
+    assert_eq!(end(b"GET /half HTTP/1.0\r\n\r\n"), Err(ErrorKind::ConnectionReset));
+    // Chunks show by themselves that the last is missing.
+    assert!(end(b"GET /half HTTP/1.1\r\nhost: a\r\n\r\n").is_ok());
+    assert!(end(b"GET /pong HTTP/1.0\r\n\r\n").is_ok());
 }

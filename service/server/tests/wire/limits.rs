@@ -1,10 +1,16 @@
 //! Each limit has its status.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::time::{Duration, Instant};
 
 use crate::raw_client::Served;
-use bolide_server::{Http2Limits, Limits, Response, Router, Server, body_limit, collect};
+use bolide_server::{
+    AbortReason, Bytes, End, Exchange, Http1Limits, Http2Limits, Io, Limits, Method, Reply,
+    Request, Response, Router, Server, StatusCode, body_limit, collect,
+};
+
+const PATIENCE: Duration = Duration::from_secs(20);
 
 fn routes() -> Router {
     let length = || collect(|_, body| Response::from(body.len().to_string()));
@@ -78,9 +84,12 @@ fn heads() {
 #[test]
 fn slow_head_and_slow_body() {
     let mut limits = Limits::default();
-    limits.connection.h1.head_timeout = Duration::from_millis(100);
-    limits.connection.h1.body_timeout = Duration::from_millis(100);
-    limits.connection.h1.idle_timeout = Duration::from_millis(300);
+    limits.connection.h1 = Arc::new(Http1Limits {
+        head_timeout: Duration::from_millis(100),
+        body_timeout: Duration::from_millis(100),
+        idle_timeout: Duration::from_millis(300),
+        ..Http1Limits::default()
+    });
     limits.connection.h2 =
         Arc::new(Http2Limits { head_time: Duration::from_millis(100), ..Http2Limits::default() });
     let served = Served::with(Server::new().limits(limits), routes);
@@ -102,4 +111,92 @@ fn slow_head_and_slow_body() {
         frames = &frames[9 + usize::from(u16::from_be_bytes([high, low]))..];
     }
     assert_eq!(kinds.last(), Some(&7), "{kinds:?}");
+}
+
+/// What became of an exchange, as its handler saw it.
+#[derive(Debug)]
+struct Watched {
+    aborts: Sender<&'static str>,
+    /// Begins an answer that never ends.
+    begins: bool,
+}
+
+impl Exchange for Watched {
+    fn on_start(&mut self, io: &mut Io<'_>) {
+        if self.begins {
+            io.start(&Response::new(StatusCode::OK), Some(10));
+            io.send(Bytes::from_static(b"12345"), End::No).expect("the first piece");
+        }
+    }
+
+    fn on_data(&mut self, data: Bytes, _: End, io: &mut Io<'_>) {
+        io.consumed(data.len());
+    }
+
+    fn on_abort(&mut self, reason: AbortReason) {
+        self.aborts.send(reason.what).expect("the test listens");
+    }
+}
+
+/// A server with a handler that takes every request and never completes an answer, and what becomes of
+/// these.
+fn silent(begins: bool, limits: Limits) -> (Served, Receiver<&'static str>) {
+    let (aborts, receiver) = mpsc::channel();
+    let routes = move || {
+        let aborts = aborts.clone();
+        let take = move |_: &mut Request<'_>| {
+            Reply::Exchange(Box::new(Watched { aborts: aborts.clone(), begins }))
+        };
+        Router::new()
+            .get("/ping", |_| "pong")
+            .handle(Method::GET, "/silent", take.clone())
+            .handle_post("/silent", take)
+    };
+    (Served::with(Server::new().limits(limits), routes), receiver)
+}
+
+#[test]
+fn silent_handler() {
+    let limits = Limits { answer_timeout: Duration::from_millis(100), ..Limits::default() };
+    let (served, aborts) = silent(false, limits);
+    let mut client = served.connect();
+    client.send(b"GET /silent HTTP/1.1\r\nhost: a\r\n\r\nGET /ping HTTP/1.1\r\nhost: a\r\n\r\n");
+    assert_eq!(client.answer().status, 503);
+    assert_eq!(aborts.recv_timeout(PATIENCE), Ok("the answer took too long"));
+    assert_eq!(client.answer().body, b"pong", "the connection goes on");
+    // A request that still arrives is not late.
+    let mut client = served.connect();
+    client.send(b"POST /silent HTTP/1.1\r\nhost: a\r\ncontent-length: 1000\r\n\r\n");
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_millis(300) {
+        client.send(b"x");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(aborts.try_recv().is_err(), "it was ended while its body arrived");
+    assert_eq!(client.answer().status, 503);
+}
+
+#[test]
+fn endless_exchange() {
+    let limits = Limits { exchange_timeout: Duration::from_millis(100), ..Limits::default() };
+    let (served, aborts) = silent(true, limits);
+    let mut client = served.connect();
+    client.send(b"GET /silent HTTP/1.1\r\nhost: a\r\n\r\n");
+    let answer = client.rest();
+    assert!(
+        answer.ends_with(b"\r\n\r\n12345"),
+        "the answer breaks off, and the connection with it"
+    );
+    assert_eq!(aborts.recv_timeout(PATIENCE), Ok("the answer took too long"));
+}
+
+#[test]
+fn a_handler_learns_that_its_client_has_gone() {
+    let (served, aborts) = silent(true, Limits::default());
+    let mut client = served.connect();
+    client.send(b"GET /silent HTTP/1.1\r\nhost: a\r\n\r\n");
+    // An end that leaves bytes unread is a reset; a mere FIN would say that the client still reads.
+    client.stream.peek(&mut [0]).expect("the answer has begun");
+    drop(client);
+    assert_eq!(aborts.recv_timeout(PATIENCE), Ok("the connection failed"));
 }

@@ -5,6 +5,8 @@ mod answers;
 #[cfg(test)]
 mod limits;
 #[cfg(test)]
+mod outward;
+#[cfg(test)]
 mod raw_client;
 #[cfg(test)]
 mod shutdown;

@@ -13,11 +13,14 @@ pub(crate) struct Served {
 }
 
 impl Served {
-    pub(crate) fn new(routes: fn() -> Router) -> Self {
+    pub(crate) fn new(routes: impl Fn() -> Router + Send + Sync + 'static) -> Self {
         Self::with(Server::new(), routes)
     }
 
-    pub(crate) fn with(server: Server, routes: fn() -> Router) -> Self {
+    pub(crate) fn with(
+        server: Server,
+        routes: impl Fn() -> Router + Send + Sync + 'static,
+    ) -> Self {
         let running = server
             .workers(1)
             .drain(Duration::from_secs(5))

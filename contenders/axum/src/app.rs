@@ -1,0 +1,66 @@
+//! The application: a router as any user of axum writes it.
+
+use std::path::Path;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Query, Request};
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::{HeaderName, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use bytes::Bytes;
+use futures_util::stream;
+use serde::Deserialize;
+use tower_http::services::ServeDir;
+
+/// The largest `size` of `GET /echo`, in bytes.
+const ECHO_BYTES_MAX: u64 = 1 << 30;
+
+const OCTETS: [(HeaderName, &str); 1] = [(CONTENT_TYPE, "application/octet-stream")];
+
+static FILL: [u8; 64 * 1024] = [b'x'; 64 * 1024];
+
+/// All routes; what is none of them is a file of `www`.
+pub(crate) fn router(www: &Path) -> Router {
+    Router::new()
+        .route("/ping", get(ping))
+        .route("/echo", get(fill).post(echo))
+        .fallback_service(ServeDir::new(www))
+}
+
+async fn ping() -> impl IntoResponse {
+    ([(CONTENT_TYPE, "text/plain")], "pong")
+}
+
+#[derive(Deserialize)]
+struct Size {
+    size: Option<u64>,
+}
+
+async fn fill(Query(Size { size }): Query<Size>) -> Response {
+    let size = size.unwrap_or(64);
+    if size > ECHO_BYTES_MAX {
+        return (StatusCode::BAD_REQUEST, "size is too large\n").into_response();
+    }
+    match usize::try_from(size).ok().and_then(|size| FILL.get(..size)) {
+        Some(whole) => (OCTETS, Bytes::from_static(whole)).into_response(),
+        None => (OCTETS, [(CONTENT_LENGTH, size)], many(size)).into_response(),
+    }
+}
+
+/// `size` times `x`, in pieces.
+fn many(size: u64) -> Body {
+    let pieces = std::iter::successors(Some(size), |left| left.checked_sub(FILL.len() as u64))
+        .filter(|left| *left > 0)
+        .map(|left| {
+            let count = usize::try_from(left).unwrap_or(usize::MAX).min(FILL.len());
+            Ok::<_, std::convert::Infallible>(Bytes::from_static(&FILL[..count]))
+        });
+    Body::from_stream(stream::iter(pieces))
+}
+
+/// The body goes back as it comes; its length, if it is known, goes along with it.
+async fn echo(request: Request) -> impl IntoResponse {
+    (OCTETS, request.into_body())
+}

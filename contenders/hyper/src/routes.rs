@@ -1,0 +1,47 @@
+//! Which request gets which answer.
+
+use std::convert::Infallible;
+
+use bytes::Bytes;
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::{Method, Request, Response, StatusCode};
+
+use crate::body::Answer;
+
+/// The largest `size` of `GET /echo`, in bytes.
+const ECHO_BYTES_MAX: u64 = 1 << 30;
+
+fn response(status: StatusCode, kind: &'static str, body: Answer) -> Response<Answer> {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}
+
+fn text(status: StatusCode, body: &'static str) -> Response<Answer> {
+    response(status, "text/plain", Answer::Whole(Bytes::from_static(body.as_bytes())))
+}
+
+/// The `size` of the query: 64 if there is none, `None` if it makes no sense.
+fn size(query: Option<&str>) -> Option<u64> {
+    let mut pairs = query.unwrap_or_default().split('&');
+    match pairs.find_map(|pair| pair.strip_prefix("size=")) {
+        Some(size) => size.parse().ok().filter(|size| *size <= ECHO_BYTES_MAX),
+        None => Some(64),
+    }
+}
+
+/// The service.
+pub(crate) async fn answer(request: Request<Incoming>) -> Result<Response<Answer>, Infallible> {
+    let octets = |body| response(StatusCode::OK, "application/octet-stream", body);
+    Ok(match (request.method(), request.uri().path()) {
+        (&Method::GET, "/ping") => text(StatusCode::OK, "pong"),
+        (&Method::GET, "/echo") => match size(request.uri().query()) {
+            Some(size) => octets(Answer::fill(size)),
+            None => text(StatusCode::BAD_REQUEST, "size is no number, or too large\n"),
+        },
+        (&Method::POST, "/echo") => octets(Answer::Echo(request.into_body())),
+        _ => text(StatusCode::NOT_FOUND, "not found\n"),
+    })
+}

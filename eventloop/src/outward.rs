@@ -1,0 +1,86 @@
+//! How connections go out, and how the rest of a service's [`Agenda`] is carried out.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::agenda::{Agenda, Destination, Outbound};
+use crate::kernel::Kernel;
+use crate::service::{CloseCause, Service};
+use crate::socket::{Call, Slot};
+use crate::worker::Worker;
+
+/// Times in one turn of the loop that sessions may call each other on: a request that goes through two
+/// sessions and comes back at once. What is left waits until the sockets had their turn.
+const ROUNDS_COUNT: u32 = 4;
+
+impl<K: Kernel, S: Service> Worker<K, S> {
+    /// Carries out what the service asked for.
+    #[inline]
+    pub(crate) fn carry_out_agenda(&mut self) {
+        for _ in 0..ROUNDS_COUNT {
+            if !self.lent.agenda.has_work() {
+                return;
+            }
+            self.carry_out_once();
+        }
+    }
+
+    fn carry_out_once(&mut self) {
+        let Agenda { connects, calls, .. } = &mut self.lent.agenda;
+        let connects = std::mem::take(connects);
+        std::mem::swap(calls, &mut self.calling);
+        for (to, tag) in connects {
+            self.connect(&to, tag);
+        }
+        for position in 0..self.calling.len() {
+            let token = self.calling[position];
+            if self.slots.get_mut(token).is_some_and(|slot| slot.is_open()) {
+                self.pass(token, Call::Asked);
+            }
+        }
+        self.calling.clear();
+    }
+
+    fn connect(&mut self, to: &Destination, tag: u64) {
+        if let Err(error) = self.try_connect(to, tag) {
+            self.lent.stats.connects_failed += 1;
+            let (service, agenda) = (&mut self.lent.service, &mut self.lent.agenda);
+            let told = AssertUnwindSafe(|| service.connect_failed(tag, error, agenda));
+            if catch_unwind(told).is_err() {
+                self.lent.stats.panics += 1;
+            }
+        }
+    }
+
+    /// Begins a connection and opens its session.
+    fn try_connect(&mut self, to: &Destination, tag: u64) -> io::Result<()> {
+        if !self.has_room() {
+            return Err(io::Error::other("the worker holds as many connections as it may"));
+        }
+        let mut socket = self.lent.kernel.connect(to)?;
+        let token = self.slots.vacant();
+        if let Err(error) = self.lent.kernel.register(&mut socket, token.key()) {
+            self.lent.kernel.close(socket);
+            return Err(error);
+        }
+        let outbound = Outbound { token, tag };
+        let (service, now) = (&mut self.lent.service, self.lent.now);
+        let opened = catch_unwind(AssertUnwindSafe(|| service.connecting(&outbound, now)));
+        let Ok(Some((session, after))) = opened else {
+            self.lent.kernel.close(socket);
+            self.lent.stats.panics += u64::from(opened.is_err());
+            return Ok(());
+        };
+        self.lent.stats.outbound += 1;
+        let tick = self.short_tick();
+        let slot = Slot::connecting(socket, session, after, &self.lent.limits, tick);
+        let deadline = self.slots.insert(slot).deadline_to_file();
+        if let Some(deadline) = deadline {
+            self.file(token, deadline);
+        }
+        if after.close.is_some() {
+            self.close(token, CloseCause::Finished);
+        }
+        Ok(())
+    }
+}

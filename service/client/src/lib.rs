@@ -1,0 +1,23 @@
+//! The outbound side of Bolide: a connection to a server, driven by the event loop.
+//!
+//! A [`Session`] takes one connection from `connect` to its end: TLS, the version, requests, and who
+//! is to blame when it is over. Whoever asks is its [`Owner`]: it is told what comes and gives its
+//! [`Orders`]. What sessions of a worker need in turn, they are [lent](Workbench).
+//!
+//! This crate must never know frames or sockets, nor what is asked and why.
+
+mod dial;
+mod ending;
+mod orders;
+mod owner;
+mod resolve;
+mod session;
+mod trust;
+
+pub use dial::{Dial, Speaks};
+pub use ending::{Ending, Step};
+pub use orders::Orders;
+pub use owner::{Established, Owner};
+pub use resolve::{ResolveError, resolve};
+pub use session::{Session, Workbench};
+pub use trust::{TrustError, platform_trust};

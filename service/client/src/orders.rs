@@ -1,0 +1,99 @@
+//! RFC 9110 §3.4: what an owner may do with its connection.
+
+use std::time::Instant;
+
+use bolide_connection::{Connection, Http2Stats};
+use bolide_semantics::{Context, End, ExchangeId, FieldRef, Head, Misuse, OutgoingHead};
+use bytes::Bytes;
+
+/// A connection and the buffers of this turn.
+#[derive(Debug)]
+pub struct Orders<'a> {
+    pub(crate) connection: &'a mut Connection,
+    pub(crate) cx: Context<'a>,
+    /// Something was ordered since this was last looked at.
+    pub(crate) ordered: bool,
+}
+
+impl Orders<'_> {
+    /// The head or the trailers that were reported last.
+    #[inline]
+    #[must_use]
+    pub fn head(&self) -> &Head {
+        self.cx.head
+    }
+
+    /// The time of this turn of the loop.
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        self.cx.now
+    }
+
+    /// How many requests can be sent now.
+    #[inline]
+    #[must_use]
+    pub fn available(&self) -> usize {
+        self.connection.exchanges_available() as usize
+    }
+
+    /// Whether so much waits to be sent that more requests should wait.
+    #[inline]
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.cx.output_room() == 0
+    }
+
+    /// Sends a request.
+    ///
+    /// # Errors
+    ///
+    /// [`Misuse::Refused`] when none can be sent now, [`Misuse::InvalidHead`] and
+    /// [`Misuse::WrongLength`] when the head can't be sent.
+    #[inline]
+    pub fn send_request<'a, I>(
+        &mut self,
+        head: OutgoingHead<'a, I>,
+        end: End,
+    ) -> Result<ExchangeId, Misuse>
+    where
+        I: Iterator<Item = FieldRef<'a>> + Clone,
+    {
+        self.ordered = true;
+        self.connection.send_request(&mut self.cx, head, end)
+    }
+
+    /// Gives the next piece of a request's body. `Ok(false)`: the one after waits for
+    /// [`Sendable`](bolide_semantics::ExchangeEvent::Sendable).
+    ///
+    /// # Errors
+    ///
+    /// [`Misuse`] says which rule the call breaks.
+    pub fn send_data(&mut self, id: ExchangeId, data: Bytes, end: End) -> Result<bool, Misuse> {
+        self.ordered = true;
+        self.connection.send_data(&mut self.cx, id, data, end)
+    }
+
+    /// Reports `bytes` of received data as used up.
+    #[inline]
+    pub fn consumed(&mut self, id: ExchangeId, bytes: usize) {
+        self.ordered = true;
+        self.connection.consumed(&mut self.cx, id, bytes);
+    }
+
+    /// Gives an exchange up. With HTTP/1.1 the connection ends with it.
+    pub fn abort(&mut self, id: ExchangeId) {
+        self.ordered = true;
+        self.connection.abort(&mut self.cx, id);
+    }
+
+    /// Ends the connection when everything open is complete.
+    pub fn shut_down(&mut self) {
+        self.ordered = true;
+        self.connection.shut_down(&mut self.cx);
+    }
+
+    /// What an HTTP/2 connection has counted.
+    pub fn http2_stats(&mut self) -> Option<Http2Stats> {
+        self.connection.http2_stats()
+    }
+}

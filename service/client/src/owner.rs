@@ -1,0 +1,47 @@
+//! RFC 9110 §3.3: whoever asks.
+
+use std::time::Instant;
+
+use bolide_connection::HandshakeFacts;
+use bolide_semantics::{ConnectionEvent, ExchangeEvent, ExchangeId};
+
+use crate::{Ending, Orders};
+
+/// What a connection turned out to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Established {
+    /// HTTP/2; otherwise HTTP/1.1.
+    pub is_h2: bool,
+    /// What the TLS handshake agreed on, over TLS.
+    pub tls: Option<HandshakeFacts>,
+}
+
+/// Who a session asks for: told what comes, it gives orders.
+pub trait Owner {
+    /// The socket is connected.
+    fn connected(&mut self) {}
+
+    /// Requests can be sent from here on.
+    fn ready(&mut self, established: &Established, orders: &mut Orders<'_>);
+
+    /// Something about one exchange. Heads and trailers stand in [`Orders::head`].
+    ///
+    /// Data counts against the receive window until it is reported as
+    /// [consumed](Orders::consumed).
+    fn exchange(&mut self, id: ExchangeId, event: ExchangeEvent, orders: &mut Orders<'_>);
+
+    /// Something about the connection as a whole.
+    fn connection(&mut self, event: ConnectionEvent, orders: &mut Orders<'_>) {
+        let _ = (event, orders);
+    }
+
+    /// Everything that came has been reported: the place for requests that nothing which came has
+    /// caused. Called again after orders that it gave.
+    fn settled(&mut self, orders: &mut Orders<'_>);
+
+    /// When the session is to be called next, even if nothing happens.
+    fn deadline(&self) -> Option<Instant>;
+
+    /// The connection is over, and with it every exchange that is still open. Called once.
+    fn ended(&mut self, ending: &Ending);
+}

@@ -1,0 +1,260 @@
+//! RFC 9110 §3.3: one connection to a server, from `connect` to its end.
+
+use std::io::{self, Write};
+use std::time::Instant;
+
+use bolide_buffers::{Flush, ReceiveBuffer, SendQueue};
+use bolide_connection::{Alpn, Connection, IdentityError, Limits};
+use bolide_eventloop::{After, CloseCause, Turn};
+use bolide_semantics::{CloseReason, Context, Head, Output};
+
+use crate::{Dial, Ending, Established, Orders, Owner, Step};
+
+/// How large the block is that plaintext is opened into, in bytes.
+const PLAIN_BLOCK_BYTES: usize = 256 * 1024;
+
+/// The kernel is asked for the round-trip time again after this many received bytes: receive
+/// windows follow it, and small answers never pay for it.
+const RTT_AFTER_BYTES: usize = 1024 * 1024;
+
+/// What the sessions of a worker use in turn.
+#[derive(Debug)]
+pub struct Workbench {
+    limits: Limits,
+    head: Head,
+    plain: ReceiveBuffer,
+}
+
+impl Workbench {
+    /// A workbench for connections with these limits.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        Self { limits, head: Head::default(), plain: ReceiveBuffer::new(PLAIN_BLOCK_BYTES) }
+    }
+
+    /// The limits.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+}
+
+/// One connection to a server.
+#[derive(Debug)]
+pub struct Session {
+    connection: Connection,
+    /// When it must be ready, until it is.
+    ready_by: Instant,
+    required: Option<Alpn>,
+    step: Step,
+    /// Its owner has been told that it is over.
+    over: bool,
+    received_bytes: usize,
+}
+
+impl Session {
+    /// A connection that is being made since `now`.
+    ///
+    /// # Errors
+    ///
+    /// When the server's name is none.
+    pub fn new(dial: &Dial, bench: &Workbench, now: Instant) -> Result<Self, IdentityError> {
+        let (connection, required) = dial.open(&bench.limits, now)?;
+        let ready_by = now + dial.timeout;
+        let step = Step::Connecting;
+        Ok(Self { connection, ready_by, required, step, over: false, received_bytes: 0 })
+    }
+
+    /// What the loop is told about a connection that has just been asked for.
+    #[must_use]
+    pub fn first_wish(&self) -> After {
+        After::READ.by(Some(self.ready_by))
+    }
+
+    /// Whether requests can be sent, or could be until it ended.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.step == Step::Ready
+    }
+
+    /// Whether the connection is over.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.over
+    }
+
+    /// Something happened: bytes, an end, a deadline, room, or the owner wants to be called.
+    #[inline]
+    pub fn turn<M>(
+        &mut self,
+        turn: &mut Turn<'_, M>,
+        bench: &mut Workbench,
+        owner: &mut impl Owner,
+    ) -> After {
+        if self.step != Step::Ready {
+            if !turn.connected && turn.now < self.ready_by {
+                return self.first_wish();
+            }
+            if turn.now >= self.ready_by {
+                self.over(owner, &Ending::late(self.step));
+                return After::CLOSED;
+            }
+            if self.step == Step::Connecting {
+                self.step = Step::Handshaking;
+                owner.connected();
+            }
+        }
+        let is_tls = self.connection.is_tls();
+        if is_tls {
+            self.connection.open_records(turn.input, &mut bench.plain);
+        }
+        if turn.eof {
+            self.connection.receive_eof();
+        }
+        self.received_bytes += turn.input.len();
+        if self.received_bytes >= RTT_AFTER_BYTES {
+            self.received_bytes = 0;
+            if let Some(rtt) = turn.rtt() {
+                self.connection.set_rtt(rtt);
+            }
+        }
+        let input = if is_tls { &mut bench.plain } else { &mut *turn.input };
+        let cx = Context {
+            input,
+            output: turn.output,
+            output_limit: turn.output_limit,
+            head: &mut bench.head,
+            now: turn.now,
+        };
+        let mut orders = Orders { connection: &mut self.connection, cx, ordered: false };
+        let driven = drive(&mut orders, &mut self.step, self.required, &bench.limits, owner);
+        if is_tls {
+            self.connection.keep_records(&mut bench.plain);
+        }
+        match driven {
+            Ok(deadline) => self.after(turn, deadline, owner),
+            Err(reason) => self.finish(reason, owner),
+        }
+    }
+
+    /// What the loop is to do next.
+    #[inline]
+    fn after<M>(&self, turn: &Turn<'_, M>, deadline: Option<Instant>, owner: &impl Owner) -> After {
+        let own = if self.step == Step::Ready { owner.deadline() } else { Some(self.ready_by) };
+        After {
+            wants_input: self.connection.wants_input(),
+            more: turn.output.len() >= turn.output_limit,
+            deadline: match (deadline, own) {
+                (Some(a), Some(b)) => Some(a.min(b)),
+                (a, b) => a.or(b),
+            },
+            idle: false,
+            close: None,
+        }
+    }
+
+    /// The connection is over: what is queued still leaves.
+    #[cold]
+    fn finish(&mut self, reason: CloseReason, owner: &mut impl Owner) -> After {
+        let tls = self.connection.tls_failure().map(|failure| failure.what.clone());
+        self.connection.finish();
+        self.over(owner, &Ending { step: self.step, reason, tls, socket: None });
+        After::FINISHED
+    }
+
+    #[cold]
+    fn over(&mut self, owner: &mut impl Owner, ending: &Ending) {
+        if !std::mem::replace(&mut self.over, true) {
+            owner.ended(ending);
+        }
+    }
+
+    /// Writes what is queued: sealed, if there is TLS.
+    ///
+    /// # Errors
+    ///
+    /// Whatever `sink` reports, except `WouldBlock`.
+    #[inline]
+    pub fn flush(&mut self, output: &mut SendQueue, sink: &mut impl Write) -> io::Result<Flush> {
+        self.connection.flush(output, sink)
+    }
+
+    /// The worker is to end: the connection ends when everything open is complete.
+    pub fn shut_down<M>(
+        &mut self,
+        turn: &mut Turn<'_, M>,
+        bench: &mut Workbench,
+        owner: &mut impl Owner,
+    ) -> After {
+        if self.step != Step::Ready {
+            let reason = CloseReason::orderly("shutdown", "the connection was shut down");
+            let ending = Ending { step: self.step, reason, tls: None, socket: None };
+            self.over(owner, &ending);
+            return After::CLOSED;
+        }
+        let mut cx = Context {
+            input: turn.input,
+            output: turn.output,
+            output_limit: turn.output_limit,
+            head: &mut bench.head,
+            now: turn.now,
+        };
+        self.connection.shut_down(&mut cx);
+        self.turn(turn, bench, owner)
+    }
+
+    /// The loop has closed the socket.
+    pub fn close(mut self, cause: CloseCause, owner: &mut impl Owner) {
+        let ending = Ending::by_loop(self.step, cause);
+        self.over(owner, &ending);
+    }
+}
+
+/// Reports everything that came and carries out what is ordered. Returns the deadline that the
+/// connection waits for, or why it is over.
+#[inline]
+fn drive(
+    orders: &mut Orders<'_>,
+    step: &mut Step,
+    required: Option<Alpn>,
+    limits: &Limits,
+    owner: &mut impl Owner,
+) -> Result<Option<Instant>, CloseReason> {
+    loop {
+        match orders.connection.poll(&mut orders.cx, limits) {
+            Output::Exchange(id, event) => owner.exchange(id, event, orders),
+            Output::Connection(event) => owner.connection(event, orders),
+            Output::Closed(reason) => return Err(reason),
+            Output::Wait(deadline) => {
+                if *step == Step::Ready {
+                    // Orders from within the reports have been seen by this poll.
+                    orders.ordered = false;
+                    owner.settled(orders);
+                    if !orders.ordered {
+                        return Ok(deadline.map(|deadline| deadline.at));
+                    }
+                    continue;
+                }
+                let Some(is_h2) = orders.connection.is_h2() else {
+                    return Ok(deadline.map(|deadline| deadline.at));
+                };
+                let tls = orders.connection.tls_facts();
+                let agreed = tls.as_ref().and_then(|facts| facts.alpn);
+                if required.is_some_and(|required| !suits(required, agreed)) {
+                    return Err(OTHER_PROTOCOL);
+                }
+                *step = Step::Ready;
+                owner.ready(&Established { is_h2, tls }, orders);
+            }
+        }
+    }
+}
+
+/// A protocol was required that the server does not speak.
+const OTHER_PROTOCOL: CloseReason =
+    CloseReason::peer("alpn", "the server did not agree to the application protocol");
+
+/// Whether what ALPN agreed on is what was required.
+fn suits(required: Alpn, agreed: Option<Alpn>) -> bool {
+    agreed == Some(required) || (required == Alpn::Http11 && agreed.is_none())
+}

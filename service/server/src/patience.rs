@@ -1,0 +1,36 @@
+//! How long an exchange may take: for its answer to begin, and in all.
+
+use std::time::{Duration, Instant};
+
+use crate::Limits;
+
+/// The times of one open exchange.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Patience {
+    /// When its head arrived.
+    began: Instant,
+    /// When the last byte of its request arrived.
+    moved: Instant,
+}
+
+impl Patience {
+    pub(crate) fn new(now: Instant) -> Self {
+        Self { began: now, moved: now }
+    }
+
+    /// A piece of the request's body arrived.
+    pub(crate) fn request_moved(&mut self, now: Instant) {
+        self.moved = now;
+    }
+
+    /// When the exchange is to be ended, if nothing changes until then.
+    pub(crate) fn ends(self, answered: bool, limits: &Limits) -> Option<Instant> {
+        let at = |from: Instant, limit: Duration| (!limit.is_zero()).then(|| from + limit);
+        let answer = if answered { None } else { at(self.moved, limits.answer_timeout) };
+        let whole = at(self.began, limits.exchange_timeout);
+        match (answer, whole) {
+            (Some(answer), Some(whole)) => Some(answer.min(whole)),
+            (answer, whole) => answer.or(whole),
+        }
+    }
+}

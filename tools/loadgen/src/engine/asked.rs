@@ -1,0 +1,159 @@
+//! The requests of one connection that wait for their answers, found by number in one step.
+
+use std::collections::VecDeque;
+
+use bolide_semantics::ExchangeId;
+
+use super::checks::Seen;
+
+/// A request that was handed to a connection. Times are nanoseconds since the engine began.
+#[derive(Debug, Default)]
+pub(super) struct Asked {
+    /// Where latency counts from.
+    pub(super) begun_ns: u64,
+    /// When it was handed to the connection: its timeout counts from here.
+    pub(super) handed_ns: u64,
+    /// Which request of the script.
+    pub(super) request: u32,
+    /// Which phase it belongs to.
+    pub(super) number: u32,
+    /// It began after the warm-up.
+    pub(super) counted: bool,
+    /// The head's status is wrong.
+    pub(super) wrong_status: bool,
+    /// The answer's status; 0 before its head.
+    pub(super) status: u16,
+    /// What has come of the body.
+    pub(super) seen: Seen,
+    /// Answered already, and kept for the order's sake.
+    pub(super) vacant: bool,
+}
+
+/// The open requests, the oldest first.
+#[derive(Debug, Default)]
+pub(super) struct AskedQueue {
+    /// Numbers rise by one per request (HTTP/1.1) or by two (HTTP/2), in the order of asking.
+    asked: VecDeque<Asked>,
+    /// The place in that order of the front.
+    first: u32,
+    open: u32,
+    /// By how many bits numbers are shifted to become places.
+    shift: u8,
+}
+
+impl AskedQueue {
+    /// Numbers rise by two.
+    pub(super) fn count_by_two(&mut self) {
+        self.shift = 1;
+    }
+
+    /// How many are open.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.open as usize
+    }
+
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.open == 0
+    }
+
+    /// Adds the newest.
+    #[inline]
+    pub(super) fn push(&mut self, id: ExchangeId, asked: Asked) {
+        let place = id.0 >> self.shift;
+        if self.asked.is_empty() {
+            self.first = place;
+        }
+        debug_assert_eq!(place, self.first.wrapping_add(self.asked.len() as u32), "out of order");
+        self.asked.push_back(asked);
+        self.open += 1;
+    }
+
+    #[inline]
+    fn index(&self, id: ExchangeId) -> usize {
+        (id.0 >> self.shift).wrapping_sub(self.first) as usize
+    }
+
+    /// The open request with this number.
+    #[inline]
+    pub(super) fn get_mut(&mut self, id: ExchangeId) -> Option<&mut Asked> {
+        let index = self.index(id);
+        self.asked.get_mut(index).filter(|asked| !asked.vacant)
+    }
+
+    /// Takes the request with this number out.
+    #[inline]
+    pub(super) fn remove(&mut self, id: ExchangeId) -> Option<Asked> {
+        let index = self.index(id);
+        let place = self.asked.get_mut(index).filter(|asked| !asked.vacant)?;
+        let asked = std::mem::replace(place, Asked { vacant: true, ..Asked::default() });
+        self.open -= 1;
+        if self.open == 0 {
+            self.asked.clear();
+        } else {
+            while self.asked.front().is_some_and(|asked| asked.vacant) {
+                self.asked.pop_front();
+                self.first = self.first.wrapping_add(1);
+            }
+        }
+        Some(asked)
+    }
+
+    /// The number and the beginning of the one that waits longest.
+    #[inline]
+    pub(super) fn oldest(&self) -> Option<(ExchangeId, u64)> {
+        let asked = self.asked.front()?;
+        let odd = u32::from(self.shift == 1);
+        Some((ExchangeId(self.first << self.shift | odd), asked.handed_ns))
+    }
+
+    /// Takes all that are open.
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = Asked> {
+        self.open = 0;
+        std::mem::take(&mut self.asked).into_iter().filter(|asked| !asked.vacant)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(handed_ns: u64) -> Asked {
+        Asked { handed_ns, ..Asked::default() }
+    }
+
+    #[test]
+    fn answers_may_come_in_any_order() {
+        let mut queue = AskedQueue::default();
+        queue.count_by_two();
+        for index in 0..5 {
+            queue.push(ExchangeId(2 * index + 1), asked(u64::from(index)));
+        }
+        assert_eq!(queue.remove(ExchangeId(3)).unwrap().handed_ns, 1);
+        assert!(queue.remove(ExchangeId(3)).is_none());
+        assert!(queue.get_mut(ExchangeId(3)).is_none());
+        assert_eq!(queue.oldest(), Some((ExchangeId(1), 0)));
+        assert_eq!(queue.remove(ExchangeId(1)).unwrap().handed_ns, 0);
+        assert_eq!(queue.oldest(), Some((ExchangeId(5), 2)));
+        queue.push(ExchangeId(11), asked(5));
+        assert_eq!(queue.get_mut(ExchangeId(11)).unwrap().handed_ns, 5);
+        assert_eq!(queue.len(), 4);
+        assert!(queue.get_mut(ExchangeId(13)).is_none());
+        assert_eq!(queue.drain().map(|asked| asked.handed_ns).collect::<Vec<_>>(), [2, 3, 4, 5]);
+        assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn numbers_may_begin_anywhere_when_all_are_answered() {
+        let mut queue = AskedQueue::default();
+        queue.push(ExchangeId(1), asked(1));
+        queue.remove(ExchangeId(1)).unwrap();
+        queue.push(ExchangeId(2), asked(2));
+        queue.push(ExchangeId(3), asked(3));
+        assert_eq!(queue.oldest(), Some((ExchangeId(2), 2)));
+        assert_eq!(queue.remove(ExchangeId(3)).unwrap().handed_ns, 3);
+        assert_eq!(queue.remove(ExchangeId(2)).unwrap().handed_ns, 2);
+        assert_eq!(queue.oldest(), None);
+    }
+}

@@ -1,0 +1,326 @@
+//! One connection of the load: sends requests when the pacer says so, and judges the answers.
+
+use std::time::Instant;
+
+use bolide_client::{Ending, Established, Orders, Owner, Step};
+use bolide_connection::Http2Stats;
+use bolide_semantics::{ConnectionEvent, End, ExchangeEvent, ExchangeId};
+use bytes::Bytes;
+
+use super::asked::{Asked, AskedQueue};
+use super::desk::{Desk, failure_of_abort, failure_of_ending, trouble};
+use super::messages::Facts;
+use crate::report::Failure;
+
+/// What belongs to one connection.
+#[derive(Debug)]
+pub(super) struct Conn {
+    /// Its seat, until it leaves it to another.
+    seat: Option<u32>,
+    /// When it was asked for, and when the socket was connected.
+    dialed_ns: u64,
+    connected_ns: u64,
+    /// The connection exists for the one request that began at this time.
+    single: Option<u64>,
+    is_h2: bool,
+    /// The server's settings are known, or there are none: requests can be counted on.
+    open: bool,
+    /// No request begins on it any more; it ends when those in flight are answered.
+    retiring: bool,
+    asked: AskedQueue,
+    counted: Http2Stats,
+    /// Segments that TCP sent again, as last seen.
+    pub(super) retransmits: u64,
+}
+
+impl Conn {
+    pub(super) fn new(seat: u32, dialed_ns: u64, single: Option<u64>) -> Self {
+        Self {
+            seat: Some(seat),
+            dialed_ns,
+            connected_ns: 0,
+            single,
+            is_h2: false,
+            open: false,
+            retiring: false,
+            asked: AskedQueue::default(),
+            counted: Http2Stats::default(),
+            retransmits: 0,
+        }
+    }
+}
+
+/// A connection at its turn.
+pub(super) struct Asker<'a> {
+    pub(super) conn: &'a mut Conn,
+    pub(super) desk: &'a mut Desk,
+    /// What the first connection of the thread turned out to be.
+    pub(super) facts: &'a mut Option<Facts>,
+}
+
+impl Owner for Asker<'_> {
+    fn connected(&mut self) {
+        let Self { conn, desk, .. } = self;
+        conn.connected_ns = desk.now_ns;
+        desk.tally.connect.saturating_record(desk.now_ns - conn.dialed_ns);
+    }
+
+    fn ready(&mut self, established: &Established, orders: &mut Orders<'_>) {
+        let Self { conn, desk, .. } = self;
+        conn.is_h2 = established.is_h2;
+        if conn.is_h2 {
+            conn.asked.count_by_two();
+        }
+        if let Some(tls) = &established.tls {
+            desk.tally.handshake.saturating_record(desk.now_ns - conn.connected_ns);
+            desk.tally.resumed_count += u64::from(tls.resumed);
+        }
+        if self.facts.is_none() {
+            *self.facts = Some(Facts::new(established));
+        }
+        // A request that waited for this connection goes out with the first bytes.
+        if !conn.is_h2 || conn.single.is_some() {
+            self.opened(orders);
+        }
+    }
+
+    #[inline]
+    fn exchange(&mut self, id: ExchangeId, event: ExchangeEvent, orders: &mut Orders<'_>) {
+        match event {
+            ExchangeEvent::Head(end) => self.head(id, end, orders),
+            ExchangeEvent::Data(data, end) => self.data(id, &data, end, orders),
+            ExchangeEvent::Trailers => self.complete(id, orders),
+            ExchangeEvent::Aborted(reason) => {
+                // With HTTP/1.1 the end of the connection follows, and it says more.
+                if !self.conn.is_h2 {
+                    return;
+                }
+                let resets = orders.http2_stats().map_or(0, |stats| stats.resets_received);
+                let was_reset = resets > self.conn.counted.resets_received;
+                self.conn.counted.resets_received = resets;
+                if let Some(asked) = self.conn.asked.remove(id) {
+                    self.desk.failed(&asked, failure_of_abort(&reason, was_reset));
+                }
+            }
+            ExchangeEvent::Informational | ExchangeEvent::Sendable | ExchangeEvent::Rejected(_) => {
+            }
+        }
+    }
+
+    fn connection(&mut self, event: ConnectionEvent, orders: &mut Orders<'_>) {
+        match event {
+            ConnectionEvent::Concurrency { .. } if !self.conn.open => self.opened(orders),
+            ConnectionEvent::Concurrency { .. } => {}
+            // Another connection takes its place at once.
+            ConnectionEvent::Draining { .. } => self.retire(),
+        }
+    }
+
+    #[inline]
+    fn settled(&mut self, orders: &mut Orders<'_>) {
+        if self.conn.is_h2 {
+            self.count_http2(orders);
+        }
+        self.time_out(orders);
+        if !self.conn.open {
+            return;
+        }
+        if let Some(seat) = self.conn.seat {
+            let promised = self.desk.seats.take_promised(seat);
+            self.desk.pacer.redeem(u64::from(promised));
+        }
+        // A connection that was made to stay has no use where each request has its own.
+        if self.desk.pacer.is_connect() && self.conn.single.is_none() {
+            self.retire();
+        }
+        self.ask(orders);
+        if self.conn.retiring && self.conn.asked.is_empty() {
+            orders.shut_down();
+            self.conn.open = false;
+        } else if let Some(seat) = self.conn.seat {
+            let room = self.room(orders);
+            self.desk.seats.has_room(seat, room as u32);
+        }
+    }
+
+    #[inline]
+    fn deadline(&self) -> Option<Instant> {
+        let (_, handed_ns) = self.conn.asked.oldest()?;
+        Some(self.desk.task.instant(handed_ns + self.desk.task.timeout_ns))
+    }
+
+    fn ended(&mut self, ending: &Ending) {
+        let is_tls = self.desk.task.is_tls;
+        let failure = failure_of_ending(ending, is_tls);
+        let was_never_open = !self.conn.open && self.conn.seat.is_some();
+        if ending.step != Step::Ready || was_never_open {
+            let what = trouble(ending, is_tls);
+            if let Some(seat) = self.conn.seat.take() {
+                self.desk.seats.failed(seat, self.desk.now_ns);
+            }
+            let request = self.conn.single.take();
+            return self.desk.connect_failed(failure, what, request);
+        }
+        for asked in self.conn.asked.drain() {
+            self.desk.failed(&asked, failure);
+        }
+        self.leave();
+    }
+}
+
+impl Asker<'_> {
+    /// Requests can be sent from here on.
+    fn opened(&mut self, orders: &mut Orders<'_>) {
+        let Some(seat) = self.conn.seat else { return };
+        self.conn.open = true;
+        self.desk.tally.counts.connections += 1;
+        self.desk.seats.became_ready(seat);
+        if let Some(begun_ns) = self.conn.single {
+            let number = self.desk.pacer.number;
+            self.send(begun_ns, number, orders);
+        }
+    }
+
+    /// Gives the seat up: another connection is made for it.
+    fn leave(&mut self) {
+        if let Some(seat) = self.conn.seat.take() {
+            let promised = self.desk.seats.left(seat);
+            self.desk.pacer.redeem(u64::from(promised));
+        }
+    }
+
+    fn retire(&mut self) {
+        self.conn.retiring = true;
+        if self.conn.open {
+            self.leave();
+        }
+    }
+
+    /// How many requests can be sent now.
+    #[inline]
+    fn room(&self, orders: &Orders<'_>) -> usize {
+        if self.conn.retiring || self.conn.single.is_some() {
+            return 0;
+        }
+        let depth = self.desk.task.depth.saturating_sub(self.conn.asked.len());
+        if depth == 0 { 0 } else { depth.min(orders.available()) }
+    }
+
+    /// Sends what there is to send.
+    #[inline]
+    fn ask(&mut self, orders: &mut Orders<'_>) {
+        for _ in 0..self.room(orders) {
+            let Some(begun_ns) = self.desk.pacer.take(self.desk.now_ns) else { return };
+            self.desk.began(begun_ns);
+            let number = self.desk.pacer.number;
+            self.send(begun_ns, number, orders);
+        }
+    }
+
+    #[inline]
+    fn send(&mut self, begun_ns: u64, number: u32, orders: &mut Orders<'_>) {
+        let Self { conn, desk, .. } = self;
+        let script = &desk.task.script;
+        let index = script.choose(&mut desk.turn, &mut desk.random);
+        let request = &script.requests[index];
+        let asked = Asked {
+            begun_ns,
+            handed_ns: desk.now_ns,
+            request: index as u32,
+            number,
+            counted: desk.pacer.counts(begun_ns),
+            ..Asked::default()
+        };
+        let end = if request.body.is_empty() { End::Yes } else { End::No };
+        let Ok(id) = orders.send_request(script.head(request), end) else {
+            // The connection has drawn to its end since its room was looked at.
+            return desk.failed(&asked, Failure::Reset);
+        };
+        conn.asked.push(id, asked);
+        if end == End::No {
+            // It is framed as the windows open. The exchange is open, so it can't be refused.
+            let _ = orders.send_data(id, Bytes::clone(&request.body), End::Yes);
+        }
+    }
+
+    #[inline]
+    fn head(&mut self, id: ExchangeId, end: End, orders: &mut Orders<'_>) {
+        let Self { conn, desk, .. } = self;
+        let Some(asked) = conn.asked.get_mut(id) else { return };
+        let head = orders.head();
+        asked.status = head.status().as_u16();
+        asked.wrong_status = !desk.task.judge.takes(head.status());
+        let pacer = &desk.pacer;
+        if pacer.counts_answer(asked.number, asked.counted, desk.now_ns) {
+            let tally = &mut desk.tally;
+            tally.first_byte.saturating_record(desk.now_ns - asked.begun_ns);
+            tally.traffic.head_wire_bytes += head.wire_bytes() as u64;
+            tally.traffic.head_decoded_bytes += head.decoded_bytes() as u64;
+        }
+        let answer = &desk.task.script.requests[asked.request as usize].answer;
+        desk.task.judge.begin(answer, &mut asked.seen, asked.wrong_status, &mut desk.random);
+        if end == End::Yes {
+            self.complete(id, orders);
+        }
+    }
+
+    #[inline]
+    fn data(&mut self, id: ExchangeId, data: &[u8], end: End, orders: &mut Orders<'_>) {
+        let Self { conn, desk, .. } = self;
+        if let Some(asked) = conn.asked.get_mut(id) {
+            let answer = &desk.task.script.requests[asked.request as usize].answer;
+            asked.seen.data(answer, data);
+        }
+        orders.consumed(id, data.len());
+        if end == End::Yes {
+            self.complete(id, orders);
+        }
+    }
+
+    /// An answer is complete; the next request leaves with the same write.
+    #[inline]
+    fn complete(&mut self, id: ExchangeId, orders: &mut Orders<'_>) {
+        let Some(mut asked) = self.conn.asked.remove(id) else { return };
+        let task = &self.desk.task;
+        let answer = &task.script.requests[asked.request as usize].answer;
+        let verdict = if asked.wrong_status {
+            Err(Failure::Status)
+        } else {
+            task.judge.finish(answer, &mut asked.seen)
+        };
+        self.desk.answered(&asked, verdict);
+        if self.conn.single.is_some() {
+            self.retire();
+        }
+        self.ask(orders);
+    }
+
+    /// Gives up what took too long. The connection is replaced; what else waits on it may still be answered.
+    #[inline]
+    fn time_out(&mut self, orders: &mut Orders<'_>) {
+        let timeout_ns = self.desk.task.timeout_ns;
+        while let Some((id, handed_ns)) = self.conn.asked.oldest()
+            && handed_ns + timeout_ns <= self.desk.now_ns
+        {
+            if let Some(asked) = self.conn.asked.remove(id) {
+                self.desk.failed(&asked, Failure::Timeout);
+            }
+            orders.abort(id);
+            self.retire();
+        }
+    }
+
+    /// Adds what an HTTP/2 connection has counted since it was looked at last.
+    fn count_http2(&mut self, orders: &mut Orders<'_>) {
+        let Some(stats) = orders.http2_stats() else { return };
+        let before = std::mem::replace(&mut self.conn.counted, stats);
+        let stalls = &mut self.desk.tally.stalls;
+        let ns = |now: u64, before: u64| (now - before) * 1_000_000;
+        stalls.stream_window_ns +=
+            ns(stats.stalls.stream_window_ms, before.stalls.stream_window_ms);
+        stalls.connection_window_ns +=
+            ns(stats.stalls.connection_window_ms, before.stalls.connection_window_ms);
+        stalls.receive_window_used_up +=
+            u64::from(stats.receive_windows_used_up - before.receive_windows_used_up);
+    }
+}

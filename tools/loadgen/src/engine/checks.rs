@@ -1,0 +1,253 @@
+//! Whether answers are right: status, length, and bytes of those that are sampled.
+
+use std::fmt;
+use std::sync::OnceLock;
+
+use aws_lc_rs::digest::{Context, SHA256};
+use bytes::Bytes;
+use http::{Method, StatusCode};
+
+use super::random::Random;
+use crate::plan::{Expectations, ExpectedBody, Plan, RequestPlan};
+use crate::report::Failure;
+
+/// What the body of an answer must be.
+#[derive(Debug)]
+enum Body {
+    Unknown,
+    Exact(Bytes),
+    Sha256([u8; 32]),
+    /// What the first answer was, once it has come: its length and SHA-256.
+    SameAsFirst(OnceLock<(u64, [u8; 32])>),
+}
+
+/// What the answer to one request must be.
+#[derive(Debug)]
+pub(super) struct Answer {
+    body: Body,
+}
+
+impl Answer {
+    pub(super) fn new(plan: &RequestPlan) -> Self {
+        let body = match &plan.answer {
+            // RFC 9110 §9.3.2: the answer to HEAD has no body to compare.
+            _ if plan.method == Method::HEAD => Body::Unknown,
+            None => Body::Unknown,
+            Some(ExpectedBody::Exact(bytes)) => Body::Exact(bytes.clone()),
+            Some(ExpectedBody::Sha256(digest)) => Body::Sha256(*digest),
+            Some(ExpectedBody::SameAsFirst) => Body::SameAsFirst(OnceLock::new()),
+        };
+        Self { body }
+    }
+}
+
+/// How answers are judged.
+#[derive(Debug)]
+pub(super) struct Judge {
+    /// Empty: 200 to 399.
+    statuses: Vec<StatusCode>,
+    length: Option<u64>,
+    /// Of 2^32 answers, so many are sampled.
+    sampled: u64,
+}
+
+/// A SHA-256 that grows.
+struct Digest(Box<Context>);
+
+impl Digest {
+    fn new() -> Self {
+        Self(Box::new(Context::new(&SHA256)))
+    }
+
+    fn finish(self) -> [u8; 32] {
+        let mut digest = [0; 32];
+        digest.copy_from_slice(self.0.finish().as_ref());
+        digest
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Digest")
+    }
+}
+
+/// What has been seen of one body.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    pub(super) bytes: u64,
+    differs: bool,
+    pub(super) sampled: bool,
+    digest: Option<Digest>,
+}
+
+impl Judge {
+    pub(super) fn new(plan: &Plan) -> Self {
+        let Expectations { statuses, length, sampled_share } = &plan.expect;
+        let sampled = (sampled_share.clamp(0.0, 1.0) * (1_u64 << 32) as f64) as u64;
+        Self { statuses: statuses.clone(), length: *length, sampled }
+    }
+
+    /// Whether the status is right.
+    #[inline]
+    pub(super) fn takes(&self, status: StatusCode) -> bool {
+        if self.statuses.is_empty() {
+            status.is_success() || status.is_redirection()
+        } else {
+            self.statuses.contains(&status)
+        }
+    }
+
+    /// An answer begins: decides whether it is looked at closely. One with a wrong status is not, and
+    /// it sets no example.
+    #[inline]
+    pub(super) fn begin(
+        &self,
+        answer: &Answer,
+        seen: &mut Seen,
+        wrong_status: bool,
+        random: &mut Random,
+    ) {
+        if wrong_status {
+            return;
+        }
+        let (looks, hashes) = match &answer.body {
+            Body::Unknown => (false, false),
+            Body::Exact(_) => (true, false),
+            Body::Sha256(_) => (true, true),
+            Body::SameAsFirst(first) if first.get().is_none() => {
+                seen.digest = Some(Digest::new());
+                return;
+            }
+            Body::SameAsFirst(_) => (true, true),
+        };
+        if looks && random.next() >> 32 < self.sampled {
+            seen.sampled = true;
+            seen.digest = hashes.then(Digest::new);
+        }
+    }
+
+    /// The body is complete: whether it is right.
+    #[inline]
+    pub(super) fn finish(&self, answer: &Answer, seen: &mut Seen) -> Result<(), Failure> {
+        let digest = seen.digest.take().map(Digest::finish);
+        let length = match &answer.body {
+            Body::Exact(bytes) => Some(bytes.len() as u64),
+            Body::SameAsFirst(first) => first.get().map(|(length, _)| *length),
+            Body::Unknown | Body::Sha256(_) => None,
+        };
+        let is_right = |expected: Option<u64>| expected.is_none_or(|bytes| bytes == seen.bytes);
+        if seen.differs || !is_right(length) || !is_right(self.length) {
+            return Err(Failure::Body);
+        }
+        let expected = match (&answer.body, digest) {
+            (Body::Sha256(expected), Some(_)) => expected,
+            // Whoever comes first decides, also when two threads finish at once.
+            (Body::SameAsFirst(first), Some(digest)) => {
+                let (bytes, expected) = first.get_or_init(|| (seen.bytes, digest));
+                if *bytes != seen.bytes {
+                    return Err(Failure::Body);
+                }
+                expected
+            }
+            _ => return Ok(()),
+        };
+        if digest == Some(*expected) { Ok(()) } else { Err(Failure::Body) }
+    }
+}
+
+impl Seen {
+    /// A piece of the body.
+    #[inline]
+    pub(super) fn data(&mut self, answer: &Answer, data: &[u8]) {
+        if let Some(digest) = &mut self.digest {
+            digest.0.update(data);
+        } else if self.sampled
+            && let Body::Exact(expected) = &answer.body
+        {
+            let rest = expected.get(self.bytes as usize..).unwrap_or_default();
+            self.differs |= !rest.starts_with(data);
+        }
+        self.bytes += data.len() as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::testing::{plan_for, request};
+
+    fn judged(answer: &Answer, judge: &Judge, pieces: &[&[u8]]) -> Result<(), Failure> {
+        let mut seen = Seen::default();
+        judge.begin(answer, &mut seen, false, &mut Random::new(1, 0));
+        for piece in pieces {
+            seen.data(answer, piece);
+        }
+        judge.finish(answer, &mut seen)
+    }
+
+    fn answer(body: ExpectedBody) -> Answer {
+        Answer::new(&RequestPlan { answer: Some(body), ..request("/") })
+    }
+
+    fn judge(share: f64) -> Judge {
+        let mut plan = plan_for("127.0.0.1:1".parse().unwrap());
+        plan.expect.sampled_share = share;
+        Judge::new(&plan)
+    }
+
+    #[test]
+    fn exact_bytes_may_come_in_any_pieces() {
+        let answer = answer(ExpectedBody::Exact(Bytes::from_static(b"pong")));
+        let all = judge(1.0);
+        assert!(judged(&answer, &all, &[b"p", b"on", b"g"]).is_ok());
+        assert!(judged(&answer, &all, &[b"pong", b""]).is_ok());
+        for wrong in [&[&b"pang"[..]][..], &[b"pon"], &[b"pong", b"x"], &[]] {
+            assert_eq!(judged(&answer, &all, wrong), Err(Failure::Body), "{wrong:?}");
+        }
+        // The length is looked at even where the bytes are not.
+        assert!(judged(&answer, &judge(0.0), &[b"pang"]).is_ok());
+        assert_eq!(judged(&answer, &judge(0.0), &[b"pan"]), Err(Failure::Body));
+    }
+
+    #[test]
+    fn a_digest_stands_for_the_bytes() {
+        let digest = aws_lc_rs::digest::digest(&SHA256, b"pong");
+        let answer = answer(ExpectedBody::Sha256(digest.as_ref().try_into().unwrap()));
+        assert!(judged(&answer, &judge(1.0), &[b"po", b"ng"]).is_ok());
+        assert_eq!(judged(&answer, &judge(1.0), &[b"pang"]), Err(Failure::Body));
+    }
+
+    #[test]
+    fn the_first_answer_decides_what_is_right() {
+        let answer = answer(ExpectedBody::SameAsFirst);
+        assert!(judged(&answer, &judge(1.0), &[b"one"]).is_ok());
+        assert!(judged(&answer, &judge(1.0), &[b"o", b"ne"]).is_ok());
+        assert_eq!(judged(&answer, &judge(1.0), &[b"two"]), Err(Failure::Body));
+        assert_eq!(judged(&answer, &judge(0.0), &[b"three"]), Err(Failure::Body));
+    }
+
+    #[test]
+    fn a_share_of_the_answers_is_sampled() {
+        let answer = answer(ExpectedBody::Exact(Bytes::from_static(b"x")));
+        let judge = judge(0.01);
+        let mut random = Random::new(5, 0);
+        let sampled = (0..100_000).filter(|_| {
+            let mut seen = Seen::default();
+            judge.begin(&answer, &mut seen, false, &mut random);
+            seen.sampled
+        });
+        assert!((900..1100).contains(&sampled.count()));
+    }
+
+    #[test]
+    fn statuses_are_right_from_200_to_399_or_as_said() {
+        let mut plan = plan_for("127.0.0.1:1".parse().unwrap());
+        let default = Judge::new(&plan);
+        assert!(default.takes(StatusCode::OK) && default.takes(StatusCode::NOT_MODIFIED));
+        assert!(!default.takes(StatusCode::NOT_FOUND));
+        plan.expect.statuses = vec![StatusCode::NOT_FOUND];
+        let missing = Judge::new(&plan);
+        assert!(missing.takes(StatusCode::NOT_FOUND) && !missing.takes(StatusCode::OK));
+    }
+}

@@ -1,0 +1,252 @@
+//! What the connections of one thread share: the plan, the clock, the seats and the counts.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bolide_client::{Dial, Ending, Step};
+use bolide_eventloop::{Agenda, Destination};
+use bolide_semantics::{AbortReason, Blame};
+use hdrhistogram::Histogram;
+
+use super::asked::Asked;
+use super::checks::Judge;
+use super::histograms::empty;
+use super::pacer::Pacer;
+use super::random::Random;
+use super::script::Script;
+use super::seats::Seats;
+use super::tally::Tally;
+use crate::report::Failure;
+
+/// What all threads work with.
+#[derive(Debug)]
+pub(super) struct Task {
+    pub(super) script: Script,
+    pub(super) judge: Judge,
+    pub(super) dial: Dial,
+    pub(super) is_tls: bool,
+    /// Taken in turn.
+    pub(super) destinations: Vec<Destination>,
+    /// Requests in flight on a connection at most.
+    pub(super) depth: usize,
+    /// How long an answer may take, in nanoseconds.
+    pub(super) timeout_ns: u64,
+    /// When the engine began: times are counted from here.
+    pub(super) epoch: Instant,
+}
+
+impl Task {
+    /// A time in nanoseconds since the engine began.
+    #[inline]
+    pub(super) fn nanoseconds(&self, at: Instant) -> u64 {
+        let since = at.saturating_duration_since(self.epoch);
+        since.as_secs() * 1_000_000_000 + u64::from(since.subsec_nanos())
+    }
+
+    /// The other way round.
+    pub(super) fn instant(&self, ns: u64) -> Instant {
+        self.epoch + Duration::from_nanos(ns)
+    }
+}
+
+/// Since the look before: for whoever watches.
+#[derive(Debug)]
+pub(super) struct Interval {
+    pub(super) completed: u64,
+    pub(super) failed: u64,
+    pub(super) latency: Histogram<u64>,
+}
+
+impl Interval {
+    pub(super) fn new() -> Self {
+        Self { completed: 0, failed: 0, latency: empty() }
+    }
+}
+
+/// What the connections of one thread share.
+#[derive(Debug)]
+pub(super) struct Desk {
+    pub(super) task: Arc<Task>,
+    /// The time of this call, in nanoseconds since the engine began.
+    pub(super) now_ns: u64,
+    pub(super) seats: Seats,
+    pub(super) pacer: Pacer,
+    pub(super) tally: Tally,
+    pub(super) interval: Interval,
+    pub(super) random: Random,
+    /// The next request of the script.
+    pub(super) turn: usize,
+    next_destination: usize,
+    /// Requests in flight, those that don't count included.
+    pub(super) in_flight: u64,
+    /// Requests in flight that began after the warm-up of this phase.
+    pub(super) counted_in_flight: u64,
+    /// The last connect that failed, in words, until somebody asks.
+    pub(super) trouble: Option<String>,
+}
+
+impl Desk {
+    pub(super) fn new(task: Arc<Task>, seats: usize, random: Random) -> Self {
+        Self {
+            task,
+            now_ns: 0,
+            seats: Seats::new(seats),
+            pacer: Pacer::idle(),
+            tally: Tally::new(),
+            interval: Interval::new(),
+            random,
+            turn: 0,
+            next_destination: 0,
+            in_flight: 0,
+            counted_in_flight: 0,
+            trouble: None,
+        }
+    }
+
+    /// Makes the connections that are wanted, as many at once as is reasonable.
+    pub(super) fn dial(&mut self, agenda: &mut Agenda) {
+        let now_ns = self.now_ns;
+        let is_connect = self.pacer.is_connect();
+        while let Some(seat) = self.seats.next_vacant(is_connect, now_ns) {
+            let request = if is_connect { self.pacer.take(now_ns) } else { None };
+            if is_connect && request.is_none() {
+                return self.seats.give_back(seat);
+            }
+            if let Some(begun_ns) = request {
+                self.began(begun_ns);
+            }
+            self.seats.dial(seat, now_ns, request);
+            let to = self.task.destinations[self.next_destination].clone();
+            self.next_destination = (self.next_destination + 1) % self.task.destinations.len();
+            agenda.connect(to, u64::from(seat));
+        }
+        if let Some(at_ns) = self.seats.rested_at() {
+            agenda.alarm(self.task.instant(at_ns));
+        }
+    }
+
+    /// A request has been handed to a connection, or to one that is still to be made.
+    #[inline]
+    pub(super) fn began(&mut self, begun_ns: u64) {
+        self.in_flight += 1;
+        if self.pacer.counts(begun_ns) {
+            self.counted_in_flight += 1;
+            self.tally.counts.started += 1;
+            if self.pacer.is_open() {
+                self.tally.lag.saturating_record(self.now_ns - begun_ns);
+            }
+        }
+    }
+
+    /// A request is no longer in flight.
+    #[inline]
+    fn gone(&mut self, asked: &Asked) {
+        self.in_flight -= 1;
+        if asked.counted && asked.number == self.pacer.number {
+            self.counted_in_flight -= 1;
+        }
+    }
+
+    /// An answer is complete, right or wrong.
+    #[inline]
+    pub(super) fn answered(&mut self, asked: &Asked, verdict: Result<(), Failure>) {
+        self.gone(asked);
+        if asked.number != self.pacer.number || !self.pacer.is_running() {
+            return;
+        }
+        let latency_ns = self.now_ns - asked.begun_ns;
+        self.interval.completed += 1;
+        self.interval.latency.saturating_record(latency_ns);
+        self.interval.failed += u64::from(verdict.is_err());
+        if !self.pacer.counts_answer(asked.number, asked.counted, self.now_ns) {
+            return;
+        }
+        let tally = &mut self.tally;
+        tally.latency.saturating_record(latency_ns);
+        tally.counts.completed += 1;
+        tally.counts.compared += u64::from(asked.seen.sampled);
+        tally.status(asked.status);
+        tally.traffic.payload_received_bytes += asked.seen.bytes;
+        let body = &self.task.script.requests[asked.request as usize].body;
+        tally.traffic.payload_sent_bytes += body.len() as u64;
+        match verdict {
+            Ok(()) => tally.counts.succeeded += 1,
+            Err(failure) => tally.failure(failure),
+        }
+    }
+
+    /// A request was never answered.
+    #[cold]
+    pub(super) fn failed(&mut self, asked: &Asked, failure: Failure) {
+        self.gone(asked);
+        if asked.number == self.pacer.number && self.pacer.is_running() {
+            self.interval.failed += 1;
+        }
+        if self.pacer.counts_answer(asked.number, asked.counted, self.now_ns) {
+            self.tally.failure(failure);
+        }
+    }
+
+    /// A connection could not be made. `request`: the one that waited for it.
+    #[cold]
+    pub(super) fn connect_failed(&mut self, failure: Failure, what: String, request: Option<u64>) {
+        self.trouble = Some(what);
+        let number = self.pacer.number;
+        match request {
+            Some(begun_ns) => {
+                let counted = self.pacer.counts(begun_ns);
+                self.failed(&Asked { begun_ns, number, counted, ..Asked::default() }, failure);
+            }
+            None if self.pacer.counts_answer(
+                number,
+                self.pacer.counts(self.now_ns),
+                self.now_ns,
+            ) =>
+            {
+                self.interval.failed += 1;
+                self.tally.failure(failure);
+            }
+            None => {}
+        }
+    }
+}
+
+/// The kind of a stream's end that was not its answer's.
+pub(super) fn failure_of_abort(reason: &AbortReason, was_reset: bool) -> Failure {
+    match reason.blame {
+        _ if reason.untouched && !was_reset => Failure::Goaway,
+        Blame::Circumstance => Failure::Timeout,
+        Blame::Peer if !was_reset => Failure::Protocol,
+        Blame::Peer | Blame::Caller => Failure::Reset,
+    }
+}
+
+/// The kind of failure that the end of a connection is, for requests that waited on it or for it.
+pub(super) fn failure_of_ending(ending: &Ending, is_tls: bool) -> Failure {
+    match ending.step {
+        Step::Connecting => return Failure::Connect,
+        Step::Handshaking if is_tls => return Failure::Tls,
+        Step::Handshaking | Step::Ready => {}
+    }
+    match (ending.reason.name, ending.reason.blame) {
+        ("tls-record", _) => Failure::Tls,
+        ("socket" | "eof" | "truncated", _) => Failure::Reset,
+        (name, _) if name.ends_with("timeout") || name.ends_with("stall") => Failure::Timeout,
+        (_, Some(Blame::Peer)) => Failure::Protocol,
+        (_, Some(Blame::Circumstance | Blame::Caller) | None) => Failure::Reset,
+    }
+}
+
+/// What went wrong with a connection that was never ready, in words.
+pub(super) fn trouble(ending: &Ending, is_tls: bool) -> String {
+    if let Some(what) = &ending.tls {
+        return format!("the TLS handshake failed: {what}");
+    }
+    match (ending.step, ending.socket) {
+        (Step::Handshaking, Some(kind)) if is_tls => {
+            format!("the TLS handshake failed: {kind}")
+        }
+        (_, Some(kind)) => kind.to_string(),
+        (_, None) => ending.reason.what.to_owned(),
+    }
+}

@@ -1,0 +1,77 @@
+//! What the engine tells its threads, and what they tell it.
+
+use bolide_client::Established;
+use hdrhistogram::Histogram;
+
+use super::pacer::Part;
+use super::tally::Tally;
+use crate::report::TlsReport;
+
+/// From the engine to a thread.
+#[derive(Debug)]
+pub(super) enum Command {
+    /// Have so many connections, or all; say when they are there, and what prevents it.
+    Connect { at_most: usize },
+    /// Carry out a part of a phase.
+    Begin(Box<Part>),
+    /// End the phase with what was done.
+    Stop,
+    /// End.
+    Finish,
+}
+
+/// What was spoken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Facts {
+    /// `http/1.1`, `h2c` or `h2`.
+    pub(super) protocol: &'static str,
+    pub(super) tls: Option<TlsReport>,
+}
+
+impl Facts {
+    pub(super) fn new(established: &Established) -> Self {
+        let tls = established.tls.as_ref().map(|facts| TlsReport {
+            version: facts.version.to_owned(),
+            cipher_suite: facts.cipher.clone(),
+        });
+        let protocol = match (established.is_h2, &tls) {
+            (false, _) => "http/1.1",
+            (true, None) => "h2c",
+            (true, Some(_)) => "h2",
+        };
+        Self { protocol, tls }
+    }
+}
+
+/// What happened since the look before.
+#[derive(Debug)]
+pub(super) struct Look {
+    /// Which interval of the phase this is the end of.
+    pub(super) index: u64,
+    /// After the start of the phase, in nanoseconds.
+    pub(super) at_ns: u64,
+    pub(super) completed: u64,
+    pub(super) failed: u64,
+    pub(super) latency: Histogram<u64>,
+    pub(super) in_flight: u64,
+    /// Since when no connection can be made, in nanoseconds since the engine began.
+    pub(super) down_since_ns: Option<u64>,
+}
+
+/// From a thread to the engine.
+#[derive(Debug)]
+pub(super) enum News {
+    /// The connections that were asked for are there.
+    Connected(Option<Facts>),
+    /// A connection could not be made, in words.
+    Trouble(String),
+    /// Another 100 ms have passed.
+    Look(Box<Look>),
+    /// The phase is over for this thread.
+    Ended(Box<Tally>),
+    /// The thread can't go on.
+    Broken(String),
+}
+
+/// News, and which thread's.
+pub(super) type Letter = (usize, News);

@@ -1,0 +1,307 @@
+//! When a thread's requests begin, and which of them count.
+
+use std::time::Duration;
+
+use super::arrivals::Schedule;
+use super::random::Random;
+use crate::plan::{Load, Phase};
+
+/// A thread's part of a phase. Times are nanoseconds since the engine began.
+#[derive(Debug, Clone)]
+pub(super) struct Part {
+    /// What is asked.
+    pub(super) phase: Phase,
+    /// When it begins, warm-up included.
+    pub(super) start_ns: u64,
+    /// This thread's share of the rate.
+    pub(super) rate_share: f64,
+    /// By how much of a distance this thread's intended times are shifted.
+    pub(super) offset: f64,
+    /// This thread's share of the requests, if they are counted.
+    pub(super) requests: Option<u64>,
+}
+
+#[derive(Debug)]
+enum Mode {
+    /// Nothing begins.
+    Idle,
+    Closed,
+    Open {
+        /// Follows the clock.
+        due: Schedule,
+        /// Follows what was handed to connections.
+        handed: Schedule,
+        /// Connections that were given a turn to take so many.
+        promised: u64,
+    },
+    Connect,
+}
+
+/// Says when requests begin.
+#[derive(Debug)]
+pub(super) struct Pacer {
+    mode: Mode,
+    /// Which phase this is: requests of the one before are not counted.
+    pub(super) number: u32,
+    pub(super) start_ns: u64,
+    /// When the warm-up ends.
+    pub(super) measure_ns: u64,
+    /// When the phase ends at the latest.
+    pub(super) end_ns: u64,
+    /// Requests that may still begin after the warm-up.
+    left: u64,
+    /// The phase ends with its requests, so that only those that began after the warm-up count.
+    by_requests: bool,
+    /// Requests that count and are due.
+    pub(super) due_count: u64,
+}
+
+/// No time, no number.
+const NEVER: u64 = u64::MAX;
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(NEVER)
+}
+
+impl Pacer {
+    /// Nothing begins.
+    pub(super) fn idle() -> Self {
+        Self {
+            mode: Mode::Idle,
+            number: 0,
+            start_ns: NEVER,
+            measure_ns: NEVER,
+            end_ns: NEVER,
+            left: 0,
+            by_requests: false,
+            due_count: 0,
+        }
+    }
+
+    /// A phase begins.
+    pub(super) fn begin(&mut self, part: &Part, random: Random) {
+        let Part { phase, start_ns, rate_share, offset, requests } = part;
+        let measure_ns = start_ns.saturating_add(nanoseconds(phase.warm_up));
+        let mode = match phase.load {
+            Load::Closed => Mode::Closed,
+            Load::Connect => Mode::Connect,
+            Load::Open { rate, arrivals } => {
+                let due = Schedule::new(arrivals, rate * rate_share, *start_ns, *offset, random);
+                Mode::Open { handed: due.clone(), due, promised: 0 }
+            }
+        };
+        *self = Self {
+            mode,
+            number: self.number + 1,
+            start_ns: *start_ns,
+            measure_ns,
+            end_ns: phase
+                .until
+                .time
+                .map_or(NEVER, |time| measure_ns.saturating_add(nanoseconds(time))),
+            left: requests.unwrap_or(NEVER),
+            by_requests: requests.is_some(),
+            due_count: 0,
+        };
+    }
+
+    /// The phase is over: nothing begins any more.
+    pub(super) fn end(&mut self) {
+        self.mode = Mode::Idle;
+    }
+
+    /// Whether a phase is under way.
+    #[inline]
+    pub(super) fn is_running(&self) -> bool {
+        !matches!(self.mode, Mode::Idle)
+    }
+
+    /// Whether each request has a connection of its own.
+    #[inline]
+    pub(super) fn is_connect(&self) -> bool {
+        matches!(self.mode, Mode::Connect)
+    }
+
+    /// Whether the clock makes requests begin.
+    #[inline]
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self.mode, Mode::Open { .. })
+    }
+
+    /// Whether a request that began (or was to begin) at this time counts from its beginning.
+    #[inline]
+    pub(super) fn counts(&self, begun_ns: u64) -> bool {
+        begun_ns >= self.measure_ns
+    }
+
+    /// Whether an answer at this time counts, to a request that counts from its beginning, or not.
+    #[inline]
+    pub(super) fn counts_answer(&self, number: u32, counted: bool, now_ns: u64) -> bool {
+        number == self.number
+            && self.is_running()
+            && now_ns < self.end_ns
+            && (counted || (!self.by_requests && now_ns >= self.measure_ns))
+    }
+
+    /// Whether everything that was to begin has begun.
+    pub(super) fn has_begun_all(&self) -> bool {
+        self.by_requests && self.left == 0 && self.waiting() == 0
+    }
+
+    /// Follows the clock of an open loop; tells `late` by how much it is behind each intended time.
+    /// Returns the next intended time.
+    pub(super) fn follow(&mut self, now_ns: u64, mut late: impl FnMut(u64)) -> Option<u64> {
+        let Mode::Open { due, .. } = &mut self.mode else { return None };
+        loop {
+            let at = due.peek();
+            if at >= self.end_ns || self.left == 0 {
+                return None;
+            }
+            if at > now_ns {
+                return Some(at);
+            }
+            due.advance();
+            if at >= self.measure_ns {
+                self.left -= 1;
+                self.due_count += 1;
+                late(now_ns - at);
+            }
+        }
+    }
+
+    /// Requests that are due and were not handed to a connection.
+    #[inline]
+    pub(super) fn waiting(&self) -> u64 {
+        match &self.mode {
+            Mode::Open { due, handed, .. } => due.count() - handed.count(),
+            Mode::Idle | Mode::Closed | Mode::Connect => 0,
+        }
+    }
+
+    /// One more connection is given a turn to take a waiting request; whether there is one for it.
+    #[inline]
+    pub(super) fn promise(&mut self) -> bool {
+        let waiting = self.waiting();
+        match &mut self.mode {
+            Mode::Open { promised, .. } if *promised < waiting => {
+                *promised += 1;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// So many promises come back: they are kept now, or void.
+    #[inline]
+    pub(super) fn redeem(&mut self, count: u64) {
+        if let Mode::Open { promised, .. } = &mut self.mode {
+            *promised = promised.saturating_sub(count);
+        }
+    }
+
+    /// A connection can take a request at `now_ns`: when that request begins, or was to begin. `None`: there is
+    /// none for it.
+    #[inline]
+    pub(super) fn take(&mut self, now_ns: u64) -> Option<u64> {
+        match &mut self.mode {
+            Mode::Idle => None,
+            Mode::Closed | Mode::Connect => {
+                if now_ns < self.start_ns || now_ns >= self.end_ns {
+                    return None;
+                }
+                if now_ns >= self.measure_ns {
+                    self.left = self.left.checked_sub(1)?;
+                    self.due_count += 1;
+                }
+                Some(now_ns)
+            }
+            Mode::Open { due, handed, promised } => {
+                if due.count() - handed.count() <= *promised {
+                    return None;
+                }
+                let intended = handed.peek();
+                handed.advance();
+                Some(intended)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Arrivals, Until};
+
+    fn begun(load: Load, warm_up_ms: u64, requests: Option<u64>, time_ms: Option<u64>) -> Pacer {
+        let phase = Phase {
+            name: String::new(),
+            load,
+            warm_up: Duration::from_millis(warm_up_ms),
+            until: Until { requests, time: time_ms.map(Duration::from_millis) },
+        };
+        let mut pacer = Pacer::idle();
+        let part = Part { phase, start_ns: 0, rate_share: 1.0, offset: 0.0, requests };
+        pacer.begin(&part, Random::new(1, 0));
+        pacer
+    }
+
+    /// Milliseconds in nanoseconds.
+    const MS: u64 = 1_000_000;
+
+    fn open(rate: f64) -> Load {
+        Load::Open { rate, arrivals: Arrivals::Constant }
+    }
+
+    #[test]
+    fn a_warm_up_uses_up_no_request() {
+        let mut pacer = begun(Load::Closed, 10, Some(2), None);
+        assert_eq!(pacer.take(5 * MS), Some(5 * MS));
+        assert!(!pacer.has_begun_all());
+        assert_eq!(pacer.take(10 * MS), Some(10 * MS));
+        assert_eq!(pacer.take(11 * MS), Some(11 * MS));
+        assert_eq!(pacer.take(12 * MS), None);
+        assert!(pacer.has_begun_all());
+        assert!(!pacer.counts_answer(1, false, 12 * MS));
+        assert!(pacer.counts_answer(1, true, 12 * MS));
+        assert!(!pacer.counts_answer(0, true, 12 * MS));
+    }
+
+    #[test]
+    fn nothing_begins_after_the_end() {
+        let mut pacer = begun(Load::Closed, 0, None, Some(10));
+        assert_eq!(pacer.take(9 * MS), Some(9 * MS));
+        assert_eq!(pacer.take(10 * MS), None);
+        assert!(pacer.counts_answer(1, true, 10 * MS - 1));
+        assert!(!pacer.counts_answer(1, true, 10 * MS));
+    }
+
+    #[test]
+    fn intended_times_wait_for_a_connection() {
+        let mut pacer = begun(open(1000.0), 0, None, Some(10));
+        let mut late = Vec::new();
+        assert_eq!(pacer.follow(3 * MS, |by| late.push(by)), Some(4 * MS));
+        assert_eq!(late, [3 * MS, 2 * MS, MS, 0]);
+        assert_eq!(pacer.waiting(), 4);
+        assert_eq!(pacer.take(7 * MS), Some(0));
+        assert_eq!(pacer.take(7 * MS), Some(MS));
+        assert_eq!(pacer.waiting(), 2);
+        // The end comes before all were handed out: they were due all the same.
+        assert_eq!(pacer.follow(50 * MS, |_| {}), None);
+        assert_eq!(pacer.due_count, 10);
+    }
+
+    #[test]
+    fn what_is_promised_is_not_taken_twice() {
+        let mut pacer = begun(open(1000.0), 0, Some(2), None);
+        pacer.follow(5 * MS, |_| {});
+        assert!(pacer.promise() && pacer.promise() && !pacer.promise());
+        assert_eq!(pacer.take(5 * MS), None);
+        pacer.redeem(1);
+        assert_eq!(pacer.take(5 * MS), Some(0));
+        assert_eq!(pacer.take(5 * MS), None);
+        assert!(!pacer.has_begun_all());
+        pacer.redeem(1);
+        assert_eq!(pacer.take(5 * MS), Some(MS));
+        assert!(pacer.has_begun_all());
+    }
+}

@@ -1,0 +1,377 @@
+//! A thread's load as a service of the event loop.
+
+use std::cell::Cell;
+use std::io::{self, Write};
+use std::rc::Rc;
+use std::sync::mpsc::{Receiver, Sender};
+use std::time::Instant;
+
+use bolide_buffers::{Flush, SendQueue};
+use bolide_client::{Session, Workbench};
+use bolide_eventloop::{Accepted, After, Agenda, CloseCause, Outbound, Service, Stats, Turn};
+
+use super::asker::{Asker, Conn};
+use super::desk::{Desk, Interval};
+use super::messages::{Command, Facts, Letter, Look, News};
+use super::random::Random;
+use super::tally::Tally;
+use super::thread::Recipe;
+use crate::report::Failure;
+
+/// How often there is a look at what happens, in nanoseconds (100 ms).
+pub(super) const LOOK_NS: u64 = 100_000_000;
+
+/// How long a phase waits for requests of the one before, in nanoseconds (1 s).
+const QUIET_NS: u64 = 1_000_000_000;
+
+/// What the loop around the service sees and says.
+#[derive(Debug, Default)]
+pub(super) struct Window {
+    /// The worker's counters up to its last turn.
+    pub(super) stats: Cell<Stats>,
+    /// The service wants to end.
+    pub(super) finished: Cell<bool>,
+}
+
+/// A connection of the load.
+#[derive(Debug)]
+pub(super) struct LoadSession {
+    session: Session,
+    conn: Conn,
+}
+
+/// Where a phase's measurement stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Idle,
+    /// The phase begins soon.
+    Waiting,
+    WarmUp,
+    Measuring,
+    /// The last look at every connection is under way.
+    Counting,
+}
+
+/// Whether TCP's counters are looked at in this turn of the loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Census {
+    No,
+    /// What comes after this is counted.
+    First,
+    Last,
+}
+
+/// One thread's load.
+#[derive(Debug)]
+pub(super) struct LoadService {
+    number: usize,
+    desk: Desk,
+    bench: Workbench,
+    facts: Option<Facts>,
+    commands: Receiver<Command>,
+    news: Sender<Letter>,
+    window: Rc<Window>,
+    stage: Stage,
+    census: Census,
+    /// Somebody waits for the connections to be there.
+    connecting: bool,
+    /// Until when they wait for what is in flight.
+    quiet_ns: u64,
+    /// The index of the next look.
+    look: u64,
+    /// The worker's counters when the measurement began.
+    stats_before: Stats,
+    /// When the presence of requests was summed up last.
+    summed_ns: u64,
+}
+
+impl LoadService {
+    pub(super) fn new(recipe: Recipe, window: Rc<Window>) -> Self {
+        let Recipe { number, task, seats, limits, seed, news, commands, .. } = recipe;
+        let random = Random::new(seed, number as u64);
+        Self {
+            number,
+            desk: Desk::new(task, seats, random),
+            bench: Workbench::new(limits),
+            facts: None,
+            commands,
+            news,
+            window,
+            stage: Stage::Idle,
+            census: Census::No,
+            connecting: false,
+            quiet_ns: 0,
+            look: 1,
+            stats_before: Stats::default(),
+            summed_ns: 0,
+        }
+    }
+
+    fn tell(&self, news: News) {
+        // Who asked may have gone; then the thread is told to end, too.
+        let _ = self.news.send((self.number, news));
+    }
+
+    fn obey(&mut self, agenda: &mut Agenda) {
+        while let Ok(command) = self.commands.try_recv() {
+            match command {
+                Command::Connect { at_most } => {
+                    let count = at_most.min(self.desk.seats.count());
+                    self.desk.seats.want(count);
+                    self.desk.trouble = None;
+                    self.connecting = true;
+                    self.quiet_ns = self.desk.now_ns + QUIET_NS;
+                }
+                Command::Begin(part) => {
+                    let random = Random::new(self.desk.random.next(), self.number as u64);
+                    self.desk.pacer.begin(&part, random);
+                    self.desk.counted_in_flight = 0;
+                    self.desk.interval = Interval::new();
+                    self.stage = Stage::Waiting;
+                    self.look = 1;
+                    // Everybody says what it has room for, or leaves its seat.
+                    self.census = Census::First;
+                    self.call_all(agenda);
+                }
+                Command::Stop if self.desk.pacer.is_running() => {
+                    let now_ns = self.desk.now_ns;
+                    self.desk.pacer.end_ns = self.desk.pacer.end_ns.min(now_ns);
+                }
+                Command::Stop => {}
+                Command::Finish => self.window.finished.set(true),
+            }
+        }
+    }
+
+    fn call_all(&self, agenda: &mut Agenda) {
+        for token in self.desk.seats.tokens() {
+            agenda.call(token);
+        }
+    }
+
+    /// Says when the connections are there, or why they are not.
+    fn report_connections(&mut self) {
+        if !self.connecting {
+            return;
+        }
+        if let Some(what) = self.desk.trouble.take() {
+            self.tell(News::Trouble(what));
+        }
+        // What is left of the phase before would still load the server.
+        let is_quiet = self.desk.in_flight == 0 || self.desk.now_ns >= self.quiet_ns;
+        if self.desk.seats.is_complete() && is_quiet {
+            self.connecting = false;
+            self.tell(News::Connected(self.facts.clone()));
+        }
+    }
+
+    /// Follows the clock through a phase.
+    fn follow(&mut self, agenda: &mut Agenda) {
+        let now_ns = self.desk.now_ns;
+        match self.stage {
+            Stage::Idle => return,
+            Stage::Counting => return self.finish_phase(),
+            Stage::Waiting if now_ns < self.desk.pacer.start_ns => {
+                return agenda.alarm(self.desk.task.instant(self.desk.pacer.start_ns));
+            }
+            Stage::Waiting => {
+                self.stage = Stage::WarmUp;
+                self.call_all(agenda);
+            }
+            Stage::WarmUp | Stage::Measuring => {}
+        }
+        match self.stage {
+            Stage::WarmUp if now_ns >= self.desk.pacer.measure_ns => {
+                self.stage = Stage::Measuring;
+                self.begin_measurement();
+            }
+            _ => {}
+        }
+        let pacing = &mut self.desk.tally.pacing;
+        let next = self.desk.pacer.follow(now_ns, |late| pacing.saturating_record(late));
+        self.sum_presence(now_ns);
+        while self.desk.seats.has_free() && self.desk.pacer.promise() {
+            match self.desk.seats.promise() {
+                Some(Some(token)) => agenda.call(token),
+                Some(None) => {}
+                None => {
+                    self.desk.pacer.redeem(1);
+                    break;
+                }
+            }
+        }
+        let begun_all = self.desk.pacer.has_begun_all() && self.desk.counted_in_flight == 0;
+        if now_ns >= self.desk.pacer.end_ns || begun_all {
+            return self.end_phase(agenda);
+        }
+        self.look_if_due();
+        let pacer = &self.desk.pacer;
+        let look_ns = pacer.start_ns + self.look * LOOK_NS;
+        let mut alarm_ns = pacer.end_ns.min(look_ns).min(next.unwrap_or(u64::MAX));
+        if pacer.measure_ns > now_ns {
+            alarm_ns = alarm_ns.min(pacer.measure_ns);
+        }
+        agenda.alarm(self.desk.task.instant(alarm_ns));
+    }
+
+    fn begin_measurement(&mut self) {
+        // Connections are made before and during the warm-up: they are what the phase needs.
+        let before = std::mem::replace(&mut self.desk.tally, Tally::new());
+        let tally = &mut self.desk.tally;
+        tally.counts.connections = before.counts.connections;
+        tally.resumed_count = before.resumed_count;
+        tally.connect = before.connect;
+        tally.handshake = before.handshake;
+        self.stats_before = self.window.stats.get();
+        self.summed_ns = self.desk.now_ns;
+    }
+
+    fn sum_presence(&mut self, now_ns: u64) {
+        let present = self.desk.in_flight + self.desk.pacer.waiting();
+        let passed_ns = now_ns.saturating_sub(self.summed_ns);
+        self.desk.tally.presence += u128::from(present) * u128::from(passed_ns);
+        self.summed_ns = now_ns;
+    }
+
+    fn look_if_due(&mut self) {
+        let now_ns = self.desk.now_ns;
+        let start_ns = self.desk.pacer.start_ns;
+        if now_ns < start_ns + self.look * LOOK_NS {
+            return;
+        }
+        let index = (now_ns - start_ns) / LOOK_NS;
+        self.look = index + 1;
+        self.send_look(index);
+    }
+
+    fn send_look(&mut self, index: u64) {
+        let interval = std::mem::replace(&mut self.desk.interval, Interval::new());
+        self.tell(News::Look(Box::new(Look {
+            index,
+            at_ns: self.desk.now_ns.saturating_sub(self.desk.pacer.start_ns),
+            completed: interval.completed,
+            failed: interval.failed,
+            latency: interval.latency,
+            in_flight: self.desk.in_flight,
+            down_since_ns: self.desk.seats.down_since_ns(),
+        })));
+    }
+
+    /// Nothing begins any more. TCP's counters are read before the report is made.
+    fn end_phase(&mut self, agenda: &mut Agenda) {
+        let now_ns = self.desk.now_ns;
+        self.desk.tally.ended_ns = now_ns.min(self.desk.pacer.end_ns);
+        self.desk.tally.counts.due = self.desk.pacer.due_count;
+        self.desk.pacer.end();
+        self.stage = Stage::Counting;
+        self.census = Census::Last;
+        self.call_all(agenda);
+        agenda.alarm(self.desk.task.instant(now_ns));
+    }
+
+    fn finish_phase(&mut self) {
+        self.stage = Stage::Idle;
+        let (now, before) = (self.window.stats.get(), self.stats_before);
+        let mut tally = std::mem::replace(&mut self.desk.tally, Tally::new());
+        tally.traffic.wire_received_bytes = now.bytes_received - before.bytes_received;
+        tally.traffic.wire_sent_bytes = now.bytes_sent - before.bytes_sent;
+        tally.stalls.socket_full = now.write_blocked - before.write_blocked;
+        self.send_look(self.look);
+        self.tell(News::Ended(Box::new(tally)));
+    }
+
+    /// Gives a connection its turn, and does what follows from it for the others.
+    #[inline]
+    fn with(
+        &mut self,
+        session: &mut LoadSession,
+        turn: &mut Turn<'_, ()>,
+        act: impl FnOnce(&mut Session, &mut Turn<'_, ()>, &mut Workbench, &mut Asker<'_>) -> After,
+    ) -> After {
+        self.desk.now_ns = self.desk.task.nanoseconds(Instant::now());
+        let LoadSession { session, conn } = session;
+        if self.census != Census::No {
+            count_retransmits(conn, turn, self.census, &mut self.desk.tally);
+        }
+        let mut asker = Asker { conn, desk: &mut self.desk, facts: &mut self.facts };
+        let after = act(session, turn, &mut self.bench, &mut asker);
+        self.desk.dial(turn.agenda);
+        after
+    }
+}
+
+/// Adds what TCP sent again since it was asked last.
+#[cold]
+fn count_retransmits(conn: &mut Conn, turn: &Turn<'_, ()>, census: Census, tally: &mut Tally) {
+    if let Some(count) = turn.path.retransmits() {
+        if census == Census::Last {
+            tally.traffic.retransmits += count.saturating_sub(conn.retransmits);
+        }
+        conn.retransmits = count;
+    }
+}
+
+impl Service for LoadService {
+    type Session = LoadSession;
+    type Message = ();
+
+    fn turn_started(&mut self, now: Instant, agenda: &mut Agenda) {
+        self.desk.now_ns = self.desk.task.nanoseconds(now);
+        self.census = Census::No;
+        self.obey(agenda);
+        self.report_connections();
+        self.follow(agenda);
+        self.desk.dial(agenda);
+    }
+
+    fn open(&mut self, _: &Accepted, _: Instant) -> Option<(LoadSession, After)> {
+        None
+    }
+
+    fn connecting(&mut self, outbound: &Outbound, now: Instant) -> Option<(LoadSession, After)> {
+        let seat = outbound.tag as u32;
+        // The server's name was checked before the threads began.
+        let session = Session::new(&self.desk.task.dial, &self.bench, now).ok()?;
+        let (dialed_ns, request) = self.desk.seats.begun(seat, outbound.token);
+        let after = session.first_wish();
+        Some((LoadSession { session, conn: Conn::new(seat, dialed_ns, request) }, after))
+    }
+
+    fn connect_failed(&mut self, tag: u64, error: io::Error, agenda: &mut Agenda) {
+        let request = self.desk.seats.failed(tag as u32, self.desk.now_ns);
+        self.desk.connect_failed(Failure::Connect, error.kind().to_string(), request);
+        self.desk.dial(agenda);
+    }
+
+    #[inline]
+    fn turn(&mut self, session: &mut LoadSession, turn: &mut Turn<'_, ()>) -> After {
+        self.with(session, turn, |session, turn, bench, asker| session.turn(turn, bench, asker))
+    }
+
+    fn message(&mut self, session: &mut LoadSession, (): (), turn: &mut Turn<'_, ()>) -> After {
+        self.turn(session, turn)
+    }
+
+    fn shut_down(&mut self, session: &mut LoadSession, turn: &mut Turn<'_, ()>) -> After {
+        self.with(session, turn, |session, turn, bench, asker| {
+            session.shut_down(turn, bench, asker)
+        })
+    }
+
+    #[inline]
+    fn flush(
+        &mut self,
+        session: &mut LoadSession,
+        output: &mut SendQueue,
+        sink: &mut impl Write,
+    ) -> io::Result<Flush> {
+        session.session.flush(output, sink)
+    }
+
+    fn close(&mut self, session: LoadSession, cause: CloseCause, agenda: &mut Agenda) {
+        let LoadSession { session, mut conn } = session;
+        let mut asker = Asker { conn: &mut conn, desk: &mut self.desk, facts: &mut self.facts };
+        session.close(cause, &mut asker);
+        self.desk.dial(agenda);
+    }
+}

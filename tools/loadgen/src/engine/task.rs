@@ -1,0 +1,293 @@
+//! From a plan to what the threads work with; finds what is wrong before anything is sent.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use bolide_buffers::{ReceiveBuffer, SendQueue};
+use bolide_client::{Dial, Speaks, platform_trust};
+use bolide_connection::{
+    Alpn, ClientOptions, ClientTls, Connection, Http1Limits, Http2Limits, Identity, Limits, Trust,
+    WallClock,
+};
+use bolide_eventloop::Destination;
+use bolide_semantics::{Context, End, Head};
+
+use super::checks::Judge;
+use super::desk::Task;
+use super::mistake::Mistake;
+use super::script::Script;
+use crate::plan::{Http2Plan, Load, Origin, Phase, Plan, ServerAddress, TlsTrust, Version};
+
+/// Longer than any run.
+const NEVER: Duration = Duration::MAX;
+
+/// The largest window of HTTP/2, in bytes (RFC 9113 §6.9.1).
+const WINDOW_BYTES_MAX: u32 = 0x7fff_ffff;
+
+/// The limits of the connections: the plan decides how long things may take, and a server that is asked
+/// a million times a second may answer as often.
+pub(super) fn limits(plan: &Plan) -> Limits {
+    let Http2Plan {
+        stream_window_bytes,
+        connection_window_bytes,
+        max_frame_bytes,
+        header_table_bytes,
+    } = plan.http2;
+    let h1 = Http1Limits {
+        idle_timeout: NEVER,
+        write_timeout: NEVER,
+        body_timeout: NEVER,
+        head_bytes: 256 * 1024,
+        fields_count: 1000,
+        ..Http1Limits::default()
+    };
+    let mut h2 = Http2Limits {
+        header_list_bytes: 256 * 1024,
+        header_fields_count: 1000,
+        glitches_burst_count: u32::MAX,
+        small_data_burst_count: u32::MAX,
+        own_resets_burst_count: u32::MAX,
+        own_resets_life_count: u32::MAX,
+        settings_frames_count: u32::MAX,
+        control_frames_count: u32::MAX,
+        stalled_stream: NEVER,
+        stalled_connection: NEVER,
+        head_time: plan.connect_timeout,
+        body_pause: NEVER,
+        body_rate_bytes: 0,
+        idle_time: NEVER,
+        write_pause: NEVER,
+        acknowledgement_time: NEVER,
+        ping_after: NEVER,
+        ..Http2Limits::default()
+    };
+    if let Some(bytes) = stream_window_bytes {
+        h2.stream_window_bytes = bytes;
+        h2.stream_window_bytes_max = bytes;
+    }
+    if let Some(bytes) = connection_window_bytes {
+        h2.connection_window_bytes = bytes;
+        h2.connection_window_bytes_max = bytes;
+    }
+    h2.frame_bytes = max_frame_bytes.unwrap_or(h2.frame_bytes);
+    h2.header_table_bytes = header_table_bytes.unwrap_or(h2.header_table_bytes);
+    Limits {
+        handshake_timeout: plan.connect_timeout,
+        version_timeout: plan.connect_timeout,
+        h1: h1.into(),
+        h2: Arc::new(h2),
+    }
+}
+
+/// Everything that the threads share.
+pub(super) fn task(plan: &Plan, limits: &Limits, epoch: Instant) -> Result<Task, Mistake> {
+    check_numbers(plan)?;
+    let dial = dial(plan)?;
+    dial.check(limits, epoch).map_err(|error| {
+        Mistake::new(format!("the server's name for TLS can't be used: {error}"))
+    })?;
+    let script = Script::new(plan);
+    check_requests(plan, &script, limits, epoch)?;
+    let destinations = plan.origin.addresses.iter().map(|address| match address {
+        ServerAddress::Inet(address) => Destination::Inet(*address),
+        ServerAddress::Unix(path) => Destination::Unix(Arc::from(path.as_path())),
+    });
+    Ok(Task {
+        judge: Judge::new(plan),
+        script,
+        dial,
+        is_tls: plan.origin.is_https,
+        destinations: destinations.collect(),
+        depth: plan.depth,
+        timeout_ns: u64::try_from(plan.request_timeout.as_nanos())
+            .unwrap_or(u64::MAX / 2)
+            .min(u64::MAX / 2),
+        epoch,
+    })
+}
+
+fn check_numbers(plan: &Plan) -> Result<(), Mistake> {
+    let wrong = [
+        (plan.requests.is_empty(), "there is nothing to ask: a plan needs at least one request"),
+        (
+            plan.requests.iter().all(|request| request.weight == 0),
+            "every request has weight 0: at least one must be taken",
+        ),
+        (plan.origin.addresses.is_empty(), "the server has no address"),
+        (plan.connections == 0, "0 connections carry no request: at least 1 is needed"),
+        (plan.depth == 0, "0 requests in flight are none: at least 1 is needed"),
+        (plan.threads == 0, "0 threads do no work: at least 1 is needed"),
+        (
+            plan.http2.stream_window_bytes.is_some_and(|bytes| bytes > WINDOW_BYTES_MAX),
+            "a stream's window has at most 2147483647 bytes",
+        ),
+        (
+            plan.http2
+                .connection_window_bytes
+                .is_some_and(|bytes| !(65_535..=WINDOW_BYTES_MAX).contains(&bytes)),
+            "a connection's window has between 65535 and 2147483647 bytes",
+        ),
+        (
+            plan.http2.max_frame_bytes.is_some_and(|bytes| !(16_384..=16_777_215).contains(&bytes)),
+            "a frame has at most between 16384 and 16777215 bytes",
+        ),
+        (
+            plan.http2.header_table_bytes.is_some_and(|bytes| bytes > 65_535),
+            "the table of header compression has at most 65535 bytes",
+        ),
+    ];
+    match wrong.iter().find(|(is_wrong, _)| *is_wrong) {
+        Some((_, sentence)) => Err(Mistake::new(*sentence)),
+        None => Ok(()),
+    }
+}
+
+/// What a phase must be.
+pub(super) fn check_phase(phase: &Phase) -> Result<(), Mistake> {
+    if let Load::Open { rate, .. } = phase.load
+        && !(rate.is_finite() && rate > 0.0)
+    {
+        return Err(Mistake::new(format!(
+            "{rate} requests per second are no rate: it must be above 0"
+        )));
+    }
+    if phase.until.requests.is_none() && phase.until.time.is_none() {
+        return Err(Mistake::new("a phase must end: after a number of requests, or after a time"));
+    }
+    Ok(())
+}
+
+/// Sends each request on a connection that leads nowhere.
+fn check_requests(
+    plan: &Plan,
+    script: &Script,
+    limits: &Limits,
+    now: Instant,
+) -> Result<(), Mistake> {
+    let (mut input, mut output, mut head) =
+        (ReceiveBuffer::new(0), SendQueue::new(), Head::default());
+    for (request, planned) in script.requests.iter().zip(&plan.requests) {
+        for mut connection in
+            [Connection::http1(limits, now), Connection::with_prior_knowledge(limits, now)]
+        {
+            let mut cx = Context {
+                input: &mut input,
+                output: &mut output,
+                output_limit: usize::MAX,
+                head: &mut head,
+                now,
+            };
+            let end = if request.body.is_empty() { End::Yes } else { End::No };
+            if connection.send_request(&mut cx, script.head(request), end).is_err() {
+                let (method, target) = (&planned.method, &planned.target);
+                return Err(Mistake::new(format!(
+                    "`{method} {target}` can't be sent to `{}`: the target must begin with `/`, and no name or value of its fields may hold control characters",
+                    plan.origin.authority
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn dial(plan: &Plan) -> Result<Dial, Mistake> {
+    let speaks = match (plan.origin.is_https, plan.version) {
+        (true, version) => tls(plan, version)?,
+        (false, Version::Http2) => Speaks::Http2,
+        (false, Version::Http1 | Version::Negotiated) => Speaks::Http1,
+    };
+    Ok(Dial { speaks, timeout: plan.connect_timeout })
+}
+
+fn tls(plan: &Plan, version: Version) -> Result<Speaks, Mistake> {
+    let unusable = |what: &str, error: &dyn std::fmt::Display| {
+        Mistake::new(format!("{what} can't be used: {error}"))
+    };
+    let trust = match &plan.tls.trust {
+        TlsTrust::Platform => platform_trust().map_err(|error| Mistake::new(error.to_string()))?,
+        TlsTrust::Roots(pem) => Trust::Pem(pem.to_vec()),
+        TlsTrust::Anybody => Trust::Anybody,
+    };
+    let identity = match &plan.tls.identity {
+        None => None,
+        Some((chain, key)) => Some(
+            Identity::from_pem(chain, key)
+                .map_err(|error| unusable("the client's certificate", &error))?,
+        ),
+    };
+    let (alpn, required): (&[Alpn], _) = match version {
+        Version::Negotiated => (&[Alpn::H2, Alpn::Http11], None),
+        Version::Http1 => (&[Alpn::Http11], Some(Alpn::Http11)),
+        Version::Http2 => (&[Alpn::H2], Some(Alpn::H2)),
+    };
+    let options =
+        ClientOptions { trust: &trust, alpn, identity: identity.as_ref(), resume: plan.tls.resume };
+    let settings = ClientTls::with(&options, WallClock(SystemTime::now))
+        .map_err(|error| unusable("the file of trusted certificates", &error))?;
+    let server_name = match &plan.tls.server_name {
+        Some(name) => name.clone(),
+        None => host(&plan.origin).to_owned(),
+    };
+    Ok(Speaks::Tls { settings, server_name, required })
+}
+
+/// The host of an authority: without port, and without the brackets of an IPv6 address.
+fn host(origin: &Origin) -> &str {
+    let authority = origin.authority.as_str();
+    if let Some((host, _)) = authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        return host;
+    }
+    if authority.parse::<IpAddr>().is_ok() {
+        return authority;
+    }
+    authority.rsplit_once(':').map_or(authority, |(host, _)| host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::testing::plan_for;
+
+    #[test]
+    fn hosts_lose_port_and_brackets() {
+        for (authority, expected) in [
+            ("example.org", "example.org"),
+            ("example.org:8443", "example.org"),
+            ("127.0.0.1:80", "127.0.0.1"),
+            ("[::1]:443", "::1"),
+            ("[::1]", "::1"),
+        ] {
+            let plan = plan_for("127.0.0.1:1".parse().unwrap());
+            let origin = Origin { authority: authority.to_owned(), ..plan.origin };
+            assert_eq!(host(&origin), expected);
+        }
+    }
+
+    #[test]
+    fn each_mistake_is_one_sentence() {
+        type Spoil = fn(&mut Plan);
+        let spoils: [(Spoil, &str); 7] = [
+            (|plan| plan.requests.clear(), "nothing to ask"),
+            (|plan| plan.connections = 0, "0 connections"),
+            (|plan| plan.depth = 0, "in flight"),
+            (|plan| plan.http2.max_frame_bytes = Some(1), "16384"),
+            (|plan| plan.http2.connection_window_bytes = Some(1), "65535"),
+            (|plan| plan.requests[0].target = "no path".to_owned(), "`GET no path` can't be sent"),
+            (
+                |plan| {
+                    plan.origin.is_https = true;
+                    plan.tls.trust = TlsTrust::Roots(bytes::Bytes::from_static(b"nothing"));
+                },
+                "trusted certificates",
+            ),
+        ];
+        for (spoil, expected) in spoils {
+            let mut plan = plan_for("127.0.0.1:1".parse().unwrap());
+            spoil(&mut plan);
+            let mistake = task(&plan, &limits(&plan), Instant::now()).unwrap_err().to_string();
+            assert!(mistake.contains(expected), "{mistake}");
+            assert!(!mistake.contains('\n'), "{mistake}");
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Plans for the tests.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Method;
+
+use crate::plan::{
+    Expectations, Http2Plan, Origin, Plan, RequestPlan, ServerAddress, ServerProcesses, TlsPlan,
+    Version,
+};
+
+/// A GET of `target`.
+pub(super) fn request(target: &str) -> RequestPlan {
+    RequestPlan {
+        method: Method::GET,
+        target: target.to_owned(),
+        fields: Vec::new(),
+        body: Bytes::new(),
+        weight: 1,
+        answer: None,
+    }
+}
+
+/// A GET of `/`, over one connection to `address`.
+pub(super) fn plan_for(address: SocketAddr) -> Plan {
+    Plan {
+        origin: Origin {
+            is_https: false,
+            authority: address.to_string(),
+            addresses: vec![ServerAddress::Inet(address)],
+        },
+        version: Version::Http1,
+        tls: TlsPlan::default(),
+        http2: Http2Plan::default(),
+        requests: vec![request("/")],
+        connections: 1,
+        depth: 1,
+        threads: 1,
+        cores: Vec::new(),
+        connect_timeout: Duration::from_secs(5),
+        request_timeout: Duration::from_secs(5),
+        expect: Expectations::default(),
+        seed: 1,
+        server: ServerProcesses::Unwatched,
+    }
+}

@@ -1,0 +1,65 @@
+//! One thread of the load: a worker of the event loop and what is around it.
+
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use bolide_connection::Limits;
+use bolide_eventloop::{Limits as LoopLimits, MioKernel, Worker, pin_to_core};
+
+use super::desk::Task;
+use super::messages::{Command, Letter, News};
+use super::service::{LoadService, Window};
+
+/// How long a thread without work waits before it looks for commands.
+const COMMAND_WAIT: Duration = Duration::from_millis(5);
+
+/// What a thread is made of.
+#[derive(Debug)]
+pub(super) struct Recipe {
+    pub(super) number: usize,
+    pub(super) task: Arc<Task>,
+    pub(super) seats: usize,
+    pub(super) limits: Limits,
+    pub(super) seed: u64,
+    pub(super) core: Option<usize>,
+    pub(super) news: Sender<Letter>,
+    pub(super) commands: Receiver<Command>,
+}
+
+impl Recipe {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    ///
+    /// When the system has no thread left.
+    pub(super) fn start(self) -> io::Result<JoinHandle<()>> {
+        std::thread::Builder::new().name(format!("load-{}", self.number)).spawn(move || {
+            let (news, number) = (self.news.clone(), self.number);
+            if let Err(error) = self.run() {
+                // Whoever would read it may have gone.
+                let _ = news.send((number, News::Broken(error.to_string())));
+            }
+        })
+    }
+
+    fn run(self) -> io::Result<()> {
+        if let Some(core) = self.core {
+            // A machine that can't pin runs all the same.
+            let _ = pin_to_core(core);
+        }
+        let window = Rc::new(Window::default());
+        let shared = Rc::clone(&window);
+        let mut worker = Worker::new(MioKernel::new()?, LoopLimits::default(), move |_| {
+            LoadService::new(self, shared)
+        });
+        while !window.finished.get() {
+            worker.step(Some(COMMAND_WAIT))?;
+            window.stats.set(worker.stats());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,93 @@
+//! Plans and phases for the tests, and how they are carried out.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bolide_loadgen::cost::{Accounting, CostSample};
+use bolide_loadgen::engine::Engine;
+use bolide_loadgen::plan::{
+    Arrivals, Expectations, ExpectedBody, Http2Plan, Load, Origin, Phase, Plan, RequestPlan,
+    ServerAddress, ServerProcesses, TlsPlan, TlsTrust, Until, Version,
+};
+use bolide_loadgen::progress::Control;
+use bolide_loadgen::report::PhaseReport;
+use bytes::Bytes;
+use http::Method;
+
+/// Costs nothing.
+pub(crate) struct Free;
+
+impl Accounting for Free {
+    fn sample(&mut self) -> CostSample {
+        CostSample::default()
+    }
+}
+
+/// GETs over cleartext HTTP/1.1, on four connections of two threads; every answer is compared.
+pub(crate) fn plan(address: SocketAddr) -> Plan {
+    Plan {
+        origin: Origin {
+            is_https: false,
+            authority: address.to_string(),
+            addresses: vec![ServerAddress::Inet(address)],
+        },
+        version: Version::Http1,
+        tls: TlsPlan { trust: TlsTrust::Anybody, ..TlsPlan::default() },
+        http2: Http2Plan::default(),
+        requests: vec![RequestPlan {
+            method: Method::GET,
+            target: "/".to_owned(),
+            fields: Vec::new(),
+            body: Bytes::new(),
+            weight: 1,
+            answer: Some(ExpectedBody::Exact(Bytes::from_static(crate::planted::BODY))),
+        }],
+        connections: 4,
+        depth: 1,
+        threads: 2,
+        cores: Vec::new(),
+        connect_timeout: Duration::from_secs(10),
+        request_timeout: Duration::from_secs(10),
+        expect: Expectations { sampled_share: 1.0, ..Expectations::default() },
+        seed: 1,
+        server: ServerProcesses::Unwatched,
+    }
+}
+
+/// The same over HTTP/2, with ten requests in flight on each connection.
+pub(crate) fn h2_plan(address: SocketAddr) -> Plan {
+    Plan { version: Version::Http2, depth: 10, ..plan(address) }
+}
+
+/// So many requests in a closed loop.
+pub(crate) fn requests(count: u64) -> Phase {
+    Phase {
+        name: "closed".to_owned(),
+        load: Load::Closed,
+        warm_up: Duration::ZERO,
+        until: Until { requests: Some(count), time: None },
+    }
+}
+
+/// So long, in milliseconds.
+pub(crate) fn lasting(load: Load, time_ms: u64) -> Phase {
+    let time = Some(Duration::from_millis(time_ms));
+    Phase { load, until: Until { requests: None, time }, ..requests(0) }
+}
+
+/// So many requests per second, at equal distances.
+pub(crate) fn rate(rate: f64) -> Load {
+    Load::Open { rate, arrivals: Arrivals::Constant }
+}
+
+/// An engine that is ready.
+#[track_caller]
+pub(crate) fn prepare(plan: &Plan) -> Engine {
+    Engine::prepare(plan, Box::new(Free)).unwrap_or_else(|mistake| panic!("{mistake}"))
+}
+
+/// Carries out one phase.
+#[track_caller]
+pub(crate) fn run(plan: &Plan, phase: &Phase) -> PhaseReport {
+    prepare(plan).run(phase, &mut |_| Control::Continue)
+}

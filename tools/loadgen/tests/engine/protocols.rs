@@ -1,0 +1,91 @@
+//! TLS, ALPN, resumption, trust, and Unix sockets.
+
+use std::time::SystemTime;
+
+use bolide_connection::{Identity, ServerTls, WallClock};
+use bolide_loadgen::engine::Engine;
+use bolide_loadgen::plan::{Load, Phase, Plan, TlsTrust, Version};
+use bolide_loadgen::progress::{Control, Runner};
+use bytes::Bytes;
+
+use crate::plans::{Free, plan, prepare, requests, run};
+use crate::planted::{Behaviour, Planted};
+
+/// A server that speaks TLS, and the certificate that it shows.
+fn tls_server() -> (Planted, Bytes) {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let certificate = rcgen::CertificateParams::new(vec!["localhost".to_owned()])
+        .unwrap()
+        .self_signed(&key)
+        .unwrap();
+    let pem = certificate.pem();
+    let identity = Identity::from_pem(pem.as_bytes(), key.serialize_pem().as_bytes()).unwrap();
+    let tls = ServerTls::new(&identity, WallClock(SystemTime::now)).unwrap();
+    (Planted::start(Behaviour { tls: Some(tls), ..Behaviour::default() }), Bytes::from(pem))
+}
+
+fn https(server: &Planted, version: Version) -> Plan {
+    let mut plan = plan(server.address);
+    plan.origin.is_https = true;
+    plan.origin.authority = format!("localhost:{}", server.address.port());
+    plan.version = version;
+    plan
+}
+
+#[test]
+fn alpn_decides_unless_one_version_is_asked_for() {
+    let (server, pem) = tls_server();
+    for (version, expected) in
+        [(Version::Negotiated, "h2"), (Version::Http1, "http/1.1"), (Version::Http2, "h2")]
+    {
+        let mut plan = https(&server, version);
+        plan.tls.trust = TlsTrust::Roots(pem.clone());
+        let mut engine = prepare(&plan);
+        assert_eq!(engine.protocol(), expected);
+        let tls = engine.tls().unwrap();
+        assert_eq!(
+            (tls.version.as_str(), tls.cipher_suite.as_str()),
+            ("TLSv1.3", "TLS13_AES_128_GCM_SHA256")
+        );
+        let report = engine.run(&requests(200), &mut |_| Control::Continue);
+        assert_eq!((report.counts.succeeded, report.counts.failed), (200, 0));
+        assert_eq!((report.handshake.count, report.resumed_count), (4, 0));
+    }
+}
+
+#[test]
+fn sessions_are_resumed_only_when_asked_for() {
+    let (server, _) = tls_server();
+    for resume in [false, true] {
+        let mut plan = https(&server, Version::Http2);
+        plan.tls.resume = resume;
+        plan.connections = 1;
+        let phase = Phase { load: Load::Connect, ..requests(20) };
+        let report = run(&plan, &phase);
+        assert_eq!(report.counts.succeeded, 20);
+        let resumed = report.resumed_count;
+        assert!(if resume { resumed >= 18 } else { resumed == 0 }, "{resumed}");
+    }
+}
+
+#[test]
+fn a_certificate_that_nobody_trusts_is_a_mistake_with_a_way_out() {
+    let (server, _) = tls_server();
+    let (other, _) = tls_server();
+    let (_, foreign) = tls_server();
+    let mut plan = https(&server, Version::Negotiated);
+    plan.tls.trust = TlsTrust::Roots(foreign);
+    let mistake = Engine::prepare(&plan, Box::new(Free)).unwrap_err().to_string();
+    assert!(mistake.contains("the TLS handshake failed: "), "{mistake}");
+    assert!(mistake.contains("--insecure"), "{mistake}");
+    assert_eq!(server.requests() + other.requests(), 0);
+}
+
+#[test]
+fn tls_with_somebody_who_does_not_speak_it_is_a_mistake() {
+    let server = Planted::start(Behaviour::default());
+    let mistake = Engine::prepare(&https(&server, Version::Negotiated), Box::new(Free))
+        .unwrap_err()
+        .to_string();
+    assert!(mistake.contains("no connection to 127.0.0.1:"), "{mistake}");
+}
