@@ -58,10 +58,11 @@ impl LoadArguments {
             return Ok(Schedule::Fixed(vec![phase(&name, Load::Open { rate, arrivals })]));
         }
         if self.new_connections {
-            return Ok(Schedule::Fixed(vec![phase("new connections", Load::Connect)]));
+            let name = format!("{connections} at a time");
+            return Ok(Schedule::Fixed(vec![phase(&name, Load::Connect)]));
         }
         if self.requests.is_some() || (self.duration.is_some() && !self.poisson) {
-            let name = format!("closed loop, {} in flight", connections.saturating_mul(depth));
+            let name = format!("{} in flight", connections.saturating_mul(depth));
             return Ok(Schedule::Fixed(vec![phase(&name, Load::Closed)]));
         }
         let time = Some(self.duration.unwrap_or(SHORT_PHASE));

@@ -62,7 +62,7 @@ fn a_url_alone_measures_capacity_and_then_latency() {
 fn each_way_to_load_makes_its_phases() {
     let closed = fixed(&format!("-c 100 -m 10 -D 10 {URL}"));
     assert_eq!((closed.len(), closed[0].load), (1, Load::Closed));
-    assert_eq!(closed[0].name, "closed loop, 1000 in flight");
+    assert_eq!(closed[0].name, "1000 in flight");
     assert_eq!(closed[0].until.time, Some(Duration::from_secs(10)));
     let counted = fixed(&format!("-n 100k {URL}"));
     assert_eq!((counted[0].until.requests, counted[0].until.time), (Some(100_000), None));

@@ -27,6 +27,10 @@ pub struct Live<W> {
     of: usize,
     rates: Vec<f64>,
     last_line: Duration,
+    /// Looks since the last line, and the sum of their rates and the worst of their percentiles.
+    looks: u32,
+    rate_sum: f64,
+    worst_p99_ns: u64,
     is_drawn: bool,
 }
 
@@ -41,6 +45,9 @@ impl<W: Write> Live<W> {
             of,
             rates: Vec::new(),
             last_line: Duration::ZERO,
+            looks: 0,
+            rate_sum: 0.0,
+            worst_p99_ns: 0,
             is_drawn: false,
         }
     }
@@ -54,6 +61,7 @@ impl<W: Write> Live<W> {
         self.number += 1;
         self.rates.clear();
         self.last_line = Duration::ZERO;
+        self.start_line();
         self.phase = Some(phase.clone());
         if self.is_terminal {
             return Ok(());
@@ -68,7 +76,8 @@ impl<W: Write> Live<W> {
         format!("[{}{of}] {} ({})", self.number, phase.name, model(&phase.load))
     }
 
-    /// A look at it.
+    /// A look at it. A line has the mean rate and the worst p99 of the looks since the line before,
+    /// and all else of the last look.
     ///
     /// # Errors
     ///
@@ -81,18 +90,31 @@ impl<W: Write> Live<W> {
         if self.is_terminal {
             return self.draw(progress);
         }
+        self.looks += 1;
+        self.rate_sum += progress.rate;
+        self.worst_p99_ns = self.worst_p99_ns.max(progress.p99_ns);
         if progress.elapsed < self.last_line + LINE_EVERY {
             return Ok(());
         }
         self.last_line = progress.elapsed;
+        let whole = Progress {
+            rate: self.rate_sum / f64::from(self.looks),
+            p99_ns: self.worst_p99_ns,
+            ..*progress
+        };
+        self.start_line();
         writeln!(
             self.out,
             "  {:.0} s{}: {}",
             progress.elapsed.as_secs_f64(),
             if self.is_warming_up(progress) { ", warm-up" } else { "" },
-            figures(progress)
+            figures(&whole)
         )?;
         self.out.flush()
+    }
+
+    fn start_line(&mut self) {
+        (self.looks, self.rate_sum, self.worst_p99_ns) = (0, 0.0, 0);
     }
 
     /// Takes the view away, so that other lines can follow.
@@ -220,6 +242,19 @@ mod tests {
                         0.50, server 0.98
 ";
         assert_eq!(shown(false, &phase, &looks), expected);
+    }
+
+    #[test]
+    fn a_line_speaks_for_all_looks_since_the_line_before() {
+        let mut live = Live::new(Vec::new(), false, 0);
+        live.begin(&phase("a", Load::Closed)).unwrap();
+        for (ms, rate, p99_ns) in [(500, 100.0, 9_000_000), (1_000, 300.0, 1_000_000)] {
+            live.progress(&Progress { rate, p99_ns, ..look(ms) }).unwrap();
+        }
+        live.progress(&Progress { rate: 500.0, p99_ns: 1_000_000, ..look(2_000) }).unwrap();
+        let text = String::from_utf8(live.out).unwrap();
+        assert!(text.contains("1 s: 200 req/s, p50 66.0 µs, p99 9.00 ms"), "{text}");
+        assert!(text.contains("2 s: 500 req/s, p50 66.0 µs, p99 1.00 ms"), "{text}");
     }
 
     #[test]

@@ -203,7 +203,7 @@ fn write_phase(text: &mut String, report: &PhaseReport) -> std::fmt::Result {
     for evidence in &report.verdict.evidence {
         row(text, "", evidence)?;
     }
-    if counts.due > counts.started {
+    if matches!(load, Load::Open { .. }) && counts.due > counts.started {
         let late = counted(counts.due - counts.started, "request");
         row(text, "", &format!("{late} due and never sent: no connection was free."))?;
     }

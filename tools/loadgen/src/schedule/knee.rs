@@ -23,8 +23,8 @@ const FIRST_GUESS: f64 = 0.8;
 /// How much the rate grows or shrinks while the knee is not yet between two rates.
 const STRIDE: f64 = 1.25;
 
-/// So many phases at most: a bracket within a factor of 10⁴ of the first guess, and its bisection.
-const MOST_PHASES: usize = 48;
+/// So many rates at most: a bracket within a factor of 10⁴ of the first guess, and its bisection.
+const MOST_RATES: usize = 48;
 
 /// How to search.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,15 +45,14 @@ impl Knee {
     pub(super) fn carry_out(&self, mut run: impl FnMut(&Phase) -> Option<PhaseReport>) -> Outcome {
         let Some(mut rate) = self.first_guess(&mut run) else { return Outcome::Stopped };
         let (mut held, mut broken) = (None::<f64>, None::<f64>);
-        for _ in 0..MOST_PHASES {
+        for _ in 0..MOST_RATES {
             if rate < LEAST_RATE {
                 break;
             }
-            let Some(report) = run(&self.phase(rate)) else { return Outcome::Stopped };
-            if self.holds(&report, rate) {
-                held = Some(rate);
-            } else {
-                broken = Some(rate);
+            match self.tries(rate, &mut run) {
+                None => return Outcome::Stopped,
+                Some(true) => held = Some(rate),
+                Some(false) => broken = Some(rate),
             }
             rate = match (held, broken) {
                 (Some(held), Some(broken)) if broken - held <= PRECISION * held => break,
@@ -64,6 +63,17 @@ impl Knee {
             };
         }
         Outcome::Knee { rate: held, broken_at: broken }
+    }
+
+    /// Whether a rate holds. One that doesn't is tried again, for a single disturbance from outside
+    /// would end the search far below the knee. `None`: the run is to end.
+    fn tries(
+        &self,
+        rate: f64,
+        run: &mut impl FnMut(&Phase) -> Option<PhaseReport>,
+    ) -> Option<bool> {
+        let phase = self.phase(rate);
+        Some(self.holds(&run(&phase)?, rate) || self.holds(&run(&phase)?, rate))
     }
 
     /// `None`: the run is to end.
