@@ -35,8 +35,8 @@ condition of --fail-if held.";
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = EXAMPLES, override_usage = "bolide load [OPTIONS] URL...\n       bolide load --h2load ARGS...\n       bolide load --wrk ARGS...")]
 pub struct Arguments {
-    /// What to ask for: http://HOST[:PORT]/PATH or https://…; several of one server are asked for in
-    /// turn.
+    /// What to ask for: `http://HOST[:PORT]/PATH` or `https://…`; several of one server are asked for
+    /// in turn.
     #[arg(value_name = "URL", required_unless_present_any = ["urls", "h2load", "wrk"])]
     pub(super) url: Vec<String>,
 
@@ -181,7 +181,7 @@ pub(super) struct ConnectionArguments {
     #[arg(long)]
     pub(super) http2: bool,
 
-    /// Connect there instead of where the URL says: HOST[:PORT] or unix:PATH. Several are taken in
+    /// Connect there instead of where the URL says: `HOST[:PORT]` or `unix:PATH`. Several are taken in
     /// turn.
     #[arg(long, value_name = "WHERE")]
     pub(super) connect_to: Vec<String>,

@@ -82,7 +82,10 @@ fn judge_open(
     let said = format!("{:.0} of {rate:.0} req/s were answered ({}).", facts.rate, percent(met));
     let pacing_p99 = facts::p99(&report.pacing);
     let is_late = pacing_p99 > PACING_LATE_NS;
-    if met >= RATE_MET && !is_late {
+    // The last request may be in flight for no more reason than where the phase was cut.
+    let asked = rate * report.elapsed_ns as f64 / 1e9;
+    let is_met = (report.counts.completed + 1) as f64 >= RATE_MET * asked;
+    if is_met && !is_late {
         let mut evidence = vec![said];
         if let Some(queued) = queued(report) {
             evidence.push(queued);
@@ -197,9 +200,10 @@ fn path(report: &PhaseReport, facts: &Facts) -> Option<Verdict> {
         evidence.push(format!("{} of our segments were sent again.", percent(again)));
     }
     let round_trip = facts.round_trip_ns;
-    if round_trip >= LONG_PATH_NS && facts.first_byte_ns < 2 * round_trip {
+    if round_trip >= LONG_PATH_NS && facts.first_byte_ns < 2 * round_trip && facts.nobody_is_busy()
+    {
         evidence.push(format!(
-            "A connection takes {} and the first byte {}: the time is the path's; more requests in \
+            "A round trip takes {} and the first byte {}: the time is the path's; more requests in \
              flight (-c, -m) would use it.",
             duration(round_trip),
             duration(facts.first_byte_ns)

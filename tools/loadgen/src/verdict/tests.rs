@@ -1,7 +1,7 @@
 //! Each way to be bound, and what lies next to it.
 
 use super::*;
-use crate::fabricated::{OPEN_1000, cost, flat, quiet};
+use crate::fabricated::{OPEN_1000, cost, flat, latencies, quiet};
 use crate::report::Bound;
 
 fn verdict(load: Load, change: impl FnOnce(&mut PhaseReport)) -> Verdict {
@@ -55,6 +55,11 @@ fn a_rate_that_is_met_is_the_plans_bound() {
     let said = open(|_| ());
     assert_eq!(said.bound, Bound::Rate);
     assert!(said.evidence[0].contains("1000 of 1000 req/s"), "{said:?}");
+    let last = open(|report| {
+        report.elapsed_ns = 40_000_000;
+        report.counts.completed = 39;
+    });
+    assert_eq!(last.bound, Bound::Rate, "one request of forty was still in flight: {last:?}");
     // An open loop that spins between two sends isn't full for that.
     assert_eq!(open(|report| report.generator = cost(1.0, 1.0)).bound, Bound::Rate);
 }
@@ -111,6 +116,12 @@ fn the_path_binds_when_it_is_full_lossy_or_long() {
         let said = closed(change);
         assert_eq!(said.bound, Bound::Network, "{said:?}");
     }
+    // Connections that were opened in one burst say nothing about the path.
+    let burst = closed(|report| {
+        report.connect = latencies(&[40_000, 700_000, 700_000, 700_000]);
+        report.first_byte = flat(1000, 300_000);
+    });
+    assert_eq!(burst.bound, Bound::Unclear, "{burst:?}");
     let busy = closed(|report| {
         report.traffic.wire_received_bytes = 200_000_000;
         report.server = Some(cost(0.8, 0.8));
