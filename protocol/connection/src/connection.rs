@@ -266,6 +266,30 @@ impl Connection {
         core!(self, core => core.send_request(cx, head, end), Err(Misuse::Refused))
     }
 
+    /// The same for a head that is sent again and again: `name`, which is not 0, stands for it. Two
+    /// calls of a connection with the same name must have the same head.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::send_request`].
+    pub fn send_named_request<'a, I>(
+        &mut self,
+        cx: &mut Context<'_>,
+        name: u16,
+        head: OutgoingHead<'a, I>,
+        end: End,
+    ) -> Result<ExchangeId, Misuse>
+    where
+        I: Iterator<Item = FieldRef<'a>> + Clone,
+    {
+        match &mut self.stack {
+            // Copying a head's octets costs as much as writing them.
+            Stack::H1(core) => core.send_request(cx, head, end),
+            Stack::H2(core) => core.send_named_request(cx, name, head, end),
+            Stack::Open => Err(Misuse::Refused),
+        }
+    }
+
     /// Sends the head of a response, interim or final (server).
     ///
     /// # Errors

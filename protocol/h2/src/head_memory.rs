@@ -1,4 +1,5 @@
-//! RFC 7541 §2.3, §6.1: the response head that was sent last, as it was given and as it was encoded.
+//! RFC 7541 §2.3, §6.1: the head that was sent last, as it was given and as it was encoded. A request's
+//! head is given as a name that its caller chose, which stands in the status's place.
 //!
 //! Most servers send the same few heads again and again. Comparing one with the one before takes a
 //! tenth of the steps of checking and encoding it.

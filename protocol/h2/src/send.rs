@@ -35,14 +35,7 @@ impl Connection {
     where
         I: Iterator<Item = FieldRef<'a>> + Clone,
     {
-        let closed = self.begin(cx).is_some();
-        if self.role == Role::Server {
-            return Err(Misuse::OutOfOrder);
-        }
-        let full = self.streams.open() >= self.settings.peer_concurrent_streams;
-        if closed || full || !self.goaway.may_open() || self.streams.next_own > LAST_OF_ALL {
-            return Err(Misuse::Refused);
-        }
+        self.check_room(cx)?;
         let Start::Request { method, scheme, authority, path, protocol } = head.start else {
             return Err(Misuse::InvalidHead);
         };
@@ -52,6 +45,88 @@ impl Connection {
             return Err(Misuse::Refused);
         }
         let length = head_writer::check(head.fields.clone())?;
+        let id = self.open_request(method, length, end)?;
+        self.write_head(cx, id, end == End::Yes, Some(head.start), head.fields);
+        Ok(ExchangeId(id))
+    }
+
+    /// The same for a head that is sent again and again: `name`, which is not 0, stands for it. Two
+    /// calls of a connection with the same name must have the same head, which is checked and encoded
+    /// once. One head is remembered.
+    ///
+    /// # Errors
+    ///
+    /// As [`send_request`](Self::send_request).
+    pub fn send_named_request<'a, I>(
+        &mut self,
+        cx: &mut Context<'_>,
+        name: u16,
+        head: OutgoingHead<'a, I>,
+        end: End,
+    ) -> Result<ExchangeId, Misuse>
+    where
+        I: Iterator<Item = FieldRef<'a>> + Clone,
+    {
+        let Compression { encoder, memory, .. } = &mut self.compression;
+        let known = memory.recognise(name, encoder.generation(), std::iter::empty());
+        let (Some(length), Start::Request { method, .. }) = (known, head.start) else {
+            return self.send_and_remember(cx, name, head, end);
+        };
+        self.check_room(cx)?;
+        let id = self.open_request(method, length, end)?;
+        if !self.write_head_again(cx, id, end == End::Yes) {
+            self.write_head(cx, id, end == End::Yes, Some(head.start), head.fields);
+        }
+        Ok(ExchangeId(id))
+    }
+
+    #[cold]
+    fn send_and_remember<'a, I>(
+        &mut self,
+        cx: &mut Context<'_>,
+        name: u16,
+        head: OutgoingHead<'a, I>,
+        end: End,
+    ) -> Result<ExchangeId, Misuse>
+    where
+        I: Iterator<Item = FieldRef<'a>> + Clone,
+    {
+        // What opens the connection stands before the head.
+        let _ = self.begin(cx);
+        let before = cx.output.tail().len();
+        let counts = |encoder: &Encoder| (encoder.generation(), encoder.withheld());
+        let counted = counts(&self.compression.encoder);
+        let length = head_writer::check(head.fields.clone())?;
+        let connects =
+            matches!(head.start, Start::Request { method, .. } if method == Method::CONNECT);
+        let id = self.send_request(cx, head, end)?;
+        let Compression { encoder, memory, .. } = &mut self.compression;
+        let block = &cx.output.tail()[before + HEADER_BYTES..];
+        let is_whole = block.len() <= self.settings.peer_frame_bytes as usize;
+        if !connects && is_whole && memory.is_free() && counts(encoder) == counted {
+            let generation = encoder.generation();
+            memory.remember(name, generation, length, std::iter::empty(), block);
+        }
+        Ok(id)
+    }
+
+    /// Whether a request may be sent now.
+    #[inline]
+    fn check_room(&mut self, cx: &mut Context<'_>) -> Result<(), Misuse> {
+        let closed = self.begin(cx).is_some();
+        if self.role == Role::Server {
+            return Err(Misuse::OutOfOrder);
+        }
+        let full = self.streams.open() >= self.settings.peer_concurrent_streams;
+        if closed || full || !self.goaway.may_open() || self.streams.next_own > LAST_OF_ALL {
+            return Err(Misuse::Refused);
+        }
+        Ok(())
+    }
+
+    /// Opens the stream of a request with content of this length.
+    #[inline]
+    fn open_request(&mut self, method: &Method, length: u64, end: End) -> Result<u32, Misuse> {
         let end_stream = end == End::Yes;
         if end_stream && !matches!(length, 0 | LENGTH_UNKNOWN) {
             return Err(Misuse::WrongLength);
@@ -66,13 +141,13 @@ impl Connection {
             now_ms: self.deadlines.clock.ms,
         });
         self.opened();
+        let connect = method == Method::CONNECT;
         let stream = self.streams.get_mut(slot);
         stream.connect = connect;
         stream.head_request = method == Method::HEAD;
         stream.sending = if end_stream { Progress::Ended } else { Progress::Body };
         stream.send_left = if connect { LENGTH_UNKNOWN } else { length };
-        self.write_head(cx, id, end_stream, Some(head.start), head.fields);
-        Ok(ExchangeId(id))
+        Ok(id)
     }
 
     /// Sends a response's head (server only): interim ones with a 1xx status, as often as wanted and

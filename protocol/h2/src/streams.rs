@@ -18,6 +18,8 @@ pub(crate) struct Streams {
     slots: Vec<Stream>,
     free: u32,
     index: Vec<u32>,
+    /// Entries of the index that are not where half of their number points to.
+    displaced: u32,
     open: u32,
     /// The highest number of a stream that the peer opened.
     pub(crate) highest_peer: u32,
@@ -32,6 +34,7 @@ impl Streams {
             slots: Vec::new(),
             free: NO_SLOT,
             index: Vec::new(),
+            displaced: 0,
             open: 0,
             highest_peer: 0,
             next_own: 1,
@@ -126,6 +129,7 @@ impl Streams {
             self.slots = Vec::new();
             self.free = NO_SLOT;
             self.index = Vec::new();
+            self.displaced = 0;
             self.reset.trim();
         }
     }
@@ -137,42 +141,58 @@ impl Streams {
     #[inline]
     fn place(&mut self, id: u32, slot: u32) {
         let mask = self.index.len() - 1;
-        let mut place = (id >> 1) as usize & mask;
+        let wanted = (id >> 1) as usize & mask;
+        let mut place = wanted;
         while self.index[place] != EMPTY {
             place = (place + 1) & mask;
         }
+        self.displaced += u32::from(place != wanted);
         self.index[place] = slot;
     }
 
-    /// Frees a place and closes the gap, so that no run of places is broken.
+    /// Frees a place.
     #[inline]
     fn unplace(&mut self, id: u32) {
         let mask = self.index.len() - 1;
-        let mut gap = (id >> 1) as usize & mask;
+        let wanted = (id >> 1) as usize & mask;
+        let mut gap = wanted;
         while self.slots[self.index[gap] as usize].id != id {
             gap = (gap + 1) & mask;
         }
+        self.displaced -= u32::from(gap != wanted);
+        if self.displaced > 0 {
+            gap = self.close_gap(gap);
+        }
+        self.index[gap] = EMPTY;
+    }
+
+    /// Moves entries up, so that no run of places is broken by the gap. Returns the place that is free
+    /// then.
+    #[cold]
+    fn close_gap(&mut self, mut gap: usize) -> usize {
+        let mask = self.index.len() - 1;
         let mut place = gap;
         loop {
             place = (place + 1) & mask;
             let slot = self.index[place];
             if slot == EMPTY {
-                break;
+                return gap;
             }
             let wanted = (self.slots[slot as usize].id >> 1) as usize & mask;
             // The entry may move up when its wanted place is not between the gap and itself.
             if place.wrapping_sub(wanted) & mask >= place.wrapping_sub(gap) & mask {
+                self.displaced -= u32::from(gap == wanted);
                 self.index[gap] = slot;
                 gap = place;
             }
         }
-        self.index[gap] = EMPTY;
     }
 
     #[cold]
     fn grow_index(&mut self) {
         let places = (self.index.len() * 2).max(INDEX_PLACES_MIN);
         self.index = vec![EMPTY; places];
+        self.displaced = 0;
         for slot in 0..self.slots.len() {
             let id = self.slots[slot].id;
             if id != 0 {
@@ -234,6 +254,12 @@ mod tests {
                     streams.remove(slot);
                 }
                 prop_assert_eq!(streams.open() as usize, open.len());
+                let mask = streams.index.len() - 1;
+                let displaced = streams.index.iter().enumerate().filter(|(place, slot)| {
+                    **slot != EMPTY
+                        && (streams.slots[**slot as usize].id >> 1) as usize & mask != *place
+                });
+                prop_assert_eq!(streams.displaced as usize, displaced.count());
                 for id in (1..next).step_by(2) {
                     let found = streams.find(id).map(|slot| streams.get(slot).id);
                     prop_assert_eq!(found, open.contains(&id).then_some(id));

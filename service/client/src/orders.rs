@@ -62,6 +62,26 @@ impl Orders<'_> {
         self.connection.send_request(&mut self.cx, head, end)
     }
 
+    /// Sends a request whose head is sent again and again: `name`, which is not 0, stands for it. Two
+    /// calls for a connection with the same name must have the same head.
+    ///
+    /// # Errors
+    ///
+    /// As [`send_request`](Self::send_request).
+    #[inline]
+    pub fn send_named_request<'a, I>(
+        &mut self,
+        name: u16,
+        head: OutgoingHead<'a, I>,
+        end: End,
+    ) -> Result<ExchangeId, Misuse>
+    where
+        I: Iterator<Item = FieldRef<'a>> + Clone,
+    {
+        self.ordered = true;
+        self.connection.send_named_request(&mut self.cx, name, head, end)
+    }
+
     /// Gives the next piece of a request's body. `Ok(false)`: the one after waits for
     /// [`Sendable`](bolide_semantics::ExchangeEvent::Sendable).
     ///

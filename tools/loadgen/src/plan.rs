@@ -201,7 +201,7 @@ pub enum Load {
         arrivals: Arrivals,
     },
     /// New connections, one request on each: for the cost of a handshake. As fast as `connections`
-    /// at a time allow.
+    /// at a time allow. Latency counts from when the connection is asked for.
     Connect,
 }
 

@@ -116,7 +116,8 @@ pub struct Counts {
     pub completed: u64,
     /// Answered as expected.
     pub succeeded: u64,
-    /// Answered wrong, or never.
+    /// Answered wrong, or never; and connections that could not be made and had no request yet. The
+    /// failures by kind add up to this.
     pub failed: u64,
     /// Bodies that were compared byte for byte.
     pub compared: u64,

@@ -8,6 +8,7 @@
 mod attacks;
 mod deadlines;
 mod memory;
+mod named_requests;
 mod orders;
 mod pair;
 mod priorities;

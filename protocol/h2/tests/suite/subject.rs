@@ -245,6 +245,22 @@ impl Subject {
         id.map(|id| id.0)
     }
 
+    /// Asks with a head that `name` stands for.
+    pub(crate) fn ask_named(
+        &mut self,
+        name: u16,
+        path: &str,
+        fields: &[(&str, &str)],
+        end: End,
+    ) -> Result<u32, Misuse> {
+        let (method, scheme, authority) = (&Method::GET, "http", "a:1");
+        let start = Start::Request { method, scheme, authority, path, protocol: None };
+        let fields = fields.iter().map(|(name, value)| field(name, value));
+        let head = OutgoingHead { start, fields };
+        let id = self.with(|connection, cx| connection.send_named_request(cx, name, head, end));
+        id.map(|id| id.0)
+    }
+
     pub(crate) fn give(&mut self, id: u32, bytes: &[u8], end: End) -> Result<bool, Misuse> {
         let bytes = Bytes::copy_from_slice(bytes);
         self.with(|connection, cx| connection.send_data(cx, ExchangeId(id), bytes, end))

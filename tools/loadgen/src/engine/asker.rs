@@ -12,6 +12,9 @@ use super::desk::{Desk, failure_of_abort, failure_of_ending, trouble};
 use super::messages::Facts;
 use crate::report::Failure;
 
+/// The name of the only request of a script: its head is encoded once.
+const ONLY: u16 = 1;
+
 /// What belongs to one connection.
 #[derive(Debug)]
 pub(super) struct Conn {
@@ -232,7 +235,13 @@ impl Asker<'_> {
             ..Asked::default()
         };
         let end = if request.body.is_empty() { End::Yes } else { End::No };
-        let Ok(id) = orders.send_request(script.head(request), end) else {
+        let head = script.head(request);
+        let sent = if script.requests.len() == 1 {
+            orders.send_named_request(ONLY, head, end)
+        } else {
+            orders.send_request(head, end)
+        };
+        let Ok(id) = sent else {
             // The connection has drawn to its end since its room was looked at.
             return desk.failed(&asked, Failure::Reset);
         };

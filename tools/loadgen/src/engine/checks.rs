@@ -25,19 +25,21 @@ enum Body {
 #[derive(Debug)]
 pub(super) struct Answer {
     body: Body,
+    /// RFC 9110 §9.3.2: the answer to HEAD has no body, whatever its length is said to be.
+    bodiless: bool,
 }
 
 impl Answer {
     pub(super) fn new(plan: &RequestPlan) -> Self {
+        let bodiless = plan.method == Method::HEAD;
         let body = match &plan.answer {
-            // RFC 9110 §9.3.2: the answer to HEAD has no body to compare.
-            _ if plan.method == Method::HEAD => Body::Unknown,
+            _ if bodiless => Body::Unknown,
             None => Body::Unknown,
             Some(ExpectedBody::Exact(bytes)) => Body::Exact(bytes.clone()),
             Some(ExpectedBody::Sha256(digest)) => Body::Sha256(*digest),
             Some(ExpectedBody::SameAsFirst) => Body::SameAsFirst(OnceLock::new()),
         };
-        Self { body }
+        Self { body, bodiless }
     }
 }
 
@@ -136,8 +138,9 @@ impl Judge {
             Body::SameAsFirst(first) => first.get().map(|(length, _)| *length),
             Body::Unknown | Body::Sha256(_) => None,
         };
+        let asked_for = self.length.filter(|_| !answer.bodiless);
         let is_right = |expected: Option<u64>| expected.is_none_or(|bytes| bytes == seen.bytes);
-        if seen.differs || !is_right(length) || !is_right(self.length) {
+        if seen.differs || !is_right(length) || !is_right(asked_for) {
             return Err(Failure::Body);
         }
         let expected = match (&answer.body, digest) {
@@ -225,6 +228,18 @@ mod tests {
         assert!(judged(&answer, &judge(1.0), &[b"o", b"ne"]).is_ok());
         assert_eq!(judged(&answer, &judge(1.0), &[b"two"]), Err(Failure::Body));
         assert_eq!(judged(&answer, &judge(0.0), &[b"three"]), Err(Failure::Body));
+    }
+
+    #[test]
+    fn a_head_request_is_not_asked_for_bytes() {
+        let mut plan = plan_for("127.0.0.1:1".parse().unwrap());
+        plan.expect.length = Some(4);
+        let judge = Judge::new(&plan);
+        let body = Some(ExpectedBody::Exact(Bytes::from_static(b"pong")));
+        let get = RequestPlan { answer: body, ..request("/") };
+        let head = Answer::new(&RequestPlan { method: Method::HEAD, ..get.clone() });
+        assert!(judged(&head, &judge, &[]).is_ok());
+        assert_eq!(judged(&Answer::new(&get), &judge, &[]), Err(Failure::Body));
     }
 
     #[test]

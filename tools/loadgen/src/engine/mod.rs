@@ -214,6 +214,9 @@ impl Engine {
             let until_measure = measure.saturating_duration_since(now);
             let wait = if is_measuring { NEWS_WAIT } else { NEWS_WAIT.min(until_measure) };
             let had_news = self.read_news(wait, &mut watch, &mut tally);
+            if !had_news {
+                self.note_lost_threads(&mut watch);
+            }
             if self.watch(&mut watch, observer, had_news || !is_measuring) == Control::Stop {
                 self.tell_all(|| Command::Stop);
             }
@@ -306,6 +309,15 @@ impl Engine {
         }
     }
 
+    /// A thread that broke off says nothing more; what the others counted is what there is.
+    fn note_lost_threads(&self, watch: &mut Watch) {
+        for (number, thread) in self.threads.iter().enumerate() {
+            if thread.handle.as_ref().is_none_or(JoinHandle::is_finished) {
+                watch.ended(number);
+            }
+        }
+    }
+
     /// Makes samples of what is complete, and finds out whether to go on.
     fn watch(
         &mut self,
@@ -331,7 +343,7 @@ impl Engine {
             && now_ns.saturating_sub(since_ns) >= down_ns
         {
             let began_ns = self.began_ns.unwrap_or(since_ns);
-            self.died_ns.get_or_insert(since_ns.saturating_sub(began_ns));
+            self.died_ns.get_or_insert_with(|| since_ns.saturating_sub(began_ns));
             return Control::Stop;
         }
         control

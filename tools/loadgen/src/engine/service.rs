@@ -187,9 +187,12 @@ impl LoadService {
             }
             _ => {}
         }
-        let pacing = &mut self.desk.tally.pacing;
-        let next = self.desk.pacer.follow(now_ns, |late| pacing.saturating_record(late));
         self.sum_presence(now_ns);
+        let Tally { pacing, presence, .. } = &mut self.desk.tally;
+        let next = self.desk.pacer.follow(now_ns, |late_ns| {
+            pacing.saturating_record(late_ns);
+            *presence += u128::from(late_ns);
+        });
         while self.desk.seats.has_free() && self.desk.pacer.promise() {
             match self.desk.seats.promise() {
                 Some(Some(token)) => agenda.call(token),
@@ -226,7 +229,9 @@ impl LoadService {
         self.summed_ns = self.desk.now_ns;
     }
 
+    /// What was there at the end of the turn before was there until now.
     fn sum_presence(&mut self, now_ns: u64) {
+        let now_ns = now_ns.min(self.desk.pacer.end_ns);
         let present = self.desk.in_flight + self.desk.pacer.waiting();
         let passed_ns = now_ns.saturating_sub(self.summed_ns);
         self.desk.tally.presence += u128::from(present) * u128::from(passed_ns);

@@ -89,6 +89,8 @@ fn an_open_loop_keeps_its_rate_and_its_pace() {
         // What was in flight at the end is not counted.
         assert!(due - report.counts.succeeded <= 100, "{:?}", report.counts);
         assert_eq!(report.pacing.count, due);
+        let residual = report.littles_law_residual.unwrap();
+        assert!(residual.abs() < 0.1, "{residual}");
         assert!(report.lag.count >= report.counts.succeeded);
     }
 }

@@ -5,6 +5,9 @@ mod plans;
 #[cfg(test)]
 mod planted;
 
+#[cfg(test)]
 mod failures;
+#[cfg(test)]
 mod loads;
+#[cfg(test)]
 mod protocols;

@@ -63,7 +63,8 @@ impl Default for Behaviour {
 impl Behaviour {
     /// Every `nth` request meets `plant`.
     pub(crate) fn every(nth: u64, plant: Plant) -> Self {
-        let choose = move |number: u64| if number % nth == 0 { plant } else { Plant::Right };
+        let choose =
+            move |number: u64| if number.is_multiple_of(nth) { plant } else { Plant::Right };
         Self { plant: Box::new(choose), ..Self::default() }
     }
 

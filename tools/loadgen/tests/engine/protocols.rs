@@ -1,10 +1,12 @@
 //! TLS, ALPN, resumption, trust, and Unix sockets.
 
+use std::io::{Read, Write};
+use std::os::unix::net::UnixListener;
 use std::time::SystemTime;
 
 use bolide_connection::{Identity, ServerTls, WallClock};
 use bolide_loadgen::engine::Engine;
-use bolide_loadgen::plan::{Load, Phase, Plan, TlsTrust, Version};
+use bolide_loadgen::plan::{Load, Phase, Plan, ServerAddress, TlsTrust, Version};
 use bolide_loadgen::progress::{Control, Runner};
 use bytes::Bytes;
 
@@ -84,8 +86,35 @@ fn a_certificate_that_nobody_trusts_is_a_mistake_with_a_way_out() {
 #[test]
 fn tls_with_somebody_who_does_not_speak_it_is_a_mistake() {
     let server = Planted::start(Behaviour::default());
-    let mistake = Engine::prepare(&https(&server, Version::Negotiated), Box::new(Free))
-        .unwrap_err()
-        .to_string();
+    let mut plan = https(&server, Version::Negotiated);
+    plan.connect_timeout = std::time::Duration::from_millis(300);
+    let mistake = Engine::prepare(&plan, Box::new(Free)).unwrap_err().to_string();
     assert!(mistake.contains("no connection to 127.0.0.1:"), "{mistake}");
+}
+
+#[test]
+fn unix_sockets_are_asked_like_others() {
+    let folder = std::env::temp_dir().join(format!("bolide-load-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("socket");
+    // What an earlier run left there.
+    let _ = std::fs::remove_file(&path);
+    let listener = UnixListener::bind(&path).unwrap();
+    std::thread::spawn(move || {
+        for mut socket in listener.incoming().map_while(Result::ok) {
+            std::thread::spawn(move || {
+                // One request at a time is in flight, and it is short: each read is one.
+                while socket.read(&mut [0; 1024]).is_ok_and(|count| count > 0) {
+                    socket
+                        .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 7\r\n\r\nplanted")
+                        .unwrap();
+                }
+            });
+        }
+    });
+    let mut plan = plan("127.0.0.1:1".parse().unwrap());
+    plan.origin.addresses = vec![ServerAddress::Unix(path)];
+    let report = run(&plan, &requests(200));
+    assert_eq!((report.counts.succeeded, report.counts.failed), (200, 0));
+    std::fs::remove_dir_all(&folder).unwrap();
 }
