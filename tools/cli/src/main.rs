@@ -1,6 +1,7 @@
 //! The program `bolide`. Wiring only: what it does lives in the crates below it.
 
 mod certificate;
+mod load;
 mod race;
 mod serve;
 
@@ -24,11 +25,14 @@ struct Arguments {
 enum Command {
     /// Serve HTTP/1.1, HTTP/2 over cleartext (h2c) and HTTPS.
     Serve(serve::Arguments),
+    /// Load a server over HTTP/1.1 and HTTP/2, and say what limited it.
+    Load(Box<bolide_loadgen::options::Arguments>),
     /// Race HTTP servers against each other, and report what the figures carry.
     Race(race::Arguments),
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 fine; 1 the run failed; 2 usage or configuration.";
+const EXIT_CODES: &str =
+    "Exit codes: 0 fine; 1 the run failed; 2 usage or configuration; 3 a threshold was broken.";
 
 fn main() -> ExitCode {
     keep_pages_small();
@@ -46,6 +50,7 @@ fn main() -> ExitCode {
     };
     let result = match arguments.command {
         Command::Serve(arguments) => serve::run(&arguments),
+        Command::Load(arguments) => return load::run(&arguments),
         Command::Race(arguments) => return race::run(&arguments),
     };
     match result {

@@ -4,8 +4,17 @@
 //! long. What came is a [`Report`](report::Report): counts, latencies, costs of both sides, and a
 //! verdict on what limited the run.
 
+pub mod accounting;
+pub mod command;
+pub mod compat;
 pub mod cost;
 pub mod engine;
+#[cfg(test)]
+mod fabricated;
+pub mod options;
+pub mod output;
 pub mod plan;
 pub mod progress;
 pub mod report;
+pub mod schedule;
+pub mod verdict;

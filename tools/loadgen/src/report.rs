@@ -32,6 +32,20 @@ pub struct Report {
     pub server_died_after_ns: Option<u64>,
     /// Somebody stopped it before its end.
     pub interrupted: bool,
+    /// What a search for the knee found.
+    #[serde(default)]
+    pub knee: Option<KneeReport>,
+}
+
+/// The highest rate whose latency stayed under a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct KneeReport {
+    /// What the 99th percentile had to stay under.
+    pub limit_ns: u64,
+    /// The highest rate that held, in requests per second. `None`: none did.
+    pub rate: Option<f64>,
+    /// The lowest rate that was tried and did not hold. `None`: all that were tried held.
+    pub broken_at: Option<f64>,
 }
 
 /// What TLS came to.
@@ -75,6 +89,9 @@ pub struct PhaseReport {
     pub pacing: Latencies,
     /// What bounded the senders.
     pub stalls: Stalls,
+    /// Requests per second of each connection that answered any.
+    #[serde(default)]
+    pub connection_rates: Option<Spread>,
     /// CPU of the generator.
     pub generator: ProcessCost,
     /// CPU and memory of the server, where it is local and was found.
@@ -160,6 +177,21 @@ pub struct Stalls {
     pub socket_full: u64,
     /// Our receive windows were used up by the server, times: it may have waited for us.
     pub receive_window_used_up: u64,
+}
+
+/// How a figure is spread over connections.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Spread {
+    /// The least.
+    pub min: f64,
+    /// The greatest.
+    pub max: f64,
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Standard deviation.
+    pub deviation: f64,
+    /// The share of the connections that lie within one standard deviation of the mean.
+    pub within_deviation: f64,
 }
 
 /// What processes cost during a phase.

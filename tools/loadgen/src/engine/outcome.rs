@@ -85,6 +85,7 @@ pub(super) fn report(
         lag: latencies(tally.lag),
         pacing: latencies(tally.pacing),
         stalls: tally.stalls,
+        connection_rates: None,
         generator: cost.generator(requests),
         server: cost.server(requests),
         series,

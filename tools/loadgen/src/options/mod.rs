@@ -1,0 +1,253 @@
+//! From the arguments of `bolide load` to what is to be done.
+
+mod arguments;
+mod load;
+pub(crate) mod request;
+pub mod target;
+#[cfg(test)]
+mod tests;
+pub mod threshold;
+pub mod units;
+
+use std::fs;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use bytes::Bytes;
+
+pub use arguments::Arguments;
+pub use threshold::Threshold;
+
+use crate::plan::{Http2Plan, Plan, ServerProcesses, TlsPlan, TlsTrust, Version};
+use crate::schedule::Schedule;
+use arguments::ConnectionArguments;
+
+/// More connections than this don't fit into the ports of one address, four times over.
+const MOST_CONNECTIONS: u64 = 250_000;
+
+/// More requests in flight on a connection than this, no server takes.
+const MOST_DEPTH: u64 = 1_000_000;
+
+/// More threads than this are a mistake.
+const MOST_THREADS: u64 = 1024;
+
+/// HTTP/2's least and greatest SETTINGS_MAX_FRAME_SIZE (RFC 9113, section 6.5.2).
+const FRAME_BYTES: std::ops::RangeInclusive<u32> = 16_384..=16_777_215;
+
+/// HTTP/2's first window of a connection, which can't shrink (RFC 9113, section 6.9.2).
+const LEAST_CONNECTION_WINDOW: u32 = 65_535;
+
+/// All that a command line asks for.
+#[derive(Debug)]
+pub struct Job {
+    /// The first URL.
+    pub url: String,
+    /// Whom to ask, and what.
+    pub plan: Plan,
+    /// How hard and how long.
+    pub schedule: Schedule,
+    /// What is written where.
+    pub outputs: Outputs,
+    /// What breaks the run.
+    pub thresholds: Vec<Threshold>,
+}
+
+/// What is written where.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Outputs {
+    /// Everything, as JSON; `-`: the standard output.
+    pub json: Option<PathBuf>,
+    /// Series and percentiles.
+    pub csv: Option<PathBuf>,
+    /// Histograms.
+    pub hdr: Option<PathBuf>,
+    /// The page.
+    pub html: Option<PathBuf>,
+    /// No live view and no summary.
+    pub quiet: bool,
+}
+
+impl Arguments {
+    /// Puts everything together: reads files and resolves names, but sends nothing.
+    ///
+    /// # Errors
+    ///
+    /// The first mistake, in a sentence that says what would be right.
+    pub fn job(&self) -> Result<Job, String> {
+        let seed = self.load.seed;
+        let requests = request::requests(&self.url, &self.request, &self.expect, seed)?;
+        let target = requests.target;
+        let connection = &self.connection;
+        let elsewhere: Vec<_> = connection
+            .connect_to
+            .iter()
+            .map(|text| {
+                target::connect_to(text, target.port())
+                    .map_err(|why| format!("--connect-to: {why}"))
+            })
+            .collect::<Result<_, _>>()?;
+        let version = version(connection, &self.load, self.depth)?;
+        let tls = tls(connection, target.is_https)?;
+        let expect = request::expectations(&self.expect, &requests.plans)?;
+        let schedule = self.load.schedule(self.connections, self.depth)?;
+        let cores = self.cores.as_deref().map(cores).transpose()?.unwrap_or_default();
+        check("-c", self.connections, MOST_CONNECTIONS)?;
+        check("-m", self.depth, MOST_DEPTH)?;
+        let threads = self.threads()?;
+        let mut origin = target::resolve(&target, &elsewhere, connection.connect_timeout)?;
+        if let Some(authority) = requests.authority {
+            origin.authority = authority;
+        }
+        let plan = Plan {
+            origin,
+            version,
+            tls,
+            http2: http2(connection)?,
+            requests: requests.plans,
+            connections: as_size(self.connections),
+            depth: as_size(self.depth),
+            threads,
+            cores,
+            connect_timeout: connection.connect_timeout,
+            request_timeout: connection.timeout,
+            expect,
+            seed,
+            server: match (connection.server_pid, connection.no_server_watch) {
+                (Some(pid), _) => ServerProcesses::Pid(pid),
+                (None, true) => ServerProcesses::Unwatched,
+                (None, false) => ServerProcesses::ByPort,
+            },
+        };
+        let output = &self.output;
+        let outputs = Outputs {
+            json: output.json.clone(),
+            csv: output.csv.clone(),
+            hdr: output.hdr.clone(),
+            html: output.html.clone(),
+            quiet: output.quiet,
+        };
+        let url = target.to_string();
+        Ok(Job { url, plan, schedule, outputs, thresholds: self.expect.fail_if.clone() })
+    }
+
+    fn threads(&self) -> Result<usize, String> {
+        let Some(threads) = self.threads else {
+            return Ok(available_cores().min(as_size(self.connections)));
+        };
+        check("-t", threads, MOST_THREADS)?;
+        if threads > self.connections {
+            return Err(format!(
+                "-t {threads} threads, but -c {} connections: a thread needs at least one",
+                self.connections
+            ));
+        }
+        Ok(as_size(threads))
+    }
+}
+
+/// How many cores this process may use.
+pub(crate) fn available_cores() -> usize {
+    thread::available_parallelism().map_or(1, NonZeroUsize::get)
+}
+
+fn as_size(count: u64) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
+}
+
+fn check(option: &str, count: u64, most: u64) -> Result<(), String> {
+    if count > most {
+        return Err(format!("{option} {count}: {most} is the most"));
+    }
+    Ok(())
+}
+
+fn version(
+    connection: &ConnectionArguments,
+    load: &arguments::LoadArguments,
+    depth: u64,
+) -> Result<Version, String> {
+    let http2_only = [
+        ("--stream-window", connection.stream_window.is_some()),
+        ("--connection-window", connection.connection_window.is_some()),
+        ("--max-frame", connection.max_frame.is_some()),
+        ("--header-table", connection.header_table.is_some()),
+    ];
+    if connection.http1
+        && let Some((option, _)) = http2_only.iter().find(|(_, is_set)| *is_set)
+    {
+        return Err(format!("{option} is of HTTP/2, and --http1 rules that out"));
+    }
+    if load.new_connections && depth > 1 {
+        return Err("--new-connections sends one request on each connection: -m must be 1".into());
+    }
+    Ok(match (connection.http1, connection.http2) {
+        (true, _) => Version::Http1,
+        (_, true) => Version::Http2,
+        _ => Version::Negotiated,
+    })
+}
+
+fn http2(connection: &ConnectionArguments) -> Result<Http2Plan, String> {
+    if let Some(bytes) = connection.max_frame
+        && !FRAME_BYTES.contains(&bytes)
+    {
+        return Err(format!("--max-frame {bytes}: 16384 to 16777215 bytes is right"));
+    }
+    if let Some(bytes) = connection.connection_window
+        && bytes < LEAST_CONNECTION_WINDOW
+    {
+        return Err(format!("--connection-window {bytes}: 65535 bytes is the least"));
+    }
+    Ok(Http2Plan {
+        stream_window_bytes: connection.stream_window,
+        connection_window_bytes: connection.connection_window,
+        max_frame_bytes: connection.max_frame,
+        header_table_bytes: connection.header_table,
+    })
+}
+
+fn tls(connection: &ConnectionArguments, is_https: bool) -> Result<TlsPlan, String> {
+    let given = [
+        ("--sni", connection.sni.is_some()),
+        ("--ca", connection.ca.is_some()),
+        ("--cert", connection.cert.is_some()),
+        ("--insecure", connection.insecure),
+        ("--resume", connection.resume),
+    ];
+    if !is_https && let Some((option, _)) = given.iter().find(|(_, is_set)| *is_set) {
+        return Err(format!("{option} is of TLS, and the URL begins with http://"));
+    }
+    let read = |option: &str, path: &Path| {
+        fs::read(path)
+            .map(Bytes::from)
+            .map_err(|error| format!("{option} {}: {error}", path.display()))
+    };
+    let trust = match &connection.ca {
+        Some(path) => TlsTrust::Roots(read("--ca", path)?),
+        None if connection.insecure => TlsTrust::Anybody,
+        None => TlsTrust::Platform,
+    };
+    let identity = match (&connection.cert, &connection.key) {
+        (Some(chain), Some(key)) => Some((read("--cert", chain)?, read("--key", key)?)),
+        _ => None,
+    };
+    Ok(TlsPlan { server_name: connection.sni.clone(), trust, identity, resume: connection.resume })
+}
+
+/// Reads `0,2-3`.
+fn cores(text: &str) -> Result<Vec<usize>, String> {
+    let wrong = || format!("--cores: `{text}` is no list of cores such as 0,2-3");
+    let mut cores = Vec::new();
+    for item in text.split(',') {
+        let number = |text: &str| text.trim().parse::<usize>().ok().filter(|core| *core < 4096);
+        let (first, last) = match item.split_once('-') {
+            Some((first, last)) => (number(first), number(last)),
+            None => (number(item), number(item)),
+        };
+        let (first, last) =
+            first.zip(last).filter(|(first, last)| first <= last).ok_or_else(wrong)?;
+        cores.extend(first..=last);
+    }
+    Ok(cores)
+}

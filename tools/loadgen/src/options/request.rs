@@ -1,0 +1,392 @@
+//! What is asked: methods, fields, bodies, lists of URLs.
+
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, Method, StatusCode};
+
+use super::arguments::{ExpectArguments, RequestArguments};
+use super::target::{self, Target};
+use crate::plan::{Expectations, ExpectedBody, RequestPlan};
+
+/// The largest body that is made or read: it is held in memory once.
+const LARGEST_BODY_BYTES: u64 = 4 << 30;
+
+/// The heaviest weight: the sum of all must stay small enough to draw from.
+const HEAVIEST: u32 = 1_000_000;
+
+/// Fields, and the authority if a Host field overrides it.
+pub(crate) type Fields = (Vec<(HeaderName, HeaderValue)>, Option<String>);
+
+/// Reads `Name: value` lines.
+///
+/// # Errors
+///
+/// What is wrong with one of them, in a sentence.
+pub(crate) fn fields<'a>(lines: impl IntoIterator<Item = &'a str>) -> Result<Fields, String> {
+    let mut fields = Vec::new();
+    let mut authority = None;
+    for line in lines {
+        let wrong = |why: &str| format!("the field `{}` {why}", line.escape_debug());
+        let (name, value) =
+            line.split_once(':').ok_or_else(|| wrong("has no colon: `Name: value` is right"))?;
+        let value = value.trim();
+        let name = HeaderName::from_bytes(name.trim().as_bytes())
+            .map_err(|_| wrong("has a name that no field can have"))?;
+        let parsed = HeaderValue::from_str(value)
+            .or_else(|_| HeaderValue::from_bytes(value.as_bytes()))
+            .map_err(|_| wrong("has a value with a control character"))?;
+        match name.as_str() {
+            "host" if value.is_empty() => return Err(wrong("has no host")),
+            "host" => authority = Some(value.to_owned()),
+            "content-length" => return Err(wrong("can't be set: the body's length is sent")),
+            "transfer-encoding" | "connection" | "keep-alive" | "upgrade" | "te" => {
+                return Err(wrong("can't be set: the engine frames messages itself"));
+            }
+            _ => fields.push((name, parsed)),
+        }
+    }
+    Ok((fields, authority))
+}
+
+/// Reads a method.
+///
+/// # Errors
+///
+/// What is wrong with it, in a sentence.
+pub(crate) fn method(name: &str) -> Result<Method, String> {
+    let method = Method::from_bytes(name.as_bytes())
+        .map_err(|_| format!("`{}` is no method: letters are, such as PUT", name.escape_debug()))?;
+    if method == Method::CONNECT {
+        return Err("CONNECT asks for a tunnel, which is no load".into());
+    }
+    Ok(method)
+}
+
+/// Reads a file that becomes a body.
+///
+/// # Errors
+///
+/// Why it can't be read, in a sentence that begins with the option's name.
+pub(crate) fn body_file(option: &str, path: &Path) -> Result<Bytes, String> {
+    let refused = |why: &dyn std::fmt::Display| format!("{option} {}: {why}", path.display());
+    let length = fs::metadata(path).map_err(|error| refused(&error))?.len();
+    if length > LARGEST_BODY_BYTES {
+        return Err(refused(&"is larger than 4 GiB, the most that a body can have"));
+    }
+    fs::read(path).map(Bytes::from).map_err(|error| refused(&error))
+}
+
+/// Makes a body of a pattern.
+///
+/// # Errors
+///
+/// For a size that is too large or a pattern that is empty.
+fn patterned(size: u64, pattern: &str, seed: u64) -> Result<Bytes, String> {
+    let length = usize::try_from(size)
+        .ok()
+        .filter(|_| size <= LARGEST_BODY_BYTES)
+        .ok_or("--data-size: 4 GiB are the most that a body can have")?;
+    Ok(match pattern {
+        "" => return Err("--data-pattern: an empty text can't be repeated".into()),
+        "zero" => Bytes::from(vec![0; length]),
+        "random" => random(length, seed),
+        text => text.bytes().cycle().take(length).collect::<Vec<u8>>().into(),
+    })
+}
+
+/// Bytes that don't compress, the same for the same seed (SplitMix64).
+fn random(length: usize, seed: u64) -> Bytes {
+    let mut state = seed;
+    let mut bytes = Vec::with_capacity(length + 8);
+    while bytes.len() < length {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = state;
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bytes.extend_from_slice(&(word ^ (word >> 31)).to_le_bytes());
+    }
+    bytes.truncate(length);
+    bytes.into()
+}
+
+/// A line of a list of URLs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Line {
+    pub(crate) weight: u32,
+    pub(crate) method: Option<Method>,
+    /// A whole URL or a path.
+    pub(crate) url: String,
+}
+
+/// Reads a list: `[WEIGHT] [METHOD] URL-or-path` per line.
+///
+/// # Errors
+///
+/// The line's number and what is wrong with it.
+pub(crate) fn list(text: &str) -> Result<Vec<Line>, String> {
+    let mut lines = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let wrong = |why: String| format!("line {}: {why}", index + 1);
+        let mut words: Vec<&str> = line.split_whitespace().collect();
+        let url = words.pop().unwrap_or_default().to_owned();
+        let mut entry = Line { weight: 1, method: None, url };
+        for (place, word) in words.iter().enumerate() {
+            if place == 0 && word.bytes().all(|byte| byte.is_ascii_digit()) {
+                entry.weight =
+                    word.parse().ok().filter(|weight| (1..=HEAVIEST).contains(weight)).ok_or_else(
+                        || wrong(format!("the weight `{word}` is not 1 to {HEAVIEST}")),
+                    )?;
+            } else if place + 1 == words.len() {
+                entry.method = Some(method(word).map_err(wrong)?);
+            } else {
+                return Err(wrong("has more than a weight, a method and a URL".into()));
+            }
+        }
+        lines.push(entry);
+    }
+    if lines.is_empty() {
+        return Err("has no URL".into());
+    }
+    Ok(lines)
+}
+
+/// The requests, and the URL that says where the server is.
+pub(super) struct Requests {
+    pub(super) target: Target,
+    /// Instead of the target's, in Host and `:authority`.
+    pub(super) authority: Option<String>,
+    pub(super) plans: Vec<RequestPlan>,
+}
+
+/// Puts URLs, method, fields, body and expected answer together.
+pub(super) fn requests(
+    urls: &[String],
+    arguments: &RequestArguments,
+    expect: &ExpectArguments,
+    seed: u64,
+) -> Result<Requests, String> {
+    let mut lines: Vec<Line> =
+        urls.iter().map(|url| Line { weight: 1, method: None, url: url.clone() }).collect();
+    let mut base = urls.first().map(|url| Target::parse(url)).transpose()?;
+    if let Some(path) = &arguments.urls {
+        let named = |why: String| format!("--urls {}: {why}", path.display());
+        let listed = list(&read_list(path).map_err(named)?).map_err(named)?;
+        // A URL beside a list only says which server the list's paths are of.
+        lines = listed;
+    }
+    let (fields, authority) = fields(arguments.headers.iter().map(String::as_str))?;
+    let body = body(arguments, seed)?;
+    let chosen = arguments.method.as_deref().map(method).transpose()?;
+    let default = if body.is_empty() { Method::GET } else { Method::POST };
+    let answer = answer(expect)?;
+    let mut plans = Vec::with_capacity(lines.len());
+    for line in lines {
+        let path = if line.url.starts_with('/') {
+            target::check_path(&line.url).map_err(|why| format!("`{}`: {why}", line.url))?;
+            line.url
+        } else {
+            let target = Target::parse(&line.url)?;
+            let first = base.get_or_insert_with(|| target.clone());
+            if !first.has_origin_of(&target) {
+                return Err(format!("`{target}` is of another server than `{first}`"));
+            }
+            target.path
+        };
+        plans.push(RequestPlan {
+            method: line.method.or_else(|| chosen.clone()).unwrap_or_else(|| default.clone()),
+            target: path,
+            fields: fields.clone(),
+            body: body.clone(),
+            weight: line.weight,
+            answer: answer.clone(),
+        });
+    }
+    let target = base.ok_or("a list of paths needs a URL beside it, which says whose they are")?;
+    Ok(Requests { target, authority, plans })
+}
+
+fn read_list(path: &Path) -> Result<String, String> {
+    if path.as_os_str() != "-" {
+        return fs::read_to_string(path).map_err(|error| error.to_string());
+    }
+    let mut text = String::new();
+    std::io::stdin().read_to_string(&mut text).map_err(|error| error.to_string())?;
+    Ok(text)
+}
+
+fn body(arguments: &RequestArguments, seed: u64) -> Result<Bytes, String> {
+    if let Some(text) = &arguments.data {
+        return Ok(Bytes::from(text.clone()));
+    }
+    if let Some(path) = &arguments.data_file {
+        return body_file("--data-file", path);
+    }
+    match arguments.data_size {
+        Some(size) => patterned(size, arguments.data_pattern.as_deref().unwrap_or("x"), seed),
+        None => Ok(Bytes::new()),
+    }
+}
+
+fn answer(expect: &ExpectArguments) -> Result<Option<ExpectedBody>, String> {
+    if let Some(text) = &expect.expect_body {
+        return Ok(Some(ExpectedBody::Exact(Bytes::from(text.clone()))));
+    }
+    if let Some(path) = &expect.expect_body_file {
+        return body_file("--expect-body-file", path).map(|body| Some(ExpectedBody::Exact(body)));
+    }
+    if let Some(hex) = &expect.expect_sha256 {
+        return sha256(hex).map(|digest| Some(ExpectedBody::Sha256(digest)));
+    }
+    Ok(expect.expect_same.then_some(ExpectedBody::SameAsFirst))
+}
+
+fn sha256(hex: &str) -> Result<[u8; 32], String> {
+    let wrong = || format!("--expect-sha256: `{hex}` is not 64 hexadecimal digits");
+    if hex.len() != 64 || !hex.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Err(wrong());
+    }
+    let mut digest = [0; 32];
+    for (byte, place) in digest.iter_mut().zip((0..64).step_by(2)) {
+        *byte = u8::from_str_radix(&hex[place..place + 2], 16).map_err(|_| wrong())?;
+    }
+    Ok(digest)
+}
+
+/// Statuses, length and share. A known body also has a known length.
+pub(super) fn expectations(
+    expect: &ExpectArguments,
+    plans: &[RequestPlan],
+) -> Result<Expectations, String> {
+    let statuses = expect.expect_status.as_deref().map(statuses).transpose()?.unwrap_or_default();
+    let known = match plans.first().and_then(|plan| plan.answer.as_ref()) {
+        Some(ExpectedBody::Exact(body)) => Some(body.len() as u64),
+        _ => None,
+    };
+    if let (Some(known), Some(asked)) = (known, expect.expect_length)
+        && known != asked
+    {
+        return Err(format!("--expect-length {asked}, but the expected body has {known} bytes"));
+    }
+    Ok(Expectations {
+        statuses,
+        length: expect.expect_length.or(known),
+        sampled_share: expect.sample,
+    })
+}
+
+fn statuses(text: &str) -> Result<Vec<StatusCode>, String> {
+    let mut statuses = Vec::new();
+    for item in text.split(',').map(str::trim) {
+        let wrong = || format!("--expect-status: `{item}` is no status such as 200 or 2xx");
+        let class = item.strip_suffix("xx").and_then(|class| class.parse::<u16>().ok());
+        let codes = match class {
+            Some(class @ 1..=9) => class * 100..=class * 100 + 99,
+            Some(_) => return Err(wrong()),
+            None => {
+                let code = item.parse::<u16>().map_err(|_| wrong())?;
+                code..=code
+            }
+        };
+        for code in codes {
+            statuses.push(StatusCode::from_u16(code).map_err(|_| wrong())?);
+        }
+    }
+    Ok(statuses)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn fields_are_read_and_framing_is_refused() {
+        let (fields, authority) = fields(["Accept: */*", "X-Empty:", "Host: a:1"]).unwrap();
+        assert_eq!(fields[0].0, "accept");
+        assert_eq!((fields[0].1.as_bytes(), fields[1].1.as_bytes()), (&b"*/*"[..], &b""[..]));
+        assert_eq!((fields.len(), authority.as_deref()), (2, Some("a:1")));
+        for (line, why) in [
+            ("Accept", "no colon"),
+            ("A b: c", "name"),
+            ("a: b\nc: d", "control character"),
+            ("Content-Length: 5", "body's length"),
+            ("Transfer-Encoding: chunked", "frames"),
+            ("Host: ", "no host"),
+        ] {
+            assert!(super::fields([line]).unwrap_err().contains(why), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_list_has_weights_and_methods() {
+        let lines = list("# all\n/a\n\n 3 /b\nPUT /c\n2 DELETE http://h/d \n").unwrap();
+        let read: Vec<_> = lines
+            .iter()
+            .map(|line| (line.weight, line.method.as_ref().map(Method::as_str), line.url.as_str()))
+            .collect();
+        let right = [
+            (1, None, "/a"),
+            (3, None, "/b"),
+            (1, Some("PUT"), "/c"),
+            (2, Some("DELETE"), "http://h/d"),
+        ];
+        assert_eq!(read, right);
+        for (text, why) in [
+            ("", "no URL"),
+            ("/a\n0 /b", "line 2: the weight `0`"),
+            ("1 2 GET /b", "line 1: has more than"),
+            ("CONNECT /b", "tunnel"),
+            ("G:T /b", "no method"),
+        ] {
+            assert!(list(text).unwrap_err().contains(why), "{text}: {:?}", list(text));
+        }
+    }
+
+    #[test]
+    fn patterns_fill_a_body_to_its_size() {
+        assert_eq!(patterned(5, "ab", 0).unwrap(), "ababa");
+        assert_eq!(patterned(3, "zero", 0).unwrap(), &[0; 3][..]);
+        assert_eq!(patterned(13, "random", 7).unwrap(), patterned(13, "random", 7).unwrap());
+        assert_ne!(patterned(13, "random", 7).unwrap(), patterned(13, "random", 8).unwrap());
+        assert!(patterned(1 << 40, "x", 0).is_err() && patterned(1, "", 0).is_err());
+    }
+
+    #[test]
+    fn statuses_may_be_classes() {
+        assert_eq!(statuses("204").unwrap(), [StatusCode::NO_CONTENT]);
+        assert_eq!(statuses("2xx, 404").unwrap().len(), 101);
+        for text in ["", "20", "2x", "0xx", "1000", "65535", "abc"] {
+            assert!(statuses(text).unwrap_err().contains("no status"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_digest_has_64_digits() {
+        assert_eq!(sha256(&"0f".repeat(32)), Ok([15; 32]));
+        assert!(sha256("0f").is_err() && sha256(&"0g".repeat(32)).is_err());
+        assert!(sha256(&"ä".repeat(32)).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_breaks_a_parser(text in "(?s).{0,60}") {
+            let _ = (list(&text), statuses(&text), sha256(&text), method(&text));
+            let _ = fields([text.as_str()]);
+        }
+
+        #[test]
+        fn a_list_comes_back(paths in proptest::collection::vec((1_u32..100, "/[a-z0-9?=]{0,8}"), 1..20)) {
+            let text: String = paths.iter().map(|(weight, path)| format!("{weight} {path}\n")).collect();
+            let read: Vec<_> =
+                list(&text).unwrap().into_iter().map(|line| (line.weight, line.url)).collect();
+            prop_assert_eq!(read, paths);
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Command lines and what becomes of them.
+
+use std::time::Duration;
+
+use clap::Parser;
+use http::Method;
+
+use super::*;
+use crate::plan::{Arrivals, ExpectedBody, Load, ServerAddress};
+
+#[derive(Debug, Parser)]
+struct Program {
+    #[command(flatten)]
+    load: Arguments,
+}
+
+fn parse(line: &str) -> Result<Arguments, String> {
+    let words = std::iter::once("load").chain(line.split_whitespace());
+    Program::try_parse_from(words).map(|program| program.load).map_err(|error| error.to_string())
+}
+
+fn job(line: &str) -> Job {
+    parse(line).and_then(|arguments| arguments.job()).unwrap_or_else(|why| panic!("{line}: {why}"))
+}
+
+fn mistake(line: &str) -> String {
+    match parse(line).and_then(|arguments| arguments.job()) {
+        Ok(job) => panic!("{line} is taken for {job:?}"),
+        Err(mistake) => mistake,
+    }
+}
+
+const URL: &str = "http://127.0.0.1:8080/ping";
+
+fn fixed(line: &str) -> Vec<crate::plan::Phase> {
+    match job(line).schedule {
+        Schedule::Fixed(phases) => phases,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_url_alone_measures_capacity_and_then_latency() {
+    let job = job(URL);
+    let Schedule::CapacityThenLatency { capacity, shares, arrivals } = job.schedule else {
+        panic!("{:?}", job.schedule)
+    };
+    assert_eq!(capacity.until.time, Some(Duration::from_secs(5)));
+    assert_eq!(capacity.warm_up, Duration::from_secs(1));
+    assert_eq!((shares, arrivals), (vec![0.5, 0.8], Arrivals::Constant));
+    let plan = job.plan;
+    assert_eq!((plan.connections, plan.depth), (10, 1));
+    assert!(plan.threads >= 1 && plan.threads <= 10);
+    assert_eq!(plan.origin.authority, "127.0.0.1:8080");
+    assert_eq!(plan.origin.addresses, [ServerAddress::Inet(([127, 0, 0, 1], 8080).into())]);
+    assert_eq!(plan.requests[0].method, Method::GET);
+    assert!(plan.requests[0].answer.is_none(), "no answer is guessed");
+    assert_eq!(plan.server, ServerProcesses::ByPort);
+}
+
+#[test]
+fn each_way_to_load_makes_its_phases() {
+    let closed = fixed(&format!("-c 100 -m 10 -D 10 {URL}"));
+    assert_eq!((closed.len(), closed[0].load), (1, Load::Closed));
+    assert_eq!(closed[0].name, "1000 in flight");
+    assert_eq!(closed[0].until.time, Some(Duration::from_secs(10)));
+    let counted = fixed(&format!("-n 100k {URL}"));
+    assert_eq!((counted[0].until.requests, counted[0].until.time), (Some(100_000), None));
+    assert_eq!(counted[0].warm_up, Duration::ZERO);
+    let open = fixed(&format!("--rate 50k --poisson -D 30s {URL}"));
+    assert_eq!(open[0].load, Load::Open { rate: 50_000.0, arrivals: Arrivals::Poisson });
+    assert_eq!(fixed(&format!("--ramp 10..100 -D 30 {URL}")).len(), 30);
+    assert_eq!(fixed(&format!("--steps 10,20,1k -D 2 {URL}")).len(), 3);
+    assert_eq!(fixed(&format!("--new-connections {URL}"))[0].load, Load::Connect);
+    let search = job(&format!("--find-knee --slo 5ms --rate 500 --warm-up 0 {URL}")).schedule;
+    let Schedule::FindKnee(knee) = search else { panic!("{search:?}") };
+    assert_eq!((knee.limit, knee.start), (Duration::from_millis(5), Some(500.0)));
+    assert_eq!(knee.warm_up, Duration::ZERO);
+}
+
+#[test]
+fn contradictions_are_named() {
+    for (options, said) in [
+        ("--rate 5 --new-connections", "--rate and --new-connections contradict"),
+        ("-n 100 --find-knee --slo 5ms", "-n and --find-knee contradict"),
+        ("-n 100 --steps 5,6", "-n and --steps contradict"),
+        ("--ramp 1..2 --steps 5", "--ramp and --steps contradict"),
+        ("--rate 5 --ramp 1..2", "--rate and --ramp contradict"),
+        ("--find-knee", "--find-knee needs --slo"),
+        ("--slo 5ms", "--fail-if"),
+        ("--poisson --new-connections", "--poisson"),
+        ("--poisson -n 100", "--poisson"),
+        ("--new-connections -m 2", "-m must be 1"),
+        ("-n 5 -c 10", "some would have none"),
+        ("-t 20 -c 10", "a thread needs"),
+        ("--http1 --http2", "cannot be used with"),
+        ("--http1 --stream-window 1M", "--stream-window is of HTTP/2"),
+        ("--insecure", "begins with http://"),
+        ("--cert a", "--key"),
+        ("--server-pid 1 --no-server-watch", "cannot be used with"),
+        ("--data a --data-size 5", "cannot be used with"),
+        ("--data-pattern zero", "--data-size"),
+        ("--expect-body a --expect-same", "cannot be used with"),
+        ("--expect-body abc --expect-length 4", "has 3 bytes"),
+        ("--h2load -n 1", "cannot be used with"),
+    ] {
+        let line = format!("{options} {URL}");
+        // A foreign command line takes all that follows.
+        let line = if options.starts_with("--h2load") { format!("{URL} {options}") } else { line };
+        let mistake = mistake(&line);
+        assert!(mistake.contains(said), "{options}: {mistake}");
+    }
+}
+
+#[test]
+fn wrong_values_are_told_what_would_be_right() {
+    for (options, said) in [
+        ("-c 0", "1 or more"),
+        ("-c 1M", "250000 is the most"),
+        ("-D 0", "more than 0"),
+        ("-D ten", "500ms or 10s"),
+        ("--rate 0", "requests per second"),
+        ("--ramp 5", "FROM..TO"),
+        ("--ramp 5..x", "100..10k"),
+        ("--cores 3-1", "0,2-3"),
+        ("--max-frame 1K", "16384 to 16777215"),
+        ("--connection-window 1K", "65535"),
+        ("--sample 2", "1%"),
+        ("--fail-if p99", "p99>5ms"),
+        ("-X G@T", "no method"),
+        ("-H nonsense", "no colon"),
+        ("--data-file absent.bin", "--data-file absent.bin"),
+        ("--urls absent.txt", "--urls absent.txt"),
+        ("--expect-sha256 abc", "64 hexadecimal digits"),
+        ("--connect-to a:b", "--connect-to"),
+        ("http://127.0.0.2:8080/", "another server"),
+        ("ftp://a", "begin with http://"),
+    ] {
+        let mistake = mistake(&format!("{options} {URL}"));
+        assert!(mistake.contains(said), "{options}: {mistake}");
+    }
+    assert!(mistake("").contains("<URL>"));
+    assert!(mistake("--ca absent.pem https://127.0.0.1/").contains("--ca absent.pem"));
+    assert!(mistake("--ca a --insecure https://127.0.0.1/").contains("cannot be used with"));
+}
+
+#[test]
+fn requests_answers_and_outputs_reach_their_places() {
+    let line = "--http2 -c 7 -t 3 --cores 1,0 -X PUT -H Accept:a -H Host:b -d hello --timeout 2s \
+                --connect-timeout 300ms --insecure --resume --sni c --expect-status 201 \
+                --expect-body hi --sample 100% --stream-window 1M --no-server-watch --seed 9 -n 70 \
+                --json - --html a.html --csv b --hdr c -q --fail-if errors>0 \
+                --connect-to 127.0.0.1:9 --connect-to unix:/s https://example.invalid/a?b";
+    let job = job(line);
+    let plan = &job.plan;
+    assert_eq!(job.url, "https://example.invalid/a?b");
+    assert_eq!((plan.version, plan.threads, plan.seed), (Version::Http2, 3, 9));
+    assert_eq!(plan.cores, [1, 0]);
+    assert_eq!(plan.origin.authority, "b");
+    assert!(plan.origin.is_https);
+    let unix = ServerAddress::Unix("/s".into());
+    assert_eq!(plan.origin.addresses, [ServerAddress::Inet(([127, 0, 0, 1], 9).into()), unix]);
+    let request = &plan.requests[0];
+    assert_eq!((request.method.as_str(), request.target.as_str()), ("PUT", "/a?b"));
+    assert_eq!((&request.body[..], request.fields.len()), (&b"hello"[..], 1));
+    assert!(matches!(&request.answer, Some(ExpectedBody::Exact(body)) if body == "hi"));
+    assert_eq!((plan.expect.length, plan.expect.sampled_share), (Some(2), 1.0));
+    assert_eq!(plan.expect.statuses.len(), 1);
+    assert!(matches!(plan.tls.trust, TlsTrust::Anybody) && plan.tls.resume);
+    assert_eq!(plan.tls.server_name.as_deref(), Some("c"));
+    assert_eq!(plan.http2.stream_window_bytes, Some(1 << 20));
+    assert_eq!(plan.server, ServerProcesses::Unwatched);
+    assert_eq!(plan.request_timeout, Duration::from_secs(2));
+    assert_eq!(job.thresholds.len(), 1);
+    assert!(job.outputs.quiet && job.outputs.json.is_some() && job.outputs.hdr.is_some());
+}
+
+#[test]
+fn a_body_without_a_method_is_posted() {
+    let plan = job(&format!("--data-size 1K --data-pattern ab {URL}")).plan;
+    assert_eq!(plan.requests[0].method, Method::POST);
+    assert_eq!(plan.requests[0].body.len(), 1024);
+}
+
+#[test]
+fn a_list_of_paths_takes_its_server_from_the_url_beside_it() {
+    let file = std::env::temp_dir().join(format!("bolide-urls-{}", std::process::id()));
+    fs::write(&file, "2 /a\nDELETE /b\n").unwrap();
+    let plan = job(&format!("--urls {} {URL}", file.display())).plan;
+    let alone = mistake(&format!("--urls {}", file.display()));
+    fs::remove_file(&file).unwrap();
+    let asked: Vec<_> = plan
+        .requests
+        .iter()
+        .map(|one| (one.weight, one.method.as_str(), one.target.as_str()))
+        .collect();
+    assert_eq!(asked, [(2, "GET", "/a"), (1, "DELETE", "/b")]);
+    assert!(alone.contains("needs a URL beside it"), "{alone}");
+}
+
+#[test]
+fn the_command_line_of_another_tool_is_taken_whole() {
+    let arguments = parse("--h2load -n 10 -c2 --h1 -h --json x http://a").unwrap();
+    let words = arguments.h2load.unwrap();
+    assert_eq!(words, ["-n", "10", "-c2", "--h1", "-h", "--json", "x", "http://a"]);
+    assert_eq!(parse("--wrk").unwrap().wrk.unwrap().len(), 0);
+}

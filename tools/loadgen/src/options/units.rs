@@ -1,0 +1,223 @@
+//! Sizes, durations, counts, rates and shares as people write them.
+
+use std::time::Duration;
+
+/// The longest duration that is taken: ten years.
+const LONGEST_S: f64 = 315_576_000.0;
+
+/// Splits `12.5ms` into its number and its unit.
+fn split(text: &str) -> Option<(f64, &str)> {
+    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let value: f64 = number.parse().ok()?;
+    (value.is_finite()).then(|| (value, unit.trim_start()))
+}
+
+/// A duration: a number and `ns`, `us` or `µs`, `ms`, `s`, `m`, `h`; a bare number is in seconds.
+///
+/// # Errors
+///
+/// What would be right, in a sentence.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || {
+        format!(
+            "`{text}` is no duration: a number and ns, us, ms, s, m or h is, such as 500ms or 10s"
+        )
+    };
+    let (value, unit) = split(text.trim()).ok_or_else(wrong)?;
+    let seconds = match unit {
+        "ns" => value / 1e9,
+        "us" | "µs" => value / 1e6,
+        "ms" => value / 1e3,
+        "" | "s" => value,
+        "m" | "min" => value * 60.0,
+        "h" => value * 3600.0,
+        _ => return Err(wrong()),
+    };
+    if seconds > LONGEST_S {
+        return Err(format!("`{text}` is longer than ten years"));
+    }
+    Ok(Duration::from_nanos((seconds * 1e9).round() as u64))
+}
+
+/// A duration that is not zero.
+///
+/// # Errors
+///
+/// As [`duration`], and for zero.
+pub fn positive_duration(text: &str) -> Result<Duration, String> {
+    let duration = duration(text)?;
+    if duration.is_zero() {
+        return Err(format!("`{text}` is no time at all: more than 0 is needed"));
+    }
+    Ok(duration)
+}
+
+/// A size in bytes: a number, and `K` or `KiB`, `M` or `MiB`, `G` or `GiB` for powers of 1024, or `kB`,
+/// `MB`, `GB` for powers of 1000.
+///
+/// # Errors
+///
+/// What would be right, in a sentence.
+pub fn size(text: &str) -> Result<u64, String> {
+    let wrong = || {
+        format!(
+            "`{text}` is no size: a number of bytes is, or one with K, M, G (powers of 1024) or kB, \
+             MB, GB (powers of 1000), such as 64K"
+        )
+    };
+    let (value, unit) = split(text.trim()).ok_or_else(wrong)?;
+    let factor = match unit {
+        "" | "B" => 1.0,
+        "k" | "K" | "KiB" => 1024.0,
+        "m" | "M" | "MiB" => 1_048_576.0,
+        "g" | "G" | "GiB" => 1_073_741_824.0,
+        "kB" => 1e3,
+        "MB" => 1e6,
+        "GB" => 1e9,
+        _ => return Err(wrong()),
+    };
+    let bytes = value * factor;
+    if bytes > 1e15 || bytes.fract() != 0.0 {
+        return Err(wrong());
+    }
+    Ok(bytes as u64)
+}
+
+/// A size that fits in a field of 32 bits.
+///
+/// # Errors
+///
+/// As [`size`], and beyond 2³¹ − 1, which is HTTP/2's greatest window.
+pub fn small_size(text: &str) -> Result<u32, String> {
+    let bytes = size(text)?;
+    u32::try_from(bytes).ok().filter(|bytes| *bytes <= 0x7fff_ffff).ok_or_else(|| {
+        format!("`{text}` is more than 2147483647 bytes, the most that HTTP/2 knows")
+    })
+}
+
+/// A count of at least 1: digits, and `k` or `M` for thousands and millions.
+///
+/// # Errors
+///
+/// What would be right, in a sentence.
+pub fn count(text: &str) -> Result<u64, String> {
+    let wrong =
+        || format!("`{text}` is no count: 1 or more is, with k or M for thousands and millions");
+    let value = scaled(text.trim()).ok_or_else(wrong)?;
+    if value < 1.0 || value.fract() != 0.0 || value > 1e18 {
+        return Err(wrong());
+    }
+    Ok(value as u64)
+}
+
+/// A rate per second, more than 0: a number, and `k` or `M`, and `/s` if one likes.
+///
+/// # Errors
+///
+/// What would be right, in a sentence.
+pub fn rate(text: &str) -> Result<f64, String> {
+    let bare = text.trim();
+    let value = scaled(bare.strip_suffix("/s").unwrap_or(bare).trim_end());
+    value.filter(|rate| *rate > 0.0 && *rate <= 1e9).ok_or_else(|| {
+        format!("`{text}` is no rate: requests per second are, more than 0, such as 500 or 50k")
+    })
+}
+
+fn scaled(text: &str) -> Option<f64> {
+    let (value, unit) = split(text)?;
+    match unit {
+        "" => Some(value),
+        "k" | "K" => Some(value * 1e3),
+        "m" | "M" => Some(value * 1e6),
+        _ => None,
+    }
+}
+
+/// A share from 0 to 1, or a percentage with `%`.
+///
+/// # Errors
+///
+/// What would be right, in a sentence.
+pub fn share(text: &str) -> Result<f64, String> {
+    let value = match split(text.trim()) {
+        Some((value, "")) => Some(value),
+        Some((value, "%")) => Some(value / 100.0),
+        _ => None,
+    };
+    value.filter(|share| *share <= 1.0).ok_or_else(|| {
+        format!("`{text}` is no share: a number from 0 to 1 or a percentage is, such as 1%")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn durations_are_read_with_their_units() {
+        for (text, ns) in [
+            ("10", 10_000_000_000_u64),
+            ("10s", 10_000_000_000),
+            ("1.5ms", 1_500_000),
+            ("250us", 250_000),
+            ("250µs", 250_000),
+            ("3 ns", 3),
+            ("2m", 120_000_000_000),
+            ("1h", 3_600_000_000_000),
+            ("0", 0),
+        ] {
+            assert_eq!(duration(text), Ok(Duration::from_nanos(ns)), "{text}");
+        }
+        for text in ["", "s", "-1s", "1x", "1s2", "1e3s", "..", "99999999h", "nan", "inf"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+        assert!(positive_duration("0ms").unwrap_err().contains("more than 0"));
+    }
+
+    #[test]
+    fn sizes_are_read_with_both_kinds_of_units() {
+        for (text, bytes) in
+            [("0", 0), ("64K", 65_536), ("1.5KiB", 1_536), ("2kB", 2_000), ("1G", 1 << 30)]
+        {
+            assert_eq!(size(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "K", "1.5", "-1", "1T", "9999999G"] {
+            assert!(size(text).unwrap_err().contains("64K"), "{text}");
+        }
+        assert!(small_size("2G").is_err());
+        assert_eq!(small_size("65535"), Ok(65_535));
+    }
+
+    #[test]
+    fn counts_rates_and_shares_have_bounds() {
+        assert_eq!(count("100k"), Ok(100_000));
+        assert_eq!(count("2.5M"), Ok(2_500_000));
+        assert!(count("0").is_err() && count("1.5").is_err());
+        assert_eq!(rate("50k/s"), Ok(50_000.0));
+        assert_eq!(rate("0.5"), Ok(0.5));
+        assert!(rate("0").is_err() && rate("-1").is_err() && rate("10/m").is_err());
+        assert_eq!(share("1%"), Ok(0.01));
+        assert_eq!(share("0.25"), Ok(0.25));
+        assert!(share("101%").is_err() && share("2").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_breaks_a_parser(text in ".{0,12}") {
+            let _ = (duration(&text), size(&text), count(&text), rate(&text), share(&text));
+            let _ = (positive_duration(&text), small_size(&text));
+        }
+
+        #[test]
+        fn milliseconds_come_back(ms in 0_u64..10_000_000) {
+            prop_assert_eq!(duration(&format!("{ms}ms")), Ok(Duration::from_millis(ms)));
+        }
+
+        #[test]
+        fn kibibytes_come_back(kib in 0_u64..1_000_000_000) {
+            prop_assert_eq!(size(&format!("{kib}K")), Ok(kib * 1024));
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! A page of its own: latency spectrum and rate over time. One file that loads nothing.
+//!
+//! The page is a template; what is put into it is escaped here, and its script puts texts into the
+//! page as texts only.
+
+use std::io::{self, Write};
+
+use serde_json::{Value, json};
+
+use super::figures::{duration, grouped, rate};
+use super::text::{bound, client_bound, model};
+use crate::report::{Bound, Latencies, PhaseReport, Report};
+use crate::schedule::succeeded_rate;
+
+const PAGE: &str = include_str!("page.html");
+
+/// Steps of the spectrum for each halving of what lies above: enough for a smooth curve.
+const STEPS_PER_HALVING: u32 = 5;
+
+/// More samples than this are thinned out: a chart has about as many pixels.
+const MOST_SAMPLES: usize = 1_200;
+
+/// Writes the page. `summary` is shown below the charts.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn write(report: &Report, summary: &str, out: &mut dyn Write) -> io::Result<()> {
+    let banner = client_bound(report)
+        .map(|line| format!("<p class=\"banner\">{}</p>", escaped(&line)))
+        .unwrap_or_default();
+    let mut rest = PAGE;
+    while let Some((before, after)) = rest.split_once("{{") {
+        let (name, after) = after.split_once("}}").unwrap_or((after, ""));
+        out.write_all(before.as_bytes())?;
+        let content = match name {
+            "url" => escaped(&report.url),
+            "about" => escaped(&about(report)),
+            "banner" => banner.clone(),
+            "tiles" => tiles(report),
+            "rows" => report.phases.iter().map(row).collect(),
+            "summary" => escaped(summary),
+            "data" => in_script(&data(report)),
+            _ => String::new(),
+        };
+        out.write_all(content.as_bytes())?;
+        rest = after;
+    }
+    out.write_all(rest.as_bytes())?;
+    out.flush()
+}
+
+/// For text and for attributes in double quotes.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}
+
+/// JSON inside of a script element: nothing in it can end the element.
+fn in_script(value: &Value) -> String {
+    value.to_string().replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
+}
+
+fn about(report: &Report) -> String {
+    let tls = report.tls.as_ref().map_or_else(String::new, |tls| format!(", {}", tls.version));
+    format!(
+        "{}{tls} · {} connections × {} in flight · {} threads",
+        if report.protocol.is_empty() { "nothing spoken" } else { &report.protocol },
+        report.connections,
+        report.depth,
+        report.threads
+    )
+}
+
+/// The figures that matter most.
+fn tiles(report: &Report) -> String {
+    let mut tiles = Vec::new();
+    let fastest =
+        report.phases.iter().max_by(|a, b| succeeded_rate(a).total_cmp(&succeeded_rate(b)));
+    if let Some(knee) = &report.knee {
+        let said =
+            knee.rate.map_or_else(|| "none".to_owned(), |held| format!("{} req/s", rate(held)));
+        tiles.push(("Knee", said, format!("p99 under {}", duration(knee.limit_ns))));
+    } else if let Some(phase) = fastest {
+        let lower = phase.verdict.bound == Bound::Client;
+        let said =
+            format!("{}{} req/s", if lower { "≥ " } else { "" }, rate(succeeded_rate(phase)));
+        tiles.push(("Highest rate", said, phase.phase.name.clone()));
+    }
+    if let Some(phase) = report.phases.last().filter(|phase| phase.latency.count > 0) {
+        for name in ["p50", "p99"] {
+            if let Some(ns) = phase.latency.percentiles_ns.get(name) {
+                let title = if name == "p50" { "Latency p50" } else { "Latency p99" };
+                let of = format!("{}, {}", phase.phase.name, model(&phase.phase.load));
+                tiles.push((title, duration(*ns), of));
+            }
+        }
+    }
+    let failed: u64 = report.phases.iter().map(|phase| phase.counts.failed).sum();
+    let due: u64 = report.phases.iter().map(|phase| phase.counts.due).sum();
+    tiles.push(("Failed", grouped(failed), format!("of {} requests", grouped(due))));
+    tiles
+        .into_iter()
+        .map(|(title, figure, of)| {
+            format!(
+                "<div class=\"tile\"><h3>{}</h3><b>{}</b><small>{}</small></div>",
+                escaped(title),
+                escaped(&figure),
+                escaped(&of)
+            )
+        })
+        .collect()
+}
+
+/// A row of the table of phases.
+fn row(report: &PhaseReport) -> String {
+    let latency = |name: &str| {
+        report.latency.percentiles_ns.get(name).map_or_else(String::new, |ns| duration(*ns))
+    };
+    let max =
+        if report.latency.count > 0 { duration(report.latency.max_ns) } else { String::new() };
+    let cells = [
+        report.phase.name.clone(),
+        model(&report.phase.load).to_owned(),
+        rate(succeeded_rate(report)),
+        latency("p50"),
+        latency("p90"),
+        latency("p99"),
+        latency("p99.9"),
+        max,
+        grouped(report.counts.failed),
+        bound(report.verdict.bound).to_owned(),
+    ];
+    let cells: String = cells.iter().map(|cell| format!("<td>{}</td>", escaped(cell))).collect();
+    let evidence = escaped(&report.verdict.evidence.join(" "));
+    format!("<tr title=\"{evidence}\">{cells}</tr>")
+}
+
+/// What the charts are drawn from.
+fn data(report: &Report) -> Value {
+    let phases: Vec<Value> = report
+        .phases
+        .iter()
+        .map(|phase| {
+            json!({
+                "name": phase.phase.name,
+                "model": model(&phase.phase.load),
+                "spectrum": spectrum(&phase.latency),
+                "series": series(phase),
+            })
+        })
+        .collect();
+    json!({ "phases": phases })
+}
+
+/// Pairs of a quantile and its latency in nanoseconds.
+fn spectrum(all: &Latencies) -> Vec<(f64, u64)> {
+    let Some(histogram) = all.histogram.as_ref().filter(|all| !all.is_empty()) else {
+        return all
+            .percentiles_ns
+            .iter()
+            .filter_map(|(name, ns)| {
+                Some((name.strip_prefix('p')?.parse::<f64>().ok()? / 100.0, *ns))
+            })
+            .collect();
+    };
+    // Beyond the last sample there is nothing to show.
+    let last = 1.0 - 0.5 / histogram.len() as f64;
+    histogram
+        .iter_quantiles(STEPS_PER_HALVING)
+        .map(|step| (step.quantile_iterated_to().min(last), step.value_iterated_to()))
+        .collect()
+}
+
+/// Rows of time in seconds, rate, p50 and p99 in nanoseconds, failures, and cores of both sides.
+fn series(report: &PhaseReport) -> Vec<Value> {
+    let every = report.series.len().div_ceil(MOST_SAMPLES).max(1);
+    report
+        .series
+        .iter()
+        .step_by(every)
+        .map(|sample| {
+            json!([
+                sample.at_ns as f64 / 1e9,
+                sample.rate,
+                sample.p50_ns,
+                sample.p99_ns,
+                sample.failed,
+                sample.generator_cores,
+                sample.server_cores,
+            ])
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

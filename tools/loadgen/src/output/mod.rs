@@ -1,0 +1,8 @@
+//! What is shown and written of a run.
+
+pub mod csv;
+pub mod figures;
+pub mod hdr_log;
+pub mod html;
+pub mod live;
+pub mod text;

@@ -1,0 +1,380 @@
+//! The summary that people read.
+
+use std::fmt::Write;
+
+use super::figures::{bytes, duration, grouped, memory, rate};
+use crate::plan::{Arrivals, Load};
+use crate::report::{Bound, Failure, Latencies, PhaseReport, ProcessCost, Report};
+use crate::schedule::succeeded_rate;
+
+/// The whole summary. `broken` are the conditions of `--fail-if` that held, each with its figure.
+///
+/// When the generator was the bottleneck of any phase, the first line says so.
+#[must_use]
+pub fn summary(report: &Report, broken: &[String]) -> String {
+    let mut text = String::new();
+    // Writing to a string does not fail.
+    let _ = write_summary(&mut text, report, broken);
+    text
+}
+
+fn write_summary(text: &mut String, report: &Report, broken: &[String]) -> std::fmt::Result {
+    if let Some(line) = client_bound(report) {
+        writeln!(text, "{line}")?;
+    }
+    let protocol = if report.protocol.is_empty() { "nothing spoken" } else { &report.protocol };
+    let tls = report
+        .tls
+        .as_ref()
+        .map_or_else(String::new, |tls| format!(" ({}, {})", tls.version, tls.cipher_suite));
+    writeln!(text, "{}: {protocol}{tls}", report.url)?;
+    writeln!(
+        text,
+        "{}, {} in flight on each at most, {}",
+        counted(report.connections as u64, "connection"),
+        grouped(report.depth as u64),
+        counted(report.threads as u64, "thread")
+    )?;
+    for phase in &report.phases {
+        writeln!(text)?;
+        write_phase(text, phase)?;
+    }
+    write_end(text, report, broken)
+}
+
+/// What is to be said of the whole run, after an empty line; nothing when all went as planned.
+fn write_end(text: &mut String, report: &Report, broken: &[String]) -> std::fmt::Result {
+    let failed: u64 = report.phases.iter().map(|phase| phase.counts.failed).sum();
+    let went_as_planned = report.knee.is_none()
+        && broken.is_empty()
+        && failed == 0
+        && report.server_died_after_ns.is_none()
+        && !report.interrupted;
+    if went_as_planned {
+        return Ok(());
+    }
+    writeln!(text)?;
+    if let Some(knee) = &report.knee {
+        let limit = duration(knee.limit_ns);
+        match knee.rate {
+            Some(held) => {
+                write!(
+                    text,
+                    "Knee: {} req/s is the highest rate whose p99 stayed under {limit}",
+                    rate(held)
+                )?;
+            }
+            None => write!(text, "Knee: no rate kept its p99 under {limit}")?,
+        }
+        match knee.broken_at {
+            Some(broken_at) => writeln!(text, "; {} req/s did not.", rate(broken_at))?,
+            None => writeln!(text, "; no higher one was tried.")?,
+        }
+    }
+    if let Some(after) = report.server_died_after_ns {
+        writeln!(text, "The server went away {} after the start.", duration(after))?;
+    }
+    if report.interrupted {
+        writeln!(text, "Interrupted: these are the figures up to then.")?;
+    }
+    for condition in broken {
+        writeln!(text, "Broken: {condition}")?;
+    }
+    if failed > 0 {
+        writeln!(text, "{} failed.", counted(failed, "request"))?;
+    }
+    Ok(())
+}
+
+/// The line that comes first when a rate is only a lower bound.
+#[must_use]
+pub fn client_bound(report: &Report) -> Option<String> {
+    let bound: Vec<&PhaseReport> =
+        report.phases.iter().filter(|phase| phase.verdict.bound == Bound::Client).collect();
+    let fastest = bound.iter().map(|phase| succeeded_rate(phase)).fold(0.0, f64::max);
+    let names: Vec<String> = bound.iter().map(|phase| format!("`{}`", phase.phase.name)).collect();
+    (!bound.is_empty()).then(|| {
+        format!(
+            "CLIENT-BOUND in {}: the generator was the bottleneck, so {} req/s is a lower bound of \
+             what the server can do.",
+            names.join(", "),
+            rate(fastest)
+        )
+    })
+}
+
+/// The model, for every figure that depends on it.
+#[must_use]
+pub fn model(load: &Load) -> &'static str {
+    match load {
+        Load::Closed => "closed loop",
+        Load::Open { arrivals: Arrivals::Constant, .. } => "open loop",
+        Load::Open { arrivals: Arrivals::Poisson, .. } => "open loop, Poisson",
+        Load::Connect => "new connections",
+    }
+}
+
+/// The bound in words.
+#[must_use]
+pub fn bound(bound: Bound) -> &'static str {
+    match bound {
+        Bound::Server => "server-bound",
+        Bound::Client => "client-bound",
+        Bound::Network => "network-bound",
+        Bound::Window => "window-bound",
+        Bound::Rate => "rate-limited, as planned",
+        Bound::Unclear => "unclear",
+    }
+}
+
+/// What a failure is called.
+#[must_use]
+pub fn failure(kind: Failure) -> &'static str {
+    match kind {
+        Failure::Connect => "connect",
+        Failure::Tls => "TLS",
+        Failure::Timeout => "timeout",
+        Failure::Reset => "reset",
+        Failure::Goaway => "GOAWAY",
+        Failure::Protocol => "protocol error",
+        Failure::Status => "wrong status",
+        Failure::Body => "wrong body",
+    }
+}
+
+fn counted(count: u64, thing: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {thing}{plural}", grouped(count))
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+fn write_phase(text: &mut String, report: &PhaseReport) -> std::fmt::Result {
+    let load = &report.phase.load;
+    let (counts, model) = (&report.counts, model(load));
+    write!(text, "{}: {model}, {}", report.phase.name, duration(report.elapsed_ns))?;
+    if report.phase.warm_up.is_zero() {
+        writeln!(text)?;
+    } else {
+        let warm_up = u64::try_from(report.phase.warm_up.as_nanos()).unwrap_or(u64::MAX);
+        writeln!(text, " after {} of warm-up", duration(warm_up))?;
+    }
+    let asked = match load {
+        Load::Open { rate: asked, .. } => format!(" of {} asked for", rate(*asked)),
+        Load::Closed | Load::Connect => String::new(),
+    };
+    let mark = if report.verdict.bound == Bound::Client { " (a lower bound)" } else { "" };
+    row(text, "rate", &format!("{} req/s{asked}{mark}", rate(succeeded_rate(report))))?;
+    row(text, "answers", &answers(report))?;
+    if !report.statuses.is_empty() {
+        let statuses: Vec<String> = report
+            .statuses
+            .iter()
+            .map(|(status, count)| format!("{status}: {}", grouped(*count)))
+            .collect();
+        row(text, "statuses", &statuses.join(", "))?;
+    }
+    let from = match load {
+        Load::Open { .. } => "from the intended time",
+        Load::Closed | Load::Connect => "from the sending",
+    };
+    latency(text, "latency", &report.latency, &format!("{model}, {from}"))?;
+    latency(text, "first byte", &report.first_byte, &format!("{model}, {from}"))?;
+    latency(text, "connect", &report.connect, "TCP")?;
+    let resumed = match report.resumed_count {
+        0 => "TLS".to_owned(),
+        count => format!("TLS, {} resumed", grouped(count)),
+    };
+    latency(text, "handshake", &report.handshake, &resumed)?;
+    latency(text, "lag", &report.lag, "sent after the intended time")?;
+    latency(text, "pacing", &report.pacing, "of that, the generator's own clock")?;
+    traffic(text, report)?;
+    stalls(text, report)?;
+    row(text, "generator", &cost(&report.generator))?;
+    if let Some(server) = &report.server {
+        row(text, "server", &cost(server))?;
+    }
+    if let Some(residual) = report.littles_law_residual {
+        row(text, "consistency", &format!("{} off Little's law", percent(residual.abs())))?;
+    }
+    row(text, "verdict", bound(report.verdict.bound))?;
+    for evidence in &report.verdict.evidence {
+        row(text, "", evidence)?;
+    }
+    if matches!(load, Load::Open { .. }) && counts.due > counts.started {
+        let late = counted(counts.due - counts.started, "request");
+        row(text, "", &format!("{late} due and never sent: no connection was free."))?;
+    }
+    Ok(())
+}
+
+fn row(text: &mut String, name: &str, content: &str) -> std::fmt::Result {
+    writeln!(text, "  {name:<12}{content}")
+}
+
+fn answers(report: &PhaseReport) -> String {
+    let counts = &report.counts;
+    let mut said = if counts.failed == 0 {
+        format!("{}, all as expected", grouped(counts.completed))
+    } else {
+        let kinds: Vec<String> = report
+            .failures
+            .iter()
+            .map(|(kind, count)| format!("{} {}", grouped(*count), failure(*kind)))
+            .collect();
+        format!(
+            "{} as expected, {} failed ({})",
+            grouped(counts.succeeded),
+            grouped(counts.failed),
+            kinds.join(", ")
+        )
+    };
+    if counts.compared > 0 {
+        let _ = write!(said, "; {} bodies compared", grouped(counts.compared));
+    }
+    said
+}
+
+/// Two lines: percentiles, and what they are of.
+fn latency(text: &mut String, name: &str, all: &Latencies, model: &str) -> std::fmt::Result {
+    if all.count == 0 {
+        return Ok(());
+    }
+    let mut figures = Vec::new();
+    for percentile in ["p50", "p90", "p99", "p99.9", "p99.99"] {
+        if let Some(ns) = all.percentiles_ns.get(percentile) {
+            figures.push(format!("{percentile} {}", duration(*ns)));
+        }
+    }
+    figures.push(format!("max {}", duration(all.max_ns)));
+    row(text, name, &format!("{}  [{model}]", figures.join("  ")))
+}
+
+fn traffic(text: &mut String, report: &PhaseReport) -> std::fmt::Result {
+    let traffic = &report.traffic;
+    row(
+        text,
+        "traffic",
+        &format!(
+            "{} in, {} out; of that bodies {} in, {} out",
+            bytes(traffic.wire_received_bytes),
+            bytes(traffic.wire_sent_bytes),
+            bytes(traffic.payload_received_bytes),
+            bytes(traffic.payload_sent_bytes)
+        ),
+    )?;
+    if traffic.head_decoded_bytes > traffic.head_wire_bytes {
+        let saved = 1.0 - traffic.head_wire_bytes as f64 / traffic.head_decoded_bytes as f64;
+        let heads = bytes(traffic.head_wire_bytes);
+        row(text, "heads", &format!("{heads} in, compression saved {}", percent(saved)))?;
+    }
+    if traffic.retransmits > 0 {
+        row(text, "network", &format!("{} sent again", counted(traffic.retransmits, "segment")))?;
+    }
+    Ok(())
+}
+
+fn stalls(text: &mut String, report: &PhaseReport) -> std::fmt::Result {
+    let stalls = &report.stalls;
+    let mut said = Vec::new();
+    for (ns, what) in [
+        (stalls.stream_window_ns, "for stream windows"),
+        (stalls.connection_window_ns, "for connection windows"),
+    ] {
+        if ns > 0 {
+            said.push(format!("{} {what}", duration(ns)));
+        }
+    }
+    for (times, what) in [
+        (stalls.socket_full, "sockets full"),
+        (stalls.receive_window_used_up, "receive windows used up"),
+    ] {
+        if times > 0 {
+            said.push(format!("{what} {}", counted(times, "time")));
+        }
+    }
+    if said.is_empty() { Ok(()) } else { row(text, "stalls", &said.join(", ")) }
+}
+
+fn cost(cost: &ProcessCost) -> String {
+    let each = cost.cpu_per_request_ns.map_or_else(String::new, |ns| {
+        format!("{} of CPU per request, ", duration(ns.max(0.0) as u64))
+    });
+    format!(
+        "{each}busiest thread {} full, {} of memory at its peak",
+        percent(cost.busiest_thread.min(1.0)),
+        memory(cost.peak_memory_bytes)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fabricated::{OPEN_1000, flat, quiet, report};
+    use crate::report::{KneeReport, Verdict};
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn a_client_bound_run_says_so_first() {
+        let mut capacity = quiet(Load::Closed);
+        capacity.verdict = Verdict { bound: Bound::Client, evidence: vec!["Full.".into()] };
+        let text = summary(&report(vec![capacity, quiet(OPEN_1000)]), &[]);
+        let first = text.lines().next().unwrap();
+        assert!(first.starts_with("CLIENT-BOUND in `measured`"), "{first}");
+        assert!(first.contains("1,000 req/s is a lower bound"), "{first}");
+        assert!(text.contains("req/s (a lower bound)"), "{text}");
+        let fine = summary(&report(vec![quiet(Load::Closed)]), &[]);
+        assert!(fine.starts_with("http://127.0.0.1:8080/ping: http/1.1\n10 connections"), "{fine}");
+        assert!(!fine.contains("lower bound"), "{fine}");
+        assert!(fine.ends_with("unclear\n"), "nothing follows the verdict: {fine}");
+    }
+
+    #[test]
+    fn every_latency_names_its_model() {
+        let mut open = quiet(OPEN_1000);
+        open.lag = flat(5, 2_000_000);
+        let text = summary(&report(vec![quiet(Load::Closed), open]), &[]);
+        let labelled = |name: &str, label: &str| {
+            text.lines().any(|line| line.trim_start().starts_with(name) && line.contains(label))
+        };
+        for line in text.lines().filter(|line| line.contains(" p99 ")) {
+            assert!(line.ends_with(']'), "{line}");
+        }
+        assert!(labelled("latency", "[closed loop, from the sending]"), "{text}");
+        assert!(labelled("latency", "[open loop, from the intended time]"), "{text}");
+        assert!(labelled("first byte", "[closed loop"), "{text}");
+        assert!(labelled("lag", "[sent after the intended time]"), "{text}");
+        assert!(!text.contains("pacing"), "what was not measured is not shown: {text}");
+    }
+
+    #[test]
+    fn failures_ends_and_conditions_are_told() {
+        let mut phase = quiet(Load::Closed);
+        phase.counts.failed = 3;
+        phase.counts.succeeded = 997;
+        phase.failures = BTreeMap::from([(Failure::Timeout, 2), (Failure::Body, 1)]);
+        phase.stalls.stream_window_ns = 5_000_000;
+        phase.traffic.retransmits = 1;
+        let mut report = report(vec![phase]);
+        report.interrupted = true;
+        report.server_died_after_ns = Some(3_200_000_000);
+        let broken = ["errors>0 (3)".to_owned()];
+        report.knee =
+            Some(KneeReport { limit_ns: 5_000_000, rate: Some(800.0), broken_at: Some(900.0) });
+        let text = summary(&report, &broken);
+        for line in [
+            "997 as expected, 3 failed (2 timeout, 1 wrong body); 10 bodies compared",
+            "5.00 ms for stream windows",
+            "1 segment sent again",
+            "Knee: 800 req/s is the highest rate whose p99 stayed under 5.00 ms; 900 req/s did not.",
+            "The server went away 3.20 s after the start.",
+            "Interrupted",
+            "Broken: errors>0 (3)",
+            "3 requests failed.",
+        ] {
+            assert!(text.contains(line), "{line}: {text}");
+        }
+    }
+}

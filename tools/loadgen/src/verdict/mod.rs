@@ -1,0 +1,257 @@
+//! Who was the bottleneck: from the figures of a phase to a verdict with its evidence.
+
+mod facts;
+#[cfg(test)]
+mod tests;
+
+use crate::plan::Load;
+use crate::report::{Bound, PhaseReport, Verdict};
+use facts::{Facts, duration, percent};
+
+/// A thread or a set of cores is full from this share of its time on. What lacks to 1 is lost to
+/// the other threads of the machine and to the edges of the phase.
+pub const FULL: f64 = 0.95;
+
+/// A side is idle below this share: it can't be what limits, whatever else is not known.
+pub const IDLE: f64 = 0.6;
+
+/// The rate asked for counts as met from this share on: a phase of a second loses the answers of
+/// its last milliseconds.
+pub const RATE_MET: f64 = 0.99;
+
+/// A generator whose clock is late by more than this in one of a hundred requests doesn't keep its
+/// plan, in nanoseconds: ten times the pacing error that an idle core shows.
+pub const PACING_LATE_NS: u64 = 1_000_000;
+
+/// Requests that wait this long for a free connection, in nanoseconds, wait for the server and not
+/// for the clock.
+pub const QUEUED_NS: u64 = 1_000_000;
+
+/// Windows limit when requests spend at least this share of their time waiting for one.
+pub const STALLED_SHARE: f64 = 0.3;
+
+/// Or when the server used our receive window up this often per answer.
+pub const WINDOWS_USED_UP_PER_ANSWER: f64 = 0.5;
+
+/// Sockets limit when they were full this often per request.
+pub const SOCKETS_FULL_PER_REQUEST: f64 = 0.1;
+
+/// Of a hundred segments of 1448 bytes, so many sent again tell of a path that loses.
+pub const RETRANSMITTED_SHARE: f64 = 0.01;
+
+/// A path whose connections take this long to establish, in nanoseconds, is longer than loopback
+/// and a local network, and its round trips may be what takes the time.
+pub const LONG_PATH_NS: u64 = 500_000;
+
+/// Exchanges that move at least this many bytes each are limited by what carries them, when nobody
+/// is busy: 64 KiB are more than a first flight of TCP and more than most windows' first size.
+pub const LARGE_EXCHANGE_BYTES: f64 = 65_536.0;
+
+/// An idle server whose first byte takes so much longer than a round trip, in nanoseconds, waits
+/// for something of its own.
+pub const SERVER_WAITS_NS: u64 = 1_000_000;
+
+/// Says who was the bottleneck of a phase. `online_cores` is how many cores the machine has, if that
+/// is known. The verdict that stands in `report` is not looked at.
+#[must_use]
+pub fn judge(report: &PhaseReport, online_cores: Option<usize>) -> Verdict {
+    let facts = Facts::of(report);
+    if report.counts.completed == 0 {
+        return unclear("No request was answered.");
+    }
+    if facts.failed_share > 0.5 {
+        let share = percent(facts.failed_share);
+        return unclear(format!(
+            "{share} of the requests failed: what limited the rest says little."
+        ));
+    }
+    if let Load::Open { rate, .. } = report.phase.load {
+        return judge_open(report, &facts, rate, online_cores);
+    }
+    bottleneck(report, &facts, online_cores)
+}
+
+/// With a plan, the question comes first whether it was kept.
+fn judge_open(
+    report: &PhaseReport,
+    facts: &Facts,
+    rate: f64,
+    online_cores: Option<usize>,
+) -> Verdict {
+    let met = facts.rate / rate;
+    let said = format!("{:.0} of {rate:.0} req/s were answered ({}).", facts.rate, percent(met));
+    let pacing_p99 = facts::p99(&report.pacing);
+    let is_late = pacing_p99 > PACING_LATE_NS;
+    // The last request may be in flight for no more reason than where the phase was cut.
+    let asked = rate * report.elapsed_ns as f64 / 1e9;
+    let is_met = (report.counts.completed + 1) as f64 >= RATE_MET * asked;
+    if is_met && !is_late {
+        let mut evidence = vec![said];
+        if let Some(queued) = queued(report) {
+            evidence.push(queued);
+        }
+        return Verdict { bound: Bound::Rate, evidence };
+    }
+    if is_late {
+        let evidence = vec![
+            said,
+            format!(
+                "The generator sent later than intended: p99 of its pacing error {}.",
+                duration(pacing_p99)
+            ),
+            facts.generator_said(),
+        ];
+        return Verdict { bound: Bound::Client, evidence };
+    }
+    let mut verdict = bottleneck(report, facts, online_cores);
+    verdict.evidence.insert(0, said);
+    verdict.evidence.extend(queued(report));
+    verdict
+}
+
+fn queued(report: &PhaseReport) -> Option<String> {
+    let lag = facts::p99(&report.lag);
+    (lag > QUEUED_NS).then(|| {
+        format!(
+            "Requests waited for a free connection: p99 {}; -c or -m allow more.",
+            duration(lag)
+        )
+    })
+}
+
+/// The first thing that was full, from the surest sign to the weakest.
+fn bottleneck(report: &PhaseReport, facts: &Facts, online_cores: Option<usize>) -> Verdict {
+    busy(report, facts, online_cores)
+        .or_else(|| windows(report, facts))
+        .or_else(|| path(report, facts))
+        .or_else(|| waiting(report, facts))
+        .unwrap_or_else(|| nothing(report, facts))
+}
+
+/// A side whose threads or cores were full.
+fn busy(report: &PhaseReport, facts: &Facts, online_cores: Option<usize>) -> Option<Verdict> {
+    // An open loop may spin while it waits for the next intended time: its CPU says nothing, its
+    // pacing does.
+    let spins = matches!(report.phase.load, Load::Open { .. });
+    let client_is_full = !spins && facts.generator_fullness >= FULL;
+    let server_is_full = facts.server_fullness.is_some_and(|fullness| fullness >= FULL);
+    let both = || facts.generator_said_and_server();
+    if client_is_full && !server_is_full {
+        return Some(Verdict { bound: Bound::Client, evidence: both() });
+    }
+    if server_is_full && !client_is_full {
+        return Some(Verdict { bound: Bound::Server, evidence: both() });
+    }
+    if client_is_full {
+        let mut evidence = both();
+        evidence.push("Both sides were full, so the server might do more.".into());
+        return Some(Verdict { bound: Bound::Client, evidence });
+    }
+    // Two programs that compete for the same cores fill none of their threads.
+    let cores = online_cores? as f64;
+    let used = facts.generator_cores + facts.server_cores?;
+    (used >= FULL * cores && !spins).then(|| {
+        let mut evidence = both();
+        evidence.push(format!(
+            "Together they used {used:.2} of the machine's {cores:.0} cores: the server might do \
+             more on its own."
+        ));
+        Verdict { bound: Bound::Client, evidence }
+    })
+}
+
+/// Flow-control windows, ours or the server's.
+fn windows(report: &PhaseReport, facts: &Facts) -> Option<Verdict> {
+    let stalls = &report.stalls;
+    let mut evidence = Vec::new();
+    for (which, ns, out_of) in [
+        ("stream", stalls.stream_window_ns, facts.in_flight_ns),
+        ("connection", stalls.connection_window_ns, facts.connections_ns),
+    ] {
+        let share = if out_of > 0.0 { ns as f64 / out_of } else { 0.0 };
+        if share >= STALLED_SHARE {
+            evidence.push(format!(
+                "Uploads waited for the server's {which} windows {} of the time.",
+                percent(share.min(1.0))
+            ));
+        }
+    }
+    let used_up = stalls.receive_window_used_up as f64 / report.counts.completed as f64;
+    if used_up >= WINDOWS_USED_UP_PER_ANSWER {
+        evidence.push(format!(
+            "The server used our receive windows up {used_up:.1} times per answer; --stream-window \
+             and --connection-window make them larger."
+        ));
+    }
+    facts.confirmed(Bound::Window, evidence)
+}
+
+/// The path between the two.
+fn path(report: &PhaseReport, facts: &Facts) -> Option<Verdict> {
+    let mut evidence = Vec::new();
+    let started = report.counts.started.max(1) as f64;
+    let full = report.stalls.socket_full as f64 / started;
+    if full >= SOCKETS_FULL_PER_REQUEST {
+        evidence.push(format!("Our sockets were full {full:.1} times per request."));
+    }
+    let segments = (report.traffic.wire_sent_bytes as f64 / 1448.0).max(started);
+    let again = report.traffic.retransmits as f64 / segments;
+    if again >= RETRANSMITTED_SHARE {
+        evidence.push(format!("{} of our segments were sent again.", percent(again)));
+    }
+    let round_trip = facts.round_trip_ns;
+    if round_trip >= LONG_PATH_NS && facts.first_byte_ns < 2 * round_trip && facts.nobody_is_busy()
+    {
+        evidence.push(format!(
+            "A round trip takes {} and the first byte {}: the time is the path's; more requests in \
+             flight (-c, -m) would use it.",
+            duration(round_trip),
+            duration(facts.first_byte_ns)
+        ));
+    }
+    if evidence.is_empty()
+        && facts.bytes_per_exchange >= LARGE_EXCHANGE_BYTES
+        && facts.nobody_is_busy()
+    {
+        evidence.push(format!(
+            "{:.0} kB per exchange, {:.1} Mbit/s, and no side is busy.",
+            facts.bytes_per_exchange / 1e3,
+            facts.wire_bits_per_second / 1e6
+        ));
+    }
+    facts.confirmed(Bound::Network, evidence)
+}
+
+/// A server that is idle and takes its time.
+fn waiting(report: &PhaseReport, facts: &Facts) -> Option<Verdict> {
+    let own = facts.first_byte_ns.saturating_sub(facts.round_trip_ns);
+    if report.connect.count == 0 && facts.server_fullness.is_none() {
+        return None;
+    }
+    if own < SERVER_WAITS_NS || facts.generator_fullness >= FULL {
+        return None;
+    }
+    let mut evidence = vec![format!(
+        "The first byte takes {} (median) and a round trip {}: the server takes the time.",
+        duration(facts.first_byte_ns),
+        duration(facts.round_trip_ns)
+    )];
+    evidence.extend(facts.generator_said_and_server());
+    Some(Verdict { bound: Bound::Server, evidence })
+}
+
+fn nothing(report: &PhaseReport, facts: &Facts) -> Verdict {
+    let mut evidence = facts.generator_said_and_server();
+    evidence.push(if report.server.is_none() {
+        "The server is not watched (--server-pid names a local one), so its CPU is not known."
+            .into()
+    } else {
+        "Nobody was full: more requests in flight (-c, -m) or more threads (-t) may raise the rate."
+            .to_owned()
+    });
+    Verdict { bound: Bound::Unclear, evidence }
+}
+
+fn unclear(evidence: impl Into<String>) -> Verdict {
+    Verdict { bound: Bound::Unclear, evidence: vec![evidence.into()] }
+}
