@@ -31,6 +31,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use bolide_connection::Http1Limits;
 use bolide_eventloop::raise_file_limit;
 
 use self::desk::Task;
@@ -162,13 +163,25 @@ impl Engine {
             match self.news.recv_timeout(left) {
                 Ok((_, News::Connected(facts))) => {
                     self.facts = facts;
-                    return Ok(());
+                    return self.check_depth(plan.depth);
                 }
                 Ok((_, News::Trouble(what) | News::Broken(what))) => return failed(&what),
                 Ok((_, News::Look(_) | News::Ended(_))) => {}
                 Err(_) => return failed("it took too long"),
             }
         }
+    }
+
+    /// Whether the version that is spoken can have so many requests in flight.
+    fn check_depth(&self, depth: usize) -> Result<(), Mistake> {
+        let depth_max = usize::from(Http1Limits::default().pipelined_count);
+        let is_http1 = self.facts.as_ref().is_some_and(|facts| facts.protocol == "http/1.1");
+        if is_http1 && depth > depth_max {
+            return Err(Mistake::new(format!(
+                "over HTTP/1.1 a connection has at most {depth_max} requests in flight, not {depth}: more connections carry more"
+            )));
+        }
+        Ok(())
     }
 
     fn tell(&self, thread: usize, command: Command) {

@@ -92,6 +92,18 @@ fn a_refused_connection_is_a_mistake() {
 }
 
 #[test]
+fn more_pipelined_requests_than_a_connection_carries_are_a_mistake() {
+    let server = Planted::start(Behaviour::default());
+    let mut plan = plan(server.address);
+    plan.depth = 65;
+    let mistake = Engine::prepare(&plan, Box::new(Free)).unwrap_err().to_string();
+    assert!(mistake.contains("at most 64 requests in flight, not 65"), "{mistake}");
+    plan.version = bolide_loadgen::plan::Version::Http2;
+    prepare(&plan).finish();
+    assert_eq!(server.requests(), 0);
+}
+
+#[test]
 fn a_server_of_another_version_is_a_mistake() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bolide_loadgen::plan::{Load, Until};
+use bolide_loadgen::plan::{Arrivals, Load, Phase, Until};
 use bolide_loadgen::progress::Control;
 
 use crate::plans::{h2_plan, lasting, plan, prepare, rate, requests, run};
@@ -51,8 +51,7 @@ fn connections_stay_open_between_phases() {
 #[test]
 fn a_warm_up_is_not_counted() {
     let server = Planted::start(Behaviour::default());
-    let phase =
-        bolide_loadgen::plan::Phase { warm_up: Duration::from_millis(150), ..requests(500) };
+    let phase = Phase { warm_up: Duration::from_millis(150), ..requests(500) };
     let report = run(&plan(server.address), &phase);
     assert_eq!((report.counts.succeeded, report.latency.count), (500, 500));
     assert!(server.requests() > 500, "{}", server.requests());
@@ -64,9 +63,13 @@ fn a_phase_ends_with_its_time_and_agrees_with_littles_law() {
     let server = Planted::start(behaviour);
     let report = run(&plan(server.address), &lasting(Load::Closed, 1000));
     assert_eq!(report.elapsed_ns, 1_000_000_000);
-    // One at a time, 2 ms each: 500 a second, and four wait for each other.
+    // One at a time, 2 ms each: 500 a second at most, however busy this machine is. What the server
+    // answered was counted, but for what came too late.
     let completed = report.counts.completed;
-    assert!((400..=500).contains(&completed), "{completed}");
+    assert!((1..=501).contains(&completed), "{completed}");
+    let late = server.answers() - completed;
+    assert!(late <= 4, "{late}");
+    assert!(report.latency.min_ns >= 1_990_000, "{}", report.latency.min_ns);
     let residual = report.littles_law_residual.unwrap();
     assert!(residual.abs() < 0.05, "{residual}");
     assert!(report.series.len() >= 9, "{}", report.series.len());
@@ -76,29 +79,36 @@ fn a_phase_ends_with_its_time_and_agrees_with_littles_law() {
 }
 
 #[test]
-fn an_open_loop_keeps_its_rate_and_its_pace() {
+fn an_open_loop_ends_with_its_time_and_knows_what_was_due() {
     let server = Planted::start(Behaviour::default());
-    for load in [
-        rate(2000.0),
-        Load::Open { rate: 2000.0, arrivals: bolide_loadgen::plan::Arrivals::Poisson },
-    ] {
-        let report = run(&plan(server.address), &lasting(load, 1000));
-        let due = report.counts.due;
-        assert!((1850..2150).contains(&due), "{due}");
-        assert_eq!(report.counts.failed, 0);
-        // What was in flight at the end is not counted.
-        assert!(due - report.counts.succeeded <= 100, "{:?}", report.counts);
-        assert_eq!(report.pacing.count, due);
+    let report = run(&plan(server.address), &lasting(rate(2000.0), 500));
+    let counts = report.counts;
+    // However busy this machine is: the intended times depend on the plan alone.
+    assert!((999..=1001).contains(&counts.due), "{}", counts.due);
+    assert_eq!((report.elapsed_ns, counts.failed), (500_000_000, 0));
+    assert!(counts.succeeded > 0 && counts.succeeded <= counts.started);
+    assert!(counts.started <= counts.due);
+    assert_eq!((report.pacing.count, report.lag.count), (counts.due, counts.started));
+}
+
+#[test]
+fn an_open_loop_keeps_its_rate_and_answers_to_littles_law() {
+    let server = Planted::start(Behaviour::default());
+    for arrivals in [Arrivals::Constant, Arrivals::Poisson] {
+        let load = Load::Open { rate: 2000.0, arrivals };
+        let phase = Phase { load, ..requests(1000) };
+        let report = run(&plan(server.address), &phase);
+        assert_eq!((report.counts.due, report.counts.succeeded), (1000, 1000));
+        assert!(report.elapsed_ns >= 400_000_000, "{}", report.elapsed_ns);
         let residual = report.littles_law_residual.unwrap();
-        assert!(residual.abs() < 0.1, "{residual}");
-        assert!(report.lag.count >= report.counts.succeeded);
+        assert!(residual.abs() < 0.2, "{residual}");
     }
 }
 
 #[test]
 fn a_stall_counts_for_every_request_that_was_due_in_it() {
     let server = Planted::start(Behaviour::default());
-    let phase = bolide_loadgen::plan::Phase {
+    let phase = Phase {
         load: rate(1000.0),
         until: Until { requests: Some(1000), time: None },
         ..requests(0)
@@ -133,7 +143,7 @@ fn each_request_can_have_a_connection_of_its_own() {
         let server = Planted::start(Behaviour::default());
         let plan = if h2 { h2_plan(server.address) } else { plan(server.address) };
         let mut engine = prepare(&plan);
-        let phase = bolide_loadgen::plan::Phase { load: Load::Connect, ..requests(300) };
+        let phase = Phase { load: Load::Connect, ..requests(300) };
         let report = engine.run(&phase, &mut |_| Control::Continue);
         assert_eq!((report.counts.due, report.counts.succeeded), (300, 300), "{h2}");
         assert_eq!(report.counts.failed, 0, "{:?}", report.failures);
