@@ -377,6 +377,21 @@ single = { workers = 1 }
     }
 
     #[test]
+    fn one_worker_and_a_worker_for_each_core_are_the_same_on_one_core() {
+        let of = |name: &str, workers: &str| {
+            let text = format!(
+                "name = '{name}'\nprotocols = ['h2']\nroutes = ['ping']\n[start]\n\
+                 command = ['b', '{{port}}', '{workers}']\n"
+            );
+            Contender::parse(&text, name).unwrap()
+        };
+        let (one, all) = (of("one", "1"), of("all", "{workers}"));
+        let cell = cell(Route::Ping);
+        assert_eq!(one.command_on(&cell, 1), all.command_on(&cell, 1));
+        assert_ne!(one.command_on(&cell, 2), all.command_on(&cell, 2));
+    }
+
+    #[test]
     fn what_is_wrong_is_said_in_one_sentence() {
         for (from, to, expected) in [
             ("order", "ordre", "no key `ordre`; did you mean `order`?"),

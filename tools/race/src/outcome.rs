@@ -1,5 +1,7 @@
 //! What came out of a cell: every round of every entrant, and what was said about them.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::catalogue::{Cell, Kind};
@@ -16,6 +18,9 @@ pub struct CellOutcome {
     pub entrants: Vec<EntrantOutcome>,
     /// The name of the one that the others are compared with.
     pub reference: String,
+    /// Contenders that come to the same as another one in this cell, and which.
+    #[serde(default)]
+    pub same_as: BTreeMap<String, String>,
     /// The seed of the bootstrap.
     pub seed: u64,
     /// How long it took, in seconds.
@@ -220,9 +225,10 @@ impl CellOutcome {
         ranked.into_iter().map(|(_, entrant)| entrant).collect()
     }
 
-    /// The entrant of this name that is no twin.
+    /// The entrant of this name that is no twin, or the one that it would be the same as.
     #[must_use]
     pub fn entrant(&self, name: &str) -> Option<&EntrantOutcome> {
+        let name = self.same_as.get(name).map_or(name, String::as_str);
         self.entrants.iter().find(|entrant| entrant.name == name && !entrant.is_twin)
     }
 }
@@ -283,6 +289,7 @@ pub(crate) mod tests {
                 dead,
             ],
             reference: "bolide".to_owned(),
+            same_as: BTreeMap::from([("bolide-all".to_owned(), "bolide".to_owned())]),
             seed: 1,
             elapsed_s: 12.0,
         }
@@ -308,6 +315,7 @@ pub(crate) mod tests {
         assert_eq!(names.len(), 3);
         assert_eq!(names[2], "go");
         assert_eq!(outcome.ranking()[0].bound(), Bound::Server);
+        assert_eq!(outcome.entrant("bolide-all"), outcome.entrant("bolide"));
     }
 
     #[test]

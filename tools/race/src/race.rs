@@ -1,5 +1,6 @@
 //! A cell from its first start to its last round.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -79,8 +80,8 @@ impl Race<'_> {
         present: &[Present],
         say: &mut dyn FnMut(&str),
     ) -> Result<Option<CellOutcome>, String> {
-        let players = self.players(cell, present);
-        if players.is_empty() || !self.generator.can(cell) {
+        let players = players(cell, self.cores.of_cell(cell).0.len(), present);
+        if players.all.is_empty() || !self.generator.can(cell) {
             return Ok(None);
         }
         let begun = Instant::now();
@@ -89,12 +90,13 @@ impl Race<'_> {
         let mut outcome = CellOutcome {
             cell: cell.clone(),
             entrants: Vec::new(),
-            reference: self.reference_of(&players),
+            reference: self.reference_of(&players.all),
+            same_as: players.same_as,
             seed: self.ground.seed,
             elapsed_s: 0.0,
         };
         let mut started = Vec::new();
-        for player in players {
+        for player in players.all {
             let name = &player.contender.name;
             let twins: &[bool] = if *name == outcome.reference { &[false, true] } else { &[false] };
             for is_twin in twins {
@@ -120,11 +122,6 @@ impl Race<'_> {
         }
         outcome.elapsed_s = begun.elapsed().as_secs_f64();
         Ok(Some(outcome))
-    }
-
-    /// Who can play the cell. Two that come to the same command with this many cores are one.
-    pub(crate) fn players<'p>(&self, cell: &Cell, present: &'p [Present]) -> Vec<&'p Present> {
-        players(cell, self.cores.of_cell(cell).0.len(), present)
     }
 
     /// The asked-for reference if it plays, else whoever comes first.
@@ -331,15 +328,25 @@ impl Race<'_> {
     }
 }
 
-/// Who can play `cell` on so many cores.
-pub(crate) fn players<'p>(cell: &Cell, cores: usize, present: &'p [Present]) -> Vec<&'p Present> {
-    let mut seen = Vec::new();
-    let mut players = Vec::new();
+/// Those who run in a cell, and those who would be the same as one of them.
+#[derive(Debug, Default)]
+pub(crate) struct Players<'p> {
+    pub(crate) all: Vec<&'p Present>,
+    same_as: BTreeMap<String, String>,
+}
+
+/// Who can play `cell` on so many cores. Two that come to the same command then are one.
+pub(crate) fn players<'p>(cell: &Cell, cores: usize, present: &'p [Present]) -> Players<'p> {
+    let mut players = Players::default();
+    let mut seen: Vec<(String, &str)> = Vec::new();
     for player in present.iter().filter(|present| present.contender.plays(cell)) {
+        let name = &player.contender.name;
         let command = player.contender.command_on(cell, cores);
-        if !seen.contains(&command) {
-            seen.push(command);
-            players.push(player);
+        if let Some((_, first)) = seen.iter().find(|(known, _)| *known == command) {
+            players.same_as.insert(name.clone(), (*first).to_owned());
+        } else {
+            seen.push((command, name));
+            players.all.push(player);
         }
     }
     players

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::random::Random;
-use crate::statistics::Comparison;
+use crate::statistics::{Comparison, ROUNDS_MIN};
 
 /// Fewest rounds of `--rounds auto`.
 pub(crate) const AUTO_ROUNDS_MIN: usize = 12;
@@ -73,7 +73,7 @@ pub struct Settings {
     pub warm_up: Duration,
     /// How many.
     pub rounds: Rounds,
-    /// No further round of a cell begins after so much time; `None`: no limit.
+    /// No further round of a cell begins after so much time and three rounds; `None`: no limit.
     pub cell_budget: Option<Duration>,
 }
 
@@ -113,7 +113,8 @@ impl Settings {
         elapsed: Duration,
         comparisons: &[Comparison],
     ) -> bool {
-        if self.cell_budget.is_some_and(|budget| elapsed >= budget) && done > 0 {
+        // Fewer rounds than that would have been run for nothing.
+        if self.cell_budget.is_some_and(|budget| elapsed >= budget) && done >= ROUNDS_MIN {
             return false;
         }
         match self.rounds {
@@ -170,10 +171,10 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_ends_a_cell_after_its_first_round() {
+    fn a_budget_ends_a_cell_when_something_can_be_said() {
         let settings = Settings { cell_budget: Some(Duration::from_secs(1)), ..Settings::full() };
-        assert!(settings.goes_on(0, Duration::from_secs(2), &[]));
-        assert!(!settings.goes_on(1, Duration::from_secs(2), &[]));
+        assert!(settings.goes_on(ROUNDS_MIN - 1, Duration::from_secs(2), &[]));
+        assert!(!settings.goes_on(ROUNDS_MIN, Duration::from_secs(2), &[]));
     }
 
     #[test]

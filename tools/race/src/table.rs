@@ -148,6 +148,7 @@ pub(crate) fn lower_bound(entrant: &EntrantOutcome) -> String {
 /// What the ratio to the reference says.
 pub(crate) fn ratio_text(outcome: &CellOutcome, entrant: &EntrantOutcome) -> String {
     match outcome.cpu_ratio(entrant) {
+        Some(found) if entrant.is_twin => format!("{:.2}: noise", found.ratio.mid),
         Some(found) => verdict_text(&found),
         None if entrant.name == outcome.reference && !entrant.is_twin => "reference".to_owned(),
         None => dash(),
@@ -247,7 +248,7 @@ mod tests {
     fn a_cell_is_shown_with_its_noise_and_those_who_fell_out() {
         let text = table(&crate::outcome::tests::outcome());
         assert!(text.contains("HTTP/1.1 GET /ping, 100 connections"), "{text}");
-        assert!(text.contains("2.00 (2.00–2.00)") && text.contains("no difference"), "{text}");
+        assert!(text.contains("2.00 (2.00–2.00)") && text.contains("1.00: noise"), "{text}");
         assert!(text.contains("cheat: disqualified: GET /echo?size=7"), "{text}");
         assert!(text.contains("dead: died") && text.contains("<out of memory>"), "{text}");
         assert!(text.contains("bolide twice differs by"), "{text}");

@@ -227,7 +227,7 @@ fn install(contenders: &[Contender]) -> Result<(), String> {
 
 /// Runs in each round of a cell: everybody, and the twin.
 fn runs(cell: &Cell, layout: &Layout, present: &[Present]) -> usize {
-    match players(cell, layout.of_cell(cell).0.len(), present).len() {
+    match players(cell, layout.of_cell(cell).0.len(), present).all.len() {
         0 => 0,
         players => players + 1,
     }

@@ -75,7 +75,8 @@ fn headline(manifest: &Manifest, outcomes: &[CellOutcome]) -> String {
                 Some((entrant.name.as_str(), outcome.cpu_ratio(entrant)?.verdict))
             })
             .collect();
-        if verdicts.is_empty() || outcome.reference != manifest.reference {
+        let is_open = verdicts.iter().any(|(_, verdict)| *verdict == Verdict::TooFew);
+        if verdicts.is_empty() || is_open || outcome.reference != manifest.reference {
             continue;
         }
         counted += 1;
@@ -124,24 +125,36 @@ fn overview(outcomes: &[CellOutcome]) -> String {
             servers.push(entrant.name.clone());
         }
     }
+    let cell = |outcome: &CellOutcome, name: &str| match outcome.entrant(name) {
+        Some(entrant) if entrant.counts() => ratio_text(outcome, entrant),
+        Some(entrant) => fate_text(&entrant.fate).to_owned(),
+        None => "–".to_owned(),
+    };
+    let noise = |outcome: &CellOutcome| {
+        outcome.twins().map_or_else(|| "–".to_owned(), |twins| percent(twins.ratio.mid))
+    };
+    // The longer of the two goes down the page.
+    if outcomes.len() <= servers.len() {
+        let mut heads = vec!["server".to_owned()];
+        heads.extend(outcomes.iter().map(|outcome| outcome.cell.title()));
+        let mut rows: Vec<Vec<String>> = Vec::new();
+        for name in &servers {
+            let cells = outcomes.iter().map(|outcome| cell(outcome, name));
+            rows.push(std::iter::once(name.clone()).chain(cells).collect());
+        }
+        rows.push(std::iter::once("noise".to_owned()).chain(outcomes.iter().map(noise)).collect());
+        return table(&heads, &rows);
+    }
     let mut heads = vec!["workload".to_owned()];
     heads.extend(servers.iter().cloned());
     heads.push("noise".to_owned());
-    let rows: Vec<Vec<String>> = outcomes
-        .iter()
-        .map(|outcome| {
-            let mut row = vec![outcome.cell.title()];
-            row.extend(servers.iter().map(|name| match outcome.entrant(name) {
-                Some(entrant) if entrant.counts() => ratio_text(outcome, entrant),
-                Some(entrant) => fate_text(&entrant.fate).to_owned(),
-                None => "–".to_owned(),
-            }));
-            row.push(
-                outcome.twins().map_or_else(|| "–".to_owned(), |twins| percent(twins.ratio.mid)),
-            );
-            row
-        })
-        .collect();
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    for outcome in outcomes {
+        let mut row = vec![outcome.cell.title()];
+        row.extend(servers.iter().map(|name| cell(outcome, name)));
+        row.push(noise(outcome));
+        rows.push(row);
+    }
     table(&heads, &rows)
 }
 

@@ -74,21 +74,21 @@ fn gains(table: &Table, title: &str, rows: &[(&Row, &CellOutcome)]) -> String {
     let heads =
         ["", "req/s here", "CPU per request here", "req/s in the seed"].map(str::to_owned).to_vec();
     let mut lines = Vec::new();
-    for entrant in first.ranking().into_iter().filter(|entrant| !entrant.is_twin) {
-        let Some(after) = last.entrant(&entrant.name).filter(|entrant| entrant.counts()) else {
+    for after in last.ranking().into_iter().filter(|entrant| !entrant.is_twin) {
+        let Some(entrant) = first.entrant(&after.name).filter(|entrant| entrant.counts()) else {
             continue;
         };
         let gain = |figure: fn(&crate::generator::Figures) -> f64| {
             let of = |entrant: &EntrantOutcome| entrant.median(|figures| Some(figure(figures)));
             of(after).zip(of(entrant)).map_or_else(dash, |(after, before)| times(after / before))
         };
-        let column = table.columns.iter().position(|(_, name)| *name == entrant.name);
+        let column = table.columns.iter().position(|(_, name)| *name == after.name);
         let seed = column.and_then(|column| {
             let (before, after) = (first_row.seed.get(column)?, last_row.seed.get(column)?);
             (*before > 0.0).then(|| times(after / before))
         });
         lines.push(vec![
-            entrant.name.clone(),
+            after.name.clone(),
             gain(|figures| figures.rate),
             gain(|figures| figures.cpu_us),
             seed.unwrap_or_else(dash),
