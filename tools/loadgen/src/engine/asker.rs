@@ -297,7 +297,7 @@ impl Asker<'_> {
         } else {
             task.judge.finish(answer, &mut asked.seen)
         };
-        self.desk.answered(&asked, verdict);
+        self.desk.answered(self.conn.seat, &asked, verdict);
         if self.conn.single.is_some() {
             self.retire();
         }

@@ -147,9 +147,14 @@ impl Desk {
         }
     }
 
-    /// An answer is complete, right or wrong.
+    /// An answer is complete, right or wrong, on the connection of a seat.
     #[inline]
-    pub(super) fn answered(&mut self, asked: &Asked, verdict: Result<(), Failure>) {
+    pub(super) fn answered(
+        &mut self,
+        seat: Option<u32>,
+        asked: &Asked,
+        verdict: Result<(), Failure>,
+    ) {
         self.gone(asked);
         if asked.number != self.pacer.number || !self.pacer.is_running() {
             return;
@@ -164,6 +169,7 @@ impl Desk {
         let tally = &mut self.tally;
         tally.latency.saturating_record(latency_ns);
         tally.counts.completed += 1;
+        tally.completed_on(seat);
         tally.counts.compared += u64::from(asked.seen.sampled);
         tally.status(asked.status);
         tally.traffic.payload_received_bytes += asked.seen.bytes;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::histograms::latencies;
 use super::tally::Tally;
 use crate::cost::CostSample;
-use crate::plan::Phase;
+use crate::plan::{Load, Phase};
 use crate::report::{PhaseReport, ProcessCost, Sample, Verdict};
 
 /// What a phase cost: looks at both ends of the measurement, and the time between them.
@@ -66,12 +66,16 @@ pub(super) fn report(
 ) -> PhaseReport {
     let requests = tally.counts.completed;
     let (statuses, failures) = (tally.statuses(), tally.failures());
+    let elapsed_ns = tally.ended_ns.saturating_sub(measure_ns);
+    // Where each request has a connection of its own, there is nothing to compare.
+    let stays = phase.load != Load::Connect;
+    let connection_rates = stays.then(|| tally.rates(elapsed_ns as f64 / 1e9)).flatten();
     let presence = tally.presence as f64;
     let latency = latencies(tally.latency);
     let explained = latency.mean_ns * latency.count as f64;
     PhaseReport {
         phase: phase.clone(),
-        elapsed_ns: tally.ended_ns.saturating_sub(measure_ns),
+        elapsed_ns,
         counts: tally.counts,
         statuses,
         failures,
@@ -85,7 +89,7 @@ pub(super) fn report(
         lag: latencies(tally.lag),
         pacing: latencies(tally.pacing),
         stalls: tally.stalls,
-        connection_rates: None,
+        connection_rates,
         generator: cost.generator(requests),
         server: cost.server(requests),
         series,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hdrhistogram::Histogram;
 
 use super::histograms::{add, empty};
-use crate::report::{Counts, Failure, Stalls, Traffic};
+use crate::report::{Counts, Failure, Spread, Stalls, Traffic};
 
 /// Every kind of failure, in the order of their numbers.
 const FAILURES: [Failure; 8] = [
@@ -31,6 +31,8 @@ pub(super) struct Tally {
     pub(super) traffic: Traffic,
     pub(super) stalls: Stalls,
     pub(super) resumed_count: u64,
+    /// Completed requests by seat, as far as any has completed some.
+    by_seat: Vec<u64>,
     pub(super) latency: Histogram<u64>,
     pub(super) first_byte: Histogram<u64>,
     pub(super) connect: Histogram<u64>,
@@ -52,6 +54,7 @@ impl Tally {
             traffic: Traffic::default(),
             stalls: Stalls::default(),
             resumed_count: 0,
+            by_seat: Vec::new(),
             latency: empty(),
             first_byte: empty(),
             connect: empty(),
@@ -69,6 +72,38 @@ impl Tally {
         if let Some(count) = self.statuses.get_mut(usize::from(status)) {
             *count += 1;
         }
+    }
+
+    /// A request was completed on the connection of this seat.
+    #[inline]
+    pub(super) fn completed_on(&mut self, seat: Option<u32>) {
+        let Some(seat) = seat else { return };
+        let seat = seat as usize;
+        if seat >= self.by_seat.len() {
+            self.by_seat.resize(seat + 1, 0);
+        }
+        self.by_seat[seat] += 1;
+    }
+
+    /// How completed requests are spread over the seats that completed any, in requests per second.
+    pub(super) fn rates(&self, seconds: f64) -> Option<Spread> {
+        let counts = self.by_seat.iter().filter(|count| **count > 0);
+        let rates: Vec<f64> = counts.map(|count| *count as f64 / seconds).collect();
+        if rates.is_empty() || seconds <= 0.0 {
+            return None;
+        }
+        let number = rates.len() as f64;
+        let mean = rates.iter().sum::<f64>() / number;
+        let squares: f64 = rates.iter().map(|rate| (rate - mean).powi(2)).sum();
+        let deviation = (squares / number).sqrt();
+        let within = rates.iter().filter(|rate| (**rate - mean).abs() <= deviation).count();
+        Some(Spread {
+            min: rates.iter().copied().fold(f64::INFINITY, f64::min),
+            max: rates.iter().copied().fold(0.0, f64::max),
+            mean,
+            deviation,
+            within_deviation: within as f64 / number,
+        })
     }
 
     /// Something failed.
@@ -120,6 +155,7 @@ impl Tally {
         stalls.socket_full += more.socket_full;
         stalls.receive_window_used_up += more.receive_window_used_up;
         self.resumed_count += other.resumed_count;
+        self.by_seat.extend_from_slice(&other.by_seat);
         for (histogram, more) in [
             (&mut self.latency, &other.latency),
             (&mut self.first_byte, &other.first_byte),
@@ -138,6 +174,22 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_connections_of_all_threads_are_compared() {
+        let mut one = Tally::new();
+        assert_eq!(one.rates(1.0), None);
+        for _ in 0..10 {
+            one.completed_on(Some(3));
+        }
+        let mut other = Tally::new();
+        (0..30).for_each(|_| other.completed_on(Some(0)));
+        other.completed_on(None);
+        one.add(&other);
+        let rates = one.rates(2.0).unwrap();
+        assert_eq!((rates.min, rates.max, rates.mean, rates.deviation), (5.0, 15.0, 10.0, 5.0));
+        assert_eq!(rates.within_deviation, 1.0);
+    }
 
     #[test]
     fn kinds_of_failures_are_told_apart_and_add_up() {

@@ -166,6 +166,7 @@ mod tests {
             stalls: Stalls::default(),
             generator: ProcessCost { cpu_ns: 1_000_000_000, ..ProcessCost::default() },
             server: Some(ProcessCost { cpu_ns: 1_900_000_000, ..ProcessCost::default() }),
+            connection_rates: None,
             littles_law_residual: None,
             series: Vec::new(),
             verdict: Verdict { bound: Bound::Server, evidence: vec!["full".to_owned()] },
@@ -181,6 +182,7 @@ mod tests {
             started_unix_s: 0.0,
             server_died_after_ns: None,
             interrupted: false,
+            knee: None,
         }
     }
 
