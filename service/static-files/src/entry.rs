@@ -40,7 +40,9 @@ pub(crate) struct Variant {
     pub(crate) fields: Fields,
     /// Those of a 304.
     pub(crate) not_modified: Fields,
-    tag: Box<str>,
+    /// What stands between the quotes of its entity tag.
+    opaque_tag: Box<str>,
+    is_weak: bool,
 }
 
 /// Where the bytes are.
@@ -97,7 +99,10 @@ impl Entry {
     #[inline]
     pub(crate) fn validators<'a>(&self, variant: &'a Variant) -> Validators<'a> {
         Validators {
-            entity_tag: EntityTag::parse(variant.tag.as_bytes()),
+            entity_tag: Some(EntityTag {
+                weak: variant.is_weak,
+                opaque: variant.opaque_tag.as_bytes(),
+            }),
             last_modified: self.last_modified,
             last_modified_is_strong: self.last_modified_is_strong,
         }
@@ -119,9 +124,10 @@ impl Variant {
         last_modified: Option<u64>,
         varies: bool,
     ) -> Self {
-        let tag = entity_tag(&source);
+        let opaque_tag = opaque_tag(&source);
+        let weak = if source.is_made { "W/" } else { "" };
         let mut shared: Vec<(HeaderName, HeaderValue)> = Vec::new();
-        if let Ok(tag) = HeaderValue::try_from(tag.as_str()) {
+        if let Ok(tag) = HeaderValue::try_from(format!("{weak}\"{opaque_tag}\"")) {
             shared.push((ETAG, tag));
         }
         if let Some(seconds) = last_modified {
@@ -144,19 +150,19 @@ impl Variant {
             length: source.length,
             fields: Fields::new(fields),
             not_modified: Fields::new(shared),
-            tag: tag.into_boxed_str(),
+            opaque_tag: opaque_tag.into_boxed_str(),
+            is_weak: source.is_made,
         }
     }
 }
 
 /// When and how long, and in which coding: equal only for equal bytes.
-fn entity_tag(source: &Source) -> String {
+fn opaque_tag(source: &Source) -> String {
     let Stamp { length, modified, .. } = source.stamp;
-    let nanoseconds =
-        i128::from(modified.seconds) * 1_000_000_000 + i128::from(modified.nanoseconds);
-    let weak = if source.is_made { "W/" } else { "" };
-    let (dash, coding) = if source.coding.is_empty() { ("", "") } else { ("-", source.coding) };
-    format!("{weak}\"{nanoseconds:x}-{length:x}{dash}{coding}\"")
+    let seconds = i128::from(modified.seconds);
+    let nanoseconds = seconds * 1_000_000_000 + i128::from(modified.nanoseconds);
+    let dash = if source.coding.is_empty() { "" } else { "-" };
+    format!("{nanoseconds:x}-{length:x}{dash}{}", source.coding)
 }
 
 fn http_date(seconds: u64) -> HeaderValue {

@@ -63,7 +63,7 @@ impl Folder {
         let mut folder: Option<OwnedFd> = None;
         while let Some(step) = steps.next() {
             let Component::Normal(step) = step else { return Err(not_found()) };
-            let from: BorrowedFd<'_> = folder.as_ref().map_or(self.root.as_fd(), AsFd::as_fd);
+            let from: BorrowedFd<'_> = folder.as_ref().unwrap_or(&self.root).as_fd();
             let is_last = steps.peek().is_none();
             let step_flags = if is_last { flags | OFlags::NOFOLLOW } else { step_flags };
             let next = rustix::fs::openat(from, step, step_flags, Mode::empty())?;

@@ -62,13 +62,13 @@ impl Handler for FileHandler {
         worker.receive();
         // A name in the cache has no escapes to decode: what is found is served, and the rest is looked
         // at more closely.
-        if let Some(response) = worker.from_memory(path, request) {
+        if let Some(response) = worker.answer_from_memory(path, request) {
             return Reply::Now(response);
         }
         if path.is_empty() {
             return Reply::Now(redirect(prefix, "", Some(request.head())));
         }
-        worker.from_disk(path, request)
+        worker.answer_from_disk(path, request)
     }
 }
 
@@ -92,7 +92,7 @@ impl Worker {
 
     /// The answer, if the file is in memory and was looked at lately.
     #[inline]
-    fn from_memory(&self, name: &str, request: &Request<'_>) -> Option<Response> {
+    fn answer_from_memory(&self, name: &str, request: &Request<'_>) -> Option<Response> {
         if name.as_bytes().contains(&b'%') {
             return None;
         }
@@ -140,7 +140,7 @@ impl Worker {
 
     /// Asks the disk. All who ask for the same at the same time get one answer.
     #[cold]
-    fn from_disk(&self, path: &str, request: &Request<'_>) -> Reply {
+    fn answer_from_disk(&self, path: &str, request: &Request<'_>) -> Reply {
         let settings = &self.site.settings;
         let name = match decode_path(path) {
             Some(name) if !settings.hides(&name) => name,

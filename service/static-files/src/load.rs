@@ -55,12 +55,14 @@ impl StaticFiles {
     }
 
     fn find(&self, name: &str, below: &str, known: Option<&Arc<Entry>>) -> io::Result<Loaded> {
-        let Some(folder) = below.strip_suffix('/').or((below.is_empty()).then_some("")) else {
+        let is_folder = below.is_empty() || below.ends_with('/');
+        let folder = below.trim_end_matches('/');
+        if !is_folder {
             return match self.disk.open(below)? {
                 Found::File(file) => self.entry(name, below, file, known).map(Loaded::Entry),
                 Found::Folder => Ok(Loaded::Folder),
             };
-        };
+        }
         for index in &self.settings.index {
             let file = if folder.is_empty() { index.clone() } else { format!("{folder}/{index}") };
             match self.disk.open(&file) {

@@ -2,17 +2,27 @@
 
 use bolide_server::HeaderValue;
 
+/// Types that are younger than the table, or other by now (RFC 9239).
+const YOUNGER: [(&str, &str); 4] = [
+    ("mjs", "text/javascript"),
+    ("cjs", "text/javascript"),
+    ("map", "application/json"),
+    ("jxl", "image/jxl"),
+];
+
 /// `Content-Type`; of text, with its encoding, which is UTF-8 everywhere by now.
 pub(crate) fn of(name: &str) -> HeaderValue {
-    let guessed = mime_guess::from_path(name).first_raw();
-    match guessed {
-        None => HeaderValue::from_static("application/octet-stream"),
-        Some(media_type) if is_text(media_type) && media_type != "image/svg+xml" => {
-            HeaderValue::try_from(format!("{media_type}; charset=utf-8"))
-                .unwrap_or_else(|_| HeaderValue::from_static(media_type))
-        }
-        Some(media_type) => HeaderValue::from_static(media_type),
-    }
+    let ending = name.rsplit('/').next().and_then(|file| file.rsplit_once('.'));
+    let ending = ending.map_or("", |(_, ending)| ending);
+    let younger = YOUNGER.iter().find(|(known, _)| ending.eq_ignore_ascii_case(known));
+    let media_type = match younger {
+        Some((_, media_type)) => media_type,
+        None => mime_guess::from_ext(ending).first_raw().unwrap_or("application/octet-stream"),
+    };
+    let encoded = media_type.starts_with("text/").then(|| format!("{media_type}; charset=utf-8"));
+    encoded
+        .and_then(|text| HeaderValue::try_from(text).ok())
+        .unwrap_or_else(|| HeaderValue::from_static(media_type))
 }
 
 /// Whether content of this type is text, and so worth compressing.
@@ -36,7 +46,7 @@ mod tests {
             ("/a.css", "text/css; charset=utf-8"),
             ("/a.js", "text/javascript; charset=utf-8"),
             ("/a.mjs", "text/javascript; charset=utf-8"),
-            ("/a.json", "application/json; charset=utf-8"),
+            ("/a.json", "application/json"),
             ("/a.svg", "image/svg+xml"),
             ("/a.txt", "text/plain; charset=utf-8"),
             ("/a.png", "image/png"),
