@@ -7,6 +7,7 @@ use bolide::{HeaderValue, Router, StaticFiles};
 /// The arguments about files.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Files")]
+#[group(skip)]
 pub(crate) struct Arguments {
     /// Serve the files of this folder, and /ping beside them; no other built-in route unless --builtin is
     /// given.
