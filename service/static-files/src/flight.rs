@@ -1,6 +1,6 @@
 //! A file on its way from the disk to a worker, and the requests that wait for it.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -23,23 +23,49 @@ pub(crate) struct Waiting {
     is_head: bool,
     /// The request's head, if it has conditions or a query: most have none, and wait by the thousand.
     head: Option<Box<Head>>,
+    /// Counts what it holds, until it is dropped.
+    _held: Held,
 }
 
+/// What the requests that wait on one worker hold in memory, in bytes.
+pub(crate) type Total = Arc<AtomicUsize>;
+
+#[derive(Debug)]
+struct Held {
+    bytes: usize,
+    total: Total,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.total.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// What one waiting request holds beside its head, in bytes: itself and its handles.
+const WAITING_ONE_BYTES: usize = 320;
+
 impl Waiting {
-    pub(crate) fn of(request: &Request<'_>) -> Self {
+    /// The request as one that waits, unless all that wait hold more than `bytes_max` then.
+    pub(crate) fn of(request: &Request<'_>, total: &Total, bytes_max: usize) -> Option<Self> {
         let head = request.head();
         let says_more = !Conditions::of(head).is_empty() || request.query().is_some();
-        Self {
+        let head = says_more.then(|| Box::new(head.clone()));
+        let bytes = WAITING_ONE_BYTES + head.as_ref().map_or(0, |head| head.allocated_bytes());
+        let before = total.fetch_add(bytes, Ordering::Relaxed);
+        let held = Held { bytes, total: Arc::clone(total) };
+        (before + bytes <= bytes_max).then(|| Self {
             responder: request.responder(),
             waker: request.waker(),
             is_head: *request.method() == Method::HEAD,
-            head: says_more.then(|| Box::new(head.clone())),
-        }
+            head,
+            _held: held,
+        })
     }
 
     /// Answers it.
     pub(crate) fn land(self, site: &StaticFiles, name: &str, loaded: &Loaded) {
-        let Self { responder, waker, is_head, head } = self;
+        let Self { responder, waker, is_head, head, _held } = self;
         let response = match loaded {
             Loaded::Entry(entry) => {
                 let method = if is_head { Method::HEAD } else { Method::GET };

@@ -11,11 +11,11 @@ use bolide_semantics::{Conditions, decode_path};
 use bolide_server::{Handler, Reply, Request, Response, StatusCode};
 use hashbrown::HashMap;
 
-use crate::answer::answer;
+use crate::answer::{answer, unavailable};
 use crate::body::Reader;
 use crate::cache::Cache;
 use crate::entry::Entry;
-use crate::flight::{Flight, Inbox, Landed, Waiting, redirect};
+use crate::flight::{Flight, Inbox, Landed, Total, Waiting, redirect};
 use crate::load::Loaded;
 use crate::site::StaticFiles;
 
@@ -26,6 +26,7 @@ pub(crate) struct FileHandler(Rc<Worker>);
 struct Worker {
     site: Arc<StaticFiles>,
     inbox: Arc<Inbox>,
+    waiting: Total,
     state: RefCell<State>,
 }
 
@@ -47,6 +48,7 @@ impl FileHandler {
         Self(Rc::new(Worker {
             site: Arc::new(site.clone()),
             inbox: Arc::default(),
+            waiting: Arc::default(),
             state: RefCell::new(State { cache, flights: HashMap::default() }),
         }))
     }
@@ -154,7 +156,9 @@ impl Worker {
             return Reply::Now(response);
         }
         let mut state = self.state.borrow_mut();
-        let mut waiting = Waiting::of(request);
+        let Some(mut waiting) = Waiting::of(request, &self.waiting, settings.waiting_bytes) else {
+            return Reply::Now(unavailable());
+        };
         if let Some(flight) = state.flights.get(&*name) {
             match flight.join(waiting) {
                 Ok(()) => return Reply::Later,

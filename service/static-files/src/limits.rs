@@ -46,3 +46,8 @@ pub const PIECES_BYTES: usize = 64 * 1024 * 1024;
 /// Default: 5000. Unit: entries. Reason: half a megabyte of HTML; who has more wants a search.
 /// Answers: large-listing.
 pub const LISTING_COUNT: usize = 5000;
+
+/// What the requests of one worker that wait for the disk may hold in memory; beyond it the answer is 503.
+/// Default: 64 MiB. Unit: bytes. Reason: 200,000 plain requests; those whose clients have gone hold theirs until the disk answers.
+/// Answers: hung-disk.
+pub const WAITING_BYTES: usize = 64 * 1024 * 1024;

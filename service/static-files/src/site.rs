@@ -12,7 +12,7 @@ use bolide_server::{HeaderValue, Method, Router};
 use crate::disk::Disk;
 use crate::folder::Folder;
 use crate::handler::FileHandler;
-use crate::limits::{CACHE_BYTES, CACHE_FILES_COUNT, FRESH};
+use crate::limits::{CACHE_BYTES, CACHE_FILES_COUNT, FRESH, WAITING_BYTES};
 use crate::pieces::Pieces;
 
 /// Why a folder can't be a root.
@@ -71,6 +71,7 @@ pub(crate) struct Settings {
     pub(crate) cache_bytes: usize,
     pub(crate) cache_files_count: usize,
     pub(crate) fresh: Duration,
+    pub(crate) waiting_bytes: usize,
 }
 
 impl Default for Settings {
@@ -87,6 +88,7 @@ impl Default for Settings {
             cache_bytes: CACHE_BYTES,
             cache_files_count: CACHE_FILES_COUNT,
             fresh: FRESH,
+            waiting_bytes: WAITING_BYTES,
         }
     }
 }
@@ -197,6 +199,14 @@ impl StaticFiles {
     #[must_use]
     pub fn fresh(mut self, fresh: Duration) -> Self {
         self.settings.fresh = fresh;
+        self
+    }
+
+    /// How many bytes the requests of one worker that wait for the disk may hold; others are answered
+    /// with 503. Default: [`WAITING_BYTES`].
+    #[must_use]
+    pub fn waiting(mut self, bytes: usize) -> Self {
+        self.settings.waiting_bytes = bytes;
         self
     }
 

@@ -170,3 +170,24 @@ fn a_disk_that_fails_is_an_error_of_that_request_alone() {
     assert_eq!(site.get("/panic").status, 503);
     assert_eq!(site.get("/a").status, 200);
 }
+
+#[test]
+fn a_hung_disk_does_not_collect_requests_without_end() {
+    let (site, gate) = site(|site| site.waiting(10_000));
+    let mut first = asking(&site, "/open/a");
+    gate.wait_for(1);
+    // Who goes away holds its place until the disk answers: for all that the disk knows, it waits.
+    for _ in 0..100 {
+        drop(asking(&site, "/open/a"));
+    }
+    assert_eq!(site.get("/ping").text(), "pong");
+    assert_eq!(site.get("/open/a").status, 503);
+    assert_eq!(site.get("/ping").text(), "pong");
+    gate.open();
+    assert_eq!(first.answer(false).text(), "xxxxx");
+    assert_eq!(site.get("/open/a").text(), "xxxxx");
+    assert_eq!(site.get("/open/b").text(), "xxxxx", "the places are free again");
+    let (site, _gate) = self::site(|site| site.waiting(10_000));
+    let long = format!("if-none-match: \"{}\"", "a".repeat(20_000));
+    assert_eq!(site.get_with("/a", &[&long]).status, 503, "a head counts by its length");
+}

@@ -3,7 +3,8 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use bolide_launcher::{Server, scratch};
+use bolide_e2e::{assert_same, random_file};
+use bolide_launcher::{Server, find, run, scratch};
 
 /// The status, head and body of one answer.
 fn get(server: &Server, path: &str) -> (u16, String, String) {
@@ -49,4 +50,29 @@ fn the_options_about_files_take_effect() {
     assert!(head.contains("cache-control: max-age=60"), "{head}");
     let (status, _, body) = get(&server, "/missing");
     assert_eq!((status, body.as_str()), (404, "home"));
+}
+
+#[test]
+fn a_large_file_arrives_in_every_version() {
+    const BYTES: usize = 20_000_000;
+    let Some(curl) = find("curl", "a_large_file_arrives_in_every_version") else { return };
+    let folder = scratch("a_large_file_arrives");
+    let file = random_file(&folder, BYTES);
+    let name = file.file_name().unwrap().to_str().unwrap();
+    let content = std::fs::read(&file).unwrap();
+    let root = folder.display().to_string();
+    let any = "127.0.0.1:0";
+    let server = Server::start(&["--http", any, "--https", any, "--root", &root]);
+    for (option, url) in [
+        ("--http1.1", server.http()),
+        ("--http2-prior-knowledge", server.http()),
+        ("--http1.1", server.https()),
+        ("--http2", server.https()),
+    ] {
+        let url = format!("{url}/{name}");
+        let whole = run(&curl, ["-sSk", option, &url]).well().stdout;
+        assert_same(&whole, &content, &url);
+        let part = run(&curl, ["-sSk", option, "-r", "1000001-15000000", &url]).well().stdout;
+        assert_same(&part, &content[1_000_001..=15_000_000], &url);
+    }
 }
