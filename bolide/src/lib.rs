@@ -26,15 +26,30 @@
 //!   [`Reply::Exchange`] hands the whole exchange, body and all, to an object of yours.
 //! - **later**: [`Request::responder`] answers from any thread.
 //!
+//! [`StaticFiles`] serves a folder, beside other routes or alone:
+//!
+//! ```no_run
+//! # use bolide::{Router, Server, StaticFiles};
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let files = StaticFiles::new("site")?;
+//! let routes = move || files.routes(Router::new().get("/ping", |_| "pong"));
+//! Server::new().http("127.0.0.1:8080").run(routes)?;
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! Handlers run on the worker's thread: what takes long belongs on a thread of its own, with a
 //! [`Responder`] or a [`Waker`] to come back by.
 
 pub use bolide_server::{
     AbortReason, BODY_BYTES_MAX, Blame, Body, BodyLimit, BodyStream, Bytes, Collect,
-    ConnectionLimits, End, Error, Exchange, Handler, HandshakeFacts, Head, HeaderMap, HeaderName,
-    HeaderValue, Http1Limits, Http2Limits, Identity, IdentityError, Io, Limits, Listener, Method,
-    Pull, Reply, Request, Responder, Response, RouteError, Router, Running, Server, Stats,
-    StatusCode, Tls, Version, Waker, body_limit, collect, detach,
+    ConnectionLimits, End, Error, Exchange, Fields, Handler, HandshakeFacts, Head, HeaderMap,
+    HeaderName, HeaderValue, Http1Limits, Http2Limits, Identity, IdentityError, Io, Limits,
+    Listener, Method, Pull, Reply, Request, Responder, Response, RouteError, Router, Running,
+    Server, Stats, StatusCode, Tls, Version, Waker, body_limit, collect, detach,
+};
+pub use bolide_static_files::{
+    Disk, DiskFile, Found, Listed, Offload, OffloadLimits, RootError, Stamp, StaticFiles, Time,
 };
 
 /// The README's example compiles.

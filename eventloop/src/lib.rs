@@ -20,6 +20,7 @@ pub mod kernel;
 pub mod limits;
 mod listener;
 mod mailbox;
+mod offload;
 mod outward;
 mod pace;
 mod run;
@@ -37,6 +38,7 @@ pub use kernel::{FileLimit, Kernel, MioKernel, MioListener, file_limit, raise_fi
 pub use limits::Limits;
 pub use listener::{BindError, Listeners};
 pub use mailbox::Mailbox;
+pub use offload::{Full, Job, Offload, OffloadLimits};
 pub use run::{Config, Handle, run};
 pub use service::{Accepted, Address, After, Close, CloseCause, Service, Turn};
 pub use signals::{Signal, Signals};

@@ -50,9 +50,32 @@ impl Date {
     }
 }
 
+/// Reads a date in any of the three forms of §5.6.7: seconds since the epoch. `None` is anything else,
+/// and what lies before the epoch.
+#[must_use]
+pub fn parse_http_date(value: &[u8]) -> Option<u64> {
+    let time = httpdate::parse_http_date(std::str::from_utf8(value).ok()?).ok()?;
+    time.duration_since(SystemTime::UNIX_EPOCH).ok().map(|since| since.as_secs())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn dates_are_read_in_three_forms() {
+        for text in [
+            "Sun, 06 Nov 1994 08:49:37 GMT",
+            "Sunday, 06-Nov-94 08:49:37 GMT",
+            "Sun Nov  6 08:49:37 1994",
+        ] {
+            assert_eq!(parse_http_date(text.as_bytes()), Some(784_111_777), "{text}");
+        }
+        for text in ["", "now", "Sun, 06 Nov 1994 08:49:37 CET", "Sun, 31 Feb 1994 08:49:37 GMT"] {
+            assert_eq!(parse_http_date(text.as_bytes()), None, "{text}");
+        }
+        assert_eq!(parse_http_date(b"\xff"), None);
+    }
 
     #[test]
     fn the_text_changes_with_the_second() {

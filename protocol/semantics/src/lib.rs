@@ -5,21 +5,30 @@
 //!
 //! This crate must never know a version's wire format.
 
+mod accept_encoding;
+mod conditional;
 mod connection_fields;
 mod context;
 mod date;
 mod deadline;
+mod entity_tag;
 mod exchange;
 mod field_name;
 mod head;
+pub mod limits;
 mod message;
 mod outgoing;
+mod range;
 mod syntax;
+mod target_path;
 
+pub use accept_encoding::preferred_coding;
+pub use conditional::{Conditions, Precondition, Validators};
 pub use connection_fields::{is_connection_specific, is_hop_by_hop, names_in};
 pub use context::Context;
-pub use date::Date;
+pub use date::{Date, parse_http_date};
 pub use deadline::{Deadline, DeadlineReason};
+pub use entity_tag::EntityTag;
 pub use exchange::{
     AbortReason, Blame, CloseReason, ConnectionEvent, End, ExchangeEvent, ExchangeId, Misuse,
     Output, Role,
@@ -28,6 +37,8 @@ pub use field_name::FieldName;
 pub use head::{Field, Head, HeadKind, Span};
 pub use message::{has_no_body, parse_content_length};
 pub use outgoing::{FieldRef, OutgoingHead, Start};
+pub use range::{ByteRange, RangeRequest, parse_range, unsatisfied_content_range};
 pub use syntax::{
     TOKEN_LOWER, is_field_value, is_token, is_valid_authority, is_valid_scheme, is_valid_target,
 };
+pub use target_path::decode_path;

@@ -9,12 +9,24 @@ use bolide_server::{Method, Router, body_limit};
 
 pub use echo::ECHO_BYTES_MAX;
 
-/// The routes: `GET /` , `GET /ping`, `GET /echo?size=N`, `POST /echo`.
+/// The routes: `GET /` and those of [`endpoints`].
 #[must_use]
 pub fn routes(router: Router) -> Router {
-    router.get("/", landing::page).get("/ping", |_| "pong").get("/echo", echo::fill).handle(
+    endpoints(router.get("/", landing::page))
+}
+
+/// The routes without the page that lists them: `GET /ping`, `GET /echo?size=N`, `POST /echo`.
+#[must_use]
+pub fn endpoints(router: Router) -> Router {
+    ping(router).get("/echo", echo::fill).handle(
         Method::POST,
         "/echo",
         body_limit(u64::MAX, echo::echo),
     )
+}
+
+/// `GET /ping` alone.
+#[must_use]
+pub fn ping(router: Router) -> Router {
+    router.get("/ping", |_| "pong")
 }

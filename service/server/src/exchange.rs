@@ -12,7 +12,7 @@ use http::{HeaderMap, Method, StatusCode};
 use crate::outward::Outward;
 use crate::patience::Patience;
 use crate::responder::Address;
-use crate::response::{Body, BodyStream, Pull};
+use crate::response::{Body, BodyStream, Fields, Pull};
 use crate::{Exchange, Response, Waker};
 
 /// The largest piece that a body stream is asked for at once, in bytes.
@@ -287,16 +287,16 @@ impl Io<'_> {
         let length = length.map(|length| {
             FieldRef::known(FieldName::ContentLength, digits.format(length).as_bytes())
         });
-        let given = |name| response.fields.iter().any(|(known, _)| *known == name);
-        let date = (!status.is_informational() && !given(http::header::DATE))
+        let prepared = response.prepared.iter().flat_map(Fields::refs);
+        let given = |name: FieldName| {
+            response.fields.iter().any(|(known, _)| known.as_str() == name.as_str())
+                || prepared.clone().any(|field| field.known == Some(name))
+        };
+        let date = (!status.is_informational() && !given(FieldName::Date))
             .then(|| FieldRef::known(FieldName::Date, self.date.as_bytes()));
-        let length = length.filter(|_| !given(http::header::CONTENT_LENGTH));
-        let fields = response
-            .fields
-            .iter()
-            .map(|(name, value)| FieldRef::from((name, value)))
-            .chain(length)
-            .chain(date);
+        let length = length.filter(|_| !given(FieldName::ContentLength));
+        let own = response.fields.iter().map(|(name, value)| FieldRef::from((name, value)));
+        let fields = prepared.chain(own).chain(length).chain(date);
         let head = OutgoingHead { start: Start::Response { status }, fields };
         let sent = self.connection.send_head(&mut self.cx, self.id, head, end);
         let interim = status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS;

@@ -35,6 +35,6 @@ pub use limits::{ANSWER_TIMEOUT, BODY_BYTES_MAX, EXCHANGE_TIMEOUT, Limits};
 pub use outward::{Dialled, Outbound, Outward};
 pub use request::Request;
 pub use responder::{Message, Responder, Waker};
-pub use response::{Body, BodyStream, Pull, Response};
+pub use response::{Body, BodyStream, Fields, Pull, Response};
 pub use router::{RouteError, Router};
 pub use server::{Listener, Running, Server, Tls};

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::net::SocketAddr;
+use std::time::Instant;
 
 use bolide_connection::{Connection, HandshakeFacts};
 use bolide_semantics::{FieldName, Head};
@@ -20,6 +21,7 @@ pub struct Request<'a> {
     pub(crate) peer: Option<SocketAddr>,
     pub(crate) parameters: Option<matchit::Params<'a, 'a>>,
     pub(crate) body_follows: bool,
+    pub(crate) now: Instant,
     pub(crate) address: Address<'a>,
 }
 
@@ -126,6 +128,13 @@ impl<'a> Request<'a> {
         }
         let value = self.head.get(FieldName::ContentLength)?;
         bolide_semantics::parse_content_length(value)
+    }
+
+    /// The time at which the worker began the turn in which the request arrived: it costs no look at
+    /// the clock.
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        self.now
     }
 
     /// A handle with which any thread can answer later: return [`Reply::Later`](crate::Reply::Later).

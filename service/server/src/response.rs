@@ -1,5 +1,8 @@
 //! What a handler answers.
 
+use std::sync::Arc;
+
+use bolide_semantics::{FieldName, FieldRef};
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
@@ -20,9 +23,61 @@ use smallvec::SmallVec;
 pub struct Response {
     pub(crate) status: StatusCode,
     pub(crate) fields: SmallVec<[(HeaderName, HeaderValue); 2]>,
+    /// Fields that other responses have too; sent before the own ones.
+    pub(crate) prepared: Option<Fields>,
     pub(crate) body: Body,
     /// A field that could not be made; the response becomes a 500.
     pub(crate) invalid: bool,
+}
+
+/// Field lines that many responses have in common, made once: a response with them costs no
+/// allocation.
+///
+/// ```
+/// use bolide_server::{Fields, HeaderName, HeaderValue, Response};
+///
+/// let type_of = HeaderName::from_static("content-type");
+/// let fields = Fields::new([(type_of, HeaderValue::from_static("text/css"))]);
+/// let response = Response::text("").with_fields(&fields);
+/// assert_eq!(response.headers().count(), 2);
+/// ```
+#[derive(Debug, Clone)]
+pub struct Fields(Arc<[Prepared]>);
+
+/// A line whose name has been looked up.
+#[derive(Debug)]
+struct Prepared {
+    known: Option<FieldName>,
+    name: HeaderName,
+    value: HeaderValue,
+}
+
+impl Fields {
+    /// These lines, in this order.
+    #[must_use]
+    pub fn new(lines: impl IntoIterator<Item = (HeaderName, HeaderValue)>) -> Self {
+        let prepare = |(name, value): (HeaderName, HeaderValue)| {
+            let known = FieldName::lookup(name.as_str().as_bytes());
+            Prepared { known, name, value }
+        };
+        Self(lines.into_iter().map(prepare).collect())
+    }
+
+    /// The lines.
+    pub fn iter(&self) -> impl Iterator<Item = (&HeaderName, &HeaderValue)> {
+        self.0.iter().map(|line| (&line.name, &line.value))
+    }
+
+    /// The lines as they are sent.
+    #[inline]
+    pub(crate) fn refs(&self) -> impl Iterator<Item = FieldRef<'_>> + Clone {
+        self.0.iter().map(|line| FieldRef {
+            known: line.known,
+            name: line.name.as_str(),
+            value: line.value.as_bytes(),
+            sensitive: line.value.is_sensitive(),
+        })
+    }
 }
 
 /// The body of a [`Response`].
@@ -74,7 +129,7 @@ impl Response {
     #[inline]
     #[must_use]
     pub fn new(status: StatusCode) -> Self {
-        Self { status, fields: SmallVec::new(), body: Body::Empty, invalid: false }
+        Self { status, fields: SmallVec::new(), prepared: None, body: Body::Empty, invalid: false }
     }
 
     /// A `200 OK` with `text/plain`.
@@ -138,6 +193,14 @@ impl Response {
         self
     }
 
+    /// The same with these fields before its own; they take the place of any given so before.
+    #[inline]
+    #[must_use]
+    pub fn with_fields(mut self, fields: &Fields) -> Self {
+        self.prepared = Some(fields.clone());
+        self
+    }
+
     /// The status.
     #[must_use]
     pub fn status(&self) -> StatusCode {
@@ -146,7 +209,8 @@ impl Response {
 
     /// The fields given so far.
     pub fn headers(&self) -> impl Iterator<Item = (&HeaderName, &HeaderValue)> {
-        self.fields.iter().map(|(name, value)| (name, value))
+        let prepared = self.prepared.iter().flat_map(Fields::iter);
+        prepared.chain(self.fields.iter().map(|(name, value)| (name, value)))
     }
 
     /// An error page that tells the client its status and nothing else.

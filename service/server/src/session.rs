@@ -196,6 +196,7 @@ impl Session {
             peer: self.peer,
             parameters,
             body_follows,
+            now: work.cx.now,
             address: Address { exchange: id, ..work.address },
         };
         let reply = call(handler, &mut request);

@@ -39,7 +39,7 @@ pub struct Case {
     pub half_close: bool,
     /// The answers that have no content because they answer HEAD, counted from 0.
     pub heads: Vec<usize>,
-    /// The content of the last answer, if it has status 200.
+    /// The content of the last answer, if it has status 200 or 206.
     pub content: Option<Vec<u8>>,
     /// Fields that the last answer must have, in lower case; with a value, if it isn't empty.
     pub fields: Vec<(&'static str, &'static str)>,

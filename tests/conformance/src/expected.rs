@@ -33,6 +33,7 @@ impl Expected {
         let known: Vec<&str> = crate::rfc9112::all()
             .iter()
             .chain(&crate::rfc9110::all())
+            .chain(&crate::rfc9110::of_files())
             .map(|case| case.name)
             .collect();
         for (case, reason) in &deviations {

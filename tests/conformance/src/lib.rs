@@ -5,6 +5,7 @@
 
 mod case;
 mod expected;
+mod fixture;
 pub mod rfc9110;
 pub mod rfc9112;
 mod runner;
@@ -13,5 +14,6 @@ mod wire;
 
 pub use case::{After, Case, Outcome};
 pub use expected::Expected;
+pub use fixture::folder;
 pub use runner::check;
 pub use target::Target;

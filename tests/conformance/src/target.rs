@@ -39,6 +39,24 @@ impl Target {
         }
     }
 
+    /// The same for a server of files: one that `BOLIDE_CONFORMANCE_TARGET` names must say by
+    /// `BOLIDE_CONFORMANCE_FILES` that it serves the folder of [`folder`](crate::folder), or there is none.
+    ///
+    /// # Panics
+    ///
+    /// If it can't be started.
+    pub fn of_files_from_environment(test: &str) -> Option<Self> {
+        if std::env::var_os("BOLIDE_CONFORMANCE_TARGET").is_some() {
+            let serves = std::env::var_os("BOLIDE_CONFORMANCE_FILES").is_some();
+            return serves.then(Self::from_environment);
+        }
+        let folder = crate::folder(test).display().to_string();
+        let server = Server::start(&["--http", "127.0.0.1:0", "--root", &folder]);
+        let address = Server::authority(server.http()).to_owned();
+        let expected = Expected::default();
+        Some(Self { address, strict: true, expected, _server: Some(server) })
+    }
+
     /// A server that runs already.
     ///
     /// # Panics

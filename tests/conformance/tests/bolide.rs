@@ -29,13 +29,33 @@ sections! {
     rfc9112_9_connections: rfc9112::section_9::cases();
 }
 
+/// The same for the sections about files.
+macro_rules! sections_of_files {
+    ($($test:ident: $cases:expr;)*) => {
+        $(
+            #[test]
+            fn $test() {
+                if let Some(target) = Target::of_files_from_environment(stringify!($test)) {
+                    check(&target, &$cases);
+                }
+            }
+        )*
+    };
+}
+
+sections_of_files! {
+    rfc9110_13_conditional_requests: rfc9110::section_13::cases();
+    rfc9110_14_range_requests: rfc9110::section_14::cases();
+    rfc9110_17_3_file_and_path_names: rfc9110::section_17_3::cases();
+}
+
 #[test]
 fn every_case_has_a_name_of_its_own() {
-    let mut names: Vec<&str> =
-        rfc9110::all().iter().chain(&rfc9112::all()).map(|case| case.name).collect();
+    let all = [rfc9110::all(), rfc9110::of_files(), rfc9112::all()].concat();
+    let mut names: Vec<&str> = all.iter().map(|case| case.name).collect();
     let count = names.len();
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), count);
-    assert!(count > 80, "{count}");
+    assert!(count > 150, "{count}");
 }

@@ -36,7 +36,7 @@ const TABLE: &[(&str, &[&str])] = &[
         &["bolide-buffers", "bolide-connection", "bolide-eventloop", "bolide-semantics"],
     ),
     ("bolide-measurement", &["bolide-semantics", "bolide-server"]),
-    ("bolide-static-files", &["bolide-semantics", "bolide-server"]),
+    ("bolide-static-files", &["bolide-eventloop", "bolide-semantics", "bolide-server"]),
     ("bolide-reverse-proxy", &["bolide-client", "bolide-semantics", "bolide-server"]),
     ("bolide-tower-adapter", &["bolide-server"]),
     (

@@ -4,17 +4,17 @@
 mod hyper_server;
 mod nginx;
 
-use bolide_conformance::{Target, check, rfc9110, rfc9112};
+use bolide_conformance::{Case, Target, check, rfc9110, rfc9112};
 
-fn check_all(address: String, server: &str) {
+fn check_all(address: String, server: &str, more: &[Case]) {
     let target = Target::foreign(address, Some(server));
-    let cases = [rfc9110::all(), rfc9112::all()].concat();
+    let cases = [rfc9110::all(), rfc9112::all(), more.to_vec()].concat();
     check(&target, &cases);
 }
 
 #[test]
 fn hyper_passes() {
-    check_all(hyper_server::start(), "hyper");
+    check_all(hyper_server::start(), "hyper", &[]);
 }
 
 #[test]
@@ -27,5 +27,5 @@ fn nginx_passes() {
         return;
     }
     let nginx = nginx::start(&program, &hyper_server::start());
-    check_all(nginx.address.clone(), "nginx");
+    check_all(nginx.address.clone(), "nginx", &rfc9110::of_files());
 }

@@ -28,7 +28,9 @@ pub(crate) fn start(program: &Path, backend: &str) -> Nginx {
     let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     let address = port.expect("a free port").to_string();
     let configuration = folder.join("nginx.conf");
-    std::fs::write(&configuration, configured(&address, backend)).expect("target can be written");
+    let files = bolide_conformance::folder("nginx").display().to_string();
+    std::fs::write(&configuration, configured(&address, backend, &files))
+        .expect("target can be written");
     let child = Command::new(program)
         .arg("-p")
         .arg(&folder)
@@ -47,7 +49,7 @@ pub(crate) fn start(program: &Path, backend: &str) -> Nginx {
     nginx
 }
 
-fn configured(address: &str, backend: &str) -> String {
+fn configured(address: &str, backend: &str, files: &str) -> String {
     format!(
         r#"
 daemon off;
@@ -76,6 +78,10 @@ http {{
         location = /echo {{
             proxy_pass http://{backend};
             proxy_http_version 1.1;
+        }}
+        location /files/ {{
+            root {files};
+            disable_symlinks on from={files};
         }}
         location / {{
             return 404;

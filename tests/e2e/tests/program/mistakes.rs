@@ -142,6 +142,21 @@ fn a_certificate_without_its_key() {
 }
 
 #[test]
+fn a_root_that_is_none() {
+    let folder = scratch("a_root_that_is_none");
+    let file = folder.join("file");
+    std::fs::write(&file, "").unwrap();
+    let (file, missing) =
+        (file.display().to_string(), folder.join("missing").display().to_string());
+    one_sentence(&["serve", "--root", &file], &["--root", &file, "no folder"]);
+    one_sentence(&["serve", "--root", &missing], &["--root", &missing, "doesn't exist"]);
+    let folder = folder.display().to_string();
+    let said = mistaken(&["serve", "--root", &folder, "--cache-control", "nothing"]);
+    assert!(said.contains("--cache-control"), "{said}");
+    assert!(mistaken(&["serve", "--listing"]).contains("--root"));
+}
+
+#[test]
 fn an_unknown_option_names_the_nearest() {
     for (wrong, right) in [("--htpp", "--http"), ("--htps", "--https"), ("--worker", "--workers")] {
         let said = mistaken(&["serve", wrong, "1"]);

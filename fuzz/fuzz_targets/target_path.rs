@@ -1,0 +1,21 @@
+//! RFC 3986 §3.3: whatever a target's path is, what it names lies below the root.
+
+#![no_main]
+
+use bolide_semantics::decode_path;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|input: &[u8]| {
+    let Ok(path) = std::str::from_utf8(input) else { return };
+    let Some(name) = decode_path(path) else { return };
+    let below = name.strip_prefix('/').expect("a name begins with a slash");
+    let below = below.strip_suffix('/').unwrap_or(below);
+    for segment in below.split('/') {
+        assert!(segment != "." && segment != "..");
+        assert!(!segment.is_empty() || below.is_empty());
+    }
+    assert!(!name.bytes().any(|byte| byte < 0x20 || byte == b'\\'));
+    if !path.contains('%') {
+        assert_eq!(name, path);
+    }
+});

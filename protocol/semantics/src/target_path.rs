@@ -1,0 +1,131 @@
+//! RFC 9110 §4.2.3, RFC 3986 §2.1, §3.3: the path of a target as a name of something below a root.
+
+use std::borrow::Cow;
+
+use percent_encoding::percent_decode_str;
+
+/// Decodes a path and checks that it can only name what lies below a root: it begins with a slash, no
+/// segment is empty but the last, none is `.` or `..`, and none has a slash, a backslash or a control
+/// octet in it, however they were written. `None` is any other path.
+///
+/// What comes back is one name for each thing, but for the slash that a folder ends with; without an
+/// escape it is the path itself.
+#[must_use]
+pub fn decode_path(path: &str) -> Option<Cow<'_, str>> {
+    let decoded = if path.as_bytes().contains(&b'%') {
+        Cow::Owned(decode_escapes(path)?)
+    } else {
+        Cow::Borrowed(path)
+    };
+    let segments = decoded.strip_prefix('/')?;
+    if segments.bytes().any(|byte| byte < 0x20 || byte == 0x7f || byte == b'\\') {
+        return None;
+    }
+    let mut rest = segments.split('/').peekable();
+    while let Some(segment) = rest.next() {
+        let is_last = rest.peek().is_none();
+        if segment == "." || segment == ".." || (segment.is_empty() && !is_last) {
+            return None;
+        }
+    }
+    Some(decoded)
+}
+
+/// Decodes `%` and two digits; refuses what is half an escape, a slash in disguise, or no UTF-8.
+fn decode_escapes(path: &str) -> Option<String> {
+    let mut rest = path;
+    while let Some(at) = rest.find('%') {
+        let digits = rest.as_bytes().get(at + 1..at + 3)?;
+        if !digits.iter().all(u8::is_ascii_hexdigit) || digits.eq_ignore_ascii_case(b"2f") {
+            return None;
+        }
+        rest = &rest[at + 3..];
+    }
+    percent_decode_str(path).decode_utf8().ok().map(Cow::into_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_names_something() {
+        for (path, expected) in [
+            ("/", "/"),
+            ("/a", "/a"),
+            ("/a/b.html", "/a/b.html"),
+            ("/a/", "/a/"),
+            ("/a%20b", "/a b"),
+            ("/%61", "/a"),
+            ("/100%25", "/100%"),
+            ("/%C3%A9", "/é"),
+            ("/..a/b..", "/..a/b.."),
+            ("/...", "/..."),
+            ("/a:b", "/a:b"),
+        ] {
+            assert_eq!(decode_path(path).as_deref(), Some(expected), "{path}");
+        }
+        assert!(matches!(decode_path("/plain"), Some(Cow::Borrowed("/plain"))));
+    }
+
+    #[test]
+    fn what_could_lead_elsewhere_names_nothing() {
+        for path in [
+            "",
+            "a",
+            "*",
+            "/..",
+            "/../a",
+            "/a/..",
+            "/a/../b",
+            "/.",
+            "/a/./b",
+            "//",
+            "//a",
+            "/a//b",
+            "/%2e%2e",
+            "/%2E%2e/a",
+            "/.%2e/a",
+            "/a/%2e",
+            "/a%2fb",
+            "/..%2f",
+            "/a%2Fb",
+            "/%2f",
+            "/a%5cb",
+            "/..%5c",
+            "/a\\b",
+            "/\\",
+            "/a%00",
+            "/%00",
+            "/a%0a",
+            "/a%7f",
+            "/%",
+            "/%a",
+            "/a%g0",
+            "/%+1",
+            "/%ff",
+            "/%c0%ae",
+            "/%e2%80",
+            "/%252e%252e%2f",
+        ] {
+            assert_eq!(decode_path(path), None, "{path}");
+        }
+        assert_eq!(decode_path("/%252e%252e").as_deref(), Some("/%2e%2e"), "decoded once");
+    }
+
+    proptest! {
+        #[test]
+        fn a_name_stays_below_its_root(
+            path in "(/|%2[eEfF5]|%5[cC]|\\.|\\\\|%00|a|é|%){0,16}",
+        ) {
+            for path in [path.clone(), format!("/{path}")] {
+                let Some(name) = decode_path(&path) else { continue };
+                let below = name.strip_prefix('/').unwrap();
+                let inner: Vec<_> = below.trim_end_matches('/').split('/').collect();
+                prop_assert!(!inner.contains(&"..") && !inner.contains(&"."), "{}", name);
+                prop_assert!(!name.contains('\0') && !name.contains('\\') && !name.contains("//"));
+            }
+        }
+    }
+}

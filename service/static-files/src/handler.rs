@@ -1,0 +1,208 @@
+//! One worker's end: from memory at once, from the disk by way of the pool.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bolide_semantics::{Conditions, decode_path};
+use bolide_server::{Handler, Reply, Request, Response, StatusCode};
+use hashbrown::HashMap;
+
+use crate::answer::{answer, unavailable};
+use crate::body::Reader;
+use crate::cache::Cache;
+use crate::entry::Entry;
+use crate::flight::{Flight, Inbox, Landed, Total, Waiting, redirect};
+use crate::load::Loaded;
+use crate::site::StaticFiles;
+
+/// The handler of all routes of one [`StaticFiles`] on one worker.
+#[derive(Clone)]
+pub(crate) struct FileHandler(Rc<Worker>);
+
+struct Worker {
+    site: Arc<StaticFiles>,
+    inbox: Arc<Inbox>,
+    waiting: Total,
+    state: RefCell<State>,
+}
+
+struct State {
+    cache: Cache,
+    flights: HashMap<Box<str>, Arc<Flight>, foldhash::fast::FixedState>,
+}
+
+impl fmt::Debug for FileHandler {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("FileHandler").field(&self.0.site).finish()
+    }
+}
+
+impl FileHandler {
+    pub(crate) fn new(site: &StaticFiles) -> Self {
+        let settings = &site.settings;
+        let cache = Cache::new(settings.cache_bytes, settings.cache_files_count);
+        Self(Rc::new(Worker {
+            site: Arc::new(site.clone()),
+            inbox: Arc::default(),
+            waiting: Arc::default(),
+            state: RefCell::new(State { cache, flights: HashMap::default() }),
+        }))
+    }
+}
+
+impl Handler for FileHandler {
+    #[inline]
+    fn handle(&self, request: &mut Request<'_>) -> Reply {
+        let worker = &*self.0;
+        let prefix = worker.site.settings.prefix.as_str();
+        let path = request.path();
+        let path = path.strip_prefix(prefix).unwrap_or(path);
+        worker.receive();
+        // A name in the cache has no escapes to decode: what is found is served, and the rest is looked
+        // at more closely.
+        if let Some(response) = worker.answer_from_memory(path, request) {
+            return Reply::Now(response);
+        }
+        if path.is_empty() {
+            return Reply::Now(redirect(prefix, "", Some(request.head())));
+        }
+        worker.answer_from_disk(path, request)
+    }
+}
+
+impl Worker {
+    /// Takes what has landed.
+    #[inline]
+    fn receive(&self) {
+        if let Some(landed) = self.inbox.take() {
+            let mut state = self.state.borrow_mut();
+            for Landed { name, loaded, asked } in landed {
+                state.flights.remove(&name);
+                match loaded {
+                    Loaded::Entry(entry) => state.cache.insert(&name, entry, asked),
+                    // What can't be read now may be again.
+                    Loaded::Failed => {}
+                    _ => state.cache.remove(&name),
+                }
+            }
+        }
+    }
+
+    /// The answer, if the file is in memory and was looked at lately.
+    #[inline]
+    fn answer_from_memory(&self, name: &str, request: &Request<'_>) -> Option<Response> {
+        if name.as_bytes().contains(&b'%') {
+            return None;
+        }
+        self.of_name(name, request)
+    }
+
+    #[inline]
+    fn of_name(&self, name: &str, request: &Request<'_>) -> Option<Response> {
+        let fresh = self.site.settings.fresh;
+        let mut state = self.state.borrow_mut();
+        let (entry, checked) = state.cache.get(name)?;
+        let age = request.now().saturating_duration_since(checked);
+        if age >= fresh {
+            return None;
+        }
+        let conditions = Conditions::of(request.head());
+        let reader = || self.reader(request);
+        let response = answer(entry, &conditions, request.method(), reader);
+        if age >= fresh / 2 {
+            let entry = Arc::clone(entry);
+            self.refresh(&mut state, name, entry, request.now());
+        }
+        Some(response)
+    }
+
+    fn reader(&self, request: &Request<'_>) -> Reader {
+        Reader {
+            offload: self.site.offload.clone(),
+            pieces: Arc::clone(&self.site.pieces),
+            waker: request.waker(),
+        }
+    }
+
+    /// Has a file looked at before it gets too old, so that nobody has to wait for that.
+    #[cold]
+    fn refresh(&self, state: &mut State, name: &str, known: Arc<Entry>, now: Instant) {
+        if !state.flights.contains_key(name) {
+            let flight = Arc::new(Flight::new(Vec::new()));
+            // When the pool is full, it is looked at later.
+            if self.send(name, &flight, Some(known), now) {
+                state.flights.insert(name.into(), flight);
+            }
+        }
+    }
+
+    /// Asks the disk. All who ask for the same at the same time get one answer.
+    #[cold]
+    fn answer_from_disk(&self, path: &str, request: &Request<'_>) -> Reply {
+        let settings = &self.site.settings;
+        let name = match decode_path(path) {
+            Some(name) if !settings.hides(&name) => name,
+            // An empty name is one that nothing has.
+            _ if settings.not_found.is_some() => "".into(),
+            _ => return Reply::Now(Response::error(StatusCode::NOT_FOUND)),
+        };
+        if name.len() != path.len()
+            && let Some(response) = self.of_name(&name, request)
+        {
+            return Reply::Now(response);
+        }
+        let mut state = self.state.borrow_mut();
+        let Some(mut waiting) = Waiting::of(request, &self.waiting, settings.waiting_bytes) else {
+            return Reply::Now(unavailable());
+        };
+        if let Some(flight) = state.flights.get(&*name) {
+            match flight.join(waiting) {
+                Ok(()) => return Reply::Later,
+                // It has landed just now: the next look finds it, and this request takes another.
+                Err(back) => waiting = back,
+            }
+        }
+        let known = state.cache.get(&name).map(|(entry, _)| Arc::clone(entry));
+        let flight = Arc::new(Flight::new(vec![waiting]));
+        if self.send(&name, &flight, known, request.now()) {
+            state.flights.insert(name.into(), flight);
+            return Reply::Later;
+        }
+        // The responder that waited says 500 when it is dropped, but this is said before.
+        let waiting = flight.land();
+        for one in waiting {
+            one.land(&self.site, &name, &Loaded::Failed);
+        }
+        Reply::Later
+    }
+
+    /// Has the pool load a name and answer those who wait for it. Whether it takes that on.
+    fn send(
+        &self,
+        name: &str,
+        flight: &Arc<Flight>,
+        known: Option<Arc<Entry>>,
+        asked: Instant,
+    ) -> bool {
+        let (site, inbox) = (Arc::clone(&self.site), Arc::clone(&self.inbox));
+        let flight = Arc::clone(flight);
+        let name: Box<str> = name.into();
+        let job = move || {
+            let load = || site.load(&name, known.as_ref());
+            // Whoever waits has to be told, whatever went wrong.
+            let loaded = catch_unwind(AssertUnwindSafe(load)).unwrap_or(Loaded::Failed);
+            inbox.put(Landed { name: name.clone(), loaded: loaded.clone(), asked });
+            for waiting in flight.land() {
+                waiting.land(&site, &name, &loaded);
+            }
+        };
+        self.site.offload.submit(job).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests;

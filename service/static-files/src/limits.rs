@@ -1,0 +1,53 @@
+//! The limits of static files.
+
+use std::time::Duration;
+
+/// What one worker keeps of files in memory, their metadata included; the least used make place.
+/// Default: 32 MiB. Unit: bytes. Reason: the files of a large site's front page a few times over, and little beside a worker's connections.
+/// Answers: cache-flood.
+pub const CACHE_BYTES: usize = 32 * 1024 * 1024;
+
+/// How many files one worker keeps in memory.
+/// Default: 4096. Unit: files. Reason: a file may be empty, and yet has a name and fields.
+/// Answers: cache-flood.
+pub const CACHE_FILES_COUNT: usize = 4096;
+
+/// The largest file that is kept in memory.
+/// Default: 64 KiB. Unit: bytes. Reason: beyond it a read costs less than what it would push out.
+/// Answers: cache-flood.
+pub const CACHED_FILE_BYTES: usize = 64 * 1024;
+
+/// The largest file that is compressed on the fly, where that is turned on.
+/// Default: 1 MiB. Unit: bytes. Reason: 20 ms of a thread of the pool, once for each version of the file.
+/// Answers: compression-flood.
+pub const COMPRESSED_FILE_BYTES: usize = 1024 * 1024;
+
+/// How long a file in memory is served without a look at the disk.
+/// Default: 1 s. Unit: time. Reason: who changes a file sees it changed before he has reloaded the page.
+/// Answers: none.
+pub const FRESH: Duration = Duration::from_secs(1);
+
+/// The largest piece of a file that is read at once.
+/// Default: 256 KiB. Unit: bytes. Reason: beyond it a read gains nothing, and a slow client holds one of them.
+/// Answers: slow-download.
+pub const PIECE_BYTES: usize = 256 * 1024;
+
+/// The first piece, and every piece once [`PIECES_BYTES`] are out.
+/// Default: 16 KiB. Unit: bytes. Reason: one TLS record, one HTTP/2 frame.
+/// Answers: slow-download.
+pub const PIECE_MIN_BYTES: usize = 16 * 1024;
+
+/// What pieces that were read and not yet sent may take together before they become small.
+/// Default: 64 MiB. Unit: bytes. Reason: 256 fast downloads at full size; a crowd of slow ones costs 16 KiB each.
+/// Answers: slow-download.
+pub const PIECES_BYTES: usize = 64 * 1024 * 1024;
+
+/// How many entries of a folder a listing names.
+/// Default: 5000. Unit: entries. Reason: half a megabyte of HTML; who has more wants a search.
+/// Answers: large-listing.
+pub const LISTING_COUNT: usize = 5000;
+
+/// What the requests of one worker that wait for the disk may hold in memory; beyond it the answer is 503.
+/// Default: 64 MiB. Unit: bytes. Reason: 200,000 plain requests; those whose clients have gone hold theirs until the disk answers.
+/// Answers: hung-disk.
+pub const WAITING_BYTES: usize = 64 * 1024 * 1024;

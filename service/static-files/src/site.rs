@@ -1,0 +1,301 @@
+//! What is served, and how.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bolide_eventloop::Offload;
+use bolide_server::{HeaderValue, Method, Router};
+
+use crate::disk::Disk;
+use crate::folder::Folder;
+use crate::handler::FileHandler;
+use crate::limits::{CACHE_BYTES, CACHE_FILES_COUNT, FRESH, WAITING_BYTES};
+use crate::pieces::Pieces;
+
+/// Why a folder can't be a root.
+#[derive(Debug, thiserror::Error)]
+#[error("root `{}` {}", .path.display(), advice(.error))]
+pub struct RootError {
+    /// The folder as given.
+    pub path: PathBuf,
+    /// What the system said.
+    pub error: io::Error,
+}
+
+fn advice(error: &io::Error) -> String {
+    let advice = match error.kind() {
+        io::ErrorKind::NotFound => "doesn't exist: name a folder to serve",
+        io::ErrorKind::NotADirectory => "is no folder: name the folder that the file is in",
+        io::ErrorKind::PermissionDenied => {
+            "can't be read: grant this user the right to read and search it"
+        }
+        _ => return format!("can't be opened: {error}"),
+    };
+    advice.to_owned()
+}
+
+/// A folder to serve and how: index files, compressed siblings, caching, what is refused.
+///
+/// ```no_run
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use bolide_server::{Router, Server};
+/// use bolide_static_files::StaticFiles;
+///
+/// let files = StaticFiles::new("site")?;
+/// Server::new().http("127.0.0.1:8080").run(move || files.routes(Router::new()))?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct StaticFiles {
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) offload: Offload,
+    pub(crate) pieces: Arc<Pieces>,
+    pub(crate) settings: Settings,
+}
+
+/// The options of a [`StaticFiles`].
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    pub(crate) prefix: String,
+    pub(crate) index: Vec<String>,
+    pub(crate) precompressed: bool,
+    pub(crate) compress: bool,
+    pub(crate) listing: bool,
+    pub(crate) hidden: bool,
+    pub(crate) not_found: Option<String>,
+    pub(crate) cache_control: Vec<(String, HeaderValue)>,
+    pub(crate) cache_bytes: usize,
+    pub(crate) cache_files_count: usize,
+    pub(crate) fresh: Duration,
+    pub(crate) waiting_bytes: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            prefix: String::new(),
+            index: vec!["index.html".to_owned()],
+            precompressed: true,
+            compress: false,
+            listing: false,
+            hidden: false,
+            not_found: None,
+            cache_control: Vec::new(),
+            cache_bytes: CACHE_BYTES,
+            cache_files_count: CACHE_FILES_COUNT,
+            fresh: FRESH,
+            waiting_bytes: WAITING_BYTES,
+        }
+    }
+}
+
+impl fmt::Debug for StaticFiles {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { disk, settings, .. } = self;
+        let mut debug = formatter.debug_struct("StaticFiles");
+        debug.field("disk", disk).field("settings", settings).finish_non_exhaustive()
+    }
+}
+
+impl StaticFiles {
+    /// Serves this folder: the one that has the name now, even if another takes it later.
+    ///
+    /// # Errors
+    ///
+    /// [`RootError`] when it is no folder, or can't be read.
+    pub fn new(root: impl AsRef<Path>) -> Result<Self, RootError> {
+        let path = root.as_ref();
+        let fail = |error| RootError { path: path.to_owned(), error };
+        Ok(Self::from_disk(Folder::open(path).map_err(fail)?))
+    }
+
+    /// Serves what this disk has.
+    #[must_use]
+    pub fn from_disk(disk: impl Disk) -> Self {
+        Self {
+            disk: Arc::new(disk),
+            offload: Offload::default(),
+            pieces: Arc::default(),
+            settings: Settings::default(),
+        }
+    }
+
+    /// Where the root stands in the paths of requests, such as `/assets`; a slash at the end changes
+    /// nothing. Default: `/`.
+    #[must_use]
+    pub fn under(mut self, prefix: &str) -> Self {
+        prefix.trim_end_matches('/').clone_into(&mut self.settings.prefix);
+        self
+    }
+
+    /// The files that stand for a folder, in order of preference. Default: `index.html`. None: folders
+    /// are not found, or listed.
+    #[must_use]
+    pub fn index<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
+        self.settings.index = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Whether `a.css.br`, `a.css.zst` and `a.css.gz` are served for `a.css` to clients that accept
+    /// them, unless they are older than it. Default: yes.
+    #[must_use]
+    pub fn precompressed(mut self, precompressed: bool) -> Self {
+        self.settings.precompressed = precompressed;
+        self
+    }
+
+    /// Whether text without such siblings is compressed, once for each version of a file of up to
+    /// [`COMPRESSED_FILE_BYTES`](crate::limits::COMPRESSED_FILE_BYTES). Default: no.
+    #[must_use]
+    pub fn compress(mut self, compress: bool) -> Self {
+        self.settings.compress = compress;
+        self
+    }
+
+    /// Whether a folder without an index file is answered with a list of what is in it. Default: no.
+    #[must_use]
+    pub fn listing(mut self, listing: bool) -> Self {
+        self.settings.listing = listing;
+        self
+    }
+
+    /// Whether names that begin with a dot are served. Default: no, but for `/.well-known/` (RFC 8615).
+    #[must_use]
+    pub fn hidden(mut self, hidden: bool) -> Self {
+        self.settings.hidden = hidden;
+        self
+    }
+
+    /// The file, relative to the root, that is sent with a 404; one of up to
+    /// [`CACHED_FILE_BYTES`](crate::limits::CACHED_FILE_BYTES). Default: none.
+    #[must_use]
+    pub fn not_found(mut self, name: &str) -> Self {
+        self.settings.not_found = Some(name.trim_start_matches('/').to_owned());
+        self
+    }
+
+    /// Adds `Cache-Control` to files whose path below the root matches `pattern`, in which `*` stands
+    /// for any characters: `*.css`, `/assets/*`. The first pattern that matches counts. Default: none.
+    #[must_use]
+    pub fn cache_control(mut self, pattern: &str, value: HeaderValue) -> Self {
+        self.settings.cache_control.push((pattern.to_owned(), value));
+        self
+    }
+
+    /// How much one worker keeps in memory: bytes and files. Defaults:
+    /// [`CACHE_BYTES`], [`CACHE_FILES_COUNT`]. 0 turns it off.
+    #[must_use]
+    pub fn cache(mut self, bytes: usize, files: usize) -> Self {
+        self.settings.cache_bytes = bytes;
+        self.settings.cache_files_count = files;
+        self
+    }
+
+    /// How long a file in memory is served without a look at the disk. Default: [`FRESH`].
+    #[must_use]
+    pub fn fresh(mut self, fresh: Duration) -> Self {
+        self.settings.fresh = fresh;
+        self
+    }
+
+    /// How many bytes the requests of one worker that wait for the disk may hold; others are answered
+    /// with 503. Default: [`WAITING_BYTES`].
+    #[must_use]
+    pub fn waiting(mut self, bytes: usize) -> Self {
+        self.settings.waiting_bytes = bytes;
+        self
+    }
+
+    /// The pool of threads that wait for the disk. Default: one of its own.
+    #[must_use]
+    pub fn offload(mut self, offload: Offload) -> Self {
+        self.offload = offload;
+        self
+    }
+
+    /// Adds the files to a worker's router; an exact route wins over a file. Called once for each worker:
+    /// each has a cache of its own.
+    #[must_use]
+    pub fn routes(&self, router: Router) -> Router {
+        let handler = FileHandler::new(self);
+        let prefix = self.settings.prefix.as_str();
+        let router = router.handle(Method::GET, &format!("{prefix}/"), handler.clone()).handle(
+            Method::GET,
+            &format!("{prefix}/{{*path}}"),
+            handler.clone(),
+        );
+        if prefix.is_empty() { router } else { router.handle(Method::GET, prefix, handler) }
+    }
+}
+
+impl Settings {
+    /// Whether a decoded path names something that is hidden.
+    pub(crate) fn hides(&self, name: &str) -> bool {
+        !self.hidden
+            && name.contains("/.")
+            && name
+                .strip_prefix("/.well-known/")
+                .is_none_or(|rest| rest.starts_with('.') || rest.contains("/."))
+    }
+
+    /// The `Cache-Control` of a decoded path.
+    pub(crate) fn cache_control_of(&self, name: &str) -> Option<&HeaderValue> {
+        let mut rules = self.cache_control.iter();
+        rules.find(|(pattern, _)| crate::pattern::matches(pattern, name)).map(|(_, value)| value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_root_that_cannot_be_says_why() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        let message = |path: &Path| StaticFiles::new(path).unwrap_err().to_string();
+        let missing = folder.path().join("missing");
+        assert_eq!(
+            message(&missing),
+            format!("root `{}` doesn't exist: name a folder to serve", missing.display())
+        );
+        assert_eq!(
+            message(&file),
+            format!("root `{}` is no folder: name the folder that the file is in", file.display())
+        );
+        assert!(message(Path::new("a\0b")).starts_with("root `a"));
+    }
+
+    #[test]
+    fn hidden_names() {
+        let settings = Settings::default();
+        for name in ["/.env", "/.git/config", "/a/.b", "/a/.b/c", "/.well-known/.a", "/.well-known"]
+        {
+            assert!(settings.hides(name), "{name}");
+        }
+        for name in ["/", "/a", "/a.b", "/a./b", "/.well-known/acme-challenge/x"] {
+            assert!(!settings.hides(name), "{name}");
+        }
+        assert!(!Settings { hidden: true, ..settings }.hides("/.env"));
+    }
+
+    #[test]
+    fn the_first_pattern_counts() {
+        let value = HeaderValue::from_static;
+        let settings = Settings {
+            cache_control: vec![
+                ("/assets/*".to_owned(), value("immutable")),
+                ("*.html".to_owned(), value("no-cache")),
+            ],
+            ..Settings::default()
+        };
+        assert_eq!(settings.cache_control_of("/assets/a.html"), Some(&value("immutable")));
+        assert_eq!(settings.cache_control_of("/a/b.html"), Some(&value("no-cache")));
+        assert_eq!(settings.cache_control_of("/a.css"), None);
+    }
+}

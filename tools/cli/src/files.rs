@@ -1,0 +1,120 @@
+//! `bolide serve --root`: from arguments to a folder that is served.
+
+use std::path::PathBuf;
+
+use bolide::{HeaderValue, Router, StaticFiles};
+
+/// The arguments about files.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Files")]
+#[group(skip)]
+pub(crate) struct Arguments {
+    /// Serve the files of this folder, and /ping beside them; no other built-in route unless --builtin is
+    /// given.
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+
+    /// Answer the built-in routes too, where --root has turned them off. They win over files.
+    #[arg(long, requires = "root")]
+    builtin: bool,
+
+    /// List the folders that have no index file.
+    #[arg(long, requires = "root")]
+    listing: bool,
+
+    /// The file that stands for a folder. May be repeated; the first that exists is served. Default:
+    /// index.html.
+    #[arg(long, value_name = "NAME", requires = "root")]
+    index: Vec<String>,
+
+    /// The file below the root that is sent with a 404.
+    #[arg(long, value_name = "FILE", requires = "root")]
+    not_found: Option<String>,
+
+    /// Send Cache-Control with the files whose path matches, such as '/assets/*=max-age=31536000'; a *
+    /// stands for any characters. May be repeated; the first that matches counts.
+    #[arg(long, value_name = "PATTERN=VALUE", requires = "root", value_parser = cache_control)]
+    cache_control: Vec<(String, HeaderValue)>,
+
+    /// Compress text for clients that accept it, where there is no compressed sibling (.br, .zst, .gz).
+    #[arg(long, requires = "root")]
+    compress: bool,
+
+    /// Don't look for compressed siblings.
+    #[arg(long, requires = "root")]
+    no_precompressed: bool,
+
+    /// Serve names that begin with a dot.
+    #[arg(long, requires = "root")]
+    hidden: bool,
+}
+
+fn cache_control(text: &str) -> Result<(String, HeaderValue), String> {
+    let (pattern, value) = text
+        .split_once('=')
+        .filter(|(pattern, value)| !pattern.is_empty() && !value.is_empty())
+        .ok_or("give a pattern of paths, an equals sign and a value, such as *.css=max-age=60")?;
+    let value = HeaderValue::try_from(value)
+        .map_err(|_| format!("`{}` can't be the value of a field", value.escape_debug()))?;
+    Ok((pattern.to_owned(), value))
+}
+
+/// The routes of a server, made anew for each worker.
+#[derive(Debug, Clone)]
+pub(crate) struct Routes {
+    files: Option<StaticFiles>,
+    builtin: bool,
+}
+
+impl Arguments {
+    /// Opens the root, if one is given.
+    pub(crate) fn routes(&self) -> Result<Routes, String> {
+        let Some(root) = &self.root else { return Ok(Routes { files: None, builtin: true }) };
+        let mut files = StaticFiles::new(root)
+            .map_err(|error| format!("--root: {error}"))?
+            .listing(self.listing)
+            .compress(self.compress)
+            .precompressed(!self.no_precompressed)
+            .hidden(self.hidden);
+        if !self.index.is_empty() {
+            files = files.index(self.index.iter().cloned());
+        }
+        if let Some(page) = &self.not_found {
+            files = files.not_found(page);
+        }
+        for (pattern, value) in &self.cache_control {
+            files = files.cache_control(pattern, value.clone());
+        }
+        Ok(Routes { files: Some(files), builtin: self.builtin })
+    }
+}
+
+impl Routes {
+    /// One worker's router.
+    pub(crate) fn router(&self) -> Router {
+        match &self.files {
+            None => bolide_measurement::routes(Router::new()),
+            Some(files) if self.builtin => {
+                files.routes(bolide_measurement::endpoints(Router::new()))
+            }
+            Some(files) => files.routes(bolide_measurement::ping(Router::new())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_is_a_pattern_and_a_value() {
+        let (pattern, value) = cache_control("/assets/*=max-age=60, immutable").unwrap();
+        assert_eq!(
+            (pattern.as_str(), value),
+            ("/assets/*", "max-age=60, immutable".parse().unwrap())
+        );
+        for bad in ["", "*.css", "=max-age=60", "*.css=", "*.css=a\nb"] {
+            assert!(cache_control(bad).is_err(), "{bad:?}");
+        }
+    }
+}
