@@ -11,6 +11,7 @@ mod date;
 mod deadline;
 mod exchange;
 mod field_name;
+mod forwarding;
 mod head;
 mod message;
 mod outgoing;

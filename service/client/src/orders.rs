@@ -73,6 +73,19 @@ impl Orders<'_> {
         self.connection.send_data(&mut self.cx, id, data, end)
     }
 
+    /// Ends a request's body with trailers.
+    ///
+    /// # Errors
+    ///
+    /// [`Misuse`] says which rule the call breaks.
+    pub fn send_trailers<'a, I>(&mut self, id: ExchangeId, fields: I) -> Result<(), Misuse>
+    where
+        I: Iterator<Item = FieldRef<'a>> + Clone,
+    {
+        self.ordered = true;
+        self.connection.send_trailers(&mut self.cx, id, fields)
+    }
+
     /// Reports `bytes` of received data as used up.
     #[inline]
     pub fn consumed(&mut self, id: ExchangeId, bytes: usize) {
