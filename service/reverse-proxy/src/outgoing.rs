@@ -20,8 +20,9 @@ pub(crate) fn head(request: &Request<'_>, origin: Origin) -> Head {
     let mut head = Head::default();
     let counts_hops = *from.method() == Method::OPTIONS;
     head.forward(from, |field| {
-        !(is_origin(field) && origin != Origin::Append)
-            && !(counts_hops && field.known == Some(FieldName::MaxForwards))
+        let is_said_anew = (is_origin(field) && origin != Origin::Append)
+            || (counts_hops && field.known == Some(FieldName::MaxForwards));
+        !is_said_anew
     });
     if counts_hops && let Some(left) = hops_left(from) {
         head.push_field(FieldName::MaxForwards, left.saturating_sub(1).to_string().as_bytes());

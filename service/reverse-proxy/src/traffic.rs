@@ -195,6 +195,16 @@ impl Traffic {
         if !crossing.up.pieces.is_empty() {
             crossing.up.detach();
         }
+        // The end of a tunnel in one direction ends it.
+        if crossing.tunnel && crossing.up.finished {
+            crossing.down.ended = true;
+            crossing.line = None;
+            crossing.exchange = None;
+            self.woken.push(Rc::clone(shared));
+            if let Some(at) = self.find(id) {
+                self.remove(at);
+            }
+        }
     }
 
     /// The final head of an answer stands in the orders.

@@ -1,6 +1,7 @@
 //! The program `bolide`. Wiring only: what it does lives in the crates below it.
 
 mod certificate;
+mod proxy;
 mod serve;
 
 use std::process::ExitCode;

@@ -4,10 +4,11 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use bolide::{Router, Running, Server, Tls};
+use bolide::{Running, Server, Tls};
 use bolide_eventloop::{FileLimit, Signal, Signals};
 
 use crate::certificate::{self, Certificate};
+use crate::proxy;
 
 const EXAMPLES: &str = "Examples:
   bolide serve
@@ -15,6 +16,8 @@ const EXAMPLES: &str = "Examples:
   bolide serve --http 0.0.0.0:80 --https 0.0.0.0:443 --cert chain.pem --key key.pem
   bolide serve --http 127.0.0.1:8080 --workers 1
       one thread: what to compare with single-threaded servers
+  bolide serve --proxy http://127.0.0.1:9000 --proxy http://127.0.0.1:9001
+      what these servers say, in turns
 
 Routes:
   GET /             what this connection is, and what else there is
@@ -54,6 +57,9 @@ pub(crate) struct Arguments {
     /// How many workers: threads, each with an event loop of its own. Default: one per core.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     workers: Option<u16>,
+
+    #[command(flatten)]
+    proxy: proxy::Arguments,
 }
 
 impl Arguments {
@@ -70,6 +76,7 @@ impl Arguments {
 /// Runs until a signal ends it.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
     let (http, https) = arguments.addresses();
+    let routes = arguments.proxy.routes()?;
     let certificate = match (&arguments.cert, &arguments.key) {
         _ if https.is_empty() => None,
         (Some(chain), Some(key)) => Some(certificate::from_files(chain, key)?),
@@ -93,9 +100,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
     let mut signals =
         Signals::new(&[Signal::Terminate, Signal::Interrupt]).map_err(|error| error.to_string())?;
     let workers = server.worker_count();
-    let running = server
-        .start(|| bolide_measurement::routes(Router::new()))
-        .map_err(|error| error.to_string())?;
+    let running = server.start(move || routes.router()).map_err(|error| error.to_string())?;
     // A closed standard output is no reason not to serve.
     let _ = announce(&running, http.len(), certificate.as_ref(), workers, files);
     signals.wait();

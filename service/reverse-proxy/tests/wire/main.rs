@@ -11,4 +11,6 @@ mod limits;
 #[cfg(test)]
 mod scene;
 #[cfg(test)]
+mod tunnels;
+#[cfg(test)]
 mod versions;
