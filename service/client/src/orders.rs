@@ -105,6 +105,13 @@ impl Orders<'_> {
         self.connection.shut_down(&mut self.cx);
     }
 
+    /// Whether the server takes tunnels to protocols by name: by `Upgrade` over HTTP/1.1, by extended CONNECT
+    /// over HTTP/2. `None` while that is not known.
+    #[must_use]
+    pub fn takes_protocols(&self) -> Option<bool> {
+        self.connection.takes_protocols()
+    }
+
     /// What an HTTP/2 connection has counted.
     pub fn http2_stats(&mut self) -> Option<Http2Stats> {
         self.connection.http2_stats()

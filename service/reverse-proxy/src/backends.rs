@@ -200,12 +200,17 @@ impl Backends {
         least
     }
 
-    /// A number below `below`, by the xorshift generator.
+    /// A number below `below`.
     fn draw(&mut self, below: usize) -> usize {
+        (self.random() % below as u64) as usize
+    }
+
+    /// A number that is no secret.
+    pub(crate) fn random(&mut self) -> u64 {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
-        (self.random % below as u64) as usize
+        self.random
     }
 
     /// Whether one more request may be repeated.

@@ -10,6 +10,7 @@ use bolide_server::{Agenda, Bytes, LocalWaker};
 
 use crate::failure::Failure;
 use crate::line::Desk;
+use crate::tunnels::Wish;
 
 /// A crossing as both sides hold it.
 pub(crate) type Shared = Rc<RefCell<Crossing>>;
@@ -31,6 +32,8 @@ pub(crate) struct Crossing {
     pub(crate) failure: Option<Failure>,
     /// A head has come: nothing is repeated any more.
     pub(crate) answered: bool,
+    /// It asks to go on with another protocol.
+    pub(crate) wish: Option<Box<Wish>>,
     /// What follows the answer's head goes both ways, as it is.
     pub(crate) tunnel: bool,
     /// Some of the request's body has left: it can't be sent again.
@@ -115,7 +118,7 @@ impl Flow {
 }
 
 impl Crossing {
-    pub(crate) fn new(request: Head, up: Flow) -> Self {
+    pub(crate) fn new(request: Head, up: Flow, wish: Option<Box<Wish>>) -> Self {
         Self {
             request,
             up,
@@ -125,6 +128,7 @@ impl Crossing {
             down: Flow::default(),
             failure: None,
             answered: false,
+            wish,
             tunnel: false,
             body_left: false,
             waits: false,

@@ -78,6 +78,13 @@ impl Failure {
         "the request can not be sent on as it stands",
     );
 
+    /// It asks for another protocol, and the upstream can't or won't go on with it.
+    pub(crate) const NO_TUNNEL: Self = Self::refused(
+        StatusCode::BAD_GATEWAY,
+        "http_upgrade_failed",
+        "the upstream does not go on with this protocol",
+    );
+
     /// The connection could not even begin.
     pub(crate) fn unconnected(error: &io::Error) -> Self {
         match error.kind() {

@@ -22,6 +22,7 @@ mod passage;
 mod proxy;
 mod settings;
 mod traffic;
+mod tunnels;
 mod upstream;
 mod worker;
 

@@ -31,9 +31,6 @@ pub(crate) fn head(request: &Request<'_>, origin: Origin) -> Head {
     if from.get_all(FieldName::Te).flat_map(names_in).any(names_trailers) {
         head.push_field(FieldName::Te, b"trailers");
     }
-    if let Some(protocol) = upgrade(from) {
-        head.push_field(FieldName::Upgrade, protocol);
-    }
     let via = match from.version() {
         Version::HTTP_10 => VIA_1_0,
         Version::HTTP_2 => VIA_2,
@@ -61,11 +58,6 @@ pub(crate) fn upgrade(head: &Head) -> Option<&[u8]> {
         // HTTP/2 begins anew at each hop, and never by an upgrade.
         && !protocol.eq_ignore_ascii_case(b"h2c");
     is_asked.then_some(protocol)
-}
-
-/// The protocol that an answer goes on with.
-pub(crate) fn switched_to(head: &Head) -> Option<&[u8]> {
-    head.get(FieldName::Upgrade)
 }
 
 fn is_origin(field: &Field<'_>) -> bool {

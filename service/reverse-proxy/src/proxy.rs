@@ -9,6 +9,7 @@ use crate::ProxySettings;
 use crate::crossing::{Crossing, Flow};
 use crate::outgoing;
 use crate::passage::Passage;
+use crate::tunnels::Wish;
 use crate::worker::Worker;
 
 /// Answers requests with what an upstream says: one for each worker.
@@ -48,7 +49,9 @@ impl ReverseProxy {
 impl Handler for ReverseProxy {
     fn handle(&self, request: &mut Request<'_>) -> Reply {
         match *request.method() {
-            Method::CONNECT => return Response::error(StatusCode::NOT_IMPLEMENTED).into(),
+            Method::CONNECT if request.head().protocol().is_none() => {
+                return Response::error(StatusCode::NOT_IMPLEMENTED).into();
+            }
             Method::TRACE => {
                 let response = Response::error(StatusCode::METHOD_NOT_ALLOWED);
                 return response.header("allow", ALLOWED).into();
@@ -59,13 +62,17 @@ impl Handler for ReverseProxy {
             }
             _ => {}
         }
-        let head = outgoing::head(request, self.worker.settings.origin);
+        let mut head = outgoing::head(request, self.worker.settings.origin);
+        let mut wish = Wish::of(request.head()).map(Box::new);
+        if let Some(wish) = &mut wish {
+            wish.put_into(&mut head, self.worker.backends.borrow_mut().random());
+        }
         let up = if request.has_body() { Flow::default() } else { Flow::none() };
         let is_idempotent = matches!(
             *request.method(),
             Method::GET | Method::HEAD | Method::OPTIONS | Method::PUT | Method::DELETE
         );
-        let crossing = Rc::new(RefCell::new(Crossing::new(head, up)));
+        let crossing = Rc::new(RefCell::new(Crossing::new(head, up, wish)));
         Reply::Exchange(Box::new(Passage::new(Rc::clone(&self.worker), crossing, is_idempotent)))
     }
 

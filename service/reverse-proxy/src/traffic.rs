@@ -6,16 +6,15 @@ use std::time::Instant;
 
 use bolide_client::{Ending, Established, LineKey, Orders, Owner};
 use bolide_semantics::{
-    ConnectionEvent, End, ExchangeEvent, ExchangeId, FieldName, FieldRef, Head, HeadKind, Misuse,
-    OutgoingHead, Start,
+    ConnectionEvent, End, ExchangeEvent, ExchangeId, Field, FieldName, FieldRef, Head, HeadKind,
+    Misuse, OutgoingHead, Start,
 };
-use bolide_server::{Agenda, Bytes, StatusCode};
+use bolide_server::{Agenda, Bytes, Method};
 use http::Version;
 
 use crate::crossing::{Crossing, Flow, Next, Shared};
 use crate::failure::{Failure, Repeat};
 use crate::line::Desk;
-use crate::outgoing;
 use crate::worker::Worker;
 
 /// Above this much of a body, what was consumed is told before the other side asks, in bytes.
@@ -35,6 +34,8 @@ pub(crate) struct Traffic {
     pub(crate) eof: bool,
     /// By rising number.
     open: Vec<(ExchangeId, Shared)>,
+    /// Requests for tunnels, until it is known whether the upstream takes any.
+    held: Vec<Shared>,
     /// Nothing is overdue before this time.
     next_due: Option<Instant>,
     /// Whose client's side has something to look at.
@@ -52,13 +53,14 @@ impl Traffic {
             is_ending: false,
             eof: false,
             open: Vec::new(),
+            held: Vec::new(),
             next_due: None,
             woken: Vec::new(),
         }
     }
 
     pub(crate) fn is_idle(&self) -> bool {
-        self.open.is_empty() && self.desk.inbox.borrow().is_empty()
+        self.open.is_empty() && self.held.is_empty() && self.desk.inbox.borrow().is_empty()
     }
 
     /// Wakes the client's sides that something has come for.
@@ -108,8 +110,10 @@ impl Traffic {
         };
         match (exchange, abandoned) {
             (None, true) => {
+                self.held.retain(|held| !Rc::ptr_eq(held, &crossing));
                 self.worker.backends.borrow_mut()[self.upstream].pool.done(self.key);
             }
+            (None, false) if self.held.iter().any(|held| Rc::ptr_eq(held, &crossing)) => {}
             (None, false) => self.begin(crossing, orders),
             (Some(id), true) => {
                 orders.abort(id);
@@ -137,8 +141,12 @@ impl Traffic {
         let mut crossing = shared.borrow_mut();
         crossing.waits = false;
         crossing.line = Some(Rc::clone(&self.desk));
-        let end = if crossing.up.finished { End::Yes } else { End::No };
-        match send(&worker, self.upstream, &crossing, end, orders) {
+        if crossing.wish.is_some() && orders.takes_protocols().is_none() {
+            drop(crossing);
+            return self.held.push(shared);
+        }
+        let is_multiplexed = self.desk.is_multiplexed.get();
+        match send(&worker, self.upstream, &crossing, is_multiplexed, orders) {
             Ok(id) => {
                 worker.counters[self.upstream].requests.count();
                 crossing.exchange = Some(id);
@@ -148,7 +156,7 @@ impl Traffic {
                 self.arm(orders.now() + worker.limits().first_byte_timeout);
                 self.send_body(id, &shared, orders);
             }
-            Err(Misuse::Refused) => {
+            Err(Misuse::Refused) if orders.available() == 0 => {
                 // The line has come to its end since it was chosen: another takes the request.
                 crossing.line = None;
                 crossing.waits = true;
@@ -158,8 +166,9 @@ impl Traffic {
                 backend.pool.done(self.key);
                 backend.pool.wait_first(shared, orders.now());
             }
-            Err(_) => {
-                crossing.fail(Failure::UNSENDABLE);
+            Err(misuse) => {
+                let refused = misuse == Misuse::Refused;
+                crossing.fail(if refused { Failure::NO_TUNNEL } else { Failure::UNSENDABLE });
                 drop(crossing);
                 worker.backends.borrow_mut()[self.upstream].pool.done(self.key);
                 self.woken.push(shared);
@@ -170,6 +179,9 @@ impl Traffic {
     /// Sends what there is of the request's body.
     fn send_body(&mut self, id: ExchangeId, shared: &Shared, orders: &mut Orders<'_>) {
         let crossing = &mut *shared.borrow_mut();
+        if crossing.wish.is_some() && !crossing.tunnel {
+            return;
+        }
         let had = crossing.up.taken_bytes;
         while !crossing.up.blocked
             && let Some(next) = crossing.up.next()
@@ -195,8 +207,8 @@ impl Traffic {
         if !crossing.up.pieces.is_empty() {
             crossing.up.detach();
         }
-        // The end of a tunnel in one direction ends it.
-        if crossing.tunnel && crossing.up.finished {
+        // The end of a tunnel of HTTP/1.1 in one direction ends it.
+        if crossing.tunnel && crossing.up.finished && !self.desk.is_multiplexed.get() {
             crossing.down.ended = true;
             crossing.line = None;
             crossing.exchange = None;
@@ -210,31 +222,45 @@ impl Traffic {
     /// The final head of an answer stands in the orders.
     fn answered(&mut self, at: usize, end: End, orders: &mut Orders<'_>) {
         self.worker.succeeded(self.upstream);
-        let pause = {
-            let crossing = &mut *self.open[at].1.borrow_mut();
-            let head = orders.head();
+        let (id, shared) = (self.open[at].0, Rc::clone(&self.open[at].1));
+        let (status, multiplexed) = (orders.head().status(), self.desk.is_multiplexed.get());
+        let misread = {
+            let crossing = &mut *shared.borrow_mut();
             crossing.moved = Some(orders.now());
             crossing.answered = true;
-            crossing.answer = Some(end);
-            crossing.answer_head.forward(head, |_| true);
-            crossing.tunnel = head.status() == StatusCode::SWITCHING_PROTOCOLS;
-            if crossing.tunnel {
-                if let Some(protocol) = outgoing::switched_to(head) {
-                    crossing.answer_head.push_field(FieldName::Upgrade, protocol);
+            let granted =
+                crossing.wish.as_ref().filter(|wish| wish.is_granted(status, multiplexed));
+            match granted {
+                Some(wish) => {
+                    wish.answer(orders.head(), &mut crossing.answer_head);
+                    crossing.tunnel = true;
+                    if crossing.up.finished {
+                        crossing.up = Flow::default();
+                    }
                 }
-                crossing.up = Flow::default();
+                None => crossing.answer_head.forward(orders.head(), |_| true),
             }
+            crossing.answer = Some(end);
             if end == End::Yes {
                 crossing.down = Flow::none();
             }
-            let limits = self.worker.limits();
-            if crossing.tunnel { limits.tunnel_timeout } else { limits.pause_timeout }
+            let wish = crossing.wish.as_ref().filter(|_| !crossing.tunnel);
+            wish.is_some_and(|wish| wish.is_misread(status))
         };
-        self.woken.push(Rc::clone(&self.open[at].1));
+        if misread {
+            orders.abort(id);
+            return self.fail(at, Failure::NO_TUNNEL);
+        }
+        self.woken.push(Rc::clone(&shared));
         if end == End::Yes {
-            self.complete(at, orders);
-        } else {
-            self.arm(orders.now() + pause);
+            return self.complete(at, orders);
+        }
+        let limits = self.worker.limits();
+        let is_tunnel = shared.borrow().tunnel;
+        let pause = if is_tunnel { limits.tunnel_timeout } else { limits.pause_timeout };
+        self.arm(orders.now() + pause);
+        if is_tunnel {
+            self.send_body(id, &shared, orders);
         }
     }
 
@@ -268,7 +294,9 @@ impl Traffic {
         let id = self.open[at].0;
         let crossing = self.remove(at);
         let mut crossing = crossing.borrow_mut();
-        if !crossing.up.finished {
+        // What asked for a tunnel of HTTP/1.1 was complete with its head.
+        let was_sent = crossing.wish.is_some() && !self.desk.is_multiplexed.get();
+        if !crossing.up.finished && (crossing.tunnel || !was_sent) {
             orders.abort(id);
         }
         crossing.line = None;
@@ -356,7 +384,7 @@ fn waits_for_upstream(crossing: &Crossing) -> bool {
     } else if crossing.answered {
         crossing.down.pieces.is_empty()
     } else {
-        crossing.up.finished || crossing.up.blocked
+        crossing.up.finished || crossing.up.blocked || crossing.wish.is_some()
     }
 }
 
@@ -365,21 +393,29 @@ fn send(
     worker: &Worker,
     upstream: usize,
     crossing: &Crossing,
-    end: End,
+    is_multiplexed: bool,
     orders: &mut Orders<'_>,
 ) -> Result<ExchangeId, Misuse> {
     let backends = worker.backends.borrow();
     let backend = &backends[upstream];
     let head = &crossing.request;
     let given = head.authority().filter(|host| !host.is_empty() && !worker.settings.rewrites_host);
+    // Over HTTP/2, a wish is an extended CONNECT.
+    let wish = crossing.wish.as_ref().filter(|_| is_multiplexed);
     let start = Start::Request {
-        method: head.method(),
+        method: if wish.is_some() { &Method::CONNECT } else { head.method() },
         scheme: if backend.is_https { "https" } else { "http" },
         authority: given.unwrap_or(&backend.authority),
         path: head.path_and_query(),
-        protocol: None,
+        protocol: wish.map(|wish| &*wish.protocol),
     };
-    orders.send_request(OutgoingHead { start, fields: head.fields().map(FieldRef::from) }, end)
+    let is_connect = wish.is_some();
+    let ends = |field: &Field<'_>| {
+        is_connect && matches!(field.known, Some(FieldName::Upgrade | FieldName::SecWebsocketKey))
+    };
+    let fields = head.fields().filter(|field| !ends(field)).map(FieldRef::from);
+    let end = if crossing.up.finished && !is_connect { End::Yes } else { End::No };
+    orders.send_request(OutgoingHead { start, fields }, end)
 }
 
 impl Owner for Traffic {
@@ -431,6 +467,11 @@ impl Owner for Traffic {
         }
         // Nothing was left meanwhile: the list keeps its memory.
         *self.desk.inbox.borrow_mut() = inbox;
+        if orders.takes_protocols().is_some() {
+            for crossing in mem::take(&mut self.held) {
+                self.begin(crossing, orders);
+            }
+        }
         if self.next_due.is_some_and(|due| due <= orders.now()) {
             self.end_late(orders);
         }
@@ -451,7 +492,8 @@ impl Owner for Traffic {
         while !self.open.is_empty() {
             self.fail(self.open.len() - 1, Failure::ended(ending, true));
         }
-        for crossing in mem::take(&mut *self.desk.inbox.borrow_mut()) {
+        let left = mem::take(&mut *self.desk.inbox.borrow_mut());
+        for crossing in left.into_iter().chain(mem::take(&mut self.held)) {
             let is_here = {
                 let mut crossing = crossing.borrow_mut();
                 crossing.listed = false;

@@ -89,3 +89,57 @@ fn an_idle_tunnel_ends() {
     let mut talk = switch(&proxy);
     assert_eq!(talk.rest(), "");
 }
+
+/// A proxy to the upstream, and before it so many that it speaks HTTP/2 with.
+fn chain(url: &str, before: usize) -> Vec<Proxy> {
+    let mut proxies = vec![Proxy::to(&[url])];
+    for _ in 0..before {
+        let next = format!("h2c://{}", proxies.last().expect("one").address);
+        proxies.push(Proxy::to(&[&next]));
+    }
+    proxies
+}
+
+#[test]
+fn a_websocket_passes_from_any_version_to_any() {
+    for before in [1, 2] {
+        let behind = Behind::new(|talk, _| {
+            let head = talk.head();
+            assert!(head.starts_with("GET /chat HTTP/1.1\r\n"), "{head}");
+            assert!(head.contains("\r\nsec-websocket-version: 13\r\n"), "{head}");
+            assert!(!head.contains("sec-websocket-key: dGhl"), "each hop has a key of its own");
+            talk.send(
+                "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
+                 sec-websocket-accept: of the hop\r\n\r\n",
+            );
+            let bytes = talk.take(5);
+            talk.stream.write_all(&bytes).expect("it reads");
+        });
+        let proxies = chain(&behind.url(), before);
+        let mut talk = proxies.last().expect("one").connect();
+        talk.send(&REQUEST.replace("key: k", "key: dGhlIHNhbXBsZSBub25jZQ=="));
+        let head = talk.head();
+        assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
+        assert!(head.contains("sec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"), "{head}");
+        talk.send("hello");
+        assert_eq!(talk.rest(), "hello", "and the upstream's end ends it");
+    }
+}
+
+#[test]
+fn a_refused_websocket_is_no_tunnel_in_any_version() {
+    for (answer, expected) in [
+        ("HTTP/1.1 403 Forbidden\r\ncontent-length: 2\r\n\r\nno", "HTTP/1.1 403"),
+        // For an extended CONNECT this would be a tunnel.
+        ("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nno", "HTTP/1.1 502"),
+    ] {
+        let behind = Behind::answering(answer);
+        let proxies = chain(&behind.url(), 1);
+        let mut talk = proxies[1].connect();
+        for _ in 0..2 {
+            talk.send(REQUEST);
+            let answer = talk.message();
+            assert!(answer.starts_with(expected), "{answer}");
+        }
+    }
+}
