@@ -38,9 +38,25 @@
 //! # }
 //! ```
 //!
+//! [`ReverseProxy`] answers with what other servers say:
+//!
+//! ```no_run
+//! # use bolide::{ProxySettings, ReverseProxy, Router, Server, Upstream};
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let settings = ProxySettings::new(vec![Upstream::parse("http://127.0.0.1:9000")?])?;
+//! let routes = move || Router::new().fallback(ReverseProxy::new(&settings));
+//! Server::new().http("127.0.0.1:8080").run(routes)?;
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! Handlers run on the worker's thread: what takes long belongs on a thread of its own, with a
 //! [`Responder`] or a [`Waker`] to come back by.
 
+pub use bolide_reverse_proxy::{
+    Balance, Origin, ProxyLimits, ProxySettings, ReverseProxy, Trust, Upstream, UpstreamError,
+    UpstreamStats,
+};
 pub use bolide_server::{
     AbortReason, BODY_BYTES_MAX, Blame, Body, BodyLimit, BodyStream, Bytes, Collect,
     ConnectionLimits, End, Error, Exchange, Fields, Handler, HandshakeFacts, Head, HeaderMap,

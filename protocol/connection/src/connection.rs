@@ -372,6 +372,17 @@ impl Connection {
         }
     }
 
+    /// Whether the peer takes tunnels to protocols by name (client): by `Upgrade` over HTTP/1.1, by extended
+    /// CONNECT over HTTP/2 (RFC 8441 §3). `None` while that is not known.
+    #[must_use]
+    pub fn takes_protocols(&self) -> Option<bool> {
+        match &self.stack {
+            Stack::H1(_) => Some(true),
+            Stack::H2(core) => core.takes_protocols(),
+            Stack::Open => None,
+        }
+    }
+
     /// What an HTTP/2 connection has counted, up to its last turn.
     pub fn http2_stats(&mut self) -> Option<Http2Stats> {
         match &mut self.stack {

@@ -180,6 +180,12 @@ impl Connection {
         !self.incoming.held && !matches!(self.state, State::Closed(_))
     }
 
+    /// Whether the peer takes an extended CONNECT (RFC 8441 §3). `None` before its SETTINGS have come.
+    #[must_use]
+    pub fn takes_protocols(&self) -> Option<bool> {
+        self.settings.received.then_some(self.settings.peer_connect_protocol)
+    }
+
     /// Whether no exchange is open and nothing is half received: the connection may be shed.
     #[must_use]
     pub fn is_idle(&self) -> bool {

@@ -14,6 +14,7 @@ mod deadline;
 mod entity_tag;
 mod exchange;
 mod field_name;
+mod forwarding;
 mod head;
 pub mod limits;
 mod message;

@@ -4,20 +4,26 @@
 //! is to blame when it is over. Whoever asks is its [`Owner`]: it is told what comes and gives its
 //! [`Orders`]. What sessions of a worker need in turn, they are [lent](Workbench).
 //!
+//! A [`Pool`] keeps what is known of a server's connections, so that they are used again; it makes none
+//! itself.
+//!
 //! This crate must never know frames or sockets, nor what is asked and why.
 
 mod dial;
 mod ending;
 mod orders;
 mod owner;
+mod pool;
 mod resolve;
 mod session;
 mod trust;
 
+pub use bolide_connection::{Alpn, ClientOptions, ClientTls, Trust, WallClock};
 pub use dial::{Dial, Speaks};
 pub use ending::{Ending, Step};
 pub use orders::Orders;
 pub use owner::{Established, Owner};
+pub use pool::{LineKey, Pool, PoolLimits};
 pub use resolve::{ResolveError, resolve};
 pub use session::{Session, Workbench};
 pub use trust::{TrustError, platform_trust};

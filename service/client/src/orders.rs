@@ -93,6 +93,19 @@ impl Orders<'_> {
         self.connection.send_data(&mut self.cx, id, data, end)
     }
 
+    /// Ends a request's body with trailers.
+    ///
+    /// # Errors
+    ///
+    /// [`Misuse`] says which rule the call breaks.
+    pub fn send_trailers<'a, I>(&mut self, id: ExchangeId, fields: I) -> Result<(), Misuse>
+    where
+        I: Iterator<Item = FieldRef<'a>> + Clone,
+    {
+        self.ordered = true;
+        self.connection.send_trailers(&mut self.cx, id, fields)
+    }
+
     /// Reports `bytes` of received data as used up.
     #[inline]
     pub fn consumed(&mut self, id: ExchangeId, bytes: usize) {
@@ -110,6 +123,13 @@ impl Orders<'_> {
     pub fn shut_down(&mut self) {
         self.ordered = true;
         self.connection.shut_down(&mut self.cx);
+    }
+
+    /// Whether the server takes tunnels to protocols by name: by `Upgrade` over HTTP/1.1, by extended CONNECT
+    /// over HTTP/2. `None` while that is not known.
+    #[must_use]
+    pub fn takes_protocols(&self) -> Option<bool> {
+        self.connection.takes_protocols()
     }
 
     /// What an HTTP/2 connection has counted.

@@ -1,6 +1,7 @@
 //! One exchange in flight: from a handler's decision to its last byte.
 
 use std::net::SocketAddr;
+use std::time::Instant;
 
 use bolide_connection::Connection;
 use bolide_semantics::{
@@ -9,6 +10,7 @@ use bolide_semantics::{
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
 
+use crate::local_waker::{LocalWaker, WokenList};
 use crate::outward::Outward;
 use crate::patience::Patience;
 use crate::responder::Address;
@@ -93,6 +95,7 @@ pub struct Io<'a> {
     pub(crate) address: Address<'a>,
     pub(crate) peer: Option<SocketAddr>,
     pub(crate) outward: Outward<'a>,
+    pub(crate) woken: &'a mut Option<WokenList>,
 }
 
 impl<'a> Io<'a> {
@@ -189,11 +192,7 @@ impl Io<'_> {
     pub fn finish_with(&mut self, trailers: &HeaderMap) {
         if matches!(self.state.phase, Phase::Sendable | Phase::Blocked) {
             let fields: Vec<_> = trailers.iter().map(FieldRef::from).collect();
-            let fields = fields.iter().copied();
-            if self.connection.send_trailers(&mut self.cx, self.id, fields).is_err() {
-                self.abort();
-            }
-            self.state.phase = Phase::Done;
+            self.finish_with_fields(fields.iter().copied());
         }
     }
 
@@ -222,8 +221,49 @@ impl Io<'_> {
         self.address.waker()
     }
 
+    /// A handle with which the worker's other connections ask for [`Exchange::on_wake`].
+    #[must_use]
+    pub fn local_waker(&mut self) -> LocalWaker {
+        LocalWaker::new(self.address.token, self.id, self.woken.get_or_insert_default())
+    }
+
+    /// The time of this turn of the loop.
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        self.cx.now
+    }
+
+    /// Sends the head of a response, interim or final, from field lines that were received or written
+    /// elsewhere; of a final one, the body follows by [`Self::send`] unless `end` says that there is none.
+    /// `Date` is added when it is missing. Ignored when the response has begun already.
+    pub fn start_with<'f>(
+        &mut self,
+        status: StatusCode,
+        fields: impl Iterator<Item = FieldRef<'f>> + Clone,
+        end: End,
+    ) {
+        if self.state.phase != Phase::Unanswered {
+            return;
+        }
+        let dated = status.is_informational()
+            || fields.clone().any(|field| field.known == Some(FieldName::Date));
+        let ours = self.date;
+        let date = (!dated).then(|| FieldRef::known(FieldName::Date, ours.as_bytes()));
+        self.send_fields(status, fields.map(|field| FieldRef { ..field }).chain(date), end);
+    }
+
+    /// Ends the body with these trailers.
+    pub fn finish_with_fields<'f>(&mut self, fields: impl Iterator<Item = FieldRef<'f>> + Clone) {
+        if matches!(self.state.phase, Phase::Sendable | Phase::Blocked) {
+            if self.connection.send_trailers(&mut self.cx, self.id, fields).is_err() {
+                self.abort();
+            }
+            self.state.phase = Phase::Done;
+        }
+    }
+
     /// Tells a client that waits for it to send its body (RFC 9110 §15.2.1).
-    pub(crate) fn send_continue(&mut self) {
+    pub fn send_continue(&mut self) {
         let start = Start::Response { status: StatusCode::CONTINUE };
         let head = OutgoingHead { start, fields: std::iter::empty() };
         // A client that has gone meanwhile is noticed by the next event.
@@ -297,6 +337,17 @@ impl Io<'_> {
         let length = length.filter(|_| !given(FieldName::ContentLength));
         let own = response.fields.iter().map(|(name, value)| FieldRef::from((name, value)));
         let fields = prepared.chain(own).chain(length).chain(date);
+        self.send_fields(status, fields, end)
+    }
+
+    /// Sends status and fields. Whether they could be sent.
+    #[inline]
+    fn send_fields<'f>(
+        &mut self,
+        status: StatusCode,
+        fields: impl Iterator<Item = FieldRef<'f>> + Clone,
+        end: End,
+    ) -> bool {
         let head = OutgoingHead { start: Start::Response { status }, fields };
         let sent = self.connection.send_head(&mut self.cx, self.id, head, end);
         let interim = status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS;

@@ -14,6 +14,12 @@ pub trait Handler: 'static {
     fn body_bytes_max(&self) -> Option<u64> {
         None
     }
+
+    /// Whether its exchanges tell a client that waits for `100 Continue` to go on
+    /// ([`Io::send_continue`]), rather than the server before [`Exchange::on_start`].
+    fn sends_continue(&self) -> bool {
+        false
+    }
 }
 
 impl<F, R> Handler for F
@@ -50,7 +56,8 @@ impl<R: Into<Response>> From<R> for Reply {
 ///
 /// Everything happens on the worker's thread. Nothing is called after the response is complete.
 pub trait Exchange: std::fmt::Debug {
-    /// The exchange begins. A client that waits for `100 Continue` has been told to go on.
+    /// The exchange begins. A client that waits for `100 Continue` has been told to go on, unless the
+    /// handler [does that itself](Handler::sends_continue).
     fn on_start(&mut self, io: &mut Io<'_>);
 
     /// A piece of the body, possibly empty when it is the last. Once used, report it with
@@ -69,7 +76,7 @@ pub trait Exchange: std::fmt::Debug {
         let _ = io;
     }
 
-    /// A [`Waker`](crate::Waker) of this exchange was used.
+    /// A [`Waker`](crate::Waker) or [`LocalWaker`](crate::LocalWaker) of this exchange was used.
     fn on_wake(&mut self, io: &mut Io<'_>) {
         let _ = io;
     }
@@ -99,5 +106,9 @@ impl<H: Handler> Handler for BodyLimit<H> {
 
     fn body_bytes_max(&self) -> Option<u64> {
         Some(self.bytes_max)
+    }
+
+    fn sends_continue(&self) -> bool {
+        self.handler.sends_continue()
     }
 }

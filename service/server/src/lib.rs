@@ -9,6 +9,7 @@ mod error;
 mod exchange;
 mod handler;
 mod limits;
+mod local_waker;
 mod outward;
 mod patience;
 mod request;
@@ -19,7 +20,7 @@ mod server;
 mod service;
 mod session;
 
-pub use bolide_buffers::detach;
+pub use bolide_buffers::{Flush, SendQueue, detach};
 pub use bolide_connection::{
     HandshakeFacts, Http1Limits, Http2Limits, Identity, IdentityError, Limits as ConnectionLimits,
 };
@@ -32,9 +33,10 @@ pub use exchange::Io;
 pub use handler::{BodyLimit, Exchange, Handler, Reply, body_limit};
 pub use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 pub use limits::{ANSWER_TIMEOUT, BODY_BYTES_MAX, EXCHANGE_TIMEOUT, Limits};
+pub use local_waker::LocalWaker;
 pub use outward::{Dialled, Outbound, Outward};
 pub use request::Request;
 pub use responder::{Message, Responder, Waker};
 pub use response::{Body, BodyStream, Fields, Pull, Response};
 pub use router::{RouteError, Router};
-pub use server::{Listener, Running, Server, Tls};
+pub use server::{Listener, Running, Server, Tls, worker_service};

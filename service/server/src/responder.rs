@@ -1,6 +1,6 @@
 //! Handles by which other threads reach an exchange on its worker.
 
-use bolide_eventloop::{Mailbox, Token};
+use bolide_eventloop::{Mailbox, Token, Turn};
 use bolide_semantics::ExchangeId;
 use http::StatusCode;
 
@@ -43,6 +43,13 @@ pub struct Waker {
 }
 
 impl Waker {
+    /// Gives the owner of a connection outward its [`turn`](crate::Outbound::turn), when there is no
+    /// [`Agenda`](crate::Agenda) at hand to [call](crate::Agenda::call) it by.
+    #[must_use]
+    pub fn of_outbound(turn: &Turn<'_, Message>) -> Self {
+        Self { mailbox: turn.mailbox.clone(), token: turn.token, exchange: ExchangeId(0) }
+    }
+
     /// Wakes the exchange. From any thread.
     pub fn wake(&self) {
         self.send(MessageKind::Wake);

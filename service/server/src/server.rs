@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
 use bolide_connection::{ServerTls, WallClock};
-use bolide_eventloop::{Address, Config, Handle, Listeners, Signal, Signals, Stats};
+use bolide_eventloop::{Address, Config, Handle, Listeners, Service, Signal, Signals, Stats};
 
 use crate::service::HttpService;
 use crate::{Error, Identity, Limits, Message, Router};
@@ -276,6 +276,17 @@ impl Running {
         }
         Ok(sum)
     }
+}
+
+/// What one worker of a server runs, for an event loop of the caller's own, such as a simulated one. Its
+/// connections are cleartext.
+pub fn worker_service(
+    router: Router,
+    limits: Limits,
+    wall_clock: fn() -> SystemTime,
+    now: Instant,
+) -> impl Service<Message = Message> {
+    HttpService::new(router, limits, Vec::new(), wall_clock, now)
 }
 
 fn parse_address(address: &str) -> Option<Listener> {

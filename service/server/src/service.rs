@@ -189,9 +189,10 @@ impl Service for HttpService {
     #[inline]
     fn turn(&mut self, owner: &mut Owner, turn: &mut Turn<'_, Message>) -> After {
         match owner {
-            Owner::Client(session) => {
-                self.work(session, turn, |session, work, router| session.drive(work, router))
-            }
+            Owner::Client(session) => self.work(session, turn, |session, work, router| {
+                session.wake_woken(work);
+                session.drive(work, router)
+            }),
             Owner::Handler(outbound) => outbound.0.turn(turn),
         }
     }

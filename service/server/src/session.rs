@@ -13,6 +13,7 @@ use http::header::ALLOW;
 use http::{HeaderValue, Method, StatusCode};
 
 use crate::exchange::{Active, Io, Phase, State};
+use crate::local_waker::WokenList;
 use crate::outward::Outward;
 use crate::patience::Patience;
 use crate::request::{Request, split_query};
@@ -31,6 +32,8 @@ pub(crate) struct Session {
     pub(crate) closed: Option<Ended>,
     /// Bytes received since the round-trip time was asked for.
     received_bytes: usize,
+    /// Exchanges that others of this worker have woken; made when the first asks for a waker.
+    woken: Option<WokenList>,
 }
 
 /// The connection is over.
@@ -59,6 +62,7 @@ impl Work<'_> {
         peer: Option<SocketAddr>,
         id: ExchangeId,
         state: &'s mut State,
+        woken: &'s mut Option<WokenList>,
     ) -> Io<'s> {
         Io {
             connection,
@@ -69,13 +73,21 @@ impl Work<'_> {
             address: Address { exchange: id, ..self.address },
             peer,
             outward: Outward { agenda: self.outward.agenda, dials: self.outward.dials },
+            woken,
         }
     }
 }
 
 impl Session {
     pub(crate) fn new(connection: Connection, peer: Option<SocketAddr>) -> Self {
-        Self { connection, peer, exchanges: Vec::new(), closed: None, received_bytes: 0 }
+        Self {
+            connection,
+            peer,
+            exchanges: Vec::new(),
+            closed: None,
+            received_bytes: 0,
+            woken: None,
+        }
     }
 
     /// Counts received bytes; whether it is time to ask for the round-trip time.
@@ -200,6 +212,7 @@ impl Session {
             address: Address { exchange: id, ..work.address },
         };
         let reply = call(handler, &mut request);
+        let continues = continues && !handler.sends_continue();
         match reply {
             Reply::Now(response) => self.answer(id, &method, response, work),
             Reply::Exchange(driver) => {
@@ -221,7 +234,8 @@ impl Session {
     #[inline]
     fn answer(&mut self, id: ExchangeId, method: &Method, response: Response, work: &mut Work<'_>) {
         let mut state = State::new(method, 0);
-        work.io(&mut self.connection, self.peer, id, &mut state).respond(response);
+        let woken = &mut self.woken;
+        work.io(&mut self.connection, self.peer, id, &mut state, woken).respond(response);
         if !state.is_done() {
             self.open(id, state, None, work);
         }
@@ -258,12 +272,36 @@ impl Session {
             MessageKind::Respond(response) => {
                 self.with(message.exchange, work, |_, io| io.respond(*response));
             }
-            MessageKind::Wake => self.with(message.exchange, work, |active, io| {
-                io.pull();
-                if let Some(driver) = &mut active.driver {
-                    driver.on_wake(io);
-                }
-            }),
+            MessageKind::Wake => self.wake(message.exchange, work),
+        }
+    }
+
+    fn wake(&mut self, id: ExchangeId, work: &mut Work<'_>) {
+        self.with(id, work, |active, io| {
+            io.pull();
+            if let Some(driver) = &mut active.driver {
+                driver.on_wake(io);
+            }
+        });
+    }
+
+    /// Wakes the exchanges that others of this worker have asked for.
+    #[inline]
+    pub(crate) fn wake_woken(&mut self, work: &mut Work<'_>) {
+        let Some(list) = self.woken.as_ref().filter(|list| !list.borrow().is_empty()) else {
+            return;
+        };
+        let woken = std::mem::take(&mut *list.borrow_mut());
+        for id in &woken {
+            self.wake(*id, work);
+        }
+        // The list keeps its memory, unless it was filled meanwhile.
+        if let Some(list) = &self.woken {
+            let mut list = list.borrow_mut();
+            if list.is_empty() {
+                *list = woken;
+                list.clear();
+            }
         }
     }
 
@@ -348,7 +386,7 @@ impl Session {
         let Ok(index) = self.index(id) else { return };
         let Active { driver, state, .. } = &mut self.exchanges[index];
         let mut driven = Driven { driver };
-        let mut io = work.io(&mut self.connection, self.peer, id, state);
+        let mut io = work.io(&mut self.connection, self.peer, id, state, &mut self.woken);
         if catch_unwind(AssertUnwindSafe(|| act(&mut driven, &mut io))).is_err() {
             *driven.driver = None;
             io.respond(Response::error(StatusCode::INTERNAL_SERVER_ERROR));

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use bolide::{HeaderValue, Router, StaticFiles};
+use bolide::{HeaderValue, StaticFiles};
 
 /// The arguments about files.
 #[derive(Debug, clap::Args)]
@@ -11,12 +11,8 @@ use bolide::{HeaderValue, Router, StaticFiles};
 pub(crate) struct Arguments {
     /// Serve the files of this folder, and /ping beside them; no other built-in route unless --builtin is
     /// given.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", conflicts_with = "proxy")]
     root: Option<PathBuf>,
-
-    /// Answer the built-in routes too, where --root has turned them off. They win over files.
-    #[arg(long, requires = "root")]
-    builtin: bool,
 
     /// List the folders that have no index file.
     #[arg(long, requires = "root")]
@@ -59,17 +55,10 @@ fn cache_control(text: &str) -> Result<(String, HeaderValue), String> {
     Ok((pattern.to_owned(), value))
 }
 
-/// The routes of a server, made anew for each worker.
-#[derive(Debug, Clone)]
-pub(crate) struct Routes {
-    files: Option<StaticFiles>,
-    builtin: bool,
-}
-
 impl Arguments {
     /// Opens the root, if one is given.
-    pub(crate) fn routes(&self) -> Result<Routes, String> {
-        let Some(root) = &self.root else { return Ok(Routes { files: None, builtin: true }) };
+    pub(crate) fn files(&self) -> Result<Option<StaticFiles>, String> {
+        let Some(root) = &self.root else { return Ok(None) };
         let mut files = StaticFiles::new(root)
             .map_err(|error| format!("--root: {error}"))?
             .listing(self.listing)
@@ -85,20 +74,7 @@ impl Arguments {
         for (pattern, value) in &self.cache_control {
             files = files.cache_control(pattern, value.clone());
         }
-        Ok(Routes { files: Some(files), builtin: self.builtin })
-    }
-}
-
-impl Routes {
-    /// One worker's router.
-    pub(crate) fn router(&self) -> Router {
-        match &self.files {
-            None => bolide_measurement::routes(Router::new()),
-            Some(files) if self.builtin => {
-                files.routes(bolide_measurement::endpoints(Router::new()))
-            }
-            Some(files) => files.routes(bolide_measurement::ping(Router::new())),
-        }
+        Ok(Some(files))
     }
 }
 

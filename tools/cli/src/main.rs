@@ -3,7 +3,9 @@
 mod certificate;
 mod files;
 mod load;
+mod proxy;
 mod race;
+mod routes;
 mod serve;
 
 use std::process::ExitCode;

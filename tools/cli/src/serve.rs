@@ -8,7 +8,7 @@ use bolide::{Running, Server, Tls};
 use bolide_eventloop::{FileLimit, Signal, Signals};
 
 use crate::certificate::{self, Certificate};
-use crate::files;
+use crate::routes;
 
 const EXAMPLES: &str = "Examples:
   bolide serve
@@ -18,13 +18,16 @@ const EXAMPLES: &str = "Examples:
       one thread: what to compare with single-threaded servers
   bolide serve --root site --cache-control '/assets/*=max-age=31536000'
       the files of a folder, with ranges, conditional requests and compressed siblings
+  bolide serve --proxy http://127.0.0.1:9000 --proxy http://127.0.0.1:9001
+      what these servers say, in turns
 
 Routes:
   GET /             what this connection is, and what else there is
   GET /ping         pong
   GET /echo?size=N  N bytes (64 if not given, 1 GiB at most)
   POST /echo        the request's body, as it arrives, of any size
-With --root: the files and /ping, and the others but the first with --builtin.
+With --root: the files and /ping, and the others but the first with --builtin. With --proxy: what the
+upstreams say, and these with --builtin.
 
 SIGTERM and SIGINT stop accepting, let open exchanges finish for up to 30 s, and exit with 0.";
 
@@ -60,7 +63,7 @@ pub(crate) struct Arguments {
     workers: Option<u16>,
 
     #[command(flatten)]
-    files: files::Arguments,
+    routes: routes::Arguments,
 }
 
 impl Arguments {
@@ -77,7 +80,7 @@ impl Arguments {
 /// Runs until a signal ends it.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
     let (http, https) = arguments.addresses();
-    let routes = arguments.files.routes()?;
+    let routes = arguments.routes.routes()?;
     let certificate = match (&arguments.cert, &arguments.key) {
         _ if https.is_empty() => None,
         (Some(chain), Some(key)) => Some(certificate::from_files(chain, key)?),

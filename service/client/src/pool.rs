@@ -1,0 +1,293 @@
+//! RFC 9112 §9.3, RFC 9113 §9.1: connections to one server that are used again, and who waits for one.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use slab::Slab;
+
+/// Names a line of a [`Pool`] for as long as it lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LineKey(usize);
+
+/// How much a [`Pool`] holds.
+#[derive(Debug, Clone, Copy)]
+pub struct PoolLimits {
+    /// How many connections, those that are being made among them.
+    pub connections_count: usize,
+    /// How many requests may wait for a connection.
+    pub waiting_count: usize,
+    /// How long each may wait.
+    pub wait_timeout: Duration,
+}
+
+/// A connection with what its owner keeps at it.
+#[derive(Debug)]
+struct Line<L> {
+    held: L,
+    /// Requests that it may carry at once; 0 until it is ready, and once it draws to its end.
+    capacity: u32,
+    outstanding: u32,
+    ready: bool,
+}
+
+/// The connections of one worker to one server, and the requests that wait for one.
+///
+/// It makes no connection itself: its owner asks [how many are wanted](Self::dials_wanted), and tells what
+/// becomes of them. A request goes to the line that was used last and has room, so that what is not needed
+/// falls idle.
+pub struct Pool<L, W> {
+    limits: PoolLimits,
+    lines: Slab<Line<L>>,
+    /// Lines with room, the one used last at the end.
+    roomy: Vec<usize>,
+    waiting: VecDeque<(Instant, W)>,
+    connecting: usize,
+    /// Whether one connection carries many requests, once that is known.
+    multiplexes: Option<bool>,
+}
+
+impl<L, W> fmt::Debug for Pool<L, W> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (lines, waiting) = (self.lines.len(), self.waiting.len());
+        let Self { connecting, multiplexes, .. } = self;
+        write!(
+            formatter,
+            "Pool({lines} lines, {connecting} to come, {waiting} wait, {multiplexes:?})"
+        )
+    }
+}
+
+impl<L, W> Pool<L, W> {
+    /// A pool without connections. `multiplexes`: whether one connection carries many requests, if that is
+    /// known before there is one.
+    #[must_use]
+    pub fn new(limits: PoolLimits, multiplexes: Option<bool>) -> Self {
+        let (lines, roomy, waiting) = (Slab::new(), Vec::new(), VecDeque::new());
+        Self { limits, lines, roomy, waiting, connecting: 0, multiplexes }
+    }
+
+    /// Takes room for a request on a line that has some.
+    pub fn take(&mut self) -> Option<&L> {
+        let key = *self.roomy.last()?;
+        let line = &mut self.lines[key];
+        line.outstanding += 1;
+        if line.outstanding >= line.capacity {
+            self.roomy.pop();
+        }
+        Some(&line.held)
+    }
+
+    /// Queues a request that no line has room for.
+    ///
+    /// # Errors
+    ///
+    /// The request itself, when as many wait as may.
+    pub fn wait(&mut self, request: W, now: Instant) -> Result<(), W> {
+        if self.waiting.len() >= self.limits.waiting_count {
+            return Err(request);
+        }
+        self.waiting.push_back((now + self.limits.wait_timeout, request));
+        Ok(())
+    }
+
+    /// Queues a request again, before all others: its line could not carry it.
+    pub fn wait_first(&mut self, request: W, now: Instant) {
+        self.waiting.push_front((now + self.limits.wait_timeout, request));
+    }
+
+    /// How many connections are to be made now.
+    #[must_use]
+    pub fn dials_wanted(&self) -> usize {
+        let room = self.limits.connections_count.saturating_sub(self.lines.len());
+        let wanted = match self.multiplexes {
+            Some(false) => self.waiting.len().saturating_sub(self.connecting),
+            // What the first turns out to be decides about the next.
+            Some(true) | None => usize::from(self.connecting == 0 && !self.waiting.is_empty()),
+        };
+        wanted.min(room)
+    }
+
+    /// A connection is being made; what is held at it names it to its owner.
+    pub fn dial(&mut self, held: L) -> LineKey {
+        self.connecting += 1;
+        LineKey(self.lines.insert(Line { held, capacity: 0, outstanding: 0, ready: false }))
+    }
+
+    /// A connection is ready; for how much, [`Self::set_room`] says.
+    pub fn ready(&mut self, key: LineKey, multiplexes: bool) {
+        self.connecting -= 1;
+        self.multiplexes = Some(multiplexes);
+        self.lines[key.0].ready = true;
+    }
+
+    /// A line can carry so many requests more; 0 when it draws to its end.
+    pub fn set_room(&mut self, key: LineKey, room: u32) {
+        let line = &mut self.lines[key.0];
+        let had_room = line.outstanding < line.capacity;
+        line.capacity = if room == 0 { 0 } else { line.outstanding.saturating_add(room) };
+        match (had_room, room > 0) {
+            (false, true) => self.roomy.push(key.0),
+            (true, false) => self.roomy.retain(|roomy| *roomy != key.0),
+            _ => {}
+        }
+    }
+
+    /// The next request that waits, for a line that has room for it.
+    pub fn next_waiting(&mut self, key: LineKey) -> Option<W> {
+        let line = &mut self.lines[key.0];
+        if line.outstanding >= line.capacity {
+            return None;
+        }
+        let (_, request) = self.waiting.pop_front()?;
+        line.outstanding += 1;
+        if line.outstanding >= line.capacity {
+            self.roomy.retain(|roomy| *roomy != key.0);
+        }
+        Some(request)
+    }
+
+    /// A request on a line is over.
+    pub fn done(&mut self, key: LineKey) {
+        let line = &mut self.lines[key.0];
+        line.outstanding -= 1;
+        if line.outstanding + 1 == line.capacity {
+            self.roomy.push(key.0);
+        }
+    }
+
+    /// A connection is over, or could not be made. Returns those who wait in vain: there is no other, and
+    /// this one never carried a request.
+    pub fn closed(&mut self, key: LineKey) -> Vec<W> {
+        let line = self.lines.remove(key.0);
+        self.roomy.retain(|roomy| *roomy != key.0);
+        if line.ready {
+            return Vec::new();
+        }
+        self.connecting -= 1;
+        if !self.lines.is_empty() {
+            return Vec::new();
+        }
+        self.waiting.drain(..).map(|(_, request)| request).collect()
+    }
+
+    /// Who waits the longest.
+    #[must_use]
+    pub fn first_waiting(&self) -> Option<&W> {
+        self.waiting.front().map(|(_, request)| request)
+    }
+
+    /// Takes a request back that waits.
+    pub fn forget(&mut self, is_it: impl Fn(&W) -> bool) {
+        self.waiting.retain(|(_, request)| !is_it(request));
+    }
+
+    /// When the first of those who wait has waited long enough.
+    #[inline]
+    #[must_use]
+    pub fn next_due(&self) -> Option<Instant> {
+        self.waiting.front().map(|(due, _)| *due)
+    }
+
+    /// The next request that has waited long enough.
+    pub fn overdue(&mut self, now: Instant) -> Option<W> {
+        self.waiting.pop_front_if(|(due, _)| *due <= now).map(|(_, request)| request)
+    }
+
+    /// How many connections there are, and how many requests wait.
+    #[must_use]
+    pub fn counts(&self) -> (usize, usize) {
+        (self.lines.len(), self.waiting.len())
+    }
+
+    /// The lines, in no particular order.
+    pub fn lines(&self) -> impl Iterator<Item = &L> {
+        self.lines.iter().map(|(_, line)| &line.held)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: PoolLimits =
+        PoolLimits { connections_count: 2, waiting_count: 3, wait_timeout: Duration::from_secs(1) };
+
+    fn pool(multiplexes: Option<bool>) -> Pool<char, u32> {
+        Pool::new(LIMITS, multiplexes)
+    }
+
+    #[test]
+    fn requests_wait_in_order_and_within_limits() {
+        let (mut pool, now) = (pool(Some(false)), Instant::now());
+        assert_eq!(pool.take(), None);
+        assert_eq!(pool.dials_wanted(), 0);
+        for request in 0..3 {
+            pool.wait(request, now).unwrap();
+        }
+        assert_eq!(pool.wait(3, now), Err(3));
+        assert_eq!(pool.dials_wanted(), 2, "two connections are all there may be");
+        let (a, b) = (pool.dial('a'), pool.dial('b'));
+        assert_eq!(pool.dials_wanted(), 0);
+        pool.ready(b, false);
+        pool.set_room(b, 1);
+        assert_eq!((pool.next_waiting(b), pool.next_waiting(b)), (Some(0), None));
+        pool.done(b);
+        pool.set_room(b, 1);
+        assert_eq!(pool.next_waiting(b), Some(1));
+        assert_eq!(pool.overdue(now), None);
+        assert_eq!(pool.overdue(now + LIMITS.wait_timeout), Some(2));
+        assert_eq!(pool.next_due(), None);
+        pool.ready(a, false);
+        pool.set_room(a, 1);
+        assert_eq!(pool.take(), Some(&'a'));
+        assert_eq!(pool.take(), None);
+    }
+
+    #[test]
+    fn the_line_used_last_is_used_next() {
+        let mut pool = pool(Some(false));
+        for name in ['a', 'b'] {
+            let key = pool.dial(name);
+            pool.ready(key, false);
+            pool.set_room(key, 1);
+        }
+        assert_eq!(pool.take(), Some(&'b'));
+        assert_eq!(pool.take(), Some(&'a'));
+        pool.done(LineKey(0));
+        pool.done(LineKey(1));
+        assert_eq!(pool.take(), Some(&'b'));
+    }
+
+    #[test]
+    fn a_multiplexed_line_carries_many() {
+        let (mut pool, now) = (pool(None), Instant::now());
+        pool.wait(0, now).unwrap();
+        pool.wait(1, now).unwrap();
+        assert_eq!(pool.dials_wanted(), 1);
+        let key = pool.dial('a');
+        assert_eq!(pool.dials_wanted(), 0, "the first decides");
+        pool.ready(key, true);
+        pool.set_room(key, 3);
+        assert_eq!((pool.next_waiting(key), pool.next_waiting(key)), (Some(0), Some(1)));
+        assert_eq!(pool.take(), Some(&'a'));
+        assert_eq!(pool.take(), None);
+        pool.done(key);
+        pool.set_room(key, 0);
+        assert_eq!(pool.take(), None, "it draws to its end");
+        pool.set_room(key, 2);
+        assert_eq!(pool.take(), Some(&'a'));
+    }
+
+    #[test]
+    fn who_waits_in_vain_is_told() {
+        let (mut pool, now) = (pool(Some(false)), Instant::now());
+        pool.wait(0, now).unwrap();
+        pool.wait(1, now).unwrap();
+        let (a, b) = (pool.dial('a'), pool.dial('b'));
+        assert_eq!(pool.closed(a), Vec::<u32>::new(), "the other may still come");
+        pool.forget(|request| *request == 0);
+        assert_eq!(pool.closed(b), [1]);
+        assert_eq!(pool.counts(), (0, 0));
+    }
+}

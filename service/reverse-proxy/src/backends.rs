@@ -1,0 +1,251 @@
+//! The upstreams of one worker: their pools, their health, and whose turn it is.
+
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use bolide_client::{Dial, LineKey, Pool, PoolLimits};
+use bolide_server::Destination;
+
+use crate::crossing::Shared;
+use crate::line::Desk;
+use crate::upstream::Scheme;
+use crate::{Balance, ProxyLimits, ProxySettings};
+
+/// One upstream as a worker sees it.
+#[derive(Debug)]
+pub(crate) struct Backend {
+    pub(crate) pool: Pool<Rc<Desk>, Shared>,
+    pub(crate) dial: Dial,
+    pub(crate) authority: String,
+    pub(crate) is_https: bool,
+    /// Requests that are open here, those that wait among them.
+    pub(crate) outstanding: u32,
+    pub(crate) health: Health,
+    destinations: Vec<Destination>,
+    next_destination: usize,
+    weight: u32,
+    /// What round robin owes it.
+    credit: i64,
+}
+
+impl Backend {
+    /// Enters one more connection into the pool; where it goes.
+    pub(crate) fn begin_dial(&mut self, desk: Rc<Desk>) -> (LineKey, Destination) {
+        let destination = self.destinations[self.next_destination].clone();
+        (self.pool.dial(desk), destination)
+    }
+
+    /// A connection could not be made: the next goes to another address, if there is one.
+    pub(crate) fn dial_failed(&mut self) {
+        self.next_destination = (self.next_destination + 1) % self.destinations.len();
+    }
+}
+
+/// What failures say of an upstream.
+#[derive(Debug, Default)]
+pub(crate) struct Health {
+    /// In a row.
+    failures: u32,
+    left_alone_until: Option<Instant>,
+    pause: Duration,
+}
+
+impl Health {
+    fn is_left_alone(&self, now: Instant) -> bool {
+        self.left_alone_until.is_some_and(|until| now < until)
+    }
+
+    pub(crate) fn succeeded(&mut self) {
+        if self.failures > 0 {
+            *self = Self::default();
+        }
+    }
+
+    /// Whether it is left alone from here on.
+    pub(crate) fn failed(&mut self, limits: &ProxyLimits, now: Instant) -> bool {
+        self.failures = self.failures.saturating_add(1);
+        if self.failures < limits.failures_count || self.is_left_alone(now) {
+            return false;
+        }
+        self.pause = if self.pause.is_zero() {
+            limits.ejection_time
+        } else {
+            (self.pause * 2).min(limits.ejection_time_max)
+        };
+        self.left_alone_until = Some(now + self.pause);
+        true
+    }
+}
+
+/// All upstreams of one worker.
+#[derive(Debug)]
+pub(crate) struct Backends {
+    list: Vec<Backend>,
+    balance: Balance,
+    outstanding_count: u32,
+    random: u64,
+    budget: RetryBudget,
+}
+
+impl std::ops::Index<usize> for Backends {
+    type Output = Backend;
+
+    fn index(&self, at: usize) -> &Backend {
+        &self.list[at]
+    }
+}
+
+impl std::ops::IndexMut<usize> for Backends {
+    fn index_mut(&mut self, at: usize) -> &mut Backend {
+        &mut self.list[at]
+    }
+}
+
+impl Backends {
+    pub(crate) fn new(settings: &ProxySettings) -> Self {
+        let limits = &settings.limits;
+        let pool_limits = PoolLimits {
+            connections_count: limits.connections_count.max(1),
+            waiting_count: limits.waiting_count,
+            wait_timeout: limits.wait_timeout,
+        };
+        let backend = |upstream: &crate::Upstream| Backend {
+            pool: Pool::new(
+                pool_limits,
+                match upstream.scheme {
+                    Scheme::Http1 => Some(false),
+                    Scheme::Http2 => Some(true),
+                    Scheme::Tls => None,
+                },
+            ),
+            dial: upstream.dial(settings.tls.as_ref(), limits.connect_timeout),
+            authority: upstream.authority.clone(),
+            is_https: upstream.scheme == Scheme::Tls,
+            outstanding: 0,
+            health: Health::default(),
+            destinations: upstream.destinations.clone(),
+            next_destination: 0,
+            weight: upstream.weight,
+            credit: 0,
+        };
+        Self {
+            list: settings.upstreams.iter().map(backend).collect(),
+            balance: settings.balance,
+            outstanding_count: limits.outstanding_count,
+            random: 0x9e37_79b9_7f4a_7c15,
+            budget: RetryBudget::new(limits.retry_budget_percent),
+        }
+    }
+
+    /// Whose turn it is: one that is healthy and not full, and not `avoided` if there is another. When all
+    /// are left alone, the one that will be asked again soonest.
+    pub(crate) fn pick(&mut self, avoided: Option<usize>, now: Instant) -> Option<usize> {
+        self.budget.requested();
+        let has_room = |backend: &Backend| backend.outstanding < self.outstanding_count;
+        if let [only] = &self.list[..] {
+            return has_room(only).then_some(0);
+        }
+        let usable =
+            |at: &usize| has_room(&self.list[*at]) && !self.list[*at].health.is_left_alone(now);
+        let mut candidates: Vec<usize> = (0..self.list.len()).filter(usable).collect();
+        if candidates.len() > 1 {
+            candidates.retain(|at| Some(*at) != avoided);
+        }
+        match candidates[..] {
+            [] => (0..self.list.len())
+                .filter(|at| has_room(&self.list[*at]))
+                .min_by_key(|at| self.list[*at].health.left_alone_until),
+            [one] => Some(one),
+            _ => Some(match self.balance {
+                Balance::RoundRobin => self.next_in_turn(&candidates),
+                Balance::LeastRequests => self.least_busy(&candidates),
+                Balance::PowerOfTwo => {
+                    let one = candidates.swap_remove(self.draw(candidates.len()));
+                    let other = candidates[self.draw(candidates.len())];
+                    self.least_busy(&[one, other])
+                }
+            }),
+        }
+    }
+
+    /// Each gets its weight, and whoever is owed the most is next: turns are spread evenly.
+    fn next_in_turn(&mut self, candidates: &[usize]) -> usize {
+        let mut total = 0;
+        let mut next = candidates[0];
+        for at in candidates {
+            let backend = &mut self.list[*at];
+            backend.credit += i64::from(backend.weight);
+            total += i64::from(backend.weight);
+            if self.list[*at].credit > self.list[next].credit {
+                next = *at;
+            }
+        }
+        self.list[next].credit -= total;
+        next
+    }
+
+    fn least_busy(&mut self, candidates: &[usize]) -> usize {
+        let start = self.draw(candidates.len());
+        let (before, from) = candidates.split_at(start);
+        // Among equals, anybody.
+        let mut least = from[0];
+        for at in from.iter().chain(before) {
+            let load = |at: usize, other: usize| {
+                u64::from(self.list[at].outstanding) * u64::from(self.list[other].weight)
+            };
+            if load(*at, least) < load(least, *at) {
+                least = *at;
+            }
+        }
+        least
+    }
+
+    /// A number below `below`.
+    fn draw(&mut self, below: usize) -> usize {
+        (self.random() % below as u64) as usize
+    }
+
+    /// A number that is no secret.
+    pub(crate) fn random(&mut self) -> u64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        self.random
+    }
+
+    /// Whether one more request may be repeated.
+    pub(crate) fn may_repeat(&mut self) -> bool {
+        self.budget.spend()
+    }
+}
+
+/// How much may be repeated: a share of what is asked.
+#[derive(Debug)]
+struct RetryBudget {
+    /// What each request adds, in hundredths of a repetition.
+    share: u32,
+    /// In hundredths.
+    saved: u32,
+}
+
+impl RetryBudget {
+    /// Ten repetitions, in hundredths: what a quiet proxy may repeat at once.
+    const SAVED_MAX: u32 = 1000;
+
+    fn new(percent: u32) -> Self {
+        Self { share: percent, saved: Self::SAVED_MAX }
+    }
+
+    fn requested(&mut self) {
+        self.saved = self.saved.saturating_add(self.share).min(Self::SAVED_MAX);
+    }
+
+    fn spend(&mut self) -> bool {
+        let left = self.saved.checked_sub(100);
+        self.saved = left.unwrap_or(self.saved);
+        left.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests;

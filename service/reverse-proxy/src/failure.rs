@@ -1,0 +1,163 @@
+//! RFC 9209: what went wrong behind the proxy, and what the client is told.
+
+use std::io;
+
+use bolide_client::{Ending, Step};
+use bolide_semantics::{AbortReason, Blame};
+use bolide_server::{Response, StatusCode};
+
+/// Whether a request may be sent again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Repeat {
+    /// The upstream may have acted on it.
+    Never,
+    /// It may have acted, but acting twice is the same as once.
+    Idempotent,
+    /// It has certainly not acted.
+    Always,
+}
+
+/// Why an upstream did not answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) status: StatusCode,
+    /// The type of the error (RFC 9209 §2.3).
+    pub(crate) error: &'static str,
+    /// What happened: one fixed sentence.
+    pub(crate) what: &'static str,
+    pub(crate) repeat: Repeat,
+    /// Whether it speaks against the upstream's health.
+    pub(crate) counts: bool,
+}
+
+impl Failure {
+    const fn gateway(error: &'static str, what: &'static str, repeat: Repeat) -> Self {
+        Self { status: StatusCode::BAD_GATEWAY, error, what, repeat, counts: true }
+    }
+
+    const fn timeout(error: &'static str, what: &'static str, repeat: Repeat) -> Self {
+        Self { status: StatusCode::GATEWAY_TIMEOUT, error, what, repeat, counts: true }
+    }
+
+    const fn refused(status: StatusCode, error: &'static str, what: &'static str) -> Self {
+        Self { status, error, what, repeat: Repeat::Never, counts: false }
+    }
+
+    /// The answer's head did not come in time.
+    pub(crate) const SILENT: Self = Self::timeout(
+        "http_response_timeout",
+        "the upstream did not answer in time",
+        Repeat::Never,
+    );
+
+    /// A body stood still.
+    pub(crate) const STALLED: Self = Self::timeout(
+        "connection_read_timeout",
+        "the upstream paused for too long in a body",
+        Repeat::Never,
+    );
+
+    /// No connection became free in time.
+    pub(crate) const WAITED: Self = Self::refused(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "connection_limit_reached",
+        "no connection became free in time",
+    );
+
+    /// As many requests wait as may.
+    pub(crate) const FULL: Self = Self::refused(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "connection_limit_reached",
+        "as many requests are open as may be",
+    );
+
+    /// The request can't be written in the upstream's version.
+    pub(crate) const UNSENDABLE: Self = Self::refused(
+        StatusCode::BAD_REQUEST,
+        "http_request_error",
+        "the request can not be sent on as it stands",
+    );
+
+    /// It asks for another protocol, and the upstream can't or won't go on with it.
+    pub(crate) const NO_TUNNEL: Self = Self::refused(
+        StatusCode::BAD_GATEWAY,
+        "http_upgrade_failed",
+        "the upstream does not go on with this protocol",
+    );
+
+    /// The connection could not even begin.
+    pub(crate) fn unconnected(error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => Self::REFUSED,
+            io::ErrorKind::TimedOut => Self::LATE,
+            _ => Self::UNREACHABLE,
+        }
+    }
+
+    const REFUSED: Self = Self::gateway(
+        "connection_refused",
+        "nobody listens at the upstream's address",
+        Repeat::Always,
+    );
+    const LATE: Self = Self::timeout(
+        "connection_timeout",
+        "the connection to the upstream took too long to make",
+        Repeat::Always,
+    );
+    const UNREACHABLE: Self =
+        Self::gateway("destination_unavailable", "the upstream can not be reached", Repeat::Always);
+
+    /// The connection ended while it still had this request.
+    pub(crate) fn ended(ending: &Ending, sent: bool) -> Self {
+        if ending.is_refused() {
+            return Self::REFUSED;
+        }
+        if ending.socket == Some(io::ErrorKind::TimedOut) && ending.is_untouched() {
+            return Self::LATE;
+        }
+        let certificate = |what: &String| what.contains("certificate");
+        match ending.step {
+            Step::Connecting => Self::UNREACHABLE,
+            Step::Handshaking if ending.tls.as_ref().is_some_and(certificate) => Self::gateway(
+                "tls_certificate_error",
+                "the certificate of the upstream is not trusted",
+                Repeat::Always,
+            ),
+            Step::Handshaking => Self::gateway(
+                "tls_protocol_error",
+                "the TLS handshake with the upstream failed",
+                Repeat::Always,
+            ),
+            Step::Ready if sent => {
+                Self::gateway("connection_terminated", ending.reason.what, Repeat::Idempotent)
+            }
+            Step::Ready => {
+                Self::gateway("connection_terminated", ending.reason.what, Repeat::Always)
+            }
+        }
+    }
+
+    /// The exchange ended before its time. `eof`: the upstream had closed its side.
+    pub(crate) fn aborted(reason: &AbortReason, eof: bool) -> Self {
+        if reason.untouched {
+            return Self::gateway("connection_terminated", reason.what, Repeat::Always);
+        }
+        if eof {
+            return Self::gateway("http_response_incomplete", reason.what, Repeat::Idempotent);
+        }
+        match reason.blame {
+            Blame::Peer => Self::gateway("http_protocol_error", reason.what, Repeat::Never),
+            Blame::Circumstance => {
+                Self::timeout("connection_read_timeout", reason.what, Repeat::Never)
+            }
+            Blame::Caller => Self::gateway("connection_terminated", reason.what, Repeat::Never),
+        }
+    }
+
+    /// What the client is told.
+    pub(crate) fn response(&self) -> Response {
+        let Self { error, what, .. } = self;
+        Response::error(self.status)
+            .header("proxy-status", format!("bolide; error={error}; details=\"{what}\""))
+    }
+}

@@ -1,0 +1,34 @@
+//! The reverse proxy of Bolide: a handler that asks somebody else.
+//!
+//! [`ReverseProxy`] answers a request with what one of its [`Upstream`]s says, in any pair of versions. It makes
+//! its connections in the worker of the request, so that nothing passes between threads: each worker has a
+//! pool of them for each upstream.
+//!
+//! An exchange has two sides. The client's (`passage`) is an exchange of the server; the upstream's (`traffic`)
+//! is the owner of a connection. What they leave for each other stands in a `crossing`, and each calls the other
+//! when it has left something. A body's bytes are reported as consumed on the one side when the other has taken
+//! them, so that a slow end slows the other down and what is held in between is bounded.
+//!
+//! What goes upstream is written by our encoders from a parsed message, never copied from the wire.
+
+mod backends;
+mod counters;
+mod crossing;
+mod failure;
+pub mod limits;
+mod line;
+mod outgoing;
+mod passage;
+mod proxy;
+mod settings;
+mod traffic;
+mod tunnels;
+mod upstream;
+mod worker;
+
+pub use bolide_client::Trust;
+pub use counters::UpstreamStats;
+pub use limits::ProxyLimits;
+pub use proxy::ReverseProxy;
+pub use settings::{Balance, Origin, ProxySettings};
+pub use upstream::{Upstream, UpstreamError};

@@ -1,0 +1,119 @@
+//! The limits of a reverse proxy.
+
+use std::time::Duration;
+
+/// How many connections a worker makes to one upstream. Default: 256. Unit: connections. Reason: more than
+/// a worker keeps busy, few enough for a server with a thread for each. Answers: none.
+pub const CONNECTIONS_COUNT: usize = 256;
+
+/// How many requests of a worker wait for a connection to one upstream; beyond it the answer is 503.
+/// Default: 16384. Unit: requests. Reason: as many as 160 clients have with 100 streams each; each holds its
+/// head in memory. Answers: waiting-flood.
+pub const WAITING_COUNT: usize = 16_384;
+
+/// How long a request waits for a connection; beyond it the answer is 503. Default: 10 s. Unit: time.
+/// Reason: whoever waited longer has mostly gone. Answers: waiting-flood.
+pub const WAIT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How many requests of a worker may be open at one upstream, those that wait among them; beyond it another
+/// upstream is asked, or the answer is 503. Default: 32768. Unit: requests. Reason: twice what may wait.
+/// Answers: outstanding-flood.
+pub const OUTSTANDING_COUNT: u32 = 32_768;
+
+/// How long a connection to an upstream may take, with TLS; beyond it the answer is 504. Default: 10 s.
+/// Unit: time. Reason: three retransmissions of a lost segment fit. Answers: silent-upstream.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long an upstream may take from the end of a request to the head of its answer; beyond it the answer
+/// is 504. Default: 30 s. Unit: time. Reason: h2o waits as long; shorter than the server's own patience.
+/// Answers: silent-upstream.
+pub const FIRST_BYTE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long an upstream may pause in a body, either way; beyond it the answer breaks off. Default: 60 s.
+/// Unit: time. Reason: nginx waits as long; event streams send a comment more often. Answers:
+/// stalled-upstream.
+pub const PAUSE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How long a tunnel may carry nothing. Default: 300 s. Unit: time. Reason: WebSocket applications send a
+/// ping more often. Answers: idle-tunnel.
+pub const TUNNEL_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// How long a connection to an upstream may stay without a request. Default: 4 s. Unit: time. Reason:
+/// shorter than the 5 s after which Node closes, so that few requests meet a connection that ends. Answers:
+/// none.
+pub const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// How often a request is repeated, where that is safe. Default: 2. Unit: times. Reason: as many upstreams
+/// may just be restarting. Answers: retry-storm.
+pub const RETRIES_COUNT: u8 = 2;
+
+/// How many requests in a hundred may be repeated, beyond the first ten. Default: 20. Unit: per cent.
+/// Reason: a server in trouble must not get many times its load; Envoy allows as many. Answers: retry-storm.
+pub const RETRY_BUDGET_PERCENT: u32 = 20;
+
+/// After how many failures in a row an upstream is left alone. Default: 3. Unit: failures. Reason: one
+/// lost connection says nothing. Answers: none.
+pub const FAILURES_COUNT: u32 = 3;
+
+/// For how long an upstream is left alone at first; twice as long each time. Default: 1 s. Unit: time.
+/// Reason: as long as a process takes to restart. Answers: none.
+pub const EJECTION_TIME: Duration = Duration::from_secs(1);
+
+/// For how long an upstream is left alone at most. Default: 60 s. Unit: time. Reason: it is found again
+/// within a minute. Answers: none.
+pub const EJECTION_TIME_MAX: Duration = Duration::from_secs(60);
+
+/// The limits of a reverse proxy. Each is named after the constant that is its default, and is counted for
+/// each worker and upstream.
+#[derive(Debug, Clone)]
+pub struct ProxyLimits {
+    /// [`CONNECTIONS_COUNT`].
+    pub connections_count: usize,
+    /// [`WAITING_COUNT`].
+    pub waiting_count: usize,
+    /// [`WAIT_TIMEOUT`].
+    pub wait_timeout: Duration,
+    /// [`OUTSTANDING_COUNT`].
+    pub outstanding_count: u32,
+    /// [`CONNECT_TIMEOUT`].
+    pub connect_timeout: Duration,
+    /// [`FIRST_BYTE_TIMEOUT`].
+    pub first_byte_timeout: Duration,
+    /// [`PAUSE_TIMEOUT`].
+    pub pause_timeout: Duration,
+    /// [`TUNNEL_TIMEOUT`].
+    pub tunnel_timeout: Duration,
+    /// [`IDLE_TIMEOUT`].
+    pub idle_timeout: Duration,
+    /// [`RETRIES_COUNT`].
+    pub retries_count: u8,
+    /// [`RETRY_BUDGET_PERCENT`].
+    pub retry_budget_percent: u32,
+    /// [`FAILURES_COUNT`].
+    pub failures_count: u32,
+    /// [`EJECTION_TIME`].
+    pub ejection_time: Duration,
+    /// [`EJECTION_TIME_MAX`].
+    pub ejection_time_max: Duration,
+}
+
+impl Default for ProxyLimits {
+    fn default() -> Self {
+        Self {
+            connections_count: CONNECTIONS_COUNT,
+            waiting_count: WAITING_COUNT,
+            wait_timeout: WAIT_TIMEOUT,
+            outstanding_count: OUTSTANDING_COUNT,
+            connect_timeout: CONNECT_TIMEOUT,
+            first_byte_timeout: FIRST_BYTE_TIMEOUT,
+            pause_timeout: PAUSE_TIMEOUT,
+            tunnel_timeout: TUNNEL_TIMEOUT,
+            idle_timeout: IDLE_TIMEOUT,
+            retries_count: RETRIES_COUNT,
+            retry_budget_percent: RETRY_BUDGET_PERCENT,
+            failures_count: FAILURES_COUNT,
+            ejection_time: EJECTION_TIME,
+            ejection_time_max: EJECTION_TIME_MAX,
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! RFC 9110 §7.6, RFC 7239: the head of a request as it is sent on.
+
+use std::fmt::Write;
+use std::net::{IpAddr, SocketAddr};
+
+use bolide_semantics::{Field, FieldName, Head, names_in};
+use bolide_server::{Method, Request, Version};
+
+use crate::Origin;
+
+/// What `Via` says of this proxy (RFC 9110 §7.6.3).
+const VIA_1_0: &[u8] = b"1.0 bolide";
+const VIA_1_1: &[u8] = b"1.1 bolide";
+const VIA_2: &[u8] = b"2 bolide";
+
+/// The head to send on for `request`: without what concerned the client's connection only, and with what
+/// the proxy has to say.
+pub(crate) fn head(request: &Request<'_>, origin: Origin) -> Head {
+    let from = request.head();
+    let mut head = Head::default();
+    let counts_hops = *from.method() == Method::OPTIONS;
+    head.forward(from, |field| {
+        let is_said_anew = (is_origin(field) && origin != Origin::Append)
+            || (counts_hops && field.known == Some(FieldName::MaxForwards));
+        !is_said_anew
+    });
+    if counts_hops && let Some(left) = hops_left(from) {
+        head.push_field(FieldName::MaxForwards, left.saturating_sub(1).to_string().as_bytes());
+    }
+    let names_trailers = |name: &[u8]| name.eq_ignore_ascii_case(b"trailers");
+    if from.get_all(FieldName::Te).flat_map(names_in).any(names_trailers) {
+        head.push_field(FieldName::Te, b"trailers");
+    }
+    let via = match from.version() {
+        Version::HTTP_10 => VIA_1_0,
+        Version::HTTP_2 => VIA_2,
+        _ => VIA_1_1,
+    };
+    head.push_field(FieldName::Via, via);
+    if origin != Origin::Hide {
+        let scheme = if request.tls().is_some() { "https" } else { "http" };
+        say_origin(&mut head, request.peer(), request.authority(), scheme);
+    }
+    head
+}
+
+/// How many more proxies an OPTIONS request may pass (RFC 9110 §7.6.2), when it says so.
+pub(crate) fn hops_left(head: &Head) -> Option<u32> {
+    std::str::from_utf8(head.get(FieldName::MaxForwards)?).ok()?.parse().ok()
+}
+
+/// The protocol that a request of HTTP/1.1 asks to go on with (RFC 9110 §7.8).
+pub(crate) fn upgrade(head: &Head) -> Option<&[u8]> {
+    let listed = |name: &[u8]| name.eq_ignore_ascii_case(b"upgrade");
+    let protocol = head.get(FieldName::Upgrade)?;
+    let is_asked = head.version() == Version::HTTP_11
+        && head.get_all(FieldName::Connection).flat_map(names_in).any(listed)
+        // HTTP/2 begins anew at each hop, and never by an upgrade.
+        && !protocol.eq_ignore_ascii_case(b"h2c");
+    is_asked.then_some(protocol)
+}
+
+fn is_origin(field: &Field<'_>) -> bool {
+    matches!(
+        field.known,
+        Some(
+            FieldName::Forwarded
+                | FieldName::XForwardedFor
+                | FieldName::XForwardedHost
+                | FieldName::XForwardedProto
+        )
+    )
+}
+
+/// Says where a request came from.
+fn say_origin(head: &mut Head, peer: Option<SocketAddr>, host: Option<&str>, scheme: &str) {
+    let mut forwarded = String::with_capacity(96);
+    // Writing to a string never fails.
+    let _ = match peer.map(|peer| peer.ip()) {
+        None => write!(forwarded, "for=unknown"),
+        Some(IpAddr::V4(ip)) => write!(forwarded, "for={ip}"),
+        Some(IpAddr::V6(ip)) => write!(forwarded, "for=\"[{ip}]\""),
+    };
+    if let Some(peer) = peer {
+        head.push_field(FieldName::XForwardedFor, peer.ip().to_string().as_bytes());
+    }
+    if let Some(host) = host.filter(|host| !host.is_empty() && !host.contains(['"', '\\'])) {
+        head.push_field(FieldName::XForwardedHost, host.as_bytes());
+        let _ = write!(forwarded, ";host=\"{host}\"");
+    }
+    head.push_field(FieldName::XForwardedProto, scheme.as_bytes());
+    let _ = write!(forwarded, ";proto={scheme}");
+    head.push_field(FieldName::Forwarded, forwarded.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn origin_of(peer: Option<&str>, host: Option<&str>) -> String {
+        let mut head = Head::default();
+        say_origin(&mut head, peer.map(|peer| peer.parse().unwrap()), host, "https");
+        String::from_utf8(head.get(FieldName::Forwarded).unwrap().to_vec()).unwrap()
+    }
+
+    #[test]
+    fn the_origin_is_quoted_where_it_must_be() {
+        let v4 = origin_of(Some("192.0.2.1:5"), Some("a.example:8080"));
+        assert_eq!(v4, "for=192.0.2.1;host=\"a.example:8080\";proto=https");
+        let v6 = origin_of(Some("[2001:db8::1]:5"), None);
+        assert_eq!(v6, "for=\"[2001:db8::1]\";proto=https");
+        assert_eq!(origin_of(None, Some("a\"b")), "for=unknown;proto=https");
+    }
+}

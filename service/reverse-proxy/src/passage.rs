@@ -1,0 +1,244 @@
+//! One exchange through the proxy, as the client's side sees it.
+
+use std::rc::Rc;
+
+use bolide_semantics::{End, FieldRef, HeadKind};
+use bolide_server::{Bytes, Exchange, Head, Io, StatusCode, Version};
+
+use crate::crossing::{Next, Shared};
+use crate::failure::{Failure, Repeat};
+use crate::traffic::TELL_BYTES;
+use crate::worker::Worker;
+
+/// One request on its way to an upstream, and its answer on the way back.
+#[derive(Debug)]
+pub(crate) struct Passage {
+    worker: Rc<Worker>,
+    crossing: Shared,
+    /// Where it counts as open.
+    upstream: Option<usize>,
+    is_idempotent: bool,
+    repeats_left: u8,
+    /// The answer's head has gone to the client.
+    started: bool,
+}
+
+impl Passage {
+    pub(crate) fn new(worker: Rc<Worker>, crossing: Shared, is_idempotent: bool) -> Self {
+        let repeats_left = worker.limits().retries_count;
+        Self { worker, crossing, upstream: None, is_idempotent, repeats_left, started: false }
+    }
+
+    /// Finds an upstream and a connection to it, or waits for one.
+    fn dispatch(&mut self, avoided: Option<usize>, io: &mut Io<'_>) {
+        let now = io.now();
+        let picked = self.worker.backends.borrow_mut().pick(avoided, now);
+        let Some(upstream) = picked else {
+            return io.respond(Failure::FULL.response());
+        };
+        self.upstream = Some(upstream);
+        let called = {
+            let mut backends = self.worker.backends.borrow_mut();
+            let backend = &mut backends[upstream];
+            backend.outstanding += 1;
+            let mut crossing = self.crossing.borrow_mut();
+            if let Some(desk) = backend.pool.take() {
+                crossing.line = Some(Rc::clone(desk));
+                crossing.listed = true;
+                desk.leave(Rc::clone(&self.crossing))
+            } else if backend.pool.wait(Rc::clone(&self.crossing), now).is_ok() {
+                crossing.waits = true;
+                // The first that waits needs a line that watches the clock for it.
+                let watches = backend.pool.counts().1 == 1;
+                backend.pool.lines().find_map(|desk| desk.token()).filter(|_| watches)
+            } else {
+                drop(crossing);
+                return io.respond(Failure::FULL.response());
+            }
+        };
+        if let Some(token) = called {
+            io.outward().call(token);
+        }
+        self.worker.dial(upstream, io.outward());
+    }
+
+    /// It is no longer open at its upstream.
+    fn leave(&mut self) -> Option<usize> {
+        let upstream = self.upstream.take()?;
+        self.worker.backends.borrow_mut()[upstream].outstanding -= 1;
+        Some(upstream)
+    }
+
+    /// Has the line look at what was left for it.
+    fn call_line(&self, io: &mut Io<'_>) {
+        let mut crossing = self.crossing.borrow_mut();
+        if crossing.listed {
+            return;
+        }
+        let Some(desk) = crossing.line.clone() else { return };
+        crossing.listed = true;
+        if let Some(token) = desk.leave(Rc::clone(&self.crossing)) {
+            io.outward().call(token);
+        }
+    }
+
+    /// The upstream did not answer, or not to the end: asks again, answers instead, or breaks off.
+    fn failed(&mut self, failure: Failure, io: &mut Io<'_>) {
+        let now = io.now();
+        let upstream = self.leave();
+        if let Some(upstream) = upstream {
+            self.worker.failed(upstream, &failure, now);
+        }
+        if self.started {
+            return io.abort();
+        }
+        if self.may_repeat(&failure) {
+            self.repeats_left -= 1;
+            if let Some(upstream) = upstream {
+                self.worker.counters[upstream].retries.count();
+            }
+            return self.dispatch(upstream, io);
+        }
+        io.respond(failure.response());
+    }
+
+    fn may_repeat(&self, failure: &Failure) -> bool {
+        let is_safe = match failure.repeat {
+            Repeat::Never => false,
+            Repeat::Idempotent => self.is_idempotent,
+            Repeat::Always => true,
+        };
+        is_safe
+            && self.repeats_left > 0
+            && !self.crossing.borrow().body_left
+            && self.worker.backends.borrow_mut().may_repeat()
+    }
+
+    /// Passes on what has come from the upstream, as far as the client takes it.
+    fn pump(&self, io: &mut Io<'_>) {
+        if !self.started {
+            return;
+        }
+        let calls = {
+            let crossing = &mut *self.crossing.borrow_mut();
+            while io.is_sendable()
+                && let Some(next) = crossing.down.next()
+            {
+                match next {
+                    Next::Piece(piece, end) => {
+                        // It is sendable.
+                        let _ = io.send(piece, end);
+                    }
+                    Next::Trailers(head) => {
+                        io.finish_with_fields(head.fields().map(FieldRef::from));
+                    }
+                }
+            }
+            if !crossing.down.pieces.is_empty() {
+                crossing.down.detach();
+            }
+            let enough = match &crossing.line {
+                Some(desk) if desk.is_multiplexed.get() => 1,
+                Some(_) => TELL_BYTES,
+                None => usize::MAX,
+            };
+            crossing.down.taken_bytes >= enough
+        };
+        if calls {
+            self.call_line(io);
+        }
+    }
+
+    /// Passes the heads on that have come.
+    fn heads(&mut self, io: &mut Io<'_>) {
+        let crossing = &mut *self.crossing.borrow_mut();
+        while let Some(head) = crossing.interim.pop_front() {
+            match head.status() {
+                StatusCode::CONTINUE => io.send_continue(),
+                status => io.start_with(status, head.fields().map(FieldRef::from), End::No),
+            }
+        }
+        if let Some(end) = crossing.answer.take() {
+            self.started = true;
+            let head = &crossing.answer_head;
+            io.start_with(head.status(), head.fields().map(FieldRef::from), end);
+        }
+    }
+}
+
+impl Exchange for Passage {
+    fn on_start(&mut self, io: &mut Io<'_>) {
+        self.crossing.borrow_mut().waker = Some(io.local_waker());
+        self.dispatch(None, io);
+    }
+
+    fn on_data(&mut self, data: Bytes, end: End, io: &mut Io<'_>) {
+        {
+            let crossing = &mut *self.crossing.borrow_mut();
+            crossing.up.push(data, end);
+            if crossing.line.is_none() {
+                crossing.up.detach();
+            }
+        }
+        self.call_line(io);
+    }
+
+    fn on_trailers(&mut self, trailers: &Head, io: &mut Io<'_>) {
+        {
+            let crossing = &mut *self.crossing.borrow_mut();
+            let mut kept = Box::<Head>::default();
+            kept.clear(HeadKind::Trailers, Version::HTTP_11);
+            kept.forward(trailers, |_| true);
+            crossing.up.trailers = Some(kept);
+            crossing.up.ended = true;
+        }
+        self.call_line(io);
+    }
+
+    fn on_sendable(&mut self, io: &mut Io<'_>) {
+        self.pump(io);
+    }
+
+    fn on_wake(&mut self, io: &mut Io<'_>) {
+        let (taken, failure, waits) = {
+            let crossing = &mut *self.crossing.borrow_mut();
+            crossing.woken = false;
+            (crossing.up.taken(), crossing.failure.take(), crossing.waits)
+        };
+        if taken > 0 {
+            io.consumed(taken);
+        }
+        if let Some(failure) = failure {
+            return self.failed(failure, io);
+        }
+        if waits && let Some(upstream) = self.upstream {
+            return self.worker.dial(upstream, io.outward());
+        }
+        self.heads(io);
+        self.pump(io);
+    }
+}
+
+impl Drop for Passage {
+    fn drop(&mut self) {
+        // After a panic, a cell may be in use.
+        let Ok(mut crossing) = self.crossing.try_borrow_mut() else { return };
+        crossing.abandoned = true;
+        crossing.waker = None;
+        let line = crossing.line.clone();
+        let waits = std::mem::take(&mut crossing.waits);
+        if let Some(desk) = line
+            && !std::mem::replace(&mut crossing.listed, true)
+        {
+            desk.leave(Rc::clone(&self.crossing));
+            desk.wake();
+        }
+        drop(crossing);
+        let upstream = self.upstream;
+        self.leave();
+        if waits && let Some(upstream) = upstream {
+            let is_this = |other: &Shared| Rc::ptr_eq(other, &self.crossing);
+            self.worker.backends.borrow_mut()[upstream].pool.forget(is_this);
+        }
+    }
+}

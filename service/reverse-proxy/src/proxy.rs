@@ -1,0 +1,86 @@
+//! The handler.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use bolide_server::{Handler, Method, Reply, Request, Response, StatusCode};
+
+use crate::ProxySettings;
+use crate::crossing::{Crossing, Flow};
+use crate::outgoing;
+use crate::passage::Passage;
+use crate::tunnels::Wish;
+use crate::worker::Worker;
+
+/// Answers requests with what an upstream says: one for each worker.
+///
+/// ```no_run
+/// use bolide_reverse_proxy::{ProxySettings, ReverseProxy, Upstream};
+/// use bolide_server::{Router, Server};
+///
+/// let settings = ProxySettings::new(vec![Upstream::parse("http://127.0.0.1:9000")?])?;
+/// Server::new()
+///     .http("127.0.0.1:8080")
+///     .run(move || Router::new().fallback(ReverseProxy::new(&settings)))?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// Fields that concern one connection end at the proxy; `Via`, and what [`Origin`](crate::Origin) says, are
+/// added. Request bodies of any length pass, for they are not kept. When no upstream answers, the client gets a
+/// 502, 503 or 504 with the reason in `Proxy-Status` (RFC 9209). A request is repeated only when the upstream
+/// has certainly not acted on it, or when it is idempotent and no answer has begun; and never once some of its
+/// body has left.
+#[derive(Debug)]
+pub struct ReverseProxy {
+    worker: Rc<Worker>,
+}
+
+/// What may be asked (RFC 9110 §10.2.1): TRACE would show what the proxy adds.
+const ALLOWED: &str = "GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH";
+
+impl ReverseProxy {
+    /// A worker's part of a proxy. Its connections are made when requests need them.
+    #[must_use]
+    pub fn new(settings: &ProxySettings) -> Self {
+        Self { worker: Rc::new(Worker::new(settings)) }
+    }
+}
+
+impl Handler for ReverseProxy {
+    fn handle(&self, request: &mut Request<'_>) -> Reply {
+        match *request.method() {
+            Method::CONNECT if request.head().protocol().is_none() => {
+                return Response::error(StatusCode::NOT_IMPLEMENTED).into();
+            }
+            Method::TRACE => {
+                let response = Response::error(StatusCode::METHOD_NOT_ALLOWED);
+                return response.header("allow", ALLOWED).into();
+            }
+            Method::OPTIONS if outgoing::hops_left(request.head()) == Some(0) => {
+                let response = Response::new(StatusCode::NO_CONTENT);
+                return response.header("allow", ALLOWED).into();
+            }
+            _ => {}
+        }
+        let mut head = outgoing::head(request, self.worker.settings.origin);
+        let mut wish = Wish::of(request.head()).map(Box::new);
+        if let Some(wish) = &mut wish {
+            wish.put_into(&mut head, self.worker.backends.borrow_mut().random());
+        }
+        let up = if request.has_body() { Flow::default() } else { Flow::none() };
+        let is_idempotent = matches!(
+            *request.method(),
+            Method::GET | Method::HEAD | Method::OPTIONS | Method::PUT | Method::DELETE
+        );
+        let crossing = Rc::new(RefCell::new(Crossing::new(head, up, wish)));
+        Reply::Exchange(Box::new(Passage::new(Rc::clone(&self.worker), crossing, is_idempotent)))
+    }
+
+    fn body_bytes_max(&self) -> Option<u64> {
+        Some(u64::MAX)
+    }
+
+    fn sends_continue(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,171 @@
+//! What a reverse proxy does, before there is one.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Instant, SystemTime};
+
+use bolide_client::{ClientTls, Trust, WallClock, platform_trust};
+use bolide_server::{ConnectionLimits, Http1Limits, Http2Limits};
+
+use crate::counters::{Counters, UpstreamStats};
+use crate::limits::CONNECT_TIMEOUT;
+use crate::upstream::Scheme;
+use crate::{ProxyLimits, Upstream, UpstreamError};
+
+/// Which upstream a request goes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Balance {
+    /// One after the other, by weight.
+    #[default]
+    RoundRobin,
+    /// The one with the fewest open requests, by weight.
+    LeastRequests,
+    /// The less busy one of two that are drawn at random.
+    PowerOfTwo,
+}
+
+/// What upstreams are told of where a request came from: by `Forwarded` (RFC 7239) and by
+/// `X-Forwarded-For`, `X-Forwarded-Host` and `X-Forwarded-Proto`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Origin {
+    /// What the proxy knows itself; what clients say in these fields is dropped, for anybody may say
+    /// anything.
+    #[default]
+    Replace,
+    /// What the proxy knows, behind what came: for a proxy behind proxies that are trusted.
+    Append,
+    /// Nothing; what came is dropped.
+    Hide,
+}
+
+/// What a reverse proxy does: one value for all workers, from which each makes its
+/// [`ReverseProxy`](crate::ReverseProxy).
+#[derive(Debug, Clone)]
+pub struct ProxySettings {
+    pub(crate) upstreams: Vec<Upstream>,
+    pub(crate) tls: Option<ClientTls>,
+    pub(crate) balance: Balance,
+    pub(crate) origin: Origin,
+    pub(crate) rewrites_host: bool,
+    pub(crate) limits: ProxyLimits,
+    /// What each worker counts.
+    counters: Arc<Mutex<Vec<Arc<[Counters]>>>>,
+}
+
+impl ProxySettings {
+    /// A proxy to these upstreams. Those that speak TLS have to show a certificate that the operating system
+    /// trusts.
+    ///
+    /// # Errors
+    ///
+    /// When there is no upstream, or one speaks TLS and the system trusts nobody.
+    pub fn new(upstreams: Vec<Upstream>) -> Result<Self, UpstreamError> {
+        let trust = match upstreams.iter().find(|upstream| upstream.scheme == Scheme::Tls) {
+            None => Trust::Anybody,
+            Some(Upstream { given, .. }) => platform_trust()
+                .map_err(|error| UpstreamError::Untrusted { given: given.clone(), error })?,
+        };
+        Self::trusting(upstreams, &trust)
+    }
+
+    /// A proxy to these upstreams. Those that speak TLS have to show a certificate that `trust` covers.
+    ///
+    /// # Errors
+    ///
+    /// When there is no upstream, or what is trusted can't be read.
+    pub fn trusting(upstreams: Vec<Upstream>, trust: &Trust) -> Result<Self, UpstreamError> {
+        if upstreams.is_empty() {
+            return Err(UpstreamError::None);
+        }
+        let speaks_tls = upstreams.iter().any(|upstream| upstream.scheme == Scheme::Tls);
+        let tls = if speaks_tls {
+            Some(ClientTls::new(trust, &Upstream::ALPN, WallClock(SystemTime::now))?)
+        } else {
+            None
+        };
+        let settings = Self {
+            upstreams,
+            tls,
+            balance: Balance::default(),
+            origin: Origin::default(),
+            rewrites_host: false,
+            limits: ProxyLimits::default(),
+            counters: Arc::default(),
+        };
+        // A host that can be in no certificate is found out here.
+        let limits = settings.connection_limits();
+        for upstream in &settings.upstreams {
+            let dial = upstream.dial(settings.tls.as_ref(), CONNECT_TIMEOUT);
+            dial.check(&limits, Instant::now())?;
+        }
+        Ok(settings)
+    }
+
+    /// Which upstream a request goes to. Default: one after the other.
+    #[must_use]
+    pub fn balance(mut self, balance: Balance) -> Self {
+        self.balance = balance;
+        self
+    }
+
+    /// What upstreams are told of the client. Default: what the proxy knows itself.
+    #[must_use]
+    pub fn origin(mut self, origin: Origin) -> Self {
+        self.origin = origin;
+        self
+    }
+
+    /// Whether `Host` names the upstream rather than what the client asked for. Default: no.
+    #[must_use]
+    pub fn rewrites_host(mut self, rewrites: bool) -> Self {
+        self.rewrites_host = rewrites;
+        self
+    }
+
+    /// The limits.
+    #[must_use]
+    pub fn limits(mut self, limits: ProxyLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// What all workers have counted, upstream by upstream, in the order in which they were given.
+    #[must_use]
+    pub fn stats(&self) -> Vec<UpstreamStats> {
+        let mut sums: Vec<UpstreamStats> =
+            self.upstreams.iter().map(|upstream| UpstreamStats::new(upstream.name())).collect();
+        let workers = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
+        for worker in &*workers {
+            for (sum, counters) in sums.iter_mut().zip(worker.iter()) {
+                counters.add_to(sum);
+            }
+        }
+        sums
+    }
+
+    /// The counters of one more worker.
+    pub(crate) fn count(&self) -> Arc<[Counters]> {
+        let counters: Arc<[Counters]> =
+            self.upstreams.iter().map(|_| Counters::default()).collect();
+        let mut workers = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
+        workers.push(Arc::clone(&counters));
+        counters
+    }
+
+    /// The limits of connections to upstreams.
+    pub(crate) fn connection_limits(&self) -> ConnectionLimits {
+        let ProxyLimits { connect_timeout, idle_timeout, pause_timeout, .. } = self.limits;
+        let h1 = Http1Limits {
+            pipelined_count: 1,
+            idle_timeout,
+            write_timeout: pause_timeout,
+            ..Http1Limits::default()
+        };
+        let h2 = Http2Limits { idle_time: idle_timeout, ..Http2Limits::default() };
+        ConnectionLimits {
+            handshake_timeout: connect_timeout,
+            h1: Arc::new(h1),
+            h2: Arc::new(h2),
+            ..ConnectionLimits::default()
+        }
+    }
+}

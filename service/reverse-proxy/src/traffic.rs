@@ -1,0 +1,524 @@
+//! What goes over one line: the exchanges that it carries, as the upstream's side sees them.
+
+use std::mem;
+use std::rc::Rc;
+use std::time::Instant;
+
+use bolide_client::{Ending, Established, LineKey, Orders, Owner};
+use bolide_semantics::{
+    ConnectionEvent, End, ExchangeEvent, ExchangeId, Field, FieldName, FieldRef, Head, HeadKind,
+    Misuse, OutgoingHead, Start,
+};
+use bolide_server::{Agenda, Bytes, Method};
+use http::Version;
+
+use crate::crossing::{Crossing, Flow, Next, Shared};
+use crate::failure::{Failure, Repeat};
+use crate::line::Desk;
+use crate::worker::Worker;
+
+/// Above this much of a body, what was consumed is told before the other side asks, in bytes.
+pub(crate) const TELL_BYTES: usize = 32 * 1024;
+
+/// The exchanges of one line.
+#[derive(Debug)]
+pub(crate) struct Traffic {
+    pub(crate) worker: Rc<Worker>,
+    pub(crate) upstream: usize,
+    pub(crate) desk: Rc<Desk>,
+    key: LineKey,
+    is_ready: bool,
+    /// It was told to end.
+    is_ending: bool,
+    /// The upstream has closed its side.
+    pub(crate) eof: bool,
+    /// By rising number.
+    open: Vec<(ExchangeId, Shared)>,
+    /// Requests for tunnels, until it is known whether the upstream takes any.
+    held: Vec<Shared>,
+    /// Nothing is overdue before this time.
+    next_due: Option<Instant>,
+    /// Whose client's side has something to look at.
+    woken: Vec<Shared>,
+}
+
+impl Traffic {
+    pub(crate) fn new(worker: Rc<Worker>, upstream: usize, key: LineKey, desk: Rc<Desk>) -> Self {
+        Self {
+            worker,
+            upstream,
+            desk,
+            key,
+            is_ready: false,
+            is_ending: false,
+            eof: false,
+            open: Vec::new(),
+            held: Vec::new(),
+            next_due: None,
+            woken: Vec::new(),
+        }
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.open.is_empty() && self.held.is_empty() && self.desk.inbox.borrow().is_empty()
+    }
+
+    /// Wakes the client's sides that something has come for.
+    pub(crate) fn wake_all(&mut self, agenda: &mut Agenda) {
+        for crossing in self.woken.drain(..) {
+            crossing.borrow_mut().wake(agenda);
+        }
+    }
+
+    fn find(&self, id: ExchangeId) -> Option<usize> {
+        self.open.binary_search_by_key(&id, |(open, _)| *open).ok()
+    }
+
+    fn arm(&mut self, due: Instant) {
+        self.next_due = Some(self.next_due.map_or(due, |known| known.min(due)));
+    }
+
+    /// An exchange is no longer on this line.
+    fn remove(&mut self, at: usize) -> Shared {
+        let (_, crossing) = self.open.remove(at);
+        self.worker.backends.borrow_mut()[self.upstream].pool.done(self.key);
+        crossing
+    }
+
+    fn fail(&mut self, at: usize, mut failure: Failure) {
+        let crossing = self.remove(at);
+        {
+            let mut crossing = crossing.borrow_mut();
+            if crossing.answered {
+                failure.repeat = Repeat::Never;
+            }
+            crossing.fail(failure);
+        }
+        self.woken.push(crossing);
+    }
+
+    /// A client's side has left something, or wants to be sent.
+    fn look_at(&mut self, crossing: Shared, orders: &mut Orders<'_>) {
+        let (exchange, abandoned) = {
+            let mut crossing = crossing.borrow_mut();
+            crossing.listed = false;
+            let here = crossing.line.as_ref().is_some_and(|line| Rc::ptr_eq(line, &self.desk));
+            if !here {
+                return;
+            }
+            (crossing.exchange, crossing.abandoned)
+        };
+        match (exchange, abandoned) {
+            (None, true) => {
+                self.held.retain(|held| !Rc::ptr_eq(held, &crossing));
+                self.worker.backends.borrow_mut()[self.upstream].pool.done(self.key);
+            }
+            (None, false) if self.held.iter().any(|held| Rc::ptr_eq(held, &crossing)) => {}
+            (None, false) => self.begin(crossing, orders),
+            (Some(id), true) => {
+                orders.abort(id);
+                if let Some(at) = self.find(id) {
+                    self.remove(at);
+                }
+            }
+            (Some(id), false) => {
+                {
+                    let crossing = &mut *crossing.borrow_mut();
+                    let taken = crossing.down.taken();
+                    if taken > 0 {
+                        orders.consumed(id, taken);
+                        crossing.moved = Some(orders.now());
+                    }
+                }
+                self.send_body(id, &crossing, orders);
+            }
+        }
+    }
+
+    /// Sends a request.
+    fn begin(&mut self, shared: Shared, orders: &mut Orders<'_>) {
+        let worker = Rc::clone(&self.worker);
+        let mut crossing = shared.borrow_mut();
+        crossing.waits = false;
+        crossing.line = Some(Rc::clone(&self.desk));
+        if crossing.wish.is_some() && orders.takes_protocols().is_none() {
+            drop(crossing);
+            return self.held.push(shared);
+        }
+        let is_multiplexed = self.desk.is_multiplexed.get();
+        match send(&worker, self.upstream, &crossing, is_multiplexed, orders) {
+            Ok(id) => {
+                worker.counters[self.upstream].requests.count();
+                crossing.exchange = Some(id);
+                crossing.moved = Some(orders.now());
+                drop(crossing);
+                self.open.push((id, Rc::clone(&shared)));
+                self.arm(orders.now() + worker.limits().first_byte_timeout);
+                self.send_body(id, &shared, orders);
+            }
+            Err(Misuse::Refused) if orders.available() == 0 => {
+                // The line has come to its end since it was chosen: another takes the request.
+                crossing.line = None;
+                crossing.waits = true;
+                drop(crossing);
+                let backend = &mut worker.backends.borrow_mut()[self.upstream];
+                backend.pool.set_room(self.key, 0);
+                backend.pool.done(self.key);
+                backend.pool.wait_first(shared, orders.now());
+            }
+            Err(misuse) => {
+                let refused = misuse == Misuse::Refused;
+                crossing.fail(if refused { Failure::NO_TUNNEL } else { Failure::UNSENDABLE });
+                drop(crossing);
+                worker.backends.borrow_mut()[self.upstream].pool.done(self.key);
+                self.woken.push(shared);
+            }
+        }
+    }
+
+    /// Sends what there is of the request's body.
+    fn send_body(&mut self, id: ExchangeId, shared: &Shared, orders: &mut Orders<'_>) {
+        let crossing = &mut *shared.borrow_mut();
+        if crossing.wish.is_some() && !crossing.tunnel {
+            return;
+        }
+        let had = crossing.up.taken_bytes;
+        while !crossing.up.blocked
+            && let Some(next) = crossing.up.next()
+        {
+            crossing.body_left = true;
+            crossing.moved = Some(orders.now());
+            let sent = match next {
+                Next::Piece(piece, end) => orders.send_data(id, piece, end),
+                Next::Trailers(head) => {
+                    orders.send_trailers(id, head.fields().map(FieldRef::from)).map(|()| true)
+                }
+            };
+            match sent {
+                Ok(more) => crossing.up.blocked = !more,
+                // Why it is over, its own event says.
+                Err(_) => crossing.up.blocked = true,
+            }
+        }
+        let taken = crossing.up.taken_bytes;
+        if taken > had && (!crossing.up.ended || taken >= TELL_BYTES) {
+            self.woken.push(Rc::clone(shared));
+        }
+        if !crossing.up.pieces.is_empty() {
+            crossing.up.detach();
+        }
+        // The end of a tunnel of HTTP/1.1 in one direction ends it.
+        if crossing.tunnel && crossing.up.finished && !self.desk.is_multiplexed.get() {
+            crossing.down.ended = true;
+            crossing.line = None;
+            crossing.exchange = None;
+            self.woken.push(Rc::clone(shared));
+            if let Some(at) = self.find(id) {
+                self.remove(at);
+            }
+        }
+    }
+
+    /// The final head of an answer stands in the orders.
+    fn answered(&mut self, at: usize, end: End, orders: &mut Orders<'_>) {
+        self.worker.succeeded(self.upstream);
+        let (id, shared) = (self.open[at].0, Rc::clone(&self.open[at].1));
+        let (status, multiplexed) = (orders.head().status(), self.desk.is_multiplexed.get());
+        let misread = {
+            let crossing = &mut *shared.borrow_mut();
+            crossing.moved = Some(orders.now());
+            crossing.answered = true;
+            let granted =
+                crossing.wish.as_ref().filter(|wish| wish.is_granted(status, multiplexed));
+            match granted {
+                Some(wish) => {
+                    wish.answer(orders.head(), &mut crossing.answer_head);
+                    crossing.tunnel = true;
+                    if crossing.up.finished {
+                        crossing.up = Flow::default();
+                    }
+                }
+                None => crossing.answer_head.forward(orders.head(), |_| true),
+            }
+            crossing.answer = Some(end);
+            if end == End::Yes {
+                crossing.down = Flow::none();
+            }
+            let wish = crossing.wish.as_ref().filter(|_| !crossing.tunnel);
+            wish.is_some_and(|wish| wish.is_misread(status))
+        };
+        if misread {
+            orders.abort(id);
+            return self.fail(at, Failure::NO_TUNNEL);
+        }
+        self.woken.push(Rc::clone(&shared));
+        if end == End::Yes {
+            return self.complete(at, orders);
+        }
+        let limits = self.worker.limits();
+        let is_tunnel = shared.borrow().tunnel;
+        let pause = if is_tunnel { limits.tunnel_timeout } else { limits.pause_timeout };
+        self.arm(orders.now() + pause);
+        if is_tunnel {
+            self.send_body(id, &shared, orders);
+        }
+    }
+
+    fn arrived(&mut self, at: usize, data: Bytes, end: End, orders: &mut Orders<'_>) {
+        {
+            let crossing = &mut *self.open[at].1.borrow_mut();
+            crossing.moved = Some(orders.now());
+            crossing.down.push(data, end);
+        }
+        self.woken.push(Rc::clone(&self.open[at].1));
+        if end == End::Yes {
+            self.complete(at, orders);
+        }
+    }
+
+    fn trailers_arrived(&mut self, at: usize, orders: &mut Orders<'_>) {
+        {
+            let crossing = &mut *self.open[at].1.borrow_mut();
+            let mut trailers = Box::<Head>::default();
+            trailers.clear(HeadKind::Trailers, Version::HTTP_11);
+            trailers.forward(orders.head(), |_| true);
+            crossing.down.trailers = Some(trailers);
+            crossing.down.ended = true;
+        }
+        self.woken.push(Rc::clone(&self.open[at].1));
+        self.complete(at, orders);
+    }
+
+    /// The answer is complete. What is left of the request nobody waits for any more.
+    fn complete(&mut self, at: usize, orders: &mut Orders<'_>) {
+        let id = self.open[at].0;
+        let crossing = self.remove(at);
+        let mut crossing = crossing.borrow_mut();
+        // What asked for a tunnel of HTTP/1.1 was complete with its head.
+        let was_sent = crossing.wish.is_some() && !self.desk.is_multiplexed.get();
+        if !crossing.up.finished && (crossing.tunnel || !was_sent) {
+            orders.abort(id);
+        }
+        crossing.line = None;
+        crossing.exchange = None;
+    }
+
+    fn informed(&mut self, at: usize, orders: &Orders<'_>) {
+        {
+            let crossing = &mut *self.open[at].1.borrow_mut();
+            let mut head = Head::default();
+            head.forward(orders.head(), |_| true);
+            crossing.interim.push_back(head);
+            crossing.moved = Some(orders.now());
+        }
+        self.woken.push(Rc::clone(&self.open[at].1));
+    }
+
+    /// Ends the exchanges that the upstream has let wait for too long.
+    #[cold]
+    fn end_late(&mut self, orders: &mut Orders<'_>) {
+        let now = orders.now();
+        self.next_due = None;
+        let mut at = 0;
+        while at < self.open.len() {
+            let (timeout, waits, moved, answered) = {
+                let crossing = self.open[at].1.borrow();
+                let limits = self.worker.limits();
+                let timeout = match (crossing.tunnel, crossing.answered) {
+                    (true, _) => limits.tunnel_timeout,
+                    (_, true) => limits.pause_timeout,
+                    (_, false) => limits.first_byte_timeout,
+                };
+                (
+                    timeout,
+                    waits_for_upstream(&crossing),
+                    crossing.moved.unwrap_or(now),
+                    crossing.answered,
+                )
+            };
+            if waits && moved + timeout <= now {
+                orders.abort(self.open[at].0);
+                self.fail(at, if answered { Failure::STALLED } else { Failure::SILENT });
+                continue;
+            }
+            self.arm(if waits { moved + timeout } else { now + timeout });
+            at += 1;
+        }
+    }
+
+    /// Takes requests that wait, as long as there is room, and says how much is left.
+    fn take_waiting(&mut self, orders: &mut Orders<'_>) {
+        loop {
+            let room = match (self.desk.is_multiplexed.get(), self.open.is_empty()) {
+                (true, _) => orders.available(),
+                (false, true) => orders.available().min(1),
+                (false, false) => 0,
+            };
+            let room = u32::try_from(room).unwrap_or(u32::MAX);
+            let next = {
+                let pool = &mut self.worker.backends.borrow_mut()[self.upstream].pool;
+                pool.set_room(self.key, room);
+                pool.next_waiting(self.key)
+            };
+            let Some(crossing) = next else { return };
+            self.begin(crossing, orders);
+        }
+    }
+
+    /// Connections can only be asked for from the clients' sides: one that waits for one does it.
+    fn ask_for_dials(&mut self) {
+        let backends = self.worker.backends.borrow();
+        let pool = &backends[self.upstream].pool;
+        if pool.dials_wanted() > 0
+            && let Some(first) = pool.first_waiting()
+        {
+            self.woken.push(Rc::clone(first));
+        }
+    }
+}
+
+/// Whether it is the upstream's turn to move.
+fn waits_for_upstream(crossing: &Crossing) -> bool {
+    if crossing.tunnel {
+        true
+    } else if crossing.answered {
+        crossing.down.pieces.is_empty()
+    } else {
+        crossing.up.finished || crossing.up.blocked || crossing.wish.is_some()
+    }
+}
+
+/// Sends the head of a request.
+fn send(
+    worker: &Worker,
+    upstream: usize,
+    crossing: &Crossing,
+    is_multiplexed: bool,
+    orders: &mut Orders<'_>,
+) -> Result<ExchangeId, Misuse> {
+    let backends = worker.backends.borrow();
+    let backend = &backends[upstream];
+    let head = &crossing.request;
+    let given = head.authority().filter(|host| !host.is_empty() && !worker.settings.rewrites_host);
+    // Over HTTP/2, a wish is an extended CONNECT.
+    let wish = crossing.wish.as_ref().filter(|_| is_multiplexed);
+    let start = Start::Request {
+        method: if wish.is_some() { &Method::CONNECT } else { head.method() },
+        scheme: if backend.is_https { "https" } else { "http" },
+        authority: given.unwrap_or(&backend.authority),
+        path: head.path_and_query(),
+        protocol: wish.map(|wish| &*wish.protocol),
+    };
+    let is_connect = wish.is_some();
+    let ends = |field: &Field<'_>| {
+        is_connect && matches!(field.known, Some(FieldName::Upgrade | FieldName::SecWebsocketKey))
+    };
+    let fields = head.fields().filter(|field| !ends(field)).map(FieldRef::from);
+    let end = if crossing.up.finished && !is_connect { End::Yes } else { End::No };
+    orders.send_request(OutgoingHead { start, fields }, end)
+}
+
+impl Owner for Traffic {
+    fn ready(&mut self, established: &Established, _: &mut Orders<'_>) {
+        self.is_ready = true;
+        self.desk.is_multiplexed.set(established.is_h2);
+        self.worker.counters[self.upstream].connections.count();
+        let backend = &mut self.worker.backends.borrow_mut()[self.upstream];
+        backend.pool.ready(self.key, established.is_h2);
+    }
+
+    fn exchange(&mut self, id: ExchangeId, event: ExchangeEvent, orders: &mut Orders<'_>) {
+        let Some(at) = self.find(id) else {
+            // It was given up on this side; what still comes for it is not held back.
+            if let ExchangeEvent::Data(data, _) = event {
+                orders.consumed(id, data.len());
+            }
+            return;
+        };
+        match event {
+            ExchangeEvent::Head(end) => self.answered(at, end, orders),
+            ExchangeEvent::Data(data, end) => self.arrived(at, data, end, orders),
+            ExchangeEvent::Trailers => self.trailers_arrived(at, orders),
+            ExchangeEvent::Informational => self.informed(at, orders),
+            ExchangeEvent::Sendable => {
+                let crossing = Rc::clone(&self.open[at].1);
+                crossing.borrow_mut().up.blocked = false;
+                self.send_body(id, &crossing, orders);
+            }
+            ExchangeEvent::Aborted(reason) => {
+                let failure = Failure::aborted(&reason, self.eof);
+                self.fail(at, failure);
+            }
+            // Only servers reject.
+            ExchangeEvent::Rejected(_) => {}
+        }
+    }
+
+    fn connection(&mut self, event: ConnectionEvent, _: &mut Orders<'_>) {
+        if let ConnectionEvent::Draining { .. } = event {
+            self.worker.backends.borrow_mut()[self.upstream].pool.set_room(self.key, 0);
+        }
+    }
+
+    fn settled(&mut self, orders: &mut Orders<'_>) {
+        let mut inbox = mem::take(&mut *self.desk.inbox.borrow_mut());
+        for crossing in inbox.drain(..) {
+            self.look_at(crossing, orders);
+        }
+        // Nothing was left meanwhile: the list keeps its memory.
+        *self.desk.inbox.borrow_mut() = inbox;
+        if orders.takes_protocols().is_some() {
+            for crossing in mem::take(&mut self.held) {
+                self.begin(crossing, orders);
+            }
+        }
+        if self.next_due.is_some_and(|due| due <= orders.now()) {
+            self.end_late(orders);
+        }
+        self.take_waiting(orders);
+        self.ask_for_dials();
+        if self.worker.draining.get() && self.is_idle() && !self.is_ending {
+            self.is_ending = true;
+            orders.shut_down();
+            self.worker.backends.borrow_mut()[self.upstream].pool.set_room(self.key, 0);
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.next_due
+    }
+
+    fn ended(&mut self, ending: &Ending) {
+        while !self.open.is_empty() {
+            self.fail(self.open.len() - 1, Failure::ended(ending, true));
+        }
+        let left = mem::take(&mut *self.desk.inbox.borrow_mut());
+        for crossing in left.into_iter().chain(mem::take(&mut self.held)) {
+            let is_here = {
+                let mut crossing = crossing.borrow_mut();
+                crossing.listed = false;
+                let is_here = crossing.line.take().is_some() && !crossing.abandoned;
+                if is_here {
+                    crossing.fail(Failure::ended(ending, false));
+                }
+                is_here
+            };
+            if is_here {
+                self.woken.push(crossing);
+            }
+        }
+        if self.is_ready {
+            self.worker.backends.borrow_mut()[self.upstream].pool.closed(self.key);
+        } else {
+            for crossing in self.worker.dial_ended(self.upstream, self.key) {
+                {
+                    let mut crossing = crossing.borrow_mut();
+                    crossing.waits = false;
+                    crossing.fail(Failure::ended(ending, false));
+                }
+                self.woken.push(crossing);
+            }
+        }
+        self.ask_for_dials();
+    }
+}

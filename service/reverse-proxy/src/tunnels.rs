@@ -1,0 +1,112 @@
+//! RFC 9110 §7.8, RFC 8441: requests to go on with another protocol, from either version to either.
+//!
+//! HTTP/1.1 asks by `Upgrade` and is answered 101; HTTP/2 asks by an extended CONNECT and is answered 2xx. In
+//! between, a request has the form of HTTP/1.1.
+
+use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use bolide_semantics::{FieldName, Head};
+use bolide_server::{Method, StatusCode};
+
+use crate::outgoing;
+
+/// What a WebSocket server adds to a key before it digests it (RFC 6455 §1.3).
+const WEBSOCKET_GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+
+/// A request to go on with another protocol.
+#[derive(Debug)]
+pub(crate) struct Wish {
+    pub(crate) protocol: String,
+    /// What a WebSocket server of HTTP/1.1 proves that it has understood.
+    key: Option<Vec<u8>>,
+    /// The client asks by an extended CONNECT.
+    extended: bool,
+}
+
+impl Wish {
+    /// What the head of a request wishes, if anything.
+    pub(crate) fn of(head: &Head) -> Option<Self> {
+        if *head.method() == Method::CONNECT {
+            let protocol = head.protocol()?.to_owned();
+            return Some(Self { protocol, key: None, extended: true });
+        }
+        let protocol = std::str::from_utf8(outgoing::upgrade(head)?).ok()?.to_owned();
+        let key = head.get(FieldName::SecWebsocketKey).map(<[u8]>::to_vec);
+        Some(Self { protocol, key, extended: false })
+    }
+
+    /// Gives a request that came by an extended CONNECT the form of HTTP/1.1. `seed` makes its key another one
+    /// than those before.
+    pub(crate) fn put_into(&mut self, head: &mut Head, seed: u64) {
+        if self.extended {
+            head.set_method(Method::GET);
+            if self.protocol.eq_ignore_ascii_case("websocket") {
+                let mut octets = [0; 16];
+                octets[..8].copy_from_slice(&seed.to_le_bytes());
+                octets[8..]
+                    .copy_from_slice(&seed.rotate_left(32).wrapping_mul(0x9e37_79b9).to_le_bytes());
+                let key = BASE64_STANDARD.encode(octets);
+                head.push_field(FieldName::SecWebsocketKey, key.as_bytes());
+                self.key = Some(key.into_bytes());
+            }
+        }
+        head.push_field(FieldName::Upgrade, self.protocol.as_bytes());
+    }
+
+    /// Whether an answer grants it. `multiplexed`: it came over HTTP/2.
+    pub(crate) fn is_granted(&self, status: StatusCode, multiplexed: bool) -> bool {
+        if multiplexed { status.is_success() } else { status == StatusCode::SWITCHING_PROTOCOLS }
+    }
+
+    /// Whether the client would take an answer that grants nothing for one that does.
+    pub(crate) fn is_misread(&self, status: StatusCode) -> bool {
+        self.extended && status.is_success()
+    }
+
+    /// Gives the head of the answer that grants it the form of the client's version.
+    pub(crate) fn answer(&self, from: &Head, to: &mut Head) {
+        to.forward(from, |field| {
+            !matches!(field.known, Some(FieldName::SecWebsocketAccept | FieldName::ContentLength))
+        });
+        if self.extended {
+            to.set_status(StatusCode::OK);
+            return;
+        }
+        to.set_status(StatusCode::SWITCHING_PROTOCOLS);
+        let protocol = from.get(FieldName::Upgrade).unwrap_or(self.protocol.as_bytes());
+        to.push_field(FieldName::Upgrade, protocol);
+        if let Some(accept) = from.get(FieldName::SecWebsocketAccept) {
+            to.push_field(FieldName::SecWebsocketAccept, accept);
+        } else if let Some(key) = &self.key {
+            to.push_field(FieldName::SecWebsocketAccept, accept(key).as_bytes());
+        }
+    }
+}
+
+/// What proves that a WebSocket handshake with this key was understood (RFC 6455 §4.2.2).
+fn accept(key: &[u8]) -> String {
+    let digest = digest(&SHA1_FOR_LEGACY_USE_ONLY, &[key, WEBSOCKET_GUID].concat());
+    BASE64_STANDARD.encode(digest.as_ref())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_accepted_as_rfc_6455_has_it() {
+        assert_eq!(accept(b"dGhlIHNhbXBsZSBub25jZQ=="), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+    }
+
+    #[test]
+    fn keys_are_sixteen_octets_and_differ() {
+        let key = |seed| {
+            let (protocol, mut head) = ("websocket".to_owned(), Head::default());
+            Wish { protocol, key: None, extended: true }.put_into(&mut head, seed);
+            head.get(FieldName::SecWebsocketKey).unwrap().to_vec()
+        };
+        assert_eq!(BASE64_STANDARD.decode(key(1)).unwrap().len(), 16);
+        assert_ne!(key(1), key(2));
+    }
+}

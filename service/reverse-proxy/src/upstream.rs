@@ -1,0 +1,191 @@
+//! A server behind the proxy, as its user names it.
+
+use std::path::Path;
+
+use bolide_client::{Alpn, ClientTls, Dial, ResolveError, Speaks, TrustError, resolve};
+use bolide_server::{Destination, IdentityError};
+use thiserror::Error;
+
+/// Why an upstream can't be.
+#[derive(Debug, Error)]
+pub enum UpstreamError {
+    /// The text names none.
+    #[error(
+        "`{given}` is no upstream: {what}; write http://HOST:PORT, h2c://HOST:PORT, https://HOST:PORT or \
+         unix:/PATH"
+    )]
+    Malformed {
+        /// What was given.
+        given: String,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// Its host has no address.
+    #[error("upstream `{given}`: {error}")]
+    Unresolved {
+        /// What was given.
+        given: String,
+        /// What the resolver said.
+        error: ResolveError,
+    },
+    /// Its certificate could not be verified.
+    #[error("upstream `{given}`: {error}")]
+    Untrusted {
+        /// What was given.
+        given: String,
+        /// Why.
+        error: TrustError,
+    },
+    /// The settings for TLS can't be.
+    #[error("TLS to upstreams: {0}")]
+    Tls(#[from] IdentityError),
+    /// There is none.
+    #[error("a reverse proxy needs at least one upstream")]
+    None,
+}
+
+/// What is spoken with an upstream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scheme {
+    Http1,
+    Http2,
+    Tls,
+}
+
+/// A server behind the proxy: where it is, what it speaks, and how much of the load it takes.
+#[derive(Debug, Clone)]
+pub struct Upstream {
+    pub(crate) given: String,
+    pub(crate) scheme: Scheme,
+    /// Host and port, for `Host` and for TLS.
+    pub(crate) authority: String,
+    pub(crate) host: String,
+    pub(crate) destinations: Vec<Destination>,
+    pub(crate) weight: u32,
+}
+
+impl Upstream {
+    /// The upstream that `text` names: `http://HOST:PORT` (HTTP/1.1), `h2c://HOST:PORT` (HTTP/2 without TLS),
+    /// `https://HOST:PORT` (TLS, then HTTP/2 or HTTP/1.1 as ALPN agrees) or `unix:/PATH` (HTTP/1.1 on a Unix
+    /// socket). The port may be left out where the scheme has one. Waits for the system's resolver when the
+    /// host is a name.
+    ///
+    /// # Errors
+    ///
+    /// When it names none, or its host has no address.
+    pub fn parse(text: &str) -> Result<Self, UpstreamError> {
+        let malformed = |what| UpstreamError::Malformed { given: text.to_owned(), what };
+        if let Some(path) = text.strip_prefix("unix:") {
+            if !path.starts_with('/') {
+                return Err(malformed("the path of a Unix socket begins with a slash"));
+            }
+            return Ok(Self {
+                given: text.to_owned(),
+                scheme: Scheme::Http1,
+                authority: "localhost".to_owned(),
+                host: "localhost".to_owned(),
+                destinations: vec![Destination::Unix(Path::new(path).into())],
+                weight: 1,
+            });
+        }
+        let (scheme, rest) = text.split_once("://").ok_or_else(|| malformed("it has no scheme"))?;
+        let (scheme, port) = match scheme {
+            "http" => (Scheme::Http1, 80),
+            "h2c" => (Scheme::Http2, 80),
+            "https" => (Scheme::Tls, 443),
+            _ => return Err(malformed("its scheme is not known")),
+        };
+        let authority = rest.strip_suffix('/').unwrap_or(rest);
+        if authority.contains(['/', '?', '#', '@']) {
+            return Err(malformed("only a host and a port may follow the scheme"));
+        }
+        if !bolide_semantics::is_valid_authority(authority.as_bytes()) || authority.is_empty() {
+            return Err(malformed("its host is malformed"));
+        }
+        let (host, port) = match authority.rsplit_once(':') {
+            Some((host, digits)) if !digits.ends_with(']') => {
+                (host, digits.parse().map_err(|_| malformed("its port is no number up to 65535"))?)
+            }
+            _ => (authority, port),
+        };
+        let addresses = resolve(host, port)
+            .map_err(|error| UpstreamError::Unresolved { given: text.to_owned(), error })?;
+        Ok(Self {
+            given: text.to_owned(),
+            scheme,
+            authority: authority.to_owned(),
+            host: host.trim_start_matches('[').trim_end_matches(']').to_owned(),
+            destinations: addresses.into_iter().map(Destination::Inet).collect(),
+            weight: 1,
+        })
+    }
+
+    /// The same, with so many times the share of an upstream whose weight is 1, from 1 to 1000.
+    #[must_use]
+    pub fn weight(mut self, weight: u32) -> Self {
+        self.weight = weight.clamp(1, 1000);
+        self
+    }
+
+    /// As it was named.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.given
+    }
+
+    /// How its connections begin; `tls`: the settings where it speaks TLS.
+    pub(crate) fn dial(&self, tls: Option<&ClientTls>, timeout: std::time::Duration) -> Dial {
+        let speaks = match (self.scheme, tls) {
+            (Scheme::Tls, Some(tls)) => Speaks::Tls {
+                settings: tls.clone(),
+                server_name: self.host.clone(),
+                required: None,
+            },
+            (Scheme::Http2, _) => Speaks::Http2,
+            (Scheme::Http1 | Scheme::Tls, _) => Speaks::Http1,
+        };
+        Dial { speaks, timeout }
+    }
+
+    /// What is offered to those that speak TLS.
+    pub(crate) const ALPN: [Alpn; 2] = [Alpn::H2, Alpn::Http11];
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn upstreams_are_named_by_url() {
+        for (text, scheme, authority, to) in [
+            ("http://127.0.0.1:9000", Scheme::Http1, "127.0.0.1:9000", "127.0.0.1:9000"),
+            ("http://127.0.0.1/", Scheme::Http1, "127.0.0.1", "127.0.0.1:80"),
+            ("h2c://[::1]:81", Scheme::Http2, "[::1]:81", "[::1]:81"),
+            ("https://[::1]", Scheme::Tls, "[::1]", "[::1]:443"),
+        ] {
+            let upstream = Upstream::parse(text).unwrap();
+            assert_eq!((upstream.scheme, &*upstream.authority), (scheme, authority), "{text}");
+            assert_eq!(upstream.destinations, [Destination::Inet(to.parse().unwrap())], "{text}");
+        }
+        let unix = Upstream::parse("unix:/run/a").unwrap();
+        assert_eq!(unix.destinations, [Destination::Unix(Path::new("/run/a").into())]);
+    }
+
+    #[test]
+    fn what_names_none_is_told_why() {
+        for (text, why) in [
+            ("127.0.0.1:9000", "no scheme"),
+            ("ftp://127.0.0.1", "scheme is not known"),
+            ("http://127.0.0.1:99999", "host is malformed"),
+            ("http://[::1]:", "port is no number"),
+            ("http://127.0.0.1/path", "only a host"),
+            ("http://user@127.0.0.1", "only a host"),
+            ("http://", "host is malformed"),
+            ("http://a b", "host is malformed"),
+            ("unix:run/a", "begins with a slash"),
+        ] {
+            let error = Upstream::parse(text).unwrap_err().to_string();
+            assert!(error.contains(why) && error.contains(text), "{error}");
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Upstreams that are not there, die, or talk nonsense.
+
+use std::net::TcpListener;
+use std::time::Duration;
+
+use bolide_reverse_proxy::{ProxyLimits, ProxySettings, Trust, Upstream};
+
+use crate::scene::{Behind, Proxy};
+
+const POST: &str = "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\nhi";
+
+fn assert_failed(answer: &str, status: &str, error: &str) {
+    let expected = format!("proxy-status: bolide; error={error}; details=\"");
+    assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
+    assert!(answer.contains(&expected), "{answer}");
+}
+
+#[test]
+fn nobody_listens() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    drop(listener);
+    let proxy = Proxy::to(&[&url]);
+    assert_failed(&proxy.get(), "502", "connection_refused");
+    let gone = Proxy::to(&["unix:/nonexistent/socket"]);
+    assert_failed(&gone.get(), "502", "connection_refused");
+    let stats = &proxy.settings.stats()[0];
+    assert_eq!((stats.requests, stats.failures, stats.retries), (0, 3, 2), "{stats:?}");
+}
+
+#[test]
+fn it_dies_before_the_head() {
+    let behind = Behind::new(|talk, _| drop(talk.head()));
+    let proxy = Proxy::to(&[&behind.url()]);
+    assert_failed(&proxy.ask(POST), "502", "http_response_incomplete");
+    assert_eq!(behind.connections(), 1, "what is not idempotent is not repeated");
+    assert_failed(&proxy.get(), "502", "http_response_incomplete");
+    assert_eq!(behind.connections(), 4, "what is idempotent is, twice");
+}
+
+#[test]
+fn it_dies_in_the_head() {
+    let behind = Behind::new(|talk, _| {
+        talk.head();
+        talk.send("HTTP/1.1 200 OK\r\ncontent-le");
+    });
+    let proxy = Proxy::to(&[&behind.url()]);
+    assert_failed(&proxy.get(), "502", "http_response_incomplete");
+}
+
+#[test]
+fn it_dies_in_the_body() {
+    for (framing, arrived) in [
+        ("content-length: 10\r\n\r\nhalf", "half"),
+        ("transfer-encoding: chunked\r\n\r\n4\r\nhalf\r\n", "4\r\nhalf\r\n"),
+    ] {
+        let behind = Behind::new(move |talk, _| {
+            talk.head();
+            talk.send("HTTP/1.1 200 OK\r\n");
+            talk.send(framing);
+        });
+        let proxy = Proxy::to(&[&behind.url()]);
+        let mut talk = proxy.connect();
+        talk.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
+        assert!(talk.head().starts_with("HTTP/1.1 200"));
+        assert!(arrived.starts_with(&talk.rest()), "the message must not look complete");
+        assert_eq!(behind.connections(), 1, "an answer that has begun is not repeated");
+    }
+}
+
+#[test]
+fn it_closes_after_the_body_while_the_connection_is_idle() {
+    let behind = Behind::new(|talk, _| {
+        talk.head();
+        talk.send("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok");
+    });
+    let proxy = Proxy::to(&[&behind.url()]);
+    for _ in 0..5 {
+        assert!(proxy.get().ends_with("ok"), "nobody sees connections come and go");
+    }
+}
+
+#[test]
+fn ambiguous_answers_are_refused() {
+    for answer in [
+        "HTTP/1.1 200 OK\r\ncontent-length: 2\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\nab",
+        "HTTP/1.1 200 OK\r\ncontent-length: 2, 2\r\n\r\nab",
+        "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked, chunked\r\n\r\n0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\ntransfer-encoding: x\r\n\r\nab",
+        "HTTP/1.1 200 OK\r\ntransfer-encoding : chunked\r\n\r\n0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nx: a\r\n folded\r\ncontent-length: 0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nx: a\0b\r\ncontent-length: 0\r\n\r\n",
+        "HTTP/1.1 200 OK\nx: a\n\n",
+        "HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n",
+        "HTTP/1.1 999 Too much\r\n\r\n",
+        "SSH-2.0-OpenSSH\r\n",
+    ] {
+        let behind = Behind::answering(answer);
+        let proxy = Proxy::to(&[&behind.url()]);
+        assert_failed(&proxy.get(), "502", "http_protocol_error");
+        assert_eq!(behind.connections(), 1, "{answer}");
+    }
+}
+
+#[test]
+fn an_answer_that_nobody_asked_for_is_not_given_to_the_next() {
+    let behind = Behind::new(|talk, number| {
+        let (own, planted) = if number == 0 { ("first", "planted") } else { ("other", "") };
+        talk.head();
+        talk.send(&format!("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n{own}"));
+        if !planted.is_empty() {
+            talk.send("HTTP/1.1 200 OK\r\ncontent-length: 7\r\n\r\nplanted");
+        }
+        talk.rest();
+    });
+    let proxy = Proxy::to(&[&behind.url()]);
+    assert!(proxy.get().ends_with("first"));
+    let next = proxy.get();
+    assert!(next.ends_with("other") || next.starts_with("HTTP/1.1 502"), "{next}");
+}
+
+#[test]
+fn another_upstream_answers_for_one_that_is_gone() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let gone = format!("http://{}", listener.local_addr().expect("an address"));
+    drop(listener);
+    let behind = Behind::answering("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok");
+    let proxy = Proxy::to(&[&gone, &behind.url()]);
+    for _ in 0..8 {
+        assert!(proxy.ask(POST).ends_with("ok"), "nothing was sent to the one that is gone");
+    }
+    let stats = proxy.settings.stats();
+    assert_eq!(stats[0].ejections, 1, "{stats:?}");
+    assert_eq!((stats[0].failures, stats[1].answers), (3, 8), "{stats:?}");
+}
+
+#[test]
+fn a_certificate_that_is_not_trusted() {
+    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("one");
+    let (chain, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+    let identity = bolide_server::Identity::from_pem(chain.as_bytes(), key.as_bytes());
+    let tls = bolide_server::Tls::new(&identity.expect("an identity")).expect("settings");
+    let behind = bolide_server::Server::new()
+        .workers(1)
+        .https("127.0.0.1:0", &tls)
+        .start(|| bolide_server::Router::new().get("/", |_| "ok"))
+        .expect("a free port");
+    let url = format!("https://{}", behind.addresses()[0].expect("an address"));
+    let other = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("one");
+    for (trusted, is_trusted) in [(other.cert.pem(), false), (chain, true)] {
+        let upstream = Upstream::parse(&url).expect("an upstream");
+        let trust = Trust::Pem(trusted.into_bytes());
+        let settings = ProxySettings::trusting(vec![upstream], &trust).expect("settings");
+        let answer = Proxy::with(settings).get();
+        if is_trusted {
+            assert!(answer.ends_with("ok"), "{answer}");
+        } else {
+            assert_failed(&answer, "502", "tls_certificate_error");
+        }
+    }
+    behind.shut_down();
+    behind.join().expect("no worker failed");
+}
+
+#[test]
+fn silent_upstream() {
+    let short = Duration::from_millis(150);
+    let limits =
+        ProxyLimits { first_byte_timeout: short, connect_timeout: short, ..ProxyLimits::default() };
+    let behind = Behind::new(|talk, _| drop(talk.rest()));
+    let proxy = Proxy::limited(&[&behind.url()], limits.clone());
+    assert_failed(&proxy.get(), "504", "http_response_timeout");
+    assert_eq!(behind.connections(), 1, "the upstream may have acted on it");
+    // It takes the connection, and never shakes hands.
+    let upstream = Upstream::parse(&format!("https://{}", behind.address)).expect("an upstream");
+    let settings = ProxySettings::trusting(vec![upstream], &Trust::Anybody).expect("settings");
+    assert_failed(&Proxy::with(settings.limits(limits)).get(), "504", "connection_timeout");
+}
+
+#[test]
+fn stalled_upstream() {
+    let limits =
+        ProxyLimits { pause_timeout: Duration::from_millis(150), ..ProxyLimits::default() };
+    let behind = Behind::new(|talk, _| {
+        talk.head();
+        talk.send("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf");
+        talk.rest();
+    });
+    let proxy = Proxy::limited(&[&behind.url()], limits);
+    let answer = proxy.get();
+    assert!(answer.ends_with("\r\n\r\nhalf"), "{answer}");
+    assert_eq!(proxy.settings.stats()[0].timeouts, 1);
+}

@@ -1,0 +1,155 @@
+//! What of a head passes, and what is added.
+
+use std::sync::mpsc;
+
+use bolide_reverse_proxy::Origin;
+
+use crate::scene::{Behind, Proxy, lines, settings};
+
+/// What the upstream reads when the client sends this.
+fn sent_on(origin: Origin, rewrites_host: bool, request: &str) -> (String, String) {
+    let (sender, receiver) = mpsc::channel();
+    let behind = Behind::new(move |talk, _| {
+        sender.send(talk.head()).expect("the test waits");
+        talk.send("HTTP/1.1 204 No Content\r\n\r\n");
+        talk.rest();
+    });
+    let proxy = Proxy::with(settings(&[&behind.url()]).origin(origin).rewrites_host(rewrites_host));
+    let answer = proxy.ask(request);
+    assert!(answer.starts_with("HTTP/1.1 204"), "{answer}");
+    (receiver.recv().expect("the upstream was asked"), behind.address.to_string())
+}
+
+const REQUEST: &str = "GET /a?b=%20c HTTP/1.1\r\nHost: Site.Example:8080\r\nConnection: X-Own, keep-alive\r\n\
+                       X-Own: 1\r\nKeep-Alive: 5\r\nProxy-Authorization: secret\r\nTE: trailers, gzip\r\n\
+                       X-Kept: 2\r\nX-Forwarded-For: 198.51.100.1\r\nForwarded: for=evil\r\nCookie: a=1\r\n\
+                       Cookie: b=2\r\n\r\n";
+
+#[test]
+fn fields_of_one_connection_end_and_the_origin_is_said_anew() {
+    let (head, _) = sent_on(Origin::Replace, false, REQUEST);
+    assert_eq!(
+        lines(&head),
+        [
+            "GET /a?b=%20c HTTP/1.1",
+            "host: Site.Example:8080",
+            "x-kept: 2",
+            "cookie: a=1; b=2",
+            "te: trailers",
+            "via: 1.1 bolide",
+            "x-forwarded-for: 127.0.0.1",
+            "x-forwarded-host: Site.Example:8080",
+            "x-forwarded-proto: http",
+            "forwarded: for=127.0.0.1;host=\"Site.Example:8080\";proto=http",
+            "connection: te",
+        ]
+    );
+}
+
+#[test]
+fn the_origin_is_appended_or_hidden_when_asked_for() {
+    let (head, _) = sent_on(Origin::Append, false, REQUEST);
+    let (came, own) = ("x-forwarded-for: 198.51.100.1\r\n", "x-forwarded-for: 127.0.0.1\r\n");
+    assert!(head.find(came).expect("what came") < head.find(own).expect("our own"), "{head}");
+    let (head, _) = sent_on(Origin::Hide, false, REQUEST);
+    assert!(!head.contains("forwarded"), "{head}");
+}
+
+#[test]
+fn the_host_is_the_upstreams_when_asked_for() {
+    let (head, address) = sent_on(Origin::Hide, true, REQUEST);
+    assert!(head.contains(&format!("\r\nhost: {address}\r\n")), "{head}");
+    let (head, address) = sent_on(Origin::Hide, false, "GET / HTTP/1.0\r\n\r\n");
+    assert!(head.contains(&format!("\r\nhost: {address}\r\n")), "nothing else is known: {head}");
+}
+
+#[test]
+fn an_answer_loses_the_fields_of_one_connection_only() {
+    let behind = Behind::answering(
+        "HTTP/1.1 207 Odd\r\nconnection: x-own\r\nx-own: 1\r\nkeep-alive: 5\r\nserver: s\r\n\
+         set-cookie: a\r\nset-cookie: b\r\ndate: Thu, 01 Jan 1970 00:00:00 GMT\r\ncontent-length: 2\r\n\r\nok",
+    );
+    let proxy = Proxy::to(&[&behind.url()]);
+    let answer = proxy.get();
+    assert_eq!(
+        answer,
+        "HTTP/1.1 207 Multi-Status\r\nserver: s\r\nset-cookie: a\r\nset-cookie: b\r\n\
+         date: Thu, 01 Jan 1970 00:00:00 GMT\r\ncontent-length: 2\r\n\r\nok"
+    );
+}
+
+#[test]
+fn answers_without_content_pass() {
+    for (method, answer, expected) in [
+        ("HEAD", "HTTP/1.1 200 OK\r\ncontent-length: 7\r\n\r\n", "content-length: 7"),
+        (
+            "GET",
+            "HTTP/1.1 304 Not Modified\r\ncontent-length: 7\r\netag: \"a\"\r\n\r\n",
+            "etag: \"a\"",
+        ),
+        ("GET", "HTTP/1.1 204 No Content\r\nx-a: 1\r\n\r\n", "x-a: 1"),
+    ] {
+        let behind = Behind::answering(answer);
+        let proxy = Proxy::to(&[&behind.url()]);
+        let mut talk = proxy.connect();
+        for _ in 0..2 {
+            talk.send(&format!("{method} / HTTP/1.1\r\nhost: a\r\n\r\n"));
+            let head = talk.head();
+            assert!(head.contains(expected), "{head}");
+        }
+        assert_eq!(behind.connections(), 1, "the connection is used again");
+    }
+}
+
+#[test]
+fn interim_answers_pass() {
+    let behind = Behind::answering(
+        "HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok",
+    );
+    let proxy = Proxy::to(&[&behind.url()]);
+    let mut talk = proxy.connect();
+    talk.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
+    assert_eq!(talk.head(), "HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n");
+    assert!(talk.message().ends_with("ok"));
+}
+
+#[test]
+fn the_upstream_decides_whether_a_client_is_to_go_on() {
+    let behind = Behind::new(|talk, number| {
+        let head = talk.head();
+        assert!(head.contains("expect: 100-continue"), "{head}");
+        if number == 0 {
+            talk.send("HTTP/1.1 100 Continue\r\n\r\n");
+            assert_eq!(talk.take(4), b"body");
+            talk.send("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok");
+        } else {
+            talk.send("HTTP/1.1 417 Expectation Failed\r\ncontent-length: 0\r\n\r\n");
+        }
+    });
+    let proxy = Proxy::to(&[&behind.url()]);
+    let request = "POST / HTTP/1.1\r\nhost: a\r\nexpect: 100-continue\r\ncontent-length: 4\r\n\r\n";
+    let mut talk = proxy.connect();
+    talk.send(request);
+    assert_eq!(talk.head(), "HTTP/1.1 100 Continue\r\n\r\n");
+    talk.send("body");
+    assert!(talk.message().ends_with("ok"));
+    let refused = proxy.ask(request);
+    assert!(refused.starts_with("HTTP/1.1 417"), "{refused}");
+}
+
+#[test]
+fn a_proxy_answers_some_requests_itself() {
+    let behind = Behind::answering("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
+    let proxy = Proxy::to(&[&behind.url()]);
+    let trace = proxy.ask("TRACE / HTTP/1.1\r\nhost: a\r\n\r\n");
+    assert!(trace.starts_with("HTTP/1.1 405"), "{trace}");
+    let last = proxy.ask("OPTIONS * HTTP/1.1\r\nhost: a\r\nmax-forwards: 0\r\n\r\n");
+    assert!(last.starts_with("HTTP/1.1 204"), "{last}");
+    assert_eq!(behind.connections(), 0);
+    let (head, _) =
+        sent_on(Origin::Hide, false, "OPTIONS * HTTP/1.1\r\nhost: a\r\nmax-forwards: 5\r\n\r\n");
+    assert!(
+        head.starts_with("OPTIONS * HTTP/1.1\r\n") && head.contains("max-forwards: 4"),
+        "{head}"
+    );
+}

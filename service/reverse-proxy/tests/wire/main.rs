@@ -1,0 +1,16 @@
+//! The proxy through real sockets, byte by byte, before upstreams that follow a script.
+
+#[cfg(test)]
+mod bodies;
+#[cfg(test)]
+mod failures;
+#[cfg(test)]
+mod heads;
+#[cfg(test)]
+mod limits;
+#[cfg(test)]
+mod scene;
+#[cfg(test)]
+mod tunnels;
+#[cfg(test)]
+mod versions;

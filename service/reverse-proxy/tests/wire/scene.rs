@@ -1,0 +1,192 @@
+//! Who plays: a client, the proxy, and upstreams that follow a script.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bolide_reverse_proxy::{ProxyLimits, ProxySettings, ReverseProxy, Upstream};
+use bolide_server::{Router, Running, Server};
+
+/// How long anything may take that is expected to come.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// One end of a connection, read and written as text.
+pub(crate) struct Talk<S = TcpStream> {
+    pub(crate) stream: S,
+    unread: Vec<u8>,
+}
+
+impl<S: Read + Write> Talk<S> {
+    pub(crate) fn new(stream: S) -> Self {
+        Self { stream, unread: Vec::new() }
+    }
+
+    pub(crate) fn send(&mut self, text: &str) {
+        self.stream.write_all(text.as_bytes()).expect("the other end reads");
+    }
+
+    /// Reads more; `false` at the end.
+    fn fill(&mut self) -> bool {
+        let mut bytes = [0; 65_536];
+        // A reset is an end too.
+        let count = self.stream.read(&mut bytes).unwrap_or(0);
+        self.unread.extend_from_slice(&bytes[..count]);
+        count > 0
+    }
+
+    /// Reads up to and including `mark`; what there is when the other end closes before.
+    pub(crate) fn until(&mut self, mark: &str) -> String {
+        loop {
+            let text = String::from_utf8_lossy(&self.unread).into_owned();
+            if let Some(at) = text.find(mark) {
+                let taken: Vec<u8> = self.unread.drain(..at + mark.len()).collect();
+                return String::from_utf8_lossy(&taken).into_owned();
+            }
+            if !self.fill() {
+                return String::from_utf8_lossy(&std::mem::take(&mut self.unread)).into_owned();
+            }
+        }
+    }
+
+    /// The next head.
+    pub(crate) fn head(&mut self) -> String {
+        self.until("\r\n\r\n")
+    }
+
+    /// So many bytes, or what comes before the end.
+    pub(crate) fn take(&mut self, count: usize) -> Vec<u8> {
+        while self.unread.len() < count && self.fill() {}
+        let count = count.min(self.unread.len());
+        self.unread.drain(..count).collect()
+    }
+
+    /// Everything until the other end closes.
+    pub(crate) fn rest(&mut self) -> String {
+        while self.fill() {}
+        String::from_utf8_lossy(&std::mem::take(&mut self.unread)).into_owned()
+    }
+
+    /// The next message with its body, by its `content-length`.
+    pub(crate) fn message(&mut self) -> String {
+        let head = self.head();
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+        let length = length.map_or(0, |length| length.parse().expect("a length"));
+        head + &String::from_utf8_lossy(&self.take(length))
+    }
+}
+
+/// A server behind the proxy: each of its connections follows the script.
+pub(crate) struct Behind {
+    pub(crate) address: SocketAddr,
+    connections: Arc<AtomicUsize>,
+}
+
+impl Behind {
+    /// `script` gets each connection with its number, from 0.
+    pub(crate) fn new(script: impl Fn(&mut Talk, usize) + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let connections = Arc::new(AtomicUsize::new(0));
+        let (script, count) = (Arc::new(script), Arc::clone(&connections));
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let stream = stream.expect("a connection");
+                stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+                let (script, number) = (Arc::clone(&script), count.fetch_add(1, Ordering::SeqCst));
+                std::thread::spawn(move || script(&mut Talk::new(stream), number));
+            }
+        });
+        Self { address, connections }
+    }
+
+    /// Answers each request of each connection alike.
+    pub(crate) fn answering(answer: &'static str) -> Self {
+        Self::new(move |talk, _| {
+            while !talk.head().is_empty() {
+                talk.send(answer);
+            }
+        })
+    }
+
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+}
+
+/// A proxy that runs, with one worker.
+pub(crate) struct Proxy {
+    pub(crate) address: SocketAddr,
+    pub(crate) settings: ProxySettings,
+    running: Option<Running>,
+}
+
+impl Proxy {
+    pub(crate) fn to(urls: &[&str]) -> Self {
+        Self::with(settings(urls))
+    }
+
+    pub(crate) fn with(settings: ProxySettings) -> Self {
+        let routed = settings.clone();
+        let running = Server::new()
+            .workers(1)
+            .drain(Duration::from_secs(5))
+            .http("127.0.0.1:0")
+            .start(move || Router::new().fallback(ReverseProxy::new(&routed)))
+            .expect("a free port");
+        let address = running.addresses()[0].expect("an address");
+        Self { address, settings, running: Some(running) }
+    }
+
+    pub(crate) fn limited(urls: &[&str], limits: ProxyLimits) -> Self {
+        Self::with(settings(urls).limits(limits))
+    }
+
+    pub(crate) fn connect(&self) -> Talk {
+        let stream = TcpStream::connect(self.address).expect("the proxy listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        Talk::new(stream)
+    }
+
+    /// One request on a connection of its own, and its answer.
+    pub(crate) fn ask(&self, request: &str) -> String {
+        let mut talk = self.connect();
+        talk.send(request);
+        talk.message()
+    }
+
+    pub(crate) fn get(&self) -> String {
+        self.ask("GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+    }
+
+    pub(crate) fn shut_down(mut self) -> bolide_server::Stats {
+        let running = self.running.take().expect("it runs");
+        running.shut_down();
+        running.join().expect("no worker failed")
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        if let Some(running) = self.running.take() {
+            running.shut_down();
+            let stats = running.join().expect("no worker failed");
+            assert_eq!(stats.panics, 0);
+        }
+    }
+}
+
+pub(crate) fn settings(urls: &[&str]) -> ProxySettings {
+    let upstreams = urls.iter().map(|url| Upstream::parse(url).expect("an upstream")).collect();
+    ProxySettings::new(upstreams).expect("settings")
+}
+
+/// The lines of a head, without those that differ from run to run, in order.
+pub(crate) fn lines(head: &str) -> Vec<&str> {
+    head.lines().filter(|line| !line.is_empty() && !line.starts_with("date: ")).collect()
+}

@@ -1,0 +1,145 @@
+//! Upgrades: from the switch of protocols on, bytes pass as they are.
+
+use std::io::Write;
+use std::time::Duration;
+
+use bolide_reverse_proxy::ProxyLimits;
+
+use crate::scene::{Behind, Proxy, Talk};
+
+const REQUEST: &str = "GET /chat HTTP/1.1\r\nhost: a\r\nconnection: Upgrade\r\nupgrade: websocket\r\n\
+                       sec-websocket-key: k\r\nsec-websocket-version: 13\r\n\r\n";
+
+/// Switches, greets, and sends back what it gets.
+fn switching(talk: &mut Talk, _: usize) {
+    let head = talk.head();
+    assert!(head.contains("\r\nconnection: upgrade\r\n"), "{head}");
+    assert!(head.contains("\r\nupgrade: websocket\r\n"), "{head}");
+    assert!(head.contains("\r\nsec-websocket-key: k\r\n"), "{head}");
+    talk.send(
+        "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
+         sec-websocket-accept: x\r\n\r\n\0hello",
+    );
+    loop {
+        let bytes = talk.take(1);
+        if bytes.is_empty() {
+            return;
+        }
+        talk.stream.write_all(&bytes).expect("it reads");
+    }
+}
+
+fn switch(proxy: &Proxy) -> Talk {
+    let mut talk = proxy.connect();
+    talk.send(REQUEST);
+    let head = talk.head();
+    assert!(head.starts_with("HTTP/1.1 101 Switching Protocols\r\n"), "{head}");
+    assert!(head.contains("\r\nsec-websocket-accept: x\r\n"), "{head}");
+    assert!(head.contains("upgrade: websocket\r\n") && head.contains("connection: upgrade\r\n"));
+    assert_eq!(talk.take(6), b"\0hello");
+    talk
+}
+
+#[test]
+fn bytes_pass_both_ways_after_an_upgrade() {
+    let behind = Behind::new(switching);
+    let proxy = Proxy::to(&[&behind.url()]);
+    let mut talk = switch(&proxy);
+    for text in ["a", "GET / HTTP/1.1\r\n\r\n", "\0\u{1}\u{2}"] {
+        talk.send(text);
+        assert_eq!(talk.take(text.len()), text.as_bytes());
+    }
+    talk.stream.shutdown(std::net::Shutdown::Write).expect("it is open");
+    assert_eq!(talk.rest(), "", "the end passes too");
+    let stats = &proxy.settings.stats()[0];
+    assert_eq!((stats.answers, stats.failures), (1, 0), "{stats:?}");
+}
+
+#[test]
+fn an_upstream_ends_a_tunnel() {
+    let behind = Behind::new(|talk, _| {
+        talk.head();
+        talk.send(
+            "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\nbye",
+        );
+    });
+    let proxy = Proxy::to(&[&behind.url()]);
+    let mut talk = proxy.connect();
+    talk.send("GET / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n");
+    assert!(talk.rest().ends_with("upgrade: x\r\nconnection: upgrade\r\n\r\nbye"));
+}
+
+#[test]
+fn an_upgrade_may_be_declined() {
+    let behind = Behind::answering("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nno");
+    let proxy = Proxy::to(&[&behind.url()]);
+    let mut talk = proxy.connect();
+    for _ in 0..2 {
+        talk.send(REQUEST);
+        assert!(talk.message().ends_with("no"));
+    }
+}
+
+#[test]
+fn an_idle_tunnel_ends() {
+    let behind = Behind::new(switching);
+    let limits =
+        ProxyLimits { tunnel_timeout: Duration::from_millis(150), ..ProxyLimits::default() };
+    let proxy = Proxy::limited(&[&behind.url()], limits);
+    let mut talk = switch(&proxy);
+    assert_eq!(talk.rest(), "");
+}
+
+/// A proxy to the upstream, and before it so many that it speaks HTTP/2 with.
+fn chain(url: &str, before: usize) -> Vec<Proxy> {
+    let mut proxies = vec![Proxy::to(&[url])];
+    for _ in 0..before {
+        let next = format!("h2c://{}", proxies.last().expect("one").address);
+        proxies.push(Proxy::to(&[&next]));
+    }
+    proxies
+}
+
+#[test]
+fn a_websocket_passes_from_any_version_to_any() {
+    for before in [1, 2] {
+        let behind = Behind::new(|talk, _| {
+            let head = talk.head();
+            assert!(head.starts_with("GET /chat HTTP/1.1\r\n"), "{head}");
+            assert!(head.contains("\r\nsec-websocket-version: 13\r\n"), "{head}");
+            assert!(!head.contains("sec-websocket-key: dGhl"), "each hop has a key of its own");
+            talk.send(
+                "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
+                 sec-websocket-accept: of the hop\r\n\r\n",
+            );
+            let bytes = talk.take(5);
+            talk.stream.write_all(&bytes).expect("it reads");
+        });
+        let proxies = chain(&behind.url(), before);
+        let mut talk = proxies.last().expect("one").connect();
+        talk.send(&REQUEST.replace("key: k", "key: dGhlIHNhbXBsZSBub25jZQ=="));
+        let head = talk.head();
+        assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
+        assert!(head.contains("sec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"), "{head}");
+        talk.send("hello");
+        assert_eq!(talk.rest(), "hello", "and the upstream's end ends it");
+    }
+}
+
+#[test]
+fn a_refused_websocket_is_no_tunnel_in_any_version() {
+    for (answer, expected) in [
+        ("HTTP/1.1 403 Forbidden\r\ncontent-length: 2\r\n\r\nno", "HTTP/1.1 403"),
+        // For an extended CONNECT this would be a tunnel.
+        ("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nno", "HTTP/1.1 502"),
+    ] {
+        let behind = Behind::answering(answer);
+        let proxies = chain(&behind.url(), 1);
+        let mut talk = proxies[1].connect();
+        for _ in 0..2 {
+            talk.send(REQUEST);
+            let answer = talk.message();
+            assert!(answer.starts_with(expected), "{answer}");
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! What `bolide serve` answers: its built-in routes, a folder, or what other servers say.
+
+use bolide::{ProxySettings, ReverseProxy, Router, StaticFiles};
+
+use crate::{files, proxy};
+
+/// The arguments about what is answered.
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    files: files::Arguments,
+
+    #[command(flatten)]
+    proxy: proxy::Arguments,
+
+    /// Answer the built-in routes too, where --root or --proxy has turned them off. They win over files and
+    /// upstreams.
+    #[arg(long)]
+    builtin: bool,
+}
+
+/// What is answered beside the built-in routes.
+#[derive(Debug, Clone)]
+enum Rest {
+    Nothing,
+    Files(StaticFiles),
+    Upstreams(ProxySettings),
+}
+
+/// The routes of a server, made anew for each worker.
+#[derive(Debug, Clone)]
+pub(crate) struct Routes {
+    rest: Rest,
+    builtin: bool,
+}
+
+impl Arguments {
+    /// Opens the root, or looks up the upstreams.
+    pub(crate) fn routes(&self) -> Result<Routes, String> {
+        let rest = match (self.files.files()?, self.proxy.settings()?) {
+            (Some(files), _) => Rest::Files(files),
+            (None, Some(settings)) => Rest::Upstreams(settings),
+            (None, None) => Rest::Nothing,
+        };
+        Ok(Routes { rest, builtin: self.builtin })
+    }
+}
+
+impl Routes {
+    /// One worker's router.
+    pub(crate) fn router(&self) -> Router {
+        let routes = Router::new();
+        match &self.rest {
+            Rest::Nothing => bolide_measurement::routes(routes),
+            Rest::Files(files) if self.builtin => {
+                files.routes(bolide_measurement::endpoints(routes))
+            }
+            Rest::Files(files) => files.routes(bolide_measurement::ping(routes)),
+            Rest::Upstreams(settings) => {
+                let routes = if self.builtin { bolide_measurement::routes(routes) } else { routes };
+                routes.fallback(ReverseProxy::new(settings))
+            }
+        }
+    }
+}
