@@ -37,7 +37,7 @@ pub use kernel::{FileLimit, Kernel, MioKernel, MioListener, file_limit, raise_fi
 pub use limits::Limits;
 pub use listener::{BindError, Listeners};
 pub use mailbox::Mailbox;
-pub use run::{Config, Handle, run};
+pub use run::{Config, Handle, Stopper, run};
 pub use service::{Accepted, Address, After, Close, CloseCause, Service, Turn};
 pub use signals::{Signal, Signals};
 pub use slots::Token;

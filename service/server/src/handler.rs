@@ -50,6 +50,18 @@ impl<R: Into<Response>> From<R> for Reply {
 ///
 /// Everything happens on the worker's thread. Nothing is called after the response is complete.
 pub trait Exchange: std::fmt::Debug {
+    /// Whether a client that waits for `100 Continue` is told to go on before [`Self::on_start`].
+    /// Otherwise [`Io::send_continue`] does so when the body is wanted.
+    fn continues_at_once(&self) -> bool {
+        true
+    }
+
+    /// Whether [`Self::on_client_end`] is wanted. Over HTTP/1.1 it costs reading ahead: at most one
+    /// block of what the client sends before it has its answer is kept.
+    fn watches_client(&self) -> bool {
+        false
+    }
+
     /// The exchange begins. A client that waits for `100 Continue` has been told to go on.
     fn on_start(&mut self, io: &mut Io<'_>);
 
@@ -71,6 +83,13 @@ pub trait Exchange: std::fmt::Debug {
 
     /// A [`Waker`](crate::Waker) of this exchange was used.
     fn on_wake(&mut self, io: &mut Io<'_>) {
+        let _ = io;
+    }
+
+    /// The client of an HTTP/1.1 connection has ended its side. Nearly always it is gone; one that
+    /// only sends no more and still reads its answer can't be told apart. Called once, when
+    /// [`Self::watches_client`], and not for a tunnel, whose end is a last piece of data.
+    fn on_client_end(&mut self, io: &mut Io<'_>) {
         let _ = io;
     }
 

@@ -35,4 +35,4 @@ pub use request::Request;
 pub use responder::{Message, Responder, Waker};
 pub use response::{Body, BodyStream, Pull, Response};
 pub use router::{RouteError, Router};
-pub use server::{Listener, Running, Server, Tls};
+pub use server::{Listener, Running, Server, Stopper, Tls};

@@ -138,6 +138,23 @@ impl Response {
         self
     }
 
+    /// The same with these fields, too.
+    #[must_use]
+    pub fn fields(mut self, fields: HeaderMap) -> Self {
+        self.fields.reserve(fields.len());
+        let mut latest = None;
+        for (name, value) in fields {
+            // Further values of a name come without it.
+            if name.is_some() {
+                latest = name;
+            }
+            if let Some(name) = &latest {
+                self.fields.push((name.clone(), value));
+            }
+        }
+        self
+    }
+
     /// The status.
     #[must_use]
     pub fn status(&self) -> StatusCode {

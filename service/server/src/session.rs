@@ -30,6 +30,8 @@ pub(crate) struct Session {
     pub(crate) closed: Option<Ended>,
     /// Bytes received since the round-trip time was asked for.
     received_bytes: usize,
+    /// The handlers were told that the client has ended its side.
+    client_ended: bool,
 }
 
 /// The connection is over.
@@ -72,7 +74,14 @@ impl Work<'_> {
 
 impl Session {
     pub(crate) fn new(connection: Connection, peer: Option<SocketAddr>) -> Self {
-        Self { connection, peer, exchanges: Vec::new(), closed: None, received_bytes: 0 }
+        Self {
+            connection,
+            peer,
+            exchanges: Vec::new(),
+            closed: None,
+            received_bytes: 0,
+            client_ended: false,
+        }
     }
 
     /// Counts received bytes; whether it is time to ask for the round-trip time.
@@ -100,6 +109,9 @@ impl Session {
                 Output::Closed(reason) => {
                     self.closed = Some(Ended { resets: reason.reset });
                     return None;
+                }
+                Output::Wait(_) if self.connection.has_ended() && self.watches_client() => {
+                    self.client_end(work);
                 }
                 Output::Wait(deadline) => {
                     let deadline = deadline.map(|deadline| deadline.at);
@@ -199,12 +211,14 @@ impl Session {
         match reply {
             Reply::Now(response) => self.answer(id, &method, response, work),
             Reply::Exchange(driver) => {
-                self.open(id, State::new(&method, body_bytes_max), Some(driver), work);
+                let mut state = State::new(&method, body_bytes_max);
+                state.awaits_continue = continues;
+                self.open(id, state, Some(driver), work);
                 self.with(id, work, |active, io| {
-                    if continues {
-                        io.send_continue();
-                    }
                     if let Some(driver) = &mut active.driver {
+                        if driver.continues_at_once() {
+                            io.send_continue();
+                        }
                         driver.on_start(io);
                     }
                 });
@@ -260,6 +274,32 @@ impl Session {
                     driver.on_wake(io);
                 }
             }),
+        }
+    }
+
+    /// Whether a handler wants to know when the client ends its side.
+    pub(crate) fn watches_client(&self) -> bool {
+        let watches = |active: &Active| {
+            !active.state.is_tunnel
+                && active.driver.as_ref().is_some_and(|driver| driver.watches_client())
+        };
+        !self.client_ended && self.exchanges.iter().any(watches)
+    }
+
+    /// The client has ended its side: tells the handlers that want to know.
+    #[cold]
+    fn client_end(&mut self, work: &mut Work<'_>) {
+        self.client_ended = true;
+        let ids: Vec<ExchangeId> = self.exchanges.iter().map(|active| active.id).collect();
+        for id in ids {
+            self.with(id, work, |active, io| {
+                if let Some(driver) =
+                    active.driver.as_mut().filter(|driver| driver.watches_client())
+                    && !io.state.is_tunnel
+                {
+                    driver.on_client_end(io);
+                }
+            });
         }
     }
 

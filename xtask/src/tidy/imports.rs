@@ -89,6 +89,8 @@ const TABLE: &[(&str, &[&str])] = &[
     ("bolide-launcher", &[]),
     ("bolide-conformance", &["bolide-launcher"]),
     ("bolide-e2e", &["bolide-launcher"]),
+    ("bolide-tower-tests", &["bolide"]),
+    ("bolide-examples", &["bolide"]),
     ("xtask", &[]),
 ];
 
