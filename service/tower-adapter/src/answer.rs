@@ -76,7 +76,12 @@ pub(crate) fn translate<B: Body>(
             head = head.header(CONTENT_LENGTH, length);
         }
     }
-    head = head.fields(parts.headers);
+    let mut fields = parts.headers;
+    if has_no_body && fields.get(CONTENT_LENGTH).is_some_and(|length| length == "0") {
+        // Frameworks measure the body that they send; RFC 9110 §8.6 means that of a 200.
+        fields.remove(CONTENT_LENGTH);
+    }
+    head = head.fields(fields);
     if has_no_body || asked.is_head || body.is_end_stream() {
         return Answer::Whole(head);
     }

@@ -50,7 +50,8 @@ impl State {
         let rested =
             self.0.compare_exchange(POLLED, RESTING, Ordering::AcqRel, Ordering::Acquire).is_ok();
         if !rested {
-            self.0.store(RUNG, Ordering::Release);
+            // A swap and no store: it also takes over what a ring in between has made visible.
+            self.0.swap(RUNG, Ordering::AcqRel);
         }
         !rested
     }

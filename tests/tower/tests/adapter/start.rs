@@ -57,7 +57,8 @@ pub(crate) async fn http2(address: SocketAddr) -> Http2 {
 }
 
 pub(crate) fn get(path: &str) -> Request<Full<Bytes>> {
-    Request::get(format!("http://a.example{path}")).body(Full::default()).unwrap()
+    let request = Request::get(format!("http://a.example{path}")).header("host", "a.example");
+    request.body(Full::default()).unwrap()
 }
 
 /// Status and text of an answer.

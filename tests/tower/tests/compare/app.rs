@@ -83,7 +83,13 @@ async fn pieces(Path(count): Path<usize>) -> Body {
 
 async fn breaks_off() -> Body {
     let pieces = [Ok("a beginning"), Err("an error")];
-    Body::from_stream(stream::iter(pieces))
+    Body::from_stream(stream::iter(pieces).then(|piece| async move {
+        if piece.is_err() {
+            // The beginning has left by then.
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        piece
+    }))
 }
 
 fn extractors() -> Router<&'static str> {

@@ -117,7 +117,8 @@ async fn both_directions_of_one_exchange_are_open_at_once() {
             assert_eq!(frame.into_data().unwrap(), piece, "{address}");
         }
         drop(input);
-        assert!(answer.frame().await.is_none());
+        let rest = answer.collect().await.unwrap();
+        assert_eq!(rest.to_bytes(), "", "{address}");
     }
 }
 

@@ -66,7 +66,7 @@ impl Pair {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
-    /// Without `date`; several values of a name in their order.
+    /// Without `date` and `connection: close`; several values of a name in their order.
     pub(crate) fields: BTreeMap<String, Vec<String>>,
     pub(crate) body: Vec<u8>,
     /// Whether the connection was closed after it.
@@ -172,7 +172,8 @@ fn parse_head(head: &str) -> (u16, BTreeMap<String, Vec<String>>) {
     for line in lines.take_while(|line| !line.is_empty()) {
         let (name, value) = line.split_once(':').expect("a field");
         let name = name.to_ascii_lowercase();
-        if name != "date" {
+        // A server may say that it closes where it need not: HTTP/1.0 closes without a word.
+        if name != "date" && (name.as_str(), value.trim()) != ("connection", "close") {
             fields.entry(name).or_default().push(value.trim().to_owned());
         }
     }
@@ -187,11 +188,11 @@ async fn talk(address: SocketAddr, bytes: &[u8], answers: usize) -> Vec<Answer> 
         let Some(answer) = client.answer(bytes.starts_with(b"HEAD ")).await else { break };
         read.push(answer);
     }
-    // Either says so in the answer, or closes without a word.
+    // Whether it is closed shows in whether it takes another request.
     if let Some(last) = read.last_mut() {
-        last.closed = client.closed || {
-            let options = last.field("connection").unwrap_or_default().to_ascii_lowercase();
-            options.contains("close") && !client.more().await
+        last.closed = last.status != 101 && {
+            client.send(b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await;
+            client.closed || client.answer(false).await.is_none()
         };
     }
     read
