@@ -216,6 +216,23 @@ mod tests {
     }
 
     #[test]
+    fn a_map_of_fields_keeps_every_value() {
+        let mut map = HeaderMap::new();
+        for (name, value) in [("set-cookie", "a=1"), ("x-a", "2"), ("set-cookie", "b=3")] {
+            map.append(name, HeaderValue::from_static(value));
+        }
+        let response = Response::text("a").fields(map);
+        let mut shown: Vec<_> =
+            response.headers().map(|(name, value)| format!("{name}: {value:?}")).collect();
+        shown.sort();
+        let content_type = "content-type: \"text/plain; charset=utf-8\"";
+        assert_eq!(
+            shown,
+            [content_type, "set-cookie: \"a=1\"", "set-cookie: \"b=3\"", "x-a: \"2\""]
+        );
+    }
+
+    #[test]
     fn a_field_that_could_split_the_response_is_noticed() {
         assert!(Response::text("a").header("x-a", "b\r\nx-c: d").invalid);
         assert!(Response::text("a").header("x a", "b").invalid);
