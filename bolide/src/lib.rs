@@ -53,6 +53,20 @@
 //! Handlers run on the worker's thread: what takes long belongs on a thread of its own, with a
 //! [`Responder`] or a [`Waker`] to come back by.
 
+//!
+//! # axum, tonic, tower
+//!
+//! With the feature `tower`, `bolide::tower::serve(listener, app).await` takes the place of
+//! `axum::serve`: any `tower::Service` of `http::Request` runs on the workers, and what it waits for
+//! by tokio's means works. Which to take:
+//!
+//! - a [`Handler`] when every microsecond counts: it borrows the request and allocates nothing;
+//! - a service when the application is one of axum or tonic, or wants extractors, middleware and
+//!   `async`. It costs what `http::Request`, its `HeaderMap` and the boxed futures of the application
+//!   cost, and beyond that no task, no queue and no other thread when it is ready at once.
+//!
+//! `docs/MIGRATING.md` shows the changed line and tells what differs.
+
 pub use bolide_reverse_proxy::{
     Balance, Origin, ProxyLimits, ProxySettings, ReverseProxy, Trust, Upstream, UpstreamError,
     UpstreamStats,
@@ -62,11 +76,17 @@ pub use bolide_server::{
     ConnectionLimits, End, Error, Exchange, Fields, Handler, HandshakeFacts, Head, HeaderMap,
     HeaderName, HeaderValue, Http1Limits, Http2Limits, Identity, IdentityError, Io, Limits,
     Listener, Method, Pull, Reply, Request, Responder, Response, RouteError, Router, Running,
-    Server, Stats, StatusCode, Tls, Version, Waker, body_limit, collect, detach,
+    Server, Stats, StatusCode, Stopper, Tls, Version, Waker, body_limit, collect, detach,
 };
 pub use bolide_static_files::{
     Disk, DiskFile, Found, Listed, Offload, OffloadLimits, RootError, Stamp, StaticFiles, Time,
 };
+
+/// Applications of tower, such as axum's and tonic's, on this engine; with the feature `tower`.
+#[cfg(feature = "tower")]
+pub mod tower {
+    pub use bolide_tower_adapter::*;
+}
 
 /// The README's example compiles.
 #[cfg(doctest)]

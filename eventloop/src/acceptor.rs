@@ -14,8 +14,22 @@ use crate::mailbox::{HandedIn, Mail, Mailbox};
 /// The thread, seen from outside.
 pub(crate) struct Acceptor {
     thread: JoinHandle<io::Result<()>>,
+    switch: StopSwitch,
+}
+
+/// Ends the thread; from any thread.
+#[derive(Clone)]
+pub(crate) struct StopSwitch {
     stopped: Arc<AtomicBool>,
     waker: Arc<dyn Wake>,
+}
+
+impl StopSwitch {
+    /// Closes its listeners.
+    pub(crate) fn stop(&self) {
+        self.stopped.store(true, Ordering::Release);
+        self.waker.wake();
+    }
 }
 
 impl Acceptor {
@@ -36,13 +50,16 @@ impl Acceptor {
         let thread = std::thread::Builder::new()
             .name("acceptor".into())
             .spawn(move || dealer.run(kernel, &flag))?;
-        Ok(Self { thread, stopped, waker })
+        Ok(Self { thread, switch: StopSwitch { stopped, waker } })
     }
 
     /// Closes its listeners.
     pub(crate) fn stop(&self) {
-        self.stopped.store(true, Ordering::Release);
-        self.waker.wake();
+        self.switch.stop();
+    }
+
+    pub(crate) fn stop_switch(&self) -> StopSwitch {
+        self.switch.clone()
     }
 
     pub(crate) fn join(self) -> io::Result<()> {

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::acceptor::Acceptor;
+use crate::acceptor::{Acceptor, StopSwitch};
 use crate::affinity::pin_to_core;
 use crate::kernel::MioKernel;
 use crate::limits::Limits;
@@ -40,6 +40,25 @@ pub struct Handle<M> {
     acceptor: Option<Acceptor>,
 }
 
+/// Ends the workers of a [`Handle`]; from any thread.
+pub struct Stopper<M> {
+    mailboxes: Vec<Mailbox<M>>,
+    acceptor: Option<StopSwitch>,
+}
+
+impl<M: Send + 'static> Stopper<M> {
+    /// As [`Handle::shut_down`].
+    pub fn shut_down(&self, patience: Duration) {
+        if let Some(acceptor) = &self.acceptor {
+            acceptor.stop();
+        }
+        let deadline = Instant::now() + patience;
+        for mailbox in &self.mailboxes {
+            mailbox.shut_down(deadline);
+        }
+    }
+}
+
 impl<M: Send + 'static> Handle<M> {
     /// Sends to each worker.
     #[must_use]
@@ -50,13 +69,14 @@ impl<M: Send + 'static> Handle<M> {
     /// Ends the workers: no more connections are accepted, every session is told, and what is still
     /// open after `patience` is closed. A second call can only shorten the wait.
     pub fn shut_down(&self, patience: Duration) {
-        if let Some(acceptor) = &self.acceptor {
-            acceptor.stop();
-        }
-        let deadline = Instant::now() + patience;
-        for mailbox in &self.mailboxes {
-            mailbox.shut_down(deadline);
-        }
+        self.stopper().shut_down(patience);
+    }
+
+    /// Something that ends the workers while somebody else [joins](Self::join) them.
+    #[must_use]
+    pub fn stopper(&self) -> Stopper<M> {
+        let acceptor = self.acceptor.as_ref().map(Acceptor::stop_switch);
+        Stopper { mailboxes: self.mailboxes.clone(), acceptor }
     }
 
     /// What each worker that still runs has counted.

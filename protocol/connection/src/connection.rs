@@ -217,6 +217,12 @@ impl Connection {
         core!(self, core => core.receive_eof(), ());
     }
 
+    /// Whether the peer has ended its side.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.ended
+    }
+
     /// Writes what is queued: sealed, if there is TLS.
     ///
     /// # Errors

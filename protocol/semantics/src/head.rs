@@ -184,6 +184,13 @@ impl Head {
         self.fields().find(|field| field.name == name).map(|field| field.value)
     }
 
+    /// The text that the fields and the parts of the start line stand in: whoever keeps many of them
+    /// copies it once.
+    #[must_use]
+    pub fn text(&self) -> &[u8] {
+        &self.text
+    }
+
     /// The memory that the head holds, in bytes.
     #[must_use]
     pub fn allocated_bytes(&self) -> usize {

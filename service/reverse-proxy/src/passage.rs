@@ -167,6 +167,11 @@ impl Passage {
 }
 
 impl Exchange for Passage {
+    /// The upstream says whether it wants the body.
+    fn continues_at_once(&self) -> bool {
+        false
+    }
+
     fn on_start(&mut self, io: &mut Io<'_>) {
         self.crossing.borrow_mut().waker = Some(io.local_waker());
         self.dispatch(None, io);

@@ -79,8 +79,4 @@ impl Handler for ReverseProxy {
     fn body_bytes_max(&self) -> Option<u64> {
         Some(u64::MAX)
     }
-
-    fn sends_continue(&self) -> bool {
-        true
-    }
 }

@@ -40,6 +40,10 @@ pub(crate) struct State {
     stream: Option<Box<dyn BodyStream>>,
     /// How many bytes of the request's body may still come.
     pub(crate) body_left: u64,
+    /// The client waits for `100 Continue`.
+    pub(crate) awaits_continue: bool,
+    /// What follows the head is a tunnel.
+    pub(crate) is_tunnel: bool,
 }
 
 /// How far the response is.
@@ -63,6 +67,8 @@ impl State {
             phase: Phase::Unanswered,
             stream: None,
             body_left: body_bytes_max,
+            awaits_continue: false,
+            is_tunnel: false,
         }
     }
 
@@ -158,6 +164,7 @@ impl Io<'_> {
             let tunnel = response.status == StatusCode::SWITCHING_PROTOCOLS
                 || (self.state.connect && response.status.is_success());
             let length = if tunnel { None } else { length };
+            self.state.is_tunnel = tunnel;
             let end = if no_body && !tunnel { End::Yes } else { End::No };
             self.send_head(response, length, end);
         }
@@ -262,8 +269,13 @@ impl Io<'_> {
         }
     }
 
-    /// Tells a client that waits for it to send its body (RFC 9110 §15.2.1).
+    /// Tells a client that waits for it to send its body (RFC 9110 §15.2.1). Ignored when the client
+    /// does not wait, was told already, or has its answer.
     pub fn send_continue(&mut self) {
+        let waits = std::mem::take(&mut self.state.awaits_continue);
+        if !waits || self.state.phase != Phase::Unanswered {
+            return;
+        }
         let start = Start::Response { status: StatusCode::CONTINUE };
         let head = OutgoingHead { start, fields: std::iter::empty() };
         // A client that has gone meanwhile is noticed by the next event.

@@ -14,12 +14,6 @@ pub trait Handler: 'static {
     fn body_bytes_max(&self) -> Option<u64> {
         None
     }
-
-    /// Whether its exchanges tell a client that waits for `100 Continue` to go on
-    /// ([`Io::send_continue`]), rather than the server before [`Exchange::on_start`].
-    fn sends_continue(&self) -> bool {
-        false
-    }
 }
 
 impl<F, R> Handler for F
@@ -56,8 +50,19 @@ impl<R: Into<Response>> From<R> for Reply {
 ///
 /// Everything happens on the worker's thread. Nothing is called after the response is complete.
 pub trait Exchange: std::fmt::Debug {
-    /// The exchange begins. A client that waits for `100 Continue` has been told to go on, unless the
-    /// handler [does that itself](Handler::sends_continue).
+    /// Whether a client that waits for `100 Continue` is told to go on before [`Self::on_start`].
+    /// Otherwise [`Io::send_continue`] does so when the body is wanted.
+    fn continues_at_once(&self) -> bool {
+        true
+    }
+
+    /// Whether [`Self::on_client_end`] is wanted. Over HTTP/1.1 it costs reading ahead: at most one
+    /// block of what the client sends before it has its answer is kept.
+    fn watches_client(&self) -> bool {
+        false
+    }
+
+    /// The exchange begins. A client that waits for `100 Continue` has been told to go on.
     fn on_start(&mut self, io: &mut Io<'_>);
 
     /// A piece of the body, possibly empty when it is the last. Once used, report it with
@@ -78,6 +83,13 @@ pub trait Exchange: std::fmt::Debug {
 
     /// A [`Waker`](crate::Waker) or [`LocalWaker`](crate::LocalWaker) of this exchange was used.
     fn on_wake(&mut self, io: &mut Io<'_>) {
+        let _ = io;
+    }
+
+    /// The client of an HTTP/1.1 connection has ended its side. Nearly always it is gone; one that
+    /// only sends no more and still reads its answer can't be told apart. Called once, when
+    /// [`Self::watches_client`], and not for a tunnel, whose end is a last piece of data.
+    fn on_client_end(&mut self, io: &mut Io<'_>) {
         let _ = io;
     }
 
@@ -106,9 +118,5 @@ impl<H: Handler> Handler for BodyLimit<H> {
 
     fn body_bytes_max(&self) -> Option<u64> {
         Some(self.bytes_max)
-    }
-
-    fn sends_continue(&self) -> bool {
-        self.handler.sends_continue()
     }
 }

@@ -39,4 +39,4 @@ pub use request::Request;
 pub use responder::{Message, Responder, Waker};
 pub use response::{Body, BodyStream, Fields, Pull, Response};
 pub use router::{RouteError, Router};
-pub use server::{Listener, Running, Server, Tls, worker_service};
+pub use server::{Listener, Running, Server, Stopper, Tls, worker_service};

@@ -148,6 +148,11 @@ impl<'a> Request<'a> {
     pub fn waker(&self) -> Waker {
         self.address.waker()
     }
+
+    /// Makes `waker` one of this exchange: cheaper than a new one. It must be of the same worker.
+    pub fn aim(&self, waker: &mut Waker) {
+        waker.aim(&self.address);
+    }
 }
 
 /// Path and query of a request target.

@@ -55,6 +55,12 @@ impl Waker {
         self.send(MessageKind::Wake);
     }
 
+    /// The same worker's, for another exchange.
+    pub(crate) fn aim(&mut self, address: &Address<'_>) {
+        self.token = address.token;
+        self.exchange = address.exchange;
+    }
+
     fn send(&self, kind: MessageKind) {
         // A worker that has ended has no exchanges left to reach.
         let _ = self.mailbox.send(self.token, Message { exchange: self.exchange, kind });

@@ -201,6 +201,23 @@ impl Response {
         self
     }
 
+    /// The same with these fields, too.
+    #[must_use]
+    pub fn fields(mut self, fields: HeaderMap) -> Self {
+        self.fields.reserve(fields.len());
+        let mut latest = None;
+        for (name, value) in fields {
+            // Further values of a name come without it.
+            if name.is_some() {
+                latest = name;
+            }
+            if let Some(name) = &latest {
+                self.fields.push((name.clone(), value));
+            }
+        }
+        self
+    }
+
     /// The status.
     #[must_use]
     pub fn status(&self) -> StatusCode {
@@ -260,6 +277,23 @@ mod tests {
         let page = Response::from(StatusCode::NOT_FOUND);
         assert!(matches!(page.body, Body::Bytes(ref text) if text == "404 Not Found\n"));
         assert!(matches!(Response::text("").body, Body::Empty));
+    }
+
+    #[test]
+    fn a_map_of_fields_keeps_every_value() {
+        let mut map = HeaderMap::new();
+        for (name, value) in [("set-cookie", "a=1"), ("x-a", "2"), ("set-cookie", "b=3")] {
+            map.append(name, HeaderValue::from_static(value));
+        }
+        let response = Response::text("a").fields(map);
+        let mut shown: Vec<_> =
+            response.headers().map(|(name, value)| format!("{name}: {value:?}")).collect();
+        shown.sort();
+        let content_type = "content-type: \"text/plain; charset=utf-8\"";
+        assert_eq!(
+            shown,
+            [content_type, "set-cookie: \"a=1\"", "set-cookie: \"b=3\"", "x-a: \"2\""]
+        );
     }
 
     #[test]

@@ -227,6 +227,25 @@ impl Server {
     }
 }
 
+/// Shuts a [`Running`] server down; from any thread.
+pub struct Stopper {
+    stopper: bolide_eventloop::Stopper<Message>,
+    drain: Duration,
+}
+
+impl fmt::Debug for Stopper {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Stopper").field("drain", &self.drain).finish_non_exhaustive()
+    }
+}
+
+impl Stopper {
+    /// As [`Running::shut_down`].
+    pub fn shut_down(&self) {
+        self.stopper.shut_down(self.drain);
+    }
+}
+
 /// The workers of a server that runs.
 pub struct Running {
     handle: Handle<Message>,
@@ -257,6 +276,12 @@ impl Running {
     /// Accepts nothing more, completes what is open, and ends after the drain time at the latest.
     pub fn shut_down(&self) {
         self.handle.shut_down(self.drain);
+    }
+
+    /// Something that shuts down while somebody else [joins](Self::join).
+    #[must_use]
+    pub fn stopper(&self) -> Stopper {
+        Stopper { stopper: self.handle.stopper(), drain: self.drain }
     }
 
     /// Waits until every worker has ended, and sums up what they counted.

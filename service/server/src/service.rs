@@ -115,16 +115,22 @@ impl HttpService {
             outward: Outward { agenda: turn.agenda, dials: &mut self.dials },
         };
         let deadline = act(session, &mut work, &self.router);
+        let is_empty = work.cx.input.is_empty();
         if tls {
             session.connection.keep_records(&mut self.plain);
         }
-        after(session, turn, deadline)
+        after(session, turn, deadline, is_empty)
     }
 }
 
 /// What the loop is to do with the session next.
 #[inline]
-fn after(session: &mut Session, turn: &Turn<'_, Message>, deadline: Option<Instant>) -> After {
+fn after(
+    session: &mut Session,
+    turn: &Turn<'_, Message>,
+    deadline: Option<Instant>,
+    is_empty: bool,
+) -> After {
     match session.closed {
         None => {}
         // The peer of a TLS connection misses the closing alert.
@@ -135,7 +141,8 @@ fn after(session: &mut Session, turn: &Turn<'_, Message>, deadline: Option<Insta
         }
     }
     After {
-        wants_input: session.connection.wants_input(),
+        // Reading is the only way to learn that a client is gone.
+        wants_input: session.connection.wants_input() || (is_empty && session.watches_client()),
         more: turn.output.len() >= turn.output_limit,
         deadline,
         idle: session.connection.is_idle() && !session.has_exchanges(),

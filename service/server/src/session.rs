@@ -34,6 +34,8 @@ pub(crate) struct Session {
     received_bytes: usize,
     /// Exchanges that others of this worker have woken; made when the first asks for a waker.
     woken: Option<WokenList>,
+    /// The handlers were told that the client has ended its side.
+    client_ended: bool,
 }
 
 /// The connection is over.
@@ -87,6 +89,7 @@ impl Session {
             closed: None,
             received_bytes: 0,
             woken: None,
+            client_ended: false,
         }
     }
 
@@ -115,6 +118,9 @@ impl Session {
                 Output::Closed(reason) => {
                     self.closed = Some(Ended { resets: reason.reset });
                     return None;
+                }
+                Output::Wait(_) if self.connection.has_ended() && self.watches_client() => {
+                    self.client_end(work);
                 }
                 Output::Wait(deadline) => {
                     let deadline = deadline.map(|deadline| deadline.at);
@@ -212,16 +218,17 @@ impl Session {
             address: Address { exchange: id, ..work.address },
         };
         let reply = call(handler, &mut request);
-        let continues = continues && !handler.sends_continue();
         match reply {
             Reply::Now(response) => self.answer(id, &method, response, work),
             Reply::Exchange(driver) => {
-                self.open(id, State::new(&method, body_bytes_max), Some(driver), work);
+                let mut state = State::new(&method, body_bytes_max);
+                state.awaits_continue = continues;
+                self.open(id, state, Some(driver), work);
                 self.with(id, work, |active, io| {
-                    if continues {
-                        io.send_continue();
-                    }
                     if let Some(driver) = &mut active.driver {
+                        if driver.continues_at_once() {
+                            io.send_continue();
+                        }
                         driver.on_start(io);
                     }
                 });
@@ -302,6 +309,32 @@ impl Session {
                 *list = woken;
                 list.clear();
             }
+        }
+    }
+
+    /// Whether a handler wants to know when the client ends its side.
+    pub(crate) fn watches_client(&self) -> bool {
+        let watches = |active: &Active| {
+            !active.state.is_tunnel
+                && active.driver.as_ref().is_some_and(|driver| driver.watches_client())
+        };
+        !self.client_ended && self.exchanges.iter().any(watches)
+    }
+
+    /// The client has ended its side: tells the handlers that want to know.
+    #[cold]
+    fn client_end(&mut self, work: &mut Work<'_>) {
+        self.client_ended = true;
+        let ids: Vec<ExchangeId> = self.exchanges.iter().map(|active| active.id).collect();
+        for id in ids {
+            self.with(id, work, |active, io| {
+                if let Some(driver) =
+                    active.driver.as_mut().filter(|driver| driver.watches_client())
+                    && !io.state.is_tunnel
+                {
+                    driver.on_client_end(io);
+                }
+            });
         }
     }
 

@@ -37,7 +37,17 @@ const TABLE: &[(&str, &[&str])] = &[
     ),
     ("bolide-measurement", &["bolide-semantics", "bolide-server"]),
     ("bolide-static-files", &["bolide-eventloop", "bolide-semantics", "bolide-server"]),
-    ("bolide-reverse-proxy", &["bolide-client", "bolide-semantics", "bolide-server"]),
+    (
+        "bolide-reverse-proxy",
+        &[
+            "bolide-buffers",
+            "bolide-client",
+            "bolide-connection",
+            "bolide-eventloop",
+            "bolide-semantics",
+            "bolide-server",
+        ],
+    ),
     ("bolide-tower-adapter", &["bolide-server"]),
     (
         "bolide",
@@ -99,6 +109,8 @@ const TABLE: &[(&str, &[&str])] = &[
     ("bolide-launcher", &[]),
     ("bolide-conformance", &["bolide-launcher"]),
     ("bolide-e2e", &["bolide-launcher"]),
+    ("bolide-tower-tests", &["bolide"]),
+    ("bolide-examples", &["bolide"]),
     ("xtask", &[]),
 ];
 

@@ -1,0 +1,243 @@
+//! A request's body: pulled by the service, from any thread, and filled by the worker.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+
+use bolide_server::{Bytes, HeaderMap, Io, detach};
+use http_body::{Frame, SizeHint};
+
+use crate::wake::Bell;
+
+/// The body of a request.
+///
+/// It is read by the methods of [`http_body::Body`]. What was not read yet holds the client back:
+/// over HTTP/2 by its windows, over HTTP/1.1 by the socket.
+#[derive(Debug, Default)]
+pub struct Body(Option<Arc<Inbox>>);
+
+/// Why a request's body could not be read to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BodyError {
+    what: &'static str,
+}
+
+impl fmt::Display for BodyError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "the request's body is incomplete: {}", self.what)
+    }
+}
+
+impl std::error::Error for BodyError {}
+
+/// What worker and service share.
+struct Inbox {
+    bell: Arc<Bell>,
+    state: Mutex<State>,
+}
+
+impl fmt::Debug for Inbox {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Inbox")
+    }
+}
+
+#[derive(Default)]
+struct State {
+    pieces: VecDeque<Bytes>,
+    trailers: Option<HeaderMap>,
+    /// Nothing more comes.
+    ended: bool,
+    failed: Option<BodyError>,
+    /// Who waits for the next piece.
+    reader: Option<Waker>,
+    /// Bytes that were read and not yet reported to the connection.
+    read_bytes: usize,
+    /// The service has asked for the body at least once.
+    wanted: bool,
+    /// The service has dropped the body.
+    dropped: bool,
+    /// The worker is at this exchange now and looks by itself.
+    attended: bool,
+    /// How many of `pieces` no longer share the worker's block.
+    detached: usize,
+    /// The length that the client has announced, less what was read.
+    left: Option<u64>,
+}
+
+impl Inbox {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing in here panics between two changes that belong together.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Body {
+    /// A body without content.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self(None)
+    }
+}
+
+impl http_body::Body for Body {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let Some(inbox) = &self.0 else { return Poll::Ready(None) };
+        let mut state = inbox.lock();
+        let told = !state.wanted;
+        state.wanted = true;
+        let polled = if let Some(piece) = state.pieces.pop_front() {
+            state.detached = state.detached.saturating_sub(1);
+            state.read_bytes += piece.len();
+            if let Some(left) = &mut state.left {
+                *left = left.saturating_sub(piece.len() as u64);
+            }
+            Poll::Ready(Some(Ok(Frame::data(piece))))
+        } else if let Some(trailers) = state.trailers.take() {
+            Poll::Ready(Some(Ok(Frame::trailers(trailers))))
+        } else if let Some(error) = state.failed {
+            // Told once: after an error a body is at its end.
+            state.failed = None;
+            state.ended = true;
+            Poll::Ready(Some(Err(error)))
+        } else if state.ended {
+            Poll::Ready(None)
+        } else {
+            if !state.reader.as_ref().is_some_and(|reader| reader.will_wake(cx.waker())) {
+                state.reader = Some(cx.waker().clone());
+            }
+            Poll::Pending
+        };
+        // The worker has to open the window, or to tell the client to begin.
+        let tells = !state.attended && !state.ended && (told || polled.is_ready());
+        drop(state);
+        if tells {
+            inbox.bell.wake_by_ref();
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.as_ref().is_none_or(|inbox| {
+            let state = inbox.lock();
+            state.ended
+                && state.pieces.is_empty()
+                && state.trailers.is_none()
+                && state.failed.is_none()
+        })
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let Some(inbox) = &self.0 else { return SizeHint::with_exact(0) };
+        inbox.lock().left.map_or_else(SizeHint::new, SizeHint::with_exact)
+    }
+}
+
+impl Drop for Body {
+    fn drop(&mut self) {
+        let Some(inbox) = &self.0 else { return };
+        let mut state = inbox.lock();
+        state.dropped = true;
+        state.reader = None;
+        let unread: usize = state.pieces.drain(..).map(|piece| piece.len()).sum();
+        state.read_bytes += unread;
+        let tells = !state.attended && unread > 0;
+        drop(state);
+        if tells {
+            inbox.bell.wake_by_ref();
+        }
+    }
+}
+
+/// The worker's end of a request's body. Dropped before the end, it fails the body.
+#[derive(Debug)]
+pub(crate) struct Feed(Arc<Inbox>);
+
+/// A body and its worker's end, which is attended.
+pub(crate) fn body(length: Option<u64>, bell: &Arc<Bell>) -> (Body, Feed) {
+    let state = State { left: length, attended: true, ..State::default() };
+    let inbox = Arc::new(Inbox { bell: Arc::clone(bell), state: Mutex::new(state) });
+    (Body(Some(Arc::clone(&inbox))), Feed(inbox))
+}
+
+impl Feed {
+    /// The worker turns to this exchange: reads need not ring.
+    pub(crate) fn attend(&self) {
+        self.0.lock().attended = true;
+    }
+
+    /// The worker leaves the exchange: what was read is reported, what was not is kept.
+    pub(crate) fn leave(&self, io: &mut Io<'_>) {
+        let mut state = self.0.lock();
+        state.attended = false;
+        let read_bytes = std::mem::take(&mut state.read_bytes);
+        let kept = state.detached;
+        for piece in state.pieces.iter_mut().skip(kept) {
+            *piece = detach(std::mem::take(piece));
+        }
+        state.detached = state.pieces.len();
+        let wanted = state.wanted;
+        drop(state);
+        if wanted {
+            io.send_continue();
+        }
+        if read_bytes > 0 {
+            io.consumed(read_bytes);
+        }
+    }
+
+    /// The worker leaves the exchange before there is anything to report to.
+    pub(crate) fn leave_early(&self) {
+        self.0.lock().attended = false;
+    }
+
+    /// A piece has arrived.
+    pub(crate) fn push(&self, piece: Bytes, is_last: bool) {
+        let mut state = self.0.lock();
+        if state.dropped {
+            state.read_bytes += piece.len();
+        } else if !piece.is_empty() {
+            state.pieces.push_back(piece);
+        }
+        state.ended |= is_last;
+        let reader = state.reader.take();
+        drop(state);
+        if let Some(reader) = reader {
+            reader.wake();
+        }
+    }
+
+    /// The body has ended with trailers.
+    pub(crate) fn finish(&self, trailers: HeaderMap) {
+        self.0.lock().trailers = Some(trailers);
+        self.push(Bytes::new(), true);
+    }
+
+    /// The body will not be completed.
+    pub(crate) fn fail(&self, what: &'static str) {
+        let mut state = self.0.lock();
+        if state.ended {
+            return;
+        }
+        state.failed = Some(BodyError { what });
+        let reader = state.reader.take();
+        drop(state);
+        if let Some(reader) = reader {
+            reader.wake();
+        }
+    }
+}
+
+impl Drop for Feed {
+    fn drop(&mut self) {
+        self.fail("the exchange is over");
+    }
+}

@@ -1,0 +1,281 @@
+//! One exchange that a service did not answer at once.
+
+use std::fmt;
+use std::future::Future;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker, ready};
+
+use bolide_server::{AbortReason, Bytes, End, Exchange, Head, Io, Response, StatusCode};
+use tower_service::Service;
+
+use crate::answer::{self, Answer, Asked, Piece, Stream};
+use crate::body::{Body, Feed};
+use crate::handler::Worker;
+use crate::request::trailers;
+use crate::spare::Place;
+use crate::tunnel::{Offer, Tunnel};
+use crate::wake::Bell;
+
+/// How often an exchange that wakes itself is polled before the others get their turn.
+const POLLS_COUNT: usize = 8;
+
+/// A request on its way through a service.
+pub(crate) struct Call<S: Service<http::Request<Body>>> {
+    /// Until the service is ready.
+    waiting: Option<(S, http::Request<Body>)>,
+    future: Place<S::Future>,
+}
+
+impl<S: Service<http::Request<Body>>> Call<S> {
+    pub(crate) fn new(service: S, request: http::Request<Body>, future: Place<S::Future>) -> Self {
+        Self { waiting: Some((service, request)), future }
+    }
+
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<S::Response, S::Error>> {
+        if let Some((service, _)) = &mut self.waiting {
+            ready!(service.poll_ready(cx))?;
+        }
+        if let Some((mut service, request)) = self.waiting.take() {
+            self.future.put(service.call(request));
+        }
+        match self.future.get() {
+            Some(future) => future.poll(cx),
+            None => Poll::Pending,
+        }
+    }
+
+    /// The place of the future, for the next one; the future is gone.
+    pub(crate) fn into_place(mut self) -> Place<S::Future> {
+        self.future.clear();
+        self.future
+    }
+
+    /// The future, if it has begun.
+    fn into_future(self) -> Option<Place<S::Future>> {
+        self.waiting.is_none().then_some(self.future)
+    }
+}
+
+/// How far an exchange is.
+pub(crate) enum Stage<S: Service<http::Request<Body>>, B> {
+    /// The service is at work.
+    Called(Call<S>),
+    /// It has answered, and nothing of that was sent.
+    Answered(Answer<B>),
+    /// The rest of the body is sent.
+    Streaming(Stream<B>),
+    Tunnel(Tunnel),
+    Over,
+}
+
+/// An exchange in the hands of a service.
+pub(crate) struct Open<S: Service<http::Request<Body>>, B> {
+    pub(crate) worker: Rc<Worker<S, B>>,
+    pub(crate) bell: Arc<Bell>,
+    pub(crate) feed: Option<Feed>,
+    pub(crate) asked: Asked,
+    pub(crate) offer: Option<Offer>,
+    pub(crate) stage: Stage<S, B>,
+}
+
+impl<S: Service<http::Request<Body>>, B> fmt::Debug for Open<S, B> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let stage = match self.stage {
+            Stage::Called(_) => "called",
+            Stage::Answered(_) => "answered",
+            Stage::Streaming(_) => "streaming",
+            Stage::Tunnel(_) => "tunnel",
+            Stage::Over => "over",
+        };
+        formatter.debug_struct("Open").field("stage", &stage).finish_non_exhaustive()
+    }
+}
+
+impl<S, B> Open<S, B>
+where
+    S: Service<http::Request<Body>, Response = http::Response<B>>,
+    B: http_body::Body,
+{
+    /// Does `first`, then polls what it, or somebody else before, has woken.
+    fn turn(&mut self, io: &mut Io<'_>, due: bool, first: impl FnOnce(&mut Self)) {
+        let mut due = self.bell.state.begin() || due;
+        if let Some(feed) = &self.feed {
+            feed.attend();
+        }
+        first(self);
+        let mut polls = 0;
+        loop {
+            if due {
+                let worker = Rc::clone(&self.worker);
+                let _entered = worker.runtime.enter();
+                let waker = Waker::from(Arc::clone(&self.bell));
+                self.advance(&mut Context::from_waker(&waker), io);
+            }
+            due = self.bell.state.end();
+            if !due {
+                break;
+            }
+            polls += 1;
+            if polls == POLLS_COUNT {
+                // It goes on waking itself: the others first.
+                self.bell.ask_for_turn();
+                break;
+            }
+            self.bell.state.begin();
+        }
+        if let Some(feed) = &self.feed {
+            feed.leave(io);
+        }
+    }
+
+    /// Goes as far as it can.
+    fn advance(&mut self, cx: &mut Context<'_>, io: &mut Io<'_>) {
+        if let Stage::Called(call) = &mut self.stage {
+            let Poll::Ready(result) = call.poll(cx) else { return };
+            let answer = match result {
+                Ok(response) => answer::translate(response, self.asked, cx, &self.worker.bodies),
+                Err(_) => Answer::Whole(Response::error(StatusCode::INTERNAL_SERVER_ERROR)),
+            };
+            if let Stage::Called(call) = std::mem::replace(&mut self.stage, Stage::Over) {
+                self.worker.futures.give(call.into_place());
+            }
+            self.stage = Stage::Answered(answer);
+        }
+        if let Stage::Answered(_) = &self.stage {
+            self.begin(io);
+        }
+        match &mut self.stage {
+            Stage::Streaming(stream) => {
+                if pump(stream, cx, io) {
+                    self.stage = Stage::Over;
+                }
+            }
+            Stage::Tunnel(tunnel) => tunnel.relay(cx, io),
+            Stage::Called(_) | Stage::Answered(_) | Stage::Over => {}
+        }
+    }
+
+    /// Sends the head.
+    fn begin(&mut self, io: &mut Io<'_>) {
+        let Stage::Answered(answer) = std::mem::replace(&mut self.stage, Stage::Over) else {
+            return;
+        };
+        match answer {
+            Answer::Whole(response) => io.respond(response),
+            Answer::Stream(stream) => {
+                io.start(&stream.head, stream.length);
+                self.stage = Stage::Streaming(stream);
+            }
+            Answer::Switch(head) => {
+                if let Some(offer) = self.offer.take() {
+                    io.start(&head, None);
+                    self.stage = Stage::Tunnel(offer.accept());
+                }
+            }
+        }
+    }
+
+    /// The client has gone.
+    fn give_up(&mut self) {
+        if let Some(feed) = &self.feed {
+            feed.fail("the client has gone");
+        }
+        if let Stage::Called(call) = std::mem::replace(&mut self.stage, Stage::Over)
+            && let Some(finish) = self.worker.finish
+            && let Some(future) = call.into_future()
+        {
+            finish(&self.worker.runtime, future);
+        }
+    }
+}
+
+/// Sends what the body has, as long as the connection takes it. Whether that was all.
+fn pump<B: http_body::Body>(stream: &mut Stream<B>, cx: &mut Context<'_>, io: &mut Io<'_>) -> bool {
+    while io.is_sendable() {
+        let piece = match std::mem::replace(&mut stream.front, Piece::Pending) {
+            Piece::Pending => answer::next(&mut stream.body, cx),
+            piece => piece,
+        };
+        let (data, end) = match piece {
+            Piece::Pending => return false,
+            Piece::Data(data) => (data, End::No),
+            Piece::Last(data) => (data, End::Yes),
+            Piece::End => (Bytes::new(), End::Yes),
+            Piece::Trailers(trailers) => {
+                io.finish_with(&trailers);
+                return true;
+            }
+            Piece::Failed => {
+                io.abort();
+                return true;
+            }
+        };
+        if let Err(data) = io.send(data, end) {
+            stream.front = if end == End::Yes { Piece::Last(data) } else { Piece::Data(data) };
+            return false;
+        }
+        if end == End::Yes {
+            return true;
+        }
+    }
+    false
+}
+
+impl<S, B> Exchange for Open<S, B>
+where
+    S: Service<http::Request<Body>, Response = http::Response<B>>,
+    B: http_body::Body,
+{
+    fn continues_at_once(&self) -> bool {
+        false
+    }
+
+    fn watches_client(&self) -> bool {
+        true
+    }
+
+    fn on_start(&mut self, io: &mut Io<'_>) {
+        let due = matches!(self.stage, Stage::Answered(_));
+        if due || self.feed.is_some() {
+            self.turn(io, due, |_| {});
+        }
+    }
+
+    fn on_data(&mut self, data: Bytes, end: End, io: &mut Io<'_>) {
+        let is_tunnel = matches!(self.stage, Stage::Tunnel(_));
+        self.turn(io, is_tunnel, |open| match (&mut open.stage, &open.feed) {
+            (Stage::Tunnel(tunnel), _) => tunnel.push(data, end),
+            (_, Some(feed)) => feed.push(data, end == End::Yes),
+            (_, None) => {}
+        });
+    }
+
+    fn on_trailers(&mut self, head: &Head, io: &mut Io<'_>) {
+        self.turn(io, false, |open| {
+            if let Some(feed) = &open.feed {
+                feed.finish(trailers(head));
+            }
+        });
+    }
+
+    fn on_sendable(&mut self, io: &mut Io<'_>) {
+        self.turn(io, true, |_| {});
+    }
+
+    fn on_wake(&mut self, io: &mut Io<'_>) {
+        // A mail may come after its cause was seen to.
+        if self.bell.state.is_rung() {
+            self.turn(io, true, |_| {});
+        }
+    }
+
+    fn on_client_end(&mut self, io: &mut Io<'_>) {
+        self.give_up();
+        io.abort();
+    }
+
+    fn on_abort(&mut self, _: AbortReason) {
+        self.give_up();
+    }
+}

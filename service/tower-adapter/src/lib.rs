@@ -1,0 +1,30 @@
+//! Any tower service as a handler: axum applications, tonic services, hyper's `service_fn`.
+//!
+//! A service of `http::Request<Body>` is given to [`serve`] with a listener. Its futures run on the
+//! worker that owns the connection: the first poll happens inside the handler, and a future that is
+//! ready then costs no task, no queue and no other thread. One that is not is kept with its exchange
+//! and woken through the worker's mailbox, from any thread. tokio's timers, sockets, tasks and
+//! channels work, for the futures run inside a tokio runtime's context.
+//!
+//! Bodies stream both ways, and neither is read ahead of what the other side takes. Upgrades work as
+//! with hyper: by [`hyper::upgrade::OnUpgrade`] in the request's extensions.
+
+mod answer;
+mod body;
+mod client;
+mod exchange;
+mod handler;
+mod listener;
+mod request;
+mod runtime;
+mod serve;
+mod spare;
+mod tunnel;
+mod wake;
+
+pub use body::{Body, BodyError};
+pub use client::Client;
+pub use listener::IntoListener;
+pub use serve::{
+    Cloned, Disconnect, MakeWorkerService, Serve, default_limits, run, serve, serve_with,
+};

@@ -1,0 +1,85 @@
+//! How a future's waker reaches the worker of its exchange.
+
+mod state;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU8;
+use std::task::Wake;
+
+use bolide_server::{Request, Waker};
+
+pub(crate) use state::State;
+
+/// What a future of an exchange rings when it can go on.
+#[derive(Debug)]
+pub(crate) struct Bell {
+    pub(crate) state: State,
+    worker: Waker,
+}
+
+impl Bell {
+    /// The bell of a request's exchange, which is about to be polled. `spare` is one that an exchange
+    /// before it left: it is used again when nobody else holds it.
+    pub(crate) fn of(request: &Request<'_>, spare: Option<Arc<Self>>) -> Arc<Self> {
+        if let Some(mut spare) = spare
+            && let Some(bell) = Arc::get_mut(&mut spare)
+        {
+            bell.state = State::polled();
+            request.aim(&mut bell.worker);
+            return spare;
+        }
+        Arc::new(Self { state: State::polled(), worker: request.waker() })
+    }
+
+    /// Asks for a turn that [`State::end`] found to be due: after everything else that the worker has
+    /// to do.
+    pub(crate) fn ask_for_turn(&self) {
+        self.worker.wake();
+    }
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if self.state.ring() {
+            self.worker.wake();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_rings_are_one_mail() {
+        let state = State::polled();
+        assert!(!state.end());
+        assert!(state.ring(), "the first one sends");
+        assert!(!state.ring() && !state.ring(), "the others do not");
+        assert!(state.is_rung());
+        assert!(state.begin(), "the poll was due");
+        assert!(!state.end());
+        assert!(!state.is_rung());
+    }
+
+    #[test]
+    fn a_ring_during_a_poll_makes_another_poll_and_no_mail() {
+        let state = State::polled();
+        assert!(!state.ring() && !state.ring());
+        assert!(state.end());
+        assert!(state.is_rung());
+        assert!(state.begin());
+        assert!(!state.end());
+    }
+
+    #[test]
+    fn a_poll_that_nobody_asked_for_is_told() {
+        let state = State::polled();
+        state.end();
+        assert!(!state.begin());
+    }
+}

@@ -1,0 +1,16 @@
+//! What the adapter promises beyond equal answers: cancellation, backpressure, wakes, shutdown.
+
+#[cfg(test)]
+mod backpressure;
+#[cfg(test)]
+mod cancellation;
+#[cfg(test)]
+mod long_polls;
+#[cfg(test)]
+mod serving;
+#[cfg(test)]
+mod start;
+#[cfg(test)]
+mod unready;
+#[cfg(test)]
+mod wakes;

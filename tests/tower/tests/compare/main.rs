@@ -1,0 +1,18 @@
+//! One axum application under `axum::serve` and under Bolide: the answers are compared.
+
+#[cfg(test)]
+mod app;
+#[cfg(test)]
+mod closes;
+#[cfg(test)]
+mod extractors;
+#[cfg(test)]
+mod http2;
+#[cfg(test)]
+mod layers;
+#[cfg(test)]
+mod pair;
+#[cfg(test)]
+mod streams;
+#[cfg(test)]
+mod upgrades;
