@@ -117,37 +117,33 @@ impl Io<'_> {
         if self.state.phase != Phase::Unanswered {
             return;
         }
-        let response = if response.invalid {
+        let mut response = if response.invalid {
             Response::error(StatusCode::INTERNAL_SERVER_ERROR)
         } else {
             response
         };
         let no_body = has_no_body(self.state.method(), response.status);
-        match response.body {
+        match std::mem::take(&mut response.body) {
             Body::Empty => {
                 // The length of what HEAD would have got is not known.
                 let length = (!no_body).then_some(0);
                 self.send_head(&response, length, End::Yes);
             }
-            Body::Bytes(ref bytes) => {
+            Body::Bytes(bytes) => {
                 let length = (!no_body || self.state.head_only).then_some(bytes.len() as u64);
                 if no_body {
                     self.send_head(&response, length, End::Yes);
                     return;
                 }
                 if self.send_head(&response, length, End::No) {
-                    let sent =
-                        self.connection.send_data(&mut self.cx, self.id, bytes.clone(), End::Yes);
+                    let sent = self.connection.send_data(&mut self.cx, self.id, bytes, End::Yes);
                     self.settle(sent, End::Yes);
                 }
             }
-            Body::Stream(ref stream) => {
+            Body::Stream(stream) => {
                 let length = stream.length();
                 let end = if no_body { End::Yes } else { End::No };
-                if self.send_head(&response, length, end)
-                    && end == End::No
-                    && let Body::Stream(stream) = response.body
-                {
+                if self.send_head(&response, length, end) && end == End::No {
                     self.state.stream = Some(stream);
                     self.pull();
                 }
