@@ -106,6 +106,17 @@ const TABLE: &[(&str, &[&str])] = &[
             "bolide-server",
         ],
     ),
+    (
+        "bolide-proxied",
+        &[
+            "bolide-buffers",
+            "bolide-connection",
+            "bolide-eventloop",
+            "bolide-reverse-proxy",
+            "bolide-semantics",
+            "bolide-server",
+        ],
+    ),
     ("bolide-launcher", &[]),
     ("bolide-conformance", &["bolide-launcher"]),
     ("bolide-e2e", &["bolide-launcher"]),

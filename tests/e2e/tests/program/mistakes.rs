@@ -201,3 +201,22 @@ fn a_privileged_port() {
     assert_eq!(said.trim_end().lines().count(), 1, "{said}");
     assert!(said.contains("127.0.0.1:1") && said.contains("privilege"), "{said}");
 }
+
+#[test]
+fn an_upstream_that_cannot_be() {
+    let folder = scratch("an_upstream_that_cannot_be");
+    let empty = folder.join("empty.pem").display().to_string();
+    std::fs::write(&empty, "").unwrap();
+    for (url, word) in [
+        ("127.0.0.1:9000", "has no scheme"),
+        ("ftp://127.0.0.1", "scheme is not known"),
+        ("http://127.0.0.1/path", "only a host and a port"),
+        ("http://no-such-host.invalid:80", "has no address"),
+        ("unix:relative", "begins with a slash"),
+    ] {
+        one_sentence(&["serve", "--proxy", url], &["--proxy", url, word]);
+    }
+    let secure = ["serve", "--proxy", "https://127.0.0.1:1", "--proxy-ca", &empty];
+    one_sentence(&secure, &["--proxy-ca", &empty]);
+    assert!(mistaken(&["serve", "--builtin"]).contains("--proxy"));
+}

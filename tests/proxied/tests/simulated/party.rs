@@ -151,12 +151,7 @@ impl<R: Role> Party<R> {
                     orders.ordered = false;
                     role.settled(&mut orders);
                     if !orders.ordered {
-                        let ends = (orders.finishes, orders.resets);
-                        if !ends.0 && self.output.len() > 10_000 {
-                            // The wire takes everything at once.
-                            return ends;
-                        }
-                        return ends;
+                        return (orders.finishes, orders.resets);
                     }
                 }
             }

@@ -1,0 +1,56 @@
+//! Proxies before proxies: our own, and nginx.
+
+use bolide_e2e::SIZES;
+use bolide_launcher::{Server, find, run, scratch};
+
+use crate::behind::Nginx;
+use crate::pairs::{exercise, proxy};
+
+#[test]
+fn a_chain_of_our_own_passes_everything() {
+    let Some(curl) = find("curl", "a_chain_of_our_own") else { return };
+    let origin = Server::start_both();
+    for (middle, last) in [("https", "http"), ("h2c", "https")] {
+        let url = |server: &Server, scheme: &str| {
+            let url = if scheme == "https" { server.https() } else { server.http() };
+            format!("{scheme}://{}", Server::authority(url))
+        };
+        let second = proxy(&[&url(&origin, last)], &["--proxy-insecure"]);
+        let first = proxy(&[&url(&second, middle)], &["--proxy-insecure"]);
+        exercise(&curl, &first, "/echo", SIZES, &format!("chain-{middle}-{last}"));
+    }
+}
+
+#[test]
+fn nginx_stands_before_and_behind() {
+    let Some(nginx) = find("nginx", "nginx_stands_before_and_behind") else { return };
+    let Some(curl) = find("curl", "nginx_stands_before_and_behind") else { return };
+    let origin = Server::start_both();
+    let last = Nginx::before(origin.http(), &nginx, &scratch("nginx-behind"));
+    let server = proxy(&[&last.url()], &[]);
+    // With more, nginx and a server that echoes as it reads wait for each other.
+    let sizes = &SIZES[..SIZES.len() - 1];
+    exercise(&curl, &server, "/echo", sizes, "nginx-behind");
+    let first = Nginx::before(server.http(), &nginx, &scratch("nginx-before"));
+    let text = run(&curl, ["-sSf", &format!("{}/ping", first.url())]).well().text();
+    assert_eq!(text, "pong");
+}
+
+#[test]
+fn upstreams_take_turns_beside_built_in_routes() {
+    let Some(curl) = find("curl", "upstreams_take_turns") else { return };
+    let origins = [Server::start_both(), Server::start_both()];
+    let urls: Vec<_> = origins.iter().map(|origin| origin.http()).collect();
+    let server = proxy(&urls, &["--builtin", "--workers", "1"]);
+    let status = ["-sSo", "/dev/null", "-w", "%{http_code}"];
+    for (path, expected) in [("/ping", "200"), ("/no-such", "404")] {
+        let url = format!("{}{path}", server.http());
+        let text = run(&curl, status.iter().chain(&[url.as_str()])).well().text();
+        assert_eq!(text, expected, "{path}");
+    }
+    drop(origins);
+    let gone = format!("{}/elsewhere", server.http());
+    let text = run(&curl, ["-sSi", &gone]).well().text();
+    assert!(text.starts_with("HTTP/1.1 502"), "{text}");
+    assert!(text.contains("proxy-status: bolide; error=connection_refused"), "{text}");
+}
