@@ -7,7 +7,8 @@ use std::time::Duration;
 pub struct CostSample {
     /// User and system time of the generator's process, ended threads included.
     pub generator_cpu: Duration,
-    /// Of each interval between two samples, the CPU time of the thread that was busiest in it; summed.
+    /// Of each interval between two samples, for how long the thread that was busiest in it ran, or was
+    /// ready and had no core; summed.
     pub generator_busiest_thread: Duration,
     /// Peak resident memory of the generator, in bytes.
     pub generator_memory_bytes: u64,

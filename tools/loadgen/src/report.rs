@@ -203,7 +203,8 @@ pub struct ProcessCost {
     pub cpu_per_request_ns: Option<f64>,
     /// CPU time over elapsed time over the cores that it may use: 1 is a full core each.
     pub utilisation: f64,
-    /// The busiest single thread: CPU time over elapsed time.
+    /// The busiest single thread: the time for which it ran, or was ready and had no core, over elapsed
+    /// time. 1: it could do no more.
     pub busiest_thread: f64,
     /// Peak resident memory, in bytes.
     pub peak_memory_bytes: u64,

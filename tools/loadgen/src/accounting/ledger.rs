@@ -15,6 +15,8 @@ pub(super) struct Seen {
     pub(super) parent: u32,
     /// The CPU time of each living thread, in nanoseconds, by the thread's number.
     pub(super) threads: Vec<(u32, u64)>,
+    /// For how long each living thread was ready and had no core, in nanoseconds, where that is known.
+    pub(super) waits: BTreeMap<u32, u64>,
     /// The CPU time of all threads, ended ones included, as the kernel rounds it to clock ticks.
     pub(super) process_ns: u64,
     /// The CPU time of its children that ended and were waited for.
@@ -29,6 +31,7 @@ pub(super) struct Seen {
 #[derive(Debug, Default)]
 struct Account {
     threads: BTreeMap<u32, u64>,
+    waits: BTreeMap<u32, u64>,
     ended_threads_ns: u64,
     threads_at_first_ns: u64,
     process_at_first_ns: u64,
@@ -111,7 +114,8 @@ impl Ledger {
         self.peak_bytes = self.peak_bytes.max(peak);
     }
 
-    /// Takes one process in; returns the CPU time of the thread that used most since the last look.
+    /// Takes one process in; returns for how long the thread that was busiest since the last look ran,
+    /// or was ready to.
     fn look_at(&mut self, seen: &Seen) -> u64 {
         let is_first = !self.has_looked;
         let key = (seen.pid, seen.born);
@@ -129,6 +133,7 @@ impl Ledger {
         account.reaped_ns = account.reaped_ns.max(seen.reaped_ns);
         account.peak_bytes = account.peak_bytes.max(seen.peak_bytes);
         account.resident_peak_bytes = account.resident_peak_bytes.max(seen.resident_bytes);
+        let waited_before = std::mem::replace(&mut account.waits, seen.waits.clone());
         let mut before = std::mem::take(&mut account.threads);
         let mut busiest = 0;
         for (tid, ns) in &seen.threads {
@@ -143,7 +148,13 @@ impl Ledger {
                 _ if is_first => 0,
                 _ => *ns,
             };
-            busiest = busiest.max(used);
+            // Who is ready all the time is full, though others have the core.
+            let waited = |waits: &BTreeMap<u32, u64>| waits.get(tid).copied();
+            let waited = match (waited(&waited_before), waited(&account.waits)) {
+                (Some(then), Some(now)) => now.saturating_sub(then),
+                _ => 0,
+            };
+            busiest = busiest.max(used + waited);
             account.threads.insert(*tid, *ns);
         }
         account.ended_threads_ns += before.values().sum::<u64>();
@@ -256,6 +267,21 @@ mod tests {
         ledger.look(&[]);
         assert!(ledger.is_extinct());
         assert_eq!(ledger.peak_memory_bytes(), 950);
+    }
+
+    #[test]
+    fn a_thread_that_is_ready_and_has_no_core_is_full() {
+        let mut ledger = Ledger::new(0);
+        let seen = |ran: u64, waited: u64| Seen {
+            pid: 1,
+            threads: vec![(1, ran), (2, ran / 2)],
+            waits: BTreeMap::from([(1, waited), (2, 0)]),
+            ..Seen::default()
+        };
+        ledger.look(&[seen(100, 1000)]);
+        ledger.look(&[seen(160, 1040)]);
+        assert_eq!(ledger.busiest_thread().as_nanos(), 100);
+        assert_eq!(ledger.cpu().as_nanos(), 90);
     }
 
     #[test]

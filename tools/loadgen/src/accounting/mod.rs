@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(lines.next().unwrap().unwrap(), "done");
         let (cpu, busiest, memory) = accounting.sample().server.unwrap();
         assert!(cpu > Duration::from_millis(5), "{cpu:?}");
-        assert!(busiest <= cpu && memory > 0, "{busiest:?} {memory}");
+        assert!(busiest > Duration::from_millis(5) && memory > 0, "{busiest:?} {memory}");
         server.stdin.take();
         server.wait().unwrap();
         let (after, ..) = accounting.sample().server.expect("the sums outlive the server");

@@ -24,17 +24,24 @@ pub(super) fn look_at(pid: u32) -> Option<Seen> {
     }
     let tick = tick_ns();
     let status = process.status().ok()?;
+    let mut waits = BTreeMap::new();
     let threads = process.tasks().ok()?.flatten().filter_map(|task| {
         let tid = u32::try_from(task.tid).ok()?;
-        let exact = task.schedstat().ok().map(|times| times.sum_exec_runtime);
+        let times = task.schedstat().ok();
+        if let Some(times) = &times {
+            waits.insert(tid, times.run_delay);
+        }
+        let exact = times.map(|times| times.sum_exec_runtime);
         let ns = exact.or_else(|| task.stat().ok().map(|one| (one.utime + one.stime) * tick))?;
         Some((tid, ns))
     });
+    let threads = threads.collect();
     Some(Seen {
         pid,
         born: stat.starttime,
         parent: u32::try_from(stat.ppid).unwrap_or(0),
-        threads: threads.collect(),
+        threads,
+        waits,
         process_ns: (stat.utime + stat.stime) * tick,
         reaped_ns: u64::try_from(stat.cutime + stat.cstime).unwrap_or(0) * tick,
         resident_bytes: status.vmrss.unwrap_or(0) * 1024,

@@ -1,0 +1,197 @@
+//! Verdicts on constructed cases: a server that is full, one that waits, a generator that is full, windows
+//! that are small, a path that is full, a rate that is met.
+
+#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
+#![allow(clippy::print_stdout, reason = "it is its own test harness")]
+
+mod servers;
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use bolide_loadgen::accounting::{ProcessAccounting, online_cores};
+use bolide_loadgen::engine::Engine;
+use bolide_loadgen::plan::{
+    Arrivals, Expectations, Http2Plan, Load, Origin, Phase, Plan, RequestPlan, ServerAddress,
+    ServerProcesses, TlsPlan, Until, Version,
+};
+use bolide_loadgen::progress::Control;
+use bolide_loadgen::report::Bound;
+use bolide_loadgen::verdict::judge;
+use bytes::Bytes;
+use http::Method;
+use servers::Kind;
+
+/// A machine that does something else at the same time may blur a case: it gets so many tries.
+const TRIES_COUNT: usize = 6;
+
+/// A server in a process of its own, until it is dropped.
+struct Server {
+    child: Child,
+    address: SocketAddr,
+}
+
+impl Server {
+    fn start(kind: Kind) -> Self {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args([servers::FLAG, kind.name()])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        Self { child, address: line.trim().parse().unwrap() }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn plan(server: &Server) -> Plan {
+    Plan {
+        origin: Origin {
+            is_https: false,
+            authority: server.address.to_string(),
+            addresses: vec![ServerAddress::Inet(server.address)],
+        },
+        version: Version::Http1,
+        tls: TlsPlan::default(),
+        http2: Http2Plan::default(),
+        requests: vec![RequestPlan {
+            method: Method::GET,
+            target: "/".to_owned(),
+            fields: Vec::new(),
+            body: Bytes::new(),
+            weight: 1,
+            answer: None,
+        }],
+        connections: 4,
+        depth: 1,
+        threads: 1,
+        cores: Vec::new(),
+        connect_timeout: Duration::from_secs(10),
+        request_timeout: Duration::from_secs(10),
+        expect: Expectations::default(),
+        seed: 1,
+        server: ServerProcesses::Pid(server.child.id()),
+    }
+}
+
+struct Case {
+    name: &'static str,
+    server: Kind,
+    load: Load,
+    change: fn(&mut Plan),
+    expected: Bound,
+}
+
+const CASES: [Case; 6] = [
+    Case {
+        name: "a_server_that_computes_all_the_time_is_what_limits",
+        server: Kind::Computes,
+        load: Load::Closed,
+        change: |_| {},
+        expected: Bound::Server,
+    },
+    Case {
+        name: "a_server_that_waits_for_something_else_is_what_limits",
+        server: Kind::Waits,
+        load: Load::Closed,
+        change: |_| {},
+        expected: Bound::Server,
+    },
+    Case {
+        name: "a_generator_that_asks_more_than_it_can_is_what_limits",
+        server: Kind::Canned,
+        load: Load::Closed,
+        change: |plan| plan.depth = 64,
+        expected: Bound::Client,
+    },
+    Case {
+        name: "windows_of_a_kibibyte_are_what_limits",
+        server: Kind::SmallWindows,
+        load: Load::Closed,
+        change: |plan| {
+            plan.version = Version::Http2;
+            plan.requests[0].method = Method::POST;
+            plan.requests[0].body = vec![b'x'; 16 * 1024].into();
+        },
+        expected: Bound::Window,
+    },
+    Case {
+        name: "a_path_that_takes_bytes_slowly_is_what_limits",
+        server: Kind::ReadsSlowly,
+        load: Load::Closed,
+        change: |plan| {
+            plan.requests[0].method = Method::POST;
+            plan.requests[0].body = vec![b'x'; 8 * 1024 * 1024].into();
+        },
+        expected: Bound::Network,
+    },
+    Case {
+        name: "a_rate_that_is_met_is_what_limits",
+        server: Kind::Answers,
+        load: Load::Open { rate: 200.0, arrivals: Arrivals::Constant },
+        change: |_| {},
+        expected: Bound::Rate,
+    },
+];
+
+/// The verdict on a case, with its evidence.
+fn verdict(case: &Case) -> (Bound, Vec<String>) {
+    let server = Server::start(case.server);
+    let mut plan = plan(&server);
+    (case.change)(&mut plan);
+    let accounting = Box::new(ProcessAccounting::new(plan.server, &plan.origin));
+    let mut engine = Engine::prepare(&plan, accounting).unwrap();
+    let phase = Phase {
+        name: case.name.to_owned(),
+        load: case.load,
+        warm_up: Duration::from_millis(100),
+        until: Until { requests: None, time: Some(Duration::from_millis(700)) },
+    };
+    let report = engine.run(&phase, &mut |_| Control::Continue);
+    let verdict = judge(&report, online_cores());
+    (verdict.bound, verdict.evidence)
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [flag, kind] = &arguments[..]
+        && flag == servers::FLAG
+    {
+        return servers::serve(Kind::of(kind));
+    }
+    let chosen = |case: &&Case| {
+        let names: Vec<_> = arguments.iter().filter(|name| !name.starts_with('-')).collect();
+        names.is_empty() || names.iter().any(|name| case.name.contains(name.as_str()))
+    };
+    let cases: Vec<&Case> = CASES.iter().filter(chosen).collect();
+    println!("\nrunning {} tests", cases.len());
+    let mut failed = 0;
+    for case in &cases {
+        let mut said = Vec::new();
+        let is_right = (0..TRIES_COUNT).any(|_| {
+            said.push(verdict(case));
+            said.last().is_some_and(|(bound, _)| *bound == case.expected)
+        });
+        println!("test {} ... {}", case.name, if is_right { "ok" } else { "FAILED" });
+        if !is_right {
+            failed += 1;
+            println!("expected {:?}, and it said {said:#?}", case.expected);
+        }
+    }
+    let passed = cases.len() - failed;
+    let result = if failed == 0 { "ok" } else { "FAILED" };
+    println!(
+        "\ntest result: {result}. {passed} passed; {failed} failed; 0 ignored; 0 measured; 0 filtered out\n"
+    );
+    std::process::exit(i32::from(failed > 0));
+}
