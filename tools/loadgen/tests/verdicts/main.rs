@@ -1,5 +1,6 @@
-//! Verdicts on constructed cases: a server that is full, one that waits, a generator that is full, windows
-//! that are small, a path that is full, a rate that is met.
+//! Verdicts and a search on constructed cases: a server that is full, one that waits, a generator that is full, windows
+//! that are small, a path that is full, a rate that is met; and the knee of a server whose rate
+//! is known.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 #![allow(clippy::print_stdout, reason = "it is its own test harness")]
@@ -19,6 +20,7 @@ use bolide_loadgen::plan::{
 };
 use bolide_loadgen::progress::Control;
 use bolide_loadgen::report::Bound;
+use bolide_loadgen::schedule::{Knee, Outcome, Schedule};
 use bolide_loadgen::verdict::judge;
 use bytes::Bytes;
 use http::Method;
@@ -144,6 +146,43 @@ const CASES: [Case; 6] = [
     },
 ];
 
+/// What the search is called.
+const KNEE: &str = "the_knee_of_a_server_is_its_service_rate";
+
+/// How far the knee of a server may be from its service rate.
+const KNEE_PRECISION: f64 = 0.05;
+
+/// Searches for the knee of a server that answers one request a millisecond: whether it is its rate, and
+/// both.
+fn knee() -> (bool, String) {
+    let server = Server::start(Kind::Computes);
+    let mut plan = plan(&server);
+    plan.connections = 200;
+    let accounting = Box::new(ProcessAccounting::new(plan.server, &plan.origin));
+    let mut engine = Engine::prepare(&plan, accounting).unwrap();
+    let mut run = |phase: &Phase| engine.run(phase, &mut |_| Control::Continue);
+    let time = Some(Duration::from_millis(800));
+    let capacity = run(&Phase {
+        name: "capacity".to_owned(),
+        load: Load::Closed,
+        warm_up: Duration::from_millis(200),
+        until: Until { requests: None, time },
+    });
+    let capacity = capacity.counts.completed as f64 * 1e9 / capacity.elapsed_ns as f64;
+    let search = Schedule::FindKnee(Knee {
+        limit: Duration::from_millis(60),
+        each: Duration::from_millis(800),
+        warm_up: Duration::from_millis(200),
+        arrivals: Arrivals::Constant,
+        start: Some(capacity / 2.0),
+    });
+    let Outcome::Knee { rate: Some(rate), .. } = search.carry_out(|phase| Some(run(phase))) else {
+        return (false, "no knee was found".to_owned());
+    };
+    let is_near = (rate - capacity).abs() <= KNEE_PRECISION * capacity;
+    (is_near, format!("knee {rate:.0}, service rate {capacity:.0}"))
+}
+
 /// The verdict on a case, with its evidence.
 fn verdict(case: &Case) -> (Bound, Vec<String>) {
     let server = Server::start(case.server);
@@ -174,7 +213,7 @@ fn main() {
         names.is_empty() || names.iter().any(|name| case.name.contains(name.as_str()))
     };
     let cases: Vec<&Case> = CASES.iter().filter(chosen).collect();
-    println!("\nrunning {} tests", cases.len());
+    println!("\nrunning {} tests", cases.len() + 1);
     let mut failed = 0;
     for case in &cases {
         let mut said = Vec::new();
@@ -188,7 +227,22 @@ fn main() {
             println!("expected {:?}, and it said {said:#?}", case.expected);
         }
     }
-    let passed = cases.len() - failed;
+    let searches =
+        arguments.iter().all(|name| name.starts_with('-') || KNEE.contains(name.as_str()));
+    if searches {
+        let mut said = Vec::new();
+        let is_right = (0..TRIES_COUNT).any(|_| {
+            let (is_near, what) = knee();
+            said.push(what);
+            is_near
+        });
+        println!("test {KNEE} ... {}", if is_right { "ok" } else { "FAILED" });
+        if !is_right {
+            failed += 1;
+            println!("{said:#?}");
+        }
+    }
+    let passed = cases.len() + usize::from(searches) - failed;
     let result = if failed == 0 { "ok" } else { "FAILED" };
     println!(
         "\ntest result: {result}. {passed} passed; {failed} failed; 0 ignored; 0 measured; 0 filtered out\n"
