@@ -62,7 +62,13 @@ fn it_dies_in_the_body() {
         let proxy = Proxy::to(&[&behind.url()]);
         let mut talk = proxy.connect();
         talk.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
-        assert!(talk.head().starts_with("HTTP/1.1 200"));
+        let head = talk.head();
+        if head.starts_with("HTTP/1.1 502") {
+            // All of it came at once, and nothing had been sent on: the client is told.
+            assert!(head.contains("http_response_incomplete"), "{head}");
+            continue;
+        }
+        assert!(head.starts_with("HTTP/1.1 200"), "{head}");
         assert!(arrived.starts_with(&talk.rest()), "the message must not look complete");
         assert_eq!(behind.connections(), 1, "an answer that has begun is not repeated");
     }
