@@ -41,6 +41,11 @@ impl Arguments {
         let rest = match (self.files.files()?, self.proxy.settings()?) {
             (Some(files), _) => Rest::Files(files),
             (None, Some(settings)) => Rest::Upstreams(settings),
+            (None, None) if self.builtin => {
+                let what =
+                    "--builtin brings back what --root or --proxy turns off: give one of them";
+                return Err(what.to_owned());
+            }
             (None, None) => Rest::Nothing,
         };
         Ok(Routes { rest, builtin: self.builtin })
