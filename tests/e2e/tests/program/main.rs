@@ -5,6 +5,8 @@
 #[cfg(test)]
 mod files;
 #[cfg(test)]
+mod load;
+#[cfg(test)]
 mod mistakes;
 #[cfg(test)]
 mod shutdown;

@@ -1,0 +1,134 @@
+//! `bolide load` against `bolide serve` and a foreign server: protocols, checks, exit codes, and the
+//! command lines of other tools.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+use bolide_launcher::{Finished, Server, find, program, run, scratch};
+
+/// Runs `bolide load` to its end.
+fn load(arguments: &[&str]) -> Finished {
+    let arguments: Vec<&str> = std::iter::once("load").chain(arguments.iter().copied()).collect();
+    run(program(), &arguments)
+}
+
+/// The same, and its exit code.
+#[track_caller]
+fn ends_with(code: i32, arguments: &[&str]) -> String {
+    let finished = load(arguments);
+    assert_eq!(finished.status.code(), Some(code), "{arguments:?}: {}", finished.both());
+    finished.both()
+}
+
+/// A number of the first phase of a JSON report, by its path.
+fn figure(json: &str, path: &str) -> u64 {
+    let report: serde_json::Value = serde_json::from_str(json).expect("a report in JSON");
+    report["phases"][0].pointer(path).and_then(serde_json::Value::as_u64).expect("a number")
+}
+
+#[test]
+fn every_protocol_is_loaded_and_every_answer_counted() {
+    let server = Server::start_both();
+    let (http, https) = (server.http().to_owned(), server.https().to_owned());
+    for (url, version, spoken) in [
+        (&http, "--http1", "http/1.1"),
+        (&http, "--http2", "h2c"),
+        (&https, "--http1", "http/1.1"),
+        (&https, "--http2", "h2"),
+    ] {
+        let url = format!("{url}/echo?size=1000");
+        let mut arguments =
+            vec![version, "-c", "3", "-m", "4", "-n", "500", "--json", "-", "--quiet"];
+        if url.starts_with("https") {
+            arguments.push("--insecure");
+        }
+        arguments.push(&url);
+        let finished = load(&arguments).well();
+        let json = finished.text();
+        assert!(
+            json.contains(&format!("\"protocol\": \"{spoken}\""))
+                || json.contains(&format!("\"protocol\":\"{spoken}\"")),
+            "{url} {version}: {json}"
+        );
+        assert_eq!(figure(&json, "/counts/succeeded"), 500, "{url} {version}");
+        assert_eq!(figure(&json, "/traffic/payload_received_bytes"), 500_000, "{url} {version}");
+    }
+}
+
+#[test]
+fn exit_codes_say_what_happened() {
+    let server = Server::start_both();
+    let ping = format!("{}/ping", server.http());
+    let missing = format!("{}/missing", server.http());
+    ends_with(0, &["-n", "10", "--expect-body", "pong", "--sample", "100%", &ping]);
+    ends_with(1, &["-n", "10", &missing]);
+    ends_with(0, &["-n", "10", "--expect-status", "404", &missing]);
+    ends_with(1, &["-n", "10", "--expect-body", "ping", "--sample", "100%", &ping]);
+    ends_with(3, &["-n", "10", "--fail-if", "p50>1ns", &ping]);
+    let said = ends_with(2, &["-n", "10", &format!("{}/ping", server.https())]);
+    assert!(said.contains("--insecure"), "{said}");
+    let said = ends_with(2, &["--reqests", "10", &ping]);
+    assert!(said.contains("load --help") || said.contains("similar"), "{said}");
+    ends_with(2, &["-n", "10", "http://no-such-host.invalid/"]);
+}
+
+#[test]
+fn a_session_is_resumed_when_asked_for() {
+    let server = Server::start_both();
+    let url = format!("{}/ping", server.https());
+    let common =
+        ["--insecure", "--new-connections", "-c", "1", "-n", "20", "--quiet", "--json", "-"];
+    let full = load(&[&common[..], &[&url]].concat()).well().text();
+    assert_eq!(figure(&full, "/resumed_count"), 0);
+    let resumed = load(&[&common[..], &["--resume", &url]].concat()).well().text();
+    assert!(figure(&resumed, "/resumed_count") >= 18, "{resumed}");
+}
+
+#[test]
+fn other_tools_command_lines_are_taken() {
+    let server = Server::start_both();
+    let (http, https) = (format!("{}/ping", server.http()), format!("{}/ping", server.https()));
+    let said = ends_with(0, &["--h2load", "-c10", "-m10", "-n1000", "-w16", "-W16", &https]);
+    assert!(
+        said.contains("requests: 1000 total, 1000 started, 1000 done, 1000 succeeded"),
+        "{said}"
+    );
+    let said = ends_with(0, &["--h2load", "--h1", "-c2", "-n100", &http]);
+    assert!(said.contains("status codes: 100 2xx"), "{said}");
+    let said = ends_with(0, &["--wrk", "-t1", "-c4", "-d1s", "--latency", &http]);
+    assert!(said.contains("requests in 1.0") && said.contains("Requests/sec:"), "{said}");
+}
+
+#[test]
+fn a_client_shows_its_certificate_where_one_is_asked_for() {
+    let Some(openssl) = find("openssl", "a_client_shows_its_certificate_where_one_is_asked_for")
+    else {
+        return;
+    };
+    let folder = scratch("a_client_shows_its_certificate");
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let [certificate, key] =
+        ["load.crt", "load.key"].map(|name| folder.join(name).display().to_string());
+    std::fs::write(&certificate, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let mut server = Command::new(openssl)
+        .args(["s_server", "-accept", "127.0.0.1:0", "-www", "-Verify", "1"])
+        .args(["-verify_return_error", "-CAfile", &certificate])
+        .args(["-cert", &certificate, "-key", &key])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(server.stdout.take().unwrap()).lines();
+    let address = lines
+        .map_while(Result::ok)
+        .find_map(|line| line.strip_prefix("ACCEPT ").map(|address| address.trim().to_owned()));
+    let url = format!("https://{}/", address.expect("the address that it listens on"));
+    let common = ["--http1", "--insecure", "-c", "1", "-n", "3", "--new-connections"];
+    let shown = load(&[&common[..], &["--cert", &certificate, "--key", &key, &url]].concat());
+    let hidden = load(&[&common[..], &[&url]].concat());
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert_eq!(shown.status.code(), Some(0), "{}", shown.both());
+    assert_ne!(hidden.status.code(), Some(0), "{}", hidden.both());
+}
