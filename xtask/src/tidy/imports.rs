@@ -76,7 +76,6 @@ const TABLE: &[(&str, &[&str])] = &[
         &[
             "bolide-buffers",
             "bolide-connection",
-            "bolide-h1",
             "bolide-loadgen",
             "bolide-netlab",
             "bolide-semantics",

@@ -1,6 +1,6 @@
 //! One connection to a contender, for single exchanges that are looked at closely.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::net::{SocketAddr, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
@@ -49,75 +49,10 @@ pub(crate) struct Answer {
     pub(crate) body: Vec<u8>,
 }
 
-/// The protocol's side of a connection.
-enum Core {
-    Http1(bolide_h1::Connection),
-    Stack(Connection),
-}
-
-macro_rules! core {
-    ($self:ident, $core:ident => $call:expr) => {
-        match $self {
-            Self::Http1($core) => $call,
-            Self::Stack($core) => $call,
-        }
-    };
-}
-
-impl Core {
-    fn poll(&mut self, cx: &mut Context<'_>, limits: &Limits) -> Output {
-        match self {
-            Self::Http1(core) => core.poll(cx),
-            Self::Stack(core) => core.poll(cx, limits),
-        }
-    }
-
-    fn send_request<'a, I>(
-        &mut self,
-        cx: &mut Context<'_>,
-        head: OutgoingHead<'a, I>,
-        end: End,
-    ) -> Option<ExchangeId>
-    where
-        I: Iterator<Item = FieldRef<'a>> + Clone,
-    {
-        core!(self, core => core.send_request(cx, head, end).ok())
-    }
-
-    fn send_data(
-        &mut self,
-        cx: &mut Context<'_>,
-        id: ExchangeId,
-        data: Bytes,
-        end: End,
-    ) -> Result<bool, String> {
-        core!(self, core => core.send_data(cx, id, data, end))
-            .map_err(|misuse| format!("the body can't be sent: {misuse:?}"))
-    }
-
-    fn consumed(&mut self, cx: &mut Context<'_>, id: ExchangeId, bytes: usize) {
-        core!(self, core => core.consumed(cx, id, bytes));
-    }
-
-    fn flush(&mut self, queue: &mut SendQueue, sink: &mut impl Write) -> io::Result<Flush> {
-        match self {
-            Self::Http1(_) => queue.flush(sink),
-            Self::Stack(core) => core.flush(queue, sink),
-        }
-    }
-
-    fn is_ready(&self) -> bool {
-        match self {
-            Self::Http1(_) => true,
-            Self::Stack(core) => core.is_h2().is_some(),
-        }
-    }
-}
-
 /// An open connection.
 pub(crate) struct Line {
     stream: TcpStream,
-    core: Core,
+    connection: Connection,
     limits: Limits,
     rest: Box<[u8]>,
     authority: String,
@@ -149,15 +84,15 @@ impl Line {
             .map_err(|error| format!("no connection to {address}: {error}"))?;
         let now = Instant::now();
         let limits = Limits::default();
-        let core = match protocol {
-            Protocol::H1 => Core::Http1(bolide_h1::Connection::new(Role::Client, &limits.h1, now)),
-            Protocol::H2c => Core::Stack(Connection::with_prior_knowledge(&limits, now)),
-            Protocol::H1s => Core::Stack(over_tls(Alpn::Http11, now)?),
-            Protocol::H2 => Core::Stack(over_tls(Alpn::H2, now)?),
+        let connection = match protocol {
+            Protocol::H1 => Connection::http1(&limits, now),
+            Protocol::H2c => Connection::with_prior_knowledge(&limits, now),
+            Protocol::H1s => over_tls(Alpn::Http11, now)?,
+            Protocol::H2 => over_tls(Alpn::H2, now)?,
         };
         Ok(Self {
             stream,
-            core,
+            connection,
             limits,
             rest: Box::default(),
             authority: address.to_string(),
@@ -179,10 +114,8 @@ impl Line {
         loop {
             input.start(&self.rest);
             input.extend(&block[..read]);
-            let is_tls = matches!(&self.core, Core::Stack(core) if core.is_tls());
-            if let (true, Core::Stack(core)) = (is_tls, &mut self.core) {
-                core.open_records(&mut input, &mut plain);
-            }
+            let is_tls = self.connection.is_tls();
+            self.connection.open_records(&mut input, &mut plain);
             let mut cx = Context {
                 input: if is_tls { &mut plain } else { &mut input },
                 output: &mut output,
@@ -191,17 +124,15 @@ impl Line {
                 now: Instant::now(),
             };
             self.advance(&mut cx, &mut progress);
-            if progress.id.is_none() && self.core.is_ready() {
+            if progress.id.is_none() && self.connection.is_h2().is_some() {
                 self.send_head(&mut cx, ask, &mut progress);
                 self.advance(&mut cx, &mut progress);
             }
             let more = self.send_piece(&mut cx, &mut progress)?;
-            if let (true, Core::Stack(core)) = (is_tls, &mut self.core) {
-                core.keep_records(&mut plain);
-            }
+            self.connection.keep_records(&mut plain);
             self.rest = input.take_rest();
             let flushed = self
-                .core
+                .connection
                 .flush(&mut output, &mut self.stream)
                 .map_err(|error| format!("writing failed: {error}"))?;
             if progress.is_complete {
@@ -229,7 +160,7 @@ impl Line {
     /// Takes what the connection reports until it waits.
     fn advance(&mut self, cx: &mut Context<'_>, progress: &mut Progress) {
         loop {
-            match self.core.poll(cx, &self.limits) {
+            match self.connection.poll(cx, &self.limits) {
                 Output::Wait(_) => return,
                 Output::Connection(_) => {}
                 Output::Closed(reason) => {
@@ -240,7 +171,7 @@ impl Line {
                     if progress.id == Some(id)
                         && let Some(bytes) = progress.take(event, cx.head)
                     {
-                        self.core.consumed(cx, id, bytes);
+                        self.connection.consumed(cx, id, bytes);
                     }
                 }
             }
@@ -273,7 +204,8 @@ impl Line {
             protocol: None,
         };
         let end = if progress.pieces.is_empty() { End::Yes } else { End::No };
-        progress.id = self.core.send_request(cx, OutgoingHead { start, fields }, end);
+        let head = OutgoingHead { start, fields };
+        progress.id = self.connection.send_request(cx, head, end).ok();
         if progress.id.is_none() {
             progress.failure = Some("the connection takes no request".to_owned());
         }
@@ -291,7 +223,9 @@ impl Line {
             && let Some(piece) = progress.pieces.pop()
         {
             let end = if progress.pieces.is_empty() { End::Yes } else { End::No };
-            progress.can_send = self.core.send_data(cx, id, piece, end)?;
+            let sent = self.connection.send_data(cx, id, piece, end);
+            progress.can_send =
+                sent.map_err(|misuse| format!("the body can't be sent: {misuse:?}"))?;
         }
         Ok(progress.can_send && !progress.pieces.is_empty())
     }
@@ -317,7 +251,7 @@ impl Line {
         match self.stream.read(block) {
             Ok(0) => {
                 self.ended = true;
-                core_eof(&mut self.core);
+                self.connection.receive_eof();
                 Ok(0)
             }
             Ok(count) => Ok(count),
@@ -325,13 +259,6 @@ impl Line {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
             Err(error) => Err(format!("reading failed: {error}")),
         }
-    }
-}
-
-fn core_eof(core: &mut Core) {
-    match core {
-        Core::Http1(core) => core.receive_eof(),
-        Core::Stack(core) => core.receive_eof(),
     }
 }
 
