@@ -1,9 +1,11 @@
 //! What the tests from outside need: the program `bolide` as a process, and foreign tools.
 
+mod nginx;
 mod program;
 mod server;
 mod tools;
 
+pub use nginx::Nginx;
 pub use program::{Program, program, root};
 pub use server::Server;
 pub use tools::{Finished, find, finish, run, scratch, skip, spawn};

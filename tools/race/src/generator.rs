@@ -208,6 +208,9 @@ pub struct Figures {
     pub evidence: Vec<String>,
     /// What others, and the host, took from the machine meanwhile, in cores.
     pub foreign_cores: f64,
+    /// What the race itself took meanwhile, in cores.
+    #[serde(default)]
+    pub own_cores: f64,
     /// The server's CPU time per answer by what it was spent on, in µs, where somebody has told.
     #[serde(default)]
     pub stages_us: std::collections::BTreeMap<String, f64>,
@@ -220,6 +223,17 @@ struct Watched {
     server_cores: f64,
     generator_cores: f64,
     foreign_cores: f64,
+    own_cores: f64,
+}
+
+impl Watched {
+    /// Writes down who used the machine.
+    fn note(&self, figures: &mut Figures) {
+        figures.server_cores = self.server_cores;
+        figures.generator_cores = self.generator_cores;
+        figures.foreign_cores = self.foreign_cores;
+        figures.own_cores = self.own_cores;
+    }
 }
 
 /// When the steady part begins and ends.
@@ -242,10 +256,11 @@ impl Drop for Loader {
     }
 }
 
-/// Server and generator at a mark.
+/// Server, generator and this program at a mark.
 struct Mark {
     server: Reading,
     generator: Reading,
+    own: Reading,
     machine: Option<(f64, f64)>,
     at: Instant,
 }
@@ -255,6 +270,7 @@ impl Mark {
         Self {
             server: Reading::of(server),
             generator: Reading::of(&[generator]),
+            own: Reading::of(&[std::process::id()]),
             machine: crate::process::busy_cores(),
             at: Instant::now(),
         }
@@ -334,15 +350,16 @@ fn watch_program(
 fn watched(text: String, begin: &Mark, end: &Mark) -> Watched {
     let server_cores = end.server.cores_since(&begin.server);
     let generator_cores = end.generator.cores_since(&begin.generator);
+    let own_cores = end.own.cores_since(&begin.own);
     let passed = end.at.duration_since(begin.at).as_secs_f64().max(1e-9);
     let foreign_cores = match (begin.machine, end.machine) {
         (Some((busy, stolen)), Some((busy_then, stolen_then))) => {
-            let others = (busy_then - busy) / passed - server_cores - generator_cores;
+            let others = (busy_then - busy) / passed - server_cores - generator_cores - own_cores;
             others.max(0.0) + (stolen_then - stolen) / passed
         }
         _ => 0.0,
     };
-    Watched { text, server_cores, generator_cores, foreign_cores }
+    Watched { text, server_cores, generator_cores, foreign_cores, own_cores }
 }
 
 /// How long to wait for the next line.

@@ -70,6 +70,9 @@ struct Started<'a> {
     running: Running,
     /// Its place among the outcomes.
     index: usize,
+    /// Who answers behind it. Each proxy has its own: some keep ten thousand connections open, and
+    /// would take all that a common one accepts.
+    _backend: Option<Running>,
 }
 
 impl Race<'_> {
@@ -85,8 +88,6 @@ impl Race<'_> {
             return Ok(None);
         }
         let begun = Instant::now();
-        let backend = self.backend(cell, present)?;
-        let backend_address = backend.as_ref().map(|backend| backend.address);
         let mut outcome = CellOutcome {
             cell: cell.clone(),
             entrants: Vec::new(),
@@ -102,10 +103,18 @@ impl Race<'_> {
             for is_twin in twins {
                 say(&format!("starting and verifying {name}"));
                 let mut entrant = EntrantOutcome::new(name, *is_twin);
-                match self.start(player, &entrant.label(), cell, backend_address) {
+                let label = entrant.label().replace(' ', "-");
+                let backend = self.backend(&label, cell, present)?;
+                let behind = backend.as_ref().map(|backend| backend.address);
+                match self.start(player, &label, cell, behind) {
                     Ok(running) => {
                         let index = outcome.entrants.len();
-                        started.push(Started { present: player, running, index });
+                        started.push(Started {
+                            present: player,
+                            running,
+                            index,
+                            _backend: backend,
+                        });
                     }
                     Err(fate) => entrant.fate = fate,
                 }
@@ -134,7 +143,12 @@ impl Race<'_> {
     }
 
     /// Whoever serves the files behind a proxy: beside the generator, for it is not measured.
-    fn backend(&mut self, cell: &Cell, present: &[Present]) -> Result<Option<Running>, String> {
+    fn backend(
+        &mut self,
+        before: &str,
+        cell: &Cell,
+        present: &[Present],
+    ) -> Result<Option<Running>, String> {
         if !cell.route.is_proxy() {
             return Ok(None);
         }
@@ -147,7 +161,8 @@ impl Race<'_> {
         let mut ordered: Vec<&Present> = present.iter().collect();
         ordered.sort_by_key(is_other);
         for candidate in ordered.into_iter().filter(|present| present.contender.plays(&behind)) {
-            match candidate.start("backend", &behind, &cores, None, &mut self.place, &self.ground) {
+            let label = format!("behind-{before}");
+            match candidate.start(&label, &behind, &cores, None, &mut self.place, &self.ground) {
                 Ok(running) => return Ok(Some(running)),
                 Err(error) => why = error,
             }
@@ -163,9 +178,8 @@ impl Race<'_> {
         backend: Option<SocketAddr>,
     ) -> Result<Running, Fate> {
         let cores = self.cores.of_cell(cell).0.to_vec();
-        let label = label.replace(' ', "-");
         let mut running = player
-            .start(&label, cell, &cores, backend, &mut self.place, &self.ground)
+            .start(label, cell, &cores, backend, &mut self.place, &self.ground)
             .map_err(Fate::NotStarted)?;
         let subject = Subject { contender: &player.contender, cell, address: running.address };
         subject.verify(self.ground.seed).map_err(|evidence| {

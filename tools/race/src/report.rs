@@ -1,6 +1,7 @@
 //! The report: one page that needs nothing else, and all results as JSON.
 
 mod bars;
+mod glance;
 mod markup;
 mod page;
 mod scale;
@@ -17,7 +18,8 @@ use crate::catalogue::Table;
 use crate::manifest::Manifest;
 use crate::outcome::CellOutcome;
 
-/// Writes `report/index.html`, `report/results.json` and `report/manifest.json`; returns the page.
+/// Writes `report/index.html`, `report/results.json`, `report/manifest.json` and, if servers can be
+/// compared, `report/glance.svg`; returns the page.
 pub(crate) fn write(
     out: &Path,
     race: i64,
@@ -36,6 +38,9 @@ pub(crate) fn write(
     let results = json!({ "race": race, "manifest": described, "cells": outcomes });
     put("manifest.json", format!("{described:#}\n"))?;
     put("results.json", format!("{results:#}\n"))?;
+    if let Some(plot) = glance::glance(outcomes, &names(outcomes), &manifest.reference, false) {
+        put("glance.svg", plot)?;
+    }
     put("index.html", page::page(manifest, tables, outcomes))
 }
 
@@ -73,6 +78,9 @@ pub(crate) fn date(unix_s: u64) -> String {
 }
 
 #[cfg(test)]
+mod browser;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -84,12 +92,12 @@ mod tests {
     }
 
     #[test]
-    fn the_report_is_three_files_and_can_be_replayed() {
+    fn the_report_is_four_files_and_can_be_replayed() {
         let out = std::env::temp_dir().join(format!("bolide-report-{}", std::process::id()));
         let manifest = crate::store::tests::manifest();
         let outcomes = [crate::outcome::tests::outcome()];
         let page = write(&out, 1, &manifest, &[], &outcomes).unwrap();
-        assert!(page.is_file());
+        assert!(page.is_file() && out.join("report/glance.svg").is_file());
         for file in ["manifest.json", "results.json"] {
             let text = fs::read_to_string(out.join("report").join(file)).unwrap();
             assert_eq!(Manifest::parse(&text).unwrap(), manifest, "{file}");

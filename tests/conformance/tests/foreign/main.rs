@@ -27,5 +27,5 @@ fn nginx_passes() {
         return;
     }
     let nginx = nginx::start(&program, &hyper_server::start());
-    check_all(nginx.address.clone(), "nginx", &rfc9110::of_files());
+    check_all(nginx.address().to_owned(), "nginx", &rfc9110::of_files());
 }

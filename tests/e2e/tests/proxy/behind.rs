@@ -1,10 +1,10 @@
 //! Foreign servers that echo.
 
 use std::io::{BufRead, BufReader};
-use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+
+use bolide_launcher::Nginx;
 
 /// A server that runs; it is killed when this goes out of scope.
 pub(crate) struct Behind {
@@ -48,52 +48,12 @@ impl Behind {
     }
 }
 
-/// An nginx before another server.
-pub(crate) struct Nginx {
-    child: Child,
-    pub(crate) address: String,
-}
-
-impl Drop for Nginx {
-    fn drop(&mut self) {
-        drop(self.child.kill());
-        drop(self.child.wait());
-    }
-}
-
-impl Nginx {
-    /// Starts nginx in the foreground, as one process; what it is asked, it asks `backend`.
-    pub(crate) fn before(backend: &str, program: &Path, folder: &Path) -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-        let address = port.expect("a free port").to_string();
-        let configuration = folder.join("nginx.conf");
-        let text = format!(
-            "daemon off; master_process off; pid nginx.pid; error_log error.log crit; events {{}}\n\
-             http {{ access_log off; client_body_temp_path body; proxy_temp_path proxy;\n\
-             fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;\n\
-             server {{ listen {address}; client_max_body_size 0;\n\
-             location / {{ proxy_pass {backend}; proxy_http_version 1.1; }} }} }}\n"
-        );
-        std::fs::write(&configuration, text).expect("target can be written");
-        let child = Command::new(program)
-            .arg("-p")
-            .arg(folder)
-            .arg("-c")
-            .arg(&configuration)
-            .args(["-e", "error.log"])
-            .stdin(Stdio::null())
-            .spawn()
-            .expect("nginx can be started");
-        let nginx = Self { child, address };
-        let deadline = Instant::now() + Duration::from_secs(10);
-        while TcpStream::connect(&nginx.address).is_err() {
-            assert!(Instant::now() < deadline, "nginx doesn't listen");
-            std::thread::park_timeout(Duration::from_millis(5));
-        }
-        nginx
-    }
-
-    pub(crate) fn url(&self) -> String {
-        format!("http://{}", self.address)
-    }
+/// An nginx before another server: what it is asked, it asks `backend`.
+pub(crate) fn nginx_before(backend: &str, program: &Path, folder: &Path) -> Nginx {
+    Nginx::start(program, folder, |address| {
+        format!(
+            "server {{ listen {address}; client_max_body_size 0;\n\
+             location / {{ proxy_pass {backend}; proxy_http_version 1.1; }} }}"
+        )
+    })
 }

@@ -3,7 +3,7 @@
 use bolide_e2e::SIZES;
 use bolide_launcher::{Server, find, run, scratch};
 
-use crate::behind::Nginx;
+use crate::behind::nginx_before;
 use crate::pairs::{exercise, proxy};
 
 #[test]
@@ -26,12 +26,12 @@ fn nginx_stands_before_and_behind() {
     let Some(nginx) = find("nginx", "nginx_stands_before_and_behind") else { return };
     let Some(curl) = find("curl", "nginx_stands_before_and_behind") else { return };
     let origin = Server::start_both();
-    let last = Nginx::before(origin.http(), &nginx, &scratch("nginx-behind"));
+    let last = nginx_before(origin.http(), &nginx, &scratch("nginx-behind"));
     let server = proxy(&[&last.url()], &[]);
     // With more, nginx and a server that echoes as it reads wait for each other.
     let sizes = &SIZES[..SIZES.len() - 1];
     exercise(&curl, &server, "/echo", sizes, "nginx-behind");
-    let first = Nginx::before(server.http(), &nginx, &scratch("nginx-before"));
+    let first = nginx_before(server.http(), &nginx, &scratch("nginx-before"));
     let text = run(&curl, ["-sSf", &format!("{}/ping", first.url())]).well().text();
     assert_eq!(text, "pong");
 }

@@ -37,10 +37,13 @@ impl Sources {
         Ok(found.map_or(Self::Carried, Self::Folder))
     }
 
-    /// Where that is, for the manifest.
+    /// Where that is, for the manifest: results are passed on, and nobody else has the folders above.
     pub(crate) fn shown(&self) -> String {
         match self {
-            Self::Folder(folder) => folder.display().to_string(),
+            Self::Folder(folder) => {
+                let name = folder.file_name().unwrap_or(folder.as_os_str());
+                format!("the folder {}", name.display())
+            }
             Self::Carried => "carried by the program".to_owned(),
         }
     }

@@ -37,6 +37,7 @@ pub(super) fn run(
     if machine.is_some() {
         figures.foreign_cores = seen.foreign_cores;
     }
+    figures.own_cores = seen.own_cores;
     if figures.cpu_us <= 0.0 && figures.rate > 0.0 {
         // The generator didn't see the server: the harness did.
         figures.server_cores = seen.server_cores;

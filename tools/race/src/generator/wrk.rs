@@ -22,9 +22,7 @@ pub(super) fn run(
     let marks = Marks::Times(begin, whole.saturating_sub(TAIL));
     let seen = watch_program(job, &arguments, &marks, interrupt, middle)?;
     let mut figures = parse(&seen.text)?;
-    figures.server_cores = seen.server_cores;
-    figures.generator_cores = seen.generator_cores;
-    figures.foreign_cores = seen.foreign_cores;
+    seen.note(&mut figures);
     figures.cpu_us = seen.server_cores / figures.rate * 1e6;
     judge(job, &mut figures);
     Ok(figures)

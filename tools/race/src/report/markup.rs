@@ -35,6 +35,18 @@ impl Svg {
         }
     }
 
+    /// An empty picture that is a file of its own, with its style and ground.
+    pub(super) fn file(width: f64, height: f64, title: &str, style: &str) -> Self {
+        let label = escape(title);
+        Self {
+            text: format!(
+                "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" \
+                 width=\"{width:.0}\" height=\"{height:.0}\" role=\"img\" aria-label=\"{label}\">\n\
+                 <style>\n{style}svg {{ background: var(--page); }}\n</style>\n"
+            ),
+        }
+    }
+
     pub(super) fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
         let _ = writeln!(
             self.text,

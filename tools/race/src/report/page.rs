@@ -3,16 +3,17 @@
 use std::fmt::Write as _;
 
 use super::bars::bars;
-use super::markup::{escape, table};
+use super::glance::glance;
+use super::markup::{escape, figure, table};
 use super::seeds::section;
 use super::spectrum::spectrum;
 use super::throughput::throughput;
 use super::{date, names};
 use crate::catalogue::Table;
 use crate::manifest::Manifest;
-use crate::outcome::{CellOutcome, Fate};
+use crate::outcome::{CellOutcome, EntrantOutcome, Fate};
 use crate::race::FLOOR;
-use crate::statistics::Verdict;
+use crate::statistics::{Verdict, median};
 use crate::table::{percent, ratio_text};
 
 const STYLE: &str = include_str!("style.css");
@@ -31,6 +32,11 @@ pub(super) fn page(manifest: &Manifest, tables: &[Table], outcomes: &[CellOutcom
         escape(&manifest.machine.kernel)
     );
     text += &headline(manifest, outcomes);
+    if let Some(plot) = glance(outcomes, &names, &manifest.reference, true) {
+        let caption = "One workload of each kind. A dot is the median of the ratios within rounds, its \
+                       line the 95 % interval; the scale is logarithmic.";
+        text += &figure(&plot, caption);
+    }
     text += "<section id=\"overview\"><h2>CPU per request against the reference</h2>\n";
     text += &overview(outcomes);
     text +=
@@ -55,7 +61,7 @@ pub(super) fn page(manifest: &Manifest, tables: &[Table], outcomes: &[CellOutcom
         let _ = write!(text, "<section id=\"tables\"><h2>Tables</h2>\n{sections}</section>\n");
     }
     text += &fallen(manifest, outcomes);
-    text += &described(manifest);
+    text += &described(manifest, outcomes);
     text + "</main></body></html>\n"
 }
 
@@ -198,8 +204,24 @@ fn fallen(manifest: &Manifest, outcomes: &[CellOutcome]) -> String {
     format!("<section id=\"fallen\"><h2>Not timed</h2>\n<ul>\n{items}</ul></section>\n")
 }
 
+/// What the race itself took from the generator's cores.
+fn own_use(outcomes: &[CellOutcome]) -> String {
+    let entrants = outcomes.iter().flat_map(|outcome| &outcome.entrants);
+    let shares: Vec<f64> =
+        entrants.flat_map(EntrantOutcome::figures).map(|figures| figures.own_cores).collect();
+    let most = shares.iter().copied().fold(0.0, f64::max);
+    match median(&shares) {
+        Some(middle) if most > 0.0 => format!(
+            "{:.2} % of a core of the generator's (median of the runs; {:.2} % at the most)",
+            middle * 100.0,
+            most * 100.0
+        ),
+        _ => String::new(),
+    }
+}
+
 /// How it was done, so that it can be judged and done again.
-fn described(manifest: &Manifest) -> String {
+fn described(manifest: &Manifest, outcomes: &[CellOutcome]) -> String {
     let machine = &manifest.machine;
     let settings = &manifest.settings;
     let cores = |cores: &[usize]| {
@@ -231,6 +253,7 @@ fn described(manifest: &Manifest) -> String {
         ("tables", manifest.tables.join(", ")),
         ("program", format!("bolide {}", manifest.program)),
         ("contenders", manifest.sources.clone()),
+        ("the race's own use", own_use(outcomes)),
     ];
     rows.retain(|(_, value)| !value.is_empty());
     let mut lines: Vec<Vec<String>> =

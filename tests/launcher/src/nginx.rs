@@ -1,0 +1,75 @@
+//! nginx, as a server for tests.
+
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long nginx may take until it listens.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// An nginx that runs; it is killed when this goes out of scope.
+#[derive(Debug)]
+pub struct Nginx {
+    child: Child,
+    address: String,
+}
+
+impl Drop for Nginx {
+    fn drop(&mut self) {
+        // It may have ended on its own: then there is nothing left to end.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+impl Nginx {
+    /// Starts nginx in the foreground, as one process, with all of its files in `folder`. `http` gives
+    /// what stands in its `http` block, for the address to listen on.
+    ///
+    /// # Panics
+    ///
+    /// If it does not come to listen.
+    pub fn start(program: &Path, folder: &Path, http: impl Fn(&str) -> String) -> Self {
+        let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+        let address = port.expect("a free port").to_string();
+        let configuration = folder.join("nginx.conf");
+        let text = format!(
+            "daemon off; master_process off; pid nginx.pid; error_log error.log crit;\n\
+             events {{ worker_connections 2048; }}\n\
+             http {{ access_log off; default_type text/plain; client_body_temp_path body;\n\
+             proxy_temp_path proxy; fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi;\n\
+             scgi_temp_path scgi;\n{}\n}}\n",
+            http(&address)
+        );
+        std::fs::write(&configuration, text).expect("target can be written");
+        let child = Command::new(program)
+            .arg("-p")
+            .arg(folder)
+            .arg("-c")
+            .arg(&configuration)
+            .args(["-e", "error.log"])
+            .stdin(Stdio::null())
+            .spawn()
+            .expect("nginx can be started");
+        let nginx = Self { child, address };
+        let deadline = Instant::now() + PATIENCE;
+        while TcpStream::connect(&nginx.address).is_err() {
+            assert!(Instant::now() < deadline, "nginx doesn't listen");
+            std::thread::park_timeout(Duration::from_millis(5));
+        }
+        nginx
+    }
+
+    /// Where it listens: an IP address and a port.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// The same as an origin of `http`.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+}
