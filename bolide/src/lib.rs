@@ -72,11 +72,11 @@ pub use bolide_reverse_proxy::{
     UpstreamStats,
 };
 pub use bolide_server::{
-    AbortReason, BODY_BYTES_MAX, Blame, Body, BodyLimit, BodyStream, Bytes, Collect,
-    ConnectionLimits, End, Error, Exchange, Fields, Handler, HandshakeFacts, Head, HeaderMap,
-    HeaderName, HeaderValue, Http1Limits, Http2Limits, Identity, IdentityError, Io, Limits,
-    Listener, Method, Pull, Reply, Request, Responder, Response, RouteError, Router, Running,
-    Server, Stats, StatusCode, Stopper, Tls, Version, Waker, body_limit, collect, detach,
+    AbortReason, BODY_BYTES_MAX, Blame, Body, BodyLimit, BodyStream, Bytes, ClientCertificate,
+    Clients, Collect, ConnectionLimits, End, Error, Exchange, Fields, Handler, HandshakeFacts,
+    Head, HeaderMap, HeaderName, HeaderValue, Http1Limits, Http2Limits, Identity, IdentityError,
+    Io, Limits, Listener, Method, Pull, Reply, Request, Responder, Response, RouteError, Router,
+    Running, Server, Stats, StatusCode, Stopper, Tls, Version, Waker, body_limit, collect, detach,
 };
 pub use bolide_static_files::{
     Disk, DiskFile, Found, Listed, Offload, OffloadLimits, RootError, Stamp, StaticFiles, Time,

@@ -14,6 +14,10 @@ const CHUNK_COUNT: usize = 64;
 pub struct Token(u64);
 
 impl Token {
+    /// Names no connection, ever: mail to it goes to [`Service::undelivered`](crate::Service::undelivered),
+    /// and so to the worker as a whole.
+    pub const NOBODY: Self = Self(0);
+
     pub(crate) const fn new(generation: u32, index: u32) -> Self {
         Self((generation as u64) << 32 | index as u64)
     }

@@ -10,8 +10,8 @@ mod version;
 pub use bolide_h1::Limits as Http1Limits;
 pub use bolide_h2::{Limits as Http2Limits, Stats as Http2Stats};
 pub use bolide_tls::{
-    Alpn, ClientOptions, ClientTls, HandshakeFacts, Identity, IdentityError, ServerTls, TlsFailure,
-    TlsLayer,
+    Alpn, ClientCertificate, ClientOptions, ClientTls, Clients, HandshakeFacts, Identity,
+    IdentityError, ServerOptions, ServerTls, TlsFailure, TlsLayer,
 };
 pub use bolide_tls::{Trust, WallClock};
 pub use connection::Connection;

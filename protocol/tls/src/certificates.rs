@@ -6,6 +6,7 @@ use rustls::pki_types::pem::{Error as PemError, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 use rustls::{Error, InconsistentKeys};
+use webpki::EndEntityCert;
 
 use crate::IdentityError;
 use crate::provider::provider;
@@ -68,5 +69,13 @@ impl Identity {
     #[must_use]
     pub fn certificate_der(&self) -> &[u8] {
         self.certified.cert.first().map_or(&[], |certificate| certificate.as_ref())
+    }
+
+    /// The names that the certificate is for, in lower case; a wildcard as it is written in it.
+    #[must_use]
+    pub fn dns_names(&self) -> Vec<String> {
+        let parsed = self.certified.cert.first().map(EndEntityCert::try_from);
+        let Some(Ok(parsed)) = parsed else { return Vec::new() };
+        parsed.valid_dns_names().map(str::to_ascii_lowercase).collect()
     }
 }

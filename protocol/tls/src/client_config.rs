@@ -29,7 +29,7 @@ pub enum Trust {
 
 impl Trust {
     /// The roots; `None` when nothing is verified.
-    fn roots(&self) -> Result<Option<RootCertStore>, IdentityError> {
+    pub(crate) fn roots(&self) -> Result<Option<RootCertStore>, IdentityError> {
         let mut roots = RootCertStore::empty();
         match self {
             Self::Pem(pem) => {

@@ -1,11 +1,13 @@
 //! RFC 8446 §5, RFC 7301: one connection's records, both roles.
 
+use std::cell::OnceCell;
 use std::io::{self, BufRead, Write};
+use std::sync::Arc;
 
 use bolide_buffers::{Flush, ReceiveBuffer, SendQueue};
 use rustls::{Connection, HandshakeKind, ProtocolVersion};
 
-use crate::TlsFailure;
+use crate::{ClientCertificate, TlsFailure};
 
 /// How much ciphertext may wait inside rustls before more plaintext is sealed, in bytes. A
 /// vectored write of a megabyte costs a third of one of 16 KiB, per byte.
@@ -44,6 +46,8 @@ pub struct HandshakeFacts {
     pub server_name: Option<String>,
     /// Whether an earlier session was resumed.
     pub resumed: bool,
+    /// The certificate that the client has shown (servers only); none when it was not asked, or had none.
+    pub client: Option<Arc<ClientCertificate>>,
 }
 
 /// The TLS layer of one connection.
@@ -54,12 +58,19 @@ pub struct TlsLayer {
     rest: Box<[u8]>,
     /// Once everything is sealed, the peer is told that nothing more comes.
     closing: bool,
+    /// What the client's certificate says, once somebody has asked.
+    client: OnceCell<Option<Arc<ClientCertificate>>>,
 }
 
 impl TlsLayer {
     pub(crate) fn new(mut connection: Connection) -> Self {
         connection.set_buffer_limit(Some(SEALED_BYTES_MAX));
-        Self { connection: Box::new(connection), rest: Box::default(), closing: false }
+        Self {
+            connection: Box::new(connection),
+            rest: Box::default(),
+            closing: false,
+            client: OnceCell::new(),
+        }
     }
 
     /// Whether the handshake is still under way.
@@ -90,7 +101,14 @@ impl TlsLayer {
             alpn: self.alpn(),
             server_name,
             resumed: self.connection.handshake_kind() == Some(HandshakeKind::Resumed),
+            client: self.client.get_or_init(|| self.client_certificate()).clone(),
         })
+    }
+
+    fn client_certificate(&self) -> Option<Arc<ClientCertificate>> {
+        let Connection::Server(server) = &*self.connection else { return None };
+        let certificate = server.peer_certificates()?.first()?;
+        Some(Arc::new(ClientCertificate::new(certificate)))
     }
 
     /// The application protocol, once it is known.

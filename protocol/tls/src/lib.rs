@@ -5,15 +5,18 @@
 //! as bytes and time as a function.
 
 mod certificates;
+mod client_certificate;
 mod client_config;
 mod error;
 mod layer;
+mod names;
 mod provider;
 mod server_config;
 
 pub use certificates::Identity;
+pub use client_certificate::ClientCertificate;
 pub use client_config::{ClientOptions, ClientTls, Trust};
 pub use error::{IdentityError, TlsFailure};
 pub use layer::{Alpn, HandshakeFacts, TlsLayer};
 pub use provider::WallClock;
-pub use server_config::ServerTls;
+pub use server_config::{Clients, ServerOptions, ServerTls};

@@ -1,61 +1,160 @@
-//! RFC 8446 §4, RFC 7301: what a server offers.
+//! RFC 8446 §4, RFC 7301: what a server offers, and what it asks of clients.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use rustls::crypto::aws_lc_rs::Ticketer;
-use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert};
-use rustls::sign::CertifiedKey;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{NoServerSessionStorage, ProducesTickets, WebPkiClientVerifier};
 use rustls::{ServerConfig, ServerConnection};
 
+use crate::names::Certificates;
 use crate::provider::{WallClock, provider};
-use crate::{Identity, IdentityError, TlsLayer};
+use crate::{Identity, IdentityError, TlsLayer, Trust};
 
-/// The seam for several certificates: today one answers every name.
-#[derive(Debug)]
-struct OneCertificate(Arc<CertifiedKey>);
+/// Which clients have to say who they are, by a certificate (RFC 8446 §4.3.2).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Clients {
+    /// Nobody is asked.
+    #[default]
+    Anybody,
+    /// Everybody is asked; who shows a certificate must show one that the certificates in this PEM text, or
+    /// those that they signed, vouch for.
+    Optional(Vec<u8>),
+    /// The same, and who shows none is refused.
+    Required(Vec<u8>),
+}
 
-impl ResolvesServerCert for OneCertificate {
-    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(Arc::clone(&self.0))
+impl Clients {
+    fn verifier(&self) -> Result<Option<Arc<dyn ClientCertVerifier>>, IdentityError> {
+        let (pem, optional) = match self {
+            Self::Anybody => return Ok(None),
+            Self::Optional(pem) => (pem, true),
+            Self::Required(pem) => (pem, false),
+        };
+        // `Trust::Pem` always has roots, or says why not.
+        let roots = Trust::Pem(pem.clone()).roots()?.unwrap_or_else(rustls::RootCertStore::empty);
+        let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider());
+        let builder = if optional { builder.allow_unauthenticated() } else { builder };
+        let verifier =
+            builder.build().map_err(|error| IdentityError::Unusable(error.to_string()))?;
+        Ok(Some(verifier))
     }
+}
+
+/// What a server shows and asks for.
+#[derive(Debug, Clone)]
+pub struct ServerOptions<'a> {
+    /// Its certificates. A client gets the one for the name that it asks for (RFC 6066 §3): the exact name
+    /// wins over a wildcard, and of several for the same name the first whose key the client knows how to
+    /// check. Without such a name it gets the first of all.
+    pub identities: &'a [Identity],
+    /// Which clients have to show a certificate.
+    pub clients: Clients,
 }
 
 /// A server's TLS settings, shared by all of its connections: TLS 1.3 and 1.2, ALPN `h2` and
 /// `http/1.1`, one session ticket per handshake with keys that roll every six hours.
 #[derive(Debug, Clone)]
 pub struct ServerTls {
+    current: Arc<RwLock<Current>>,
+    clock: WallClock,
+}
+
+/// What new connections get.
+#[derive(Debug)]
+struct Current {
     config: Arc<ServerConfig>,
+    clients: Clients,
 }
 
 impl ServerTls {
-    /// Settings that answer with `identity`.
+    /// Settings that answer with `identity`, whatever name is asked for, and ask no client who it is.
     ///
     /// # Errors
     ///
     /// When the ticket keys can't be made, for want of randomness.
     pub fn new(identity: &Identity, clock: WallClock) -> Result<Self, IdentityError> {
-        let unusable = |error: rustls::Error| IdentityError::Unusable(error.to_string());
-        let mut config = ServerConfig::builder_with_details(provider(), Arc::new(clock))
-            .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
-            .map_err(unusable)?
-            .with_no_client_auth()
-            .with_cert_resolver(Arc::new(OneCertificate(Arc::clone(&identity.certified))));
-        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        // Tickets keep the state at the client: the default store is a lock shared by all cores.
-        config.session_storage = Arc::new(NoServerSessionStorage {});
-        config.ticketer = Ticketer::new().map_err(unusable)?;
-        config.send_tls13_tickets = 1;
-        Ok(Self { config: Arc::new(config) })
+        let identities = std::slice::from_ref(identity);
+        Self::with(&ServerOptions { identities, clients: Clients::Anybody }, clock)
+    }
+
+    /// Settings with these options.
+    ///
+    /// # Errors
+    ///
+    /// When there is no certificate, what clients have to show can't be read, or the ticket keys can't be
+    /// made.
+    pub fn with(options: &ServerOptions<'_>, clock: WallClock) -> Result<Self, IdentityError> {
+        let ticketer = Ticketer::new().map_err(unusable)?;
+        let current = Current::new(options, clock, ticketer)?;
+        Ok(Self { current: Arc::new(RwLock::new(current)), clock })
+    }
+
+    /// Replaces what new connections get, in every clone of these settings; those that are open go on as
+    /// they began. Sessions can be resumed as before, unless what clients have to show has changed.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::with`]: the old settings stay.
+    pub fn replace(&self, options: &ServerOptions<'_>) -> Result<(), IdentityError> {
+        let (ticketer, clients) = {
+            let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+            (Arc::clone(&current.config.ticketer), current.clients.clone())
+        };
+        // A ticket says that its client was checked, by the rules of its time.
+        let ticketer = if clients == options.clients {
+            ticketer
+        } else {
+            Ticketer::new().map_err(unusable)?
+        };
+        let new = Current::new(options, self.clock, ticketer)?;
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = new;
+        Ok(())
     }
 
     /// The TLS layer of a new connection.
     ///
     /// # Errors
     ///
-    /// When rustls refuses the settings, which [`Self::new`] has ruled out.
+    /// When rustls refuses the settings, which [`Self::with`] has ruled out.
     pub fn accept(&self) -> Result<TlsLayer, IdentityError> {
-        ServerConnection::new(Arc::clone(&self.config))
+        let config = {
+            let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(&current.config)
+        };
+        ServerConnection::new(config)
             .map(|connection| TlsLayer::new(connection.into()))
-            .map_err(|error| IdentityError::Unusable(error.to_string()))
+            .map_err(unusable)
     }
+}
+
+impl Current {
+    fn new(
+        options: &ServerOptions<'_>,
+        clock: WallClock,
+        ticketer: Arc<dyn ProducesTickets>,
+    ) -> Result<Self, IdentityError> {
+        if options.identities.is_empty() {
+            return Err(IdentityError::NoCertificate);
+        }
+        let builder = ServerConfig::builder_with_details(provider(), Arc::new(clock))
+            .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
+            .map_err(unusable)?;
+        let builder = match options.clients.verifier()? {
+            None => builder.with_no_client_auth(),
+            Some(verifier) => builder.with_client_cert_verifier(verifier),
+        };
+        let certificates = Arc::new(Certificates::new(options.identities));
+        let mut config = builder.with_cert_resolver(certificates);
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        // Tickets keep the state at the client: the default store is a lock shared by all cores.
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.ticketer = ticketer;
+        config.send_tls13_tickets = 1;
+        Ok(Self { config: Arc::new(config), clients: options.clients.clone() })
+    }
+}
+
+fn unusable(error: rustls::Error) -> IdentityError {
+    IdentityError::Unusable(error.to_string())
 }

@@ -1,11 +1,14 @@
 //! One exchange in flight: from a handler's decision to its last byte.
 
+use std::fmt;
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::time::Instant;
 
 use bolide_connection::Connection;
 use bolide_semantics::{
-    Context, Date, End, ExchangeId, FieldName, FieldRef, Misuse, OutgoingHead, Start, has_no_body,
+    Context, Date, End, ExchangeId, FieldName, FieldRef, Head, Misuse, OutgoingHead, Start,
+    has_no_body,
 };
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
@@ -15,7 +18,7 @@ use crate::outward::Outward;
 use crate::patience::Patience;
 use crate::responder::Address;
 use crate::response::{Body, BodyStream, Fields, Pull};
-use crate::{Exchange, Response, Waker};
+use crate::{Exchange, Handler, Response, Waker};
 
 /// The largest piece that a body stream is asked for at once, in bytes.
 const PULL_BYTES_MAX: usize = 256 * 1024;
@@ -27,6 +30,20 @@ pub(crate) struct Active {
     pub(crate) driver: Option<Box<dyn Exchange>>,
     pub(crate) state: State,
     pub(crate) patience: Patience,
+    /// Who answers if nobody else will.
+    pub(crate) or_else: Option<Box<OrElse>>,
+}
+
+/// A request that may be passed on to another handler.
+pub(crate) struct OrElse {
+    pub(crate) head: Head,
+    pub(crate) handler: Rc<dyn Handler>,
+}
+
+impl fmt::Debug for OrElse {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("OrElse")
+    }
 }
 
 /// What is known of an exchange while it is open.

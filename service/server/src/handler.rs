@@ -1,5 +1,8 @@
 //! What answers requests.
 
+use std::fmt;
+use std::rc::Rc;
+
 use bolide_semantics::{AbortReason, End, Head};
 use bytes::Bytes;
 
@@ -28,7 +31,6 @@ where
 }
 
 /// What a handler has decided.
-#[derive(Debug)]
 pub enum Reply {
     /// This is the answer. What is left of the request's body is not looked at.
     Now(Response),
@@ -36,6 +38,20 @@ pub enum Reply {
     Exchange(Box<dyn Exchange>),
     /// A [`Responder`](crate::Responder) will answer. The request's body is discarded.
     Later,
+    /// The same, or the responder [passes the request on](crate::Responder::pass_on) to this handler, which
+    /// sees it without a body: for requests that have none.
+    LaterOr(Rc<dyn Handler>),
+}
+
+impl fmt::Debug for Reply {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Now(response) => formatter.debug_tuple("Now").field(response).finish(),
+            Self::Exchange(exchange) => formatter.debug_tuple("Exchange").field(exchange).finish(),
+            Self::Later => formatter.write_str("Later"),
+            Self::LaterOr(_) => formatter.write_str("LaterOr"),
+        }
+    }
 }
 
 impl<R: Into<Response>> From<R> for Reply {
@@ -49,7 +65,7 @@ impl<R: Into<Response>> From<R> for Reply {
 /// [`Io`].
 ///
 /// Everything happens on the worker's thread. Nothing is called after the response is complete.
-pub trait Exchange: std::fmt::Debug {
+pub trait Exchange: fmt::Debug {
     /// Whether a client that waits for `100 Continue` is told to go on before [`Self::on_start`].
     /// Otherwise [`Io::send_continue`] does so when the body is wanted.
     fn continues_at_once(&self) -> bool {

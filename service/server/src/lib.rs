@@ -22,7 +22,8 @@ mod session;
 
 pub use bolide_buffers::{Flush, SendQueue, detach};
 pub use bolide_connection::{
-    HandshakeFacts, Http1Limits, Http2Limits, Identity, IdentityError, Limits as ConnectionLimits,
+    ClientCertificate, Clients, HandshakeFacts, Http1Limits, Http2Limits, Identity, IdentityError,
+    Limits as ConnectionLimits,
 };
 pub use bolide_eventloop::{After, Agenda, CloseCause, Destination, Stats, Token, Turn};
 pub use bolide_semantics::{AbortReason, Blame, End, Head};

@@ -1,10 +1,14 @@
 //! Handles by which other threads reach an exchange on its worker.
 
+use std::fmt;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+
 use bolide_eventloop::{Mailbox, Token, Turn};
 use bolide_semantics::ExchangeId;
 use http::StatusCode;
 
-use crate::Response;
+use crate::{Response, Router};
 
 /// What other threads tell a session.
 #[derive(Debug)]
@@ -17,6 +21,21 @@ pub struct Message {
 pub(crate) enum MessageKind {
     Respond(Box<Response>),
     Wake,
+    PassOn,
+    Reload(Reload),
+}
+
+/// New routes for a worker.
+pub(crate) struct Reload {
+    pub(crate) routes: Arc<dyn Fn() -> Router + Send + Sync>,
+    /// Dropped once the worker has them.
+    pub(crate) done: Sender<()>,
+}
+
+impl fmt::Debug for Reload {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Reload")
+    }
 }
 
 /// Where an exchange lives; turned into a handle only when one is asked for.
@@ -83,6 +102,13 @@ impl Responder {
     pub fn respond(mut self, response: impl Into<Response>) {
         self.answered = true;
         self.waker.send(MessageKind::Respond(Box::new(response.into())));
+    }
+
+    /// Leaves the answer to the handler that [`Reply::LaterOr`](crate::Reply::LaterOr) named; where none
+    /// was named, it is a 404.
+    pub fn pass_on(mut self) {
+        self.answered = true;
+        self.waker.send(MessageKind::PassOn);
     }
 }
 

@@ -5,11 +5,16 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant, SystemTime};
 
-use bolide_connection::{ServerTls, WallClock};
-use bolide_eventloop::{Address, Config, Handle, Listeners, Service, Signal, Signals, Stats};
+use bolide_connection::{Clients, ServerOptions, ServerTls, WallClock};
+use bolide_eventloop::{
+    Address, Config, Handle, Listeners, Service, Signal, Signals, Stats, Token,
+};
+use bolide_semantics::ExchangeId;
 
+use crate::responder::{MessageKind, Reload};
 use crate::service::HttpService;
 use crate::{Error, Identity, Limits, Message, Router};
 
@@ -91,6 +96,27 @@ impl Tls {
     /// When ticket keys can't be made.
     pub fn new(identity: &Identity) -> Result<Self, Error> {
         Ok(Self { settings: ServerTls::new(identity, WallClock(SystemTime::now))? })
+    }
+
+    /// The same with several certificates, of which each client gets that for the name that it asks for (else
+    /// the first), and with what clients have to show.
+    ///
+    /// # Errors
+    ///
+    /// When there is no certificate, or what is trusted can't be read.
+    pub fn with(identities: &[Identity], clients: Clients) -> Result<Self, Error> {
+        let options = ServerOptions { identities, clients };
+        Ok(Self { settings: ServerTls::with(&options, WallClock(SystemTime::now))? })
+    }
+
+    /// Replaces certificates and what clients have to show, on every listener that has these settings, while
+    /// it runs. Connections that are open go on.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::with`]: what there was stays.
+    pub fn replace(&self, identities: &[Identity], clients: Clients) -> Result<(), Error> {
+        Ok(self.settings.replace(&ServerOptions { identities, clients })?)
     }
 }
 
@@ -276,6 +302,31 @@ impl Running {
     /// Accepts nothing more, completes what is open, and ends after the drain time at the latest.
     pub fn shut_down(&self) {
         self.handle.shut_down(self.drain);
+    }
+
+    /// Gives each worker new routes, and returns when all have them. No connection ends: exchanges that are
+    /// under way stay with the handlers that began them, and requests that come later find the new routes.
+    ///
+    /// # Errors
+    ///
+    /// When a route can't be: the old ones stay.
+    pub fn reload<F>(&self, routes: F) -> Result<(), Error>
+    where
+        F: Fn() -> Router + Send + Sync + 'static,
+    {
+        routes().check()?;
+        let routes: Arc<dyn Fn() -> Router + Send + Sync> = Arc::new(routes);
+        let (done, all_done) = mpsc::channel();
+        for mailbox in self.handle.mailboxes() {
+            let reload = Reload { routes: Arc::clone(&routes), done: done.clone() };
+            let kind = MessageKind::Reload(reload);
+            // A worker that has ended needs no routes.
+            let _ = mailbox.send(Token::NOBODY, Message { exchange: ExchangeId(0), kind });
+        }
+        drop(done);
+        // Nothing is ever sent: the end of the last sender is what is waited for.
+        let _ = all_done.recv();
+        Ok(())
     }
 
     /// Something that shuts down while somebody else [joins](Self::join).

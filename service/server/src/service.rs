@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::{self, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant, SystemTime};
 
 use bolide_buffers::{Flush, ReceiveBuffer, SendQueue};
@@ -13,7 +14,7 @@ use bolide_eventloop::{
 use bolide_semantics::{AbortReason, Blame, Context, Date, ExchangeId, Head, Role};
 
 use crate::outward::{Dials, Outbound, Outward};
-use crate::responder::Address;
+use crate::responder::{Address, MessageKind, Reload};
 use crate::session::{Session, Work};
 use crate::{Limits, Message, Router};
 
@@ -217,6 +218,16 @@ impl Service for HttpService {
             }),
             // Messages are for exchanges.
             Owner::Handler(outbound) => outbound.0.turn(turn),
+        }
+    }
+
+    fn undelivered(&mut self, message: Message) {
+        if let MessageKind::Reload(Reload { routes, done }) = message.kind {
+            // Whoever makes them has made them before: a panic now leaves the old ones.
+            if let Ok(router) = catch_unwind(AssertUnwindSafe(|| routes())) {
+                self.router = router;
+            }
+            drop(done);
         }
     }
 

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http::header::ALLOW;
 use http::{HeaderValue, Method, StatusCode};
 
-use crate::exchange::{Active, Io, Phase, State};
+use crate::exchange::{Active, Io, OrElse, Phase, State};
 use crate::local_waker::WokenList;
 use crate::outward::Outward;
 use crate::patience::Patience;
@@ -184,7 +184,7 @@ impl Session {
         let head = &*work.cx.head;
         let method = head.method().clone();
         let path = split_query(head.path_and_query()).0;
-        let (handler, parameters) = match router.find(&method, path) {
+        let (handler, parameters) = match router.find(&method, path, || head.authority()) {
             Found::Handler(handler, parameters) => (handler, parameters),
             refusal => {
                 let response = refuse(&refusal, &method, path);
@@ -218,11 +218,24 @@ impl Session {
             address: Address { exchange: id, ..work.address },
         };
         let reply = call(handler, &mut request);
+        let mut state = State::new(&method, body_bytes_max);
+        state.awaits_continue = continues;
+        self.carry_out(id, reply, &method, state, work);
+    }
+
+    /// Does what a handler has decided.
+    #[inline]
+    fn carry_out(
+        &mut self,
+        id: ExchangeId,
+        reply: Reply,
+        method: &Method,
+        state: State,
+        work: &mut Work<'_>,
+    ) {
         match reply {
-            Reply::Now(response) => self.answer(id, &method, response, work),
+            Reply::Now(response) => self.answer(id, method, response, work),
             Reply::Exchange(driver) => {
-                let mut state = State::new(&method, body_bytes_max);
-                state.awaits_continue = continues;
                 self.open(id, state, Some(driver), work);
                 self.with(id, work, |active, io| {
                     if let Some(driver) = &mut active.driver {
@@ -233,8 +246,39 @@ impl Session {
                     }
                 });
             }
-            Reply::Later => self.open(id, State::new(&method, body_bytes_max), None, work),
+            Reply::Later => self.open(id, state, None, work),
+            Reply::LaterOr(handler) => {
+                let head = work.cx.head.clone();
+                self.open(id, state, None, work);
+                if let Ok(index) = self.index(id) {
+                    self.exchanges[index].or_else = Some(Box::new(OrElse { head, handler }));
+                }
+            }
         }
+    }
+
+    /// Who was to answer passes the request on.
+    fn pass_on(&mut self, id: ExchangeId, work: &mut Work<'_>) {
+        let Ok(index) = self.index(id) else { return };
+        let Some(other) = self.exchanges[index].or_else.take() else {
+            return self.with(id, work, |_, io| io.respond(Response::error(StatusCode::NOT_FOUND)));
+        };
+        self.exchanges.remove(index);
+        let OrElse { head, handler } = *other;
+        let method = head.method().clone();
+        let mut request = Request {
+            head: &head,
+            connection: &self.connection,
+            peer: self.peer,
+            parameters: None,
+            body_follows: false,
+            now: work.cx.now,
+            address: Address { exchange: id, ..work.address },
+        };
+        let reply = call(&*handler, &mut request);
+        // A handler of a handler may want to know more than the head of the last request.
+        *work.cx.head = head;
+        self.carry_out(id, reply, &method, State::new(&method, 0), work);
     }
 
     /// Answers at once; keeps what can't be sent yet.
@@ -280,6 +324,9 @@ impl Session {
                 self.with(message.exchange, work, |_, io| io.respond(*response));
             }
             MessageKind::Wake => self.wake(message.exchange, work),
+            MessageKind::PassOn => self.pass_on(message.exchange, work),
+            // It is for the worker, and reaches it where nobody is.
+            MessageKind::Reload(_) => {}
         }
     }
 
@@ -352,7 +399,7 @@ impl Session {
     ) {
         let at = self.exchanges.partition_point(|active| active.id < id);
         let patience = Patience::new(work.cx.now);
-        self.exchanges.insert(at, Active { id, driver, state, patience });
+        self.exchanges.insert(at, Active { id, driver, state, patience, or_else: None });
     }
 
     fn index(&self, id: ExchangeId) -> Result<usize, usize> {

@@ -21,6 +21,8 @@ pub(crate) struct Waiting {
     responder: Responder,
     waker: Waker,
     is_head: bool,
+    /// Another handler answers what no file does.
+    passes_on: bool,
     /// The request's head, if it has conditions or a query: most have none, and wait by the thousand.
     head: Option<Box<Head>>,
     /// Counts what it holds, until it is dropped.
@@ -47,7 +49,12 @@ const WAITING_ONE_BYTES: usize = 320;
 
 impl Waiting {
     /// The request as one that waits, unless all that wait hold more than `bytes_max` then.
-    pub(crate) fn of(request: &Request<'_>, total: &Total, bytes_max: usize) -> Option<Self> {
+    pub(crate) fn of(
+        request: &Request<'_>,
+        total: &Total,
+        bytes_max: usize,
+        passes_on: bool,
+    ) -> Option<Self> {
         let head = request.head();
         let says_more = !Conditions::of(head).is_empty() || request.query().is_some();
         let head = says_more.then(|| Box::new(head.clone()));
@@ -58,6 +65,7 @@ impl Waiting {
             responder: request.responder(),
             waker: request.waker(),
             is_head: *request.method() == Method::HEAD,
+            passes_on,
             head,
             _held: held,
         })
@@ -65,7 +73,7 @@ impl Waiting {
 
     /// Answers it.
     pub(crate) fn land(self, site: &StaticFiles, name: &str, loaded: &Loaded) {
-        let Self { responder, waker, is_head, head, _held } = self;
+        let Self { responder, waker, is_head, passes_on, head, _held } = self;
         let response = match loaded {
             Loaded::Entry(entry) => {
                 let method = if is_head { Method::HEAD } else { Method::GET };
@@ -79,6 +87,7 @@ impl Waiting {
             }
             Loaded::Folder => redirect(&site.settings.prefix, name, head.as_deref()),
             Loaded::Listing(html) => Response::html(html.clone()),
+            Loaded::Missing(_) if passes_on => return responder.pass_on(),
             Loaded::Missing(page) => not_found(page.as_deref()),
             Loaded::Failed => unavailable(),
         };

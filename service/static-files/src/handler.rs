@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bolide_semantics::{Conditions, decode_path};
-use bolide_server::{Handler, Reply, Request, Response, StatusCode};
+use bolide_server::{Handler, Method, Reply, Request, Response, StatusCode};
 use hashbrown::HashMap;
 
 use crate::answer::{answer, unavailable};
@@ -28,6 +28,8 @@ struct Worker {
     inbox: Arc<Inbox>,
     waiting: Total,
     state: RefCell<State>,
+    /// Who answers what no file does.
+    other: Option<Rc<dyn Handler>>,
 }
 
 struct State {
@@ -42,7 +44,7 @@ impl fmt::Debug for FileHandler {
 }
 
 impl FileHandler {
-    pub(crate) fn new(site: &StaticFiles) -> Self {
+    pub(crate) fn new(site: &StaticFiles, other: Option<Rc<dyn Handler>>) -> Self {
         let settings = &site.settings;
         let cache = Cache::new(settings.cache_bytes, settings.cache_files_count);
         Self(Rc::new(Worker {
@@ -50,6 +52,7 @@ impl FileHandler {
             inbox: Arc::default(),
             waiting: Arc::default(),
             state: RefCell::new(State { cache, flights: HashMap::default() }),
+            other,
         }))
     }
 }
@@ -58,6 +61,12 @@ impl Handler for FileHandler {
     #[inline]
     fn handle(&self, request: &mut Request<'_>) -> Reply {
         let worker = &*self.0;
+        let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
+        match &worker.other {
+            Some(other) if !is_read || request.has_body() => return other.handle(request),
+            None if !is_read => return Reply::Now(refuse(request.method())),
+            _ => {}
+        }
         let prefix = worker.site.settings.prefix.as_str();
         let path = request.path();
         let path = path.strip_prefix(prefix).unwrap_or(path);
@@ -72,6 +81,21 @@ impl Handler for FileHandler {
         }
         worker.answer_from_disk(path, request)
     }
+
+    fn body_bytes_max(&self) -> Option<u64> {
+        self.0.other.as_ref().and_then(|other| other.body_bytes_max())
+    }
+}
+
+/// What files don't do (RFC 9110 §9.3.7, §15.5.6).
+#[cold]
+fn refuse(method: &Method) -> Response {
+    let response = if *method == Method::OPTIONS {
+        Response::new(StatusCode::NO_CONTENT)
+    } else {
+        Response::error(StatusCode::METHOD_NOT_ALLOWED)
+    };
+    response.header("allow", "GET, HEAD, OPTIONS")
 }
 
 impl Worker {
@@ -142,10 +166,11 @@ impl Worker {
 
     /// Asks the disk. All who ask for the same at the same time get one answer.
     #[cold]
-    fn answer_from_disk(&self, path: &str, request: &Request<'_>) -> Reply {
+    fn answer_from_disk(&self, path: &str, request: &mut Request<'_>) -> Reply {
         let settings = &self.site.settings;
         let name = match decode_path(path) {
             Some(name) if !settings.hides(&name) => name,
+            _ if self.other.is_some() => return self.pass_on(request),
             // An empty name is one that nothing has.
             _ if settings.not_found.is_some() => "".into(),
             _ => return Reply::Now(Response::error(StatusCode::NOT_FOUND)),
@@ -156,12 +181,14 @@ impl Worker {
             return Reply::Now(response);
         }
         let mut state = self.state.borrow_mut();
-        let Some(mut waiting) = Waiting::of(request, &self.waiting, settings.waiting_bytes) else {
+        let Some(mut waiting) =
+            Waiting::of(request, &self.waiting, settings.waiting_bytes, self.other.is_some())
+        else {
             return Reply::Now(unavailable());
         };
         if let Some(flight) = state.flights.get(&*name) {
             match flight.join(waiting) {
-                Ok(()) => return Reply::Later,
+                Ok(()) => return self.later(),
                 // It has landed just now: the next look finds it, and this request takes another.
                 Err(back) => waiting = back,
             }
@@ -170,7 +197,7 @@ impl Worker {
         let flight = Arc::new(Flight::new(vec![waiting]));
         if self.send(&name, &flight, known, request.now()) {
             state.flights.insert(name.into(), flight);
-            return Reply::Later;
+            return self.later();
         }
         // The responder that waited says 500 when it is dropped, but this is said before.
         let waiting = flight.land();
@@ -178,6 +205,19 @@ impl Worker {
             one.land(&self.site, &name, &Loaded::Failed);
         }
         Reply::Later
+    }
+
+    /// The pool will answer, or leave it to somebody else.
+    fn later(&self) -> Reply {
+        self.other.as_ref().map_or(Reply::Later, |other| Reply::LaterOr(Rc::clone(other)))
+    }
+
+    /// Somebody else answers at once.
+    fn pass_on(&self, request: &mut Request<'_>) -> Reply {
+        match &self.other {
+            Some(other) => other.handle(request),
+            None => Reply::Now(Response::error(StatusCode::NOT_FOUND)),
+        }
     }
 
     /// Has the pool load a name and answer those who wait for it. Whether it takes that on.

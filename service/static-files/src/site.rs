@@ -3,11 +3,12 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bolide_eventloop::Offload;
-use bolide_server::{HeaderValue, Method, Router};
+use bolide_server::{Handler, HeaderValue, Method, Router};
 
 use crate::disk::Disk;
 use crate::folder::Folder;
@@ -218,17 +219,30 @@ impl StaticFiles {
     }
 
     /// Adds the files to a worker's router; an exact route wins over a file. Called once for each worker:
-    /// each has a cache of its own.
+    /// each has a cache of its own. When the files stand at `/` and the router has a
+    /// [fallback](Router::fallback) already, it answers what no file does, and any method but GET and HEAD.
     #[must_use]
-    pub fn routes(&self, router: Router) -> Router {
-        let handler = FileHandler::new(self);
+    pub fn routes(&self, mut router: Router) -> Router {
         let prefix = self.settings.prefix.as_str();
+        if prefix.is_empty()
+            && let Some(other) = router.take_fallback()
+        {
+            return router.fallback(FileHandler::new(self, Some(Rc::from(other))));
+        }
+        let handler = FileHandler::new(self, None);
         let router = router.handle(Method::GET, &format!("{prefix}/"), handler.clone()).handle(
             Method::GET,
             &format!("{prefix}/{{*path}}"),
             handler.clone(),
         );
         if prefix.is_empty() { router } else { router.handle(Method::GET, prefix, handler) }
+    }
+
+    /// The files as one handler, for [`Router::below`] and [`Router::fallback`]: for each worker one. What no
+    /// file answers, and any method but GET and HEAD, goes to `other`; without it, to a 404 or 405.
+    #[must_use]
+    pub fn handler(&self, other: Option<Rc<dyn Handler>>) -> impl Handler + Clone + use<> {
+        FileHandler::new(self, other)
     }
 }
 

@@ -10,8 +10,8 @@ use bolide::{HeaderValue, StaticFiles};
 #[group(skip)]
 pub(crate) struct Arguments {
     /// Serve the files of this folder, and /ping beside them; no other built-in route unless --builtin is
-    /// given.
-    #[arg(long, value_name = "DIR", conflicts_with = "proxy")]
+    /// given. With --proxy, what has no file is asked upstream, /ping too.
+    #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
 
     /// List the folders that have no index file.
@@ -45,7 +45,8 @@ pub(crate) struct Arguments {
     hidden: bool,
 }
 
-fn cache_control(text: &str) -> Result<(String, HeaderValue), String> {
+/// A rule: `PATTERN=VALUE`.
+pub(crate) fn cache_control(text: &str) -> Result<(String, HeaderValue), String> {
     let (pattern, value) = text
         .split_once('=')
         .filter(|(pattern, value)| !pattern.is_empty() && !value.is_empty())
@@ -56,6 +57,11 @@ fn cache_control(text: &str) -> Result<(String, HeaderValue), String> {
 }
 
 impl Arguments {
+    /// Whether there is a root.
+    pub(crate) fn are_given(&self) -> bool {
+        self.root.is_some()
+    }
+
     /// Opens the root, if one is given.
     pub(crate) fn files(&self) -> Result<Option<StaticFiles>, String> {
         let Some(root) = &self.root else { return Ok(None) };

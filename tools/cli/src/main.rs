@@ -1,6 +1,7 @@
 //! The program `bolide`. Wiring only: what it does lives in the crates below it.
 
 mod certificate;
+mod configuration;
 mod files;
 mod load;
 mod proxy;

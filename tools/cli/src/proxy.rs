@@ -46,6 +46,11 @@ enum How {
 }
 
 impl Arguments {
+    /// Whether there is an upstream.
+    pub(crate) fn are_given(&self) -> bool {
+        !self.proxy.is_empty()
+    }
+
     /// Looks up the upstreams, if any is given.
     pub(crate) fn settings(&self) -> Result<Option<ProxySettings>, String> {
         if self.proxy.is_empty() {

@@ -1,6 +1,12 @@
-//! What `bolide serve` answers: its built-in routes, a folder, or what other servers say.
+//! What `bolide serve` answers: its built-in routes, folders, what other servers say, and fixed answers.
 
-use bolide::{ProxySettings, ReverseProxy, Router, StaticFiles};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bolide::{
+    Bytes, Handler, HeaderValue, Method, ProxySettings, Reply, Request, Response, ReverseProxy,
+    Router, StaticFiles, StatusCode,
+};
 
 use crate::{files, proxy};
 
@@ -20,52 +26,211 @@ pub(crate) struct Arguments {
     builtin: bool,
 }
 
-/// What is answered beside the built-in routes.
+/// One answer, for some hosts and a path.
 #[derive(Debug, Clone)]
-enum Rest {
-    Nothing,
-    Files(StaticFiles),
-    Upstreams(ProxySettings),
+pub(crate) struct Route {
+    /// In lower case; none: for any host.
+    pub(crate) hosts: Vec<String>,
+    /// With a slash at its end: for everything below it.
+    pub(crate) path: String,
+    pub(crate) answer: Answer,
+}
+
+/// What a route answers with.
+#[derive(Debug, Clone)]
+pub(crate) enum Answer {
+    Builtin(Builtin),
+    /// Files, and the number of the upstreams that are asked for what has no file.
+    Files {
+        files: StaticFiles,
+        other: Option<usize>,
+    },
+    /// The number of the upstreams.
+    Proxy(usize),
+    Redirect {
+        to: String,
+        status: StatusCode,
+    },
+    Respond {
+        text: Bytes,
+        media_type: HeaderValue,
+        status: StatusCode,
+    },
+}
+
+/// Which of the built-in routes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Builtin {
+    All,
+    /// `/ping` alone.
+    Ping,
 }
 
 /// The routes of a server, made anew for each worker.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Routes {
-    rest: Rest,
-    builtin: bool,
+    routes: Arc<[Route]>,
+    /// What routes name by number.
+    proxies: Arc<[ProxySettings]>,
 }
 
 impl Arguments {
-    /// Opens the root, or looks up the upstreams.
-    pub(crate) fn routes(&self) -> Result<Routes, String> {
-        let rest = match (self.files.files()?, self.proxy.settings()?) {
-            (Some(files), _) => Rest::Files(files),
-            (None, Some(settings)) => Rest::Upstreams(settings),
-            (None, None) if self.builtin => {
-                let what =
-                    "--builtin brings back what --root or --proxy turns off: give one of them";
-                return Err(what.to_owned());
+    /// Whether they say what is answered.
+    pub(crate) fn are_given(&self) -> bool {
+        self.files.are_given() || self.proxy.are_given()
+    }
+
+    /// Opens the root, and looks up the upstreams. None when neither is given.
+    pub(crate) fn routes(&self) -> Result<Option<Routes>, String> {
+        let settings = self.proxy.settings()?;
+        let other = settings.is_some().then_some(0);
+        let below = |answer| Route { hosts: Vec::new(), path: "/".to_owned(), answer };
+        let mut routes = Vec::new();
+        match (self.files.files()?, other) {
+            (None, None) => return Ok(None),
+            (Some(files), other) => {
+                if other.is_none() && !self.builtin {
+                    routes.push(below(Answer::Builtin(Builtin::Ping)));
+                }
+                routes.push(below(Answer::Files { files, other }));
             }
-            (None, None) => Rest::Nothing,
-        };
-        Ok(Routes { rest, builtin: self.builtin })
+            (None, Some(number)) => routes.push(below(Answer::Proxy(number))),
+        }
+        if self.builtin {
+            routes.push(below(Answer::Builtin(Builtin::All)));
+        }
+        Ok(Some(Routes::new(routes, settings.into_iter().collect())))
+    }
+
+    /// What is wrong when nothing else says what is answered.
+    pub(crate) fn check_alone(&self) -> Result<(), String> {
+        if self.builtin && !self.are_given() {
+            let what = "--builtin brings back what --root or --proxy turns off: give one of them";
+            return Err(what.to_owned());
+        }
+        Ok(())
     }
 }
 
 impl Routes {
+    pub(crate) fn new(routes: Vec<Route>, proxies: Vec<ProxySettings>) -> Self {
+        Self { routes: routes.into(), proxies: proxies.into() }
+    }
+
+    /// The built-in routes alone.
+    pub(crate) fn builtin() -> Self {
+        let answer = Answer::Builtin(Builtin::All);
+        Self::new(vec![Route { hosts: Vec::new(), path: "/".to_owned(), answer }], Vec::new())
+    }
+
+    /// How many routes there are, and how many upstreams they ask.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        (self.routes.len(), self.proxies.len())
+    }
+
     /// One worker's router.
     pub(crate) fn router(&self) -> Router {
-        let routes = Router::new();
-        match &self.rest {
-            Rest::Nothing => bolide_measurement::routes(routes),
-            Rest::Files(files) if self.builtin => {
-                files.routes(bolide_measurement::endpoints(routes))
-            }
-            Rest::Files(files) => files.routes(bolide_measurement::ping(routes)),
-            Rest::Upstreams(settings) => {
-                let routes = if self.builtin { bolide_measurement::routes(routes) } else { routes };
-                routes.fallback(ReverseProxy::new(settings))
-            }
+        let proxies: Vec<Proxy> = self.proxies.iter().map(Proxy::new).collect();
+        let mut router = self.of_host(None, &proxies);
+        let mut hosts: Vec<&str> =
+            self.routes.iter().flat_map(|route| route.hosts.iter().map(String::as_str)).collect();
+        hosts.sort_unstable();
+        hosts.dedup();
+        for host in hosts {
+            router = router.host(host, self.of_host(Some(host), &proxies));
         }
+        router
+    }
+
+    /// The routes of one host; none: of any.
+    fn of_host(&self, host: Option<&str>, proxies: &[Proxy]) -> Router {
+        let is_of_host = |route: &&Route| match host {
+            None => route.hosts.is_empty(),
+            Some(host) => route.hosts.iter().any(|own| own == host),
+        };
+        let own: Vec<&Route> = self.routes.iter().filter(is_of_host).collect();
+        let has_files = own
+            .iter()
+            .any(|route| route.path == "/" && matches!(route.answer, Answer::Files { .. }));
+        let mut router = Router::new();
+        // They come first: what they leave to a fallback comes after the files.
+        for route in &own {
+            router = match route.answer {
+                Answer::Builtin(Builtin::Ping) => bolide_measurement::ping(router),
+                Answer::Builtin(Builtin::All) if has_files => bolide_measurement::endpoints(router),
+                Answer::Builtin(Builtin::All) => bolide_measurement::routes(router),
+                _ => router,
+            };
+        }
+        own.into_iter().fold(router, |router, route| add(router, route, proxies))
+    }
+}
+
+/// Adds one route to a worker's router.
+fn add(mut router: Router, Route { path, answer, .. }: &Route, proxies: &[Proxy]) -> Router {
+    match answer {
+        Answer::Builtin(_) => router,
+        Answer::Files { files, other } => {
+            let mut other: Option<Rc<dyn Handler>> =
+                other.map(|number| Rc::new(proxies[number].clone()) as Rc<dyn Handler>);
+            if path == "/" && other.is_none() {
+                other = router.take_fallback().map(Rc::from);
+            }
+            let handler = files.handler(other);
+            let bare = path.trim_end_matches('/');
+            if bare.is_empty() {
+                return router.below(path, handler);
+            }
+            router.handle(Method::GET, bare, handler.clone()).below(path, handler)
+        }
+        Answer::Proxy(number) => put(router, path, proxies[*number].clone()),
+        Answer::Redirect { to, status } => {
+            let (to, status, path) = (to.clone(), *status, path.clone());
+            put(router, &path.clone(), move |request: &mut Request<'_>| {
+                Response::error(status).header("location", target(&to, &path, request))
+            })
+        }
+        Answer::Respond { text, media_type, status } => {
+            let (text, media_type, status) = (text.clone(), media_type.clone(), *status);
+            put(router, path, move |_: &mut Request<'_>| {
+                Response::with_type(media_type.clone(), text.clone()).with_status(status)
+            })
+        }
+    }
+}
+
+/// Answers a path, or everything below it, by any method.
+fn put(router: Router, path: &str, handler: impl Handler) -> Router {
+    if path.ends_with('/') { router.below(path, handler) } else { router.any(path, handler) }
+}
+
+/// Where a request is sent instead: what stands below the one path is asked for below the other.
+fn target(to: &str, path: &str, request: &Request<'_>) -> String {
+    if !to.ends_with('/') || !path.ends_with('/') {
+        return to.to_owned();
+    }
+    // Two slashes at the beginning would name another host.
+    let rest = request.path().strip_prefix(path).unwrap_or_default().trim_start_matches('/');
+    let query = request.query().map(|query| format!("?{query}")).unwrap_or_default();
+    format!("{to}{rest}{query}")
+}
+
+/// One worker's part of a reverse proxy, in several routes.
+#[derive(Debug, Clone)]
+struct Proxy(Rc<ReverseProxy>);
+
+impl Proxy {
+    fn new(settings: &ProxySettings) -> Self {
+        Self(Rc::new(ReverseProxy::new(settings)))
+    }
+}
+
+impl Handler for Proxy {
+    fn handle(&self, request: &mut Request<'_>) -> Reply {
+        self.0.handle(request)
+    }
+
+    fn body_bytes_max(&self) -> Option<u64> {
+        self.0.body_bytes_max()
     }
 }

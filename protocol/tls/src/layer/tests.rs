@@ -6,7 +6,10 @@ use bytes::Bytes;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{ClientOptions, ClientTls, Identity, IdentityError, ServerTls, Trust, WallClock};
+use crate::{
+    ClientOptions, ClientTls, Clients, Identity, IdentityError, ServerOptions, ServerTls, Trust,
+    WallClock,
+};
 
 /// A day on which the certificates of this test are valid.
 const CLOCK: WallClock = WallClock(|| SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000));
@@ -237,3 +240,5 @@ fn identities_say_what_is_wrong() {
     assert!(wrong(&chain.replace('M', "!"), &key).is_err());
     assert!(wrong(&chain, &key).is_ok());
 }
+
+mod settings;

@@ -10,6 +10,8 @@ use crate::Handler;
 pub(super) struct Methods {
     path: Box<str>,
     handlers: Vec<(Method, Box<dyn Handler>)>,
+    /// What answers the other methods.
+    any: Option<Box<dyn Handler>>,
     /// The `Allow` field: what is routed, HEAD with GET, and OPTIONS always.
     allow: HeaderValue,
 }
@@ -23,7 +25,7 @@ impl fmt::Debug for Methods {
 impl Methods {
     pub(super) fn new(path: &str) -> Self {
         let allow = HeaderValue::from_static("OPTIONS");
-        Self { path: path.into(), handlers: Vec::new(), allow }
+        Self { path: path.into(), handlers: Vec::new(), any: None, allow }
     }
 
     pub(super) fn path(&self) -> &str {
@@ -52,6 +54,13 @@ impl Methods {
         true
     }
 
+    /// Whether nothing answered any method yet.
+    pub(super) fn add_any(&mut self, handler: Box<dyn Handler>) -> bool {
+        let is_free = self.any.is_none();
+        self.any = Some(handler);
+        is_free
+    }
+
     #[inline]
     pub(super) fn find(&self, method: &Method) -> Option<&dyn Handler> {
         let exact = self.handlers.iter().find(|(known, _)| known == method);
@@ -59,6 +68,6 @@ impl Methods {
             let head = *method == Method::HEAD;
             self.handlers.iter().find(|(known, _)| head && *known == Method::GET)
         };
-        exact.or_else(get).map(|(_, handler)| &**handler)
+        exact.or_else(get).map(|(_, handler)| &**handler).or(self.any.as_deref())
     }
 }

@@ -29,7 +29,7 @@ fn a_file_in_memory_is_answered_without_an_allocation() {
     std::fs::write(folder.path().join("a.txt"), "pong!\n").unwrap();
     let files = StaticFiles::new(folder.path()).unwrap().fresh(std::time::Duration::from_secs(600));
     let routes = move || {
-        let handler = Counted(FileHandler::new(&files));
+        let handler = Counted(FileHandler::new(&files, None));
         Router::new().handle(Method::GET, "/{*path}", handler)
     };
     let running = Server::new().workers(1).http("127.0.0.1:0").start(routes).unwrap();

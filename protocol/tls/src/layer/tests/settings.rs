@@ -1,0 +1,153 @@
+//! Several certificates, clients that say who they are, and settings that are replaced.
+
+use super::*;
+
+/// The parameters of a certificate that is valid on the day of these tests.
+fn parameters(names: &[&str]) -> rcgen::CertificateParams {
+    let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+    let mut parameters = rcgen::CertificateParams::new(names).unwrap();
+    parameters.not_before = rcgen::date_time_ymd(2026, 1, 1);
+    parameters.not_after = rcgen::date_time_ymd(2036, 1, 1);
+    parameters
+}
+
+fn identity(name: &str) -> Identity {
+    let (chain, key) = pem(name);
+    Identity::from_pem(chain.as_bytes(), key.as_bytes()).unwrap()
+}
+
+/// An authority in PEM, and the certificate of a client that it has signed.
+fn authority_and_client() -> (Vec<u8>, Identity) {
+    let mut authority = parameters(&[]);
+    authority.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    authority.distinguished_name.push(rcgen::DnType::CommonName, "authority");
+    let authority_key = rcgen::KeyPair::generate().unwrap();
+    let root = authority.self_signed(&authority_key).unwrap();
+    let issuer = rcgen::Issuer::new(authority, authority_key);
+    let mut client = parameters(&[]);
+    client.distinguished_name = rcgen::DistinguishedName::new();
+    client.distinguished_name.push(rcgen::DnType::CommonName, "alice");
+    let key = rcgen::KeyPair::generate().unwrap();
+    let certificate = client.signed_by(&key, &issuer).unwrap();
+    let (chain, key) = (certificate.pem(), key.serialize_pem());
+    (root.pem().into_bytes(), Identity::from_pem(chain.as_bytes(), key.as_bytes()).unwrap())
+}
+
+fn client(identity: Option<&Identity>) -> ClientTls {
+    let options = ClientOptions { trust: &Trust::Anybody, alpn: &[], identity, resume: true };
+    ClientTls::with(&options, CLOCK).unwrap()
+}
+
+fn send(from: &mut TlsLayer, to: &mut TlsLayer) -> Result<(), TlsFailure> {
+    let mut wire = Vec::new();
+    from.flush(&mut SendQueue::new(), &mut wire).unwrap();
+    let mut input = ReceiveBuffer::new(65_536);
+    input.start(&wire);
+    to.receive(&mut input, &mut ReceiveBuffer::new(65_536)).map(drop)
+}
+
+/// What the server knows after a handshake, and the certificate that the client saw.
+fn handshake(
+    server: &ServerTls,
+    client: &ClientTls,
+    name: &str,
+) -> Result<(HandshakeFacts, Vec<u8>), TlsFailure> {
+    let (mut client, mut server) = (client.connect(name).unwrap(), server.accept().unwrap());
+    for _ in 0..4 {
+        send(&mut client, &mut server)?;
+        send(&mut server, &mut client)?;
+    }
+    let seen = client.connection.peer_certificates().unwrap()[0].to_vec();
+    Ok((server.facts().unwrap(), seen))
+}
+
+fn server(identities: &[Identity], clients: Clients) -> ServerTls {
+    ServerTls::with(&ServerOptions { identities, clients }, CLOCK).unwrap()
+}
+
+#[test]
+fn each_name_gets_its_certificate() {
+    let identities = [identity("first.org"), identity("*.example.org"), identity("a.example.org")];
+    let server = server(&identities, Clients::Anybody);
+    for (name, expected) in [
+        ("first.org", 0),
+        ("b.example.org", 1),
+        ("a.example.org", 2),
+        ("unknown.org", 0),
+        ("127.0.0.1", 0),
+    ] {
+        let (_, seen) = handshake(&server, &client(None), name).unwrap();
+        assert_eq!(seen, identities[expected].certificate_der(), "{name}");
+    }
+}
+
+#[test]
+fn a_client_that_has_to_say_who_it_is_does_so_or_is_refused() {
+    let own = [identity("localhost")];
+    let (authority, alice) = authority_and_client();
+    let stranger = identity("stranger");
+    let known = |clients: Clients, identity: Option<&Identity>| {
+        handshake(&server(&own, clients), &client(identity), "localhost")
+            .map(|(facts, _)| facts.client.map(|client| client.subject.clone()))
+    };
+    let (optional, required) =
+        (Clients::Optional(authority.clone()), Clients::Required(authority.clone()));
+    let named = Ok(Some("CN=alice".to_owned()));
+    assert_eq!(known(Clients::Anybody, Some(&alice)), Ok(None), "nobody has asked");
+    assert_eq!(known(optional.clone(), Some(&alice)), named);
+    assert_eq!(known(required.clone(), Some(&alice)), named);
+    assert_eq!(known(optional.clone(), None), Ok(None));
+    for (clients, identity) in
+        [(required.clone(), None), (required, Some(&stranger)), (optional, Some(&stranger))]
+    {
+        let failure = known(clients, identity).unwrap_err();
+        assert!(failure.in_handshake, "{failure}");
+    }
+}
+
+#[test]
+fn a_new_certificate_is_shown_and_old_sessions_are_resumed() {
+    let (old, new) = ([identity("localhost")], [identity("localhost")]);
+    let server = server(&old, Clients::Anybody);
+    let before = client(None);
+    let (facts, seen) = handshake(&server, &before, "localhost").unwrap();
+    assert!(!facts.resumed && seen == old[0].certificate_der());
+    let another = server.clone();
+    another.replace(&ServerOptions { identities: &new, clients: Clients::Anybody }).unwrap();
+    let (facts, _) = handshake(&server, &before, "localhost").unwrap();
+    assert!(facts.resumed, "a new certificate costs no full handshake");
+    let (facts, seen) = handshake(&server, &client(None), "localhost").unwrap();
+    assert!(!facts.resumed && seen == new[0].certificate_der());
+}
+
+#[test]
+fn who_was_let_in_by_other_rules_shakes_hands_anew() {
+    let own = [identity("localhost")];
+    let (authority, alice) = authority_and_client();
+    let server = server(&own, Clients::Optional(authority.clone()));
+    let (alice, nobody) = (client(Some(&alice)), client(None));
+    for resumed in [false, true] {
+        for client in [&alice, &nobody] {
+            let (facts, _) = handshake(&server, client, "localhost").unwrap();
+            assert_eq!(facts.resumed, resumed);
+        }
+    }
+    let (facts, _) = handshake(&server, &alice, "localhost").unwrap();
+    assert!(facts.resumed && facts.client.is_some(), "a resumed session knows its client");
+    let clients = Clients::Required(authority);
+    server.replace(&ServerOptions { identities: &own, clients }).unwrap();
+    assert!(handshake(&server, &nobody, "localhost").is_err());
+    assert!(!handshake(&server, &alice, "localhost").unwrap().0.resumed);
+}
+
+#[test]
+fn settings_that_cannot_be_leave_the_old_ones() {
+    let own = [identity("localhost")];
+    let server = server(&own, Clients::Anybody);
+    let none = ServerOptions { identities: &[], clients: Clients::Anybody };
+    assert!(matches!(server.replace(&none), Err(IdentityError::NoCertificate)));
+    let clients = Clients::Required(b"no certificate".to_vec());
+    let unread = ServerOptions { identities: &own, clients };
+    assert!(server.replace(&unread).is_err());
+    assert!(handshake(&server, &client(None), "localhost").is_ok());
+}

@@ -1,0 +1,39 @@
+//! Handlers of whole parts of the tree of paths.
+
+use std::fmt;
+
+use crate::Handler;
+
+/// Handlers by the path that they are below of, the longest first.
+#[derive(Default)]
+pub(super) struct Below(Vec<(Box<str>, Box<dyn Handler>)>);
+
+impl fmt::Debug for Below {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_list().entries(self.0.iter().map(|(path, _)| path)).finish()
+    }
+}
+
+impl Below {
+    /// Adds a handler for `path`, which ends with a slash, and everything below it.
+    pub(super) fn add(&mut self, path: &str, handler: Box<dyn Handler>) -> Result<(), String> {
+        if !path.starts_with('/') || !path.ends_with('/') {
+            return Err("what has paths below it begins and ends with a slash".to_owned());
+        }
+        if path.contains(['?', '#', '{', '}']) {
+            return Err("what has paths below it has no query, fragment or parameter".to_owned());
+        }
+        let at = self.0.partition_point(|(known, _)| known.len() > path.len());
+        if self.0[at..].iter().any(|(known, _)| **known == *path) {
+            return Err("it is routed twice".to_owned());
+        }
+        self.0.insert(at, (path.into(), handler));
+        Ok(())
+    }
+
+    #[inline]
+    pub(super) fn find(&self, path: &str) -> Option<&dyn Handler> {
+        let found = self.0.iter().find(|(below, _)| path.starts_with(&**below));
+        found.map(|(_, handler)| &**handler)
+    }
+}

@@ -1,0 +1,284 @@
+//! A TOML file as sections whose keys are taken one by one: what nobody takes is a mistake with a place.
+
+use std::borrow::Cow;
+use std::fmt::Display;
+use std::fs;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::nearest::nearest;
+use super::value::{Texts, Value};
+
+/// A file that was read.
+#[derive(Debug)]
+pub(crate) struct Document {
+    name: String,
+    folder: PathBuf,
+    text: String,
+}
+
+/// Where something stands in a file: what is said of it later begins with this.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The file's name, the line and the column, from 1.
+    pub(crate) at: String,
+    /// The line, from 1.
+    pub(crate) line: usize,
+}
+
+impl Place {
+    /// What is wrong there.
+    pub(crate) fn mistake(&self, what: impl Display) -> String {
+        format!("{}: {what}", self.at)
+    }
+}
+
+impl Document {
+    /// Reads a file.
+    pub(crate) fn read(path: &Path) -> Result<Self, String> {
+        let text = fs::read_to_string(path)
+            .map_err(|error| format!("--config {}: can't be read: {error}", path.display()))?;
+        let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+        Ok(Self { name: path.display().to_string(), folder, text })
+    }
+
+    /// A file that stands in memory.
+    pub(crate) fn of(name: &str, text: &str) -> Self {
+        Self { name: name.to_owned(), folder: PathBuf::new(), text: text.to_owned() }
+    }
+
+    /// The whole of it.
+    pub(crate) fn section(&self) -> Result<Section<'_>, String> {
+        let table = DeTable::parse(&self.text).map_err(|error| {
+            let place = self.place(error.span().unwrap_or(0..0));
+            place.mistake(format!("it is no TOML: {}", error.message().replace('\n', " ")))
+        })?;
+        Ok(Section::new(self, String::new(), table.span(), table.into_inner()))
+    }
+
+    fn place(&self, span: Range<usize>) -> Place {
+        let before = self.text.get(..span.start).unwrap_or(&self.text);
+        let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        Place { at: format!("{}:{line}:{column}", self.name), line }
+    }
+}
+
+/// A table of a [`Document`], key by key.
+#[derive(Debug)]
+pub(crate) struct Section<'d> {
+    document: &'d Document,
+    /// As the file writes it: `[limits]`, `[[route]]`; empty for the file itself.
+    name: String,
+    span: Range<usize>,
+    left: Vec<(Spanned<Cow<'d, str>>, Spanned<DeValue<'d>>)>,
+    /// The keys that were asked for.
+    known: Vec<String>,
+}
+
+impl<'d> Section<'d> {
+    fn new(document: &'d Document, name: String, span: Range<usize>, table: DeTable<'d>) -> Self {
+        Self { document, name, span, left: table.into_iter().collect(), known: Vec::new() }
+    }
+
+    /// Where it begins.
+    pub(crate) fn place(&self) -> Place {
+        self.document.place(self.span.clone())
+    }
+
+    /// A path that the file names: relative ones start at its folder.
+    pub(crate) fn path(&self, given: &str) -> PathBuf {
+        self.document.folder.join(given)
+    }
+
+    /// Takes a key's value as it stands there.
+    fn take(&mut self, key: &str) -> Option<Spanned<DeValue<'d>>> {
+        self.known.push(key.to_owned());
+        let at = self.left.iter().position(|(known, _)| known.get_ref() == key)?;
+        Some(self.left.swap_remove(at).1)
+    }
+
+    /// Takes a key's value, and where it stands.
+    pub(crate) fn placed<T: Value>(&mut self, key: &str) -> Result<Option<(T, Place)>, String> {
+        let Some(value) = self.take(key) else { return Ok(None) };
+        let place = self.document.place(value.span());
+        match T::of(value.get_ref()) {
+            Ok(value) => Ok(Some((value, place))),
+            Err(what) => Err(place.mistake(format!("`{key}` {what}"))),
+        }
+    }
+
+    /// Takes a key's value.
+    pub(crate) fn value<T: Value>(&mut self, key: &str) -> Result<Option<T>, String> {
+        Ok(self.placed(key)?.map(|(value, _)| value))
+    }
+
+    /// Takes a key's value by a function that says what is wrong with it.
+    pub(crate) fn read(
+        &mut self,
+        key: &str,
+        read: impl FnOnce(&DeValue<'_>) -> Result<(), String>,
+    ) -> Result<(), String> {
+        let Some(value) = self.take(key) else { return Ok(()) };
+        read(value.get_ref())
+            .map_err(|what| self.document.place(value.span()).mistake(format!("`{key}` {what}")))
+    }
+
+    /// Takes one text or several, each with its place.
+    pub(crate) fn texts(&mut self, key: &str) -> Result<Vec<(String, Place)>, String> {
+        let mut taken = Vec::new();
+        match self.take(key) {
+            None => {}
+            Some(list) if matches!(list.get_ref(), DeValue::Array(_)) => {
+                let DeValue::Array(items) = list.into_inner() else { return Ok(taken) };
+                for item in items {
+                    let place = self.document.place(item.span());
+                    match String::of(item.get_ref()) {
+                        Ok(text) => taken.push((text, place)),
+                        Err(what) => return Err(place.mistake(format!("`{key}` {what}"))),
+                    }
+                }
+            }
+            Some(one) => {
+                let place = self.document.place(one.span());
+                let Texts(texts) = Texts::of(one.get_ref())
+                    .map_err(|what| place.mistake(format!("`{key}` {what}")))?;
+                taken.extend(texts.into_iter().map(|text| (text, place.clone())));
+            }
+        }
+        Ok(taken)
+    }
+
+    /// Takes the tables of `[[key]]`; a text among them in an inline array becomes a table with this one
+    /// key.
+    pub(crate) fn sections(
+        &mut self,
+        key: &str,
+        text_as: Option<&'static str>,
+    ) -> Result<Vec<Self>, String> {
+        let Some(value) = self.take(key) else { return Ok(Vec::new()) };
+        let (document, whole) = (self.document, value.span());
+        let wrong = |span: Range<usize>| {
+            let text = if text_as.is_some() { "texts and tables" } else { "tables" };
+            document.place(span).mistake(format!("`{key}` is a list of {text}: write [[{key}]]"))
+        };
+        let items = match value.into_inner() {
+            DeValue::Array(items) => items.into_iter().collect(),
+            text @ DeValue::String(_) if text_as.is_some() => {
+                vec![Spanned::new(whole.clone(), text)]
+            }
+            _ => return Err(wrong(whole)),
+        };
+        let mut sections = Vec::new();
+        for item in items {
+            let span = item.span();
+            let table = match (item.into_inner(), text_as) {
+                (DeValue::Table(table), _) => table,
+                (text @ DeValue::String(_), Some(name)) => {
+                    let mut table = DeTable::new();
+                    table.insert(
+                        Spanned::new(span.clone(), Cow::Borrowed(name)),
+                        Spanned::new(span.clone(), text),
+                    );
+                    table
+                }
+                _ => return Err(wrong(span)),
+            };
+            sections.push(Self::new(document, format!("[[{key}]]"), span, table));
+        }
+        Ok(sections)
+    }
+
+    /// Takes the table `[key]`; an empty one when the file has none.
+    pub(crate) fn table(&mut self, key: &str) -> Result<Self, String> {
+        let name = match self.name.strip_prefix('[').and_then(|name| name.strip_suffix(']')) {
+            Some(outer) => format!("[{outer}.{key}]"),
+            None => format!("[{key}]"),
+        };
+        let Some(value) = self.take(key) else {
+            return Ok(Self::new(self.document, name, self.span.clone(), DeTable::new()));
+        };
+        let span = value.span();
+        match value.into_inner() {
+            DeValue::Table(table) => Ok(Self::new(self.document, name, span, table)),
+            _ => {
+                Err(self.document.place(span).mistake(format!("`{key}` is a table: write {name}")))
+            }
+        }
+    }
+
+    /// Whether a key is there that nobody has taken yet.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.left.iter().any(|(known, _)| known.get_ref() == key)
+    }
+
+    /// Everything was asked for: what is left is unknown.
+    pub(crate) fn finish(self) -> Result<(), String> {
+        let Some((key, _)) = self.left.iter().min_by_key(|(key, _)| key.span().start) else {
+            return Ok(());
+        };
+        let name = key.get_ref();
+        let known = self.known.iter().map(String::as_str);
+        let advice = match nearest(name, known) {
+            Some(nearest) => format!("did you mean `{nearest}`?"),
+            None => format!("known are {}", listed(&self.known)),
+        };
+        let whose = if self.name.is_empty() { "here" } else { &self.name };
+        let place = self.document.place(key.span());
+        Err(place.mistake(
+            format!("`{name}` is not known in {whose}: {advice}").replace("in here", "here"),
+        ))
+    }
+}
+
+fn listed(names: &[String]) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    names.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unknown(text: &str) -> String {
+        let document = Document::of("a.toml", text);
+        let mut section = document.section().unwrap();
+        section.value::<bool>("builtin").unwrap();
+        section.value::<String>("root").unwrap();
+        section.finish().unwrap_err()
+    }
+
+    #[test]
+    fn what_nobody_takes_is_named_with_its_place_and_the_nearest() {
+        assert_eq!(
+            unknown("# a comment\n  roots = 1\n"),
+            "a.toml:2:3: `roots` is not known here: did you mean `root`?"
+        );
+        assert_eq!(
+            unknown("z = 1\ncompletely-other = 1\n"),
+            "a.toml:1:1: `z` is not known here: known are `builtin`, `root`"
+        );
+    }
+
+    #[test]
+    fn a_wrong_type_is_named_with_its_place() {
+        let document = Document::of("a.toml", "a = [\"b\", 3]\nc = 1\n[d]\n");
+        let mut section = document.section().unwrap();
+        let wrong = section.texts("a").unwrap_err();
+        assert_eq!(wrong, "a.toml:1:11: `a` is a number: give a text in quotes");
+        assert!(section.sections("c", None).unwrap_err().contains("a.toml:2:5: `c` is a list"));
+        assert!(section.value::<bool>("d").unwrap_err().contains("`d` is a table: give true"));
+    }
+
+    #[test]
+    fn what_is_no_toml_says_where() {
+        let said = Document::of("a.toml", "a = 1\nb = \n").section().unwrap_err();
+        assert!(said.starts_with("a.toml:2:"), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+        let twice = Document::of("a.toml", "a = 1\na = 2\n").section().unwrap_err();
+        assert!(twice.starts_with("a.toml:2:1: "), "{twice}");
+    }
+}

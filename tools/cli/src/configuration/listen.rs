@@ -1,0 +1,121 @@
+//! `[[listen]]`: where connections are accepted, and with which certificates.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use super::document::{Place, Section};
+use super::nearest::nearest;
+
+/// One listener.
+#[derive(Debug, Clone)]
+pub(crate) struct Listen {
+    /// An address and a port, or `unix:/path`.
+    pub(crate) address: String,
+    /// None: cleartext.
+    pub(crate) tls: Option<TlsFiles>,
+    /// Where it stands in a file.
+    pub(crate) place: Option<Place>,
+}
+
+/// What TLS is made of.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct TlsFiles {
+    /// Certificate chains, each with its key; none: a certificate is made for this run.
+    pub(crate) pairs: Vec<(PathBuf, PathBuf)>,
+    /// Whose certificates clients may show.
+    pub(crate) client_ca: Option<PathBuf>,
+    /// Whether they have to.
+    pub(crate) client_required: bool,
+}
+
+/// Whether clients have to show a certificate, where they are asked for one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ClientCertificate {
+    /// Who has none is let in.
+    Optional,
+    /// Who has none is refused.
+    Required,
+}
+
+impl TlsFiles {
+    /// Pairs certificates with keys.
+    pub(crate) fn pair(
+        certs: Vec<PathBuf>,
+        keys: Vec<PathBuf>,
+    ) -> Result<Vec<(PathBuf, PathBuf)>, String> {
+        if certs.len() != keys.len() {
+            let (certs, keys) = (certs.len(), keys.len());
+            return Err(format!("{certs} certificates and {keys} keys: give them in pairs"));
+        }
+        Ok(certs.into_iter().zip(keys).collect())
+    }
+
+    /// Every file.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
+        let pairs = self.pairs.iter().flat_map(|(cert, key)| [cert, key]);
+        pairs.chain(&self.client_ca)
+    }
+}
+
+/// Whether it is an address to listen on.
+pub(crate) fn check_address(given: &str) -> Result<String, String> {
+    let is_path = given.strip_prefix("unix:").is_some_and(|path| !path.is_empty());
+    if is_path || given.parse::<SocketAddr>().is_ok() {
+        return Ok(given.to_owned());
+    }
+    Err("give an IP address and a port, such as 127.0.0.1:8080, or unix:/path".to_owned())
+}
+
+/// Reads a `[[listen]]`.
+pub(super) fn read(mut section: Section<'_>) -> Result<Listen, String> {
+    let place = section.place();
+    let http = section.placed::<String>("http")?;
+    let https = section.placed::<String>("https")?;
+    let is_tls = https.is_some();
+    let (address, at) = match (http, https) {
+        (Some(_), Some((_, at))) => {
+            return Err(
+                at.mistake("a listener is `http` or `https`, not both: write two [[listen]]")
+            );
+        }
+        (Some(address), None) | (None, Some(address)) => address,
+        (None, None) => {
+            section.finish()?;
+            return Err(place.mistake("a listener has an address: write `http` or `https`"));
+        }
+    };
+    let address = check_address(&address)
+        .map_err(|what| at.mistake(format!("`{address}` is no address to listen on: {what}")))?;
+    let mut files = |key: &str| -> Result<Vec<PathBuf>, String> {
+        let texts = section.texts(key)?;
+        Ok(texts.into_iter().map(|(text, _)| section.path(&text)).collect())
+    };
+    let (certs, keys) = (files("cert")?, files("key")?);
+    let client_ca = section.placed::<String>("client-ca")?;
+    let client_certificate = section.placed::<String>("client-certificate")?;
+    let required = match &client_certificate {
+        None => true,
+        Some((word, at)) => match word.as_str() {
+            "required" => true,
+            "optional" => false,
+            other => {
+                let near = nearest(other, ["required", "optional"].into_iter());
+                let near = near.map_or(String::new(), |near| format!(" (`{near}`?)"));
+                let what =
+                    format!("`client-certificate` is `{other}`{near}: give optional or required");
+                return Err(at.mistake(what));
+            }
+        },
+    };
+    if let (Some((_, at)), None) = (&client_certificate, &client_ca) {
+        return Err(at.mistake("`client-certificate` needs `client-ca`: whose certificates count?"));
+    }
+    if !is_tls && (!certs.is_empty() || !keys.is_empty() || client_ca.is_some()) {
+        return Err(place.mistake("certificates need `https`: this listener is `http`"));
+    }
+    let pairs = TlsFiles::pair(certs, keys).map_err(|what| place.mistake(what))?;
+    let client_ca = client_ca.map(|(path, _)| section.path(&path));
+    section.finish()?;
+    let tls = is_tls.then(|| TlsFiles { pairs, client_ca, client_required: required });
+    Ok(Listen { address, tls, place: Some(place) })
+}

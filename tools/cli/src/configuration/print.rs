@@ -1,0 +1,171 @@
+//! `--print-config`: all defaults as a file, with what each limit is for.
+
+use std::fmt::Write as _;
+
+use bolide::{ConnectionLimits, Http1Limits, Http2Limits, Limits, ProxyLimits};
+
+use super::limit_tables::{CONNECTION, HTTP1, HTTP2, PROXY, SERVER, Table};
+
+/// What each limit is for, written from the constants.
+const LIMITS: &str = include_str!("../../../../docs/LIMITS.md");
+
+/// The widest line, in letters.
+const WIDTH: usize = 100;
+
+const HEAD: &str = "\
+# The configuration of `bolide serve --config FILE`: all defaults. docs/configuration.md has an example.
+# Flags win over this file. Paths start at its folder. Times have a unit (\"250ms\", \"30s\", \"5min\",
+# \"1h\"); bytes may have one (65536 or \"64KiB\"). SIGHUP reads the file again: routes, upstreams and
+# certificates change while connections go on; the rest needs a restart.
+
+# How many threads, each with an event loop of its own. Default: one per core.
+# workers = 2
+
+# How long open exchanges may go on after SIGTERM or SIGINT.
+drain = \"30s\"
+
+# Where connections are accepted: an address and a port (0: any that is free), or unix:/path.
+[[listen]]
+http = \"127.0.0.1:8080\"
+
+# HTTPS: HTTP/2 and HTTP/1.1 by ALPN. Without `cert` and `key`, a certificate is made at each start.
+[[listen]]
+https = \"127.0.0.1:8443\"
+# The chain and its key, in PEM; of several, each client gets the one for the name that it asks for.
+# cert = [\"example.org.pem\", \"example.com.pem\"]
+# key = [\"example.org.key\", \"example.com.key\"]
+# Whose certificates clients may show, and whether they have to: \"required\" (default) or \"optional\".
+# client-ca = \"clients.pem\"
+# client-certificate = \"required\"
+
+# What is answered, by host (\"example.org\", \"*.example.org\"; default: any) and path: one with a slash at
+# its end stands for all that is below it (default: \"/\"), others for themselves; {name} stands for one
+# segment, {*rest} for the rest. The longest path counts, and a route with the host before one without.
+[[route]]
+builtin = true
+
+# [[route]]
+# host = [\"example.org\", \"*.example.org\"]
+# path = \"/assets/\"
+# root = \"site/assets\"
+# index = [\"index.html\"]
+# listing = false
+# not-found = \"404.html\"
+# cache-control = [\"*.css=max-age=60\"]
+# compress = false
+# precompressed = true
+# hidden = false
+# cache-bytes = \"32MiB\"
+# cache-files-count = 4096
+
+# With `root` and `proxy`: what has no file is asked upstream.
+# [[route]]
+# path = \"/api/\"
+# proxy = \"backend\"
+
+# [[route]]
+# path = \"/old/\"
+# redirect = \"https://example.org/new/\"
+# status = 308
+
+# [[route]]
+# path = \"/health\"
+# respond = \"fine\"
+# status = 200
+# content-type = \"text/plain; charset=utf-8\"
+
+# [[upstream]]
+# name = \"backend\"
+# servers = [\"http://127.0.0.1:9000\", { url = \"http://127.0.0.1:9001\", weight = 2 }]
+# balance = \"round-robin\" # or \"least-requests\", \"power-of-two\"
+# origin = \"replace\" # what Forwarded and X-Forwarded-* say: or \"append\", \"hide\"
+# rewrite-host = false
+# ca = \"upstreams.pem\"
+# insecure = false
+";
+
+/// The whole file.
+pub(crate) fn print() -> String {
+    let mut out = HEAD.to_owned();
+    rows(&mut out, &PROXY, &mut ProxyLimits::default(), true);
+    out.push_str("\n[limits]\n");
+    rows(&mut out, &SERVER, &mut Limits::default(), false);
+    rows(&mut out, &CONNECTION, &mut ConnectionLimits::default(), false);
+    out.push_str("\n[limits.http1]\n");
+    rows(&mut out, &HTTP1, &mut Http1Limits::default(), false);
+    out.push_str("\n[limits.http2]\n");
+    rows(&mut out, &HTTP2, &mut Http2Limits::default(), false);
+    out
+}
+
+/// A line for each limit, below what it is for.
+fn rows<L>(out: &mut String, table: &Table<L>, limits: &mut L, as_comment: bool) {
+    for row in table.rows {
+        if let Some(about) = about(table.folder, row.field) {
+            comment(out, &about);
+        }
+        let mark = if as_comment { "# " } else { "" };
+        let value = (row.of)(limits).written();
+        // Writing to a string never fails.
+        let _ = writeln!(out, "{mark}{} = {value}", row.key());
+    }
+}
+
+/// What a limit is for, in which unit, and why this much.
+fn about(folder: &str, field: &str) -> Option<String> {
+    let heading = format!("## `{folder}`");
+    let rows = LIMITS.lines().skip_while(|line| *line != heading).skip(1);
+    let name = format!("| `{}` |", field.to_ascii_uppercase());
+    let row =
+        rows.take_while(|line| !line.starts_with("## ")).find(|line| line.starts_with(&name))?;
+    let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
+    let [_, purpose, _, unit, reason, answers] = cells[..] else { return None };
+    let answers = match answers {
+        "none" => String::new(),
+        attacks => format!(" Answers: {attacks}."),
+    };
+    Some(format!("{purpose}. Unit: {unit}. Reason: {reason}.{answers}"))
+}
+
+/// Comment lines of at most [`WIDTH`] letters.
+fn comment(out: &mut String, text: &str) {
+    let mut line = String::from("#");
+    for word in text.split_whitespace() {
+        if line.chars().count() + 1 + word.chars().count() > WIDTH {
+            out.push_str(&line);
+            out.push('\n');
+            "#".clone_into(&mut line);
+        }
+        line.push(' ');
+        line.push_str(word);
+    }
+    out.push_str(&line);
+    out.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_limit_says_what_it_is_for() {
+        fn check<L>(table: &Table<L>) {
+            for row in table.rows {
+                let about = about(table.folder, row.field);
+                assert!(about.is_some(), "{} of {} has no row", row.field, table.folder);
+            }
+        }
+        check(&SERVER);
+        check(&CONNECTION);
+        check(&HTTP1);
+        check(&HTTP2);
+        check(&PROXY);
+    }
+
+    #[test]
+    fn lines_are_not_too_wide() {
+        for line in print().lines() {
+            assert!(line.chars().count() <= WIDTH + 8, "{line}");
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! `[[route]]`: what is answered, by host and path.
+
+use bolide::{HeaderValue, StaticFiles, StatusCode};
+use bolide_static_files::limits::{CACHE_BYTES, CACHE_FILES_COUNT};
+
+use super::document::{Place, Section};
+use super::upstream::Upstreams;
+use super::value::{Range, Setting};
+use crate::files::cache_control;
+use crate::routes::{Answer, Builtin, Route};
+
+/// A route, and where it stands.
+#[derive(Debug)]
+pub(super) struct Placed {
+    pub(super) place: Place,
+    pub(super) route: Route,
+}
+
+/// What a route may do, by its key.
+const KINDS: [&str; 5] = ["root", "proxy", "builtin", "redirect", "respond"];
+
+/// Reads a `[[route]]`.
+pub(super) fn read(mut section: Section<'_>, upstreams: &mut Upstreams) -> Result<Placed, String> {
+    let place = section.place();
+    let kinds: Vec<&str> = KINDS.into_iter().filter(|key| section.has(key)).collect();
+    let names_hosts = section.has("host");
+    let hosts: Vec<String> =
+        section.texts("host")?.into_iter().map(|(host, _)| normal(&host)).collect();
+    if names_hosts && hosts.is_empty() {
+        return Err(place.mistake("this route can never match: its list of hosts is empty"));
+    }
+    let given = section.placed::<String>("path")?;
+    let (path, path_at) = match &given {
+        None => ("/", &place),
+        Some((path, at)) => (path.as_str(), at),
+    };
+    check_path(path).map_err(|what| path_at.mistake(format!("path `{path}` {what}")))?;
+    let answer = match kinds[..] {
+        ["root"] => Answer::Files { files: files(&mut section, path, path_at)?, other: None },
+        ["root", "proxy"] => {
+            let files = files(&mut section, path, path_at)?;
+            let urls = section.texts("proxy")?;
+            Answer::Files { files, other: Some(upstreams.find(&urls)?) }
+        }
+        ["proxy"] => {
+            let urls = section.texts("proxy")?;
+            Answer::Proxy(upstreams.find(&urls)?)
+        }
+        ["builtin"] => builtin(&mut section, given.is_some())?,
+        ["redirect"] => redirect(&mut section)?,
+        ["respond"] => respond(&mut section)?,
+        _ => {
+            // A slip in the key that says what to do is the likelier mistake.
+            section.finish()?;
+            let what = match kinds[..] {
+                [] => "a route does something: write one of".to_owned(),
+                _ => format!(
+                    "a route does one thing, and not `{}`: take one of",
+                    kinds.join("` and `")
+                ),
+            };
+            return Err(place.mistake(format!("{what} `{}`", KINDS.join("`, `"))));
+        }
+    };
+    section.finish()?;
+    Ok(Placed { route: Route { hosts, path: path.to_owned(), answer }, place })
+}
+
+/// Hosts are compared in lower case and without the dot of the root.
+fn normal(host: &str) -> String {
+    host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase()
+}
+
+/// Whether a request can ask for this path; what is wrong completes "path `…` …".
+fn check_path(path: &str) -> Result<(), &'static str> {
+    if !path.starts_with('/') {
+        return Err("can never match: a path begins with a slash");
+    }
+    if path.contains(['?', '#']) {
+        return Err("can never match: a path has no query and no fragment");
+    }
+    if !path.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(
+            "can never match: paths are matched as they are sent, so write it percent-encoded",
+        );
+    }
+    if path.split('/').any(|segment| matches!(segment, "." | "..")) {
+        return Err("can never match: clients resolve dots before they ask");
+    }
+    if path.ends_with('/') && path.contains(['{', '}']) {
+        return Err(
+            "has a parameter and a slash at its end: what has paths below it has no parameter",
+        );
+    }
+    Ok(())
+}
+
+/// `root` and what goes with it.
+fn files(section: &mut Section<'_>, path: &str, path_at: &Place) -> Result<StaticFiles, String> {
+    if !path.ends_with('/') {
+        let what = format!("files stand below a path: write `{path}/`");
+        return Err(path_at.mistake(what));
+    }
+    let Some((root, root_at)) = section.placed::<String>("root")? else {
+        return Err(path_at.mistake("`root` is missing"));
+    };
+    let mut files =
+        StaticFiles::new(section.path(&root)).map_err(|error| root_at.mistake(error))?.under(path);
+    if let Some(listing) = section.value("listing")? {
+        files = files.listing(listing);
+    }
+    if let Some(compress) = section.value("compress")? {
+        files = files.compress(compress);
+    }
+    if let Some(precompressed) = section.value("precompressed")? {
+        files = files.precompressed(precompressed);
+    }
+    if let Some(hidden) = section.value("hidden")? {
+        files = files.hidden(hidden);
+    }
+    if section.has("index") {
+        files = files.index(section.texts("index")?.into_iter().map(|(name, _)| name));
+    }
+    if let Some(page) = section.value::<String>("not-found")? {
+        files = files.not_found(&page);
+    }
+    for (rule, at) in section.texts("cache-control")? {
+        let (pattern, value) = cache_control(&rule)
+            .map_err(|what| at.mistake(format!("`cache-control` is `{rule}`: {what}")))?;
+        files = files.cache_control(&pattern, value);
+    }
+    let (mut bytes, mut count) = (CACHE_BYTES, CACHE_FILES_COUNT);
+    number(section, "cache-bytes", true, &mut bytes)?;
+    number(section, "cache-files-count", false, &mut count)?;
+    Ok(files.cache(bytes, count))
+}
+
+fn number(
+    section: &mut Section<'_>,
+    key: &str,
+    is_bytes: bool,
+    into: &mut dyn Setting,
+) -> Result<(), String> {
+    let range = Range { least: 0, most: u64::MAX, is_bytes };
+    section.read(key, |value| into.read(value, &range))
+}
+
+fn builtin(section: &mut Section<'_>, has_path: bool) -> Result<Answer, String> {
+    let Some((on, at)) = section.placed::<bool>("builtin")? else {
+        return Err(section.place().mistake("`builtin` is missing"));
+    };
+    if !on {
+        return Err(
+            at.mistake("built-in routes are off where no route turns them on: take this one out")
+        );
+    }
+    if has_path {
+        return Err(at.mistake("the built-in routes have paths of their own: take `path` out"));
+    }
+    Ok(Answer::Builtin(Builtin::All))
+}
+
+fn redirect(section: &mut Section<'_>) -> Result<Answer, String> {
+    let to = section.placed::<String>("redirect")?;
+    let status = status(section, StatusCode::PERMANENT_REDIRECT, |status| {
+        matches!(status, 301 | 302 | 303 | 307 | 308)
+    })?;
+    let Some((to, at)) = to else {
+        return Err(section.place().mistake("`redirect` is missing"));
+    };
+    let is_uri = to.starts_with('/') || to.contains("://");
+    if !is_uri || !to.bytes().all(|byte| byte.is_ascii_graphic()) {
+        let what =
+            format!("`redirect` is `{to}`: give a URL such as https://example.org/, or a path");
+        return Err(at.mistake(what));
+    }
+    Ok(Answer::Redirect { to, status })
+}
+
+fn respond(section: &mut Section<'_>) -> Result<Answer, String> {
+    let text = section.value::<String>("respond")?.unwrap_or_default();
+    let media_type = section.placed::<String>("content-type")?;
+    let status = status(section, StatusCode::OK, |status| (200..=599).contains(&status))?;
+    let media_type = match media_type {
+        None => HeaderValue::from_static("text/plain; charset=utf-8"),
+        Some((given, at)) => HeaderValue::try_from(&given).map_err(|_| {
+            at.mistake(format!("`content-type` is `{given}`: no field can have that value"))
+        })?,
+    };
+    Ok(Answer::Respond { text: text.into(), media_type, status })
+}
+
+fn status(
+    section: &mut Section<'_>,
+    default: StatusCode,
+    suits: impl Fn(u16) -> bool,
+) -> Result<StatusCode, String> {
+    let Some((number, at)) = section.placed::<u16>("status")? else { return Ok(default) };
+    match StatusCode::from_u16(number) {
+        Ok(status) if suits(number) => Ok(status),
+        _ => Err(at.mistake(format!("`status` is {number}, which does not fit this route"))),
+    }
+}
+
+/// Whether each route has its place: no two with the same host and path.
+pub(super) fn check(routes: &[Placed]) -> Result<(), String> {
+    let mut taken: Vec<(&str, &str, &Placed)> = Vec::new();
+    for placed in routes {
+        let hosts: Vec<&str> = match &placed.route.hosts[..] {
+            [] => vec![""],
+            hosts => hosts.iter().map(String::as_str).collect(),
+        };
+        let paths = match placed.route.answer {
+            Answer::Builtin(_) => &["/ping", "/echo"][..],
+            _ => &[placed.route.path.as_str()],
+        };
+        for host in hosts {
+            for path in paths {
+                let other = taken.iter().find(|(h, p, _)| h == &host && p == path);
+                if let Some((.., other)) = other {
+                    let (line, builtin) =
+                        (other.place.line, matches!(other.route.answer, Answer::Builtin(_)));
+                    let which = if builtin { "the built-in routes of" } else { "the route in" };
+                    let what = format!(
+                        "this route clashes with {which} line {line}: both answer `{host}{path}`"
+                    );
+                    return Err(placed.place.mistake(what));
+                }
+                taken.push((host, path, placed));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_that_no_client_sends_is_found() {
+        for good in ["/", "/a", "/a/", "/%20", "/users/{id}", "/users/{id}/list", "/a//b"] {
+            assert_eq!(check_path(good), Ok(()), "{good}");
+        }
+        for bad in ["", "a", "/a?b", "/a#b", "/a b", "/ä", "/../a", "/a/.", "/a/{b}/"] {
+            assert!(check_path(bad).is_err(), "{bad}");
+        }
+    }
+}

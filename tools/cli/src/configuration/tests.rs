@@ -1,0 +1,233 @@
+//! Each kind of mistake has its sentence, and what is printed is read again.
+
+use super::*;
+
+fn read(text: &str) -> Result<Configuration, String> {
+    Configuration::of(&Document::of("b.toml", text), true)
+}
+
+#[track_caller]
+fn mistaken(text: &str, said: &str) {
+    let error = read(text).unwrap_err();
+    assert!(error.starts_with(said), "{text}\n  said: {error}\n  want: {said}");
+    assert_eq!(error.lines().count(), 1, "{error}");
+}
+
+#[test]
+fn the_printed_defaults_are_read_again_as_the_defaults() {
+    let printed = read(&print()).unwrap();
+    let empty = read("").unwrap();
+    assert_eq!(format!("{:?}", printed.limits), format!("{:?}", Limits::default()));
+    assert_eq!(format!("{:?}", printed.limits), format!("{:?}", empty.limits));
+    assert_eq!((printed.workers, printed.drain), (empty.workers, empty.drain));
+    assert_eq!(printed.routes.counts(), empty.routes.counts());
+    let addresses: Vec<_> =
+        printed.listen.iter().map(|one| (one.address.as_str(), one.tls.is_some())).collect();
+    assert_eq!(addresses, [("127.0.0.1:8080", false), ("127.0.0.1:8443", true)]);
+}
+
+#[test]
+fn what_is_printed_as_a_comment_is_read_too() {
+    let all = print();
+    let examples = all.lines().filter_map(|line| {
+        let rest = line.strip_prefix("# ")?;
+        let key = rest.split(" = ").next().unwrap_or_default();
+        let is_key = key.len() < rest.len() && !key.contains(' ');
+        (is_key || rest.starts_with("[[")).then_some(rest)
+    });
+    // Files that are named are not there, and upstreams that are `insecure` have no `ca`.
+    let needs_file = ["ca =", "root =", "cert =", "key =", "client-"];
+    let text: Vec<&str> =
+        examples.filter(|line| !needs_file.iter().any(|key| line.starts_with(key))).collect();
+    let start = text.iter().position(|line| *line == "path = \"/api/\"").unwrap();
+    let text = format!("[[route]]\n{}\n", text[start..].join("\n"));
+    let configuration = read(&text).unwrap();
+    assert_eq!(configuration.routes.counts(), (3, 1), "{text}");
+}
+
+#[test]
+fn limits_are_set_by_name() {
+    let text = "drain = \"5s\"\nworkers = 3\n[limits]\nbody-bytes-max = \"2MiB\"\nanswer-timeout = \"0s\"\n\
+                handshake-timeout = \"3s\"\n[limits.http1]\nhead-bytes = 1000\n\
+                [limits.http2]\nconcurrent-streams-count = 7\n";
+    let Configuration { workers, drain, limits, .. } = read(text).unwrap();
+    assert_eq!((workers, drain), (Some(3), Duration::from_secs(5)));
+    assert_eq!(limits.body_bytes_max, 2 * 1024 * 1024);
+    assert_eq!(limits.answer_timeout, Duration::ZERO);
+    assert_eq!(limits.connection.handshake_timeout, Duration::from_secs(3));
+    assert_eq!(limits.connection.h1.head_bytes, 1000);
+    assert_eq!(limits.connection.h2.concurrent_streams_count, 7);
+    mistaken(
+        "[limits]\nbody_bytes_max = 1\n",
+        "b.toml:2:1: `body_bytes_max` is not known in [limits]: did you mean `body-bytes-max`?",
+    );
+    mistaken(
+        "[limits.http2]\nframe-bytes = 100\n",
+        "b.toml:2:15: `frame-bytes` is out of range: give a number from 16384 to 16777215",
+    );
+    mistaken(
+        "[limits]\nanswer-timeout = 30\n",
+        "b.toml:2:18: `answer-timeout` is a number: give a time",
+    );
+    mistaken(
+        "[limits]\nhandshake-timeout = \"0s\"\n",
+        "b.toml:2:21: `handshake-timeout` is no time",
+    );
+    mistaken("limits = 1\n", "b.toml:1:10: `limits` is a table: write [limits]");
+}
+
+#[test]
+fn top_level_keys() {
+    mistaken("wrokers = 2\n", "b.toml:1:1: `wrokers` is not known here: did you mean `workers`?");
+    mistaken("workers = \"2\"\n", "b.toml:1:11: `workers` is a text: give a number");
+    mistaken("workers = 0\n", "b.toml:1:11: `workers` is 0: give a number from 1 to 1024");
+    mistaken("drain = \"soon\"\n", "b.toml:1:9: `drain` is \"soon\": give a time with its unit");
+    mistaken("[route]\nroot = \".\"\n", "b.toml:1:1: `route` is a list of tables: write [[route]]");
+    mistaken("a = \n", "b.toml:1:");
+}
+
+#[test]
+fn listeners() {
+    let good = "[[listen]]\nhttp = \"unix:/run/b.sock\"\n[[listen]]\nhttps = \"[::1]:443\"\n\
+                cert = [\"a.pem\", \"b.pem\"]\nkey = [\"a.key\", \"b.key\"]\nclient-ca = \"c.pem\"\n\
+                client-certificate = \"optional\"\n";
+    let listen = read(good).unwrap().listen;
+    assert_eq!(listen[0].address, "unix:/run/b.sock");
+    let tls = listen[1].tls.as_ref().unwrap();
+    assert_eq!((tls.pairs.len(), tls.client_required), (2, false));
+    mistaken("[[listen]]\n", "b.toml:1:1: a listener has an address: write `http` or `https`");
+    mistaken(
+        "[[listen]]\nhtpp = \"\"\n",
+        "b.toml:2:1: `htpp` is not known in [[listen]]: did you mean `http`?",
+    );
+    mistaken(
+        "[[listen]]\nhttp = \"8080\"\n",
+        "b.toml:2:8: `8080` is no address to listen on: give an IP",
+    );
+    let both = "[[listen]]\nhttp = \"127.0.0.1:1\"\nhttps = \"127.0.0.1:2\"\n";
+    mistaken(both, "b.toml:3:9: a listener is `http` or `https`, not both");
+    let one = "[[listen]]\nhttps = \"127.0.0.1:2\"\ncert = \"a.pem\"\n";
+    mistaken(one, "b.toml:1:1: 1 certificates and 0 keys: give them in pairs");
+    let plain = "[[listen]]\nhttp = \"127.0.0.1:2\"\ncert = \"a.pem\"\nkey = \"a.key\"\n";
+    mistaken(plain, "b.toml:1:1: certificates need `https`");
+    let word = "[[listen]]\nhttps = \"127.0.0.1:2\"\nclient-ca = \"a\"\nclient-certificate = \"require\"\n";
+    mistaken(word, "b.toml:4:22: `client-certificate` is `require` (`required`?): give optional");
+    let alone = "[[listen]]\nhttps = \"127.0.0.1:2\"\nclient-certificate = \"optional\"\n";
+    mistaken(alone, "b.toml:3:22: `client-certificate` needs `client-ca`");
+    let twice = "[[listen]]\nhttp = \"127.0.0.1:2\"\n[[listen]]\nhttp = \"127.0.0.1:2\"\n";
+    mistaken(twice, "b.toml:3:1: another [[listen]] has the address 127.0.0.1:2 already");
+}
+
+#[test]
+fn routes() {
+    let good = "[[route]]\nhost = \"Example.org.\"\npath = \"/a/\"\nrespond = \"a\"\n\
+                [[route]]\nhost = [\"*.example.org\", \"b.org\"]\nredirect = \"https://example.org/\"\n\
+                [[route]]\nbuiltin = true\n[[route]]\nroot = \".\"\n[[route]]\npath = \"/users/{id}\"\n\
+                respond = \"x\"\nstatus = 404\n";
+    assert_eq!(read(good).unwrap().routes.counts(), (5, 0));
+    mistaken("[[route]]\n", "b.toml:1:1: a route does something: write one of `root`, `proxy`");
+    mistaken(
+        "[[route]]\nrot = \".\"\n",
+        "b.toml:2:1: `rot` is not known in [[route]]: did you mean `root`?",
+    );
+    let two = "[[route]]\nrespond = \"a\"\nredirect = \"/\"\n";
+    mistaken(
+        two,
+        "b.toml:1:1: a route does one thing, and not `redirect` and `respond`: take one of",
+    );
+    mistaken(
+        "[[route]]\nroot = \"none\"\n",
+        "b.toml:2:8: root `none` doesn't exist: name a folder",
+    );
+    mistaken("[[route]]\nroot = \"Cargo.toml\"\n", "b.toml:2:8: root `Cargo.toml` is no folder");
+    mistaken(
+        "[[route]]\npath = \"/a\"\nroot = \".\"\n",
+        "b.toml:2:8: files stand below a path: write `/a/`",
+    );
+    mistaken(
+        "[[route]]\npath = \"/a\"\nbuiltin = true\n",
+        "b.toml:3:11: the built-in routes have paths",
+    );
+    mistaken("[[route]]\nbuiltin = false\n", "b.toml:2:11: built-in routes are off");
+    mistaken("[[route]]\nredirect = \"x\"\n", "b.toml:2:12: `redirect` is `x`: give a URL");
+    let status = "[[route]]\nredirect = \"/\"\nstatus = 200\n";
+    mistaken(status, "b.toml:3:10: `status` is 200, which does not fit this route");
+    let rule = "[[route]]\nroot = \".\"\ncache-control = \"x\"\n";
+    mistaken(rule, "b.toml:3:17: `cache-control` is `x`: give a pattern");
+}
+
+#[test]
+fn routes_that_can_never_match() {
+    for (path, why) in [
+        ("a", "begins with a slash"),
+        ("/a?b", "no query"),
+        ("/a b", "percent-encoded"),
+        ("/../a", "dots"),
+    ] {
+        let text = format!("[[route]]\npath = \"{path}\"\nrespond = \"a\"\n");
+        let said = read(&text).unwrap_err();
+        assert!(said.starts_with("b.toml:2:8: ") && said.contains("can never match"), "{said}");
+        assert!(said.contains(why), "{said}");
+    }
+    mistaken("[[route]]\nhost = []\nrespond = \"a\"\n", "b.toml:1:1: this route can never match");
+    for host in ["a:80", "http://a", "a..b", "*"] {
+        let said = read(&format!("[[route]]\nhost = \"{host}\"\nrespond = \"a\"\n")).unwrap_err();
+        assert!(said.starts_with(&format!("b.toml:1:1: route `{host}`: ")), "{said}");
+    }
+}
+
+#[test]
+fn routes_that_clash() {
+    let same =
+        "[[route]]\npath = \"/a\"\nrespond = \"a\"\n[[route]]\npath = \"/a\"\nrespond = \"b\"\n";
+    mistaken(same, "b.toml:4:1: this route clashes with the route in line 1: both answer `/a`");
+    let hosts = "[[route]]\nhost = \"a\"\nrespond = \"a\"\n[[route]]\nhost = [\"b\", \"A.\"]\nrespond = \"b\"\n";
+    mistaken(hosts, "b.toml:4:1: this route clashes with the route in line 1: both answer `a/`");
+    let other =
+        "[[route]]\nhost = \"a\"\nrespond = \"a\"\n[[route]]\nhost = \"b\"\nrespond = \"b\"\n";
+    assert!(read(other).is_ok());
+    let builtin = "[[route]]\nbuiltin = true\n[[route]]\npath = \"/ping\"\nrespond = \"b\"\n";
+    mistaken(builtin, "b.toml:3:1: this route clashes with the built-in routes of line 1");
+    let pattern = "[[route]]\npath = \"/{a}\"\nrespond = \"a\"\n[[route]]\npath = \"/{b}\"\nrespond = \"b\"\n";
+    mistaken(pattern, "b.toml:4:1: route `/{b}`: ");
+}
+
+#[test]
+fn upstreams() {
+    let upstream = |more: &str| {
+        format!(
+            "[[route]]\nproxy = \"backend\"\n[[upstream]]\nname = \"backend\"\n\
+             servers = [\"http://127.0.0.1:1\", {{ url = \"http://127.0.0.1:2\", weight = 3 }}]\n{more}"
+        )
+    };
+    let more = "balance = \"power-of-two\"\norigin = \"append\"\nrewrite-host = true\nidle-timeout = \"9s\"\n";
+    assert_eq!(read(&upstream(more)).unwrap().routes.counts(), (1, 1));
+    let url = "[[route]]\nproxy = [\"http://127.0.0.1:1\", \"unix:/run/a\"]\n";
+    assert_eq!(read(url).unwrap().routes.counts(), (1, 1));
+    let both = "[[route]]\nroot = \".\"\nproxy = \"http://127.0.0.1:1\"\n";
+    assert_eq!(read(both).unwrap().routes.counts(), (1, 1));
+    mistaken(
+        &upstream("balance = \"round\"\n"),
+        "b.toml:6:11: `balance` is `round` (`round-robin`?): give one of",
+    );
+    mistaken(
+        &upstream("idle-timout = \"9s\"\n"),
+        "b.toml:6:1: `idle-timout` is not known in [[upstream]]: did you mean `idle-timeout`?",
+    );
+    let slip = upstream("").replace("proxy = \"backend\"", "proxy = \"bakend\"");
+    mistaken(&slip, "b.toml:2:9: there is no upstream `bakend`: did you mean `backend`?");
+    let unused = upstream("").replace("proxy = \"backend\"", "builtin = true");
+    mistaken(&unused, "b.toml:3:1: upstream `backend` is used by no route");
+    let bad = upstream("").replace("http://127.0.0.1:2", "ftp://127.0.0.1:2");
+    mistaken(&bad, "b.toml:5:42: `ftp://127.0.0.1:2` is no upstream: its scheme is not known");
+    let weight = upstream("").replace("weight = 3", "weight = 0");
+    mistaken(&weight, "b.toml:5:73: `weight` is out of range");
+    let twice = upstream("[[upstream]]\nname = \"backend\"\nservers = [\"http://127.0.0.1:3\"]\n");
+    mistaken(&twice, "b.toml:6:1: upstream `backend` stands in line 3 already");
+    mistaken("[[route]]\nproxy = \"http://\"\n", "b.toml:2:9: `http://` is no upstream");
+    mistaken("[[upstream]]\nname = \"a\"\n", "b.toml:1:1: upstream `a` has no server");
+    mistaken(
+        "[[upstream]]\nservers = [\"http://127.0.0.1:3\"]\n",
+        "b.toml:1:1: an upstream has a name",
+    );
+}

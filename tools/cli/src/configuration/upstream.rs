@@ -1,0 +1,179 @@
+//! `[[upstream]]`: servers that a route can ask.
+
+use std::fs;
+
+use bolide::{Balance, Origin, ProxyLimits, ProxySettings, Trust, Upstream};
+
+use super::document::{Place, Section};
+use super::limit_tables::PROXY;
+use super::nearest::nearest;
+
+/// A group of servers with a name.
+#[derive(Debug)]
+pub(super) struct Named {
+    name: String,
+    place: Place,
+    settings: ProxySettings,
+}
+
+/// The upstreams of a file.
+#[derive(Debug, Default)]
+pub(super) struct Upstreams {
+    /// The name of each that has one, its place in the file and among the settings, and whether a route has
+    /// asked for it.
+    named: Vec<(String, Place, usize, bool)>,
+    all: Vec<ProxySettings>,
+}
+
+impl Upstreams {
+    /// Adds one; its name must be new.
+    pub(super) fn add(&mut self, Named { name, place, settings }: Named) -> Result<(), String> {
+        if let Some((_, other, ..)) = self.named.iter().find(|(other, ..)| *other == name) {
+            let what = format!("upstream `{name}` stands in line {} already", other.line);
+            return Err(place.mistake(what));
+        }
+        self.named.push((name, place, self.all.len(), false));
+        self.all.push(settings);
+        Ok(())
+    }
+
+    /// The number of what a route names: an upstream by its name, or servers by URL.
+    pub(super) fn find(&mut self, given: &[(String, Place)]) -> Result<usize, String> {
+        match given {
+            [(name, place)] if !name.contains([':', '/']) => self.by_name(name, place),
+            _ => self.by_urls(given),
+        }
+    }
+
+    fn by_name(&mut self, name: &str, place: &Place) -> Result<usize, String> {
+        if let Some((_, _, number, is_used)) = self.named.iter_mut().find(|one| one.0 == name) {
+            *is_used = true;
+            return Ok(*number);
+        }
+        let advice = match nearest(name, self.named.iter().map(|(known, ..)| known.as_str())) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "write an [[upstream]] with this name, or a URL".to_owned(),
+        };
+        Err(place.mistake(format!("there is no upstream `{name}`: {advice}")))
+    }
+
+    fn by_urls(&mut self, urls: &[(String, Place)]) -> Result<usize, String> {
+        let mut servers = Vec::new();
+        for (url, place) in urls {
+            servers.push(Upstream::parse(url).map_err(|error| place.mistake(error))?);
+        }
+        let settings = ProxySettings::new(servers).map_err(|error| match urls.first() {
+            Some((_, place)) => place.mistake(error),
+            None => error.to_string(),
+        })?;
+        self.all.push(settings);
+        Ok(self.all.len() - 1)
+    }
+
+    /// The settings by number, once each upstream with a name was asked for.
+    pub(super) fn finish(self) -> Result<Vec<ProxySettings>, String> {
+        match self.named.iter().find(|(.., is_used)| !is_used) {
+            None => Ok(self.all),
+            Some((name, place, ..)) => Err(place.mistake(format!(
+                "upstream `{name}` is used by no route: write `proxy = \"{name}\"` in one, or take it out"
+            ))),
+        }
+    }
+}
+
+/// Reads an `[[upstream]]`.
+pub(super) fn read(mut section: Section<'_>) -> Result<Named, String> {
+    let place = section.place();
+    let name = section.placed::<String>("name")?;
+    let servers = servers(&mut section)?;
+    let balance = choice(
+        &mut section,
+        "balance",
+        &[
+            ("round-robin", Balance::RoundRobin),
+            ("least-requests", Balance::LeastRequests),
+            ("power-of-two", Balance::PowerOfTwo),
+        ],
+    )?;
+    let origin = choice(
+        &mut section,
+        "origin",
+        &[("replace", Origin::Replace), ("append", Origin::Append), ("hide", Origin::Hide)],
+    )?;
+    let rewrites_host = section.value::<bool>("rewrite-host")?.unwrap_or(false);
+    let ca = section.placed::<String>("ca")?;
+    let insecure = section.value::<bool>("insecure")?.unwrap_or(false);
+    let mut limits = ProxyLimits::default();
+    PROXY.read(&mut section, &mut limits)?;
+    let ca = ca.map(|(path, at)| (section.path(&path), at));
+    section.finish()?;
+    let Some((name, at)) = name else {
+        return Err(place.mistake("an upstream has a name: write `name`"));
+    };
+    if name.is_empty() || name.contains([':', '/']) {
+        return Err(
+            at.mistake(format!("`{name}` is no name of an upstream: it has no colon or slash"))
+        );
+    }
+    if servers.is_empty() {
+        return Err(place.mistake(format!("upstream `{name}` has no server: write `servers`")));
+    }
+    let settings = match (&ca, insecure) {
+        (Some((_, at)), true) => return Err(at.mistake("`ca` and `insecure` exclude each other")),
+        (None, true) => ProxySettings::trusting(servers, &Trust::Anybody),
+        (Some((path, at)), false) => {
+            let pem = fs::read(path).map_err(|error| {
+                at.mistake(format!("`ca` {} can't be read: {error}", path.display()))
+            })?;
+            ProxySettings::trusting(servers, &Trust::Pem(pem))
+        }
+        (None, false) => ProxySettings::new(servers),
+    };
+    let settings = settings.map_err(|error| match &ca {
+        Some((path, at)) => at.mistake(format!("`ca` {}: {error}", path.display())),
+        None => place.mistake(error),
+    })?;
+    let settings = settings
+        .balance(balance.unwrap_or_default())
+        .origin(origin.unwrap_or_default())
+        .rewrites_host(rewrites_host)
+        .limits(limits);
+    Ok(Named { name, place, settings })
+}
+
+/// `servers = ["http://a", { url = "http://b", weight = 2 }]`.
+fn servers(section: &mut Section<'_>) -> Result<Vec<Upstream>, String> {
+    let mut servers = Vec::new();
+    for mut server in section.sections("servers", Some("url"))? {
+        let place = server.place();
+        let url = server.placed::<String>("url")?;
+        let weight = server.placed::<u32>("weight")?;
+        server.finish()?;
+        let Some((url, at)) = url else {
+            return Err(place.mistake("a server has an address: write `url`"));
+        };
+        let upstream = Upstream::parse(&url).map_err(|error| at.mistake(error))?;
+        servers.push(match weight {
+            None => upstream,
+            Some((weight @ 1..=1000, _)) => upstream.weight(weight),
+            Some((_, at)) => return Err(at.mistake("`weight` is out of range: give 1 to 1000")),
+        });
+    }
+    Ok(servers)
+}
+
+/// One of several words.
+fn choice<T: Copy>(
+    section: &mut Section<'_>,
+    key: &str,
+    words: &[(&'static str, T)],
+) -> Result<Option<T>, String> {
+    let Some((given, place)) = section.placed::<String>(key)? else { return Ok(None) };
+    if let Some((_, value)) = words.iter().find(|(word, _)| *word == given) {
+        return Ok(Some(*value));
+    }
+    let all: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+    let near = nearest(&given, all.iter().copied());
+    let near = near.map_or(String::new(), |near| format!(" (`{near}`?)"));
+    Err(place.mistake(format!("`{key}` is `{given}`{near}: give one of {}", all.join(", "))))
+}

@@ -1,0 +1,255 @@
+//! Values of a configuration file: what they may be, and how they are written.
+
+use std::time::Duration;
+
+use toml::de::{DeInteger, DeValue};
+
+/// The longest time: the cores count milliseconds in 32 bits.
+const TIME_MAX: Duration = Duration::from_secs(720 * 3600);
+
+/// What a key's value can be read as.
+pub(crate) trait Value: Sized {
+    /// Reads it; what is wrong with it completes "`key` …".
+    fn of(value: &DeValue<'_>) -> Result<Self, String>;
+}
+
+/// What a value is, where it should be something else.
+fn kind(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "a text",
+        DeValue::Integer(_) | DeValue::Float(_) => "a number",
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
+    }
+}
+
+fn wrong<T>(value: &DeValue<'_>, give: &str) -> Result<T, String> {
+    Err(format!("is {}: give {give}", kind(value)))
+}
+
+impl Value for bool {
+    fn of(value: &DeValue<'_>) -> Result<Self, String> {
+        match value {
+            DeValue::Boolean(value) => Ok(*value),
+            _ => wrong(value, "true or false"),
+        }
+    }
+}
+
+impl Value for String {
+    fn of(value: &DeValue<'_>) -> Result<Self, String> {
+        match value {
+            DeValue::String(text) => Ok(text.clone().into_owned()),
+            _ => wrong(value, "a text in quotes"),
+        }
+    }
+}
+
+/// One text, or several in a list.
+#[derive(Debug)]
+pub(crate) struct Texts(pub(crate) Vec<String>);
+
+impl Value for Texts {
+    fn of(value: &DeValue<'_>) -> Result<Self, String> {
+        match value {
+            DeValue::String(text) => Ok(Self(vec![text.clone().into_owned()])),
+            DeValue::Array(list) => list
+                .iter()
+                .map(|item| String::of(item.get_ref()))
+                .collect::<Result<_, _>>()
+                .map(Self),
+            _ => wrong(value, "a text in quotes, or a list of them"),
+        }
+    }
+}
+
+impl Value for Duration {
+    fn of(value: &DeValue<'_>) -> Result<Self, String> {
+        const GIVE: &str = "a time with its unit (ms, s, min or h), such as \"30s\"";
+        let DeValue::String(text) = value else { return wrong(value, GIVE) };
+        duration(text).ok_or_else(|| format!("is \"{}\": give {GIVE}", text.escape_debug()))
+    }
+}
+
+impl Value for u16 {
+    fn of(value: &DeValue<'_>) -> Result<Self, String> {
+        let mut number: Self = 0;
+        number.read(value, &Range { least: 0, most: u64::from(Self::MAX), is_bytes: false })?;
+        Ok(number)
+    }
+}
+
+impl Value for u32 {
+    fn of(value: &DeValue<'_>) -> Result<Self, String> {
+        let mut number: Self = 0;
+        number.read(value, &Range { least: 0, most: u64::from(Self::MAX), is_bytes: false })?;
+        Ok(number)
+    }
+}
+
+/// A time such as `30s`, `250ms`, `5min` or `1h`.
+pub(crate) fn duration(text: &str) -> Option<Duration> {
+    let digits = text.len() - text.trim_start_matches(|letter: char| letter.is_ascii_digit()).len();
+    let (number, unit) = text.split_at(digits);
+    let number: u64 = number.parse().ok()?;
+    match unit.trim_start() {
+        "ms" => Some(Duration::from_millis(number)),
+        "s" => Some(Duration::from_secs(number)),
+        "min" => number.checked_mul(60).map(Duration::from_secs),
+        "h" => number.checked_mul(3600).map(Duration::from_secs),
+        _ => None,
+    }
+}
+
+/// What a number may be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Range {
+    /// The least; for a time in milliseconds.
+    pub(crate) least: u64,
+    /// The most.
+    pub(crate) most: u64,
+    /// Whether a unit of bytes may follow.
+    pub(crate) is_bytes: bool,
+}
+
+/// A limit in its place: it can be set from a file, and written into one.
+pub(crate) trait Setting {
+    /// Sets it; what is wrong completes "`key` …".
+    fn read(&mut self, value: &DeValue<'_>, range: &Range) -> Result<(), String>;
+
+    /// As a file writes it.
+    fn written(&self) -> String;
+}
+
+/// A number, of bytes perhaps: 65536 or "64KiB".
+fn number(value: &DeValue<'_>, range: &Range) -> Result<u64, String> {
+    let parsed = match value {
+        DeValue::Integer(integer) => whole(integer),
+        DeValue::String(text) if range.is_bytes => bytes(text),
+        _ if range.is_bytes => {
+            return wrong(value, "a number of bytes, such as 65536 or \"64KiB\"");
+        }
+        _ => return wrong(value, "a number without quotes"),
+    };
+    let Range { least, most, .. } = *range;
+    match parsed {
+        Some(number) if (least..=most).contains(&number) => Ok(number),
+        _ => Err(format!("is out of range: give a number from {least} to {most}")),
+    }
+}
+
+fn whole(integer: &DeInteger<'_>) -> Option<u64> {
+    u64::from_str_radix(integer.as_str(), integer.radix()).ok()
+}
+
+fn bytes(text: &str) -> Option<u64> {
+    let digits = text.len() - text.trim_start_matches(|letter: char| letter.is_ascii_digit()).len();
+    let (number, unit) = text.split_at(digits);
+    let factor = match unit.trim_start() {
+        "" | "B" => 1,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(factor)
+}
+
+macro_rules! number_settings {
+    ($($type:ty),*) => {$(
+        impl Setting for $type {
+            fn read(&mut self, value: &DeValue<'_>, range: &Range) -> Result<(), String> {
+                let most = range.most.min(u64::try_from(Self::MAX).unwrap_or(u64::MAX));
+                let number = number(value, &Range { most, ..*range })?;
+                *self = Self::try_from(number).unwrap_or(Self::MAX);
+                Ok(())
+            }
+
+            fn written(&self) -> String {
+                self.to_string()
+            }
+        }
+    )*};
+}
+
+number_settings!(u8, u16, u32, u64, usize);
+
+impl Setting for Duration {
+    fn read(&mut self, value: &DeValue<'_>, range: &Range) -> Result<(), String> {
+        let time = <Self as Value>::of(value)?;
+        if time < Self::from_millis(range.least) {
+            return Err("is no time at all: give at least \"1ms\"".to_owned());
+        }
+        if time > TIME_MAX {
+            return Err("is too long: give at most \"720h\"".to_owned());
+        }
+        *self = time;
+        Ok(())
+    }
+
+    fn written(&self) -> String {
+        if self.subsec_millis() == 0 {
+            format!("\"{}s\"", self.as_secs())
+        } else {
+            format!("\"{}ms\"", self.as_millis())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units() {
+        for (text, milliseconds) in [
+            ("30s", 30_000),
+            ("250ms", 250),
+            ("5min", 300_000),
+            ("1h", 3_600_000),
+            ("0s", 0),
+            ("2 s", 2000),
+        ] {
+            assert_eq!(duration(text), Some(Duration::from_millis(milliseconds)), "{text}");
+        }
+        for text in ["", "30", "s", "-1s", "1.5s", "30 sec", "99999999999999999999s"] {
+            assert_eq!(duration(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let range = Range { least: 0, most: u64::MAX, is_bytes: false };
+        for time in [Duration::ZERO, Duration::from_secs(90), Duration::from_millis(1500)] {
+            let written = time.written();
+            let mut again = Duration::from_secs(7);
+            again.read(&DeValue::String(written.trim_matches('"').into()), &range).unwrap();
+            assert_eq!(again, time);
+        }
+    }
+
+    #[test]
+    fn numbers_keep_to_their_range_and_type() {
+        let of = |text: &'static str| DeValue::parse(text).unwrap().into_inner();
+        let range = Range { least: 1, most: 1000, is_bytes: true };
+        let mut small = 7_u8;
+        small.read(&of("200"), &range).unwrap();
+        assert_eq!(small, 200);
+        for (text, why) in [
+            ("0", "from 1 to 255"),
+            ("256", "from 1 to 255"),
+            ("\"1KiB\"", "from 1 to 255"),
+            ("true", "a number of bytes"),
+        ] {
+            let said = small.read(&of(text), &range).unwrap_err();
+            assert!(said.contains(why), "{text}: {said}");
+        }
+        let mut large = 0_u32;
+        large.read(&of("\"64KiB\""), &Range { most: u64::MAX, ..range }).unwrap();
+        assert_eq!(large, 65_536);
+        let counts = Range { is_bytes: false, ..range };
+        assert!(large.read(&of("\"5\""), &counts).unwrap_err().contains("without quotes"));
+    }
+}

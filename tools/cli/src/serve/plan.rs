@@ -1,0 +1,143 @@
+//! What is to run: the command line over the file over the defaults.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bolide::Limits;
+
+use super::Arguments;
+use crate::certificate::Material;
+use crate::configuration::{ClientCertificate, Configuration, DRAIN, Listen, Place, TlsFiles};
+use crate::routes::Routes;
+
+/// Everything that `bolide serve` runs with.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) listen: Vec<Listen>,
+    pub(super) workers: Option<u16>,
+    pub(super) drain: Duration,
+    pub(super) limits: Limits,
+    pub(super) routes: Routes,
+}
+
+/// What several listeners share: the files of their TLS, and where they are asked for.
+#[derive(Debug, Clone)]
+pub(super) struct Group {
+    pub(super) files: TlsFiles,
+    pub(super) place: Option<Place>,
+}
+
+impl Plan {
+    /// Reads the file, if one is given, and opens what it and the flags name.
+    pub(super) fn make(arguments: &Arguments) -> Result<Self, String> {
+        let file = match &arguments.config {
+            None => None,
+            Some(path) => Some(Configuration::read(path, !arguments.routes.are_given())?),
+        };
+        let routes = match (arguments.routes.routes()?, &file) {
+            (Some(routes), _) => routes,
+            (None, Some(file)) => {
+                arguments.routes.check_alone()?;
+                file.routes.clone()
+            }
+            (None, None) => {
+                arguments.routes.check_alone()?;
+                Routes::builtin()
+            }
+        };
+        let in_file = file.as_ref().map_or(&[][..], |file| &file.listen);
+        Ok(Self {
+            listen: listen(arguments, in_file)?,
+            workers: arguments.workers.or(file.as_ref().and_then(|file| file.workers)),
+            drain: arguments.drain.or(file.as_ref().map(|file| file.drain)).unwrap_or(DRAIN),
+            limits: file.map(|file| file.limits).unwrap_or_default(),
+            routes,
+        })
+    }
+
+    /// The addresses of the HTTPS listeners, for a certificate that is made for them.
+    pub(super) fn https_addresses(&self) -> Vec<SocketAddr> {
+        let https = self.listen.iter().filter(|listen| listen.tls.is_some());
+        https.filter_map(|listen| listen.address.parse().ok()).collect()
+    }
+
+    /// The TLS settings that differ, and which of them each listener has.
+    pub(super) fn groups(&self) -> (Vec<Group>, Vec<Option<usize>>) {
+        let mut groups: Vec<Group> = Vec::new();
+        let mut of = Vec::new();
+        for Listen { tls, place, .. } in &self.listen {
+            of.push(tls.as_ref().map(|files| {
+                groups.iter().position(|group| group.files == *files).unwrap_or_else(|| {
+                    groups.push(Group { files: files.clone(), place: place.clone() });
+                    groups.len() - 1
+                })
+            }));
+        }
+        (groups, of)
+    }
+
+    /// Reads every certificate.
+    pub(super) fn materials(&self) -> Result<Vec<Material>, String> {
+        let addresses = self.https_addresses();
+        let load =
+            |group: &Group| Material::load(&group.files, group.place.as_ref(), &addresses, None);
+        self.groups().0.iter().map(load).collect()
+    }
+
+    /// What can't change while it runs, in words that can be compared.
+    pub(super) fn fixed(&self) -> Vec<(&'static str, String)> {
+        let addresses: Vec<(&str, bool)> =
+            self.listen.iter().map(|one| (one.address.as_str(), one.tls.is_some())).collect();
+        vec![
+            ("[[listen]]", format!("{addresses:?}")),
+            ("workers", format!("{:?}", self.workers)),
+            ("drain", format!("{:?}", self.drain)),
+            ("[limits]", format!("{:?}", self.limits)),
+        ]
+    }
+}
+
+/// The listeners: the flags' if there are any, else the file's, else the defaults.
+fn listen(arguments: &Arguments, in_file: &[Listen]) -> Result<Vec<Listen>, String> {
+    let named = !arguments.http.is_empty() || !arguments.https.is_empty();
+    let files = files(arguments)?;
+    let plain = |address: &str| Listen { address: address.to_owned(), tls: None, place: None };
+    // Who moves a listener by a flag doesn't want another certificate.
+    let first = in_file.iter().find_map(|listen| listen.tls.clone()).unwrap_or_default();
+    let tls = |address: &str| Listen { tls: Some(first.clone()), ..plain(address) };
+    let mut listen: Vec<Listen> = if named {
+        let http = arguments.http.iter().map(|address| plain(address));
+        http.chain(arguments.https.iter().map(|address| tls(address))).collect()
+    } else if in_file.is_empty() {
+        vec![plain("127.0.0.1:8080"), tls("127.0.0.1:8443")]
+    } else {
+        in_file.to_vec()
+    };
+    if arguments.no_https {
+        listen.retain(|listen| listen.tls.is_none());
+        if listen.is_empty() {
+            return Err("--no-https leaves nothing to listen on: add --http".to_owned());
+        }
+    }
+    for listen in &mut listen {
+        if let Some(own) = &mut listen.tls {
+            if !files.pairs.is_empty() {
+                own.pairs.clone_from(&files.pairs);
+                listen.place = None;
+            }
+            if files.client_ca.is_some() {
+                own.client_ca.clone_from(&files.client_ca);
+                own.client_required = files.client_required;
+            }
+        }
+    }
+    Ok(listen)
+}
+
+/// What the flags say of TLS.
+fn files(arguments: &Arguments) -> Result<TlsFiles, String> {
+    let pairs = TlsFiles::pair(arguments.cert.clone(), arguments.key.clone())
+        .map_err(|what| format!("--cert and --key: {what}"))?;
+    let client_required = arguments.client_certificate != Some(ClientCertificate::Optional);
+    Ok(TlsFiles { pairs, client_ca: arguments.client_ca.clone(), client_required })
+}
