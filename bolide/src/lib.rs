@@ -68,8 +68,8 @@
 //! `docs/MIGRATING.md` shows the changed line and tells what differs.
 
 pub use bolide_reverse_proxy::{
-    Balance, Origin, ProxyLimits, ProxySettings, ReverseProxy, Trust, Upstream, UpstreamError,
-    UpstreamStats,
+    Balance, HealthCheck, Latency, Origin, ProxyLimits, ProxySettings, ResolveError, ReverseProxy,
+    Trust, Upstream, UpstreamError, UpstreamStats,
 };
 pub use bolide_server::{
     AbortReason, BODY_BYTES_MAX, Blame, Body, BodyLimit, BodyStream, Bytes, ClientCertificate,
@@ -81,6 +81,44 @@ pub use bolide_server::{
 pub use bolide_static_files::{
     Disk, DiskFile, Found, Listed, Offload, OffloadLimits, RootError, Stamp, StaticFiles, Time,
 };
+
+/// A client for HTTP/1.1 and HTTP/2: requests from any thread, by calls that wait.
+///
+/// A [`Client`](client::Client) has one thread with an event loop and keeps connections to be used again. Bodies
+/// stream both ways, at the pace of the slower end:
+///
+/// ```
+/// use std::io::{Read, Write};
+/// use bolide::client::Client;
+/// use bolide::{Response, Router, Server, collect};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let echo = || Router::new().handle_post("/echo", collect(|_, body| Response::from(body)));
+/// let server = Server::new().workers(1).http("127.0.0.1:0").start(echo)?;
+/// let address = server.addresses()[0].unwrap();
+///
+/// let client = Client::new()?;
+/// let mut upload = client.post(&format!("http://{address}/echo")).start()?;
+/// upload.write_all(b"piece by piece")?;
+/// let mut answer = upload.finish()?;
+/// assert_eq!(answer.status(), 200);
+/// let mut text = String::new();
+/// answer.read_to_string(&mut text)?;
+/// assert_eq!(text, "piece by piece");
+/// # server.shut_down();
+/// # server.join()?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// What a request is given up for stands in a [`ClientError`](client::ClientError), with whether it is safe to
+/// send it again. [`Request::events`](client::Request::events) reads Server-Sent Events.
+pub mod client {
+    pub use bolide_client::{
+        BodyWriter, Client, ClientBuilder, ClientError, ClientLimits, Destination, ErrorKind,
+        Event, EventParser, EventSource, Redirects, Request, Response, TooLong, Trust, Versions,
+    };
+}
 
 /// Applications of tower, such as axum's and tonic's, on this engine; with the feature `tower`.
 #[cfg(feature = "tower")]

@@ -21,6 +21,19 @@ pub struct PoolLimits {
     pub wait_timeout: Duration,
 }
 
+/// What a [`Pool`] holds, in numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PoolCensus {
+    /// Connections that are being made.
+    pub connecting: usize,
+    /// Connections that are ready.
+    pub open: usize,
+    /// Those of them that carry at least one request.
+    pub busy: usize,
+    /// Requests that wait for a connection.
+    pub waiting: usize,
+}
+
 /// A connection with what its owner keeps at it.
 #[derive(Debug)]
 struct Line<L> {
@@ -43,6 +56,8 @@ pub struct Pool<L, W> {
     roomy: Vec<usize>,
     waiting: VecDeque<(Instant, W)>,
     connecting: usize,
+    /// Lines with a request on them.
+    busy: usize,
     /// Whether one connection carries many requests, once that is known.
     multiplexes: Option<bool>,
 }
@@ -64,13 +79,14 @@ impl<L, W> Pool<L, W> {
     #[must_use]
     pub fn new(limits: PoolLimits, multiplexes: Option<bool>) -> Self {
         let (lines, roomy, waiting) = (Slab::new(), Vec::new(), VecDeque::new());
-        Self { limits, lines, roomy, waiting, connecting: 0, multiplexes }
+        Self { limits, lines, roomy, waiting, connecting: 0, busy: 0, multiplexes }
     }
 
     /// Takes room for a request on a line that has some.
     pub fn take(&mut self) -> Option<&L> {
         let key = *self.roomy.last()?;
         let line = &mut self.lines[key];
+        self.busy += usize::from(line.outstanding == 0);
         line.outstanding += 1;
         if line.outstanding >= line.capacity {
             self.roomy.pop();
@@ -140,6 +156,7 @@ impl<L, W> Pool<L, W> {
             return None;
         }
         let (_, request) = self.waiting.pop_front()?;
+        self.busy += usize::from(line.outstanding == 0);
         line.outstanding += 1;
         if line.outstanding >= line.capacity {
             self.roomy.retain(|roomy| *roomy != key.0);
@@ -151,6 +168,7 @@ impl<L, W> Pool<L, W> {
     pub fn done(&mut self, key: LineKey) {
         let line = &mut self.lines[key.0];
         line.outstanding -= 1;
+        self.busy -= usize::from(line.outstanding == 0);
         if line.outstanding + 1 == line.capacity {
             self.roomy.push(key.0);
         }
@@ -161,6 +179,7 @@ impl<L, W> Pool<L, W> {
     pub fn closed(&mut self, key: LineKey) -> Vec<W> {
         let line = self.lines.remove(key.0);
         self.roomy.retain(|roomy| *roomy != key.0);
+        self.busy -= usize::from(line.outstanding > 0);
         if line.ready {
             return Vec::new();
         }
@@ -200,6 +219,14 @@ impl<L, W> Pool<L, W> {
         (self.lines.len(), self.waiting.len())
     }
 
+    /// All that it holds, in numbers.
+    #[must_use]
+    pub fn census(&self) -> PoolCensus {
+        let Self { connecting, busy, .. } = *self;
+        let open = self.lines.len() - connecting;
+        PoolCensus { connecting, open, busy, waiting: self.waiting.len() }
+    }
+
     /// The lines, in no particular order.
     pub fn lines(&self) -> impl Iterator<Item = &L> {
         self.lines.iter().map(|(_, line)| &line.held)
@@ -235,6 +262,8 @@ mod tests {
         pool.done(b);
         pool.set_room(b, 1);
         assert_eq!(pool.next_waiting(b), Some(1));
+        let census = PoolCensus { connecting: 1, open: 1, busy: 1, waiting: 1 };
+        assert_eq!(pool.census(), census);
         assert_eq!(pool.overdue(now), None);
         assert_eq!(pool.overdue(now + LIMITS.wait_timeout), Some(2));
         assert_eq!(pool.next_due(), None);
@@ -256,7 +285,11 @@ mod tests {
         assert_eq!(pool.take(), Some(&'a'));
         pool.done(LineKey(0));
         pool.done(LineKey(1));
+        assert_eq!(pool.census(), PoolCensus { open: 2, ..PoolCensus::default() });
         assert_eq!(pool.take(), Some(&'b'));
+        assert_eq!(pool.census().busy, 1);
+        pool.closed(LineKey(1));
+        assert_eq!(pool.census(), PoolCensus { open: 1, ..PoolCensus::default() });
     }
 
     #[test]

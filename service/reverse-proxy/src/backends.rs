@@ -1,19 +1,27 @@
 //! The upstreams of one worker: their pools, their health, and whose turn it is.
 
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bolide_client::{Dial, LineKey, Pool, PoolLimits};
+use bolide_client::{Dial, LineKey, Pool, PoolCensus, PoolLimits};
 use bolide_server::Destination;
 
 use crate::crossing::Shared;
 use crate::line::Desk;
 use crate::upstream::Scheme;
+use crate::watch::Watched;
 use crate::{Balance, ProxyLimits, ProxySettings};
 
-/// One upstream as a worker sees it.
+/// One upstream as a worker sees it, or what a worker has beside it for tunnels.
 #[derive(Debug)]
 pub(crate) struct Backend {
+    /// Which upstream it is.
+    pub(crate) upstream: usize,
+    /// Where tunnels go to that it does not take itself: HTTP/1.1 to the same upstream.
+    pub(crate) for_tunnels: Option<usize>,
+    /// Its HTTP/2 takes no extended CONNECT, as the connection made last has it.
+    pub(crate) refuses_tunnels: bool,
     pub(crate) pool: Pool<Rc<Desk>, Shared>,
     pub(crate) dial: Dial,
     pub(crate) authority: String,
@@ -23,6 +31,8 @@ pub(crate) struct Backend {
     pub(crate) health: Health,
     destinations: Vec<Destination>,
     next_destination: usize,
+    /// Which addresses these are, of those that the watch has found.
+    generation: u64,
     weight: u32,
     /// What round robin owes it.
     credit: i64,
@@ -30,9 +40,28 @@ pub(crate) struct Backend {
 
 impl Backend {
     /// Enters one more connection into the pool; where it goes.
-    pub(crate) fn begin_dial(&mut self, desk: Rc<Desk>) -> (LineKey, Destination) {
+    pub(crate) fn begin_dial(&mut self) -> (LineKey, Rc<Desk>, Destination) {
         let destination = self.destinations[self.next_destination].clone();
-        (self.pool.dial(desk), destination)
+        let desk = Rc::new(Desk::new(destination.clone()));
+        let key = self.pool.dial(Rc::clone(&desk));
+        desk.key.set(Some(key));
+        (key, desk, destination)
+    }
+
+    /// Takes the addresses over that the watch has found. Connections to others end when what they carry is
+    /// complete.
+    fn move_to(&mut self, watched: &Watched) {
+        self.generation = watched.generation();
+        self.destinations = watched.destinations();
+        self.next_destination = 0;
+        let is_left = |desk: &&Rc<Desk>| !self.destinations.contains(&desk.to);
+        let left: Vec<Rc<Desk>> = self.pool.lines().filter(is_left).map(Rc::clone).collect();
+        for desk in left {
+            desk.is_leaving.set(true);
+            if let Some(key) = desk.key.get() {
+                self.pool.set_room(key, 0);
+            }
+        }
     }
 
     /// A connection could not be made: the next goes to another address, if there is one.
@@ -61,11 +90,11 @@ impl Health {
         }
     }
 
-    /// Whether it is left alone from here on.
-    pub(crate) fn failed(&mut self, limits: &ProxyLimits, now: Instant) -> bool {
+    /// For how long it is left alone from here on, if it is.
+    pub(crate) fn failed(&mut self, limits: &ProxyLimits, now: Instant) -> Option<Duration> {
         self.failures = self.failures.saturating_add(1);
         if self.failures < limits.failures_count || self.is_left_alone(now) {
-            return false;
+            return None;
         }
         self.pause = if self.pause.is_zero() {
             limits.ejection_time
@@ -73,14 +102,17 @@ impl Health {
             (self.pause * 2).min(limits.ejection_time_max)
         };
         self.left_alone_until = Some(now + self.pause);
-        true
+        Some(self.pause)
     }
 }
 
 /// All upstreams of one worker.
 #[derive(Debug)]
 pub(crate) struct Backends {
+    /// The upstreams, and behind them what there is beside them for tunnels.
     list: Vec<Backend>,
+    upstreams: usize,
+    watched: Arc<[Watched]>,
     balance: Balance,
     outstanding_count: u32,
     random: u64,
@@ -109,27 +141,46 @@ impl Backends {
             waiting_count: limits.waiting_count,
             wait_timeout: limits.wait_timeout,
         };
-        let backend = |upstream: &crate::Upstream| Backend {
-            pool: Pool::new(
-                pool_limits,
-                match upstream.scheme {
-                    Scheme::Http1 => Some(false),
-                    Scheme::Http2 => Some(true),
-                    Scheme::Tls => None,
-                },
-            ),
-            dial: upstream.dial(settings.tls.as_ref(), limits.connect_timeout),
-            authority: upstream.authority.clone(),
-            is_https: upstream.scheme == Scheme::Tls,
-            outstanding: 0,
-            health: Health::default(),
-            destinations: upstream.destinations.clone(),
-            next_destination: 0,
-            weight: upstream.weight,
-            credit: 0,
+        let backend = |at: usize, dial: Dial, multiplexes: Option<bool>| {
+            let upstream = &settings.upstreams[at];
+            Backend {
+                upstream: at,
+                for_tunnels: None,
+                refuses_tunnels: false,
+                pool: Pool::new(pool_limits, multiplexes),
+                dial,
+                authority: upstream.authority.clone(),
+                is_https: upstream.scheme == Scheme::Tls,
+                outstanding: 0,
+                health: Health::default(),
+                destinations: settings.watch.list[at].destinations(),
+                next_destination: 0,
+                generation: settings.watch.list[at].generation(),
+                weight: upstream.weight,
+                credit: 0,
+            }
         };
+        let mut list = Vec::new();
+        for (at, upstream) in settings.upstreams.iter().enumerate() {
+            let multiplexes = match upstream.scheme {
+                Scheme::Http1 => Some(false),
+                Scheme::Http2 => Some(true),
+                Scheme::Tls => None,
+            };
+            let dial = upstream.dial(settings.tls.as_ref(), limits.connect_timeout);
+            list.push(backend(at, dial, multiplexes));
+        }
+        for (at, upstream) in settings.upstreams.iter().enumerate() {
+            let tls = settings.tunnel_tls.as_ref();
+            if let Some(dial) = upstream.tunnel_dial(tls, limits.connect_timeout) {
+                list[at].for_tunnels = Some(list.len());
+                list.push(backend(at, dial, Some(false)));
+            }
+        }
         Self {
-            list: settings.upstreams.iter().map(backend).collect(),
+            list,
+            upstreams: settings.upstreams.len(),
+            watched: Arc::clone(&settings.watch.list),
             balance: settings.balance,
             outstanding_count: limits.outstanding_count,
             random: 0x9e37_79b9_7f4a_7c15,
@@ -137,24 +188,50 @@ impl Backends {
         }
     }
 
+    /// Takes over what the watch has found out about an upstream that is about to be asked.
+    pub(crate) fn refresh(&mut self, at: usize) {
+        let watched = &self.watched[self.list[at].upstream];
+        if self.list[at].generation != watched.generation() {
+            self.list[at].move_to(watched);
+        }
+    }
+
+    /// The requests that are open at an upstream, and what its pools hold.
+    pub(crate) fn census(&self, upstream: usize) -> (u32, PoolCensus) {
+        let own = &self.list[upstream];
+        let (mut open, mut census) = (own.outstanding, own.pool.census());
+        if let Some(beside) = own.for_tunnels.map(|at| &self.list[at]) {
+            let other = beside.pool.census();
+            open += beside.outstanding;
+            census.connecting += other.connecting;
+            census.open += other.open;
+            census.busy += other.busy;
+            census.waiting += other.waiting;
+        }
+        (open, census)
+    }
+
     /// Whose turn it is: one that is healthy and not full, and not `avoided` if there is another. When all
-    /// are left alone, the one that will be asked again soonest.
+    /// are left alone or down, the one that will be asked again soonest: to ask somebody is never worse than
+    /// to ask nobody.
     pub(crate) fn pick(&mut self, avoided: Option<usize>, now: Instant) -> Option<usize> {
         self.budget.requested();
         let has_room = |backend: &Backend| backend.outstanding < self.outstanding_count;
-        if let [only] = &self.list[..] {
+        if let [only] = &self.list[..self.upstreams] {
             return has_room(only).then_some(0);
         }
-        let usable =
-            |at: &usize| has_room(&self.list[*at]) && !self.list[*at].health.is_left_alone(now);
-        let mut candidates: Vec<usize> = (0..self.list.len()).filter(usable).collect();
+        let usable = |at: &usize| {
+            let (backend, watched) = (&self.list[*at], &self.watched[*at]);
+            has_room(backend) && !watched.is_down() && !backend.health.is_left_alone(now)
+        };
+        let mut candidates: Vec<usize> = (0..self.upstreams).filter(usable).collect();
         if candidates.len() > 1 {
             candidates.retain(|at| Some(*at) != avoided);
         }
         match candidates[..] {
-            [] => (0..self.list.len())
-                .filter(|at| has_room(&self.list[*at]))
-                .min_by_key(|at| self.list[*at].health.left_alone_until),
+            [] => (0..self.upstreams).filter(|at| has_room(&self.list[*at])).min_by_key(|at| {
+                (self.watched[*at].is_down(), self.list[*at].health.left_alone_until)
+            }),
             [one] => Some(one),
             _ => Some(match self.balance {
                 Balance::RoundRobin => self.next_in_turn(&candidates),

@@ -1,6 +1,80 @@
 //! What happened at each upstream, in numbers.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bolide_client::PoolCensus;
+
+/// The bounds of a [`Latency`], in microseconds; what took longer than the last is counted beyond it.
+const BOUNDS: [u64; 16] = [
+    100, 250, 500, 1000, 2500, 5000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000,
+    2_500_000, 5_000_000, 10_000_000,
+];
+
+/// How long upstreams took from the moment a request was sent to the head of its answer.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Latency {
+    /// How many answers came within each of [`Self::bounds`] and not within the bound before it; the last
+    /// number is those that took longer than all bounds.
+    pub counts: [u64; BOUNDS.len() + 1],
+    /// The sum of all times, in microseconds.
+    pub sum_us: u64,
+}
+
+impl Latency {
+    /// The upper bounds, rising, in microseconds.
+    #[must_use]
+    pub fn bounds() -> &'static [u64] {
+        &BOUNDS
+    }
+
+    /// How many answers were counted.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// A bound that so large a share of the answers came within, from 0 to 1: `None` without answers.
+    /// [`Duration::MAX`] when it lies beyond all bounds.
+    #[must_use]
+    pub fn quantile(&self, share: f64) -> Option<Duration> {
+        let total = self.count();
+        if total == 0 {
+            return None;
+        }
+        let wanted = ((total as f64 * share).ceil() as u64).clamp(1, total);
+        let mut seen = 0;
+        let at = self.counts.iter().position(|count| {
+            seen += count;
+            seen >= wanted
+        });
+        let bound = at.and_then(|at| BOUNDS.get(at));
+        Some(bound.map_or(Duration::MAX, |micros| Duration::from_micros(*micros)))
+    }
+}
+
+/// A [`Latency`] that one thread counts in.
+#[derive(Debug, Default)]
+pub(crate) struct LatencyCounter {
+    counts: [Counter; BOUNDS.len() + 1],
+    sum_us: Counter,
+}
+
+impl LatencyCounter {
+    pub(crate) fn count(&self, took: Duration) {
+        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        let at = BOUNDS.partition_point(|bound| *bound < micros);
+        self.counts[at].count();
+        self.sum_us.add(micros);
+    }
+
+    fn add_to(&self, sum: &mut Latency) {
+        for (sum, count) in sum.counts.iter_mut().zip(&self.counts) {
+            *sum += count.get();
+        }
+        sum.sum_us += self.sum_us.get();
+    }
+}
 
 macro_rules! counters {
     ($($(#[doc = $doc:literal])* $name:ident,)*) => {
@@ -8,20 +82,31 @@ macro_rules! counters {
         #[derive(Debug, Default)]
         pub(crate) struct Counters {
             $(pub(crate) $name: Counter,)*
+            pub(crate) latency: LatencyCounter,
         }
 
-        /// What was counted of one upstream.
+        /// What was counted of one upstream, by all workers together.
         #[derive(Debug, Clone, PartialEq, Eq, Default)]
         #[non_exhaustive]
         pub struct UpstreamStats {
             /// The upstream, as it was named.
             pub name: String,
+            /// The health checks have found it down, and have not found it up again. Never without
+            /// [health checks](crate::HealthCheck).
+            pub is_down: bool,
+            /// Health checks that were made.
+            pub health_checks: u64,
+            /// Those of them that failed.
+            pub health_check_failures: u64,
             $($(#[doc = $doc])* pub $name: u64,)*
+            /// How long its answers took.
+            pub latency: Latency,
         }
 
         impl Counters {
             pub(crate) fn add_to(&self, sum: &mut UpstreamStats) {
-                $(sum.$name += self.$name.0.load(Ordering::Relaxed);)*
+                $(sum.$name += self.$name.get();)*
+                self.latency.add_to(&mut sum.latency);
             }
         }
     };
@@ -32,10 +117,24 @@ counters! {
     requests,
     /// Answers whose head came.
     answers,
-    /// Requests that failed: no answer, or a broken one.
+    /// Requests that failed: no answer, or a broken one. Each is of one of the following kinds.
     failures,
-    /// Those of them that took too long.
+    /// They took too long: a connection, a head, or a pause in a body.
     timeouts,
+    /// Nobody listened.
+    refused,
+    /// There was no way there.
+    unreachable,
+    /// The TLS handshake failed, or the certificate was not trusted.
+    tls_failures,
+    /// What came was no HTTP.
+    garbage,
+    /// The connection ended before the answer was complete.
+    broken_off,
+    /// As many requests were open or waiting as may be.
+    overflows,
+    /// Anything else: the request could not be sent on as it stood, or a tunnel was not granted.
+    other_failures,
     /// Requests that were sent again, here or elsewhere, after they failed here.
     retries,
     /// Connections that became ready.
@@ -44,6 +143,27 @@ counters! {
     connect_failures,
     /// Times that the upstream was left alone for a while.
     ejections,
+    /// Now: requests that are open, those that wait among them.
+    open_requests,
+    /// Now: requests that wait for a connection.
+    waiting_requests,
+    /// Now: connections that are being made.
+    connecting,
+    /// Now: connections that carry at least one request.
+    busy_connections,
+    /// Now: connections that carry none.
+    idle_connections,
+}
+
+impl Counters {
+    /// The state of the pools, at this moment.
+    pub(crate) fn show(&self, open_requests: u32, census: PoolCensus) {
+        self.open_requests.set(u64::from(open_requests));
+        self.waiting_requests.set(census.waiting as u64);
+        self.connecting.set(census.connecting as u64);
+        self.busy_connections.set(census.busy as u64);
+        self.idle_connections.set((census.open - census.busy) as u64);
+    }
 }
 
 impl UpstreamStats {
@@ -60,6 +180,42 @@ impl Counter {
     /// Adds one, without the cost of a locked operation: there is one writer.
     #[inline]
     pub(crate) fn count(&self) {
-        self.0.store(self.0.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        self.add(1);
+    }
+
+    #[inline]
+    fn add(&self, more: u64) {
+        self.set(self.get().wrapping_add(more));
+    }
+
+    #[inline]
+    fn set(&self, value: u64) {
+        self.0.store(value, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_counted_within_their_bounds() {
+        let counter = LatencyCounter::default();
+        for micros in [0, 100, 101, 1000, 10_000_001] {
+            counter.count(Duration::from_micros(micros));
+        }
+        let mut latency = Latency::default();
+        counter.add_to(&mut latency);
+        assert_eq!(latency.counts[..4], [2, 1, 0, 1]);
+        assert_eq!((latency.counts[16], latency.count()), (1, 5));
+        assert_eq!(latency.sum_us, 10_001_202);
+        assert_eq!(latency.quantile(0.4), Some(Duration::from_micros(100)));
+        assert_eq!(latency.quantile(0.5), Some(Duration::from_micros(250)));
+        assert_eq!(latency.quantile(1.0), Some(Duration::MAX));
+        assert_eq!(Latency::default().quantile(0.5), None);
     }
 }

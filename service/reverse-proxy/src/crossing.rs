@@ -50,6 +50,8 @@ pub(crate) struct Crossing {
     pub(crate) listed: bool,
     /// Its number on the line, once it was sent.
     pub(crate) exchange: Option<ExchangeId>,
+    /// When it was sent.
+    pub(crate) sent: Option<Instant>,
     /// When the upstream last moved, or was last given something to move on.
     pub(crate) moved: Option<Instant>,
 }
@@ -138,6 +140,7 @@ impl Crossing {
             line: None,
             listed: false,
             exchange: None,
+            sent: None,
             moved: None,
         }
     }

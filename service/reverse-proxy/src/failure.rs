@@ -6,6 +6,8 @@ use bolide_client::{Ending, Step};
 use bolide_semantics::{AbortReason, Blame};
 use bolide_server::{Response, StatusCode};
 
+use crate::counters::Counters;
+
 /// Whether a request may be sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Repeat {
@@ -15,6 +17,8 @@ pub(crate) enum Repeat {
     Idempotent,
     /// It has certainly not acted.
     Always,
+    /// It was not asked: the same upstream is asked over HTTP/1.1.
+    OverHttp1,
 }
 
 /// Why an upstream did not answer.
@@ -76,6 +80,23 @@ impl Failure {
         StatusCode::BAD_REQUEST,
         "http_request_error",
         "the request can not be sent on as it stands",
+    );
+
+    /// It asks for another protocol, and the upstream's HTTP/2 takes no such requests: they go elsewhere.
+    pub(crate) const OVER_HTTP1: Self = Self {
+        repeat: Repeat::OverHttp1,
+        ..Self::refused(
+            StatusCode::BAD_GATEWAY,
+            "http_upgrade_failed",
+            "the upstream's HTTP/2 takes no extended CONNECT",
+        )
+    };
+
+    /// The same, where nothing else may be spoken.
+    pub(crate) const NO_EXTENDED_CONNECT: Self = Self::refused(
+        StatusCode::BAD_GATEWAY,
+        "http_upgrade_failed",
+        "the upstream's HTTP/2 takes no extended CONNECT, and HTTP/1.1 beside it is not allowed",
     );
 
     /// It asks for another protocol, and the upstream can't or won't go on with it.
@@ -152,6 +173,44 @@ impl Failure {
             }
             Blame::Caller => Self::gateway("connection_terminated", reason.what, Repeat::Never),
         }
+    }
+
+    /// Whether there was no connection, which was said when that was found out.
+    pub(crate) fn is_of_connecting(&self) -> bool {
+        matches!(
+            self.error,
+            "connection_refused"
+                | "connection_timeout"
+                | "destination_unavailable"
+                | "tls_certificate_error"
+                | "tls_protocol_error"
+        )
+    }
+
+    /// What kind it is of, for a log.
+    pub(crate) fn summary(&self) -> &'static str {
+        match self.error {
+            "http_protocol_error" => "its answer is no HTTP",
+            "http_response_incomplete" => "its answer broke off",
+            "connection_terminated" => "the connection ended before an answer was complete",
+            _ => "a request failed",
+        }
+    }
+
+    /// Counts it, and its kind.
+    pub(crate) fn count(&self, counters: &Counters) {
+        counters.failures.count();
+        let kind = match self.error {
+            _ if self.status == StatusCode::GATEWAY_TIMEOUT => &counters.timeouts,
+            "connection_refused" => &counters.refused,
+            "destination_unavailable" => &counters.unreachable,
+            "tls_certificate_error" | "tls_protocol_error" => &counters.tls_failures,
+            "http_protocol_error" => &counters.garbage,
+            "http_response_incomplete" | "connection_terminated" => &counters.broken_off,
+            "connection_limit_reached" => &counters.overflows,
+            _ => &counters.other_failures,
+        };
+        kind.count();
     }
 
     /// What the client is told.

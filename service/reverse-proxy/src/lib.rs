@@ -9,12 +9,19 @@
 //! when it has left something. A body's bytes are reported as consumed on the one side when the other has taken
 //! them, so that a slow end slows the other down and what is held in between is bounded.
 //!
+//! Beside the requests, one thread for each proxy (`watch`) looks names up again and, where that is turned on,
+//! checks the health of upstreams; workers read what it found. What goes wrong is counted
+//! ([`ProxySettings::stats`]) and told by events of `tracing` whose target is `bolide::proxy`, in at most one
+//! line a second for each upstream.
+//!
 //! What goes upstream is written by our encoders from a parsed message, never copied from the wire.
 
 mod backends;
 mod counters;
 mod crossing;
 mod failure;
+mod health;
+mod journal;
 pub mod limits;
 mod line;
 mod outgoing;
@@ -24,10 +31,12 @@ mod settings;
 mod traffic;
 mod tunnels;
 mod upstream;
+mod watch;
 mod worker;
 
-pub use bolide_client::Trust;
-pub use counters::UpstreamStats;
+pub use bolide_client::{ResolveError, Trust};
+pub use counters::{Latency, UpstreamStats};
+pub use health::HealthCheck;
 pub use limits::ProxyLimits;
 pub use proxy::ReverseProxy;
 pub use settings::{Balance, Origin, ProxySettings};

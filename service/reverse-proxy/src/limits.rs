@@ -63,6 +63,26 @@ pub const EJECTION_TIME: Duration = Duration::from_secs(1);
 /// within a minute. Answers: none.
 pub const EJECTION_TIME_MAX: Duration = Duration::from_secs(60);
 
+/// How often the names of upstreams are looked up again; zero: never. Default: 30 s. Unit: time. Reason: as
+/// long as short-lived records live. Answers: none.
+pub const RESOLVE_PERIOD: Duration = Duration::from_secs(30);
+
+/// How often each upstream is checked, where checks are turned on. Default: 5 s. Unit: time. Reason: HAProxy
+/// checks every 2 s, nginx every 5 s. Answers: none.
+pub const HEALTH_INTERVAL: Duration = Duration::from_secs(5);
+
+/// How long the answer to a check may take. Default: 2 s. Unit: time. Reason: an upstream that takes longer
+/// for it has no time for clients either. Answers: silent-upstream.
+pub const HEALTH_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// After how many checks in a row that went well an upstream is up again. Default: 2. Unit: checks. Reason:
+/// the first may meet a process that is still starting. Answers: none.
+pub const HEALTH_RISE_COUNT: u32 = 2;
+
+/// After how many failures in a row an upstream is down. Default: 3. Unit: checks. Reason: one lost answer
+/// says nothing. Answers: none.
+pub const HEALTH_FALL_COUNT: u32 = 3;
+
 /// The limits of a reverse proxy. Each is named after the constant that is its default, and is counted for
 /// each worker and upstream.
 #[derive(Debug, Clone)]
@@ -95,6 +115,8 @@ pub struct ProxyLimits {
     pub ejection_time: Duration,
     /// [`EJECTION_TIME_MAX`].
     pub ejection_time_max: Duration,
+    /// [`RESOLVE_PERIOD`].
+    pub resolve_period: Duration,
 }
 
 impl Default for ProxyLimits {
@@ -114,6 +136,7 @@ impl Default for ProxyLimits {
             failures_count: FAILURES_COUNT,
             ejection_time: EJECTION_TIME,
             ejection_time_max: EJECTION_TIME_MAX,
+            resolve_period: RESOLVE_PERIOD,
         }
     }
 }

@@ -7,7 +7,8 @@ use std::time::Instant;
 
 use bolide_client::{LineKey, Session};
 use bolide_server::{
-    After, Agenda, CloseCause, Dialled, Flush, Message, Outbound, SendQueue, Token, Turn, Waker,
+    After, Agenda, CloseCause, Destination, Dialled, Flush, Message, Outbound, SendQueue, Token,
+    Turn, Waker,
 };
 
 use crate::crossing::Shared;
@@ -16,8 +17,13 @@ use crate::traffic::Traffic;
 use crate::worker::Worker;
 
 /// Where the client's sides leave what a line is to look at.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Desk {
+    /// Where the line goes to.
+    pub(crate) to: Destination,
+    pub(crate) key: Cell<Option<LineKey>>,
+    /// The upstream is no longer there: the line takes no more requests.
+    pub(crate) is_leaving: Cell<bool>,
     token: Cell<Option<Token>>,
     /// Calls the line from where no agenda is at hand.
     waker: RefCell<Option<Waker>>,
@@ -27,6 +33,18 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
+    pub(crate) fn new(to: Destination) -> Self {
+        Self {
+            to,
+            key: Cell::default(),
+            is_leaving: Cell::default(),
+            token: Cell::default(),
+            waker: RefCell::default(),
+            inbox: RefCell::default(),
+            is_multiplexed: Cell::default(),
+        }
+    }
+
     /// Leaves a crossing to be looked at. Returns whom to call, unless that was done before.
     pub(crate) fn leave(&self, crossing: Shared) -> Option<Token> {
         let mut inbox = self.inbox.borrow_mut();
@@ -70,7 +88,7 @@ impl Dialled for Dialling {
 
     fn failed(self: Box<Self>, error: io::Error, agenda: &mut Agenda) {
         let Self { worker, upstream, key, .. } = *self;
-        worker.dial_failed(upstream, key, Failure::unconnected(&error), agenda);
+        worker.dial_failed(upstream, key, Failure::unconnected(&error), &error, agenda);
     }
 }
 
@@ -86,6 +104,7 @@ impl Line {
         self.traffic.wake_all(agenda);
         let worker = &self.traffic.worker;
         worker.end_overdue(self.traffic.upstream, agenda, now);
+        worker.show(self.traffic.upstream);
         if after.close.is_some() {
             return after;
         }
@@ -127,6 +146,7 @@ impl Outbound for Line {
     fn close(self: Box<Self>, cause: CloseCause, agenda: &mut Agenda) {
         let Self { session, mut traffic } = *self;
         session.close(cause, &mut traffic);
+        traffic.worker.show(traffic.upstream);
         traffic.wake_all(agenda);
     }
 }

@@ -36,9 +36,22 @@ impl Passage {
         let Some(upstream) = picked else {
             return io.respond(Failure::FULL.response());
         };
+        let beside = {
+            let backends = self.worker.backends.borrow();
+            let refuses =
+                backends[upstream].refuses_tunnels && self.crossing.borrow().wish.is_some();
+            backends[upstream].for_tunnels.filter(|_| refuses)
+        };
+        self.enter(beside.unwrap_or(upstream), io);
+    }
+
+    /// Finds a connection to a backend, or waits for one.
+    fn enter(&mut self, upstream: usize, io: &mut Io<'_>) {
+        let now = io.now();
         self.upstream = Some(upstream);
         let called = {
             let mut backends = self.worker.backends.borrow_mut();
+            backends.refresh(upstream);
             let backend = &mut backends[upstream];
             backend.outstanding += 1;
             let mut crossing = self.crossing.borrow_mut();
@@ -53,6 +66,8 @@ impl Passage {
                 backend.pool.lines().find_map(|desk| desk.token()).filter(|_| watches)
             } else {
                 drop(crossing);
+                drop(backends);
+                self.worker.failed(upstream, &Failure::FULL, now);
                 return io.respond(Failure::FULL.response());
             }
         };
@@ -60,12 +75,14 @@ impl Passage {
             io.outward().call(token);
         }
         self.worker.dial(upstream, io.outward());
+        self.worker.show(upstream);
     }
 
     /// It is no longer open at its upstream.
     fn leave(&mut self) -> Option<usize> {
         let upstream = self.upstream.take()?;
         self.worker.backends.borrow_mut()[upstream].outstanding -= 1;
+        self.worker.show(upstream);
         Some(upstream)
     }
 
@@ -86,6 +103,13 @@ impl Passage {
     fn failed(&mut self, failure: Failure, io: &mut Io<'_>) {
         let now = io.now();
         let upstream = self.leave();
+        if failure.repeat == Repeat::OverHttp1 {
+            let beside = upstream.and_then(|at| self.worker.backends.borrow()[at].for_tunnels);
+            return match beside {
+                Some(beside) => self.enter(beside, io),
+                None => io.respond(failure.response()),
+            };
+        }
         if let Some(upstream) = upstream {
             self.worker.failed(upstream, &failure, now);
         }
@@ -94,17 +118,18 @@ impl Passage {
         }
         if self.may_repeat(&failure) {
             self.repeats_left -= 1;
-            if let Some(upstream) = upstream {
-                self.worker.counters[upstream].retries.count();
+            let avoided = upstream.map(|at| self.worker.backends.borrow()[at].upstream);
+            if let Some(avoided) = avoided {
+                self.worker.counters[avoided].retries.count();
             }
-            return self.dispatch(upstream, io);
+            return self.dispatch(avoided, io);
         }
         io.respond(failure.response());
     }
 
     fn may_repeat(&self, failure: &Failure) -> bool {
         let is_safe = match failure.repeat {
-            Repeat::Never => false,
+            Repeat::Never | Repeat::OverHttp1 => false,
             Repeat::Idempotent => self.is_idempotent,
             Repeat::Always => true,
         };

@@ -38,6 +38,11 @@ pub struct ReverseProxy {
 /// What may be asked (RFC 9110 §10.2.1): TRACE would show what the proxy adds.
 const ALLOWED: &str = "GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH";
 
+/// A reverse proxy chooses where requests go: CONNECT to a host and a port of the client's choice
+/// (RFC 9110 §9.3.6) would make it an open door.
+const NO_FORWARD_PROXY: &str = "bolide; error=http_request_denied; \
+     details=\"this is a reverse proxy: CONNECT without a protocol goes nowhere\"";
+
 impl ReverseProxy {
     /// A worker's part of a proxy. Its connections are made when requests need them.
     #[must_use]
@@ -50,7 +55,9 @@ impl Handler for ReverseProxy {
     fn handle(&self, request: &mut Request<'_>) -> Reply {
         match *request.method() {
             Method::CONNECT if request.head().protocol().is_none() => {
-                return Response::error(StatusCode::NOT_IMPLEMENTED).into();
+                return Response::error(StatusCode::NOT_IMPLEMENTED)
+                    .header("proxy-status", NO_FORWARD_PROXY)
+                    .into();
             }
             Method::TRACE => {
                 let response = Response::error(StatusCode::METHOD_NOT_ALLOWED);

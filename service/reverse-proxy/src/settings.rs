@@ -1,15 +1,19 @@
 //! What a reverse proxy does, before there is one.
 
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime};
 
-use bolide_client::{ClientTls, Trust, WallClock, platform_trust};
+use bolide_client::{Alpn, ClientTls, ResolveError, Trust, WallClock, platform_trust};
+use bolide_semantics::is_valid_target;
 use bolide_server::{ConnectionLimits, Http1Limits, Http2Limits};
 
 use crate::counters::{Counters, UpstreamStats};
 use crate::limits::CONNECT_TIMEOUT;
 use crate::upstream::Scheme;
-use crate::{ProxyLimits, Upstream, UpstreamError};
+use crate::watch::{Orders, Resolver, Watch};
+use crate::{HealthCheck, ProxyLimits, Upstream, UpstreamError};
 
 /// Which upstream a request goes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -43,10 +47,16 @@ pub enum Origin {
 pub struct ProxySettings {
     pub(crate) upstreams: Vec<Upstream>,
     pub(crate) tls: Option<ClientTls>,
+    /// For connections that carry tunnels only.
+    pub(crate) tunnel_tls: Option<ClientTls>,
+    trust: Trust,
+    health: Option<HealthCheck>,
+    resolver: Resolver,
     pub(crate) balance: Balance,
     pub(crate) origin: Origin,
     pub(crate) rewrites_host: bool,
     pub(crate) limits: ProxyLimits,
+    pub(crate) watch: Arc<Watch>,
     /// What each worker counts.
     counters: Arc<Mutex<Vec<Arc<[Counters]>>>>,
 }
@@ -77,14 +87,20 @@ impl ProxySettings {
             return Err(UpstreamError::None);
         }
         let speaks_tls = upstreams.iter().any(|upstream| upstream.scheme == Scheme::Tls);
-        let tls = if speaks_tls {
-            Some(ClientTls::new(trust, &Upstream::ALPN, WallClock(SystemTime::now))?)
-        } else {
-            None
+        let offering = |alpn: &[Alpn]| -> Result<Option<ClientTls>, UpstreamError> {
+            if !speaks_tls {
+                return Ok(None);
+            }
+            Ok(Some(ClientTls::new(trust, alpn, WallClock(SystemTime::now))?))
         };
         let settings = Self {
+            tls: offering(&Upstream::ALPN)?,
+            tunnel_tls: offering(&Upstream::TUNNEL_ALPN)?,
+            watch: Arc::new(Watch::new(&upstreams)),
             upstreams,
-            tls,
+            trust: trust.clone(),
+            health: None,
+            resolver: Resolver::default(),
             balance: Balance::default(),
             origin: Origin::default(),
             rewrites_host: false,
@@ -128,11 +144,53 @@ impl ProxySettings {
         self
     }
 
-    /// What all workers have counted, upstream by upstream, in the order in which they were given.
+    /// Asks each upstream from time to time whether it is well. Default: no; what becomes of requests says
+    /// it, too.
+    ///
+    /// # Errors
+    ///
+    /// When the path of the check can't be asked for.
+    pub fn health_check(mut self, check: HealthCheck) -> Result<Self, UpstreamError> {
+        let is_path = check.path.starts_with('/') && is_valid_target(check.path.as_bytes());
+        if !is_path || check.interval.is_zero() || check.timeout.is_zero() {
+            return Err(UpstreamError::HealthCheck { path: check.path });
+        }
+        self.health = Some(check);
+        Ok(self)
+    }
+
+    /// How the names of upstreams are looked up again, every [`ProxyLimits::resolve_period`]. It may wait: a
+    /// thread of its own calls it. Default: the system's resolver.
+    #[must_use]
+    pub fn resolver(
+        mut self,
+        resolver: impl Fn(&str, u16) -> Result<Vec<SocketAddr>, ResolveError> + Send + Sync + 'static,
+    ) -> Self {
+        self.resolver = Resolver(Arc::new(resolver));
+        self
+    }
+
+    /// Begins to find out what is to be found out beside requests.
+    pub(crate) fn begin_watch(&self) {
+        self.watch.begin(&Orders {
+            check: self.health.clone(),
+            trust: self.trust.clone(),
+            resolver: self.resolver.clone(),
+            resolve_period: self.limits.resolve_period,
+        });
+    }
+
+    /// What all workers have counted, upstream by upstream, in the order in which they were given. It may be
+    /// asked for from any thread, at any time, and costs the workers nothing.
     #[must_use]
     pub fn stats(&self) -> Vec<UpstreamStats> {
         let mut sums: Vec<UpstreamStats> =
             self.upstreams.iter().map(|upstream| UpstreamStats::new(upstream.name())).collect();
+        for (sum, watched) in sums.iter_mut().zip(self.watch.list.iter()) {
+            sum.is_down = watched.is_down();
+            sum.health_checks = watched.checks.load(Ordering::Relaxed);
+            sum.health_check_failures = watched.check_failures.load(Ordering::Relaxed);
+        }
         let workers = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
         for worker in &*workers {
             for (sum, counters) in sums.iter_mut().zip(worker.iter()) {

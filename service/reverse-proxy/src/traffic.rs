@@ -1,8 +1,9 @@
 //! What goes over one line: the exchanges that it carries, as the upstream's side sees them.
 
+use std::fmt;
 use std::mem;
 use std::rc::Rc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bolide_client::{Ending, Established, LineKey, Orders, Owner};
 use bolide_semantics::{
@@ -141,16 +142,33 @@ impl Traffic {
         let mut crossing = shared.borrow_mut();
         crossing.waits = false;
         crossing.line = Some(Rc::clone(&self.desk));
-        if crossing.wish.is_some() && orders.takes_protocols().is_none() {
-            drop(crossing);
-            return self.held.push(shared);
+        if crossing.wish.is_some() {
+            match orders.takes_protocols() {
+                None => {
+                    drop(crossing);
+                    return self.held.push(shared);
+                }
+                Some(false) => {
+                    let backend = &mut worker.backends.borrow_mut()[self.upstream];
+                    backend.refuses_tunnels = true;
+                    crossing.fail(match backend.for_tunnels {
+                        Some(_) => Failure::OVER_HTTP1,
+                        None => Failure::NO_EXTENDED_CONNECT,
+                    });
+                    drop(crossing);
+                    backend.pool.done(self.key);
+                    return self.woken.push(shared);
+                }
+                Some(true) => {}
+            }
         }
         let is_multiplexed = self.desk.is_multiplexed.get();
         match send(&worker, self.upstream, &crossing, is_multiplexed, orders) {
             Ok(id) => {
-                worker.counters[self.upstream].requests.count();
+                worker.counters(self.upstream).requests.count();
                 crossing.exchange = Some(id);
                 crossing.moved = Some(orders.now());
+                crossing.sent = Some(orders.now());
                 drop(crossing);
                 self.open.push((id, Rc::clone(&shared)));
                 self.arm(orders.now() + worker.limits().first_byte_timeout);
@@ -221,8 +239,10 @@ impl Traffic {
 
     /// The final head of an answer stands in the orders.
     fn answered(&mut self, at: usize, end: End, orders: &mut Orders<'_>) {
-        self.worker.succeeded(self.upstream);
         let (id, shared) = (self.open[at].0, Rc::clone(&self.open[at].1));
+        let sent = shared.borrow().sent;
+        let took = sent.map_or(Duration::ZERO, |sent| orders.now().saturating_duration_since(sent));
+        self.worker.succeeded(self.upstream, took);
         let (status, multiplexed) = (orders.head().status(), self.desk.is_multiplexed.get());
         let misread = {
             let crossing = &mut *shared.borrow_mut();
@@ -350,6 +370,7 @@ impl Traffic {
     fn take_waiting(&mut self, orders: &mut Orders<'_>) {
         loop {
             let room = match (self.desk.is_multiplexed.get(), self.open.is_empty()) {
+                _ if self.desk.is_leaving.get() => 0,
                 (true, _) => orders.available(),
                 (false, true) => orders.available().min(1),
                 (false, false) => 0,
@@ -422,8 +443,9 @@ impl Owner for Traffic {
     fn ready(&mut self, established: &Established, _: &mut Orders<'_>) {
         self.is_ready = true;
         self.desk.is_multiplexed.set(established.is_h2);
-        self.worker.counters[self.upstream].connections.count();
+        self.worker.counters(self.upstream).connections.count();
         let backend = &mut self.worker.backends.borrow_mut()[self.upstream];
+        backend.refuses_tunnels = false;
         backend.pool.ready(self.key, established.is_h2);
     }
 
@@ -477,7 +499,8 @@ impl Owner for Traffic {
         }
         self.take_waiting(orders);
         self.ask_for_dials();
-        if self.worker.draining.get() && self.is_idle() && !self.is_ending {
+        let is_to_end = self.worker.draining.get() || self.desk.is_leaving.get();
+        if is_to_end && self.is_idle() && !self.is_ending {
             self.is_ending = true;
             orders.shut_down();
             self.worker.backends.borrow_mut()[self.upstream].pool.set_room(self.key, 0);
@@ -510,11 +533,17 @@ impl Owner for Traffic {
         if self.is_ready {
             self.worker.backends.borrow_mut()[self.upstream].pool.closed(self.key);
         } else {
-            for crossing in self.worker.dial_ended(self.upstream, self.key) {
+            let failure = Failure::ended(ending, false);
+            let detail: &dyn fmt::Display = match (&ending.tls, ending.socket) {
+                (Some(tls), _) => tls,
+                (None, Some(kind)) => &kind.to_string(),
+                (None, None) => &ending.reason.what,
+            };
+            for crossing in self.worker.dial_ended(self.upstream, self.key, &failure, detail) {
                 {
                     let mut crossing = crossing.borrow_mut();
                     crossing.waits = false;
-                    crossing.fail(Failure::ended(ending, false));
+                    crossing.fail(failure);
                 }
                 self.woken.push(crossing);
             }

@@ -1,6 +1,7 @@
 //! A server behind the proxy, as its user names it.
 
 use std::path::Path;
+use std::time::Duration;
 
 use bolide_client::{Alpn, ClientTls, Dial, ResolveError, Speaks, TrustError, resolve};
 use bolide_server::{Destination, IdentityError};
@@ -39,6 +40,15 @@ pub enum UpstreamError {
     /// The settings for TLS can't be.
     #[error("TLS to upstreams: {0}")]
     Tls(#[from] IdentityError),
+    /// The health check can't be made.
+    #[error(
+        "the health check `{path}` can't be made: its path begins with a slash and is written as in a URL, and \
+         its times are longer than 0"
+    )]
+    HealthCheck {
+        /// The path that was given.
+        path: String,
+    },
     /// There is none.
     #[error("a reverse proxy needs at least one upstream")]
     None,
@@ -60,8 +70,11 @@ pub struct Upstream {
     /// Host and port, for `Host` and for TLS.
     pub(crate) authority: String,
     pub(crate) host: String,
+    pub(crate) port: u16,
     pub(crate) destinations: Vec<Destination>,
     pub(crate) weight: u32,
+    /// HTTP/1.1 is spoken beside HTTP/2, for tunnels.
+    pub(crate) http1_tunnels: bool,
 }
 
 impl Upstream {
@@ -84,8 +97,10 @@ impl Upstream {
                 scheme: Scheme::Http1,
                 authority: "localhost".to_owned(),
                 host: "localhost".to_owned(),
+                port: 0,
                 destinations: vec![Destination::Unix(Path::new(path).into())],
                 weight: 1,
+                http1_tunnels: false,
             });
         }
         let (scheme, rest) = text.split_once("://").ok_or_else(|| malformed("it has no scheme"))?;
@@ -115,8 +130,10 @@ impl Upstream {
             scheme,
             authority: authority.to_owned(),
             host: host.trim_start_matches('[').trim_end_matches(']').to_owned(),
+            port,
             destinations: addresses.into_iter().map(Destination::Inet).collect(),
             weight: 1,
+            http1_tunnels: scheme == Scheme::Tls,
         })
     }
 
@@ -127,6 +144,22 @@ impl Upstream {
         self
     }
 
+    /// Whether WebSockets and other tunnels go by HTTP/1.1, on connections of their own, when the upstream
+    /// speaks HTTP/2 without extended CONNECT (RFC 8441). Default: yes with `https`, where ALPN says what is
+    /// spoken; no with `h2c`, where a server may understand nothing else, and the answer is 502.
+    #[must_use]
+    pub fn http1_tunnels(mut self, allowed: bool) -> Self {
+        self.http1_tunnels = allowed && self.scheme != Scheme::Http1;
+        self
+    }
+
+    /// Host and port, where the host is a name that may get other addresses.
+    pub(crate) fn named_host(&self) -> Option<(String, u16)> {
+        let is_inet = matches!(self.destinations.first(), Some(Destination::Inet(_)));
+        let is_name = is_inet && self.host.parse::<std::net::IpAddr>().is_err();
+        is_name.then(|| (self.host.clone(), self.port))
+    }
+
     /// As it was named.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -134,7 +167,7 @@ impl Upstream {
     }
 
     /// How its connections begin; `tls`: the settings where it speaks TLS.
-    pub(crate) fn dial(&self, tls: Option<&ClientTls>, timeout: std::time::Duration) -> Dial {
+    pub(crate) fn dial(&self, tls: Option<&ClientTls>, timeout: Duration) -> Dial {
         let speaks = match (self.scheme, tls) {
             (Scheme::Tls, Some(tls)) => Speaks::Tls {
                 settings: tls.clone(),
@@ -147,8 +180,27 @@ impl Upstream {
         Dial { speaks, timeout }
     }
 
+    /// How connections for tunnels begin, where these have their own; `tls` offers nothing but HTTP/1.1.
+    pub(crate) fn tunnel_dial(&self, tls: Option<&ClientTls>, timeout: Duration) -> Option<Dial> {
+        if !self.http1_tunnels {
+            return None;
+        }
+        let speaks = match (self.scheme, tls) {
+            (Scheme::Tls, Some(tls)) => Speaks::Tls {
+                settings: tls.clone(),
+                server_name: self.host.clone(),
+                required: Some(Alpn::Http11),
+            },
+            _ => Speaks::Http1,
+        };
+        Some(Dial { speaks, timeout })
+    }
+
     /// What is offered to those that speak TLS.
     pub(crate) const ALPN: [Alpn; 2] = [Alpn::H2, Alpn::Http11];
+
+    /// What is offered on connections for tunnels.
+    pub(crate) const TUNNEL_ALPN: [Alpn; 1] = [Alpn::Http11];
 }
 
 #[cfg(test)]

@@ -3,7 +3,8 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+use std::{fmt, io};
 
 use bolide_client::{LineKey, Workbench};
 use bolide_server::{After, Agenda, Outward};
@@ -12,7 +13,8 @@ use crate::backends::Backends;
 use crate::counters::Counters;
 use crate::crossing::Shared;
 use crate::failure::Failure;
-use crate::line::{Desk, Dialling};
+use crate::line::Dialling;
+use crate::watch::Watched;
 use crate::{ProxyLimits, ProxySettings};
 
 /// One worker's part of a reverse proxy.
@@ -28,6 +30,7 @@ pub(crate) struct Worker {
 
 impl Worker {
     pub(crate) fn new(settings: &ProxySettings) -> Self {
+        settings.begin_watch();
         Self {
             settings: settings.clone(),
             bench: RefCell::new(Workbench::new(settings.connection_limits())),
@@ -41,13 +44,29 @@ impl Worker {
         &self.settings.limits
     }
 
+    /// What is counted of the upstream that a backend belongs to.
+    pub(crate) fn counters(&self, backend: usize) -> &Counters {
+        &self.counters[self.backends.borrow()[backend].upstream]
+    }
+
+    fn watched(&self, backend: usize) -> &Watched {
+        &self.settings.watch.list[self.backends.borrow()[backend].upstream]
+    }
+
+    /// Shows the state of the pools in the counters.
+    pub(crate) fn show(&self, backend: usize) {
+        let backends = self.backends.borrow();
+        let upstream = backends[backend].upstream;
+        let (open, census) = backends.census(upstream);
+        self.counters[upstream].show(open, census);
+    }
+
     /// Makes the connections that are wanted.
     pub(crate) fn dial(self: &Rc<Self>, upstream: usize, outward: &mut Outward<'_>) {
         let mut backends = self.backends.borrow_mut();
         let backend = &mut backends[upstream];
         for _ in 0..backend.pool.dials_wanted() {
-            let desk = Rc::new(Desk::default());
-            let (key, to) = backend.begin_dial(Rc::clone(&desk));
+            let (key, desk, to) = backend.begin_dial();
             let worker = Rc::clone(self);
             outward.connect(to, Box::new(Dialling { worker, upstream, key, desk }));
         }
@@ -59,9 +78,10 @@ impl Worker {
         upstream: usize,
         key: LineKey,
         failure: Failure,
+        error: &io::Error,
         agenda: &mut Agenda,
     ) {
-        for crossing in self.dial_ended(upstream, key) {
+        for crossing in self.dial_ended(upstream, key, &failure, &error) {
             let mut crossing = crossing.borrow_mut();
             crossing.waits = false;
             crossing.fail(failure);
@@ -69,9 +89,18 @@ impl Worker {
         }
     }
 
-    /// The same, for whoever tells those who wait in vain himself.
-    pub(crate) fn dial_ended(&self, upstream: usize, key: LineKey) -> Vec<Shared> {
-        self.counters[upstream].connect_failures.count();
+    /// The same, for whoever tells those who wait in vain himself. `detail` says more than the failure does.
+    pub(crate) fn dial_ended(
+        &self,
+        upstream: usize,
+        key: LineKey,
+        failure: &Failure,
+        detail: &dyn fmt::Display,
+    ) -> Vec<Shared> {
+        self.counters(upstream).connect_failures.count();
+        let watched = self.watched(upstream);
+        let what = format_args!("no connection: {} ({detail})", failure.what).to_string();
+        watched.journal.failed(watched.name(), failure.error, &what, Instant::now());
         let mut backends = self.backends.borrow_mut();
         let backend = &mut backends[upstream];
         backend.dial_failed();
@@ -102,22 +131,36 @@ impl Worker {
         }
     }
 
-    /// An upstream answered.
-    pub(crate) fn succeeded(&self, upstream: usize) {
-        self.counters[upstream].answers.count();
+    /// An upstream answered, so long after it was asked.
+    pub(crate) fn succeeded(&self, upstream: usize, took: Duration) {
+        let counters = self.counters(upstream);
+        counters.answers.count();
+        counters.latency.count(took);
         self.backends.borrow_mut()[upstream].health.succeeded();
     }
 
     /// A request failed at an upstream.
     pub(crate) fn failed(&self, upstream: usize, failure: &Failure, now: Instant) {
-        let counters = &self.counters[upstream];
-        counters.failures.count();
-        if failure.status == http::StatusCode::GATEWAY_TIMEOUT {
-            counters.timeouts.count();
+        failure.count(self.counters(upstream));
+        let watched = self.watched(upstream);
+        if failure.counts && !failure.is_of_connecting() {
+            let what = format!("{}: {}", failure.summary(), failure.what);
+            watched.journal.failed(watched.name(), failure.error, &what, now);
+        } else if failure.status == http::StatusCode::SERVICE_UNAVAILABLE {
+            watched.journal.failed(watched.name(), failure.error, &failure.what, now);
         }
-        let mut backends = self.backends.borrow_mut();
-        if failure.counts && backends[upstream].health.failed(self.limits(), now) {
-            counters.ejections.count();
+        if !failure.counts {
+            return;
+        }
+        let pause = self.backends.borrow_mut()[upstream].health.failed(self.limits(), now);
+        if let Some(pause) = pause {
+            self.counters(upstream).ejections.count();
+            let failures = self.limits().failures_count;
+            let what = format!(
+                "it is left alone for {pause:?}, after {failures} failures in a row or more, the last: {}",
+                failure.what
+            );
+            watched.journal.down(watched.name(), &what, now);
         }
     }
 }

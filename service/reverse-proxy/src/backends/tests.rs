@@ -64,15 +64,16 @@ fn an_outstanding_flood_goes_elsewhere_and_then_nowhere() {
 fn who_fails_is_left_alone_for_longer_each_time() {
     let mut two = backends(Balance::RoundRobin, &[1, 1]);
     let (limits, now) = (ProxyLimits::default(), Instant::now());
-    assert!(!two[0].health.failed(&limits, now));
+    assert_eq!(two[0].health.failed(&limits, now), None);
     two[0].health.succeeded();
     for (at, ejects) in [(0, false), (1, false), (2, true), (3, false)] {
-        assert_eq!(two[0].health.failed(&limits, now), ejects, "failure {at}");
+        assert_eq!(two[0].health.failed(&limits, now).is_some(), ejects, "failure {at}");
     }
     assert_eq!(counts(&mut two, 4), [0, 4]);
     let later = now + limits.ejection_time;
     assert!(!two[0].health.is_left_alone(later));
-    assert!(two[0].health.failed(&limits, later), "one more failure is enough");
+    let twice = Some(limits.ejection_time * 2);
+    assert_eq!(two[0].health.failed(&limits, later), twice, "one more failure is enough");
     assert!(two[0].health.is_left_alone(later + limits.ejection_time));
     assert!(!two[0].health.is_left_alone(later + limits.ejection_time * 2));
     for _ in 0..3 {

@@ -1,0 +1,18 @@
+//! The client for users: calls that wait, on top of a thread with an event loop.
+
+mod agent;
+mod client;
+mod error;
+mod line;
+mod post;
+mod redirect;
+mod request;
+mod response;
+mod target;
+mod ticket;
+
+pub use client::{Client, ClientBuilder, Versions};
+pub use error::{ClientError, ErrorKind};
+pub use redirect::Redirects;
+pub use request::{BodyWriter, Request};
+pub use response::Response;

@@ -1,0 +1,145 @@
+//! RFC 9110 §9.2.2: why there is no answer, in which phase, and whether the request may be sent again.
+
+use std::fmt;
+use std::io;
+
+use bolide_semantics::{AbortReason, Blame};
+
+use crate::{Ending, Step};
+
+/// What went wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The URL or the request can't be sent as it stands.
+    Request,
+    /// The server's name has no address.
+    Resolve,
+    /// No connection could be made: nobody listens, or there is no way there.
+    Connect,
+    /// The TLS handshake failed, or its certificate is not trusted.
+    Tls,
+    /// A phase took too long.
+    Timeout,
+    /// Too many requests wait for a connection.
+    Full,
+    /// The server broke the rules of HTTP.
+    Protocol,
+    /// The connection or the exchange ended before the answer was complete.
+    Closed,
+    /// The answer is larger than the caller wants it, or is not what was asked for.
+    Answer,
+    /// Redirections went too far, or somewhere that is not followed.
+    Redirect,
+    /// What the caller gave as a body failed.
+    Body,
+}
+
+/// Why a request failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientError {
+    kind: ErrorKind,
+    what: String,
+    untouched: bool,
+    /// The connection came to its end while the request was on it, and no answer had begun.
+    pub(crate) unanswered: bool,
+}
+
+impl ClientError {
+    pub(crate) fn new(kind: ErrorKind, what: impl Into<String>) -> Self {
+        Self { kind, what: what.into(), untouched: true, unanswered: false }
+    }
+
+    /// The server may have acted on the request.
+    pub(crate) fn touched(mut self) -> Self {
+        self.untouched = false;
+        self
+    }
+
+    /// What went wrong.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// Whether the server has certainly not acted on the request: to send it again is safe, whatever it is.
+    /// Otherwise that is safe only when the request is idempotent (RFC 9110 §9.2.2).
+    #[must_use]
+    pub fn is_retry_safe(&self) -> bool {
+        self.untouched
+    }
+
+    pub(crate) fn ended(ending: &Ending, sent: bool) -> Self {
+        let (kind, what) = match (ending.step, &ending.tls) {
+            _ if ending.socket == Some(io::ErrorKind::TimedOut) && ending.is_untouched() => {
+                (ErrorKind::Timeout, "the connection took too long to make".to_owned())
+            }
+            (Step::Connecting, _) if ending.is_refused() => {
+                (ErrorKind::Connect, "nobody listens at the server's address".to_owned())
+            }
+            (Step::Connecting, _) => {
+                let why = ending
+                    .socket
+                    .map_or_else(|| ending.reason.what.to_owned(), |kind| kind.to_string());
+                (ErrorKind::Connect, format!("no connection could be made: {why}"))
+            }
+            (Step::Handshaking, Some(tls)) => {
+                (ErrorKind::Tls, format!("the TLS handshake failed: {tls}"))
+            }
+            (Step::Handshaking, None) => {
+                (ErrorKind::Tls, format!("the TLS handshake failed: {}", ending.reason.what))
+            }
+            (Step::Ready, _) if ending.reason.name == "protocol-error" => {
+                (ErrorKind::Protocol, ending.reason.what.to_owned())
+            }
+            (Step::Ready, _) => (ErrorKind::Closed, ending.reason.what.to_owned()),
+        };
+        Self { kind, what, untouched: !sent || ending.is_untouched(), unanswered: sent }
+    }
+
+    /// `eof`: the server had closed its side.
+    pub(crate) fn aborted(reason: &AbortReason, eof: bool) -> Self {
+        let kind = match reason.blame {
+            _ if eof || reason.untouched => ErrorKind::Closed,
+            Blame::Peer => ErrorKind::Protocol,
+            Blame::Circumstance => ErrorKind::Timeout,
+            Blame::Caller => ErrorKind::Closed,
+        };
+        Self { kind, what: reason.what.to_owned(), untouched: reason.untouched, unanswered: eof }
+    }
+
+    pub(crate) fn unconnected(error: &io::Error) -> Self {
+        Self::new(ErrorKind::Connect, format!("no connection could be made: {error}"))
+    }
+
+    pub(crate) fn timeout(what: &str) -> Self {
+        Self::new(ErrorKind::Timeout, what)
+    }
+
+    /// The same with what was asked for in front.
+    pub(crate) fn about(mut self, what: &str) -> Self {
+        self.what = format!("{what}: {}", self.what);
+        self
+    }
+}
+
+impl fmt::Display for ClientError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.what)
+    }
+}
+
+impl std::error::Error for ClientError {}
+
+impl From<ClientError> for io::Error {
+    fn from(error: ClientError) -> Self {
+        let kind = match error.kind {
+            ErrorKind::Timeout => io::ErrorKind::TimedOut,
+            ErrorKind::Protocol => io::ErrorKind::InvalidData,
+            ErrorKind::Closed => io::ErrorKind::UnexpectedEof,
+            ErrorKind::Connect => io::ErrorKind::ConnectionRefused,
+            _ => io::ErrorKind::Other,
+        };
+        Self::new(kind, error)
+    }
+}

@@ -1,0 +1,395 @@
+//! One connection of the client's thread, and the exchanges that it carries.
+
+use std::cell::RefCell;
+use std::mem;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bolide_buffers::detach;
+use bolide_semantics::{
+    ConnectionEvent, End, ExchangeEvent, ExchangeId, FieldName, FieldRef, Head, Misuse,
+    OutgoingHead, Start,
+};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use super::agent::{Dialling, Office};
+use super::error::{ClientError, ErrorKind};
+use super::ticket::{AnswerHead, Phase, Ticket, Up};
+use crate::{Ending, Established, Orders, Owner, Session};
+
+/// One connection.
+#[derive(Debug)]
+pub(crate) struct Line {
+    pub(crate) session: Session,
+    pub(crate) traffic: Traffic,
+}
+
+/// The exchanges of one connection.
+#[derive(Debug)]
+pub(crate) struct Traffic {
+    office: Rc<RefCell<Office>>,
+    dialling: Dialling,
+    is_ready: bool,
+    is_multiplexed: bool,
+    /// It takes no more requests.
+    is_ending: bool,
+    /// The server has closed its side.
+    pub(crate) eof: bool,
+    /// By rising number.
+    open: Vec<(ExchangeId, Arc<Ticket>)>,
+}
+
+impl Traffic {
+    pub(crate) fn new(office: Rc<RefCell<Office>>, dialling: Dialling) -> Self {
+        Self {
+            office,
+            dialling,
+            is_ready: false,
+            is_multiplexed: false,
+            is_ending: false,
+            eof: false,
+            open: Vec::new(),
+        }
+    }
+
+    pub(crate) fn host(&self) -> usize {
+        self.dialling.host
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        let office = self.office.borrow();
+        self.open.is_empty()
+            && office.desks.get(self.dialling.desk).is_none_or(|desk| desk.inbox.is_empty())
+    }
+
+    pub(crate) fn draws_to_its_end(&mut self) {
+        self.is_ending = true;
+    }
+
+    fn find(&self, id: ExchangeId) -> Option<usize> {
+        self.open.binary_search_by_key(&id, |(open, _)| *open).ok()
+    }
+
+    /// A request is no longer on this line.
+    fn done(&self) {
+        let office = &mut *self.office.borrow_mut();
+        office.hosts[self.dialling.host].pool.done(self.dialling.key);
+    }
+
+    fn remove(&mut self, at: usize) -> Arc<Ticket> {
+        let (_, ticket) = self.open.remove(at);
+        self.done();
+        ticket
+    }
+
+    fn take_inbox(&self) -> Vec<Arc<Ticket>> {
+        let office = &mut *self.office.borrow_mut();
+        office
+            .desks
+            .get_mut(self.dialling.desk)
+            .map(|desk| mem::take(&mut desk.inbox))
+            .unwrap_or_default()
+    }
+
+    /// A caller has left something, or wants to be sent.
+    fn look_at(&mut self, ticket: Arc<Ticket>, orders: &mut Orders<'_>) {
+        let (exchange, abandoned, read) = {
+            let mut state = ticket.lock();
+            state.listed = false;
+            if state.line != Some(self.dialling.desk) {
+                return;
+            }
+            (state.exchange, state.abandoned, mem::take(&mut state.read_bytes))
+        };
+        match (exchange, abandoned) {
+            (None, true) => {
+                ticket.lock().line = None;
+                self.done();
+            }
+            (None, false) => self.begin(ticket, orders),
+            (Some(id), true) => {
+                orders.abort(id);
+                if let Some(at) = self.find(id) {
+                    self.remove(at);
+                }
+                let mut state = ticket.lock();
+                state.line = None;
+                state.exchange = None;
+            }
+            (Some(id), false) => {
+                if read > 0 {
+                    orders.consumed(id, read);
+                }
+                self.send_body(id, &ticket, orders);
+            }
+        }
+    }
+
+    /// Sends a request.
+    fn begin(&mut self, ticket: Arc<Ticket>, orders: &mut Orders<'_>) {
+        let end = {
+            let mut state = ticket.lock();
+            state.line = Some(self.dialling.desk);
+            state.phase = Phase::Sent(Instant::now());
+            if state.up_finished { End::Yes } else { End::No }
+        };
+        let head = &ticket.head;
+        let start = Start::Request {
+            method: &head.method,
+            scheme: head.scheme,
+            authority: &head.authority,
+            path: &head.path,
+            protocol: None,
+        };
+        let lines: Vec<FieldRef<'_>> = head.fields.iter().map(FieldRef::from).collect();
+        let fields = lines.iter().copied();
+        match orders.send_request(OutgoingHead { start, fields }, end) {
+            Ok(id) => {
+                ticket.lock().exchange = Some(id);
+                self.open.push((id, Arc::clone(&ticket)));
+                self.send_body(id, &ticket, orders);
+            }
+            Err(Misuse::Refused) => {
+                // The line has come to its end since it was chosen: another takes the request.
+                {
+                    let mut state = ticket.lock();
+                    state.line = None;
+                    state.phase = Phase::Waiting(Instant::now());
+                }
+                let office = &mut *self.office.borrow_mut();
+                let pool = &mut office.hosts[self.dialling.host].pool;
+                pool.set_room(self.dialling.key, 0);
+                pool.done(self.dialling.key);
+                pool.wait_first(ticket, Instant::now());
+            }
+            Err(_) => {
+                let what = "a field of the request, or its length, can't be sent as it stands";
+                ticket.fail(ClientError::new(ErrorKind::Request, what));
+                self.done();
+            }
+        }
+    }
+
+    /// Sends what there is of a request's body.
+    fn send_body(&mut self, id: ExchangeId, ticket: &Ticket, orders: &mut Orders<'_>) {
+        let mut state = ticket.lock();
+        let mut has_moved = false;
+        while !state.blocked
+            && let Some(next) = state.next_up()
+        {
+            has_moved = true;
+            state.body_left = true;
+            let sent = match next {
+                Up::Piece(piece, end) => orders.send_data(id, piece, end),
+                Up::Trailers(fields) => {
+                    let lines: Vec<FieldRef<'_>> = fields.iter().map(FieldRef::from).collect();
+                    orders.send_trailers(id, lines.iter().copied()).map(|()| true)
+                }
+            };
+            match sent {
+                Ok(more) => state.blocked = !more,
+                Err(Misuse::WrongLength) => {
+                    drop(state);
+                    orders.abort(id);
+                    if let Some(at) = self.find(id) {
+                        self.remove(at);
+                    }
+                    let what = "the request's body is not as long as its content-length says";
+                    return ticket.fail(ClientError::new(ErrorKind::Body, what).touched());
+                }
+                // Why it is over, its own event says.
+                Err(_) => state.blocked = true,
+            }
+        }
+        if has_moved {
+            state.phase = Phase::Sent(Instant::now());
+            drop(state);
+            ticket.notify();
+        }
+    }
+
+    fn fail(&mut self, at: usize, mut error: ClientError) {
+        let ticket = self.remove(at);
+        error.unanswered &= !ticket.lock().answered;
+        ticket.fail(error);
+    }
+
+    /// The answer is complete. What is left of the request nobody waits for any more.
+    fn complete(&mut self, at: usize, orders: &mut Orders<'_>) {
+        let id = self.open[at].0;
+        let ticket = self.remove(at);
+        let mut state = ticket.lock();
+        if !state.up_finished {
+            orders.abort(id);
+        }
+        state.line = None;
+        state.exchange = None;
+        drop(state);
+        ticket.notify();
+    }
+
+    fn answered(&mut self, at: usize, end: End, orders: &mut Orders<'_>) {
+        let ticket = Arc::clone(&self.open[at].1);
+        let answer = AnswerHead {
+            status: orders.head().status(),
+            version: orders.head().version(),
+            fields: field_map(orders.head()),
+        };
+        {
+            let mut state = ticket.lock();
+            state.phase = Phase::Sent(Instant::now());
+            state.answer = Some(answer);
+            state.answered = true;
+            state.down_ended = end == End::Yes;
+        }
+        ticket.notify();
+        if end == End::Yes {
+            self.complete(at, orders);
+        }
+    }
+
+    fn arrived(&mut self, at: usize, data: Bytes, end: End, orders: &mut Orders<'_>) {
+        let ticket = Arc::clone(&self.open[at].1);
+        {
+            let mut state = ticket.lock();
+            state.phase = Phase::Sent(Instant::now());
+            if !data.is_empty() {
+                // It may stay for long, and must not keep a block of the loop's.
+                state.down.push_back(detach(data));
+            }
+            state.down_ended = end == End::Yes;
+        }
+        ticket.notify();
+        if end == End::Yes {
+            self.complete(at, orders);
+        }
+    }
+
+    fn trailers_arrived(&mut self, at: usize, orders: &mut Orders<'_>) {
+        {
+            let mut state = self.open[at].1.lock();
+            state.down_trailers = Some(field_map(orders.head()));
+            state.down_ended = true;
+        }
+        self.complete(at, orders);
+    }
+
+    /// Takes requests that wait, as long as there is room.
+    fn take_waiting(&mut self, orders: &mut Orders<'_>) {
+        loop {
+            let room = match (self.is_ending, self.is_multiplexed, self.open.is_empty()) {
+                (true, _, _) => 0,
+                (_, true, _) => orders.available(),
+                (_, false, true) => orders.available().min(1),
+                (_, false, false) => 0,
+            };
+            let next = {
+                let office = &mut *self.office.borrow_mut();
+                let pool = &mut office.hosts[self.dialling.host].pool;
+                pool.set_room(self.dialling.key, u32::try_from(room).unwrap_or(u32::MAX));
+                pool.next_waiting(self.dialling.key)
+            };
+            let Some(ticket) = next else { return };
+            if ticket.lock().abandoned {
+                self.done();
+                continue;
+            }
+            self.begin(ticket, orders);
+        }
+    }
+}
+
+/// The fields of a head, for callers.
+fn field_map(head: &Head) -> HeaderMap {
+    let mut map = HeaderMap::with_capacity(head.field_count());
+    for field in head.fields() {
+        let name = field.known.map_or_else(
+            || HeaderName::from_bytes(field.name.as_bytes()),
+            |known| HeaderName::from_bytes(FieldName::as_str(known).as_bytes()),
+        );
+        // The parser has let nothing through that these refuse.
+        if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(field.value)) {
+            map.append(name, value);
+        }
+    }
+    map
+}
+
+impl Owner for Traffic {
+    fn ready(&mut self, established: &Established, _: &mut Orders<'_>) {
+        self.is_ready = true;
+        self.is_multiplexed = established.is_h2;
+        let office = &mut *self.office.borrow_mut();
+        let host = &mut office.hosts[self.dialling.host];
+        host.failures = 0;
+        host.pool.ready(self.dialling.key, established.is_h2);
+    }
+
+    fn exchange(&mut self, id: ExchangeId, event: ExchangeEvent, orders: &mut Orders<'_>) {
+        let Some(at) = self.find(id) else {
+            // It was given up; what still comes for it is not held back.
+            if let ExchangeEvent::Data(data, _) = event {
+                orders.consumed(id, data.len());
+            }
+            return;
+        };
+        match event {
+            ExchangeEvent::Head(end) => self.answered(at, end, orders),
+            ExchangeEvent::Data(data, end) => self.arrived(at, data, end, orders),
+            ExchangeEvent::Trailers => self.trailers_arrived(at, orders),
+            ExchangeEvent::Sendable => {
+                let ticket = Arc::clone(&self.open[at].1);
+                ticket.lock().blocked = false;
+                self.send_body(id, &ticket, orders);
+            }
+            ExchangeEvent::Aborted(reason) => {
+                let error = ClientError::aborted(&reason, self.eof);
+                self.fail(at, error);
+            }
+            // Nobody waits for interim answers, and only servers reject.
+            ExchangeEvent::Informational | ExchangeEvent::Rejected(_) => {}
+        }
+    }
+
+    fn connection(&mut self, event: ConnectionEvent, _: &mut Orders<'_>) {
+        if let ConnectionEvent::Draining { .. } = event {
+            self.is_ending = true;
+        }
+    }
+
+    fn settled(&mut self, orders: &mut Orders<'_>) {
+        for ticket in self.take_inbox() {
+            self.look_at(ticket, orders);
+        }
+        self.take_waiting(orders);
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
+
+    fn ended(&mut self, ending: &Ending) {
+        while !self.open.is_empty() {
+            self.fail(self.open.len() - 1, ClientError::ended(ending, true));
+        }
+        for ticket in self.take_inbox() {
+            let is_here = {
+                let mut state = ticket.lock();
+                state.listed = false;
+                state.line.take().is_some() && !state.abandoned
+            };
+            if is_here {
+                ticket.fail(ClientError::ended(ending, false));
+            }
+        }
+        let office = &mut *self.office.borrow_mut();
+        if self.is_ready {
+            office.hosts[self.dialling.host].pool.closed(self.dialling.key);
+            office.desks.remove(self.dialling.desk);
+        } else {
+            office.dial_failed(self.dialling, &ClientError::ended(ending, false));
+        }
+    }
+}

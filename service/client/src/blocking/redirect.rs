@@ -1,0 +1,65 @@
+//! RFC 9110 §15.4: answers that lead elsewhere.
+
+use http::header::{AUTHORIZATION, COOKIE, HOST, LOCATION, PROXY_AUTHORIZATION};
+use http::{Method, StatusCode};
+
+use super::error::{ClientError, ErrorKind};
+use super::request::{Content, Request};
+use super::response::Response;
+use super::target::{Scheme, Target};
+
+/// Whether redirections are followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Redirects {
+    /// They are answers as others.
+    #[default]
+    Answer,
+    /// So many are followed for one request; one more is an error. What may go to one server only
+    /// (`Authorization`, `Cookie`) stays behind when another is asked, and from https nothing leads to http.
+    Follow {
+        /// How many.
+        count_max: u32,
+    },
+}
+
+/// Where an answer leads, if it does; the request is changed to what is to be sent there.
+pub(crate) fn next(
+    request: &mut Request,
+    from: &Target,
+    answer: &Response,
+) -> Result<Option<Target>, ClientError> {
+    let status = answer.status();
+    let becomes_get = match status {
+        StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND => request.method == Method::POST,
+        StatusCode::SEE_OTHER => request.method != Method::HEAD,
+        StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => false,
+        _ => return Ok(None),
+    };
+    let failed = |what: String| {
+        let error = ClientError::new(ErrorKind::Redirect, what).touched();
+        error.about(&from.url())
+    };
+    let Some(location) = answer.headers().get(LOCATION) else { return Ok(None) };
+    let location = location.to_str().map_err(|_| failed("`Location` is no URL".to_owned()))?;
+    let to = from.join(location).map_err(|error| failed(format!("`Location`: {error}")))?;
+    if from.scheme == Scheme::Https && to.scheme != Scheme::Https {
+        return Err(failed(format!("the way to `{}` leaves TLS, and is not followed", to.url())));
+    }
+    if becomes_get {
+        request.become_get();
+    } else if matches!(request.content, Content::Reader(_)) {
+        let what =
+            format!("the body would have to be sent again to `{}`, and is not kept", to.url());
+        return Err(failed(what));
+    }
+    if !to.is_same_origin(from) {
+        if !request.via.is_empty() {
+            let what = format!("`{}` is not at the place that was named", to.url());
+            return Err(failed(what));
+        }
+        for name in [AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION, HOST] {
+            request.fields.remove(name);
+        }
+    }
+    Ok(Some(to))
+}

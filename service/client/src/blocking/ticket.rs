@@ -1,0 +1,295 @@
+//! One exchange, as the caller's thread and the client's own thread share it.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use bolide_semantics::{End, ExchangeId};
+use bytes::Bytes;
+use http::{HeaderMap, Method, StatusCode, Version};
+
+use super::error::ClientError;
+use super::post::Post;
+
+/// The head of a request, as it is sent.
+#[derive(Debug, Clone)]
+pub(crate) struct RequestHead {
+    pub(crate) method: Method,
+    pub(crate) scheme: &'static str,
+    pub(crate) authority: String,
+    pub(crate) path: String,
+    pub(crate) fields: HeaderMap,
+}
+
+/// The head of an answer.
+#[derive(Debug, Clone)]
+pub(crate) struct AnswerHead {
+    pub(crate) status: StatusCode,
+    pub(crate) version: Version,
+    pub(crate) fields: HeaderMap,
+}
+
+/// How far a request has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// It waits for a connection since this time.
+    Waiting(Instant),
+    /// It is under way; something last moved at this time.
+    Sent(Instant),
+}
+
+/// What both threads leave for each other.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) phase: Phase,
+    /// The request's body: what is to be sent, and how many bytes these are.
+    pub(crate) up: VecDeque<Bytes>,
+    pub(crate) up_bytes: usize,
+    /// Nothing follows, but these.
+    pub(crate) up_ended: bool,
+    pub(crate) up_trailers: Option<HeaderMap>,
+    /// The end was sent.
+    pub(crate) up_finished: bool,
+    /// Some of the body has left: it can't be sent again unless it is kept.
+    pub(crate) body_left: bool,
+    pub(crate) answer: Option<AnswerHead>,
+    /// The answer has begun.
+    pub(crate) answered: bool,
+    pub(crate) down: VecDeque<Bytes>,
+    pub(crate) down_ended: bool,
+    pub(crate) down_trailers: Option<HeaderMap>,
+    /// Bytes that the caller has read, and that are not reported as consumed.
+    pub(crate) read_bytes: usize,
+    pub(crate) error: Option<ClientError>,
+    /// The caller wants nothing more of it.
+    pub(crate) abandoned: bool,
+    /// It lies on the client's desk to be looked at.
+    pub(crate) listed: bool,
+    /// The line that carries it, and its number there.
+    pub(crate) line: Option<usize>,
+    pub(crate) exchange: Option<ExchangeId>,
+    /// The connection takes no more of the body for now.
+    pub(crate) blocked: bool,
+}
+
+/// One exchange.
+#[derive(Debug)]
+pub(crate) struct Ticket {
+    pub(crate) head: RequestHead,
+    state: Mutex<State>,
+    changed: Condvar,
+    post: Arc<Post>,
+}
+
+/// How long each phase may take.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Patience {
+    pub(crate) wait: Duration,
+    pub(crate) answer: Duration,
+    pub(crate) pause: Duration,
+    /// All of it must be over then.
+    pub(crate) latest: Option<Instant>,
+}
+
+/// Above this much that was read, it is told before all is read, in bytes.
+const TELL_BYTES: usize = 32 * 1024;
+
+impl Ticket {
+    /// `ends`: the body is complete as it stands in `up`.
+    pub(crate) fn new(head: RequestHead, up: Option<Bytes>, ends: bool, post: Arc<Post>) -> Self {
+        let up: VecDeque<Bytes> = up.into_iter().filter(|piece| !piece.is_empty()).collect();
+        let up_bytes = up.iter().map(Bytes::len).sum();
+        let state = State {
+            phase: Phase::Waiting(Instant::now()),
+            up_finished: ends && up.is_empty(),
+            up,
+            up_bytes,
+            up_ended: ends,
+            up_trailers: None,
+            body_left: false,
+            answer: None,
+            answered: false,
+            down: VecDeque::new(),
+            down_ended: false,
+            down_trailers: None,
+            read_bytes: 0,
+            error: None,
+            abandoned: false,
+            listed: false,
+            line: None,
+            exchange: None,
+            blocked: false,
+        };
+        Self { head, state: Mutex::new(state), changed: Condvar::new(), post }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Something has come for the caller.
+    pub(crate) fn notify(&self) {
+        self.changed.notify_all();
+    }
+
+    /// It did not succeed.
+    pub(crate) fn fail(&self, error: ClientError) {
+        let mut state = self.lock();
+        state.line = None;
+        state.exchange = None;
+        state.error.get_or_insert(error);
+        drop(state);
+        self.notify();
+    }
+
+    /// Has the client's thread look at what was left for it.
+    fn call(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
+        if std::mem::replace(&mut state.listed, true) {
+            return;
+        }
+        drop(state);
+        self.post.look(Arc::clone(self));
+    }
+
+    /// Waits until `is_it` finds something, or a phase has taken too long.
+    fn wait<T>(
+        self: &Arc<Self>,
+        patience: &Patience,
+        mut is_it: impl FnMut(&mut State) -> Option<T>,
+    ) -> Result<T, ClientError> {
+        let mut state = self.lock();
+        let begun = Instant::now();
+        loop {
+            if let Some(found) = is_it(&mut state) {
+                return Ok(found);
+            }
+            if let Some(error) = &state.error {
+                return Err(error.clone());
+            }
+            let now = Instant::now();
+            let (by, what) = match state.phase {
+                Phase::Waiting(since) => (since + patience.wait, "no connection was ready in time"),
+                Phase::Sent(moved) if state.answered => {
+                    let what = "the server paused for too long in a body";
+                    (moved.max(begun) + patience.pause, what)
+                }
+                Phase::Sent(moved) if state.up_finished => {
+                    (moved + patience.answer, "the server did not answer in time")
+                }
+                Phase::Sent(moved) => {
+                    let what = "the server took nothing of the request's body for too long";
+                    (moved.max(begun) + patience.pause, what)
+                }
+            };
+            let (by, what) = match patience.latest {
+                Some(latest) if latest < by => (latest, "the request took longer than it may"),
+                _ => (by, what),
+            };
+            if now >= by {
+                let error = ClientError::timeout(what);
+                let waits = matches!(state.phase, Phase::Waiting(_));
+                let error = if waits { error } else { error.touched() };
+                state.error = Some(error.clone());
+                state.abandoned = true;
+                self.call(state);
+                return Err(error);
+            }
+            let waited = self.changed.wait_timeout(state, by - now);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Waits for the answer's head.
+    pub(crate) fn answer(self: &Arc<Self>, patience: &Patience) -> Result<AnswerHead, ClientError> {
+        self.wait(patience, |state| state.answer.take())
+    }
+
+    /// Waits for a piece of the answer's body: `None` at its end.
+    pub(crate) fn piece(
+        self: &Arc<Self>,
+        patience: &Patience,
+    ) -> Result<Option<Bytes>, ClientError> {
+        let piece = self.wait(patience, |state| match state.down.pop_front() {
+            Some(piece) => Some(Some(piece)),
+            None => state.down_ended.then_some(None),
+        })?;
+        if let Some(piece) = &piece {
+            let mut state = self.lock();
+            state.read_bytes += piece.len();
+            let tells = state.read_bytes >= TELL_BYTES || state.down.is_empty();
+            if tells && !state.down_ended {
+                self.call(state);
+            }
+        }
+        Ok(piece)
+    }
+
+    /// Waits until there is room for a piece of the request's body, and leaves it. `Ok(false)`: the answer has
+    /// begun or the exchange is over, and nobody waits for it.
+    pub(crate) fn push(
+        self: &Arc<Self>,
+        piece: Bytes,
+        room: usize,
+        patience: &Patience,
+    ) -> Result<bool, ClientError> {
+        let wanted = self.wait(patience, |state| {
+            if state.down_ended {
+                return Some(false);
+            }
+            (state.up_bytes < room).then_some(true)
+        })?;
+        if wanted && !piece.is_empty() {
+            let mut state = self.lock();
+            state.up_bytes += piece.len();
+            state.up.push_back(piece);
+            if !state.blocked {
+                self.call(state);
+            }
+        }
+        Ok(wanted)
+    }
+
+    /// The request's body has ended.
+    pub(crate) fn finish(self: &Arc<Self>, trailers: Option<HeaderMap>) {
+        let mut state = self.lock();
+        if state.up_ended {
+            return;
+        }
+        state.up_ended = true;
+        state.up_trailers = trailers;
+        self.call(state);
+    }
+
+    /// The caller wants nothing more of it.
+    pub(crate) fn abandon(self: &Arc<Self>) {
+        let mut state = self.lock();
+        if state.abandoned || (state.down_ended && state.up_finished) || state.error.is_some() {
+            return;
+        }
+        state.abandoned = true;
+        self.call(state);
+    }
+}
+
+impl State {
+    /// The next part of the request's body to be sent.
+    pub(crate) fn next_up(&mut self) -> Option<Up> {
+        if let Some(piece) = self.up.pop_front() {
+            self.up_bytes -= piece.len();
+            let ends = self.up_ended && self.up.is_empty() && self.up_trailers.is_none();
+            self.up_finished |= ends;
+            return Some(Up::Piece(piece, if ends { End::Yes } else { End::No }));
+        }
+        if !self.up_ended || std::mem::replace(&mut self.up_finished, true) {
+            return None;
+        }
+        Some(self.up_trailers.take().map_or(Up::Piece(Bytes::new(), End::Yes), Up::Trailers))
+    }
+}
+
+/// A part of a request's body.
+#[derive(Debug)]
+pub(crate) enum Up {
+    Piece(Bytes, End),
+    Trailers(HeaderMap),
+}

@@ -1,0 +1,201 @@
+//! HTML §9.2.2, §9.2.3: a stream of events that is asked for again when it breaks off.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use http::{HeaderName, StatusCode};
+
+use super::parser::{Event, EventParser};
+use crate::limits::{RECONNECT_DELAY, RECONNECT_DELAY_MAX, RECONNECT_DELAY_MIN, RECONNECTS_COUNT};
+use crate::{ClientError, ErrorKind, Request, Response};
+
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+/// Reads events, and asks for the stream again with `Last-Event-ID` when it breaks off or ends.
+///
+/// It is an iterator that waits for each event. It ends when the server says 204, and after an error that
+/// another attempt would not help: a status other than 200, a body that is no event stream, or as many
+/// failures in a row as are borne.
+///
+/// ```no_run
+/// use bolide_client::Client;
+///
+/// let client = Client::new()?;
+/// for event in client.get("https://example.org/news").events() {
+///     let event = event?;
+///     println!("{}: {}", event.kind, event.data);
+/// }
+/// # Ok::<(), bolide_client::ClientError>(())
+/// ```
+#[derive(Debug)]
+pub struct EventSource {
+    /// What is asked for, again and again; `None` when it is over.
+    request: Option<Request>,
+    response: Option<Response>,
+    parser: EventParser,
+    ready: VecDeque<Event>,
+    delay: Duration,
+    /// In a row.
+    failures: u32,
+    failures_max: u32,
+    has_asked: bool,
+}
+
+impl Request {
+    /// Reads the answer as a stream of events, which is asked for again when it breaks off. A body from a
+    /// reader can't be: that is an error.
+    #[must_use]
+    pub fn events(self) -> EventSource {
+        EventSource {
+            request: Some(self),
+            response: None,
+            parser: EventParser::new(),
+            ready: VecDeque::new(),
+            delay: RECONNECT_DELAY,
+            failures: 0,
+            failures_max: RECONNECTS_COUNT,
+            has_asked: false,
+        }
+    }
+}
+
+impl EventSource {
+    /// How long to wait before the stream is asked for again, until the server says otherwise. Default: 3 s.
+    /// After several failures in a row, each wait is twice the one before, up to a minute.
+    #[must_use]
+    pub fn delay(mut self, delay: Duration) -> Self {
+        self.delay = delay.min(RECONNECT_DELAY_MAX);
+        self
+    }
+
+    /// After how many failures in a row it gives up. Default: 10.
+    #[must_use]
+    pub fn failures_max(mut self, failures: u32) -> Self {
+        self.failures_max = failures;
+        self
+    }
+
+    /// The identifier of the last event.
+    #[must_use]
+    pub fn last_event_id(&self) -> &str {
+        self.parser.last_event_id()
+    }
+
+    /// How long it waits before the next attempt.
+    fn wait(&self) -> Duration {
+        let said = self.parser.retry().map(|said| said.max(RECONNECT_DELAY_MIN));
+        let delay = said.unwrap_or(self.delay);
+        let doublings = self.failures.saturating_sub(1).min(16);
+        delay.saturating_mul(1 << doublings).min(RECONNECT_DELAY_MAX)
+    }
+
+    /// Asks for the stream. `Ok(None)`: the server has no more.
+    fn ask(&self, request: &Request) -> Result<Option<Response>, ClientError> {
+        let mut request = request.again()?;
+        request.fields.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+        request.fields.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        let id = self.parser.last_event_id();
+        if !id.is_empty()
+            && let Ok(id) = HeaderValue::from_bytes(id.as_bytes())
+        {
+            request.fields.insert(LAST_EVENT_ID, id);
+        }
+        let response = request.send()?;
+        let failed = |what: String| {
+            let what = format!("{}: {what}", response.url());
+            Err(ClientError::new(ErrorKind::Answer, what).touched())
+        };
+        match response.status() {
+            StatusCode::OK => {}
+            StatusCode::NO_CONTENT => return Ok(None),
+            status => return failed(format!("{status} is no stream of events")),
+        }
+        let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        let kind = kind.unwrap_or_default();
+        let essence = kind.split(';').next().unwrap_or_default().trim();
+        if !essence.eq_ignore_ascii_case("text/event-stream") {
+            return failed(format!("`{kind}` is no stream of events"));
+        }
+        Ok(Some(response))
+    }
+
+    /// Another attempt may follow, or this is the end.
+    fn failed(&mut self, error: ClientError) -> Option<Result<Event, ClientError>> {
+        self.response = None;
+        self.failures += 1;
+        let may_pass = matches!(
+            error.kind(),
+            ErrorKind::Resolve
+                | ErrorKind::Connect
+                | ErrorKind::Timeout
+                | ErrorKind::Full
+                | ErrorKind::Protocol
+                | ErrorKind::Closed
+        );
+        if may_pass && self.failures < self.failures_max {
+            return None;
+        }
+        self.request = None;
+        Some(Err(error))
+    }
+
+    /// Reads on. `Ok(false)`: the stream has ended.
+    fn read(
+        response: &mut Response,
+        parser: &mut EventParser,
+        ready: &mut VecDeque<Event>,
+    ) -> Result<bool, ClientError> {
+        let Some(piece) = response.chunk()? else { return Ok(false) };
+        let mut events = Vec::new();
+        parser.push(&piece, &mut events).map_err(|error| {
+            let what = format!("{}: {error}", response.url());
+            ClientError::new(ErrorKind::Answer, what).touched()
+        })?;
+        ready.extend(events);
+        Ok(true)
+    }
+}
+
+impl Iterator for EventSource {
+    type Item = Result<Event, ClientError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Some(Ok(event));
+            }
+            if let Some(response) = &mut self.response {
+                match Self::read(response, &mut self.parser, &mut self.ready) {
+                    Ok(true) => self.failures = 0,
+                    Ok(false) => self.response = None,
+                    Err(error) => {
+                        if let Some(end) = self.failed(error) {
+                            return Some(end);
+                        }
+                    }
+                }
+                continue;
+            }
+            let request = self.request.take()?;
+            if std::mem::replace(&mut self.has_asked, true) {
+                std::thread::sleep(self.wait());
+            }
+            self.parser.restart();
+            let asked = self.ask(&request);
+            self.request = Some(request);
+            match asked {
+                Ok(Some(response)) => self.response = Some(response),
+                Ok(None) => {
+                    self.request = None;
+                    return None;
+                }
+                Err(error) => {
+                    if let Some(end) = self.failed(error) {
+                        return Some(end);
+                    }
+                }
+            }
+        }
+    }
+}

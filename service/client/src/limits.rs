@@ -1,0 +1,113 @@
+//! The limits of a [`Client`](crate::Client).
+
+use std::time::Duration;
+
+/// How many connections a client makes to one server. Default: 32. Unit: connections. Reason: five times
+/// what a browser makes; a server with a thread for each still serves others. Answers: none.
+pub const CONNECTIONS_COUNT: usize = 32;
+
+/// How many requests of a client wait for a connection to one server; more fail at once. Default: 1024.
+/// Unit: requests. Reason: each is a thread of the caller that waits. Answers: slow-server.
+pub const WAITING_COUNT: usize = 1024;
+
+/// How long a server's name may take to be looked up. Default: 5 s. Unit: time. Reason: the system's resolver
+/// asks a second server after as long. Answers: slow-server.
+pub const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long one connection may take, with TLS. Default: 10 s. Unit: time. Reason: three retransmissions of a
+/// lost segment fit. Answers: slow-server.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a request waits for a connection, until one was made or becomes free. Default: 30 s. Unit: time.
+/// Reason: three addresses of a server can be tried. Answers: slow-server.
+pub const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long an answer may take from the end of the request to its head. Default: 60 s. Unit: time. Reason:
+/// twice as long as proxies wait, which answer for servers that don't. Answers: slow-server.
+pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How long a server may pause in a body, either way. Default: 60 s. Unit: time. Reason: nginx waits as long;
+/// event streams send a comment more often. Answers: slow-server.
+pub const PAUSE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How long a connection stays without a request. Default: 15 s. Unit: time. Reason: many servers close after
+/// 15 s to 75 s. Answers: none.
+pub const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// How much of a request's body may wait to be sent. Default: 256 KiB. Unit: bytes. Reason: what two wakes of
+/// a thread apart keep a fast path busy with. Answers: slow-server.
+pub const UPLOAD_BYTES: usize = 256 * 1024;
+
+/// How often a request is sent again that has certainly not been acted on, or is idempotent and met a
+/// connection at its end. Default: 1. Unit: times. Reason: the second goes over a new connection. Answers:
+/// none.
+pub const RETRIES_COUNT: u32 = 1;
+
+/// How much of an answer is collected by calls that return all of it, unless they say otherwise. Default:
+/// 16 MiB. Unit: bytes. Reason: a document, not a film. Answers: endless-answer.
+pub const COLLECTED_BYTES: usize = 16 * 1024 * 1024;
+
+/// How long a line or an event's data may be in a stream of events. Default: 1 MiB. Unit: bytes. Reason: all
+/// of it is held until the event is complete. Answers: endless-event.
+pub const EVENT_BYTES: usize = 1024 * 1024;
+
+/// How long a reader of events waits before it asks again, until the server says otherwise. Default: 3 s.
+/// Unit: time. Reason: browsers wait as long. Answers: none.
+pub const RECONNECT_DELAY: Duration = Duration::from_secs(3);
+
+/// How long it waits at least, when it is the server that says how long. Default: 100 ms. Unit: time. Reason:
+/// a server that says 0 and closes must not be asked without a pause. Answers: endless-retry.
+pub const RECONNECT_DELAY_MIN: Duration = Duration::from_millis(100);
+
+/// How long it waits at most, however often it failed and whatever the server says. Default: 60 s. Unit:
+/// time. Reason: a server that came back is found within a minute. Answers: endless-retry.
+pub const RECONNECT_DELAY_MAX: Duration = Duration::from_secs(60);
+
+/// How often in a row a reader of events may fail before it gives up. Default: 10. Unit: times. Reason: some
+/// six minutes with growing delays. Answers: none.
+pub const RECONNECTS_COUNT: u32 = 10;
+
+/// The limits of a client. Each is named after the constant that is its default.
+#[derive(Debug, Clone)]
+pub struct ClientLimits {
+    /// [`CONNECTIONS_COUNT`].
+    pub connections_count: usize,
+    /// [`WAITING_COUNT`].
+    pub waiting_count: usize,
+    /// [`RESOLVE_TIMEOUT`].
+    pub resolve_timeout: Duration,
+    /// [`CONNECT_TIMEOUT`].
+    pub connect_timeout: Duration,
+    /// [`WAIT_TIMEOUT`].
+    pub wait_timeout: Duration,
+    /// [`ANSWER_TIMEOUT`].
+    pub answer_timeout: Duration,
+    /// [`PAUSE_TIMEOUT`].
+    pub pause_timeout: Duration,
+    /// [`IDLE_TIMEOUT`].
+    pub idle_timeout: Duration,
+    /// [`UPLOAD_BYTES`].
+    pub upload_bytes: usize,
+    /// [`RETRIES_COUNT`].
+    pub retries_count: u32,
+    /// [`COLLECTED_BYTES`].
+    pub collected_bytes: usize,
+}
+
+impl Default for ClientLimits {
+    fn default() -> Self {
+        Self {
+            connections_count: CONNECTIONS_COUNT,
+            waiting_count: WAITING_COUNT,
+            resolve_timeout: RESOLVE_TIMEOUT,
+            connect_timeout: CONNECT_TIMEOUT,
+            wait_timeout: WAIT_TIMEOUT,
+            answer_timeout: ANSWER_TIMEOUT,
+            pause_timeout: PAUSE_TIMEOUT,
+            idle_timeout: IDLE_TIMEOUT,
+            upload_bytes: UPLOAD_BYTES,
+            retries_count: RETRIES_COUNT,
+            collected_bytes: COLLECTED_BYTES,
+        }
+    }
+}

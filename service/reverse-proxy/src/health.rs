@@ -1,0 +1,113 @@
+//! Whether upstreams are there: checks that are made without a client's request.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use crate::limits::{HEALTH_FALL_COUNT, HEALTH_INTERVAL, HEALTH_RISE_COUNT, HEALTH_TIMEOUT};
+
+/// A request that is sent to each upstream from time to time, to find out whether it is there.
+///
+/// One thread makes the checks of a proxy, however many workers it has. An upstream that is down gets no
+/// requests, as long as there is another; when all are down, the checks are not believed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HealthCheck {
+    pub(crate) path: String,
+    pub(crate) statuses: RangeInclusive<u16>,
+    pub(crate) interval: Duration,
+    pub(crate) timeout: Duration,
+    pub(crate) rise: u32,
+    pub(crate) fall: u32,
+}
+
+impl HealthCheck {
+    /// A GET of `path`, which begins with a slash, that expects a status from 200 to 299.
+    #[must_use]
+    pub fn new(path: &str) -> Self {
+        Self {
+            path: path.to_owned(),
+            statuses: 200..=299,
+            interval: HEALTH_INTERVAL,
+            timeout: HEALTH_TIMEOUT,
+            rise: HEALTH_RISE_COUNT,
+            fall: HEALTH_FALL_COUNT,
+        }
+    }
+
+    /// The statuses of an upstream that is well. Default: 200 to 299.
+    #[must_use]
+    pub fn statuses(mut self, statuses: RangeInclusive<u16>) -> Self {
+        self.statuses = statuses;
+        self
+    }
+
+    /// How often each upstream is checked. Default: [`HEALTH_INTERVAL`].
+    #[must_use]
+    pub fn interval(mut self, interval: Duration) -> Self {
+        self.interval = interval;
+        self
+    }
+
+    /// How long an answer may take, with the connection. Default: [`HEALTH_TIMEOUT`].
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// After how many checks in a row that went well an upstream that was down is up. Default:
+    /// [`HEALTH_RISE_COUNT`]. At least 1.
+    #[must_use]
+    pub fn rise(mut self, count: u32) -> Self {
+        self.rise = count.max(1);
+        self
+    }
+
+    /// After how many failures in a row an upstream is down. Default: [`HEALTH_FALL_COUNT`]. At least 1.
+    #[must_use]
+    pub fn fall(mut self, count: u32) -> Self {
+        self.fall = count.max(1);
+        self
+    }
+}
+
+/// What a row of checks says.
+#[derive(Debug, Default)]
+pub(crate) struct Streak {
+    is_down: bool,
+    /// Results in a row that speak against `is_down`.
+    against: u32,
+}
+
+impl Streak {
+    /// One more result. Whether it changes what is said, and to what: `Some(true)` is down.
+    pub(crate) fn add(&mut self, is_well: bool, check: &HealthCheck) -> Option<bool> {
+        if is_well != self.is_down {
+            self.against = 0;
+            return None;
+        }
+        self.against += 1;
+        if self.against < if self.is_down { check.rise } else { check.fall } {
+            return None;
+        }
+        self.against = 0;
+        self.is_down = !self.is_down;
+        Some(self.is_down)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_results_in_a_row_change_what_is_said() {
+        let check = HealthCheck::new("/").rise(2).fall(3);
+        let mut streak = Streak::default();
+        let mut said = Vec::new();
+        for is_well in "-- --+---+-++ +-".chars().filter(|result| *result != ' ') {
+            said.extend(streak.add(is_well == '+', &check));
+        }
+        assert_eq!(said, [true, false]);
+        assert!(streak.is_down == false && streak.against == 1);
+    }
+}
