@@ -4,6 +4,7 @@ mod certificate;
 mod configuration;
 mod files;
 mod load;
+mod net;
 mod proxy;
 mod race;
 mod routes;
@@ -31,6 +32,8 @@ enum Command {
     Serve(serve::Arguments),
     /// Load a server over HTTP/1.1 and HTTP/2, and say what limited it.
     Load(Box<bolide_loadgen::options::Arguments>),
+    /// Make networks of namespaces on this machine, and measure what servers do in them.
+    Net(net::Arguments),
     /// Race HTTP servers against each other, and report what the figures carry.
     Race(race::Arguments),
 }
@@ -55,6 +58,7 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Serve(arguments) => serve::run(&arguments),
         Command::Load(arguments) => return load::run(&arguments),
+        Command::Net(arguments) => return net::run(&arguments),
         Command::Race(arguments) => return race::run(&arguments),
     };
     match result {
