@@ -19,6 +19,7 @@ mod router;
 mod server;
 mod service;
 mod session;
+mod tuning;
 
 pub use bolide_buffers::{Flush, SendQueue, detach};
 pub use bolide_connection::{
@@ -32,7 +33,7 @@ pub use error::Error;
 pub use exchange::Io;
 pub use handler::{BodyLimit, Exchange, Handler, Reply, body_limit};
 pub use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
-pub use limits::{ANSWER_TIMEOUT, BODY_BYTES_MAX, EXCHANGE_TIMEOUT, Limits};
+pub use limits::{ANSWER_TIMEOUT, BODY_BYTES_MAX, EXCHANGE_TIMEOUT, Limits, WINDOWS_BYTES};
 pub use local_waker::LocalWaker;
 pub use outward::{Dialled, Outbound, Outward};
 pub use request::Request;

@@ -79,7 +79,12 @@ impl Waiting {
             }
             Loaded::Folder => redirect(&site.settings.prefix, name, head.as_deref()),
             Loaded::Listing(html) => Response::html(html.clone()),
-            Loaded::Missing(page) => not_found(page.as_deref()),
+            Loaded::Missing(page) => {
+                let settings = &site.settings;
+                let otherwise = settings.otherwise.filter(|_| settings.prefix.is_empty());
+                let other = otherwise.and_then(|answers| answers(name));
+                other.unwrap_or_else(|| not_found(page.as_deref()))
+            }
             Loaded::Failed => unavailable(),
         };
         responder.respond(response);

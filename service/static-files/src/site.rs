@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bolide_eventloop::Offload;
-use bolide_server::{HeaderValue, Method, Router};
+use bolide_server::{HeaderValue, Method, Response, Router};
 
 use crate::disk::Disk;
 use crate::folder::Folder;
@@ -67,6 +67,7 @@ pub(crate) struct Settings {
     pub(crate) listing: bool,
     pub(crate) hidden: bool,
     pub(crate) not_found: Option<String>,
+    pub(crate) otherwise: Option<fn(&str) -> Option<Response>>,
     pub(crate) cache_control: Vec<(String, HeaderValue)>,
     pub(crate) cache_bytes: usize,
     pub(crate) cache_files_count: usize,
@@ -84,6 +85,7 @@ impl Default for Settings {
             listing: false,
             hidden: false,
             not_found: None,
+            otherwise: None,
             cache_control: Vec::new(),
             cache_bytes: CACHE_BYTES,
             cache_files_count: CACHE_FILES_COUNT,
@@ -175,6 +177,14 @@ impl StaticFiles {
     #[must_use]
     pub fn not_found(mut self, name: &str) -> Self {
         self.settings.not_found = Some(name.trim_start_matches('/').to_owned());
+        self
+    }
+
+    /// What answers GET and HEAD of a decoded path that no file has, in place of the 404; `None` leaves it at
+    /// that. It is called on threads that may wait, and only where the files stand at `/`. Default: nothing.
+    #[must_use]
+    pub fn otherwise(mut self, answers: fn(&str) -> Option<Response>) -> Self {
+        self.settings.otherwise = Some(answers);
         self
     }
 

@@ -59,6 +59,7 @@ impl Routes {
         match &self.rest {
             Rest::Nothing => bolide_measurement::routes(routes),
             Rest::Files(files) if self.builtin => {
+                let files = files.clone().otherwise(bolide_measurement::sized);
                 files.routes(bolide_measurement::endpoints(routes))
             }
             Rest::Files(files) => files.routes(bolide_measurement::ping(routes)),

@@ -31,6 +31,7 @@ pub struct Router {
     exact: HashMap<Box<str>, usize, foldhash::fast::FixedState>,
     patterns: matchit::Router<usize>,
     routes: Vec<Methods>,
+    claimed: Vec<(fn(&str) -> bool, Box<dyn Handler>)>,
     fallback: Option<Box<dyn Handler>>,
     error: Option<RouteError>,
 }
@@ -132,6 +133,14 @@ impl Router {
         self
     }
 
+    /// Answers any method of the paths of which `claims` says so, where no route matches or only a pattern
+    /// that doesn't take the method; before the [fallback](Self::fallback).
+    #[must_use]
+    pub fn claim(mut self, claims: fn(&str) -> bool, handler: impl Handler) -> Self {
+        self.claimed.push((claims, Box::new(handler)));
+        self
+    }
+
     /// Answers what no route matches, in place of the 404.
     #[must_use]
     pub fn fallback(mut self, handler: impl Handler) -> Self {
@@ -173,6 +182,12 @@ impl Router {
         Ok(route)
     }
 
+    /// Who claims a path that no route takes.
+    fn claimant(&self, path: &str) -> Option<&dyn Handler> {
+        let mut claimed = self.claimed.iter();
+        claimed.find(|(claims, _)| claims(path)).map(|(_, handler)| &**handler)
+    }
+
     /// Finds what answers `method` on `path`.
     #[inline]
     pub(crate) fn find<'r, 'p>(&'r self, method: &Method, path: &'p str) -> Found<'r, 'p> {
@@ -182,13 +197,18 @@ impl Router {
             (*found.value, Some(found.params))
         } else {
             return self
-                .fallback
-                .as_deref()
+                .claimant(path)
+                .or(self.fallback.as_deref())
                 .map_or(Found::Nothing, |handler| Found::Handler(handler, None));
         };
         let methods = &self.routes[route];
         match methods.find(method) {
             Some(handler) => Found::Handler(handler, parameters),
+            None if parameters.is_some()
+                && let Some(handler) = self.claimant(path) =>
+            {
+                Found::Handler(handler, None)
+            }
             None if method == Method::OPTIONS => Found::Options(methods.allow()),
             None => Found::MethodNotAllowed(methods.allow()),
         }
@@ -260,5 +280,26 @@ mod tests {
     fn the_fallback_takes_what_is_left() {
         let router = Router::new().get("/a", |_| "").fallback(numbered(9));
         assert_eq!(found(&router, Method::PUT, "/b"), "Some(9) ");
+    }
+
+    #[test]
+    fn what_is_claimed_comes_after_routes_and_before_the_fallback() {
+        let router = Router::new()
+            .handle(Method::GET, "/1", numbered(1))
+            .handle(Method::GET, "/{*path}", numbered(2))
+            .claim(|path| path.starts_with("/1"), numbered(3))
+            .fallback(numbered(4));
+        for (method, path, expected) in [
+            (Method::GET, "/1", "Some(1) "),
+            (Method::PUT, "/1", "405 GET, HEAD, OPTIONS"),
+            (Method::GET, "/12", "Some(2) path=12"),
+            (Method::PUT, "/12", "Some(3) "),
+            (Method::PUT, "/2", "405 GET, HEAD, OPTIONS"),
+        ] {
+            assert_eq!(found(&router, method, path), expected, "{path}");
+        }
+        let router = Router::new().claim(|path| path == "/1", numbered(3)).fallback(numbered(4));
+        assert_eq!(found(&router, Method::GET, "/1"), "Some(3) ");
+        assert_eq!(found(&router, Method::GET, "/2"), "Some(4) ");
     }
 }
