@@ -17,6 +17,7 @@ mod agenda;
 mod budget;
 mod door;
 pub mod kernel;
+mod lent;
 pub mod limits;
 mod listener;
 mod mailbox;

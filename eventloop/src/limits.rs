@@ -12,6 +12,11 @@ pub const CONNECTIONS_MAX_COUNT: usize = 0;
 /// Answers: none.
 pub const BLOCK_BYTES: usize = 256 * 1024;
 
+/// The block for a connection that filled the usual one and kept nothing of it, one per worker that has had such a connection.
+/// Default: 1 MiB. Unit: bytes. Reason: a pass's worth in one read; a small request never pays for it.
+/// Answers: none.
+pub const BULK_BLOCK_BYTES: usize = 1024 * 1024;
+
 /// What one connection may read and write in one pass before the others have their turn.
 /// Default: 1 MiB. Unit: bytes. Reason: a third of a millisecond of work, so that one greedy peer cannot starve the others.
 /// Answers: greedy-peer.
@@ -104,6 +109,8 @@ pub struct Limits {
     pub connections_max_count: usize,
     /// [`BLOCK_BYTES`]
     pub block_bytes: usize,
+    /// [`BULK_BLOCK_BYTES`]
+    pub bulk_block_bytes: usize,
     /// [`PASS_BYTES`]
     pub pass_bytes: usize,
     /// [`PASS_READS_COUNT`]
@@ -137,6 +144,7 @@ impl Default for Limits {
         Self {
             connections_max_count: CONNECTIONS_MAX_COUNT,
             block_bytes: BLOCK_BYTES,
+            bulk_block_bytes: BULK_BLOCK_BYTES,
             pass_bytes: PASS_BYTES,
             pass_reads_count: PASS_READS_COUNT,
             pass_calls_count: PASS_CALLS_COUNT,

@@ -4,70 +4,15 @@
 use std::io::{self, IoSlice, Write};
 use std::time::Instant;
 
-use bolide_buffers::{Flush, ReceiveBuffer, SendQueue};
+use bolide_buffers::{Flush, SendQueue};
 
-use crate::agenda::Agenda;
 use crate::budget::Budget;
 use crate::kernel::{Kernel, Ready};
+use crate::lent::Lent;
 use crate::limits::Limits;
-use crate::mailbox::Mailbox;
 use crate::pace::Pace;
 use crate::service::{After, Close, CloseCause, Service, Turn};
 use crate::slots::Token;
-use crate::stats::Stats;
-
-/// Queues with more memory of their own than this are not kept for the next connection, in bytes.
-const KEPT_QUEUE_BYTES: usize = 2 * 1024 * 1024;
-
-/// Queues that are kept for connections whose socket is full, in number.
-const SPARE_QUEUES_COUNT: usize = 16;
-
-/// What a worker lends to the connection whose turn it is.
-pub(crate) struct Lent<K: Kernel, S: Service> {
-    pub(crate) kernel: K,
-    pub(crate) service: S,
-    pub(crate) input: ReceiveBuffer,
-    pub(crate) output: SendQueue,
-    #[allow(clippy::vec_box, reason = "the boxes themselves are what is kept for the next slot")]
-    pub(crate) spare: Vec<Box<SendQueue>>,
-    pub(crate) mailbox: Mailbox<S::Message>,
-    pub(crate) agenda: Agenda,
-    pub(crate) limits: Limits,
-    pub(crate) stats: Stats,
-    pub(crate) now: Instant,
-}
-
-impl<K: Kernel, S: Service> Lent<K, S> {
-    /// Takes over what a connection has unsent.
-    fn take_unsent(&mut self, mut unsent: Box<SendQueue>) {
-        std::mem::swap(&mut self.output, &mut *unsent);
-        if self.spare.len() < SPARE_QUEUES_COUNT && unsent.allocated_bytes() < KEPT_QUEUE_BYTES {
-            self.spare.push(unsent);
-        }
-    }
-
-    /// Gives up the memory of an output queue that was once very long.
-    #[inline]
-    pub(crate) fn trim(&mut self) {
-        if self.output.allocated_bytes() > KEPT_QUEUE_BYTES {
-            self.output = SendQueue::new();
-        }
-    }
-
-    /// Gives back what is still unsent after a pass. `grown`: something may have been added.
-    #[inline]
-    fn keep_unsent(&mut self, grown: bool) -> Option<Box<SendQueue>> {
-        if self.output.is_empty() {
-            return None;
-        }
-        let mut kept = self.spare.pop().unwrap_or_default();
-        std::mem::swap(&mut self.output, &mut *kept);
-        if grown {
-            kept.settle();
-        }
-        Some(kept)
-    }
-}
 
 /// Why a pass begins.
 pub(crate) enum Call<M> {
@@ -124,6 +69,10 @@ struct State {
     more: bool,
     idle: bool,
     queued: bool,
+    /// A read of this pass filled the block.
+    filled: bool,
+    /// The next pass reads into the large block.
+    bulk: bool,
 }
 
 /// A connection and its session.
@@ -312,6 +261,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         }
         let works = call.is_some() || self.may_read();
         let outcome = if works {
+            lent.choose_block(self.state.bulk);
             lent.input.start(&self.rest);
             if !self.rest.is_empty() {
                 self.rest = Box::default();
@@ -319,6 +269,12 @@ impl<K: Kernel, S: Service> Slot<K, S> {
             let outcome = self.work(lent, token, call, &mut budget);
             if !lent.input.is_empty() && self.phase == Phase::Open {
                 self.rest = lent.input.take_rest();
+            }
+            if self.state.filled || self.state.bulk {
+                // A large block is for who fills it and keeps nothing of it.
+                let filled = std::mem::take(&mut self.state.filled);
+                let rest_is_small = self.rest.len() < lent.limits.block_bytes / 4;
+                self.state.bulk = filled && rest_is_small && lent.input.is_free();
             }
             outcome
         } else {
@@ -423,6 +379,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
             Ok(count) => {
                 budget.spend_read(count);
                 lent.stats.bytes_received += count as u64;
+                self.state.filled |= count == offered || count >= lent.limits.block_bytes;
                 // A short read has drained the socket, but data and FIN can share one event.
                 if count < offered && !self.state.read_closed && !self.state.failed {
                     self.state.readable = false;

@@ -4,16 +4,16 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-use bolide_buffers::{ReceiveBuffer, SendQueue};
+use bolide_buffers::SendQueue;
 
-use crate::agenda::Agenda;
 use crate::door::Door;
 use crate::kernel::{Kernel, Ready};
+use crate::lent::Lent;
 use crate::limits::Limits;
 use crate::mailbox::{Inbox, Mail, Mailbox, mailbox};
 use crate::service::{CloseCause, Service};
 use crate::slots::{Slots, Token};
-use crate::socket::{Call, Lent, Outcome, Slot};
+use crate::socket::{Call, Outcome, Slot};
 use crate::stats::Stats;
 use crate::timer_wheel::TimerWheel;
 
@@ -54,19 +54,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         let (sender, inbox) = mailbox(kernel.waker());
         let now = kernel.now();
         Self {
-            lent: Lent {
-                kernel,
-                service: make(sender.clone()),
-                input: ReceiveBuffer::new(limits.block_bytes),
-                output: SendQueue::new(),
-                spare: Vec::new(),
-                mailbox: sender,
-                // The first turn begins at once: the service may have something to begin with.
-                agenda: Agenda { alarm: Some(now), ..Agenda::default() },
-                limits,
-                stats: Stats::default(),
-                now,
-            },
+            lent: Lent::new(kernel, make(sender.clone()), sender, limits, now),
             slots: Slots::new(),
             door: Door::new(&limits),
             wheel: TimerWheel::new(),

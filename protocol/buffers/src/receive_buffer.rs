@@ -24,6 +24,18 @@ impl ReceiveBuffer {
         Self { block: BytesMut::with_capacity(block_bytes), block_bytes }
     }
 
+    /// The same without a block until the first [`start`](Self::start).
+    #[must_use]
+    pub fn unallocated(block_bytes: usize) -> Self {
+        Self { block: BytesMut::new(), block_bytes }
+    }
+
+    /// Whether nobody holds slices of the block, which is empty then and as large as at first.
+    #[must_use]
+    pub fn is_free(&mut self) -> bool {
+        self.block.is_empty() && self.block.try_reclaim(self.block_bytes)
+    }
+
     /// Begins a turn: the block is empty again, or fresh when somebody still holds slices of it,
     /// and starts with `rest`, the bytes that an earlier turn left.
     #[inline]
@@ -117,7 +129,7 @@ impl ReceiveBuffer {
 
 /// Slices below this size are copied when they are kept, so that a few bytes never keep a whole
 /// block alive: a quarter of a block, in bytes.
-const DETACH_BELOW_BYTES: usize = 64 * 1024;
+pub(crate) const DETACH_BELOW_BYTES: usize = 64 * 1024;
 
 /// The same bytes, in memory of their own unless they fill a good part of a block.
 ///
@@ -168,6 +180,20 @@ mod tests {
         buffer.extend(b"over");
         assert_eq!(&kept[..], b"kept");
         assert_eq!(buffer.unread(), b"over");
+    }
+
+    #[test]
+    fn a_block_is_free_when_its_slices_are_gone() {
+        let mut buffer = ReceiveBuffer::unallocated(64);
+        assert_eq!(buffer.block_mut().capacity(), 0);
+        buffer.start(b"");
+        assert_eq!(buffer.block_mut().capacity(), 64);
+        buffer.extend(b"kept");
+        assert!(!buffer.is_free());
+        let kept = buffer.take(4);
+        assert!(!buffer.is_free());
+        drop(kept);
+        assert!(buffer.is_free());
     }
 
     #[test]

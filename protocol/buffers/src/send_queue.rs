@@ -5,12 +5,22 @@ use std::io::{self, IoSlice, Write};
 
 use bytes::Bytes;
 
+use crate::receive_buffer::DETACH_BELOW_BYTES;
+
 /// Pieces below this size are copied, in bytes: copying them costs less than one more element of a
 /// vectored write.
 const COPY_BELOW_BYTES: usize = 2048;
 
-/// The most elements handed to one vectored write (Linux takes 1024 at most).
-const SLICES_MAX: usize = 64;
+/// The elements handed to one vectored write while few pieces wait.
+const SLICES_FEW: usize = 32;
+
+/// The most elements handed to one vectored write (Linux takes 1024 at most): two megabytes in frames of
+/// 16 KiB, or the answers to 256 requests.
+const SLICES_MAX: usize = 512;
+
+/// Slices of one block that are no further apart than this count as one when they are kept, in bytes: between
+/// two of them stands a frame's header.
+const NEAR_BYTES: usize = 64;
 
 /// When this many copied bytes have been sent from the front, the rest moves up, in bytes.
 const COMPACT_ABOVE_BYTES: usize = 64 * 1024;
@@ -80,11 +90,11 @@ impl SendQueue {
     }
 
     /// Fills `slices` with the unsent bytes in order and returns how many elements were filled.
-    fn gather<'a>(&'a self, slices: &mut [IoSlice<'a>; SLICES_MAX]) -> usize {
+    fn gather<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
         let mut filled = 0;
         let mut position = self.copied_sent;
         for (after, bytes) in &self.shared {
-            if filled + 2 > SLICES_MAX {
+            if filled + 2 > slices.len() {
                 return filled;
             }
             if position < *after {
@@ -95,7 +105,7 @@ impl SendQueue {
             slices[filled] = IoSlice::new(bytes);
             filled += 1;
         }
-        if position < self.copied.len() && filled < SLICES_MAX {
+        if position < self.copied.len() && filled < slices.len() {
             slices[filled] = IoSlice::new(&self.copied[position..]);
             filled += 1;
         }
@@ -142,11 +152,10 @@ impl SendQueue {
             let (written, offered) = if self.shared.is_empty() {
                 let bytes = &self.copied[self.copied_sent..];
                 (sink.write(bytes), bytes.len())
+            } else if self.shared.len() < SLICES_FEW / 2 {
+                self.write_vectored::<SLICES_FEW>(sink)
             } else {
-                let mut slices = [IoSlice::new(&[]); SLICES_MAX];
-                let filled = self.gather(&mut slices);
-                let offered = slices[..filled].iter().map(|slice| slice.len()).sum();
-                (sink.write_vectored(&slices[..filled]), offered)
+                self.write_vectored::<SLICES_MAX>(sink)
             };
             match written {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
@@ -166,12 +175,28 @@ impl SendQueue {
         Ok(Flush::Drained)
     }
 
-    /// Prepares what is left for waiting beyond the turn: small shared pieces get memory of their
-    /// own, and the space of what was sent is given back.
+    /// One vectored write of as much as `SLICES` elements hold: what came of it, and how much was offered.
+    fn write_vectored<const SLICES: usize>(
+        &self,
+        sink: &mut (impl Write + ?Sized),
+    ) -> (io::Result<usize>, usize) {
+        let mut slices = [IoSlice::new(&[]); SLICES];
+        let filled = self.gather(&mut slices);
+        let offered = slices[..filled].iter().map(|slice| slice.len()).sum();
+        (sink.write_vectored(&slices[..filled]), offered)
+    }
+
+    /// Prepares what is left for waiting beyond the turn: shared pieces get memory of their own unless
+    /// they, with their neighbours in the same block, fill a good part of it; and the space of what was
+    /// sent is given back.
     pub fn settle(&mut self) {
-        for (_, bytes) in &mut self.shared {
-            let kept = std::mem::take(bytes);
-            *bytes = crate::detach(kept);
+        let pieces = self.shared.make_contiguous();
+        for run in pieces.chunk_by_mut(|(_, before), (_, after)| is_near(before, after)) {
+            if run.iter().map(|(_, bytes)| bytes.len()).sum::<usize>() < DETACH_BELOW_BYTES {
+                for (_, bytes) in run {
+                    *bytes = Bytes::copy_from_slice(bytes);
+                }
+            }
         }
         if self.copied_sent > COMPACT_ABOVE_BYTES {
             self.copied.drain(..self.copied_sent);
@@ -187,6 +212,12 @@ impl SendQueue {
     pub fn allocated_bytes(&self) -> usize {
         self.copied.capacity() + self.shared.capacity() * size_of::<(usize, Bytes)>()
     }
+}
+
+/// Whether `after` begins where `before` ends in memory, or a header further.
+fn is_near(before: &Bytes, after: &Bytes) -> bool {
+    let end = before.as_ptr() as usize + before.len();
+    (after.as_ptr() as usize).wrapping_sub(end) <= NEAR_BYTES
 }
 
 #[cfg(test)]
@@ -253,6 +284,35 @@ mod tests {
             }
             prop_assert_eq!(sink.taken, expected);
         }
+    }
+
+    #[test]
+    fn slices_that_fill_a_block_together_are_kept_without_a_copy() {
+        let mut queue = SendQueue::new();
+        let block = Bytes::from(vec![7; 2 * DETACH_BELOW_BYTES]);
+        for start in (0..block.len()).step_by(16 * 1024) {
+            queue.tail().extend_from_slice(b"frame 123");
+            queue.push(block.slice(start + 9..start + 16 * 1024));
+        }
+        queue.push(Bytes::from(vec![8; 5000]));
+        let alone = queue.shared[8].1.as_ptr();
+        queue.settle();
+        assert_eq!(queue.shared[0].1.as_ptr(), block[9..].as_ptr());
+        assert_eq!(queue.shared[7].1.as_ptr(), block[7 * 16 * 1024 + 9..].as_ptr());
+        assert_ne!(queue.shared[8].1.as_ptr(), alone);
+    }
+
+    #[test]
+    fn a_megabyte_of_frames_leaves_in_one_write() {
+        let mut queue = SendQueue::new();
+        let frame = Bytes::from(vec![7; 16 * 1024]);
+        for _ in 0..64 {
+            queue.tail().extend_from_slice(b"frame 123");
+            queue.push(frame.clone());
+        }
+        let mut sink = Narrow { taken: Vec::new(), per_call: vec![usize::MAX] };
+        assert_eq!(queue.flush(&mut sink).unwrap(), Flush::Drained);
+        assert_eq!(sink.taken.len(), 64 * (16 * 1024 + 9));
     }
 
     #[test]

@@ -27,16 +27,6 @@ use crate::stats::{Stalls, Stats, StatsBook};
 use crate::stream::Place;
 use crate::streams::Streams;
 
-/// How far a connection has come.
-#[derive(Debug)]
-pub(crate) enum State {
-    /// Nothing has been sent.
-    Fresh,
-    Open,
-    /// Boxed, for a connection is small as long as it is open.
-    Closed(Box<CloseReason>),
-}
-
 /// Header compression, both directions.
 #[derive(Debug)]
 pub(crate) struct Compression {
@@ -63,7 +53,8 @@ pub(crate) struct Compression {
 pub struct Connection {
     pub(crate) role: Role,
     pub(crate) limits: Arc<Limits>,
-    pub(crate) state: State,
+    /// Why it is over, once it is. Boxed, for a connection is small as long as it is open.
+    pub(crate) closed: Option<Box<CloseReason>>,
     pub(crate) settings: Settings,
     pub(crate) ping: Ping,
     pub(crate) goaway: Goaway,
@@ -90,7 +81,7 @@ impl Connection {
         Self {
             role,
             limits: Arc::clone(limits),
-            state: State::Fresh,
+            closed: None,
             settings: Settings::new(limits),
             ping: Ping::default(),
             goaway: Goaway::new(),
@@ -177,7 +168,7 @@ impl Connection {
     #[inline]
     #[must_use]
     pub fn wants_input(&self) -> bool {
-        !self.incoming.held && !matches!(self.state, State::Closed(_))
+        !self.incoming.held && self.closed.is_none()
     }
 
     /// Whether the peer takes an extended CONNECT (RFC 8441 §3). `None` before its SETTINGS have come.
@@ -201,15 +192,22 @@ impl Connection {
     }
 
     /// What the connection's receive window may grow to, and so the bytes of bodies that the peer
-    /// can make the caller hold, in bytes. A window never shrinks.
+    /// can make the caller hold, in bytes: it takes the place of
+    /// [`connection_window_bytes_max`](Limits::connection_window_bytes_max). A window never shrinks.
     pub fn set_receive_budget(&mut self, bytes: u32) {
-        self.receive_flow.set_window_max(bytes.min(self.limits.connection_window_bytes_max));
+        self.receive_flow.set_window_max(bytes);
+    }
+
+    /// Whether the connection's receive window would be larger by now, had its budget been.
+    #[must_use]
+    pub fn wants_receive_budget(&self) -> bool {
+        self.receive_flow.is_short()
     }
 
     /// How many exchanges may still be opened (client).
     #[must_use]
     pub fn exchanges_available(&self) -> u32 {
-        if !self.goaway.may_open() || matches!(self.state, State::Closed(_)) {
+        if !self.goaway.may_open() || self.closed.is_some() {
             return 0;
         }
         self.settings.peer_concurrent_streams.saturating_sub(self.streams.open())
@@ -242,20 +240,18 @@ impl Connection {
     pub(crate) fn begin(&mut self, cx: &mut Context<'_>) -> Option<CloseReason> {
         self.deadlines.clock.advance(cx.now);
         self.output.wake(cx.output.len(), self.deadlines.clock.ms);
-        match &self.state {
-            State::Open => None,
-            State::Closed(reason) => Some(**reason),
-            State::Fresh => {
-                self.start(cx);
-                None
-            }
+        if let Some(reason) = &self.closed {
+            return Some(**reason);
         }
+        if !self.settings.sent {
+            self.start(cx);
+        }
+        None
     }
 
     /// RFC 9113 §3.4: the preface, our settings, and the connection's window.
     #[cold]
     fn start(&mut self, cx: &mut Context<'_>) {
-        self.state = State::Open;
         let out = cx.output.tail();
         if self.role == Role::Client {
             out.extend_from_slice(PREFACE);
@@ -281,7 +277,7 @@ impl Connection {
     }
 
     fn close(&mut self, reason: CloseReason) -> Output {
-        self.state = State::Closed(Box::new(reason));
+        self.closed = Some(Box::new(reason));
         Output::Closed(reason)
     }
 

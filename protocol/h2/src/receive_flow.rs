@@ -30,6 +30,12 @@ impl ReceiveFlow {
     /// Allows the connection's window to grow to `bytes`.
     pub(crate) fn set_window_max(&mut self, bytes: u32) {
         self.window_max = bytes.max(self.window.size);
+        self.window.short = false;
+    }
+
+    /// Whether the connection's window would have grown, had it been allowed to.
+    pub(crate) fn is_short(&self) -> bool {
+        self.window.short
     }
 
     pub(crate) fn set_rtt(&mut self, rtt: Duration) {
@@ -59,7 +65,9 @@ impl ReceiveFlow {
     /// A stream's window grew to `size`: the connection's must not be the smaller one. Returns the
     /// initial window that streams to come should have, if that should change.
     pub(crate) fn stream_grew(&mut self, size: u32, initial: u32) -> Option<u32> {
-        self.window.grow(size.saturating_add(size / 2).min(self.window_max));
+        let wanted = size.saturating_add(size / 2);
+        self.window.short |= wanted > self.window_max;
+        self.window.grow(wanted.min(self.window_max));
         if size <= initial {
             return None;
         }

@@ -16,13 +16,22 @@ pub(crate) struct ReceiveWindow {
     pub(crate) size: u32,
     /// When it was last given back, in microseconds.
     updated_us: u32,
+    /// What the peer could still send before it learnt of that; 0 when it has sent that and no more, and
+    /// negative when it has sent more.
+    edge: i32,
+    /// The low bits of the time when the edge was reached, to tell turns apart.
+    edge_turn: u16,
+    /// The peer stood at the edge while everything it had sent was consumed.
+    stalled: bool,
+    /// It would have grown if it might have.
+    pub(crate) short: bool,
 }
 
 /// What decides about growth.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tuning {
     pub(crate) now_us: u32,
-    /// The round trip, in microseconds; zero when it is not known: then windows stay as they are.
+    /// The round trip, in microseconds; zero when it is not known: then a window grows only after a stall.
     pub(crate) rtt_us: u32,
     /// What the window may grow to, in bytes.
     pub(crate) size_max: u32,
@@ -31,7 +40,16 @@ pub(crate) struct Tuning {
 impl ReceiveWindow {
     #[inline]
     pub(crate) fn new(size: u32) -> Self {
-        Self { available: size as i32, consumed: 0, size, updated_us: 0 }
+        Self {
+            available: size as i32,
+            consumed: 0,
+            size,
+            updated_us: 0,
+            edge: -1,
+            edge_turn: 0,
+            stalled: false,
+            short: false,
+        }
     }
 
     /// The peer sent `bytes`; false when it may not have.
@@ -43,13 +61,31 @@ impl ReceiveWindow {
         if self.available == self.size as i32 {
             self.updated_us = now_us;
         }
+        if self.edge >= 0 && bytes > 0 {
+            self.approach_edge(bytes as i32, now_us);
+        }
         self.available -= bytes as i32;
         true
     }
 
+    /// Notices a peer that had used up all it knew of, and waited for more.
+    #[inline]
+    fn approach_edge(&mut self, bytes: i32, now_us: u32) {
+        if self.edge > 0 {
+            self.edge -= bytes;
+            self.edge_turn = now_us as u16;
+            return;
+        }
+        self.edge = -1;
+        let unconsumed =
+            i64::from(self.size) - i64::from(self.available) - i64::from(self.consumed);
+        self.stalled |= now_us as u16 != self.edge_turn && unconsumed < i64::from(self.size / 4);
+    }
+
     /// `bytes` were consumed. Returns what to give back to the peer, if it is worth a frame: half of
     /// the window. The window doubles when that half took less than two round trips, for then the
-    /// peer is (or will soon be) held back by the window and not by the path or by the consumer.
+    /// peer is (or will soon be) held back by the window and not by the path or by the consumer; and
+    /// when the peer was seen to stand still at its end although everything was consumed.
     #[inline]
     pub(crate) fn consume(&mut self, bytes: u32, tuning: Tuning) -> Option<u32> {
         self.consumed += bytes;
@@ -57,10 +93,18 @@ impl ReceiveWindow {
             return None;
         }
         let took_us = tuning.now_us.wrapping_sub(self.updated_us);
-        self.updated_us = tuning.now_us;
-        if took_us < tuning.rtt_us.saturating_mul(2) {
-            self.grow(self.size.saturating_mul(2).min(tuning.size_max));
+        if took_us != 0 || self.edge < 0 {
+            // Of updates within one turn the peer learns at the same time.
+            // One that has used up everything may wait for the consumer.
+            self.edge = if self.available > 0 { self.available } else { -1 };
         }
+        self.updated_us = tuning.now_us;
+        if took_us < tuning.rtt_us.saturating_mul(2) || self.stalled {
+            let wanted = self.size.saturating_mul(2);
+            self.short |= wanted > tuning.size_max;
+            self.grow(wanted.min(tuning.size_max));
+        }
+        self.stalled = false;
         Some(self.give_back())
     }
 
@@ -125,6 +169,36 @@ mod tests {
         assert!(window.receive(1500, 200));
         assert_eq!(window.consume(1000, tuning(5 + 99 + 100, 50)), Some(1000));
         assert_eq!(window.size, 2000);
+    }
+
+    #[test]
+    fn a_window_at_whose_end_the_peer_waits_grows() {
+        let mut window = ReceiveWindow::new(1000);
+        assert!(window.receive(600, 1000));
+        assert_eq!(window.consume(600, tuning(1000, 0)), Some(600));
+        // The peer knows of 400 bytes, sends them, and goes on a turn later.
+        assert!(window.receive(400, 2000));
+        assert_eq!(window.consume(400, tuning(2000, 0)), None);
+        assert!(window.receive(200, 3000));
+        assert_eq!(window.consume(200, tuning(3000, 0)), Some(1600));
+        assert_eq!(window.size, 2000);
+    }
+
+    #[test]
+    fn a_window_that_the_peer_never_uses_up_or_the_reader_leaves_full_stays() {
+        let mut window = ReceiveWindow::new(1000);
+        for turn in 1..50 {
+            // What comes crosses the edge: the update was there in time.
+            assert!(window.receive(600, turn * 1000));
+            assert_eq!(window.consume(600, tuning(turn * 1000, 0)), Some(600));
+        }
+        let mut window = ReceiveWindow::new(1000);
+        assert!(window.receive(1000, 1000));
+        for turn in 2..50 {
+            assert_eq!(window.consume(500, tuning(turn * 1000, 0)), Some(500));
+            assert!(window.receive(500, turn * 1000 + 500));
+        }
+        assert_eq!(window.size, 1000);
     }
 
     #[test]

@@ -29,6 +29,8 @@ pub(crate) struct Settings {
     pub(crate) peer_connect_protocol: bool,
     /// Whether the peer's first SETTINGS have come.
     pub(crate) received: bool,
+    /// Whether our first SETTINGS have been queued: the connection has begun.
+    pub(crate) sent: bool,
     /// SETTINGS of ours that have not been acknowledged.
     unacknowledged: u8,
     /// When the oldest of these was sent.
@@ -56,6 +58,7 @@ impl Settings {
             peer_frame_bytes: crate::limits::FRAME_BYTES,
             peer_connect_protocol: false,
             received: false,
+            sent: false,
             unacknowledged: 0,
             sent_ms: 0,
             // A smaller window holds once the peer has acknowledged it, a larger one at once.
@@ -90,6 +93,7 @@ impl Settings {
             add(id::NO_RFC7540_PRIORITIES, 1, 0);
         }
         crate::frame::settings::write(out, &entries[..count]);
+        self.sent = true;
         self.unacknowledged += 1;
     }
 

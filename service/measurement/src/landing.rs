@@ -14,7 +14,9 @@ const ENDPOINTS: &str = "<h2>What there is</h2><table>\
 <tr><td><a href=\"/ping\"><code>GET /ping</code></a><td><code>pong</code>\
 <tr><td><a href=\"/echo?size=1024\"><code>GET /echo?size=1024</code></a><td>as many bytes as you \
 ask for, up to 1 GiB (64 if you don't say)\
-<tr><td><code>POST /echo</code><td>what you send, as you send it, of any size</table>";
+<tr><td><code>POST /echo</code><td>what you send, as you send it, of any size\
+<tr><td><a href=\"/1048576\"><code>GET /1048576</code></a><td>as many zero bytes, up to 1 TiB\
+<tr><td><code>PUT /1048576</code><td>reads what you send, of any size, and discards it</table>";
 
 /// The page.
 pub(crate) fn page(request: &mut Request<'_>) -> Response {

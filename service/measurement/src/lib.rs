@@ -1,9 +1,11 @@
-//! The measurement endpoints: `/ping`, `/echo`, and a landing page that lists them.
+//! The measurement endpoints: `/ping`, `/echo`, `/{size}`, and a landing page that lists them.
 //!
 //! They are handlers like any user's, built on the public handler API alone.
 
+mod bulk;
 mod echo;
 mod landing;
+pub mod limits;
 
 use bolide_server::{Method, Router, body_limit};
 
@@ -15,14 +17,14 @@ pub fn routes(router: Router) -> Router {
     endpoints(router.get("/", landing::page))
 }
 
-/// The routes without the page that lists them: `GET /ping`, `GET /echo?size=N`, `POST /echo`.
+/// The routes without the page that lists them: `GET /ping`, `GET /echo?size=N`, `POST /echo`, `/{size}`. A
+/// size is what no other route answers.
 #[must_use]
 pub fn endpoints(router: Router) -> Router {
-    ping(router).get("/echo", echo::fill).handle(
-        Method::POST,
-        "/echo",
-        body_limit(u64::MAX, echo::echo),
-    )
+    ping(router)
+        .get("/echo", echo::fill)
+        .handle(Method::POST, "/echo", body_limit(u64::MAX, echo::echo))
+        .claim(bulk::is_size, bulk::Sizes)
 }
 
 /// `GET /ping` alone.

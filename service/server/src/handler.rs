@@ -13,6 +13,13 @@ pub trait Handler: 'static {
     /// Answers at once, takes the exchange over, or promises an answer for later.
     fn handle(&self, request: &mut Request<'_>) -> Reply;
 
+    /// Whether it has an answer for this path other than a 404. Only those are asked who stand behind
+    /// another handler, which leaves them what it does not answer.
+    fn takes(&self, path: &str) -> bool {
+        let _ = path;
+        true
+    }
+
     /// The largest request body, in bytes, if not the server's default.
     fn body_bytes_max(&self) -> Option<u64> {
         None

@@ -19,6 +19,7 @@ mod router;
 mod server;
 mod service;
 mod session;
+mod tuning;
 
 pub use bolide_buffers::{Flush, SendQueue, detach};
 pub use bolide_connection::{
@@ -33,11 +34,11 @@ pub use error::Error;
 pub use exchange::Io;
 pub use handler::{BodyLimit, Exchange, Handler, Reply, body_limit};
 pub use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
-pub use limits::{ANSWER_TIMEOUT, BODY_BYTES_MAX, EXCHANGE_TIMEOUT, Limits};
+pub use limits::{ANSWER_TIMEOUT, BODY_BYTES_MAX, EXCHANGE_TIMEOUT, Limits, WINDOWS_BYTES};
 pub use local_waker::LocalWaker;
 pub use outward::{Dialled, Outbound, Outward};
 pub use request::Request;
 pub use responder::{Message, Responder, Waker};
 pub use response::{Body, BodyStream, Fields, Pull, Response};
-pub use router::{RouteError, Router};
+pub use router::{Rest, RouteError, Router};
 pub use server::{Listener, Running, Server, Stopper, Tls, worker_service};

@@ -18,6 +18,11 @@ pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// last; who serves none of these sets it. Answers: endless-exchange.
 pub const EXCHANGE_TIMEOUT: Duration = Duration::ZERO;
 
+/// What the HTTP/2 receive windows of one worker's connections may grow by together, beyond the window that
+/// every connection begins with. Default: 256 MiB. Unit: bytes. Reason: eight uploads as fast as a long path
+/// allows; a crowd of uploads whose handlers stall holds no more. Answers: stalled-uploads.
+pub const WINDOWS_BYTES: u64 = 256 * 1024 * 1024;
+
 /// Every limit of a server: those of its own and those of its connections.
 #[derive(Debug, Clone)]
 pub struct Limits {
@@ -27,6 +32,8 @@ pub struct Limits {
     pub answer_timeout: Duration,
     /// [`EXCHANGE_TIMEOUT`].
     pub exchange_timeout: Duration,
+    /// [`WINDOWS_BYTES`].
+    pub windows_bytes: u64,
     /// The limits of the protocols.
     pub connection: bolide_connection::Limits,
 }
@@ -37,6 +44,7 @@ impl Default for Limits {
             body_bytes_max: BODY_BYTES_MAX,
             answer_timeout: ANSWER_TIMEOUT,
             exchange_timeout: EXCHANGE_TIMEOUT,
+            windows_bytes: WINDOWS_BYTES,
             connection: bolide_connection::Limits::default(),
         }
     }

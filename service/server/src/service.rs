@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use bolide_buffers::{Flush, ReceiveBuffer, SendQueue};
@@ -16,6 +17,7 @@ use bolide_semantics::{AbortReason, Blame, Context, Date, ExchangeId, Head, Role
 use crate::outward::{Dials, Outbound, Outward};
 use crate::responder::{Address, MessageKind, Reload};
 use crate::session::{Session, Work};
+use crate::tuning::WindowMemory;
 use crate::{Limits, Message, Router};
 
 /// How large the block is that plaintext is opened into, in bytes.
@@ -41,6 +43,8 @@ pub(crate) struct HttpService {
     /// The date is looked at again from this time on.
     date_due: Instant,
     dials: Dials,
+    /// What the receive windows may take.
+    window_memory: WindowMemory,
 }
 
 /// The owner of a socket of the worker.
@@ -65,11 +69,16 @@ impl fmt::Debug for HandlerOwned {
 impl HttpService {
     pub(crate) fn new(
         router: Router,
-        limits: Limits,
+        mut limits: Limits,
         tls: Vec<Option<ServerTls>>,
         wall_clock: fn() -> SystemTime,
         now: Instant,
     ) -> Self {
+        let h2 = Arc::make_mut(&mut limits.connection.h2);
+        let (window, window_max) = (h2.connection_window_bytes, h2.connection_window_bytes_max);
+        let window_memory = WindowMemory::new(limits.windows_bytes, window, window_max);
+        // Beyond that, a window grows by what it is granted.
+        h2.connection_window_bytes_max = window;
         Self {
             router,
             shared: Shared { limits, date: Date::new(wall_clock()) },
@@ -79,6 +88,7 @@ impl HttpService {
             wall_clock,
             date_due: now,
             dials: Dials::default(),
+            window_memory,
         }
     }
 
@@ -97,10 +107,8 @@ impl HttpService {
         if turn.eof {
             session.connection.receive_eof();
         }
-        if session.wants_rtt(turn.input.len())
-            && let Some(rtt) = turn.rtt()
-        {
-            session.connection.set_rtt(rtt);
+        if session.tuning.is_due(turn.input.len()) {
+            session.tuning.tune(&mut session.connection, &mut self.window_memory, turn.rtt());
         }
         let input = if tls { &mut self.plain } else { &mut *turn.input };
         let mut work = Work {
@@ -257,6 +265,7 @@ impl Service for HttpService {
     fn close(&mut self, owner: Owner, cause: CloseCause, agenda: &mut Agenda) {
         match owner {
             Owner::Client(mut session) => {
+                session.tuning.give_back(&mut self.window_memory);
                 let (blame, what) = match cause {
                     CloseCause::Failed(_) => (Blame::Peer, "the connection failed"),
                     _ => (Blame::Circumstance, "the connection was closed"),
@@ -272,3 +281,5 @@ impl Service for HttpService {
 mod simulated;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod uploads;

@@ -20,6 +20,7 @@ use crate::request::{Request, split_query};
 use crate::responder::{Address, MessageKind};
 use crate::router::{Found, Router};
 use crate::service::Shared;
+use crate::tuning::Tuning;
 use crate::{Exchange, Handler, Limits, Message, Reply, Response};
 
 /// The stack of one socket and the exchanges that are open on it.
@@ -30,8 +31,8 @@ pub(crate) struct Session {
     /// Exchanges that were not answered at once, by rising number.
     exchanges: Vec<Active>,
     pub(crate) closed: Option<Ended>,
-    /// Bytes received since the round-trip time was asked for.
-    received_bytes: usize,
+    /// What its receive windows follow.
+    pub(crate) tuning: Tuning,
     /// Exchanges that others of this worker have woken; made when the first asks for a waker.
     woken: Option<WokenList>,
     /// The handlers were told that the client has ended its side.
@@ -44,10 +45,6 @@ pub(crate) struct Ended {
     /// It must not look like an orderly end.
     pub(crate) resets: bool,
 }
-
-/// The kernel is asked for the round-trip time again after this many received bytes: receive
-/// windows follow it, and small requests never pay for it.
-const RTT_AFTER_BYTES: usize = 1024 * 1024;
 
 /// What a session works with during one turn: its worker's things.
 pub(crate) struct Work<'a> {
@@ -87,21 +84,10 @@ impl Session {
             peer,
             exchanges: Vec::new(),
             closed: None,
-            received_bytes: 0,
+            tuning: Tuning::default(),
             woken: None,
             client_ended: false,
         }
-    }
-
-    /// Counts received bytes; whether it is time to ask for the round-trip time.
-    #[inline]
-    pub(crate) fn wants_rtt(&mut self, received_bytes: usize) -> bool {
-        self.received_bytes += received_bytes;
-        let wants = self.received_bytes >= RTT_AFTER_BYTES;
-        if wants {
-            self.received_bytes = 0;
-        }
-        wants
     }
 
     /// Handles everything that the connection has to report. Returns the deadline that it waits

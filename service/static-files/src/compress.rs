@@ -7,8 +7,11 @@ use bytes::Bytes;
 /// Below this many bytes nothing is gained.
 const WORTH_BYTES: usize = 256;
 
+/// Of zstd: what brotli's quality takes in time, about.
+const ZSTD_LEVEL: i32 = 9;
+
 /// What is made on the fly, in order of preference.
-pub(crate) const CODINGS: [&str; 2] = ["br", "gzip"];
+pub(crate) const CODINGS: [&str; 3] = ["br", "zstd", "gzip"];
 
 /// The content in this coding, if that is known and makes it smaller.
 pub(crate) fn compressed(coding: &str, content: &[u8]) -> Option<Bytes> {
@@ -17,6 +20,7 @@ pub(crate) fn compressed(coding: &str, content: &[u8]) -> Option<Bytes> {
     }
     let encoded = match coding {
         "br" => brotli(content),
+        "zstd" => zstd::bulk::compress(content, ZSTD_LEVEL).ok(),
         "gzip" => gzip(content),
         _ => None,
     }?;
@@ -55,6 +59,8 @@ mod tests {
         let br = compressed("br", text.as_bytes()).unwrap();
         brotli::Decompressor::new(&br[..], 4096).read_to_string(&mut back).unwrap();
         assert_eq!(back, text);
+        let zstd = compressed("zstd", text.as_bytes()).unwrap();
+        assert_eq!(zstd::bulk::decompress(&zstd, text.len()).unwrap(), text.as_bytes());
     }
 
     #[test]
@@ -70,5 +76,6 @@ mod tests {
         .collect();
         assert_eq!(compressed("gzip", &noise), None);
         assert_eq!(compressed("br", &noise), None);
+        assert_eq!(compressed("zstd", &noise), None);
     }
 }

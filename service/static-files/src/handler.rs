@@ -62,7 +62,7 @@ impl Handler for FileHandler {
     fn handle(&self, request: &mut Request<'_>) -> Reply {
         let worker = &*self.0;
         let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
-        match &worker.other {
+        match worker.other(request) {
             Some(other) if !is_read || request.has_body() => return other.handle(request),
             None if !is_read => return Reply::Now(refuse(request.method())),
             _ => {}
@@ -170,7 +170,7 @@ impl Worker {
         let settings = &self.site.settings;
         let name = match decode_path(path) {
             Some(name) if !settings.hides(&name) => name,
-            _ if self.other.is_some() => return self.pass_on(request),
+            _ if self.other(request).is_some() => return self.pass_on(request),
             // An empty name is one that nothing has.
             _ if settings.not_found.is_some() => "".into(),
             _ => return Reply::Now(Response::error(StatusCode::NOT_FOUND)),
@@ -181,14 +181,15 @@ impl Worker {
             return Reply::Now(response);
         }
         let mut state = self.state.borrow_mut();
+        let passes_on = self.other(request).is_some();
         let Some(mut waiting) =
-            Waiting::of(request, &self.waiting, settings.waiting_bytes, self.other.is_some())
+            Waiting::of(request, &self.waiting, settings.waiting_bytes, passes_on)
         else {
             return Reply::Now(unavailable());
         };
         if let Some(flight) = state.flights.get(&*name) {
             match flight.join(waiting) {
-                Ok(()) => return self.later(),
+                Ok(()) => return self.later(request),
                 // It has landed just now: the next look finds it, and this request takes another.
                 Err(back) => waiting = back,
             }
@@ -197,7 +198,7 @@ impl Worker {
         let flight = Arc::new(Flight::new(vec![waiting]));
         if self.send(&name, &flight, known, request.now()) {
             state.flights.insert(name.into(), flight);
-            return self.later();
+            return self.later(request);
         }
         // The responder that waited says 500 when it is dropped, but this is said before.
         let waiting = flight.land();
@@ -207,14 +208,19 @@ impl Worker {
         Reply::Later
     }
 
+    /// Who answers this path if no file does.
+    fn other(&self, request: &Request<'_>) -> Option<&Rc<dyn Handler>> {
+        self.other.as_ref().filter(|other| other.takes(request.path()))
+    }
+
     /// The pool will answer, or leave it to somebody else.
-    fn later(&self) -> Reply {
-        self.other.as_ref().map_or(Reply::Later, |other| Reply::LaterOr(Rc::clone(other)))
+    fn later(&self, request: &Request<'_>) -> Reply {
+        self.other(request).map_or(Reply::Later, |other| Reply::LaterOr(Rc::clone(other)))
     }
 
     /// Somebody else answers at once.
     fn pass_on(&self, request: &mut Request<'_>) -> Reply {
-        match &self.other {
+        match self.other(request) {
             Some(other) => other.handle(request),
             None => Reply::Now(Response::error(StatusCode::NOT_FOUND)),
         }

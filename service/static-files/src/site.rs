@@ -220,14 +220,15 @@ impl StaticFiles {
 
     /// Adds the files to a worker's router; an exact route wins over a file. Called once for each worker:
     /// each has a cache of its own. When the files stand at `/` and the router has a
-    /// [fallback](Router::fallback) already, it answers what no file does, and any method but GET and HEAD.
+    /// [fallback](Router::fallback) or [claims](Router::claim) already, these answer what no file does, and any
+    /// method but GET and HEAD.
     #[must_use]
     pub fn routes(&self, mut router: Router) -> Router {
         let prefix = self.settings.prefix.as_str();
         if prefix.is_empty()
-            && let Some(other) = router.take_fallback()
+            && let Some(other) = router.take_rest()
         {
-            return router.fallback(FileHandler::new(self, Some(Rc::from(other))));
+            return router.fallback(FileHandler::new(self, Some(Rc::new(other))));
         }
         let handler = FileHandler::new(self, None);
         let router = router.handle(Method::GET, &format!("{prefix}/"), handler.clone()).handle(

@@ -32,6 +32,8 @@ pub enum Misfortune {
 pub struct Faults {
     /// How long a segment is under way.
     pub delay: RangeInclusive<Duration>,
+    /// What the way to the worker carries at most, on each connection, in bytes per second; 0 for any.
+    pub rate_bytes: u64,
     /// How long segments are, in bytes.
     pub segment_bytes: RangeInclusive<usize>,
     /// How much either end holds for a reader that does not read, in bytes.
@@ -63,6 +65,7 @@ impl Faults {
         let millisecond = Duration::from_millis(1);
         Self {
             delay: millisecond..=millisecond,
+            rate_bytes: 0,
             segment_bytes: 1460..=1460,
             buffer_bytes: 64 * 1024,
             short: 0,
@@ -103,6 +106,14 @@ impl Faults {
         let reset = [20, 200, 2000][random.within(0..=2)];
         let refusal = [0, 3][random.within(0..=1)];
         Self { reset, refusal, ..Self::rough(random) }
+    }
+
+    /// How long so many bytes take to be sent.
+    pub(crate) fn sending_time(&self, bytes: usize) -> Duration {
+        match self.rate_bytes {
+            0 => Duration::ZERO,
+            rate => Duration::from_nanos((bytes as u64).saturating_mul(1_000_000_000) / rate),
+        }
     }
 
     /// The mean round trip.

@@ -311,7 +311,8 @@ impl Network {
             let bytes: Vec<u8> = state.outbox.drain(..length).collect();
             state.coming += length;
             emptied = state.outbox.is_empty();
-            let at = self.in_order(self.lines[line].arrives_at);
+            let sent = self.lines[line].arrives_at + self.faults.sending_time(length);
+            let at = self.in_order(sent);
             self.lines[line].arrives_at = at;
             self.schedule(at, Event::Arrive { line, bytes });
             if self.random.once_in(self.faults.reset) {

@@ -174,7 +174,7 @@ fn add(mut router: Router, Route { path, answer, .. }: &Route, proxies: &[Proxy]
             let mut other: Option<Rc<dyn Handler>> =
                 other.map(|number| Rc::new(proxies[number].clone()) as Rc<dyn Handler>);
             if path == "/" && other.is_none() {
-                other = router.take_fallback().map(Rc::from);
+                other = router.take_rest().map(|rest| Rc::new(rest) as Rc<dyn Handler>);
             }
             let handler = files.handler(other);
             let bare = path.trim_end_matches('/');
@@ -201,7 +201,12 @@ fn add(mut router: Router, Route { path, answer, .. }: &Route, proxies: &[Proxy]
 
 /// Answers a path, or everything below it, by any method.
 fn put(router: Router, path: &str, handler: impl Handler) -> Router {
-    if path.ends_with('/') { router.below(path, handler) } else { router.any(path, handler) }
+    match path {
+        // What the built-in routes claim comes before it.
+        "/" => router.fallback(handler),
+        path if path.ends_with('/') => router.below(path, handler),
+        path => router.any(path, handler),
+    }
 }
 
 /// Where a request is sent instead: what stands below the one path is asked for below the other.

@@ -3,8 +3,9 @@
 mod below;
 mod hosts;
 mod methods;
+mod rest;
 
-use std::fmt;
+use std::{fmt, mem};
 
 use hashbrown::HashMap;
 use http::{HeaderValue, Method};
@@ -13,14 +14,17 @@ use crate::{Handler, Reply, Request};
 use below::Below;
 use hosts::Hosts;
 use methods::Methods;
+use rest::{Claimed, claimant};
+
+pub use rest::Rest;
 
 /// Paths and methods with their handlers. Each worker has its own.
 ///
 /// A path is matched as sent, undecoded, without its query: `/users/{id}` matches one segment,
 /// `/files/{*path}` the rest, and an exact path wins over both. HEAD is answered by the GET handler
 /// without its body; OPTIONS and the `Allow` field of a 405 are made from what is routed. What no path
-/// takes goes to the handler of the longest path that it is [below](Self::below), then to the
-/// [fallback](Self::fallback). The routes of a [host](Self::host) come before those of all hosts.
+/// takes goes to the handler of the longest path that it is [below](Self::below), then to who
+/// [claims](Self::claim) it, then to the [fallback](Self::fallback). The routes of a [host](Self::host) come before those of all hosts.
 ///
 /// ```
 /// use bolide_server::Router;
@@ -38,6 +42,7 @@ pub struct Router {
     patterns: matchit::Router<usize>,
     routes: Vec<Methods>,
     below: Below,
+    claimed: Claimed,
     fallback: Option<Box<dyn Handler>>,
     hosts: Option<Box<Hosts>>,
     error: Option<RouteError>,
@@ -158,6 +163,15 @@ impl Router {
         self
     }
 
+    /// Answers any method of the paths of which `claims` says so, where no route matches or only a pattern
+    /// that doesn't take the method; after what is [below](Self::below) a path, before the
+    /// [fallback](Self::fallback).
+    #[must_use]
+    pub fn claim(mut self, claims: fn(&str) -> bool, handler: impl Handler) -> Self {
+        self.claimed.push((claims, Box::new(handler)));
+        self
+    }
+
     /// Answers what no route matches, in place of the 404.
     #[must_use]
     pub fn fallback(mut self, handler: impl Handler) -> Self {
@@ -165,9 +179,12 @@ impl Router {
         self
     }
 
-    /// Takes the fallback out, for one that comes before it and asks it for the rest.
-    pub fn take_fallback(&mut self) -> Option<Box<dyn Handler>> {
-        self.fallback.take()
+    /// Takes out what answers where no route matches, for a handler that comes before it and leaves it the
+    /// rest; none if there is nothing.
+    pub fn take_rest(&mut self) -> Option<Rest> {
+        let (claimed, fallback) = (mem::take(&mut self.claimed), self.fallback.take());
+        let is_there = fallback.is_some() || !claimed.is_empty();
+        is_there.then_some(Rest { claimed, fallback })
     }
 
     /// Answers any method of `path`, which ends with a slash, and of everything below it that no other
@@ -240,6 +257,11 @@ impl Router {
         Ok(route)
     }
 
+    /// Who claims a path that no route takes.
+    fn claimant(&self, path: &str) -> Option<&dyn Handler> {
+        claimant(&self.claimed, path)
+    }
+
     /// Finds what answers `method` on `path`; `authority` is asked for when there are routes by host.
     #[inline]
     pub(crate) fn find<'r, 'p, 'a>(
@@ -266,12 +288,18 @@ impl Router {
         } else if let Ok(found) = self.patterns.at(path) {
             (*found.value, Some(found.params))
         } else {
-            let rest = self.below.find(path).or(self.fallback.as_deref());
+            let rest = self.below.find(path).or_else(|| self.claimant(path));
+            let rest = rest.or(self.fallback.as_deref());
             return rest.map_or(Found::Nothing, |handler| Found::Handler(handler, None));
         };
         let methods = &self.routes[route];
         match methods.find(method) {
             Some(handler) => Found::Handler(handler, parameters),
+            None if parameters.is_some()
+                && let Some(handler) = self.claimant(path) =>
+            {
+                Found::Handler(handler, None)
+            }
             None if method == Method::OPTIONS => Found::Options(methods.allow()),
             None => Found::MethodNotAllowed(methods.allow()),
         }
@@ -434,5 +462,26 @@ mod tests {
     fn the_fallback_takes_what_is_left() {
         let router = Router::new().get("/a", |_| "").fallback(numbered(9));
         assert_eq!(found(&router, Method::PUT, "/b"), "Some(9) ");
+    }
+
+    #[test]
+    fn what_is_claimed_comes_after_routes_and_before_the_fallback() {
+        let router = Router::new()
+            .handle(Method::GET, "/1", numbered(1))
+            .handle(Method::GET, "/{*path}", numbered(2))
+            .claim(|path| path.starts_with("/1"), numbered(3))
+            .fallback(numbered(4));
+        for (method, path, expected) in [
+            (Method::GET, "/1", "Some(1) "),
+            (Method::PUT, "/1", "405 GET, HEAD, OPTIONS"),
+            (Method::GET, "/12", "Some(2) path=12"),
+            (Method::PUT, "/12", "Some(3) "),
+            (Method::PUT, "/2", "405 GET, HEAD, OPTIONS"),
+        ] {
+            assert_eq!(found(&router, method, path), expected, "{path}");
+        }
+        let router = Router::new().claim(|path| path == "/1", numbered(3)).fallback(numbered(4));
+        assert_eq!(found(&router, Method::GET, "/1"), "Some(3) ");
+        assert_eq!(found(&router, Method::GET, "/2"), "Some(4) ");
     }
 }

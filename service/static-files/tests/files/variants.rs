@@ -64,7 +64,8 @@ fn text_is_compressed_when_asked_for() {
     let text = "much of this comes again. ".repeat(1000);
     let files = [("a.txt", &*text), ("a.png", &*text), ("short.txt", "short")];
     let site = Site::with(&files, |site| site.compress(true));
-    for (accepts, coding) in [(BROWSER, "br"), ("accept-encoding: gzip", "gzip")] {
+    let zstd = "accept-encoding: zstd, gzip";
+    for (accepts, coding) in [(BROWSER, "br"), (zstd, "zstd"), ("accept-encoding: gzip", "gzip")] {
         let answer = site.get_with("/a.txt", &[accepts]);
         assert_eq!(answer.field("content-encoding"), Some(coding));
         assert_eq!(answer.field("vary"), Some("accept-encoding"));

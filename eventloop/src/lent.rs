@@ -1,0 +1,102 @@
+//! What a worker lends to the connection whose turn it is.
+
+use std::time::Instant;
+
+use bolide_buffers::{ReceiveBuffer, SendQueue};
+
+use crate::agenda::Agenda;
+use crate::kernel::Kernel;
+use crate::limits::Limits;
+use crate::mailbox::Mailbox;
+use crate::service::Service;
+use crate::stats::Stats;
+
+/// Queues with more memory of their own than this are not kept for the next connection, in bytes.
+const KEPT_QUEUE_BYTES: usize = 2 * 1024 * 1024;
+
+/// Queues that are kept for connections whose socket is full, in number.
+const SPARE_QUEUES_COUNT: usize = 16;
+
+/// What a worker lends to the connection whose turn it is.
+pub(crate) struct Lent<K: Kernel, S: Service> {
+    pub(crate) kernel: K,
+    pub(crate) service: S,
+    /// What is read into.
+    pub(crate) input: ReceiveBuffer,
+    /// The other one: the large block, unless that is in use.
+    other_input: ReceiveBuffer,
+    input_is_bulk: bool,
+    pub(crate) output: SendQueue,
+    #[allow(clippy::vec_box, reason = "the boxes themselves are what is kept for the next slot")]
+    pub(crate) spare: Vec<Box<SendQueue>>,
+    pub(crate) mailbox: Mailbox<S::Message>,
+    pub(crate) agenda: Agenda,
+    pub(crate) limits: Limits,
+    pub(crate) stats: Stats,
+    pub(crate) now: Instant,
+}
+
+impl<K: Kernel, S: Service> Lent<K, S> {
+    pub(crate) fn new(
+        kernel: K,
+        service: S,
+        mailbox: Mailbox<S::Message>,
+        limits: Limits,
+        now: Instant,
+    ) -> Self {
+        Self {
+            kernel,
+            service,
+            input: ReceiveBuffer::new(limits.block_bytes),
+            other_input: ReceiveBuffer::unallocated(limits.bulk_block_bytes),
+            input_is_bulk: false,
+            output: SendQueue::new(),
+            spare: Vec::new(),
+            mailbox,
+            // The first turn begins at once: the service may have something to begin with.
+            agenda: Agenda { alarm: Some(now), ..Agenda::default() },
+            limits,
+            stats: Stats::default(),
+            now,
+        }
+    }
+
+    /// Puts the large block in place, or the usual one.
+    #[inline]
+    pub(crate) fn choose_block(&mut self, bulk: bool) {
+        if bulk != self.input_is_bulk {
+            std::mem::swap(&mut self.input, &mut self.other_input);
+            self.input_is_bulk = bulk;
+        }
+    }
+
+    /// Takes over what a connection has unsent.
+    pub(crate) fn take_unsent(&mut self, mut unsent: Box<SendQueue>) {
+        std::mem::swap(&mut self.output, &mut *unsent);
+        if self.spare.len() < SPARE_QUEUES_COUNT && unsent.allocated_bytes() < KEPT_QUEUE_BYTES {
+            self.spare.push(unsent);
+        }
+    }
+
+    /// Gives up the memory of an output queue that was once very long.
+    #[inline]
+    pub(crate) fn trim(&mut self) {
+        if self.output.allocated_bytes() > KEPT_QUEUE_BYTES {
+            self.output = SendQueue::new();
+        }
+    }
+
+    /// Gives back what is still unsent after a pass. `grown`: something may have been added.
+    #[inline]
+    pub(crate) fn keep_unsent(&mut self, grown: bool) -> Option<Box<SendQueue>> {
+        if self.output.is_empty() {
+            return None;
+        }
+        let mut kept = self.spare.pop().unwrap_or_default();
+        std::mem::swap(&mut self.output, &mut *kept);
+        if grown {
+            kept.settle();
+        }
+        Some(kept)
+    }
+}

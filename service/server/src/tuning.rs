@@ -1,0 +1,154 @@
+//! What receive windows follow: the path's round-trip time, and what the worker has left for them.
+
+use std::time::Duration;
+
+use bolide_connection::Connection;
+
+/// The kernel is asked for the round-trip time after this many received bytes, and again after twice as
+/// many each time: receive windows follow it, and small requests never pay for it.
+const FIRST_AFTER_BYTES: u32 = 1024 * 1024;
+
+/// The longest that is received without asking, in bytes.
+const LAST_AFTER_BYTES: u32 = 16 * 1024 * 1024;
+
+/// A connection's share of the worker's memory for receive windows is raised by this part of what is left.
+const PART_OF_REST: u64 = 4;
+
+/// One connection's tuning.
+#[derive(Debug)]
+pub(crate) struct Tuning {
+    /// Bytes to be received until the round-trip time is asked for.
+    left: u32,
+    /// How many there were after the last time.
+    interval: u32,
+    /// What its window may have grown to, beyond what every connection has, in bytes.
+    granted: u32,
+}
+
+impl Default for Tuning {
+    fn default() -> Self {
+        Self { left: FIRST_AFTER_BYTES, interval: FIRST_AFTER_BYTES, granted: 0 }
+    }
+}
+
+/// What one worker's connections have been granted together.
+#[derive(Debug)]
+pub(crate) struct WindowMemory {
+    granted: u64,
+    granted_max: u64,
+    /// What every connection has, in bytes.
+    window_bytes: u32,
+    /// What one connection may have, in bytes.
+    window_bytes_max: u32,
+}
+
+impl WindowMemory {
+    pub(crate) fn new(granted_max: u64, window_bytes: u32, window_bytes_max: u32) -> Self {
+        Self { granted: 0, granted_max, window_bytes, window_bytes_max }
+    }
+
+    /// Doubles what a connection may hold, as far as a fair part of the rest allows. Returns the window that
+    /// it may grow to.
+    fn grant(&mut self, granted: &mut u32) -> u32 {
+        let window = self.window_bytes.saturating_add(*granted);
+        let wanted = window.min(self.window_bytes_max.saturating_sub(window));
+        let rest = (self.granted_max - self.granted) / PART_OF_REST;
+        let more = wanted.min(u32::try_from(rest).unwrap_or(u32::MAX));
+        *granted += more;
+        self.granted += u64::from(more);
+        window + more
+    }
+}
+
+impl Tuning {
+    /// Counts received bytes; whether it is time to ask for the round-trip time.
+    #[inline]
+    pub(crate) fn is_due(&mut self, received_bytes: usize) -> bool {
+        let received = u32::try_from(received_bytes).unwrap_or(u32::MAX);
+        self.left = self.left.saturating_sub(received);
+        self.left == 0
+    }
+
+    /// Tunes the windows of a connection that has received much.
+    #[cold]
+    pub(crate) fn tune(
+        &mut self,
+        connection: &mut Connection,
+        memory: &mut WindowMemory,
+        rtt: Option<Duration>,
+    ) {
+        self.interval = self.interval.saturating_mul(2).min(LAST_AFTER_BYTES);
+        self.left = self.interval;
+        if let Some(rtt) = rtt {
+            connection.set_rtt(rtt);
+        }
+        if connection.wants_receive_budget() {
+            connection.set_receive_budget(memory.grant(&mut self.granted));
+        }
+    }
+
+    /// The connection is over.
+    pub(crate) fn give_back(&self, memory: &mut WindowMemory) {
+        memory.granted -= u64::from(self.granted);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u32 = 1 << 20;
+
+    /// What connections get that ask one after the other, each until it gets no more, in MiB.
+    fn granted(memory: &mut WindowMemory, connections: usize) -> Vec<u32> {
+        let all = |_| {
+            let mut granted = 0;
+            (0..20).for_each(|_| _ = memory.grant(&mut granted));
+            granted / MIB
+        };
+        (0..connections).map(all).collect()
+    }
+
+    #[test]
+    fn one_connection_gets_what_it_may_have() {
+        let mut memory = WindowMemory::new(256 << 20, MIB, 32 * MIB);
+        let mut own = 0;
+        let steps: Vec<u32> = (0..7).map(|_| memory.grant(&mut own) / MIB).collect();
+        assert_eq!(steps, [2, 4, 8, 16, 32, 32, 32]);
+    }
+
+    #[test]
+    fn stalled_uploads_hold_no_more_than_the_worker_has() {
+        let mut memory = WindowMemory::new(256 << 20, MIB, 32 * MIB);
+        let all = granted(&mut memory, 1000);
+        assert_eq!(all[..8], [31; 8], "the first are served well");
+        assert!(all.iter().sum::<u32>() <= 256);
+        assert!(memory.granted <= memory.granted_max);
+    }
+
+    #[test]
+    fn what_was_granted_comes_back() {
+        let mut memory = WindowMemory::new(8 << 20, MIB, 32 * MIB);
+        let mut tuning = Tuning::default();
+        memory.grant(&mut tuning.granted);
+        assert!(memory.granted > 0);
+        tuning.give_back(&mut memory);
+        assert_eq!(memory.granted, 0);
+    }
+
+    #[test]
+    fn the_path_is_asked_for_less_and_less() {
+        let mut tuning = Tuning::default();
+        let mut memory = WindowMemory::new(0, MIB, MIB);
+        let mut connection =
+            Connection::new(bolide_semantics::Role::Server, None, std::time::Instant::now());
+        let mut asked = 0;
+        for _ in 0..64 * 16 {
+            if tuning.is_due(64 * 1024) {
+                asked += 1;
+                tuning.tune(&mut connection, &mut memory, None);
+            }
+        }
+        assert_eq!(asked, 7, "after 1, 3, 7, 15, 31, 47 and 63 MiB");
+    }
+}
