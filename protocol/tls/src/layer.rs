@@ -6,6 +6,7 @@ use bolide_buffers::{Flush, ReceiveBuffer, SendQueue};
 use rustls::{Connection, HandshakeKind, ProtocolVersion};
 
 use crate::TlsFailure;
+use crate::error::kind_of;
 
 /// How much ciphertext may wait inside rustls before more plaintext is sealed, in bytes. A
 /// vectored write of a megabyte costs a third of one of 16 KiB, per byte.
@@ -130,6 +131,7 @@ impl TlsLayer {
             }
             let state = self.connection.process_new_packets().map_err(|error| TlsFailure {
                 what: error.to_string(),
+                kind: kind_of(&error),
                 in_handshake: self.connection.is_handshaking(),
             })?;
             ended |= state.peer_has_closed();

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bolide_connection::Connection;
 use bolide_semantics::{
-    AbortReason, Blame, Context, End, ExchangeEvent, ExchangeId, FieldName, Output,
+    AbortReason, Blame, Context, End, ExchangeEvent, ExchangeId, FieldName, Head, Output,
     parse_content_length,
 };
 use bytes::Bytes;
@@ -14,11 +14,12 @@ use http::{HeaderValue, Method, StatusCode};
 
 use crate::exchange::{Active, Io, Phase, State};
 use crate::local_waker::WokenList;
+use crate::observe::{Observer, Subject};
 use crate::outward::Outward;
 use crate::patience::Patience;
 use crate::request::{Request, split_query};
 use crate::responder::{Address, MessageKind};
-use crate::router::{Found, Router};
+use crate::router::{Found, RouteId, Router};
 use crate::service::Shared;
 use crate::{Exchange, Handler, Limits, Message, Reply, Response};
 
@@ -36,6 +37,8 @@ pub(crate) struct Session {
     woken: Option<WokenList>,
     /// The handlers were told that the client has ended its side.
     client_ended: bool,
+    /// What is noted of the connection, when anything is.
+    pub(crate) subject: Option<Box<Subject>>,
 }
 
 /// The connection is over.
@@ -55,6 +58,7 @@ pub(crate) struct Work<'a> {
     pub(crate) shared: &'a Shared,
     pub(crate) address: Address<'a>,
     pub(crate) outward: Outward<'a>,
+    pub(crate) observer: &'a mut Observer,
 }
 
 impl Work<'_> {
@@ -90,6 +94,7 @@ impl Session {
             received_bytes: 0,
             woken: None,
             client_ended: false,
+            subject: None,
         }
     }
 
@@ -116,6 +121,9 @@ impl Session {
                 Output::Exchange(id, event) => self.exchange(id, event, work, router),
                 Output::Connection(_) => {}
                 Output::Closed(reason) => {
+                    let subject = self.subject.as_deref();
+                    let observer = &mut *work.observer;
+                    observer.connection_ended(subject, &self.connection, self.peer, &reason);
                     self.closed = Some(Ended { resets: reason.reset });
                     return None;
                 }
@@ -147,18 +155,7 @@ impl Session {
         match event {
             ExchangeEvent::Head(end) => self.begin(id, end, work, router),
             ExchangeEvent::Data(data, end) => self.data(id, data, end, work),
-            ExchangeEvent::Rejected(status) => {
-                // What was wrong may have come in the middle of a body that a handler reads.
-                self.abandon(
-                    id,
-                    AbortReason {
-                        blame: Blame::Peer,
-                        untouched: false,
-                        what: "the rest of the request was wrong, or late",
-                    },
-                );
-                self.answer(id, &Method::GET, Response::error(status), work);
-            }
+            ExchangeEvent::Rejected(status) => self.reject(id, status, work),
             ExchangeEvent::Trailers => {
                 // The trailers stand in the context's head, which the orders may use again.
                 let trailers = std::mem::take(work.cx.head);
@@ -173,9 +170,35 @@ impl Session {
                     driver.on_sendable(io);
                 }
             }),
-            ExchangeEvent::Aborted(reason) => self.abandon(id, reason),
+            ExchangeEvent::Aborted(reason) => self.abandon(id, reason, work.observer),
             ExchangeEvent::Informational => {}
         }
+    }
+
+    /// A request can't be served as it stands.
+    #[cold]
+    fn reject(&mut self, id: ExchangeId, status: StatusCode, work: &mut Work<'_>) {
+        work.observer.refused(self.peer, status.as_u16());
+        let mut state = State::new(&Method::GET, 0, RouteId::REFUSED);
+        // What was wrong may have come in the middle of a body that a handler reads.
+        let reason = AbortReason {
+            blame: Blame::Peer,
+            untouched: false,
+            what: "the rest of the request was wrong, or late",
+        };
+        match self.take(id, reason, work.observer) {
+            Some(mut before) if before.phase == Phase::Unanswered => {
+                (state.route, state.began) = (before.route, before.began);
+                (state.entry, state.received_bytes) = (before.entry.take(), before.received_bytes);
+            }
+            Some(mut before) => {
+                before.aborted = Some(reason.what);
+                self.ended(&mut before, None, work.observer);
+                state.route = None;
+            }
+            None => {}
+        }
+        self.answer(id, state, Response::error(status), false, work);
     }
 
     /// A request's head has arrived.
@@ -184,11 +207,12 @@ impl Session {
         let head = &*work.cx.head;
         let method = head.method().clone();
         let path = split_query(head.path_and_query()).0;
-        let (handler, parameters) = match router.find(&method, path) {
+        let (route, found) = router.find(&method, path);
+        let (handler, parameters) = match found {
             Found::Handler(handler, parameters) => (handler, parameters),
             refusal => {
                 let response = refuse(&refusal, &method, path);
-                return self.answer(id, &method, response, work);
+                return self.answer(id, State::new(&method, 0, route), response, true, work);
             }
         };
         let body_follows = end == End::No;
@@ -199,13 +223,14 @@ impl Session {
                 continues = expectation.eq_ignore_ascii_case(b"100-continue");
                 if !continues {
                     let response = Response::error(StatusCode::EXPECTATION_FAILED);
-                    return self.answer(id, &method, response, work);
+                    return self.answer(id, State::new(&method, 0, route), response, true, work);
                 }
             }
             let length = head.get(FieldName::ContentLength).and_then(parse_content_length);
             if length.is_some_and(|length| length > body_bytes_max) {
+                work.observer.limit(self.peer, "body-bytes-max");
                 let response = Response::error(StatusCode::PAYLOAD_TOO_LARGE);
-                return self.answer(id, &method, response, work);
+                return self.answer(id, State::new(&method, 0, route), response, true, work);
             }
         }
         let mut request = Request {
@@ -217,12 +242,19 @@ impl Session {
             now: work.cx.now,
             address: Address { exchange: id, ..work.address },
         };
-        let reply = call(handler, &mut request);
+        let reply = call(handler, &mut request).unwrap_or_else(|| {
+            work.observer.panicked(Some(route), Some(router));
+            Reply::Now(Response::error(StatusCode::INTERNAL_SERVER_ERROR))
+        });
+        let mut state = State::new(&method, body_bytes_max, route);
         match reply {
-            Reply::Now(response) => self.answer(id, &method, response, work),
+            Reply::Now(response) => {
+                state.body_left = 0;
+                self.answer(id, state, response, true, work);
+            }
             Reply::Exchange(driver) => {
-                let mut state = State::new(&method, body_bytes_max);
                 state.awaits_continue = continues;
+                state.entry = work.observer.keep(work.cx.head);
                 self.open(id, state, Some(driver), work);
                 self.with(id, work, |active, io| {
                     if let Some(driver) = &mut active.driver {
@@ -233,19 +265,40 @@ impl Session {
                     }
                 });
             }
-            Reply::Later => self.open(id, State::new(&method, body_bytes_max), None, work),
+            Reply::Later => {
+                state.entry = work.observer.keep(work.cx.head);
+                self.open(id, state, None, work);
+            }
         }
     }
 
-    /// Answers at once; keeps what can't be sent yet.
+    /// Answers at once; keeps what can't be sent yet. `head_stands`: the worker's head is the request's.
     #[inline]
-    fn answer(&mut self, id: ExchangeId, method: &Method, response: Response, work: &mut Work<'_>) {
-        let mut state = State::new(method, 0);
+    fn answer(
+        &mut self,
+        id: ExchangeId,
+        mut state: State,
+        response: Response,
+        head_stands: bool,
+        work: &mut Work<'_>,
+    ) {
         let woken = &mut self.woken;
         work.io(&mut self.connection, self.peer, id, &mut state, woken).respond(response);
-        if !state.is_done() {
+        if state.is_done() {
+            let head = if head_stands { Some(&*work.cx.head) } else { None };
+            self.ended(&mut state, head, work.observer);
+        } else {
+            if head_stands {
+                state.entry = work.observer.keep(work.cx.head);
+            }
             self.open(id, state, None, work);
         }
+    }
+
+    /// An exchange is over: it counts.
+    #[inline]
+    fn ended(&mut self, state: &mut State, head: Option<&Head>, observer: &mut Observer) {
+        observer.exchange_ended(&mut self.subject, &self.connection, self.peer, state, head);
     }
 
     /// A piece of a request's body, or of a tunnel, has arrived.
@@ -257,6 +310,7 @@ impl Session {
         let active = &mut self.exchanges[index];
         let length = data.len() as u64;
         if length > active.state.body_left {
+            work.observer.limit(self.peer, "body-bytes-max");
             self.connection.consumed(&mut work.cx, id, data.len());
             self.with(id, work, |active, io| {
                 *active.driver = None;
@@ -266,6 +320,7 @@ impl Session {
             return;
         }
         active.state.body_left -= length;
+        active.state.received_bytes += length;
         active.patience.request_moved(work.cx.now);
         if active.driver.is_none() {
             return self.connection.consumed(&mut work.cx, id, data.len());
@@ -346,10 +401,12 @@ impl Session {
     fn open(
         &mut self,
         id: ExchangeId,
-        state: State,
+        mut state: State,
         driver: Option<Box<dyn Exchange>>,
         work: &Work<'_>,
     ) {
+        state.began.get_or_insert(work.cx.now);
+        work.observer.under_way();
         let at = self.exchanges.partition_point(|active| active.id < id);
         let patience = Patience::new(work.cx.now);
         self.exchanges.insert(at, Active { id, driver, state, patience });
@@ -378,7 +435,13 @@ impl Session {
         let late: Vec<ExchangeId> =
             self.exchanges.iter().filter(is_late).map(|active| active.id).collect();
         for id in late {
+            let index = self.index(id);
+            let answered =
+                index.is_ok_and(|index| self.exchanges[index].state.phase != Phase::Unanswered);
+            work.observer
+                .limit(self.peer, if answered { "exchange-timeout" } else { "answer-timeout" });
             self.with(id, work, |active, io| {
+                io.state.aborted = Some("the answer took too long");
                 if let Some(mut driver) = active.driver.take() {
                     driver.on_abort(AbortReason {
                         blame: Blame::Caller,
@@ -393,20 +456,30 @@ impl Session {
     }
 
     /// The connection is gone: every handler that is at work learns it.
-    pub(crate) fn abandon_all(&mut self, reason: AbortReason) {
+    pub(crate) fn abandon_all(&mut self, reason: AbortReason, observer: &mut Observer) {
         while let Some(active) = self.exchanges.last() {
-            self.abandon(active.id, reason);
+            self.abandon(active.id, reason, observer);
+        }
+    }
+
+    /// Ends an exchange that its client, or the connection, has given up.
+    fn abandon(&mut self, id: ExchangeId, reason: AbortReason, observer: &mut Observer) {
+        if let Some(mut state) = self.take(id, reason, observer) {
+            state.aborted = Some(reason.what);
+            self.ended(&mut state, None, observer);
         }
     }
 
     /// Takes an exchange away from its handler.
-    fn abandon(&mut self, id: ExchangeId, reason: AbortReason) {
-        if let Ok(index) = self.index(id)
-            && let Some(mut driver) = self.exchanges.remove(index).driver
-        {
+    fn take(&mut self, id: ExchangeId, reason: AbortReason, observer: &Observer) -> Option<State> {
+        let index = self.index(id).ok()?;
+        let Active { driver, state, .. } = self.exchanges.remove(index);
+        observer.no_longer_under_way();
+        if let Some(mut driver) = driver {
             // A panic here could only be about an exchange that is over.
             let _ = catch_unwind(AssertUnwindSafe(|| driver.on_abort(reason)));
         }
+        Some(state)
     }
 
     /// Does something with an open exchange and forgets it when that completed it.
@@ -420,13 +493,22 @@ impl Session {
         let Active { driver, state, .. } = &mut self.exchanges[index];
         let mut driven = Driven { driver };
         let mut io = work.io(&mut self.connection, self.peer, id, state, &mut self.woken);
+        let mut panicked = false;
         if catch_unwind(AssertUnwindSafe(|| act(&mut driven, &mut io))).is_err() {
+            panicked = true;
             *driven.driver = None;
             io.respond(Response::error(StatusCode::INTERNAL_SERVER_ERROR));
+            io.state.aborted = Some("the handler panicked");
             io.abort();
         }
         if self.exchanges[index].state.is_done() {
-            self.exchanges.remove(index);
+            let Active { driver, mut state, .. } = self.exchanges.remove(index);
+            if panicked {
+                work.observer.panicked(state.route, None);
+            }
+            work.observer.no_longer_under_way();
+            self.ended(&mut state, None, work.observer);
+            drop(driver);
         }
     }
 
@@ -449,11 +531,10 @@ struct Driven<'a> {
     driver: &'a mut Option<Box<dyn Exchange>>,
 }
 
-/// Calls the handler; a panic in it is a 500 and nothing more.
+/// Calls the handler. `None`: it panicked, which is a 500 and nothing more.
 #[inline]
-fn call(handler: &dyn Handler, request: &mut Request<'_>) -> Reply {
-    catch_unwind(AssertUnwindSafe(|| handler.handle(request)))
-        .unwrap_or_else(|_| Reply::Now(Response::error(StatusCode::INTERNAL_SERVER_ERROR)))
+fn call(handler: &dyn Handler, request: &mut Request<'_>) -> Option<Reply> {
+    catch_unwind(AssertUnwindSafe(|| handler.handle(request))).ok()
 }
 
 /// The answer to what no handler takes.

@@ -45,6 +45,25 @@ pub struct RouteError {
     pub what: String,
 }
 
+/// Names a route of a router, or what stands for none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RouteId(u32);
+
+impl RouteId {
+    /// The request could not be read.
+    pub(crate) const REFUSED: Self = Self(0);
+    /// No route has the path.
+    const NONE: Self = Self(1);
+    const FALLBACK: Self = Self(2);
+    const FIRST: u32 = 3;
+
+    /// The place of its name among [`Router::names`].
+    #[inline]
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// What a router says of a request.
 pub(crate) enum Found<'r, 'p> {
     Handler(&'r dyn Handler, Option<matchit::Params<'r, 'p>>),
@@ -175,23 +194,34 @@ impl Router {
 
     /// Finds what answers `method` on `path`.
     #[inline]
-    pub(crate) fn find<'r, 'p>(&'r self, method: &Method, path: &'p str) -> Found<'r, 'p> {
+    pub(crate) fn find<'r, 'p>(
+        &'r self,
+        method: &Method,
+        path: &'p str,
+    ) -> (RouteId, Found<'r, 'p>) {
         let (route, parameters) = if let Some(route) = self.exact.get(path) {
             (*route, None)
         } else if let Ok(found) = self.patterns.at(path) {
             (*found.value, Some(found.params))
         } else {
-            return self
-                .fallback
-                .as_deref()
-                .map_or(Found::Nothing, |handler| Found::Handler(handler, None));
+            return match self.fallback.as_deref() {
+                Some(handler) => (RouteId::FALLBACK, Found::Handler(handler, None)),
+                None => (RouteId::NONE, Found::Nothing),
+            };
         };
         let methods = &self.routes[route];
-        match methods.find(method) {
+        let found = match methods.find(method) {
             Some(handler) => Found::Handler(handler, parameters),
             None if method == Method::OPTIONS => Found::Options(methods.allow()),
             None => Found::MethodNotAllowed(methods.allow()),
-        }
+        };
+        (RouteId(RouteId::FIRST + route as u32), found)
+    }
+
+    /// The names under which requests are counted: a route's is its pattern as it was given.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        let others = ["(refused)", "(none)", "(fallback)"];
+        others.into_iter().chain(self.routes.iter().map(Methods::path))
     }
 }
 
@@ -200,7 +230,7 @@ mod tests {
     use super::*;
 
     fn found(router: &Router, method: Method, path: &str) -> String {
-        match router.find(&method, path) {
+        match router.find(&method, path).1 {
             Found::Handler(handler, parameters) => {
                 let parameters: Vec<_> = parameters
                     .iter()
@@ -254,6 +284,19 @@ mod tests {
         let clash = Router::new().get("/{a}", |_| "").get("/{b}", |_| "");
         assert!(error(clash).starts_with("route `/{b}`: "));
         assert!(error(Router::new().get("/{a", |_| "")).starts_with("route `/{a`: "));
+    }
+
+    #[test]
+    fn what_is_found_has_a_name() {
+        let router = Router::new().get("/a", |_| "").get("/users/{id}", |_| "");
+        let name = |router: &Router, method: Method, path: &str| {
+            let (route, _) = router.find(&method, path);
+            router.names().nth(route.index()).unwrap().to_owned()
+        };
+        assert_eq!(name(&router, Method::GET, "/users/7"), "/users/{id}");
+        assert_eq!(name(&router, Method::PUT, "/a"), "/a");
+        assert_eq!(name(&router, Method::GET, "/b"), "(none)");
+        assert_eq!(name(&router.fallback(numbered(1)), Method::GET, "/b"), "(fallback)");
     }
 
     #[test]
