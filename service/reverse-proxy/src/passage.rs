@@ -37,6 +37,7 @@ impl Passage {
             return io.respond(Failure::FULL.response());
         };
         self.upstream = Some(upstream);
+        io.note_upstream(self.worker.settings.upstreams[upstream].name());
         let called = {
             let mut backends = self.worker.backends.borrow_mut();
             let backend = &mut backends[upstream];

@@ -3,10 +3,12 @@
 mod certificate;
 mod files;
 mod load;
+mod observe;
 mod proxy;
 mod race;
 mod routes;
 mod serve;
+mod top;
 
 use std::process::ExitCode;
 
@@ -30,6 +32,8 @@ enum Command {
     Serve(serve::Arguments),
     /// Load a server over HTTP/1.1 and HTTP/2, and say what limited it.
     Load(Box<bolide_loadgen::options::Arguments>),
+    /// Show what a server counts, live: one that was started with --admin.
+    Top(top::Arguments),
     /// Race HTTP servers against each other, and report what the figures carry.
     Race(race::Arguments),
 }
@@ -54,6 +58,7 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Serve(arguments) => serve::run(&arguments),
         Command::Load(arguments) => return load::run(&arguments),
+        Command::Top(arguments) => return top::run(&arguments),
         Command::Race(arguments) => return race::run(&arguments),
     };
     match result {

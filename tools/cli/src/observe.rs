@@ -114,7 +114,9 @@ impl Observation {
     /// What the start says of it: a line, or nothing.
     pub(crate) fn announcement(&self) -> Option<String> {
         let address = self.admin.as_ref()?.address()?;
-        Some(format!("Admin: http://{address}/metrics, /healthz, /readyz; bolide top http://{address}"))
+        Some(format!(
+            "Admin: http://{address}/metrics, /healthz, /readyz; bolide top http://{address}"
+        ))
     }
 
     /// The server has ended: writes what is left.

@@ -53,6 +53,14 @@ impl Arguments {
 }
 
 impl Routes {
+    /// The proxies among what is answered, for those who count.
+    pub(crate) fn proxies(&self) -> Vec<ProxySettings> {
+        match &self.rest {
+            Rest::Upstreams(settings) => vec![settings.clone()],
+            Rest::Nothing | Rest::Files(_) => Vec::new(),
+        }
+    }
+
     /// One worker's router.
     pub(crate) fn router(&self) -> Router {
         let routes = Router::new();

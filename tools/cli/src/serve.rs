@@ -8,7 +8,7 @@ use bolide::{Running, Server, Tls};
 use bolide_eventloop::{FileLimit, Signal, Signals};
 
 use crate::certificate::{self, Certificate};
-use crate::routes;
+use crate::{observe, routes};
 
 const EXAMPLES: &str = "Examples:
   bolide serve
@@ -20,6 +20,8 @@ const EXAMPLES: &str = "Examples:
       the files of a folder, with ranges, conditional requests and compressed siblings
   bolide serve --proxy http://127.0.0.1:9000 --proxy http://127.0.0.1:9001
       what these servers say, in turns
+  bolide serve --admin 127.0.0.1:9090 --access-log access.log
+      with metrics at http://127.0.0.1:9090/metrics, for `bolide top` too, and a line for each request
 
 Routes:
   GET /             what this connection is, and what else there is
@@ -64,6 +66,9 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     routes: routes::Arguments,
+
+    #[command(flatten)]
+    observe: observe::Arguments,
 }
 
 impl Arguments {
@@ -99,6 +104,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
             server = server.https(&address.to_string(), &tls);
         }
     }
+    let observation = arguments.observe.start(routes.proxies())?;
+    server = observation.watch(server);
     // Whatever the limit is, the server can run within it.
     let files = bolide_eventloop::raise_file_limit().ok();
     let mut signals =
@@ -106,11 +113,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
     let workers = server.worker_count();
     let running = server.start(move || routes.router()).map_err(|error| error.to_string())?;
     // A closed standard output is no reason not to serve.
-    let _ = announce(&running, http.len(), certificate.as_ref(), workers, files);
+    let admin = observation.announcement();
+    let _ = announce(&running, http.len(), certificate.as_ref(), workers, files, admin);
     signals.wait();
     eprintln!("bolide: shutting down: open exchanges may finish");
     running.shut_down();
-    running.join().map(drop).map_err(|error| format!("a worker failed: {error}"))
+    let joined = running.join().map(drop);
+    observation.finish();
+    joined.map_err(|error| format!("a worker failed: {error}"))
 }
 
 /// Prints what listens where, and the command to try it.
@@ -120,6 +130,7 @@ fn announce(
     certificate: Option<&Certificate>,
     workers: usize,
     files: Option<FileLimit>,
+    admin: Option<String>,
 ) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let insecure = if certificate.is_some_and(|certificate| certificate.self_signed) {
@@ -142,6 +153,9 @@ fn announce(
     if let Some(FileLimit { before, after }) = files {
         let raised = if before < after { format!(", raised from {before}") } else { String::new() };
         writeln!(out, "File descriptors: {after}{raised}")?;
+    }
+    if let Some(admin) = admin {
+        writeln!(out, "{admin}")?;
     }
     let plural = if workers == 1 { "" } else { "s" };
     writeln!(out, "Ready: {workers} worker{plural}; stop with Ctrl-C")?;

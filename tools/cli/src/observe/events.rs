@@ -43,7 +43,9 @@ impl std::fmt::Debug for Events {
 
 fn levels(given: &str) -> Result<Targets, String> {
     let mistake = |what: &str| {
-        format!("{what}: give a level (off, error, warn, info, debug), or TARGET=LEVEL, in a list with commas")
+        format!(
+            "{what}: give a level (off, error, warn, info, debug), or TARGET=LEVEL, in a list with commas"
+        )
     };
     for part in given.split(',') {
         let level = part.rsplit('=').next().unwrap_or_default();

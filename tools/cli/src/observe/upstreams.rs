@@ -10,9 +10,10 @@ const fn counter(name: &'static str, help: &'static str) -> Metric {
 }
 
 const ROWS: &[Row] = &[
-    (counter("bolide_upstream_requests_total", "Requests that were sent to an upstream"), |stats| {
-        stats.requests
-    }),
+    (
+        counter("bolide_upstream_requests_total", "Requests that were sent to an upstream"),
+        |stats| stats.requests,
+    ),
     (counter("bolide_upstream_answers_total", "Answers whose head came"), |stats| stats.answers),
     (
         counter(
@@ -78,12 +79,14 @@ mod tests {
     #[test]
     fn upstreams_are_shown_by_name() {
         let mut text = Exposition::new();
-        let settings = ["http://127.0.0.1:1", "http://127.0.0.1:2"].map(|url| {
-            bolide::Upstream::parse(url).unwrap()
-        });
+        let settings = ["http://127.0.0.1:1", "http://127.0.0.1:2"]
+            .map(|url| bolide::Upstream::parse(url).unwrap());
         let proxy = ProxySettings::new(settings.to_vec()).unwrap();
         write(&mut text, &proxy.stats());
         let text = text.into_text();
-        assert!(text.contains("bolide_upstream_requests_total{upstream=\"http://127.0.0.1:2\"} 0\n"), "{text}");
+        assert!(
+            text.contains("bolide_upstream_requests_total{upstream=\"http://127.0.0.1:2\"} 0\n"),
+            "{text}"
+        );
     }
 }
