@@ -54,6 +54,22 @@ struct Counting {
     answered: Vec<(RouteId, Instant)>,
 }
 
+impl Counting {
+    /// Counts how long the requests that were answered took. One look at the clock serves all of them: they
+    /// leave together.
+    #[inline]
+    fn settle(&mut self) {
+        if self.answered.is_empty() {
+            return;
+        }
+        let now = Instant::now();
+        for (route, began) in self.answered.drain(..) {
+            let route = &self.routes[route.index()];
+            route.durations.record(now.saturating_duration_since(began));
+        }
+    }
+}
+
 /// The worker's side of the access log.
 #[derive(Debug)]
 struct Logging {
@@ -202,14 +218,7 @@ impl Observer {
         is_idle: bool,
     ) {
         let Some(counting) = &mut self.counting else { return };
-        if !counting.answered.is_empty() {
-            // One look at the clock for all of them: they leave together.
-            let now = Instant::now();
-            for (route, began) in counting.answered.drain(..) {
-                let route = &counting.routes[route.index()];
-                route.durations.record(now.saturating_duration_since(began));
-            }
-        }
+        counting.settle();
         let place = Place::new(connection.is_h2(), is_idle, connection.is_tls());
         if place != subject.place {
             counting.shard.places[subject.place.index()].take_one();
@@ -283,7 +292,10 @@ impl Observer {
         cause: Option<CloseCause>,
     ) {
         self.harvest(&mut subject, connection);
-        let Some(Counting { shard, .. }) = &self.counting else { return };
+        let Some(counting) = &mut self.counting else { return };
+        // Exchanges that ended with the connection.
+        counting.settle();
+        let shard = &counting.shard;
         shard.places[subject.place.index()].take_one();
         let Some(cause) = cause else { return };
         let reason = match cause {
