@@ -10,6 +10,7 @@ use crate::agenda::{Agenda, Outbound};
 use crate::kernel::Path;
 use crate::mailbox::Mailbox;
 use crate::slots::Token;
+use crate::stats::Stats;
 
 /// One end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +47,13 @@ pub trait Service: 'static {
     /// A turn of the loop begins; the clock was read once for all of it.
     fn turn_started(&mut self, now: Instant, agenda: &mut Agenda) {
         let _ = (now, agenda);
+    }
+
+    /// A turn of the loop ends: the loop waits for the kernel next, or is over. `stats` is what the
+    /// worker has counted so far.
+    #[inline]
+    fn turn_ended(&mut self, stats: &Stats, agenda: &mut Agenda) {
+        let _ = (stats, agenda);
     }
 
     /// A connection has been accepted. `None` closes it at once.

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator;
 
 /// A signal that a server answers.
@@ -14,6 +14,8 @@ pub enum Signal {
     Interrupt,
     /// SIGHUP: read the configuration again.
     Hangup,
+    /// SIGUSR1: open the log files again, which were moved away.
+    User1,
 }
 
 impl Signal {
@@ -22,11 +24,12 @@ impl Signal {
             Self::Terminate => SIGTERM,
             Self::Interrupt => SIGINT,
             Self::Hangup => SIGHUP,
+            Self::User1 => SIGUSR1,
         }
     }
 
     fn from_number(number: i32) -> Option<Self> {
-        [Self::Terminate, Self::Interrupt, Self::Hangup]
+        [Self::Terminate, Self::Interrupt, Self::Hangup, Self::User1]
             .into_iter()
             .find(|signal| signal.number() == number)
     }

@@ -143,13 +143,20 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         self.take_deadlines();
         self.take_mail();
         self.carry_out_agenda();
-        if let Some(deadline) = self.ending {
-            if deadline <= self.lent.now {
-                self.close_all(CloseCause::Drained);
-            }
-            return Ok(self.slots.len() > 0);
+        let goes_on = self.goes_on();
+        let stats = self.stats();
+        self.lent.service.turn_ended(&stats, &mut self.lent.agenda);
+        Ok(goes_on)
+    }
+
+    /// Whether there will be another turn. Closes what is left when the patience of a shutdown is over.
+    #[inline]
+    fn goes_on(&mut self) -> bool {
+        let Some(deadline) = self.ending else { return true };
+        if deadline <= self.lent.now {
+            self.close_all(CloseCause::Drained);
         }
-        Ok(true)
+        self.slots.len() > 0
     }
 
     /// How long the kernel may wait.

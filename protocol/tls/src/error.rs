@@ -30,6 +30,26 @@ pub enum IdentityError {
 pub struct TlsFailure {
     /// What happened.
     pub what: String,
+    /// A short fixed name of it, for counters: `alert`, `incompatible`, `certificate`, `not-tls`,
+    /// `misbehaved` or `other`.
+    pub kind: &'static str,
     /// Whether it happened before the handshake was complete.
     pub in_handshake: bool,
+}
+
+/// The name under which an error is counted.
+pub(crate) fn kind_of(error: &rustls::Error) -> &'static str {
+    use rustls::Error;
+    match error {
+        Error::AlertReceived(_) => "alert",
+        Error::PeerIncompatible(_) | Error::NoApplicationProtocol => "incompatible",
+        Error::InvalidCertificate(_) | Error::NoCertificatesPresented => "certificate",
+        Error::InvalidMessage(_) => "not-tls",
+        Error::PeerMisbehaved(_)
+        | Error::InappropriateMessage { .. }
+        | Error::InappropriateHandshakeMessage { .. }
+        | Error::DecryptError
+        | Error::PeerSentOversizedRecord => "misbehaved",
+        _ => "other",
+    }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use bolide_buffers::{Flush, ReceiveBuffer, SendQueue};
 use rustls::{Connection, HandshakeKind, ProtocolVersion};
 
+use crate::error::kind_of;
 use crate::{ClientCertificate, TlsFailure};
 
 /// How much ciphertext may wait inside rustls before more plaintext is sealed, in bytes. A
@@ -148,6 +149,7 @@ impl TlsLayer {
             }
             let state = self.connection.process_new_packets().map_err(|error| TlsFailure {
                 what: error.to_string(),
+                kind: kind_of(&error),
                 in_handshake: self.connection.is_handshaking(),
             })?;
             ended |= state.peer_has_closed();

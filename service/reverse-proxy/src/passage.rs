@@ -49,6 +49,7 @@ impl Passage {
     fn enter(&mut self, upstream: usize, io: &mut Io<'_>) {
         let now = io.now();
         self.upstream = Some(upstream);
+        io.note_upstream(self.worker.settings.upstreams[upstream].name());
         let called = {
             let mut backends = self.worker.backends.borrow_mut();
             backends.refresh(upstream);

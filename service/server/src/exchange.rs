@@ -13,11 +13,13 @@ use bolide_semantics::{
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
 
+use crate::access_log::Entry;
 use crate::local_waker::{LocalWaker, WokenList};
 use crate::outward::Outward;
 use crate::patience::Patience;
 use crate::responder::Address;
 use crate::response::{Body, BodyStream, Fields, Pull};
+use crate::router::RouteId;
 use crate::{Exchange, Handler, Response, Waker};
 
 /// The largest piece that a body stream is asked for at once, in bytes.
@@ -61,6 +63,20 @@ pub(crate) struct State {
     pub(crate) awaits_continue: bool,
     /// What follows the head is a tunnel.
     pub(crate) is_tunnel: bool,
+    /// The route that it counts for; none: it was counted already.
+    pub(crate) route: Option<RouteId>,
+    /// When its head arrived, unless it is answered in the same turn.
+    pub(crate) began: Option<Instant>,
+    /// When the answer's head was given, unless that was in the same turn.
+    pub(crate) answered: Option<Instant>,
+    /// The status of the final head; 0 before.
+    pub(crate) status: u16,
+    pub(crate) received_bytes: u64,
+    pub(crate) sent_bytes: u64,
+    /// Why it ended before it was complete.
+    pub(crate) aborted: Option<&'static str>,
+    /// What the access log needs of the request.
+    pub(crate) entry: Option<Box<Entry>>,
 }
 
 /// How far the response is.
@@ -77,7 +93,8 @@ pub(crate) enum Phase {
 }
 
 impl State {
-    pub(crate) fn new(method: &Method, body_bytes_max: u64) -> Self {
+    #[inline]
+    pub(crate) fn new(method: &Method, body_bytes_max: u64, route: RouteId) -> Self {
         Self {
             head_only: *method == Method::HEAD,
             connect: *method == Method::CONNECT,
@@ -86,6 +103,14 @@ impl State {
             body_left: body_bytes_max,
             awaits_continue: false,
             is_tunnel: false,
+            route: Some(route),
+            began: None,
+            answered: None,
+            status: 0,
+            received_bytes: 0,
+            sent_bytes: 0,
+            aborted: None,
+            entry: None,
         }
     }
 
@@ -153,6 +178,7 @@ impl Io<'_> {
                     return;
                 }
                 if self.send_head(&response, length, End::No) {
+                    self.state.sent_bytes += bytes.len() as u64;
                     let sent = self.connection.send_data(&mut self.cx, self.id, bytes, End::Yes);
                     self.settle(sent, End::Yes);
                 }
@@ -198,6 +224,7 @@ impl Io<'_> {
     pub fn send(&mut self, data: Bytes, end: End) -> Result<(), Bytes> {
         match self.state.phase {
             Phase::Sendable => {
+                self.state.sent_bytes += data.len() as u64;
                 let sent = self.connection.send_data(&mut self.cx, self.id, data, end);
                 self.settle(sent, end);
                 Ok(())
@@ -226,6 +253,14 @@ impl Io<'_> {
         if self.state.phase != Phase::Done {
             self.connection.abort(&mut self.cx, self.id);
             self.state.phase = Phase::Done;
+            self.state.aborted.get_or_insert("the handler gave the answer up");
+        }
+    }
+
+    /// Notes for the access log which server behind was asked; the latest counts.
+    pub fn note_upstream(&mut self, name: &str) {
+        if let Some(entry) = &mut self.state.entry {
+            entry.set_upstream(name);
         }
     }
 
@@ -312,6 +347,7 @@ impl Io<'_> {
                     return self.finish_with(&trailers);
                 }
             };
+            self.state.sent_bytes += data.len() as u64;
             let sent = self.connection.send_data(&mut self.cx, self.id, data, end);
             self.settle(sent, end);
         }
@@ -332,9 +368,13 @@ impl Io<'_> {
             (Ok(_), End::Yes) => Phase::Done,
             (Ok(true), End::No) => Phase::Sendable,
             (Ok(false), End::No) => Phase::Blocked,
-            (Err(Misuse::UnknownExchange), _) => Phase::Done,
+            (Err(Misuse::UnknownExchange), _) => {
+                self.state.aborted.get_or_insert("the client had gone");
+                Phase::Done
+            }
             // A body that breaks its announced length, which only its maker could have prevented.
             (Err(_), _) => {
+                self.state.aborted.get_or_insert("the body broke its announced length");
                 self.connection.abort(&mut self.cx, self.id);
                 Phase::Done
             }
@@ -381,10 +421,17 @@ impl Io<'_> {
             (Ok(()), End::No) => Phase::Sendable,
             _ => Phase::Done,
         };
-        if let Err(misuse) = sent
-            && misuse != Misuse::UnknownExchange
-        {
-            self.connection.abort(&mut self.cx, self.id);
+        match sent {
+            Ok(()) if interim => {}
+            Ok(()) => {
+                self.state.status = status.as_u16();
+                self.state.answered = self.state.began.map(|_| self.cx.now);
+            }
+            Err(Misuse::UnknownExchange) => self.state.aborted = Some("the client had gone"),
+            Err(_) => {
+                self.state.aborted = Some("the answer's head could not be sent");
+                self.connection.abort(&mut self.cx, self.id);
+            }
         }
         sent.is_ok()
     }

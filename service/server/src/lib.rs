@@ -4,12 +4,16 @@
 //! between workers but what a handler shares itself. A [`Handler`] answers at once, takes the
 //! [`Exchange`] over to stream, or keeps a [`Responder`] to answer later.
 
+mod access_log;
+mod admin;
 mod collect;
 mod error;
 mod exchange;
 mod handler;
-mod limits;
+pub mod limits;
 mod local_waker;
+mod metrics;
+mod observe;
 mod outward;
 mod patience;
 mod request;
@@ -21,6 +25,8 @@ mod service;
 mod session;
 mod tuning;
 
+pub use access_log::{AccessLog, AccessLogStats, JSON_FIELDS, LogFormat, LogTarget};
+pub use admin::{MetricSource, admin_routes};
 pub use bolide_buffers::{Flush, SendQueue, detach};
 pub use bolide_connection::{
     ClientCertificate, Clients, HandshakeFacts, Http1Limits, Http2Limits, Identity, IdentityError,
@@ -36,6 +42,10 @@ pub use handler::{BodyLimit, Exchange, Handler, Reply, body_limit};
 pub use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 pub use limits::{ANSWER_TIMEOUT, BODY_BYTES_MAX, EXCHANGE_TIMEOUT, Limits, WINDOWS_BYTES};
 pub use local_waker::LocalWaker;
+pub use metrics::{
+    ConnectionCount, DURATION_BOUNDS_NS, Exposition, HistogramSnapshot, Http2Snapshot, METRICS,
+    Metric, Metrics, Protocol, RouteSnapshot, ServerState, Snapshot, Standing, TlsSnapshot,
+};
 pub use outward::{Dialled, Outbound, Outward};
 pub use request::Request;
 pub use responder::{Message, Responder, Waker};

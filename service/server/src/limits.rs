@@ -22,6 +22,36 @@ pub const EXCHANGE_TIMEOUT: Duration = Duration::ZERO;
 /// every connection begins with. Default: 256 MiB. Unit: bytes. Reason: eight uploads as fast as a long path
 /// allows; a crowd of uploads whose handlers stall holds no more. Answers: stalled-uploads.
 pub const WINDOWS_BYTES: u64 = 256 * 1024 * 1024;
+/// After how many bytes a worker hands its lines of the access log over. Default: 32 KiB. Unit: bytes.
+/// Reason: about a hundred lines, so that the queue is touched seldom. Answers: none.
+pub const LOG_BLOCK_BYTES: usize = 32 * 1024;
+
+/// How many blocks of lines may wait for the disk before more are dropped and counted. Default: 128. Unit:
+/// blocks. Reason: 4 MiB, a tenth of a second of the fastest log; a disk that is slower for longer must not
+/// fill the memory. Answers: log-flood.
+pub const LOG_QUEUE_COUNT: usize = 128;
+
+/// How long a line of the access log waits at most before it is handed over. Default: 100 ms. Unit: time.
+/// Reason: who watches the log doesn't notice. Answers: none.
+pub const LOG_DELAY: Duration = Duration::from_millis(100);
+
+/// The longest value in a line of the access log; what is longer is cut. Default: 2 KiB. Unit: bytes. Reason:
+/// real targets and user agents are shorter, and a request must not cost more log than itself. Answers:
+/// log-flood.
+pub const LOG_FIELD_BYTES: usize = 2048;
+
+/// A turn of a worker's loop that takes longer is reported. Default: 1 s. Unit: time. Reason: no connection
+/// of the worker is served meanwhile. Answers: stuck-handler.
+pub const LONG_TURN: Duration = Duration::from_secs(1);
+
+/// How often the watchdog looks at the workers. Default: 250 ms. Unit: time. Reason: a stuck worker is
+/// reported within a quarter of a second after it may be. Answers: stuck-handler.
+pub const WATCH_INTERVAL: Duration = Duration::from_millis(250);
+
+/// How many events a worker reports about its clients; the rest are counted, and their number stands in the
+/// next. Default: 10. Unit: events per second. Reason: an attack must not become a flood of events. Answers:
+/// event-flood.
+pub const EVENTS_PER_SECOND: u32 = 10;
 
 /// Every limit of a server: those of its own and those of its connections.
 #[derive(Debug, Clone)]

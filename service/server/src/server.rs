@@ -14,9 +14,11 @@ use bolide_eventloop::{
 };
 use bolide_semantics::ExchangeId;
 
+use crate::metrics::Watchdog;
+use crate::observe::Observed;
 use crate::responder::{MessageKind, Reload};
 use crate::service::HttpService;
-use crate::{Error, Identity, Limits, Message, Router};
+use crate::{AccessLog, Error, Identity, Limits, Message, Metrics, Router, ServerState, Snapshot};
 
 /// A server before it runs.
 ///
@@ -35,6 +37,7 @@ pub struct Server {
     limits: Limits,
     drain: Duration,
     wall_clock: fn() -> SystemTime,
+    observed: Observed,
     error: Option<Error>,
 }
 
@@ -128,6 +131,7 @@ impl Default for Server {
             limits: Limits::default(),
             drain: Duration::from_secs(30),
             wall_clock: SystemTime::now,
+            observed: Observed::default(),
             error: None,
         }
     }
@@ -205,6 +209,21 @@ impl Server {
         self
     }
 
+    /// Counts into `metrics`, and watches over the workers' loops. Default: nothing is counted, and it costs
+    /// nothing.
+    #[must_use]
+    pub fn metrics(mut self, metrics: &Metrics) -> Self {
+        self.observed.metrics = Some(metrics.clone());
+        self
+    }
+
+    /// Writes a line for each request to `log`. Default: none.
+    #[must_use]
+    pub fn access_log(mut self, log: &AccessLog) -> Self {
+        self.observed.access_log = Some(log.clone());
+        self
+    }
+
     /// Opens every listener and starts the workers, each with a router that `routes` makes.
     ///
     /// # Errors
@@ -229,10 +248,21 @@ impl Server {
         }
         let addresses = listeners.addresses();
         let (limits, wall_clock) = (self.limits, self.wall_clock);
+        let observed = self.observed;
+        let metrics = observed.metrics.clone();
+        if let (Some(metrics), Some(log)) = (&metrics, &observed.access_log) {
+            metrics.set_access_log(log);
+        }
+        let watchdog = metrics.as_ref().map(Watchdog::start).transpose()?;
         let handle = bolide_eventloop::run(&Config::default(), listeners, move |_, _| {
-            HttpService::new(routes(), limits.clone(), tls.clone(), wall_clock, Instant::now())
+            let (limits, tls, now) = (limits.clone(), tls.clone(), Instant::now());
+            HttpService::observed(routes(), limits, tls, wall_clock, now, &observed)
         })?;
-        Ok(Running { handle, addresses, paths, drain: self.drain })
+        if let Some(metrics) = &metrics {
+            metrics.set_state(ServerState::Ready);
+        }
+        tracing::info!(target: "bolide::server", workers = self.workers, "the server has started");
+        Ok(Running { handle, addresses, paths, drain: self.drain, metrics, watchdog })
     }
 
     /// Runs until SIGTERM or SIGINT, then drains.
@@ -257,6 +287,7 @@ impl Server {
 pub struct Stopper {
     stopper: bolide_eventloop::Stopper<Message>,
     drain: Duration,
+    metrics: Option<Metrics>,
 }
 
 impl fmt::Debug for Stopper {
@@ -268,6 +299,11 @@ impl fmt::Debug for Stopper {
 impl Stopper {
     /// As [`Running::shut_down`].
     pub fn shut_down(&self) {
+        if let Some(metrics) = &self.metrics {
+            metrics.set_state(ServerState::Draining);
+        }
+        let patience = self.drain.as_secs_f64();
+        tracing::info!(target: "bolide::server", patience, "shutting down: open exchanges may finish");
         self.stopper.shut_down(self.drain);
     }
 }
@@ -278,6 +314,8 @@ pub struct Running {
     addresses: Vec<Address>,
     paths: Vec<PathBuf>,
     drain: Duration,
+    metrics: Option<Metrics>,
+    watchdog: Option<Watchdog>,
 }
 
 impl fmt::Debug for Running {
@@ -301,7 +339,13 @@ impl Running {
 
     /// Accepts nothing more, completes what is open, and ends after the drain time at the latest.
     pub fn shut_down(&self) {
-        self.handle.shut_down(self.drain);
+        self.stopper().shut_down();
+    }
+
+    /// What was counted so far, when the server was given [`Metrics`].
+    #[must_use]
+    pub fn metrics(&self) -> Option<Snapshot> {
+        self.metrics.as_ref().map(Metrics::snapshot)
     }
 
     /// Gives each worker new routes, and returns when all have them. No connection ends: exchanges that are
@@ -332,7 +376,8 @@ impl Running {
     /// Something that shuts down while somebody else [joins](Self::join).
     #[must_use]
     pub fn stopper(&self) -> Stopper {
-        Stopper { stopper: self.handle.stopper(), drain: self.drain }
+        let metrics = self.metrics.clone();
+        Stopper { stopper: self.handle.stopper(), drain: self.drain, metrics }
     }
 
     /// Waits until every worker has ended, and sums up what they counted.
@@ -342,6 +387,8 @@ impl Running {
     /// When a worker's poller failed.
     pub fn join(self) -> io::Result<Stats> {
         let workers = self.handle.join();
+        drop(self.watchdog);
+        tracing::info!(target: "bolide::server", "the server has ended");
         for path in self.paths {
             // Somebody else may have removed it.
             let _ = std::fs::remove_file(path);

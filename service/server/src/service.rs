@@ -10,10 +10,11 @@ use bolide_buffers::{Flush, ReceiveBuffer, SendQueue};
 use bolide_connection::{Connection, ServerTls};
 use bolide_eventloop::{
     Accepted, Address as SocketAddress, After, Agenda, CloseCause, Outbound as BegunOutbound,
-    Service, Turn,
+    Service, Stats, Turn,
 };
 use bolide_semantics::{AbortReason, Blame, Context, Date, ExchangeId, Head, Role};
 
+use crate::observe::{Observed, Observer};
 use crate::outward::{Dials, Outbound, Outward};
 use crate::responder::{Address, MessageKind, Reload};
 use crate::session::{Session, Work};
@@ -43,6 +44,7 @@ pub(crate) struct HttpService {
     /// The date is looked at again from this time on.
     date_due: Instant,
     dials: Dials,
+    observer: Observer,
     /// What the receive windows may take.
     window_memory: WindowMemory,
 }
@@ -74,12 +76,24 @@ impl HttpService {
         wall_clock: fn() -> SystemTime,
         now: Instant,
     ) -> Self {
+        Self::observed(router, limits, tls, wall_clock, now, &Observed::default())
+    }
+
+    pub(crate) fn observed(
+        mut router: Router,
+        mut limits: Limits,
+        tls: Vec<Option<ServerTls>>,
+        wall_clock: fn() -> SystemTime,
+        now: Instant,
+        observed: &Observed,
+    ) -> Self {
         let h2 = Arc::make_mut(&mut limits.connection.h2);
         let (window, window_max) = (h2.connection_window_bytes, h2.connection_window_bytes_max);
         let window_memory = WindowMemory::new(limits.windows_bytes, window, window_max);
         // Beyond that, a window grows by what it is granted.
         h2.connection_window_bytes_max = window;
         Self {
+            observer: Observer::new(observed, &mut router, now),
             router,
             shared: Shared { limits, date: Date::new(wall_clock()) },
             tls,
@@ -103,6 +117,9 @@ impl HttpService {
         let tls = session.connection.is_tls();
         if tls {
             session.connection.open_records(turn.input, &mut self.plain);
+            if let Some(subject) = &mut session.subject {
+                self.observer.received(subject, &session.connection);
+            }
         }
         if turn.eof {
             session.connection.receive_eof();
@@ -122,11 +139,16 @@ impl HttpService {
             shared: &self.shared,
             address: Address { mailbox: turn.mailbox, token: turn.token, exchange: ExchangeId(0) },
             outward: Outward { agenda: turn.agenda, dials: &mut self.dials },
+            observer: &mut self.observer,
         };
         let deadline = act(session, &mut work, &self.router);
         let is_empty = work.cx.input.is_empty();
         if tls {
             session.connection.keep_records(&mut self.plain);
+        }
+        let is_idle = session.connection.is_idle() && !session.has_exchanges();
+        if let Some(subject) = &mut session.subject {
+            self.observer.pass_ended(subject, &mut session.connection, is_idle);
         }
         after(session, turn, deadline, is_empty)
     }
@@ -163,14 +185,22 @@ impl Service for HttpService {
     type Session = Owner;
     type Message = Message;
 
+    #[inline]
     fn turn_started(&mut self, now: Instant, _: &mut Agenda) {
+        self.observer.turn_started(now);
         if now >= self.date_due {
             let wall = (self.wall_clock)();
+            self.observer.set_time(wall, now);
             self.shared.date.update(wall);
             let into = wall.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
             let nanoseconds = u64::from(1_000_000_000 - into.subsec_nanos());
             self.date_due = now + Duration::from_nanos(nanoseconds);
         }
+    }
+
+    #[inline]
+    fn turn_ended(&mut self, stats: &Stats, agenda: &mut Agenda) {
+        self.observer.turn_ended(stats, agenda);
     }
 
     fn open(&mut self, accepted: &Accepted, now: Instant) -> Option<(Owner, After)> {
@@ -187,7 +217,9 @@ impl Service for HttpService {
             SocketAddress::Inet(peer) => Some(peer),
             SocketAddress::Unix => None,
         };
-        let session = Session::new(Connection::new(Role::Server, tls, now), peer);
+        let subject = self.observer.opened(tls.is_some());
+        let mut session = Session::new(Connection::new(Role::Server, tls, now), peer);
+        session.subject = subject;
         Some((Owner::Client(session), After::READ.by(Some(now + timeout))))
     }
 
@@ -234,6 +266,7 @@ impl Service for HttpService {
             // Whoever makes them has made them before: a panic now leaves the old ones.
             if let Ok(router) = catch_unwind(AssertUnwindSafe(|| routes())) {
                 self.router = router;
+                self.observer.set_routes(&mut self.router);
             }
             drop(done);
         }
@@ -270,7 +303,12 @@ impl Service for HttpService {
                     CloseCause::Failed(_) => (Blame::Peer, "the connection failed"),
                     _ => (Blame::Circumstance, "the connection was closed"),
                 };
-                session.abandon_all(AbortReason { blame, untouched: false, what });
+                let reason = AbortReason { blame, untouched: false, what };
+                session.abandon_all(reason, &mut self.observer);
+                if let Some(subject) = session.subject.take() {
+                    let cause = if session.closed.is_some() { None } else { Some(cause) };
+                    self.observer.closed(subject, &mut session.connection, cause);
+                }
             }
             Owner::Handler(outbound) => outbound.0.close(cause, agenda),
         }

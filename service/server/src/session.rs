@@ -5,20 +5,20 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bolide_connection::Connection;
 use bolide_semantics::{
-    AbortReason, Blame, Context, End, ExchangeEvent, ExchangeId, FieldName, Output,
+    AbortReason, Blame, Context, End, ExchangeEvent, ExchangeId, FieldName, Head, Output,
     parse_content_length,
 };
 use bytes::Bytes;
-use http::header::ALLOW;
-use http::{HeaderValue, Method, StatusCode};
+use http::{Method, StatusCode};
 
 use crate::exchange::{Active, Io, OrElse, Phase, State};
 use crate::local_waker::WokenList;
+use crate::observe::{Observer, Subject};
 use crate::outward::Outward;
 use crate::patience::Patience;
 use crate::request::{Request, split_query};
 use crate::responder::{Address, MessageKind};
-use crate::router::{Found, Router};
+use crate::router::{Found, RouteId, Router, refuse};
 use crate::service::Shared;
 use crate::tuning::Tuning;
 use crate::{Exchange, Handler, Limits, Message, Reply, Response};
@@ -37,6 +37,8 @@ pub(crate) struct Session {
     woken: Option<WokenList>,
     /// The handlers were told that the client has ended its side.
     client_ended: bool,
+    /// What is noted of the connection, when anything is.
+    pub(crate) subject: Option<Box<Subject>>,
 }
 
 /// The connection is over.
@@ -52,6 +54,7 @@ pub(crate) struct Work<'a> {
     pub(crate) shared: &'a Shared,
     pub(crate) address: Address<'a>,
     pub(crate) outward: Outward<'a>,
+    pub(crate) observer: &'a mut Observer,
 }
 
 impl Work<'_> {
@@ -87,6 +90,7 @@ impl Session {
             tuning: Tuning::default(),
             woken: None,
             client_ended: false,
+            subject: None,
         }
     }
 
@@ -102,6 +106,9 @@ impl Session {
                 Output::Exchange(id, event) => self.exchange(id, event, work, router),
                 Output::Connection(_) => {}
                 Output::Closed(reason) => {
+                    let subject = self.subject.as_deref();
+                    let observer = &mut *work.observer;
+                    observer.connection_ended(subject, &self.connection, self.peer, &reason);
                     self.closed = Some(Ended { resets: reason.reset });
                     return None;
                 }
@@ -133,18 +140,7 @@ impl Session {
         match event {
             ExchangeEvent::Head(end) => self.begin(id, end, work, router),
             ExchangeEvent::Data(data, end) => self.data(id, data, end, work),
-            ExchangeEvent::Rejected(status) => {
-                // What was wrong may have come in the middle of a body that a handler reads.
-                self.abandon(
-                    id,
-                    AbortReason {
-                        blame: Blame::Peer,
-                        untouched: false,
-                        what: "the rest of the request was wrong, or late",
-                    },
-                );
-                self.answer(id, &Method::GET, Response::error(status), work);
-            }
+            ExchangeEvent::Rejected(status) => self.reject(id, status, work),
             ExchangeEvent::Trailers => {
                 // The trailers stand in the context's head, which the orders may use again.
                 let trailers = std::mem::take(work.cx.head);
@@ -159,9 +155,35 @@ impl Session {
                     driver.on_sendable(io);
                 }
             }),
-            ExchangeEvent::Aborted(reason) => self.abandon(id, reason),
+            ExchangeEvent::Aborted(reason) => self.abandon(id, reason, work.observer),
             ExchangeEvent::Informational => {}
         }
+    }
+
+    /// A request can't be served as it stands.
+    #[cold]
+    fn reject(&mut self, id: ExchangeId, status: StatusCode, work: &mut Work<'_>) {
+        work.observer.refused(self.peer, status.as_u16());
+        let mut state = State::new(&Method::GET, 0, RouteId::REFUSED);
+        // What was wrong may have come in the middle of a body that a handler reads.
+        let reason = AbortReason {
+            blame: Blame::Peer,
+            untouched: false,
+            what: "the rest of the request was wrong, or late",
+        };
+        match self.take(id, reason, work.observer) {
+            Some(mut before) if before.phase == Phase::Unanswered => {
+                (state.route, state.began) = (before.route, before.began);
+                (state.entry, state.received_bytes) = (before.entry.take(), before.received_bytes);
+            }
+            Some(mut before) => {
+                before.aborted = Some(reason.what);
+                self.ended(&mut before, None, work.observer);
+                state.route = None;
+            }
+            None => {}
+        }
+        self.answer(id, state, Response::error(status), false, work);
     }
 
     /// A request's head has arrived.
@@ -170,11 +192,12 @@ impl Session {
         let head = &*work.cx.head;
         let method = head.method().clone();
         let path = split_query(head.path_and_query()).0;
-        let (handler, parameters) = match router.find(&method, path, || head.authority()) {
+        let (route, found) = router.find(&method, path, || head.authority());
+        let (handler, parameters) = match found {
             Found::Handler(handler, parameters) => (handler, parameters),
             refusal => {
                 let response = refuse(&refusal, &method, path);
-                return self.answer(id, &method, response, work);
+                return self.answer(id, State::new(&method, 0, route), response, true, work);
             }
         };
         let body_follows = end == End::No;
@@ -185,13 +208,14 @@ impl Session {
                 continues = expectation.eq_ignore_ascii_case(b"100-continue");
                 if !continues {
                     let response = Response::error(StatusCode::EXPECTATION_FAILED);
-                    return self.answer(id, &method, response, work);
+                    return self.answer(id, State::new(&method, 0, route), response, true, work);
                 }
             }
             let length = head.get(FieldName::ContentLength).and_then(parse_content_length);
             if length.is_some_and(|length| length > body_bytes_max) {
+                work.observer.limit(self.peer, "body-bytes-max");
                 let response = Response::error(StatusCode::PAYLOAD_TOO_LARGE);
-                return self.answer(id, &method, response, work);
+                return self.answer(id, State::new(&method, 0, route), response, true, work);
             }
         }
         let mut request = Request {
@@ -203,25 +227,26 @@ impl Session {
             now: work.cx.now,
             address: Address { exchange: id, ..work.address },
         };
-        let reply = call(handler, &mut request);
-        let mut state = State::new(&method, body_bytes_max);
+        let reply = call(handler, &mut request).unwrap_or_else(|| {
+            work.observer.panicked(Some(route), Some(router));
+            Reply::Now(Response::error(StatusCode::INTERNAL_SERVER_ERROR))
+        });
+        let mut state = State::new(&method, body_bytes_max, route);
         state.awaits_continue = continues;
-        self.carry_out(id, reply, &method, state, work);
+        self.carry_out(id, reply, state, work);
     }
 
-    /// Does what a handler has decided.
+    /// Does what a handler has decided. The worker's head is the request's.
     #[inline]
-    fn carry_out(
-        &mut self,
-        id: ExchangeId,
-        reply: Reply,
-        method: &Method,
-        state: State,
-        work: &mut Work<'_>,
-    ) {
+    fn carry_out(&mut self, id: ExchangeId, reply: Reply, mut state: State, work: &mut Work<'_>) {
         match reply {
-            Reply::Now(response) => self.answer(id, method, response, work),
+            Reply::Now(response) => {
+                state.body_left = 0;
+                state.awaits_continue = false;
+                self.answer(id, state, response, true, work);
+            }
             Reply::Exchange(driver) => {
+                state.entry = work.observer.keep(work.cx.head);
                 self.open(id, state, Some(driver), work);
                 self.with(id, work, |active, io| {
                     if let Some(driver) = &mut active.driver {
@@ -232,9 +257,15 @@ impl Session {
                     }
                 });
             }
-            Reply::Later => self.open(id, state, None, work),
+            Reply::Later => {
+                state.awaits_continue = false;
+                state.entry = work.observer.keep(work.cx.head);
+                self.open(id, state, None, work);
+            }
             Reply::LaterOr(handler) => {
+                state.awaits_continue = false;
                 let head = work.cx.head.clone();
+                state.entry = work.observer.keep(work.cx.head);
                 self.open(id, state, None, work);
                 if let Ok(index) = self.index(id) {
                     self.exchanges[index].or_else = Some(Box::new(OrElse { head, handler }));
@@ -249,9 +280,9 @@ impl Session {
         let Some(other) = self.exchanges[index].or_else.take() else {
             return self.with(id, work, |_, io| io.respond(Response::error(StatusCode::NOT_FOUND)));
         };
-        self.exchanges.remove(index);
+        let mut state = self.exchanges.remove(index).state;
+        work.observer.no_longer_under_way();
         let OrElse { head, handler } = *other;
-        let method = head.method().clone();
         let mut request = Request {
             head: &head,
             connection: &self.connection,
@@ -261,21 +292,43 @@ impl Session {
             now: work.cx.now,
             address: Address { exchange: id, ..work.address },
         };
-        let reply = call(&*handler, &mut request);
+        let reply = call(&*handler, &mut request).unwrap_or_else(|| {
+            work.observer.panicked(state.route, None);
+            Reply::Now(Response::error(StatusCode::INTERNAL_SERVER_ERROR))
+        });
         // A handler of a handler may want to know more than the head of the last request.
         *work.cx.head = head;
-        self.carry_out(id, reply, &method, State::new(&method, 0), work);
+        state.body_left = 0;
+        self.carry_out(id, reply, state, work);
     }
 
-    /// Answers at once; keeps what can't be sent yet.
+    /// Answers at once; keeps what can't be sent yet. `head_stands`: the worker's head is the request's.
     #[inline]
-    fn answer(&mut self, id: ExchangeId, method: &Method, response: Response, work: &mut Work<'_>) {
-        let mut state = State::new(method, 0);
+    fn answer(
+        &mut self,
+        id: ExchangeId,
+        mut state: State,
+        response: Response,
+        head_stands: bool,
+        work: &mut Work<'_>,
+    ) {
         let woken = &mut self.woken;
         work.io(&mut self.connection, self.peer, id, &mut state, woken).respond(response);
-        if !state.is_done() {
+        if state.is_done() {
+            let head = if head_stands { Some(&*work.cx.head) } else { None };
+            self.ended(&mut state, head, work.observer);
+        } else {
+            if head_stands {
+                state.entry = work.observer.keep(work.cx.head);
+            }
             self.open(id, state, None, work);
         }
+    }
+
+    /// An exchange is over: it counts.
+    #[inline]
+    fn ended(&mut self, state: &mut State, head: Option<&Head>, observer: &mut Observer) {
+        observer.exchange_ended(&mut self.subject, &self.connection, self.peer, state, head);
     }
 
     /// A piece of a request's body, or of a tunnel, has arrived.
@@ -287,6 +340,7 @@ impl Session {
         let active = &mut self.exchanges[index];
         let length = data.len() as u64;
         if length > active.state.body_left {
+            work.observer.limit(self.peer, "body-bytes-max");
             self.connection.consumed(&mut work.cx, id, data.len());
             self.with(id, work, |active, io| {
                 *active.driver = None;
@@ -296,6 +350,7 @@ impl Session {
             return;
         }
         active.state.body_left -= length;
+        active.state.received_bytes += length;
         active.patience.request_moved(work.cx.now);
         if active.driver.is_none() {
             return self.connection.consumed(&mut work.cx, id, data.len());
@@ -379,10 +434,12 @@ impl Session {
     fn open(
         &mut self,
         id: ExchangeId,
-        state: State,
+        mut state: State,
         driver: Option<Box<dyn Exchange>>,
         work: &Work<'_>,
     ) {
+        state.began.get_or_insert(work.cx.now);
+        work.observer.under_way();
         let at = self.exchanges.partition_point(|active| active.id < id);
         let patience = Patience::new(work.cx.now);
         self.exchanges.insert(at, Active { id, driver, state, patience, or_else: None });
@@ -411,7 +468,13 @@ impl Session {
         let late: Vec<ExchangeId> =
             self.exchanges.iter().filter(is_late).map(|active| active.id).collect();
         for id in late {
+            let index = self.index(id);
+            let answered =
+                index.is_ok_and(|index| self.exchanges[index].state.phase != Phase::Unanswered);
+            work.observer
+                .limit(self.peer, if answered { "exchange-timeout" } else { "answer-timeout" });
             self.with(id, work, |active, io| {
+                io.state.aborted = Some("the answer took too long");
                 if let Some(mut driver) = active.driver.take() {
                     driver.on_abort(AbortReason {
                         blame: Blame::Caller,
@@ -426,20 +489,30 @@ impl Session {
     }
 
     /// The connection is gone: every handler that is at work learns it.
-    pub(crate) fn abandon_all(&mut self, reason: AbortReason) {
+    pub(crate) fn abandon_all(&mut self, reason: AbortReason, observer: &mut Observer) {
         while let Some(active) = self.exchanges.last() {
-            self.abandon(active.id, reason);
+            self.abandon(active.id, reason, observer);
+        }
+    }
+
+    /// Ends an exchange that its client, or the connection, has given up.
+    fn abandon(&mut self, id: ExchangeId, reason: AbortReason, observer: &mut Observer) {
+        if let Some(mut state) = self.take(id, reason, observer) {
+            state.aborted = Some(reason.what);
+            self.ended(&mut state, None, observer);
         }
     }
 
     /// Takes an exchange away from its handler.
-    fn abandon(&mut self, id: ExchangeId, reason: AbortReason) {
-        if let Ok(index) = self.index(id)
-            && let Some(mut driver) = self.exchanges.remove(index).driver
-        {
+    fn take(&mut self, id: ExchangeId, reason: AbortReason, observer: &Observer) -> Option<State> {
+        let index = self.index(id).ok()?;
+        let Active { driver, state, .. } = self.exchanges.remove(index);
+        observer.no_longer_under_way();
+        if let Some(mut driver) = driver {
             // A panic here could only be about an exchange that is over.
             let _ = catch_unwind(AssertUnwindSafe(|| driver.on_abort(reason)));
         }
+        Some(state)
     }
 
     /// Does something with an open exchange and forgets it when that completed it.
@@ -453,13 +526,22 @@ impl Session {
         let Active { driver, state, .. } = &mut self.exchanges[index];
         let mut driven = Driven { driver };
         let mut io = work.io(&mut self.connection, self.peer, id, state, &mut self.woken);
+        let mut panicked = false;
         if catch_unwind(AssertUnwindSafe(|| act(&mut driven, &mut io))).is_err() {
+            panicked = true;
             *driven.driver = None;
             io.respond(Response::error(StatusCode::INTERNAL_SERVER_ERROR));
+            io.state.aborted = Some("the handler panicked");
             io.abort();
         }
         if self.exchanges[index].state.is_done() {
-            self.exchanges.remove(index);
+            let Active { driver, mut state, .. } = self.exchanges.remove(index);
+            if panicked {
+                work.observer.panicked(state.route, None);
+            }
+            work.observer.no_longer_under_way();
+            self.ended(&mut state, None, work.observer);
+            drop(driver);
         }
     }
 
@@ -482,47 +564,8 @@ struct Driven<'a> {
     driver: &'a mut Option<Box<dyn Exchange>>,
 }
 
-/// Calls the handler; a panic in it is a 500 and nothing more.
+/// Calls the handler. `None`: it panicked, which is a 500 and nothing more.
 #[inline]
-fn call(handler: &dyn Handler, request: &mut Request<'_>) -> Reply {
-    catch_unwind(AssertUnwindSafe(|| handler.handle(request)))
-        .unwrap_or_else(|_| Reply::Now(Response::error(StatusCode::INTERNAL_SERVER_ERROR)))
-}
-
-/// The answer to what no handler takes.
-#[cold]
-fn refuse(refusal: &Found<'_, '_>, method: &Method, path: &str) -> Response {
-    let with_allow = |status: StatusCode, allow: &HeaderValue| {
-        Response::from(status).header(ALLOW, allow.clone())
-    };
-    match refusal {
-        // RFC 9110 §9.3.7: a ping of the server as a whole.
-        Found::Nothing if path == "*" => Response::new(StatusCode::NO_CONTENT),
-        Found::Options(allow) => with_allow(StatusCode::NO_CONTENT, allow),
-        // RFC 9110 §9.1: a method nobody here knows is not implemented, rather than not allowed.
-        Found::MethodNotAllowed(_) if !is_standard(method) => {
-            Response::error(StatusCode::NOT_IMPLEMENTED)
-        }
-        Found::MethodNotAllowed(allow) => with_allow(StatusCode::METHOD_NOT_ALLOWED, allow),
-        Found::Nothing | Found::Handler(..) if !is_standard(method) => {
-            Response::error(StatusCode::NOT_IMPLEMENTED)
-        }
-        Found::Nothing | Found::Handler(..) => Response::error(StatusCode::NOT_FOUND),
-    }
-}
-
-/// Whether RFC 9110 §9.3 or RFC 5789 defines the method.
-fn is_standard(method: &Method) -> bool {
-    [
-        Method::GET,
-        Method::HEAD,
-        Method::POST,
-        Method::PUT,
-        Method::DELETE,
-        Method::CONNECT,
-        Method::OPTIONS,
-        Method::TRACE,
-        Method::PATCH,
-    ]
-    .contains(method)
+fn call(handler: &dyn Handler, request: &mut Request<'_>) -> Option<Reply> {
+    catch_unwind(AssertUnwindSafe(|| handler.handle(request))).ok()
 }

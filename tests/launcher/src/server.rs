@@ -17,6 +17,7 @@ const END_TIMEOUT: Duration = Duration::from_secs(60);
 pub struct Server {
     child: Child,
     urls: Vec<String>,
+    admin: Option<String>,
     rest: Option<JoinHandle<String>>,
 }
 
@@ -36,14 +37,14 @@ impl Server {
             .expect("the program exists and can be run");
         let stdout = child.stdout.take().expect("stdout is piped");
         let mut stdout = BufReader::new(stdout);
-        let urls = read_urls(&mut stdout);
+        let (urls, admin) = read_urls(&mut stdout);
         let rest = std::thread::spawn(move || {
             let mut rest = String::new();
             // What comes after the start is for people; an error would be the end of the process.
             drop(stdout.read_to_string(&mut rest));
             rest
         });
-        let server = Self { child, urls, rest: Some(rest) };
+        let server = Self { child, urls, admin, rest: Some(rest) };
         assert!(!server.urls.is_empty(), "`bolide serve` named no URL and ended");
         server
     }
@@ -73,6 +74,15 @@ impl Server {
     /// If there is none.
     pub fn https(&self) -> &str {
         self.url("https://")
+    }
+
+    /// The URL of the operator's listener, without a slash at the end.
+    ///
+    /// # Panics
+    ///
+    /// If there is none.
+    pub fn admin(&self) -> &str {
+        self.admin.as_deref().expect("the server was started with --admin")
     }
 
     /// All URLs, in the order of the arguments' kinds: cleartext, then TLS.
@@ -152,19 +162,25 @@ impl Drop for Server {
     }
 }
 
-/// One line per listener, its URL first, then `Ready`.
-fn read_urls(stdout: &mut BufReader<ChildStdout>) -> Vec<String> {
+/// One line per listener, its URL first; perhaps `Admin:` with its URLs; then `Ready`.
+fn read_urls(stdout: &mut BufReader<ChildStdout>) -> (Vec<String>, Option<String>) {
     let mut urls = Vec::new();
+    let mut admin = None;
     let mut line = String::new();
     while stdout.read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
         let first = line.split_whitespace().next().unwrap_or_default();
         if first.starts_with("http://") || first.starts_with("https://") {
             urls.push(first.to_owned());
         }
+        if let Some((url, _)) =
+            line.strip_prefix("Admin: ").and_then(|rest| rest.split_once("/metrics"))
+        {
+            admin = Some(url.to_owned());
+        }
         if line.starts_with("Ready") {
-            return urls;
+            return (urls, admin);
         }
         line.clear();
     }
-    Vec::new()
+    (Vec::new(), None)
 }

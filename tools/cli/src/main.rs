@@ -5,10 +5,12 @@ mod configuration;
 mod files;
 mod load;
 mod net;
+mod observe;
 mod proxy;
 mod race;
 mod routes;
 mod serve;
+mod top;
 
 use std::process::ExitCode;
 
@@ -34,6 +36,8 @@ enum Command {
     Load(Box<bolide_loadgen::options::Arguments>),
     /// Make networks of namespaces on this machine, and measure what servers do in them.
     Net(net::Arguments),
+    /// Show what a server counts, live: one that was started with --admin.
+    Top(top::Arguments),
     /// Race HTTP servers against each other, and report what the figures carry.
     Race(race::Arguments),
 }
@@ -59,6 +63,7 @@ fn main() -> ExitCode {
         Command::Serve(arguments) => serve::run(&arguments),
         Command::Load(arguments) => return load::run(&arguments),
         Command::Net(arguments) => return net::run(&arguments),
+        Command::Top(arguments) => return top::run(&arguments),
         Command::Race(arguments) => return race::run(&arguments),
     };
     match result {

@@ -128,6 +128,11 @@ impl Routes {
         (self.routes.len(), self.proxies.len())
     }
 
+    /// The proxies among what is answered, for those who count.
+    pub(crate) fn proxies(&self) -> &[ProxySettings] {
+        &self.proxies
+    }
+
     /// One worker's router.
     pub(crate) fn router(&self) -> Router {
         let proxies: Vec<Proxy> = self.proxies.iter().map(Proxy::new).collect();

@@ -12,7 +12,7 @@ use bolide::{Running, Server};
 use bolide_eventloop::{FileLimit, Signal, Signals};
 
 use crate::configuration::{self, ClientCertificate, check_address};
-use crate::routes;
+use crate::{observe, routes};
 use live::{Live, Secured, Stamps};
 use plan::Plan;
 
@@ -30,6 +30,8 @@ const EXAMPLES: &str = "Examples:
       files first, and what has none is asked upstream
   bolide serve --config bolide.toml --check
       whether a configuration is fine; --print-config shows all there is to configure
+  bolide serve --admin 127.0.0.1:9090 --access-log access.log
+      with metrics at http://127.0.0.1:9090/metrics, for `bolide top` too, and a line for each request
 
 Routes:
   GET /             what this connection is, and what else there is
@@ -101,6 +103,9 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     routes: routes::Arguments,
+
+    #[command(flatten)]
+    observe: observe::Arguments,
 }
 
 fn time(text: &str) -> Result<Duration, String> {
@@ -144,6 +149,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
             None => server.http(&listen.address),
         };
     }
+    let observation = arguments.observe.start(plan.routes.proxies().to_vec())?;
+    server = observation.watch(server);
     // Whatever the limit is, the server can run within it.
     let files = bolide_eventloop::raise_file_limit().ok();
     let signals = listen_to_signals().map_err(|error| error.to_string())?;
@@ -151,7 +158,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
     let routes = plan.routes.clone();
     let running = server.start(move || routes.router()).map_err(|error| error.to_string())?;
     // Nobody may want to read it.
-    let _ = announce(&running, &plan, &secured, workers, files);
+    let _ = announce(&running, &plan, &secured, workers, files, observation.announcement());
     let addresses = plan.listen.iter().map(|listen| listen.address.clone()).zip(of).collect();
     let stamps = Stamps::of(&secured);
     let live = Live {
@@ -166,7 +173,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
     let running = watch(live, &signals);
     eprintln!("bolide: shutting down: open exchanges may finish");
     running.shut_down();
-    running.join().map(drop).map_err(|error| format!("a worker failed: {error}"))
+    let joined = running.join().map(drop);
+    observation.finish();
+    joined.map_err(|error| format!("a worker failed: {error}"))
 }
 
 fn counted(count: usize, what: &str) -> String {
@@ -197,6 +206,8 @@ fn watch(mut live: Live<'_>, signals: &Receiver<Signal>) -> Running {
         };
         match heard {
             Ok(Signal::Hangup) => live.reload(),
+            // The access log listens for it.
+            Ok(Signal::User1) => {}
             Err(RecvTimeoutError::Timeout) => live.look_at_files(),
             Ok(Signal::Terminate | Signal::Interrupt) | Err(RecvTimeoutError::Disconnected) => {
                 return live.running;
@@ -212,6 +223,7 @@ fn announce(
     secured: &[Secured],
     workers: usize,
     files: Option<FileLimit>,
+    admin: Option<String>,
 ) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let insecure =
@@ -246,6 +258,9 @@ fn announce(
     if let Some(FileLimit { before, after }) = files {
         let raised = if before < after { format!(", raised from {before}") } else { String::new() };
         writeln!(out, "File descriptors: {after}{raised}")?;
+    }
+    if let Some(admin) = admin {
+        writeln!(out, "{admin}")?;
     }
     writeln!(out, "Ready: {}; stop with Ctrl-C", counted(workers, "worker"))?;
     out.flush()

@@ -31,9 +31,14 @@ impl Below {
         Ok(())
     }
 
+    /// The handler of a path, with its place among the paths.
     #[inline]
-    pub(super) fn find(&self, path: &str) -> Option<&dyn Handler> {
-        let found = self.0.iter().find(|(below, _)| path.starts_with(&**below));
-        found.map(|(_, handler)| &**handler)
+    pub(super) fn find(&self, path: &str) -> Option<(usize, &dyn Handler)> {
+        let at = self.0.iter().position(|(below, _)| path.starts_with(&**below))?;
+        Some((at, &*self.0[at].1))
+    }
+
+    pub(super) fn paths(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(path, _)| &**path)
     }
 }

@@ -41,6 +41,18 @@ impl Hosts {
         Ok(())
     }
 
+    /// All routers with their hosts, in an order that does not change while none is added.
+    pub(super) fn routers(&self) -> impl Iterator<Item = (String, &Router)> {
+        let exact = self.exact.iter().map(|(host, router)| (host.to_string(), router));
+        let wildcard = self.wildcard.iter();
+        exact.chain(wildcard.map(|(host, router)| (format!("*.{host}"), router)))
+    }
+
+    /// The same routers in the same order.
+    pub(super) fn routers_mut(&mut self) -> impl Iterator<Item = &mut Router> {
+        self.exact.values_mut().chain(self.wildcard.values_mut())
+    }
+
     /// The routes of the host of `authority`: those of its own name, else those of the longest wildcard.
     pub(super) fn of(&self, authority: &str) -> Option<&Router> {
         let host = host_of(authority);

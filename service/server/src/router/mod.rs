@@ -3,6 +3,7 @@
 mod below;
 mod hosts;
 mod methods;
+mod refusal;
 mod rest;
 
 use std::{fmt, mem};
@@ -16,6 +17,7 @@ use hosts::Hosts;
 use methods::Methods;
 use rest::{Claimed, claimant};
 
+pub(crate) use refusal::refuse;
 pub use rest::Rest;
 
 /// Paths and methods with their handlers. Each worker has its own.
@@ -45,6 +47,8 @@ pub struct Router {
     claimed: Claimed,
     fallback: Option<Box<dyn Handler>>,
     hosts: Option<Box<Hosts>>,
+    /// The number of its first name.
+    first: u32,
     error: Option<RouteError>,
 }
 
@@ -56,6 +60,30 @@ pub struct RouteError {
     pub path: String,
     /// What is wrong with it.
     pub what: String,
+}
+
+/// Where the names of a router stand, counted from its first.
+const FALLBACK: u32 = 0;
+const CLAIMED: u32 = 1;
+const ROUTES: u32 = 2;
+
+/// The number of a route, or of what stands for none. It is never given again while a worker lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RouteId(u32);
+
+impl RouteId {
+    /// The request could not be read.
+    pub(crate) const REFUSED: Self = Self(0);
+    /// No route has the path.
+    const NONE: Self = Self(1);
+    /// The names of the two before.
+    pub(crate) const OTHERS: [&'static str; 2] = ["(refused)", "(none)"];
+
+    /// Its number.
+    #[inline]
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
 }
 
 /// What a router says of a request.
@@ -269,12 +297,12 @@ impl Router {
         method: &Method,
         path: &'p str,
         authority: impl FnOnce() -> Option<&'a str>,
-    ) -> Found<'r, 'p> {
+    ) -> (RouteId, Found<'r, 'p>) {
         if let Some(hosts) = &self.hosts
             && let Some(routes) = authority().and_then(|authority| hosts.of(authority))
         {
             let found = routes.find_path(method, path);
-            if !matches!(found, Found::Nothing) {
+            if !matches!(found.1, Found::Nothing) {
                 return found;
             }
         }
@@ -282,27 +310,67 @@ impl Router {
     }
 
     #[inline]
-    fn find_path<'r, 'p>(&'r self, method: &Method, path: &'p str) -> Found<'r, 'p> {
+    fn find_path<'r, 'p>(&'r self, method: &Method, path: &'p str) -> (RouteId, Found<'r, 'p>) {
         let (route, parameters) = if let Some(route) = self.exact.get(path) {
             (*route, None)
         } else if let Ok(found) = self.patterns.at(path) {
             (*found.value, Some(found.params))
         } else {
-            let rest = self.below.find(path).or_else(|| self.claimant(path));
-            let rest = rest.or(self.fallback.as_deref());
-            return rest.map_or(Found::Nothing, |handler| Found::Handler(handler, None));
+            return self.find_rest(path);
         };
         let methods = &self.routes[route];
-        match methods.find(method) {
+        let found = match methods.find(method) {
             Some(handler) => Found::Handler(handler, parameters),
             None if parameters.is_some()
                 && let Some(handler) = self.claimant(path) =>
             {
-                Found::Handler(handler, None)
+                return (RouteId(self.first + CLAIMED), Found::Handler(handler, None));
             }
             None if method == Method::OPTIONS => Found::Options(methods.allow()),
             None => Found::MethodNotAllowed(methods.allow()),
+        };
+        (RouteId(self.first + ROUTES + route as u32), found)
+    }
+
+    /// What answers a path that no route has.
+    #[inline]
+    fn find_rest<'r>(&'r self, path: &str) -> (RouteId, Found<'r, 'static>) {
+        let (name, handler) = if let Some((at, handler)) = self.below.find(path) {
+            (ROUTES + (self.routes.len() + at) as u32, handler)
+        } else if let Some(handler) = self.claimant(path) {
+            (CLAIMED, handler)
+        } else if let Some(handler) = self.fallback.as_deref() {
+            (FALLBACK, handler)
+        } else {
+            return (RouteId::NONE, Found::Nothing);
+        };
+        (RouteId(self.first + name), Found::Handler(handler, None))
+    }
+
+    /// Numbers the routes from `first` on, and says which number comes next.
+    pub(crate) fn number(&mut self, first: u32) -> u32 {
+        self.first = first;
+        let own = first + ROUTES + (self.routes.len() + self.below.paths().count()) as u32;
+        let hosts = self.hosts.iter_mut().flat_map(|hosts| hosts.routers_mut());
+        hosts.fold(own, |next, router| router.number(next))
+    }
+
+    /// The names under which requests are counted, in the order of their numbers: a route's is its pattern as
+    /// it was given.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let mut names = vec!["(fallback)".to_owned(), "(claimed)".to_owned()];
+        names.extend(self.routes.iter().map(|route| route.path().to_owned()));
+        names.extend(self.below.paths().map(|path| format!("{path}*")));
+        for (host, router) in self.hosts.iter().flat_map(|hosts| hosts.routers()) {
+            names.extend(router.names().into_iter().map(|name| format!("{host}{name}")));
         }
+        names
+    }
+
+    /// The name of a route, if it is one of this router's.
+    pub(crate) fn name(&self, route: RouteId) -> Option<String> {
+        let at = route.0.checked_sub(self.first)?;
+        self.names().into_iter().nth(at as usize)
     }
 }
 
@@ -315,7 +383,7 @@ mod tests {
     }
 
     fn found_at(router: &Router, method: Method, host: &str, path: &str) -> String {
-        match router.find(&method, path, || Some(host)) {
+        match router.find(&method, path, || Some(host)).1 {
             Found::Handler(handler, parameters) => {
                 let parameters: Vec<_> = parameters
                     .iter()
@@ -456,6 +524,35 @@ mod tests {
         assert_eq!(error(wrong), "route `a:80`: a host has no scheme and no port");
         let inner = Router::new().host("a", Router::new().get("b", |_| ""));
         assert_eq!(error(inner), "route `ab`: a path begins with a slash");
+    }
+
+    #[test]
+    fn what_is_found_has_a_name() {
+        let mut router = Router::new()
+            .get("/a", |_| "")
+            .get("/users/{id}", |_| "")
+            .below("/api/", numbered(1))
+            .claim(|path| path == "/7", numbered(2))
+            .host("example.org", Router::new().get("/own", |_| "").fallback(numbered(3)));
+        assert_eq!(router.number(10), 10 + router.names().len() as u32);
+        let name = |router: &Router, host: &str, method: Method, path: &str| {
+            let (route, _) = router.find(&method, path, || Some(host));
+            router.name(route).unwrap_or_default()
+        };
+        for (host, method, path, expected) in [
+            ("", Method::GET, "/users/7", "/users/{id}"),
+            ("", Method::PUT, "/a", "/a"),
+            ("", Method::PUT, "/api/7", "/api/*"),
+            ("", Method::PUT, "/7", "(claimed)"),
+            ("", Method::GET, "/b", ""),
+            ("example.org", Method::GET, "/own", "example.org/own"),
+            ("example.org", Method::GET, "/a", "example.org(fallback)"),
+        ] {
+            assert_eq!(name(&router, host, method, path), expected, "{host}{path}");
+        }
+        let mut router = router.fallback(numbered(1));
+        router.number(RouteId::OTHERS.len() as u32);
+        assert_eq!(name(&router, "", Method::GET, "/b"), "(fallback)");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 use bolide_eventloop::{Limits as LoopLimits, MioKernel, MioListener, Worker};
 
 use super::*;
+use crate::{AccessLog, LogFormat, LogTarget, Metrics};
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
@@ -27,12 +28,17 @@ struct OneThread {
 
 impl OneThread {
     fn new() -> Self {
+        Self::observed(&Observed::default())
+    }
+
+    fn observed(observed: &Observed) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let router = Router::new().get("/ping", |_| "pong");
         let mut worker = Worker::new(MioKernel::new().unwrap(), LoopLimits::default(), |_| {
             let limits = Limits::default();
-            HttpService::new(router, limits, vec![None], SystemTime::now, Instant::now())
+            let now = Instant::now();
+            HttpService::observed(router, limits, vec![None], SystemTime::now, now, observed)
         });
         worker.listen(MioListener::new(listener.into()).unwrap(), 0).unwrap();
         let client = TcpStream::connect(address).unwrap();
@@ -74,9 +80,8 @@ impl OneThread {
     }
 }
 
-#[test]
-fn an_http1_request_allocates_nothing() {
-    let mut one = OneThread::new();
+/// A thousand requests over HTTP/1.1, one after the other, once twenty have been served.
+fn ask_over_http1(mut one: OneThread) -> allocation_counter::AllocationInfo {
     let mut answer = vec![0; 65_536];
     let request = b"GET /ping HTTP/1.1\r\nhost: a\r\n\r\n";
     let length = one.settle(request, &mut answer);
@@ -84,13 +89,29 @@ fn an_http1_request_allocates_nothing() {
     for _ in 0..20 {
         one.exchange(request, &mut answer, length);
     }
-    let counted = allocation_counter::measure(|| {
+    allocation_counter::measure(|| {
         for _ in 0..1000 {
             one.exchange(request, &mut answer, length);
         }
-    });
+    })
+}
+
+#[test]
+fn an_http1_request_allocates_nothing() {
+    let counted = ask_over_http1(OneThread::new());
     // The date's text is made anew once a second.
     assert!(counted.count_total <= 8, "{counted:?}");
+}
+
+#[test]
+fn a_request_that_is_counted_and_logged_allocates_nothing() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let target = LogTarget::File(file.path().to_owned());
+    let log = AccessLog::open(target, LogFormat::Json).unwrap();
+    let metrics = Some(Metrics::new());
+    let counted = ask_over_http1(OneThread::observed(&Observed { metrics, access_log: Some(log) }));
+    // The same, and a few blocks of lines until the first comes back.
+    assert!(counted.count_total <= 24, "{counted:?}");
 }
 
 #[test]

@@ -5,6 +5,8 @@ mod answers;
 #[cfg(test)]
 mod limits;
 #[cfg(test)]
+mod observed;
+#[cfg(test)]
 mod outward;
 #[cfg(test)]
 mod raw_client;

@@ -11,6 +11,8 @@ mod load;
 #[cfg(test)]
 mod mistakes;
 #[cfg(test)]
+mod observe;
+#[cfg(test)]
 mod shutdown;
 #[cfg(test)]
 mod start;

@@ -9,7 +9,8 @@ fn help_is_no_mistake() {
         assert!(text.contains("bolide") || text.contains("--http"), "{arguments:?}: {text}");
     }
     let help = run(program(), ["serve", "--help"]).well().text();
-    for option in ["--http", "--https", "--no-https", "--cert", "--key", "--workers"] {
+    let options = ["--http", "--https", "--no-https", "--cert", "--key", "--workers"];
+    for option in options.into_iter().chain(["--admin", "--access-log", "--log-level"]) {
         assert!(help.contains(option), "{option} is missing: {help}");
     }
 }

@@ -1,0 +1,197 @@
+//! A worker's part of the access log: where its lines gather before they are handed over.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::time::{Duration, Instant};
+
+use bolide_connection::HandshakeFacts;
+
+use super::civil::Civil;
+use super::format::{Ended, LogFormat, stamp, write};
+use super::writer::{Block, Counts, Order};
+use crate::limits::{LOG_BLOCK_BYTES, LOG_DELAY, LOG_QUEUE_COUNT};
+
+/// What every line of one connection begins with, made once.
+#[derive(Debug)]
+pub(crate) struct Stamp(Box<[u8]>);
+
+impl Stamp {
+    pub(crate) fn new(format: LogFormat, peer: &str, tls: Option<&HandshakeFacts>) -> Self {
+        Self(stamp(format, peer, tls).into())
+    }
+
+    #[inline]
+    pub(super) fn text(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// The lines of one worker that were not handed over yet, and what it takes to hand them over.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    pub(crate) format: LogFormat,
+    queue: SyncSender<Order>,
+    counts: Arc<Counts>,
+    /// Blocks that come back empty.
+    returned: Receiver<Vec<u8>>,
+    home: SyncSender<Vec<u8>>,
+    block: Vec<u8>,
+    lines: u64,
+    /// When the first line of the block was written.
+    began: Option<Instant>,
+    time: Civil,
+    /// The time of day, since the epoch, at an instant.
+    day: (Duration, Instant),
+}
+
+impl Desk {
+    pub(super) fn new(format: LogFormat, queue: SyncSender<Order>, counts: Arc<Counts>) -> Self {
+        let (home, returned) = sync_channel(LOG_QUEUE_COUNT);
+        Self {
+            format,
+            queue,
+            counts,
+            returned,
+            home,
+            block: Vec::with_capacity(LOG_BLOCK_BYTES),
+            lines: 0,
+            began: None,
+            time: Civil::new(),
+            day: (Duration::ZERO, Instant::now()),
+        }
+    }
+
+    /// What time of day it is: looked at once a second.
+    pub(crate) fn set_time(&mut self, since_epoch: Duration, now: Instant) {
+        self.day = (since_epoch, now);
+    }
+
+    /// Writes a line.
+    #[inline]
+    pub(crate) fn line(&mut self, ended: &Ended<'_>, now: Instant) {
+        if self.began.is_none() {
+            self.began = Some(now);
+        }
+        let (day, at) = self.day;
+        self.time.update(day + now.saturating_duration_since(at));
+        write(&mut self.block, self.format, &self.time, ended);
+        self.lines += 1;
+        if self.block.len() >= LOG_BLOCK_BYTES {
+            self.hand_over();
+        }
+    }
+
+    /// A turn of the loop ends. Returns when the next has to begin at the latest, so that no line waits for
+    /// longer than it may.
+    #[inline]
+    pub(crate) fn turn_ended(&mut self, now: Instant) -> Option<Instant> {
+        let due = self.began? + LOG_DELAY;
+        if due > now {
+            return Some(due);
+        }
+        self.hand_over();
+        None
+    }
+
+    /// Gives the block to the thread that writes it; drops its lines when too many blocks wait.
+    fn hand_over(&mut self) {
+        self.began = None;
+        let lines = std::mem::take(&mut self.lines);
+        let spare = self.returned.try_recv();
+        let spare = spare.unwrap_or_else(|_| Vec::with_capacity(LOG_BLOCK_BYTES));
+        let text = std::mem::replace(&mut self.block, spare);
+        let order = Order::Write(Block { text, lines, home: self.home.clone() });
+        if let Err(TrySendError::Full(order) | TrySendError::Disconnected(order)) =
+            self.queue.try_send(order)
+        {
+            self.counts.dropped(lines);
+            if let Order::Write(Block { mut text, .. }) = order {
+                text.clear();
+                self.block = text;
+            }
+        }
+    }
+}
+
+impl Drop for Desk {
+    fn drop(&mut self) {
+        if self.lines > 0 {
+            self.hand_over();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Version;
+
+    use super::super::entry::Asked;
+    use super::super::format::Outcome;
+    use super::*;
+
+    fn write_line(desk: &mut Desk, now: Instant) {
+        let stamp = Stamp::new(LogFormat::Common, "unix", None);
+        let outcome = Outcome {
+            status: 200,
+            received_bytes: 0,
+            sent_bytes: 4,
+            duration: Duration::ZERO,
+            answer: None,
+            abort: None,
+        };
+        let asked = Asked::unread(Version::HTTP_11);
+        desk.line(&Ended { stamp: &stamp, asked, route: b"", outcome }, now);
+    }
+
+    #[test]
+    fn a_line_waits_no_longer_than_it_may() {
+        let (queue, orders) = sync_channel(4);
+        let mut desk = Desk::new(LogFormat::Common, queue, Arc::default());
+        let now = Instant::now();
+        assert_eq!(desk.turn_ended(now), None);
+        write_line(&mut desk, now);
+        assert_eq!(desk.turn_ended(now), Some(now + LOG_DELAY));
+        assert!(orders.try_recv().is_err());
+        assert_eq!(desk.turn_ended(now + LOG_DELAY), None);
+        let Ok(Order::Write(block)) = orders.try_recv() else { panic!("nothing was handed over") };
+        assert_eq!(block.lines, 1);
+    }
+
+    #[test]
+    fn log_flood_beyond_the_queue_is_dropped_and_counted() {
+        let (queue, orders) = sync_channel(2);
+        let counts = Arc::<Counts>::default();
+        let mut desk = Desk::new(LogFormat::Common, queue, Arc::clone(&counts));
+        let now = Instant::now();
+        let mut lines = 0;
+        while counts.stats().dropped == 0 {
+            write_line(&mut desk, now);
+            lines += 1;
+        }
+        let waiting: u64 = orders
+            .try_iter()
+            .map(|order| if let Order::Write(block) = order { block.lines } else { 0 })
+            .sum();
+        assert_eq!(waiting + counts.stats().dropped, lines);
+        assert!(desk.block.is_empty());
+        // It goes on once there is room.
+        write_line(&mut desk, now);
+        drop(desk);
+        assert!(matches!(orders.try_recv(), Ok(Order::Write(Block { lines: 1, .. }))));
+    }
+
+    #[test]
+    fn a_block_that_came_back_is_used_again() {
+        let (queue, orders) = sync_channel(2);
+        let mut desk = Desk::new(LogFormat::Common, queue, Arc::default());
+        let now = Instant::now();
+        write_line(&mut desk, now);
+        let first = desk.block.as_ptr();
+        desk.turn_ended(now + LOG_DELAY);
+        let Ok(Order::Write(block)) = orders.try_recv() else { panic!("nothing was handed over") };
+        block.give_back();
+        write_line(&mut desk, now);
+        desk.turn_ended(now + LOG_DELAY * 2);
+        assert_eq!(desk.block.as_ptr(), first);
+    }
+}

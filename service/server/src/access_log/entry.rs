@@ -1,0 +1,169 @@
+//! What a line needs of a request that is not answered at once: copied, for the head is used again.
+
+use bolide_semantics::{FieldName, Head};
+use http::Version;
+
+use super::text::cut;
+use super::trace::trace_id;
+
+/// What a line says of a request. Empty: it is not known.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub(crate) version: Version,
+    pub(crate) method: &'a [u8],
+    pub(crate) target: &'a [u8],
+    pub(crate) host: &'a [u8],
+    pub(crate) user_agent: &'a [u8],
+    pub(crate) referer: &'a [u8],
+    pub(crate) trace: &'a [u8],
+    pub(crate) upstream: &'a [u8],
+}
+
+impl<'a> Asked<'a> {
+    /// A request of which nothing is known but its version: its head could not be read.
+    pub(crate) fn unread(version: Version) -> Self {
+        let nothing = &b""[..];
+        Self {
+            version,
+            method: nothing,
+            target: nothing,
+            host: nothing,
+            user_agent: nothing,
+            referer: nothing,
+            trace: nothing,
+            upstream: nothing,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn of_head(head: &'a Head) -> Self {
+        let host = head.authority().unwrap_or_default().as_bytes();
+        let target = head.path_and_query().as_bytes();
+        let (mut user_agent, mut referer, mut trace) = (&b""[..], &b""[..], &b""[..]);
+        for field in head.fields() {
+            match field.known {
+                Some(FieldName::UserAgent) => user_agent = field.value,
+                Some(FieldName::Referer) => referer = field.value,
+                None if field.name == "traceparent" => {
+                    trace = trace_id(field.value).unwrap_or_default();
+                }
+                _ => {}
+            }
+        }
+        Self {
+            version: head.version(),
+            method: cut(head.method().as_str().as_bytes()),
+            // CONNECT has no path: it asks for an authority.
+            target: cut(if target.is_empty() { host } else { target }),
+            host: cut(host),
+            user_agent: cut(user_agent),
+            referer: cut(referer),
+            trace,
+            upstream: b"",
+        }
+    }
+}
+
+const PARTS: usize = 7;
+
+/// The same, kept: in one piece of memory, which is used again.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    version: Version,
+    text: Vec<u8>,
+    /// Where each part ends.
+    ends: [u32; PARTS],
+}
+
+impl Entry {
+    pub(crate) fn new() -> Self {
+        Self { version: Version::HTTP_11, text: Vec::new(), ends: [0; PARTS] }
+    }
+
+    pub(crate) fn fill(&mut self, head: &Head) {
+        let asked = Asked::of_head(head);
+        let Asked { version, method, target, host, user_agent, referer, trace, upstream } = asked;
+        self.version = version;
+        self.text.clear();
+        let parts = [method, target, host, user_agent, referer, trace, upstream];
+        for (part, end) in parts.into_iter().zip(&mut self.ends) {
+            self.text.extend_from_slice(part);
+            *end = self.text.len() as u32;
+        }
+    }
+
+    /// Notes which server behind was asked; the latest counts.
+    pub(crate) fn set_upstream(&mut self, name: &str) {
+        self.text.truncate(self.ends[PARTS - 2] as usize);
+        self.text.extend_from_slice(cut(name.as_bytes()));
+        self.ends[PARTS - 1] = self.text.len() as u32;
+    }
+
+    pub(crate) fn asked(&self) -> Asked<'_> {
+        let part = |index: usize| {
+            let start = if index == 0 { 0 } else { self.ends[index - 1] as usize };
+            &self.text[start..self.ends[index] as usize]
+        };
+        Asked {
+            version: self.version,
+            method: part(0),
+            target: part(1),
+            host: part(2),
+            user_agent: part(3),
+            referer: part(4),
+            trace: part(5),
+            upstream: part(6),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bolide_semantics::HeadKind;
+    use http::Method;
+
+    use super::*;
+
+    fn head() -> Head {
+        let mut head = Head::default();
+        head.clear(HeadKind::Request, Version::HTTP_2);
+        head.set_method(Method::PUT);
+        let path = head.push_text(b"/a?b");
+        head.set_path(path);
+        let host = head.push_text(b"example");
+        head.set_authority(host);
+        let agent = head.push_text(b"curl");
+        head.push_known(FieldName::UserAgent, agent);
+        let secret = head.push_text(b"Bearer secret");
+        head.push_known(FieldName::Authorization, secret);
+        let name = head.push_text(b"traceparent");
+        let value = head.push_text(b"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
+        head.push_named(name, value);
+        head
+    }
+
+    #[test]
+    fn an_entry_says_what_the_head_said() {
+        let mut entry = Entry::new();
+        entry.fill(&head());
+        entry.set_upstream("http://one");
+        entry.set_upstream("http://b");
+        let asked = entry.asked();
+        assert_eq!(asked.method, b"PUT");
+        assert_eq!(asked.target, b"/a?b");
+        assert_eq!(asked.host, b"example");
+        assert_eq!(asked.user_agent, b"curl");
+        assert_eq!(asked.referer, b"");
+        assert_eq!(asked.trace, b"4bf92f3577b34da6a3ce929d0e0e4736");
+        assert_eq!(asked.upstream, b"http://b");
+        assert!(!entry.text.windows(6).any(|part| part == b"secret"));
+    }
+
+    #[test]
+    fn log_flood_by_long_values_is_cut() {
+        let mut head = head();
+        let path = head.push_text(&[b'x'; 10_000]);
+        head.set_path(path);
+        assert_eq!(Asked::of_head(&head).target.len(), crate::limits::LOG_FIELD_BYTES);
+    }
+}

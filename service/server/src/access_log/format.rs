@@ -1,0 +1,320 @@
+//! One line for one request, in three formats.
+
+use std::time::Duration;
+
+use bolide_connection::HandshakeFacts;
+use http::Version;
+
+use super::civil::Civil;
+use super::desk::Stamp;
+use super::entry::Asked;
+use super::text::{json, number, quoted};
+
+/// What a line looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LogFormat {
+    /// The common log format of web servers: peer, time, request line, status, bytes of the body.
+    Common,
+    /// The same, with referer and user agent.
+    #[default]
+    Combined,
+    /// A JSON object; [`JSON_FIELDS`] lists its fields.
+    Json,
+}
+
+/// The fields of a line in JSON, and what they say. Those that are not known are left out.
+pub const JSON_FIELDS: &[(&str, &str)] = &[
+    ("time", "When the exchange ended, UTC (RFC 3339, milliseconds)"),
+    ("peer", "The client's address and port; `unix` on a Unix socket"),
+    ("tls", "`version`, `cipher`, `alpn`, `server_name` and `resumed` of the TLS connection"),
+    ("method", "The method; missing when the request could not be read"),
+    ("target", "Path and query as sent; of CONNECT, the authority"),
+    ("host", "The host that was asked for"),
+    ("route", "The pattern that was routed, as in the metrics"),
+    ("version", "`HTTP/1.0`, `HTTP/1.1` or `HTTP/2.0`"),
+    ("status", "The status; 0 when none was sent"),
+    ("received_bytes", "Bytes of the request's body that a handler was given"),
+    ("sent_bytes", "Bytes of the answer's body that were given to the connection"),
+    ("duration_us", "From the head's arrival to the last byte of the answer, in microseconds"),
+    ("answer_us", "The same to the answer's head, where the answer did not come at once"),
+    ("user_agent", "The `User-Agent` field"),
+    ("referer", "The `Referer` field"),
+    ("upstream", "The upstream that a proxy asked last"),
+    ("trace_id", "The trace id of a well-formed `traceparent` field"),
+    ("abort", "Why the exchange ended before it was complete"),
+];
+
+/// How a request ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Outcome {
+    pub(crate) status: u16,
+    pub(crate) received_bytes: u64,
+    pub(crate) sent_bytes: u64,
+    pub(crate) duration: Duration,
+    pub(crate) answer: Option<Duration>,
+    pub(crate) abort: Option<&'static str>,
+}
+
+/// Everything that a line says.
+#[derive(Debug)]
+pub(crate) struct Ended<'a> {
+    pub(crate) stamp: &'a Stamp,
+    pub(crate) asked: Asked<'a>,
+    /// The route's name, as [`route_json`] makes it.
+    pub(crate) route: &'a [u8],
+    pub(crate) outcome: Outcome,
+}
+
+/// A route's name as it stands in a JSON string.
+pub(crate) fn route_json(name: &str) -> Box<[u8]> {
+    let mut text = Vec::new();
+    json(&mut text, name.as_bytes());
+    text.into()
+}
+
+/// What a line of each format says of the connection: the same for all of its requests.
+pub(super) fn stamp(format: LogFormat, peer: &str, tls: Option<&HandshakeFacts>) -> Vec<u8> {
+    let mut text = Vec::new();
+    if format != LogFormat::Json {
+        text.extend_from_slice(peer.as_bytes());
+        return text;
+    }
+    string(&mut text, "\",\"peer\":\"", peer.as_bytes());
+    text.push(b'"');
+    if let Some(tls) = tls {
+        string(&mut text, ",\"tls\":{\"version\":\"", tls.version.as_bytes());
+        string(&mut text, "\",\"cipher\":\"", tls.cipher.as_bytes());
+        if let Some(alpn) = tls.alpn {
+            string(&mut text, "\",\"alpn\":\"", alpn.as_bytes());
+        }
+        if let Some(name) = &tls.server_name {
+            string(&mut text, "\",\"server_name\":\"", name.as_bytes());
+        }
+        let resumed: &[u8] =
+            if tls.resumed { b"\",\"resumed\":true}" } else { b"\",\"resumed\":false}" };
+        text.extend_from_slice(resumed);
+    }
+    text
+}
+
+/// Some text of ours, then a value inside a JSON string.
+#[inline]
+fn string(line: &mut Vec<u8>, before: &str, value: &[u8]) {
+    line.extend_from_slice(before.as_bytes());
+    json(line, value);
+}
+
+#[inline]
+fn counted(line: &mut Vec<u8>, before: &str, value: u64) {
+    line.extend_from_slice(before.as_bytes());
+    number(line, value);
+}
+
+fn version_text(version: Version) -> &'static str {
+    match version {
+        Version::HTTP_10 => "HTTP/1.0",
+        Version::HTTP_2 => "HTTP/2.0",
+        _ => "HTTP/1.1",
+    }
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// Appends a line, with its end.
+#[inline]
+pub(super) fn write(line: &mut Vec<u8>, format: LogFormat, time: &Civil, ended: &Ended<'_>) {
+    match format {
+        LogFormat::Json => write_json(line, time, ended),
+        LogFormat::Common => write_common(line, time, ended),
+        LogFormat::Combined => {
+            write_common(line, time, ended);
+            for value in [ended.asked.referer, ended.asked.user_agent] {
+                line.extend_from_slice(b" \"");
+                quoted(line, if value.is_empty() { b"-" } else { value });
+                line.push(b'"');
+            }
+        }
+    }
+    line.push(b'\n');
+}
+
+fn write_json(line: &mut Vec<u8>, time: &Civil, ended: &Ended<'_>) {
+    let Ended { stamp, asked, route, outcome } = ended;
+    line.extend_from_slice(b"{\"time\":\"");
+    line.extend_from_slice(time.iso());
+    line.extend_from_slice(stamp.text());
+    for (before, value) in [
+        (",\"method\":\"", asked.method),
+        (",\"target\":\"", asked.target),
+        (",\"host\":\"", asked.host),
+    ] {
+        if !value.is_empty() {
+            string(line, before, value);
+            line.push(b'"');
+        }
+    }
+    line.extend_from_slice(b",\"route\":\"");
+    line.extend_from_slice(route);
+    line.extend_from_slice(b"\",\"version\":\"");
+    line.extend_from_slice(version_text(asked.version).as_bytes());
+    counted(line, "\",\"status\":", outcome.status.into());
+    counted(line, ",\"received_bytes\":", outcome.received_bytes);
+    counted(line, ",\"sent_bytes\":", outcome.sent_bytes);
+    counted(line, ",\"duration_us\":", micros(outcome.duration));
+    if let Some(answer) = outcome.answer {
+        counted(line, ",\"answer_us\":", micros(answer));
+    }
+    for (before, value) in [
+        (",\"user_agent\":\"", asked.user_agent),
+        (",\"referer\":\"", asked.referer),
+        (",\"upstream\":\"", asked.upstream),
+        (",\"trace_id\":\"", asked.trace),
+        (",\"abort\":\"", outcome.abort.unwrap_or_default().as_bytes()),
+    ] {
+        if !value.is_empty() {
+            string(line, before, value);
+            line.push(b'"');
+        }
+    }
+    line.push(b'}');
+}
+
+/// `peer - - [time] "request line" status bytes`
+fn write_common(line: &mut Vec<u8>, time: &Civil, ended: &Ended<'_>) {
+    let Ended { stamp, asked, outcome, .. } = ended;
+    line.extend_from_slice(stamp.text());
+    line.extend_from_slice(b" - - [");
+    line.extend_from_slice(time.common());
+    line.extend_from_slice(b"] \"");
+    if asked.method.is_empty() {
+        line.push(b'-');
+    } else {
+        quoted(line, asked.method);
+        line.push(b' ');
+        quoted(line, asked.target);
+        line.push(b' ');
+        line.extend_from_slice(version_text(asked.version).as_bytes());
+    }
+    counted(line, "\" ", outcome.status.into());
+    counted(line, " ", outcome.sent_bytes);
+}
+
+#[cfg(test)]
+mod tests {
+    use bolide_semantics::{FieldName, Head, HeadKind};
+
+    use super::*;
+
+    const OUTCOME: Outcome = Outcome {
+        status: 200,
+        received_bytes: 1,
+        sent_bytes: 4,
+        duration: Duration::from_micros(123),
+        answer: None,
+        abort: None,
+    };
+
+    fn line(format: LogFormat, asked: Asked<'_>, outcome: Outcome) -> String {
+        let stamp = Stamp::new(format, "192.0.2.1:5", None);
+        let route = route_json("/a\"");
+        let mut line = Vec::new();
+        let ended = Ended { stamp: &stamp, asked, route: &route, outcome };
+        write(&mut line, format, &Civil::new(), &ended);
+        String::from_utf8(line).unwrap()
+    }
+
+    fn head(target: &[u8], agent: &[u8]) -> Head {
+        let mut head = Head::default();
+        head.clear(HeadKind::Request, Version::HTTP_11);
+        let path = head.push_text(target);
+        head.set_path(path);
+        let agent = head.push_text(agent);
+        head.push_known(FieldName::UserAgent, agent);
+        head
+    }
+
+    #[test]
+    fn a_line_of_each_format() {
+        let head = head(b"/a?b", b"curl");
+        let asked = Asked::of_head(&head);
+        let common = "192.0.2.1:5 - - [01/Jan/1970:00:00:00 +0000] \"GET /a?b HTTP/1.1\" 200 4";
+        assert_eq!(line(LogFormat::Common, asked, OUTCOME), format!("{common}\n"));
+        let combined = format!("{common} \"-\" \"curl\"\n");
+        assert_eq!(line(LogFormat::Combined, asked, OUTCOME), combined);
+        assert_eq!(
+            line(LogFormat::Json, asked, OUTCOME),
+            "{\"time\":\"1970-01-01T00:00:00.000Z\",\"peer\":\"192.0.2.1:5\",\"method\":\"GET\",\
+             \"target\":\"/a?b\",\"route\":\"/a\\\"\",\"version\":\"HTTP/1.1\",\"status\":200,\
+             \"received_bytes\":1,\"sent_bytes\":4,\"duration_us\":123,\"user_agent\":\"curl\"}\n"
+        );
+    }
+
+    #[test]
+    fn log_injection_stays_in_its_line() {
+        let agent = b"x\"\n192.0.2.9 - - [] \"GET /admin HTTP/1.1\" 200 1\r\n\x1b[31m";
+        let head = head(b"/a\"b\\", agent);
+        for format in [LogFormat::Common, LogFormat::Combined, LogFormat::Json] {
+            let line = line(format, Asked::of_head(&head), OUTCOME);
+            assert_eq!(line.matches('\n').count(), 1, "{line}");
+            assert!(line.ends_with('\n'), "{line}");
+            assert!(!line.contains(['\r', '\x1b']), "{line}");
+            assert!(line.contains("/a\\\"b\\\\"), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_is_left_out_or_a_dash() {
+        let asked = Asked::unread(Version::HTTP_11);
+        let outcome = Outcome { status: 0, abort: Some("the client has gone"), ..OUTCOME };
+        let combined = line(LogFormat::Combined, asked, outcome);
+        assert!(combined.ends_with("] \"-\" 0 4 \"-\" \"-\"\n"), "{combined}");
+        let json = line(LogFormat::Json, asked, outcome);
+        assert!(!json.contains("method"), "{json}");
+        assert!(
+            json.ends_with("\"duration_us\":123,\"abort\":\"the client has gone\"}\n"),
+            "{json}"
+        );
+    }
+
+    /// The table of docs/operate.md, the list, and what is written are the same.
+    #[test]
+    fn the_page_lists_every_field() {
+        let facts = HandshakeFacts {
+            version: "TLSv1.3",
+            cipher: "TLS13_AES_128_GCM_SHA256".to_owned(),
+            alpn: Some(bolide_connection::Alpn::H2),
+            server_name: Some("a.example".to_owned()),
+            resumed: true,
+        };
+        let stamp = Stamp::new(LogFormat::Json, "unix", Some(&facts));
+        let word = &b"x"[..];
+        let asked = Asked {
+            version: Version::HTTP_2,
+            method: word,
+            target: word,
+            host: word,
+            user_agent: word,
+            referer: word,
+            trace: word,
+            upstream: word,
+        };
+        let outcome = Outcome { answer: Some(Duration::ZERO), abort: Some("x"), ..OUTCOME };
+        let mut text = Vec::new();
+        let ended = Ended { stamp: &stamp, asked, route: word, outcome };
+        write(&mut text, LogFormat::Json, &Civil::new(), &ended);
+        let text = String::from_utf8(text).unwrap();
+        let page = include_str!("../../../../docs/operate.md");
+        let mut rest = text.as_str();
+        for (name, meaning) in JSON_FIELDS {
+            let at = rest.find(&format!("\"{name}\":"));
+            rest = &rest[at.unwrap_or_else(|| panic!("no {name} in order in {text}"))..];
+            let row = format!("| `{name}` | {meaning} |");
+            assert!(page.contains(&row), "docs/operate.md has no row\n{row}");
+        }
+        let inner = "\"alpn\":\"h2\",\"server_name\":\"a.example\",\"resumed\":true}";
+        assert!(text.contains(inner), "{text}");
+        assert_eq!(text.matches("\":").count(), JSON_FIELDS.len() + 5, "{text}");
+    }
+}

@@ -1,0 +1,94 @@
+//! The access log: a line for each request, written by a thread of its own.
+//!
+//! A worker appends its lines to a block of memory of its own. A full block, or one that is old enough, goes to
+//! the thread by a bounded queue, and comes back empty. Nothing of it waits: when the queue is full, the block's
+//! lines are dropped and counted.
+
+mod civil;
+mod desk;
+mod entry;
+mod format;
+mod text;
+mod trace;
+mod writer;
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(crate) use desk::{Desk, Stamp};
+pub(crate) use entry::{Asked, Entry};
+pub(crate) use format::{Ended, Outcome, route_json};
+pub use format::{JSON_FIELDS, LogFormat};
+use writer::Writer;
+
+/// Where the lines of an access log go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LogTarget {
+    /// A file; lines are appended.
+    File(PathBuf),
+    /// The standard output.
+    Stdout,
+}
+
+/// What became of the lines of an access log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AccessLogStats {
+    /// Lines that were written.
+    pub written: u64,
+    /// Lines that were dropped, for the queue was full.
+    pub dropped: u64,
+    /// Lines that could not be written: the disk is full, say.
+    pub failed: u64,
+}
+
+/// An access log, opened; given to [`Server::access_log`](crate::Server::access_log).
+///
+/// Authorization and Cookie, and bodies, are never part of it. What a client sends can't forge a line: it is
+/// escaped.
+#[derive(Clone)]
+pub struct AccessLog {
+    format: LogFormat,
+    writer: Arc<Writer>,
+}
+
+impl fmt::Debug for AccessLog {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("AccessLog").field("format", &self.format).finish_non_exhaustive()
+    }
+}
+
+impl AccessLog {
+    /// Opens the log and starts its thread.
+    ///
+    /// # Errors
+    ///
+    /// When the file can't be opened for appending, or no thread can be had.
+    pub fn open(target: LogTarget, format: LogFormat) -> io::Result<Self> {
+        Ok(Self { format, writer: Arc::new(Writer::start(target)?) })
+    }
+
+    /// Opens the file again, after it was moved away: what follows goes to a new one. When that can't be, the
+    /// old one stays in use and an event says so.
+    pub fn reopen(&self) {
+        self.writer.reopen();
+    }
+
+    /// What became of its lines so far.
+    #[must_use]
+    pub fn stats(&self) -> AccessLogStats {
+        self.writer.counts.stats()
+    }
+
+    /// Waits until what the workers have handed over is written, at most for `patience`. Whether it is.
+    pub fn flush(&self, patience: Duration) -> bool {
+        self.writer.flush(patience)
+    }
+
+    /// A worker's part.
+    pub(crate) fn desk(&self) -> Desk {
+        Desk::new(self.format, self.writer.queue(), Arc::clone(&self.writer.counts))
+    }
+}

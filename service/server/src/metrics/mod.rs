@@ -1,0 +1,112 @@
+//! What a server counts: a shard for each worker, written by it alone, summed when somebody asks.
+
+mod counter;
+mod exposition;
+mod shard;
+mod snapshot;
+mod watchdog;
+
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
+
+use crate::AccessLog;
+
+pub use counter::{DURATION_BOUNDS_NS, HistogramSnapshot};
+pub use exposition::{Exposition, METRICS, Metric};
+pub(crate) use shard::{Place, RouteCounts, Shard};
+pub use snapshot::{
+    ConnectionCount, Http2Snapshot, Protocol, RouteSnapshot, ServerState, Snapshot, Standing,
+    TlsSnapshot,
+};
+pub(crate) use watchdog::Watchdog;
+
+/// What a server counts. One value for all of its workers, made before it starts and given to
+/// [`Server::metrics`](crate::Server::metrics).
+///
+/// Each worker has a shard of its own, in cache lines that no other worker writes: counting a request is a few
+/// plain stores, without a lock and without traffic between cores. [`Self::snapshot`] reads the shards while
+/// the workers write, so a worker that is stuck doesn't keep anybody from seeing that it is; the numbers of
+/// one snapshot may be some requests apart.
+#[derive(Debug, Clone, Default)]
+pub struct Metrics(Arc<Registry>);
+
+#[derive(Debug)]
+struct Registry {
+    began: Instant,
+    state: AtomicU8,
+    shards: Mutex<Vec<Arc<Shard>>>,
+    access_log: OnceLock<AccessLog>,
+}
+
+impl Default for Registry {
+    fn default() -> Self {
+        Self {
+            began: Instant::now(),
+            state: AtomicU8::new(0),
+            shards: Mutex::default(),
+            access_log: OnceLock::new(),
+        }
+    }
+}
+
+impl Metrics {
+    /// Metrics of a server that is to be started.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether the server takes requests.
+    #[must_use]
+    pub fn state(&self) -> ServerState {
+        match self.0.state.load(Ordering::Relaxed) {
+            0 => ServerState::Starting,
+            1 => ServerState::Ready,
+            _ => ServerState::Draining,
+        }
+    }
+
+    pub(crate) fn set_state(&self, state: ServerState) {
+        // A state never goes back: a server that was told to end while it started does not become ready.
+        self.0.state.fetch_max(state as u8, Ordering::Relaxed);
+    }
+
+    /// What has been counted so far.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        let shards = self.shards();
+        let mut sum = Snapshot {
+            state: self.state(),
+            uptime: self.0.began.elapsed(),
+            workers: shards.len(),
+            access_log: self.0.access_log.get().map(AccessLog::stats),
+            ..Snapshot::default()
+        };
+        for shard in shards {
+            shard.add_to(&mut sum);
+        }
+        sum
+    }
+
+    /// One more worker's part.
+    pub(crate) fn add_shard(&self) -> Arc<Shard> {
+        let shard = Arc::<Shard>::default();
+        self.0.shards.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&shard));
+        shard
+    }
+
+    pub(crate) fn shards(&self) -> Vec<Arc<Shard>> {
+        self.0.shards.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn set_access_log(&self, log: &AccessLog) {
+        // A second server with the same metrics has the same log.
+        let _ = self.0.access_log.set(log.clone());
+    }
+
+    /// When the metrics were made.
+    pub(crate) fn began(&self) -> Instant {
+        self.0.began
+    }
+}

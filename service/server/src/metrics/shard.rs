@@ -1,0 +1,263 @@
+//! What one worker counts.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bolide_connection::Http2Stats;
+use bolide_eventloop::Stats;
+
+use super::counter::{Counter, Histogram, NameCounts};
+use super::snapshot::{Protocol, RouteSnapshot, Snapshot, Standing};
+
+/// One route's counters on one worker.
+#[derive(Debug, Default)]
+pub(crate) struct RouteCounts {
+    /// By the first digit of the status; 0: none was sent.
+    pub(crate) statuses: [Counter; 6],
+    pub(crate) durations: Histogram,
+}
+
+/// Where a connection is counted: its protocol and what it does. The number of a place is also its index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place(u8);
+
+impl Place {
+    pub(crate) const COUNT: usize = 10;
+
+    pub(crate) fn new(is_h2: Option<bool>, is_idle: bool, is_tls: bool) -> Self {
+        let version = match (is_h2, is_idle) {
+            (None, _) => 0,
+            (Some(false), false) => 1,
+            (Some(false), true) => 2,
+            (Some(true), false) => 3,
+            (Some(true), true) => 4,
+        };
+        Self(version * 2 + u8::from(is_tls))
+    }
+
+    pub(crate) fn index(self) -> usize {
+        usize::from(self.0)
+    }
+
+    /// All places, with what they stand for.
+    pub(crate) fn all() -> impl Iterator<Item = (Protocol, Standing, bool)> {
+        (0..Self::COUNT).map(|index| {
+            let (protocol, standing) = match index / 2 {
+                0 => (Protocol::Unknown, Standing::Opening),
+                1 => (Protocol::Http1, Standing::Active),
+                2 => (Protocol::Http1, Standing::Idle),
+                3 => (Protocol::Http2, Standing::Active),
+                _ => (Protocol::Http2, Standing::Idle),
+            };
+            (protocol, standing, index % 2 == 1)
+        })
+    }
+}
+
+/// Counters of HTTP/2, summed over the connections of a worker.
+#[derive(Debug, Default)]
+pub(crate) struct Http2Counts {
+    pub(crate) streams_refused: Counter,
+    pub(crate) resets_received: Counter,
+    pub(crate) resets_sent: Counter,
+    pub(crate) receive_windows_used_up: Counter,
+    pub(crate) stream_window_ms: Counter,
+    pub(crate) connection_window_ms: Counter,
+    pub(crate) socket_ms: Counter,
+}
+
+impl Http2Counts {
+    /// Adds what a connection has counted since `before`.
+    pub(crate) fn add(&self, now: &Http2Stats, before: &Http2Stats) {
+        let grown = |now: u32, before: u32| u64::from(now.wrapping_sub(before));
+        self.streams_refused.add(grown(now.streams_refused, before.streams_refused));
+        self.resets_received.add(grown(now.resets_received, before.resets_received));
+        self.resets_sent.add(grown(now.resets_sent, before.resets_sent));
+        let (used_up, was) = (now.receive_windows_used_up, before.receive_windows_used_up);
+        self.receive_windows_used_up.add(grown(used_up, was));
+        let (stalls, was) = (now.stalls, before.stalls);
+        self.stream_window_ms.add(stalls.stream_window_ms - was.stream_window_ms);
+        self.connection_window_ms.add(stalls.connection_window_ms - was.connection_window_ms);
+        self.socket_ms.add(stalls.socket_ms - was.socket_ms);
+    }
+}
+
+/// What the event loop of the worker counted at the end of its last turn.
+#[derive(Debug, Default)]
+struct LoopCounts([Counter; 14]);
+
+impl LoopCounts {
+    fn set(&self, stats: &Stats) {
+        let values = [
+            stats.accepted,
+            stats.refused,
+            stats.outbound,
+            stats.connects_failed,
+            stats.panics,
+            stats.bytes_received,
+            stats.bytes_sent,
+            stats.waits,
+            stats.events,
+            stats.write_blocked,
+            stats.requeued,
+            stats.accept_pauses,
+            stats.open,
+            stats.mails,
+        ];
+        for (counter, value) in self.0.iter().zip(values) {
+            counter.set(value);
+        }
+    }
+
+    fn add_to(&self, sum: &mut Stats) {
+        let sums = [
+            &mut sum.accepted,
+            &mut sum.refused,
+            &mut sum.outbound,
+            &mut sum.connects_failed,
+            &mut sum.panics,
+            &mut sum.bytes_received,
+            &mut sum.bytes_sent,
+            &mut sum.waits,
+            &mut sum.events,
+            &mut sum.write_blocked,
+            &mut sum.requeued,
+            &mut sum.accept_pauses,
+            &mut sum.open,
+            &mut sum.mails,
+        ];
+        for (sum, counter) in sums.into_iter().zip(&self.0) {
+            *sum += counter.get();
+        }
+    }
+}
+
+/// Everything that one worker counts. It is the only writer, and shares no cache line with another.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct Shard {
+    /// When the turn that is under way began, in nanoseconds since the metrics were made; 0: none is.
+    pub(crate) turn_began_ns: AtomicU64,
+    pub(crate) turns: Histogram,
+    pub(crate) long_turns: Counter,
+    pub(crate) places: [Counter; Place::COUNT],
+    pub(crate) in_flight: Counter,
+    pub(crate) handler_panics: Counter,
+    pub(crate) handshakes_full: Counter,
+    pub(crate) handshakes_resumed: Counter,
+    pub(crate) handshakes_failed: NameCounts,
+    pub(crate) closes: NameCounts,
+    pub(crate) limits: NameCounts,
+    pub(crate) abuse: NameCounts,
+    pub(crate) aborts: NameCounts,
+    pub(crate) http2: Http2Counts,
+    event_loop: LoopCounts,
+    routes: Mutex<Vec<(Box<str>, Arc<RouteCounts>)>>,
+}
+
+impl Shard {
+    /// The counters of these routes, in this order. A name that was asked for before keeps its counters, so
+    /// that a router may be replaced.
+    pub(crate) fn routes<'n>(&self, names: impl Iterator<Item = &'n str>) -> Vec<Arc<RouteCounts>> {
+        let mut known = self.routes.lock().unwrap_or_else(PoisonError::into_inner);
+        names
+            .map(|name| {
+                if let Some((_, counts)) = known.iter().find(|(known, _)| **known == *name) {
+                    return Arc::clone(counts);
+                }
+                let counts = Arc::<RouteCounts>::default();
+                known.push((name.into(), Arc::clone(&counts)));
+                counts
+            })
+            .collect()
+    }
+
+    /// A turn begins, so many nanoseconds after the metrics were made.
+    #[inline]
+    pub(crate) fn turn_begins(&self, since_ns: u64) {
+        self.turn_began_ns.store(since_ns.max(1), Ordering::Relaxed);
+    }
+
+    /// The turn is over.
+    #[inline]
+    pub(crate) fn turn_ends(&self, stats: &Stats) {
+        self.turn_began_ns.store(0, Ordering::Relaxed);
+        self.event_loop.set(stats);
+    }
+
+    pub(crate) fn add_to(&self, sum: &mut Snapshot) {
+        self.event_loop.add_to(&mut sum.event_loop);
+        self.turns.add_to(&mut sum.turns);
+        sum.long_turns += self.long_turns.get();
+        sum.in_flight += self.in_flight.get();
+        sum.handler_panics += self.handler_panics.get();
+        for (sum, place) in sum.connections.iter_mut().zip(&self.places) {
+            sum.count = sum.count.wrapping_add(place.get());
+        }
+        sum.tls.full += self.handshakes_full.get();
+        sum.tls.resumed += self.handshakes_resumed.get();
+        self.handshakes_failed.add_to(&mut sum.tls.failed);
+        self.closes.add_to(&mut sum.closes);
+        self.limits.add_to(&mut sum.limits);
+        self.abuse.add_to(&mut sum.abuse);
+        self.aborts.add_to(&mut sum.aborts);
+        let (http2, ours) = (&mut sum.http2, &self.http2);
+        http2.streams_refused += ours.streams_refused.get();
+        http2.resets_received += ours.resets_received.get();
+        http2.resets_sent += ours.resets_sent.get();
+        http2.receive_windows_used_up += ours.receive_windows_used_up.get();
+        http2.stream_window_stall_ms += ours.stream_window_ms.get();
+        http2.connection_window_stall_ms += ours.connection_window_ms.get();
+        http2.socket_stall_ms += ours.socket_ms.get();
+        for (name, counts) in &*self.routes.lock().unwrap_or_else(PoisonError::into_inner) {
+            let at = sum.routes.iter().position(|route| *route.name == **name);
+            let at = at.unwrap_or_else(|| {
+                sum.routes.push(RouteSnapshot::new(name));
+                sum.routes.len() - 1
+            });
+            let route = &mut sum.routes[at];
+            for (sum, status) in route.statuses.iter_mut().zip(&counts.statuses) {
+                *sum += status.get();
+            }
+            counts.durations.add_to(&mut route.durations);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_place_is_one_of_the_list() {
+        let all: Vec<_> = Place::all().collect();
+        assert_eq!(all.len(), Place::COUNT);
+        let place = Place::new(Some(true), true, true);
+        assert_eq!(all[place.index()], (Protocol::Http2, Standing::Idle, true));
+        let place = Place::new(None, true, false);
+        assert_eq!(all[place.index()], (Protocol::Unknown, Standing::Opening, false));
+    }
+
+    #[test]
+    fn a_route_that_comes_again_keeps_its_counters() {
+        let shard = Shard::default();
+        shard.routes(["/a", "/b"].into_iter())[1].statuses[2].add(3);
+        let again = shard.routes(["/b", "/c"].into_iter());
+        again[0].statuses[2].add(1);
+        let mut sum = Snapshot::default();
+        shard.add_to(&mut sum);
+        let counted: Vec<_> =
+            sum.routes.iter().map(|route| (&*route.name, route.statuses[2])).collect();
+        assert_eq!(counted, [("/a", 0), ("/b", 4), ("/c", 0)]);
+    }
+
+    #[test]
+    fn what_the_loop_counts_comes_back_as_it_was() {
+        let shard = Shard::default();
+        let stats = Stats { accepted: 7, bytes_sent: 9, mails: 3, open: 1, ..Stats::default() };
+        shard.turn_ends(&stats);
+        let mut sum = Snapshot::default();
+        shard.add_to(&mut sum);
+        assert_eq!(sum.event_loop, stats);
+    }
+}

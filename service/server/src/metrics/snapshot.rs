@@ -1,0 +1,177 @@
+//! What a server has counted, at one moment, as plain values.
+
+use std::time::Duration;
+
+use bolide_eventloop::Stats;
+
+use super::counter::HistogramSnapshot;
+use super::shard::Place;
+use crate::access_log::AccessLogStats;
+
+/// Whether a server takes requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ServerState {
+    /// It does not listen yet.
+    #[default]
+    Starting,
+    /// It does.
+    Ready,
+    /// It was told to end: what is open is completed, nothing new should be sent to it.
+    Draining,
+}
+
+/// The protocol of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// Not known yet.
+    Unknown,
+    /// HTTP/1.1 or HTTP/1.0.
+    Http1,
+    /// HTTP/2.
+    Http2,
+}
+
+/// What a connection does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// Its protocol is being found out: a TLS handshake, or the first bytes.
+    Opening,
+    /// An exchange is under way.
+    Active,
+    /// It waits for the next request.
+    Idle,
+}
+
+/// How many connections are open, of one kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConnectionCount {
+    /// The protocol.
+    pub protocol: Protocol,
+    /// What they do.
+    pub standing: Standing,
+    /// Whether they are encrypted.
+    pub tls: bool,
+    /// How many there are.
+    pub count: u64,
+}
+
+/// The requests of one route.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RouteSnapshot {
+    /// The pattern as it was routed, such as `/users/{id}`; `(fallback)`, `(none)` for paths without a
+    /// route, `(refused)` for requests that could not be read.
+    pub name: String,
+    /// Requests by the first digit of the status; at 0 those that ended without one.
+    pub statuses: [u64; 6],
+    /// From the head's arrival to the turn that gave the last byte of the answer to the connection.
+    pub durations: HistogramSnapshot,
+}
+
+impl RouteSnapshot {
+    pub(crate) fn new(name: &str) -> Self {
+        Self { name: name.to_owned(), statuses: [0; 6], durations: HistogramSnapshot::default() }
+    }
+
+    /// All requests.
+    #[must_use]
+    pub fn requests(&self) -> u64 {
+        self.statuses.iter().sum()
+    }
+}
+
+/// TLS handshakes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TlsSnapshot {
+    /// Complete ones that began from nothing.
+    pub full: u64,
+    /// Complete ones that resumed a session.
+    pub resumed: u64,
+    /// Those that failed, by the kind of failure.
+    pub failed: Vec<(&'static str, u64)>,
+}
+
+/// What the HTTP/2 connections counted; those that are open, up to a second ago.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Http2Snapshot {
+    /// Streams that were refused at the limit.
+    pub streams_refused: u64,
+    /// RST_STREAM frames received for open streams.
+    pub resets_received: u64,
+    /// RST_STREAM frames sent.
+    pub resets_sent: u64,
+    /// Times a peer used up a receive window: it may have waited for us.
+    pub receive_windows_used_up: u64,
+    /// How long streams waited for their window, in milliseconds.
+    pub stream_window_stall_ms: u64,
+    /// How long connections waited for their window, in milliseconds.
+    pub connection_window_stall_ms: u64,
+    /// How long connections waited for their socket, in milliseconds.
+    pub socket_stall_ms: u64,
+}
+
+/// What a server has counted, summed over its workers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Snapshot {
+    /// Whether it takes requests.
+    pub state: ServerState,
+    /// For how long the metrics exist.
+    pub uptime: Duration,
+    /// How many workers there are.
+    pub workers: usize,
+    /// Connections that are open, by kind.
+    pub connections: Vec<ConnectionCount>,
+    /// What the event loops counted: connections, bytes, turns. What the loop counts of closed connections
+    /// stands in [`Self::closes`].
+    pub event_loop: Stats,
+    /// Requests by route.
+    pub routes: Vec<RouteSnapshot>,
+    /// Requests that are under way and were not answered at once.
+    pub in_flight: u64,
+    /// Connections that ended, by reason.
+    pub closes: Vec<(&'static str, u64)>,
+    /// Exchanges that ended before they were complete, by reason.
+    pub aborts: Vec<(&'static str, u64)>,
+    /// Limits that were hit, by name.
+    pub limits: Vec<(&'static str, u64)>,
+    /// Abuse budgets that a peer has spent, by the attack that they answer.
+    pub abuse: Vec<(&'static str, u64)>,
+    /// HTTP/2.
+    pub http2: Http2Snapshot,
+    /// TLS handshakes.
+    pub tls: TlsSnapshot,
+    /// Panics in handlers.
+    pub handler_panics: u64,
+    /// How long turns of the event loops took, without the wait.
+    pub turns: HistogramSnapshot,
+    /// Turns that took more than a second.
+    pub long_turns: u64,
+    /// The access log, if there is one.
+    pub access_log: Option<AccessLogStats>,
+}
+
+impl Default for Snapshot {
+    fn default() -> Self {
+        let connection =
+            |(protocol, standing, tls)| ConnectionCount { protocol, standing, tls, count: 0 };
+        Self {
+            state: ServerState::default(),
+            uptime: Duration::ZERO,
+            workers: 0,
+            connections: Place::all().map(connection).collect(),
+            event_loop: Stats::default(),
+            routes: Vec::new(),
+            in_flight: 0,
+            closes: Vec::new(),
+            aborts: Vec::new(),
+            limits: Vec::new(),
+            abuse: Vec::new(),
+            http2: Http2Snapshot::default(),
+            tls: TlsSnapshot::default(),
+            handler_panics: 0,
+            turns: HistogramSnapshot::default(),
+            long_turns: 0,
+            access_log: None,
+        }
+    }
+}

@@ -1,0 +1,456 @@
+//! What a worker notes of its requests and connections, for metrics, access log and events.
+//!
+//! Everything that is not wanted costs one branch.
+
+mod reasons;
+mod reports;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use bolide_connection::{Connection, Http2Stats};
+use bolide_eventloop::{Agenda, CloseCause, Stats};
+use bolide_semantics::{CloseReason, Head};
+use http::Version;
+
+use crate::access_log::{AccessLog, Asked, Desk, Ended, Entry, Outcome, Stamp, route_json};
+use crate::exchange::State;
+use crate::limits::LONG_TURN;
+use crate::metrics::{Metrics, Place, RouteCounts, Shard};
+use crate::router::{RouteId, Router};
+use reasons::Class;
+use reports::Reports;
+
+/// How long an open connection's counters may be unseen.
+const HARVEST_INTERVAL: Duration = Duration::from_secs(1);
+
+/// What is to be noted.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Observed {
+    pub(crate) metrics: Option<Metrics>,
+    pub(crate) access_log: Option<AccessLog>,
+}
+
+/// One worker's notes.
+#[derive(Debug)]
+pub(crate) struct Observer {
+    is_on: bool,
+    counting: Option<Counting>,
+    logging: Option<Logging>,
+    reports: Reports,
+    /// The number of the next route.
+    next_route: u32,
+    /// When the turn of the loop began.
+    now: Instant,
+    accept_pauses: u64,
+}
+
+/// The worker's side of the metrics.
+#[derive(Debug)]
+struct Counting {
+    shard: Arc<Shard>,
+    /// By the numbers of the routes, those of routers that were replaced among them.
+    routes: Vec<Arc<RouteCounts>>,
+    began: Instant,
+    /// The requests that this pass has answered, by route and by when they began.
+    answered: Vec<(RouteId, Instant)>,
+}
+
+impl Counting {
+    /// Counts how long the requests that were answered took. One look at the clock serves all of them: they
+    /// leave together.
+    #[inline]
+    fn settle(&mut self) {
+        if self.answered.is_empty() {
+            return;
+        }
+        let now = Instant::now();
+        for (route, began) in self.answered.drain(..) {
+            let route = &self.routes[route.index()];
+            route.durations.record(now.saturating_duration_since(began));
+        }
+    }
+}
+
+/// The worker's side of the access log.
+#[derive(Debug)]
+struct Logging {
+    desk: Desk,
+    /// The names of the routes as they stand in a line.
+    routes: Vec<Box<[u8]>>,
+    spare: Vec<Box<Entry>>,
+}
+
+/// How many entries are kept for use again.
+const SPARE_ENTRIES: usize = 256;
+
+/// What is noted of one connection.
+#[derive(Debug)]
+pub(crate) struct Subject {
+    place: Place,
+    is_handshaking: bool,
+    stamp: Option<Stamp>,
+    seen: Http2Stats,
+    harvested: Instant,
+}
+
+impl Observer {
+    pub(crate) fn new(observed: &Observed, router: &mut Router, now: Instant) -> Self {
+        let counting = observed.metrics.as_ref().map(|metrics| Counting {
+            shard: metrics.add_shard(),
+            routes: Vec::new(),
+            began: metrics.began(),
+            answered: Vec::new(),
+        });
+        let logging = observed.access_log.as_ref().map(|log| Logging {
+            desk: log.desk(),
+            routes: Vec::new(),
+            spare: Vec::new(),
+        });
+        let mut observer = Self {
+            is_on: counting.is_some() || logging.is_some(),
+            counting,
+            logging,
+            reports: Reports::new(now),
+            next_route: 0,
+            now,
+            accept_pauses: 0,
+        };
+        observer.name_routes(RouteId::OTHERS.into_iter());
+        observer.set_routes(router);
+        observer
+    }
+
+    /// Requests find these routes from here on. Counters of names that stay go on; exchanges that are under
+    /// way keep their numbers.
+    pub(crate) fn set_routes(&mut self, router: &mut Router) {
+        let names = router.names();
+        router.number(self.next_route);
+        self.name_routes(names.iter().map(String::as_str));
+    }
+
+    fn name_routes<'n>(&mut self, names: impl ExactSizeIterator<Item = &'n str> + Clone) {
+        self.next_route += names.len() as u32;
+        if let Some(counting) = &mut self.counting {
+            counting.routes.extend(counting.shard.routes(names.clone()));
+        }
+        if let Some(logging) = &mut self.logging {
+            logging.routes.extend(names.map(route_json));
+        }
+    }
+
+    #[inline]
+    pub(crate) fn turn_started(&mut self, now: Instant) {
+        self.now = now;
+        if let Some(counting) = &self.counting {
+            let since = now.saturating_duration_since(counting.began);
+            counting.shard.turn_begins(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX));
+        }
+    }
+
+    /// The time of day was looked at.
+    pub(crate) fn set_time(&mut self, wall: SystemTime, now: Instant) {
+        if let Some(logging) = &mut self.logging {
+            let since = wall.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+            logging.desk.set_time(since, now);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn turn_ended(&mut self, stats: &Stats, agenda: &mut Agenda) {
+        if !self.is_on {
+            return;
+        }
+        if let Some(due) =
+            self.logging.as_mut().and_then(|logging| logging.desk.turn_ended(self.now))
+        {
+            agenda.alarm(due);
+        }
+        let Some(counting) = &self.counting else { return };
+        let lasted = Instant::now().saturating_duration_since(self.now);
+        counting.shard.turns.record(lasted);
+        counting.shard.turn_ends(stats);
+        if lasted > LONG_TURN {
+            counting.shard.long_turns.add(1);
+            let seconds = lasted.as_secs_f64();
+            tracing::warn!(target: "bolide::watchdog", seconds, "a turn of a worker's loop took long");
+        }
+        if stats.accept_pauses > self.accept_pauses {
+            let pauses = stats.accept_pauses - self.accept_pauses;
+            self.accept_pauses = stats.accept_pauses;
+            if let Some(suppressed) = self.reports.may(self.now) {
+                tracing::warn!(
+                    target: "bolide::accept",
+                    pauses,
+                    suppressed,
+                    "accepting was paused: no file descriptors, or no room for connections"
+                );
+            }
+        }
+    }
+
+    /// A connection begins.
+    pub(crate) fn opened(&mut self, is_tls: bool) -> Option<Box<Subject>> {
+        if !self.is_on {
+            return None;
+        }
+        let place = Place::new(None, false, is_tls);
+        if let Some(counting) = &self.counting {
+            counting.shard.places[place.index()].add(1);
+        }
+        Some(Box::new(Subject {
+            place,
+            is_handshaking: is_tls,
+            stamp: None,
+            seen: Http2Stats::default(),
+            harvested: self.now,
+        }))
+    }
+
+    /// Records of a connection were opened: its handshake may be complete.
+    pub(crate) fn received(&mut self, subject: &mut Subject, connection: &Connection) {
+        if !subject.is_handshaking {
+            return;
+        }
+        let Some(facts) = connection.tls_facts() else { return };
+        subject.is_handshaking = false;
+        if let Some(Counting { shard, .. }) = &self.counting {
+            let full = &shard.handshakes_full;
+            let counter = if facts.resumed { &shard.handshakes_resumed } else { full };
+            counter.add(1);
+        }
+    }
+
+    /// A pass of a connection ends: what it has answered goes to the socket.
+    #[inline]
+    pub(crate) fn pass_ended(
+        &mut self,
+        subject: &mut Subject,
+        connection: &mut Connection,
+        is_idle: bool,
+    ) {
+        let Some(counting) = &mut self.counting else { return };
+        counting.settle();
+        let place = Place::new(connection.is_h2(), is_idle, connection.is_tls());
+        if place != subject.place {
+            counting.shard.places[subject.place.index()].take_one();
+            counting.shard.places[place.index()].add(1);
+            subject.place = place;
+        }
+        if self.now.saturating_duration_since(subject.harvested) >= HARVEST_INTERVAL {
+            self.harvest(subject, connection);
+        }
+    }
+
+    /// Takes over what a connection has counted itself.
+    fn harvest(&self, subject: &mut Subject, connection: &mut Connection) {
+        subject.harvested = self.now;
+        if let Some(counting) = &self.counting
+            && let Some(stats) = connection.http2_stats()
+        {
+            counting.shard.http2.add(&stats, &subject.seen);
+            subject.seen = stats;
+        }
+    }
+
+    /// A connection has come to its end by the protocol.
+    pub(crate) fn connection_ended(
+        &mut self,
+        subject: Option<&Subject>,
+        connection: &Connection,
+        peer: Option<SocketAddr>,
+        reason: &CloseReason,
+    ) {
+        let class = Class::of(reason.name);
+        if let Some(Counting { shard, .. }) = &self.counting {
+            shard.closes.count(reason.name);
+            match class {
+                Class::Orderly => {}
+                Class::Limit => shard.limits.count(reason.name),
+                Class::Abuse => shard.abuse.count(reason.name),
+            }
+            if subject.is_some_and(|subject| subject.is_handshaking) {
+                let kind = connection.tls_failure().map_or(reason.name, |failure| failure.kind);
+                shard.handshakes_failed.count(kind);
+            }
+        }
+        if let Some(failure) = connection.tls_failure() {
+            if tracing::enabled!(target: "bolide::tls", tracing::Level::DEBUG)
+                && let Some(suppressed) = self.reports.may(self.now)
+            {
+                let (what, kind) = (failure.what.as_str(), failure.kind);
+                let in_handshake = failure.in_handshake;
+                tracing::debug!(
+                    target: "bolide::tls",
+                    peer = Peer(peer).to_string(), kind, what, in_handshake, suppressed, "TLS failed"
+                );
+            }
+        } else if class != Class::Orderly
+            && let Some(suppressed) = self.reports.may(self.now)
+        {
+            let (limit, what) = (reason.name, reason.what);
+            tracing::info!(
+                target: "bolide::limits",
+                peer = Peer(peer).to_string(), limit, what, suppressed, "a limit ended a connection"
+            );
+        }
+    }
+
+    /// A connection is gone. `cause` says why when the protocol has not ended it.
+    pub(crate) fn closed(
+        &mut self,
+        mut subject: Box<Subject>,
+        connection: &mut Connection,
+        cause: Option<CloseCause>,
+    ) {
+        self.harvest(&mut subject, connection);
+        let Some(counting) = &mut self.counting else { return };
+        // Exchanges that ended with the connection.
+        counting.settle();
+        let shard = &counting.shard;
+        shard.places[subject.place.index()].take_one();
+        let Some(cause) = cause else { return };
+        let reason = match cause {
+            CloseCause::Finished => "finished",
+            CloseCause::Failed(_) => "connection-failed",
+            CloseCause::Shed => "shed",
+            CloseCause::Drained => "drain-timeout",
+            CloseCause::Panicked => "panic",
+            CloseCause::Stalled => "stalled",
+        };
+        shard.closes.count(reason);
+        if subject.is_handshaking {
+            shard.handshakes_failed.count(reason);
+        }
+    }
+
+    /// A request is not answered at once: keeps what its line needs, while its head stands.
+    #[inline]
+    pub(crate) fn keep(&mut self, head: &Head) -> Option<Box<Entry>> {
+        let logging = self.logging.as_mut()?;
+        let mut entry = logging.spare.pop().unwrap_or_else(|| Box::new(Entry::new()));
+        entry.fill(head);
+        Some(entry)
+    }
+
+    /// A request that was not answered at once is under way.
+    #[inline]
+    pub(crate) fn under_way(&self) {
+        if let Some(counting) = &self.counting {
+            counting.shard.in_flight.add(1);
+        }
+    }
+
+    /// It is no longer.
+    #[inline]
+    pub(crate) fn no_longer_under_way(&self) {
+        if let Some(counting) = &self.counting {
+            counting.shard.in_flight.take_one();
+        }
+    }
+
+    /// An exchange is over. `head` is its request's, when that stands.
+    #[inline]
+    pub(crate) fn exchange_ended(
+        &mut self,
+        subject: &mut Option<Box<Subject>>,
+        connection: &Connection,
+        peer: Option<SocketAddr>,
+        state: &mut State,
+        head: Option<&Head>,
+    ) {
+        let Some(subject) = subject else { return };
+        let Some(route) = state.route else { return };
+        let began = state.began.unwrap_or(self.now);
+        if let Some(counting) = &mut self.counting {
+            let class = usize::from(state.status / 100).min(5);
+            counting.routes[route.index()].statuses[class].add(1);
+            counting.answered.push((route, began));
+            if let Some(what) = state.aborted {
+                counting.shard.aborts.count(what);
+            }
+        }
+        let Some(logging) = &mut self.logging else { return };
+        let entry = state.entry.take();
+        let asked = match (&entry, head) {
+            (Some(entry), _) => entry.asked(),
+            (None, Some(head)) => Asked::of_head(head),
+            (None, None) => Asked::unread(match connection.is_h2() {
+                Some(true) => Version::HTTP_2,
+                _ => Version::HTTP_11,
+            }),
+        };
+        let now = Instant::now();
+        let stamp = subject.stamp.get_or_insert_with(|| {
+            let facts = connection.tls_facts();
+            Stamp::new(logging.desk.format, &Peer(peer).to_string(), facts.as_ref())
+        });
+        let outcome = Outcome {
+            status: state.status,
+            received_bytes: state.received_bytes,
+            sent_bytes: state.sent_bytes,
+            duration: now.saturating_duration_since(began),
+            answer: state.answered.map(|answered| answered.saturating_duration_since(began)),
+            abort: state.aborted,
+        };
+        let route = &logging.routes[route.index()];
+        logging.desk.line(&Ended { stamp, asked, route, outcome }, now);
+        if let Some(entry) = entry
+            && logging.spare.len() < SPARE_ENTRIES
+        {
+            logging.spare.push(entry);
+        }
+    }
+
+    /// A limit was hit by one request.
+    #[cold]
+    pub(crate) fn limit(&mut self, peer: Option<SocketAddr>, limit: &'static str) {
+        if let Some(counting) = &self.counting {
+            counting.shard.limits.count(limit);
+        }
+        if let Some(suppressed) = self.reports.may(self.now) {
+            tracing::info!(
+                target: "bolide::limits",
+                peer = Peer(peer).to_string(), limit, suppressed, "a limit ended a request"
+            );
+        }
+    }
+
+    /// A request was refused for what its head says.
+    #[cold]
+    pub(crate) fn refused(&mut self, peer: Option<SocketAddr>, status: u16) {
+        match status {
+            414 => self.limit(peer, "request-line-bytes"),
+            431 => self.limit(peer, "head-bytes"),
+            _ => {}
+        }
+    }
+
+    /// A handler panicked.
+    #[cold]
+    pub(crate) fn panicked(&mut self, route: Option<RouteId>, router: Option<&Router>) {
+        if let Some(counting) = &self.counting {
+            counting.shard.handler_panics.add(1);
+        }
+        let route = route.and_then(|route| router?.name(route)).unwrap_or_default();
+        if let Some(suppressed) = self.reports.may(self.now) {
+            tracing::error!(
+                target: "bolide::handler",
+                route, suppressed, "a handler panicked: its client gets a 500"
+            );
+        }
+    }
+}
+
+/// A client's address, in words.
+struct Peer(Option<SocketAddr>);
+
+impl std::fmt::Display for Peer {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            Some(peer) => write!(formatter, "{peer}"),
+            None => formatter.write_str("unix"),
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! What metrics and access log say of what happened on the wire.
+
+use std::time::Duration;
+
+use crate::raw_client::Served;
+use bolide_server::{
+    AbortReason, AccessLog, Bytes, End, Exchange, Io, LogFormat, LogTarget, Metrics, Protocol,
+    Reply, Request, Response, Router, Server, ServerState, Snapshot, Standing, StatusCode,
+    admin_routes, collect,
+};
+
+/// Begins an answer that never ends.
+#[derive(Debug)]
+struct Endless;
+
+impl Exchange for Endless {
+    fn on_start(&mut self, io: &mut Io<'_>) {
+        io.note_upstream("http://behind");
+        io.start(&Response::new(StatusCode::OK), Some(10));
+        io.send(Bytes::from_static(b"12345"), End::No).expect("the first piece");
+    }
+
+    fn on_data(&mut self, data: Bytes, _: End, io: &mut Io<'_>) {
+        io.consumed(data.len());
+    }
+
+    fn on_abort(&mut self, _: AbortReason) {}
+}
+
+fn routes() -> Router {
+    Router::new()
+        .get("/ping", |_| "pong")
+        .get("/users/{id}", |request| {
+            let responder = request.responder();
+            std::thread::spawn(move || responder.respond("later"));
+            Reply::Later
+        })
+        .get("/endless", |_: &mut Request<'_>| Reply::Exchange(Box::new(Endless)))
+        .get("/panic", |_| -> Response { panic!("this test panics on purpose") })
+        .get("/stuck", |_| {
+            std::thread::sleep(Duration::from_millis(1100));
+            "at last"
+        })
+        .handle_post("/body", collect(|_, body| Response::from(body.len().to_string())))
+}
+
+fn ask(served: &Served, request: &str) -> String {
+    served.ask(&format!("{request}\r\nconnection: close\r\n\r\n"))
+}
+
+/// The requests of a route by the class of their answer.
+fn statuses(snapshot: &Snapshot, name: &str) -> [u64; 6] {
+    let route = snapshot.routes.iter().find(|route| route.name == name);
+    route.map_or([0; 6], |route| route.statuses)
+}
+
+#[test]
+fn every_kind_of_request_counts_once() {
+    let metrics = Metrics::new();
+    assert_eq!(metrics.state(), ServerState::Starting);
+    let served = Served::with(Server::new().metrics(&metrics), routes);
+    assert_eq!(metrics.state(), ServerState::Ready);
+    for _ in 0..3 {
+        ask(&served, "GET /ping HTTP/1.1\r\nhost: a");
+    }
+    ask(&served, "GET /users/7 HTTP/1.1\r\nhost: a");
+    ask(&served, "PUT /ping HTTP/1.1\r\nhost: a");
+    ask(&served, "GET /nowhere HTTP/1.1\r\nhost: a");
+    ask(&served, "GET /panic HTTP/1.1\r\nhost: a");
+    ask(&served, "GET /ping HTTP/1.1");
+    ask(&served, &format!("GET /{} HTTP/1.1\r\nhost: a", "x".repeat(20_000)));
+    ask(&served, "POST /body HTTP/1.1\r\nhost: a\r\ncontent-length: 9999999");
+    let mut client = served.connect();
+    client.send(b"GET /endless HTTP/1.1\r\nhost: a\r\n\r\n");
+    client.until("12345");
+    assert_eq!(metrics.snapshot().in_flight, 1);
+    drop(client);
+    served.shut_down();
+
+    let counted = metrics.snapshot();
+    assert_eq!(counted.state, ServerState::Draining);
+    assert_eq!(statuses(&counted, "/ping"), [0, 0, 3, 0, 1, 0]);
+    assert_eq!(statuses(&counted, "/users/{id}"), [0, 0, 1, 0, 0, 0]);
+    assert_eq!(statuses(&counted, "/endless"), [0, 0, 1, 0, 0, 0]);
+    assert_eq!(statuses(&counted, "/panic"), [0, 0, 0, 0, 0, 1]);
+    assert_eq!(statuses(&counted, "/body"), [0, 0, 0, 0, 1, 0]);
+    assert_eq!(statuses(&counted, "(none)"), [0, 0, 0, 0, 1, 0]);
+    assert_eq!(statuses(&counted, "(refused)"), [0, 0, 0, 0, 2, 0]);
+    for route in &counted.routes {
+        assert_eq!(route.durations.count(), route.requests(), "{}", route.name);
+    }
+    assert_eq!((counted.in_flight, counted.handler_panics, counted.workers), (0, 1, 1));
+    assert_eq!(counted.limits, [("body-bytes-max", 1), ("request-line-bytes", 1)]);
+    assert_eq!(counted.aborts.iter().map(|(_, count)| count).sum::<u64>(), 1, "{counted:?}");
+    assert_eq!(counted.event_loop.accepted, 11);
+    let closed: u64 = counted.closes.iter().map(|(_, count)| count).sum();
+    assert_eq!(closed, 11, "{:?}", counted.closes);
+    assert!(counted.connections.iter().all(|kind| kind.count == 0), "{:?}", counted.connections);
+    assert!(counted.turns.count() > 0 && counted.event_loop.bytes_sent > 0);
+}
+
+#[test]
+fn an_open_connection_stands_where_it_is() {
+    let metrics = Metrics::new();
+    let served = Served::with(Server::new().metrics(&metrics), routes);
+    let mut client = served.connect();
+    client.send(b"GET /ping HTTP/1.1\r\nhost: a\r\n\r\n");
+    client.answer();
+    let open = |metrics: &Metrics| -> Vec<_> {
+        let open = metrics.snapshot().connections;
+        open.into_iter()
+            .filter(|kind| kind.count > 0)
+            .map(|kind| (kind.protocol, kind.standing, kind.tls, kind.count))
+            .collect()
+    };
+    assert_eq!(open(&metrics), [(Protocol::Http1, Standing::Idle, false, 1)]);
+    client.send(b"GET /endless HTTP/1.1\r\nhost: a\r\n\r\n");
+    client.until("12345");
+    assert_eq!(open(&metrics), [(Protocol::Http1, Standing::Active, false, 1)]);
+}
+
+#[test]
+fn stuck_handler_turns_are_counted() {
+    let metrics = Metrics::new();
+    let served = Served::with(Server::new().metrics(&metrics), routes);
+    let answer = ask(&served, "GET /stuck HTTP/1.1\r\nhost: a");
+    assert!(answer.ends_with("at last"), "{answer}");
+    served.shut_down();
+    let counted = metrics.snapshot();
+    assert_eq!(counted.long_turns, 1);
+    let stuck = counted.routes.iter().find(|route| route.name == "/stuck").expect("the route");
+    assert!(stuck.durations.sum > Duration::from_secs(1), "{stuck:?}");
+}
+
+#[test]
+fn the_log_has_a_line_for_each_request() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("log");
+    let log = AccessLog::open(LogTarget::File(path.clone()), LogFormat::Json).expect("a log");
+    let served = Served::with(Server::new().access_log(&log), routes);
+    let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
+    ask(
+        &served,
+        &format!(
+            "GET /ping?a=\"b HTTP/1.1\r\nhost: a\r\nuser-agent: x\"\\\r\nauthorization: secret\r\n\
+             cookie: secret\r\ntraceparent: 00-{trace}-00f067aa0ba902b7-01"
+        ),
+    );
+    ask(&served, "GET /users/7 HTTP/1.1\r\nhost: a\r\nreferer: http://b/");
+    ask(&served, "HEAD /ping HTTP/1.0");
+    ask(&served, "GET /ping HTTP/1.1");
+    let mut client = served.connect();
+    client.send(b"POST /body HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\n12");
+    client.send(b"345");
+    assert_eq!(client.answer().body, b"5");
+    client.send(b"GET /endless HTTP/1.1\r\nhost: a\r\n\r\n");
+    client.until("12345");
+    drop(client);
+    served.shut_down();
+    assert!(log.flush(Duration::from_secs(20)));
+    let text = std::fs::read_to_string(&path).expect("the log");
+    assert!(!text.contains("secret"), "{text}");
+    let lines: Vec<&str> = text.lines().collect();
+    let expected: [&[&str]; 6] = [
+        &[
+            "\"peer\":\"127.0.0.1:",
+            "\"method\":\"GET\",\"target\":\"/ping?a=\\\"b\",\"host\":\"a\",\"route\":\"/ping\"",
+            "\"version\":\"HTTP/1.1\",\"status\":200,\"received_bytes\":0,\"sent_bytes\":4,",
+            "\"user_agent\":\"x\\\"\\\\\",\"trace_id\":\"4bf92f3577b34da6a3ce929d0e0e4736\"}",
+        ],
+        &[
+            "\"target\":\"/users/7\",\"host\":\"a\",\"route\":\"/users/{id}\"",
+            "\"answer_us\":",
+            "\"sent_bytes\":5,",
+            "\"referer\":\"http://b/\"}",
+        ],
+        &["\"method\":\"HEAD\"", "\"version\":\"HTTP/1.0\",\"status\":200", "\"sent_bytes\":0,"],
+        &["Z\",\"peer\":\"127.0.0.1:", "\"route\":\"(refused)\"", "\"status\":400,"],
+        &["\"method\":\"POST\"", "\"status\":200,\"received_bytes\":5,\"sent_bytes\":1,"],
+        &[
+            "\"target\":\"/endless\"",
+            "\"upstream\":\"http://behind\",\"abort\":\"",
+            "\"sent_bytes\":5,",
+        ],
+    ];
+    assert_eq!(lines.len(), expected.len(), "{text}");
+    for (line, parts) in lines.into_iter().zip(expected) {
+        assert!(line.starts_with("{\"time\":\"20") && line.ends_with('}'), "{line}");
+        for part in parts {
+            assert!(line.contains(part), "{part} is not in {line}");
+        }
+    }
+    assert_eq!((log.stats().written, log.stats().dropped, log.stats().failed), (6, 0, 0));
+}
+
+#[test]
+fn the_admin_routes_say_how_it_is() {
+    let metrics = Metrics::new();
+    let watched = metrics.clone();
+    let admin = Served::new(move || admin_routes(&watched, &[]));
+    let answer = ask(&admin, "GET /readyz HTTP/1.1\r\nhost: a");
+    assert!(answer.starts_with("HTTP/1.1 503") && answer.ends_with("starting\n"), "{answer}");
+    let served = Served::with(Server::new().metrics(&metrics), routes);
+    ask(&served, "GET /ping HTTP/1.1\r\nhost: a");
+    let answer = ask(&admin, "GET /readyz HTTP/1.1\r\nhost: a");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let answer = ask(&admin, "GET /metrics HTTP/1.1\r\nhost: a");
+    assert!(answer.contains("content-type: text/plain; version=0.0.4; charset=utf-8"), "{answer}");
+    let line = "\nbolide_requests_total{route=\"/ping\",status=\"2xx\"} 1\n";
+    assert!(answer.contains(line), "{answer}");
+    served.shut_down();
+    let answer = ask(&admin, "GET /readyz HTTP/1.1\r\nhost: a");
+    assert!(answer.starts_with("HTTP/1.1 503") && answer.ends_with("draining\n"), "{answer}");
+    assert!(ask(&admin, "GET /healthz HTTP/1.1\r\nhost: a").starts_with("HTTP/1.1 200"));
+}

@@ -1,0 +1,75 @@
+//! The operator's listener: metrics and health, apart from what clients reach.
+
+use std::net::SocketAddr;
+
+use bolide::{Metrics, ProxySettings, Running, Server, admin_routes};
+
+use super::upstreams;
+
+/// The arguments about the operator's listener.
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub(crate) struct Arguments {
+    /// Count what happens, and show it here: /metrics (Prometheus), /healthz and /readyz (503 while the server
+    /// drains), on a listener and a thread of their own. Only an address that no other machine reaches is
+    /// taken, unless --admin-public is given.
+    #[arg(long, value_name = "ADDR:PORT")]
+    admin: Option<SocketAddr>,
+
+    /// Let other machines reach --admin, which asks nobody who they are.
+    #[arg(long, requires = "admin")]
+    admin_public: bool,
+}
+
+/// The operator's listener, while it runs.
+#[derive(Debug)]
+pub(crate) struct Admin {
+    metrics: Metrics,
+    running: Running,
+}
+
+impl Arguments {
+    /// Whether what was asked for may be.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        match self.admin {
+            Some(address) if !address.ip().is_loopback() && !self.admin_public => Err(format!(
+                "--admin {address}: other machines could reach it, and it asks nobody who they are: \
+                 name an address such as 127.0.0.1:9090, or give --admin-public"
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Starts it, if there is to be one. It says 503 at /readyz until the server runs.
+    pub(crate) fn start(&self, proxies: Vec<ProxySettings>) -> Result<Option<Admin>, String> {
+        let Some(address) = self.admin else { return Ok(None) };
+        let metrics = Metrics::new();
+        let watched = metrics.clone();
+        let sources: Vec<_> = proxies.into_iter().map(upstreams::source).collect();
+        let running = Server::new()
+            .workers(1)
+            .drain(std::time::Duration::ZERO)
+            .http(&address.to_string())
+            .start(move || admin_routes(&watched, &sources))
+            .map_err(|error| format!("--admin: {error}"))?;
+        Ok(Some(Admin { metrics, running }))
+    }
+}
+
+impl Admin {
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// Where it listens: the port is the real one.
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
+        self.running.addresses().into_iter().flatten().next()
+    }
+
+    /// Ends it.
+    pub(crate) fn stop(self) {
+        self.running.shut_down();
+        // There is nobody left to tell.
+        let _ = self.running.join();
+    }
+}

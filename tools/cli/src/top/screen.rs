@@ -1,0 +1,238 @@
+//! The drawing.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Cell, Paragraph, Row, Table, Widget};
+
+use super::figures::Figures;
+
+const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
+const DIM: Style = Style::new().add_modifier(Modifier::DIM);
+const BAD: Style = Style::new().fg(Color::Red);
+
+/// How many rows all of it takes.
+pub(super) fn rows(figures: &Figures) -> u16 {
+    let upstreams = if figures.upstreams.is_empty() { 0 } else { figures.upstreams.len() + 2 };
+    let rows = head(figures, "", None).len() + 1 + figures.routes.len().max(1) + 1 + upstreams;
+    u16::try_from(rows).unwrap_or(u16::MAX).min(500)
+}
+
+/// A number of something, short: `12.3k`.
+fn short(number: f64) -> String {
+    for (unit, size) in [("G", 1e9), ("M", 1e6), ("k", 1e3)] {
+        if number >= size {
+            return format!("{:.1}{unit}", number / size);
+        }
+    }
+    if number > 0.0 && number < 10.0 && number.fract() != 0.0 {
+        format!("{number:.1}")
+    } else {
+        format!("{number:.0}")
+    }
+}
+
+/// A duration, short: the upper bound of a bucket.
+fn duration(seconds: Option<f64>) -> String {
+    match seconds {
+        None => "-".to_owned(),
+        Some(seconds) if seconds.is_infinite() => "> 60 s".to_owned(),
+        Some(seconds) if seconds >= 1.0 => format!("{seconds} s"),
+        Some(seconds) if seconds >= 1e-3 => format!("{} ms", rounded(seconds * 1e3)),
+        Some(seconds) => format!("{} µs", rounded(seconds * 1e6)),
+    }
+}
+
+/// Without the traces of binary fractions.
+fn rounded(number: f64) -> f64 {
+    (number * 10.0).round() / 10.0
+}
+
+fn uptime(seconds: f64) -> String {
+    let seconds = seconds as u64;
+    let (days, hours, minutes) = (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60);
+    if days > 0 {
+        format!("{days} d {hours:02}:{minutes:02}")
+    } else {
+        format!("{hours:02}:{minutes:02}:{:02}", seconds % 60)
+    }
+}
+
+/// The lines above the tables.
+fn head<'a>(figures: &Figures, server: &'a str, trouble: Option<&'a str>) -> Vec<Line<'a>> {
+    let state =
+        if figures.ready { Span::styled("ready", BOLD) } else { Span::styled("not ready", BAD) };
+    let of = |what: String| Span::raw(what);
+    let mut lines = vec![
+        Line::from(vec![
+            Span::styled("bolide ", BOLD),
+            of(format!("{server}  ")),
+            state,
+            of(format!("  up {}  {} workers", uptime(figures.uptime), figures.workers)),
+        ]),
+        Line::from(vec![
+            of(format!("requests {}/s  under way {}", short(figures.rate), figures.in_flight)),
+            of(format!("  in {}B/s  out {}B/s", short(figures.received), short(figures.sent))),
+        ]),
+    ];
+    let open: Vec<String> = figures
+        .connections
+        .iter()
+        .map(|(protocol, open, active)| format!("{protocol} {open} ({active} active)"))
+        .collect();
+    lines.push(Line::from(format!(
+        "connections {}  new {}/s  handshakes {}/s  loop turns 99 % below {}",
+        if open.is_empty() { "0".to_owned() } else { open.join(", ") },
+        short(figures.accepted),
+        short(figures.handshakes),
+        duration(figures.turn_p99),
+    )));
+    let troubles: Vec<String> =
+        figures.troubles.iter().map(|(what, count)| format!("{what} {}", short(*count))).collect();
+    lines.push(if let Some(trouble) = trouble {
+        Line::styled(trouble, BAD)
+    } else if troubles.is_empty() {
+        Line::styled("no limit was hit, nothing failed", DIM)
+    } else {
+        Line::styled(troubles.join(", "), BAD)
+    });
+    lines.push(Line::default());
+    lines
+}
+
+/// A row of right-aligned numbers behind a name.
+fn row(name: &str, numbers: impl IntoIterator<Item = String>) -> Row<'static> {
+    let numbers = numbers.into_iter().map(|number| Cell::from(Line::from(number).right_aligned()));
+    Row::new([Cell::from(name.to_owned())].into_iter().chain(numbers))
+}
+
+fn titles(names: &[&str]) -> Row<'static> {
+    let (first, rest) = names.split_first().unwrap_or((&"", &[]));
+    row(first, rest.iter().map(|name| (*name).to_owned())).style(BOLD)
+}
+
+/// Draws the figures.
+pub(super) fn draw(
+    figures: &Figures,
+    server: &str,
+    trouble: Option<&str>,
+    area: Rect,
+    buffer: &mut Buffer,
+) {
+    let head = head(figures, server, trouble);
+    let upstreams =
+        if figures.upstreams.is_empty() { 0 } else { figures.upstreams.len() as u16 + 2 };
+    let [top, routes, below] = Layout::vertical([
+        Constraint::Length(head.len() as u16),
+        Constraint::Min(2),
+        Constraint::Length(upstreams),
+    ])
+    .areas(area);
+    Paragraph::new(head).render(top, buffer);
+    let numbers = [9, 8, 8, 8, 8, 8, 9, 9].map(Constraint::Length);
+    let widths: Vec<_> = [Constraint::Fill(1)].into_iter().chain(numbers).collect();
+    let rows = figures.routes.iter().map(|route| {
+        let rates = [route.rate].into_iter().chain(route.classes).map(short);
+        row(&route.name, rates.chain([duration(route.median), duration(route.p99)]))
+    });
+    let names = ["route", "req/s", "2xx", "3xx", "4xx", "5xx", "none", "50 % <", "99 % <"];
+    Table::new(rows, widths).header(titles(&names)).render(routes, buffer);
+    if upstreams > 0 {
+        let widths: Vec<_> = [Constraint::Fill(1)]
+            .into_iter()
+            .chain([9, 10, 10, 10].map(Constraint::Length))
+            .collect();
+        let rows = figures.upstreams.iter().map(|upstream| {
+            let numbers =
+                [upstream.rate, upstream.failures, upstream.retries, upstream.ejections].map(short);
+            row(&upstream.name, numbers)
+        });
+        let names = ["upstream", "req/s", "failures", "retries", "ejections"];
+        let table = Table::new(rows, widths).header(titles(&names).top_margin(1));
+        table.render(below, buffer);
+    }
+}
+
+/// What was drawn, as text.
+pub(super) fn lines(buffer: &Buffer) -> impl Iterator<Item = String> + '_ {
+    let width = usize::from(buffer.area.width);
+    buffer.content.chunks(width).map(|cells| {
+        let line: String = cells.iter().map(|cell| cell.symbol()).collect();
+        line.trim_end().to_owned()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+
+    use super::super::figures::{Route, Upstream};
+    use super::*;
+
+    fn figures() -> Figures {
+        let route = |name: &str, rate: f64| Route {
+            name: name.to_owned(),
+            rate,
+            classes: [rate - 2.0, 0.0, 1.5, 0.0, 0.5],
+            median: Some(0.00025),
+            p99: Some(0.0025),
+        };
+        Figures {
+            ready: true,
+            uptime: 3723.9,
+            workers: 2.0,
+            rate: 123_456.0,
+            in_flight: 7.0,
+            received: 1_500_000.0,
+            sent: 2_500.0,
+            connections: vec![("h2".to_owned(), 100.0, 60.0), ("http/1.1".to_owned(), 3.0, 0.0)],
+            accepted: 0.5,
+            handshakes: 0.0,
+            turn_p99: Some(0.0001),
+            troubles: vec![("head-timeout".to_owned(), 5.0)],
+            routes: vec![route("/ping", 123_400.0), route("/users/{id}", 56.0)],
+            upstreams: vec![Upstream {
+                name: "http://127.0.0.1:9000".to_owned(),
+                rate: 12.0,
+                failures: 1.0,
+                retries: 0.0,
+                ejections: 0.0,
+            }],
+        }
+    }
+
+    #[test]
+    fn what_is_drawn() {
+        let figures = figures();
+        let mut terminal = Terminal::new(TestBackend::new(100, rows(&figures))).unwrap();
+        terminal
+            .draw(|frame| {
+                let area = frame.area();
+                draw(&figures, "http://127.0.0.1:9090", None, area, frame.buffer_mut());
+            })
+            .unwrap();
+        let drawn: Vec<String> = lines(terminal.backend().buffer()).collect();
+        assert_eq!(drawn.join("\n"), include_str!("expected.txt").trim_end());
+    }
+
+    #[test]
+    fn trouble_takes_the_place_of_troubles() {
+        let figures = Figures::default();
+        let area = Rect::new(0, 0, 60, rows(&figures));
+        let mut buffer = Buffer::empty(area);
+        draw(&figures, "http://a:1", Some("it can't be asked"), area, &mut buffer);
+        let drawn: Vec<String> = lines(&buffer).collect();
+        assert!(drawn[0].contains("not ready"), "{drawn:?}");
+        assert_eq!(drawn[3], "it can't be asked");
+    }
+
+    #[test]
+    fn a_small_terminal_is_no_panic() {
+        for (columns, rows) in [(1, 1), (10, 3), (40, 6)] {
+            let area = Rect::new(0, 0, columns, rows);
+            draw(&figures(), "http://a:1", None, area, &mut Buffer::empty(area));
+        }
+    }
+}
