@@ -12,7 +12,8 @@ use tower_service::Service;
 use crate::answer::{self, Answer, Asked, Piece, Stream};
 use crate::body::{Body, Feed};
 use crate::handler::Worker;
-use crate::request::trailers;
+use crate::informational::Outlet;
+use crate::panics::caught;
 use crate::spare::Place;
 use crate::tunnel::{Offer, Tunnel};
 use crate::wake::Bell;
@@ -76,6 +77,10 @@ pub(crate) struct Open<S: Service<http::Request<Body>>, B> {
     pub(crate) feed: Option<Feed>,
     pub(crate) asked: Asked,
     pub(crate) offer: Option<Offer>,
+    /// For informational responses, until the answer begins.
+    pub(crate) outlet: Option<Outlet>,
+    /// What the log calls it.
+    pub(crate) name: Box<str>,
     pub(crate) stage: Stage<S, B>,
 }
 
@@ -110,7 +115,14 @@ where
                 let worker = Rc::clone(&self.worker);
                 let _entered = worker.runtime.enter();
                 let waker = Waker::from(Arc::clone(&self.bell));
-                self.advance(&mut Context::from_waker(&waker), io);
+                let mut cx = Context::from_waker(&waker);
+                let name = std::mem::take(&mut self.name);
+                if caught(|| self.advance(&mut cx, io), || name.to_string()).is_none() {
+                    self.stage = Stage::Over;
+                    io.respond(Response::error(StatusCode::INTERNAL_SERVER_ERROR));
+                    io.abort();
+                }
+                self.name = name;
             }
             due = self.bell.state.end();
             if !due {
@@ -132,7 +144,11 @@ where
     /// Goes as far as it can.
     fn advance(&mut self, cx: &mut Context<'_>, io: &mut Io<'_>) {
         if let Stage::Called(call) = &mut self.stage {
-            let Poll::Ready(result) = call.poll(cx) else { return };
+            let polled = call.poll(cx);
+            if let Some(outlet) = &self.outlet {
+                outlet.send(io);
+            }
+            let Poll::Ready(result) = polled else { return };
             let answer = match result {
                 Ok(response) => answer::translate(response, self.asked, cx, &self.worker.bodies),
                 Err(_) => Answer::Whole(Response::error(StatusCode::INTERNAL_SERVER_ERROR)),
@@ -143,6 +159,9 @@ where
             self.stage = Stage::Answered(answer);
         }
         if let Stage::Answered(_) = &self.stage {
+            if let Some(outlet) = self.outlet.take() {
+                outlet.send(io);
+            }
             self.begin(io);
         }
         match &mut self.stage {
@@ -254,7 +273,7 @@ where
     fn on_trailers(&mut self, head: &Head, io: &mut Io<'_>) {
         self.turn(io, false, |open| {
             if let Some(feed) = &open.feed {
-                feed.finish(trailers(head));
+                feed.finish(open.worker.translator.borrow_mut().trailers(head));
             }
         });
     }

@@ -46,6 +46,7 @@ pub struct Serve<S: Service<http::Request<Body>>, M> {
     limits: Limits,
     tls: Option<Tls>,
     extend: Vec<Extend>,
+    informs: bool,
     disconnect: Disconnect,
     /// How a future is completed, for those that may leave their thread.
     finish: Option<Finish<S::Future>>,
@@ -161,6 +162,7 @@ impl<S: Service<http::Request<Body>>, M> Serve<S, M> {
             limits: default_limits(),
             tls: None,
             extend: Vec::new(),
+            informs: false,
             disconnect: Disconnect::Drop,
             finish,
             shutdown: None,
@@ -210,6 +212,14 @@ impl<S: Service<http::Request<Body>>, M> Serve<S, M> {
                 extensions.insert(value);
             }
         }));
+        self
+    }
+
+    /// Offers informational responses such as `103 Early Hints`: puts an
+    /// [`Informational`](crate::Informational) into the extensions of each request. Default: not
+    /// offered, for it costs every request two allocations.
+    pub fn informational(mut self) -> Self {
+        self.informs = true;
         self
     }
 
@@ -267,8 +277,8 @@ where
 
     /// Starts the workers.
     fn start(self, runtime: &Handle) -> io::Result<Running> {
-        let Self { listener, make, server, limits, tls, extend, disconnect, finish, shutdown } =
-            self;
+        let Self { listener, make, server, limits, tls, disconnect, finish, shutdown, .. } = self;
+        let (extend, informs) = (self.extend, self.informs);
         let body_bytes_max = limits.body_bytes_max;
         let finish = finish.filter(|_| disconnect == Disconnect::Finish);
         let server = server.limits(limits).listener(listener?, tls.as_ref());
@@ -280,6 +290,7 @@ where
                 runtime: runtime.clone(),
                 finish,
                 extend: extend.clone(),
+                informs,
                 body_bytes_max,
             };
             Router::new().fallback(TowerHandler::new(recipe))
