@@ -24,7 +24,7 @@ pub use bolide_buffers::{Flush, SendQueue, detach};
 pub use bolide_connection::{
     HandshakeFacts, Http1Limits, Http2Limits, Identity, IdentityError, Limits as ConnectionLimits,
 };
-pub use bolide_eventloop::{After, Agenda, CloseCause, Destination, Stats, Token, Turn};
+pub use bolide_eventloop::{After, Agenda, Around, CloseCause, Destination, Stats, Token, Turn};
 pub use bolide_semantics::{AbortReason, Blame, End, FieldName, Head};
 pub use bytes::Bytes;
 pub use collect::{Collect, collect};

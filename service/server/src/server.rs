@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
 use bolide_connection::{ServerTls, WallClock};
-use bolide_eventloop::{Address, Config, Handle, Listeners, Service, Signal, Signals, Stats};
+use bolide_eventloop::{Address, Around, Config, Handle, Listeners, Service, Signal, Signals, Stats};
 
 use crate::service::HttpService;
 use crate::{Error, Identity, Limits, Message, Router};
@@ -30,6 +30,7 @@ pub struct Server {
     limits: Limits,
     drain: Duration,
     wall_clock: fn() -> SystemTime,
+    around: Option<Around>,
     error: Option<Error>,
 }
 
@@ -102,6 +103,7 @@ impl Default for Server {
             limits: Limits::default(),
             drain: Duration::from_secs(30),
             wall_clock: SystemTime::now,
+            around: None,
             error: None,
         }
     }
@@ -179,6 +181,14 @@ impl Server {
         self
     }
 
+    /// Surrounds the life of each worker, on its thread, with a context that handlers find there. Default:
+    /// nothing.
+    #[must_use]
+    pub fn around_workers(mut self, around: Around) -> Self {
+        self.around = Some(around);
+        self
+    }
+
     /// Opens every listener and starts the workers, each with a router that `routes` makes.
     ///
     /// # Errors
@@ -203,7 +213,8 @@ impl Server {
         }
         let addresses = listeners.addresses();
         let (limits, wall_clock) = (self.limits, self.wall_clock);
-        let handle = bolide_eventloop::run(&Config::default(), listeners, move |_, _| {
+        let config = Config { around: self.around, ..Config::default() };
+        let handle = bolide_eventloop::run(&config, listeners, move |_, _| {
             HttpService::new(routes(), limits.clone(), tls.clone(), wall_clock, Instant::now())
         })?;
         Ok(Running { handle, addresses, paths, drain: self.drain })

@@ -29,8 +29,18 @@ pub(crate) struct Call<S: Service<http::Request<Body>>> {
 }
 
 impl<S: Service<http::Request<Body>>> Call<S> {
-    pub(crate) fn new(service: S, request: http::Request<Body>, future: Place<S::Future>) -> Self {
-        Self { waiting: Some((service, request)), future }
+    /// Gives the request to the service, if that is ready.
+    pub(crate) fn begin(
+        mut service: S,
+        request: http::Request<Body>,
+        mut future: Place<S::Future>,
+        cx: &mut Context<'_>,
+    ) -> Result<Self, S::Error> {
+        if service.poll_ready(cx)?.is_pending() {
+            return Ok(Self { waiting: Some((service, request)), future });
+        }
+        future.put(service.call(request));
+        Ok(Self { waiting: None, future })
     }
 
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<S::Response, S::Error>> {
@@ -112,8 +122,6 @@ where
         let mut polls = 0;
         loop {
             if due {
-                let worker = Rc::clone(&self.worker);
-                let _entered = worker.runtime.enter();
                 let waker = Waker::from(Arc::clone(&self.bell));
                 let mut cx = Context::from_waker(&waker);
                 let name = std::mem::take(&mut self.name);

@@ -66,7 +66,6 @@ where
 
     fn worker(&self) -> &Rc<Worker<S, B>> {
         self.worker.get_or_init(|| {
-            let _entered = self.recipe.runtime.enter();
             Rc::new(Worker {
                 service: (self.recipe.make)(),
                 runtime: self.recipe.runtime.clone(),
@@ -90,7 +89,6 @@ where
 {
     fn handle(&self, request: &mut Request<'_>) -> Reply {
         let worker = self.worker();
-        let _entered = worker.runtime.enter();
         caught(|| answer(worker, request), || name(request))
             .unwrap_or_else(|| Response::error(StatusCode::INTERNAL_SERVER_ERROR).into())
     }
@@ -140,7 +138,9 @@ where
         has_offer: offer.is_some(),
     };
     let place = worker.futures.take().unwrap_or_else(Place::new);
-    let mut call = Call::new(worker.service.clone(), translated, place);
+    let Ok(mut call) = Call::begin(worker.service.clone(), translated, place, &mut cx) else {
+        return Reply::Now(Response::error(StatusCode::INTERNAL_SERVER_ERROR));
+    };
     let stage = match call.poll(&mut cx) {
         Poll::Pending => Stage::Called(call),
         Poll::Ready(result) => {

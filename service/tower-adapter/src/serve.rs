@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
-use bolide_server::{Error, Limits, Listener, Router, Server, Stopper, Tls};
+use bolide_server::{Around, Error, Limits, Listener, Router, Server, Stopper, Tls};
 use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
@@ -282,6 +282,12 @@ where
         let body_bytes_max = limits.body_bytes_max;
         let finish = finish.filter(|_| disconnect == Disconnect::Finish);
         let server = server.limits(limits).listener(listener?, tls.as_ref());
+        // Entered once, and not for each request: that costs, and is shared by all workers.
+        let entered = runtime.clone();
+        let server = server.around_workers(Around::new(move |work| {
+            let _entered = entered.enter();
+            work();
+        }));
         let runtime = runtime.clone();
         let running = server.start(move || {
             let make = make.clone();

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime};
 
 use bolide_server::{Router, worker_service};
-use bolide_simnet::{ClientId, Faults, Misfortune, Random, Simulation, for_each_seed};
+use bolide_simnet::{ClientId, Faults, Misfortune, Random, Simulation, Wire, for_each_seed};
 use tokio::runtime::Builder;
 
 use crate::default_limits;
@@ -44,7 +44,7 @@ fn run(seed: u64, faults: Faults, clients: u64) -> Run {
     let recipe = Recipe {
         make: {
             let world = Rc::clone(&world);
-            move || world::service(&world)
+            move || world::service(Rc::clone(&world))
         },
         runtime: runtime.handle().clone(),
         finish: None,
@@ -62,12 +62,15 @@ fn run(seed: u64, faults: Faults, clients: u64) -> Run {
         let answers = Answers::default();
         let mut client = Multiplexer::new(seed * 37 + number, Rc::clone(&answers));
         let asked = client.asked().to_vec();
-        simulation.connect(move |wire: &mut _| client.advance(wire));
+        simulation.connect(move |wire: &mut Wire<'_>| client.advance(wire));
         streams.push((asked, answers));
     }
-    for _ in 0..400 {
-        simulation.run_for(TICK);
+    // Rarer and rarer, until nobody is left who could begin to wait.
+    let mut tick = TICK;
+    while simulation.now() < LONG {
+        simulation.run_for(tick);
         world.release_all();
+        tick += TICK / 10;
     }
     simulation.run_for(LONG);
     let stats = simulation.stats();

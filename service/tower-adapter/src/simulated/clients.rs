@@ -90,13 +90,14 @@ pub(super) struct Multiplexer {
     asked: Vec<Asked>,
     answers: Answers,
     read: usize,
+    finished: bool,
 }
 
 impl Multiplexer {
     pub(super) fn new(seed: u64, answers: Answers) -> Self {
         let asked = some(seed);
         *answers.borrow_mut() = vec![(Vec::new(), false); asked.len()];
-        Self { asked, answers, read: 0 }
+        Self { asked, answers, read: 0, finished: false }
     }
 
     pub(super) fn asked(&self) -> &[Asked] {
@@ -149,8 +150,12 @@ impl Multiplexer {
             }
             self.read += 9 + length;
         }
+        if self.finished {
+            return;
+        }
         wire.send(&replies);
         if self.answers.borrow().iter().all(|(_, ended)| *ended) {
+            self.finished = true;
             wire.finish();
         }
     }

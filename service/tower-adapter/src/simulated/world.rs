@@ -197,7 +197,7 @@ async fn answer(counted: Counted, request: Request<Body>) -> Result<Response<Pie
 
 /// The service of a worker.
 pub(super) fn service(
-    world: &Rc<World>,
+    world: Rc<World>,
 ) -> impl Service<
     Request<Body>,
     Response = Response<Pieces>,
@@ -205,6 +205,5 @@ pub(super) fn service(
     Future = impl Future<Output = Result<Response<Pieces>, Infallible>> + 'static,
 > + Clone
 + 'static {
-    let world = Rc::clone(world);
     tower::service_fn(move |request| answer(Counted::new(&world), request))
 }
