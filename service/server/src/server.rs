@@ -8,7 +8,9 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
 use bolide_connection::{ServerTls, WallClock};
-use bolide_eventloop::{Address, Around, Config, Handle, Listeners, Service, Signal, Signals, Stats};
+use bolide_eventloop::{
+    Address, Around, Config, Handle, Listeners, Service, Signal, Signals, Stats,
+};
 
 use crate::service::HttpService;
 use crate::{Error, Identity, Limits, Message, Router};

@@ -13,7 +13,7 @@ use crate::answer::{self, Answer, Asked, Piece, Stream};
 use crate::body::{Body, Feed};
 use crate::handler::Worker;
 use crate::informational::Outlet;
-use crate::panics::caught;
+use crate::panics::{Name, caught};
 use crate::spare::Place;
 use crate::tunnel::{Offer, Tunnel};
 use crate::wake::Bell;
@@ -90,7 +90,7 @@ pub(crate) struct Open<S: Service<http::Request<Body>>, B> {
     /// For informational responses, until the answer begins.
     pub(crate) outlet: Option<Outlet>,
     /// What the log calls it.
-    pub(crate) name: Box<str>,
+    pub(crate) name: Name,
     pub(crate) stage: Stage<S, B>,
 }
 
@@ -112,12 +112,16 @@ where
     S: Service<http::Request<Body>, Response = http::Response<B>>,
     B: http_body::Body,
 {
-    /// Does `first`, then polls what it, or somebody else before, has woken.
-    fn turn(&mut self, io: &mut Io<'_>, due: bool, first: impl FnOnce(&mut Self)) {
-        let mut due = self.bell.state.begin() || due;
+    fn attend(&mut self) {
         if let Some(feed) = &self.feed {
             feed.attend();
         }
+    }
+
+    /// Does `first`, which attends to the request's body, then polls what it, or somebody else before, has
+    /// woken.
+    fn turn(&mut self, io: &mut Io<'_>, due: bool, first: impl FnOnce(&mut Self)) {
+        let mut due = self.bell.state.begin() || due;
         first(self);
         let mut polls = 0;
         loop {
@@ -125,7 +129,7 @@ where
                 let waker = Waker::from(Arc::clone(&self.bell));
                 let mut cx = Context::from_waker(&waker);
                 let name = std::mem::take(&mut self.name);
-                if caught(|| self.advance(&mut cx, io), || name.to_string()).is_none() {
+                if caught(|| self.advance(&mut cx, io), || name.clone()).is_none() {
                     self.stage = Stage::Over;
                     io.respond(Response::error(StatusCode::INTERNAL_SERVER_ERROR));
                     io.abort();
@@ -265,6 +269,7 @@ where
     fn on_start(&mut self, io: &mut Io<'_>) {
         let due = matches!(self.stage, Stage::Answered(_));
         if due || self.feed.is_some() {
+            // Attended since it was made: what the handler has read is told now.
             self.turn(io, due, |_| {});
         }
     }
@@ -287,13 +292,13 @@ where
     }
 
     fn on_sendable(&mut self, io: &mut Io<'_>) {
-        self.turn(io, true, |_| {});
+        self.turn(io, true, Self::attend);
     }
 
     fn on_wake(&mut self, io: &mut Io<'_>) {
         // A mail may come after its cause was seen to.
         if self.bell.state.is_rung() {
-            self.turn(io, true, |_| {});
+            self.turn(io, true, Self::attend);
         }
     }
 

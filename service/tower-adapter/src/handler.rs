@@ -89,18 +89,13 @@ where
 {
     fn handle(&self, request: &mut Request<'_>) -> Reply {
         let worker = self.worker();
-        caught(|| answer(worker, request), || name(request))
+        caught(|| answer(worker, request), || (request.method().clone(), request.path().into()))
             .unwrap_or_else(|| Response::error(StatusCode::INTERNAL_SERVER_ERROR).into())
     }
 
     fn body_bytes_max(&self) -> Option<u64> {
         Some(self.recipe.body_bytes_max)
     }
-}
-
-/// What the log calls a request.
-fn name(request: &Request<'_>) -> String {
-    format!("{} {}", request.method(), request.path())
 }
 
 /// Gives the request to the service. What is not answered at once is left open.
@@ -159,13 +154,11 @@ where
             }
         }
     };
-    if let Some(feed) = &feed {
-        feed.leave_early();
-    }
     if bell.state.end() {
         // The mail arrives when the exchange is open.
         bell.ask_for_turn();
     }
-    let (worker, name) = (Rc::clone(worker), name(request).into_boxed_str());
+    let worker = Rc::clone(worker);
+    let name = (request.method().clone(), request.path().into());
     Reply::Exchange(Box::new(Open { worker, bell, feed, asked, offer, outlet, name, stage }))
 }

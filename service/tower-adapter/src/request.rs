@@ -2,9 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use bolide_server::{
-    Bytes, FieldName, Head, HeaderMap, HeaderName, HeaderValue, Request, Version,
-};
+use bolide_server::{Bytes, FieldName, Head, HeaderMap, HeaderName, HeaderValue, Request, Version};
 use bytes::BytesMut;
 use http::uri::{Authority, Parts, PathAndQuery, Scheme, Uri};
 

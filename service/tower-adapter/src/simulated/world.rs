@@ -180,7 +180,11 @@ async fn answer(counted: Counted, request: Request<Body>) -> Result<Response<Pie
                 let mut yielded = false;
                 poll_fn(|cx| {
                     cx.waker().wake_by_ref();
-                    if std::mem::replace(&mut yielded, true) { Poll::Ready(()) } else { Poll::Pending }
+                    if std::mem::replace(&mut yielded, true) {
+                        Poll::Ready(())
+                    } else {
+                        Poll::Pending
+                    }
                 })
                 .await;
             }

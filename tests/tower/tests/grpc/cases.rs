@@ -28,7 +28,11 @@ impl Client {
         Self(Grpc::new(channel().await))
     }
 
-    async fn unary<Q, A>(&mut self, path: &'static str, request: Request<Q>) -> Result<Response<A>, Status>
+    async fn unary<Q, A>(
+        &mut self,
+        path: &'static str,
+        request: Request<Q>,
+    ) -> Result<Response<A>, Status>
     where
         Q: Message + 'static,
         A: Message + Default + 'static,
@@ -38,7 +42,10 @@ impl Client {
         in_time(self.0.unary(request, PathAndQuery::from_static(path), codec)).await
     }
 
-    async fn call(&mut self, request: Request<SimpleRequest>) -> Result<Response<SimpleResponse>, Status> {
+    async fn call(
+        &mut self,
+        request: Request<SimpleRequest>,
+    ) -> Result<Response<SimpleResponse>, Status> {
         self.unary("/grpc.testing.TestService/UnaryCall", request).await
     }
 
@@ -99,7 +106,8 @@ async fn server_streaming() {
     let codec = ProstCodec::<_, StreamingOutputCallResponse>::default();
     let call = client.0.server_streaming(Request::new(request), path, codec);
     let answers = in_time(call).await.unwrap().into_inner();
-    let lengths = in_time(answers.map(|answer| length(&answer.unwrap()) as i32).collect::<Vec<_>>());
+    let lengths =
+        in_time(answers.map(|answer| length(&answer.unwrap()) as i32).collect::<Vec<_>>());
     assert_eq!(lengths.await, RESPONSE_SIZES);
 }
 

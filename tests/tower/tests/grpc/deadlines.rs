@@ -11,10 +11,8 @@ use crate::start::{in_time, start};
 
 /// A call of `StreamingOutputCall`: its pieces, and the fields of its end.
 async fn call(pauses_us: &[i32], timeout: &str) -> (usize, String, http::HeaderMap) {
-    let response_parameters = pauses_us
-        .iter()
-        .map(|pause| ResponseParameters { size: 1, interval_us: *pause })
-        .collect();
+    let response_parameters =
+        pauses_us.iter().map(|pause| ResponseParameters { size: 1, interval_us: *pause }).collect();
     let message = StreamingOutputCallRequest { response_parameters, ..Default::default() };
     let message = message.encode_to_vec();
     let length = u32::try_from(message.len()).unwrap();

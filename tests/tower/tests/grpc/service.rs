@@ -78,7 +78,8 @@ async fn streaming_input(
     while let Some(input) = inputs.message().await? {
         bytes += input.payload.map_or(0, |payload| payload.body.len());
     }
-    let aggregated_payload_size = i32::try_from(bytes).map_err(|_| Status::out_of_range("a lot"))?;
+    let aggregated_payload_size =
+        i32::try_from(bytes).map_err(|_| Status::out_of_range("a lot"))?;
     Ok(Response::new(StreamingInputCallResponse { aggregated_payload_size }))
 }
 
@@ -168,7 +169,8 @@ pub(crate) async fn app() -> App {
             Ok(match trailing {
                 None => response,
                 Some((name, value)) => response.map(|body| {
-                    let more: HeaderMap = [(HeaderName::from_static(name), value)].into_iter().collect();
+                    let more: HeaderMap =
+                        [(HeaderName::from_static(name), value)].into_iter().collect();
                     Body::new(body.map_frame(move |mut frame| {
                         if let Some(trailers) = frame.trailers_mut() {
                             trailers.extend(more.clone());

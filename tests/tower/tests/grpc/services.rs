@@ -3,10 +3,10 @@
 use tokio_stream::StreamExt;
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
+use tonic_reflection::pb::v1::ServerReflectionRequest;
 use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
 use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
 use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
-use tonic_reflection::pb::v1::ServerReflectionRequest;
 
 use crate::start::{channel, in_time};
 
@@ -23,10 +23,8 @@ async fn the_health_service_answers_and_watches() {
 #[tokio::test]
 async fn the_reflection_service_names_and_describes_what_is_served() {
     let mut reflection = ServerReflectionClient::new(channel().await);
-    let ask = |message| ServerReflectionRequest {
-        host: String::new(),
-        message_request: Some(message),
-    };
+    let ask =
+        |message| ServerReflectionRequest { host: String::new(), message_request: Some(message) };
     let asked = [
         ask(MessageRequest::ListServices(String::new())),
         ask(MessageRequest::FileContainingSymbol("grpc.health.v1.Health".to_owned())),
