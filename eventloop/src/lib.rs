@@ -40,7 +40,7 @@ pub use limits::Limits;
 pub use listener::{BindError, Listeners};
 pub use mailbox::Mailbox;
 pub use offload::{Full, Job, Offload, OffloadLimits};
-pub use run::{Config, Handle, Stopper, run};
+pub use run::{Around, Config, Handle, Stopper, run};
 pub use service::{Accepted, Address, After, Close, CloseCause, Service, Turn};
 pub use signals::{Signal, Signals};
 pub use slots::Token;

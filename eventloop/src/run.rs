@@ -1,5 +1,6 @@
 //! Several workers, each on a thread of its own.
 
+use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -25,11 +26,39 @@ pub struct Config {
     pub pin: bool,
     /// The bounds of each worker. A number of connections is for all workers together here.
     pub limits: Limits,
+    /// What surrounds the life of each worker. Default: nothing.
+    pub around: Option<Around>,
+}
+
+/// Something that surrounds the life of each worker, on its thread: a context that what runs there
+/// finds without asking for it every time.
+#[derive(Clone)]
+pub struct Around(Arc<dyn Fn(&mut dyn FnMut()) + Send + Sync>);
+
+impl Around {
+    /// `surround` is called once on each worker's thread, and calls what it is given once: that returns
+    /// when the worker has ended.
+    pub fn new(surround: impl Fn(&mut dyn FnMut()) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(surround))
+    }
+
+    fn run<T>(&self, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        let mut work = Some(work);
+        let mut result = None;
+        (self.0)(&mut || result = work.take().map(|work| work()).or(result.take()));
+        result.unwrap_or_else(|| Err(io::Error::other("what surrounds the worker did not run it")))
+    }
+}
+
+impl fmt::Debug for Around {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Around")
+    }
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { thread_name: "worker".into(), pin: false, limits: Limits::default() }
+        Self { thread_name: "worker".into(), pin: false, limits: Limits::default(), around: None }
     }
 }
 
@@ -125,11 +154,14 @@ where
     let mut handle = Handle { mailboxes: Vec::new(), threads: Vec::new(), acceptor: None };
     for (index, (kernel, listeners)) in kernels.into_iter().zip(own).enumerate() {
         let start = Start { index, kernel, listeners, limits, pin: config.pin };
-        let make = Arc::clone(&make);
+        let (make, around) = (Arc::clone(&make), config.around.clone());
         let (sender, receiver) = mpsc::channel();
         let thread = std::thread::Builder::new()
             .name(format!("{}-{index}", config.thread_name))
-            .spawn(move || start.run(&*make, &sender));
+            .spawn(move || match around {
+                None => start.run(&*make, &sender),
+                Some(around) => around.run(|| start.run(&*make, &sender)),
+            });
         let started = thread.and_then(|thread| {
             handle.threads.push(thread);
             let panicked = |_| io::Error::other("a worker did not start");

@@ -32,8 +32,8 @@ pub use bolide_connection::{
     ClientCertificate, Clients, HandshakeFacts, Http1Limits, Http2Limits, Identity, IdentityError,
     Limits as ConnectionLimits,
 };
-pub use bolide_eventloop::{After, Agenda, CloseCause, Destination, Stats, Token, Turn};
-pub use bolide_semantics::{AbortReason, Blame, End, Head};
+pub use bolide_eventloop::{After, Agenda, Around, CloseCause, Destination, Stats, Token, Turn};
+pub use bolide_semantics::{AbortReason, Blame, End, FieldName, Head};
 pub use bytes::Bytes;
 pub use collect::{Collect, collect};
 pub use error::Error;

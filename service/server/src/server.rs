@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use bolide_connection::{Clients, ServerOptions, ServerTls, WallClock};
 use bolide_eventloop::{
-    Address, Config, Handle, Listeners, Service, Signal, Signals, Stats, Token,
+    Address, Around, Config, Handle, Listeners, Service, Signal, Signals, Stats, Token,
 };
 use bolide_semantics::ExchangeId;
 
@@ -38,6 +38,7 @@ pub struct Server {
     drain: Duration,
     wall_clock: fn() -> SystemTime,
     observed: Observed,
+    around: Option<Around>,
     error: Option<Error>,
 }
 
@@ -132,6 +133,7 @@ impl Default for Server {
             drain: Duration::from_secs(30),
             wall_clock: SystemTime::now,
             observed: Observed::default(),
+            around: None,
             error: None,
         }
     }
@@ -224,6 +226,14 @@ impl Server {
         self
     }
 
+    /// Surrounds the life of each worker, on its thread, with a context that handlers find there. Default:
+    /// nothing.
+    #[must_use]
+    pub fn around_workers(mut self, around: Around) -> Self {
+        self.around = Some(around);
+        self
+    }
+
     /// Opens every listener and starts the workers, each with a router that `routes` makes.
     ///
     /// # Errors
@@ -254,7 +264,8 @@ impl Server {
             metrics.set_access_log(log);
         }
         let watchdog = metrics.as_ref().map(Watchdog::start).transpose()?;
-        let handle = bolide_eventloop::run(&Config::default(), listeners, move |_, _| {
+        let config = Config { around: self.around, ..Config::default() };
+        let handle = bolide_eventloop::run(&config, listeners, move |_, _| {
             let (limits, tls, now) = (limits.clone(), tls.clone(), Instant::now());
             HttpService::observed(routes(), limits, tls, wall_clock, now, &observed)
         })?;

@@ -71,7 +71,7 @@ impl fmt::Debug for HandlerOwned {
 impl HttpService {
     pub(crate) fn new(
         router: Router,
-        mut limits: Limits,
+        limits: Limits,
         tls: Vec<Option<ServerTls>>,
         wall_clock: fn() -> SystemTime,
         now: Instant,

@@ -194,14 +194,10 @@ impl Feed {
         }
     }
 
-    /// The worker leaves the exchange before there is anything to report to.
-    pub(crate) fn leave_early(&self) {
-        self.0.lock().attended = false;
-    }
-
-    /// A piece has arrived.
+    /// A piece has arrived; the worker turns to this exchange.
     pub(crate) fn push(&self, piece: Bytes, is_last: bool) {
         let mut state = self.0.lock();
+        state.attended = true;
         if state.dropped {
             state.read_bytes += piece.len();
         } else if !piece.is_empty() {

@@ -12,7 +12,8 @@ use tower_service::Service;
 use crate::answer::{self, Answer, Asked, Piece, Stream};
 use crate::body::{Body, Feed};
 use crate::handler::Worker;
-use crate::request::trailers;
+use crate::informational::Outlet;
+use crate::panics::{Name, caught};
 use crate::spare::Place;
 use crate::tunnel::{Offer, Tunnel};
 use crate::wake::Bell;
@@ -28,8 +29,18 @@ pub(crate) struct Call<S: Service<http::Request<Body>>> {
 }
 
 impl<S: Service<http::Request<Body>>> Call<S> {
-    pub(crate) fn new(service: S, request: http::Request<Body>, future: Place<S::Future>) -> Self {
-        Self { waiting: Some((service, request)), future }
+    /// Gives the request to the service, if that is ready.
+    pub(crate) fn begin(
+        mut service: S,
+        request: http::Request<Body>,
+        mut future: Place<S::Future>,
+        cx: &mut Context<'_>,
+    ) -> Result<Self, S::Error> {
+        if service.poll_ready(cx)?.is_pending() {
+            return Ok(Self { waiting: Some((service, request)), future });
+        }
+        future.put(service.call(request));
+        Ok(Self { waiting: None, future })
     }
 
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<S::Response, S::Error>> {
@@ -76,6 +87,10 @@ pub(crate) struct Open<S: Service<http::Request<Body>>, B> {
     pub(crate) feed: Option<Feed>,
     pub(crate) asked: Asked,
     pub(crate) offer: Option<Offer>,
+    /// For informational responses, until the answer begins.
+    pub(crate) outlet: Option<Outlet>,
+    /// What the log calls it.
+    pub(crate) name: Name,
     pub(crate) stage: Stage<S, B>,
 }
 
@@ -97,20 +112,29 @@ where
     S: Service<http::Request<Body>, Response = http::Response<B>>,
     B: http_body::Body,
 {
-    /// Does `first`, then polls what it, or somebody else before, has woken.
-    fn turn(&mut self, io: &mut Io<'_>, due: bool, first: impl FnOnce(&mut Self)) {
-        let mut due = self.bell.state.begin() || due;
+    fn attend(&mut self) {
         if let Some(feed) = &self.feed {
             feed.attend();
         }
+    }
+
+    /// Does `first`, which attends to the request's body, then polls what it, or somebody else before, has
+    /// woken.
+    fn turn(&mut self, io: &mut Io<'_>, due: bool, first: impl FnOnce(&mut Self)) {
+        let mut due = self.bell.state.begin() || due;
         first(self);
         let mut polls = 0;
         loop {
             if due {
-                let worker = Rc::clone(&self.worker);
-                let _entered = worker.runtime.enter();
                 let waker = Waker::from(Arc::clone(&self.bell));
-                self.advance(&mut Context::from_waker(&waker), io);
+                let mut cx = Context::from_waker(&waker);
+                let name = std::mem::take(&mut self.name);
+                if caught(|| self.advance(&mut cx, io), || name.clone()).is_none() {
+                    self.stage = Stage::Over;
+                    io.respond(Response::error(StatusCode::INTERNAL_SERVER_ERROR));
+                    io.abort();
+                }
+                self.name = name;
             }
             due = self.bell.state.end();
             if !due {
@@ -132,7 +156,11 @@ where
     /// Goes as far as it can.
     fn advance(&mut self, cx: &mut Context<'_>, io: &mut Io<'_>) {
         if let Stage::Called(call) = &mut self.stage {
-            let Poll::Ready(result) = call.poll(cx) else { return };
+            let polled = call.poll(cx);
+            if let Some(outlet) = &self.outlet {
+                outlet.send(io);
+            }
+            let Poll::Ready(result) = polled else { return };
             let answer = match result {
                 Ok(response) => answer::translate(response, self.asked, cx, &self.worker.bodies),
                 Err(_) => Answer::Whole(Response::error(StatusCode::INTERNAL_SERVER_ERROR)),
@@ -143,6 +171,9 @@ where
             self.stage = Stage::Answered(answer);
         }
         if let Stage::Answered(_) = &self.stage {
+            if let Some(outlet) = self.outlet.take() {
+                outlet.send(io);
+            }
             self.begin(io);
         }
         match &mut self.stage {
@@ -238,6 +269,7 @@ where
     fn on_start(&mut self, io: &mut Io<'_>) {
         let due = matches!(self.stage, Stage::Answered(_));
         if due || self.feed.is_some() {
+            // Attended since it was made: what the handler has read is told now.
             self.turn(io, due, |_| {});
         }
     }
@@ -254,19 +286,19 @@ where
     fn on_trailers(&mut self, head: &Head, io: &mut Io<'_>) {
         self.turn(io, false, |open| {
             if let Some(feed) = &open.feed {
-                feed.finish(trailers(head));
+                feed.finish(open.worker.translator.borrow_mut().trailers(head));
             }
         });
     }
 
     fn on_sendable(&mut self, io: &mut Io<'_>) {
-        self.turn(io, true, |_| {});
+        self.turn(io, true, Self::attend);
     }
 
     fn on_wake(&mut self, io: &mut Io<'_>) {
         // A mail may come after its cause was seen to.
         if self.bell.state.is_rung() {
-            self.turn(io, true, |_| {});
+            self.turn(io, true, Self::attend);
         }
     }
 

@@ -1,12 +1,12 @@
 //! A tower service as a handler of one worker.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use bolide_server::{Handler, Reply, Request, Response, StatusCode};
-use http::Method;
+use http::{Method, Version};
 use tokio::runtime;
 use tower_service::Service;
 
@@ -14,7 +14,9 @@ use crate::answer::{self, Answer, Asked};
 use crate::body::Body;
 use crate::client::{Client, Extend};
 use crate::exchange::{Call, Open, Stage};
-use crate::request;
+use crate::informational::{Outlet, informational};
+use crate::panics::caught;
+use crate::request::Translator;
 use crate::spare::{Place, Spare};
 use crate::tunnel::{Offer, may_switch};
 use crate::wake::Bell;
@@ -28,6 +30,8 @@ pub(crate) struct Worker<S: Service<http::Request<Body>>, B> {
     pub(crate) runtime: runtime::Handle,
     pub(crate) finish: Option<Finish<S::Future>>,
     extend: Vec<Extend>,
+    informs: bool,
+    pub(crate) translator: RefCell<Translator>,
     bells: Spare<Arc<Bell>>,
     pub(crate) futures: Spare<Place<S::Future>>,
     pub(crate) bodies: Spare<Place<B>>,
@@ -39,6 +43,8 @@ pub(crate) struct Recipe<S: Service<http::Request<Body>>, M> {
     pub(crate) runtime: runtime::Handle,
     pub(crate) finish: Option<Finish<S::Future>>,
     pub(crate) extend: Vec<Extend>,
+    /// Whether services are offered informational responses.
+    pub(crate) informs: bool,
     pub(crate) body_bytes_max: u64,
 }
 
@@ -60,12 +66,13 @@ where
 
     fn worker(&self) -> &Rc<Worker<S, B>> {
         self.worker.get_or_init(|| {
-            let _entered = self.recipe.runtime.enter();
             Rc::new(Worker {
                 service: (self.recipe.make)(),
                 runtime: self.recipe.runtime.clone(),
                 finish: self.recipe.finish,
                 extend: self.recipe.extend.clone(),
+                informs: self.recipe.informs,
+                translator: RefCell::default(),
                 bells: Spare::default(),
                 futures: Spare::default(),
                 bodies: Spare::default(),
@@ -82,60 +89,76 @@ where
 {
     fn handle(&self, request: &mut Request<'_>) -> Reply {
         let worker = self.worker();
-        let bell = Bell::of(request, worker.bells.take());
-        let Some((mut translated, feed)) = request::translate(request, &bell) else {
-            return Reply::Now(Response::error(StatusCode::BAD_REQUEST));
-        };
-        for extend in &worker.extend {
-            extend(&Client::of(request), translated.extensions_mut());
-        }
-        let _entered = worker.runtime.enter();
-        let waker = Waker::from(Arc::clone(&bell));
-        let mut cx = Context::from_waker(&waker);
-        let mut offer = None;
-        if may_switch(request)
-            && let Some((made, handle)) = Offer::make(&mut cx)
-        {
-            offer = Some(made);
-            translated.extensions_mut().insert(handle);
-        }
-        let asked = Asked {
-            is_head: *request.method() == Method::HEAD,
-            is_connect: *request.method() == Method::CONNECT,
-            has_offer: offer.is_some(),
-        };
-        let place = worker.futures.take().unwrap_or_else(Place::new);
-        let mut call = Call::new(worker.service.clone(), translated, place);
-        let stage = match call.poll(&mut cx) {
-            Poll::Pending => Stage::Called(call),
-            Poll::Ready(result) => {
-                let answer = match result {
-                    Ok(response) => answer::translate(response, asked, &mut cx, &worker.bodies),
-                    Err(_) => Answer::Whole(Response::error(StatusCode::INTERNAL_SERVER_ERROR)),
-                };
-                worker.futures.give(call.into_place());
-                match answer {
-                    Answer::Whole(response) => {
-                        drop(waker);
-                        worker.bells.give(bell);
-                        return Reply::Now(response);
-                    }
-                    answer => Stage::Answered(answer),
-                }
-            }
-        };
-        if let Some(feed) = &feed {
-            feed.leave_early();
-        }
-        if bell.state.end() {
-            // The mail arrives when the exchange is open.
-            bell.ask_for_turn();
-        }
-        let worker = Rc::clone(worker);
-        Reply::Exchange(Box::new(Open { worker, bell, feed, asked, offer, stage }))
+        caught(|| answer(worker, request), || (request.method().clone(), request.path().into()))
+            .unwrap_or_else(|| Response::error(StatusCode::INTERNAL_SERVER_ERROR).into())
     }
 
     fn body_bytes_max(&self) -> Option<u64> {
         Some(self.recipe.body_bytes_max)
     }
+}
+
+/// Gives the request to the service. What is not answered at once is left open.
+fn answer<S, B>(worker: &Rc<Worker<S, B>>, request: &Request<'_>) -> Reply
+where
+    S: Service<http::Request<Body>, Response = http::Response<B>> + Clone + 'static,
+    B: http_body::Body + 'static,
+{
+    let bell = Bell::of(request, worker.bells.take());
+    let translated = worker.translator.borrow_mut().translate(request, &bell);
+    let Some((mut translated, feed)) = translated else {
+        return Reply::Now(Response::error(StatusCode::BAD_REQUEST));
+    };
+    for extend in &worker.extend {
+        extend(&Client::of(request), translated.extensions_mut());
+    }
+    let waker = Waker::from(Arc::clone(&bell));
+    let mut cx = Context::from_waker(&waker);
+    let mut offer = None;
+    if may_switch(request)
+        && let Some((made, handle)) = Offer::make(&mut cx)
+    {
+        offer = Some(made);
+        translated.extensions_mut().insert(handle);
+    }
+    let mut outlet = None;
+    if worker.informs && request.version() != Version::HTTP_10 {
+        let (handle, made) = informational(&bell);
+        outlet = Some(made);
+        translated.extensions_mut().insert(handle);
+    }
+    let asked = Asked {
+        is_head: *request.method() == Method::HEAD,
+        is_connect: *request.method() == Method::CONNECT,
+        has_offer: offer.is_some(),
+    };
+    let place = worker.futures.take().unwrap_or_else(Place::new);
+    let Ok(mut call) = Call::begin(worker.service.clone(), translated, place, &mut cx) else {
+        return Reply::Now(Response::error(StatusCode::INTERNAL_SERVER_ERROR));
+    };
+    let stage = match call.poll(&mut cx) {
+        Poll::Pending => Stage::Called(call),
+        Poll::Ready(result) => {
+            let answer = match result {
+                Ok(response) => answer::translate(response, asked, &mut cx, &worker.bodies),
+                Err(_) => Answer::Whole(Response::error(StatusCode::INTERNAL_SERVER_ERROR)),
+            };
+            worker.futures.give(call.into_place());
+            match answer {
+                Answer::Whole(response) if outlet.as_ref().is_none_or(Outlet::is_empty) => {
+                    drop(waker);
+                    worker.bells.give(bell);
+                    return Reply::Now(response);
+                }
+                answer => Stage::Answered(answer),
+            }
+        }
+    };
+    if bell.state.end() {
+        // The mail arrives when the exchange is open.
+        bell.ask_for_turn();
+    }
+    let worker = Rc::clone(worker);
+    let name = (request.method().clone(), request.path().into());
+    Reply::Exchange(Box::new(Open { worker, bell, feed, asked, offer, outlet, name, stage }))
 }

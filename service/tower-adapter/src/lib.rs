@@ -13,17 +13,24 @@ mod answer;
 mod body;
 mod client;
 mod exchange;
+mod grpc_deadline;
 mod handler;
+mod informational;
 mod listener;
+mod panics;
 mod request;
 mod runtime;
 mod serve;
+#[cfg(test)]
+mod simulated;
 mod spare;
 mod tunnel;
 mod wake;
 
 pub use body::{Body, BodyError};
 pub use client::Client;
+pub use grpc_deadline::{DeadlineBody, DeadlineFuture, GrpcDeadline};
+pub use informational::{Informational, InformationalError};
 pub use listener::IntoListener;
 pub use serve::{
     Cloned, Disconnect, MakeWorkerService, Serve, default_limits, run, serve, serve_with,

@@ -1,42 +1,116 @@
 //! From the engine's request to `http::Request`.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use bolide_server::{Bytes, Head, HeaderMap, HeaderName, HeaderValue, Request, Version};
+use bolide_server::{Bytes, FieldName, Head, HeaderMap, HeaderName, HeaderValue, Request, Version};
+use bytes::BytesMut;
 use http::uri::{Authority, Parts, PathAndQuery, Scheme, Uri};
 
 use crate::body::{Body, Feed, body};
 use crate::wake::Bell;
 
-/// The request as tower knows it, and the worker's end of its body. `None` when the target is none
-/// that `http` allows.
-pub(crate) fn translate(
-    request: &Request<'_>,
-    bell: &Arc<Bell>,
-) -> Option<(http::Request<Body>, Option<Feed>)> {
-    let head = request.head();
-    // One copy, of which every part is a slice.
-    let text = Text { from: head.text(), to: Bytes::copy_from_slice(head.text()) };
-    let (body, feed) = if request.has_body() {
-        let (body, feed) = body(request.body_length(), bell);
-        (body, Some(feed))
-    } else {
-        (Body::empty(), None)
-    };
-    let mut made = http::Request::new(body);
-    *made.method_mut() = head.method().clone();
-    *made.uri_mut() = uri(head, &text)?;
-    *made.version_mut() = head.version();
-    *made.headers_mut() = fields(head, &text);
-    if let Some(protocol) = head.protocol() {
-        made.extensions_mut().insert(hyper::ext::Protocol::from(protocol));
-    }
-    Some((made, feed))
+/// How large the block is that the texts of heads are copied into, in bytes. A service that keeps a
+/// field keeps a block.
+const BLOCK_BYTES: usize = 4 * 1024;
+
+/// A longer text gets memory of its own, in bytes.
+const SHARED_BYTES_MAX: usize = BLOCK_BYTES / 4;
+
+/// The interned names as `http` has them, by their numbers.
+static NAMES: LazyLock<Vec<HeaderName>> = LazyLock::new(|| {
+    FieldName::ALL.iter().map(|name| HeaderName::from_static(name.as_str())).collect()
+});
+
+/// What a worker keeps for the translation of requests.
+#[derive(Debug, Default)]
+pub(crate) struct Translator {
+    /// Texts of heads stand in it, one after another. When all of its requests are gone it is used
+    /// from its beginning again.
+    block: BytesMut,
+    /// That of the request before: most ask for the same.
+    authority: Option<Authority>,
 }
 
-/// The fields of trailers.
-pub(crate) fn trailers(head: &Head) -> HeaderMap {
-    fields(head, &Text { from: head.text(), to: Bytes::copy_from_slice(head.text()) })
+impl Translator {
+    /// The request as tower knows it, and the worker's end of its body. `None` when the target is none
+    /// that `http` allows.
+    pub(crate) fn translate(
+        &mut self,
+        request: &Request<'_>,
+        bell: &Arc<Bell>,
+    ) -> Option<(http::Request<Body>, Option<Feed>)> {
+        let head = request.head();
+        let text = self.text(head);
+        let (body, feed) = if request.has_body() {
+            let (body, feed) = body(request.body_length(), bell);
+            (body, Some(feed))
+        } else {
+            (Body::empty(), None)
+        };
+        let mut made = http::Request::new(body);
+        *made.method_mut() = head.method().clone();
+        *made.uri_mut() = self.uri(head, &text)?;
+        *made.version_mut() = head.version();
+        *made.headers_mut() = fields(head, &text);
+        if let Some(protocol) = head.protocol() {
+            made.extensions_mut().insert(hyper::ext::Protocol::from(protocol));
+        }
+        Some((made, feed))
+    }
+
+    /// The fields of trailers.
+    pub(crate) fn trailers(&mut self, head: &Head) -> HeaderMap {
+        fields(head, &self.text(head))
+    }
+
+    /// One copy of a head's text, of which every part is a slice.
+    fn text<'a>(&mut self, head: &'a Head) -> Text<'a> {
+        let from = head.text();
+        if from.len() > SHARED_BYTES_MAX {
+            return Text { from, to: Bytes::copy_from_slice(from) };
+        }
+        if self.block.capacity() < from.len() {
+            self.block.reserve(BLOCK_BYTES);
+        }
+        self.block.extend_from_slice(from);
+        Text { from, to: self.block.split().freeze() }
+    }
+
+    /// The target in the form in which it was sent: HTTP/2 and absolute targets with scheme and
+    /// authority, CONNECT with its authority alone.
+    fn uri(&mut self, head: &Head, text: &Text<'_>) -> Option<Uri> {
+        let path = head.path_and_query();
+        let is_whole =
+            head.version() == Version::HTTP_2 || head.scheme().is_some() || path.is_empty();
+        if !is_whole {
+            return Uri::from_maybe_shared(text.shared(path.as_bytes())).ok();
+        }
+        let mut parts = Parts::default();
+        if let Some(authority) = head.authority() {
+            parts.authority = Some(self.authority(authority)?);
+        }
+        if !path.is_empty() {
+            parts.path_and_query =
+                Some(PathAndQuery::from_maybe_shared(text.shared(path.as_bytes())).ok()?);
+            // `http` has a scheme only together with an authority.
+            if let Some(scheme) = head.scheme()
+                && parts.authority.is_some()
+            {
+                parts.scheme = Some(Scheme::try_from(scheme).ok()?);
+            }
+        }
+        Uri::from_parts(parts).ok()
+    }
+
+    fn authority(&mut self, name: &str) -> Option<Authority> {
+        // To the octet: `Authority` itself compares without case.
+        if let Some(known) = self.authority.as_ref().filter(|known| known.as_str() == name) {
+            return Some(known.clone());
+        }
+        let made: Authority = name.parse().ok()?;
+        self.authority = Some(made.clone());
+        Some(made)
+    }
 }
 
 /// A head's text and its copy.
@@ -47,6 +121,7 @@ struct Text<'a> {
 
 impl Text<'_> {
     /// The part of the copy that is `part` of the text.
+    #[inline]
     fn shared(&self, part: &[u8]) -> Bytes {
         let start = (part.as_ptr() as usize).wrapping_sub(self.from.as_ptr() as usize);
         match start.checked_add(part.len()) {
@@ -60,39 +135,17 @@ impl Text<'_> {
 fn fields(head: &Head, text: &Text<'_>) -> HeaderMap {
     let mut map = HeaderMap::with_capacity(head.field_count());
     for field in head.fields() {
-        if let (Ok(name), Ok(mut value)) = (
-            HeaderName::from_lowercase(field.name.as_bytes()),
-            HeaderValue::from_maybe_shared(text.shared(field.value)),
-        ) {
+        let name = match field.known {
+            Some(known) => NAMES[known as usize].clone(),
+            None => match HeaderName::from_lowercase(field.name.as_bytes()) {
+                Ok(name) => name,
+                Err(_) => continue,
+            },
+        };
+        if let Ok(mut value) = HeaderValue::from_maybe_shared(text.shared(field.value)) {
             value.set_sensitive(field.sensitive);
             map.append(name, value);
         }
     }
     map
-}
-
-/// The target in the form in which it was sent: HTTP/2 and absolute targets with scheme and
-/// authority, CONNECT with its authority alone.
-fn uri(head: &Head, text: &Text<'_>) -> Option<Uri> {
-    let path = head.path_and_query();
-    let is_whole = head.version() == Version::HTTP_2 || head.scheme().is_some() || path.is_empty();
-    if !is_whole {
-        return Uri::from_maybe_shared(text.shared(path.as_bytes())).ok();
-    }
-    let mut parts = Parts::default();
-    if let Some(authority) = head.authority() {
-        parts.authority =
-            Some(Authority::from_maybe_shared(text.shared(authority.as_bytes())).ok()?);
-    }
-    if !path.is_empty() {
-        parts.path_and_query =
-            Some(PathAndQuery::from_maybe_shared(text.shared(path.as_bytes())).ok()?);
-        // `http` has a scheme only together with an authority.
-        if let Some(scheme) = head.scheme()
-            && parts.authority.is_some()
-        {
-            parts.scheme = Some(Scheme::try_from(scheme).ok()?);
-        }
-    }
-    Uri::from_parts(parts).ok()
 }

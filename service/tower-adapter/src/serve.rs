@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
-use bolide_server::{Error, Limits, Listener, Router, Server, Stopper, Tls};
+use bolide_server::{Around, Error, Limits, Listener, Router, Server, Stopper, Tls};
 use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
@@ -46,6 +46,7 @@ pub struct Serve<S: Service<http::Request<Body>>, M> {
     limits: Limits,
     tls: Option<Tls>,
     extend: Vec<Extend>,
+    informs: bool,
     disconnect: Disconnect,
     /// How a future is completed, for those that may leave their thread.
     finish: Option<Finish<S::Future>>,
@@ -161,6 +162,7 @@ impl<S: Service<http::Request<Body>>, M> Serve<S, M> {
             limits: default_limits(),
             tls: None,
             extend: Vec::new(),
+            informs: false,
             disconnect: Disconnect::Drop,
             finish,
             shutdown: None,
@@ -210,6 +212,14 @@ impl<S: Service<http::Request<Body>>, M> Serve<S, M> {
                 extensions.insert(value);
             }
         }));
+        self
+    }
+
+    /// Offers informational responses such as `103 Early Hints`: puts an
+    /// [`Informational`](crate::Informational) into the extensions of each request. Default: not
+    /// offered, for it costs every request two allocations.
+    pub fn informational(mut self) -> Self {
+        self.informs = true;
         self
     }
 
@@ -267,11 +277,17 @@ where
 
     /// Starts the workers.
     fn start(self, runtime: &Handle) -> io::Result<Running> {
-        let Self { listener, make, server, limits, tls, extend, disconnect, finish, shutdown } =
-            self;
+        let Self { listener, make, server, limits, tls, disconnect, finish, shutdown, .. } = self;
+        let (extend, informs) = (self.extend, self.informs);
         let body_bytes_max = limits.body_bytes_max;
         let finish = finish.filter(|_| disconnect == Disconnect::Finish);
         let server = server.limits(limits).listener(listener?, tls.as_ref());
+        // Entered once, and not for each request: that costs, and is shared by all workers.
+        let entered = runtime.clone();
+        let server = server.around_workers(Around::new(move |work| {
+            let _entered = entered.enter();
+            work();
+        }));
         let runtime = runtime.clone();
         let running = server.start(move || {
             let make = make.clone();
@@ -280,6 +296,7 @@ where
                 runtime: runtime.clone(),
                 finish,
                 extend: extend.clone(),
+                informs,
                 body_bytes_max,
             };
             Router::new().fallback(TowerHandler::new(recipe))

@@ -29,12 +29,13 @@ pub(crate) fn place(
     sources: &Sources,
     cache: &Path,
 ) -> Result<Place, String> {
+    let beside = sources.beside(&build.beside)?;
     let files = sources.files(&build.sources)?;
     if files.is_empty() {
         return Err(format!("its sources `contenders/{}` are not there", build.sources));
     }
     let mut hash = Fnv::new();
-    for (name, text) in &files {
+    for (name, text) in files.iter().chain(&beside) {
         hash.add(name.as_bytes());
         hash.add(text);
     }
@@ -73,7 +74,7 @@ impl Place {
         }
         fs::create_dir_all(&self.out).map_err(failed)?;
         let log = self.folder.join("log");
-        let status = self.run(build, &src, &log, interrupt)?;
+        let status = self.run(build, sources, &src, &log, interrupt)?;
         if !status.success() {
             let said = last_lines(&log);
             return Err(format!("its build failed ({status}); it said\n{said}"));
@@ -84,14 +85,19 @@ impl Place {
     fn run(
         &self,
         build: &Build,
+        sources: &Sources,
         src: &Path,
         log: &Path,
         interrupt: &Interrupt,
     ) -> Result<ExitStatus, String> {
         let failed = |error: std::io::Error| format!("its build can't be run: {error}");
         let out = self.out.display().to_string();
-        let words: Vec<String> =
-            build.command.iter().map(|word| word.replace("{out}", &out)).collect();
+        let contenders = sources.folder().map(|folder| folder.display().to_string());
+        let fill = |word: &String| {
+            let word = word.replace("{out}", &out);
+            contenders.as_ref().map_or(word.clone(), |at| word.replace("{contenders}", at))
+        };
+        let words: Vec<String> = build.command.iter().map(fill).collect();
         let (program, arguments) = words.split_first().ok_or("`build.command` is empty")?;
         let file = File::create(log).map_err(failed)?;
         let mut child = Command::new(program)
@@ -173,6 +179,32 @@ mod tests {
         assert_eq!(build(&root, command), (Ok(()), false));
         fs::write(root.join("contenders/mine/deep/a.txt"), "two").unwrap();
         assert_eq!(build(&root, command), (Ok(()), true));
+        fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn what_lies_beside_the_sources_is_reached_and_watched() {
+        let root = folder("beside");
+        let sources = Sources::Folder(root.join("contenders"));
+        let mut contender = contender("cat {contenders}/../engine/b.txt > {out}/program");
+        let build = contender.build.as_mut().unwrap();
+        build.beside = vec!["../engine".to_owned()];
+        let build = contender.build.clone().unwrap();
+        let cache = root.join("cache");
+        let missing = place(&contender, &build, &sources, &cache).unwrap_err();
+        assert!(missing.contains("`contenders/../engine`"), "{missing}");
+        fs::create_dir(root.join("engine")).unwrap();
+        let mut places = Vec::new();
+        for text in ["one", "two"] {
+            fs::write(root.join("engine/b.txt"), text).unwrap();
+            let place = place(&contender, &build, &sources, &cache).unwrap();
+            place.build(&build, &sources, &Interrupt::default(), &mut || ()).unwrap();
+            assert_eq!(fs::read_to_string(place.out.join("program")).unwrap(), text);
+            places.push(place);
+        }
+        assert_ne!(places[0], places[1]);
+        let carried = place(&contender, &build, &Sources::Carried, &cache).unwrap_err();
+        assert!(carried.contains("checkout"), "{carried}");
         fs::remove_dir_all(root).unwrap();
     }
 

@@ -66,7 +66,13 @@ pub struct Detect {
 pub struct Build {
     /// A folder beside the TOML file.
     pub sources: String,
-    /// The command, run in that folder; `{out}` is where to put what it makes.
+    /// Files and folders that the build takes from elsewhere, as seen from the TOML file's folder:
+    /// it is done again when they change. Only a checkout has them, not a program that carries the
+    /// contenders.
+    #[serde(default)]
+    pub beside: Vec<String>,
+    /// The command, run in that folder; `{out}` is where to put what it makes, `{contenders}` the
+    /// folder of the TOML file.
     pub command: Vec<String>,
     /// Programs that it needs.
     #[serde(default)]
@@ -171,7 +177,7 @@ const KEYS: &[(&str, &[&str])] = &[
         ],
     ),
     ("detect", &["programs", "env", "version", "install"]),
-    ("build", &["sources", "command", "needs"]),
+    ("build", &["sources", "beside", "command", "needs"]),
     (
         "start",
         &["files", "command", "tls_command", "proxy_command", "proxy_tls_command", "env", "single"],

@@ -121,6 +121,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("bolide-e2e", &["bolide-launcher"]),
     ("bolide-tower-tests", &["bolide"]),
     ("bolide-examples", &["bolide"]),
+    ("axum-on-bolide", &["bolide"]),
     ("xtask", &[]),
 ];
 

@@ -2,6 +2,8 @@
 
 #[cfg(test)]
 mod grpc;
+#[cfg(all(test, target_os = "linux"))]
+mod memory;
 #[cfg(test)]
 mod program;
 #[cfg(test)]

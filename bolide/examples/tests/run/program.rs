@@ -25,6 +25,12 @@ impl Program {
         let address = address.to_owned();
         Self { child, address }
     }
+
+    /// Its number in the system.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
 }
 
 impl Drop for Program {

@@ -282,6 +282,7 @@ mod tests {
     #[test]
     fn the_page_lists_every_field() {
         let facts = HandshakeFacts {
+            client: None,
             version: "TLSv1.3",
             cipher: "TLS13_AES_128_GCM_SHA256".to_owned(),
             alpn: Some(bolide_connection::Alpn::H2),

@@ -5,7 +5,11 @@ mod backpressure;
 #[cfg(test)]
 mod cancellation;
 #[cfg(test)]
+mod informational;
+#[cfg(test)]
 mod long_polls;
+#[cfg(test)]
+mod panics;
 #[cfg(test)]
 mod serving;
 #[cfg(test)]

@@ -48,6 +48,35 @@ impl Sources {
         }
     }
 
+    /// The folder on disk, if there is one.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        match self {
+            Self::Folder(folder) => Some(folder),
+            Self::Carried => None,
+        }
+    }
+
+    /// Names and contents of the files that a build takes from elsewhere.
+    pub(crate) fn beside(&self, names: &[String]) -> Result<Vec<(String, Vec<u8>)>, String> {
+        let mut files = Vec::new();
+        for name in names {
+            let Some(folder) = self.folder() else {
+                return Err("it is made of Bolide's own sources: race in a checkout".to_owned());
+            };
+            let path = folder.join(name);
+            let missing = |error| format!("`contenders/{name}`, of which it is made: {error}");
+            let mut found = Vec::new();
+            if path.is_dir() {
+                walk(&path, &path, true, &mut found).map_err(missing)?;
+            } else {
+                found.push((String::new(), fs::read(&path).map_err(missing)?));
+            }
+            found.sort();
+            files.extend(found.into_iter().map(|(file, text)| (format!("{name}/{file}"), text)));
+        }
+        Ok(files)
+    }
+
     /// All contenders in their order.
     pub(crate) fn contenders(&self) -> Result<Vec<Contender>, String> {
         let mut contenders: Vec<Contender> = Vec::new();

@@ -1,0 +1,48 @@
+//! The application of the contender `axum`, on Bolide: the same source files, another last line.
+//!
+//!     axum-on-bolide --port PORT --tls-port PORT --cert FILE --key FILE --www FOLDER [--workers N]
+//!
+//! The cleartext port speaks HTTP/1.1 and HTTP/2 by prior knowledge, the other one the two by ALPN.
+
+#[path = "../../axum/src/app.rs"]
+mod app;
+#[path = "../../axum/src/options.rs"]
+mod options;
+
+use std::error::Error;
+use std::fs;
+use std::io::{self, Write};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::process::ExitCode;
+
+use bolide::{Identity, Listener, Tls};
+
+use crate::options::Options;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn run() -> Result<(), Box<dyn Error>> {
+    let options = Options::read()?;
+    options::raise_file_limit()?;
+    let identity = Identity::from_pem(&fs::read(&options.cert)?, &fs::read(&options.key)?)?;
+    let tls = Tls::new(&identity)?;
+    let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let secure = Listener::Tcp(local(options.tls_port));
+    bolide::tower::serve(local(options.port), app::router(&options.www))
+        .server(|server| server.listener(secure, Some(&tls)))
+        .workers(options.workers)
+        .run()?;
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Whoever closed stderr doesn't want to know.
+            drop(writeln!(io::stderr(), "axum-on-bolide: {error}"));
+            ExitCode::FAILURE
+        }
+    }
+}

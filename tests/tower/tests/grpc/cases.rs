@@ -1,0 +1,220 @@
+//! The interoperability cases of gRPC, by tonic's client.
+
+use futures_util::{StreamExt, stream};
+use http::uri::PathAndQuery;
+use prost::Message;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::client::Grpc;
+use tonic::metadata::{MetadataMap, MetadataValue};
+use tonic::transport::Channel;
+use tonic::{Code, Request, Response, Status, Streaming};
+use tonic_prost::ProstCodec;
+
+use crate::messages::*;
+use crate::service::{INITIAL, TRAILING};
+use crate::start::{channel, in_time};
+
+const REQUEST_BYTES: usize = 271_828;
+const RESPONSE_BYTES: i32 = 314_159;
+const REQUEST_SIZES: [usize; 4] = [27_182, 8, 1828, 45_904];
+const RESPONSE_SIZES: [i32; 4] = [31_415, 9, 2653, 58_979];
+
+/// A client of methods by their paths.
+struct Client(Grpc<Channel>);
+
+impl Client {
+    async fn new() -> Self {
+        Self(Grpc::new(channel().await))
+    }
+
+    async fn unary<Q, A>(
+        &mut self,
+        path: &'static str,
+        request: Request<Q>,
+    ) -> Result<Response<A>, Status>
+    where
+        Q: Message + 'static,
+        A: Message + Default + 'static,
+    {
+        self.0.ready().await.expect("the server is there");
+        let codec = ProstCodec::<Q, A>::default();
+        in_time(self.0.unary(request, PathAndQuery::from_static(path), codec)).await
+    }
+
+    async fn call(
+        &mut self,
+        request: Request<SimpleRequest>,
+    ) -> Result<Response<SimpleResponse>, Status> {
+        self.unary("/grpc.testing.TestService/UnaryCall", request).await
+    }
+
+    async fn duplex(
+        &mut self,
+        request: Request<ReceiverStream<StreamingOutputCallRequest>>,
+    ) -> Result<Response<Streaming<StreamingOutputCallResponse>>, Status> {
+        self.0.ready().await.expect("the server is there");
+        let path = PathAndQuery::from_static("/grpc.testing.TestService/FullDuplexCall");
+        in_time(self.0.streaming(request, path, ProstCodec::default())).await
+    }
+}
+
+fn outputs(sizes: &[i32]) -> Vec<ResponseParameters> {
+    sizes.iter().map(|size| ResponseParameters { size: *size, interval_us: 0 }).collect()
+}
+
+fn length(response: &StreamingOutputCallResponse) -> usize {
+    response.payload.as_ref().map_or(0, |payload| payload.body.len())
+}
+
+#[tokio::test]
+async fn empty_unary() {
+    let path = "/grpc.testing.TestService/EmptyCall";
+    let answer = Client::new().await.unary::<_, Empty>(path, Request::new(Empty {})).await;
+    assert_eq!(answer.unwrap().into_inner(), Empty {});
+}
+
+#[tokio::test]
+async fn large_unary() {
+    let request = SimpleRequest {
+        response_size: RESPONSE_BYTES,
+        payload: zeros(REQUEST_BYTES),
+        response_status: None,
+    };
+    let answer = Client::new().await.call(Request::new(request)).await.unwrap().into_inner();
+    assert_eq!(answer.payload, zeros(RESPONSE_BYTES as usize));
+}
+
+#[tokio::test]
+async fn client_streaming() {
+    let mut client = Client::new().await;
+    client.0.ready().await.unwrap();
+    let inputs = REQUEST_SIZES.map(|size| StreamingInputCallRequest { payload: zeros(size) });
+    let path = PathAndQuery::from_static("/grpc.testing.TestService/StreamingInputCall");
+    let codec = ProstCodec::<_, StreamingInputCallResponse>::default();
+    let call = client.0.client_streaming(Request::new(stream::iter(inputs)), path, codec);
+    assert_eq!(in_time(call).await.unwrap().into_inner().aggregated_payload_size, 74_922);
+}
+
+#[tokio::test]
+async fn server_streaming() {
+    let mut client = Client::new().await;
+    client.0.ready().await.unwrap();
+    let response_parameters = outputs(&RESPONSE_SIZES);
+    let request = StreamingOutputCallRequest { response_parameters, ..Default::default() };
+    let path = PathAndQuery::from_static("/grpc.testing.TestService/StreamingOutputCall");
+    let codec = ProstCodec::<_, StreamingOutputCallResponse>::default();
+    let call = client.0.server_streaming(Request::new(request), path, codec);
+    let answers = in_time(call).await.unwrap().into_inner();
+    let lengths =
+        in_time(answers.map(|answer| length(&answer.unwrap()) as i32).collect::<Vec<_>>());
+    assert_eq!(lengths.await, RESPONSE_SIZES);
+}
+
+#[tokio::test]
+async fn ping_pong() {
+    let (sender, receiver) = mpsc::channel(1);
+    let request = Request::new(ReceiverStream::new(receiver));
+    let mut answers = Client::new().await.duplex(request).await.unwrap().into_inner();
+    for (asked, wanted) in REQUEST_SIZES.into_iter().zip(RESPONSE_SIZES) {
+        let request = StreamingOutputCallRequest {
+            response_parameters: outputs(&[wanted]),
+            payload: zeros(asked),
+            response_status: None,
+        };
+        sender.send(request).await.unwrap();
+        let answer = in_time(answers.message()).await.unwrap().expect("an answer for each");
+        assert_eq!(length(&answer) as i32, wanted);
+    }
+    drop(sender);
+    assert_eq!(in_time(answers.message()).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn empty_stream() {
+    let (sender, receiver) = mpsc::channel(1);
+    drop(sender);
+    let request = Request::new(ReceiverStream::new(receiver));
+    let mut answers = Client::new().await.duplex(request).await.unwrap().into_inner();
+    assert_eq!(in_time(answers.message()).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn status_code_and_message() {
+    let status = EchoStatus { code: 2, message: "test status message".to_owned() };
+    let mut client = Client::new().await;
+    let request =
+        SimpleRequest { response_status: Some(status.clone()), ..SimpleRequest::default() };
+    let refused = client.call(Request::new(request)).await.unwrap_err();
+    assert_eq!((refused.code(), refused.message()), (Code::Unknown, status.message.as_str()));
+
+    let (sender, receiver) = mpsc::channel(1);
+    let request =
+        StreamingOutputCallRequest { response_status: Some(status.clone()), ..Default::default() };
+    sender.send(request).await.unwrap();
+    drop(sender);
+    let request = Request::new(ReceiverStream::new(receiver));
+    let mut answers = client.duplex(request).await.unwrap().into_inner();
+    let refused = in_time(answers.message()).await.unwrap_err();
+    assert_eq!((refused.code(), refused.message()), (Code::Unknown, status.message.as_str()));
+}
+
+#[tokio::test]
+async fn special_status_message() {
+    let message = "\t\ntest with whitespace\r\nand Unicode BMP ☺ and non-BMP 😈\t\n".to_owned();
+    let status = EchoStatus { code: 2, message: message.clone() };
+    let request = SimpleRequest { response_status: Some(status), ..SimpleRequest::default() };
+    let refused = Client::new().await.call(Request::new(request)).await.unwrap_err();
+    assert_eq!((refused.code(), refused.message()), (Code::Unknown, message.as_str()));
+}
+
+fn with_metadata<T>(message: T) -> Request<T> {
+    let mut request = Request::new(message);
+    request.metadata_mut().insert(INITIAL, "test_initial_metadata_value".parse().unwrap());
+    let value = MetadataValue::from_bytes(&[0x0a, 0x0b, 0x0a, 0x0b, 0x0a, 0x0b]);
+    request.metadata_mut().insert_bin(TRAILING, value);
+    request
+}
+
+/// What came back at the beginning and at the end.
+fn assert_echoed(head: &MetadataMap, trailers: &MetadataMap) {
+    assert_eq!(head.get(INITIAL).unwrap(), "test_initial_metadata_value");
+    let value = trailers.get_bin(TRAILING).unwrap().to_bytes().unwrap();
+    assert_eq!(&value[..], [0x0a, 0x0b, 0x0a, 0x0b, 0x0a, 0x0b]);
+}
+
+#[tokio::test]
+async fn custom_metadata() {
+    let mut client = Client::new().await;
+    let request = SimpleRequest { response_size: 1, payload: zeros(1), response_status: None };
+    let answer = client.call(with_metadata(request)).await.unwrap();
+    // tonic's client puts the trailers of a unary call beside its head.
+    assert_echoed(answer.metadata(), answer.metadata());
+
+    let (sender, receiver) = mpsc::channel(1);
+    let request = StreamingOutputCallRequest {
+        response_parameters: outputs(&[1]),
+        payload: zeros(1),
+        response_status: None,
+    };
+    sender.send(request).await.unwrap();
+    drop(sender);
+    let answer = client.duplex(with_metadata(ReceiverStream::new(receiver))).await.unwrap();
+    let head = answer.metadata().clone();
+    let mut answers = answer.into_inner();
+    assert_eq!(length(&in_time(answers.message()).await.unwrap().unwrap()), 1);
+    let trailers = in_time(answers.trailers()).await.unwrap().expect("trailers");
+    assert_echoed(&head, &trailers);
+}
+
+#[tokio::test]
+async fn unimplemented_method_and_service() {
+    let mut client = Client::new().await;
+    for path in [
+        "/grpc.testing.TestService/UnimplementedCall",
+        "/grpc.testing.UnimplementedService/UnimplementedCall",
+    ] {
+        let refused = client.unary::<_, Empty>(path, Request::new(Empty {})).await.unwrap_err();
+        assert_eq!(refused.code(), Code::Unimplemented, "{path}");
+    }
+}
