@@ -9,4 +9,6 @@ mod outward;
 #[cfg(test)]
 mod raw_client;
 #[cfg(test)]
+mod reload;
+#[cfg(test)]
 mod shutdown;

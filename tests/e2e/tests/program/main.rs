@@ -3,11 +3,17 @@
 //! The modules are `cfg(test)`, so that Clippy knows all of their functions as tests.
 
 #[cfg(test)]
+mod certificates;
+#[cfg(test)]
+mod configuration;
+#[cfg(test)]
 mod files;
 #[cfg(test)]
 mod load;
 #[cfg(test)]
 mod mistakes;
+#[cfg(test)]
+mod reload;
 #[cfg(test)]
 mod shutdown;
 #[cfg(test)]
