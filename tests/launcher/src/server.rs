@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver};
+use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -20,7 +21,7 @@ pub struct Server {
     urls: Vec<String>,
     rest: Option<JoinHandle<String>>,
     /// What it says on its standard error, line by line.
-    said: Receiver<String>,
+    said: Mutex<Receiver<String>>,
 }
 
 impl Server {
@@ -57,7 +58,7 @@ impl Server {
             drop(stdout.read_to_string(&mut rest));
             rest
         });
-        let server = Self { child, urls, rest: Some(rest), said };
+        let server = Self { child, urls, rest: Some(rest), said: Mutex::new(said) };
         assert!(!server.urls.is_empty(), "`bolide serve` named no URL and ended");
         server
     }
@@ -129,8 +130,9 @@ impl Server {
     /// If it doesn't within a minute.
     #[track_caller]
     pub fn said(&self, words: &str) -> String {
+        let lines = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            match self.said.recv_timeout(END_TIMEOUT) {
+            match lines.recv_timeout(END_TIMEOUT) {
                 Ok(line) if line.contains(words) => return line,
                 Ok(_) => {}
                 Err(error) => panic!("the server never said `{words}`: {error}"),
