@@ -41,7 +41,7 @@ impl Document {
     pub(crate) fn read(path: &Path) -> Result<Self, String> {
         let text = fs::read_to_string(path)
             .map_err(|error| format!("--config {}: can't be read: {error}", path.display()))?;
-        let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+        let folder = path.parent().map(Path::to_owned).unwrap_or_default();
         Ok(Self { name: path.display().to_string(), folder, text })
     }
 
