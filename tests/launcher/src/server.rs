@@ -2,6 +2,8 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -19,6 +21,8 @@ pub struct Server {
     urls: Vec<String>,
     admin: Option<String>,
     rest: Option<JoinHandle<String>>,
+    /// What it says on its standard error, line by line.
+    said: Mutex<Receiver<String>>,
 }
 
 impl Server {
@@ -33,8 +37,19 @@ impl Server {
             .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
             .spawn()
             .expect("the program exists and can be run");
+        let stderr = child.stderr.take().expect("stderr is piped");
+        let (sender, said) = mpsc::channel();
+        // It ends with the server.
+        std::thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                eprintln!("{line}");
+                // A test that has heard enough has dropped the other end.
+                drop(sender.send(line));
+            }
+        });
         let stdout = child.stdout.take().expect("stdout is piped");
         let mut stdout = BufReader::new(stdout);
         let (urls, admin) = read_urls(&mut stdout);
@@ -44,7 +59,8 @@ impl Server {
             drop(stdout.read_to_string(&mut rest));
             rest
         });
-        let server = Self { child, urls, admin, rest: Some(rest) };
+        let rest = Some(rest);
+        let server = Self { child, urls, admin, rest, said: Mutex::new(said) };
         assert!(!server.urls.is_empty(), "`bolide serve` named no URL and ended");
         server
     }
@@ -116,6 +132,23 @@ impl Server {
     /// If the process has ended already.
     pub fn terminate(&self) {
         self.signal(Signal::TERM);
+    }
+
+    /// Waits until the server says a line with these words on its standard error; returns the line.
+    ///
+    /// # Panics
+    ///
+    /// If it doesn't within a minute.
+    #[track_caller]
+    pub fn said(&self, words: &str) -> String {
+        let lines = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            match lines.recv_timeout(END_TIMEOUT) {
+                Ok(line) if line.contains(words) => return line,
+                Ok(_) => {}
+                Err(error) => panic!("the server never said `{words}`: {error}"),
+            }
+        }
     }
 
     /// Sends a signal.

@@ -158,7 +158,7 @@ impl Routes {
             .iter()
             .any(|route| route.path == "/" && matches!(route.answer, Answer::Files { .. }));
         let mut router = Router::new();
-        // They come first: what they leave to a fallback comes after the files.
+        // Theirs are exact paths: they win over what stands above them.
         for route in &own {
             router = match route.answer {
                 Answer::Builtin(Builtin::Ping) => bolide_measurement::ping(router),
@@ -167,24 +167,45 @@ impl Routes {
                 _ => router,
             };
         }
-        own.into_iter().fold(router, |router, route| add(router, route, proxies))
+        let has_builtin = own.iter().any(|route| matches!(route.answer, Answer::Builtin(_)));
+        let has_below = own.iter().any(|route| route.path != "/" && route.path.ends_with('/'));
+        // As routes of their own, files know how to stand beside the built-in ones; but they would win over
+        // what else stands above a path.
+        let files_are_routes = has_builtin && !has_below;
+        for route in &own {
+            let bare = route.path.trim_end_matches('/');
+            let bare_is_free = !own.iter().any(|other| other.path == bare);
+            router = add(router, route, proxies, bare_is_free, files_are_routes);
+        }
+        router
     }
 }
 
-/// Adds one route to a worker's router.
-fn add(mut router: Router, Route { path, answer, .. }: &Route, proxies: &[Proxy]) -> Router {
+/// Adds one route to a worker's router. `bare_is_free`: no other answers its path without the slash;
+/// `files_are_routes`: files at `/` are added as routes, not as what is left.
+fn add(
+    router: Router,
+    Route { path, answer, .. }: &Route,
+    proxies: &[Proxy],
+    bare_is_free: bool,
+    files_are_routes: bool,
+) -> Router {
     match answer {
         Answer::Builtin(_) => router,
         Answer::Files { files, other } => {
             let mut other: Option<Rc<dyn Handler>> =
                 other.map(|number| Rc::new(proxies[number].clone()) as Rc<dyn Handler>);
             if path == "/" && other.is_none() {
+                if files_are_routes {
+                    return files.routes(router);
+                }
+                // A file wins over what the built-in routes claim.
                 other = router.take_rest().map(|rest| Rc::new(rest) as Rc<dyn Handler>);
             }
             let handler = files.handler(other);
             let bare = path.trim_end_matches('/');
-            if bare.is_empty() {
-                return router.below(path, handler);
+            if bare.is_empty() || !bare_is_free {
+                return put(router, path, handler);
             }
             router.handle(Method::GET, bare, handler.clone()).below(path, handler)
         }

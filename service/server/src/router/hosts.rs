@@ -154,6 +154,17 @@ mod tests {
     }
 
     #[test]
+    fn looking_a_host_up_allocates_nothing() {
+        let hosts = hosts(&["example.org", "*.example.org"]);
+        let info = allocation_counter::measure(|| {
+            for authority in ["Example.org:80", "a.B.example.ORG", "other.org"] {
+                std::hint::black_box(hosts.of(authority));
+            }
+        });
+        assert_eq!(info.count_total, 0);
+    }
+
+    #[test]
     fn hosts_that_no_request_can_ask_for_are_named() {
         for (host, why) in [
             ("", "no name of a host"),

@@ -244,7 +244,8 @@ impl Router {
             .clone()
             .map(|error| RouteError { path: format!("{host}{}", error.path), what: error.what });
         let added = self.hosts.get_or_insert_default().add(host, routes);
-        let error = error.or(added.err().map(|what| RouteError { path: host.to_owned(), what }));
+        let named = |what| RouteError { path: host.to_owned(), what };
+        let error = error.or_else(|| added.err().map(named));
         if let Some(error) = error {
             self.error.get_or_insert(error);
         }

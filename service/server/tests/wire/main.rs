@@ -11,4 +11,6 @@ mod outward;
 #[cfg(test)]
 mod raw_client;
 #[cfg(test)]
+mod reload;
+#[cfg(test)]
 mod shutdown;

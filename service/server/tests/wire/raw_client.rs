@@ -44,6 +44,13 @@ impl Served {
         String::from_utf8_lossy(&client.rest()).into_owned()
     }
 
+    pub(crate) fn reload(
+        &self,
+        routes: impl Fn() -> Router + Send + Sync + 'static,
+    ) -> Result<(), bolide_server::Error> {
+        self.running.as_ref().expect("it runs").reload(routes)
+    }
+
     pub(crate) fn shut_down(mut self) -> bolide_server::Stats {
         let running = self.running.take().expect("it runs");
         running.shut_down();

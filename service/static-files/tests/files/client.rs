@@ -59,9 +59,7 @@ impl Site {
     }
 
     pub(crate) fn connect(&self) -> Client {
-        let stream = TcpStream::connect(self.address).expect("the server listens");
-        stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
-        Client { stream, unread: Vec::new() }
+        Client::of(self.address)
     }
 
     pub(crate) fn get(&self, path: &str) -> Answer {
@@ -109,6 +107,12 @@ impl Answer {
 }
 
 impl Client {
+    pub(crate) fn of(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).expect("the server listens");
+        stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+        Self { stream, unread: Vec::new() }
+    }
+
     pub(crate) fn send(&mut self, method: &str, path: &str, lines: &[&str]) {
         let mut request = format!("{method} {path} HTTP/1.1\r\nhost: a\r\n");
         for line in lines {

@@ -7,6 +7,8 @@ mod client;
 #[cfg(test)]
 mod conditions;
 #[cfg(test)]
+mod otherwise;
+#[cfg(test)]
 mod paths;
 #[cfg(test)]
 mod ranges;

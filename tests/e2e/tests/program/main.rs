@@ -5,6 +5,10 @@
 #[cfg(test)]
 mod agreement;
 #[cfg(test)]
+mod certificates;
+#[cfg(test)]
+mod configuration;
+#[cfg(test)]
 mod files;
 #[cfg(test)]
 mod load;
@@ -12,6 +16,8 @@ mod load;
 mod mistakes;
 #[cfg(test)]
 mod observe;
+#[cfg(test)]
+mod reload;
 #[cfg(test)]
 mod shutdown;
 #[cfg(test)]

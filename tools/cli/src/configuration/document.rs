@@ -41,11 +41,12 @@ impl Document {
     pub(crate) fn read(path: &Path) -> Result<Self, String> {
         let text = fs::read_to_string(path)
             .map_err(|error| format!("--config {}: can't be read: {error}", path.display()))?;
-        let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+        let folder = path.parent().map(Path::to_owned).unwrap_or_default();
         Ok(Self { name: path.display().to_string(), folder, text })
     }
 
     /// A file that stands in memory.
+    #[cfg(test)]
     pub(crate) fn of(name: &str, text: &str) -> Self {
         Self { name: name.to_owned(), folder: PathBuf::new(), text: text.to_owned() }
     }
@@ -215,11 +216,17 @@ impl<'d> Section<'d> {
         self.left.iter().any(|(known, _)| known.get_ref() == key)
     }
 
+    /// Notes keys that are no slips, whether they are of use or not.
+    pub(crate) fn could_have(&mut self, keys: &[&str]) {
+        self.known.extend(keys.iter().map(ToString::to_string));
+    }
+
     /// Everything was asked for: what is left is unknown.
     pub(crate) fn finish(self) -> Result<(), String> {
-        let Some((key, _)) = self.left.iter().min_by_key(|(key, _)| key.span().start) else {
-            return Ok(());
-        };
+        let unknown =
+            |key: &&Spanned<Cow<'_, str>>| !self.known.iter().any(|known| known == key.get_ref());
+        let left = self.left.iter().map(|(key, _)| key).filter(unknown);
+        let Some(key) = left.min_by_key(|key| key.span().start) else { return Ok(()) };
         let name = key.get_ref();
         let known = self.known.iter().map(String::as_str);
         let advice = match nearest(name, known) {

@@ -116,6 +116,6 @@ pub(super) fn read(mut section: Section<'_>) -> Result<Listen, String> {
     let pairs = TlsFiles::pair(certs, keys).map_err(|what| place.mistake(what))?;
     let client_ca = client_ca.map(|(path, _)| section.path(&path));
     section.finish()?;
-    let tls = is_tls.then(|| TlsFiles { pairs, client_ca, client_required: required });
+    let tls = is_tls.then_some(TlsFiles { pairs, client_ca, client_required: required });
     Ok(Listen { address, tls, place: Some(place) })
 }

@@ -51,6 +51,8 @@ pub(super) fn read(mut section: Section<'_>, upstreams: &mut Upstreams) -> Resul
         ["respond"] => respond(&mut section)?,
         _ => {
             // A slip in the key that says what to do is the likelier mistake.
+            section.could_have(&KINDS);
+            section.could_have(&["index", "listing", "status", "content-type"]);
             section.finish()?;
             let what = match kinds[..] {
                 [] => "a route does something: write one of".to_owned(),

@@ -48,8 +48,8 @@ impl Plan {
         let in_file = file.as_ref().map_or(&[][..], |file| &file.listen);
         Ok(Self {
             listen: listen(arguments, in_file)?,
-            workers: arguments.workers.or(file.as_ref().and_then(|file| file.workers)),
-            drain: arguments.drain.or(file.as_ref().map(|file| file.drain)).unwrap_or(DRAIN),
+            workers: arguments.workers.or_else(|| file.as_ref()?.workers),
+            drain: arguments.drain.or_else(|| Some(file.as_ref()?.drain)).unwrap_or(DRAIN),
             limits: file.map(|file| file.limits).unwrap_or_default(),
             routes,
         })

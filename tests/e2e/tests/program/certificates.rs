@@ -1,0 +1,175 @@
+//! Certificates by name, certificates of clients, and certificates that are replaced.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use bolide_launcher::{Finished, Server, find, finish, run, scratch};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use rustix::process::Signal;
+
+const REQUEST: &[u8] = b"GET /ping HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+
+/// A certificate for these names and its key, as files.
+fn pair(folder: &Path, name: &str, names: &[&str]) -> [String; 2] {
+    let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+    let mut parameters = CertificateParams::new(names).unwrap();
+    parameters.distinguished_name.push(DnType::CommonName, name);
+    let key = KeyPair::generate().unwrap();
+    let certificate = parameters.self_signed(&key).unwrap();
+    let paths = [folder.join(format!("{name}.pem")), folder.join(format!("{name}.key"))];
+    std::fs::write(&paths[0], certificate.pem()).unwrap();
+    std::fs::write(&paths[1], key.serialize_pem()).unwrap();
+    paths.map(|path| path.display().to_string())
+}
+
+/// Connects with openssl and sends a request.
+fn connect(openssl: &Path, server: &Server, options: &[&str]) -> Finished {
+    let mut child = Command::new(openssl)
+        .args(["s_client", "-ign_eof", "-connect", Server::authority(server.https())])
+        .args(options)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("openssl can be started");
+    // If the handshake failed, nobody reads this.
+    drop(child.stdin.take().expect("stdin is piped").write_all(REQUEST));
+    finish(child)
+}
+
+#[test]
+fn each_name_gets_its_certificate() {
+    let Some(openssl) = find("openssl", "each_name_gets_its_certificate") else { return };
+    let folder = scratch("each_name_gets_its_certificate");
+    let mut arguments = vec!["--https".to_owned(), "127.0.0.1:0".to_owned()];
+    for (name, names) in [
+        ("first", ["first.org", "localhost"]),
+        ("wild", ["*.example.org", "example.org"]),
+        ("exact", ["a.example.org", "b.org"]),
+    ] {
+        let [cert, key] = pair(&folder, name, &names);
+        arguments.extend(["--cert".to_owned(), cert, "--key".to_owned(), key]);
+    }
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let server = Server::start(&arguments);
+    for (option, expected) in [
+        (["-servername", "x.example.org"].as_slice(), "wild"),
+        (&["-servername", "example.org"], "wild"),
+        (&["-servername", "a.example.org"], "exact"),
+        (&["-servername", "B.ORG"], "exact"),
+        (&["-servername", "a.b.example.org"], "first"),
+        (&["-noservername"], "first"),
+    ] {
+        for version in ["-tls1_2", "-tls1_3"] {
+            let said = connect(&openssl, &server, &[option, &[version]].concat()).both();
+            let subject = format!("CN = {expected}");
+            assert!(said.contains(&subject), "{option:?} {version} {expected}: {said}");
+            assert!(said.contains("pong"), "{said}");
+        }
+    }
+}
+
+/// An authority, and a client that it vouches for: their files.
+fn clients(folder: &Path) -> (PathBuf, [String; 2]) {
+    let mut authority = CertificateParams::new(Vec::new()).unwrap();
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    authority.distinguished_name.push(DnType::CommonName, "authority");
+    let authority_key = KeyPair::generate().unwrap();
+    let root = authority.self_signed(&authority_key).unwrap();
+    let path = folder.join("authority.pem");
+    std::fs::write(&path, root.pem()).unwrap();
+    let issuer = Issuer::new(authority, authority_key);
+    let mut client = CertificateParams::new(Vec::new()).unwrap();
+    client.distinguished_name.push(DnType::CommonName, "alice");
+    let key = KeyPair::generate().unwrap();
+    let certificate = client.signed_by(&key, &issuer).unwrap();
+    let paths = [folder.join("alice.pem"), folder.join("alice.key")];
+    std::fs::write(&paths[0], certificate.pem()).unwrap();
+    std::fs::write(&paths[1], key.serialize_pem()).unwrap();
+    (path, paths.map(|path| path.display().to_string()))
+}
+
+#[test]
+fn clients_have_to_say_who_they_are() {
+    let Some(curl) = find("curl", "clients_have_to_say_who_they_are") else { return };
+    let folder = scratch("clients_have_to_say_who_they_are");
+    let (authority, [cert, key]) = clients(&folder);
+    let [stranger, stranger_key] = pair(&folder, "stranger", &["stranger"]);
+    let authority = authority.display().to_string();
+    for (word, nobody_may) in [("required", false), ("optional", true)] {
+        let any = ["--https", "127.0.0.1:0", "--client-ca", &authority];
+        let server = Server::start(&[&any[..], &["--client-certificate", word]].concat());
+        let url = format!("{}/ping", server.https());
+        for version in ["--http1.1", "--http2"] {
+            for (files, may) in [
+                ([].as_slice(), nobody_may),
+                (&["--cert", &cert, "--key", &key], true),
+                (&["--cert", &stranger, "--key", &stranger_key], false),
+            ] {
+                let finished =
+                    run(&curl, ["-sSk", version].iter().chain(files).chain(&[url.as_str()]));
+                assert_eq!(finished.status.success(), may, "{word} {files:?}: {}", finished.both());
+                assert_eq!(finished.text() == "pong", may, "{word} {files:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_certificate_that_changes_is_read_again() {
+    let Some(openssl) = find("openssl", "a_certificate_that_changes_is_read_again") else { return };
+    let folder = scratch("a_certificate_that_changes_is_read_again");
+    let [cert, key] = pair(&folder, "old", &["localhost"]);
+    let server = Server::start(&["--https", "127.0.0.1:0", "--cert", &cert, "--key", &key]);
+    let session = folder.join("session").display().to_string();
+    let first = connect(&openssl, &server, &["-tls1_3", "-sess_out", &session]).both();
+    assert!(first.contains("CN = old"), "{first}");
+    let replace = |name: &str| {
+        let [new_cert, new_key] = pair(&folder, name, &["localhost"]);
+        std::fs::rename(new_cert, &cert).unwrap();
+        std::fs::rename(new_key, &key).unwrap();
+    };
+    replace("new-by-change");
+    server.said("certificates have changed, and were read again");
+    let said = connect(&openssl, &server, &[]).both();
+    assert!(said.contains("CN = new-by-change") && said.contains("pong"), "{said}");
+    let resumed = connect(&openssl, &server, &["-tls1_3", "-sess_in", &session]).both();
+    assert!(resumed.contains("Reused, TLSv1.3"), "tickets outlive a certificate: {resumed}");
+    replace("by-signal");
+    server.signal(Signal::HUP);
+    server.said("bolide: reloaded");
+    assert!(connect(&openssl, &server, &[]).both().contains("CN = by-signal"));
+    std::fs::write(&key, "no key").unwrap();
+    let said = server.said("certificates have changed, the old ones stay");
+    assert!(said.contains("there is no private key in it"), "{said}");
+    assert!(connect(&openssl, &server, &[]).both().contains("CN = by-signal"));
+}
+
+#[test]
+fn a_listener_of_a_file_gets_the_certificates_that_it_names_now() {
+    let test = "a_listener_of_a_file_gets_the_certificates";
+    let Some(openssl) = find("openssl", test) else { return };
+    let folder = scratch(test);
+    pair(&folder, "one", &["localhost"]);
+    pair(&folder, "two", &["localhost"]);
+    let path = folder.join("bolide.toml");
+    let write = |name: &str| {
+        let text = format!(
+            "[[listen]]\nhttps = \"127.0.0.1:0\"\ncert = \"{name}.pem\"\nkey = \"{name}.key\"\n"
+        );
+        std::fs::write(&path, text).unwrap();
+    };
+    write("one");
+    let server = Server::start(&["--config", &path.display().to_string()]);
+    assert!(connect(&openssl, &server, &[]).both().contains("CN = one"));
+    write("two");
+    server.signal(Signal::HUP);
+    server.said("bolide: reloaded");
+    assert!(connect(&openssl, &server, &[]).both().contains("CN = two"));
+    write("three");
+    server.signal(Signal::HUP);
+    let said = server.said("not reloaded");
+    assert!(said.contains("three.pem") && said.contains("can't be read"), "{said}");
+    assert!(connect(&openssl, &server, &[]).both().contains("CN = two"));
+}

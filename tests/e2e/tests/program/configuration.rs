@@ -1,0 +1,241 @@
+//! `bolide serve --config FILE`: what is in force, what is refused, and what the documentation shows.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+
+use bolide_launcher::{Server, program, root, run, scratch};
+
+/// A configuration file in a folder of its own.
+fn file(test: &str, text: &str) -> PathBuf {
+    let path = scratch(test).join("bolide.toml");
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+fn start(path: &Path, flags: &[&str]) -> Server {
+    let path = path.display().to_string();
+    Server::start(&[&["--config", &path], flags].concat())
+}
+
+/// The status, the head and the body of one answer.
+fn ask(server: &Server, request: &str) -> (u16, String, String) {
+    let mut stream = TcpStream::connect(Server::authority(server.http())).unwrap();
+    write!(stream, "{request}\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head[9..12].parse().unwrap(), head.to_owned(), body.to_owned())
+}
+
+fn get(server: &Server, host: &str, path: &str) -> (u16, String, String) {
+    ask(server, &format!("GET {path} HTTP/1.1\r\nHost: {host}"))
+}
+
+const HOSTS: &str = r#"
+[[listen]]
+http = "127.0.0.1:0"
+
+[[route]]
+respond = "anybody"
+
+[[route]]
+path = "/status"
+respond = "tea"
+status = 418
+content-type = "text/x-tea"
+
+[[route]]
+host = "example.org"
+respond = "example"
+
+[[route]]
+host = "*.example.org"
+path = "/deep/"
+respond = "deep"
+
+[[route]]
+path = "/old/"
+redirect = "https://example.org/new/"
+
+[[route]]
+host = "files.org"
+root = "site"
+
+[[route]]
+host = "files.org"
+builtin = true
+"#;
+
+#[test]
+fn routes_are_taken_by_host_and_path() {
+    let path = file("routes_are_taken_by_host_and_path", HOSTS);
+    let site = path.with_file_name("site");
+    std::fs::create_dir(&site).unwrap();
+    std::fs::write(site.join("index.html"), "home").unwrap();
+    let server = start(&path, &[]);
+    for (host, path, body) in [
+        ("a", "/", "anybody"),
+        ("a", "/x/y", "anybody"),
+        ("EXAMPLE.org:8080", "/", "example"),
+        ("www.example.org", "/", "anybody"),
+        ("www.example.org", "/deep/er", "deep"),
+        ("example.org", "/deep/er", "example"),
+        ("files.org", "/", "home"),
+        ("files.org", "/ping", "pong"),
+        ("a", "/ping", "anybody"),
+    ] {
+        assert_eq!(get(&server, host, path).2, body, "{host}{path}");
+    }
+    assert_eq!(get(&server, "files.org", "/none").0, 404);
+    let (status, head, body) = get(&server, "a", "/status");
+    assert_eq!((status, body.as_str()), (418, "tea"));
+    assert!(head.contains("content-type: text/x-tea"), "{head}");
+    for (path, target) in [
+        ("/old/a/b?c=d", "https://example.org/new/a/b?c=d"),
+        ("/old//evil.org", "https://example.org/new/evil.org"),
+    ] {
+        let (status, head, _) = get(&server, "a", path);
+        assert_eq!(status, 308);
+        assert!(head.contains(&format!("location: {target}\r\n")), "{head}");
+    }
+    assert_eq!(ask(&server, "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 0").2, "anybody");
+}
+
+#[test]
+fn flags_win_over_the_file() {
+    let path = file("flags_win_over_the_file", HOSTS);
+    std::fs::create_dir(path.with_file_name("site")).unwrap();
+    std::fs::write(path.with_file_name("ping"), "a file").unwrap();
+    let folder = path.parent().unwrap().display().to_string();
+    let server = start(&path, &["--root", &folder, "--http", "127.0.0.1:0", "--http", "[::1]:0"]);
+    assert_eq!(server.urls().len(), 2, "{:?}", server.urls());
+    assert_eq!(get(&server, "example.org", "/ping").2, "pong");
+    assert_eq!(get(&server, "example.org", "/").0, 404);
+}
+
+#[test]
+fn files_come_first_and_what_has_none_is_asked_upstream() {
+    let folder = scratch("files_come_first");
+    std::fs::write(folder.join("file"), "a file").unwrap();
+    let root = folder.display().to_string();
+    let behind = Server::start(&["--http", "127.0.0.1:0"]);
+    let any = ["--http", "127.0.0.1:0", "--root", &root, "--proxy", behind.http()];
+    let server = Server::start(&any);
+    for _ in 0..3 {
+        assert_eq!(get(&server, "a", "/file").2, "a file");
+        assert_eq!(get(&server, "a", "/ping").2, "pong");
+        assert_eq!(get(&server, "a", "/echo?size=3").2, "xxx");
+        assert_eq!(get(&server, "a", "/none").0, 404);
+    }
+    let post = "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 0";
+    assert_eq!(ask(&server, post).0, 200, "no file takes a POST");
+    behind.terminate();
+    assert!(behind.wait().success());
+    assert_eq!(get(&server, "a", "/file").2, "a file");
+    assert_eq!(get(&server, "a", "/ping").0, 502, "it came from upstream");
+}
+
+/// Runs `serve --check` on a text.
+#[track_caller]
+fn check(test: &str, text: &str) -> (Option<i32>, String) {
+    let path = file(test, text).display().to_string();
+    let finished = run(program(), ["serve", "--config", &path, "--check"]);
+    let said = finished.both().replace(&path, "FILE");
+    assert!(!said.contains("panicked"), "{said}");
+    (finished.status.code(), said.trim().to_owned())
+}
+
+#[test]
+fn a_check_says_that_all_is_fine() {
+    let text = "[[listen]]\nhttp = \"127.0.0.1:1\"\n[[route]]\nproxy = \"http://127.0.0.1:2\"\n";
+    let (code, said) = check("a_check_says_that_all_is_fine", text);
+    assert_eq!((code, said.as_str()), (Some(0), "fine: 1 listener, 1 route, 1 upstream"));
+}
+
+#[test]
+fn each_kind_of_mistake_has_its_sentence() {
+    let test = "each_kind_of_mistake_has_its_sentence";
+    for (text, sentence) in [
+        ("workers = \n", "FILE:1:11: it is no TOML: "),
+        ("wrokers = 1\n", "FILE:1:1: `wrokers` is not known here: did you mean `workers`?"),
+        ("workers = true\n", "FILE:1:11: `workers` is true or false: give a number"),
+        (
+            "[limits.http1]\nhead-byte = 1\n",
+            "FILE:2:1: `head-byte` is not known in [limits.http1]: did you mean `head-bytes`?",
+        ),
+        (
+            "[[listen]]\nhttp = \"x\"\n",
+            "FILE:2:8: `x` is no address to listen on: give an IP address",
+        ),
+        (
+            "[[listen]]\nhttps = \"127.0.0.1:1\"\ncert = \"none.pem\"\nkey = \"none.key\"\n",
+            "FILE:1:1: cert ",
+        ),
+        ("[[route]]\nroot = \"none\"\n", "FILE:2:8: root `"),
+        (
+            "[[route]]\nroot = \"bolide.toml\"\n",
+            "is no folder: name the folder that the file is in",
+        ),
+        (
+            "[[route]]\npath = \"/a\"\nrespond = \"\"\n[[route]]\npath = \"/a\"\nrespond = \"\"\n",
+            "FILE:4:1: this route clashes with the route in line 1: both answer `/a`",
+        ),
+        ("[[route]]\npath = \"/a?\"\nrespond = \"\"\n", "FILE:2:8: path `/a?` can never match"),
+        ("[[route]]\nproxy = \"ftp://a\"\n", "FILE:2:9: `ftp://a` is no upstream: its scheme"),
+        ("[[route]]\nproxy = \"nobody\"\n", "FILE:2:9: there is no upstream `nobody`"),
+        (
+            "[[upstream]]\nname = \"a\"\nservers = [\"http://127.0.0.1:1\"]\n",
+            "FILE:1:1: upstream `a` is used by no route",
+        ),
+    ] {
+        let (code, said) = check(test, text);
+        assert_eq!(code, Some(2), "{text}: {said}");
+        assert!(said.contains(sentence), "{text}\n  said: {said}\n  want: {sentence}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
+    let none = run(program(), ["serve", "--config", "/none.toml", "--check"]);
+    assert_eq!(none.status.code(), Some(2));
+    assert!(none.both().contains("--config /none.toml: can't be read"), "{}", none.both());
+}
+
+#[test]
+fn the_printed_defaults_are_a_configuration() {
+    let printed = run(program(), ["serve", "--print-config"]).well().text();
+    for words in
+        ["# How long a request's head may take", "head-timeout = \"10s\"", "[limits.http2]"]
+    {
+        assert!(printed.contains(words), "{words} is missing: {printed}");
+    }
+    let (code, said) = check("the_printed_defaults_are_a_configuration", &printed);
+    assert_eq!((code, said.as_str()), (Some(0), "fine: 2 listeners, 1 route, 0 upstreams"));
+}
+
+/// The examples in docs/configuration.md, in TOML.
+fn documented() -> Vec<String> {
+    let page = std::fs::read_to_string(root().join("docs/configuration.md")).unwrap();
+    let blocks = page.split("```toml\n").skip(1);
+    blocks.map(|block| block.split("```").next().unwrap_or_default().to_owned()).collect()
+}
+
+#[test]
+fn the_documented_examples_are_fine() {
+    let test = "the_documented_examples_are_fine";
+    let examples = documented();
+    assert!(examples.len() >= 2, "the page has lost its examples");
+    for text in examples {
+        let path = file(test, &text);
+        let folder = path.parent().unwrap();
+        std::fs::create_dir_all(folder.join("site/assets")).unwrap();
+        for name in ["example.org", "example.com"] {
+            let made = rcgen::generate_simple_self_signed(vec![name.to_owned()]).unwrap();
+            std::fs::write(folder.join(format!("{name}.pem")), made.cert.pem()).unwrap();
+            let key = made.signing_key.serialize_pem();
+            std::fs::write(folder.join(format!("{name}.key")), key).unwrap();
+            std::fs::write(folder.join("clients.pem"), made.cert.pem()).unwrap();
+        }
+        let path = path.display().to_string();
+        let finished = run(program(), ["serve", "--config", &path, "--check"]).well();
+        assert!(finished.text().starts_with("fine: "), "{text}\n{}", finished.both());
+    }
+}
