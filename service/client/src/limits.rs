@@ -38,6 +38,15 @@ pub const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
 /// a thread apart keep a fast path busy with. Answers: slow-server.
 pub const UPLOAD_BYTES: usize = 256 * 1024;
 
+/// What the receive window of one answer may grow to, over HTTP/2: what is held of an answer that nobody
+/// reads. Default: 4 MiB. Unit: bytes. Reason: 1 Gbit/s over 32 ms. Answers: none.
+pub const ANSWER_WINDOW_BYTES: u32 = 4 << 20;
+
+/// The receive window of one connection, over HTTP/2. Default: 1 GiB. Unit: bytes. Reason: more than those of
+/// all answers together, for a caller who holds some without reading them must still get the others. Answers:
+/// none.
+pub const CONNECTION_WINDOW_BYTES: u32 = 1 << 30;
+
 /// How often a request is sent again that has certainly not been acted on, or is idempotent and met a
 /// connection at its end. Default: 1. Unit: times. Reason: the second goes over a new connection. Answers:
 /// none.
