@@ -14,6 +14,13 @@ pub const WAITING_COUNT: usize = 1024;
 /// asks a second server after as long. Answers: slow-server.
 pub const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// For how long the addresses of a name are used before it is looked up again. Default: 30 s. Unit: time.
+/// Reason: as long as short-lived records live. Answers: none.
+pub const ADDRESSES_TIME: Duration = Duration::from_secs(30);
+
+/// Of how many names the addresses are kept. Default: 1024. Unit: names. Reason: some 100 KiB. Answers: none.
+pub const NAMES_COUNT: usize = 1024;
+
 /// How long one connection may take, with TLS. Default: 10 s. Unit: time. Reason: three retransmissions of a
 /// lost segment fit. Answers: slow-server.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

@@ -24,16 +24,25 @@ fn exercise(behind: &Behind) {
             let body = random(*size, seed as u64);
             let answer = client.post(url).body(body.clone()).send().expect("an answer").collect();
             assert_same(&answer.expect("all of it"), &body, &format!("{url}, {size} octets"));
+            let reader = std::io::Cursor::new(body.clone());
+            let answer = client.post(url).body_reader(reader).send().expect("an answer").collect();
+            assert_same(&answer.expect("all of it"), &body, &format!("{url}, {size} octets read"));
         }
-        // The server sends back what it reads, before all was sent: somebody must read meanwhile.
-        let body = random(3 << 20, 7);
+        // The server sends back what it reads: somebody must read meanwhile.
+        let body = random(20 << 20, 7);
         let mut upload = client.post(url).start().expect("it begins");
-        for piece in body.chunks(50_000) {
-            upload.send(piece.to_vec()).expect("it is taken");
-        }
-        let mut answer = upload.finish().expect("an answer");
+        upload.send(body[..1000].to_vec()).expect("it is taken");
+        let mut answer = upload.answer().expect("an answer");
+        let rest = body[1000..].to_vec();
+        let writing = std::thread::spawn(move || {
+            for piece in rest.chunks(50_000) {
+                upload.send(piece.to_vec()).expect("it is taken");
+            }
+            upload.close(None);
+        });
         let mut echoed = Vec::new();
         answer.read_to_end(&mut echoed).expect("all of it");
+        writing.join().expect("all of it was taken");
         assert_same(&echoed, &body, &format!("{url}, streamed"));
     }
 }
