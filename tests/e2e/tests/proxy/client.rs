@@ -31,9 +31,9 @@ fn exercise(behind: &Behind) {
         // The server sends back what it reads: somebody must read meanwhile.
         let body = random(20 << 20, 7);
         let mut upload = client.post(url).start().expect("it begins");
-        upload.send(body[..1000].to_vec()).expect("it is taken");
+        upload.send(body[..100_000].to_vec()).expect("it is taken");
         let mut answer = upload.answer().expect("an answer");
-        let rest = body[1000..].to_vec();
+        let rest = body[100_000..].to_vec();
         let writing = std::thread::spawn(move || {
             for piece in rest.chunks(50_000) {
                 upload.send(piece.to_vec()).expect("it is taken");
