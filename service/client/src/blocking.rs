@@ -1,5 +1,6 @@
 //! The client for users: calls that wait, on top of a thread with an event loop.
 
+mod addresses;
 mod agent;
 mod client;
 mod error;

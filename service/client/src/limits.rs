@@ -14,6 +14,13 @@ pub const WAITING_COUNT: usize = 1024;
 /// asks a second server after as long. Answers: slow-server.
 pub const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// For how long the addresses of a name are used before it is looked up again. Default: 30 s. Unit: time.
+/// Reason: as long as short-lived records live. Answers: none.
+pub const ADDRESSES_TIME: Duration = Duration::from_secs(30);
+
+/// Of how many names the addresses are kept. Default: 1024. Unit: names. Reason: some 100 KiB. Answers: none.
+pub const NAMES_COUNT: usize = 1024;
+
 /// How long one connection may take, with TLS. Default: 10 s. Unit: time. Reason: three retransmissions of a
 /// lost segment fit. Answers: slow-server.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -37,6 +44,15 @@ pub const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
 /// How much of a request's body may wait to be sent. Default: 256 KiB. Unit: bytes. Reason: what two wakes of
 /// a thread apart keep a fast path busy with. Answers: slow-server.
 pub const UPLOAD_BYTES: usize = 256 * 1024;
+
+/// What the receive window of one answer may grow to, over HTTP/2: what is held of an answer that nobody
+/// reads. Default: 4 MiB. Unit: bytes. Reason: 1 Gbit/s over 32 ms. Answers: none.
+pub const ANSWER_WINDOW_BYTES: u32 = 4 << 20;
+
+/// The receive window of one connection, over HTTP/2. Default: 1 GiB. Unit: bytes. Reason: more than those of
+/// all answers together, for a caller who holds some without reading them must still get the others. Answers:
+/// none.
+pub const CONNECTION_WINDOW_BYTES: u32 = 1 << 30;
 
 /// How often a request is sent again that has certainly not been acted on, or is idempotent and met a
 /// connection at its end. Default: 1. Unit: times. Reason: the second goes over a new connection. Answers:

@@ -108,6 +108,6 @@ mod tests {
             said.extend(streak.add(is_well == '+', &check));
         }
         assert_eq!(said, [true, false]);
-        assert!(streak.is_down == false && streak.against == 1);
+        assert!(!streak.is_down && streak.against == 1);
     }
 }

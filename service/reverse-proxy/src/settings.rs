@@ -10,7 +10,7 @@ use bolide_semantics::is_valid_target;
 use bolide_server::{ConnectionLimits, Http1Limits, Http2Limits};
 
 use crate::counters::{Counters, UpstreamStats};
-use crate::limits::CONNECT_TIMEOUT;
+use crate::limits::{ANSWER_WINDOW_BYTES, CONNECT_TIMEOUT, CONNECTION_WINDOW_BYTES};
 use crate::upstream::Scheme;
 use crate::watch::{Orders, Resolver, Watch};
 use crate::{HealthCheck, ProxyLimits, Upstream, UpstreamError};
@@ -218,7 +218,13 @@ impl ProxySettings {
             write_timeout: pause_timeout,
             ..Http1Limits::default()
         };
-        let h2 = Http2Limits { idle_time: idle_timeout, ..Http2Limits::default() };
+        let h2 = Http2Limits {
+            idle_time: idle_timeout,
+            stream_window_bytes_max: ANSWER_WINDOW_BYTES,
+            connection_window_bytes: CONNECTION_WINDOW_BYTES,
+            connection_window_bytes_max: CONNECTION_WINDOW_BYTES,
+            ..Http2Limits::default()
+        };
         ConnectionLimits {
             handshake_timeout: connect_timeout,
             h1: Arc::new(h1),

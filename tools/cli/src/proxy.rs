@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use bolide::{Balance, ProxySettings, Trust, Upstream};
+use bolide::{Balance, HealthCheck, ProxySettings, Trust, Upstream};
 use clap::ValueEnum;
 
 /// The arguments about upstreams.
@@ -20,6 +20,11 @@ pub(crate) struct Arguments {
     /// Which of several upstreams a request goes to.
     #[arg(long, value_name = "HOW", value_enum, requires = "proxy")]
     proxy_balance: Option<How>,
+
+    /// Ask each upstream for this path every 5 s, and pass nothing to one that is down: that failed three
+    /// times in a row to answer with a status from 200 to 299, and did not succeed twice since.
+    #[arg(long, value_name = "PATH", requires = "proxy")]
+    proxy_health: Option<String>,
 
     /// Name the upstream in Host, rather than what the client asked for.
     #[arg(long, requires = "proxy")]
@@ -76,6 +81,12 @@ impl Arguments {
             Some(How::LeastRequests) => Balance::LeastRequests,
             Some(How::PowerOfTwo) => Balance::PowerOfTwo,
         };
-        Ok(Some(settings.balance(balance).rewrites_host(self.proxy_rewrite_host)))
+        let mut settings = settings.balance(balance).rewrites_host(self.proxy_rewrite_host);
+        if let Some(path) = &self.proxy_health {
+            let check = HealthCheck::new(path);
+            settings =
+                settings.health_check(check).map_err(|error| format!("--proxy-health: {error}"))?;
+        }
+        Ok(Some(settings))
     }
 }

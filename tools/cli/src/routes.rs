@@ -184,7 +184,7 @@ impl Routes {
 /// Adds one route to a worker's router. `bare_is_free`: no other answers its path without the slash;
 /// `files_are_routes`: files at `/` are added as routes, not as what is left.
 fn add(
-    router: Router,
+    mut router: Router,
     Route { path, answer, .. }: &Route,
     proxies: &[Proxy],
     bare_is_free: bool,

@@ -118,7 +118,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ),
     ("bolide-launcher", &[]),
     ("bolide-conformance", &["bolide-launcher"]),
-    ("bolide-e2e", &["bolide-launcher"]),
+    ("bolide-e2e", &["bolide", "bolide-launcher"]),
     ("bolide-tower-tests", &["bolide"]),
     ("bolide-examples", &["bolide"]),
     ("axum-on-bolide", &["bolide"]),

@@ -13,6 +13,7 @@ use bytes::{Bytes, BytesMut};
 use http::Method;
 use http::header::{HeaderValue, USER_AGENT};
 
+use super::addresses::Addresses;
 use super::agent::Agent;
 use super::error::{ClientError, ErrorKind};
 use super::post::{Job, Letter, Origin, Post};
@@ -21,6 +22,7 @@ use super::request::{BodyWriter, Content, Request};
 use super::response::Response;
 use super::target::{Scheme, Target};
 use super::ticket::{Patience, RequestHead, Ticket};
+use crate::limits::{ANSWER_WINDOW_BYTES, CONNECTION_WINDOW_BYTES};
 use crate::{ClientLimits, Dial, Speaks, platform_trust, resolve};
 
 /// How large the pieces are that a body is read in, in bytes.
@@ -124,6 +126,7 @@ impl ClientBuilder {
             settings: self,
             tls,
             offload: Offload::default(),
+            addresses: Addresses::default(),
             thread: Mutex::new(Some(thread)),
         };
         Ok(Client { engine: Arc::new(engine) })
@@ -149,6 +152,9 @@ fn connection_limits(limits: &ClientLimits) -> Limits {
     h1.write_timeout = limits.pause_timeout;
     let mut h2 = (*base.h2).clone();
     h2.idle_time = limits.idle_timeout;
+    h2.stream_window_bytes_max = ANSWER_WINDOW_BYTES;
+    h2.connection_window_bytes = CONNECTION_WINDOW_BYTES;
+    h2.connection_window_bytes_max = CONNECTION_WINDOW_BYTES;
     Limits { handshake_timeout: limits.connect_timeout, h1: h1.into(), h2: h2.into(), ..base }
 }
 
@@ -159,6 +165,7 @@ struct Engine {
     /// Read when the first request needs it.
     tls: OnceLock<Result<ClientTls, ClientError>>,
     offload: Offload,
+    addresses: Addresses,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -275,7 +282,8 @@ impl Client {
         made.clone()
     }
 
-    /// Where connections for `target` go to. The system's resolver may hang: another thread asks it.
+    /// Where connections for `target` go to, as it was found lately or is found now. The system's resolver may
+    /// hang: another thread asks it.
     fn destinations(
         &self,
         target: &Target,
@@ -283,6 +291,9 @@ impl Client {
     ) -> Result<Vec<Destination>, ClientError> {
         if let Ok(address) = target.host.parse::<IpAddr>() {
             return Ok(vec![Destination::Inet((address, target.port).into())]);
+        }
+        if let Some(known) = self.engine.addresses.get(target) {
+            return Ok(known);
         }
         let failed = |what: String| ClientError::new(ErrorKind::Resolve, what);
         let (sender, receiver) = mpsc::channel();
@@ -303,7 +314,9 @@ impl Client {
                 ClientError::timeout(&what)
             })?
             .map_err(|error| failed(error.to_string()))?;
-        Ok(addresses.into_iter().map(Destination::Inet).collect())
+        let found: Vec<_> = addresses.into_iter().map(Destination::Inet).collect();
+        self.engine.addresses.keep(target, &found);
+        Ok(found)
     }
 
     /// What is spoken with `target`, and with what.
@@ -414,8 +427,14 @@ impl Client {
                 Content::Reader(reader) => {
                     let mut reader = std::mem::replace(reader, Box::new(std::io::empty()));
                     let ticket = self.hand_in(request, target, None, false, latest)?;
-                    let room = self.limits().upload_bytes;
-                    pump(&mut reader, &ticket, room, &patience)?;
+                    let (room, sender) = (self.limits().upload_bytes, Arc::clone(&ticket));
+                    let pumping = std::thread::Builder::new().name("bolide-upload".into());
+                    pumping.spawn(move || pump(&mut reader, &sender, room, &patience)).map_err(
+                        |error| {
+                            ticket.abandon();
+                            ClientError::new(ErrorKind::Body, format!("no thread: {error}"))
+                        },
+                    )?;
                     retries_left = 0;
                     ticket.answer(&patience).map(|answer| (ticket, answer))
                 }
@@ -434,6 +453,9 @@ impl Client {
                     return Ok(Response::new(ticket, answer, client, patience, target.url()));
                 }
                 Err(error) => {
+                    if error.kind() == ErrorKind::Connect {
+                        self.engine.addresses.forget(target);
+                    }
                     let is_safe = matches!(error.kind(), ErrorKind::Closed)
                         && (error.is_retry_safe() || (is_idempotent && error.unanswered));
                     if !is_safe || retries_left == 0 {
@@ -459,7 +481,8 @@ impl Client {
             patience: self.patience(latest),
             room: self.limits().upload_bytes,
             url: target.url(),
-            is_taken: false,
+            is_ended: false,
+            is_answered: false,
         })
     }
 }
@@ -477,33 +500,22 @@ fn checked(request: &mut Request) -> Result<Target, ClientError> {
 }
 
 /// Sends what `reader` yields, as far as the server wants it.
-fn pump(
-    reader: &mut dyn Read,
-    ticket: &Arc<Ticket>,
-    room: usize,
-    patience: &Patience,
-) -> Result<(), ClientError> {
+fn pump(reader: &mut dyn Read, ticket: &Arc<Ticket>, room: usize, patience: &Patience) {
     loop {
         let mut piece = BytesMut::zeroed(PIECE_BYTES);
         let count = match reader.read(&mut piece) {
-            Ok(0) => {
-                ticket.finish(None);
-                return Ok(());
-            }
+            Ok(0) => return ticket.finish(None),
             Ok(count) => count,
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
             Err(error) => {
-                ticket.abandon();
                 let what = format!("the request's body can't be read: {error}");
-                return Err(ClientError::new(ErrorKind::Body, what).touched());
+                return ticket.give_up(ClientError::new(ErrorKind::Body, what).touched());
             }
         };
         piece.truncate(count);
-        match ticket.push(piece.freeze(), room, patience) {
-            Ok(true) => {}
-            // An answer may have come before the body was wanted.
-            Ok(false) => return Ok(()),
-            Err(error) => return Err(error),
+        // An answer may have come before the body was wanted; an error, whoever waits for it is told.
+        if !ticket.push(piece.freeze(), room, patience).unwrap_or(false) {
+            return;
         }
     }
 }

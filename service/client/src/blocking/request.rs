@@ -95,8 +95,9 @@ impl Request {
         self
     }
 
-    /// Sends what `reader` yields as the body, as fast as the server takes it. It can be sent only once: a
-    /// redirection that repeats the body fails. Without a `content-length` field its length is open.
+    /// Sends what `reader` yields as the body, as fast as the server takes it: a thread reads it, also while the
+    /// answer comes already. It can be sent only once: a redirection that repeats the body fails. Without a
+    /// `content-length` field its length is open.
     pub fn body_reader(mut self, reader: impl Read + Send + 'static) -> Self {
         self.content = Content::Reader(Box::new(reader));
         self
@@ -198,8 +199,9 @@ impl Request {
 
 /// The body of a request that is under way.
 ///
-/// Writing waits as long as the server does not take what was written. Dropped before [`Self::finish`], it
-/// breaks the request off.
+/// Writing waits as long as the server does not take what was written. A server that answers as it reads may
+/// take nothing more when nobody reads its answer: then [`Self::answer`] is to be read by another thread.
+/// Dropped before [`Self::finish`] or [`Self::close`], it breaks the request off.
 #[derive(Debug)]
 pub struct BodyWriter {
     pub(crate) ticket: Arc<Ticket>,
@@ -207,7 +209,8 @@ pub struct BodyWriter {
     pub(crate) patience: Patience,
     pub(crate) room: usize,
     pub(crate) url: String,
-    pub(crate) is_taken: bool,
+    pub(crate) is_ended: bool,
+    pub(crate) is_answered: bool,
 }
 
 impl BodyWriter {
@@ -220,27 +223,17 @@ impl BodyWriter {
         self.ticket.push(piece.into(), self.room, &self.patience)
     }
 
-    /// Ends the body and waits for the head of the answer.
+    /// Waits for the head of the answer while the body has not ended. To be called once; the body is ended by
+    /// [`Self::close`] then.
     ///
     /// # Errors
     ///
-    /// When there is no answer.
-    pub fn finish(self) -> Result<Response, ClientError> {
-        self.end(None)
-    }
-
-    /// Ends the body with trailers, and waits for the head of the answer.
-    ///
-    /// # Errors
-    ///
-    /// When there is no answer.
-    pub fn finish_with_trailers(self, trailers: HeaderMap) -> Result<Response, ClientError> {
-        self.end(Some(trailers))
-    }
-
-    fn end(mut self, trailers: Option<HeaderMap>) -> Result<Response, ClientError> {
-        self.ticket.finish(trailers);
-        self.is_taken = true;
+    /// When there is no answer, or it was taken before.
+    pub fn answer(&mut self) -> Result<Response, ClientError> {
+        if std::mem::replace(&mut self.is_answered, true) {
+            let what = "the answer was taken before";
+            return Err(ClientError::new(ErrorKind::Request, what).touched());
+        }
         let answer = self.ticket.answer(&self.patience);
         let answer = answer.map_err(|error| error.about(&self.url))?;
         Ok(Response::new(
@@ -250,6 +243,34 @@ impl BodyWriter {
             self.patience,
             self.url.clone(),
         ))
+    }
+
+    /// Ends the body, with trailers if there are any, and waits for nothing.
+    pub fn close(mut self, trailers: Option<HeaderMap>) {
+        self.is_ended = true;
+        self.ticket.finish(trailers);
+    }
+
+    /// Ends the body and waits for the head of the answer.
+    ///
+    /// # Errors
+    ///
+    /// When there is no answer.
+    pub fn finish(mut self) -> Result<Response, ClientError> {
+        self.is_ended = true;
+        self.ticket.finish(None);
+        self.answer()
+    }
+
+    /// Ends the body with trailers, and waits for the head of the answer.
+    ///
+    /// # Errors
+    ///
+    /// When there is no answer.
+    pub fn finish_with_trailers(mut self, trailers: HeaderMap) -> Result<Response, ClientError> {
+        self.is_ended = true;
+        self.ticket.finish(Some(trailers));
+        self.answer()
     }
 }
 
@@ -270,7 +291,7 @@ impl Write for BodyWriter {
 
 impl Drop for BodyWriter {
     fn drop(&mut self) {
-        if !self.is_taken {
+        if !self.is_ended {
             self.ticket.abandon();
         }
     }

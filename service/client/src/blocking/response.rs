@@ -13,7 +13,7 @@ use super::ticket::{AnswerHead, Patience, Ticket};
 
 /// An answer: its head, and its body as it arrives.
 ///
-/// The body is read by [`std::io::Read`], by [`Self::chunk`], or at once by [`Self::bytes`]. What is not read
+/// The body is read by [`std::io::Read`], by [`Self::chunk`], or at once by [`Self::collect`]. What is not read
 /// stays with the server, as far as it goes beyond the receive window. Dropped before its end, it gives the
 /// exchange up; with HTTP/1.1 the connection ends with it.
 pub struct Response {
@@ -96,7 +96,7 @@ impl Response {
     /// # Errors
     ///
     /// When it is longer, or breaks off.
-    pub fn bytes(&mut self) -> Result<Bytes, ClientError> {
+    pub fn collect(&mut self) -> Result<Bytes, ClientError> {
         let limit = self.client.limits().collected_bytes;
         let Some(first) = self.chunk()? else { return Ok(Bytes::new()) };
         let mut collected = Vec::new();
@@ -116,9 +116,9 @@ impl Response {
     ///
     /// # Errors
     ///
-    /// As [`Self::bytes`], and when it is not UTF-8.
+    /// As [`Self::collect`], and when it is not UTF-8.
     pub fn text(&mut self) -> Result<String, ClientError> {
-        let bytes = self.bytes()?;
+        let bytes = self.collect()?;
         String::from_utf8(bytes.into()).map_err(|_| {
             let what = format!("{}: the answer is not UTF-8", self.url);
             ClientError::new(ErrorKind::Answer, what).touched()

@@ -167,23 +167,10 @@ impl Ticket {
                 return Err(error.clone());
             }
             let now = Instant::now();
-            let (by, what) = match state.phase {
-                Phase::Waiting(since) => (since + patience.wait, "no connection was ready in time"),
-                Phase::Sent(moved) if state.answered => {
-                    let what = "the server paused for too long in a body";
-                    (moved.max(begun) + patience.pause, what)
-                }
-                Phase::Sent(moved) if state.up_finished => {
-                    (moved + patience.answer, "the server did not answer in time")
-                }
-                Phase::Sent(moved) => {
-                    let what = "the server took nothing of the request's body for too long";
-                    (moved.max(begun) + patience.pause, what)
-                }
-            };
-            let (by, what) = match patience.latest {
-                Some(latest) if latest < by => (latest, "the request took longer than it may"),
-                _ => (by, what),
+            let Some((by, what)) = state.deadline(begun, patience) else {
+                let waited = self.changed.wait(state);
+                state = waited.unwrap_or_else(PoisonError::into_inner);
+                continue;
             };
             if now >= by {
                 let error = ClientError::timeout(what);
@@ -260,6 +247,17 @@ impl Ticket {
         self.call(state);
     }
 
+    /// The caller can't go on with it.
+    pub(crate) fn give_up(self: &Arc<Self>, error: ClientError) {
+        let mut state = self.lock();
+        if state.error.is_none() && !state.down_ended {
+            state.error = Some(error);
+            state.abandoned = true;
+            self.changed.notify_all();
+            self.call(state);
+        }
+    }
+
     /// The caller wants nothing more of it.
     pub(crate) fn abandon(self: &Arc<Self>) {
         let mut state = self.lock();
@@ -272,6 +270,34 @@ impl Ticket {
 }
 
 impl State {
+    /// Until when something must have come that is waited for since `begun`, and what it means if nothing has.
+    /// `None`: it is the caller's turn.
+    fn deadline(&self, begun: Instant, patience: &Patience) -> Option<(Instant, &'static str)> {
+        let phase = match self.phase {
+            Phase::Waiting(since) => {
+                Some((since + patience.wait, "no connection was ready in time"))
+            }
+            // The server may wait for the rest of the body.
+            Phase::Sent(_) if !self.up_ended && self.up.is_empty() => None,
+            Phase::Sent(moved) if self.answered => {
+                let by = moved.max(begun) + patience.pause;
+                Some((by, "the server paused for too long in a body"))
+            }
+            Phase::Sent(moved) if self.up_finished => {
+                Some((moved + patience.answer, "the server did not answer in time"))
+            }
+            Phase::Sent(moved) => {
+                let by = moved.max(begun) + patience.pause;
+                Some((by, "the server took nothing of the request's body for too long"))
+            }
+        };
+        match (phase, patience.latest) {
+            (Some((by, _)), Some(latest)) if by <= latest => phase,
+            (_, Some(latest)) => Some((latest, "the request took longer than it may")),
+            (phase, None) => phase,
+        }
+    }
+
     /// The next part of the request's body to be sent.
     pub(crate) fn next_up(&mut self) -> Option<Up> {
         if let Some(piece) = self.up.pop_front() {

@@ -153,6 +153,6 @@ fn probe(client: &Client, watched: &Watched, check: &HealthCheck) -> Result<(), 
         return Err(format!("{url}: the answer is {status}"));
     }
     // What can't be read does not say that it is ill; the connection ends then.
-    let _ = answer.bytes();
+    let _ = answer.collect();
     Ok(())
 }

@@ -137,3 +137,38 @@ fn an_upstream_that_does_not_read_stops_the_client() {
     }
     assert!(talk.message().ends_with("ok"));
 }
+
+#[test]
+fn slow_downloads_do_not_stop_others_on_the_same_connection() {
+    use bolide_server::{Bytes, Pull, Response, Router, Server};
+
+    /// It never ends.
+    #[derive(Debug)]
+    struct Zeros;
+
+    impl bolide_server::BodyStream for Zeros {
+        fn pull(&mut self, _: usize) -> Pull {
+            Pull::Data(Bytes::from_static(&[0; 65_536]))
+        }
+    }
+
+    let behind = Server::new()
+        .workers(1)
+        .drain(std::time::Duration::ZERO)
+        .http("127.0.0.1:0")
+        .start(|| Router::new().get("/zeros", |_| Response::stream(Zeros)).get("/", |_| "quick"))
+        .expect("a free port");
+    let proxy = Proxy::to(&[&format!("h2c://{}", behind.addresses()[0].expect("an address"))]);
+    let mut slow: Vec<_> = (0..60).map(|_| proxy.connect()).collect();
+    for talk in &mut slow {
+        talk.send("GET /zeros HTTP/1.1\r\nhost: a\r\n\r\n");
+        // It is read for a while, so that its window grows, and then no more.
+        assert_eq!(talk.take(1 << 20).len(), 1 << 20);
+    }
+    assert!(proxy.get().ends_with("quick"));
+    assert_eq!(proxy.settings.stats()[0].connections, 1, "all of it goes over one connection");
+    drop(slow);
+    drop(proxy);
+    behind.shut_down();
+    behind.join().expect("no worker failed");
+}

@@ -7,6 +7,8 @@ mod failures;
 #[cfg(test)]
 mod heads;
 #[cfg(test)]
+mod journal;
+#[cfg(test)]
 mod limits;
 #[cfg(test)]
 mod scene;
@@ -14,3 +16,5 @@ mod scene;
 mod tunnels;
 #[cfg(test)]
 mod versions;
+#[cfg(test)]
+mod watch;

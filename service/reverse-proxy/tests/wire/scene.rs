@@ -62,6 +62,12 @@ impl<S: Read + Write> Talk<S> {
         self.unread.drain(..count).collect()
     }
 
+    /// The next bytes, which stay to be read.
+    pub(crate) fn peek(&mut self, count: usize) -> &[u8] {
+        while self.unread.len() < count && self.fill() {}
+        &self.unread[..count.min(self.unread.len())]
+    }
+
     /// Everything until the other end closes.
     pub(crate) fn rest(&mut self) -> String {
         while self.fill() {}

@@ -143,3 +143,53 @@ fn a_refused_websocket_is_no_tunnel_in_any_version() {
         }
     }
 }
+
+/// Speaks HTTP/2 without extended CONNECT when it is spoken to so, and HTTP/1.1 otherwise.
+fn without_extended_connect(talk: &mut Talk, number: usize) {
+    if talk.peek(3) != b"PRI" {
+        return switching(talk, number);
+    }
+    talk.until("SM\r\n\r\n");
+    // Empty SETTINGS, and the acknowledgement of the proxy's.
+    talk.send("\0\0\0\u{4}\0\0\0\0\0\0\0\0\u{4}\u{1}\0\0\0\0");
+    talk.rest();
+}
+
+#[test]
+fn a_tunnel_goes_by_http1_when_the_upstreams_http2_takes_none() {
+    let behind = Behind::new(without_extended_connect);
+    let url = format!("h2c://{}", behind.address);
+    let upstream = bolide_reverse_proxy::Upstream::parse(&url).expect("one").http1_tunnels(true);
+    let settings = bolide_reverse_proxy::ProxySettings::new(vec![upstream]).expect("settings");
+    let proxy = Proxy::with(settings);
+    let mut talks = Vec::new();
+    for connections in [2, 3] {
+        talks.push(switch(&proxy));
+        let talk = talks.last_mut().expect("one");
+        talk.send("a");
+        assert_eq!(talk.take(1), b"a");
+        assert_eq!(behind.connections(), connections, "what is known is not found out again");
+    }
+    let stats = &proxy.settings.stats()[0];
+    assert_eq!((stats.answers, stats.failures, stats.busy_connections), (2, 0, 2), "{stats:?}");
+}
+
+#[test]
+fn where_http1_is_not_allowed_the_reason_is_told() {
+    let behind = Behind::new(without_extended_connect);
+    let proxy = Proxy::to(&[&format!("h2c://{}", behind.address)]);
+    let answer = proxy.ask(REQUEST);
+    assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
+    assert!(answer.contains("the upstream's HTTP/2 takes no extended CONNECT, and"), "{answer}");
+}
+
+#[test]
+fn a_plain_connect_goes_nowhere() {
+    let proxy = Proxy::to(&["http://127.0.0.1:1"]);
+    let answer = proxy.ask("CONNECT example.org:443 HTTP/1.1\r\nhost: example.org:443\r\n\r\n");
+    assert!(answer.starts_with("HTTP/1.1 501 "), "{answer}");
+    assert!(
+        answer.contains("error=http_request_denied; details=\"this is a reverse proxy"),
+        "{answer}"
+    );
+}

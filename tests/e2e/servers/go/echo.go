@@ -1,5 +1,6 @@
 // Echoes what it is sent: over HTTP/1.1, h2c, and TLS with both. Its arguments are a key and a certificate; it
-// prints the three ports and ends with its standard input.
+// prints the three ports and ends with its standard input. Asked to switch protocols, which HTTP/2 has no way to
+// do here, it echoes what follows. /events is a stream of three events, one for each time that it is asked for.
 package main
 
 import (
@@ -8,10 +9,25 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strconv"
 )
 
 func echo(response http.ResponseWriter, request *http.Request) {
 	response.Header().Set("X-Version", fmt.Sprint(request.ProtoMajor))
+	if protocol := request.Header.Get("Upgrade"); protocol != "" && request.ProtoMajor == 1 {
+		connection, buffered, err := http.NewResponseController(response).Hijack()
+		if err != nil {
+			panic(err)
+		}
+		defer connection.Close()
+		fmt.Fprintf(connection, "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: %s\r\n\r\n", protocol)
+		io.Copy(connection, buffered)
+		return
+	}
+	if request.URL.Path == "/events" {
+		events(response, request.Header.Get("Last-Event-ID"))
+		return
+	}
 	if request.Method == http.MethodPost {
 		// Over HTTP/1.1, it would read nothing more once it answers.
 		http.NewResponseController(response).EnableFullDuplex()
@@ -19,6 +35,16 @@ func echo(response http.ResponseWriter, request *http.Request) {
 		return
 	}
 	fmt.Fprintf(response, "hello from %d for %s", request.ProtoMajor, request.Header.Get("X-Forwarded-For"))
+}
+
+func events(response http.ResponseWriter, last string) {
+	after, _ := strconv.Atoi(last)
+	if after == 3 {
+		response.WriteHeader(http.StatusNoContent)
+		return
+	}
+	response.Header().Set("Content-Type", "text/event-stream")
+	fmt.Fprintf(response, "retry: 1\nid: %d\ndata: event %d\n\n", after+1, after+1)
 }
 
 func listen() net.Listener {

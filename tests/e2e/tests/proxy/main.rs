@@ -1,5 +1,5 @@
-//! `bolide serve --proxy` before foreign servers, asked by a foreign client. What isn't installed is skipped,
-//! loudly.
+//! `bolide serve --proxy` before foreign servers, asked by a foreign client; and `bolide::client`, which asks the
+//! same servers itself. What isn't installed is skipped, loudly.
 //!
 //! The modules are `cfg(test)`, so that Clippy knows all of their functions as tests.
 
@@ -8,4 +8,8 @@ mod behind;
 #[cfg(test)]
 mod chains;
 #[cfg(test)]
+mod client;
+#[cfg(test)]
 mod pairs;
+#[cfg(test)]
+mod tunnels;

@@ -58,23 +58,35 @@ fn exercise_all(behind: &Behind, test: &str) {
     }
 }
 
+/// The server that Node runs.
+pub(crate) fn node(test: &str) -> Option<Behind> {
+    let node = find("node", test)?;
+    let script = root().join("tests/e2e/servers/node/echo.mjs").display().to_string();
+    Some(Behind::start(&node, &[&script], &scratch(test)))
+}
+
+/// The server that is written in Go.
+pub(crate) fn go(test: &str) -> Option<Behind> {
+    let go = find("go", test)?;
+    let folder = scratch(test);
+    let (source, built) = (root().join("tests/e2e/servers/go/echo.go"), folder.join("echo"));
+    let arguments = ["build".as_ref(), "-o".as_ref(), built.as_os_str(), source.as_os_str()];
+    let finished = run(&go, arguments);
+    if !finished.status.success() {
+        skip(&format!("this Go can't build the server ({test}): {}", finished.both()));
+        return None;
+    }
+    Some(Behind::start(&built, &[], &folder))
+}
+
 #[test]
 fn node_behind() {
-    let Some(node) = find("node", "node_behind") else { return };
-    let script = root().join("tests/e2e/servers/node/echo.mjs").display().to_string();
-    let behind = Behind::start(&node, &[&script], &scratch("node_behind"));
+    let Some(behind) = node("node_behind") else { return };
     exercise_all(&behind, "node_behind");
 }
 
 #[test]
 fn go_behind() {
-    let Some(go) = find("go", "go_behind") else { return };
-    let folder = scratch("go_behind");
-    let (source, built) = (root().join("tests/e2e/servers/go/echo.go"), folder.join("echo"));
-    let arguments = ["build".as_ref(), "-o".as_ref(), built.as_os_str(), source.as_os_str()];
-    let finished = run(&go, arguments);
-    if !finished.status.success() {
-        return skip(&format!("this Go can't build the server (go_behind): {}", finished.both()));
-    }
-    exercise_all(&Behind::start(&built, &[], &folder), "go_behind");
+    let Some(behind) = go("go_behind") else { return };
+    exercise_all(&behind, "go_behind");
 }
