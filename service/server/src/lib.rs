@@ -19,12 +19,13 @@ mod router;
 mod server;
 mod service;
 mod session;
+pub mod websocket;
 
 pub use bolide_buffers::{Flush, SendQueue, detach};
 pub use bolide_connection::{
     HandshakeFacts, Http1Limits, Http2Limits, Identity, IdentityError, Limits as ConnectionLimits,
 };
-pub use bolide_eventloop::{After, Agenda, CloseCause, Destination, Stats, Token, Turn};
+pub use bolide_eventloop::{After, Agenda, CloseCause, Destination, Stats, TcpInfo, Token, Turn};
 pub use bolide_semantics::{AbortReason, Blame, End, Head};
 pub use bytes::Bytes;
 pub use collect::{Collect, collect};
@@ -32,10 +33,13 @@ pub use error::Error;
 pub use exchange::Io;
 pub use handler::{BodyLimit, Exchange, Handler, Reply, body_limit};
 pub use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
-pub use limits::{ANSWER_TIMEOUT, BODY_BYTES_MAX, EXCHANGE_TIMEOUT, Limits};
+pub use limits::{
+    ANSWER_TIMEOUT, BODY_BYTES_MAX, EXCHANGE_TIMEOUT, Limits, WEBSOCKET_CLOSE_TIMEOUT,
+    WEBSOCKET_OUTPUT_BYTES, WEBSOCKET_PING_INTERVAL,
+};
 pub use local_waker::LocalWaker;
 pub use outward::{Dialled, Outbound, Outward};
-pub use request::Request;
+pub use request::{Request, query_pairs};
 pub use responder::{Message, Responder, Waker};
 pub use response::{Body, BodyStream, Fields, Pull, Response};
 pub use router::{RouteError, Router};

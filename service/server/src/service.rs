@@ -12,6 +12,7 @@ use bolide_eventloop::{
 };
 use bolide_semantics::{AbortReason, Blame, Context, Date, ExchangeId, Head, Role};
 
+use crate::exchange::Ends;
 use crate::outward::{Dials, Outbound, Outward};
 use crate::responder::Address;
 use crate::session::{Session, Work};
@@ -113,6 +114,7 @@ impl HttpService {
             shared: &self.shared,
             address: Address { mailbox: turn.mailbox, token: turn.token, exchange: ExchangeId(0) },
             outward: Outward { agenda: turn.agenda, dials: &mut self.dials },
+            path: turn.path,
         };
         let deadline = act(session, &mut work, &self.router);
         let is_empty = work.cx.input.is_empty();
@@ -174,11 +176,12 @@ impl Service for HttpService {
         } else {
             self.shared.limits.connection.h1.idle_timeout
         };
-        let peer = match accepted.peer {
-            SocketAddress::Inet(peer) => Some(peer),
+        let inet = |address| match address {
+            SocketAddress::Inet(address) => Some(address),
             SocketAddress::Unix => None,
         };
-        let session = Session::new(Connection::new(Role::Server, tls, now), peer);
+        let ends = Ends { peer: inet(accepted.peer), local: inet(accepted.local) };
+        let session = Session::new(Connection::new(Role::Server, tls, now), ends);
         Some((Owner::Client(session), After::READ.by(Some(now + timeout))))
     }
 
@@ -223,7 +226,7 @@ impl Service for HttpService {
     fn shut_down(&mut self, owner: &mut Owner, turn: &mut Turn<'_, Message>) -> After {
         match owner {
             Owner::Client(session) => self.work(session, turn, |session, work, router| {
-                session.connection.shut_down(&mut work.cx);
+                session.shut_down(work);
                 session.drive(work, router)
             }),
             Owner::Handler(outbound) => outbound.0.shut_down(turn),

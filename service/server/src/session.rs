@@ -1,9 +1,9 @@
 //! One client's connection, driven by the event loop.
 
-use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bolide_connection::Connection;
+use bolide_eventloop::Path;
 use bolide_semantics::{
     AbortReason, Blame, Context, End, ExchangeEvent, ExchangeId, FieldName, Output,
     parse_content_length,
@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http::header::ALLOW;
 use http::{HeaderValue, Method, StatusCode};
 
-use crate::exchange::{Active, Io, Phase, State};
+use crate::exchange::{Active, Ends, Io, Phase, State};
 use crate::local_waker::WokenList;
 use crate::outward::Outward;
 use crate::patience::Patience;
@@ -26,7 +26,7 @@ use crate::{Exchange, Handler, Limits, Message, Reply, Response};
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) connection: Connection,
-    pub(crate) peer: Option<SocketAddr>,
+    pub(crate) ends: Ends,
     /// Exchanges that were not answered at once, by rising number.
     exchanges: Vec<Active>,
     pub(crate) closed: Option<Ended>,
@@ -55,13 +55,14 @@ pub(crate) struct Work<'a> {
     pub(crate) shared: &'a Shared,
     pub(crate) address: Address<'a>,
     pub(crate) outward: Outward<'a>,
+    pub(crate) path: &'a dyn Path,
 }
 
 impl Work<'_> {
     fn io<'s>(
         &'s mut self,
         connection: &'s mut Connection,
-        peer: Option<SocketAddr>,
+        ends: Ends,
         id: ExchangeId,
         state: &'s mut State,
         woken: &'s mut Option<WokenList>,
@@ -73,7 +74,8 @@ impl Work<'_> {
             state,
             date: &self.shared.date,
             address: Address { exchange: id, ..self.address },
-            peer,
+            ends,
+            path: self.path,
             outward: Outward { agenda: self.outward.agenda, dials: self.outward.dials },
             woken,
         }
@@ -81,10 +83,10 @@ impl Work<'_> {
 }
 
 impl Session {
-    pub(crate) fn new(connection: Connection, peer: Option<SocketAddr>) -> Self {
+    pub(crate) fn new(connection: Connection, ends: Ends) -> Self {
         Self {
             connection,
-            peer,
+            ends,
             exchanges: Vec::new(),
             closed: None,
             received_bytes: 0,
@@ -130,7 +132,10 @@ impl Session {
                             return Some(deadline.map_or(end, |deadline| deadline.min(end)));
                         }
                         // What that says to the client has to leave, and may end the connection.
-                        Some(_) => self.end_late_exchanges(work),
+                        Some(_) => {
+                            self.ring_alarms(work);
+                            self.end_late_exchanges(work);
+                        }
                     }
                 }
             }
@@ -211,7 +216,7 @@ impl Session {
         let mut request = Request {
             head,
             connection: &self.connection,
-            peer: self.peer,
+            ends: self.ends,
             parameters,
             body_follows,
             now: work.cx.now,
@@ -242,7 +247,7 @@ impl Session {
     fn answer(&mut self, id: ExchangeId, method: &Method, response: Response, work: &mut Work<'_>) {
         let mut state = State::new(method, 0);
         let woken = &mut self.woken;
-        work.io(&mut self.connection, self.peer, id, &mut state, woken).respond(response);
+        work.io(&mut self.connection, self.ends, id, &mut state, woken).respond(response);
         if !state.is_done() {
             self.open(id, state, None, work);
         }
@@ -359,12 +364,35 @@ impl Session {
         self.exchanges.binary_search_by_key(&id, |active| active.id)
     }
 
-    /// When the first of the open exchanges is to be ended.
+    /// When the first of the open exchanges is to be ended, or woken.
     #[inline]
     fn next_end(&self, limits: &Limits) -> Option<std::time::Instant> {
-        let ends =
-            |active: &Active| active.patience.ends(active.state.phase != Phase::Unanswered, limits);
-        self.exchanges.iter().filter_map(ends).min()
+        let times = |active: &Active| {
+            let answered = active.state.phase != Phase::Unanswered;
+            [active.patience.ends(answered, limits), active.state.alarm]
+        };
+        self.exchanges.iter().flat_map(times).flatten().min()
+    }
+
+    /// Wakes the exchanges whose time has come.
+    #[cold]
+    fn ring_alarms(&mut self, work: &mut Work<'_>) {
+        let now = work.cx.now;
+        let due =
+            |active: &mut Active| active.state.alarm.take_if(|at| *at <= now).map(|_| active.id);
+        let due: Vec<ExchangeId> = self.exchanges.iter_mut().filter_map(due).collect();
+        for id in due {
+            self.wake(id, work);
+        }
+    }
+
+    /// The server is to end: who has no end of its own should come to one.
+    pub(crate) fn shut_down(&mut self, work: &mut Work<'_>) {
+        self.connection.shut_down(&mut work.cx);
+        let ids: Vec<ExchangeId> = self.exchanges.iter().map(|active| active.id).collect();
+        for id in ids {
+            self.with_driver(id, work, |driver, io| driver.on_shut_down(io));
+        }
     }
 
     /// Ends the exchanges whose time is over: by 503 where nothing was answered, else by breaking off.
@@ -419,7 +447,7 @@ impl Session {
         let Ok(index) = self.index(id) else { return };
         let Active { driver, state, .. } = &mut self.exchanges[index];
         let mut driven = Driven { driver };
-        let mut io = work.io(&mut self.connection, self.peer, id, state, &mut self.woken);
+        let mut io = work.io(&mut self.connection, self.ends, id, state, &mut self.woken);
         if catch_unwind(AssertUnwindSafe(|| act(&mut driven, &mut io))).is_err() {
             *driven.driver = None;
             io.respond(Response::error(StatusCode::INTERNAL_SERVER_ERROR));

@@ -3,6 +3,7 @@
 mod methods;
 
 use std::fmt;
+use std::rc::Rc;
 
 use hashbrown::HashMap;
 use http::{HeaderValue, Method};
@@ -33,6 +34,19 @@ pub struct Router {
     routes: Vec<Methods>,
     fallback: Option<Box<dyn Handler>>,
     error: Option<RouteError>,
+}
+
+/// A handler of two methods.
+struct Either<H>(Rc<H>);
+
+impl<H: Handler> Handler for Either<H> {
+    fn handle(&self, request: &mut Request<'_>) -> Reply {
+        self.0.handle(request)
+    }
+
+    fn body_bytes_max(&self) -> Option<u64> {
+        self.0.body_bytes_max()
+    }
 }
 
 /// Why a route can't be.
@@ -130,6 +144,18 @@ impl Router {
             self.error.get_or_insert_with(|| RouteError { path: path.to_owned(), what });
         }
         self
+    }
+
+    /// Answers requests for WebSocket connections: GET over HTTP/1.1 and extended CONNECT over HTTP/2. The
+    /// handler [accepts](crate::websocket::WebSocket::accept) them.
+    #[must_use]
+    pub fn websocket(self, path: &str, handler: impl Handler) -> Self {
+        let handler = Rc::new(handler);
+        self.handle(Method::GET, path, Either(Rc::clone(&handler))).handle(
+            Method::CONNECT,
+            path,
+            Either(handler),
+        )
     }
 
     /// Answers what no route matches, in place of the 404.

@@ -10,3 +10,5 @@ mod outward;
 mod raw_client;
 #[cfg(test)]
 mod shutdown;
+#[cfg(test)]
+mod websocket;

@@ -1,0 +1,22 @@
+//! `/ws`: messages come back as they are sent.
+
+use bolide_server::websocket::{DeflatePolicy, Kind, Options, Owner, Payload, Socket, WebSocket};
+use bolide_server::{End, Reply, Request, Router};
+
+/// `/ws` over HTTP/1.1 and HTTP/2, with subprotocol `echo` and compression where they are offered.
+pub(crate) fn route(router: Router) -> Router {
+    let options = Options::new().protocol("echo").deflate(DeflatePolicy::default());
+    router.websocket("/ws", move |request: &mut Request<'_>| -> Reply {
+        WebSocket::accept(request, &options, Echo)
+    })
+}
+
+#[derive(Debug)]
+struct Echo;
+
+impl Owner for Echo {
+    fn on_message(&mut self, kind: Kind, payload: Payload, end: End, socket: &mut Socket<'_, '_>) {
+        // It can only be closed already: then nobody waits for an answer.
+        let _ = socket.send_piece(kind, payload.into_bytes(), end);
+    }
+}
