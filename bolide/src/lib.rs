@@ -50,6 +50,8 @@
 //! # }
 //! ```
 //!
+//! [`websocket`] has WebSocket connections, over HTTP/1.1 and HTTP/2 alike.
+//!
 //! Handlers run on the worker's thread: what takes long belongs on a thread of its own, with a
 //! [`Responder`] or a [`Waker`] to come back by.
 
@@ -76,7 +78,8 @@ pub use bolide_server::{
     ConnectionLimits, End, Error, Exchange, Fields, Handler, HandshakeFacts, Head, HeaderMap,
     HeaderName, HeaderValue, Http1Limits, Http2Limits, Identity, IdentityError, Io, Limits,
     Listener, Method, Pull, Reply, Request, Responder, Response, RouteError, Router, Running,
-    Server, Stats, StatusCode, Stopper, Tls, Version, Waker, body_limit, collect, detach,
+    Server, Stats, StatusCode, Stopper, TcpInfo, Tls, Version, Waker, body_limit, collect, detach,
+    websocket,
 };
 pub use bolide_static_files::{
     Disk, DiskFile, Found, Listed, Offload, OffloadLimits, RootError, Stamp, StaticFiles, Time,

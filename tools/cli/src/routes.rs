@@ -1,6 +1,10 @@
 //! What `bolide serve` answers: its built-in routes, a folder, or what other servers say.
 
+use std::path::PathBuf;
+
 use bolide::{ProxySettings, ReverseProxy, Router, StaticFiles};
+
+use bolide_measurement::Ndt7Settings;
 
 use crate::{files, proxy};
 
@@ -18,6 +22,10 @@ pub(crate) struct Arguments {
     /// upstreams.
     #[arg(long)]
     builtin: bool,
+
+    /// Write a file ndt7-….json.gz for each speed test by ndt7 into this folder, which must exist.
+    #[arg(long, value_name = "DIR")]
+    ndt7_archive: Option<PathBuf>,
 }
 
 /// What is answered beside the built-in routes.
@@ -33,6 +41,7 @@ enum Rest {
 pub(crate) struct Routes {
     rest: Rest,
     builtin: bool,
+    ndt7: Ndt7Settings,
 }
 
 impl Arguments {
@@ -48,7 +57,13 @@ impl Arguments {
             }
             (None, None) => Rest::Nothing,
         };
-        Ok(Routes { rest, builtin: self.builtin })
+        if let Some(folder) = &self.ndt7_archive
+            && !folder.is_dir()
+        {
+            return Err(format!("--ndt7-archive {}: there is no such folder", folder.display()));
+        }
+        let ndt7 = Ndt7Settings { archive: self.ndt7_archive.clone() };
+        Ok(Routes { rest, builtin: self.builtin, ndt7 })
     }
 }
 
@@ -57,13 +72,17 @@ impl Routes {
     pub(crate) fn router(&self) -> Router {
         let routes = Router::new();
         match &self.rest {
-            Rest::Nothing => bolide_measurement::routes(routes),
+            Rest::Nothing => bolide_measurement::routes_with(routes, &self.ndt7),
             Rest::Files(files) if self.builtin => {
-                files.routes(bolide_measurement::endpoints(routes))
+                files.routes(bolide_measurement::endpoints_with(routes, &self.ndt7))
             }
             Rest::Files(files) => files.routes(bolide_measurement::ping(routes)),
             Rest::Upstreams(settings) => {
-                let routes = if self.builtin { bolide_measurement::routes(routes) } else { routes };
+                let routes = if self.builtin {
+                    bolide_measurement::routes_with(routes, &self.ndt7)
+                } else {
+                    routes
+                };
                 routes.fallback(ReverseProxy::new(settings))
             }
         }
