@@ -12,7 +12,8 @@
 //!
 //! impl Owner for Echo {
 //!     fn on_message(&mut self, kind: Kind, payload: Payload, end: End, socket: &mut Socket<'_, '_>) {
-//!         // Piece by piece: a message of any size takes no more memory than one piece.
+//!         // Piece by piece: a message of any size takes no more memory than one piece. (A client that reads
+//!         // nothing before it has sent all of a large message wants it whole: see `Assembly`.)
 //!         let _ = socket.send_piece(kind, payload.into_bytes(), end);
 //!     }
 //! }

@@ -15,10 +15,13 @@ fn python_websockets() {
     let [http, https] = server.both();
     let client = root().join("tests/e2e/clients/python/websocket.py").display().to_string();
     let text = run(&environment.join("bin/python"), [client.as_str(), http, https]).well().text();
-    let ways = ["ws plain", "ws deflate", "ws asyncio", "wss plain", "wss deflate", "wss asyncio"];
-    for way in ways.into_iter().chain(["refusals"]) {
-        assert!(text.contains(&format!("ok: {way}\n")), "{way}: {text}");
+    for client in ["ws threads", "ws asyncio", "wss asyncio"] {
+        for compression in ["plain", "deflate"] {
+            let way = format!("ok: {client} {compression}\n");
+            assert!(text.contains(&way), "{way}: {text}");
+        }
     }
+    assert!(text.contains("ok: refusals\n"), "{text}");
 }
 
 #[test]
