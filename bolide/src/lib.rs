@@ -50,6 +50,8 @@
 //! # }
 //! ```
 //!
+//! [`websocket`] has WebSocket connections, over HTTP/1.1 and HTTP/2 alike.
+//!
 //! Handlers run on the worker's thread: what takes long belongs on a thread of its own, with a
 //! [`Responder`] or a [`Waker`] to come back by.
 
@@ -77,8 +79,8 @@ pub use bolide_server::{
     Fields, Handler, HandshakeFacts, Head, HeaderMap, HeaderName, HeaderValue, Http1Limits,
     Http2Limits, Identity, IdentityError, Io, Limits, Listener, LogFormat, LogTarget, Method,
     Metric, MetricSource, Metrics, Pull, Reply, Request, Responder, Response, Rest, RouteError,
-    Router, Running, Server, ServerState, Snapshot, Stats, StatusCode, Stopper, Tls, Version,
-    Waker, admin_routes, body_limit, collect, detach,
+    Router, Running, Server, ServerState, Snapshot, Stats, StatusCode, Stopper, TcpInfo, Tls,
+    Version, Waker, admin_routes, body_limit, collect, detach, websocket,
 };
 pub use bolide_static_files::{
     Disk, DiskFile, Found, Listed, Offload, OffloadLimits, RootError, Stamp, StaticFiles, Time,

@@ -35,7 +35,9 @@ mod worker;
 
 pub use affinity::pin_to_core;
 pub use agenda::{Agenda, Destination, Outbound};
-pub use kernel::{FileLimit, Kernel, MioKernel, MioListener, file_limit, raise_file_limit};
+pub use kernel::{
+    FileLimit, Kernel, MioKernel, MioListener, Path, TcpInfo, file_limit, raise_file_limit,
+};
 pub use limits::Limits;
 pub use listener::{BindError, Listeners};
 pub use mailbox::Mailbox;

@@ -9,6 +9,9 @@ use crate::report::Report;
 /// The conformance suite for HTTP/2, as a Go module.
 const H2SPEC: &str = "github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible";
 
+/// The reference client of ndt7: its module and all that it needs are pinned in `clients/ndt7`.
+const NDT7_CLIENT: &str = "github.com/m-lab/ndt7-client-go/cmd/ndt7-client";
+
 /// `cargo xtask tools`
 pub(crate) fn install(_: &[String]) -> ExitCode {
     let mut report = Report::default();
@@ -26,6 +29,15 @@ pub(crate) fn every(report: &mut Report, root: &Path) {
         command.args(["install", H2SPEC]).env("GOBIN", &binaries).env("GOFLAGS", "");
         report.step("tools: h2spec", command);
     }
+    if clients.join("ndt7").exists() && !binaries.join("ndt7-client").exists() {
+        let mut command = Command::new("go");
+        command
+            .args(["build", "-buildvcs=false", "-o"])
+            .arg(binaries.join("ndt7-client"))
+            .arg(NDT7_CLIENT)
+            .current_dir(clients.join("ndt7"));
+        report.step("tools: ndt7-client", command);
+    }
     if clients.join("go").exists() {
         let mut command = Command::new("go");
         command
@@ -37,21 +49,27 @@ pub(crate) fn every(report: &mut Report, root: &Path) {
     }
     let requirements = clients.join("python/requirements.txt");
     let environment = tools.join("python");
-    if requirements.exists() && !environment.join("ready").exists() {
+    // What is installed stands in the environment: it is made anew when something else is wanted.
+    let wanted = std::fs::read_to_string(&requirements).unwrap_or_default();
+    let present = std::fs::read_to_string(environment.join("ready")).unwrap_or_default();
+    if wanted != present {
         let mut command = Command::new("python3");
         command.args(["-m", "venv"]).arg(&environment);
         report.step("tools: Python environment", command);
         let mut command = Command::new(environment.join("bin/pip"));
         command.args(["install", "--quiet", "-r"]).arg(&requirements);
         report.step("tools: Python packages", command);
-        let installed = environment.join("lib").exists() && has_httpx(&environment);
-        if installed && std::fs::write(environment.join("ready"), "").is_err() {
+        let installed = environment.join("lib").exists() && has_packages(&environment);
+        if installed && std::fs::write(environment.join("ready"), wanted).is_err() {
             println!("{} can't be written", environment.display());
         }
     }
 }
 
-fn has_httpx(environment: &Path) -> bool {
+fn has_packages(environment: &Path) -> bool {
     let mut command = Command::new(environment.join("bin/python"));
-    command.args(["-c", "import httpx, h2"]).status().is_ok_and(|status| status.success())
+    command
+        .args(["-c", "import httpx, h2, websockets"])
+        .status()
+        .is_ok_and(|status| status.success())
 }

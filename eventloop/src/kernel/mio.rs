@@ -47,6 +47,10 @@ impl Path for MioSocket {
     fn retransmits(&self) -> Option<u64> {
         tcp_info::retransmits(self.descriptor.as_fd())
     }
+
+    fn tcp_info(&self) -> Option<tcp_info::TcpInfo> {
+        tcp_info::all(self.descriptor.as_fd())
+    }
 }
 
 /// A listening socket, TCP or Unix, in non-blocking mode.

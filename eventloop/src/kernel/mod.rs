@@ -21,14 +21,20 @@ use crate::service::Address;
 
 pub use self::file_limit::{FileLimit, file_limit, raise_file_limit};
 pub use self::mio::{MioKernel, MioListener, MioSocket};
+pub use self::tcp_info::TcpInfo;
 
 /// What the kernel knows about the way to a peer.
-pub trait Path {
+pub trait Path: std::fmt::Debug {
     /// The round-trip time; `None` where it is not measured.
     fn rtt(&self) -> Option<Duration>;
 
     /// Segments that were sent again on this connection so far; `None` where they are not counted.
     fn retransmits(&self) -> Option<u64> {
+        None
+    }
+
+    /// Everything that the kernel tells, by a system call; `None` where it tells nothing.
+    fn tcp_info(&self) -> Option<TcpInfo> {
         None
     }
 }

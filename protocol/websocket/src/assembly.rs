@@ -1,4 +1,4 @@
-//! Whole messages from their pieces.
+//! RFC 6455 §5.4: whole messages from their pieces.
 
 use bolide_semantics::End;
 use bytes::Bytes;

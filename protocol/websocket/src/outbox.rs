@@ -1,4 +1,4 @@
-//! What is to leave: small pieces together, large ones shared.
+//! RFC 6455 §6.1: what is to leave: small pieces together, large ones shared.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! A piece of a message.
+//! RFC 6455 §5.3, §5.4: a piece of a message.
 
 use bytes::Bytes;
 

@@ -16,7 +16,11 @@ const ENDPOINTS: &str = "<h2>What there is</h2><table>\
 ask for, up to 1 GiB (64 if you don't say)\
 <tr><td><code>POST /echo</code><td>what you send, as you send it, of any size\
 <tr><td><a href=\"/1048576\"><code>GET /1048576</code></a><td>as many zero bytes, up to 1 TiB\
-<tr><td><code>PUT /1048576</code><td>reads what you send, of any size, and discards it</table>";
+<tr><td><code>PUT /1048576</code><td>reads what you send, of any size, and discards it\
+<tr><td><code>/ws</code><td>WebSocket: your messages come back\
+<tr><td><code>/ndt/v7/download</code>, <code>/ndt/v7/upload</code><td>ndt7 speed tests\
+<tr><td><a href=\"/.well-known/nq\"><code>GET /.well-known/nq</code></a><td>responsiveness: where \
+<code>/small</code>, <code>/large</code> and <code>/slurp</code> are</table>";
 
 /// The page.
 pub(crate) fn page(request: &mut Request<'_>) -> Response {

@@ -1,4 +1,5 @@
-//! The measurement endpoints: `/ping`, `/echo`, `/{size}`, and a landing page that lists them.
+//! The measurement endpoints: `/ping`, `/echo`, `/{size}`, `/ws`, ndt7, responsiveness, and a landing page
+//! that lists them.
 //!
 //! They are handlers like any user's, built on the public handler API alone.
 
@@ -6,21 +7,39 @@ mod bulk;
 mod echo;
 mod landing;
 pub mod limits;
+mod ndt7;
+mod responsiveness;
+mod websocket;
 
 use bolide_server::{Method, Router, body_limit};
 
 pub use echo::ECHO_BYTES_MAX;
+pub use ndt7::Ndt7Settings;
 
 /// The routes: `GET /` and those of [`endpoints`].
 #[must_use]
 pub fn routes(router: Router) -> Router {
-    endpoints(router.get("/", landing::page))
+    routes_with(router, &Ndt7Settings::default())
 }
 
-/// The routes without the page that lists them: `GET /ping`, `GET /echo?size=N`, `POST /echo`, `/{size}`. A
-/// size is what no other route answers.
+/// The same with settings for ndt7.
+#[must_use]
+pub fn routes_with(router: Router, ndt7: &Ndt7Settings) -> Router {
+    endpoints_with(router.get("/", landing::page), ndt7)
+}
+
+/// The routes without the page that lists them: `GET /ping`, `GET /echo?size=N`, `POST /echo`, the WebSocket
+/// echo `/ws`, ndt7 at `/ndt/v7/download` and `/ndt/v7/upload`, and for responsiveness `/.well-known/nq` with
+/// `/small`, `/large` and `/slurp`. `/{size}` is what no other route answers.
 #[must_use]
 pub fn endpoints(router: Router) -> Router {
+    endpoints_with(router, &Ndt7Settings::default())
+}
+
+/// The same with settings for ndt7.
+#[must_use]
+pub fn endpoints_with(router: Router, ndt7: &Ndt7Settings) -> Router {
+    let router = responsiveness::routes(ndt7::routes(websocket::route(router), ndt7));
     ping(router)
         .get("/echo", echo::fill)
         .handle(Method::POST, "/echo", body_limit(u64::MAX, echo::echo))

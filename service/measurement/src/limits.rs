@@ -4,3 +4,15 @@
 /// Default: 1 TiB. Unit: bytes. Reason: more than an hour at 2 Gbit/s; a typing error must not fill a link for a week.
 /// Answers: none.
 pub const SIZE_BYTES_MAX: u64 = 1 << 40;
+
+/// The length of the query of an ndt7 request, which is kept as metadata; beyond it the answer is 400. Default:
+/// 4096. Unit: bytes. Reason: the protocol's own limit. Answers: long-ndt7-query.
+pub(crate) const NDT7_QUERY_BYTES: usize = 4096;
+
+/// How many of a client's measurements are kept for the archive. Default: 256. Unit: messages. Reason: ten a
+/// second for as long as a test may last, and more. Answers: ndt7-measurement-flood.
+pub(crate) const NDT7_MEASUREMENTS_COUNT: usize = 256;
+
+/// The length of a client's measurement; longer ones are not kept. Default: 8192. Unit: bytes. Reason: one with
+/// everything that is defined has about 1500. Answers: ndt7-measurement-flood.
+pub(crate) const NDT7_MEASUREMENT_BYTES: usize = 8192;

@@ -3,9 +3,10 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bolide_connection::Connection;
+use bolide_eventloop::{Path, TcpInfo};
 use bolide_semantics::{
     Context, Date, End, ExchangeId, FieldName, FieldRef, Head, Misuse, OutgoingHead, Start,
     has_no_body,
@@ -77,6 +78,8 @@ pub(crate) struct State {
     pub(crate) aborted: Option<&'static str>,
     /// What the access log needs of the request.
     pub(crate) entry: Option<Box<Entry>>,
+    /// When the handler wants to be woken.
+    pub(crate) alarm: Option<Instant>,
 }
 
 /// How far the response is.
@@ -111,6 +114,7 @@ impl State {
             sent_bytes: 0,
             aborted: None,
             entry: None,
+            alarm: None,
         }
     }
 
@@ -132,6 +136,13 @@ impl State {
     }
 }
 
+/// The addresses of a connection; none on a Unix socket.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Ends {
+    pub(crate) peer: Option<SocketAddr>,
+    pub(crate) local: Option<SocketAddr>,
+}
+
 /// By what an [`Exchange`] answers: orders to the connection, for this exchange.
 #[derive(Debug)]
 pub struct Io<'a> {
@@ -141,7 +152,8 @@ pub struct Io<'a> {
     pub(crate) state: &'a mut State,
     pub(crate) date: &'a Date,
     pub(crate) address: Address<'a>,
-    pub(crate) peer: Option<SocketAddr>,
+    pub(crate) ends: Ends,
+    pub(crate) path: &'a dyn Path,
     pub(crate) outward: Outward<'a>,
     pub(crate) woken: &'a mut Option<WokenList>,
 }
@@ -204,6 +216,10 @@ impl Io<'_> {
                 || (self.state.connect && response.status.is_success());
             let length = if tunnel { None } else { length };
             self.state.is_tunnel = tunnel;
+            if tunnel {
+                // What comes in it is no request's body.
+                self.state.body_left = u64::MAX;
+            }
             let end = if no_body && !tunnel { End::Yes } else { End::No };
             self.send_head(response, length, end);
         }
@@ -267,7 +283,28 @@ impl Io<'_> {
     /// The client's address; none on a Unix socket.
     #[must_use]
     pub fn peer(&self) -> Option<SocketAddr> {
-        self.peer
+        self.ends.peer
+    }
+
+    /// The address that the client has connected to; none on a Unix socket.
+    #[must_use]
+    pub fn local(&self) -> Option<SocketAddr> {
+        self.ends.local
+    }
+
+    /// What the kernel has measured of the client's connection, by a system call; `None` on a Unix socket, and
+    /// where it isn't told.
+    #[must_use]
+    pub fn tcp_info(&self) -> Option<TcpInfo> {
+        self.path.tcp_info()
+    }
+
+    /// Asks for [`Exchange::on_wake`] at this time, in place of any asked for before; `None`: not any more. It
+    /// may come some milliseconds late, and once: who wants more asks again.
+    pub fn wake_at(&mut self, at: Option<Instant>) {
+        // Never in this turn: the clock stands still in it.
+        let earliest = self.cx.now + Duration::from_millis(1);
+        self.state.alarm = at.map(|at| at.max(earliest));
     }
 
     /// A handle with which any thread can ask for [`Exchange::on_wake`].

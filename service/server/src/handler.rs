@@ -104,8 +104,15 @@ pub trait Exchange: fmt::Debug {
         let _ = io;
     }
 
-    /// A [`Waker`](crate::Waker) or [`LocalWaker`](crate::LocalWaker) of this exchange was used.
+    /// A [`Waker`](crate::Waker) or [`LocalWaker`](crate::LocalWaker) of this exchange was used, or the time
+    /// of [`Io::wake_at`] has come.
     fn on_wake(&mut self, io: &mut Io<'_>) {
+        let _ = io;
+    }
+
+    /// The server is to end, or needs the connection's room: an exchange without an end of its own should
+    /// come to one. The default does nothing: what is under way may finish.
+    fn on_shut_down(&mut self, io: &mut Io<'_>) {
         let _ = io;
     }
 

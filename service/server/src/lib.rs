@@ -24,6 +24,7 @@ mod server;
 mod service;
 mod session;
 mod tuning;
+pub mod websocket;
 
 pub use access_log::{AccessLog, AccessLogStats, JSON_FIELDS, LogFormat, LogTarget};
 pub use admin::{MetricSource, admin_routes};
@@ -32,7 +33,9 @@ pub use bolide_connection::{
     ClientCertificate, Clients, HandshakeFacts, Http1Limits, Http2Limits, Identity, IdentityError,
     Limits as ConnectionLimits,
 };
-pub use bolide_eventloop::{After, Agenda, Around, CloseCause, Destination, Stats, Token, Turn};
+pub use bolide_eventloop::{
+    After, Agenda, Around, CloseCause, Destination, Stats, TcpInfo, Token, Turn,
+};
 pub use bolide_semantics::{AbortReason, Blame, End, FieldName, Head};
 pub use bytes::Bytes;
 pub use collect::{Collect, collect};
@@ -40,14 +43,17 @@ pub use error::Error;
 pub use exchange::Io;
 pub use handler::{BodyLimit, Exchange, Handler, Reply, body_limit};
 pub use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
-pub use limits::{ANSWER_TIMEOUT, BODY_BYTES_MAX, EXCHANGE_TIMEOUT, Limits, WINDOWS_BYTES};
+pub use limits::{
+    ANSWER_TIMEOUT, BODY_BYTES_MAX, EXCHANGE_TIMEOUT, Limits, WEBSOCKET_CLOSE_TIMEOUT,
+    WEBSOCKET_OUTPUT_BYTES, WEBSOCKET_PING_INTERVAL, WINDOWS_BYTES,
+};
 pub use local_waker::LocalWaker;
 pub use metrics::{
     ConnectionCount, DURATION_BOUNDS_NS, Exposition, HistogramSnapshot, Http2Snapshot, METRICS,
     Metric, Metrics, Protocol, RouteSnapshot, ServerState, Snapshot, Standing, TlsSnapshot,
 };
 pub use outward::{Dialled, Outbound, Outward};
-pub use request::Request;
+pub use request::{Request, query_pairs};
 pub use responder::{Message, Responder, Waker};
 pub use response::{Body, BodyStream, Fields, Pull, Response};
 pub use router::{Rest, RouteError, Router};

@@ -53,6 +53,20 @@ pub const WATCH_INTERVAL: Duration = Duration::from_millis(250);
 /// event-flood.
 pub const EVENTS_PER_SECOND: u32 = 10;
 
+/// How long a WebSocket peer may be silent before it is pinged, and then again before it is given up; 0 turns
+/// both off. Default: 30 s. Unit: time. Reason: NAT gateways forget a silent connection after a minute or
+/// more. Answers: silent-websocket.
+pub const WEBSOCKET_PING_INTERVAL: Duration = Duration::from_secs(30);
+
+/// How long a WebSocket peer may take to answer a close frame. Default: 5 s. Unit: time. Reason: a few round
+/// trips of the slowest path. Answers: unanswered-close.
+pub const WEBSOCKET_CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How much may wait to be sent on a WebSocket connection before nothing more is received on it. Default: 256
+/// KiB. Unit: bytes. Reason: an echo to a client that doesn't read must not fill memory. Answers:
+/// unread-websocket.
+pub const WEBSOCKET_OUTPUT_BYTES: usize = 256 * 1024;
+
 /// Every limit of a server: those of its own and those of its connections.
 #[derive(Debug, Clone)]
 pub struct Limits {

@@ -9,6 +9,7 @@ use bolide_semantics::{FieldName, Head};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Version};
 use percent_encoding::percent_decode_str;
 
+use crate::exchange::Ends;
 use crate::responder::{Address, Responder, Waker};
 
 /// A request's head and the facts of its connection, lent to the handler.
@@ -18,7 +19,7 @@ use crate::responder::{Address, Responder, Waker};
 pub struct Request<'a> {
     pub(crate) head: &'a Head,
     pub(crate) connection: &'a Connection,
-    pub(crate) peer: Option<SocketAddr>,
+    pub(crate) ends: Ends,
     pub(crate) parameters: Option<matchit::Params<'a, 'a>>,
     pub(crate) body_follows: bool,
     pub(crate) now: Instant,
@@ -105,7 +106,13 @@ impl<'a> Request<'a> {
     /// The client's address; none on a Unix socket.
     #[must_use]
     pub fn peer(&self) -> Option<SocketAddr> {
-        self.peer
+        self.ends.peer
+    }
+
+    /// The address that the client has connected to; none on a Unix socket.
+    #[must_use]
+    pub fn local(&self) -> Option<SocketAddr> {
+        self.ends.local
     }
 
     /// What the TLS handshake agreed on; none over cleartext.
@@ -153,6 +160,11 @@ impl<'a> Request<'a> {
     pub fn aim(&self, waker: &mut Waker) {
         waker.aim(&self.address);
     }
+}
+
+/// The names and values of a query, decoded, in their order.
+pub fn query_pairs(query: &str) -> impl Iterator<Item = (Cow<'_, str>, Cow<'_, str>)> {
+    form_urlencoded::parse(query.as_bytes())
 }
 
 /// Path and query of a request target.

@@ -14,6 +14,7 @@ use bolide_eventloop::{
 };
 use bolide_semantics::{AbortReason, Blame, Context, Date, ExchangeId, Head, Role};
 
+use crate::exchange::Ends;
 use crate::observe::{Observed, Observer};
 use crate::outward::{Dials, Outbound, Outward};
 use crate::responder::{Address, MessageKind, Reload};
@@ -140,6 +141,7 @@ impl HttpService {
             address: Address { mailbox: turn.mailbox, token: turn.token, exchange: ExchangeId(0) },
             outward: Outward { agenda: turn.agenda, dials: &mut self.dials },
             observer: &mut self.observer,
+            path: turn.path,
         };
         let deadline = act(session, &mut work, &self.router);
         let is_empty = work.cx.input.is_empty();
@@ -213,12 +215,13 @@ impl Service for HttpService {
         } else {
             self.shared.limits.connection.h1.idle_timeout
         };
-        let peer = match accepted.peer {
-            SocketAddress::Inet(peer) => Some(peer),
+        let inet = |address| match address {
+            SocketAddress::Inet(address) => Some(address),
             SocketAddress::Unix => None,
         };
         let subject = self.observer.opened(tls.is_some());
-        let mut session = Session::new(Connection::new(Role::Server, tls, now), peer);
+        let ends = Ends { peer: inet(accepted.peer), local: inet(accepted.local) };
+        let mut session = Session::new(Connection::new(Role::Server, tls, now), ends);
         session.subject = subject;
         Some((Owner::Client(session), After::READ.by(Some(now + timeout))))
     }
@@ -275,7 +278,7 @@ impl Service for HttpService {
     fn shut_down(&mut self, owner: &mut Owner, turn: &mut Turn<'_, Message>) -> After {
         match owner {
             Owner::Client(session) => self.work(session, turn, |session, work, router| {
-                session.connection.shut_down(&mut work.cx);
+                session.shut_down(work);
                 session.drive(work, router)
             }),
             Owner::Handler(outbound) => outbound.0.shut_down(turn),

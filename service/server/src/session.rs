@@ -1,9 +1,9 @@
 //! One client's connection, driven by the event loop.
 
-use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bolide_connection::Connection;
+use bolide_eventloop::Path;
 use bolide_semantics::{
     AbortReason, Blame, Context, End, ExchangeEvent, ExchangeId, FieldName, Head, Output,
     parse_content_length,
@@ -11,7 +11,7 @@ use bolide_semantics::{
 use bytes::Bytes;
 use http::{Method, StatusCode};
 
-use crate::exchange::{Active, Io, OrElse, Phase, State};
+use crate::exchange::{Active, Ends, Io, OrElse, Phase, State};
 use crate::local_waker::WokenList;
 use crate::observe::{Observer, Subject};
 use crate::outward::Outward;
@@ -27,7 +27,7 @@ use crate::{Exchange, Handler, Limits, Message, Reply, Response};
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) connection: Connection,
-    pub(crate) peer: Option<SocketAddr>,
+    pub(crate) ends: Ends,
     /// Exchanges that were not answered at once, by rising number.
     exchanges: Vec<Active>,
     pub(crate) closed: Option<Ended>,
@@ -55,13 +55,14 @@ pub(crate) struct Work<'a> {
     pub(crate) address: Address<'a>,
     pub(crate) outward: Outward<'a>,
     pub(crate) observer: &'a mut Observer,
+    pub(crate) path: &'a dyn Path,
 }
 
 impl Work<'_> {
     fn io<'s>(
         &'s mut self,
         connection: &'s mut Connection,
-        peer: Option<SocketAddr>,
+        ends: Ends,
         id: ExchangeId,
         state: &'s mut State,
         woken: &'s mut Option<WokenList>,
@@ -73,7 +74,8 @@ impl Work<'_> {
             state,
             date: &self.shared.date,
             address: Address { exchange: id, ..self.address },
-            peer,
+            ends,
+            path: self.path,
             outward: Outward { agenda: self.outward.agenda, dials: self.outward.dials },
             woken,
         }
@@ -81,10 +83,10 @@ impl Work<'_> {
 }
 
 impl Session {
-    pub(crate) fn new(connection: Connection, peer: Option<SocketAddr>) -> Self {
+    pub(crate) fn new(connection: Connection, ends: Ends) -> Self {
         Self {
             connection,
-            peer,
+            ends,
             exchanges: Vec::new(),
             closed: None,
             tuning: Tuning::default(),
@@ -108,7 +110,7 @@ impl Session {
                 Output::Closed(reason) => {
                     let subject = self.subject.as_deref();
                     let observer = &mut *work.observer;
-                    observer.connection_ended(subject, &self.connection, self.peer, &reason);
+                    observer.connection_ended(subject, &self.connection, self.ends.peer, &reason);
                     self.closed = Some(Ended { resets: reason.reset });
                     return None;
                 }
@@ -123,7 +125,10 @@ impl Session {
                             return Some(deadline.map_or(end, |deadline| deadline.min(end)));
                         }
                         // What that says to the client has to leave, and may end the connection.
-                        Some(_) => self.end_late_exchanges(work),
+                        Some(_) => {
+                            self.ring_alarms(work);
+                            self.end_late_exchanges(work);
+                        }
                     }
                 }
             }
@@ -163,7 +168,7 @@ impl Session {
     /// A request can't be served as it stands.
     #[cold]
     fn reject(&mut self, id: ExchangeId, status: StatusCode, work: &mut Work<'_>) {
-        work.observer.refused(self.peer, status.as_u16());
+        work.observer.refused(self.ends.peer, status.as_u16());
         let mut state = State::new(&Method::GET, 0, RouteId::REFUSED);
         // What was wrong may have come in the middle of a body that a handler reads.
         let reason = AbortReason {
@@ -213,7 +218,7 @@ impl Session {
             }
             let length = head.get(FieldName::ContentLength).and_then(parse_content_length);
             if length.is_some_and(|length| length > body_bytes_max) {
-                work.observer.limit(self.peer, "body-bytes-max");
+                work.observer.limit(self.ends.peer, "body-bytes-max");
                 let response = Response::error(StatusCode::PAYLOAD_TOO_LARGE);
                 return self.answer(id, State::new(&method, 0, route), response, true, work);
             }
@@ -221,7 +226,7 @@ impl Session {
         let mut request = Request {
             head,
             connection: &self.connection,
-            peer: self.peer,
+            ends: self.ends,
             parameters,
             body_follows,
             now: work.cx.now,
@@ -286,7 +291,7 @@ impl Session {
         let mut request = Request {
             head: &head,
             connection: &self.connection,
-            peer: self.peer,
+            ends: self.ends,
             parameters: None,
             body_follows: false,
             now: work.cx.now,
@@ -313,7 +318,7 @@ impl Session {
         work: &mut Work<'_>,
     ) {
         let woken = &mut self.woken;
-        work.io(&mut self.connection, self.peer, id, &mut state, woken).respond(response);
+        work.io(&mut self.connection, self.ends, id, &mut state, woken).respond(response);
         if state.is_done() {
             let head = if head_stands { Some(&*work.cx.head) } else { None };
             self.ended(&mut state, head, work.observer);
@@ -328,7 +333,7 @@ impl Session {
     /// An exchange is over: it counts.
     #[inline]
     fn ended(&mut self, state: &mut State, head: Option<&Head>, observer: &mut Observer) {
-        observer.exchange_ended(&mut self.subject, &self.connection, self.peer, state, head);
+        observer.exchange_ended(&mut self.subject, &self.connection, self.ends.peer, state, head);
     }
 
     /// A piece of a request's body, or of a tunnel, has arrived.
@@ -340,7 +345,7 @@ impl Session {
         let active = &mut self.exchanges[index];
         let length = data.len() as u64;
         if length > active.state.body_left {
-            work.observer.limit(self.peer, "body-bytes-max");
+            work.observer.limit(self.ends.peer, "body-bytes-max");
             self.connection.consumed(&mut work.cx, id, data.len());
             self.with(id, work, |active, io| {
                 *active.driver = None;
@@ -449,12 +454,35 @@ impl Session {
         self.exchanges.binary_search_by_key(&id, |active| active.id)
     }
 
-    /// When the first of the open exchanges is to be ended.
+    /// When the first of the open exchanges is to be ended, or woken.
     #[inline]
     fn next_end(&self, limits: &Limits) -> Option<std::time::Instant> {
-        let ends =
-            |active: &Active| active.patience.ends(active.state.phase != Phase::Unanswered, limits);
-        self.exchanges.iter().filter_map(ends).min()
+        let times = |active: &Active| {
+            let answered = active.state.phase != Phase::Unanswered;
+            [active.patience.ends(answered, limits), active.state.alarm]
+        };
+        self.exchanges.iter().flat_map(times).flatten().min()
+    }
+
+    /// Wakes the exchanges whose time has come.
+    #[cold]
+    fn ring_alarms(&mut self, work: &mut Work<'_>) {
+        let now = work.cx.now;
+        let due =
+            |active: &mut Active| active.state.alarm.take_if(|at| *at <= now).map(|_| active.id);
+        let due: Vec<ExchangeId> = self.exchanges.iter_mut().filter_map(due).collect();
+        for id in due {
+            self.wake(id, work);
+        }
+    }
+
+    /// The server is to end: who has no end of its own should come to one.
+    pub(crate) fn shut_down(&mut self, work: &mut Work<'_>) {
+        self.connection.shut_down(&mut work.cx);
+        let ids: Vec<ExchangeId> = self.exchanges.iter().map(|active| active.id).collect();
+        for id in ids {
+            self.with_driver(id, work, |driver, io| driver.on_shut_down(io));
+        }
     }
 
     /// Ends the exchanges whose time is over: by 503 where nothing was answered, else by breaking off.
@@ -471,8 +499,10 @@ impl Session {
             let index = self.index(id);
             let answered =
                 index.is_ok_and(|index| self.exchanges[index].state.phase != Phase::Unanswered);
-            work.observer
-                .limit(self.peer, if answered { "exchange-timeout" } else { "answer-timeout" });
+            work.observer.limit(
+                self.ends.peer,
+                if answered { "exchange-timeout" } else { "answer-timeout" },
+            );
             self.with(id, work, |active, io| {
                 io.state.aborted = Some("the answer took too long");
                 if let Some(mut driver) = active.driver.take() {
@@ -525,7 +555,7 @@ impl Session {
         let Ok(index) = self.index(id) else { return };
         let Active { driver, state, .. } = &mut self.exchanges[index];
         let mut driven = Driven { driver };
-        let mut io = work.io(&mut self.connection, self.peer, id, state, &mut self.woken);
+        let mut io = work.io(&mut self.connection, self.ends, id, state, &mut self.woken);
         let mut panicked = false;
         if catch_unwind(AssertUnwindSafe(|| act(&mut driven, &mut io))).is_err() {
             panicked = true;

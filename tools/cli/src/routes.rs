@@ -1,5 +1,6 @@
 //! What `bolide serve` answers: its built-in routes, folders, what other servers say, and fixed answers.
 
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -7,6 +8,8 @@ use bolide::{
     Bytes, Handler, HeaderValue, Method, ProxySettings, Reply, Request, Response, ReverseProxy,
     Router, StaticFiles, StatusCode,
 };
+
+use bolide_measurement::Ndt7Settings;
 
 use crate::{files, proxy};
 
@@ -24,6 +27,10 @@ pub(crate) struct Arguments {
     /// upstreams.
     #[arg(long)]
     builtin: bool,
+
+    /// Write a file ndt7-….json.gz for each speed test by ndt7 into this folder, which must exist.
+    #[arg(long, value_name = "DIR")]
+    ndt7_archive: Option<PathBuf>,
 }
 
 /// One answer, for some hosts and a path.
@@ -72,6 +79,7 @@ pub(crate) struct Routes {
     routes: Arc<[Route]>,
     /// What routes name by number.
     proxies: Arc<[ProxySettings]>,
+    ndt7: Ndt7Settings,
 }
 
 impl Arguments {
@@ -110,11 +118,26 @@ impl Arguments {
         }
         Ok(())
     }
+
+    /// What ndt7's tests leave behind.
+    pub(crate) fn ndt7(&self) -> Result<Ndt7Settings, String> {
+        if let Some(folder) = &self.ndt7_archive
+            && !folder.is_dir()
+        {
+            return Err(format!("--ndt7-archive {}: there is no such folder", folder.display()));
+        }
+        Ok(Ndt7Settings { archive: self.ndt7_archive.clone() })
+    }
 }
 
 impl Routes {
     pub(crate) fn new(routes: Vec<Route>, proxies: Vec<ProxySettings>) -> Self {
-        Self { routes: routes.into(), proxies: proxies.into() }
+        Self { routes: routes.into(), proxies: proxies.into(), ndt7: Ndt7Settings::default() }
+    }
+
+    /// The same with settings for ndt7.
+    pub(crate) fn with_ndt7(self, ndt7: Ndt7Settings) -> Self {
+        Self { ndt7, ..self }
     }
 
     /// The built-in routes alone.
@@ -162,8 +185,12 @@ impl Routes {
         for route in &own {
             router = match route.answer {
                 Answer::Builtin(Builtin::Ping) => bolide_measurement::ping(router),
-                Answer::Builtin(Builtin::All) if has_files => bolide_measurement::endpoints(router),
-                Answer::Builtin(Builtin::All) => bolide_measurement::routes(router),
+                Answer::Builtin(Builtin::All) if has_files => {
+                    bolide_measurement::endpoints_with(router, &self.ndt7)
+                }
+                Answer::Builtin(Builtin::All) => {
+                    bolide_measurement::routes_with(router, &self.ndt7)
+                }
                 _ => router,
             };
         }

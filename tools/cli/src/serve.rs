@@ -38,6 +38,9 @@ Routes:
   GET /ping         pong
   GET /echo?size=N  N bytes (64 if not given, 1 GiB at most)
   POST /echo        the request's body, as it arrives, of any size
+  /ws               WebSocket, over HTTP/1.1 and HTTP/2: messages come back
+  /ndt/v7/download  and /ndt/v7/upload: speed tests by ndt7 (ndt7-client -scheme ws -server HOST:PORT)
+  /.well-known/nq   responsiveness, with /small, /large and /slurp
 With --root: the files and /ping, and the others but the first with --builtin. With --proxy: what the
 upstreams say, and these with --builtin.
 

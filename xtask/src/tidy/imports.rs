@@ -29,7 +29,13 @@ const TABLE: &[(&str, &[&str])] = &[
     ("bolide-eventloop", &["bolide-buffers"]),
     (
         "bolide-server",
-        &["bolide-buffers", "bolide-connection", "bolide-eventloop", "bolide-semantics"],
+        &[
+            "bolide-buffers",
+            "bolide-connection",
+            "bolide-eventloop",
+            "bolide-semantics",
+            "bolide-websocket",
+        ],
     ),
     (
         "bolide-client",

@@ -6,6 +6,7 @@ mod methods;
 mod refusal;
 mod rest;
 
+use std::rc::Rc;
 use std::{fmt, mem};
 
 use hashbrown::HashMap;
@@ -50,6 +51,19 @@ pub struct Router {
     /// The number of its first name.
     first: u32,
     error: Option<RouteError>,
+}
+
+/// A handler of two methods.
+struct Either<H>(Rc<H>);
+
+impl<H: Handler> Handler for Either<H> {
+    fn handle(&self, request: &mut Request<'_>) -> Reply {
+        self.0.handle(request)
+    }
+
+    fn body_bytes_max(&self) -> Option<u64> {
+        self.0.body_bytes_max()
+    }
 }
 
 /// Why a route can't be.
@@ -198,6 +212,18 @@ impl Router {
     pub fn claim(mut self, claims: fn(&str) -> bool, handler: impl Handler) -> Self {
         self.claimed.push((claims, Box::new(handler)));
         self
+    }
+
+    /// Answers requests for WebSocket connections: GET over HTTP/1.1 and extended CONNECT over HTTP/2. The
+    /// handler [accepts](crate::websocket::WebSocket::accept) them.
+    #[must_use]
+    pub fn websocket(self, path: &str, handler: impl Handler) -> Self {
+        let handler = Rc::new(handler);
+        self.handle(Method::GET, path, Either(Rc::clone(&handler))).handle(
+            Method::CONNECT,
+            path,
+            Either(handler),
+        )
     }
 
     /// Answers what no route matches, in place of the 404.

@@ -14,3 +14,5 @@ mod raw_client;
 mod reload;
 #[cfg(test)]
 mod shutdown;
+#[cfg(test)]
+mod websocket;

@@ -13,6 +13,8 @@ mod h2spec;
 #[cfg(test)]
 mod hyper_client;
 #[cfg(test)]
+mod ndt7;
+#[cfg(test)]
 mod nghttp;
 #[cfg(test)]
 mod node;
@@ -20,5 +22,7 @@ mod node;
 mod openssl;
 #[cfg(test)]
 mod python;
+#[cfg(test)]
+mod websocket;
 #[cfg(test)]
 mod wrk;

@@ -51,7 +51,7 @@ impl Plan {
             workers: arguments.workers.or_else(|| file.as_ref()?.workers),
             drain: arguments.drain.or_else(|| Some(file.as_ref()?.drain)).unwrap_or(DRAIN),
             limits: file.map(|file| file.limits).unwrap_or_default(),
-            routes,
+            routes: routes.with_ndt7(arguments.routes.ndt7()?),
         })
     }
 

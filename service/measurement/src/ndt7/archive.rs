@@ -1,0 +1,159 @@
+//! A file for each test, as M-Lab's own server writes it.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde_json::{Value, json};
+
+use super::Direction;
+use super::measurement::ConnectionFacts;
+use super::time::{for_file_name, rfc3339};
+use crate::limits::{NDT7_MEASUREMENT_BYTES, NDT7_MEASUREMENTS_COUNT};
+
+/// The folder that gets the files.
+#[derive(Debug)]
+pub(super) struct Archive {
+    folder: PathBuf,
+}
+
+/// What is known of a test at its end.
+#[derive(Debug)]
+pub(super) struct Record {
+    pub(super) direction: Direction,
+    pub(super) facts: ConnectionFacts,
+    pub(super) started: SystemTime,
+    pub(super) server_measurements: Vec<Value>,
+    pub(super) client_measurements: ClientMeasurements,
+    pub(super) metadata: Vec<(String, String)>,
+}
+
+/// The client's measurements: a limited number of JSON objects.
+#[derive(Debug, Default)]
+pub(super) struct ClientMeasurements(Vec<Value>);
+
+impl ClientMeasurements {
+    /// Keeps a message, if it is one worth keeping.
+    pub(super) fn add(&mut self, message: &[u8]) {
+        if self.0.len() < NDT7_MEASUREMENTS_COUNT
+            && message.len() <= NDT7_MEASUREMENT_BYTES
+            && let Ok(value @ Value::Object(_)) = serde_json::from_slice(message)
+        {
+            self.0.push(value);
+        }
+    }
+}
+
+impl Archive {
+    pub(super) fn new(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    /// Writes the file of a test.
+    pub(super) fn write(&self, record: Record, ended: SystemTime) -> io::Result<()> {
+        write(&self.folder, record, ended)
+    }
+}
+
+fn write(folder: &Path, record: Record, ended: SystemTime) -> io::Result<()> {
+    let Record { direction, facts, started, .. } = record;
+    let name =
+        format!("ndt7-{}-{}.{}.json.gz", direction.name(), for_file_name(started), facts.uuid);
+    let (start, end) = (rfc3339(started), rfc3339(ended));
+    let pairs = |pairs: Vec<(String, String)>| -> Vec<Value> {
+        let pair = |(name, value)| json!({ "Name": name, "Value": value });
+        pairs.into_iter().map(pair).collect()
+    };
+    let subtest = json!({
+        "UUID": facts.uuid,
+        "StartTime": start,
+        "EndTime": end,
+        "ServerMeasurements": record.server_measurements,
+        "ClientMeasurements": record.client_measurements.0,
+        "ClientMetadata": pairs(record.metadata),
+        "ServerMetadata": [],
+    });
+    let (client_ip, client_port) = split(&facts.client);
+    let (server_ip, server_port) = split(&facts.server);
+    let mut document = json!({
+        "GitShortCommit": "",
+        "Version": concat!("bolide ", env!("CARGO_PKG_VERSION")),
+        "ServerIP": server_ip,
+        "ServerPort": server_port,
+        "ClientIP": client_ip,
+        "ClientPort": client_port,
+        "StartTime": start,
+        "EndTime": end,
+    });
+    let key = if direction == Direction::Download { "Download" } else { "Upload" };
+    document[key] = subtest;
+    // Whoever collects the files sees whole ones only.
+    let unfinished = folder.join(format!("{name}.unfinished"));
+    let mut encoder = GzEncoder::new(File::create(&unfinished)?, Compression::default());
+    serde_json::to_writer(&mut encoder, &document)?;
+    encoder.finish()?.sync_all()?;
+    std::fs::rename(&unfinished, folder.join(name))
+}
+
+/// Address and port of what a socket address looks like.
+fn split(address: &str) -> (&str, u16) {
+    let (ip, port) = address.rsplit_once(':').unwrap_or((address, "0"));
+    (ip.trim_matches(['[', ']']), port.parse().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::time::UNIX_EPOCH;
+
+    use flate2::read::GzDecoder;
+
+    use super::*;
+
+    #[test]
+    fn an_ndt7_measurement_flood_is_not_kept() {
+        let mut kept = ClientMeasurements::default();
+        for _ in 0..2 * NDT7_MEASUREMENTS_COUNT {
+            kept.add(b"{\"AppInfo\":{}}");
+        }
+        assert_eq!(kept.0.len(), NDT7_MEASUREMENTS_COUNT);
+        let mut kept = ClientMeasurements::default();
+        let long = format!("{{\"a\":\"{}\"}}", "b".repeat(NDT7_MEASUREMENT_BYTES));
+        for message in [long.as_str(), "7", "not JSON", ""] {
+            kept.add(message.as_bytes());
+        }
+        assert!(kept.0.is_empty());
+    }
+
+    #[test]
+    fn a_test_becomes_one_whole_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut client_measurements = ClientMeasurements::default();
+        client_measurements.add(b"{\"Origin\":\"client\"}");
+        let record = Record {
+            direction: Direction::Upload,
+            facts: ConnectionFacts {
+                client: "[::1]:5".to_owned(),
+                server: "10.0.0.1:443".to_owned(),
+                uuid: "host_1_2".to_owned(),
+                start_time: String::new(),
+            },
+            started: UNIX_EPOCH,
+            server_measurements: vec![json!({ "Origin": "server" })],
+            client_measurements,
+            metadata: vec![("client_name".to_owned(), "a".to_owned())],
+        };
+        Archive::new(folder.path().to_owned()).write(record, UNIX_EPOCH).unwrap();
+        let path = folder.path().join("ndt7-upload-19700101T000000.000000000Z.host_1_2.json.gz");
+        let mut text = String::new();
+        GzDecoder::new(File::open(path).unwrap()).read_to_string(&mut text).unwrap();
+        let document: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!((&document["ClientIP"], &document["ClientPort"]), (&json!("::1"), &json!(5)));
+        assert_eq!(document["Upload"]["ClientMeasurements"][0]["Origin"], "client");
+        assert_eq!(document["Upload"]["ClientMetadata"][0]["Name"], "client_name");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}

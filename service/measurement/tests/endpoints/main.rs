@@ -1,0 +1,10 @@
+//! The measurement endpoints through real sockets, by a foreign WebSocket client.
+
+#[cfg(test)]
+mod echo;
+#[cfg(test)]
+mod ndt7;
+#[cfg(test)]
+mod responsiveness;
+#[cfg(test)]
+mod served;

@@ -1,0 +1,81 @@
+//! A server with the endpoints, and ways to ask it.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use bolide_measurement::Ndt7Settings;
+use bolide_server::{Router, Running, Server};
+use tungstenite::client::IntoClientRequest as _;
+use tungstenite::{Error, HandshakeError};
+
+pub(crate) type Socket = tungstenite::WebSocket<TcpStream>;
+
+/// A server on a free port, shut down when it is dropped.
+pub(crate) struct Served {
+    pub(crate) address: SocketAddr,
+    running: Option<Running>,
+}
+
+impl Served {
+    pub(crate) fn new(ndt7: Ndt7Settings) -> Self {
+        let running = Server::new()
+            .workers(1)
+            .drain(Duration::from_secs(5))
+            .http("127.0.0.1:0")
+            .start(move || bolide_measurement::routes_with(Router::new(), &ndt7))
+            .expect("a free port");
+        let address = running.addresses()[0].expect("an address");
+        Self { address, running: Some(running) }
+    }
+
+    fn stream(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.address).expect("it listens");
+        stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+        stream
+    }
+
+    /// A WebSocket connection, or the status and text of its refusal.
+    pub(crate) fn websocket(
+        &self,
+        path: &str,
+        protocol: Option<&str>,
+    ) -> Result<Socket, (u16, String)> {
+        let url = format!("ws://{}{path}", self.address);
+        let mut request = url.into_client_request().expect("a URL");
+        if let Some(protocol) = protocol {
+            let value = protocol.parse().expect("a value");
+            request.headers_mut().insert("sec-websocket-protocol", value);
+        }
+        match tungstenite::client(request, self.stream()) {
+            Ok((socket, answer)) => {
+                let chosen = answer.headers().get("sec-websocket-protocol");
+                assert_eq!(chosen.and_then(|name| name.to_str().ok()), protocol);
+                Ok(socket)
+            }
+            Err(HandshakeError::Failure(Error::Http(answer))) => {
+                let text = answer.body().clone().unwrap_or_default();
+                Err((answer.status().as_u16(), String::from_utf8_lossy(&text).into_owned()))
+            }
+            Err(other) => panic!("{other}"),
+        }
+    }
+
+    /// The answer to a request, head and body, up to so many bytes.
+    pub(crate) fn ask(&self, request: &str, bytes_max: u64) -> String {
+        let mut stream = self.stream();
+        stream.write_all(request.as_bytes()).expect("it reads");
+        let mut answer = Vec::new();
+        stream.take(bytes_max).read_to_end(&mut answer).expect("an answer in time");
+        String::from_utf8_lossy(&answer).into_owned()
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        if let Some(running) = self.running.take() {
+            running.shut_down();
+            let _ = running.join();
+        }
+    }
+}
