@@ -2,11 +2,13 @@
 //!
 //! The modules are `cfg(test)`, so that Clippy knows all of their functions as tests.
 
-#[cfg(all(test, target_os = "linux"))]
+#![cfg(target_os = "linux")]
+
+#[cfg(test)]
 mod leftovers;
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod program;
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod rootless;
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod shaped;

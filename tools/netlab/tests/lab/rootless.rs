@@ -50,7 +50,7 @@ impl Nobody {
 impl Drop for Nobody {
     fn drop(&mut self) {
         drop(self.net("down --all"));
-        drop(std::fs::remove_dir_all(self.program.parent().unwrap()));
+        drop(self.program.parent().map(std::fs::remove_dir_all));
         drop(std::fs::remove_dir_all(std::env::temp_dir().join("bolide-net-65534")));
     }
 }

@@ -53,8 +53,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<bool, String> {
         sweeps: Vec::new(),
         skipped,
     };
-    let stage =
-        |shape: Shape| Stage::up(arguments, shape, &present, &ground, &place, [server, client]);
+    let stage = |shape| {
+        let stage = Stage::up(arguments, shape, &present, &ground, &place, [server, client]);
+        stage.map(|stage| stage.with_client(measure.clone()))
+    };
     let plain = stage(Shape::default())?;
     let told = rounds(&plain, arguments, &mut results.rows)
         .and_then(|()| sweeps(&plain, arguments, &stacks, &mut results.sweeps));
