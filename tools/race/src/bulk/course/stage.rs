@@ -116,7 +116,10 @@ impl<'a> Stage<'a> {
             Protocol::H2 => "--h2",
         };
         let mut command = self.lab()?.command(Node::Client, &self.client);
-        command.args(["measure", &url, version, "--insecure", "--quiet", "--json", "-"]);
+        command.args(["measure", &url, version, "--quiet", "--json", "-"]);
+        if protocol.is_tls() {
+            command.arg("--insecure");
+        }
         command.args(["--server-pid", &server.id().to_string()]).args(options);
         match direction {
             Direction::Download => command.args(["-n", &bytes.to_string()]),
