@@ -121,10 +121,10 @@ impl<'a> Stage<'a> {
             command.arg("--insecure");
         }
         command.args(["--server-pid", &server.id().to_string()]).args(options);
-        match direction {
-            Direction::Download => command.args(["-n", &bytes.to_string()]),
-            Direction::Upload => command.args(["-X", "PUT", "-n", &bytes.to_string()]),
-        };
+        // Of a download the URL says how much.
+        if direction == Direction::Upload {
+            command.args(["-X", "PUT", "-n", &bytes.to_string()]);
+        }
         let before = Reading::of(&tree(server.id()));
         let measured =
             client::run(command, &[self.cores[1]], self.arguments.timeout, self.ground.interrupt)?;
