@@ -1,6 +1,6 @@
 // Go as a contender: net/http for HTTP/1.1, golang.org/x/net/http2 for h2c, crypto/tls for both.
 //
-//	go-contender -port PORT -tls-port PORT -cert FILE -key FILE -www FOLDER [-workers COUNT]
+//	go-contender [-host ADDRESS] -port PORT -tls-port PORT -cert FILE -key FILE -www FOLDER [-workers COUNT]
 //
 // One cleartext port is enough: h2c.NewHandler looks at the first line of a connection, and for a
 // request of HTTP/1.1 at two fields, which costs less than can be measured here.
@@ -50,6 +50,40 @@ func get(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// What a bulk transfer writes and reads at once.
+const bulkBytes = 1 << 20
+
+var zeros = make([]byte, bulkBytes)
+
+func bulk(w http.ResponseWriter, r *http.Request) {
+	size, err := strconv.ParseInt(r.PathValue("size"), 10, 64)
+	if err != nil || size < 0 {
+		http.Error(w, "size is no number", http.StatusBadRequest)
+		return
+	}
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("Content-Length", strconv.FormatInt(size, 10))
+	for size > 0 {
+		piece := zeros[:min(size, bulkBytes)]
+		if _, err := w.Write(piece); err != nil {
+			return
+		}
+		size -= int64(len(piece))
+	}
+}
+
+// Only to discard: without it io.Copy would read 8 KiB at once.
+type discard struct{}
+
+func (discard) Write(b []byte) (int, error) { return len(b), nil }
+
+func put(w http.ResponseWriter, r *http.Request) {
+	if _, err := io.CopyBuffer(discard{}, r.Body, make([]byte, bulkBytes)); err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
 // The body goes back as it comes.
 func post(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/octet-stream")
@@ -80,6 +114,7 @@ func settings() *http2.Server {
 }
 
 func main() {
+	host := flag.String("host", "127.0.0.1", "the address to listen on")
 	port := flag.String("port", "", "the cleartext port")
 	tlsPort := flag.String("tls-port", "", "the port with TLS")
 	cert := flag.String("cert", "", "the certificate chain, in PEM")
@@ -93,10 +128,12 @@ func main() {
 	mux.HandleFunc("GET /ping", ping)
 	mux.HandleFunc("GET /echo", get)
 	mux.HandleFunc("POST /echo", post)
+	mux.HandleFunc("GET /bulk/{size}", bulk)
+	mux.HandleFunc("PUT /bulk/{size}", put)
 	mux.Handle("GET /", http.FileServer(http.Dir(*www)))
 
-	clear := &http.Server{Addr: "127.0.0.1:" + *port, Handler: h2c.NewHandler(mux, settings())}
-	secure := &http.Server{Addr: "127.0.0.1:" + *tlsPort, Handler: mux}
+	clear := &http.Server{Addr: *host + ":" + *port, Handler: h2c.NewHandler(mux, settings())}
+	secure := &http.Server{Addr: *host + ":" + *tlsPort, Handler: mux}
 	if err := http2.ConfigureServer(secure, settings()); err != nil {
 		log.Fatal(err)
 	}

@@ -1,4 +1,5 @@
-//! The three bodies that are sent: bytes that are there, many times `x`, and what the client sends.
+//! The bodies that are sent: bytes that are there, many times `x`, many zeros, and what
+//! the client sends.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -8,12 +9,17 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 
 static FILL: [u8; 64 * 1024] = [b'x'; 64 * 1024];
 
+/// What a bulk transfer sends at once.
+static ZEROS: [u8; 1 << 20] = [0; 1 << 20];
+
 /// A response's body.
 pub(crate) enum Answer {
     /// All of it, or nothing any more.
     Whole(Bytes),
     /// This many times `x`.
     Fill(u64),
+    /// This many zeros.
+    Zeros(u64),
     /// The request's body, as it arrives.
     Echo(Incoming),
 }
@@ -42,6 +48,11 @@ impl Body for Answer {
                 *left -= count as u64;
                 Bytes::from_static(&FILL[..count])
             }
+            Self::Zeros(left) => {
+                let count = usize::try_from(*left).unwrap_or(usize::MAX).min(ZEROS.len());
+                *left -= count as u64;
+                Bytes::from_static(&ZEROS[..count])
+            }
         };
         Poll::Ready((!piece.is_empty()).then(|| Ok(Frame::data(piece))))
     }
@@ -49,7 +60,7 @@ impl Body for Answer {
     fn is_end_stream(&self) -> bool {
         match self {
             Self::Whole(bytes) => bytes.is_empty(),
-            Self::Fill(left) => *left == 0,
+            Self::Fill(left) | Self::Zeros(left) => *left == 0,
             Self::Echo(body) => body.is_end_stream(),
         }
     }
@@ -57,7 +68,7 @@ impl Body for Answer {
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Self::Fill(left) => SizeHint::with_exact(*left),
+            Self::Fill(left) | Self::Zeros(left) => SizeHint::with_exact(*left),
             Self::Echo(body) => body.size_hint(),
         }
     }

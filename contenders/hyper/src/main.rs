@@ -1,7 +1,7 @@
 //! hyper 1 as a contender: one thread per worker, each with its own single-threaded tokio runtime
 //! and its own `SO_REUSEPORT` listeners, which is the fastest way to run it.
 //!
-//!     hyper-contender --port PORT --tls-port PORT --cert FILE --key FILE [--workers COUNT]
+//!     hyper-contender [--host ADDRESS] --port PORT --tls-port PORT --cert FILE --key FILE [--workers COUNT]
 //!
 //! The cleartext port speaks HTTP/1.1 and HTTP/2 by prior knowledge, the other one the two by ALPN.
 //! Its allocator is mimalloc and its TLS rustls on aws-lc-rs, as Bolide's are.
@@ -73,14 +73,14 @@ async fn accept(listener: TcpListener, start: impl Fn(TcpStream)) {
     }
 }
 
-fn listen(port: u16) -> io::Result<std::net::TcpListener> {
+fn listen(host: Ipv4Addr, port: u16) -> io::Result<std::net::TcpListener> {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(true)?;
     // Accepted sockets inherit it.
     socket.set_tcp_nodelay(true)?;
     socket.set_nonblocking(true)?;
-    socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)).into())?;
+    socket.bind(&SocketAddr::from((host, port)).into())?;
     socket.listen(4096)?;
     Ok(socket.into())
 }
@@ -110,8 +110,9 @@ fn run() -> Result<(), Box<dyn Error>> {
     let acceptor = tls::acceptor(&options.cert, &options.key)?;
     let mut threads = Vec::new();
     for _ in 0..options.workers {
-        let listen =
-            |port| listen(port).map_err(|error| format!("cannot listen on {port}: {error}"));
+        let listen = |port| {
+            listen(options.host, port).map_err(|error| format!("cannot listen on {port}: {error}"))
+        };
         let (clear, secure) = (listen(options.port)?, listen(options.tls_port)?);
         let acceptor = acceptor.clone();
         threads.push(std::thread::spawn(move || work(clear, secure, acceptor)));

@@ -1,12 +1,15 @@
 //! What the command line says.
 
 use std::io;
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// The command line, read.
 pub(crate) struct Options {
+    /// The address to listen on. Default: 127.0.0.1.
+    pub(crate) host: Ipv4Addr,
     /// The cleartext port.
     pub(crate) port: u16,
     /// The port with TLS.
@@ -23,11 +26,15 @@ impl Options {
     /// Reads the arguments of the process. An error is a sentence for the user.
     pub(crate) fn read() -> Result<Self, String> {
         let (mut port, mut tls_port, mut cert, mut key, mut workers) = (None, None, None, None, 1);
+        let mut host = Ipv4Addr::LOCALHOST;
         let mut arguments = std::env::args().skip(1);
         while let Some(name) = arguments.next() {
             let value = arguments.next().ok_or(format!("{name} needs a value"))?;
             let number = || value.parse().map_err(|_| format!("{name}: {value} is no port"));
             match name.as_str() {
+                "--host" => {
+                    host = value.parse().map_err(|_| format!("{name}: {value} is no address"))?;
+                }
                 "--port" => port = Some(number()?),
                 "--tls-port" => tls_port = Some(number()?),
                 "--cert" => cert = Some(value.into()),
@@ -39,6 +46,7 @@ impl Options {
             }
         }
         Ok(Self {
+            host,
             port: port.ok_or("--port is missing")?,
             tls_port: tls_port.ok_or("--tls-port is missing")?,
             cert: cert.ok_or("--cert is missing")?,

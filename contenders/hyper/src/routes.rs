@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 
 use bytes::Bytes;
+use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
@@ -32,6 +33,14 @@ fn size(query: Option<&str>) -> Option<u64> {
     }
 }
 
+/// Reads a body to its end and keeps nothing of it.
+async fn discard(mut body: Incoming) -> Result<(), hyper::Error> {
+    while let Some(frame) = body.frame().await {
+        frame?;
+    }
+    Ok(())
+}
+
 /// The service.
 pub(crate) async fn answer(request: Request<Incoming>) -> Result<Response<Answer>, Infallible> {
     let octets = |body| response(StatusCode::OK, "application/octet-stream", body);
@@ -42,6 +51,16 @@ pub(crate) async fn answer(request: Request<Incoming>) -> Result<Response<Answer
             None => text(StatusCode::BAD_REQUEST, "size is no number, or too large\n"),
         },
         (&Method::POST, "/echo") => octets(Answer::Echo(request.into_body())),
+        (&Method::GET, path) if path.starts_with("/bulk/") => match path[6..].parse() {
+            Ok(size) => octets(Answer::Zeros(size)),
+            Err(_) => text(StatusCode::BAD_REQUEST, "size is no number\n"),
+        },
+        (&Method::PUT, path) if path.starts_with("/bulk/") => {
+            match discard(request.into_body()).await {
+                Ok(()) => text(StatusCode::NO_CONTENT, ""),
+                Err(_) => text(StatusCode::BAD_REQUEST, "the body broke off\n"),
+            }
+        }
         _ => text(StatusCode::NOT_FOUND, "not found\n"),
     })
 }

@@ -3,16 +3,28 @@
 use std::process::ExitCode;
 
 use bolide_netlab::command::{AFTER_HELP, Action};
+use bolide_race::bulk;
 
 /// The arguments of `bolide net`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
-    action: Action,
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    #[command(flatten)]
+    Lab(Action),
+    /// Move bulk data through a lab by every stack, in both directions, and compare what it costs.
+    Bulk(bulk::Arguments),
 }
 
 /// Carries it out.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
-    bolide_netlab::command::run(&arguments.action)
+    match &arguments.command {
+        Command::Lab(action) => bolide_netlab::command::run(action),
+        Command::Bulk(arguments) => bulk::run(arguments),
+    }
 }

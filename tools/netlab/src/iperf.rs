@@ -16,6 +16,9 @@ use crate::spec::Node;
 /// A side that uses so much of its core is full.
 const FULL: f64 = 0.9;
 
+/// How long the connection may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// What is measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
@@ -75,12 +78,12 @@ pub fn run(lab: &Lab, options: &Options) -> Result<Outcome, Mistake> {
         let serving = scope.spawn(move || {
             inside(&server_at, || {
                 pin(cores.map(|cores| cores[0]));
-                listener.serve_one().map(|(_, transfer)| transfer)
+                listener.serve_one(CONNECT_TIMEOUT).map(|(_, transfer)| transfer)
             })
         });
         let client = inside(&spec.namespace(Node::Client), || {
             pin(cores.map(|cores| cores[1]));
-            let stream = TcpStream::connect_timeout(&address, Duration::from_secs(10))?;
+            let stream = TcpStream::connect_timeout(&address, CONNECT_TIMEOUT)?;
             if options.download {
                 raw::get(stream, raw::ENDLESS, Some(options.time), congestion)
             } else {

@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -213,6 +214,23 @@ impl Lab {
         let mut command = if self.is_apart() { self.enter("ip") } else { Command::new("ip") };
         command.args(["netns", "exec", &self.record.spec.namespace(node)]).arg(program);
         command
+    }
+
+    /// Connects from a node, as a program there would.
+    ///
+    /// # Errors
+    ///
+    /// If the node can't be entered from here, or nobody answers there within `time`.
+    pub fn connect(
+        &self,
+        node: Node,
+        address: SocketAddr,
+        time: Duration,
+    ) -> Result<TcpStream, Mistake> {
+        namespace::inside(&self.record.spec.namespace(node), || {
+            TcpStream::connect_timeout(&address, time)
+        })?
+        .map_err(Mistake::io(format_args!("{} from the {}", address, node.name())))
     }
 
     /// Whether its namespaces can only be seen from within its user namespace, where this process is

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use socket2::SockRef;
@@ -92,12 +93,22 @@ impl Listener {
         self.listener.local_addr()
     }
 
-    /// Carries one connection out on this thread: its request, and what the server saw of it.
+    /// Carries one connection out on this thread, if one comes within `time`: its request, and what
+    /// the server saw of it.
     ///
     /// # Errors
     ///
-    /// If the connection breaks, or asks for nothing that there is.
-    pub fn serve_one(&self) -> io::Result<(Request, Transfer)> {
+    /// If none comes, it breaks, or asks for nothing that there is.
+    pub fn serve_one(&self, time: Duration) -> io::Result<(Request, Transfer)> {
+        let timeout = Timespec {
+            tv_sec: time.as_secs().cast_signed(),
+            tv_nsec: i64::from(time.subsec_nanos()),
+        };
+        let mut polled = [PollFd::new(&self.listener, PollFlags::IN)];
+        if poll(&mut polled, Some(&timeout))? == 0 {
+            let sentence = format!("nobody connected within {} s", time.as_secs());
+            return Err(io::Error::new(io::ErrorKind::TimedOut, sentence));
+        }
         let (stream, _) = self.listener.accept()?;
         serve(stream, self.congestion.as_deref())
     }

@@ -27,7 +27,8 @@ pub struct Contender {
     pub order: i64,
     /// What it can speak.
     pub protocols: Vec<Protocol>,
-    /// What it serves, by the names of [`Route::NAMES`].
+    /// What it serves, by the names of [`Route::NAMES`]; besides, `bulk` and `bulk-put`: downloads and
+    /// uploads of any size, for [`bulk`](crate::bulk).
     pub routes: Vec<String>,
     /// Paths that differ from the usual ones, by the route's name.
     #[serde(default)]
@@ -158,6 +159,12 @@ const fn last() -> i64 {
     1000
 }
 
+/// What `routes` may name.
+const ROUTES: [&str; 8] = {
+    let [ping, echo, post, static_6, static_4k, proxy] = Route::NAMES;
+    [ping, echo, post, static_6, static_4k, proxy, "bulk", "bulk-put"]
+};
+
 /// What stands where in a contender's file.
 const KEYS: &[(&str, &[&str])] = &[
     (
@@ -197,7 +204,7 @@ impl Contender {
             text.parse().map_err(|error| format!("{origin}: {}", one_line(&error)))?;
         check_keys(&table, origin)?;
         check_words(&table, "protocols", &Protocol::NAMES, origin)?;
-        check_words(&table, "routes", &Route::NAMES, origin)?;
+        check_words(&table, "routes", &ROUTES, origin)?;
         let contender: Self =
             toml::from_str(text).map_err(|error| format!("{origin}: {}", one_line(&error)))?;
         contender.check(origin)?;

@@ -103,11 +103,15 @@ impl Present {
             tries += 1;
             let run = place.folder(&format!("run-{label}"))?;
             let ports = place.ports()?;
-            let values = self.values(&run, ports, cores.len(), backend, place, ground);
+            let host = Ipv4Addr::LOCALHOST;
+            let values = self.values(&run, (host, ports), cores.len(), backend, place, ground);
             let launch = self.launch(cell, cores, run, &values, ground.sources)?;
             let mut process = Process::start(&launch)?;
-            let uses_h2c_port = self.mentions("{h2cport}", ground.sources, cell);
-            let ports = if uses_h2c_port { ports } else { Ports { h2c: ports.plain, ..ports } };
+            let ports = if self.has_h2c_port(cell, ground.sources) {
+                ports
+            } else {
+                Ports { h2c: ports.plain, ..ports }
+            };
             let port = port_of(cell.protocol, &ports);
             let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
             match self.wait_ready(&mut process, cell, address, ground) {
@@ -121,6 +125,25 @@ impl Present {
                 }
             }
         }
+    }
+
+    /// What starts it for `cell` on `core`, listening on `host` with these ports; nothing is started.
+    pub(crate) fn launch_on(
+        &self,
+        cell: &Cell,
+        core: usize,
+        (host, ports): (Ipv4Addr, Ports),
+        place: &Workplace,
+        ground: &Ground<'_>,
+    ) -> Result<Launch, String> {
+        let run = place.folder(&format!("run-{}", self.contender.name))?;
+        let values = self.values(&run, (host, ports), 1, None, place, ground);
+        self.launch(cell, &[core], run, &values, ground.sources)
+    }
+
+    /// Whether a cleartext port of its own speaks HTTP/2.
+    pub(crate) fn has_h2c_port(&self, cell: &Cell, sources: &Sources) -> bool {
+        self.mentions("{h2cport}", sources, cell)
     }
 
     fn wait_ready(
@@ -158,7 +181,7 @@ impl Present {
     fn values(
         &self,
         run: &std::path::Path,
-        ports: Ports,
+        (host, ports): (Ipv4Addr, Ports),
         cores: usize,
         backend: Option<SocketAddr>,
         place: &Workplace,
@@ -166,6 +189,7 @@ impl Present {
     ) -> BTreeMap<String, String> {
         let path = |path: PathBuf| path.display().to_string();
         let mut values = BTreeMap::from([
+            ("host".to_owned(), host.to_string()),
             ("port".to_owned(), ports.plain.to_string()),
             ("h2cport".to_owned(), ports.h2c.to_string()),
             ("tlsport".to_owned(), ports.tls.to_string()),

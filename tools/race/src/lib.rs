@@ -1,9 +1,10 @@
 //! Races between HTTP servers: each one verified, timed in interleaved rounds in random order,
 //! compared with intervals, and reported with what the data carries and no more.
 //!
-//! [`command`] is `bolide race`; [`catalogue`] says what is run, [`contender`] who runs,
+//! [`command`] is `bolide race`; [`bulk`] is `bolide net bulk`, one transfer through a lab; [`catalogue`] says what is run, [`contender`] who runs,
 //! [`statistics`] what may be said about it.
 
+pub mod bulk;
 pub mod catalogue;
 pub mod command;
 pub mod contender;

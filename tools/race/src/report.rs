@@ -44,6 +44,17 @@ pub(crate) fn write(
     put("index.html", page::page(manifest, tables, outcomes))
 }
 
+/// A page of tables: sentences first, what was left out last.
+pub(crate) fn plain_page(
+    title: &str,
+    lead: &str,
+    notes: &[String],
+    sections: &[(String, Vec<Vec<String>>)],
+    skipped: &[String],
+) -> String {
+    page::plain(title, lead, notes, sections, skipped)
+}
+
 /// The names of all entrants, in the order of the tables: each has its colour on the whole page.
 fn names(outcomes: &[CellOutcome]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();

@@ -177,7 +177,7 @@ pub(crate) fn bound_text(bound: Bound) -> &'static str {
 }
 
 /// The columns side by side: the first to the left, the others to the right.
-fn aligned(rows: &mut [Vec<String>]) -> String {
+pub(crate) fn aligned(rows: &mut [Vec<String>]) -> String {
     let columns = rows.first().map_or(0, Vec::len);
     let widths: Vec<usize> = (0..columns)
         .map(|column| {

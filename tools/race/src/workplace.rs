@@ -23,7 +23,8 @@ pub(crate) struct Workplace {
 }
 
 impl Workplace {
-    /// Makes it: with files to serve and a certificate for `localhost` and 127.0.0.1.
+    /// Makes it: with files to serve and a certificate for `localhost`, 127.0.0.1 and the server of a
+    /// lab: some servers choose theirs by the address.
     pub(crate) fn new(seed: u64) -> Result<Self, String> {
         let root = std::env::temp_dir().join(format!("bolide-race-{}", std::process::id()));
         let place = Self { root, random: Random::new(seed ^ u64::from(std::process::id())) };
@@ -94,7 +95,10 @@ impl Drop for Workplace {
 fn certificate() -> Result<(String, String), rcgen::Error> {
     let mut parameters = CertificateParams::new(vec!["localhost".to_owned()])?;
     parameters.distinguished_name.push(DnType::CommonName, "localhost");
-    parameters.subject_alt_names.push(SanType::IpAddress(Ipv4Addr::LOCALHOST.into()));
+    let lab = bolide_netlab::spec::Spec::default();
+    for address in [Ipv4Addr::LOCALHOST, lab.right.host()] {
+        parameters.subject_alt_names.push(SanType::IpAddress(address.into()));
+    }
     let key = KeyPair::generate()?;
     let certificate = parameters.self_signed(&key)?;
     Ok((certificate.pem(), key.serialize_pem()))

@@ -72,6 +72,7 @@ pub(super) fn lab(lab: &Lab, kept: bool) -> String {
     text += &aligned(&rows, &[1, 2, 3, 4]);
     if let Some(live) = lab.live().filter(|_| kept) {
         for (name, carried) in [("download", live.down), ("upload", live.up)] {
+            let carried = carried.filter(|carried| carried.out > 0);
             text += &carried.map_or_else(String::new, |carried| line(name, &carried));
         }
     }

@@ -25,6 +25,9 @@ use crate::spec::{Node, Spec};
 /// How long what the delay line carries at most is measured, for each direction.
 const MOST_TIME: Duration = Duration::from_millis(250);
 
+/// How the system is asked to prefer the delay lines to other work (-20 to 19, lower is sooner).
+const PRIORITY: i32 = -15;
+
 /// What a keeper is to do.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Order {
@@ -67,6 +70,8 @@ pub(crate) fn keep() -> ExitCode {
     };
     // Ctrl-C in the terminal of `net up` isn't meant for the lab.
     let _ = rustix::process::setsid();
+    // A router is no slower because the machine is busy; only root may ask for that.
+    let _ = rustix::process::setpriority_process(None, PRIORITY);
     let mut signals = match Signals::new([SIGTERM, SIGINT]) {
         Ok(signals) => signals,
         Err(error) => {
@@ -116,24 +121,18 @@ fn set_up(order: &Order) -> Result<Vec<Carrier>, Mistake> {
     let shapers =
         [&spec.down, &spec.up].map(|shape| shaping::shaper(shape, kernel, spec.only_line));
     let [down, up] = shapers;
-    let mut lines = Vec::new();
+    let mut devices = Vec::new();
     for (direction, shape, shaper) in
         [(Direction::Down, &spec.down, down), (Direction::Up, &spec.up, up)]
     {
         if shaper == Shaper::Line {
-            lines.push((direction, shape, Device::open(spec, direction, shape)?));
+            devices.push((direction, shape, Device::open(spec, direction, shape)?));
         }
     }
     let mut most = [None, None];
-    let mut devices = Vec::new();
-    if !lines.is_empty() && spec.verify {
+    if !devices.is_empty() && spec.verify {
         say(&Word::Step("what the delay line carries at most".to_owned()))?;
-    }
-    for (direction, shape, device) in lines {
-        let (device, rate) =
-            if spec.verify { measured(spec, direction, device)? } else { (device, None) };
-        most[direction as usize] = rate;
-        devices.push((direction, shape, device));
+        (devices, most) = measured(spec, devices)?;
     }
     shaping::apply(spec, down, up)?;
     let mut carriers = start(devices, spec.seed)?;
@@ -183,15 +182,23 @@ fn renewed(carriers: Carriers, spec: &Spec) -> Result<Carriers, Mistake> {
     start(devices.collect::<Result<_, Mistake>>()?, spec.seed)
 }
 
-/// What TCP gets through a direction when its line does nothing but carry.
-fn measured(
+/// What TCP gets through each direction that has a line, when lines do nothing but carry.
+fn measured<'a>(
     spec: &Spec,
-    direction: Direction,
-    device: Device,
-) -> Result<(Device, Option<f64>), Mistake> {
-    let carrier = Carrier::start(device, Shape::default(), 0)?;
-    let rate = verify::free(spec, direction, MOST_TIME);
-    Ok((carrier.stop()?, Some(rate?)))
+    devices: Devices<'a>,
+) -> Result<(Devices<'a>, [Option<f64>; 2]), Mistake> {
+    let nothing = Shape::default();
+    let kinds: Vec<_> = devices.iter().map(|(direction, shape, _)| (*direction, *shape)).collect();
+    let plain = devices.into_iter().map(|(direction, _, device)| (direction, &nothing, device));
+    let carriers = start(plain.collect(), 0)?;
+    let mut most = [None, None];
+    for (direction, _) in &kinds {
+        most[*direction as usize] = Some(verify::free(spec, *direction, MOST_TIME)?);
+    }
+    let stopped = carriers.into_iter().zip(kinds);
+    let devices =
+        stopped.map(|((direction, carrier), (_, shape))| Ok((direction, shape, carrier.stop()?)));
+    Ok((devices.collect::<Result<_, Mistake>>()?, most))
 }
 
 /// Answers everybody who connects with what the lines have done.

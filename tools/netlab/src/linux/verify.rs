@@ -34,6 +34,9 @@ const PINGS_TIME: Duration = Duration::from_secs(2);
 /// How long an unlimited direction is measured.
 const FREE_TIME: Duration = Duration::from_millis(300);
 
+/// How long a connection through a fresh lab may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// IP and UDP headers.
 const HEADERS_BYTES: u64 = 28;
 
@@ -211,9 +214,9 @@ pub(crate) fn free(spec: &Spec, direction: Direction, time: Duration) -> Result<
         .map_err(Mistake::io("no socket of the server"))?;
     let address = listener.address().map_err(Mistake::io("no address of the server"))?;
     let transfer = thread::scope(|scope| {
-        let served = scope.spawn(|| listener.serve_one());
+        let served = scope.spawn(|| listener.serve_one(CONNECT_TIMEOUT));
         let stream = inside(&spec.namespace(Node::Client), || {
-            TcpStream::connect_timeout(&address, Duration::from_secs(10))
+            TcpStream::connect_timeout(&address, CONNECT_TIMEOUT)
         })?
         .map_err(Mistake::io("the client can't reach the server"))?;
         let failed = Mistake::io("a transfer through the lab");

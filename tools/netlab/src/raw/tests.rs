@@ -2,6 +2,8 @@ use std::net::Ipv4Addr;
 
 use super::*;
 
+const SOON: Duration = Duration::from_secs(10);
+
 fn server() -> Listener {
     listen((Ipv4Addr::LOCALHOST, 0).into(), None).unwrap()
 }
@@ -29,7 +31,7 @@ fn what_is_asked_for_comes_and_is_counted_on_both_sides() {
     let listener = server();
     thread::scope(|scope| {
         let serving =
-            scope.spawn(|| (listener.serve_one().unwrap(), listener.serve_one().unwrap()));
+            scope.spawn(|| (listener.serve_one(SOON).unwrap(), listener.serve_one(SOON).unwrap()));
         let bytes = 3 * BLOCK_BYTES as u64 + 17;
         let down = get(connected(&listener), bytes, None, None).unwrap();
         let up = put(connected(&listener), bytes, None, None).unwrap();
@@ -46,7 +48,7 @@ fn a_transfer_by_time_ends_by_itself_in_both_directions() {
     let time = Some(Duration::from_millis(50));
     thread::scope(|scope| {
         let serving =
-            scope.spawn(|| (listener.serve_one().unwrap(), listener.serve_one().unwrap()));
+            scope.spawn(|| (listener.serve_one(SOON).unwrap(), listener.serve_one(SOON).unwrap()));
         let down = get(connected(&listener), ENDLESS, time, None).unwrap();
         let up = put(connected(&listener), ENDLESS, time, None).unwrap();
         let ((_, sent), (_, taken)) = serving.join().unwrap();
@@ -64,7 +66,7 @@ fn a_raw_request_flood_is_answered_with_one_sentence_and_a_close() {
     ] {
         let mut stream = connected(&listener);
         stream.write_all(&bytes).unwrap();
-        let error = listener.serve_one().unwrap_err();
+        let error = listener.serve_one(SOON).unwrap_err();
         assert!(error.to_string().contains(expected), "{error}");
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
@@ -94,4 +96,10 @@ fn a_server_that_ends_early_is_an_error() {
         let error = get(stream, 20, None, None).unwrap_err();
         assert_eq!(error.to_string(), "the raw server closed after 10 of 20 bytes");
     });
+}
+
+#[test]
+fn a_server_does_not_wait_for_ever() {
+    let error = server().serve_one(Duration::from_millis(1)).unwrap_err();
+    assert!(error.to_string().starts_with("nobody connected"), "{error}");
 }

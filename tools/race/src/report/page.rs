@@ -65,6 +65,42 @@ pub(super) fn page(manifest: &Manifest, tables: &[Table], outcomes: &[CellOutcom
     text + "</main></body></html>\n"
 }
 
+/// A page of tables, each with its heads in the first row.
+pub(super) fn plain(
+    title: &str,
+    lead: &str,
+    notes: &[String],
+    sections: &[(String, Vec<Vec<String>>)],
+    skipped: &[String],
+) -> String {
+    let mut text = format!(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<meta name=\"viewport\" \
+         content=\"width=device-width, initial-scale=1\">\n<title>{0}</title>\n<style>\n{STYLE}</style>\
+         </head><body><main>\n<h1>{0}</h1>\n<p class=\"lead\">{1}</p>\n",
+        escape(title),
+        escape(lead)
+    );
+    for note in notes {
+        let _ = writeln!(text, "<p>{}</p>", escape(note));
+    }
+    for (head, rows) in sections {
+        if let Some((heads, rows)) = rows.split_first().filter(|(_, rows)| !rows.is_empty()) {
+            let _ = writeln!(
+                text,
+                "<section><h2>{}</h2>\n{}</section>",
+                escape(head),
+                table(heads, rows)
+            );
+        }
+    }
+    if !skipped.is_empty() {
+        let items: String =
+            skipped.iter().map(|line| format!("<li>{}</li>\n", escape(line))).collect();
+        let _ = writeln!(text, "<section><h2>Left out</h2>\n<ul>\n{items}</ul></section>");
+    }
+    text + "</main></body></html>\n"
+}
+
 /// What can be said in sentences, where the reference leads and where it doesn't.
 fn headline(manifest: &Manifest, outcomes: &[CellOutcome]) -> String {
     let mut led = 0;

@@ -1,0 +1,90 @@
+//! `bolide net bulk`: one transfer through the lab, by every stack, in both directions, in
+//! interleaved rounds; what it costs both sides, and who was full.
+
+mod client;
+mod course;
+mod outcome;
+mod show;
+mod stack;
+mod sweep;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use bolide_netlab::quantity;
+use clap::Args;
+
+const AFTER_HELP: &str = "Examples:
+  bolide net bulk
+      every stack that is here, download and upload of 1 GiB, five rounds
+  bolide net bulk --only bolide,go --rounds 9 --bytes 4GiB
+  bolide net bulk --only bolide --sweep streams,windows,rtt
+
+The lab is made and removed by this command: client – router – server, unshaped, cubic. The server runs
+on the first core, the client (`bolide measure`) on the second. Exit codes: 0 fine; 1 a transfer failed;
+2 usage.";
+
+/// The arguments of `bolide net bulk`.
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct Arguments {
+    /// Only these stacks: raw, or contenders by name.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    only: Vec<String>,
+
+    /// Payload of a transfer.
+    #[arg(long, value_name = "BYTES", default_value = "1GiB", value_parser = quantity::bytes)]
+    bytes: u64,
+
+    /// How many rounds.
+    #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u32).range(1..=100))]
+    rounds: u32,
+
+    /// Besides: streams (1 to 16), windows (frame size and receive window), rtt (0 to 100 ms at
+    /// 500 Mbit/s).
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    sweep: Vec<sweep::Sweep>,
+
+    /// Congestion control.
+    #[arg(short = 'C', long, value_name = "NAME", default_value = "cubic")]
+    congestion: String,
+
+    /// The program that is the contender `bolide`. Default: this one.
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
+
+    /// The program whose `measure` is the client. Default: this one.
+    #[arg(long, value_name = "FILE")]
+    client: Option<PathBuf>,
+
+    /// The folder of the contenders' files. Default: `contenders` here or above, else those that
+    /// this program carries.
+    #[arg(long, value_name = "DIR")]
+    contenders: Option<PathBuf>,
+
+    /// The seed of the order of the rounds.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// How long one transfer may take.
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = quantity::time)]
+    timeout: Duration,
+
+    /// Where `bulk.html` and `bulk.json` go.
+    #[arg(long, value_name = "DIR", default_value = "bulk")]
+    out: PathBuf,
+}
+
+/// Carries the command out.
+#[must_use]
+pub fn run(arguments: &Arguments) -> ExitCode {
+    match course::run(arguments) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(mistake) => {
+            eprintln!("bolide net bulk: {mistake}");
+            ExitCode::from(2)
+        }
+    }
+}

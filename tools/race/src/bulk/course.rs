@@ -1,0 +1,226 @@
+//! The rounds: a lab, a server in it, a client, one transfer after the other in random order.
+
+mod stage;
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use bolide_netlab::shape::Shape;
+
+use self::stage::Stage;
+use super::outcome::{Point, Results, Row};
+use super::stack::{Direction, Stack};
+use super::sweep::{RTT_RATE_BITS_PER_SECOND, RTTS_MS, Sweep};
+use super::{Arguments, show};
+use crate::contender::{Contender, Sources};
+use crate::entrant::{Ground, Present, detect};
+use crate::interrupt::Interrupt;
+use crate::manifest::Machine;
+use crate::nearest::suggestion;
+use crate::process;
+use crate::random::Random;
+use crate::workplace::Workplace;
+
+/// Payload of a transfer of the RTT sweep, at most: two seconds of its rate.
+const RTT_BYTES_MAX: u64 = 128 << 20;
+
+/// Measures everything. `Ok(false)`: a transfer failed.
+pub(super) fn run(arguments: &Arguments) -> Result<bool, String> {
+    let interrupt = Interrupt::install()?;
+    let cores = process::available();
+    let [server, client, ..] = cores[..] else {
+        return Err("server and client need a core each, and this machine has one".to_owned());
+    };
+    if arguments.bytes == 0 {
+        return Err("--bytes 0: nothing would be measured".to_owned());
+    }
+    let sources = Sources::find(arguments.contenders.as_deref())?;
+    let program = program("--program", arguments.program.as_deref())?;
+    let measure = self::program("--client", arguments.client.as_deref())?;
+    let (present, stacks, skipped) = gather(arguments, &sources, &interrupt)?;
+    let ground = Ground { sources: &sources, interrupt: &interrupt, program, seed: arguments.seed };
+    let place = Workplace::new(arguments.seed)?;
+    let mut results = Results {
+        started_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_secs()),
+        machine: Machine::here(&cores, &[server], &[client]),
+        bytes: arguments.bytes,
+        rounds: arguments.rounds,
+        seed: arguments.seed,
+        congestion_control: arguments.congestion.clone(),
+        rows: rows(&stacks),
+        sweeps: Vec::new(),
+        skipped,
+    };
+    let stage = |shape| {
+        let stage = Stage::up(arguments, shape, &present, &ground, &place, [server, client]);
+        stage.map(|stage| stage.with_client(measure.clone()))
+    };
+    let plain = stage(Shape::default())?;
+    let told = rounds(&plain, arguments, &mut results.rows)
+        .and_then(|()| sweeps(&plain, arguments, &stacks, &mut results.sweeps));
+    plain.down()?;
+    let told = told.and_then(|()| round_trips(&stage, arguments, &stacks, &mut results.sweeps));
+    // What was measured is worth having also when the rest was interrupted.
+    out(&show::tables(&results))?;
+    let page = show::write(&arguments.out, &results)?;
+    eprintln!("{}", page.display());
+    told?;
+    let failed = |failed: &Option<String>| failed.is_some();
+    Ok(!results.rows.iter().any(|row| failed(&row.failed))
+        && !results.sweeps.iter().any(|point| failed(&point.failed)))
+}
+
+/// The program that an option names, or this one.
+fn program(option: &str, given: Option<&Path>) -> Result<PathBuf, String> {
+    match given {
+        Some(program) => fs::canonicalize(program)
+            .map_err(|error| format!("{option} {}: {error}", program.display())),
+        None => std::env::current_exe().map_err(|error| error.to_string()),
+    }
+}
+
+fn out(text: &str) -> Result<(), String> {
+    std::io::stdout().write_all(text.as_bytes()).map_err(|error| error.to_string())
+}
+
+type Gathered = (Vec<Present>, Vec<Stack>, Vec<(String, String)>);
+
+/// Who is here, the rows that they have, and who is not, with the reasons.
+fn gather(
+    arguments: &Arguments,
+    sources: &Sources,
+    interrupt: &Interrupt,
+) -> Result<Gathered, String> {
+    let mut contenders = sources.contenders()?;
+    contenders.retain(|contender| !Stack::of(contender).is_empty());
+    let names: Vec<&str> =
+        ["raw"].into_iter().chain(contenders.iter().map(|c| c.name.as_str())).collect();
+    for name in &arguments.only {
+        if !names.contains(&name.as_str()) {
+            return Err(format!("--only {name}: no such stack; {}", suggestion(name, &names)));
+        }
+    }
+    let wanted = |name: &str| arguments.only.is_empty() || arguments.only.iter().any(|n| n == name);
+    contenders.retain(|contender: &Contender| wanted(&contender.name));
+    let (mut present, mut skipped) = (Vec::new(), Vec::new());
+    let mut stacks: Vec<Stack> = wanted("raw").then(Stack::raw).into_iter().collect();
+    for contender in &contenders {
+        let mut announce = || eprintln!("building {} (once; the result is kept)", contender.name);
+        match detect(contender, sources, interrupt, &mut announce) {
+            Ok(there) => {
+                stacks.extend(Stack::of(contender));
+                present.push(there);
+            }
+            Err(why) => {
+                eprintln!("skipped {}: {why}", contender.name);
+                skipped.push((contender.name.clone(), why));
+            }
+        }
+        interrupt.check()?;
+    }
+    Ok((present, stacks, skipped))
+}
+
+fn rows(stacks: &[Stack]) -> Vec<Row> {
+    let row = |direction| {
+        stacks.iter().filter(move |stack| stack.goes(direction)).map(move |stack| Row {
+            stack: stack.clone(),
+            direction,
+            samples: Vec::new(),
+            failed: None,
+        })
+    };
+    Direction::ALL.into_iter().flat_map(row).collect()
+}
+
+/// Every row once in each round; a row that has failed is left out from then on.
+fn rounds(stage: &Stage<'_>, arguments: &Arguments, rows: &mut [Row]) -> Result<(), String> {
+    let mut random = Random::new(arguments.seed);
+    for round in 1..=arguments.rounds {
+        let mut order: Vec<usize> = (0..rows.len()).collect();
+        random.shuffle(&mut order);
+        for index in order {
+            let row = &mut rows[index];
+            if row.failed.is_some() {
+                continue;
+            }
+            eprint!("\x1b[2K\rround {round} of {}: {}", arguments.rounds, row.stack.title);
+            match stage.measure(&row.stack, row.direction, arguments.bytes, &[]) {
+                Ok(sample) => row.samples.push(sample),
+                Err(error) => {
+                    stage.check()?;
+                    eprintln!("\x1b[2K\r{}, {}: {error}", row.stack.title, row.direction.title());
+                    row.failed = Some(error);
+                }
+            }
+        }
+    }
+    eprint!("\x1b[2K\r");
+    Ok(())
+}
+
+/// The sweeps that need no other network.
+fn sweeps(
+    stage: &Stage<'_>,
+    arguments: &Arguments,
+    stacks: &[Stack],
+    points: &mut Vec<Point>,
+) -> Result<(), String> {
+    for sweep in arguments.sweep.iter().filter(|sweep| **sweep != Sweep::Rtt) {
+        for (mut point, options) in stacks.iter().flat_map(|stack| sweep.points(stack)) {
+            let streams = if *sweep == Sweep::Streams { point.x as u64 } else { 1 };
+            eprint!("\x1b[2K\r{}: {}", sweep.name(), point.stack.title);
+            fill(&mut point, stage, arguments.bytes / streams.max(1), &options)?;
+            points.push(point);
+        }
+    }
+    Ok(())
+}
+
+/// The sweep over round trips, each in a lab of its own.
+fn round_trips<'a>(
+    stage: &dyn Fn(Shape) -> Result<Stage<'a>, String>,
+    arguments: &Arguments,
+    stacks: &[Stack],
+    points: &mut Vec<Point>,
+) -> Result<(), String> {
+    if !arguments.sweep.contains(&Sweep::Rtt) {
+        return Ok(());
+    }
+    for rtt in RTTS_MS {
+        let shape = Shape {
+            rate: Some(RTT_RATE_BITS_PER_SECOND),
+            delay: std::time::Duration::from_millis(rtt) / 2,
+            ..Shape::default()
+        };
+        let stage = stage(shape)?;
+        for (mut point, options) in stacks.iter().flat_map(|stack| Sweep::Rtt.points(stack)) {
+            if point.x as u64 == rtt {
+                eprint!("\x1b[2K\r{rtt} ms: {}", point.stack.title);
+                fill(&mut point, &stage, arguments.bytes.min(RTT_BYTES_MAX), &options)?;
+                points.push(point);
+            }
+        }
+        stage.down()?;
+    }
+    eprint!("\x1b[2K\r");
+    Ok(())
+}
+
+fn fill(
+    point: &mut Point,
+    stage: &Stage<'_>,
+    bytes: u64,
+    options: &[String],
+) -> Result<(), String> {
+    match stage.measure(&point.stack, point.direction, bytes.max(1), options) {
+        Ok(sample) => point.sample = Some(sample),
+        Err(error) => {
+            stage.check()?;
+            point.failed = Some(error);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,121 @@
+//! What the rounds have found.
+
+use serde::{Deserialize, Serialize};
+
+use super::stack::{Direction, Stack};
+use crate::manifest::Machine;
+use crate::statistics::{Interval, median, summarise};
+
+/// A side that uses so much of its core is full.
+const FULL: f64 = 0.9;
+
+/// One transfer.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub(super) struct Sample {
+    /// Payload bits per second.
+    pub(super) bits_per_second: f64,
+    /// CPU seconds per GiB of the server's process tree.
+    pub(super) server_cpu_per_gib: f64,
+    /// The same of the client.
+    pub(super) client_cpu_per_gib: f64,
+    /// The part of the time for which the server ran, 1 for a core.
+    pub(super) server_busy: f64,
+    /// The same of the client.
+    pub(super) client_busy: f64,
+    /// The most memory that the server has had; `None` for raw TCP.
+    pub(super) server_memory_bytes: Option<u64>,
+    /// The same of the client.
+    pub(super) client_memory_bytes: Option<u64>,
+    /// What the client said limited it.
+    pub(super) limit: String,
+    /// What TCP used, if it is known.
+    pub(super) congestion_control: Option<String>,
+}
+
+/// All transfers of a stack in a direction.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Row {
+    pub(super) stack: Stack,
+    pub(super) direction: Direction,
+    pub(super) samples: Vec<Sample>,
+    /// Why there are none, or fewer than rounds.
+    pub(super) failed: Option<String>,
+}
+
+impl Row {
+    /// Gbit/s with its 95 % interval.
+    pub(super) fn gbit(&self, seed: u64) -> Option<Interval> {
+        let values: Vec<f64> = self.samples.iter().map(|s| s.bits_per_second / 1e9).collect();
+        summarise(&values, seed)
+    }
+
+    /// The median of a figure.
+    pub(super) fn median(&self, figure: impl Fn(&Sample) -> Option<f64>) -> Option<f64> {
+        median(&self.samples.iter().filter_map(figure).collect::<Vec<_>>())
+    }
+
+    /// Whose core was full.
+    pub(super) fn full(&self) -> &'static str {
+        let busy = |side: fn(&Sample) -> f64| self.median(|s| Some(side(s))).unwrap_or_default();
+        match (busy(|s| s.server_busy) >= FULL, busy(|s| s.client_busy) >= FULL) {
+            (true, true) => "both",
+            (true, false) => "server",
+            (false, true) => "client",
+            (false, false) => "neither",
+        }
+    }
+}
+
+/// One point of a sweep.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Point {
+    /// What was swept: `streams`, `windows`, `rtt`.
+    pub(super) sweep: String,
+    pub(super) stack: Stack,
+    pub(super) direction: Direction,
+    /// Across: streams, bytes of a frame, or milliseconds.
+    pub(super) x: f64,
+    /// Down, in a heat map: bytes of a window.
+    pub(super) y: Option<f64>,
+    pub(super) sample: Option<Sample>,
+    pub(super) failed: Option<String>,
+}
+
+/// Everything, as it is written to `bulk.json`.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Results {
+    pub(super) started_unix_s: u64,
+    pub(super) machine: Machine,
+    pub(super) bytes: u64,
+    pub(super) rounds: u32,
+    pub(super) seed: u64,
+    pub(super) congestion_control: String,
+    pub(super) rows: Vec<Row>,
+    pub(super) sweeps: Vec<Point>,
+    /// Contenders that are not here, with the reason.
+    pub(super) skipped: Vec<(String, String)>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_full_is_the_median_of_the_rounds() {
+        let sample =
+            |server_busy, client_busy| Sample { server_busy, client_busy, ..Sample::default() };
+        let row = |samples| Row {
+            stack: Stack::raw(),
+            direction: Direction::Upload,
+            samples,
+            failed: None,
+        };
+        assert_eq!(
+            row(vec![sample(0.95, 0.5), sample(0.96, 0.6), sample(0.1, 0.99)]).full(),
+            "server"
+        );
+        assert_eq!(row(vec![sample(0.95, 0.95)]).full(), "both");
+        assert_eq!(row(Vec::new()).full(), "neither");
+        assert_eq!(row(Vec::new()).gbit(1), None);
+    }
+}

@@ -1,0 +1,242 @@
+//! The tables, the page and the JSON.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::outcome::{Point, Results, Row};
+use super::stack::Direction;
+use crate::report;
+use crate::table::aligned;
+
+const HEADS: [&str; 9] = [
+    "stack",
+    "Gbit/s",
+    "95 %",
+    "published",
+    "server s/GiB",
+    "client s/GiB",
+    "server MiB",
+    "client MiB",
+    "full",
+];
+
+/// Everything for the terminal.
+pub(super) fn tables(results: &Results) -> String {
+    let mut text = format!(
+        "one connection, {} through client – router – server, {}, {} round(s)\n",
+        size(results.bytes as f64),
+        results.congestion_control,
+        results.rounds
+    );
+    for direction in Direction::ALL {
+        let mut rows = rows(results, direction);
+        if rows.len() > 1 {
+            text += &format!("\n{}\n{}", direction.title(), aligned(&mut rows));
+        }
+    }
+    for (title, mut rows) in sweeps(results) {
+        text += &format!("\n{title}\n{}", aligned(&mut rows));
+    }
+    text
+}
+
+/// Writes `bulk.json` and `bulk.html`; returns the page.
+pub(super) fn write(out: &Path, results: &Results) -> Result<PathBuf, String> {
+    let put = |name: &str, text: String| {
+        let file = out.join(name);
+        fs::write(&file, text).map_err(|error| format!("{}: {error}", file.display()))?;
+        Ok::<_, String>(file)
+    };
+    fs::create_dir_all(out).map_err(|error| format!("{}: {error}", out.display()))?;
+    let json = serde_json::to_string_pretty(results).map_err(|error| error.to_string())?;
+    put("bulk.json", json + "\n")?;
+    let mut sections = Vec::new();
+    for direction in Direction::ALL {
+        sections.push((direction.title().to_owned(), rows(results, direction)));
+    }
+    sections.extend(sweeps(results));
+    let notes = [
+        format!(
+            "One connection moves {} through client – router – server on one machine: congestion \
+             control {}, {} interleaved round(s), the server on core {:?}, the client (bolide measure) on \
+             core {:?}. Medians with the 95 % interval of the rounds.",
+            size(results.bytes as f64),
+            results.congestion_control,
+            results.rounds,
+            results.machine.server_cores,
+            results.machine.generator_cores
+        ),
+        "published: what others have measured with the same stack on another machine.".to_owned(),
+    ];
+    let skipped: Vec<String> =
+        results.skipped.iter().map(|(name, why)| format!("{name}: {why}")).collect();
+    let lead = format!(
+        "{} · {} · {}",
+        report::date(results.started_unix_s),
+        results.machine.cpu,
+        results.machine.kernel
+    );
+    put("bulk.html", report::plain_page("Bulk transfer", &lead, &notes, &sections, &skipped))
+}
+
+/// The rows of a direction, the heads first; the fastest next.
+fn rows(results: &Results, direction: Direction) -> Vec<Vec<String>> {
+    let mut found: Vec<&Row> =
+        results.rows.iter().filter(|row| row.direction == direction).collect();
+    let speed = |row: &Row| row.gbit(results.seed).map_or(0.0, |gbit| gbit.mid);
+    found.sort_by(|a, b| speed(b).total_cmp(&speed(a)));
+    let mut rows = vec![HEADS.map(str::to_owned).to_vec()];
+    for row in found {
+        let gbit = row.gbit(results.seed);
+        let figure = |value: Option<f64>, places: usize| {
+            value.map_or_else(|| "–".to_owned(), |value| format!("{value:.places$}"))
+        };
+        let mib = |bytes: Option<u64>| bytes.map(|bytes| bytes as f64 / f64::from(1 << 20));
+        rows.push(vec![
+            row.stack.title.clone(),
+            figure(gbit.map(|gbit| gbit.mid), 2),
+            gbit.map_or_else(|| "failed".to_owned(), |g| format!("{:.2}–{:.2}", g.low, g.high)),
+            figure(row.stack.published(direction), 0),
+            figure(row.median(|sample| Some(sample.server_cpu_per_gib)), 3),
+            figure(row.median(|sample| Some(sample.client_cpu_per_gib)), 3),
+            figure(row.median(|sample| mib(sample.server_memory_bytes)), 1),
+            figure(row.median(|sample| mib(sample.client_memory_bytes)), 1),
+            row.full().to_owned(),
+        ]);
+    }
+    rows
+}
+
+/// A table for each sweep, stack and direction: streams and round trips as one line for each stack,
+/// frames and windows as a map for each stack.
+fn sweeps(results: &Results) -> Vec<(String, Vec<Vec<String>>)> {
+    let mut tables = Vec::new();
+    for (sweep, title, unit) in [
+        ("streams", "Gbit/s by streams on one connection", ""),
+        ("rtt", "Mbit/s by round trip at 500 Mbit/s", " ms"),
+    ] {
+        for direction in Direction::ALL {
+            let points = |p: &&Point| p.sweep == sweep && p.direction == direction;
+            let points: Vec<&Point> = results.sweeps.iter().filter(points).collect();
+            if points.is_empty() {
+                continue;
+            }
+            let factor = if sweep == "rtt" { 1e6 } else { 1e9 };
+            let names = unique(points.iter().map(|point| point.stack.title.clone()));
+            let rows =
+                grid(&points, factor, &names, |p| p.stack.title.clone(), |x| format!("{x}{unit}"));
+            tables.push((format!("{title}, {}", direction.title()), rows));
+        }
+    }
+    let maps: Vec<&Point> = results.sweeps.iter().filter(|p| p.sweep == "windows").collect();
+    for stack in unique(maps.iter().map(|point| point.stack.title.clone())) {
+        let points: Vec<&Point> =
+            maps.iter().copied().filter(|point| point.stack.title == stack).collect();
+        let window = |point: &Point| format!("window {}", size(point.y.unwrap_or_default()));
+        let names = unique(points.iter().map(|point| window(point)));
+        let rows = grid(&points, 1e9, &names, window, |x| format!("frame {}", size(x)));
+        tables.push((format!("Gbit/s of {stack} by the client's frames and windows"), rows));
+    }
+    tables
+}
+
+/// Names down, values of x across.
+fn grid(
+    points: &[&Point],
+    factor: f64,
+    names: &[String],
+    name: impl Fn(&Point) -> String,
+    head: impl Fn(f64) -> String,
+) -> Vec<Vec<String>> {
+    let mut across: Vec<f64> = points.iter().map(|point| point.x).collect();
+    across.sort_by(f64::total_cmp);
+    across.dedup();
+    let mut rows = vec![vec![String::new()]];
+    rows[0].extend(across.iter().map(|x| head(*x)));
+    for row in names {
+        let mut cells = vec![row.clone()];
+        for x in &across {
+            let point = points.iter().find(|p| (p.x - x).abs() < 1e-9 && name(p) == *row);
+            let sample = point.and_then(|point| point.sample.as_ref());
+            let cell = sample.map(|sample| format!("{:.1}", sample.bits_per_second / factor));
+            cells.push(cell.unwrap_or_else(|| "failed".to_owned()));
+        }
+        rows.push(cells);
+    }
+    rows
+}
+
+fn unique(names: impl Iterator<Item = String>) -> Vec<String> {
+    let mut found = Vec::new();
+    for name in names {
+        if !found.contains(&name) {
+            found.push(name);
+        }
+    }
+    found
+}
+
+/// Bytes with their unit; windows that end one below a power of two are called by that.
+fn size(bytes: f64) -> String {
+    let bytes = if bytes >= 65_535.0 { bytes + bytes % 2.0 } else { bytes };
+    match bytes {
+        bytes if bytes >= 1_073_741_824.0 => format!("{} GiB", bytes / 1_073_741_824.0),
+        bytes if bytes >= 1_048_576.0 => format!("{} MiB", bytes / 1_048_576.0),
+        bytes => format!("{} KiB", bytes / 1024.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bulk::outcome::Sample;
+    use crate::bulk::stack::Stack;
+    use crate::manifest::Machine;
+
+    fn results() -> Results {
+        let row = |title: &str, gbit: f64| Row {
+            stack: Stack { title: title.to_owned(), ..Stack::raw() },
+            direction: Direction::Download,
+            samples: vec![Sample { bits_per_second: gbit * 1e9, ..Sample::default() }; 3],
+            failed: None,
+        };
+        let point = |x: f64, y: f64| Point {
+            sweep: "windows".to_owned(),
+            stack: Stack { title: "Bolide <h2c>".to_owned(), ..Stack::raw() },
+            direction: Direction::Download,
+            x,
+            y: Some(y),
+            sample: Some(Sample { bits_per_second: x * 1e6, ..Sample::default() }),
+            failed: None,
+        };
+        Results {
+            started_unix_s: 0,
+            machine: Machine::here(&[0, 1], &[0], &[1]),
+            bytes: 1 << 30,
+            rounds: 3,
+            seed: 1,
+            congestion_control: "cubic".to_owned(),
+            rows: vec![row("slow", 5.0), row("fast", 50.0)],
+            sweeps: vec![point(16_384.0, 65_535.0), point(65_536.0, 65_535.0)],
+            skipped: vec![("h2o".to_owned(), "`h2o` is not in PATH".to_owned())],
+        }
+    }
+
+    #[test]
+    fn the_fastest_stands_first_and_the_published_figure_beside() {
+        let text = tables(&results());
+        let place = |word: &str| text.find(word).unwrap();
+        assert!(place("fast") < place("slow"), "{text}");
+        assert!(text.contains("50.00–50.00") && text.contains("52"), "{text}");
+        assert!(text.contains("window 64 KiB") && text.contains("frame 16 KiB"), "{text}");
+        assert!(!text.contains("upload"), "{text}");
+    }
+
+    #[test]
+    fn the_page_escapes_names_and_says_who_was_skipped() {
+        let folder = std::env::temp_dir().join(format!("bolide-bulk-{}", std::process::id()));
+        let page = fs::read_to_string(write(&folder, &results()).unwrap()).unwrap();
+        fs::remove_dir_all(&folder).unwrap();
+        assert!(page.contains("Bolide &lt;h2c&gt;") && page.contains("`h2o` is not in PATH"));
+    }
+}
