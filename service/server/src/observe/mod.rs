@@ -368,7 +368,7 @@ impl Observer {
                 _ => Version::HTTP_11,
             }),
         };
-        let now = Instant::now();
+        let now = if logging.desk.format.has_durations() { Instant::now() } else { self.now };
         let stamp = subject.stamp.get_or_insert_with(|| {
             let facts = connection.tls_facts();
             Stamp::new(logging.desk.format, &Peer(peer).to_string(), facts.as_ref())
