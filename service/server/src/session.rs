@@ -9,14 +9,14 @@ use bolide_semantics::{
     parse_content_length,
 };
 use bytes::Bytes;
-use http::header::ALLOW;
-use http::{HeaderValue, Method, StatusCode};
+use http::{Method, StatusCode};
 
 use crate::exchange::{Active, Io, Phase, State};
 use crate::local_waker::WokenList;
 use crate::observe::{Observer, Subject};
 use crate::outward::Outward;
 use crate::patience::Patience;
+use crate::refusal::refuse;
 use crate::request::{Request, split_query};
 use crate::responder::{Address, MessageKind};
 use crate::router::{Found, RouteId, Router};
@@ -535,42 +535,4 @@ struct Driven<'a> {
 #[inline]
 fn call(handler: &dyn Handler, request: &mut Request<'_>) -> Option<Reply> {
     catch_unwind(AssertUnwindSafe(|| handler.handle(request))).ok()
-}
-
-/// The answer to what no handler takes.
-#[cold]
-fn refuse(refusal: &Found<'_, '_>, method: &Method, path: &str) -> Response {
-    let with_allow = |status: StatusCode, allow: &HeaderValue| {
-        Response::from(status).header(ALLOW, allow.clone())
-    };
-    match refusal {
-        // RFC 9110 §9.3.7: a ping of the server as a whole.
-        Found::Nothing if path == "*" => Response::new(StatusCode::NO_CONTENT),
-        Found::Options(allow) => with_allow(StatusCode::NO_CONTENT, allow),
-        // RFC 9110 §9.1: a method nobody here knows is not implemented, rather than not allowed.
-        Found::MethodNotAllowed(_) if !is_standard(method) => {
-            Response::error(StatusCode::NOT_IMPLEMENTED)
-        }
-        Found::MethodNotAllowed(allow) => with_allow(StatusCode::METHOD_NOT_ALLOWED, allow),
-        Found::Nothing | Found::Handler(..) if !is_standard(method) => {
-            Response::error(StatusCode::NOT_IMPLEMENTED)
-        }
-        Found::Nothing | Found::Handler(..) => Response::error(StatusCode::NOT_FOUND),
-    }
-}
-
-/// Whether RFC 9110 §9.3 or RFC 5789 defines the method.
-fn is_standard(method: &Method) -> bool {
-    [
-        Method::GET,
-        Method::HEAD,
-        Method::POST,
-        Method::PUT,
-        Method::DELETE,
-        Method::CONNECT,
-        Method::OPTIONS,
-        Method::TRACE,
-        Method::PATCH,
-    ]
-    .contains(method)
 }
