@@ -15,7 +15,7 @@ const BAD: Style = Style::new().fg(Color::Red);
 /// How many rows all of it takes.
 pub(super) fn rows(figures: &Figures) -> u16 {
     let upstreams = if figures.upstreams.is_empty() { 0 } else { figures.upstreams.len() + 2 };
-    let rows = head(figures, "", None).len() + 1 + figures.routes.len().max(1) + 1 + upstreams;
+    let rows = head(figures, "", None).len() + 1 + figures.routes.len().max(1) + upstreams;
     u16::try_from(rows).unwrap_or(u16::MAX).min(500)
 }
 
