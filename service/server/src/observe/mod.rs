@@ -76,6 +76,7 @@ struct Logging {
     desk: Desk,
     /// The names of the routes as they stand in a line.
     routes: Box<[Box<[u8]>]>,
+    #[allow(clippy::vec_box, reason = "an entry moves to an exchange and back without a copy")]
     spare: Vec<Box<Entry>>,
 }
 
