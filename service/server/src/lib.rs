@@ -16,6 +16,7 @@ mod metrics;
 mod observe;
 mod outward;
 mod patience;
+mod refusal;
 mod request;
 mod responder;
 mod response;

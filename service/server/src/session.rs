@@ -16,6 +16,7 @@ use crate::local_waker::WokenList;
 use crate::observe::{Observer, Subject};
 use crate::outward::Outward;
 use crate::patience::Patience;
+use crate::refusal::refuse;
 use crate::request::{Request, split_query};
 use crate::responder::{Address, MessageKind};
 use crate::router::{Found, RouteId, Router, refuse};

@@ -4,7 +4,7 @@ mod admin;
 mod events;
 mod upstreams;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bolide::{AccessLog, LogFormat, LogTarget, ProxySettings, Server};
@@ -68,7 +68,7 @@ impl Arguments {
         Ok(Observation { admin, access_log, _events: events })
     }
 
-    fn open(&self, path: &PathBuf) -> Result<AccessLog, String> {
+    fn open(&self, path: &Path) -> Result<AccessLog, String> {
         let format = match self.access_log_format {
             None | Some(LineFormat::Combined) => LogFormat::Combined,
             Some(LineFormat::Common) => LogFormat::Common,
@@ -76,7 +76,7 @@ impl Arguments {
         };
         let target = match path.to_str() {
             Some("-") => LogTarget::Stdout,
-            _ => LogTarget::File(path.clone()),
+            _ => LogTarget::File(path.to_path_buf()),
         };
         let failed = |what: std::io::Error| {
             format!("--access-log {}: can't be opened for appending: {what}", path.display())

@@ -31,7 +31,7 @@ impl Civil {
     /// Moves to a time since the epoch.
     #[inline]
     pub(super) fn update(&mut self, since: Duration) {
-        let ms = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
+        let ms = since.as_secs() * 1000 + u64::from(since.subsec_millis());
         if ms != self.ms {
             self.ms = ms;
             if self.date.update(SystemTime::UNIX_EPOCH + since) {

@@ -44,6 +44,13 @@ pub const JSON_FIELDS: &[(&str, &str)] = &[
     ("abort", "Why the exchange ended before it was complete"),
 ];
 
+impl LogFormat {
+    /// Whether a line says how long a request took: only then is it worth a look at the clock.
+    pub(crate) fn has_durations(self) -> bool {
+        self == Self::Json
+    }
+}
+
 /// How a request ended.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Outcome {

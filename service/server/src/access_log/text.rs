@@ -14,7 +14,7 @@ pub(super) fn cut(value: &[u8]) -> &[u8] {
 #[inline]
 fn is_plain(value: &[u8]) -> bool {
     // Without an early end, the compiler looks at many bytes at once.
-    let is_odd = |byte: u8| (byte < 0x20) | (byte >= 0x7f) | (byte == b'"') | (byte == b'\\');
+    let is_odd = |byte: u8| (byte.wrapping_sub(0x20) >= 0x5f) | (byte == b'"') | (byte == b'\\');
     !value.iter().fold(false, |odd, byte| odd | is_odd(*byte))
 }
 

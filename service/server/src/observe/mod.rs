@@ -79,6 +79,7 @@ struct Logging {
     desk: Desk,
     /// The names of the routes as they stand in a line.
     routes: Vec<Box<[u8]>>,
+    #[allow(clippy::vec_box, reason = "an entry moves to an exchange and back without a copy")]
     spare: Vec<Box<Entry>>,
 }
 
@@ -381,7 +382,7 @@ impl Observer {
                 _ => Version::HTTP_11,
             }),
         };
-        let now = Instant::now();
+        let now = if logging.desk.format.has_durations() { Instant::now() } else { self.now };
         let stamp = subject.stamp.get_or_insert_with(|| {
             let facts = connection.tls_facts();
             Stamp::new(logging.desk.format, &Peer(peer).to_string(), facts.as_ref())

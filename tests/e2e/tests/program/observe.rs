@@ -242,7 +242,7 @@ fn top_prints_a_table() {
     let server = start(&[]);
     load(&server, 100);
     let finished = run(program(), ["top", "--once", server.admin()]).well().text();
-    for word in ["bolide", "ready", "2 workers", "route", "/ping", "99 % <"] {
+    for word in ["bolide", "ready", "workers 2", "route", "/ping", "99 % <"] {
         assert!(finished.contains(word), "{word} is missing: {finished}");
     }
 }
@@ -264,6 +264,82 @@ fn mistakes_are_one_sentence() {
         let said = String::from_utf8_lossy(&finished.stderr);
         for word in words {
             assert!(said.contains(word), "{arguments:?} says nothing of {word}: {said}");
+        }
+    }
+}
+
+#[test]
+fn tls_is_counted_and_logged() {
+    let folder = scratch("tls_is_counted_and_logged");
+    let path = folder.join("log");
+    let path_text = path.display().to_string();
+    let log = ["--https", "127.0.0.1:0", "--access-log", &path_text, "--access-log-format", "json"];
+    let server = start(&log);
+    let url = format!("{}/ping", server.https());
+    let common = ["load", "--insecure", "--new-connections", "-c", "1", "-n", "10", "--quiet"];
+    run(program(), common.iter().chain(&["--http2", "--resume", &url])).well();
+    // Whoever speaks no TLS is told so by an alert, and counted.
+    let mut stream = TcpStream::connect(Server::authority(server.https())).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    let mut alert = Vec::new();
+    // It may end with a reset, for what was sent was not all read.
+    let _ = stream.read_to_end(&mut alert);
+    let failed = "bolide_tls_handshakes_failed_total{kind=\"not-tls\"}";
+    until("the failure is counted", || metric(&get(server.admin(), "/metrics").1, failed) == 1);
+    let (_, text) = get(server.admin(), "/metrics");
+    // The load generator tries the server before it begins.
+    let handshakes =
+        |kind| metric(&text, &format!("bolide_tls_handshakes_total{{kind=\"{kind}\"}}"));
+    assert!(handshakes("full") >= 1 && handshakes("resumed") >= 9, "{text}");
+    assert!(handshakes("full") + handshakes("resumed") >= 10, "{text}");
+    assert_eq!(metric(&text, "bolide_connections_closed_total{reason=\"tls-handshake\"}"), 1);
+    server.terminate();
+    assert!(server.wait().success());
+    let text = std::fs::read_to_string(&path).unwrap();
+    let lines: Vec<serde_json::Value> =
+        text.lines().map(|line| serde_json::from_str(line).expect("a line is JSON")).collect();
+    assert!(lines.len() >= 10, "{text}");
+    assert_eq!(lines[0]["tls"]["version"], "TLSv1.3", "{text}");
+    assert_eq!(lines[0]["tls"]["alpn"], "h2", "{text}");
+    assert!(lines.iter().any(|line| line["tls"]["resumed"] == true), "{text}");
+}
+
+#[test]
+fn a_proxied_request_names_its_upstream_and_keeps_its_trace() {
+    const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+    let folder = scratch("a_proxied_request_names_its_upstream");
+    let logs = ["behind", "front"].map(|name| folder.join(name));
+    let texts = logs.each_ref().map(|path| path.display().to_string());
+    let behind = start(&["--access-log", &texts[0], "--access-log-format", "json"]);
+    let upstream = behind.http().to_owned();
+    let front =
+        start(&["--proxy", &upstream, "--access-log", &texts[1], "--access-log-format", "json"]);
+    let mut stream = TcpStream::connect(Server::authority(front.http())).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let request = format!(
+        "GET /ping HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\
+         traceparent: 00-{TRACE}-00f067aa0ba902b7-01\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.ends_with("pong"), "{answer}");
+    let (_, text) = get(front.admin(), "/metrics");
+    let sample = format!("bolide_upstream_requests_total{{upstream=\"{upstream}\"}}");
+    assert_eq!(metric(&text, &sample), 1, "{text}");
+    for (server, path) in [(behind, &logs[0]), (front, &logs[1])] {
+        until("a line in each log", || lines(path) == 1);
+        drop(server);
+        let text = std::fs::read_to_string(path).unwrap();
+        let line: serde_json::Value = serde_json::from_str(&text).expect("a line is JSON");
+        assert_eq!(line["trace_id"], TRACE, "{text}");
+        if path == &logs[1] {
+            assert_eq!(
+                (&line["upstream"], &line["route"]),
+                (&upstream.as_str().into(), &"(fallback)".into())
+            );
+            assert!(line["answer_us"].as_u64() <= line["duration_us"].as_u64(), "{text}");
         }
     }
 }

@@ -15,7 +15,7 @@ const BAD: Style = Style::new().fg(Color::Red);
 /// How many rows all of it takes.
 pub(super) fn rows(figures: &Figures) -> u16 {
     let upstreams = if figures.upstreams.is_empty() { 0 } else { figures.upstreams.len() + 2 };
-    let rows = head(figures, "", None).len() + 1 + figures.routes.len().max(1) + 1 + upstreams;
+    let rows = head(figures, "", None).len() + 1 + figures.routes.len().max(1) + upstreams;
     u16::try_from(rows).unwrap_or(u16::MAX).min(500)
 }
 
@@ -69,7 +69,7 @@ fn head<'a>(figures: &Figures, server: &'a str, trouble: Option<&'a str>) -> Vec
             Span::styled("bolide ", BOLD),
             of(format!("{server}  ")),
             state,
-            of(format!("  up {}  {} workers", uptime(figures.uptime), figures.workers)),
+            of(format!("  up {}  workers {}", uptime(figures.uptime), figures.workers)),
         ]),
         Line::from(vec![
             of(format!("requests {}/s  under way {}", short(figures.rate), figures.in_flight)),
@@ -82,8 +82,11 @@ fn head<'a>(figures: &Figures, server: &'a str, trouble: Option<&'a str>) -> Vec
         .map(|(protocol, open, active)| format!("{protocol} {open} ({active} active)"))
         .collect();
     lines.push(Line::from(format!(
-        "connections {}  new {}/s  handshakes {}/s  loop turns 99 % below {}",
+        "connections {}",
         if open.is_empty() { "0".to_owned() } else { open.join(", ") },
+    )));
+    lines.push(Line::from(format!(
+        "new connections {}/s  handshakes {}/s  99 % of loop turns below {}",
         short(figures.accepted),
         short(figures.handshakes),
         duration(figures.turn_p99),
@@ -225,7 +228,7 @@ mod tests {
         draw(&figures, "http://a:1", Some("it can't be asked"), area, &mut buffer);
         let drawn: Vec<String> = lines(&buffer).collect();
         assert!(drawn[0].contains("not ready"), "{drawn:?}");
-        assert_eq!(drawn[3], "it can't be asked");
+        assert_eq!(drawn[4], "it can't be asked");
     }
 
     #[test]

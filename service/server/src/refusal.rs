@@ -1,0 +1,45 @@
+//! What is answered where no handler is.
+
+use http::header::ALLOW;
+use http::{HeaderValue, Method, StatusCode};
+
+use crate::Response;
+use crate::router::Found;
+
+/// The answer to what no handler takes.
+#[cold]
+pub(crate) fn refuse(refusal: &Found<'_, '_>, method: &Method, path: &str) -> Response {
+    let with_allow = |status: StatusCode, allow: &HeaderValue| {
+        Response::from(status).header(ALLOW, allow.clone())
+    };
+    match refusal {
+        // RFC 9110 §9.3.7: a ping of the server as a whole.
+        Found::Nothing if path == "*" => Response::new(StatusCode::NO_CONTENT),
+        Found::Options(allow) => with_allow(StatusCode::NO_CONTENT, allow),
+        // RFC 9110 §9.1: a method nobody here knows is not implemented, rather than not allowed.
+        Found::MethodNotAllowed(_) if !is_standard(method) => {
+            Response::error(StatusCode::NOT_IMPLEMENTED)
+        }
+        Found::MethodNotAllowed(allow) => with_allow(StatusCode::METHOD_NOT_ALLOWED, allow),
+        Found::Nothing | Found::Handler(..) if !is_standard(method) => {
+            Response::error(StatusCode::NOT_IMPLEMENTED)
+        }
+        Found::Nothing | Found::Handler(..) => Response::error(StatusCode::NOT_FOUND),
+    }
+}
+
+/// Whether RFC 9110 §9.3 or RFC 5789 defines the method.
+fn is_standard(method: &Method) -> bool {
+    [
+        Method::GET,
+        Method::HEAD,
+        Method::POST,
+        Method::PUT,
+        Method::DELETE,
+        Method::CONNECT,
+        Method::OPTIONS,
+        Method::TRACE,
+        Method::PATCH,
+    ]
+    .contains(method)
+}
