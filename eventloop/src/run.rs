@@ -33,7 +33,9 @@ pub struct Config {
 /// Something that surrounds the life of each worker, on its thread: a context that what runs there
 /// finds without asking for it every time.
 #[derive(Clone)]
-pub struct Around(Arc<dyn Fn(&mut dyn FnMut()) + Send + Sync>);
+pub struct Around(Arc<Surround>);
+
+type Surround = dyn Fn(&mut dyn FnMut()) + Send + Sync;
 
 impl Around {
     /// `surround` is called once on each worker's thread, and calls what it is given once: that returns
@@ -45,7 +47,11 @@ impl Around {
     fn run<T>(&self, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         let mut work = Some(work);
         let mut result = None;
-        (self.0)(&mut || result = work.take().map(|work| work()).or(result.take()));
+        (self.0)(&mut || {
+            if let Some(work) = work.take() {
+                result = Some(work());
+            }
+        });
         result.unwrap_or_else(|| Err(io::Error::other("what surrounds the worker did not run it")))
     }
 }
@@ -221,5 +227,26 @@ impl Start {
         // Nobody waits for it when another worker has failed to start.
         let _ = started.send(worker.mailbox());
         worker.run()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_surrounds_a_worker_runs_it_once_or_says_that_it_did_not() {
+        let twice = Around::new(|work| {
+            work();
+            work();
+        });
+        let mut runs = 0;
+        let result = twice.run(|| {
+            runs += 1;
+            Ok(7)
+        });
+        assert_eq!((result.unwrap(), runs), (7, 1));
+        let never = Around::new(|_| {});
+        assert!(never.run(|| Ok(7)).unwrap_err().to_string().contains("did not run"));
     }
 }

@@ -28,7 +28,7 @@ impl Options {
         let (mut cert, mut key, mut www) = (None, None, None);
         let mut arguments = std::env::args().skip(1);
         while let Some(name) = arguments.next() {
-            let value = arguments.next().ok_or(format!("{name} needs a value"))?;
+            let value = arguments.next().ok_or_else(|| format!("{name} needs a value"))?;
             let number = || value.parse().map_err(|_| format!("{name}: {value} is no port"));
             match name.as_str() {
                 "--port" => port = Some(number()?),

@@ -19,7 +19,7 @@ use crate::patience::Patience;
 use crate::refusal::refuse;
 use crate::request::{Request, split_query};
 use crate::responder::{Address, MessageKind};
-use crate::router::{Found, RouteId, Router, refuse};
+use crate::router::{Found, RouteId, Router};
 use crate::service::Shared;
 use crate::tuning::Tuning;
 use crate::{Exchange, Handler, Limits, Message, Reply, Response};

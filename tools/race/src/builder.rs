@@ -92,11 +92,8 @@ impl Place {
     ) -> Result<ExitStatus, String> {
         let failed = |error: std::io::Error| format!("its build can't be run: {error}");
         let out = self.out.display().to_string();
-        let contenders = sources.folder().map(|folder| folder.display().to_string());
-        let fill = |word: &String| {
-            let word = word.replace("{out}", &out);
-            contenders.as_ref().map_or(word.clone(), |at| word.replace("{contenders}", at))
-        };
+        let contenders = sources.folder().unwrap_or_else(|| Path::new("")).display().to_string();
+        let fill = |word: &String| word.replace("{out}", &out).replace("{contenders}", &contenders);
         let words: Vec<String> = build.command.iter().map(fill).collect();
         let (program, arguments) = words.split_first().ok_or("`build.command` is empty")?;
         let file = File::create(log).map_err(failed)?;

@@ -3,7 +3,6 @@
 mod below;
 mod hosts;
 mod methods;
-mod refusal;
 mod rest;
 
 use std::rc::Rc;
@@ -18,7 +17,6 @@ use hosts::Hosts;
 use methods::Methods;
 use rest::{Claimed, claimant};
 
-pub(crate) use refusal::refuse;
 pub use rest::Rest;
 
 /// Paths and methods with their handlers. Each worker has its own.

@@ -167,7 +167,8 @@ async fn answer(counted: Counted, request: Request<Body>) -> Result<Response<Pie
         handle.send(http::StatusCode::CONTINUE, http::HeaderMap::new()).is_err()
     }));
     let path = request.uri().path().to_owned();
-    let (kind, count) = path[1..].split_once('/').unwrap_or((&path[1..], ""));
+    let path = &path[1..];
+    let (kind, count) = path.split_once('/').unwrap_or((path, ""));
     let count: usize = count.parse().unwrap_or_default();
     let whole = match kind {
         "wait" => {
