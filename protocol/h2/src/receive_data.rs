@@ -8,6 +8,7 @@ use crate::frame::data::Layout;
 use crate::frame::{FrameHeader, HEADER_BYTES, flag, window_update};
 use crate::incoming::DataRest;
 use crate::receive::Step;
+use crate::receive_window::ReceiveWindow;
 use crate::stream::{LENGTH_UNKNOWN, Progress};
 
 impl Connection {
@@ -43,9 +44,12 @@ impl Connection {
             let what = "more DATA than the stream's window allows";
             return self.bad_data(cx, header, ErrorCode::FlowControlError, what);
         }
-        if stream.window.available <= 0 || self.receive_flow.window.available <= 0 {
-            self.stats.stats.receive_windows_used_up += 1;
-        }
+        let is_used_up = |window: &ReceiveWindow| window.available <= 0;
+        self.stats.received(
+            is_used_up(&stream.window),
+            is_used_up(&self.receive_flow.window),
+            &clock,
+        );
         if stream.receive_left != LENGTH_UNKNOWN {
             let left = stream.receive_left.checked_sub(u64::from(layout.data));
             let Some(left) = left.filter(|left| !end_stream || *left == 0) else {

@@ -3,6 +3,7 @@
 mod certificate;
 mod files;
 mod load;
+mod measure;
 mod proxy;
 mod race;
 mod routes;
@@ -30,6 +31,8 @@ enum Command {
     Serve(serve::Arguments),
     /// Load a server over HTTP/1.1 and HTTP/2, and say what limited it.
     Load(Box<bolide_loadgen::options::Arguments>),
+    /// Measure one transfer: its speed, what it cost both sides, and what limited it.
+    Measure(Box<bolide_measure::arguments::Arguments>),
     /// Race HTTP servers against each other, and report what the figures carry.
     Race(race::Arguments),
 }
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Serve(arguments) => serve::run(&arguments),
         Command::Load(arguments) => return load::run(&arguments),
+        Command::Measure(arguments) => return measure::run(&arguments),
         Command::Race(arguments) => return race::run(&arguments),
     };
     match result {

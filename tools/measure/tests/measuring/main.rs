@@ -1,0 +1,11 @@
+//! Measurements against servers with planted behaviour, in this process and over the loopback device.
+
+#[cfg(test)]
+mod planted;
+
+#[cfg(test)]
+mod failures;
+#[cfg(test)]
+mod latencies;
+#[cfg(test)]
+mod transfers;
