@@ -1,0 +1,169 @@
+//! RFC 6455: one end of a WebSocket connection.
+
+use bolide_semantics::{End, Role};
+use bytes::Bytes;
+
+use crate::deflate::Deflater;
+use crate::inflate::Inflater;
+use crate::mask::{MaskKey, MaskKeys};
+use crate::outbox::Outbox;
+use crate::receive::Receiver;
+use crate::{Close, CloseCode, Deflate, Limits, Payload};
+
+/// The kind of a message (RFC 6455 §5.6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// UTF-8, which is checked when it is received.
+    Text,
+    /// Any bytes.
+    Binary,
+}
+
+/// What the peer did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// A piece of a message; with [`End::Yes`] its last, which may be empty. A piece of a text may begin and
+    /// end within a character; up to the end of each piece the text is valid.
+    Message {
+        /// The kind of the message.
+        kind: Kind,
+        /// The piece.
+        payload: Payload,
+        /// Whether it completes the message.
+        end: End,
+    },
+    /// A ping; its pong is sent without further ado.
+    Ping(Bytes),
+    /// A pong, asked for or not.
+    Pong(Bytes),
+    /// The peer closes the connection; its close frame is answered, if it is not an answer itself. Nothing
+    /// follows.
+    Closed(Close),
+    /// The peer broke a rule or a limit: a close frame says so to it. Nothing follows.
+    Failed(Failure),
+}
+
+/// A rule or a limit that the peer broke.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Failure {
+    /// The code that the peer is told.
+    pub code: CloseCode,
+    /// What was wrong.
+    pub what: &'static str,
+}
+
+/// An order that can't be carried out. It had no effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Misuse {
+    /// A close frame has been sent.
+    Closed,
+    /// A message of the other kind is not complete.
+    OutOfOrder,
+    /// A control frame has at most 125 bytes; of a close frame's, two are its code.
+    TooLong,
+    /// The code may not be sent.
+    InvalidCode,
+}
+
+/// How a codec works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Settings {
+    /// What the peer may send.
+    pub limits: Limits,
+    /// What was agreed on in the handshake. Default: no compression.
+    pub deflate: Option<Deflate>,
+    /// What a client's masks are made from: a number that nobody can guess (RFC 6455 §10.3), a new one for
+    /// each connection. Servers don't mask.
+    pub mask_seed: u64,
+}
+
+/// One end of a WebSocket connection, after the handshake.
+#[derive(Debug)]
+pub struct Codec {
+    pub(crate) role: Role,
+    pub(crate) receiver: Receiver,
+    pub(crate) inflater: Option<Box<Inflater>>,
+    pub(crate) deflater: Option<Box<Deflater>>,
+    pub(crate) masks: MaskKeys,
+    pub(crate) outbox: Outbox,
+    /// The newest ping's pong.
+    pub(crate) pong: Option<Bytes>,
+    /// The message that is being sent, and whether it is compressed.
+    pub(crate) sending: Option<(Kind, bool)>,
+    pub(crate) close_sent: bool,
+    /// Nothing is received any more: the peer has closed, or broke a rule.
+    pub(crate) is_over: bool,
+}
+
+impl Codec {
+    /// An end of a connection whose handshake is complete.
+    #[must_use]
+    pub fn new(role: Role, settings: Settings) -> Self {
+        let peer = match role {
+            Role::Client => Role::Server,
+            Role::Server => Role::Client,
+        };
+        let window = |side: Role, agreed: &Deflate| match side {
+            Role::Server => (agreed.server_max_window_bits, !agreed.server_no_context_takeover),
+            Role::Client => (agreed.client_max_window_bits, !agreed.client_no_context_takeover),
+        };
+        let inflater = settings.deflate.map(|agreed| {
+            let (bits, keeps) = window(peer, &agreed);
+            Box::new(Inflater::new(bits, keeps))
+        });
+        let deflater = settings.deflate.and_then(|agreed| {
+            let (bits, keeps) = window(role, &agreed);
+            Deflater::new(bits, keeps).map(Box::new)
+        });
+        Self {
+            role,
+            receiver: Receiver::new(peer, settings.limits),
+            inflater,
+            deflater,
+            masks: MaskKeys::new(settings.mask_seed),
+            outbox: Outbox::default(),
+            pong: None,
+            sending: None,
+            close_sent: false,
+            is_over: false,
+        }
+    }
+
+    /// What is to leave next: pieces of frames, in order.
+    pub fn pop_output(&mut self) -> Option<Bytes> {
+        if self.outbox.len() == 0 {
+            self.flush_pong();
+        }
+        self.outbox.pop()
+    }
+
+    /// How many bytes wait to leave.
+    #[must_use]
+    pub fn output_bytes(&self) -> usize {
+        self.outbox.len() + self.pong.as_ref().map_or(0, |pong| pong.len() + 2)
+    }
+
+    /// Whether a close frame was sent or queued: no message can be sent any more.
+    #[must_use]
+    pub fn is_closing(&self) -> bool {
+        self.close_sent
+    }
+
+    /// Whether both ends have closed, or the peer broke a rule: once the output has left, a server ends the
+    /// transport, and a client waits for that (RFC 6455 §7.1.1).
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Whether a message is being received.
+    #[must_use]
+    pub fn is_receiving(&self) -> bool {
+        self.receiver.is_in_message()
+    }
+
+    /// The next frame's key.
+    pub(crate) fn next_key(&mut self) -> Option<MaskKey> {
+        (self.role == Role::Client).then(|| self.masks.next())
+    }
+}
