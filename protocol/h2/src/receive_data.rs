@@ -8,7 +8,6 @@ use crate::frame::data::Layout;
 use crate::frame::{FrameHeader, HEADER_BYTES, flag, window_update};
 use crate::incoming::DataRest;
 use crate::receive::Step;
-use crate::receive_window::ReceiveWindow;
 use crate::stream::{LENGTH_UNKNOWN, Progress};
 
 impl Connection {
@@ -44,12 +43,11 @@ impl Connection {
             let what = "more DATA than the stream's window allows";
             return self.bad_data(cx, header, ErrorCode::FlowControlError, what);
         }
-        let is_used_up = |window: &ReceiveWindow| window.available <= 0;
-        self.stats.received(
-            is_used_up(&stream.window),
-            is_used_up(&self.receive_flow.window),
-            &clock,
-        );
+        let windows = (&stream.window, &self.receive_flow.window);
+        if windows.0.available <= 0 || windows.1.available <= 0 {
+            self.stats.stats.receive_windows_used_up += 1;
+        }
+        self.stats.received(windows.0.is_used_up(clock.us), windows.1.is_used_up(clock.us), &clock);
         if stream.receive_left != LENGTH_UNKNOWN {
             let left = stream.receive_left.checked_sub(u64::from(layout.data));
             let Some(left) = left.filter(|left| !end_stream || *left == 0) else {

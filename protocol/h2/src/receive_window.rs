@@ -16,6 +16,8 @@ pub(crate) struct ReceiveWindow {
     pub(crate) size: u32,
     /// When it was last given back, in microseconds.
     updated_us: u32,
+    /// How much was given back then, in bytes.
+    given: u32,
 }
 
 /// What decides about growth.
@@ -31,7 +33,7 @@ pub(crate) struct Tuning {
 impl ReceiveWindow {
     #[inline]
     pub(crate) fn new(size: u32) -> Self {
-        Self { available: size as i32, consumed: 0, size, updated_us: 0 }
+        Self { available: size as i32, consumed: 0, size, updated_us: 0, given: 0 }
     }
 
     /// The peer sent `bytes`; false when it may not have.
@@ -41,10 +43,20 @@ impl ReceiveWindow {
             return bytes == 0;
         }
         if self.available == self.size as i32 {
+            if self.updated_us != now_us {
+                self.given = 0;
+            }
             self.updated_us = now_us;
         }
         self.available -= bytes as i32;
         true
+    }
+
+    /// Whether the peer, which can't know yet what was given back in this turn, may send next to nothing.
+    #[inline]
+    pub(crate) fn is_used_up(&self, now_us: u32) -> bool {
+        let unknown = if self.updated_us == now_us { self.given } else { 0 };
+        i64::from(self.available) - i64::from(unknown) <= i64::from(self.size / 64)
     }
 
     /// `bytes` were consumed. Returns what to give back to the peer, if it is worth a frame: half of
@@ -57,11 +69,14 @@ impl ReceiveWindow {
             return None;
         }
         let took_us = tuning.now_us.wrapping_sub(self.updated_us);
+        let given_before = if took_us == 0 { self.given } else { 0 };
         self.updated_us = tuning.now_us;
         if took_us < tuning.rtt_us.saturating_mul(2) {
             self.grow(self.size.saturating_mul(2).min(tuning.size_max));
         }
-        Some(self.give_back())
+        let increment = self.give_back();
+        self.given = given_before.saturating_add(increment);
+        Some(increment)
     }
 
     /// Makes the window larger; what was gained is given back with the next update.
@@ -125,6 +140,16 @@ mod tests {
         assert!(window.receive(1500, 200));
         assert_eq!(window.consume(1000, tuning(5 + 99 + 100, 50)), Some(1000));
         assert_eq!(window.size, 2000);
+    }
+
+    #[test]
+    fn what_is_given_back_in_a_turn_is_not_known_in_it() {
+        let mut window = ReceiveWindow::new(1000);
+        assert!(window.receive(500, 5) && !window.is_used_up(5));
+        assert_eq!(window.consume(500, tuning(5, 0)), Some(500));
+        assert!(window.receive(500, 5) && window.is_used_up(5));
+        assert_eq!(window.consume(500, tuning(5, 0)), Some(500));
+        assert!(window.is_used_up(5) && !window.is_used_up(6));
     }
 
     #[test]

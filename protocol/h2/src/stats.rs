@@ -120,7 +120,6 @@ impl StatsBook {
             }
         }
         if stream || connection {
-            self.stats.receive_windows_used_up += 1;
             held.since = Some((clock.us, connection));
         }
     }
@@ -263,6 +262,6 @@ mod tests {
         book.received(false, false, &at(99));
         let stats = book.read(&at(100));
         let expected = OwnStalls { stream_window_us: 7_000, connection_window_us: 5_000 };
-        assert_eq!((stats.own, stats.receive_windows_used_up), (expected, 2));
+        assert_eq!(stats.own, expected);
     }
 }

@@ -11,10 +11,15 @@ use clap::{Args, ValueEnum};
 use http::Method;
 
 use crate::plan::{Amount, Connecting, Direction, Plan, Probing, Transfer, Trusted, Version};
+use crate::responsiveness;
+use crate::responsiveness::statistics::Parameters;
 use crate::target::{Scheme, Target};
 
 /// How long a transfer takes whose URL and options say neither size nor time.
 const DEFAULT_TIME: Duration = Duration::from_secs(10);
+
+/// When a download by ndt7 is given up that the server, after 10 s, should have ended.
+const NDT7_DOWNLOAD_TIME: Duration = Duration::from_secs(15);
 
 /// What is asked for when the time alone limits a download: the most that `/{size}` answers (1 TiB).
 const ENDLESS_BYTES: u64 = 1 << 40;
@@ -107,6 +112,13 @@ pub struct Arguments {
     /// How long latency is probed before the transfer
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = positive_duration)]
     pub probe_idle: Duration,
+    /// Score responsiveness under load (draft-ietf-ippm-responsiveness-09) instead of one transfer; the
+    /// URL is of a server with /.well-known/nq
+    #[arg(long, conflicts_with_all = ["bytes", "time", "latency", "streams", "connections", "h1"])]
+    pub rpm: bool,
+    /// How long an interval of --rpm takes: older clients use 1s
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = positive_duration)]
+    pub rpm_interval: Duration,
     /// Write all figures as JSON; -: to the standard output
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
@@ -136,6 +148,30 @@ impl Arguments {
         Ok(Plan { target, connecting, transfer, probing, server })
     }
 
+    /// The plan for `--rpm`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::plan`].
+    pub fn responsiveness(&self) -> Result<responsiveness::Plan, String> {
+        let target = Target::parse(&self.url)?;
+        if !matches!(target.scheme, Scheme::Http | Scheme::Https) {
+            return Err("--rpm asks over HTTP/2: it needs an https:// or http:// URL".into());
+        }
+        // Without TLS it is HTTP/2 by prior knowledge, said or not.
+        let plain = Self { h2c: target.scheme == Scheme::Http, ..self.clone() };
+        let config_path =
+            if target.is_root() { "/.well-known/nq".into() } else { target.http.path.clone() };
+        Ok(responsiveness::Plan {
+            url: target.to_string(),
+            connecting: plain.connecting(&target, self.connect_to.as_deref())?,
+            config_path,
+            interval: self.rpm_interval,
+            intervals_max: responsiveness::INTERVALS_MAX,
+            parameters: Parameters::default(),
+        })
+    }
+
     /// What is transferred.
     fn transfer(&self, target: &Target) -> Result<Transfer, String> {
         for (option, count) in [("--streams", self.streams), ("--connections", self.connections)] {
@@ -163,6 +199,9 @@ impl Arguments {
             Verb::Put => (Method::PUT, Direction::Upload),
             Verb::Post => (Method::POST, Direction::Upload),
         };
+        if target.scheme.is_websocket() {
+            return self.ndt7(target);
+        }
         let (path, expected_bytes, amount) = self.amount(target, direction)?;
         Ok(Transfer {
             direction,
@@ -170,7 +209,39 @@ impl Arguments {
             path,
             expected_bytes,
             amount,
+            is_ndt7: false,
             streams: self.streams as usize,
+            connections: self.connections as usize,
+        })
+    }
+
+    /// A subtest of ndt7: the path says which.
+    fn ndt7(&self, target: &Target) -> Result<Transfer, String> {
+        if self.bytes.is_some() {
+            return Err("ndt7 ends by time: -t, not -n".into());
+        }
+        let path = target.http.path.clone();
+        let direction = match path.split('?').next().and_then(|path| path.rsplit('/').next()) {
+            Some("download") => Direction::Download,
+            Some("upload") => Direction::Upload,
+            _ => {
+                return Err(format!(
+                    "`{path}` is no subtest of ndt7: /ndt/v7/download and /ndt/v7/upload are"
+                ));
+            }
+        };
+        let time = self.time.unwrap_or(match direction {
+            Direction::Download => NDT7_DOWNLOAD_TIME,
+            Direction::Upload => DEFAULT_TIME,
+        });
+        Ok(Transfer {
+            direction,
+            method: Method::GET,
+            path,
+            expected_bytes: None,
+            amount: Amount::Time(time),
+            is_ndt7: true,
+            streams: 1,
             connections: self.connections as usize,
         })
     }
@@ -389,6 +460,8 @@ mod tests {
             ("http://127.0.0.1:1/ -X PUT -t 1", endless.as_str(), None, second),
             ("raw://127.0.0.1:1 -n 7", "/", None, Amount::Bytes(7)),
             ("raw://127.0.0.1:1 -X PUT", "/", None, ten),
+            ("ws://127.0.0.1:1/ndt/v7/upload", "/ndt/v7/upload", None, ten),
+            ("ws://127.0.0.1:1/ndt/v7/download?a=b -t 1", "/ndt/v7/download?a=b", None, second),
         ] {
             assert_eq!(amount(line), (path.to_owned(), expected, much), "{line}");
         }
@@ -411,6 +484,8 @@ mod tests {
             ("http://127.0.0.1:1/5 --h2c --window 1K", "65535 bytes are the least"),
             ("http://127.0.0.1:1/5 --h2c --max-frame 1K", "16384 to 16777215"),
             ("https://127.0.0.1:1/5 --cacert /nowhere", "--cacert /nowhere:"),
+            ("ws://127.0.0.1:1/ndt/v7/download -n 1", "by time"),
+            ("ws://127.0.0.1:1/ndt/v7/both", "/ndt/v7/upload"),
             ("raw://127.0.0.1:1 --latency", "http:// or https://"),
             ("http://127.0.0.1:1/5 --latency --probe-path x", "begins with `/`"),
             ("http://127.0.0.1:1/5 --latency --probe-origin raw://a:1", "--probe-origin `raw"),

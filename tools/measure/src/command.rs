@@ -8,7 +8,9 @@ use serde::Serialize;
 
 use crate::arguments::Arguments;
 use crate::output::live::Live;
+use crate::output::speed;
 use crate::output::text::summary;
+use crate::responsiveness;
 use crate::transfer;
 
 /// The exit code of a failed transfer.
@@ -30,6 +32,9 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 }
 
 fn measure(arguments: &Arguments) -> Result<u8, String> {
+    if arguments.rpm {
+        return score(arguments);
+    }
     let plan = arguments.plan()?;
     let mut live = (!arguments.quiet).then(|| Live::new(io::stderr(), io::stderr().is_terminal()));
     let report = transfer::run(&plan, &mut |progress| {
@@ -42,6 +47,24 @@ fn measure(arguments: &Arguments) -> Result<u8, String> {
         let _ = live.clear();
     }
     finish(arguments, &report, &summary(&report), report.error.as_deref())
+}
+
+/// Responsiveness instead of a transfer.
+fn score(arguments: &Arguments) -> Result<u8, String> {
+    let plan = arguments.responsiveness()?;
+    let report = responsiveness::run(&plan, &mut |progress| {
+        if !arguments.quiet {
+            let rpm = progress.rpm.map(|rpm| format!(", {rpm:.0} RPM")).unwrap_or_default();
+            eprintln!(
+                "{} {}: {} over {} connections{rpm}",
+                progress.direction.name(),
+                progress.interval,
+                speed(progress.goodput),
+                progress.connections,
+            );
+        }
+    })?;
+    finish(arguments, &report, &responsiveness::summary(&report), report.error.as_deref())
 }
 
 /// Shows and writes what was found.

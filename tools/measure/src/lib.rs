@@ -15,6 +15,7 @@ pub mod output;
 pub mod plan;
 mod raw;
 pub mod report;
+pub mod responsiveness;
 pub mod target;
 pub mod transfer;
 pub mod verdict;

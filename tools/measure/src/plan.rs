@@ -93,6 +93,8 @@ pub struct Transfer {
     pub expected_bytes: Option<u64>,
     /// How much.
     pub amount: Amount,
+    /// Whether it is a subtest of ndt7, in a WebSocket.
+    pub is_ndt7: bool,
     /// Requests at a time on each connection.
     pub streams: usize,
     /// Connections.

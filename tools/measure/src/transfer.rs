@@ -96,6 +96,7 @@ fn start(plan: &Plan, route: Route, clock: Clock) -> Result<Carrier, String> {
         probe_path: plan.probing.as_ref().map(|probing| probing.path.clone()),
         look: LOOK,
         patience: PATIENCE,
+        kept_bytes: 0,
         clock,
     })
 }
@@ -161,9 +162,10 @@ fn complete(report: &mut Report, plan: &Plan, established: Option<&Established>,
         cores: online_cores(),
         stalls: outcome.stalls,
         retransmits: outcome.retransmits,
-        receive_window_limited: None,
+        receive_window_limited: outcome.told.and_then(|told| told.receive_window_limited),
         round_trip_ns,
     });
+    report.told = outcome.told;
     report.error = outcome.error;
 }
 

@@ -9,7 +9,7 @@ use super::{Facts, Task};
 use crate::clock::nanoseconds;
 use crate::latency::{Kind, Pulse, Sample};
 use crate::plan::Amount;
-use crate::report::Stalls;
+use crate::report::{Stalls, Told};
 
 /// How far the transfer has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,8 +50,12 @@ pub(super) struct Desk {
     /// Probes that are under way.
     pub(super) probes: u64,
     pub(super) lost: u64,
+    /// What is kept of the answers.
+    pub(super) kept: Vec<u8>,
     pub(super) stalls: Stalls,
     pub(super) retransmits: Option<u64>,
+    /// What the server says of its side.
+    pub(super) told: Option<Told>,
 }
 
 impl Desk {
@@ -72,8 +76,10 @@ impl Desk {
             samples: Vec::new(),
             probes: 0,
             lost: 0,
+            kept: Vec::new(),
             stalls: Stalls::default(),
             retransmits: None,
+            told: None,
         }
     }
 
@@ -88,6 +94,15 @@ impl Desk {
     pub(super) fn fail(&mut self, what: &str) {
         if self.error.is_none() && !matches!(self.stage, Stage::Counting | Stage::Over) {
             self.error = Some(format!("{}: {what}", self.subject()));
+        }
+    }
+
+    /// Keeps as much of an answer as is to be kept.
+    #[inline]
+    pub(super) fn keep(&mut self, data: &[u8]) {
+        let room = self.task.kept_bytes - self.kept.len();
+        if room > 0 {
+            self.kept.extend_from_slice(&data[..room.min(data.len())]);
         }
     }
 

@@ -8,11 +8,13 @@ use bolide_semantics::{
     ConnectionEvent, End, ExchangeEvent, ExchangeId, FieldName, FieldRef, OutgoingHead, Start,
     parse_content_length,
 };
+use bytes::Bytes;
 use http::{Method, StatusCode};
 
 use super::Facts;
 use super::desk::{Desk, Stage, ending_in_words};
 use super::feed::Feed;
+use super::ndt7::{self, Ndt7};
 use crate::plan::{Amount, Direction};
 use crate::report::TlsReport;
 
@@ -32,6 +34,10 @@ struct Moving {
     status: Option<StatusCode>,
     /// The body that we send.
     feed: Option<Feed>,
+    /// What goes on in the tunnel that the request asked for.
+    tunnel: Option<Box<Ndt7>>,
+    /// The piece that was given last has not left.
+    is_busy: bool,
     /// The answer is complete, or nothing more is expected of it.
     is_complete: bool,
 }
@@ -199,51 +205,65 @@ impl At<'_> {
             Amount::Bytes(bytes) => Some(bytes),
             Amount::Whole | Amount::Time(_) => None,
         };
-        let text = length.map(|bytes| bytes.to_string());
+        let text = length.map(|bytes| bytes.to_string()).unwrap_or_default();
         let is_upload = transfer.direction == Direction::Upload;
-        let field = if is_upload {
-            text.as_ref().map(|text| FieldRef::known(FieldName::ContentLength, text.as_bytes()))
-        } else {
-            // A body that is compressed on its way is not what is measured.
-            Some(FieldRef::known(FieldName::AcceptEncoding, b"identity"))
-        };
-        let end = if is_upload { End::No } else { End::Yes };
-        let head = OutgoingHead { start, fields: field.into_iter() };
-        match orders.send_request(head, end) {
-            Ok(id) => {
-                let feed = is_upload.then(|| Feed::new(length));
-                self.line.moving.push(Moving {
-                    id,
-                    received: 0,
-                    announced: None,
-                    status: None,
-                    feed,
-                    is_complete: false,
-                });
-                self.feed(self.line.moving.len() - 1, orders);
+        let tunnel =
+            transfer.is_ndt7.then(|| Box::new(Ndt7::new(transfer.direction, self.desk.now_ns)));
+        let mut fields = Vec::new();
+        match &tunnel {
+            Some(tunnel) => fields.extend(ndt7::fields(&tunnel.key)),
+            None if !is_upload => {
+                // A body that is compressed on its way is not what is measured.
+                fields.push(FieldRef::known(FieldName::AcceptEncoding, b"identity"));
             }
-            Err(_) => self.desk.fail("the connection took no further request"),
+            None if length.is_some() => {
+                fields.push(FieldRef::known(FieldName::ContentLength, text.as_bytes()));
+            }
+            None => {}
         }
+        let end = if is_upload || tunnel.is_some() { End::No } else { End::Yes };
+        let head = OutgoingHead { start, fields: fields.iter().copied() };
+        let Ok(id) = orders.send_request(head, end) else {
+            return self.desk.fail("the connection took no further request");
+        };
+        let feed = (is_upload && tunnel.is_none()).then(|| Feed::new(length));
+        self.line.moving.push(Moving {
+            id,
+            received: 0,
+            announced: None,
+            status: None,
+            feed,
+            tunnel,
+            is_busy: false,
+            is_complete: false,
+        });
+        self.feed(self.line.moving.len() - 1, orders);
     }
 
     /// Gives an upload as much as leaves at once, and one piece more.
     fn feed(&mut self, position: usize, orders: &mut Orders<'_>) {
         let Self { line, desk } = self;
         let moving = &mut line.moving[position];
-        let Some(feed) = moving.feed.as_mut() else { return };
-        while !feed.is_over {
-            let ends = desk.stage == Stage::Ending
-                || desk.time_is_over_ns().is_some_and(|end| desk.now_ns >= end);
-            let (piece, last) = feed.next(desk.now_ns, ends);
-            let end = if last { End::Yes } else { End::No };
-            let length = piece.len() as u64;
+        let ends = desk.stage == Stage::Ending
+            || desk.time_is_over_ns().is_some_and(|end| desk.now_ns >= end);
+        while !moving.is_busy {
+            let (piece, payload_bytes, end) = match (&mut moving.tunnel, &mut moving.feed) {
+                (Some(tunnel), _) => match tunnel.next(ends) {
+                    Some((piece, payload_bytes)) => (piece, payload_bytes, End::No),
+                    None => return,
+                },
+                (None, Some(feed)) if !feed.is_over => {
+                    let (piece, last) = feed.next(desk.now_ns, ends);
+                    let payload_bytes = piece.len() as u64;
+                    (piece, payload_bytes, if last { End::Yes } else { End::No })
+                }
+                _ => return,
+            };
             match orders.send_data(moving.id, piece, end) {
                 Ok(more) => {
+                    moving.is_busy = !more;
                     if desk.counts() {
-                        desk.bytes += length;
-                    }
-                    if !more {
-                        return;
+                        desk.bytes += payload_bytes;
                     }
                 }
                 // What the server did to the exchange is about to be reported.
@@ -263,10 +283,14 @@ impl At<'_> {
     #[inline]
     fn moved(&mut self, position: usize, event: ExchangeEvent, orders: &mut Orders<'_>) {
         match event {
+            ExchangeEvent::Data(data, end) if self.line.moving[position].tunnel.is_some() => {
+                self.tunnelled(position, data, end, orders);
+            }
             ExchangeEvent::Data(data, end) => {
                 let Self { line, desk } = self;
                 let moving = &mut line.moving[position];
                 let length = data.len();
+                desk.keep(&data);
                 // The block is free again before the next read.
                 drop(data);
                 moving.received += length as u64;
@@ -278,7 +302,17 @@ impl At<'_> {
                     self.complete(position, orders);
                 }
             }
-            ExchangeEvent::Sendable => self.feed(position, orders),
+            ExchangeEvent::Sendable => {
+                self.line.moving[position].is_busy = false;
+                self.feed(position, orders);
+            }
+            ExchangeEvent::Head(_) if self.line.moving[position].tunnel.is_some() => {
+                let tunnel = self.line.moving[position].tunnel.as_mut();
+                match tunnel.map(|tunnel| tunnel.opened(orders.head())) {
+                    Some(Err(what)) => self.desk.fail(&what),
+                    _ => self.feed(position, orders),
+                }
+            }
             ExchangeEvent::Head(end) => {
                 let status = orders.head().status();
                 let announced =
@@ -301,6 +335,35 @@ impl At<'_> {
                 }
             }
             ExchangeEvent::Informational | ExchangeEvent::Rejected(_) => {}
+        }
+    }
+
+    /// Bytes have come through a tunnel.
+    fn tunnelled(&mut self, position: usize, data: Bytes, end: End, orders: &mut Orders<'_>) {
+        let Self { line, desk } = self;
+        let moving = &mut line.moving[position];
+        let Some(tunnel) = &mut moving.tunnel else { return };
+        let length = data.len();
+        let received = tunnel.received(data, desk.now_ns);
+        desk.told = tunnel.told.or(desk.told);
+        let is_over = tunnel.is_over;
+        orders.consumed(moving.id, length);
+        match received {
+            Ok(payload_bytes) => {
+                moving.received += payload_bytes;
+                if desk.counts() && desk.task.transfer.direction == Direction::Download {
+                    desk.bytes += payload_bytes;
+                }
+            }
+            Err(what) => return desk.fail(&what),
+        }
+        self.feed(position, orders);
+        let Self { line, desk } = self;
+        if is_over && !std::mem::replace(&mut line.moving[position].is_complete, true) {
+            desk.done += 1;
+            desk.ended_ns = desk.now_ns;
+        } else if end == End::Yes && !is_over {
+            desk.fail("the server ended the connection without a close frame");
         }
     }
 

@@ -3,6 +3,7 @@
 mod desk;
 mod feed;
 mod line;
+mod ndt7;
 mod service;
 
 use std::rc::Rc;
@@ -17,7 +18,7 @@ use crate::clock::Clock;
 use crate::dialing::Route;
 use crate::latency::Sample;
 use crate::plan::Transfer;
-use crate::report::{Stalls, TlsReport};
+use crate::report::{Stalls, TlsReport, Told};
 use service::{LineService, Window};
 
 pub(crate) use desk::ending_in_words;
@@ -43,6 +44,8 @@ pub(crate) struct Task {
     pub(crate) look: Duration,
     /// How long nothing may move before the transfer is given up.
     pub(crate) patience: Duration,
+    /// How much of the answers is kept, in bytes.
+    pub(crate) kept_bytes: usize,
     pub(crate) clock: Clock,
 }
 
@@ -91,10 +94,14 @@ pub(crate) struct Outcome {
     pub(crate) wire_bytes: u64,
     pub(crate) retransmits: Option<u64>,
     pub(crate) stalls: Stalls,
+    /// What the server says of its side.
+    pub(crate) told: Option<Told>,
     /// The first thing that went wrong.
     pub(crate) error: Option<String>,
     /// Probes of which nothing came.
     pub(crate) lost: u64,
+    /// The beginning of the answers, as much as was to be kept.
+    pub(crate) kept: Vec<u8>,
 }
 
 /// What a carrier says.

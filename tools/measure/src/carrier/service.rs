@@ -246,6 +246,7 @@ impl LineService {
         }
         let (now, before) = (self.window.stats.get(), self.stats_before);
         let error = self.desk.error.take();
+        let kept = std::mem::take(&mut self.desk.kept);
         let is_upload = self.desk.task.transfer.direction == Direction::Upload;
         let wire_bytes = if is_upload {
             now.bytes_sent - before.bytes_sent
@@ -258,8 +259,10 @@ impl LineService {
             wire_bytes,
             retransmits: self.desk.retransmits.filter(|_| is_upload),
             stalls: self.desk.stalls,
+            told: self.desk.told,
             error,
             lost: self.desk.lost + self.desk.probes,
+            kept,
         })));
     }
 

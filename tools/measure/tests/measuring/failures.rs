@@ -37,7 +37,7 @@ fn a_wrong_status_is_named() {
         assert!(said.contains("the answer was 404 Not Found where 200 would be right"), "{said}");
         assert!(said.starts_with(&format!("GET http://{}/a/b: ", server.http)), "{said}");
     }
-    let refused = upload_plan("http", server.http, "/refused", Amount::Bytes(50_000_000));
+    let refused = upload_plan("http", server.http, "/refused", Amount::Bytes(500_000));
     for plan in [refused.clone(), over_h2(refused)] {
         let said = error(&plan);
         assert!(said.contains("the answer was 403 Forbidden where 200 or 204"), "{said}");

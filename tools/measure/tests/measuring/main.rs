@@ -8,4 +8,6 @@ mod failures;
 #[cfg(test)]
 mod latencies;
 #[cfg(test)]
+mod responsiveness;
+#[cfg(test)]
 mod transfers;

@@ -10,8 +10,8 @@ use bolide_measure::report::Report;
 use bolide_measure::target::Target;
 use bolide_measure::transfer;
 use bolide_server::{
-    BodyStream, Bytes, ConnectionLimits, End, Exchange, Handler, Http2Limits, Identity, Io, Limits,
-    Pull, Reply, Request, Response, Router, Running, Server, StatusCode, Tls, body_limit,
+    BodyStream, Bytes, ConnectionLimits, End, Exchange, Http2Limits, Identity, Io, Limits, Pull,
+    Reply, Request, Response, Router, Running, Server, StatusCode, Tls, body_limit,
 };
 use http::Method;
 
@@ -67,14 +67,32 @@ fn upload(_: &mut Request<'_>) -> Reply {
     Reply::Exchange(Box::new(Sink))
 }
 
+/// The resources of a responsiveness server.
+fn config(request: &mut Request<'_>) -> Response {
+    let scheme = if request.tls().is_some() { "https" } else { "http" };
+    let host = request.authority().unwrap_or_default();
+    let url = |path: &str| format!("{scheme}://{host}/{path}");
+    let urls = serde_json::json!({
+        "small_download_url": url("small"),
+        "large_download_url": url("large"),
+        "upload_url": url("slurp"),
+    });
+    Response::text(serde_json::json!({ "version": 1, "urls": urls }).to_string())
+}
+
 fn router() -> Router {
-    let sink = || body_limit(u64::MAX, upload as fn(&mut Request<'_>) -> Reply);
-    assert_eq!(sink().body_bytes_max(), Some(u64::MAX));
+    let sink = || body_limit(u64::MAX, upload);
     Router::new()
         .get("/{size}", download)
-        .put("/{size}", sink())
-        .post("/{size}", sink())
+        .handle(Method::PUT, "/{size}", sink())
+        .handle(Method::POST, "/{size}", sink())
         .get("/ping", |_: &mut Request<'_>| "pong")
+        .get("/.well-known/nq", config)
+        .get("/small", |_: &mut Request<'_>| "s")
+        .get("/large", |_: &mut Request<'_>| {
+            Response::stream(Zeros { length: 8 << 30, left: 8 << 30 })
+        })
+        .handle(Method::POST, "/slurp", sink())
         .get("/half/{size}", |request: &mut Request<'_>| {
             let length = size(request).unwrap_or(2);
             Response::stream(Zeros { length: length / 2, left: length / 2 })
@@ -156,6 +174,7 @@ pub(crate) fn plan(scheme: &str, address: SocketAddr, path: &str) -> Plan {
             path: path.to_owned(),
             expected_bytes,
             amount: Amount::Whole,
+            is_ndt7: false,
             streams: 1,
             connections: 1,
         },
