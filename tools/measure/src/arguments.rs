@@ -260,7 +260,7 @@ impl Arguments {
                 "the URL names {named} bytes and -n {asked}: one of them is enough"
             ));
         }
-        let bytes = self.bytes.or(target.size());
+        let bytes = self.bytes.or_else(|| target.size());
         let time = self.time.unwrap_or(DEFAULT_TIME);
         if target.scheme == Scheme::Raw {
             let amount = bytes.map_or(Amount::Time(time), Amount::Bytes);

@@ -8,6 +8,8 @@ mod failures;
 #[cfg(test)]
 mod latencies;
 #[cfg(test)]
+mod ndt7;
+#[cfg(test)]
 mod responsiveness;
 #[cfg(test)]
 mod transfers;
