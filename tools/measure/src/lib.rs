@@ -11,6 +11,7 @@ pub mod command;
 mod costs;
 mod dialing;
 mod latency;
+pub mod limits;
 pub mod output;
 pub mod plan;
 mod raw;

@@ -108,7 +108,7 @@ impl Desk {
 
     /// Whether payload counts.
     pub(super) fn counts(&self) -> bool {
-        matches!(self.stage, Stage::Running | Stage::Ending)
+        matches!(self.stage, Stage::Running | Stage::Ending) && self.error.is_none()
     }
 
     /// When the time of the transfer is over, if it has one.

@@ -7,6 +7,7 @@ use bolide_websocket::{CloseCode, Codec, Event, Kind, Settings, handshake};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
+use crate::limits::MEASUREMENT_BYTES_MAX;
 use crate::plan::Direction;
 use crate::report::Told;
 
@@ -24,9 +25,6 @@ const FRACTION: u64 = 16;
 
 /// How often the server is told what we count, in nanoseconds (250 ms).
 const TELL_NS: u64 = 250_000_000;
-
-/// A measurement of the server's has at most so many bytes.
-const TEXT_BYTES_MAX: usize = 64 * 1024;
 
 /// A number that nobody can guess: the standard library's hasher is keyed by the operating system.
 fn unguessable() -> u64 {
@@ -117,8 +115,10 @@ impl Ndt7 {
                     payload_bytes += payload.len() as u64;
                 }
                 Event::Message { kind: Kind::Text, payload, end } => {
-                    if self.text.len() + payload.len() > TEXT_BYTES_MAX {
-                        return Err(format!("a measurement has more than {TEXT_BYTES_MAX} bytes"));
+                    if self.text.len() + payload.len() > MEASUREMENT_BYTES_MAX {
+                        return Err(format!(
+                            "a measurement has more than {MEASUREMENT_BYTES_MAX} bytes"
+                        ));
                     }
                     payload.append_to(&mut self.text);
                     if end == bolide_semantics::End::Yes {
@@ -279,6 +279,18 @@ mod tests {
             let value = serde_json::from_str(text).unwrap();
             assert_eq!(told(&value, Direction::Upload), None, "{text}");
         }
+    }
+
+    #[test]
+    fn a_measurement_without_end_is_an_error() {
+        let mut subtest = open(Direction::Download);
+        let mut server = Codec::new(Role::Server, Settings::default());
+        server.send(Kind::Text, "x".repeat(MEASUREMENT_BYTES_MAX + 1)).unwrap();
+        let mut said = Ok(0);
+        while let Some(bytes) = server.pop_output() {
+            said = said.and_then(|_| subtest.received(bytes, 0));
+        }
+        assert!(said.unwrap_err().contains("more than 65536 bytes"));
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub fn summary(report: &Report) -> String {
 
 fn write(text: &mut String, report: &Report) -> std::fmt::Result {
     writeln!(text, "{}  {}{}", report.url, report.direction.name(), how(report))?;
-    if report.seconds > 0.0 {
+    if report.seconds > 0.0 && report.bytes > 0 {
         writeln!(
             text,
             "  speed    {} of payload: {} in {:.3} s{}",

@@ -12,12 +12,10 @@ use crate::carrier::{Carrier, Command, News, Task};
 use crate::clock::Clock;
 use crate::dialing::Route;
 use crate::latency::{Fresh, Kind, Prober, ProberTask, Sample};
+use crate::limits::DESCRIPTION_BYTES_MAX;
 use crate::plan::{Amount, Connecting, Direction, Transfer, Version};
 use crate::target::Target;
 use crate::transfer::PATIENCE;
-
-/// What the description of the resources has at most, in bytes.
-const CONFIG_BYTES_MAX: usize = 64 * 1024;
 
 /// Carries it out, one direction after the other. `show` is called after each interval.
 ///
@@ -56,7 +54,7 @@ fn resources(
         probe_path: None,
         look: plan.interval,
         patience: PATIENCE,
-        kept_bytes: CONFIG_BYTES_MAX,
+        kept_bytes: DESCRIPTION_BYTES_MAX,
         clock: Clock::start(),
     })?;
     let kept = loop {
@@ -143,28 +141,12 @@ fn measure(
         clock,
     })?;
     let mut prober = Prober::start(ProberTask { route, path: small, fresh: Fresh::Yes, clock })?;
-    let mut loaded = Loaded {
-        plan,
-        direction,
-        goodput: Settling::new(&plan.parameters),
-        responsiveness: Settling::new(&plan.parameters),
-        has_goodput_settled: false,
-        has_settled: false,
-        connections: 1,
-        carried: Vec::new(),
-        samples: Vec::new(),
-        handshake_trips: 0.0,
-    };
+    let mut loaded = Loaded::new(plan, direction);
     let (mut before_ns, mut bytes) = (0, 0);
     loop {
         match carrier.news(Instant::now() + plan.interval + 2 * PATIENCE) {
             Some(News::Ready(facts)) => {
-                let version = facts.tls.map(|tls| tls.version);
-                loaded.handshake_trips = match version {
-                    None => 0.0,
-                    Some("TLSv1.3") => 1.0,
-                    Some(_) => 2.0,
-                };
+                loaded.handshake_trips = handshake_trips(facts.tls.map(|tls| tls.version));
                 carrier.tell(Command::Begin);
                 let rate = probe_rate(0.0, &plan.parameters).max(1.0 / least(plan.interval));
                 carrier.tell(Command::Probe(rate));
@@ -199,7 +181,31 @@ fn least(interval: Duration) -> f64 {
     interval.as_secs_f64() / 10.0
 }
 
-impl Loaded<'_> {
+/// Round trips of a TLS handshake of this version.
+fn handshake_trips(version: Option<&str>) -> f64 {
+    match version {
+        None => 0.0,
+        Some("TLSv1.3") => 1.0,
+        Some(_) => 2.0,
+    }
+}
+
+impl<'a> Loaded<'a> {
+    fn new(plan: &'a Plan, direction: Direction) -> Self {
+        Self {
+            plan,
+            direction,
+            goodput: Settling::new(&plan.parameters),
+            responsiveness: Settling::new(&plan.parameters),
+            has_goodput_settled: false,
+            has_settled: false,
+            connections: 1,
+            carried: Vec::new(),
+            samples: Vec::new(),
+            handshake_trips: 0.0,
+        }
+    }
+
     /// An interval is over; whether it was the last.
     fn interval(
         &mut self,

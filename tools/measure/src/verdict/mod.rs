@@ -9,9 +9,12 @@ use serde::Serialize;
 use crate::plan::Direction;
 use crate::report::Stalls;
 
-/// A thread, or the machine, is full from this share of its time on. What lacks to 1 is lost to the
-/// other threads of the machine and to the edges of the transfer.
-pub const FULL: f64 = 0.95;
+/// A thread is full from this share of its time on. What lacks to 1 is lost to the edges of the transfer
+/// and to the moments in which two threads that work hand in hand wait for each other.
+pub const FULL: f64 = 0.85;
+
+/// The machine is full when this share of its cores is used.
+pub const MACHINE_FULL: f64 = 0.95;
 
 /// A side is idle below this share: it can't be what limits.
 pub const IDLE: f64 = 0.7;
@@ -164,7 +167,7 @@ fn busy(facts: &Facts) -> Option<Verdict> {
     }
     let cores = facts.cores? as f64;
     let used = facts.client_cores + facts.server?.1;
-    (used >= FULL * cores).then(|| {
+    (used >= MACHINE_FULL * cores).then(|| {
         evidence.push(format!("Together they used {used:.2} of the machine's {cores:.0} cores."));
         verdict(Limit::Machine, evidence)
     })
