@@ -90,6 +90,8 @@ impl Owner for At<'_> {
 
     fn ready(&mut self, established: &Established, _: &mut Orders<'_>) {
         let Self { line, desk } = self;
+        // The cryptography of this very turn belongs to the handshake.
+        desk.now_ns = desk.task.clock.now_ns();
         line.is_h2 = established.is_h2;
         let handshake_ns = desk.now_ns - line.connected_ns;
         let tls = established.tls.as_ref().map(TlsReport::of);

@@ -382,6 +382,8 @@ impl Owner for At<'_> {
     }
 
     fn ready(&mut self, established: &Established, orders: &mut Orders<'_>) {
+        // The cryptography of this very turn belongs to the handshake.
+        self.desk.now_ns = self.desk.task.clock.now_ns();
         self.probing.ready_ns = self.desk.now_ns;
         if let Some(due_ns) = self.probing.single {
             self.ask(due_ns, orders);
