@@ -42,7 +42,7 @@ mod streams;
 pub use connection::Connection;
 pub use error::ErrorCode;
 pub use limits::Limits;
-pub use stats::{Stalls, Stats};
+pub use stats::{OwnStalls, Stalls, Stats};
 
 #[cfg(test)]
 mod test_time {

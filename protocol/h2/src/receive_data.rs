@@ -43,9 +43,11 @@ impl Connection {
             let what = "more DATA than the stream's window allows";
             return self.bad_data(cx, header, ErrorCode::FlowControlError, what);
         }
-        if stream.window.available <= 0 || self.receive_flow.window.available <= 0 {
+        let windows = (&stream.window, &self.receive_flow.window);
+        if windows.0.available <= 0 || windows.1.available <= 0 {
             self.stats.stats.receive_windows_used_up += 1;
         }
+        self.stats.received(windows.0.is_used_up(clock.us), windows.1.is_used_up(clock.us), &clock);
         if stream.receive_left != LENGTH_UNKNOWN {
             let left = stream.receive_left.checked_sub(u64::from(layout.data));
             let Some(left) = left.filter(|left| !end_stream || *left == 0) else {

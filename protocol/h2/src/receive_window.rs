@@ -25,6 +25,8 @@ pub(crate) struct ReceiveWindow {
     stalled: bool,
     /// It would have grown if it might have.
     pub(crate) short: bool,
+    /// How much was given back then, in bytes.
+    given: u32,
 }
 
 /// What decides about growth.
@@ -45,6 +47,7 @@ impl ReceiveWindow {
             consumed: 0,
             size,
             updated_us: 0,
+            given: 0,
             edge: -1,
             edge_turn: 0,
             stalled: false,
@@ -59,6 +62,9 @@ impl ReceiveWindow {
             return bytes == 0;
         }
         if self.available == self.size as i32 {
+            if self.updated_us != now_us {
+                self.given = 0;
+            }
             self.updated_us = now_us;
         }
         if self.edge >= 0 && bytes > 0 {
@@ -82,6 +88,13 @@ impl ReceiveWindow {
         self.stalled |= now_us as u16 != self.edge_turn && unconsumed < i64::from(self.size / 4);
     }
 
+    /// Whether the peer, which can't know yet what was given back in this turn, may send next to nothing.
+    #[inline]
+    pub(crate) fn is_used_up(&self, now_us: u32) -> bool {
+        let unknown = if self.updated_us == now_us { self.given } else { 0 };
+        i64::from(self.available) - i64::from(unknown) <= i64::from(self.size / 64)
+    }
+
     /// `bytes` were consumed. Returns what to give back to the peer, if it is worth a frame: half of
     /// the window. The window doubles when that half took less than two round trips, for then the
     /// peer is (or will soon be) held back by the window and not by the path or by the consumer; and
@@ -98,6 +111,7 @@ impl ReceiveWindow {
             // One that has used up everything may wait for the consumer.
             self.edge = if self.available > 0 { self.available } else { -1 };
         }
+        let given_before = if took_us == 0 { self.given } else { 0 };
         self.updated_us = tuning.now_us;
         if took_us < tuning.rtt_us.saturating_mul(2) || self.stalled {
             let wanted = self.size.saturating_mul(2);
@@ -105,7 +119,9 @@ impl ReceiveWindow {
             self.grow(wanted.min(tuning.size_max));
         }
         self.stalled = false;
-        Some(self.give_back())
+        let increment = self.give_back();
+        self.given = given_before.saturating_add(increment);
+        Some(increment)
     }
 
     /// Makes the window larger; what was gained is given back with the next update.
@@ -199,6 +215,16 @@ mod tests {
             assert!(window.receive(500, turn * 1000 + 500));
         }
         assert_eq!(window.size, 1000);
+    }
+
+    #[test]
+    fn what_is_given_back_in_a_turn_is_not_known_in_it() {
+        let mut window = ReceiveWindow::new(1000);
+        assert!(window.receive(500, 5) && !window.is_used_up(5));
+        assert_eq!(window.consume(500, tuning(5, 0)), Some(500));
+        assert!(window.receive(500, 5) && window.is_used_up(5));
+        assert_eq!(window.consume(500, tuning(5, 0)), Some(500));
+        assert!(window.is_used_up(5) && !window.is_used_up(6));
     }
 
     #[test]

@@ -29,6 +29,39 @@ pub struct Stats {
     pub receive_windows_used_up: u32,
     /// How long there was something to send that could not be sent.
     pub stalls: Stalls,
+    /// How long our windows held the peer back.
+    pub own: OwnStalls,
+}
+
+/// For how long nothing came after the peer had used up a receive window: it may have waited for us.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct OwnStalls {
+    /// Our window of a stream. Unit: microseconds.
+    pub stream_window_us: u64,
+    /// Our window of the connection. Unit: microseconds.
+    pub connection_window_us: u64,
+}
+
+/// The counters that every connection has.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) streams: u64,
+    pub(crate) streams_refused: u32,
+    pub(crate) resets_received: u32,
+    pub(crate) resets_sent: u32,
+    pub(crate) receive_windows_used_up: u32,
+    pub(crate) stalls: Stalls,
+}
+
+/// What only a connection has that was held back, by either end.
+#[derive(Debug, Default)]
+struct Held {
+    /// By slot; only streams that had to wait have an entry.
+    waiting: Vec<Waiting>,
+    own: OwnStalls,
+    /// Since when, in microseconds, nothing has come although a window was used up, and whether that was
+    /// the connection's.
+    since: Option<(u32, bool)>,
 }
 
 /// What holds back the streams that are ready to send.
@@ -52,10 +85,10 @@ struct Waiting {
 /// The counters, and what is needed to count.
 #[derive(Debug, Default)]
 pub(crate) struct StatsBook {
-    pub(crate) stats: Stats,
+    pub(crate) stats: Counts,
     blocked: Option<(Blocker, u32)>,
-    /// By slot; only streams that had to wait have an entry.
-    waiting: Vec<Waiting>,
+    /// In a box, for most connections never need it.
+    held: Option<Box<Held>>,
 }
 
 impl StatsBook {
@@ -65,6 +98,29 @@ impl StatsBook {
         if self.blocked.map(|(blocker, _)| blocker) != blocker {
             self.settle(clock);
             self.blocked = blocker.map(|blocker| (blocker, clock.ms));
+        }
+    }
+
+    /// DATA came; the peer has used up a window of ours, or not: of the stream, of the connection.
+    #[inline]
+    pub(crate) fn received(&mut self, stream: bool, connection: bool, clock: &Clock) {
+        if stream || connection || self.held.is_some() {
+            self.used_up_or_not(stream, connection, clock);
+        }
+    }
+
+    fn used_up_or_not(&mut self, stream: bool, connection: bool, clock: &Clock) {
+        let held = self.held.get_or_insert_default();
+        if let Some((since_us, was_connection)) = held.since.take() {
+            let passed = u64::from(clock.us.wrapping_sub(since_us));
+            if was_connection {
+                held.own.connection_window_us += passed;
+            } else {
+                held.own.stream_window_us += passed;
+            }
+        }
+        if stream || connection {
+            held.since = Some((clock.us, connection));
         }
     }
 
@@ -82,10 +138,11 @@ impl StatsBook {
 
     fn entry(&mut self, slot: u32, id: u32) -> &mut Waiting {
         let slot = slot as usize;
-        if self.waiting.len() <= slot {
-            self.waiting.resize(slot + 1, Waiting::default());
+        let waiting = &mut self.held.get_or_insert_default().waiting;
+        if waiting.len() <= slot {
+            waiting.resize(slot + 1, Waiting::default());
         }
-        let entry = &mut self.waiting[slot];
+        let entry = &mut waiting[slot];
         if entry.id != id {
             *entry = Waiting { id, ..Waiting::default() };
         }
@@ -107,39 +164,62 @@ impl StatsBook {
 
     /// A stream waits no more, or for something else.
     pub(crate) fn stops_waiting(&mut self, slot: u32, id: u32, clock: &Clock) {
-        if self.waiting.get(slot as usize).is_none_or(|entry| entry.id != id) {
+        if self.waiting(slot, id).is_none() {
             return;
         }
         self.settle(clock);
         let totals = self.stats.stalls;
-        let entry = &mut self.waiting[slot as usize];
-        if let Some(since_ms) = entry.window_since_ms.take() {
-            let passed = u64::from(clock.elapsed_ms(since_ms));
-            entry.stalls.stream_window_ms += passed;
-            self.stats.stalls.stream_window_ms += passed;
-        }
+        let entry = self.entry(slot, id);
         if let Some(before) = entry.listed.take() {
             let stalls = &mut entry.stalls;
             stalls.connection_window_ms +=
                 totals.connection_window_ms - before.connection_window_ms;
             stalls.socket_ms += totals.socket_ms - before.socket_ms;
         }
+        if let Some(since_ms) = entry.window_since_ms.take() {
+            let passed = u64::from(clock.elapsed_ms(since_ms));
+            entry.stalls.stream_window_ms += passed;
+            self.stats.stalls.stream_window_ms += passed;
+        }
     }
 
     /// The connection's counters up to this moment.
     pub(crate) fn read(&mut self, clock: &Clock) -> Stats {
         self.settle(clock);
-        self.stats
+        let Counts {
+            streams,
+            streams_refused,
+            resets_received,
+            resets_sent,
+            receive_windows_used_up,
+            stalls,
+        } = self.stats;
+        let own = self.held.as_ref().map_or_else(OwnStalls::default, |held| held.own);
+        Stats {
+            streams,
+            streams_refused,
+            resets_received,
+            resets_sent,
+            receive_windows_used_up,
+            stalls,
+            own,
+        }
     }
 
     /// One stream's stalls up to its last change.
     pub(crate) fn of_stream(&self, slot: u32, id: u32) -> Stalls {
-        let entry = self.waiting.get(slot as usize).filter(|entry| entry.id == id);
-        entry.map_or_else(Stalls::default, |entry| entry.stalls)
+        self.waiting(slot, id).map_or_else(Stalls::default, |entry| entry.stalls)
+    }
+
+    fn waiting(&self, slot: u32, id: u32) -> Option<&Waiting> {
+        let waiting = &self.held.as_ref()?.waiting;
+        waiting.get(slot as usize).filter(|entry| entry.id == id)
     }
 
     pub(crate) fn trim(&mut self) {
-        self.waiting = Vec::new();
+        if let Some(held) = &mut self.held {
+            held.waiting = Vec::new();
+        }
     }
 }
 
@@ -169,5 +249,19 @@ mod tests {
         assert_eq!(book.of_stream(0, 1), expected);
         assert_eq!(book.read(&at(20)).stalls, expected);
         assert_eq!(book.of_stream(0, 3), Stalls::default());
+    }
+
+    #[test]
+    fn silence_after_a_window_was_used_up_is_counted() {
+        let mut book = StatsBook::default();
+        book.received(false, false, &at(0));
+        book.received(true, false, &at(3));
+        book.received(false, false, &at(10));
+        book.received(true, true, &at(20));
+        book.received(false, false, &at(25));
+        book.received(false, false, &at(99));
+        let stats = book.read(&at(100));
+        let expected = OwnStalls { stream_window_us: 7_000, connection_window_us: 5_000 };
+        assert_eq!(stats.own, expected);
     }
 }

@@ -4,6 +4,7 @@ mod certificate;
 mod configuration;
 mod files;
 mod load;
+mod measure;
 mod net;
 mod observe;
 mod proxy;
@@ -38,6 +39,8 @@ enum Command {
     Net(net::Arguments),
     /// Show what a server counts, live: one that was started with --admin.
     Top(top::Arguments),
+    /// Measure one transfer: its speed, what it cost both sides, and what limited it.
+    Measure(Box<bolide_measure::arguments::Arguments>),
     /// Race HTTP servers against each other, and report what the figures carry.
     Race(race::Arguments),
 }
@@ -64,6 +67,7 @@ fn main() -> ExitCode {
         Command::Load(arguments) => return load::run(&arguments),
         Command::Net(arguments) => return net::run(&arguments),
         Command::Top(arguments) => return top::run(&arguments),
+        Command::Measure(arguments) => return measure::run(&arguments),
         Command::Race(arguments) => return race::run(&arguments),
     };
     match result {

@@ -78,6 +78,20 @@ const TABLE: &[(&str, &[&str])] = &[
     ),
     ("bolide-netlab", &[]),
     (
+        "bolide-measure",
+        &[
+            "bolide-buffers",
+            "bolide-client",
+            "bolide-connection",
+            "bolide-eventloop",
+            "bolide-loadgen",
+            "bolide-netlab",
+            "bolide-semantics",
+            "bolide-server",
+            "bolide-websocket",
+        ],
+    ),
+    (
         "bolide-race",
         &[
             "bolide-buffers",
@@ -93,6 +107,7 @@ const TABLE: &[(&str, &[&str])] = &[
             "bolide",
             "bolide-eventloop",
             "bolide-loadgen",
+            "bolide-measure",
             "bolide-measurement",
             "bolide-netlab",
             "bolide-race",

@@ -1,0 +1,517 @@
+//! The command line of `bolide measure`, and the plan that it stands for.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bolide_loadgen::options::target::{connect_to, resolve};
+use bolide_loadgen::options::units::{count, positive_duration, rate, size, small_size};
+use bolide_loadgen::plan::ServerProcesses;
+use bytes::Bytes;
+use clap::{Args, ValueEnum};
+use http::Method;
+
+use crate::plan::{Amount, Connecting, Direction, Plan, Probing, Transfer, Trusted, Version};
+use crate::responsiveness;
+use crate::responsiveness::statistics::Parameters;
+use crate::target::{Scheme, Target};
+
+/// How long a transfer takes whose URL and options say neither size nor time.
+const DEFAULT_TIME: Duration = Duration::from_secs(10);
+
+/// When a download by ndt7 is given up that the server, after 10 s, should have ended.
+const NDT7_DOWNLOAD_TIME: Duration = Duration::from_secs(15);
+
+/// What is asked for when the time alone limits a download: the most that `/{size}` answers (1 TiB).
+const ENDLESS_BYTES: u64 = 1 << 40;
+
+/// More streams or connections than this are a mistake.
+const COUNT_MAX: u64 = 10_000;
+
+/// The least and greatest SETTINGS_MAX_FRAME_SIZE (RFC 9113 §6.5.2).
+const FRAME_BYTES: std::ops::RangeInclusive<u32> = 16_384..=16_777_215;
+
+/// The first window of a connection, which can't shrink (RFC 9113 §6.9.2).
+const WINDOW_BYTES_MIN: u32 = 65_535;
+
+/// What the body of a transfer is asked or sent with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Verb {
+    /// Download.
+    #[value(name = "GET", alias = "get")]
+    Get,
+    /// Upload.
+    #[value(name = "PUT", alias = "put")]
+    Put,
+    /// Upload.
+    #[value(name = "POST", alias = "post")]
+    Post,
+}
+
+/// Measure one transfer: its speed, what it cost both sides, and what limited it.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Exit codes: 0 fine; 1 the transfer failed; 2 usage or configuration.")]
+pub struct Arguments {
+    /// http(s)://host:port/SIZE or any URL to download, ws(s)://host:port/ndt/v7/download or upload
+    /// (ndt7), raw://host:port (TCP)
+    pub url: String,
+    /// Downloads are GET, uploads PUT or POST
+    #[arg(short = 'X', long = "method", value_name = "METHOD", default_value = "GET")]
+    pub verb: Verb,
+    /// Bytes of each request, such as 1G; the path /SIZE says the same
+    #[arg(short = 'n', long = "bytes", value_name = "BYTES", value_parser = size)]
+    pub bytes: Option<u64>,
+    /// Transfer for so long, in seconds or with a unit [default: 10 s when the URL names no size]
+    #[arg(short = 't', long = "time", value_name = "TIME", value_parser = positive_duration, conflicts_with = "bytes")]
+    pub time: Option<Duration>,
+    /// Requests at a time on each connection (HTTP/2)
+    #[arg(long, value_name = "COUNT", default_value = "1", value_parser = count)]
+    pub streams: u64,
+    /// Connections; one thread carries them all
+    #[arg(long, value_name = "COUNT", default_value = "1", value_parser = count)]
+    pub connections: u64,
+    /// HTTP/1.1 only
+    #[arg(long)]
+    pub h1: bool,
+    /// HTTP/2 only (https)
+    #[arg(long, conflicts_with = "h1")]
+    pub h2: bool,
+    /// HTTP/2 without TLS, by prior knowledge (http)
+    #[arg(long, conflicts_with_all = ["h1", "h2"])]
+    pub h2c: bool,
+    /// Believe any certificate
+    #[arg(long)]
+    pub insecure: bool,
+    /// Believe what these roots (PEM) have signed
+    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
+    pub cacert: Option<PathBuf>,
+    /// Connect to this HOST, HOST:PORT or unix:PATH instead of where the URL says
+    #[arg(long, value_name = "WHERE")]
+    pub connect_to: Option<String>,
+    /// The largest frame of HTTP/2 to take and to send, in bytes [default: 16K]
+    #[arg(long, value_name = "BYTES", value_parser = small_size)]
+    pub max_frame: Option<u32>,
+    /// Our receive windows of HTTP/2 (streams and connection), fixed, in bytes [default: they grow]
+    #[arg(long, value_name = "BYTES", value_parser = small_size)]
+    pub window: Option<u32>,
+    /// How long a connection may take
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = positive_duration)]
+    pub connect_timeout: Duration,
+    /// Probe latency before and during the transfer: on its connection, on another one, at another
+    /// origin
+    #[arg(long)]
+    pub latency: bool,
+    /// What is probed for
+    #[arg(long, value_name = "PATH", default_value = "/ping")]
+    pub probe_path: String,
+    /// The other origin that is probed, with a path
+    #[arg(long, value_name = "URL")]
+    pub probe_origin: Option<String>,
+    /// Probes per second of each kind, in an open loop
+    #[arg(long, value_name = "RATE", default_value = "20", value_parser = rate)]
+    pub probe_rate: f64,
+    /// How long latency is probed before the transfer
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = positive_duration)]
+    pub probe_idle: Duration,
+    /// Score responsiveness under load (draft-ietf-ippm-responsiveness-09) instead of one transfer; the
+    /// URL is of a server with /.well-known/nq
+    #[arg(long, conflicts_with_all = ["bytes", "time", "latency", "streams", "connections", "h1"])]
+    pub rpm: bool,
+    /// How long an interval of --rpm takes: older clients use 1s
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = positive_duration)]
+    pub rpm_interval: Duration,
+    /// Write all figures as JSON; -: to the standard output
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// No progress and no summary
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// The server's process on this machine [default: who listens on the port]
+    #[arg(long, value_name = "PID")]
+    pub server_pid: Option<u32>,
+}
+
+impl Arguments {
+    /// The plan: reads files and resolves names, but sends nothing.
+    ///
+    /// # Errors
+    ///
+    /// The first mistake, in a sentence that says what would be right.
+    pub fn plan(&self) -> Result<Plan, String> {
+        let target = Target::parse(&self.url)?;
+        let transfer = self.transfer(&target)?;
+        let connecting = self.connecting(&target, self.connect_to.as_deref())?;
+        let probing = if self.latency { Some(self.probing(&target)?) } else { None };
+        let server = match self.server_pid {
+            Some(pid) => ServerProcesses::Pid(pid),
+            None => ServerProcesses::ByPort,
+        };
+        Ok(Plan { target, connecting, transfer, probing, server })
+    }
+
+    /// The plan for `--rpm`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::plan`].
+    pub fn responsiveness(&self) -> Result<responsiveness::Plan, String> {
+        let target = Target::parse(&self.url)?;
+        if !matches!(target.scheme, Scheme::Http | Scheme::Https) {
+            return Err("--rpm asks over HTTP/2: it needs an https:// or http:// URL".into());
+        }
+        // Without TLS it is HTTP/2 by prior knowledge, said or not.
+        let plain = Self { h2c: target.scheme == Scheme::Http, ..self.clone() };
+        let config_path =
+            if target.is_root() { "/.well-known/nq".into() } else { target.http.path.clone() };
+        Ok(responsiveness::Plan {
+            url: target.to_string(),
+            connecting: plain.connecting(&target, self.connect_to.as_deref())?,
+            config_path,
+            interval: self.rpm_interval,
+            intervals_max: responsiveness::INTERVALS_MAX,
+            parameters: Parameters::default(),
+        })
+    }
+
+    /// What is transferred.
+    fn transfer(&self, target: &Target) -> Result<Transfer, String> {
+        for (option, count) in [("--streams", self.streams), ("--connections", self.connections)] {
+            if count > COUNT_MAX {
+                return Err(format!("{option} {count}: {COUNT_MAX} is the most"));
+            }
+        }
+        let is_h2 = match target.scheme {
+            Scheme::Http => self.h2c,
+            Scheme::Https => !self.h1,
+            _ => false,
+        };
+        if self.streams > 1 && !is_h2 {
+            return Err(
+                "--streams is of HTTP/2 (--h2c without TLS): over HTTP/1.1, --connections \
+                        does it"
+                    .into(),
+            );
+        }
+        if target.scheme == Scheme::Raw && self.connections > 1 {
+            return Err("a raw transfer has one connection".into());
+        }
+        let (method, direction) = match self.verb {
+            Verb::Get => (Method::GET, Direction::Download),
+            Verb::Put => (Method::PUT, Direction::Upload),
+            Verb::Post => (Method::POST, Direction::Upload),
+        };
+        if target.scheme.is_websocket() {
+            return self.ndt7(target);
+        }
+        let (path, expected_bytes, amount) = self.amount(target, direction)?;
+        Ok(Transfer {
+            direction,
+            method,
+            path,
+            expected_bytes,
+            amount,
+            is_ndt7: false,
+            streams: self.streams as usize,
+            connections: self.connections as usize,
+        })
+    }
+
+    /// A subtest of ndt7: the path says which.
+    fn ndt7(&self, target: &Target) -> Result<Transfer, String> {
+        if self.bytes.is_some() {
+            return Err("ndt7 ends by time: -t, not -n".into());
+        }
+        let path = target.http.path.clone();
+        let direction = match path.split('?').next().and_then(|path| path.rsplit('/').next()) {
+            Some("download") => Direction::Download,
+            Some("upload") => Direction::Upload,
+            _ => {
+                return Err(format!(
+                    "`{path}` is no subtest of ndt7: /ndt/v7/download and /ndt/v7/upload are"
+                ));
+            }
+        };
+        let time = self.time.unwrap_or(match direction {
+            Direction::Download => NDT7_DOWNLOAD_TIME,
+            Direction::Upload => DEFAULT_TIME,
+        });
+        Ok(Transfer {
+            direction,
+            method: Method::GET,
+            path,
+            expected_bytes: None,
+            amount: Amount::Time(time),
+            is_ndt7: true,
+            streams: 1,
+            connections: self.connections as usize,
+        })
+    }
+
+    /// The path that is asked for, how long its answer must be, and how much is transferred.
+    fn amount(
+        &self,
+        target: &Target,
+        direction: Direction,
+    ) -> Result<(String, Option<u64>, Amount), String> {
+        let path = target.http.path.clone();
+        if let (Some(named), Some(asked)) = (target.size(), self.bytes)
+            && named != asked
+        {
+            return Err(format!(
+                "the URL names {named} bytes and -n {asked}: one of them is enough"
+            ));
+        }
+        let bytes = self.bytes.or_else(|| target.size());
+        let time = self.time.unwrap_or(DEFAULT_TIME);
+        if target.scheme == Scheme::Raw {
+            let amount = bytes.map_or(Amount::Time(time), Amount::Bytes);
+            return Ok((path, None, amount));
+        }
+        let is_ours = target.is_root() || target.size().is_some();
+        Ok(match (direction, bytes) {
+            (Direction::Download, Some(_)) if !is_ours => {
+                return Err(format!(
+                    "-n is for http://host:port/ and /SIZE: what `{path}` sends is the server's to say"
+                ));
+            }
+            (Direction::Download, Some(bytes)) => {
+                let amount = self.time.map_or(Amount::Whole, Amount::Time);
+                (format!("/{bytes}"), Some(bytes), amount)
+            }
+            (Direction::Download, None) if is_ours => {
+                (format!("/{ENDLESS_BYTES}"), Some(ENDLESS_BYTES), Amount::Time(time))
+            }
+            (Direction::Download, None) => {
+                (path, None, self.time.map_or(Amount::Whole, Amount::Time))
+            }
+            (Direction::Upload, Some(bytes)) if self.time.is_none() => {
+                let path = if is_ours { format!("/{bytes}") } else { path };
+                (path, None, Amount::Bytes(bytes))
+            }
+            (Direction::Upload, Some(_)) => {
+                return Err(
+                    "an upload has a size or a time (-t): without the size in the URL, the \
+                            time is enough"
+                        .into(),
+                );
+            }
+            (Direction::Upload, None) => {
+                let path = if is_ours { format!("/{ENDLESS_BYTES}") } else { path };
+                (path, None, Amount::Time(time))
+            }
+        })
+    }
+
+    /// How connections to a target are made.
+    fn connecting(&self, target: &Target, elsewhere: Option<&str>) -> Result<Connecting, String> {
+        self.check_protocol(target)?;
+        let elsewhere = elsewhere.map(|text| {
+            connect_to(text, target.http.port()).map_err(|why| format!("--connect-to: {why}"))
+        });
+        let elsewhere: Vec<_> = elsewhere.transpose()?.into_iter().collect();
+        let origin = resolve(&target.http, &elsewhere, self.connect_timeout)?;
+        let trusted = match &self.cacert {
+            _ if !target.scheme.is_tls() => Trusted::Anybody,
+            Some(path) => {
+                let pem = std::fs::read(path)
+                    .map_err(|error| format!("--cacert {}: {error}", path.display()))?;
+                Trusted::Roots(Bytes::from(pem))
+            }
+            None if self.insecure => Trusted::Anybody,
+            None => Trusted::Platform,
+        };
+        let version = if self.h1 || target.scheme.is_websocket() {
+            Version::Http1
+        } else if self.h2 || self.h2c {
+            Version::Http2
+        } else {
+            Version::Negotiated
+        };
+        Ok(Connecting {
+            origin,
+            version,
+            trusted,
+            window_bytes: self.window,
+            frame_bytes: self.max_frame,
+            timeout: self.connect_timeout,
+        })
+    }
+
+    /// Options that don't go with the URL.
+    fn check_protocol(&self, target: &Target) -> Result<(), String> {
+        let scheme = target.scheme;
+        let given = |options: &[(&'static str, bool)]| {
+            options.iter().find(|(_, is_set)| *is_set).map(|(option, _)| *option)
+        };
+        let url = format!("the URL begins with {}://", scheme.name());
+        if let Some(option) =
+            given(&[("--insecure", self.insecure), ("--cacert", self.cacert.is_some())])
+            && !scheme.is_tls()
+        {
+            return Err(format!("{option} is of TLS, and {url}"));
+        }
+        if self.h2 && scheme != Scheme::Https {
+            return Err(format!("--h2 is HTTP/2 over TLS, and {url}: --h2c is HTTP/2 without"));
+        }
+        if self.h2c && scheme != Scheme::Http {
+            return Err(format!("--h2c is HTTP/2 without TLS, and {url}: --h2 is HTTP/2 with it"));
+        }
+        let speaks_h2 = self.h2c || (scheme == Scheme::Https && !self.h1);
+        if let Some(option) =
+            given(&[("--window", self.window.is_some()), ("--max-frame", self.max_frame.is_some())])
+            && !speaks_h2
+        {
+            return Err(format!("{option} is of HTTP/2, and this is none (--h2c without TLS is)"));
+        }
+        if let Some(bytes) = self.window.filter(|bytes| *bytes < WINDOW_BYTES_MIN) {
+            return Err(format!("--window {bytes}: {WINDOW_BYTES_MIN} bytes are the least"));
+        }
+        if let Some(bytes) = self.max_frame.filter(|bytes| !FRAME_BYTES.contains(bytes)) {
+            return Err(format!("--max-frame {bytes}: 16384 to 16777215 bytes is right"));
+        }
+        Ok(())
+    }
+
+    /// How latency is probed.
+    fn probing(&self, target: &Target) -> Result<Probing, String> {
+        if !matches!(target.scheme, Scheme::Http | Scheme::Https) {
+            return Err(
+                "--latency sends small requests of HTTP: it needs an http:// or https:// URL"
+                    .into(),
+            );
+        }
+        if !self.probe_path.starts_with('/') {
+            return Err(format!("--probe-path `{}`: a path begins with `/`", self.probe_path));
+        }
+        let other = match &self.probe_origin {
+            None => None,
+            Some(url) => {
+                let target = Target::parse(url).map_err(|why| format!("--probe-origin: {why}"))?;
+                if !matches!(target.scheme, Scheme::Http | Scheme::Https) {
+                    return Err(format!("--probe-origin `{url}`: http:// or https:// is right"));
+                }
+                let path = if target.is_root() {
+                    self.probe_path.clone()
+                } else {
+                    target.http.path.clone()
+                };
+                let plain = Self {
+                    h1: false,
+                    h2: false,
+                    h2c: false,
+                    window: None,
+                    max_frame: None,
+                    ..self.clone()
+                };
+                let plain = match target.scheme {
+                    Scheme::Http => Self { insecure: false, cacert: None, ..plain },
+                    _ => plain,
+                };
+                Some((plain.connecting(&target, None)?, path))
+            }
+        };
+        Ok(Probing {
+            path: self.probe_path.clone(),
+            other,
+            rate: self.probe_rate,
+            idle: self.probe_idle,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    fn plan(line: &str) -> Result<Plan, String> {
+        let words = std::iter::once("measure").chain(line.split_whitespace());
+        Line::try_parse_from(words).map_err(|error| error.to_string())?.arguments.plan()
+    }
+
+    fn amount(line: &str) -> (String, Option<u64>, Amount) {
+        let Transfer { path, expected_bytes, amount, .. } = plan(line).unwrap().transfer;
+        (path, expected_bytes, amount)
+    }
+
+    #[test]
+    fn size_and_time_come_from_the_url_and_the_options() {
+        let (ten, second) = (Amount::Time(DEFAULT_TIME), Amount::Time(Duration::from_secs(1)));
+        let endless = format!("/{ENDLESS_BYTES}");
+        let root = "http://127.0.0.1:1/";
+        for (line, path, expected, much) in [
+            ("http://127.0.0.1:1/1024", "/1024", Some(1024), Amount::Whole),
+            ("http://127.0.0.1:1/1024 -n 1K", "/1024", Some(1024), Amount::Whole),
+            ("http://127.0.0.1:1/1024 -t 1", "/1024", Some(1024), second),
+            ("http://127.0.0.1:1 -n 1M", "/1048576", Some(1 << 20), Amount::Whole),
+            (root, endless.as_str(), Some(ENDLESS_BYTES), ten),
+            ("http://127.0.0.1:1/ -t 1s", endless.as_str(), Some(ENDLESS_BYTES), second),
+            ("http://127.0.0.1:1/a/b?c", "/a/b?c", None, Amount::Whole),
+            ("http://127.0.0.1:1/a -t 1", "/a", None, second),
+            ("http://127.0.0.1:1/7 -X PUT", "/7", None, Amount::Bytes(7)),
+            ("http://127.0.0.1:1/ -X PUT -n 7", "/7", None, Amount::Bytes(7)),
+            ("http://127.0.0.1:1/up -X POST -n 7", "/up", None, Amount::Bytes(7)),
+            ("http://127.0.0.1:1/up -X POST", "/up", None, ten),
+            ("http://127.0.0.1:1/ -X PUT -t 1", endless.as_str(), None, second),
+            ("raw://127.0.0.1:1 -n 7", "/", None, Amount::Bytes(7)),
+            ("raw://127.0.0.1:1 -X PUT", "/", None, ten),
+            ("ws://127.0.0.1:1/ndt/v7/upload", "/ndt/v7/upload", None, ten),
+            ("ws://127.0.0.1:1/ndt/v7/download?a=b -t 1", "/ndt/v7/download?a=b", None, second),
+        ] {
+            assert_eq!(amount(line), (path.to_owned(), expected, much), "{line}");
+        }
+    }
+
+    #[test]
+    fn each_mistake_is_one_sentence() {
+        for (line, why) in [
+            ("http://127.0.0.1:1/5 -n 6", "one of them is enough"),
+            ("http://127.0.0.1:1/a -n 6", "the server's to say"),
+            ("http://127.0.0.1:1/5 -X PUT -t 1", "a size or a time"),
+            ("http://127.0.0.1:1/5 --streams 2", "--connections does it"),
+            ("https://127.0.0.1:1/5 --h1 --streams 2", "--connections does it"),
+            ("http://127.0.0.1:1/5 --connections 20k", "10000 is the most"),
+            ("raw://127.0.0.1:1 --connections 2", "one connection"),
+            ("http://127.0.0.1:1/5 --h2", "--h2c is HTTP/2 without"),
+            ("https://127.0.0.1:1/5 --h2c", "--h2 is HTTP/2 with it"),
+            ("http://127.0.0.1:1/5 --insecure", "--insecure is of TLS"),
+            ("http://127.0.0.1:1/5 --window 1M", "--window is of HTTP/2"),
+            ("http://127.0.0.1:1/5 --h2c --window 1K", "65535 bytes are the least"),
+            ("http://127.0.0.1:1/5 --h2c --max-frame 1K", "16384 to 16777215"),
+            ("https://127.0.0.1:1/5 --cacert /nowhere", "--cacert /nowhere:"),
+            ("ws://127.0.0.1:1/ndt/v7/download -n 1", "by time"),
+            ("ws://127.0.0.1:1/ndt/v7/both", "/ndt/v7/upload"),
+            ("raw://127.0.0.1:1 --latency", "http:// or https://"),
+            ("http://127.0.0.1:1/5 --latency --probe-path x", "begins with `/`"),
+            ("http://127.0.0.1:1/5 --latency --probe-origin raw://a:1", "--probe-origin `raw"),
+            ("http://127.0.0.1:1/5 --connect-to a:b", "--connect-to: "),
+            ("http://127.0.0.1:1/5 -n 1 -t 1", "cannot be used with"),
+        ] {
+            let said = plan(line).unwrap_err();
+            assert!(said.contains(why), "{line}: {said}");
+        }
+    }
+
+    #[test]
+    fn versions_follow_the_options() {
+        for (line, version) in [
+            ("http://127.0.0.1:1/5", Version::Negotiated),
+            ("http://127.0.0.1:1/5 --h2c", Version::Http2),
+            ("https://127.0.0.1:1/5 --insecure --h1", Version::Http1),
+            ("https://127.0.0.1:1/5 --insecure --h2", Version::Http2),
+            ("ws://127.0.0.1:1/ndt/v7/download", Version::Http1),
+        ] {
+            assert_eq!(plan(line).unwrap().connecting.version, version, "{line}");
+        }
+        let plan =
+            plan("http://127.0.0.1:1/5 --latency --probe-origin http://127.0.0.1:2").unwrap();
+        let probing = plan.probing.unwrap();
+        let (other, path) = probing.other.unwrap();
+        assert_eq!((other.origin.authority.as_str(), path.as_str()), ("127.0.0.1:2", "/ping"));
+    }
+}

@@ -1,0 +1,481 @@
+//! One connection of a transfer: its requests, and the probes that it takes.
+
+use std::time::Instant;
+
+use bolide_client::{Ending, Established, Orders, Owner};
+use bolide_connection::Http2Stats;
+use bolide_semantics::{
+    ConnectionEvent, End, ExchangeEvent, ExchangeId, FieldName, FieldRef, OutgoingHead, Start,
+    parse_content_length,
+};
+use bytes::Bytes;
+use http::{Method, StatusCode};
+
+use super::Facts;
+use super::desk::{Desk, Stage, ending_in_words};
+use super::feed::Feed;
+use super::ndt7::{self, Ndt7};
+use crate::plan::{Amount, Direction};
+use crate::report::TlsReport;
+
+/// Probes on a connection that wait for their answers at most: a server that answers none must not
+/// collect streams.
+const PROBES_MAX: usize = 50;
+
+/// One request of the transfer.
+#[derive(Debug)]
+struct Moving {
+    id: ExchangeId,
+    /// What has come of the answer's body.
+    received: u64,
+    /// How long it announced to be.
+    announced: Option<u64>,
+    /// The answer's status, once it is known.
+    status: Option<StatusCode>,
+    /// The body that we send.
+    feed: Option<Feed>,
+    /// What goes on in the tunnel that the request asked for.
+    tunnel: Option<Box<Ndt7>>,
+    /// The piece that was given last has not left.
+    is_busy: bool,
+    /// The answer is complete, or nothing more is expected of it.
+    is_complete: bool,
+}
+
+/// What belongs to one connection.
+#[derive(Debug)]
+pub(super) struct Line {
+    dialed_ns: u64,
+    connected_ns: u64,
+    is_h2: bool,
+    /// Requests can be sent, and the server's settings are known.
+    is_open: bool,
+    has_begun: bool,
+    moving: Vec<Moving>,
+    /// Each with the time at which it was due.
+    probes: Vec<(ExchangeId, u64)>,
+    counted: Http2Stats,
+}
+
+impl Line {
+    pub(super) fn new(dialed_ns: u64) -> Self {
+        Self {
+            dialed_ns,
+            connected_ns: 0,
+            is_h2: false,
+            is_open: false,
+            has_begun: false,
+            moving: Vec::new(),
+            probes: Vec::new(),
+            counted: Http2Stats::default(),
+        }
+    }
+
+    /// Whether it can take a probe beside its requests.
+    pub(super) fn takes_probes(&self) -> bool {
+        self.is_h2 && self.is_open && self.probes.len() < PROBES_MAX
+    }
+}
+
+/// A connection at its turn.
+pub(super) struct At<'a> {
+    pub(super) line: &'a mut Line,
+    pub(super) desk: &'a mut Desk,
+}
+
+impl Owner for At<'_> {
+    fn connected(&mut self) {
+        self.line.connected_ns = self.desk.now_ns;
+    }
+
+    fn ready(&mut self, established: &Established, _: &mut Orders<'_>) {
+        let Self { line, desk } = self;
+        // The cryptography of this very turn belongs to the handshake.
+        desk.now_ns = desk.task.clock.now_ns();
+        line.is_h2 = established.is_h2;
+        let handshake_ns = desk.now_ns - line.connected_ns;
+        let tls = established.tls.as_ref().map(TlsReport::of);
+        desk.facts.get_or_insert_with(|| Facts {
+            is_h2: established.is_h2,
+            handshake_ns: tls.is_some().then_some(handshake_ns),
+            tls,
+            connect_ns: line.connected_ns - line.dialed_ns,
+        });
+        // What an HTTP/2 server allows is known with its settings.
+        if !line.is_h2 {
+            self.opened();
+        }
+    }
+
+    #[inline]
+    fn exchange(&mut self, id: ExchangeId, event: ExchangeEvent, orders: &mut Orders<'_>) {
+        if let Some(position) = self.line.moving.iter().position(|moving| moving.id == id) {
+            self.moved(position, event, orders);
+        } else {
+            self.probed(id, event, orders);
+        }
+    }
+
+    fn connection(&mut self, event: ConnectionEvent, _: &mut Orders<'_>) {
+        if matches!(event, ConnectionEvent::Concurrency { .. }) && !self.line.is_open {
+            self.opened();
+        }
+    }
+
+    #[inline]
+    fn settled(&mut self, orders: &mut Orders<'_>) {
+        if self.line.is_open && !self.line.has_begun && self.desk.stage == Stage::Running {
+            self.begin(orders);
+        }
+        if self.desk.stage == Stage::Ending {
+            self.bring_to_end(orders);
+        }
+        self.probe(orders);
+        if let Some(stats) = orders.http2_stats() {
+            self.desk.add_stalls(&stats, &self.line.counted);
+            self.line.counted = stats;
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
+
+    fn ended(&mut self, ending: &Ending) {
+        let Self { line, desk } = self;
+        desk.probes -= line.probes.len() as u64;
+        desk.lost += line.probes.len() as u64;
+        line.probes.clear();
+        let open = line.moving.iter().find(|moving| !moving.is_complete);
+        let is_bad = ending.reason.blame.is_some();
+        if open.is_none() && !is_bad && line.has_begun {
+            return;
+        }
+        let why = ending_in_words(ending, desk.task.route.is_tls());
+        match open.map(|moving| (moving, moving.announced.or(desk.task.transfer.expected_bytes))) {
+            Some((moving, Some(all))) if moving.feed.is_none() => {
+                let received = moving.received;
+                desk.fail(&format!("the connection ended after {received} of {all} bytes: {why}"));
+            }
+            Some((Moving { feed: Some(feed), .. }, _)) if !feed.is_over => {
+                let left = feed.left();
+                let left = if left > 0 { format!("{left} bytes") } else { "it".to_owned() };
+                desk.fail(&format!(
+                    "the connection ended while {left} had still to be sent: {why}"
+                ));
+            }
+            Some(_) => desk.fail(&format!("the connection ended before the answer: {why}")),
+            None => desk.fail(&why),
+        }
+    }
+}
+
+impl At<'_> {
+    fn opened(&mut self) {
+        self.line.is_open = true;
+        self.desk.open += 1;
+    }
+
+    /// Sends the requests of the transfer.
+    fn begin(&mut self, orders: &mut Orders<'_>) {
+        self.line.has_begun = true;
+        let streams = self.desk.task.transfer.streams;
+        let available = orders.available();
+        if available < streams {
+            let what = format!(
+                "the server allows {available} requests at a time on a connection, not {streams}"
+            );
+            return self.desk.fail(&what);
+        }
+        for _ in 0..streams {
+            self.ask(orders);
+        }
+    }
+
+    /// Sends one request.
+    fn ask(&mut self, orders: &mut Orders<'_>) {
+        let task = std::sync::Arc::clone(&self.desk.task);
+        let (route, transfer) = (&task.route, &task.transfer);
+        let start = Start::Request {
+            method: &transfer.method,
+            scheme: route.scheme,
+            authority: &route.authority,
+            path: &transfer.path,
+            protocol: None,
+        };
+        let length = match transfer.amount {
+            Amount::Bytes(bytes) => Some(bytes),
+            Amount::Whole | Amount::Time(_) => None,
+        };
+        let text = length.map(|bytes| bytes.to_string()).unwrap_or_default();
+        let is_upload = transfer.direction == Direction::Upload;
+        let tunnel =
+            transfer.is_ndt7.then(|| Box::new(Ndt7::new(transfer.direction, self.desk.now_ns)));
+        let mut fields = Vec::new();
+        match &tunnel {
+            Some(tunnel) => fields.extend(ndt7::fields(&tunnel.key)),
+            None if !is_upload => {
+                // A body that is compressed on its way is not what is measured.
+                fields.push(FieldRef::known(FieldName::AcceptEncoding, b"identity"));
+            }
+            None if length.is_some() => {
+                fields.push(FieldRef::known(FieldName::ContentLength, text.as_bytes()));
+            }
+            None => {}
+        }
+        let end = if is_upload || tunnel.is_some() { End::No } else { End::Yes };
+        let head = OutgoingHead { start, fields: fields.iter().copied() };
+        let Ok(id) = orders.send_request(head, end) else {
+            return self.desk.fail("the connection took no further request");
+        };
+        let feed = (is_upload && tunnel.is_none()).then(|| Feed::new(length));
+        self.line.moving.push(Moving {
+            id,
+            received: 0,
+            announced: None,
+            status: None,
+            feed,
+            tunnel,
+            is_busy: false,
+            is_complete: false,
+        });
+        self.feed(self.line.moving.len() - 1, orders);
+    }
+
+    /// Gives an upload as much as leaves at once, and one piece more.
+    fn feed(&mut self, position: usize, orders: &mut Orders<'_>) {
+        let Self { line, desk } = self;
+        let moving = &mut line.moving[position];
+        let ends = desk.stage == Stage::Ending
+            || desk.time_is_over_ns().is_some_and(|end| desk.now_ns >= end);
+        while !moving.is_busy {
+            let (piece, payload_bytes, end) = match (&mut moving.tunnel, &mut moving.feed) {
+                (Some(tunnel), _) => match tunnel.next(ends) {
+                    Some((piece, payload_bytes)) => (piece, payload_bytes, End::No),
+                    None => return,
+                },
+                (None, Some(feed)) if !feed.is_over => {
+                    let (piece, last) = feed.next(desk.now_ns, ends);
+                    let payload_bytes = piece.len() as u64;
+                    (piece, payload_bytes, if last { End::Yes } else { End::No })
+                }
+                _ => return,
+            };
+            match orders.send_data(moving.id, piece, end) {
+                Ok(more) => {
+                    moving.is_busy = !more;
+                    if desk.counts() {
+                        desk.bytes += payload_bytes;
+                    }
+                }
+                // What the server did to the exchange is about to be reported.
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// The time is over: uploads end, where the piece before has left.
+    fn bring_to_end(&mut self, orders: &mut Orders<'_>) {
+        for position in 0..self.line.moving.len() {
+            self.feed(position, orders);
+        }
+    }
+
+    /// Something about a request of the transfer.
+    #[inline]
+    fn moved(&mut self, position: usize, event: ExchangeEvent, orders: &mut Orders<'_>) {
+        match event {
+            ExchangeEvent::Data(data, end) if self.line.moving[position].tunnel.is_some() => {
+                self.tunnelled(position, data, end, orders);
+            }
+            ExchangeEvent::Data(data, end) => {
+                let Self { line, desk } = self;
+                let moving = &mut line.moving[position];
+                let length = data.len();
+                desk.keep(&data);
+                // The block is free again before the next read.
+                drop(data);
+                moving.received += length as u64;
+                if moving.feed.is_none() && desk.counts() {
+                    desk.bytes += length as u64;
+                }
+                orders.consumed(moving.id, length);
+                if end == End::Yes {
+                    self.complete(position, orders);
+                }
+            }
+            ExchangeEvent::Sendable => {
+                self.line.moving[position].is_busy = false;
+                self.feed(position, orders);
+            }
+            ExchangeEvent::Head(_) if self.line.moving[position].tunnel.is_some() => {
+                let tunnel = self.line.moving[position].tunnel.as_mut();
+                match tunnel.map(|tunnel| tunnel.opened(orders.head())) {
+                    Some(Err(what)) => self.desk.fail(&what),
+                    _ => self.feed(position, orders),
+                }
+            }
+            ExchangeEvent::Head(end) => {
+                let status = orders.head().status();
+                let announced =
+                    orders.head().get(FieldName::ContentLength).and_then(parse_content_length);
+                let moving = &mut self.line.moving[position];
+                (moving.status, moving.announced) = (Some(status), announced);
+                self.judge_head(status, announced);
+                if end == End::Yes {
+                    self.complete(position, orders);
+                }
+            }
+            ExchangeEvent::Trailers => self.complete(position, orders),
+            ExchangeEvent::Aborted(reason) => {
+                // With HTTP/1.1 the end of the connection follows, and it says more.
+                if self.line.is_h2 {
+                    self.line.moving[position].is_complete = true;
+                    let received = self.line.moving[position].received;
+                    let what = reason.what;
+                    self.desk.fail(&format!("the stream ended after {received} bytes: {what}"));
+                }
+            }
+            ExchangeEvent::Informational | ExchangeEvent::Rejected(_) => {}
+        }
+    }
+
+    /// Bytes have come through a tunnel.
+    fn tunnelled(&mut self, position: usize, data: Bytes, end: End, orders: &mut Orders<'_>) {
+        let Self { line, desk } = self;
+        let moving = &mut line.moving[position];
+        let Some(tunnel) = &mut moving.tunnel else { return };
+        let length = data.len();
+        let received = tunnel.received(data, desk.now_ns);
+        desk.told = tunnel.told.or(desk.told);
+        let is_over = tunnel.is_over;
+        orders.consumed(moving.id, length);
+        match received {
+            Ok(payload_bytes) => {
+                moving.received += payload_bytes;
+                if desk.counts() && desk.task.transfer.direction == Direction::Download {
+                    desk.bytes += payload_bytes;
+                }
+            }
+            Err(what) => return desk.fail(&what),
+        }
+        self.feed(position, orders);
+        let Self { line, desk } = self;
+        if is_over && !std::mem::replace(&mut line.moving[position].is_complete, true) {
+            desk.done += 1;
+            desk.ended_ns = desk.now_ns;
+        } else if end == End::Yes && !is_over {
+            desk.fail("the server ended the connection without a close frame");
+        }
+    }
+
+    /// Whether an answer is what was asked for.
+    fn judge_head(&mut self, status: StatusCode, announced: Option<u64>) {
+        let transfer = &self.desk.task.transfer;
+        let is_upload = transfer.direction == Direction::Upload;
+        let expected = transfer.expected_bytes.filter(|_| !is_upload);
+        if !status.is_success() {
+            let wanted = if is_upload { "200 or 204" } else { "200" };
+            self.desk.fail(&format!("the answer was {status} where {wanted} would be right"));
+        } else if let (Some(expected), Some(announced)) = (expected, announced)
+            && expected != announced
+        {
+            let what = format!("{announced} bytes were announced where {expected} were asked for");
+            self.desk.fail(&what);
+        }
+    }
+
+    /// An answer is complete.
+    fn complete(&mut self, position: usize, orders: &mut Orders<'_>) {
+        let moving = &mut self.line.moving[position];
+        if std::mem::replace(&mut moving.is_complete, true) {
+            return;
+        }
+        let (received, id) = (moving.received, moving.id);
+        let is_early = moving.feed.as_ref().is_some_and(|feed| !feed.is_over);
+        let is_upload = moving.feed.is_some();
+        let expected = self.desk.task.transfer.expected_bytes.filter(|_| !is_upload);
+        if is_early {
+            let status = moving.status.unwrap_or_default();
+            let what = format!("the answer {status} came before the body was complete");
+            self.desk.fail(&what);
+            return orders.abort(id);
+        }
+        if let Some(expected) = expected
+            && received != expected
+        {
+            let what = format!("{received} bytes came where {expected} were asked for");
+            return self.desk.fail(&what);
+        }
+        if self.desk.goes_on() && self.desk.error.is_none() {
+            self.line.moving.remove(position);
+            // An HTTP/1.1 connection that the server ends is told of by its end.
+            if orders.available() > 0 {
+                return self.ask(orders);
+            }
+            return self.desk.fail("the server takes no further request on this connection");
+        }
+        self.desk.done += 1;
+        self.desk.ended_ns = self.desk.now_ns;
+    }
+
+    /// Sends the probes that are due, if this connection can take them.
+    fn probe(&mut self, orders: &mut Orders<'_>) {
+        let task = std::sync::Arc::clone(&self.desk.task);
+        let Some(path) = &task.probe_path else { return };
+        while self.line.takes_probes()
+            && orders.available() > 0
+            && let Some(due_ns) = self.desk.due.pop()
+        {
+            let route = &task.route;
+            let start = Start::Request {
+                method: &Method::GET,
+                scheme: route.scheme,
+                authority: &route.authority,
+                path,
+                protocol: None,
+            };
+            let head = OutgoingHead { start, fields: std::iter::empty::<FieldRef<'_>>() };
+            match orders.send_request(head, End::Yes) {
+                Ok(id) => {
+                    self.line.probes.push((id, due_ns));
+                    self.desk.probes += 1;
+                }
+                Err(_) => self.desk.lost += 1,
+            }
+        }
+    }
+
+    /// Something about a probe.
+    fn probed(&mut self, id: ExchangeId, event: ExchangeEvent, orders: &mut Orders<'_>) {
+        let Some(position) = self.line.probes.iter().position(|(probe, _)| *probe == id) else {
+            return;
+        };
+        let is_over = match event {
+            ExchangeEvent::Head(end) => {
+                let status = orders.head().status();
+                if !status.is_success() {
+                    let path = self.desk.task.probe_path.clone().unwrap_or_default();
+                    self.desk.fail(&format!("the probe for {path} was answered {status}"));
+                }
+                end == End::Yes
+            }
+            ExchangeEvent::Data(data, end) => {
+                orders.consumed(id, data.len());
+                end == End::Yes
+            }
+            ExchangeEvent::Trailers => true,
+            ExchangeEvent::Aborted(_) => {
+                self.line.probes.swap_remove(position);
+                self.desk.probes -= 1;
+                self.desk.lost += 1;
+                return;
+            }
+            _ => false,
+        };
+        if is_over {
+            let (_, due_ns) = self.line.probes.swap_remove(position);
+            self.desk.answered(due_ns);
+        }
+    }
+}

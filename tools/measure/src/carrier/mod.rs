@@ -1,0 +1,205 @@
+//! The thread that carries a transfer: connections with requests on them, and probes beside these.
+
+mod desk;
+mod feed;
+mod line;
+mod ndt7;
+mod service;
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use bolide_eventloop::{Limits as LoopLimits, MioKernel, Worker};
+
+use crate::clock::Clock;
+use crate::dialing::Route;
+use crate::latency::Sample;
+use crate::plan::Transfer;
+use crate::report::{Stalls, TlsReport, Told};
+use service::{LineService, Window};
+
+pub(crate) use desk::ending_in_words;
+
+/// How long a thread without work waits before it looks for commands.
+const COMMAND_WAIT: Duration = Duration::from_millis(5);
+
+/// What one connection may do in one pass, in bytes: there are no others to be fair to but probes, and
+/// these wait for a millisecond at most.
+const PASS_BYTES: usize = 4 * 1024 * 1024;
+
+/// Reads in one pass.
+const PASS_READS_COUNT: u32 = 16;
+
+/// What a carrier is to do.
+#[derive(Debug, Clone)]
+pub(crate) struct Task {
+    pub(crate) route: Route,
+    pub(crate) transfer: Transfer,
+    /// What is probed for on the transfer's own connections.
+    pub(crate) probe_path: Option<String>,
+    /// How often there is a look at what has been transferred.
+    pub(crate) look: Duration,
+    /// How long nothing may move before the transfer is given up.
+    pub(crate) patience: Duration,
+    /// How much of the answers is kept, in bytes.
+    pub(crate) kept_bytes: usize,
+    pub(crate) clock: Clock,
+}
+
+/// What a carrier is told.
+#[derive(Debug)]
+pub(crate) enum Command {
+    /// The transfer begins.
+    Begin,
+    /// One more connection with the same requests.
+    Add,
+    /// So many probes per second from here on; 0: none.
+    Probe(f64),
+    /// The thread ends.
+    Finish,
+}
+
+/// What the connections turned out to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Facts {
+    pub(crate) is_h2: bool,
+    pub(crate) tls: Option<TlsReport>,
+    /// Of the first connection: TCP's and TLS's handshakes, in nanoseconds.
+    pub(crate) connect_ns: u64,
+    pub(crate) handshake_ns: Option<u64>,
+}
+
+/// What has been transferred at some time.
+#[derive(Debug, Default)]
+pub(crate) struct Look {
+    /// Since the transfer began, in nanoseconds.
+    pub(crate) at_ns: u64,
+    /// Payload since the transfer began.
+    pub(crate) bytes: u64,
+    /// Probes that were answered since the look before.
+    pub(crate) samples: Vec<Sample>,
+}
+
+/// What came of a transfer.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    /// Payload, in bytes.
+    pub(crate) bytes: u64,
+    /// From the first request to the last byte, or to the last answer of an upload.
+    pub(crate) elapsed_ns: u64,
+    /// Bytes of TCP's streams in the direction of the transfer: payload, framing, TLS.
+    pub(crate) wire_bytes: u64,
+    pub(crate) retransmits: Option<u64>,
+    pub(crate) stalls: Stalls,
+    /// What the server says of its side.
+    pub(crate) told: Option<Told>,
+    /// The first thing that went wrong.
+    pub(crate) error: Option<String>,
+    /// Probes of which nothing came.
+    pub(crate) lost: u64,
+    /// The beginning of the answers, as much as was to be kept.
+    pub(crate) kept: Vec<u8>,
+}
+
+/// What a carrier says.
+#[derive(Debug)]
+pub(crate) enum News {
+    /// Every connection can be used.
+    Ready(Facts),
+    /// As often as the task says, while the transfer goes on.
+    Look(Look),
+    /// The transfer is over.
+    Done(Box<Outcome>),
+}
+
+/// A carrier, seen from outside. Ends its thread when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Carrier {
+    commands: Sender<Command>,
+    news: Receiver<News>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Carrier {
+    /// Starts the thread, which makes the connections at once.
+    ///
+    /// # Errors
+    ///
+    /// When the system has no thread left.
+    pub(crate) fn start(task: Task) -> Result<Self, String> {
+        Self::spawn(move |orders, news| {
+            let last_words = news.clone();
+            if let Err(error) = run(task, orders, news) {
+                let error = Some(format!("the event loop failed: {error}"));
+                let outcome = Outcome { error, ..Outcome::default() };
+                // Whoever would read it may have gone.
+                let _ = last_words.send(News::Done(Box::new(outcome)));
+            }
+        })
+    }
+
+    /// A thread that obeys and tells as a carrier does.
+    ///
+    /// # Errors
+    ///
+    /// When the system has no thread left.
+    pub(crate) fn spawn(
+        carry: impl FnOnce(Receiver<Command>, Sender<News>) + Send + 'static,
+    ) -> Result<Self, String> {
+        let (commands, orders) = channel();
+        let (sender, news) = channel();
+        let thread = std::thread::Builder::new()
+            .name("measure".into())
+            .spawn(move || carry(orders, sender))
+            .map_err(|error| format!("no thread can be started: {error}"))?;
+        Ok(Self { commands, news, thread: Some(thread) })
+    }
+
+    /// Tells the thread something. One that has ended has said so.
+    pub(crate) fn tell(&self, command: Command) {
+        let _ = self.commands.send(command);
+    }
+
+    /// Waits for the next news until `latest`. `None`: there was none.
+    pub(crate) fn news(&self, latest: Instant) -> Option<News> {
+        let wait = latest.saturating_duration_since(Instant::now());
+        match self.news.recv_timeout(wait) {
+            Ok(news) => Some(news),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => {
+                let error = Some("the thread that carried the transfer has ended".to_owned());
+                Some(News::Done(Box::new(Outcome { error, ..Outcome::default() })))
+            }
+        }
+    }
+}
+
+impl Drop for Carrier {
+    fn drop(&mut self) {
+        self.tell(Command::Finish);
+        if let Some(thread) = self.thread.take() {
+            // Its panic, if there was one, has been printed.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(task: Task, orders: Receiver<Command>, news: Sender<News>) -> std::io::Result<()> {
+    let limits = LoopLimits {
+        pass_bytes: PASS_BYTES,
+        pass_reads_count: PASS_READS_COUNT,
+        ..LoopLimits::default()
+    };
+    let window = Rc::new(Window::default());
+    let shared = Rc::clone(&window);
+    let service = LineService::new(Arc::new(task), orders, news, shared);
+    let mut worker = Worker::new(MioKernel::new()?, limits, move |_| service);
+    while !window.finished.get() {
+        worker.step(Some(COMMAND_WAIT))?;
+        window.stats.set(worker.stats());
+    }
+    Ok(())
+}

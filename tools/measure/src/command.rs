@@ -1,0 +1,101 @@
+//! `bolide measure`, from its arguments to its exit code.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use serde::Serialize;
+
+use crate::arguments::Arguments;
+use crate::output::live::Live;
+use crate::output::speed;
+use crate::output::text::summary;
+use crate::responsiveness;
+use crate::transfer;
+
+/// The exit code of a failed transfer.
+const FAILED: u8 = 1;
+
+/// The exit code of a usage or configuration mistake.
+const USAGE: u8 = 2;
+
+/// Runs what the arguments ask for. The exit code is 0 when all was transferred, 1 when not, 2 when
+/// nothing was sent because of a mistake in the arguments.
+pub fn run(arguments: &Arguments) -> ExitCode {
+    match measure(arguments) {
+        Ok(code) => ExitCode::from(code),
+        Err(mistake) => {
+            eprintln!("bolide: {mistake}");
+            ExitCode::from(USAGE)
+        }
+    }
+}
+
+fn measure(arguments: &Arguments) -> Result<u8, String> {
+    if arguments.rpm {
+        return score(arguments);
+    }
+    let plan = arguments.plan()?;
+    let mut live = (!arguments.quiet).then(|| Live::new(io::stderr(), io::stderr().is_terminal()));
+    let report = transfer::run(&plan, &mut |progress| {
+        if let Some(live) = &mut live {
+            // What is shown is never a reason to end.
+            let _ = live.show(progress);
+        }
+    })?;
+    if let Some(live) = &mut live {
+        let _ = live.clear();
+    }
+    finish(arguments, &report, &summary(&report), report.error.as_deref())
+}
+
+/// Responsiveness instead of a transfer.
+fn score(arguments: &Arguments) -> Result<u8, String> {
+    let plan = arguments.responsiveness()?;
+    let report = responsiveness::run(&plan, &mut |progress| {
+        if !arguments.quiet {
+            let rpm = progress.rpm.map(|rpm| format!(", {rpm:.0} RPM")).unwrap_or_default();
+            eprintln!(
+                "{} {}: {} over {} connections{rpm}",
+                progress.direction.name(),
+                progress.interval,
+                speed(progress.goodput),
+                progress.connections,
+            );
+        }
+    })?;
+    finish(arguments, &report, &responsiveness::summary(&report), report.error.as_deref())
+}
+
+/// Shows and writes what was found.
+pub(crate) fn finish(
+    arguments: &Arguments,
+    report: &impl Serialize,
+    text: &str,
+    error: Option<&str>,
+) -> Result<u8, String> {
+    let to_standard_output = arguments.json.as_deref() == Some(Path::new("-"));
+    if !arguments.quiet {
+        // A closed output is no reason to lose the file.
+        let _ = if to_standard_output {
+            io::stderr().write_all(text.as_bytes())
+        } else {
+            io::stdout().write_all(text.as_bytes())
+        };
+    }
+    if let Some(path) = &arguments.json {
+        let mut json = serde_json::to_string(report).map_err(|error| error.to_string())?;
+        json.push('\n');
+        let written = if to_standard_output {
+            io::stdout().write_all(json.as_bytes())
+        } else {
+            std::fs::write(path, json)
+        };
+        written.map_err(|error| format!("--json {}: {error}", path.display()))?;
+    }
+    if let Some(error) = error {
+        eprintln!("bolide: {error}");
+        return Ok(FAILED);
+    }
+    Ok(0)
+}

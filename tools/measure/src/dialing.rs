@@ -1,0 +1,126 @@
+//! RFC 9113 §3, RFC 7301: from how a server is reached to what a connection begins with.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use bolide_client::{
+    Alpn, ClientOptions, ClientTls, Dial, Speaks, Trust, WallClock, platform_trust,
+};
+use bolide_connection::{Http1Limits, Http2Limits, Limits};
+use bolide_eventloop::Destination;
+use bolide_loadgen::options::target::Target as HttpTarget;
+use bolide_loadgen::plan::ServerAddress;
+
+use crate::plan::{Connecting, Trusted, Version};
+
+/// Longer than any transfer.
+const NEVER: Duration = Duration::MAX;
+
+/// Everything that connections to one server have in common.
+#[derive(Debug, Clone)]
+pub(crate) struct Route {
+    pub(crate) dial: Dial,
+    pub(crate) limits: Limits,
+    pub(crate) destination: Destination,
+    /// For `:scheme`.
+    pub(crate) scheme: &'static str,
+    /// For `:authority` and Host.
+    pub(crate) authority: String,
+}
+
+impl Route {
+    /// Finds out how the server is reached.
+    ///
+    /// # Errors
+    ///
+    /// What stands in the way, in a sentence.
+    pub(crate) fn new(connecting: &Connecting) -> Result<Self, String> {
+        let origin = &connecting.origin;
+        let destination = match origin.addresses.first() {
+            Some(ServerAddress::Inet(address)) => Destination::Inet(*address),
+            Some(ServerAddress::Unix(path)) => Destination::Unix(Arc::from(path.as_path())),
+            None => return Err(format!("`{}` has no address", origin.authority)),
+        };
+        let limits = limits(connecting);
+        let speaks = match (origin.is_https, connecting.version) {
+            (true, version) => tls(connecting, version)?,
+            (false, Version::Http2) => Speaks::Http2,
+            (false, Version::Http1 | Version::Negotiated) => Speaks::Http1,
+        };
+        let dial = Dial { speaks, timeout: connecting.timeout };
+        dial.check(&limits, Instant::now())
+            .map_err(|error| format!("the server's name for TLS can't be used: {error}"))?;
+        Ok(Self {
+            dial,
+            limits,
+            destination,
+            scheme: if origin.is_https { "https" } else { "http" },
+            authority: origin.authority.clone(),
+        })
+    }
+
+    /// Whether there is TLS.
+    pub(crate) fn is_tls(&self) -> bool {
+        self.scheme == "https"
+    }
+}
+
+/// A server that is slow is measured, not given up; one that sends a lot is what we came for.
+fn limits(connecting: &Connecting) -> Limits {
+    let h1 = Http1Limits {
+        idle_timeout: NEVER,
+        write_timeout: NEVER,
+        body_timeout: NEVER,
+        ..Http1Limits::default()
+    };
+    let mut h2 = Http2Limits {
+        glitches_burst_count: u32::MAX,
+        small_data_burst_count: u32::MAX,
+        control_frames_count: u32::MAX,
+        settings_frames_count: u32::MAX,
+        stalled_stream: NEVER,
+        stalled_connection: NEVER,
+        head_time: NEVER,
+        body_pause: NEVER,
+        body_rate_bytes: 0,
+        idle_time: NEVER,
+        write_pause: NEVER,
+        acknowledgement_time: NEVER,
+        ping_after: NEVER,
+        ..Http2Limits::default()
+    };
+    if let Some(bytes) = connecting.window_bytes {
+        (h2.stream_window_bytes, h2.stream_window_bytes_max) = (bytes, bytes);
+        (h2.connection_window_bytes, h2.connection_window_bytes_max) = (bytes, bytes);
+    }
+    if let Some(bytes) = connecting.frame_bytes {
+        (h2.frame_bytes, h2.data_frame_bytes) = (bytes, bytes);
+    }
+    Limits {
+        handshake_timeout: connecting.timeout,
+        version_timeout: connecting.timeout,
+        h1: Arc::new(h1),
+        h2: Arc::new(h2),
+    }
+}
+
+fn tls(connecting: &Connecting, version: Version) -> Result<Speaks, String> {
+    let trust = match &connecting.trusted {
+        Trusted::Platform => platform_trust().map_err(|error| error.to_string())?,
+        Trusted::Roots(pem) => Trust::Pem(pem.to_vec()),
+        Trusted::Anybody => Trust::Anybody,
+    };
+    let (alpn, required): (&[Alpn], _) = match version {
+        Version::Negotiated => (&[Alpn::H2, Alpn::Http11], None),
+        Version::Http1 => (&[Alpn::Http11], Some(Alpn::Http11)),
+        Version::Http2 => (&[Alpn::H2], Some(Alpn::H2)),
+    };
+    // A new connection costs what it costs somebody who was never there.
+    let options = ClientOptions { trust: &trust, alpn, identity: None, resume: false };
+    let settings = ClientTls::with(&options, WallClock(SystemTime::now))
+        .map_err(|error| format!("the file of trusted certificates can't be used: {error}"))?;
+    let authority = &connecting.origin.authority;
+    // An authority that came out of a URL is taken apart like one.
+    let host = HttpTarget::parse(&format!("https://{authority}"))?.host;
+    Ok(Speaks::Tls { settings, server_name: host, required })
+}

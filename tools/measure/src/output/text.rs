@@ -1,0 +1,261 @@
+//! The summary of a transfer, for people.
+
+use std::fmt::Write as _;
+
+use bolide_loadgen::output::figures::{bytes, duration, memory};
+
+use super::speed;
+use crate::latency::Percentiles;
+use crate::plan::Direction;
+use crate::report::{Cost, Latency, Report, Stalls};
+
+/// What was found, in lines.
+#[must_use]
+pub fn summary(report: &Report) -> String {
+    let mut text = String::new();
+    // Writing to a string can't fail.
+    let _ = write(&mut text, report);
+    text
+}
+
+fn write(text: &mut String, report: &Report) -> std::fmt::Result {
+    writeln!(text, "{}  {}{}", report.url, report.direction.name(), how(report))?;
+    if report.seconds > 0.0 && report.bytes > 0 {
+        writeln!(
+            text,
+            "  speed    {} of payload: {} in {:.3} s{}",
+            speed(report.goodput_bits_per_second),
+            bytes(report.bytes),
+            report.seconds,
+            overhead(report),
+        )?;
+        writeln!(text, "  client   {}", cost(&report.client))?;
+        match &report.server {
+            Some(server) => writeln!(text, "  server   {}", cost(server))?,
+            None => writeln!(text, "  server   not watched (--server-pid names a local one)")?,
+        }
+    }
+    if let Some(tls) = &report.tls {
+        let alpn = tls.alpn.map(|alpn| format!(", ALPN {alpn}")).unwrap_or_default();
+        writeln!(text, "  TLS      {}, {}{alpn}", tls.version, tls.cipher_suite)?;
+    }
+    writeln!(text, "  TCP      {}", tcp(report))?;
+    if let Some(told) = &report.told {
+        let speed = told.goodput_bits_per_second.map(speed).unwrap_or_default();
+        writeln!(text, "  told     the server counted {speed}")?;
+    }
+    for line in stalls(&report.stalls) {
+        writeln!(text, "  windows  {line}")?;
+    }
+    if let Some(latency) = &report.latency {
+        probes(text, report, latency)?;
+    }
+    if let Some(error) = &report.error {
+        return writeln!(text, "  failed   {error}");
+    }
+    let limit = serde_json::to_value(report.verdict.limit).unwrap_or_default();
+    writeln!(text, "  limit    {}", limit.as_str().unwrap_or_default())?;
+    for evidence in &report.verdict.evidence {
+        writeln!(text, "           {evidence}")?;
+    }
+    Ok(())
+}
+
+fn how(report: &Report) -> String {
+    if report.protocol.is_empty() {
+        return String::new();
+    }
+    let plural =
+        |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+    let connections = plural(report.connections, "connection");
+    let streams = if report.streams > 1 {
+        format!(" with {}", plural(report.streams, "stream"))
+    } else {
+        String::new()
+    };
+    format!(" over {}, {connections}{streams}", report.protocol)
+}
+
+/// What framing and TLS add.
+fn overhead(report: &Report) -> String {
+    if report.bytes == 0 || report.wire_bytes < report.bytes {
+        return String::new();
+    }
+    let share = (report.wire_bytes - report.bytes) as f64 / report.bytes as f64;
+    format!(" ({} in TCP's streams, {:+.2} %)", bytes(report.wire_bytes), share * 100.0)
+}
+
+fn cost(cost: &Cost) -> String {
+    let per_gib =
+        cost.cpu_seconds_per_gib.map(|s| format!("{s:.3} CPU-s/GiB, ")).unwrap_or_default();
+    format!(
+        "{per_gib}{:.3} s of CPU, busiest thread {:.0} %, at most {}",
+        cost.cpu_seconds,
+        cost.busiest_thread * 100.0,
+        memory(cost.peak_memory_bytes)
+    )
+}
+
+fn tcp(report: &Report) -> String {
+    let mut parts = Vec::new();
+    match (&report.congestion_control, report.direction) {
+        (Some(name), _) => parts.push(name.clone()),
+        (None, Direction::Download) => parts.push("the server sends".to_owned()),
+        (None, Direction::Upload) => {}
+    }
+    let us = |us: f64| duration((us * 1e3) as u64);
+    if report.setup.connect_us > 0.0 {
+        parts.push(format!("connected in {}", us(report.setup.connect_us)));
+    }
+    if let Some(handshake_us) = report.setup.handshake_us {
+        parts.push(format!("TLS in {}", us(handshake_us)));
+    }
+    if let Some(again) = report.retransmits {
+        parts.push(format!("{again} segments sent again"));
+    }
+    if parts.is_empty() { "no connection".to_owned() } else { parts.join(", ") }
+}
+
+/// Who waited on whose window, where somebody did for a millisecond at least.
+fn stalls(stalls: &Stalls) -> Vec<String> {
+    [
+        ("we waited", "the server's streams", stalls.peer_stream_ns),
+        ("we waited", "the server's connection", stalls.peer_connection_ns),
+        ("the server waited", "our streams", stalls.own_stream_ns),
+        ("the server waited", "our connection", stalls.own_connection_ns),
+    ]
+    .into_iter()
+    .filter(|(_, _, ns)| *ns >= 1_000_000)
+    .map(|(who, whose, ns)| format!("{who} {} for the window of {whose}", duration(ns)))
+    .collect()
+}
+
+fn probes(text: &mut String, report: &Report, latency: &Latency) -> std::fmt::Result {
+    writeln!(
+        text,
+        "  latency  {} probes per second, counted from when each was due",
+        latency.rate
+    )?;
+    let without = |why: &'static str| why;
+    let same = if matches!(report.protocol, "h1" | "h1s") {
+        without("none: over HTTP/1.1 nothing overtakes the transfer")
+    } else {
+        without("none was answered")
+    };
+    for (name, found, otherwise) in [
+        ("idle", latency.idle, "none was answered"),
+        ("same connection", latency.same_connection, same),
+        ("separate connection", latency.separate_connection, "none was answered"),
+        ("separate origin", latency.separate_origin, "not asked for (--probe-origin)"),
+    ] {
+        let shown = found.as_ref().map_or_else(|| otherwise.to_owned(), percentiles);
+        writeln!(text, "           {name:<20} {shown}")?;
+    }
+    if latency.lost > 0 {
+        writeln!(text, "           {} probes were not answered", latency.lost)?;
+    }
+    Ok(())
+}
+
+fn percentiles(found: &Percentiles) -> String {
+    let us = |us: f64| duration((us * 1e3) as u64);
+    format!(
+        "p50 {}  p95 {}  p99 {}  ({} probes)",
+        us(found.p50_us),
+        us(found.p95_us),
+        us(found.p99_us),
+        found.count
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::{Setup, TlsReport};
+    use crate::verdict::{Limit, Verdict};
+
+    fn report() -> Report {
+        Report {
+            url: "https://a/1000000".into(),
+            protocol: "h2",
+            direction: Direction::Download,
+            bytes: 1_000_000,
+            seconds: 0.5,
+            goodput_bits_per_second: 16e6,
+            wire_bytes: 1_010_000,
+            streams: 2,
+            connections: 1,
+            retransmits: None,
+            congestion_control: None,
+            client: Cost { cpu_seconds: 0.25, cpu_seconds_per_gib: Some(1.5), ..Cost::default() },
+            server: None,
+            stalls: Stalls { own_stream_ns: 5_000_000, ..Stalls::default() },
+            verdict: Verdict { limit: Limit::Window, evidence: vec!["So it is.".into()] },
+            series: Vec::new(),
+            latency: Some(Latency { rate: 20.0, lost: 3, ..Latency::default() }),
+            tls: Some(TlsReport {
+                version: "TLSv1.3",
+                cipher_suite: "TLS13_AES_128_GCM_SHA256".into(),
+                alpn: Some("h2"),
+            }),
+            setup: Setup { connect_us: 100.0, handshake_us: Some(1500.0) },
+            told: None,
+            error: None,
+        }
+    }
+
+    #[test]
+    fn the_summary_says_what_matters() {
+        let text = summary(&report());
+        for said in [
+            "https://a/1000000  download over h2, 1 connection with 2 streams\n",
+            "16.0 Mbit/s of payload: 1.00 MB in 0.500 s (1.01 MB in TCP's streams, +1.00 %)",
+            "client   1.500 CPU-s/GiB, 0.250 s of CPU",
+            "server   not watched",
+            "TLS      TLSv1.3, TLS13_AES_128_GCM_SHA256, ALPN h2",
+            "the server sends, connected in 100 µs, TLS in 1.50 ms",
+            "the server waited 5.00 ms for the window of our streams",
+            "separate origin      not asked for",
+            "3 probes were not answered",
+            "limit    window\n           So it is.\n",
+        ] {
+            assert!(text.contains(said), "{said}\n{text}");
+        }
+    }
+
+    #[test]
+    fn a_failure_takes_the_place_of_the_verdict() {
+        let text = summary(&Report { error: Some("it broke".into()), ..report() });
+        assert!(text.contains("  failed   it broke\n") && !text.contains("limit"), "{text}");
+    }
+
+    #[test]
+    fn the_json_has_the_keys_that_others_read() {
+        let json = serde_json::to_value(report()).unwrap();
+        for key in [
+            "url",
+            "protocol",
+            "direction",
+            "bytes",
+            "seconds",
+            "goodput_bits_per_second",
+            "wire_bytes",
+            "streams",
+            "connections",
+            "retransmits",
+            "congestion_control",
+            "client",
+            "server",
+            "stalls",
+            "verdict",
+            "series",
+            "latency",
+            "error",
+        ] {
+            assert!(json.get(key).is_some(), "{key}");
+        }
+        assert_eq!(json["direction"], "download");
+        assert_eq!(json["client"]["cpu_seconds_per_gib"], 1.5);
+        assert_eq!(json["latency"]["idle"], serde_json::Value::Null);
+    }
+}

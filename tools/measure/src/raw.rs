@@ -1,0 +1,351 @@
+//! TCP and nothing else: what the same machine does without any protocol.
+//!
+//! The server reads one line, `GET <bytes>` or `PUT <bytes>`. Then it sends so many bytes, or takes so many
+//! or fewer until the end and says in a line how many there were, and closes.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::sync::mpsc::{Receiver, Sender};
+use std::time::{Duration, Instant};
+
+use bolide_eventloop::Destination;
+
+use crate::carrier::{Carrier, Command, Facts, Look, News, Outcome};
+use crate::clock::{Clock, nanoseconds};
+use crate::dialing::Route;
+use crate::plan::{Amount, Direction, Transfer};
+
+/// What one read or write is offered, in bytes.
+const PIECE_BYTES: usize = 1024 * 1024;
+
+/// What is asked for when only the time limits it: more than any path carries in it, in bytes (1 PiB).
+const ENDLESS_BYTES: u64 = 1 << 50;
+
+/// What is read of a server's answer at most, in bytes.
+const ANSWER_BYTES: usize = 256;
+
+/// How long a read or a write waits before the time is looked at.
+const WAIT: Duration = Duration::from_millis(50);
+
+/// Starts a thread that carries a raw transfer.
+///
+/// # Errors
+///
+/// When the system has no thread left.
+pub(crate) fn start(
+    route: &Route,
+    transfer: &Transfer,
+    look: Duration,
+    patience: Duration,
+    clock: Clock,
+) -> Result<Carrier, String> {
+    let raw = Raw {
+        destination: route.destination.clone(),
+        timeout: route.dial.timeout,
+        direction: transfer.direction,
+        amount: transfer.amount,
+        look,
+        patience,
+        clock,
+        subject: format!("raw://{}", route.authority),
+    };
+    Carrier::spawn(move |orders, news| raw.run(&orders, &news))
+}
+
+struct Raw {
+    destination: Destination,
+    timeout: Duration,
+    direction: Direction,
+    amount: Amount,
+    look: Duration,
+    patience: Duration,
+    clock: Clock,
+    subject: String,
+}
+
+/// A transfer that goes on.
+struct Moving<'a> {
+    news: &'a Sender<News>,
+    orders: &'a Receiver<Command>,
+    began: Instant,
+    next_look: Instant,
+    moved: Instant,
+    bytes: u64,
+}
+
+impl Raw {
+    fn run(self, orders: &Receiver<Command>, news: &Sender<News>) {
+        let done = match self.carry(orders, news) {
+            Ok(outcome) => outcome,
+            Err(why) => {
+                let error = Some(format!("{}: {why}", self.subject));
+                Outcome { error, ..Outcome::default() }
+            }
+        };
+        // Who asked may have gone.
+        let _ = news.send(News::Done(Box::new(done)));
+    }
+
+    fn carry(&self, orders: &Receiver<Command>, news: &Sender<News>) -> Result<Outcome, String> {
+        let Destination::Inet(address) = &self.destination else {
+            return Err("a raw transfer goes to an IP address and a port".to_owned());
+        };
+        let dialed_ns = self.clock.now_ns();
+        let mut socket = TcpStream::connect_timeout(address, self.timeout)
+            .map_err(|error| format!("no connection could be made: {}", error.kind()))?;
+        let connect_ns = self.clock.now_ns() - dialed_ns;
+        let prepared = socket
+            .set_nodelay(true)
+            .and_then(|()| socket.set_read_timeout(Some(WAIT)))
+            .and_then(|()| socket.set_write_timeout(Some(WAIT)));
+        prepared.map_err(|error| error.to_string())?;
+        let facts = Facts { is_h2: false, tls: None, connect_ns, handshake_ns: None };
+        let _ = news.send(News::Ready(facts));
+        if !matches!(orders.recv(), Ok(Command::Begin)) {
+            return Ok(Outcome::default());
+        }
+        let began = Instant::now();
+        let mut moving =
+            Moving { news, orders, began, next_look: began + self.look, moved: began, bytes: 0 };
+        let (line, all, until) = self.asked(began);
+        socket.write_all(line.as_bytes()).map_err(|error| error.to_string())?;
+        let carried = match self.direction {
+            Direction::Download => self.download(&mut socket, &mut moving, all, until),
+            Direction::Upload => self.upload(&mut socket, &mut moving, all, until),
+        };
+        let elapsed_ns = nanoseconds(began.elapsed());
+        moving.look();
+        let is_upload = self.direction == Direction::Upload;
+        Ok(Outcome {
+            bytes: moving.bytes,
+            elapsed_ns,
+            wire_bytes: moving.bytes + if is_upload { line.len() as u64 } else { 0 },
+            error: carried.err().map(|why| format!("{}: {why}", self.subject)),
+            ..Outcome::default()
+        })
+    }
+
+    /// The line, the bytes, and when the time is over.
+    fn asked(&self, began: Instant) -> (String, Option<u64>, Option<Instant>) {
+        let (bytes, until) = match self.amount {
+            Amount::Bytes(bytes) => (Some(bytes), None),
+            Amount::Time(time) => (None, Some(began + time)),
+            Amount::Whole => (None, None),
+        };
+        let verb = if self.direction == Direction::Upload { "PUT" } else { "GET" };
+        (format!("{verb} {}\n", bytes.unwrap_or(ENDLESS_BYTES)), bytes, until)
+    }
+
+    fn download(
+        &self,
+        socket: &mut TcpStream,
+        moving: &mut Moving<'_>,
+        all: Option<u64>,
+        until: Option<Instant>,
+    ) -> Result<(), String> {
+        let mut block = vec![0; PIECE_BYTES];
+        while all.is_none_or(|all| moving.bytes < all) && moving.goes_on(until) {
+            match socket.read(&mut block) {
+                Ok(0) => {
+                    let (bytes, all) = (moving.bytes, all.unwrap_or(ENDLESS_BYTES));
+                    return Err(format!("the server ended after {bytes} of {all} bytes"));
+                }
+                Ok(count) => moving.moved(count),
+                Err(error) => self.waited(moving, &error)?,
+            }
+            moving.look_if_due(self.look);
+        }
+        match all {
+            Some(all) if moving.bytes > all => {
+                Err(format!("{} bytes came where {all} were asked for", moving.bytes))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn upload(
+        &self,
+        socket: &mut TcpStream,
+        moving: &mut Moving<'_>,
+        all: Option<u64>,
+        until: Option<Instant>,
+    ) -> Result<(), String> {
+        let block = vec![0; PIECE_BYTES];
+        while all.is_none_or(|all| moving.bytes < all) && moving.goes_on(until) {
+            let left = all.map_or(u64::MAX, |all| all - moving.bytes);
+            let piece = block.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+            match socket.write(&block[..piece]) {
+                Ok(count) => moving.moved(count),
+                Err(error) => self.waited(moving, &error)?,
+            }
+            moving.look_if_due(self.look);
+        }
+        socket.shutdown(Shutdown::Write).map_err(|error| error.to_string())?;
+        let mut answer = Vec::new();
+        moving.moved = Instant::now();
+        while answer.len() < ANSWER_BYTES {
+            let mut rest = [0; ANSWER_BYTES];
+            match socket.read(&mut rest) {
+                Ok(0) => break,
+                Ok(count) => answer.extend_from_slice(&rest[..count]),
+                Err(error) => self.waited(moving, &error)?,
+            }
+        }
+        counted(&String::from_utf8_lossy(&answer), moving.bytes)
+    }
+
+    /// Tells a wait that was too long from a failure.
+    fn waited(&self, moving: &Moving<'_>, error: &io::Error) -> Result<(), String> {
+        let is_wait = matches!(
+            error.kind(),
+            ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted
+        );
+        if !is_wait {
+            return Err(format!(
+                "the connection failed after {} bytes: {}",
+                moving.bytes,
+                error.kind()
+            ));
+        }
+        if moving.moved.elapsed() >= self.patience {
+            let seconds = self.patience.as_secs_f64();
+            return Err(format!("nothing moved for {seconds:.0} s, after {} bytes", moving.bytes));
+        }
+        Ok(())
+    }
+}
+
+/// Whether the server counted what we sent.
+fn counted(answer: &str, sent: u64) -> Result<(), String> {
+    let answer = answer.trim_end();
+    match answer.parse::<u64>() {
+        Ok(counted) if counted == sent => Ok(()),
+        Ok(counted) => Err(format!("the server counted {counted} of {sent} bytes")),
+        Err(_) => Err(format!("the server answered `{answer}` where the number of bytes is right")),
+    }
+}
+
+impl Moving<'_> {
+    fn moved(&mut self, count: usize) {
+        self.bytes += count as u64;
+        self.moved = Instant::now();
+    }
+
+    fn goes_on(&self, until: Option<Instant>) -> bool {
+        until.is_none_or(|until| self.moved.max(Instant::now()) < until)
+            && !matches!(self.orders.try_recv(), Ok(Command::Finish))
+    }
+
+    fn look_if_due(&mut self, every: Duration) {
+        if Instant::now() >= self.next_look {
+            self.next_look += every;
+            self.look();
+        }
+    }
+
+    fn look(&self) {
+        let at_ns = nanoseconds(self.began.elapsed());
+        // Who asked may have gone.
+        let _ = self.news.send(News::Look(Look { at_ns, bytes: self.bytes, samples: Vec::new() }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    fn carry(direction: Direction, amount: Amount, serve: fn(TcpStream)) -> Outcome {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let raw = Raw {
+            destination: Destination::Inet(listener.local_addr().unwrap()),
+            timeout: Duration::from_secs(5),
+            direction,
+            amount,
+            look: Duration::from_millis(10),
+            patience: Duration::from_millis(200),
+            clock: Clock::start(),
+            subject: "raw://test".into(),
+        };
+        let serving = std::thread::spawn(move || serve(listener.accept().unwrap().0));
+        let carrier = Carrier::spawn(move |orders, news| raw.run(&orders, &news)).unwrap();
+        let outcome = loop {
+            match carrier.news(Instant::now() + Duration::from_secs(20)).unwrap() {
+                News::Ready(_) => carrier.tell(Command::Begin),
+                News::Look(_) => {}
+                News::Done(outcome) => break *outcome,
+            }
+        };
+        drop(carrier);
+        serving.join().unwrap();
+        outcome
+    }
+
+    fn read_line(socket: &mut TcpStream) -> String {
+        let mut line = Vec::new();
+        while line.last() != Some(&b'\n') {
+            let mut byte = [0];
+            socket.read_exact(&mut byte).unwrap();
+            line.push(byte[0]);
+        }
+        String::from_utf8(line).unwrap()
+    }
+
+    #[test]
+    fn a_download_is_counted_to_the_byte() {
+        let outcome = carry(Direction::Download, Amount::Bytes(3_000_000), |mut socket| {
+            assert_eq!(read_line(&mut socket), "GET 3000000\n");
+            socket.write_all(&vec![0; 3_000_000]).unwrap();
+        });
+        assert_eq!((outcome.bytes, outcome.error), (3_000_000, None));
+        assert!(outcome.elapsed_ns > 0);
+    }
+
+    #[test]
+    fn an_upload_ends_when_the_server_has_it_all() {
+        let outcome = carry(Direction::Upload, Amount::Bytes(3_000_000), |mut socket| {
+            assert_eq!(read_line(&mut socket), "PUT 3000000\n");
+            assert_eq!(io::copy(&mut socket, &mut io::sink()).unwrap(), 3_000_000);
+            socket.write_all(b"3000000\n").unwrap();
+        });
+        assert_eq!((outcome.bytes, outcome.error), (3_000_000, None));
+    }
+
+    #[test]
+    fn a_server_that_lost_something_is_told_of() {
+        assert_eq!(counted("7\n", 7), Ok(()));
+        assert!(counted("6\n", 7).unwrap_err().contains("counted 6 of 7"));
+        assert!(counted("error: no\n", 7).unwrap_err().contains("`error: no`"));
+    }
+
+    #[test]
+    fn a_server_that_ends_early_is_told_of() {
+        let outcome = carry(Direction::Download, Amount::Bytes(1000), |mut socket| {
+            read_line(&mut socket);
+            socket.write_all(&[0; 10]).unwrap();
+        });
+        let error = outcome.error.unwrap();
+        assert_eq!(error, "raw://test: the server ended after 10 of 1000 bytes");
+    }
+
+    #[test]
+    fn a_server_that_stops_is_given_up() {
+        let outcome = carry(Direction::Download, Amount::Bytes(1000), |mut socket| {
+            read_line(&mut socket);
+            // Until the other side has lost its patience.
+            let _ = socket.read(&mut [0]);
+        });
+        assert!(outcome.error.unwrap().contains("nothing moved for 0 s, after 0 bytes"));
+    }
+
+    #[test]
+    fn time_ends_a_download() {
+        let outcome =
+            carry(Direction::Download, Amount::Time(Duration::from_millis(100)), |mut socket| {
+                read_line(&mut socket);
+                while socket.write_all(&[0; 4096]).is_ok() {}
+            });
+        assert!(outcome.error.is_none() && outcome.bytes > 0);
+        assert!(outcome.elapsed_ns >= 100_000_000);
+    }
+}

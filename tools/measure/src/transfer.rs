@@ -1,0 +1,330 @@
+//! One measurement of a transfer, from the first connection to the report.
+
+use std::time::{Duration, Instant};
+
+use bolide_loadgen::accounting::online_cores;
+
+use crate::carrier::{Carrier, Command, Facts as Established, Look, News, Outcome, Task};
+use crate::clock::{Clock, nanoseconds};
+use crate::costs::Costs;
+use crate::dialing::Route;
+use crate::latency::{Fresh, Prober, ProberTask, Sample, percentiles};
+use crate::plan::{Amount, Direction, Plan, Probing};
+use crate::raw;
+use crate::report::{Latency, Point, Report, Setup, Stalls};
+use crate::target::Scheme;
+use crate::verdict::{Facts, judge};
+
+/// How often there is a look at the speed.
+pub const LOOK: Duration = Duration::from_millis(250);
+
+/// How long nothing may move before a transfer is given up.
+pub const PATIENCE: Duration = Duration::from_secs(15);
+
+/// How long answers of the last probes are waited for.
+const LAST_PROBES: Duration = Duration::from_millis(500);
+
+/// What is going on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Progress {
+    /// Latency is probed before the transfer.
+    Idle,
+    /// The transfer goes on.
+    Moving {
+        /// Since its beginning.
+        elapsed: Duration,
+        /// Payload so far.
+        bytes: u64,
+        /// Payload per second since the look before, in bits.
+        instant: f64,
+        /// The same since the beginning.
+        average: f64,
+        /// How much of it is done, from 0 to 1, where that is known.
+        share: Option<f64>,
+    },
+}
+
+/// Carries a plan out. `show` is called every [`LOOK`].
+///
+/// What goes wrong once the server has been asked stands in the report.
+///
+/// # Errors
+///
+/// What stands in the way before anything is sent, in a sentence.
+pub fn run(plan: &Plan, show: &mut dyn FnMut(&Progress)) -> Result<Report, String> {
+    let route = Route::new(&plan.connecting)?;
+    let clock = Clock::start();
+    let mut costs = Costs::new(plan.server, &plan.connecting.origin);
+    let mut probers = match &plan.probing {
+        None => None,
+        Some(probing) => Some(Probers::start(probing, &route, clock)?),
+    };
+    if let Some(probers) = &mut probers {
+        show(&Progress::Idle);
+        if let Err(why) = probers.probe_idle() {
+            let subject = format!("GET {}://{}", route.scheme, route.authority);
+            let path = &probers.probing.path;
+            let why = format!("{subject}{path}: {why} (--probe-path names what is probed for)");
+            return Ok(failed(plan, why));
+        }
+    }
+    let carrier = start(plan, route, clock)?;
+    let mut running = Running { plan, costs: &mut costs, series: Vec::new(), samples: Vec::new() };
+    let Some((established, outcome)) = running.follow(&carrier, probers.as_ref(), show) else {
+        let why = format!("{}: nobody answered in time", plan.target);
+        return Ok(failed(plan, why));
+    };
+    let (series, samples) = (running.series, running.samples);
+    let (client, server) = costs.end(outcome.bytes);
+    let latency = probers.map(|probers| probers.finish(&samples, outcome.lost));
+    let mut report = failed(plan, String::new());
+    report.client = client;
+    report.server = server;
+    report.series = series;
+    report.latency = latency;
+    complete(&mut report, plan, established.as_ref(), outcome);
+    Ok(report)
+}
+
+fn start(plan: &Plan, route: Route, clock: Clock) -> Result<Carrier, String> {
+    if plan.target.scheme == Scheme::Raw {
+        return raw::start(&route, &plan.transfer, LOOK, PATIENCE, clock);
+    }
+    Carrier::start(Task {
+        route,
+        transfer: plan.transfer.clone(),
+        probe_path: plan.probing.as_ref().map(|probing| probing.path.clone()),
+        look: LOOK,
+        patience: PATIENCE,
+        kept_bytes: 0,
+        clock,
+    })
+}
+
+/// A report of which nothing is known but why.
+fn failed(plan: &Plan, why: String) -> Report {
+    Report {
+        url: plan.target.to_string(),
+        protocol: "",
+        direction: plan.transfer.direction,
+        bytes: 0,
+        seconds: 0.0,
+        goodput_bits_per_second: 0.0,
+        wire_bytes: 0,
+        streams: plan.transfer.streams,
+        connections: plan.transfer.connections,
+        retransmits: None,
+        congestion_control: None,
+        client: crate::report::Cost::default(),
+        server: None,
+        stalls: Stalls::default(),
+        verdict: crate::verdict::Verdict::default(),
+        series: Vec::new(),
+        latency: None,
+        tls: None,
+        setup: Setup::default(),
+        told: None,
+        error: (!why.is_empty()).then_some(why),
+    }
+}
+
+/// Puts what came of the transfer into the report.
+fn complete(report: &mut Report, plan: &Plan, established: Option<&Established>, outcome: Outcome) {
+    let seconds = outcome.elapsed_ns as f64 / 1e9;
+    report.bytes = outcome.bytes;
+    report.seconds = seconds;
+    report.goodput_bits_per_second =
+        if seconds > 0.0 { outcome.bytes as f64 * 8.0 / seconds } else { 0.0 };
+    report.wire_bytes = outcome.wire_bytes;
+    report.retransmits = outcome.retransmits;
+    report.stalls = outcome.stalls;
+    if plan.transfer.direction == Direction::Upload {
+        report.congestion_control = congestion_control();
+    }
+    if let Some(facts) = established {
+        report.protocol = protocol(plan.target.scheme, facts.is_h2);
+        report.tls.clone_from(&facts.tls);
+        report.setup = Setup {
+            connect_us: facts.connect_ns as f64 / 1e3,
+            handshake_us: facts.handshake_ns.map(|ns| ns as f64 / 1e3),
+        };
+    }
+    let round_trip_ns = established.map(|facts| facts.connect_ns).filter(|ns| *ns > 0);
+    report.verdict = judge(&Facts {
+        direction: plan.transfer.direction,
+        bytes: outcome.bytes,
+        seconds,
+        streams: plan.transfer.streams,
+        connections: plan.transfer.connections,
+        client_busiest: report.client.busiest_thread,
+        client_cores: if seconds > 0.0 { report.client.cpu_seconds / seconds } else { 0.0 },
+        server: report.server.map(|cost| (cost.busiest_thread, cost.cpu_seconds / seconds)),
+        cores: online_cores(),
+        stalls: outcome.stalls,
+        retransmits: outcome.retransmits,
+        receive_window_limited: outcome.told.and_then(|told| told.receive_window_limited),
+        round_trip_ns,
+    });
+    report.told = outcome.told;
+    report.error = outcome.error;
+}
+
+fn protocol(scheme: Scheme, is_h2: bool) -> &'static str {
+    match (scheme, is_h2) {
+        (Scheme::Http, false) => "h1",
+        (Scheme::Http, true) => "h2c",
+        (Scheme::Https, false) => "h1s",
+        (Scheme::Https, true) => "h2",
+        (other, _) => other.name(),
+    }
+}
+
+/// What connections of this machine begin with, where that can be read.
+fn congestion_control() -> Option<String> {
+    let name = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").ok()?;
+    Some(name.trim().to_owned())
+}
+
+/// A transfer that goes on.
+struct Running<'a> {
+    plan: &'a Plan,
+    costs: &'a mut Costs,
+    series: Vec<Point>,
+    samples: Vec<Sample>,
+}
+
+impl Running<'_> {
+    /// Follows the carrier to its end. `None`: it did not come to one.
+    fn follow(
+        &mut self,
+        carrier: &Carrier,
+        probers: Option<&Probers>,
+        show: &mut dyn FnMut(&Progress),
+    ) -> Option<(Option<Established>, Outcome)> {
+        let mut established = None;
+        // Connecting and patience have limits of their own, well below this one.
+        let silence = self.plan.connecting.timeout + 2 * PATIENCE;
+        loop {
+            match carrier.news(Instant::now() + silence)? {
+                News::Ready(facts) => {
+                    established = Some(facts);
+                    self.costs.begin();
+                    carrier.tell(Command::Begin);
+                    if let Some(probers) = probers {
+                        carrier.tell(Command::Probe(probers.probing.rate));
+                        probers.load();
+                    }
+                }
+                News::Look(look) => self.look(look, show),
+                News::Done(outcome) => return Some((established, *outcome)),
+            }
+        }
+    }
+
+    fn look(&mut self, look: Look, show: &mut dyn FnMut(&Progress)) {
+        self.costs.look();
+        self.samples.extend(look.samples);
+        let before = self.series.last().copied().unwrap_or(Point { at_ms: 0, bytes: 0 });
+        let point = Point { at_ms: look.at_ns / 1_000_000, bytes: look.bytes };
+        if point.at_ms > before.at_ms || self.series.is_empty() {
+            self.series.push(point);
+        }
+        let seconds = look.at_ns as f64 / 1e9;
+        let since = seconds - before.at_ms as f64 / 1e3;
+        let speed = |bytes: u64, seconds: f64| {
+            if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 }
+        };
+        show(&Progress::Moving {
+            elapsed: Duration::from_nanos(look.at_ns),
+            bytes: look.bytes,
+            instant: speed(look.bytes.saturating_sub(before.bytes), since),
+            average: speed(look.bytes, seconds),
+            share: self.share(look.bytes, look.at_ns),
+        });
+    }
+
+    fn share(&self, bytes: u64, at_ns: u64) -> Option<f64> {
+        let transfer = &self.plan.transfer;
+        let requests = (transfer.streams * transfer.connections) as u64;
+        let (done, all) = match transfer.amount {
+            Amount::Time(time) => (at_ns, nanoseconds(time)),
+            Amount::Bytes(each) => (bytes, each * requests),
+            Amount::Whole => (bytes, transfer.expected_bytes? * requests),
+        };
+        (all > 0).then(|| (done as f64 / all as f64).min(1.0))
+    }
+}
+
+/// The probes beside a transfer.
+struct Probers {
+    probing: Probing,
+    own: Prober,
+    other: Option<Prober>,
+    idle: Vec<u64>,
+}
+
+impl Probers {
+    fn start(probing: &Probing, route: &Route, clock: Clock) -> Result<Self, String> {
+        let start = |route: Route, path: &str| {
+            Prober::start(ProberTask { route, path: path.to_owned(), fresh: Fresh::No, clock })
+        };
+        let other = match &probing.other {
+            None => None,
+            Some((connecting, path)) => Some(start(Route::new(connecting)?, path)?),
+        };
+        let own = start(route.clone(), &probing.path)?;
+        Ok(Self { probing: probing.clone(), own, other, idle: Vec::new() })
+    }
+
+    /// Probes while nothing else goes on.
+    fn probe_idle(&mut self) -> Result<(), String> {
+        self.own.rate(self.probing.rate);
+        std::thread::sleep(self.probing.idle);
+        self.own.rate(0.0);
+        let latest = Instant::now() + LAST_PROBES;
+        loop {
+            self.idle.extend(self.own.samples().iter().map(|sample| sample.took_ns));
+            let enough =
+                self.idle.len() as f64 + 1.0 >= self.probing.rate * self.probing.idle.as_secs_f64();
+            if enough || Instant::now() >= latest {
+                break;
+            }
+            std::thread::sleep(LAST_PROBES / 50);
+        }
+        match self.own.trouble() {
+            Some(why) => Err(why.to_owned()),
+            None if self.idle.is_empty() => Err("no probe was answered".to_owned()),
+            None => Ok(()),
+        }
+    }
+
+    /// The transfer begins.
+    fn load(&self) {
+        for prober in std::iter::once(&self.own).chain(&self.other) {
+            prober.rate(self.probing.rate);
+        }
+    }
+
+    /// The transfer is over.
+    fn finish(mut self, same: &[Sample], lost: u64) -> Latency {
+        for prober in std::iter::once(&self.own).chain(&self.other) {
+            prober.rate(0.0);
+        }
+        std::thread::sleep(LAST_PROBES);
+        let took = |samples: &[Sample]| {
+            let times: Vec<u64> = samples.iter().map(|sample| sample.took_ns).collect();
+            percentiles(&times)
+        };
+        let own = self.own.samples();
+        let other = self.other.as_mut().map(Prober::samples);
+        let other_lost = self.other.as_ref().map_or(0, Prober::lost);
+        Latency {
+            rate: self.probing.rate,
+            idle: percentiles(&self.idle),
+            same_connection: took(same),
+            separate_connection: took(&own),
+            separate_origin: other.and_then(|samples| took(&samples)),
+            lost: lost + self.own.lost() + other_lost,
+        }
+    }
+}

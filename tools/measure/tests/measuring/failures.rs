@@ -1,0 +1,105 @@
+//! Servers that don't do what was asked for: one precise sentence each.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::thread::JoinHandle;
+
+use bolide_measure::plan::{Amount, Plan};
+
+use crate::planted::{Planted, measure, over_h2, plan, upload_plan};
+
+fn error(plan: &Plan) -> String {
+    measure(plan).error.expect("it fails")
+}
+
+/// A server that reads a head and answers with these bytes, once.
+fn once(answer: &'static [u8]) -> (SocketAddr, JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let serving = std::thread::spawn(move || {
+        let (mut socket, _) = listener.accept().unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            socket.read_exact(&mut byte).unwrap();
+            head.push(byte[0]);
+        }
+        socket.write_all(answer).unwrap();
+    });
+    (address, serving)
+}
+
+#[test]
+fn a_wrong_status_is_named() {
+    let server = Planted::start();
+    for plan in [plan("http", server.http, "/a/b"), over_h2(plan("http", server.http, "/a/b"))] {
+        let said = error(&plan);
+        assert!(said.contains("the answer was 404 Not Found where 200 would be right"), "{said}");
+        assert!(said.starts_with(&format!("GET http://{}/a/b: ", server.http)), "{said}");
+    }
+    let refused = upload_plan("http", server.http, "/refused", Amount::Bytes(500_000));
+    for plan in [refused.clone(), over_h2(refused)] {
+        let said = error(&plan);
+        assert!(said.contains("the answer was 403 Forbidden where 200 or 204"), "{said}");
+    }
+}
+
+#[test]
+fn a_server_that_closes_early_is_told_of_with_the_bytes() {
+    let (address, serving) = once(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n12345");
+    let said = error(&plan("http", address, "/1000"));
+    assert!(said.contains("the connection ended after 5 of 1000 bytes"), "{said}");
+    serving.join().unwrap();
+    let (address, serving) = once(b"");
+    let said = error(&plan("http", address, "/1000"));
+    assert!(said.contains("the connection ended after 0 of 1000 bytes"), "{said}");
+    serving.join().unwrap();
+}
+
+#[test]
+fn another_length_than_was_asked_for_is_an_error() {
+    let (address, serving) = once(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n12345");
+    let said = error(&plan("http", address, "/1000"));
+    assert!(said.contains("5 bytes were announced where 1000 were asked for"), "{said}");
+    serving.join().unwrap();
+    let (address, serving) = once(b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n12345");
+    let said = error(&plan("http", address, "/1000"));
+    assert!(said.contains("5 bytes came where 1000 were asked for"), "{said}");
+    serving.join().unwrap();
+    let server = Planted::start();
+    let mut half = over_h2(plan("http", server.http, "/half/1000"));
+    half.transfer.expected_bytes = Some(1000);
+    assert!(error(&half).contains("500 bytes were announced where 1000 were asked for"));
+}
+
+#[test]
+fn nobody_there_is_no_connection() {
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let said = error(&plan("http", nobody, "/5"));
+    assert!(said.contains("no connection could be made: connection refused"), "{said}");
+    let said = error(&plan("raw", nobody, "/"));
+    assert!(said.starts_with("raw://") && said.contains("connection refused"), "{said}");
+}
+
+#[test]
+fn tls_with_somebody_who_speaks_none_says_so() {
+    let server = Planted::start();
+    let said = error(&plan("https", server.http, "/5"));
+    assert!(said.contains("the TLS handshake failed"), "{said}");
+}
+
+#[test]
+fn a_server_that_speaks_no_http2_is_told_of() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let serving = std::thread::spawn(move || {
+        let (mut socket, _) = listener.accept().unwrap();
+        // The preface comes at once; the answer is not HTTP/2.
+        socket.read_exact(&mut [0; 24]).unwrap();
+        socket.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap();
+        let _ = socket.read_to_end(&mut Vec::new());
+    });
+    let said = error(&over_h2(plan("http", address, "/5")));
+    assert!(said.starts_with("GET http://") && said.len() > 40, "{said}");
+    serving.join().unwrap();
+}

@@ -1,0 +1,111 @@
+//! Transfers that succeed, over every version, both ways.
+
+use std::time::Duration;
+
+use bolide_measure::plan::{Amount, Direction};
+use bolide_measure::transfer;
+use bolide_measure::verdict::Limit;
+
+use crate::planted::{Planted, measured, over_h1, over_h2, plan, upload_plan};
+
+const SIZE: u64 = 20_000_000;
+
+#[test]
+fn downloads_are_counted_to_the_byte_over_every_version() {
+    let server = Planted::start();
+    let path = format!("/{SIZE}");
+    let http = || plan("http", server.http, &path);
+    let https = || plan("https", server.https, &path);
+    for (plan, protocol) in
+        [(http(), "h1"), (over_h2(http()), "h2c"), (over_h1(https()), "h1s"), (https(), "h2")]
+    {
+        let report = measured(&plan);
+        assert_eq!((report.protocol, report.bytes), (protocol, SIZE));
+        assert!(report.wire_bytes > SIZE && report.wire_bytes < SIZE / 10 * 11, "{protocol}");
+        assert_eq!(report.series.last().map(|point| point.bytes), Some(SIZE));
+        assert!(report.seconds > 0.0 && report.client.cpu_seconds > 0.0);
+        assert!(report.setup.connect_us > 0.0);
+        let is_tls = protocol == "h1s" || protocol == "h2";
+        assert_eq!((report.tls.is_some(), report.setup.handshake_us.is_some()), (is_tls, is_tls));
+        assert_eq!((report.direction, report.retransmits), (Direction::Download, None));
+    }
+}
+
+#[test]
+fn uploads_are_counted_to_the_byte_over_every_version() {
+    let server = Planted::start();
+    let path = format!("/{SIZE}");
+    let http = || upload_plan("http", server.http, &path, Amount::Bytes(SIZE));
+    let https = || upload_plan("https", server.https, &path, Amount::Bytes(SIZE));
+    for (plan, protocol) in
+        [(http(), "h1"), (over_h2(http()), "h2c"), (over_h1(https()), "h1s"), (https(), "h2")]
+    {
+        let report = measured(&plan);
+        assert_eq!((report.protocol, report.bytes), (protocol, SIZE));
+        assert!(report.wire_bytes > SIZE && report.wire_bytes < SIZE / 10 * 11, "{protocol}");
+    }
+}
+
+#[test]
+fn streams_and_connections_share_the_work() {
+    let server = Planted::start();
+    let mut plan = over_h2(plan("http", server.http, "/1000000"));
+    (plan.transfer.streams, plan.transfer.connections) = (5, 3);
+    let report = measured(&plan);
+    assert_eq!((report.bytes, report.streams, report.connections), (15_000_000, 5, 3));
+    let mut plan = over_h2(upload_plan("http", server.http, "/1", Amount::Bytes(300_000)));
+    (plan.transfer.streams, plan.transfer.connections) = (4, 2);
+    assert_eq!(measured(&plan).bytes, 2_400_000);
+}
+
+#[test]
+fn time_ends_both_directions_and_requests_follow_each_other() {
+    let server = Planted::start();
+    let time = Amount::Time(Duration::from_millis(300));
+    for path in ["/1000", "/1099511627776"] {
+        for is_h2 in [false, true] {
+            let mut plan = plan("http", server.http, path);
+            plan.transfer.amount = time;
+            let mut looks = 0;
+            let plan = if is_h2 { over_h2(plan) } else { plan };
+            let report = transfer::run(&plan, &mut |_| looks += 1).unwrap();
+            assert_eq!(report.error, None, "{path} {is_h2}");
+            assert!(report.bytes > 1000 && looks >= 2, "{path} {is_h2}: {}", report.bytes);
+            assert!((0.3..3.0).contains(&report.seconds), "{}", report.seconds);
+        }
+    }
+    for is_h2 in [false, true] {
+        let plan = upload_plan("http", server.http, "/1099511627776", time);
+        let report = measured(&if is_h2 { over_h2(plan) } else { plan });
+        assert!(report.bytes > 1_000_000 && report.seconds >= 0.3, "{}", report.bytes);
+    }
+}
+
+#[test]
+fn an_upload_into_small_windows_is_told_as_such() {
+    let server = Planted::with_windows(65_535);
+    let report = measured(&over_h2(upload_plan("http", server.http, "/1", Amount::Bytes(SIZE))));
+    let stalls = report.stalls;
+    assert!(stalls.peer_stream_ns + stalls.peer_connection_ns > 0, "{stalls:?}");
+    assert_eq!((stalls.own_stream_ns, stalls.own_connection_ns), (0, 0));
+}
+
+#[test]
+fn a_download_into_our_own_small_window_is_told_as_such() {
+    let server = Planted::start();
+    let mut plan = over_h2(plan("http", server.http, &format!("/{SIZE}")));
+    plan.connecting.window_bytes = Some(65_535);
+    let stalls = measured(&plan).stalls;
+    assert!(stalls.own_stream_ns + stalls.own_connection_ns > 0, "{stalls:?}");
+    assert_eq!((stalls.peer_stream_ns, stalls.peer_connection_ns), (0, 0));
+}
+
+#[test]
+fn what_is_over_at_once_says_nothing_about_speed() {
+    let server = Planted::start();
+    let report = measured(&plan("http", server.http, "/100"));
+    assert_eq!((report.verdict.limit, report.bytes), (Limit::Asked, 100));
+    assert_eq!(measured(&plan("http", server.http, "/0")).bytes, 0);
+    let page = measured(&plan("http", server.http, "/ping"));
+    assert_eq!(page.bytes, 4);
+}
