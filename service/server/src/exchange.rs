@@ -8,6 +8,7 @@ use bolide_semantics::{
     Context, Date, End, ExchangeId, FieldName, FieldRef, Misuse, OutgoingHead, Start, has_no_body,
 };
 use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, DATE};
 use http::{HeaderMap, Method, StatusCode};
 
 use crate::local_waker::{LocalWaker, WokenList};
@@ -336,13 +337,17 @@ impl Io<'_> {
             FieldRef::known(FieldName::ContentLength, digits.format(length).as_bytes())
         });
         let prepared = response.prepared.iter().flat_map(Fields::refs);
-        let given = |name: FieldName| {
-            response.fields.iter().any(|(known, _)| known.as_str() == name.as_str())
-                || prepared.clone().any(|field| field.known == Some(name))
+        let (mut has_date, mut has_length) = match &response.prepared {
+            Some(fields) => (fields.has_date, fields.has_length),
+            None => (false, false),
         };
-        let date = (!status.is_informational() && !given(FieldName::Date))
+        for (name, _) in &response.fields {
+            has_date |= name == DATE;
+            has_length |= name == CONTENT_LENGTH;
+        }
+        let date = (!status.is_informational() && !has_date)
             .then(|| FieldRef::known(FieldName::Date, self.date.as_bytes()));
-        let length = length.filter(|_| !given(FieldName::ContentLength));
+        let length = length.filter(|_| !has_length);
         let own = response.fields.iter().map(|(name, value)| FieldRef::from((name, value)));
         let fields = prepared.chain(own).chain(length).chain(date);
         self.send_fields(status, fields, end)

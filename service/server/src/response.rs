@@ -42,7 +42,13 @@ pub struct Response {
 /// assert_eq!(response.headers().count(), 2);
 /// ```
 #[derive(Debug, Clone)]
-pub struct Fields(Arc<[Prepared]>);
+pub struct Fields {
+    lines: Arc<[Prepared]>,
+    /// `Date` is among them.
+    pub(crate) has_date: bool,
+    /// `Content-Length` is.
+    pub(crate) has_length: bool,
+}
 
 /// A line whose name has been looked up.
 #[derive(Debug)]
@@ -60,18 +66,21 @@ impl Fields {
             let known = FieldName::lookup(name.as_str().as_bytes());
             Prepared { known, name, value }
         };
-        Self(lines.into_iter().map(prepare).collect())
+        let lines: Arc<[Prepared]> = lines.into_iter().map(prepare).collect();
+        let has = |name| lines.iter().any(|line| line.known == Some(name));
+        let (has_date, has_length) = (has(FieldName::Date), has(FieldName::ContentLength));
+        Self { lines, has_date, has_length }
     }
 
     /// The lines.
     pub fn iter(&self) -> impl Iterator<Item = (&HeaderName, &HeaderValue)> {
-        self.0.iter().map(|line| (&line.name, &line.value))
+        self.lines.iter().map(|line| (&line.name, &line.value))
     }
 
     /// The lines as they are sent.
     #[inline]
     pub(crate) fn refs(&self) -> impl Iterator<Item = FieldRef<'_>> + Clone {
-        self.0.iter().map(|line| FieldRef {
+        self.lines.iter().map(|line| FieldRef {
             known: line.known,
             name: line.name.as_str(),
             value: line.value.as_bytes(),

@@ -139,8 +139,8 @@ rtt rate 256M 4M 0
 #[test]
 fn windows_follow_the_path_as_far_as_the_worker_has_memory() {
     let mut table = "rtt rate 256M 4M 0\n".to_owned();
-    for rtt_ms in [1, 20, 50, 100] {
-        for rate_mbit in [10, 100, 500] {
+    for rtt_ms in [1, 50, 100] {
+        for rate_mbit in [100, 500] {
             let _ = write!(table, "{rtt_ms} {rate_mbit}");
             for windows_bytes in [256 * MIB as u64, 4 * MIB as u64, 0] {
                 let _ = write!(table, " {}", used_percent(rtt_ms, rate_mbit, windows_bytes));
