@@ -77,7 +77,8 @@ impl ReceiveWindow {
             return;
         }
         self.edge = -1;
-        let unconsumed = i64::from(self.size) - i64::from(self.available) - i64::from(self.consumed);
+        let unconsumed =
+            i64::from(self.size) - i64::from(self.available) - i64::from(self.consumed);
         self.stalled |= now_us as u16 != self.edge_turn && unconsumed < i64::from(self.size / 4);
     }
 

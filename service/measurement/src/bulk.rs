@@ -42,7 +42,9 @@ fn size_of(path: &str) -> Result<u64, Response> {
     // A number with too many digits for 64 bits is too large as well.
     match digits.parse() {
         Ok(size) if size <= SIZE_BYTES_MAX => Ok(size),
-        _ => Err(wrong(format!("the size in the path is at most {SIZE_BYTES_MAX} bytes (1 TiB)\n"))),
+        _ => {
+            Err(wrong(format!("the size in the path is at most {SIZE_BYTES_MAX} bytes (1 TiB)\n")))
+        }
     }
 }
 
@@ -64,7 +66,9 @@ impl Handler for Sizes {
             (&Method::OPTIONS, _) => {
                 Response::new(StatusCode::NO_CONTENT).header("allow", ALLOWED).into()
             }
-            (&Method::GET | &Method::HEAD | &Method::PUT | &Method::POST, Err(wrong)) => wrong.into(),
+            (&Method::GET | &Method::HEAD | &Method::PUT | &Method::POST, Err(wrong)) => {
+                wrong.into()
+            }
             (&Method::GET | &Method::HEAD, Ok(size)) => zeros(size).into(),
             (&Method::PUT | &Method::POST, Ok(_)) if request.has_body() => {
                 Reply::Exchange(Box::new(Discard))

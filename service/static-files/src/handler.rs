@@ -72,7 +72,11 @@ impl FileHandler {
             site: Arc::new(site.clone()),
             inbox: Arc::default(),
             waiting: Arc::default(),
-            state: RefCell::new(State { ages: Ages::default(), cache, flights: HashMap::default() }),
+            state: RefCell::new(State {
+                ages: Ages::default(),
+                cache,
+                flights: HashMap::default(),
+            }),
         }))
     }
 }

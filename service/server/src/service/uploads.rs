@@ -134,6 +134,12 @@ fn used_percent(rtt_ms: u64, rate_mbit: u64, windows_bytes: u64) -> u64 {
 /// worker has for windows.
 const TABLE: &str = "\
 rtt rate 256M 4M 0
+1 100 100 100 99
+1 500 100 100 99
+50 100 100 100 92
+50 500 100 69 28
+100 100 100 100 59
+100 500 80 34 15
 ";
 
 #[test]
