@@ -337,10 +337,8 @@ impl Io<'_> {
             FieldRef::known(FieldName::ContentLength, digits.format(length).as_bytes())
         });
         let prepared = response.prepared.iter().flat_map(Fields::refs);
-        let (mut has_date, mut has_length) = match &response.prepared {
-            Some(fields) => (fields.has_date, fields.has_length),
-            None => (false, false),
-        };
+        let given = response.prepared.as_ref().map(Fields::has_date_and_length);
+        let (mut has_date, mut has_length) = given.unwrap_or_default();
         for (name, _) in &response.fields {
             has_date |= name == DATE;
             has_length |= name == CONTENT_LENGTH;

@@ -31,10 +31,13 @@ pub struct Router {
     exact: HashMap<Box<str>, usize, foldhash::fast::FixedState>,
     patterns: matchit::Router<usize>,
     routes: Vec<Methods>,
-    claimed: Vec<(fn(&str) -> bool, Box<dyn Handler>)>,
+    claimed: Vec<Claim>,
     fallback: Option<Box<dyn Handler>>,
     error: Option<RouteError>,
 }
+
+/// Which paths a handler claims, and the handler.
+type Claim = (fn(&str) -> bool, Box<dyn Handler>);
 
 /// Why a route can't be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
