@@ -38,6 +38,14 @@ impl Pace {
         self.sent = self.sent.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
     }
 
+    /// So much left at once, the socket has room, and more follows: the path is faster than the bound.
+    #[inline]
+    pub(crate) fn drained(&mut self, sent: usize, limits: &Limits) {
+        if sent >= self.limit() && self.told == 0 {
+            self.limit = self.limit.saturating_mul(2).min(limits.unsent_max_bytes as u32);
+        }
+    }
+
     /// Everything left and nothing follows: what comes later says nothing about the path.
     #[inline]
     pub(crate) fn rest(&mut self) {
@@ -98,6 +106,21 @@ mod tests {
     fn the_bound_stays_in_bounds() {
         assert_eq!(after_a_second_of(1).0.limit(), Limits::default().unsent_min_bytes);
         assert_eq!(after_a_second_of(10_000_000).0.limit(), Limits::default().unsent_max_bytes);
+    }
+
+    #[test]
+    fn a_socket_that_takes_everything_is_offered_more() {
+        let limits = Limits::default();
+        let mut pace = Pace::new(&limits);
+        pace.drained(pace.limit() - 1, &limits);
+        assert_eq!(pace.limit(), limits.unsent_start_bytes);
+        for _ in 0..10 {
+            pace.drained(pace.limit(), &limits);
+        }
+        assert_eq!(pace.limit(), limits.unsent_max_bytes);
+        let (mut slow, _) = after_a_second_of(1);
+        slow.drained(slow.limit(), &limits);
+        assert_eq!(slow.limit(), limits.unsent_min_bytes, "the kernel knows another bound");
     }
 
     #[test]

@@ -454,7 +454,9 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         self.pace.sent(sent);
         match flush? {
             Flush::Drained => {
-                if !self.state.more {
+                if self.state.more {
+                    self.pace.drained(sent, &lent.limits);
+                } else {
                     self.pace.rest();
                 }
                 Ok(Flush::Drained)

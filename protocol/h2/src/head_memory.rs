@@ -4,7 +4,7 @@
 //! Most servers send the same few heads again and again. Comparing one with the one before takes a
 //! tenth of the steps of checking and encoding it.
 
-use bolide_semantics::FieldRef;
+use bolide_semantics::{FieldName, FieldRef};
 
 use crate::limits::REMEMBERED_HEAD_BYTES;
 
@@ -21,6 +21,8 @@ pub(crate) struct HeadMemory {
     status: u16,
     /// Heads since that were others.
     others: u8,
+    /// Whether it has a Priority field (RFC 9218 §5).
+    has_priority: bool,
     /// The encoder's count of changes, for which `encoded` holds.
     generation: u32,
     /// Its Content-Length.
@@ -83,6 +85,12 @@ impl HeadMemory {
         &self.bytes[usize::from(self.given)..]
     }
 
+    /// Whether the remembered head has a Priority field.
+    #[inline]
+    pub(crate) fn has_priority(&self) -> bool {
+        self.has_priority
+    }
+
     /// Whether another head should be remembered.
     #[inline]
     pub(crate) fn is_free(&self) -> bool {
@@ -99,7 +107,9 @@ impl HeadMemory {
         block: &[u8],
     ) {
         self.bytes.clear();
+        self.has_priority = false;
         for field in fields {
+            self.has_priority |= field.known == Some(FieldName::Priority);
             self.bytes.extend_from_slice(&line_start(&field).to_ne_bytes());
             self.bytes.extend_from_slice(field.value);
             if field.known.is_none() {

@@ -209,8 +209,9 @@ impl Connection {
         }
         if end_stream {
             self.finish_sending(cx, slot);
-        } else if let Some(field) =
-            { head.fields }.find(|field| field.known == Some(FieldName::Priority))
+        } else if (known.is_none() || self.compression.memory.has_priority())
+            && let Some(field) =
+                { head.fields }.find(|field| field.known == Some(FieldName::Priority))
         {
             let priority = self.streams.get(slot).priority.merge(field.value);
             self.reprioritise(slot, priority);

@@ -12,6 +12,7 @@ use bolide_semantics::{
     has_no_body,
 };
 use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, DATE};
 use http::{HeaderMap, Method, StatusCode};
 
 use crate::access_log::Entry;
@@ -430,13 +431,15 @@ impl Io<'_> {
             FieldRef::known(FieldName::ContentLength, digits.format(length).as_bytes())
         });
         let prepared = response.prepared.iter().flat_map(Fields::refs);
-        let given = |name: FieldName| {
-            response.fields.iter().any(|(known, _)| known.as_str() == name.as_str())
-                || prepared.clone().any(|field| field.known == Some(name))
-        };
-        let date = (!status.is_informational() && !given(FieldName::Date))
+        let given = response.prepared.as_ref().map(Fields::has_date_and_length);
+        let (mut has_date, mut has_length) = given.unwrap_or_default();
+        for (name, _) in &response.fields {
+            has_date |= name == DATE;
+            has_length |= name == CONTENT_LENGTH;
+        }
+        let date = (!status.is_informational() && !has_date)
             .then(|| FieldRef::known(FieldName::Date, self.date.as_bytes()));
-        let length = length.filter(|_| !given(FieldName::ContentLength));
+        let length = length.filter(|_| !has_length);
         let own = response.fields.iter().map(|(name, value)| FieldRef::from((name, value)));
         let fields = prepared.chain(own).chain(length).chain(date);
         self.send_fields(status, fields, end)

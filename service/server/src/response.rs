@@ -42,7 +42,15 @@ pub struct Response {
 /// assert_eq!(response.headers().count(), 2);
 /// ```
 #[derive(Debug, Clone)]
-pub struct Fields(Arc<[Prepared]>);
+pub struct Fields(Arc<Lines>);
+
+/// The lines, and what is looked for among them with every response.
+#[derive(Debug)]
+struct Lines {
+    lines: Box<[Prepared]>,
+    has_date: bool,
+    has_length: bool,
+}
 
 /// A line whose name has been looked up.
 #[derive(Debug)]
@@ -60,18 +68,27 @@ impl Fields {
             let known = FieldName::lookup(name.as_str().as_bytes());
             Prepared { known, name, value }
         };
-        Self(lines.into_iter().map(prepare).collect())
+        let lines: Box<[Prepared]> = lines.into_iter().map(prepare).collect();
+        let has = |name| lines.iter().any(|line| line.known == Some(name));
+        let (has_date, has_length) = (has(FieldName::Date), has(FieldName::ContentLength));
+        Self(Arc::new(Lines { lines, has_date, has_length }))
     }
 
     /// The lines.
     pub fn iter(&self) -> impl Iterator<Item = (&HeaderName, &HeaderValue)> {
-        self.0.iter().map(|line| (&line.name, &line.value))
+        self.0.lines.iter().map(|line| (&line.name, &line.value))
+    }
+
+    /// Whether `Date` is among them, and `Content-Length`.
+    #[inline]
+    pub(crate) fn has_date_and_length(&self) -> (bool, bool) {
+        (self.0.has_date, self.0.has_length)
     }
 
     /// The lines as they are sent.
     #[inline]
     pub(crate) fn refs(&self) -> impl Iterator<Item = FieldRef<'_>> + Clone {
-        self.0.iter().map(|line| FieldRef {
+        self.0.lines.iter().map(|line| FieldRef {
             known: line.known,
             name: line.name.as_str(),
             value: line.value.as_bytes(),

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bolide_connection::Connection;
 
-/// The kernel is asked for the round-trip time after this many received bytes, and again after twice as
-/// many each time: receive windows follow it, and small requests never pay for it.
+/// The kernel is asked for the round-trip time after this many received bytes, and, once the windows are
+/// large enough, again after twice as many each time: small requests never pay for it.
 const FIRST_AFTER_BYTES: u32 = 1024 * 1024;
 
 /// The longest that is received without asking, in bytes.
@@ -47,6 +47,12 @@ impl WindowMemory {
         Self { granted: 0, granted_max, window_bytes, window_bytes_max }
     }
 
+    /// Whether a connection that was granted so much may have more, and there is any.
+    fn has_more(&self, granted: u32) -> bool {
+        let is_less = self.window_bytes.saturating_add(granted) < self.window_bytes_max;
+        is_less && self.granted_max - self.granted >= PART_OF_REST
+    }
+
     /// Doubles what a connection may hold, as far as a fair part of the rest allows. Returns the window that
     /// it may grow to.
     fn grant(&mut self, granted: &mut u32) -> u32 {
@@ -77,14 +83,15 @@ impl Tuning {
         memory: &mut WindowMemory,
         rtt: Option<Duration>,
     ) {
-        self.interval = self.interval.saturating_mul(2).min(LAST_AFTER_BYTES);
-        self.left = self.interval;
         if let Some(rtt) = rtt {
             connection.set_rtt(rtt);
         }
-        if connection.wants_receive_budget() {
+        if connection.wants_receive_budget() && memory.has_more(self.granted) {
             connection.set_receive_budget(memory.grant(&mut self.granted));
+        } else {
+            self.interval = self.interval.saturating_mul(2).min(LAST_AFTER_BYTES);
         }
+        self.left = self.interval;
     }
 
     /// The connection is over.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bolide_semantics::{Conditions, decode_path};
 use bolide_server::{Handler, Method, Reply, Request, Response, StatusCode};
@@ -33,8 +33,31 @@ struct Worker {
 }
 
 struct State {
+    ages: Ages,
     cache: Cache,
     flights: HashMap<Box<str>, Arc<Flight>, foldhash::fast::FixedState>,
+}
+
+/// Until when a file in memory must have been looked at to be served; worked out once for each turn of the
+/// loop, because taking the difference of two instants costs as much as finding the file.
+#[derive(Default)]
+struct Ages {
+    /// The turn.
+    now: Option<Instant>,
+    /// Looked at then or before, it is not served.
+    stale: Option<Instant>,
+    /// Looked at then or before, it is looked at again.
+    old: Option<Instant>,
+}
+
+impl Ages {
+    #[inline]
+    fn at(&mut self, now: Instant, fresh: Duration) {
+        if self.now != Some(now) {
+            let stale = now.checked_sub(fresh);
+            *self = Self { now: Some(now), stale, old: now.checked_sub(fresh / 2) };
+        }
+    }
 }
 
 impl fmt::Debug for FileHandler {
@@ -51,7 +74,11 @@ impl FileHandler {
             site: Arc::new(site.clone()),
             inbox: Arc::default(),
             waiting: Arc::default(),
-            state: RefCell::new(State { cache, flights: HashMap::default() }),
+            state: RefCell::new(State {
+                ages: Ages::default(),
+                cache,
+                flights: HashMap::default(),
+            }),
             other,
         }))
     }
@@ -127,17 +154,18 @@ impl Worker {
 
     #[inline]
     fn of_name(&self, name: &str, request: &Request<'_>) -> Option<Response> {
-        let fresh = self.site.settings.fresh;
         let mut state = self.state.borrow_mut();
-        let (entry, checked) = state.cache.get(name)?;
-        let age = request.now().saturating_duration_since(checked);
-        if age >= fresh {
+        let State { ages, cache, .. } = &mut *state;
+        ages.at(request.now(), self.site.settings.fresh);
+        let (entry, checked) = cache.get(name)?;
+        if ages.stale.is_some_and(|stale| checked <= stale) {
             return None;
         }
+        let is_old = ages.old.is_some_and(|old| checked <= old);
         let conditions = Conditions::of(request.head());
         let reader = || self.reader(request);
         let response = answer(entry, &conditions, request.method(), reader);
-        if age >= fresh / 2 {
+        if is_old {
             let entry = Arc::clone(entry);
             self.refresh(&mut state, name, entry, request.now());
         }

@@ -27,7 +27,7 @@ impl Handler for Counted {
 fn a_file_in_memory_is_answered_without_an_allocation() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("a.txt"), "pong!\n").unwrap();
-    let files = StaticFiles::new(folder.path()).unwrap().fresh(std::time::Duration::from_secs(600));
+    let files = StaticFiles::new(folder.path()).unwrap().fresh(Duration::from_secs(600));
     let routes = move || {
         let handler = Counted(FileHandler::new(&files, None));
         Router::new().handle(Method::GET, "/{*path}", handler)

@@ -39,6 +39,18 @@ fn a_root_leaves_ping_and_turns_the_others_off() {
 }
 
 #[test]
+fn a_file_wins_over_a_size() {
+    let folder = scratch("a_file_wins_over_a_size");
+    std::fs::write(folder.join("5"), "a file").unwrap();
+    let root = folder.display().to_string();
+    let server = Server::start(&["--http", "127.0.0.1:0", "--root", &root, "--builtin"]);
+    assert_eq!(get(&server, "/5").2, "a file");
+    assert_eq!(get(&server, "/4").2, "\0\0\0\0");
+    assert_eq!(get(&server, "/4x").0, 400);
+    assert_eq!(get(&server, "/x4").0, 404);
+}
+
+#[test]
 fn the_options_about_files_take_effect() {
     let rule = "*.html=max-age=60";
     let options = ["--builtin", "--listing", "--cache-control", rule, "--not-found", "index.html"];
