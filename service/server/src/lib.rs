@@ -26,6 +26,7 @@ mod service;
 mod session;
 mod tuning;
 pub mod websocket;
+mod work;
 
 pub use access_log::{AccessLog, AccessLogStats, JSON_FIELDS, LogFormat, LogTarget};
 pub use admin::{MetricSource, admin_routes};

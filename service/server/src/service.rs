@@ -18,8 +18,9 @@ use crate::exchange::Ends;
 use crate::observe::{Observed, Observer};
 use crate::outward::{Dials, Outbound, Outward};
 use crate::responder::{Address, MessageKind, Reload};
-use crate::session::{Session, Work};
+use crate::session::Session;
 use crate::tuning::WindowMemory;
+use crate::work::Work;
 use crate::{Limits, Message, Router};
 
 /// How large the block is that plaintext is opened into, in bytes.

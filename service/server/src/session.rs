@@ -3,9 +3,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bolide_connection::Connection;
-use bolide_eventloop::Path;
 use bolide_semantics::{
-    AbortReason, Blame, Context, End, ExchangeEvent, ExchangeId, FieldName, Head, Output,
+    AbortReason, Blame, End, ExchangeEvent, ExchangeId, FieldName, Head, Output,
     parse_content_length,
 };
 use bytes::Bytes;
@@ -14,14 +13,13 @@ use http::{Method, StatusCode};
 use crate::exchange::{Active, Ends, Io, OrElse, Phase, State};
 use crate::local_waker::WokenList;
 use crate::observe::{Observer, Subject};
-use crate::outward::Outward;
 use crate::patience::Patience;
 use crate::refusal::refuse;
 use crate::request::{Request, split_query};
 use crate::responder::{Address, MessageKind};
 use crate::router::{Found, RouteId, Router};
-use crate::service::Shared;
 use crate::tuning::Tuning;
+use crate::work::Work;
 use crate::{Exchange, Handler, Limits, Message, Reply, Response};
 
 /// The stack of one socket and the exchanges that are open on it.
@@ -47,40 +45,6 @@ pub(crate) struct Session {
 pub(crate) struct Ended {
     /// It must not look like an orderly end.
     pub(crate) resets: bool,
-}
-
-/// What a session works with during one turn: its worker's things.
-pub(crate) struct Work<'a> {
-    pub(crate) cx: Context<'a>,
-    pub(crate) shared: &'a Shared,
-    pub(crate) address: Address<'a>,
-    pub(crate) outward: Outward<'a>,
-    pub(crate) observer: &'a mut Observer,
-    pub(crate) path: &'a dyn Path,
-}
-
-impl Work<'_> {
-    fn io<'s>(
-        &'s mut self,
-        connection: &'s mut Connection,
-        ends: Ends,
-        id: ExchangeId,
-        state: &'s mut State,
-        woken: &'s mut Option<WokenList>,
-    ) -> Io<'s> {
-        Io {
-            connection,
-            cx: self.cx.reborrow(),
-            id,
-            state,
-            date: &self.shared.date,
-            address: Address { exchange: id, ..self.address },
-            ends,
-            path: self.path,
-            outward: Outward { agenda: self.outward.agenda, dials: self.outward.dials },
-            woken,
-        }
-    }
 }
 
 impl Session {

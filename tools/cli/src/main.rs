@@ -32,7 +32,7 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Serve HTTP/1.1, HTTP/2 over cleartext (h2c) and HTTPS.
-    Serve(serve::Arguments),
+    Serve(Box<serve::Arguments>),
     /// Load a server over HTTP/1.1 and HTTP/2, and say what limited it.
     Load(Box<bolide_loadgen::options::Arguments>),
     /// Make networks of namespaces on this machine, and measure what servers do in them.

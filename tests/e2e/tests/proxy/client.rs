@@ -6,7 +6,7 @@ use bolide::client::{Client, Trust};
 use bolide_e2e::{SIZES, assert_same, random};
 use bolide_launcher::{find, scratch};
 
-use crate::behind::{Behind, Nginx};
+use crate::behind::{Behind, nginx_before};
 use crate::pairs;
 
 fn client(behind: &Behind) -> Client {
@@ -69,7 +69,7 @@ fn a_client_asks_go_and_reads_its_events() {
 fn a_client_asks_nginx() {
     let Some(nginx) = find("nginx", "a_client_asks_nginx") else { return };
     let origin = bolide_launcher::Server::start_both();
-    let nginx = Nginx::before(origin.http(), &nginx, &scratch("a_client_asks_nginx"));
+    let nginx = nginx_before(origin.http(), &nginx, &scratch("a_client_asks_nginx"));
     let client = Client::new().expect("a client");
     // nginx closes a connection after 1000 requests: the next goes over another.
     for _ in 0..1100 {

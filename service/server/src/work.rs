@@ -1,0 +1,47 @@
+//! What a worker lends to a session.
+
+use bolide_connection::Connection;
+use bolide_eventloop::Path;
+use bolide_semantics::{Context, ExchangeId};
+
+use crate::exchange::{Ends, Io, State};
+use crate::local_waker::WokenList;
+use crate::observe::Observer;
+use crate::outward::Outward;
+use crate::responder::Address;
+use crate::service::Shared;
+
+/// What a session works with during one turn: its worker's things.
+pub(crate) struct Work<'a> {
+    pub(crate) cx: Context<'a>,
+    pub(crate) shared: &'a Shared,
+    pub(crate) address: Address<'a>,
+    pub(crate) outward: Outward<'a>,
+    pub(crate) observer: &'a mut Observer,
+    pub(crate) path: &'a dyn Path,
+}
+
+impl Work<'_> {
+    /// What a handler gives its orders through.
+    pub(crate) fn io<'s>(
+        &'s mut self,
+        connection: &'s mut Connection,
+        ends: Ends,
+        id: ExchangeId,
+        state: &'s mut State,
+        woken: &'s mut Option<WokenList>,
+    ) -> Io<'s> {
+        Io {
+            connection,
+            cx: self.cx.reborrow(),
+            id,
+            state,
+            date: &self.shared.date,
+            address: Address { exchange: id, ..self.address },
+            ends,
+            path: self.path,
+            outward: Outward { agenda: self.outward.agenda, dials: self.outward.dials },
+            woken,
+        }
+    }
+}
