@@ -36,6 +36,7 @@ impl Passage {
         let Some(upstream) = picked else {
             return io.respond(Failure::FULL.response());
         };
+        io.note_upstream(self.worker.settings.upstreams[upstream].name());
         let beside = {
             let backends = self.worker.backends.borrow();
             let refuses =
@@ -49,7 +50,6 @@ impl Passage {
     fn enter(&mut self, upstream: usize, io: &mut Io<'_>) {
         let now = io.now();
         self.upstream = Some(upstream);
-        io.note_upstream(self.worker.settings.upstreams[upstream].name());
         let called = {
             let mut backends = self.worker.backends.borrow_mut();
             backends.refresh(upstream);

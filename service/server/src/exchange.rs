@@ -303,9 +303,12 @@ impl Io<'_> {
     /// Asks for [`Exchange::on_wake`] at this time, in place of any asked for before; `None`: not any more. It
     /// may come some milliseconds late, and once: who wants more asks again.
     pub fn wake_at(&mut self, at: Option<Instant>) {
-        // Never in this turn: the clock stands still in it.
-        let earliest = self.cx.now + Duration::from_millis(1);
-        self.state.alarm = at.map(|at| at.max(earliest));
+        // Never in this turn, for the clock stands still in it; but one that is due stays so, or data that
+        // keeps coming would put it off for ever.
+        let now = self.cx.now;
+        let is_due = self.state.alarm.is_some_and(|set| set <= now);
+        let later = now + Duration::from_millis(1);
+        self.state.alarm = at.map(|at| if at > now || is_due { at } else { later });
     }
 
     /// A handle with which any thread can ask for [`Exchange::on_wake`].

@@ -89,6 +89,7 @@ table!(SERVER: Limits, "service/server", [
     body_bytes_max from 0,
     answer_timeout from 0,
     exchange_timeout from 0,
+    windows_bytes from 0,
 ]);
 
 table!(CONNECTION: ConnectionLimits, "protocol/connection", [handshake_timeout, version_timeout]);
@@ -168,6 +169,7 @@ table!(PROXY: ProxyLimits, "service/reverse-proxy", [
     failures_count,
     ejection_time,
     ejection_time_max,
+    resolve_period,
 ]);
 
 #[cfg(test)]

@@ -194,6 +194,8 @@ impl Client {
                     }
                 }
                 Output::Exchange(_, ExchangeEvent::Sendable) => self.sendable = true,
+                // Who is refused need not send the rest.
+                Output::Exchange(_, ExchangeEvent::Aborted(_)) if !self.granted => {}
                 Output::Exchange(_, other) => panic!("{other:?}"),
                 Output::Closed(reason) => panic!("{reason:?}"),
                 Output::Connection(_) => {}
