@@ -5,7 +5,7 @@ use std::path::Path;
 
 use bolide_launcher::{find, run, scratch};
 
-use crate::catalogue::{Cell, Kind, Protocol, tables};
+use crate::catalogue::{Cell, Kind, Protocol, Route, tables};
 use crate::outcome::{CellOutcome, OpenLoop};
 
 /// Writes into the page what was laid out, where `--dump-dom` finds it.
@@ -32,7 +32,7 @@ addEventListener('load', () => {
 /// How wide the window is, in CSS pixels.
 const WINDOW: u32 = 1200;
 
-/// Two cells, one with latencies by the clock.
+/// Three cells: one with latencies by the clock, one with the longest title and a server far behind.
 fn outcomes() -> Vec<CellOutcome> {
     let first = crate::outcome::tests::outcome();
     let mut second = first.clone();
@@ -45,7 +45,19 @@ fn outcomes() -> Vec<CellOutcome> {
             entrant.open_loop.push(OpenLoop { share, rate, figures: figures.clone() });
         }
     }
-    vec![first, second]
+    let mut third = first.clone();
+    third.cell = Cell {
+        protocol: Protocol::H1s,
+        route: Route::Static4k,
+        connections: 500,
+        depth: 100,
+        window: Some(16),
+        ..first.cell.clone()
+    };
+    for figures in third.entrants[2].rounds.iter_mut().flatten() {
+        figures.cpu_us *= 5000.0;
+    }
+    vec![first, second, third]
 }
 
 /// What the browser saw of the page in `folder`.
@@ -74,7 +86,7 @@ fn a_browser_shows_every_plot_in_its_place() {
     let seen = seen(&browser, &folder);
     // At a glance, two plots of costs, throughput and spectrum.
     assert!(seen["figures"].as_u64().unwrap() >= 4, "{seen}");
-    assert!(seen["bars"].as_u64().unwrap() >= 6, "three servers in two cells: {seen}");
+    assert!(seen["bars"].as_u64().unwrap() >= 6, "three servers in each cell: {seen}");
     assert!(seen["dots"].as_u64().unwrap() >= 2, "{seen}");
     assert_eq!(seen["outside"].as_array().map(Vec::len), Some(0), "{seen}");
     assert!(

@@ -9,12 +9,14 @@ use crate::statistics::Interval;
 
 const STYLE: &str = include_str!("style.css");
 
-const WIDTH: f64 = 860.0;
+const WIDTH: f64 = 1000.0;
 const ROW: f64 = 30.0;
-const LEFT: f64 = 250.0;
-const RIGHT: f64 = 24.0;
+const LEFT: f64 = 410.0;
+const RIGHT: f64 = 44.0;
 const TOP: f64 = 34.0;
 const BOTTOM: f64 = 34.0;
+/// Ratios above this stand at the edge: one server in trouble must not press all others together.
+const MOST: f64 = 60.0;
 /// Where a name of the legend ends and the next one begins.
 const LEGEND_GAP: f64 = 26.0;
 /// How wide a letter of the legend is, about.
@@ -42,7 +44,7 @@ pub(super) fn glance(
         .collect();
     let ratios = || rows.iter().flat_map(|(_, places)| places).map(|place| place.ratio.mid);
     let low = ratios().fold(1.0, f64::min) * 0.85;
-    let high = ratios().fold(1.0, f64::max) * 1.12;
+    let high = ratios().fold(1.0, f64::max).min(MOST) * 1.12;
     if rows.is_empty() {
         return None;
     }
