@@ -38,6 +38,7 @@ mod settings;
 mod stats;
 mod stream;
 mod streams;
+mod unanswered;
 
 pub use connection::Connection;
 pub use error::ErrorCode;

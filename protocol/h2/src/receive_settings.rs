@@ -131,8 +131,7 @@ impl Connection {
         if !self.scheduler.open_window(increment) {
             return Err(Fault::flow_control("the connection's window becomes too large"));
         }
-        let sent = std::mem::take(&mut self.scheduler.sent_since_update);
-        if is_useless(increment, sent) {
+        if self.scheduler.unanswered.is_answered_uselessly(increment) {
             self.glitch()?;
         }
         Ok(())
@@ -160,20 +159,13 @@ impl Connection {
             return self.stream_error(cx, id, ErrorCode::FlowControlError, what);
         };
         stream.send_window = window;
-        let sent = std::mem::take(&mut stream.sent_since_update);
+        let is_useless = stream.unanswered.is_answered_uselessly(increment);
         // The first one may come before anything was sent: it opens a small initial window.
         let first = !std::mem::replace(&mut stream.updated, true);
-        if !first && is_useless(increment, sent) {
+        if !first && is_useless {
             self.glitch()?;
         }
         self.window_opened(slot);
         Ok(())
     }
-}
-
-/// Whether a WINDOW_UPDATE gives back less than one per cent of what was sent since the one before,
-/// or answers nothing at all.
-#[inline]
-fn is_useless(increment: u32, sent: u32) -> bool {
-    sent == 0 || u64::from(increment) * 100 < u64::from(sent)
 }

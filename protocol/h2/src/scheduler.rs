@@ -7,6 +7,7 @@
 
 use crate::priority::EarlyPriorities;
 use crate::stream::{NO_SLOT, Place, Stream};
+use crate::unanswered::Unanswered;
 
 /// Two rings for each of eight urgencies.
 const RINGS: usize = 16;
@@ -22,8 +23,8 @@ pub(crate) struct Scheduler {
     shared_turn: bool,
     /// What the peer lets us send on the connection, in bytes.
     pub(crate) window: i32,
-    /// Bytes sent since the peer's last WINDOW_UPDATE for the connection.
-    pub(crate) sent_since_update: u32,
+    /// What was sent and not answered by a WINDOW_UPDATE for the connection.
+    pub(crate) unanswered: Unanswered,
     /// Since when streams have waited for the connection's window, and what the peer took since.
     pub(crate) blocked_ms: Option<u32>,
     pub(crate) taken_bytes: u32,
@@ -43,7 +44,7 @@ impl Scheduler {
             used: 0,
             shared_turn: false,
             window: crate::settings::INITIAL_WINDOW_BYTES as i32,
-            sent_since_update: 0,
+            unanswered: Unanswered::default(),
             blocked_ms: None,
             taken_bytes: 0,
             early: EarlyPriorities::default(),

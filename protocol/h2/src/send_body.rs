@@ -30,10 +30,10 @@ fn frame_data(
     data::write_header(cx.output.tail(), stream.id, length as u32, end_stream);
     cx.output.push(if last { std::mem::take(chunk) } else { chunk.split_to(length) });
     stream.send_window -= length as i32;
-    stream.sent_since_update = stream.sent_since_update.saturating_add(length as u32);
+    stream.unanswered.sent(length as u32);
     stream.taken_bytes = stream.taken_bytes.saturating_add(length as u32);
     scheduler.window -= length as i32;
-    scheduler.sent_since_update = scheduler.sent_since_update.saturating_add(length as u32);
+    scheduler.unanswered.sent(length as u32);
     scheduler.taken_bytes = scheduler.taken_bytes.saturating_add(length as u32);
 }
 

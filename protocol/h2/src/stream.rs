@@ -5,6 +5,7 @@ use bytes::Bytes;
 
 use crate::priority::Priority;
 use crate::receive_window::ReceiveWindow;
+use crate::unanswered::Unanswered;
 
 /// A body's length that nobody announced.
 pub(crate) const LENGTH_UNKNOWN: u64 = u64::MAX;
@@ -72,8 +73,8 @@ pub(crate) struct Stream {
     /// Since when it waits, and what the peer took since.
     pub(crate) waiting_ms: u32,
     pub(crate) taken_bytes: u32,
-    /// Bytes sent since the peer's last WINDOW_UPDATE for this stream.
-    pub(crate) sent_since_update: u32,
+    /// What was sent and not answered by a WINDOW_UPDATE for this stream.
+    pub(crate) unanswered: Unanswered,
     /// The peer has sent a WINDOW_UPDATE for this stream.
     pub(crate) updated: bool,
 
@@ -125,7 +126,7 @@ impl Stream {
             previous: NO_SLOT,
             waiting_ms: 0,
             taken_bytes: 0,
-            sent_since_update: 0,
+            unanswered: Unanswered::default(),
             updated: false,
             window: ReceiveWindow::new(opening.receive_window),
             unconsumed: 0,
