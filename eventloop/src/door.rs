@@ -162,7 +162,8 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         self.slots.len() < self.door.room_count || self.shed()
     }
 
-    /// Closes the longest idle connection. Whether there was one.
+    /// Closes the longest idle connection of those whose peers have all that was sent to them. Whether there
+    /// was one.
     fn shed(&mut self) -> bool {
         let places = self.slots.places();
         let mut longest: Option<(u32, Token)> = None;
@@ -175,6 +176,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
             let Some((token, slot)) = self.slots.at(self.door.hand) else { continue };
             if let Some(ticks) = slot.idle_ticks(now)
                 && longest.is_none_or(|(most, _)| ticks > most)
+                && self.lent.kernel.has_arrived(slot.socket())
             {
                 longest = Some((ticks, token));
             }

@@ -188,10 +188,14 @@ impl<K: Kernel, S: Service> Slot<K, S> {
 
     /// How long it has been idle, in ticks; `None` while it is at work.
     pub(crate) fn idle_ticks(&self, tick: u32) -> Option<u32> {
-        // A session is idle once it has said all it has to; the peer need not have taken it yet.
+        // A session is idle once it has said all it has to; what the kernel still has of it is another question.
         let idle = self.state.idle && !self.state.blocked && self.unsent.is_none();
         let spare = idle || matches!(self.phase, Phase::Lingering { .. });
         spare.then(|| tick.wrapping_sub(self.called))
+    }
+
+    pub(crate) fn socket(&self) -> &K::Socket {
+        &self.socket
     }
 
     /// Marks it as standing in the run queue; whether it was not there already.

@@ -211,6 +211,10 @@ impl Kernel for MioKernel {
         Ok(Incoming { socket: MioSocket { descriptor }, peer, local })
     }
 
+    fn has_arrived(&mut self, socket: &MioSocket) -> bool {
+        socket.tcp_info().is_none_or(|info| info.unacked == 0 && info.notsent_bytes == 0)
+    }
+
     fn adopt(&mut self, socket: OwnedFd) -> io::Result<MioSocket> {
         Ok(MioSocket { descriptor: socket })
     }

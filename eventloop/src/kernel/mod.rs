@@ -177,6 +177,14 @@ pub trait Kernel: 'static {
     /// Those of `shutdown`.
     fn end_writing(&mut self, socket: &mut Self::Socket) -> io::Result<()>;
 
+    /// Whether the peer's side has received everything that was written. A socket that is closed before may be
+    /// answered by a reset when the peer sends something, and a reset takes away what is under way. `true`
+    /// where it can't be told.
+    fn has_arrived(&mut self, socket: &Self::Socket) -> bool {
+        let _ = socket;
+        true
+    }
+
     /// Keeps the bytes that are written and not yet sent below `bytes`, where that can be told.
     fn limit_unsent(&mut self, socket: &mut Self::Socket, bytes: usize);
 

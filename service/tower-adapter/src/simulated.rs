@@ -99,13 +99,11 @@ fn assert_complete(run: &Run) {
     }
 }
 
-/// No slower than what a server takes for a stalled reader; and with file descriptors for all, for without
-/// them idle connections are shed.
+/// No slower than what a server takes for a stalled reader.
 fn rough(seed: u64) -> Faults {
     let rough = Faults::rough(&mut Random::new(seed));
     Faults {
         stall: 0,
-        accept_failure: 0,
         delay: Duration::from_micros(50)..=Duration::from_millis(20),
         buffer_bytes: rough.buffer_bytes.max(5000),
         ..rough

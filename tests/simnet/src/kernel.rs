@@ -219,6 +219,10 @@ impl Kernel for SimKernel {
         })
     }
 
+    fn has_arrived(&mut self, socket: &SimSocket) -> bool {
+        self.network.borrow().lines[socket.line].going == 0
+    }
+
     fn adopt(&mut self, _: OwnedFd) -> io::Result<SimSocket> {
         Err(io::ErrorKind::Unsupported.into())
     }
