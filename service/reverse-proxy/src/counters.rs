@@ -28,6 +28,14 @@ impl Latency {
         &BOUNDS
     }
 
+    /// Adds what another has counted.
+    fn add(&mut self, other: &Self) {
+        for (sum, count) in self.counts.iter_mut().zip(&other.counts) {
+            *sum += count;
+        }
+        self.sum_us += other.sum_us;
+    }
+
     /// How many answers were counted.
     #[must_use]
     pub fn count(&self) -> u64 {
@@ -77,11 +85,15 @@ impl LatencyCounter {
 }
 
 macro_rules! counters {
-    ($($(#[doc = $doc:literal])* $name:ident,)*) => {
+    (
+        counts { $($(#[doc = $count_doc:literal])* $count:ident,)* }
+        levels { $($(#[doc = $level_doc:literal])* $level:ident,)* }
+    ) => {
         /// What one worker counts of one upstream: written by it alone, read by anybody.
         #[derive(Debug, Default)]
         pub(crate) struct Counters {
-            $(pub(crate) $name: Counter,)*
+            $(pub(crate) $count: Counter,)*
+            $(pub(crate) $level: Counter,)*
             pub(crate) latency: LatencyCounter,
         }
 
@@ -98,61 +110,83 @@ macro_rules! counters {
             pub health_checks: u64,
             /// Those of them that failed.
             pub health_check_failures: u64,
-            $($(#[doc = $doc])* pub $name: u64,)*
+            $($(#[doc = $count_doc])* pub $count: u64,)*
+            $($(#[doc = $level_doc])* pub $level: u64,)*
             /// How long its answers took.
             pub latency: Latency,
         }
 
         impl Counters {
             pub(crate) fn add_to(&self, sum: &mut UpstreamStats) {
-                $(sum.$name += self.$name.get();)*
+                $(sum.$count += self.$count.get();)*
+                $(sum.$level += self.$level.get();)*
                 self.latency.add_to(&mut sum.latency);
+            }
+        }
+
+        impl UpstreamStats {
+            /// Adds what another has counted: everything but what is so now.
+            pub fn add_counts(&mut self, other: &Self) {
+                $(self.$count += other.$count;)*
+                self.health_checks += other.health_checks;
+                self.health_check_failures += other.health_check_failures;
+                self.latency.add(&other.latency);
+            }
+
+            /// Adds what is so now at another: requests and connections. Down is what one finds down.
+            pub fn add_levels(&mut self, other: &Self) {
+                $(self.$level += other.$level;)*
+                self.is_down |= other.is_down;
             }
         }
     };
 }
 
 counters! {
-    /// Requests that were sent.
-    requests,
-    /// Answers whose head came.
-    answers,
-    /// Requests that failed: no answer, or a broken one. Each is of one of the following kinds.
-    failures,
-    /// They took too long: a connection, a head, or a pause in a body.
-    timeouts,
-    /// Nobody listened.
-    refused,
-    /// There was no way there.
-    unreachable,
-    /// The TLS handshake failed, or the certificate was not trusted.
-    tls_failures,
-    /// What came was no HTTP.
-    garbage,
-    /// The connection ended before the answer was complete.
-    broken_off,
-    /// As many requests were open or waiting as may be.
-    overflows,
-    /// Anything else: the request could not be sent on as it stood, or a tunnel was not granted.
-    other_failures,
-    /// Requests that were sent again, here or elsewhere, after they failed here.
-    retries,
-    /// Connections that became ready.
-    connections,
-    /// Connections that could not be made.
-    connect_failures,
-    /// Times that the upstream was left alone for a while.
-    ejections,
-    /// Now: requests that are open, those that wait among them.
-    open_requests,
-    /// Now: requests that wait for a connection.
-    waiting_requests,
-    /// Now: connections that are being made.
-    connecting,
-    /// Now: connections that carry at least one request.
-    busy_connections,
-    /// Now: connections that carry none.
-    idle_connections,
+    counts {
+        /// Requests that were sent.
+        requests,
+        /// Answers whose head came.
+        answers,
+        /// Requests that failed: no answer, or a broken one. Each is of one of the following kinds.
+        failures,
+        /// They took too long: a connection, a head, or a pause in a body.
+        timeouts,
+        /// Nobody listened.
+        refused,
+        /// There was no way there.
+        unreachable,
+        /// The TLS handshake failed, or the certificate was not trusted.
+        tls_failures,
+        /// What came was no HTTP.
+        garbage,
+        /// The connection ended before the answer was complete.
+        broken_off,
+        /// As many requests were open or waiting as may be.
+        overflows,
+        /// Anything else: the request could not be sent on as it stood, or a tunnel was not granted.
+        other_failures,
+        /// Requests that were sent again, here or elsewhere, after they failed here.
+        retries,
+        /// Connections that became ready.
+        connections,
+        /// Connections that could not be made.
+        connect_failures,
+        /// Times that the upstream was left alone for a while.
+        ejections,
+    }
+    levels {
+        /// Now: requests that are open, those that wait among them.
+        open_requests,
+        /// Now: requests that wait for a connection.
+        waiting_requests,
+        /// Now: connections that are being made.
+        connecting,
+        /// Now: connections that carry at least one request.
+        busy_connections,
+        /// Now: connections that carry none.
+        idle_connections,
+    }
 }
 
 impl Counters {

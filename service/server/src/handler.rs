@@ -13,8 +13,9 @@ pub trait Handler: 'static {
     /// Answers at once, takes the exchange over, or promises an answer for later.
     fn handle(&self, request: &mut Request<'_>) -> Reply;
 
-    /// Whether it has an answer for this path other than a 404. Only those are asked who stand behind
-    /// another handler, which leaves them what it does not answer.
+    /// Whether it answers this path, by any method: a router that has no route for it does not, and what
+    /// stands before answers as if nothing stood behind. Asked only of a handler that stands behind another.
+    /// Default: `true`, every path.
     fn takes(&self, path: &str) -> bool {
         let _ = path;
         true

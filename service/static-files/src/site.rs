@@ -240,7 +240,8 @@ impl StaticFiles {
     }
 
     /// The files as one handler, for [`Router::below`] and [`Router::fallback`]: for each worker one. What no
-    /// file answers, and any method but GET and HEAD, goes to `other`; without it, to a 404 or 405.
+    /// file answers goes to `other` if it [takes](Handler::takes) the path, and so does any method but GET and
+    /// HEAD and any request with a body. Else it is answered here: 404 without a file, 405 for the method.
     #[must_use]
     pub fn handler(&self, other: Option<Rc<dyn Handler>>) -> impl Handler + Clone + use<> {
         FileHandler::new(self, other)

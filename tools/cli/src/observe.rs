@@ -13,6 +13,7 @@ use clap::ValueEnum;
 
 use admin::Admin;
 use events::Events;
+use upstreams::Upstreams;
 
 /// How long the access log may take to write what is left at the end.
 const FLUSH_PATIENCE: Duration = Duration::from_secs(5);
@@ -53,6 +54,7 @@ enum LineFormat {
 #[derive(Debug)]
 pub(crate) struct Observation {
     admin: Option<Admin>,
+    upstreams: Upstreams,
     access_log: Option<AccessLog>,
     /// Held until the end, so that the last events are written.
     _events: Events,
@@ -60,12 +62,14 @@ pub(crate) struct Observation {
 
 impl Arguments {
     /// Opens the log, starts the operator's listener, and from here on events are reported.
-    pub(crate) fn start(&self, proxies: Vec<ProxySettings>) -> Result<Observation, String> {
+    pub(crate) fn start(&self, proxies: &[ProxySettings]) -> Result<Observation, String> {
         self.admin.check()?;
         let events = self.events.start()?;
         let access_log = self.access_log.as_ref().map(|path| self.open(path)).transpose()?;
-        let admin = self.admin.start(proxies)?;
-        Ok(Observation { admin, access_log, _events: events })
+        let upstreams = Upstreams::default();
+        upstreams.replace(proxies);
+        let admin = self.admin.start(&upstreams)?;
+        Ok(Observation { admin, upstreams, access_log, _events: events })
     }
 
     fn open(&self, path: &Path) -> Result<AccessLog, String> {
@@ -109,6 +113,11 @@ impl Observation {
             server = server.access_log(log);
         }
         server
+    }
+
+    /// Other proxies answer from now on.
+    pub(crate) fn replace_proxies(&self, proxies: &[ProxySettings]) {
+        self.upstreams.replace(proxies);
     }
 
     /// What the start says of it: a line, or nothing.

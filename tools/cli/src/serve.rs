@@ -152,7 +152,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
             None => server.http(&listen.address),
         };
     }
-    let observation = arguments.observe.start(plan.routes.proxies().to_vec())?;
+    let observation = arguments.observe.start(plan.routes.proxies())?;
     server = observation.watch(server);
     // Whatever the limit is, the server can run within it.
     let files = bolide_eventloop::raise_file_limit().ok();
@@ -167,6 +167,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
     let live = Live {
         arguments,
         running,
+        observation: &observation,
         fixed: plan.fixed(),
         addresses,
         groups: secured,

@@ -1,6 +1,7 @@
 //! The text format of Prometheus, version 0.0.4.
 
 use std::fmt::{Display, Write};
+use std::time::Duration;
 
 use super::counter::{DURATION_BOUNDS_NS, HistogramSnapshot};
 use super::snapshot::{Protocol, ServerState, Snapshot, Standing};
@@ -135,16 +136,30 @@ impl Exposition {
         labels: &[(&str, &str)],
         histogram: &HistogramSnapshot,
     ) {
+        let HistogramSnapshot { buckets, sum, .. } = histogram;
+        self.buckets(metric, labels, &DURATION_BOUNDS_NS, buckets, *sum);
+    }
+
+    /// Writes a histogram with bounds of its own, in nanoseconds: how many were within each bound and not
+    /// within the one before it, then how many were beyond the last.
+    pub fn buckets(
+        &mut self,
+        metric: &Metric,
+        labels: &[(&str, &str)],
+        bounds: &[u64],
+        counts: &[u64],
+        sum: Duration,
+    ) {
         self.announce(metric);
         let mut count = 0;
-        for (index, bucket) in histogram.buckets.iter().enumerate() {
+        for (index, bucket) in counts.iter().enumerate() {
             count += bucket;
-            let bound = DURATION_BOUNDS_NS.get(index);
+            let bound = bounds.get(index);
             let bound = bound.map_or_else(|| "+Inf".to_owned(), |bound| seconds(*bound));
             let labels = labels.iter().copied().chain([("le", bound.as_str())]);
             self.line(metric.name, "_bucket", labels, &count);
         }
-        let sum = histogram.sum.as_secs_f64();
+        let sum = sum.as_secs_f64();
         self.line(metric.name, "_sum", labels.iter().copied(), &sum);
         self.line(metric.name, "_count", labels.iter().copied(), &count);
     }

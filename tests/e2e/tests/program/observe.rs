@@ -343,3 +343,41 @@ fn a_proxied_request_names_its_upstream_and_keeps_its_trace() {
         }
     }
 }
+
+#[test]
+fn upstreams_are_counted_by_name_over_a_reload() {
+    let path = scratch("upstreams_are_counted_by_name").join("bolide.toml");
+    let (first, second) = (start(&[]), start(&[]));
+    let (first_url, second_url) = (first.http(), second.http());
+    let write = |catch_all: &str| {
+        let text = format!(
+            "[[listen]]\nhttp = \"127.0.0.1:0\"\n\
+             [[upstream]]\nname = \"one\"\nservers = [\"{first_url}\"]\n\
+             [[upstream]]\nname = \"rest\"\nservers = [\"{catch_all}\"]\n\
+             [[route]]\npath = \"/ping\"\nproxy = \"one\"\n\
+             [[route]]\npath = \"/\"\nproxy = \"rest\"\n"
+        );
+        std::fs::write(&path, text).expect("the file");
+    };
+    write(first_url);
+    let front = Server::start(&["--config", &path.display().to_string(), "--admin", "127.0.0.1:0"]);
+    let requests = |upstream: &str| {
+        let (_, text) = get(front.admin(), "/metrics");
+        let sample = format!("bolide_upstream_requests_total{{upstream=\"{upstream}\"}} ");
+        let samples: Vec<&str> = text.lines().filter(|line| line.starts_with(&sample)).collect();
+        assert!(samples.len() <= 1, "{text}");
+        samples.first().map(|line| line[sample.len()..].parse().expect("a number"))
+    };
+    for path in ["/ping", "/echo"] {
+        assert_eq!(get(front.http(), path).0, 200);
+    }
+    assert_eq!((requests(first_url), requests(second_url)), (Some(2), None));
+    write(second_url);
+    front.signal(Signal::HUP);
+    until("the new upstream is asked", || {
+        assert_eq!(get(front.http(), "/echo").0, 200);
+        requests(second_url).is_some_and(|count: u64| count > 0)
+    });
+    assert_eq!(get(front.http(), "/ping").0, 200);
+    assert!(requests(first_url) >= Some(3), "what was counted before is counted still");
+}

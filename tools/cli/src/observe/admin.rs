@@ -2,9 +2,9 @@
 
 use std::net::SocketAddr;
 
-use bolide::{Metrics, ProxySettings, Running, Server, admin_routes};
+use bolide::{Metrics, Running, Server, admin_routes};
 
-use super::upstreams;
+use super::upstreams::Upstreams;
 
 /// The arguments about the operator's listener.
 #[derive(Debug, clap::Args)]
@@ -41,11 +41,11 @@ impl Arguments {
     }
 
     /// Starts it, if there is to be one. It says 503 at /readyz until the server runs.
-    pub(crate) fn start(&self, proxies: Vec<ProxySettings>) -> Result<Option<Admin>, String> {
+    pub(crate) fn start(&self, upstreams: &Upstreams) -> Result<Option<Admin>, String> {
         let Some(address) = self.admin else { return Ok(None) };
         let metrics = Metrics::new();
         let watched = metrics.clone();
-        let sources: Vec<_> = proxies.into_iter().map(upstreams::source).collect();
+        let sources = [upstreams.source()];
         let running = Server::new()
             .workers(1)
             .drain(std::time::Duration::ZERO)
