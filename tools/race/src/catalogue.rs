@@ -67,6 +67,8 @@ pub enum Route {
     Echo,
     /// `POST /echo`: the body back.
     Post,
+    /// A gRPC call: the message back.
+    Grpc,
     /// A file of 6 bytes.
     #[serde(rename = "static-6")]
     Static6,
@@ -83,7 +85,8 @@ pub enum Route {
 
 impl Route {
     /// The names by which contenders say that they serve it.
-    pub const NAMES: [&'static str; 6] = ["ping", "echo", "post", "static-6", "static-4k", "proxy"];
+    pub const NAMES: [&'static str; 7] =
+        ["ping", "echo", "post", "grpc", "static-6", "static-4k", "proxy"];
 
     /// The one of [`NAMES`](Self::NAMES) that covers it.
     #[must_use]
@@ -92,9 +95,25 @@ impl Route {
             Self::Ping => "ping",
             Self::Echo => "echo",
             Self::Post => "post",
+            Self::Grpc => "grpc",
             Self::Static6 => "static-6",
             Self::Static4k => "static-4k",
             Self::Proxy6 | Self::Proxy4k => "proxy",
+        }
+    }
+
+    /// Whether requests have a body, which comes back.
+    #[must_use]
+    pub fn has_body(self) -> bool {
+        matches!(self, Self::Post | Self::Grpc)
+    }
+
+    /// What the head of a request says beside the usual.
+    #[must_use]
+    pub fn fields(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::Grpc => &[("content-type", "application/grpc"), ("te", "trailers")],
+            _ => &[],
         }
     }
 
@@ -186,6 +205,7 @@ impl Cell {
             Route::Ping => "GET /ping".to_owned(),
             Route::Echo => format!("GET /echo, {}", bytes_text(self.size)),
             Route::Post => format!("POST /echo, {}", bytes_text(self.size)),
+            Route::Grpc => format!("gRPC unary, {}", bytes_text(self.size)),
             Route::Static6 => "static file, 6 B".to_owned(),
             Route::Static4k => "static file, 4 KiB".to_owned(),
             Route::Proxy6 => "proxied file, 6 B".to_owned(),

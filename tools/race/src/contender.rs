@@ -160,9 +160,9 @@ const fn last() -> i64 {
 }
 
 /// What `routes` may name.
-const ROUTES: [&str; 8] = {
-    let [ping, echo, post, static_6, static_4k, proxy] = Route::NAMES;
-    [ping, echo, post, static_6, static_4k, proxy, "bulk", "bulk-put"]
+const ROUTES: [&str; 9] = {
+    let [ping, echo, post, grpc, static_6, static_4k, proxy] = Route::NAMES;
+    [ping, echo, post, grpc, static_6, static_4k, proxy, "bulk", "bulk-put"]
 };
 
 /// What stands where in a contender's file.
@@ -293,6 +293,7 @@ impl Contender {
             Route::Ping => ("ping", "/ping".to_owned()),
             Route::Echo => ("echo", "/echo?size={size}".to_owned()),
             Route::Post => ("post", "/echo".to_owned()),
+            Route::Grpc => ("grpc", "/bolide.Echo/Unary".to_owned()),
             Route::Static6 | Route::Proxy6 => ("static-6", "/6".to_owned()),
             Route::Static4k | Route::Proxy4k => ("static-4k", "/4096".to_owned()),
         };

@@ -17,9 +17,10 @@ use std::time::{Duration, Instant};
 use bolide_loadgen::report::Bound;
 use serde::{Deserialize, Serialize};
 
-use crate::catalogue::{Cell, Kind, Route};
+use crate::catalogue::{Cell, Kind};
 use crate::interrupt::Interrupt;
 use crate::process::{Reading, find_program, last_lines, spawn_on, tree};
+use crate::verify::loaded_body;
 
 /// How much longer than planned a generator may run before it is ended.
 const GRACE: Duration = Duration::from_secs(30);
@@ -180,8 +181,15 @@ impl Job<'_> {
         matches!(self.cell.load, Kind::Handshake | Kind::HandshakeResumed)
     }
 
-    fn is_post(&self) -> bool {
-        self.cell.route == Route::Post
+    /// The file with what is posted, if anything is.
+    fn posted(&self) -> Result<Option<PathBuf>, String> {
+        if !self.cell.route.has_body() {
+            return Ok(None);
+        }
+        let file = self.folder.join(format!("body-{}", self.cell.key()));
+        std::fs::write(&file, loaded_body(self.cell))
+            .map_err(|error| format!("{}: {error}", file.display()))?;
+        Ok(Some(file))
     }
 }
 

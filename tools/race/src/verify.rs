@@ -2,6 +2,7 @@
 //! protocol that it claims, sizes that nobody could have prepared for, and bodies that arrive in
 //! pieces. What is wrong is evidence, in one sentence.
 
+mod grpc;
 mod line;
 
 use std::net::SocketAddr;
@@ -43,6 +44,7 @@ pub(crate) fn loaded_body(cell: &Cell) -> Vec<u8> {
     match cell.route {
         Route::Ping => b"pong".to_vec(),
         Route::Echo | Route::Post => vec![b'x'; cell.size],
+        Route::Grpc => grpc::message(&vec![b'x'; cell.size]),
         Route::Static6 | Route::Proxy6 => FILE_6.to_vec(),
         Route::Static4k | Route::Proxy4k => file_4k(),
     }
@@ -104,23 +106,26 @@ impl Subject<'_> {
         let cell = Cell { size, ..self.cell.clone() };
         let path = self.contender.path(&cell);
         let body: Bytes = match cell.route {
-            Route::Post => {
-                (0..size).map(|_| (random.next() >> 56) as u8).collect::<Vec<u8>>().into()
-            }
+            Route::Post => random_bytes(size, random).into(),
+            Route::Grpc => grpc::message(&random_bytes(size, random)).into(),
             _ => loaded_body(&cell).into(),
         };
-        let posted = (cell.route == Route::Post).then(|| body.clone());
-        Check { ask: Ask { path, body: posted, pieces }, body }
+        let posted = cell.route.has_body().then(|| body.clone());
+        let fields = match cell.route {
+            Route::Post => &[("content-type", "application/octet-stream")],
+            route => route.fields(),
+        };
+        Check { ask: Ask { path, body: posted, pieces, fields }, body }
     }
 
     fn checks(&self, random: &mut Random) -> Vec<Check> {
         let mut checks = vec![self.usual(random), self.usual(random)];
-        if matches!(self.cell.route, Route::Echo | Route::Post) {
+        if matches!(self.cell.route, Route::Echo | Route::Post | Route::Grpc) {
             let mut sizes = vec![1];
             sizes.extend((0..RANDOM_SIZES_COUNT).map(|_| 1 + random.below(RANDOM_BYTES_MAX)));
             checks.extend(sizes.into_iter().map(|size| self.of_size(size, random, 1)));
         }
-        if self.cell.route == Route::Post {
+        if self.cell.route.has_body() {
             let size = 1000 + random.below(RANDOM_BYTES_MAX);
             checks.push(self.of_size(size, random, 7));
             checks.push(self.of_size(self.cell.size, random, 3));
@@ -153,6 +158,11 @@ impl Subject<'_> {
         if let Some(difference) = difference(&answer.body, &check.body) {
             return wrong(difference);
         }
+        if self.cell.route == Route::Grpc
+            && let Some(what) = grpc::complaint(&answer.trailers)
+        {
+            return wrong(what);
+        }
         let length = answer.fields.iter().find(|(name, _)| name == "content-length");
         match length {
             Some((_, value)) if *value != check.body.len().to_string().into_bytes() => {
@@ -162,6 +172,10 @@ impl Subject<'_> {
             _ => Ok(()),
         }
     }
+}
+
+fn random_bytes(count: usize, random: &mut Random) -> Vec<u8> {
+    (0..count).map(|_| (random.next() >> 56) as u8).collect()
 }
 
 /// Where `body` is not as it should be.

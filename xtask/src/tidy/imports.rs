@@ -143,6 +143,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("bolide-tower-tests", &["bolide"]),
     ("bolide-examples", &["bolide"]),
     ("axum-on-bolide", &["bolide"]),
+    ("tonic-on-bolide", &["bolide"]),
     ("xtask", &[]),
 ];
 

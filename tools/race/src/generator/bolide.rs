@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use bolide_loadgen::report::{Latencies, PhaseReport, Report};
 
 use super::{Figures, Job, Marks, watch_program};
-use crate::catalogue::Kind;
+use crate::catalogue::{Kind, Route};
 use crate::interrupt::Interrupt;
 use crate::process::busy_cores;
 use crate::verify::loaded_body;
@@ -81,8 +81,16 @@ fn arguments(job: &Job<'_>, expected: &Path) -> Vec<String> {
         let bytes = ((1_u64 << window) - 1).to_string();
         add(&["--stream-window", &bytes, "--connection-window", &bytes]);
     }
-    if job.is_post() {
-        add(&["-X", "POST", "--data-size", &cell.size.to_string(), "--data-pattern", "x"]);
+    match cell.route {
+        Route::Post => {
+            add(&["-X", "POST", "--data-size", &cell.size.to_string(), "--data-pattern", "x"]);
+        }
+        // What is expected back is what is sent.
+        Route::Grpc => add(&["-X", "POST", "--data-file", &expected.display().to_string()]),
+        _ => {}
+    }
+    for (name, value) in cell.route.fields() {
+        add(&["-H", &format!("{name}: {value}")]);
     }
     add(&["--quiet", "--json", "-", &job.url()]);
     arguments
@@ -189,7 +197,7 @@ mod tests {
 
     #[test]
     fn the_command_says_what_the_cell_is() {
-        use crate::catalogue::{Cores, Protocol, Route};
+        use crate::catalogue::{Cores, Protocol};
         let cell = Cell {
             protocol: Protocol::H2,
             route: Route::Post,

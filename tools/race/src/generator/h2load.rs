@@ -1,7 +1,5 @@
 //! h2load, for HTTP/2, and for handshakes.
 
-use std::fs;
-
 use super::{Figures, Job, Marks, judge, microseconds, number_before, watch_program};
 use crate::interrupt::Interrupt;
 
@@ -51,11 +49,11 @@ fn arguments(job: &Job<'_>) -> Result<Vec<String>, String> {
     if let Some(window) = cell.window {
         arguments.extend([format!("-w{window}"), format!("-W{window}")]);
     }
-    if job.is_post() {
-        let file = job.folder.join(format!("body-{}", cell.size));
-        fs::write(&file, vec![b'x'; cell.size])
-            .map_err(|error| format!("{}: {error}", file.display()))?;
+    if let Some(file) = job.posted()? {
         arguments.extend(["-d".to_owned(), file.display().to_string()]);
+    }
+    for (name, value) in cell.route.fields() {
+        arguments.extend(["-H".to_owned(), format!("{name}: {value}")]);
     }
     arguments.push(job.url());
     Ok(arguments)

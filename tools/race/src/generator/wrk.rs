@@ -43,7 +43,7 @@ fn arguments(job: &Job<'_>) -> Result<Vec<String>, String> {
         "--timeout".to_owned(),
         "5s".to_owned(),
     ];
-    if job.is_post() {
+    if job.cell.route.has_body() {
         let size = job.cell.size;
         let script = job.folder.join(format!("post-{size}.lua"));
         let text = format!(

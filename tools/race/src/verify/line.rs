@@ -37,6 +37,8 @@ pub(crate) struct Ask {
     pub(crate) body: Option<Bytes>,
     /// The body leaves in so many pieces, each in a segment of its own.
     pub(crate) pieces: usize,
+    /// Fields beside the length of the body.
+    pub(crate) fields: &'static [(&'static str, &'static str)],
 }
 
 /// An answer.
@@ -47,6 +49,8 @@ pub(crate) struct Answer {
     /// Names in lower case.
     pub(crate) fields: Vec<(String, Vec<u8>)>,
     pub(crate) body: Vec<u8>,
+    /// Names in lower case.
+    pub(crate) trailers: Vec<(String, Vec<u8>)>,
 }
 
 /// An open connection.
@@ -68,6 +72,7 @@ struct Progress {
     /// The head, with a body that is still empty.
     head: Option<Answer>,
     body: Vec<u8>,
+    trailers: Vec<(String, Vec<u8>)>,
     is_complete: bool,
     failure: Option<String>,
 }
@@ -180,21 +185,12 @@ impl Line {
 
     fn send_head(&mut self, cx: &mut Context<'_>, ask: &Ask, progress: &mut Progress) {
         let length = ask.body.as_ref().map(|body| body.len().to_string());
-        let fields = length.iter().flat_map(|length| {
-            [
-                FieldRef {
-                    known: None,
-                    name: "content-type",
-                    value: b"application/octet-stream",
-                    sensitive: false,
-                },
-                FieldRef {
-                    known: None,
-                    name: "content-length",
-                    value: length.as_bytes(),
-                    sensitive: false,
-                },
-            ]
+        let length = length.iter().map(|length| ("content-length", length.as_str()));
+        let fields = ask.fields.iter().copied().chain(length).map(|(name, value)| FieldRef {
+            known: None,
+            name,
+            value: value.as_bytes(),
+            sensitive: false,
         });
         let start = Start::Request {
             method: if ask.body.is_some() { &Method::POST } else { &Method::GET },
@@ -285,6 +281,7 @@ impl Progress {
             can_send: true,
             head: None,
             body: Vec::new(),
+            trailers: Vec::new(),
             is_complete: false,
             failure: None,
         }
@@ -294,15 +291,12 @@ impl Progress {
     fn take(&mut self, event: ExchangeEvent, head: &Head) -> Option<usize> {
         match event {
             ExchangeEvent::Head(end) => {
-                let fields = head
-                    .fields()
-                    .map(|field| (field.name.to_owned(), field.value.to_vec()))
-                    .collect();
                 self.head = Some(Answer {
                     status: head.status(),
                     version: head.version(),
-                    fields,
+                    fields: fields(head),
                     body: Vec::new(),
+                    trailers: Vec::new(),
                 });
                 self.is_complete = end == End::Yes;
             }
@@ -311,7 +305,10 @@ impl Progress {
                 self.is_complete = end == End::Yes;
                 return Some(data.len());
             }
-            ExchangeEvent::Trailers => self.is_complete = true,
+            ExchangeEvent::Trailers => {
+                self.trailers = fields(head);
+                self.is_complete = true;
+            }
             ExchangeEvent::Sendable => self.can_send = true,
             ExchangeEvent::Aborted(reason) => self.failure = Some(reason.what.to_owned()),
             ExchangeEvent::Rejected(_) | ExchangeEvent::Informational => {}
@@ -321,6 +318,10 @@ impl Progress {
 
     fn answer(self) -> Result<Answer, String> {
         let head = self.head.ok_or_else(|| "an answer without a head".to_owned())?;
-        Ok(Answer { body: self.body, ..head })
+        Ok(Answer { body: self.body, trailers: self.trailers, ..head })
     }
+}
+
+fn fields(head: &Head) -> Vec<(String, Vec<u8>)> {
+    head.fields().map(|field| (field.name.to_owned(), field.value.to_vec())).collect()
 }

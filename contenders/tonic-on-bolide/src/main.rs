@@ -1,0 +1,39 @@
+//! The application of the contender `tonic`, on Bolide: the same source files, another last line.
+//!
+//!     tonic-on-bolide --port PORT [--workers N]
+//!
+//! The port speaks HTTP/2 by prior knowledge.
+
+#[path = "../../tonic/src/app.rs"]
+mod app;
+#[path = "../../tonic/src/options.rs"]
+mod options;
+
+use std::error::Error;
+use std::io::{self, Write};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::process::ExitCode;
+
+use crate::options::Options;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn run() -> Result<(), Box<dyn Error>> {
+    let options = Options::read()?;
+    options::raise_file_limit()?;
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, options.port));
+    bolide::tower::serve(address, app::routes().prepare()).workers(options.workers).run()?;
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Whoever closed stderr doesn't want to know.
+            drop(writeln!(io::stderr(), "tonic-on-bolide: {error}"));
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! tonic 0.14 as a contender, run as its documentation runs it: `Server::builder` with its defaults
+//! (`TCP_NODELAY` is one of them), on tokio's runtime. One worker is the single-threaded runtime,
+//! more are the multi-threaded one, whose tasks move between threads.
+//!
+//!     tonic-contender --port PORT [--workers N]
+//!
+//! The port speaks HTTP/2 by prior knowledge. Its allocator is mimalloc, as Bolide's is.
+
+mod app;
+mod options;
+
+use std::error::Error;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::process::ExitCode;
+
+use tokio::runtime::{Builder, Runtime};
+use tonic::transport::Server;
+
+use crate::options::Options;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn runtime(workers: usize) -> io::Result<Runtime> {
+    match workers {
+        1 => Builder::new_current_thread().enable_all().build(),
+        _ => Builder::new_multi_thread().worker_threads(workers).enable_all().build(),
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
+    let options = Options::read()?;
+    options::raise_file_limit()?;
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, options.port));
+    let server = Server::builder().add_routes(app::routes());
+    runtime(options.workers)?.block_on(server.serve(address))?;
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("tonic-contender: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
