@@ -1,7 +1,8 @@
 //! RFC 9113 §5.1: one stream: its state, its windows, and what it has to send.
 
-use bolide_semantics::FieldRef;
-use bytes::Bytes;
+use bolide_buffers::Chunk;
+use bolide_semantics::{End, FieldRef, Misuse, has_no_body};
+use http::{Method, StatusCode};
 
 use crate::priority::Priority;
 use crate::receive_window::ReceiveWindow;
@@ -62,7 +63,7 @@ pub(crate) struct Stream {
     /// With the last byte of `chunk`, or with the trailers, the stream ends.
     pub(crate) end_after: bool,
     /// The rest of the chunk that was given last.
-    pub(crate) chunk: Option<Bytes>,
+    pub(crate) chunk: Option<Chunk>,
     /// To be sent after `chunk`.
     pub(crate) trailers: Option<Box<PendingTrailers>>,
     /// Body bytes that the caller still owes, by its Content-Length.
@@ -136,6 +137,33 @@ impl Stream {
             rate_bytes: 0,
             rate_mark: 0,
         }
+    }
+
+    /// The head of the final response is being sent: what follows it.
+    #[inline]
+    pub(crate) fn announce(
+        &mut self,
+        status: StatusCode,
+        length: u64,
+        end: End,
+    ) -> Result<(), Misuse> {
+        let tunnel = self.connect && status.is_success();
+        let bodiless = self.head_request || has_no_body(&Method::GET, status);
+        let ends = end == End::Yes;
+        if ends && !bodiless && !tunnel && !matches!(length, 0 | LENGTH_UNKNOWN) {
+            return Err(Misuse::WrongLength);
+        }
+        self.tunnel = tunnel;
+        self.send_left = match (tunnel, bodiless) {
+            (true, _) => LENGTH_UNKNOWN,
+            (false, true) => 0,
+            (false, false) => length,
+        };
+        if tunnel {
+            self.receive_left = LENGTH_UNKNOWN;
+        }
+        self.sending = Progress::Body;
+        Ok(())
     }
 
     /// Whether there is something to frame or to ask for.
