@@ -169,28 +169,32 @@ impl<'a> Io<'a> {
 
 impl Io<'_> {
     /// Sends a whole response. Ignored when the response has begun already.
-    pub fn respond(&mut self, response: Response) {
+    pub fn respond(&mut self, mut response: Response) {
+        self.answer(&mut response);
+    }
+
+    /// The same, and leaves the response without its body.
+    #[inline]
+    pub(crate) fn answer(&mut self, response: &mut Response) {
         if self.state.phase != Phase::Unanswered {
             return;
         }
-        let mut response = if response.invalid {
-            Response::error(StatusCode::INTERNAL_SERVER_ERROR)
-        } else {
-            response
-        };
+        if response.invalid {
+            *response = Response::error(StatusCode::INTERNAL_SERVER_ERROR);
+        }
         let no_body = has_no_body(self.state.method(), response.status);
         match std::mem::take(&mut response.body) {
             Body::Empty => {
                 // The length of what HEAD would have got is not known.
                 let length = (!no_body).then_some(0);
-                self.send_head(&response, length, End::Yes);
+                self.send_head(response, length, End::Yes);
             }
-            Body::Bytes(bytes) => self.respond_whole(&response, bytes.into(), no_body),
-            Body::Own(bytes) => self.respond_whole(&response, Chunk::own(bytes), no_body),
+            Body::Bytes(bytes) => self.respond_whole(response, bytes.into(), no_body),
+            Body::Own(bytes) => self.respond_whole(response, Chunk::own(bytes), no_body),
             Body::Stream(stream) => {
                 let length = stream.length();
                 let end = if no_body { End::Yes } else { End::No };
-                if self.send_head(&response, length, end) && end == End::No {
+                if self.send_head(response, length, end) && end == End::No {
                     self.state.stream = Some(stream);
                     self.pull();
                 }

@@ -43,6 +43,12 @@ pub(crate) fn answer(
     }
 }
 
+/// The answer to a request without conditions for a file without other codings.
+#[inline]
+pub(crate) fn plain(entry: &Entry, reader: impl FnOnce() -> Reader) -> Response {
+    whole(&entry.variants[0], reader)
+}
+
 /// The variant that the client likes best.
 #[inline]
 fn select<'a>(entry: &'a Entry, conditions: &Conditions<'_>) -> &'a Variant {
