@@ -7,8 +7,10 @@
 //!
 //! This crate must never know what the bytes mean.
 
+mod chunk;
 mod receive_buffer;
 mod send_queue;
 
+pub use chunk::Chunk;
 pub use receive_buffer::{ReceiveBuffer, detach};
 pub use send_queue::{Flush, SendQueue};

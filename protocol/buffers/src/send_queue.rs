@@ -5,6 +5,7 @@ use std::io::{self, IoSlice, Write};
 
 use bytes::Bytes;
 
+use crate::Chunk;
 use crate::receive_buffer::DETACH_BELOW_BYTES;
 
 /// Pieces below this size are copied, in bytes: copying them costs less than one more element of a
@@ -46,7 +47,7 @@ pub struct SendQueue {
     /// How many of `copied` have been written.
     copied_sent: usize,
     /// Shared pieces, each with the length of `copied` when it was pushed: it follows these bytes.
-    shared: VecDeque<(usize, Bytes)>,
+    shared: VecDeque<(usize, Chunk)>,
     /// Unsent bytes of `shared`.
     shared_bytes: usize,
 }
@@ -78,14 +79,16 @@ impl SendQueue {
         &mut self.copied
     }
 
-    /// Appends `bytes`: copied when small, shared otherwise.
+    /// Appends `bytes`: copied when small, shared otherwise. Lent ones, which is what plain [`Bytes`] are, get
+    /// memory of their own when they have to [wait](Self::settle).
     #[inline]
-    pub fn push(&mut self, bytes: Bytes) {
-        if bytes.len() < COPY_BELOW_BYTES {
-            self.copied.extend_from_slice(&bytes);
+    pub fn push(&mut self, bytes: impl Into<Chunk>) {
+        let chunk = bytes.into();
+        if chunk.bytes.len() < COPY_BELOW_BYTES {
+            self.copied.extend_from_slice(&chunk.bytes);
         } else {
-            self.shared_bytes += bytes.len();
-            self.shared.push_back((self.copied.len(), bytes));
+            self.shared_bytes += chunk.bytes.len();
+            self.shared.push_back((self.copied.len(), chunk));
         }
     }
 
@@ -93,7 +96,7 @@ impl SendQueue {
     fn gather<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
         let mut filled = 0;
         let mut position = self.copied_sent;
-        for (after, bytes) in &self.shared {
+        for (after, Chunk { bytes, .. }) in &self.shared {
             if filled + 2 > slices.len() {
                 return filled;
             }
@@ -114,7 +117,7 @@ impl SendQueue {
 
     /// Drops the first `count` unsent bytes: they have been written.
     pub fn advance(&mut self, mut count: usize) {
-        while let Some((after, bytes)) = self.shared.front_mut() {
+        while let Some((after, Chunk { bytes, .. })) = self.shared.front_mut() {
             let before = *after - self.copied_sent;
             if count < before {
                 self.copied_sent += count;
@@ -186,15 +189,15 @@ impl SendQueue {
         (sink.write_vectored(&slices[..filled]), offered)
     }
 
-    /// Prepares what is left for waiting beyond the turn: shared pieces get memory of their own unless
+    /// Prepares what is left for waiting beyond the turn: pieces that are lent get memory of their own unless
     /// they, with their neighbours in the same block, fill a good part of it; and the space of what was
     /// sent is given back.
     pub fn settle(&mut self) {
         let pieces = self.shared.make_contiguous();
         for run in pieces.chunk_by_mut(|(_, before), (_, after)| is_near(before, after)) {
-            if run.iter().map(|(_, bytes)| bytes.len()).sum::<usize>() < DETACH_BELOW_BYTES {
-                for (_, bytes) in run {
-                    *bytes = Bytes::copy_from_slice(bytes);
+            if run.iter().map(|(_, chunk)| chunk.bytes.len()).sum::<usize>() < DETACH_BELOW_BYTES {
+                for (_, chunk) in run.iter_mut().filter(|(_, chunk)| !chunk.is_own) {
+                    *chunk = Chunk::own(Bytes::copy_from_slice(&chunk.bytes));
                 }
             }
         }
@@ -210,14 +213,14 @@ impl SendQueue {
     /// The memory that the queue has allocated for itself, in bytes, without shared pieces.
     #[must_use]
     pub fn allocated_bytes(&self) -> usize {
-        self.copied.capacity() + self.shared.capacity() * size_of::<(usize, Bytes)>()
+        self.copied.capacity() + self.shared.capacity() * size_of::<(usize, Chunk)>()
     }
 }
 
-/// Whether `after` begins where `before` ends in memory, or a header further.
-fn is_near(before: &Bytes, after: &Bytes) -> bool {
-    let end = before.as_ptr() as usize + before.len();
-    (after.as_ptr() as usize).wrapping_sub(end) <= NEAR_BYTES
+/// Whether `after` is lent like `before` and begins where that ends in memory, or a header further.
+fn is_near(before: &Chunk, after: &Chunk) -> bool {
+    let end = before.bytes.as_ptr() as usize + before.bytes.len();
+    before.is_own == after.is_own && (after.bytes.as_ptr() as usize).wrapping_sub(end) <= NEAR_BYTES
 }
 
 #[cfg(test)]
@@ -256,19 +259,19 @@ mod tests {
     proptest! {
         #[test]
         fn any_pieces_through_any_sink_come_out_in_order(
-            pieces in proptest::collection::vec((any::<bool>(), 0_usize..6000), 0..40),
+            pieces in proptest::collection::vec((0..3, 0_usize..6000), 0..40),
             rooms in proptest::collection::vec(1_usize..9000, 0..80),
         ) {
             let mut queue = SendQueue::new();
             let mut expected = Vec::new();
             let mut sink = Narrow { taken: Vec::new(), per_call: Vec::new() };
-            for (index, (shared, length)) in pieces.iter().enumerate() {
+            for (index, (kind, length)) in pieces.iter().enumerate() {
                 let piece = vec![index as u8; *length];
                 expected.extend_from_slice(&piece);
-                if *shared {
-                    queue.push(Bytes::from(piece));
-                } else {
-                    queue.tail().extend_from_slice(&piece);
+                match kind {
+                    0 => queue.push(Bytes::from(piece)),
+                    1 => queue.push(Chunk::own(piece.into())),
+                    _ => queue.tail().extend_from_slice(&piece),
                 }
                 if let Some(room) = rooms.get(index) {
                     sink.per_call = vec![*room];
@@ -295,11 +298,29 @@ mod tests {
             queue.push(block.slice(start + 9..start + 16 * 1024));
         }
         queue.push(Bytes::from(vec![8; 5000]));
-        let alone = queue.shared[8].1.as_ptr();
+        let alone = queue.shared[8].1.bytes.as_ptr();
         queue.settle();
-        assert_eq!(queue.shared[0].1.as_ptr(), block[9..].as_ptr());
-        assert_eq!(queue.shared[7].1.as_ptr(), block[7 * 16 * 1024 + 9..].as_ptr());
-        assert_ne!(queue.shared[8].1.as_ptr(), alone);
+        assert_eq!(queue.shared[0].1.bytes.as_ptr(), block[9..].as_ptr());
+        assert_eq!(queue.shared[7].1.bytes.as_ptr(), block[7 * 16 * 1024 + 9..].as_ptr());
+        assert_ne!(queue.shared[8].1.bytes.as_ptr(), alone);
+    }
+
+    #[test]
+    fn what_is_lent_is_copied_once_to_wait_and_what_is_own_never() {
+        let mut queue = SendQueue::new();
+        let block = Bytes::from(vec![7; 10_000]);
+        queue.push(block.slice(..5000));
+        queue.push(Chunk::own(block.slice(5000..)));
+        queue.settle();
+        let address = |queue: &SendQueue, index: usize| queue.shared[index].1.bytes.as_ptr();
+        let copy = address(&queue, 0);
+        assert_ne!(copy, block.as_ptr());
+        assert_eq!(address(&queue, 1), block[5000..].as_ptr());
+        queue.settle();
+        assert_eq!(address(&queue, 0), copy);
+        let mut sent = Vec::new();
+        queue.flush(&mut sent).unwrap();
+        assert_eq!(sent, block);
     }
 
     #[test]

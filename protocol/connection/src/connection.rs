@@ -3,13 +3,12 @@
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
-use bolide_buffers::{Flush, ReceiveBuffer, SendQueue};
+use bolide_buffers::{Chunk, Flush, ReceiveBuffer, SendQueue};
 use bolide_semantics::{
-    CloseReason, Context, Deadline, DeadlineReason, End, ExchangeId, FieldRef, Misuse,
+    CloseReason, Context, Deadline, DeadlineReason, End, ExchangeId, FieldRef, HeadName, Misuse,
     OutgoingHead, Output, Role,
 };
 use bolide_tls::{HandshakeFacts, TlsFailure, TlsLayer};
-use bytes::Bytes;
 
 use crate::version::{Version, by_alpn, by_preface};
 use crate::{Http2Stats, Limits};
@@ -315,7 +314,37 @@ impl Connection {
         core!(self, core => core.send_head(cx, id, head, end), Err(Misuse::UnknownExchange))
     }
 
-    /// Gives the next piece of a body. `Ok(false)`: wait for `Sendable` before the next one.
+    /// The same for a head that was sent before under this name and is remembered. `None`: it isn't remembered,
+    /// and nothing has happened.
+    ///
+    /// # Errors
+    ///
+    /// [`Misuse`] says which rule the call breaks.
+    #[inline]
+    pub fn send_head_again(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: ExchangeId,
+        name: &HeadName,
+        end: End,
+    ) -> Option<Result<(), Misuse>> {
+        match &mut self.stack {
+            Stack::H2(core) => core.send_head_again(cx, id, name, end),
+            // Copying a head's octets costs as much as writing them.
+            Stack::H1(_) | Stack::Open => None,
+        }
+    }
+
+    /// Names the head that was sent last, for [`Self::send_head_again`].
+    #[inline]
+    pub fn name_head(&mut self, name: HeadName) {
+        if let Stack::H2(core) = &mut self.stack {
+            core.name_head(name);
+        }
+    }
+
+    /// Gives the next piece of a body. `Ok(false)`: wait for `Sendable` before the next one. Plain
+    /// [`Bytes`](bytes::Bytes) are lent: what of them has to wait is copied. An [own](Chunk::own) chunk waits as it is.
     ///
     /// # Errors
     ///
@@ -325,7 +354,7 @@ impl Connection {
         &mut self,
         cx: &mut Context<'_>,
         id: ExchangeId,
-        data: Bytes,
+        data: impl Into<Chunk>,
         end: End,
     ) -> Result<bool, Misuse> {
         core!(self, core => core.send_data(cx, id, data, end), Err(Misuse::UnknownExchange))

@@ -1,7 +1,7 @@
 //! RFC 9112 §6, §7.1, §9.6: responses, and the bodies of either role, as they are sent.
 
+use bolide_buffers::Chunk;
 use bolide_semantics::{Context, End, ExchangeId, FieldRef, Misuse, OutgoingHead, Role, Start};
-use bytes::Bytes;
 use http::StatusCode;
 
 use crate::body::Body;
@@ -204,12 +204,12 @@ impl Connection {
         &mut self,
         cx: &mut Context<'_>,
         id: ExchangeId,
-        data: Bytes,
+        data: impl Into<Chunk>,
         end: End,
     ) -> Result<bool, Misuse> {
         self.check_sending(id)?;
         let before = cx.output.len();
-        let framing = self.sending.data(cx.output, data, end)?;
+        let framing = self.sending.data(cx.output, data.into(), end)?;
         self.progress.queued(cx.output.len() - before);
         if end == End::Yes {
             self.sent(framing, cx.input.len());

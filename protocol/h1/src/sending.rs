@@ -1,8 +1,7 @@
 //! RFC 9112 §6, §7: the message that is being sent.
 
-use bolide_buffers::SendQueue;
+use bolide_buffers::{Chunk, SendQueue};
 use bolide_semantics::{End, Misuse};
-use bytes::Bytes;
 
 /// How the body that is being sent is framed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,7 +99,7 @@ impl Sending {
     pub(crate) fn data(
         &mut self,
         output: &mut SendQueue,
-        data: Bytes,
+        data: Chunk,
         end: End,
     ) -> Result<Framing, Misuse> {
         let framing = self.framing()?;
@@ -109,7 +108,7 @@ impl Sending {
         }
         match framing {
             Framing::Length(left) => {
-                let length = data.len() as u64;
+                let length = data.bytes.len() as u64;
                 if length > left || (end == End::Yes && length < left) {
                     return Err(Misuse::WrongLength);
                 }
@@ -128,10 +127,10 @@ impl Sending {
 const SIZE_LINE_BYTES: usize = 18;
 
 /// Appends one chunk, and the last one if the body ends with it.
-fn chunk(output: &mut SendQueue, data: Bytes, end: End) {
-    if !data.is_empty() {
+fn chunk(output: &mut SendQueue, data: Chunk, end: End) {
+    if !data.bytes.is_empty() {
         let mut line = [0; SIZE_LINE_BYTES];
-        let start = size_line(data.len() as u64, &mut line);
+        let start = size_line(data.bytes.len() as u64, &mut line);
         output.tail().extend_from_slice(&line[start..]);
         output.push(data);
         output.tail().extend_from_slice(b"\r\n");
@@ -159,6 +158,7 @@ fn size_line(size: u64, line: &mut [u8; SIZE_LINE_BYTES]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bytes::Bytes;
 
     fn sent(queue: &mut SendQueue) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -180,10 +180,10 @@ mod tests {
         let mut queue = SendQueue::new();
         let mut sending = Sending::new();
         sending.begin(Framing::Chunked);
-        sending.data(&mut queue, Bytes::new(), End::No).unwrap();
+        sending.data(&mut queue, Bytes::new().into(), End::No).unwrap();
         assert!(queue.is_empty());
-        sending.data(&mut queue, Bytes::from(vec![b'x'; 3000]), End::No).unwrap();
-        sending.data(&mut queue, Bytes::from_static(b"abc"), End::Yes).unwrap();
+        sending.data(&mut queue, Bytes::from(vec![b'x'; 3000]).into(), End::No).unwrap();
+        sending.data(&mut queue, Bytes::from_static(b"abc").into(), End::Yes).unwrap();
         let expected = format!("bb8\r\n{}\r\n3\r\nabc\r\n0\r\n\r\n", "x".repeat(3000));
         assert_eq!(sent(&mut queue), expected.as_bytes());
     }
@@ -192,7 +192,7 @@ mod tests {
     fn a_counted_body_keeps_its_length() {
         let mut queue = SendQueue::new();
         let mut sending = Sending::new();
-        let data = |length| Bytes::from(vec![b'x'; length]);
+        let data = |length| Chunk::from(Bytes::from(vec![b'x'; length]));
         assert_eq!(sending.data(&mut queue, data(1), End::No), Err(Misuse::OutOfOrder));
         sending.begin(Framing::Length(5));
         assert_eq!(sending.data(&mut queue, data(6), End::No), Err(Misuse::WrongLength));

@@ -4,9 +4,10 @@
 //! Most servers send the same few heads again and again. Comparing one with the one before takes a
 //! tenth of the steps of checking and encoding it.
 
-use bolide_semantics::{FieldName, FieldRef};
+use bolide_semantics::{FieldName, FieldRef, HeadName};
 
 use crate::limits::REMEMBERED_HEAD_BYTES;
+use crate::stream::LENGTH_UNKNOWN;
 
 /// After so many other heads in a row a remembered one makes place for another.
 const OTHERS_COUNT: u8 = 8;
@@ -27,6 +28,9 @@ pub(crate) struct HeadMemory {
     generation: u32,
     /// Its Content-Length.
     length: u64,
+    /// By what its caller names it, when it does so: the number of its lines (else 0) and the second of its date.
+    lines: u32,
+    second: u32,
     /// How many octets of `bytes` are the head as it was given; the rest is its block.
     given: u16,
     bytes: Vec<u8>,
@@ -54,6 +58,29 @@ impl HeadMemory {
             self.status = 0;
         }
         None
+    }
+
+    /// The same by the name that was given to it.
+    #[inline]
+    pub(crate) fn recognise_named(&mut self, name: &HeadName, generation: u32) -> Option<u64> {
+        let is_it = self.lines == name.lines.get()
+            && self.status == name.status.as_u16()
+            && self.second == name.second
+            && self.length == name.length.unwrap_or(LENGTH_UNKNOWN)
+            && self.generation == generation;
+        if is_it {
+            self.others = 0;
+        }
+        is_it.then_some(self.length)
+    }
+
+    /// Names the head that was given last, if that is the remembered one.
+    #[inline]
+    pub(crate) fn name(&mut self, name: HeadName) {
+        let length = name.length.unwrap_or(LENGTH_UNKNOWN);
+        if self.status == name.status.as_u16() && self.others == 0 && self.length == length {
+            (self.lines, self.second) = (name.lines.get(), name.second);
+        }
     }
 
     #[inline]
@@ -126,6 +153,7 @@ impl HeadMemory {
             self.others = 0;
             self.generation = generation;
             self.length = length;
+            self.lines = 0;
         }
     }
 
@@ -220,6 +248,35 @@ mod tests {
         }
         assert_eq!(memory.recognise(200, 7, [].into_iter()), None);
         assert!(memory.is_free());
+    }
+
+    #[test]
+    fn a_name_stands_for_the_head_it_was_given_to() {
+        let ok = http::StatusCode::OK;
+        let lines = |number| std::num::NonZeroU32::new(number).unwrap();
+        let name = HeadName { status: ok, lines: lines(1), length: Some(5), second: 9 };
+        let mut memory = remembered(&[known(b"a")]);
+        assert_eq!(memory.recognise_named(&name, 7), None);
+        assert_eq!(memory.recognise(200, 7, [known(b"a")].into_iter()), Some(5));
+        memory.name(name);
+        assert_eq!(memory.recognise_named(&name, 7), Some(5));
+        for other in [
+            HeadName { status: http::StatusCode::NOT_FOUND, ..name },
+            HeadName { lines: lines(2), ..name },
+            HeadName { length: None, ..name },
+            HeadName { second: 10, ..name },
+        ] {
+            assert_eq!(memory.recognise_named(&other, 7), None, "{other:?}");
+        }
+        assert_eq!(memory.recognise_named(&name, 8), None, "the encoder has changed");
+        // Another head was given last: the name is that one's, which is not remembered.
+        assert_eq!(memory.recognise(200, 7, [known(b"b")].into_iter()), None);
+        let third = HeadName { lines: lines(3), ..name };
+        memory.name(third);
+        assert_eq!(memory.recognise_named(&third, 7), None);
+        assert_eq!(memory.recognise_named(&name, 7), Some(5));
+        memory.forget();
+        assert_eq!(memory.recognise_named(&name, 7), None);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use bolide_hpack::Encoder;
 use bolide_semantics::{
-    Context, End, ExchangeId, FieldName, FieldRef, Misuse, OutgoingHead, Role, Start, has_no_body,
+    Context, End, ExchangeId, FieldName, FieldRef, HeadName, Misuse, OutgoingHead, Role, Start,
     is_token, is_valid_authority, is_valid_scheme, is_valid_target,
 };
 use http::{Method, StatusCode};
@@ -189,21 +189,7 @@ impl Connection {
             self.write_head(cx, id.0, false, Some(head.start), head.fields);
             return Ok(());
         }
-        let tunnel = stream.connect && status.is_success();
-        let bodiless = stream.head_request || has_no_body(&Method::GET, status);
-        if end_stream && !bodiless && !tunnel && !matches!(length, 0 | LENGTH_UNKNOWN) {
-            return Err(Misuse::WrongLength);
-        }
-        stream.tunnel = tunnel;
-        stream.send_left = match (tunnel, bodiless) {
-            (true, _) => LENGTH_UNKNOWN,
-            (false, true) => 0,
-            (false, false) => length,
-        };
-        if tunnel {
-            stream.receive_left = LENGTH_UNKNOWN;
-        }
-        stream.sending = Progress::Body;
+        stream.announce(status, length, end)?;
         if known.is_none() || !self.write_head_again(cx, id.0, end_stream) {
             self.write_response(cx, id.0, end_stream, status, length, head.fields.clone());
         }
@@ -217,6 +203,52 @@ impl Connection {
             self.reprioritise(slot, priority);
         }
         Ok(())
+    }
+
+    /// The same as [`send_head`](Self::send_head) for the head that has this name, when it is the one that is
+    /// remembered: it is neither looked at nor encoded. `None`: it isn't, and nothing has happened.
+    ///
+    /// # Errors
+    ///
+    /// As [`send_head`](Self::send_head).
+    #[inline]
+    pub fn send_head_again(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: ExchangeId,
+        name: &HeadName,
+        end: End,
+    ) -> Option<Result<(), Misuse>> {
+        let Compression { encoder, memory, .. } = &mut self.compression;
+        let length = memory.recognise_named(name, encoder.generation())?;
+        if memory.has_priority() {
+            return None;
+        }
+        let slot = match self.ordered(cx, id) {
+            Ok(slot) => slot,
+            Err(misuse) => return Some(Err(misuse)),
+        };
+        let stream = self.streams.get_mut(slot);
+        if stream.sending != Progress::Head {
+            return Some(Err(Misuse::OutOfOrder));
+        }
+        if let Err(misuse) = stream.announce(name.status, length, end) {
+            return Some(Err(misuse));
+        }
+        if !self.write_head_again(cx, id.0, end == End::Yes) {
+            self.streams.get_mut(slot).sending = Progress::Head;
+            return None;
+        }
+        if end == End::Yes {
+            self.finish_sending(cx, slot);
+        }
+        Some(Ok(()))
+    }
+
+    /// Names the head that was sent last, for [`send_head_again`](Self::send_head_again).
+    #[inline]
+    pub fn name_head(&mut self, name: HeadName) {
+        self.compression.memory.name(name);
     }
 
     /// Sends the head that is remembered, if the encoder has nothing to say before it.

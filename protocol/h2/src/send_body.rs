@@ -1,8 +1,7 @@
 //! RFC 9113 §5.2, §6.1: bodies that are to be sent, as windows, the output and other streams allow.
 
-use bolide_buffers::detach;
+use bolide_buffers::Chunk;
 use bolide_semantics::{Context, End, ExchangeId, Misuse};
-use bytes::Bytes;
 
 use crate::connection::Connection;
 use crate::frame::data;
@@ -19,16 +18,18 @@ fn frame_data(
     cx: &mut Context<'_>,
     scheduler: &mut Scheduler,
     stream: &mut Stream,
-    chunk: &mut Bytes,
+    chunk: &mut Chunk,
     frame_bytes_max: u32,
 ) {
     let room = cx.output_room().max(FRAME_BYTES as usize);
     let windows = stream.send_window.min(scheduler.window) as usize;
-    let length = chunk.len().min(windows).min(frame_bytes_max as usize).min(room);
-    let last = length == chunk.len();
+    let length = chunk.bytes.len().min(windows).min(frame_bytes_max as usize).min(room);
+    let last = length == chunk.bytes.len();
     let end_stream = last && stream.end_after && stream.trailers.is_none();
     data::write_header(cx.output.tail(), stream.id, length as u32, end_stream);
-    cx.output.push(if last { std::mem::take(chunk) } else { chunk.split_to(length) });
+    let Chunk { bytes, is_own } = chunk;
+    let bytes = if last { std::mem::take(bytes) } else { bytes.split_to(length) };
+    cx.output.push(Chunk { bytes, is_own: *is_own });
     stream.send_window -= length as i32;
     stream.unanswered.sent(length as u32);
     stream.taken_bytes = stream.taken_bytes.saturating_add(length as u32);
@@ -38,7 +39,8 @@ fn frame_data(
 }
 
 impl Connection {
-    /// Gives the next chunk of a body or of a tunnel's bytes. Returns whether more may be given
+    /// Gives the next chunk of a body or of a tunnel's bytes. What of it has to wait is copied, unless it is
+    /// [its own](Chunk::own), for plain [`Bytes`](bytes::Bytes) may be a slice of the worker's block. Returns whether more may be given
     /// right away; otherwise [`Sendable`](bolide_semantics::ExchangeEvent::Sendable) says when.
     /// Nothing is reported after a chunk with [`End::Yes`].
     ///
@@ -52,9 +54,10 @@ impl Connection {
         &mut self,
         cx: &mut Context<'_>,
         id: ExchangeId,
-        mut chunk: Bytes,
+        chunk: impl Into<Chunk>,
         end: End,
     ) -> Result<bool, Misuse> {
+        let mut chunk = chunk.into();
         let slot = self.ordered(cx, id)?;
         let frame_bytes_max = self.frame_bytes_max();
         let stream = self.streams.get_mut(slot);
@@ -66,11 +69,11 @@ impl Connection {
         }
         let ends = end == End::Yes;
         if stream.send_left != LENGTH_UNKNOWN {
-            let left = stream.send_left.checked_sub(chunk.len() as u64);
+            let left = stream.send_left.checked_sub(chunk.bytes.len() as u64);
             let left = left.filter(|left| !ends || *left == 0).ok_or(Misuse::WrongLength)?;
             stream.send_left = left;
         }
-        if chunk.is_empty() {
+        if chunk.bytes.is_empty() {
             if ends {
                 data::write_header(cx.output.tail(), id.0, 0, true);
                 self.finish_sending(cx, slot);
@@ -79,21 +82,21 @@ impl Connection {
         }
         stream.end_after = ends;
         if stream.place == Place::Nowhere && self.scheduler.is_empty() {
-            while !chunk.is_empty()
+            while !chunk.bytes.is_empty()
                 && stream.send_window > 0
                 && self.scheduler.window > 0
                 && cx.output_room() > 0
             {
                 frame_data(cx, &mut self.scheduler, stream, &mut chunk, frame_bytes_max);
             }
-            if chunk.is_empty() {
+            if chunk.bytes.is_empty() {
                 if ends {
                     self.finish_sending(cx, slot);
                     return Ok(true);
                 }
                 return Ok(self.may_give_more(cx, slot));
             }
-            stream.chunk = Some(detach(chunk));
+            stream.chunk = Some(chunk.detach());
             self.wait_to_send(slot);
             return Ok(false);
         }
@@ -106,7 +109,7 @@ impl Connection {
         if let Some(slot) = self.streams.find(id.0)
             && let Some(rest) = self.streams.get_mut(slot).chunk.take()
         {
-            self.streams.get_mut(slot).chunk = Some(detach(rest));
+            self.streams.get_mut(slot).chunk = Some(rest.detach());
         }
         Ok(ends && !self.streams.find(id.0).is_some_and(|slot| self.streams.get(slot).end_after))
     }
@@ -180,7 +183,7 @@ impl Connection {
                 continue;
             };
             frame_data(cx, &mut self.scheduler, stream, &mut chunk, frame_bytes_max);
-            if !chunk.is_empty() {
+            if !chunk.bytes.is_empty() {
                 stream.chunk = Some(chunk);
                 self.scheduler.turn(self.streams.slots_mut(), slot);
             } else if !stream.end_after {

@@ -1,7 +1,8 @@
 //! RFC 9113 §5.1: one stream: its state, its windows, and what it has to send.
 
-use bolide_semantics::FieldRef;
-use bytes::Bytes;
+use bolide_buffers::Chunk;
+use bolide_semantics::{End, FieldRef, Misuse, has_no_body};
+use http::{Method, StatusCode};
 
 use crate::priority::Priority;
 use crate::receive_window::ReceiveWindow;
@@ -62,7 +63,7 @@ pub(crate) struct Stream {
     /// With the last byte of `chunk`, or with the trailers, the stream ends.
     pub(crate) end_after: bool,
     /// The rest of the chunk that was given last.
-    pub(crate) chunk: Option<Bytes>,
+    pub(crate) chunk: Option<Chunk>,
     /// To be sent after `chunk`.
     pub(crate) trailers: Option<Box<PendingTrailers>>,
     /// Body bytes that the caller still owes, by its Content-Length.
@@ -138,6 +139,67 @@ impl Stream {
         }
     }
 
+    /// Takes the place of a stream that was forgotten. Field by field: a whole stream that is made and then
+    /// copied is read before it has been written, for which a processor waits.
+    #[inline]
+    pub(crate) fn reopen(&mut self, opening: Opening) {
+        debug_assert!(self.chunk.is_none() && self.trailers.is_none(), "what is forgotten is empty");
+        self.id = opening.id;
+        self.receiving = Progress::Head;
+        self.sending = Progress::Head;
+        self.connect = false;
+        self.tunnel = false;
+        self.head_request = false;
+        self.patient = false;
+        self.discarding = false;
+        self.send_window = opening.send_window as i32;
+        self.place = Place::Nowhere;
+        self.priority = opening.priority;
+        self.hungry = false;
+        self.end_after = false;
+        self.send_left = LENGTH_UNKNOWN;
+        self.next = NO_SLOT;
+        self.previous = NO_SLOT;
+        self.waiting_ms = 0;
+        self.taken_bytes = 0;
+        self.unanswered = Unanswered::default();
+        self.updated = false;
+        self.window = ReceiveWindow::new(opening.receive_window);
+        self.unconsumed = 0;
+        self.receive_left = LENGTH_UNKNOWN;
+        self.received_ms = opening.now_ms;
+        self.rate_ms = opening.now_ms;
+        self.rate_bytes = 0;
+        self.rate_mark = 0;
+    }
+
+    /// The head of the final response is being sent: what follows it.
+    #[inline]
+    pub(crate) fn announce(
+        &mut self,
+        status: StatusCode,
+        length: u64,
+        end: End,
+    ) -> Result<(), Misuse> {
+        let tunnel = self.connect && status.is_success();
+        let bodiless = self.head_request || has_no_body(&Method::GET, status);
+        let ends = end == End::Yes;
+        if ends && !bodiless && !tunnel && !matches!(length, 0 | LENGTH_UNKNOWN) {
+            return Err(Misuse::WrongLength);
+        }
+        self.tunnel = tunnel;
+        self.send_left = match (tunnel, bodiless) {
+            (true, _) => LENGTH_UNKNOWN,
+            (false, true) => 0,
+            (false, false) => length,
+        };
+        if tunnel {
+            self.receive_left = LENGTH_UNKNOWN;
+        }
+        self.sending = Progress::Body;
+        Ok(())
+    }
+
     /// Whether there is something to frame or to ask for.
     #[inline]
     pub(crate) fn wants_to_send(&self) -> bool {
@@ -188,6 +250,30 @@ mod tests {
     #[test]
     fn a_stream_is_small() {
         assert!(size_of::<Stream>() <= 160, "{}", size_of::<Stream>());
+    }
+
+    #[test]
+    fn a_place_is_as_good_as_new_when_it_is_used_again() {
+        let opening = |id| Opening {
+            id,
+            send_window: id + 1,
+            receive_window: id + 2,
+            priority: Priority { urgency: id as u8, incremental: id == 5 },
+            now_ms: id + 3,
+        };
+        let mut used = Stream::new(opening(3));
+        used.announce(StatusCode::OK, 7, End::No).unwrap();
+        used.receiving = Progress::Ended;
+        (used.connect, used.tunnel, used.head_request, used.patient) = (true, true, true, true);
+        (used.discarding, used.hungry, used.end_after, used.updated) = (true, true, true, true);
+        used.place = Place::Window;
+        (used.next, used.previous, used.waiting_ms, used.taken_bytes) = (1, 2, 3, 4);
+        used.unanswered.sent(9);
+        used.window.consumed = 8;
+        (used.unconsumed, used.receive_left) = (5, 6);
+        (used.rate_bytes, used.rate_mark) = (7, 8);
+        used.reopen(opening(5));
+        assert_eq!(format!("{used:?}"), format!("{:?}", Stream::new(opening(5))));
     }
 
     #[test]

@@ -87,15 +87,14 @@ impl Streams {
         if (self.open as usize + 1) * 2 > self.index.len() {
             self.grow_index();
         }
-        let stream = Stream::new(opening);
         let slot = if self.free == NO_SLOT {
-            self.slots.push(stream);
+            self.slots.push(Stream::new(opening));
             self.slots.len() as u32 - 1
         } else {
             let slot = self.free;
             let place = &mut self.slots[slot as usize];
             self.free = place.next;
-            *place = stream;
+            place.reopen(opening);
             slot
         };
         self.open += 1;

@@ -37,7 +37,7 @@ pub use exchange::{
 pub use field_name::FieldName;
 pub use head::{Field, Head, HeadKind, Span};
 pub use message::{has_no_body, parse_content_length};
-pub use outgoing::{FieldRef, OutgoingHead, Start};
+pub use outgoing::{FieldRef, HeadName, OutgoingHead, Start};
 pub use range::{ByteRange, RangeRequest, parse_range, unsatisfied_content_range};
 pub use syntax::{
     TOKEN_LOWER, is_field_value, is_token, is_valid_authority, is_valid_scheme, is_valid_target,

@@ -1,5 +1,7 @@
 //! RFC 9110 §6.2, §6.3: a head that is to be sent.
 
+use std::num::NonZeroU32;
+
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 
 use crate::{Field, FieldName};
@@ -70,6 +72,21 @@ pub enum Start<'a> {
         /// The status.
         status: StatusCode,
     },
+}
+
+/// Stands for the head of a final response: two that have the same name are the same, line for line, as long as
+/// the process lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeadName {
+    /// The status.
+    pub status: StatusCode,
+    /// Field lines that were made once, with no `Content-Length` among them: their number, which no others of
+    /// the process have.
+    pub lines: NonZeroU32,
+    /// The value of the `Content-Length` that follows them, if one does.
+    pub length: Option<u64>,
+    /// The second of the `Date` after that, since the epoch; any if there is one among the lines.
+    pub second: u32,
 }
 
 /// A head to be sent: `fields` are written in their order.

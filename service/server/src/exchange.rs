@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use bolide_buffers::Chunk;
 use bolide_connection::Connection;
 use bolide_eventloop::{Path, TcpInfo};
 use bolide_semantics::{
@@ -168,42 +169,52 @@ impl<'a> Io<'a> {
 
 impl Io<'_> {
     /// Sends a whole response. Ignored when the response has begun already.
-    pub fn respond(&mut self, response: Response) {
+    pub fn respond(&mut self, mut response: Response) {
+        self.answer(&mut response);
+    }
+
+    /// The same, and leaves the response without its body.
+    #[inline]
+    pub(crate) fn answer(&mut self, response: &mut Response) {
         if self.state.phase != Phase::Unanswered {
             return;
         }
-        let mut response = if response.invalid {
-            Response::error(StatusCode::INTERNAL_SERVER_ERROR)
-        } else {
-            response
-        };
+        if response.invalid {
+            *response = Response::error(StatusCode::INTERNAL_SERVER_ERROR);
+        }
         let no_body = has_no_body(self.state.method(), response.status);
         match std::mem::take(&mut response.body) {
             Body::Empty => {
                 // The length of what HEAD would have got is not known.
                 let length = (!no_body).then_some(0);
-                self.send_head(&response, length, End::Yes);
+                self.send_head(response, length, End::Yes);
             }
-            Body::Bytes(bytes) => {
-                let length = (!no_body || self.state.head_only).then_some(bytes.len() as u64);
-                if no_body {
-                    self.send_head(&response, length, End::Yes);
-                    return;
-                }
-                if self.send_head(&response, length, End::No) {
-                    self.state.sent_bytes += bytes.len() as u64;
-                    let sent = self.connection.send_data(&mut self.cx, self.id, bytes, End::Yes);
-                    self.settle(sent, End::Yes);
-                }
-            }
+            Body::Bytes(bytes) => self.respond_whole(response, bytes.into(), no_body),
+            Body::Own(bytes) => self.respond_whole(response, Chunk::own(bytes), no_body),
             Body::Stream(stream) => {
                 let length = stream.length();
                 let end = if no_body { End::Yes } else { End::No };
-                if self.send_head(&response, length, end) && end == End::No {
+                if self.send_head(response, length, end) && end == End::No {
                     self.state.stream = Some(stream);
                     self.pull();
                 }
             }
+        }
+    }
+
+    /// Sends a response whose body is at hand.
+    #[inline]
+    fn respond_whole(&mut self, response: &Response, body: Chunk, no_body: bool) {
+        let body_bytes = body.bytes.len() as u64;
+        let length = (!no_body || self.state.head_only).then_some(body_bytes);
+        if no_body {
+            self.send_head(response, length, End::Yes);
+            return;
+        }
+        if self.send_head(response, length, End::No) {
+            self.state.sent_bytes += body_bytes;
+            let sent = self.connection.send_data(&mut self.cx, self.id, body, End::Yes);
+            self.settle(sent, End::Yes);
         }
     }
 
@@ -429,6 +440,17 @@ impl Io<'_> {
     #[inline]
     fn send_head(&mut self, response: &Response, length: Option<u64>, end: End) -> bool {
         let status = response.status;
+        let name = match &response.prepared {
+            Some(prepared) if response.fields.is_empty() && !status.is_informational() => {
+                prepared.head_name(status, length, self.date.second())
+            }
+            _ => None,
+        };
+        if let Some(name) = &name
+            && let Some(sent) = self.connection.send_head_again(&mut self.cx, self.id, name, end)
+        {
+            return self.head_was_sent(status, sent, end);
+        }
         let mut digits = itoa::Buffer::new();
         let length = length.map(|length| {
             FieldRef::known(FieldName::ContentLength, digits.format(length).as_bytes())
@@ -445,7 +467,13 @@ impl Io<'_> {
         let length = length.filter(|_| !has_length);
         let own = response.fields.iter().map(|(name, value)| FieldRef::from((name, value)));
         let fields = prepared.chain(own).chain(length).chain(date);
-        self.send_fields(status, fields, end)
+        let sent = self.send_fields(status, fields, end);
+        if let Some(name) = name
+            && sent
+        {
+            self.connection.name_head(name);
+        }
+        sent
     }
 
     /// Sends status and fields. Whether they could be sent.
@@ -458,6 +486,12 @@ impl Io<'_> {
     ) -> bool {
         let head = OutgoingHead { start: Start::Response { status }, fields };
         let sent = self.connection.send_head(&mut self.cx, self.id, head, end);
+        self.head_was_sent(status, sent, end)
+    }
+
+    /// Notes what became of a head. Whether it could be sent.
+    #[inline]
+    fn head_was_sent(&mut self, status: StatusCode, sent: Result<(), Misuse>, end: End) -> bool {
         let interim = status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS;
         self.state.phase = match (&sent, end) {
             (Ok(()), _) if interim => Phase::Unanswered,

@@ -1,8 +1,10 @@
 //! What a handler answers.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use bolide_semantics::{FieldName, FieldRef};
+use bolide_semantics::{FieldName, FieldRef, HeadName};
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
@@ -44,9 +46,14 @@ pub struct Response {
 #[derive(Debug, Clone)]
 pub struct Fields(Arc<Lines>);
 
+/// The number of the next lines that are made.
+static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
+
 /// The lines, and what is looked for among them with every response.
 #[derive(Debug)]
 struct Lines {
+    /// No others of the process have it. None once numbers have run out.
+    number: Option<NonZeroU32>,
     lines: Box<[Prepared]>,
     has_date: bool,
     has_length: bool,
@@ -71,7 +78,9 @@ impl Fields {
         let lines: Box<[Prepared]> = lines.into_iter().map(prepare).collect();
         let has = |name| lines.iter().any(|line| line.known == Some(name));
         let (has_date, has_length) = (has(FieldName::Date), has(FieldName::ContentLength));
-        Self(Arc::new(Lines { lines, has_date, has_length }))
+        let number = u32::try_from(NEXT_NUMBER.fetch_add(1, Ordering::Relaxed)).ok();
+        let number = number.and_then(NonZeroU32::new);
+        Self(Arc::new(Lines { number, lines, has_date, has_length }))
     }
 
     /// The lines.
@@ -83,6 +92,18 @@ impl Fields {
     #[inline]
     pub(crate) fn has_date_and_length(&self) -> (bool, bool) {
         (self.0.has_date, self.0.has_length)
+    }
+
+    /// What a head is called that has these lines and no others but these two.
+    #[inline]
+    pub(crate) fn head_name(
+        &self,
+        status: StatusCode,
+        length: Option<u64>,
+        second: u64,
+    ) -> Option<HeadName> {
+        let lines = self.0.number.filter(|_| !self.0.has_length)?;
+        Some(HeadName { status, lines, length, second: second as u32 })
     }
 
     /// The lines as they are sent.
@@ -103,8 +124,12 @@ pub enum Body {
     /// None, or of length zero.
     #[default]
     Empty,
-    /// All of it at once.
+    /// All of it at once. What has to wait for the client is copied, for it may be a slice of the request's body,
+    /// and those of a worker share large blocks.
     Bytes(Bytes),
+    /// All of it at once, and no slice of a request's body: shared with whoever else has it, however long it
+    /// waits. A file in memory, say.
+    Own(Bytes),
     /// Piece by piece, as the client takes it.
     Stream(Box<dyn BodyStream>),
 }
@@ -195,6 +220,16 @@ impl Response {
         self
     }
 
+    /// The same with this body, which is no slice of a request's body: it is never copied to wait for the
+    /// client, so that any number of responses that wait share it.
+    #[inline]
+    #[must_use]
+    pub fn own_body(mut self, body: impl Into<Bytes>) -> Self {
+        let body = body.into();
+        self.body = if body.is_empty() { Body::Empty } else { Body::Own(body) };
+        self
+    }
+
     /// The same with one more field. A name or value that RFC 9110 does not allow makes the whole
     /// response a 500: it is never sent.
     #[must_use]
@@ -251,19 +286,19 @@ impl Response {
     #[must_use]
     pub fn error(status: StatusCode) -> Self {
         let reason = status.canonical_reason().unwrap_or("Error");
-        Self::text(format!("{} {reason}\n", status.as_str())).with_status(status)
+        Self::from(format!("{} {reason}\n", status.as_str())).with_status(status)
     }
 }
 
 impl From<&'static str> for Response {
     fn from(body: &'static str) -> Self {
-        Self::text(Bytes::from_static(body.as_bytes()))
+        Self::text(Bytes::new()).own_body(body)
     }
 }
 
 impl From<String> for Response {
     fn from(body: String) -> Self {
-        Self::text(body)
+        Self::text(Bytes::new()).own_body(body)
     }
 }
 
@@ -292,7 +327,7 @@ mod tests {
         assert_eq!(Response::from("pong").status(), StatusCode::OK);
         assert!(matches!(Response::from(StatusCode::NO_CONTENT).body, Body::Empty));
         let page = Response::from(StatusCode::NOT_FOUND);
-        assert!(matches!(page.body, Body::Bytes(ref text) if text == "404 Not Found\n"));
+        assert!(matches!(page.body, Body::Own(ref text) if text == "404 Not Found\n"));
         assert!(matches!(Response::text("").body, Body::Empty));
     }
 

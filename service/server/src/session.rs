@@ -134,7 +134,7 @@ impl Session {
     #[cold]
     fn reject(&mut self, id: ExchangeId, status: StatusCode, work: &mut Work<'_>) {
         work.observer.refused(self.ends.peer, status.as_u16());
-        let mut state = State::new(&Method::GET, 0, RouteId::REFUSED);
+        let state = &mut State::new(&Method::GET, 0, RouteId::REFUSED);
         // What was wrong may have come in the middle of a body that a handler reads.
         let reason = AbortReason {
             blame: Blame::Peer,
@@ -153,7 +153,7 @@ impl Session {
             }
             None => {}
         }
-        self.answer(id, state, Response::error(status), false, work);
+        self.answer(id, state, &mut Response::error(status), false, work);
     }
 
     /// A request's head has arrived.
@@ -166,8 +166,8 @@ impl Session {
         let (handler, parameters) = match found {
             Found::Handler(handler, parameters) => (handler, parameters),
             refusal => {
-                let response = refuse(&refusal, &method, path);
-                return self.answer(id, State::new(&method, 0, route), response, true, work);
+                let response = &mut refuse(&refusal, &method, path);
+                return self.answer(id, &mut State::new(&method, 0, route), response, true, work);
             }
         };
         let body_follows = end == End::No;
@@ -177,15 +177,16 @@ impl Session {
             if let Some(expectation) = head.get(FieldName::Expect) {
                 continues = expectation.eq_ignore_ascii_case(b"100-continue");
                 if !continues {
-                    let response = Response::error(StatusCode::EXPECTATION_FAILED);
-                    return self.answer(id, State::new(&method, 0, route), response, true, work);
+                    let response = &mut Response::error(StatusCode::EXPECTATION_FAILED);
+                    let state = &mut State::new(&method, 0, route);
+                    return self.answer(id, state, response, true, work);
                 }
             }
             let length = head.get(FieldName::ContentLength).and_then(parse_content_length);
             if length.is_some_and(|length| length > body_bytes_max) {
                 work.observer.limit(self.ends.peer, "body-bytes-max");
-                let response = Response::error(StatusCode::PAYLOAD_TOO_LARGE);
-                return self.answer(id, State::new(&method, 0, route), response, true, work);
+                let response = &mut Response::error(StatusCode::PAYLOAD_TOO_LARGE);
+                return self.answer(id, &mut State::new(&method, 0, route), response, true, work);
             }
         }
         let mut request = Request {
@@ -197,24 +198,37 @@ impl Session {
             now: work.cx.now,
             address: Address { exchange: id, ..work.address },
         };
-        let reply = call(handler, &mut request).unwrap_or_else(|| {
-            work.observer.panicked(Some(route), Some(router));
-            Reply::Now(Response::error(StatusCode::INTERNAL_SERVER_ERROR))
-        });
         let mut state = State::new(&method, body_bytes_max, route);
         state.awaits_continue = continues;
-        self.carry_out(id, reply, state, work);
+        match &mut call(handler, &mut request) {
+            Ok(reply) => self.carry_out(id, reply, &mut state, work),
+            Err(_) => {
+                work.observer.panicked(Some(route), Some(router));
+                let response = Response::error(StatusCode::INTERNAL_SERVER_ERROR);
+                self.carry_out(id, &mut Reply::Now(response), &mut state, work);
+            }
+        }
     }
 
     /// Does what a handler has decided. The worker's head is the request's.
+    ///
+    /// Responses are large, and a processor that copies what it has written just before waits for it to be
+    /// written; so they stay where they are.
     #[inline]
-    fn carry_out(&mut self, id: ExchangeId, reply: Reply, mut state: State, work: &mut Work<'_>) {
-        match reply {
-            Reply::Now(response) => {
-                state.body_left = 0;
-                state.awaits_continue = false;
-                self.answer(id, state, response, true, work);
-            }
+    fn carry_out(
+        &mut self,
+        id: ExchangeId,
+        reply: &mut Reply,
+        state: &mut State,
+        work: &mut Work<'_>,
+    ) {
+        if let Reply::Now(response) = reply {
+            state.body_left = 0;
+            state.awaits_continue = false;
+            return self.answer(id, state, response, true, work);
+        }
+        match std::mem::replace(reply, Reply::Later) {
+            Reply::Now(_) => {}
             Reply::Exchange(driver) => {
                 state.entry = work.observer.keep(work.cx.head);
                 self.open(id, state, Some(driver), work);
@@ -262,14 +276,14 @@ impl Session {
             now: work.cx.now,
             address: Address { exchange: id, ..work.address },
         };
-        let reply = call(&*handler, &mut request).unwrap_or_else(|| {
+        let mut reply = call(&*handler, &mut request).unwrap_or_else(|_| {
             work.observer.panicked(state.route, None);
             Reply::Now(Response::error(StatusCode::INTERNAL_SERVER_ERROR))
         });
         // A handler of a handler may want to know more than the head of the last request.
         *work.cx.head = head;
         state.body_left = 0;
-        self.carry_out(id, reply, state, work);
+        self.carry_out(id, &mut reply, &mut state, work);
     }
 
     /// Answers at once; keeps what can't be sent yet. `head_stands`: the worker's head is the request's.
@@ -277,16 +291,16 @@ impl Session {
     fn answer(
         &mut self,
         id: ExchangeId,
-        mut state: State,
-        response: Response,
+        state: &mut State,
+        response: &mut Response,
         head_stands: bool,
         work: &mut Work<'_>,
     ) {
         let woken = &mut self.woken;
-        work.io(&mut self.connection, self.ends, id, &mut state, woken).respond(response);
+        work.io(&mut self.connection, self.ends, id, state, woken).answer(response);
         if state.is_done() {
             let head = if head_stands { Some(&*work.cx.head) } else { None };
-            self.ended(&mut state, head, work.observer);
+            self.ended(state, head, work.observer);
         } else {
             if head_stands {
                 state.entry = work.observer.keep(work.cx.head);
@@ -404,10 +418,11 @@ impl Session {
     fn open(
         &mut self,
         id: ExchangeId,
-        mut state: State,
+        state: &mut State,
         driver: Option<Box<dyn Exchange>>,
         work: &Work<'_>,
     ) {
+        let mut state = std::mem::replace(state, State::new(&Method::GET, 0, RouteId::REFUSED));
         state.began.get_or_insert(work.cx.now);
         work.observer.under_way();
         let at = self.exchanges.partition_point(|active| active.id < id);
@@ -559,8 +574,8 @@ struct Driven<'a> {
     driver: &'a mut Option<Box<dyn Exchange>>,
 }
 
-/// Calls the handler. `None`: it panicked, which is a 500 and nothing more.
+/// Calls the handler. An error: it panicked, which is a 500 and nothing more.
 #[inline]
-fn call(handler: &dyn Handler, request: &mut Request<'_>) -> Option<Reply> {
-    catch_unwind(AssertUnwindSafe(|| handler.handle(request))).ok()
+fn call(handler: &dyn Handler, request: &mut Request<'_>) -> std::thread::Result<Reply> {
+    catch_unwind(AssertUnwindSafe(|| handler.handle(request)))
 }

@@ -43,6 +43,12 @@ pub(crate) fn answer(
     }
 }
 
+/// The answer to a request without conditions for a file without other codings.
+#[inline]
+pub(crate) fn plain(entry: &Entry, reader: impl FnOnce() -> Reader) -> Response {
+    whole(&entry.variants[0], reader)
+}
+
 /// The variant that the client likes best.
 #[inline]
 fn select<'a>(entry: &'a Entry, conditions: &Conditions<'_>) -> &'a Variant {
@@ -59,7 +65,7 @@ fn select<'a>(entry: &'a Entry, conditions: &Conditions<'_>) -> &'a Variant {
 fn whole(variant: &Variant, reader: impl FnOnce() -> Reader) -> Response {
     match &variant.content {
         Content::Memory(bytes) => {
-            Response::new(StatusCode::OK).with_fields(&variant.fields).body(bytes.clone())
+            Response::new(StatusCode::OK).with_fields(&variant.fields).own_body(bytes.clone())
         }
         Content::File(version) => {
             let all = Segment::File(ByteRange { start: 0, end: variant.length });
@@ -79,7 +85,7 @@ fn partial(variant: &Variant, parts: &[ByteRange], reader: impl FnOnce() -> Read
         }
     };
     let response = match &variant.content {
-        Content::Memory(_) => Response::new(StatusCode::OK).body(joined(segments)),
+        Content::Memory(_) => Response::new(StatusCode::OK).own_body(joined(segments)),
         Content::File(version) => {
             Response::stream(FileBody::new(segments, version.clone(), reader()))
         }
@@ -154,7 +160,7 @@ pub(crate) fn not_found(page: Option<&Entry>) -> Response {
         Some((variant, Content::Memory(bytes))) => {
             let mut fields = variant.fields.iter();
             let media_type = fields.find(|(name, _)| **name == CONTENT_TYPE);
-            let response = Response::new(StatusCode::NOT_FOUND).body(bytes.clone());
+            let response = Response::new(StatusCode::NOT_FOUND).own_body(bytes.clone());
             media_type
                 .into_iter()
                 .fold(response, |response, (name, value)| response.header(name, value))

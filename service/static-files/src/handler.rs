@@ -11,7 +11,7 @@ use bolide_semantics::{Conditions, decode_path};
 use bolide_server::{Handler, Method, Reply, Request, Response, StatusCode};
 use hashbrown::HashMap;
 
-use crate::answer::{answer, unavailable};
+use crate::answer::{answer, plain, unavailable};
 use crate::body::Reader;
 use crate::cache::Cache;
 use crate::entry::Entry;
@@ -100,8 +100,8 @@ impl Handler for FileHandler {
         worker.receive();
         // A name in the cache has no escapes to decode: what is found is served, and the rest is looked
         // at more closely.
-        if let Some(response) = worker.answer_from_memory(path, request) {
-            return Reply::Now(response);
+        if let Some(reply) = worker.answer_from_memory(path, request) {
+            return reply;
         }
         if path.is_empty() {
             return Reply::Now(redirect(prefix, "", Some(request.head())));
@@ -145,7 +145,7 @@ impl Worker {
 
     /// The answer, if the file is in memory and was looked at lately.
     #[inline]
-    fn answer_from_memory(&self, name: &str, request: &Request<'_>) -> Option<Response> {
+    fn answer_from_memory(&self, name: &str, request: &Request<'_>) -> Option<Reply> {
         if name.as_bytes().contains(&b'%') {
             return None;
         }
@@ -153,7 +153,7 @@ impl Worker {
     }
 
     #[inline]
-    fn of_name(&self, name: &str, request: &Request<'_>) -> Option<Response> {
+    fn of_name(&self, name: &str, request: &Request<'_>) -> Option<Reply> {
         let mut state = self.state.borrow_mut();
         let State { ages, cache, .. } = &mut *state;
         ages.at(request.now(), self.site.settings.fresh);
@@ -162,14 +162,18 @@ impl Worker {
             return None;
         }
         let is_old = ages.old.is_some_and(|old| checked <= old);
-        let conditions = Conditions::of(request.head());
         let reader = || self.reader(request);
-        let response = answer(entry, &conditions, request.method(), reader);
+        let reply = if entry.offered.is_empty() && !Conditions::are_in(request.head()) {
+            Reply::Now(plain(entry, reader))
+        } else {
+            let conditions = Conditions::of(request.head());
+            Reply::Now(answer(entry, &conditions, request.method(), reader))
+        };
         if is_old {
             let entry = Arc::clone(entry);
             self.refresh(&mut state, name, entry, request.now());
         }
-        Some(response)
+        Some(reply)
     }
 
     fn reader(&self, request: &Request<'_>) -> Reader {
@@ -204,9 +208,9 @@ impl Worker {
             _ => return Reply::Now(Response::error(StatusCode::NOT_FOUND)),
         };
         if name.len() != path.len()
-            && let Some(response) = self.of_name(&name, request)
+            && let Some(reply) = self.of_name(&name, request)
         {
-            return Reply::Now(response);
+            return reply;
         }
         let mut state = self.state.borrow_mut();
         let passes_on = self.other(request).is_some();

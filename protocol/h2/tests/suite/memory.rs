@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use bolide_h2::Connection;
+use bolide_buffers::Chunk;
+use bolide_h2::{Connection, Limits};
 use bolide_semantics::{DeadlineReason, End};
+use bytes::Bytes;
 
 use crate::raw;
-use crate::subject::Subject;
+use crate::subject::{Subject, of_kind};
 
 #[test]
 fn an_idle_connection_is_small() {
@@ -48,4 +50,28 @@ fn a_hundred_streams_take_what_they_need() {
     assert_eq!(server.feed(&requests).len(), 100);
     let held = server.connection.allocated_bytes();
     assert!(held <= 32 * 1024, "{held}");
+}
+
+#[test]
+fn bodies_that_wait_for_a_window_are_shared_when_they_are_own() {
+    for is_own in [true, false] {
+        let mut server = Subject::server_with(Limits::default(), &[(4, 1000)]);
+        let body = Bytes::from(vec![b'x'; 4096]);
+        for id in (1..200).step_by(2) {
+            server.feed(&raw::get(id));
+            server.answer(id, 200, End::No).unwrap();
+            let chunk = Chunk { bytes: body.clone(), is_own };
+            assert_eq!(server.give_chunk(id, chunk, End::Yes), Ok(false));
+        }
+        server.sent();
+        assert_eq!(!body.is_unique(), is_own, "what is lent was copied to wait");
+        let updates = (1..200).step_by(2).flat_map(|id| raw::window_update(id, 4096));
+        let updates: Vec<u8> = raw::window_update(0, 1 << 20).into_iter().chain(updates).collect();
+        server.feed(&updates);
+        let frames = server.sent();
+        let data = of_kind(&frames, raw::DATA);
+        assert!(data.iter().all(|frame| frame.payload.iter().all(|byte| *byte == b'x')));
+        assert!(server.connection.is_idle());
+        assert!(body.is_unique(), "nothing is kept of what was sent");
+    }
 }

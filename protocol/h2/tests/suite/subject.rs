@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use bolide_buffers::{Flush, ReceiveBuffer, SendQueue};
+use bolide_buffers::{Chunk, Flush, ReceiveBuffer, SendQueue};
 use bolide_h2::{Connection, Limits};
 use bolide_semantics::{
     AbortReason, ConnectionEvent, Context, Deadline, End, ExchangeEvent, ExchangeId, FieldName,
@@ -262,8 +262,16 @@ impl Subject {
     }
 
     pub(crate) fn give(&mut self, id: u32, bytes: &[u8], end: End) -> Result<bool, Misuse> {
-        let bytes = Bytes::copy_from_slice(bytes);
-        self.with(|connection, cx| connection.send_data(cx, ExchangeId(id), bytes, end))
+        self.give_chunk(id, Bytes::copy_from_slice(bytes), end)
+    }
+
+    pub(crate) fn give_chunk(
+        &mut self,
+        id: u32,
+        chunk: impl Into<Chunk>,
+        end: End,
+    ) -> Result<bool, Misuse> {
+        self.with(|connection, cx| connection.send_data(cx, ExchangeId(id), chunk, end))
     }
 
     pub(crate) fn give_trailers(&mut self, id: u32, fields: &[(&str, &str)]) -> Result<(), Misuse> {
