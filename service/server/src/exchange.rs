@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use bolide_connection::Connection;
-use bolide_eventloop::{Path, TcpInfo};
+use bolide_eventloop::{Meter, Path, TcpInfo};
 use bolide_semantics::{
     Context, Date, End, ExchangeId, FieldName, FieldRef, Head, Misuse, OutgoingHead, Start,
     has_no_body,
@@ -19,6 +19,7 @@ use crate::access_log::Entry;
 use crate::local_waker::{LocalWaker, WokenList};
 use crate::outward::Outward;
 use crate::patience::Patience;
+use crate::profile::{ENCODE, HANDLER};
 use crate::responder::Address;
 use crate::response::{Body, BodyStream, Fields, Pull};
 use crate::router::RouteId;
@@ -155,6 +156,7 @@ pub struct Io<'a> {
     pub(crate) address: Address<'a>,
     pub(crate) ends: Ends,
     pub(crate) path: &'a dyn Path,
+    pub(crate) meter: &'a Meter,
     pub(crate) outward: Outward<'a>,
     pub(crate) woken: &'a mut Option<WokenList>,
 }
@@ -167,8 +169,23 @@ impl<'a> Io<'a> {
 }
 
 impl Io<'_> {
+    /// Does the connection's part of what a handler asks for.
+    #[inline]
+    fn encoding<T>(&mut self, act: impl FnOnce(&mut Self) -> T) -> T {
+        let before = self.meter.enter(ENCODE);
+        let done = act(self);
+        self.meter.enter(before);
+        done
+    }
+
     /// Sends a whole response. Ignored when the response has begun already.
     pub fn respond(&mut self, response: Response) {
+        self.encoding(|io| io.answer(response));
+    }
+
+    /// [`Self::respond`], whatever stage of the turn that counts for.
+    #[inline]
+    pub(crate) fn answer(&mut self, response: Response) {
         if self.state.phase != Phase::Unanswered {
             return;
         }
@@ -222,7 +239,7 @@ impl Io<'_> {
                 self.state.body_left = u64::MAX;
             }
             let end = if no_body && !tunnel { End::Yes } else { End::No };
-            self.send_head(response, length, end);
+            self.encoding(|io| io.send_head(response, length, end));
         }
     }
 
@@ -242,8 +259,10 @@ impl Io<'_> {
         match self.state.phase {
             Phase::Sendable => {
                 self.state.sent_bytes += data.len() as u64;
-                let sent = self.connection.send_data(&mut self.cx, self.id, data, end);
-                self.settle(sent, end);
+                self.encoding(|io| {
+                    let sent = io.connection.send_data(&mut io.cx, io.id, data, end);
+                    io.settle(sent, end);
+                });
                 Ok(())
             }
             // What is sent after the end, or in answer to HEAD, goes nowhere.
@@ -262,7 +281,7 @@ impl Io<'_> {
 
     /// Reports `bytes` of the request's body as used: the client may send as many more.
     pub fn consumed(&mut self, bytes: usize) {
-        self.connection.consumed(&mut self.cx, self.id, bytes);
+        self.encoding(|io| io.connection.consumed(&mut io.cx, io.id, bytes));
     }
 
     /// Breaks the exchange off: the client sees that the response is not complete.
@@ -345,13 +364,15 @@ impl Io<'_> {
             || fields.clone().any(|field| field.known == Some(FieldName::Date));
         let ours = self.date;
         let date = (!dated).then(|| FieldRef::known(FieldName::Date, ours.as_bytes()));
-        self.send_fields(status, fields.map(|field| FieldRef { ..field }).chain(date), end);
+        let fields = fields.map(|field| FieldRef { ..field }).chain(date);
+        self.encoding(|io| io.send_fields(status, fields, end));
     }
 
     /// Ends the body with these trailers.
     pub fn finish_with_fields<'f>(&mut self, fields: impl Iterator<Item = FieldRef<'f>> + Clone) {
         if matches!(self.state.phase, Phase::Sendable | Phase::Blocked) {
-            if self.connection.send_trailers(&mut self.cx, self.id, fields).is_err() {
+            let sent = self.encoding(|io| io.connection.send_trailers(&mut io.cx, io.id, fields));
+            if sent.is_err() {
                 self.abort();
             }
             self.state.phase = Phase::Done;
@@ -373,11 +394,18 @@ impl Io<'_> {
 
     /// Pulls the body stream as long as the connection takes more.
     pub(crate) fn pull(&mut self) {
+        self.encoding(Self::pull_pieces);
+    }
+
+    fn pull_pieces(&mut self) {
         while self.state.phase == Phase::Sendable
             && let Some(stream) = &mut self.state.stream
         {
             let bytes_max = self.cx.output_room().clamp(16 * 1024, PULL_BYTES_MAX);
-            let (data, end) = match stream.pull(bytes_max) {
+            let before = self.meter.enter(HANDLER);
+            let pulled = stream.pull(bytes_max);
+            self.meter.enter(before);
+            let (data, end) = match pulled {
                 Pull::Data(data) => (data, End::No),
                 Pull::Last(data) => (data, End::Yes),
                 Pull::End => (Bytes::new(), End::Yes),
