@@ -23,6 +23,7 @@ use crate::profile::{ENCODE, HANDLER};
 use crate::responder::Address;
 use crate::response::{Body, BodyStream, Fields, Pull};
 use crate::router::RouteId;
+use crate::session::timing;
 use crate::{Exchange, Handler, Response, Waker};
 
 /// The largest piece that a body stream is asked for at once, in bytes.
@@ -82,6 +83,8 @@ pub(crate) struct State {
     pub(crate) entry: Option<Box<Entry>>,
     /// When the handler wants to be woken.
     pub(crate) alarm: Option<Instant>,
+    /// The client is told how long the answer took since then.
+    pub(crate) timed: Option<Instant>,
 }
 
 /// How far the response is.
@@ -117,6 +120,7 @@ impl State {
             aborted: None,
             entry: None,
             alarm: None,
+            timed: None,
         }
     }
 
@@ -179,7 +183,10 @@ impl Io<'_> {
     }
 
     /// Sends a whole response. Ignored when the response has begun already.
-    pub fn respond(&mut self, response: Response) {
+    pub fn respond(&mut self, mut response: Response) {
+        if let Some(began) = self.state.timed.take() {
+            timing::add_total(&mut response, began);
+        }
         self.encoding(|io| io.answer(response));
     }
 
@@ -364,7 +371,14 @@ impl Io<'_> {
             || fields.clone().any(|field| field.known == Some(FieldName::Date));
         let ours = self.date;
         let date = (!dated).then(|| FieldRef::known(FieldName::Date, ours.as_bytes()));
-        let fields = fields.map(|field| FieldRef { ..field }).chain(date);
+        let timed = self.state.timed.filter(|_| !status.is_informational()).map(timing::total);
+        let timed = timed.as_deref().map(|value| FieldRef {
+            known: None,
+            name: "server-timing",
+            value: value.as_bytes(),
+            sensitive: false,
+        });
+        let fields = fields.map(|field| FieldRef { ..field }).chain(date).chain(timed);
         self.encoding(|io| io.send_fields(status, fields, end));
     }
 

@@ -235,6 +235,15 @@ impl Server {
         self
     }
 
+    /// Whether answers tell their client what they took here, in a `Server-Timing` field (W3C Server Timing):
+    /// `route` and `handler` where the handler answered at once, else `total`, in milliseconds. Default: no, for
+    /// it tells everybody, and costs every request a few looks at the clock.
+    #[must_use]
+    pub fn server_timing(mut self, tells: bool) -> Self {
+        self.observed.server_timing = tells;
+        self
+    }
+
     /// Surrounds the life of each worker, on its thread, with a context that handlers find there. Default:
     /// nothing.
     #[must_use]

@@ -33,6 +33,8 @@ const PLAIN_BLOCK_BYTES: usize = 256 * 1024;
 pub(crate) struct Shared {
     pub(crate) limits: Limits,
     pub(crate) date: Date,
+    /// Answers tell what they took.
+    pub(crate) server_timing: bool,
 }
 
 /// One worker's server: router, buffers and settings for all of its sessions.
@@ -108,7 +110,11 @@ impl HttpService {
             meter,
             measured,
             router,
-            shared: Shared { limits, date: Date::new(wall_clock()) },
+            shared: Shared {
+                limits,
+                date: Date::new(wall_clock()),
+                server_timing: observed.server_timing,
+            },
             tls,
             head: Head::default(),
             plain: ReceiveBuffer::new(PLAIN_BLOCK_BYTES),

@@ -22,8 +22,10 @@ use crate::router::{Found, RouteId, Router};
 use crate::tuning::Tuning;
 use crate::work::Work;
 use crate::{Exchange, Handler, Message, Reply, Response};
+use timing::Timing;
 
 mod late;
+pub(crate) mod timing;
 
 /// The stack of one socket and the exchanges that are open on it.
 #[derive(Debug)]
@@ -75,7 +77,7 @@ impl Session {
         work: &mut Work<'_>,
         router: &Router,
     ) -> Option<std::time::Instant> {
-        if work.meter.is_on() {
+        if work.meter.is_on() || work.shared.server_timing {
             return self.drive_turn::<true>(work, router);
         }
         self.drive_turn::<false>(work, router)
@@ -189,9 +191,11 @@ impl Session {
         work: &mut Work<'_>,
         router: &Router,
     ) {
+        let mut timing = None;
         if MEASURED {
             work.meter.count();
             work.meter.enter(ROUTE);
+            timing = work.shared.server_timing.then(Timing::new);
         }
         let head = &*work.cx.head;
         let method = head.method().clone();
@@ -236,13 +240,17 @@ impl Session {
         };
         if MEASURED {
             work.meter.enter(HANDLER);
+            timing.iter_mut().for_each(Timing::routed);
         }
-        let reply = call(handler, &mut request).unwrap_or_else(|| {
+        let mut reply = call(handler, &mut request).unwrap_or_else(|| {
             work.observer.panicked(Some(route), Some(router));
             Reply::Now(Response::error(StatusCode::INTERNAL_SERVER_ERROR))
         });
         let mut state = State::new(&method, body_bytes_max, route);
         state.awaits_continue = continues;
+        if let Some(timing) = timing {
+            timing.handled(&mut reply, &mut state);
+        }
         self.carry_out::<MEASURED>(id, reply, state, work);
     }
 

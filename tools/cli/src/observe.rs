@@ -2,6 +2,7 @@
 
 mod admin;
 mod events;
+mod profile;
 mod upstreams;
 
 use std::path::{Path, PathBuf};
@@ -13,6 +14,7 @@ use clap::ValueEnum;
 
 use admin::Admin;
 use events::Events;
+use profile::Profiling;
 
 /// How long the access log may take to write what is left at the end.
 const FLUSH_PATIENCE: Duration = Duration::from_secs(5);
@@ -36,6 +38,9 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     events: events::Arguments,
+
+    #[command(flatten)]
+    profile: profile::Arguments,
 }
 
 /// The format of the access log.
@@ -54,6 +59,8 @@ enum LineFormat {
 pub(crate) struct Observation {
     admin: Option<Admin>,
     access_log: Option<AccessLog>,
+    profiling: Option<Profiling>,
+    server_timing: bool,
     /// Held until the end, so that the last events are written.
     _events: Events,
 }
@@ -65,7 +72,9 @@ impl Arguments {
         let events = self.events.start()?;
         let access_log = self.access_log.as_ref().map(|path| self.open(path)).transpose()?;
         let admin = self.admin.start(proxies)?;
-        Ok(Observation { admin, access_log, _events: events })
+        let profiling = self.profile.start(admin.is_some());
+        let server_timing = self.profile.server_timing();
+        Ok(Observation { admin, access_log, profiling, server_timing, _events: events })
     }
 
     fn open(&self, path: &Path) -> Result<AccessLog, String> {
@@ -108,7 +117,10 @@ impl Observation {
         if let Some(log) = &self.access_log {
             server = server.access_log(log);
         }
-        server
+        if let Some(profiling) = &self.profiling {
+            server = profiling.watch(server);
+        }
+        server.server_timing(self.server_timing)
     }
 
     /// What the start says of it: a line, or nothing.
@@ -125,6 +137,9 @@ impl Observation {
             && !log.flush(FLUSH_PATIENCE)
         {
             eprintln!("bolide: the last lines of the access log could not be written in time");
+        }
+        if let Some(profiling) = self.profiling {
+            profiling.finish();
         }
         if let Some(admin) = self.admin {
             admin.stop();

@@ -32,6 +32,7 @@ pub(crate) struct Observed {
     pub(crate) metrics: Option<Metrics>,
     pub(crate) access_log: Option<AccessLog>,
     pub(crate) profile: Option<Profile>,
+    pub(crate) server_timing: bool,
 }
 
 /// One worker's notes.

@@ -112,7 +112,7 @@ fn a_request_that_is_counted_and_logged_allocates_nothing() {
     let counted = ask_over_http1(OneThread::observed(&Observed {
         metrics,
         access_log: Some(log),
-        profile: None,
+        ..Observed::default()
     }));
     // The same, and a few blocks of lines until the first comes back.
     assert!(counted.count_total <= 24, "{counted:?}");

@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use bolide_server::{Metrics, Profile, ProfileSnapshot, Router, Server, Stage, admin_routes};
+use bolide_server::{
+    Metrics, Profile, ProfileSnapshot, Reply, Router, Server, Stage, admin_routes,
+};
 
 use crate::raw_client::Served;
 
@@ -112,4 +114,34 @@ fn a_server_without_a_profile_says_so() {
     let admin = Served::new(move || admin_routes(&metrics, &[]));
     let said = admin.ask("GET /profile HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
     assert!(said.starts_with("HTTP/1.1 404 ") && said.contains("no profile"), "{said}");
+}
+
+#[test]
+fn answers_tell_what_they_took_when_that_is_asked_for() {
+    let routes = || {
+        Router::new()
+            .get("/now", |_| {
+                burn(Duration::from_millis(2));
+                "pong"
+            })
+            .get("/later", |request| {
+                let responder = request.responder();
+                std::thread::spawn(move || responder.respond("pong"));
+                Reply::Later
+            })
+    };
+    let head = |served: &Served, path: &str| {
+        let mut client = served.connect();
+        client.send(format!("GET {path} HTTP/1.1\r\nhost: a\r\n\r\n").as_bytes());
+        client.answer().head
+    };
+    let told = Served::with(Server::new().server_timing(true), routes);
+    let now = head(&told, "/now");
+    let (_, handler) = now.split_once("server-timing: route;dur=").expect("the field");
+    let (_, handler) = handler.split_once(", handler;dur=").expect("two durations");
+    let took: f64 = handler.lines().next().expect("a number").parse().expect("milliseconds");
+    assert!((2.0..2000.0).contains(&took), "{now}");
+    assert!(head(&told, "/later").contains("server-timing: total;dur="));
+    let silent = Served::new(routes);
+    assert!(!head(&silent, "/now").contains("server-timing"));
 }
