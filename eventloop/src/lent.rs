@@ -1,5 +1,6 @@
 //! What a worker lends to the connection whose turn it is.
 
+use std::rc::Rc;
 use std::time::Instant;
 
 use bolide_buffers::{ReceiveBuffer, SendQueue};
@@ -8,6 +9,7 @@ use crate::agenda::Agenda;
 use crate::kernel::Kernel;
 use crate::limits::Limits;
 use crate::mailbox::Mailbox;
+use crate::meter::Meter;
 use crate::service::Service;
 use crate::stats::Stats;
 
@@ -34,6 +36,7 @@ pub(crate) struct Lent<K: Kernel, S: Service> {
     pub(crate) limits: Limits,
     pub(crate) stats: Stats,
     pub(crate) now: Instant,
+    pub(crate) meter: Rc<Meter>,
 }
 
 impl<K: Kernel, S: Service> Lent<K, S> {
@@ -44,6 +47,7 @@ impl<K: Kernel, S: Service> Lent<K, S> {
         limits: Limits,
         now: Instant,
     ) -> Self {
+        let meter = service.meter();
         Self {
             kernel,
             service,
@@ -58,7 +62,14 @@ impl<K: Kernel, S: Service> Lent<K, S> {
             limits,
             stats: Stats::default(),
             now,
+            meter,
         }
+    }
+
+    /// Whether this turn of the loop is measured.
+    #[inline]
+    pub(crate) fn is_measured(&self) -> bool {
+        S::METERED && self.meter.is_on()
     }
 
     /// Puts the large block in place, or the usual one.

@@ -21,12 +21,14 @@ mod lent;
 pub mod limits;
 mod listener;
 mod mailbox;
+mod meter;
 mod offload;
 mod outward;
 mod pace;
 mod run;
 mod service;
 mod signals;
+mod sink;
 mod slots;
 mod socket;
 mod stats;
@@ -36,11 +38,12 @@ mod worker;
 pub use affinity::pin_to_core;
 pub use agenda::{Agenda, Destination, Outbound};
 pub use kernel::{
-    FileLimit, Kernel, MioKernel, MioListener, Path, TcpInfo, file_limit, raise_file_limit,
+    Clocks, FileLimit, Kernel, MioKernel, MioListener, Path, TcpInfo, file_limit, raise_file_limit,
 };
 pub use limits::Limits;
 pub use listener::{BindError, Listeners};
 pub use mailbox::Mailbox;
+pub use meter::{Measured, Meter, STAGES_COUNT, Sampling, Stage};
 pub use offload::{Full, Job, Offload, OffloadLimits};
 pub use run::{Around, Config, Handle, Stopper, run};
 pub use service::{Accepted, Address, After, Close, CloseCause, Service, Turn};

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use bolide_buffers::{Flush, ReceiveBuffer, SendQueue};
@@ -9,6 +10,7 @@ use bolide_buffers::{Flush, ReceiveBuffer, SendQueue};
 use crate::agenda::{Agenda, Outbound};
 use crate::kernel::Path;
 use crate::mailbox::Mailbox;
+use crate::meter::{Measured, Meter};
 use crate::slots::Token;
 use crate::stats::Stats;
 
@@ -43,6 +45,19 @@ pub trait Service: 'static {
     type Session;
     /// What other threads send to a session by [`Mailbox`].
     type Message: Send + 'static;
+
+    /// Whether the worker's turns may be measured. Default: no, and then it costs nothing.
+    const METERED: bool = false;
+
+    /// What the worker's turns are measured by, when they may be.
+    fn meter(&self) -> Rc<Meter> {
+        Rc::default()
+    }
+
+    /// A turn of the loop was sampled, and has ended. What is done here is not part of any.
+    fn turn_measured(&mut self, measured: &Measured) {
+        let _ = measured;
+    }
 
     /// A turn of the loop begins; the clock was read once for all of it.
     fn turn_started(&mut self, now: Instant, agenda: &mut Agenda) {

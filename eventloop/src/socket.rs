@@ -1,7 +1,7 @@
 //! One connection in a worker: reading and writing are one function, [`Slot::pass`], and it always
 //! flushes what the input produced.
 
-use std::io::{self, IoSlice, Write};
+use std::io;
 use std::time::Instant;
 
 use bolide_buffers::{Flush, SendQueue};
@@ -10,8 +10,10 @@ use crate::budget::Budget;
 use crate::kernel::{Kernel, Ready};
 use crate::lent::Lent;
 use crate::limits::Limits;
+use crate::meter::Stage;
 use crate::pace::Pace;
 use crate::service::{After, Close, CloseCause, Service, Turn};
+use crate::sink::Sink;
 use crate::slots::Token;
 
 /// Why a pass begins.
@@ -89,33 +91,6 @@ pub(crate) struct Slot<K: Kernel, S: Service> {
     called: u32,
     phase: Phase,
     state: State,
-}
-
-/// The socket as a sink that counts.
-struct Sink<'a, K: Kernel> {
-    kernel: &'a mut K,
-    socket: &'a mut K::Socket,
-    sent: usize,
-}
-
-impl<K: Kernel> Write for Sink<'_, K> {
-    #[inline]
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let sent = self.kernel.send(self.socket, bytes)?;
-        self.sent += sent;
-        Ok(sent)
-    }
-
-    #[inline]
-    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        let sent = self.kernel.send_vectored(self.socket, slices)?;
-        self.sent += sent;
-        Ok(sent)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 impl<K: Kernel, S: Service> Slot<K, S> {
@@ -223,8 +198,9 @@ impl<K: Kernel, S: Service> Slot<K, S> {
     }
 
     /// Gives the connection its turn: flushes what waited, reads, calls the session, flushes.
+    /// `MEASURED`: the turn's stages are told apart; without, nothing is paid for that it can be.
     #[inline]
-    pub(crate) fn pass(
+    pub(crate) fn pass<const MEASURED: bool>(
         &mut self,
         lent: &mut Lent<K, S>,
         token: Token,
@@ -253,7 +229,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         }
         if self.state.blocked && self.state.room {
             self.state.blocked = false;
-            match self.flush(lent, &mut budget) {
+            match self.flush::<MEASURED>(lent, &mut budget) {
                 Ok(Flush::Drained) if call.is_none() => {
                     // A session that stopped reading may have done so for its output.
                     let waits = self.state.more || !self.state.wants_input;
@@ -270,7 +246,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
             if !self.rest.is_empty() {
                 self.rest = Box::default();
             }
-            let outcome = self.work(lent, token, call, &mut budget);
+            let outcome = self.work::<MEASURED>(lent, token, call, &mut budget);
             if !lent.input.is_empty() && self.phase == Phase::Open {
                 self.rest = lent.input.take_rest();
             }
@@ -290,7 +266,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
 
     /// Reads, calls and flushes in turn until there is nothing to do or the budget is spent.
     #[inline]
-    fn work(
+    fn work<const MEASURED: bool>(
         &mut self,
         lent: &mut Lent<K, S>,
         token: Token,
@@ -300,7 +276,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         let mut unflushed = false;
         loop {
             if self.may_read() && budget.allows_read() {
-                match self.receive(lent, budget) {
+                match self.receive::<MEASURED>(lent, budget) {
                     Ok(true) if call.is_none() => call = Some(Call::Event),
                     Ok(_) => {}
                     Err(error) => return Outcome::Closed(CloseCause::Failed(error.kind())),
@@ -309,7 +285,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
             if let Some(call) = call.take() {
                 unflushed = true;
                 budget.spend_call();
-                match self.call(lent, token, call) {
+                match self.call::<MEASURED>(lent, token, call) {
                     Some(Close::Now) => return Outcome::Closed(CloseCause::Finished),
                     Some(Close::Reset) => {
                         lent.kernel.reset_on_close(&mut self.socket);
@@ -328,7 +304,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
             }
             if unflushed {
                 unflushed = false;
-                match self.flush(lent, budget) {
+                match self.flush::<MEASURED>(lent, budget) {
                     Ok(Flush::Drained) if self.state.more && budget.allows_call() => {
                         call = Some(Call::Again);
                     }
@@ -370,11 +346,22 @@ impl<K: Kernel, S: Service> Slot<K, S> {
 
     /// Reads once. Whether there is something new: bytes, or the end.
     #[inline]
-    fn receive(&mut self, lent: &mut Lent<K, S>, budget: &mut Budget) -> io::Result<bool> {
+    fn receive<const MEASURED: bool>(
+        &mut self,
+        lent: &mut Lent<K, S>,
+        budget: &mut Budget,
+    ) -> io::Result<bool> {
         lent.input.make_room();
         let block = lent.input.block_mut();
         let offered = block.capacity() - block.len();
-        match lent.kernel.receive(&mut self.socket, block) {
+        if MEASURED {
+            lent.meter.enter(Stage::RECEIVE);
+        }
+        let received = lent.kernel.receive(&mut self.socket, block);
+        if MEASURED {
+            lent.meter.enter(Stage::LOOP);
+        }
+        match received {
             Ok(0) => {
                 self.state.readable = false;
                 self.state.eof = true;
@@ -405,7 +392,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
 
     /// Calls the session.
     #[inline]
-    fn call(
+    fn call<const MEASURED: bool>(
         &mut self,
         lent: &mut Lent<K, S>,
         token: Token,
@@ -432,6 +419,9 @@ impl<K: Kernel, S: Service> Slot<K, S> {
                 lent.service.turn(session, &mut turn)
             }
         };
+        if MEASURED {
+            lent.meter.enter(Stage::LOOP);
+        }
         self.obey(after);
         after.close
     }
@@ -446,12 +436,20 @@ impl<K: Kernel, S: Service> Slot<K, S> {
 
     /// Writes what waits, unless the socket is full.
     #[inline]
-    fn flush(&mut self, lent: &mut Lent<K, S>, budget: &mut Budget) -> io::Result<Flush> {
+    fn flush<const MEASURED: bool>(
+        &mut self,
+        lent: &mut Lent<K, S>,
+        budget: &mut Budget,
+    ) -> io::Result<Flush> {
         if self.state.blocked {
             return Ok(Flush::Blocked);
         }
-        let mut sink = Sink { kernel: &mut lent.kernel, socket: &mut self.socket, sent: 0 };
+        let (kernel, socket) = (&mut lent.kernel, &mut self.socket);
+        let mut sink = Sink::<'_, K, MEASURED> { kernel, socket, meter: &lent.meter, sent: 0 };
         let flush = lent.service.flush(&mut self.session, &mut lent.output, &mut sink);
+        if MEASURED {
+            lent.meter.enter(Stage::LOOP);
+        }
         let sent = sink.sent;
         budget.spend_sent(sent);
         lent.stats.bytes_sent += sent as u64;
@@ -481,7 +479,8 @@ impl<K: Kernel, S: Service> Slot<K, S> {
     #[cold]
     fn finish(&mut self, lent: &mut Lent<K, S>, budget: &mut Budget) -> Outcome {
         self.state.idle = false;
-        match self.flush(lent, budget) {
+        // Once in a connection's life: a look whether the turn is measured is nothing here.
+        match self.flush::<true>(lent, budget) {
             Err(error) => Outcome::Closed(CloseCause::Failed(error.kind())),
             Ok(Flush::Blocked) => {
                 self.phase = Phase::Flushing;

@@ -11,6 +11,7 @@ use crate::kernel::{Kernel, Ready};
 use crate::lent::Lent;
 use crate::limits::Limits;
 use crate::mailbox::{Inbox, Mail, Mailbox, mailbox};
+use crate::meter::Stage;
 use crate::service::{CloseCause, Service};
 use crate::slots::{Slots, Token};
 use crate::socket::{Call, Outcome, Slot};
@@ -126,9 +127,15 @@ impl<K: Kernel, S: Service> Worker<K, S> {
     pub fn step(&mut self, at_most: Option<Duration>) -> io::Result<bool> {
         let timeout = self.timeout(at_most);
         let timeout = if self.inbox.lie_down() { timeout } else { Some(Duration::ZERO) };
+        if S::METERED {
+            self.lent.meter.turn_begins();
+        }
         let waited = self.lent.kernel.wait(timeout, self.lent.agenda.alarm, &mut self.ready);
         self.inbox.get_up();
         waited?;
+        if S::METERED {
+            self.lent.meter.woken();
+        }
         self.lent.now = self.lent.kernel.now();
         self.tick = self.ticks_until(self.lent.now);
         self.lent.stats.waits += 1;
@@ -146,6 +153,11 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         let goes_on = self.goes_on();
         let stats = self.stats();
         self.lent.service.turn_ended(&stats, &mut self.lent.agenda);
+        if S::METERED
+            && let Some(measured) = self.lent.meter.turn_ended()
+        {
+            self.lent.service.turn_measured(&measured);
+        }
         Ok(goes_on)
     }
 
@@ -266,9 +278,17 @@ impl<K: Kernel, S: Service> Worker<K, S> {
     pub(crate) fn pass(&mut self, token: Token, call: Call<S::Message>) {
         let Self { slots, lent, tick, .. } = self;
         let Some(slot) = slots.get_mut(token) else { return };
-        let pass = AssertUnwindSafe(|| slot.pass(lent, token, *tick as u32, call));
+        let is_measured = lent.is_measured();
+        let pass = AssertUnwindSafe(|| {
+            if is_measured {
+                return slot.pass::<true>(lent, token, *tick as u32, call);
+            }
+            slot.pass::<false>(lent, token, *tick as u32, call)
+        });
         let outcome = catch_unwind(pass).unwrap_or_else(|_| {
             lent.stats.panics += 1;
+            // Whatever stage it panicked in is over.
+            lent.meter.enter(Stage::LOOP);
             Outcome::Closed(CloseCause::Panicked)
         });
         let deadline = slot.deadline_to_file();

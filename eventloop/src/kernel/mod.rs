@@ -4,6 +4,7 @@
 //! The only folder with unsafe code.
 
 mod alarm;
+mod clocks;
 mod file_limit;
 mod mio;
 mod receive;
@@ -19,6 +20,7 @@ use bytes::BytesMut;
 use crate::agenda::Destination;
 use crate::service::Address;
 
+pub use self::clocks::Clocks;
 pub use self::file_limit::{FileLimit, file_limit, raise_file_limit};
 pub use self::mio::{MioKernel, MioListener, MioSocket};
 pub use self::tcp_info::TcpInfo;

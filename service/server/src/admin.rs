@@ -6,7 +6,7 @@ use std::sync::Arc;
 use http::{HeaderValue, StatusCode};
 
 use crate::metrics::{Exposition, Metrics, ServerState};
-use crate::{Response, Router};
+use crate::{PROFILE_ONE_IN, Profile, Request, Response, Router};
 
 /// Adds what others count to a scrape, such as a proxy's upstreams.
 #[derive(Clone)]
@@ -29,10 +29,14 @@ const INDEX: &str = "\
 /metrics  what the server counts, in the text format of Prometheus
 /healthz  200 while the process answers
 /readyz   200 while the server takes requests, 503 while it starts or drains
+/profile  GET: where the CPU time goes, in JSON; PUT ?one-in=64: measure one turn in 64; DELETE: none
 ";
 
+/// The most turns of which one is measured.
+const ONE_IN_MAX: u32 = 1_000_000;
+
 /// The routes of an operator's listener, for a server of its own beside the one that is watched:
-/// `/metrics`, `/healthz`, `/readyz`.
+/// `/metrics`, `/healthz`, `/readyz`, and `/profile` when the server has a [`Profile`](crate::Profile).
 ///
 /// ```no_run
 /// use bolide_server::{Metrics, Router, Server, admin_routes};
@@ -66,6 +70,50 @@ pub fn admin_routes(metrics: &Metrics, sources: &[MetricSource]) -> Router {
             ServerState::Starting => unready("starting\n"),
             ServerState::Draining => unready("draining\n"),
         })
+        .get("/profile", with_profile(metrics, |profile, _| shown(profile)))
+        .put("/profile", with_profile(metrics, turn_on))
+        .delete(
+            "/profile",
+            with_profile(metrics, |profile, _| {
+                profile.set_one_in(0);
+                shown(profile)
+            }),
+        )
+}
+
+/// A handler that does something with the profile of the server that is watched.
+fn with_profile(
+    metrics: &Metrics,
+    answer: impl Fn(&Profile, &Request<'_>) -> Response + 'static,
+) -> impl Fn(&mut Request<'_>) -> Response + 'static {
+    let watched = metrics.clone();
+    move |request| match watched.profile() {
+        Some(profile) => answer(profile, request),
+        None => Response::text("the server was started with no profile\n")
+            .with_status(StatusCode::NOT_FOUND),
+    }
+}
+
+fn turn_on(profile: &Profile, request: &Request<'_>) -> Response {
+    let asked = request.query_param("one-in");
+    let one_in = asked.as_ref().map_or(Ok(PROFILE_ONE_IN), |asked| asked.parse());
+    match one_in {
+        Ok(one_in @ 1..=ONE_IN_MAX) => {
+            profile.set_one_in(one_in);
+            shown(profile)
+        }
+        _ => {
+            let asked = asked.unwrap_or_default();
+            let what =
+                format!("one-in={asked}: give a number from 1 to {ONE_IN_MAX}, such as 64\n");
+            Response::text(what).with_status(StatusCode::BAD_REQUEST)
+        }
+    }
+}
+
+fn shown(profile: &Profile) -> Response {
+    let json = HeaderValue::from_static("application/json");
+    Response::with_type(json, profile.snapshot().json() + "\n")
 }
 
 fn unready(why: &'static str) -> Response {

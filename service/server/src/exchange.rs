@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use bolide_buffers::Chunk;
 use bolide_connection::Connection;
-use bolide_eventloop::{Path, TcpInfo};
+use bolide_eventloop::{Meter, Path, TcpInfo};
 use bolide_semantics::{
     Context, Date, End, ExchangeId, FieldName, FieldRef, Head, Misuse, OutgoingHead, Start,
     has_no_body,
@@ -20,9 +20,11 @@ use crate::access_log::Entry;
 use crate::local_waker::{LocalWaker, WokenList};
 use crate::outward::Outward;
 use crate::patience::Patience;
+use crate::profile::{ENCODE, HANDLER};
 use crate::responder::Address;
 use crate::response::{Body, BodyStream, Fields, Pull};
 use crate::router::RouteId;
+use crate::session::timing;
 use crate::{Exchange, Handler, Response, Waker};
 
 /// The largest piece that a body stream is asked for at once, in bytes.
@@ -82,6 +84,8 @@ pub(crate) struct State {
     pub(crate) entry: Option<Box<Entry>>,
     /// When the handler wants to be woken.
     pub(crate) alarm: Option<Instant>,
+    /// The client is told how long the answer took since then.
+    pub(crate) timed: Option<Instant>,
 }
 
 /// How far the response is.
@@ -117,6 +121,7 @@ impl State {
             aborted: None,
             entry: None,
             alarm: None,
+            timed: None,
         }
     }
 
@@ -156,6 +161,7 @@ pub struct Io<'a> {
     pub(crate) address: Address<'a>,
     pub(crate) ends: Ends,
     pub(crate) path: &'a dyn Path,
+    pub(crate) meter: &'a Meter,
     pub(crate) outward: Outward<'a>,
     pub(crate) woken: &'a mut Option<WokenList>,
 }
@@ -168,12 +174,25 @@ impl<'a> Io<'a> {
 }
 
 impl Io<'_> {
-    /// Sends a whole response. Ignored when the response has begun already.
-    pub fn respond(&mut self, mut response: Response) {
-        self.answer(&mut response);
+    /// Does the connection's part of what a handler asks for.
+    #[inline]
+    fn encoding<T>(&mut self, act: impl FnOnce(&mut Self) -> T) -> T {
+        let before = self.meter.enter(ENCODE);
+        let done = act(self);
+        self.meter.enter(before);
+        done
     }
 
-    /// The same, and leaves the response without its body.
+    /// Sends a whole response. Ignored when the response has begun already.
+    pub fn respond(&mut self, mut response: Response) {
+        if let Some(began) = self.state.timed.take() {
+            timing::add_total(&mut response, began);
+        }
+        self.encoding(|io| io.answer(&mut response));
+    }
+
+    /// [`Self::respond`], whatever stage of the turn that counts for, which leaves the response without its
+    /// body.
     #[inline]
     pub(crate) fn answer(&mut self, response: &mut Response) {
         if self.state.phase != Phase::Unanswered {
@@ -233,7 +252,7 @@ impl Io<'_> {
                 self.state.body_left = u64::MAX;
             }
             let end = if no_body && !tunnel { End::Yes } else { End::No };
-            self.send_head(response, length, end);
+            self.encoding(|io| io.send_head(response, length, end));
         }
     }
 
@@ -253,8 +272,10 @@ impl Io<'_> {
         match self.state.phase {
             Phase::Sendable => {
                 self.state.sent_bytes += data.len() as u64;
-                let sent = self.connection.send_data(&mut self.cx, self.id, data, end);
-                self.settle(sent, end);
+                self.encoding(|io| {
+                    let sent = io.connection.send_data(&mut io.cx, io.id, data, end);
+                    io.settle(sent, end);
+                });
                 Ok(())
             }
             // What is sent after the end, or in answer to HEAD, goes nowhere.
@@ -273,7 +294,7 @@ impl Io<'_> {
 
     /// Reports `bytes` of the request's body as used: the client may send as many more.
     pub fn consumed(&mut self, bytes: usize) {
-        self.connection.consumed(&mut self.cx, self.id, bytes);
+        self.encoding(|io| io.connection.consumed(&mut io.cx, io.id, bytes));
     }
 
     /// Breaks the exchange off: the client sees that the response is not complete.
@@ -356,13 +377,22 @@ impl Io<'_> {
             || fields.clone().any(|field| field.known == Some(FieldName::Date));
         let ours = self.date;
         let date = (!dated).then(|| FieldRef::known(FieldName::Date, ours.as_bytes()));
-        self.send_fields(status, fields.map(|field| FieldRef { ..field }).chain(date), end);
+        let timed = self.state.timed.filter(|_| !status.is_informational()).map(timing::total);
+        let timed = timed.as_deref().map(|value| FieldRef {
+            known: None,
+            name: "server-timing",
+            value: value.as_bytes(),
+            sensitive: false,
+        });
+        let fields = fields.map(|field| FieldRef { ..field }).chain(date).chain(timed);
+        self.encoding(|io| io.send_fields(status, fields, end));
     }
 
     /// Ends the body with these trailers.
     pub fn finish_with_fields<'f>(&mut self, fields: impl Iterator<Item = FieldRef<'f>> + Clone) {
         if matches!(self.state.phase, Phase::Sendable | Phase::Blocked) {
-            if self.connection.send_trailers(&mut self.cx, self.id, fields).is_err() {
+            let sent = self.encoding(|io| io.connection.send_trailers(&mut io.cx, io.id, fields));
+            if sent.is_err() {
                 self.abort();
             }
             self.state.phase = Phase::Done;
@@ -384,11 +414,18 @@ impl Io<'_> {
 
     /// Pulls the body stream as long as the connection takes more.
     pub(crate) fn pull(&mut self) {
+        self.encoding(Self::pull_pieces);
+    }
+
+    fn pull_pieces(&mut self) {
         while self.state.phase == Phase::Sendable
             && let Some(stream) = &mut self.state.stream
         {
             let bytes_max = self.cx.output_room().clamp(16 * 1024, PULL_BYTES_MAX);
-            let (data, end) = match stream.pull(bytes_max) {
+            let before = self.meter.enter(HANDLER);
+            let pulled = stream.pull(bytes_max);
+            self.meter.enter(before);
+            let (data, end) = match pulled {
                 Pull::Data(data) => (data, End::No),
                 Pull::Last(data) => (data, End::Yes),
                 Pull::End => (Bytes::new(), End::Yes),

@@ -16,6 +16,7 @@ mod metrics;
 mod observe;
 mod outward;
 mod patience;
+mod profile;
 mod refusal;
 mod request;
 mod responder;
@@ -55,6 +56,9 @@ pub use metrics::{
     Metric, Metrics, Protocol, RouteSnapshot, ServerState, Snapshot, Standing, TlsSnapshot,
 };
 pub use outward::{Dialled, Outbound, Outward};
+pub use profile::{
+    PROFILE_ONE_IN, Profile, ProfileSnapshot, STAGE_BOUNDS_NS, Stage, StageSnapshot,
+};
 pub use request::{Request, query_pairs};
 pub use responder::{Message, Responder, Waker};
 pub use response::{Body, BodyStream, Fields, Pull, Response};

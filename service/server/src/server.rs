@@ -18,7 +18,9 @@ use crate::metrics::Watchdog;
 use crate::observe::Observed;
 use crate::responder::{MessageKind, Reload};
 use crate::service::HttpService;
-use crate::{AccessLog, Error, Identity, Limits, Message, Metrics, Router, ServerState, Snapshot};
+use crate::{
+    AccessLog, Error, Identity, Limits, Message, Metrics, Profile, Router, ServerState, Snapshot,
+};
 
 /// A server before it runs.
 ///
@@ -226,6 +228,22 @@ impl Server {
         self
     }
 
+    /// Measures where the CPU time goes, as `profile` says. Default: it is not measured, and costs nothing.
+    #[must_use]
+    pub fn profile(mut self, profile: &Profile) -> Self {
+        self.observed.profile = Some(profile.clone());
+        self
+    }
+
+    /// Whether answers tell their client what they took here, in a `Server-Timing` field (W3C Server Timing):
+    /// `route` and `handler` where the handler answered at once, else `total`, in milliseconds. Default: no, for
+    /// it tells everybody, and costs every request a few looks at the clock.
+    #[must_use]
+    pub fn server_timing(mut self, tells: bool) -> Self {
+        self.observed.server_timing = tells;
+        self
+    }
+
     /// Surrounds the life of each worker, on its thread, with a context that handlers find there. Default:
     /// nothing.
     #[must_use]
@@ -262,6 +280,9 @@ impl Server {
         let metrics = observed.metrics.clone();
         if let (Some(metrics), Some(log)) = (&metrics, &observed.access_log) {
             metrics.set_access_log(log);
+        }
+        if let (Some(metrics), Some(profile)) = (&metrics, &observed.profile) {
+            metrics.set_profile(profile);
         }
         let watchdog = metrics.as_ref().map(Watchdog::start).transpose()?;
         let config = Config { around: self.around, ..Config::default() };

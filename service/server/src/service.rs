@@ -3,25 +3,27 @@
 use std::fmt;
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use bolide_buffers::{Flush, ReceiveBuffer, SendQueue};
 use bolide_connection::{Connection, ServerTls};
 use bolide_eventloop::{
-    Accepted, Address as SocketAddress, After, Agenda, CloseCause, Outbound as BegunOutbound,
-    Service, Stats, Turn,
+    Accepted, Address as SocketAddress, After, Agenda, CloseCause, Measured, Meter,
+    Outbound as BegunOutbound, Service, Stats, Turn,
 };
 use bolide_semantics::{AbortReason, Blame, Context, Date, ExchangeId, Head, Role};
 
 use crate::exchange::Ends;
 use crate::observe::{Observed, Observer};
 use crate::outward::{Dials, Outbound, Outward};
+use crate::profile::{ENCODE, HANDLER, LOOP, PARSE, ProfileShard, TLS_OPEN, TLS_SEAL};
 use crate::responder::{Address, MessageKind, Reload};
 use crate::session::Session;
 use crate::tuning::WindowMemory;
 use crate::work::Work;
-use crate::{Limits, Message, Router};
+use crate::{Limits, Message, Profile, Router};
 
 /// How large the block is that plaintext is opened into, in bytes.
 const PLAIN_BLOCK_BYTES: usize = 256 * 1024;
@@ -31,6 +33,8 @@ const PLAIN_BLOCK_BYTES: usize = 256 * 1024;
 pub(crate) struct Shared {
     pub(crate) limits: Limits,
     pub(crate) date: Date,
+    /// Answers tell what they took.
+    pub(crate) server_timing: bool,
 }
 
 /// One worker's server: router, buffers and settings for all of its sessions.
@@ -47,6 +51,9 @@ pub(crate) struct HttpService {
     date_due: Instant,
     dials: Dials,
     observer: Observer,
+    /// What the turns are measured by, and where it is noted.
+    meter: Rc<Meter>,
+    measured: Option<Arc<ProfileShard>>,
     /// What the receive windows may take.
     window_memory: WindowMemory,
 }
@@ -94,10 +101,20 @@ impl HttpService {
         let window_memory = WindowMemory::new(limits.windows_bytes, window, window_max);
         // Beyond that, a window grows by what it is granted.
         h2.connection_window_bytes_max = window;
+        let (meter, measured) = match observed.profile.as_ref().map(Profile::add_worker) {
+            Some((meter, shard)) => (meter, Some(shard)),
+            None => Default::default(),
+        };
         Self {
             observer: Observer::new(observed, &mut router, now),
+            meter,
+            measured,
             router,
-            shared: Shared { limits, date: Date::new(wall_clock()) },
+            shared: Shared {
+                limits,
+                date: Date::new(wall_clock()),
+                server_timing: observed.server_timing,
+            },
             tls,
             head: Head::default(),
             plain: ReceiveBuffer::new(PLAIN_BLOCK_BYTES),
@@ -118,6 +135,7 @@ impl HttpService {
     ) -> After {
         let tls = session.connection.is_tls();
         if tls {
+            self.meter.enter(TLS_OPEN);
             session.connection.open_records(turn.input, &mut self.plain);
             if let Some(subject) = &mut session.subject {
                 self.observer.received(subject, &session.connection);
@@ -129,6 +147,7 @@ impl HttpService {
         if session.tuning.is_due(turn.input.len()) {
             session.tuning.tune(&mut session.connection, &mut self.window_memory, turn.rtt());
         }
+        self.meter.enter(PARSE);
         let input = if tls { &mut self.plain } else { &mut *turn.input };
         let mut work = Work {
             cx: Context {
@@ -143,12 +162,15 @@ impl HttpService {
             outward: Outward { agenda: turn.agenda, dials: &mut self.dials },
             observer: &mut self.observer,
             path: turn.path,
+            meter: &self.meter,
         };
         let deadline = act(session, &mut work, &self.router);
         let is_empty = work.cx.input.is_empty();
         if tls {
+            self.meter.enter(TLS_OPEN);
             session.connection.keep_records(&mut self.plain);
         }
+        self.meter.enter(LOOP);
         let is_idle = session.connection.is_idle() && !session.has_exchanges();
         if let Some(subject) = &mut session.subject {
             self.observer.pass_ended(subject, &mut session.connection, is_idle);
@@ -187,6 +209,18 @@ fn after(
 impl Service for HttpService {
     type Session = Owner;
     type Message = Message;
+
+    const METERED: bool = true;
+
+    fn meter(&self) -> Rc<Meter> {
+        Rc::clone(&self.meter)
+    }
+
+    fn turn_measured(&mut self, measured: &Measured) {
+        if let Some(shard) = &self.measured {
+            shard.add(measured);
+        }
+    }
 
     #[inline]
     fn turn_started(&mut self, now: Instant, _: &mut Agenda) {
@@ -245,7 +279,10 @@ impl Service for HttpService {
                 session.wake_woken(work);
                 session.drive(work, router)
             }),
-            Owner::Handler(outbound) => outbound.0.turn(turn),
+            Owner::Handler(outbound) => {
+                self.meter.enter(HANDLER);
+                outbound.0.turn(turn)
+            }
         }
     }
 
@@ -261,7 +298,10 @@ impl Service for HttpService {
                 session.drive(work, router)
             }),
             // Messages are for exchanges.
-            Owner::Handler(outbound) => outbound.0.turn(turn),
+            Owner::Handler(outbound) => {
+                self.meter.enter(HANDLER);
+                outbound.0.turn(turn)
+            }
         }
     }
 
@@ -293,6 +333,14 @@ impl Service for HttpService {
         output: &mut SendQueue,
         sink: &mut impl Write,
     ) -> io::Result<Flush> {
+        if self.meter.is_on() {
+            // The sink tells the kernel's part apart.
+            self.meter.enter(match owner {
+                Owner::Client(session) if session.connection.is_tls() => TLS_SEAL,
+                Owner::Client(_) => ENCODE,
+                Owner::Handler(_) => HANDLER,
+            });
+        }
         match owner {
             Owner::Client(session) => session.connection.flush(output, sink),
             Owner::Handler(outbound) => outbound.0.flush(output, sink),
@@ -319,6 +367,8 @@ impl Service for HttpService {
     }
 }
 
+#[cfg(test)]
+mod profiled;
 #[cfg(test)]
 mod simulated;
 #[cfg(test)]

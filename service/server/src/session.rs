@@ -14,13 +14,18 @@ use crate::exchange::{Active, Ends, Io, OrElse, Phase, State};
 use crate::local_waker::WokenList;
 use crate::observe::{Observer, Subject};
 use crate::patience::Patience;
+use crate::profile::{ENCODE, HANDLER, LOOP, PARSE, ROUTE};
 use crate::refusal::refuse;
 use crate::request::{Request, split_query};
 use crate::responder::{Address, MessageKind};
 use crate::router::{Found, RouteId, Router};
 use crate::tuning::Tuning;
 use crate::work::Work;
-use crate::{Exchange, Handler, Limits, Message, Reply, Response};
+use crate::{Exchange, Handler, Message, Reply, Response};
+use timing::Timing;
+
+mod late;
+pub(crate) mod timing;
 
 /// The stack of one socket and the exchanges that are open on it.
 #[derive(Debug)]
@@ -63,14 +68,34 @@ impl Session {
 
     /// Handles everything that the connection has to report. Returns the deadline that it waits
     /// for.
+    ///
+    /// Its paths for requests are compiled twice, so that a turn that is not measured pays nothing between
+    /// their stages.
+    #[inline]
     pub(crate) fn drive(
         &mut self,
         work: &mut Work<'_>,
         router: &Router,
     ) -> Option<std::time::Instant> {
+        if work.meter.is_on() || work.shared.server_timing {
+            return self.drive_turn::<true>(work, router);
+        }
+        self.drive_turn::<false>(work, router)
+    }
+
+    fn drive_turn<const MEASURED: bool>(
+        &mut self,
+        work: &mut Work<'_>,
+        router: &Router,
+    ) -> Option<std::time::Instant> {
         loop {
+            if MEASURED {
+                work.meter.enter(PARSE);
+            }
             match self.connection.poll(&mut work.cx, &work.shared.limits.connection) {
-                Output::Exchange(id, event) => self.exchange(id, event, work, router),
+                Output::Exchange(id, event) => {
+                    self.exchange::<MEASURED>(id, event, work, router);
+                }
                 Output::Connection(_) => {}
                 Output::Closed(reason) => {
                     let subject = self.subject.as_deref();
@@ -100,7 +125,7 @@ impl Session {
         }
     }
 
-    fn exchange(
+    fn exchange<const MEASURED: bool>(
         &mut self,
         id: ExchangeId,
         event: ExchangeEvent,
@@ -108,7 +133,7 @@ impl Session {
         router: &Router,
     ) {
         match event {
-            ExchangeEvent::Head(end) => self.begin(id, end, work, router),
+            ExchangeEvent::Head(end) => self.begin::<MEASURED>(id, end, work, router),
             ExchangeEvent::Data(data, end) => self.data(id, data, end, work),
             ExchangeEvent::Rejected(status) => self.reject(id, status, work),
             ExchangeEvent::Trailers => {
@@ -134,6 +159,7 @@ impl Session {
     #[cold]
     fn reject(&mut self, id: ExchangeId, status: StatusCode, work: &mut Work<'_>) {
         work.observer.refused(self.ends.peer, status.as_u16());
+        work.meter.count();
         let state = &mut State::new(&Method::GET, 0, RouteId::REFUSED);
         // What was wrong may have come in the middle of a body that a handler reads.
         let reason = AbortReason {
@@ -153,12 +179,24 @@ impl Session {
             }
             None => {}
         }
-        self.answer(id, state, &mut Response::error(status), false, work);
+        self.answer::<true>(id, state, &mut Response::error(status), false, work);
     }
 
     /// A request's head has arrived.
     #[inline]
-    fn begin(&mut self, id: ExchangeId, end: End, work: &mut Work<'_>, router: &Router) {
+    fn begin<const MEASURED: bool>(
+        &mut self,
+        id: ExchangeId,
+        end: End,
+        work: &mut Work<'_>,
+        router: &Router,
+    ) {
+        let mut timing = None;
+        if MEASURED {
+            work.meter.count();
+            work.meter.enter(ROUTE);
+            timing = work.shared.server_timing.then(Timing::new);
+        }
         let head = &*work.cx.head;
         let method = head.method().clone();
         let path = split_query(head.path_and_query()).0;
@@ -167,26 +205,24 @@ impl Session {
             Found::Handler(handler, parameters) => (handler, parameters),
             refusal => {
                 let response = &mut refuse(&refusal, &method, path);
-                return self.answer(id, &mut State::new(&method, 0, route), response, true, work);
+                let state = &mut State::new(&method, 0, route);
+                return self.answer::<MEASURED>(id, state, response, true, work);
             }
         };
         let body_follows = end == End::No;
         let body_bytes_max = handler.body_bytes_max().unwrap_or(work.shared.limits.body_bytes_max);
         let mut continues = false;
         if body_follows {
-            if let Some(expectation) = head.get(FieldName::Expect) {
-                continues = expectation.eq_ignore_ascii_case(b"100-continue");
-                if !continues {
-                    let response = &mut Response::error(StatusCode::EXPECTATION_FAILED);
+            match admit(head, body_bytes_max) {
+                Ok(waits) => continues = waits,
+                Err(status) => {
+                    if status == StatusCode::PAYLOAD_TOO_LARGE {
+                        work.observer.limit(self.ends.peer, "body-bytes-max");
+                    }
                     let state = &mut State::new(&method, 0, route);
-                    return self.answer(id, state, response, true, work);
+                    let response = &mut Response::error(status);
+                    return self.answer::<MEASURED>(id, state, response, true, work);
                 }
-            }
-            let length = head.get(FieldName::ContentLength).and_then(parse_content_length);
-            if length.is_some_and(|length| length > body_bytes_max) {
-                work.observer.limit(self.ends.peer, "body-bytes-max");
-                let response = &mut Response::error(StatusCode::PAYLOAD_TOO_LARGE);
-                return self.answer(id, &mut State::new(&method, 0, route), response, true, work);
             }
         }
         let mut request = Request {
@@ -198,14 +234,23 @@ impl Session {
             now: work.cx.now,
             address: Address { exchange: id, ..work.address },
         };
+        if MEASURED {
+            work.meter.enter(HANDLER);
+            timing.iter_mut().for_each(Timing::routed);
+        }
         let mut state = State::new(&method, body_bytes_max, route);
         state.awaits_continue = continues;
         match &mut call(handler, &mut request) {
-            Ok(reply) => self.carry_out(id, reply, &mut state, work),
+            Ok(reply) => {
+                if let Some(timing) = timing {
+                    timing.handled(reply, &mut state);
+                }
+                self.carry_out::<MEASURED>(id, reply, &mut state, work);
+            }
             Err(_) => {
                 work.observer.panicked(Some(route), Some(router));
                 let response = Response::error(StatusCode::INTERNAL_SERVER_ERROR);
-                self.carry_out(id, &mut Reply::Now(response), &mut state, work);
+                self.carry_out::<MEASURED>(id, &mut Reply::Now(response), &mut state, work);
             }
         }
     }
@@ -215,7 +260,7 @@ impl Session {
     /// Responses are large, and a processor that copies what it has written just before waits for it to be
     /// written; so they stay where they are.
     #[inline]
-    fn carry_out(
+    fn carry_out<const MEASURED: bool>(
         &mut self,
         id: ExchangeId,
         reply: &mut Reply,
@@ -225,7 +270,7 @@ impl Session {
         if let Reply::Now(response) = reply {
             state.body_left = 0;
             state.awaits_continue = false;
-            return self.answer(id, state, response, true, work);
+            return self.answer::<MEASURED>(id, state, response, true, work);
         }
         match std::mem::replace(reply, Reply::Later) {
             Reply::Now(_) => {}
@@ -276,6 +321,7 @@ impl Session {
             now: work.cx.now,
             address: Address { exchange: id, ..work.address },
         };
+        work.meter.enter(HANDLER);
         let mut reply = call(&*handler, &mut request).unwrap_or_else(|_| {
             work.observer.panicked(state.route, None);
             Reply::Now(Response::error(StatusCode::INTERNAL_SERVER_ERROR))
@@ -283,12 +329,12 @@ impl Session {
         // A handler of a handler may want to know more than the head of the last request.
         *work.cx.head = head;
         state.body_left = 0;
-        self.carry_out(id, &mut reply, &mut state, work);
+        self.carry_out::<true>(id, &mut reply, &mut state, work);
     }
 
     /// Answers at once; keeps what can't be sent yet. `head_stands`: the worker's head is the request's.
     #[inline]
-    fn answer(
+    fn answer<const MEASURED: bool>(
         &mut self,
         id: ExchangeId,
         state: &mut State,
@@ -296,8 +342,14 @@ impl Session {
         head_stands: bool,
         work: &mut Work<'_>,
     ) {
+        if MEASURED {
+            work.meter.enter(ENCODE);
+        }
         let woken = &mut self.woken;
         work.io(&mut self.connection, self.ends, id, state, woken).answer(response);
+        if MEASURED {
+            work.meter.enter(LOOP);
+        }
         if state.is_done() {
             let head = if head_stands { Some(&*work.cx.head) } else { None };
             self.ended(state, head, work.observer);
@@ -434,67 +486,12 @@ impl Session {
         self.exchanges.binary_search_by_key(&id, |active| active.id)
     }
 
-    /// When the first of the open exchanges is to be ended, or woken.
-    #[inline]
-    fn next_end(&self, limits: &Limits) -> Option<std::time::Instant> {
-        let times = |active: &Active| {
-            let answered = active.state.phase != Phase::Unanswered;
-            [active.patience.ends(answered, limits), active.state.alarm]
-        };
-        self.exchanges.iter().flat_map(times).flatten().min()
-    }
-
-    /// Wakes the exchanges whose time has come.
-    #[cold]
-    fn ring_alarms(&mut self, work: &mut Work<'_>) {
-        let now = work.cx.now;
-        let due =
-            |active: &mut Active| active.state.alarm.take_if(|at| *at <= now).map(|_| active.id);
-        let due: Vec<ExchangeId> = self.exchanges.iter_mut().filter_map(due).collect();
-        for id in due {
-            self.wake(id, work);
-        }
-    }
-
     /// The server is to end: who has no end of its own should come to one.
     pub(crate) fn shut_down(&mut self, work: &mut Work<'_>) {
         self.connection.shut_down(&mut work.cx);
         let ids: Vec<ExchangeId> = self.exchanges.iter().map(|active| active.id).collect();
         for id in ids {
             self.with_driver(id, work, |driver, io| driver.on_shut_down(io));
-        }
-    }
-
-    /// Ends the exchanges whose time is over: by 503 where nothing was answered, else by breaking off.
-    #[cold]
-    fn end_late_exchanges(&mut self, work: &mut Work<'_>) {
-        let (limits, now) = (&work.shared.limits, work.cx.now);
-        let is_late = |active: &&Active| {
-            let answered = active.state.phase != Phase::Unanswered;
-            active.patience.ends(answered, limits).is_some_and(|end| end <= now)
-        };
-        let late: Vec<ExchangeId> =
-            self.exchanges.iter().filter(is_late).map(|active| active.id).collect();
-        for id in late {
-            let index = self.index(id);
-            let answered =
-                index.is_ok_and(|index| self.exchanges[index].state.phase != Phase::Unanswered);
-            work.observer.limit(
-                self.ends.peer,
-                if answered { "exchange-timeout" } else { "answer-timeout" },
-            );
-            self.with(id, work, |active, io| {
-                io.state.aborted = Some("the answer took too long");
-                if let Some(mut driver) = active.driver.take() {
-                    driver.on_abort(AbortReason {
-                        blame: Blame::Caller,
-                        untouched: false,
-                        what: "the answer took too long",
-                    });
-                }
-                io.respond(Response::error(StatusCode::SERVICE_UNAVAILABLE));
-                io.abort();
-            });
         }
     }
 
@@ -537,6 +534,7 @@ impl Session {
         let mut driven = Driven { driver };
         let mut io = work.io(&mut self.connection, self.ends, id, state, &mut self.woken);
         let mut panicked = false;
+        let before = io.meter.enter(HANDLER);
         if catch_unwind(AssertUnwindSafe(|| act(&mut driven, &mut io))).is_err() {
             panicked = true;
             *driven.driver = None;
@@ -544,6 +542,7 @@ impl Session {
             io.state.aborted = Some("the handler panicked");
             io.abort();
         }
+        io.meter.enter(before);
         if self.exchanges[index].state.is_done() {
             let Active { driver, mut state, .. } = self.exchanges.remove(index);
             if panicked {
@@ -572,6 +571,22 @@ impl Session {
 /// The handler's part of an open exchange.
 struct Driven<'a> {
     driver: &'a mut Option<Box<dyn Exchange>>,
+}
+
+/// Whether a request whose body follows may send it, and waits to be told so (RFC 9110 §10.1.1).
+fn admit(head: &Head, body_bytes_max: u64) -> Result<bool, StatusCode> {
+    let mut waits = false;
+    if let Some(expectation) = head.get(FieldName::Expect) {
+        waits = expectation.eq_ignore_ascii_case(b"100-continue");
+        if !waits {
+            return Err(StatusCode::EXPECTATION_FAILED);
+        }
+    }
+    let length = head.get(FieldName::ContentLength).and_then(parse_content_length);
+    if length.is_some_and(|length| length > body_bytes_max) {
+        return Err(StatusCode::PAYLOAD_TOO_LARGE);
+    }
+    Ok(waits)
 }
 
 /// Calls the handler. An error: it panicked, which is a 500 and nothing more.

@@ -1,7 +1,7 @@
 //! What a worker lends to a session.
 
 use bolide_connection::Connection;
-use bolide_eventloop::Path;
+use bolide_eventloop::{Meter, Path};
 use bolide_semantics::{Context, ExchangeId};
 
 use crate::exchange::{Ends, Io, State};
@@ -19,6 +19,7 @@ pub(crate) struct Work<'a> {
     pub(crate) outward: Outward<'a>,
     pub(crate) observer: &'a mut Observer,
     pub(crate) path: &'a dyn Path,
+    pub(crate) meter: &'a Meter,
 }
 
 impl Work<'_> {
@@ -40,6 +41,7 @@ impl Work<'_> {
             address: Address { exchange: id, ..self.address },
             ends,
             path: self.path,
+            meter: self.meter,
             outward: Outward { agenda: self.outward.agenda, dials: self.outward.dials },
             woken,
         }

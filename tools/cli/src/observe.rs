@@ -2,6 +2,7 @@
 
 mod admin;
 mod events;
+mod profile;
 mod upstreams;
 
 use std::path::{Path, PathBuf};
@@ -13,6 +14,7 @@ use clap::ValueEnum;
 
 use admin::Admin;
 use events::Events;
+use profile::Profiling;
 use upstreams::Upstreams;
 
 /// How long the access log may take to write what is left at the end.
@@ -37,6 +39,9 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     events: events::Arguments,
+
+    #[command(flatten)]
+    profile: profile::Arguments,
 }
 
 /// The format of the access log.
@@ -56,6 +61,8 @@ pub(crate) struct Observation {
     admin: Option<Admin>,
     upstreams: Upstreams,
     access_log: Option<AccessLog>,
+    profiling: Option<Profiling>,
+    server_timing: bool,
     /// Held until the end, so that the last events are written.
     _events: Events,
 }
@@ -69,7 +76,16 @@ impl Arguments {
         let upstreams = Upstreams::default();
         upstreams.replace(proxies);
         let admin = self.admin.start(&upstreams)?;
-        Ok(Observation { admin, upstreams, access_log, _events: events })
+        let profiling = self.profile.start(admin.is_some());
+        let server_timing = self.profile.server_timing();
+        Ok(Observation {
+            admin,
+            upstreams,
+            access_log,
+            profiling,
+            server_timing,
+            _events: events,
+        })
     }
 
     fn open(&self, path: &Path) -> Result<AccessLog, String> {
@@ -112,7 +128,10 @@ impl Observation {
         if let Some(log) = &self.access_log {
             server = server.access_log(log);
         }
-        server
+        if let Some(profiling) = &self.profiling {
+            server = profiling.watch(server);
+        }
+        server.server_timing(self.server_timing)
     }
 
     /// Other proxies answer from now on.
@@ -134,6 +153,9 @@ impl Observation {
             && !log.flush(FLUSH_PATIENCE)
         {
             eprintln!("bolide: the last lines of the access log could not be written in time");
+        }
+        if let Some(profiling) = self.profiling {
+            profiling.finish();
         }
         if let Some(admin) = self.admin {
             admin.stop();

@@ -133,6 +133,11 @@ struct RaceArguments {
     #[arg(long, value_name = "TIME", value_parser = duration)]
     duration: Option<Duration>,
 
+    /// After the rounds of a workload, has those contenders that can tell it say where their CPU time goes: in a
+    /// run of its own, so that no timed round is measured from inside.
+    #[arg(long)]
+    profile: bool,
+
     /// The seed of the order and of the sizes that are tried. Default: from the clock.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,

@@ -98,6 +98,10 @@ pub struct Start {
     /// The same as a proxy over TLS.
     #[serde(default)]
     pub proxy_tls_command: Vec<String>,
+    /// What is added to the command so that the contender writes where its CPU time goes to
+    /// `{run}/profile.json` when it ends: an object with `stages`, each with `stage` and `us_per_request`.
+    #[serde(default)]
+    pub profile: Vec<String>,
     /// Environment variables.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
@@ -187,7 +191,16 @@ const KEYS: &[(&str, &[&str])] = &[
     ("build", &["sources", "beside", "command", "needs"]),
     (
         "start",
-        &["files", "command", "tls_command", "proxy_command", "proxy_tls_command", "env", "single"],
+        &[
+            "files",
+            "command",
+            "tls_command",
+            "proxy_command",
+            "proxy_tls_command",
+            "profile",
+            "env",
+            "single",
+        ],
     ),
     ("ready", &["within_s"]),
     ("account", &["tree"]),

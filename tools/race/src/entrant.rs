@@ -127,6 +127,25 @@ impl Present {
         }
     }
 
+    /// The same contender, told to write down where its CPU time goes; `None` if it can't.
+    pub(crate) fn profiled(&self, cell: &Cell) -> Option<Self> {
+        let mut profiled = self.clone();
+        let start = &mut profiled.contender.start;
+        if start.profile.is_empty() || self.contender.command(cell).is_empty() {
+            return None;
+        }
+        let commands = [
+            &mut start.command,
+            &mut start.tls_command,
+            &mut start.proxy_command,
+            &mut start.proxy_tls_command,
+        ];
+        for command in commands.into_iter().filter(|command| !command.is_empty()) {
+            command.extend_from_slice(&start.profile);
+        }
+        Some(profiled)
+    }
+
     /// What starts it for `cell` on `core`, listening on `host` with these ports; nothing is started.
     pub(crate) fn launch_on(
         &self,

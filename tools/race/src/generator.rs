@@ -219,9 +219,6 @@ pub struct Figures {
     /// What the race itself took meanwhile, in cores.
     #[serde(default)]
     pub own_cores: f64,
-    /// The server's CPU time per answer by what it was spent on, in µs, where somebody has told.
-    #[serde(default)]
-    pub stages_us: std::collections::BTreeMap<String, f64>,
 }
 
 /// What has been seen of a child process that makes load.

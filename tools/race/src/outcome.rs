@@ -44,8 +44,20 @@ pub struct EntrantOutcome {
     pub idle_connection_bytes: Option<f64>,
     /// Latencies by the clock, at shares of the capacity found.
     pub open_loop: Vec<OpenLoop>,
+    /// Where its CPU time goes, in the order of a request, where it could tell: of a run of its own.
+    #[serde(default)]
+    pub profile: Vec<StageTime>,
     /// What went wrong in single runs.
     pub remarks: Vec<String>,
+}
+
+/// A part of a contender's work.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StageTime {
+    /// Its name.
+    pub stage: String,
+    /// The CPU time that it takes for each request, in µs.
+    pub us_per_request: f64,
 }
 
 /// A run by the clock.
@@ -84,6 +96,7 @@ impl EntrantOutcome {
             peak_memory_bytes: 0,
             idle_connection_bytes: None,
             open_loop: Vec::new(),
+            profile: Vec::new(),
             remarks: Vec::new(),
         }
     }

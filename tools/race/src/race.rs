@@ -72,7 +72,7 @@ struct Started<'a> {
     index: usize,
     /// Who answers behind it. Each proxy has its own: some keep ten thousand connections open, and
     /// would take all that a common one accepts.
-    _backend: Option<Running>,
+    backend: Option<Running>,
 }
 
 impl Race<'_> {
@@ -109,12 +109,7 @@ impl Race<'_> {
                 match self.start(player, &label, cell, behind) {
                     Ok(running) => {
                         let index = outcome.entrants.len();
-                        started.push(Started {
-                            present: player,
-                            running,
-                            index,
-                            _backend: backend,
-                        });
+                        started.push(Started { present: player, running, index, backend });
                     }
                     Err(fate) => entrant.fate = fate,
                 }
@@ -129,6 +124,7 @@ impl Race<'_> {
         if cell.load == Kind::Latency {
             self.open_loops(&mut outcome, &mut started, say)?;
         }
+        self.profiles(&mut outcome, &mut started, say)?;
         outcome.elapsed_s = begun.elapsed().as_secs_f64();
         Ok(Some(outcome))
     }
@@ -373,5 +369,6 @@ fn connecting(cell: &Cell) -> Duration {
     (each + HEAP * cell.depth as u32) * cell.connections as u32
 }
 
+mod profile;
 #[cfg(test)]
 mod tests;

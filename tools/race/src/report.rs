@@ -7,6 +7,7 @@ mod page;
 mod scale;
 mod seeds;
 mod spectrum;
+mod stages;
 mod throughput;
 
 use std::fs;

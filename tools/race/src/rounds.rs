@@ -75,13 +75,22 @@ pub struct Settings {
     pub rounds: Rounds,
     /// No further round of a cell begins after so much time and three rounds; `None`: no limit.
     pub cell_budget: Option<Duration>,
+    /// Whether those that can are profiled after the rounds of a cell.
+    #[serde(default)]
+    pub profiles: bool,
 }
 
 impl Settings {
     /// A full race.
     #[must_use]
     pub fn full() -> Self {
-        Self { duration: DURATION, warm_up: WARM_UP, rounds: Rounds::Auto, cell_budget: None }
+        Self {
+            duration: DURATION,
+            warm_up: WARM_UP,
+            rounds: Rounds::Auto,
+            cell_budget: None,
+            profiles: false,
+        }
     }
 
     /// A quick race of `runs` runs in each round, over all of its `cells`. `whole_seconds`: the
@@ -102,6 +111,7 @@ impl Settings {
             warm_up,
             rounds: Rounds::Fixed(rounds),
             cell_budget: Some(QUICK_BUDGET * 2 / cells.max(1) as u32),
+            profiles: false,
         }
     }
 

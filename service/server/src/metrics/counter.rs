@@ -60,10 +60,10 @@ pub const DURATION_BOUNDS_NS: [u64; 19] = [
 
 const BUCKETS: usize = DURATION_BOUNDS_NS.len() + 1;
 
-/// The place of a duration among the buckets.
+/// The place of a duration among buckets with these bounds.
 #[inline]
-fn bucket_of(nanos: u64) -> usize {
-    DURATION_BOUNDS_NS.iter().position(|bound| nanos <= *bound).unwrap_or(BUCKETS - 1)
+fn bucket_of(nanos: u64, bounds: &[u64; BUCKETS - 1]) -> usize {
+    bounds.iter().position(|bound| nanos <= *bound).unwrap_or(BUCKETS - 1)
 }
 
 /// Durations, counted by bucket.
@@ -77,8 +77,14 @@ impl Histogram {
     #[inline]
     pub(crate) fn record(&self, duration: Duration) {
         let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-        self.buckets[bucket_of(nanos)].add(1);
+        self.buckets[bucket_of(nanos, &DURATION_BOUNDS_NS)].add(1);
         self.sum_ns.add(nanos);
+    }
+
+    /// So many durations that make up `sum_ns` together, each an equal share of it. `count` is not 0.
+    pub(crate) fn record_shares(&self, sum_ns: u64, count: u64, bounds: &[u64; BUCKETS - 1]) {
+        self.buckets[bucket_of(sum_ns / count, bounds)].add(count);
+        self.sum_ns.add(sum_ns);
     }
 
     pub(crate) fn add_to(&self, sum: &mut HistogramSnapshot) {
@@ -92,8 +98,9 @@ impl Histogram {
 /// A histogram of durations at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistogramSnapshot {
-    /// How many durations fell into each bucket of [`DURATION_BOUNDS_NS`], those beyond the last bound at
-    /// the end. Not cumulative.
+    /// How many durations fell into each bucket of [`DURATION_BOUNDS_NS`] (of
+    /// [`STAGE_BOUNDS_NS`](crate::STAGE_BOUNDS_NS) for a stage), those beyond the last bound at the end. Not
+    /// cumulative.
     pub buckets: [u64; BUCKETS],
     /// All durations together.
     pub sum: Duration,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::counter::{DURATION_BOUNDS_NS, HistogramSnapshot};
 use super::snapshot::{Protocol, ServerState, Snapshot, Standing};
+use crate::profile::{ProfileSnapshot, STAGE_BOUNDS_NS};
 
 /// A metric: its name, type, labels and meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +76,21 @@ metrics! {
     LOG_WRITTEN: counter "bolide_access_log_lines_total" ("") "Lines given to the access log's file";
     LOG_DROPPED: counter "bolide_access_log_dropped_total" ("reason")
         "Lines that are missing from the access log";
+    PROFILE_ONE_IN: gauge "bolide_profile_one_in" ("")
+        "One turn of the loops in so many is measured; 0: none is";
+    PROFILE_TURNS: counter "bolide_profile_turns_total" ("") "Turns of the loops that were measured";
+    PROFILE_DROPPED: counter "bolide_profile_turns_dropped_total" ("")
+        "Turns that were to be measured, but other threads had the core in the middle of them";
+    PROFILE_REQUESTS: counter "bolide_profile_requests_total" ("")
+        "Requests that began in measured turns";
+    PROFILE_CPU: counter "bolide_profile_cpu_seconds_total" ("")
+        "CPU time of the measured turns, by the threads' own clocks";
+    PROFILE_READING: counter "bolide_profile_reading_seconds_total" ("")
+        "CPU time that reading the clock cost in measured turns: in no stage";
+    PROFILE_STAGES: counter "bolide_profile_stage_seconds_total" ("stage")
+        "CPU time of each stage in measured turns";
+    STAGES: histogram "bolide_request_stage_cpu_seconds" ("stage")
+        "CPU time of each stage for each request that began in a measured turn";
 }
 
 /// Writes samples in the text format of Prometheus, version 0.0.4.
@@ -129,7 +145,7 @@ impl Exposition {
         self.line(metric.name, "", labels.iter().copied(), &value);
     }
 
-    /// Writes a histogram's buckets, sum and count.
+    /// Writes the buckets, sum and count of a histogram of durations.
     pub fn histogram(
         &mut self,
         metric: &Metric,
@@ -237,6 +253,12 @@ impl Snapshot {
             text.sample(&LOG_DROPPED, &[("reason", "queue-full")], log.dropped);
             text.sample(&LOG_DROPPED, &[("reason", "write-failed")], log.failed);
         }
+        if let Some(profile) = &self.profile {
+            text.sample(&PROFILE_ONE_IN, &[], profile.one_in);
+            if profile.turns + profile.dropped > 0 {
+                write_profile(profile, text);
+            }
+        }
     }
 
     fn write_connections(&self, text: &mut Exposition) {
@@ -304,6 +326,23 @@ impl Snapshot {
     }
 }
 
+fn write_profile(profile: &ProfileSnapshot, text: &mut Exposition) {
+    text.sample(&PROFILE_TURNS, &[], profile.turns);
+    text.sample(&PROFILE_DROPPED, &[], profile.dropped);
+    text.sample(&PROFILE_REQUESTS, &[], profile.requests);
+    text.sample(&PROFILE_CPU, &[], profile.cpu.as_secs_f64());
+    text.sample(&PROFILE_READING, &[], profile.reading.as_secs_f64());
+    for stage in &profile.stages {
+        let labels = [("stage", stage.stage.name())];
+        text.sample(&PROFILE_STAGES, &labels, stage.spent.as_secs_f64());
+    }
+    for stage in &profile.stages {
+        let labels = [("stage", stage.stage.name())];
+        let HistogramSnapshot { buckets, sum, .. } = &stage.per_request;
+        text.buckets(&STAGES, &labels, &STAGE_BOUNDS_NS, buckets, *sum);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -328,6 +367,7 @@ mod tests {
             abuse: vec![("rapid-reset", 1)],
             tls: crate::metrics::TlsSnapshot { full: 1, resumed: 1, failed: vec![("alert", 1)] },
             access_log: Some(AccessLogStats { written: 5, dropped: 2, failed: 1 }),
+            profile: Some(ProfileSnapshot { turns: 1, ..ProfileSnapshot::default() }),
             ..Snapshot::default()
         }
     }
@@ -364,6 +404,14 @@ mod tests {
         }
         assert!(text.contains("bolide_request_duration_seconds_sum{route=\"/users/{id}\"} 1.5\n"));
         assert!(text.contains("bolide_request_duration_seconds_count{route=\"/users/{id}\"} 3\n"));
+    }
+
+    #[test]
+    fn a_profile_that_measured_nothing_has_no_histogram() {
+        let profile = Some(ProfileSnapshot::default());
+        let text = text_of(&Snapshot { profile, ..Snapshot::default() });
+        assert!(text.contains("\nbolide_profile_one_in 0\n"), "{text}");
+        assert!(!text.contains("stage="), "{text}");
     }
 
     #[test]

@@ -10,8 +10,9 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
-use crate::AccessLog;
+use crate::{AccessLog, Profile};
 
+pub(crate) use counter::{Counter, Histogram};
 pub use counter::{DURATION_BOUNDS_NS, HistogramSnapshot};
 pub use exposition::{Exposition, METRICS, Metric};
 pub(crate) use shard::{Place, RouteCounts, Shard};
@@ -37,6 +38,7 @@ struct Registry {
     state: AtomicU8,
     shards: Mutex<Vec<Arc<Shard>>>,
     access_log: OnceLock<AccessLog>,
+    profile: OnceLock<Profile>,
 }
 
 impl Default for Registry {
@@ -46,6 +48,7 @@ impl Default for Registry {
             state: AtomicU8::new(0),
             shards: Mutex::default(),
             access_log: OnceLock::new(),
+            profile: OnceLock::new(),
         }
     }
 }
@@ -81,6 +84,7 @@ impl Metrics {
             uptime: self.0.began.elapsed(),
             workers: shards.len(),
             access_log: self.0.access_log.get().map(AccessLog::stats),
+            profile: self.profile().map(Profile::snapshot),
             ..Snapshot::default()
         };
         for shard in shards {
@@ -103,6 +107,16 @@ impl Metrics {
     pub(crate) fn set_access_log(&self, log: &AccessLog) {
         // A second server with the same metrics has the same log.
         let _ = self.0.access_log.set(log.clone());
+    }
+
+    pub(crate) fn set_profile(&self, profile: &Profile) {
+        // A second server with the same metrics has the same profile.
+        let _ = self.0.profile.set(profile.clone());
+    }
+
+    /// The profile of the server that counts here, if it has one.
+    pub(crate) fn profile(&self) -> Option<&Profile> {
+        self.0.profile.get()
     }
 
     /// When the metrics were made.

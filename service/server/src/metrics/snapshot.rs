@@ -7,6 +7,7 @@ use bolide_eventloop::Stats;
 use super::counter::HistogramSnapshot;
 use super::shard::Place;
 use crate::access_log::AccessLogStats;
+use crate::profile::ProfileSnapshot;
 
 /// Whether a server takes requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -148,6 +149,8 @@ pub struct Snapshot {
     pub long_turns: u64,
     /// The access log, if there is one.
     pub access_log: Option<AccessLogStats>,
+    /// Where the CPU time goes, if the server has a profile.
+    pub profile: Option<ProfileSnapshot>,
 }
 
 impl Default for Snapshot {
@@ -172,6 +175,7 @@ impl Default for Snapshot {
             turns: HistogramSnapshot::default(),
             long_turns: 0,
             access_log: None,
+            profile: None,
         }
     }
 }

@@ -18,6 +18,7 @@ use crate::access_log::{AccessLog, Asked, Desk, Ended, Entry, Outcome, Stamp, ro
 use crate::exchange::State;
 use crate::limits::LONG_TURN;
 use crate::metrics::{Metrics, Place, RouteCounts, Shard};
+use crate::profile::Profile;
 use crate::router::{RouteId, Router};
 use reasons::Class;
 use reports::Reports;
@@ -30,6 +31,8 @@ const HARVEST_INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) struct Observed {
     pub(crate) metrics: Option<Metrics>,
     pub(crate) access_log: Option<AccessLog>,
+    pub(crate) profile: Option<Profile>,
+    pub(crate) server_timing: bool,
 }
 
 /// One worker's notes.

@@ -26,15 +26,15 @@ const LONG: Duration = Duration::from_secs(3600);
 /// The day that RFC 9110 §5.6.7 gives as its example: the bytes of answers are known in advance.
 const DATE: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 
-fn wall_clock() -> SystemTime {
+pub(super) fn wall_clock() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777)
 }
 
 /// The bytes of `/fill/{n}`, made piece by piece.
 #[derive(Debug)]
-struct Fill {
-    length: u64,
-    sent: u64,
+pub(super) struct Fill {
+    pub(super) length: u64,
+    pub(super) sent: u64,
 }
 
 fn fill_byte(place: u64) -> u8 {
@@ -55,11 +55,11 @@ impl BodyStream for Fill {
 }
 
 /// The settings of both ends of a TLS connection: a certificate of its own making, trusted unseen.
-fn tls() -> (ServerTls, ClientTls) {
+pub(super) fn tls(clock: fn() -> SystemTime) -> (ServerTls, ClientTls) {
     let made = rcgen::generate_simple_self_signed(["a".to_owned()]).expect("a certificate");
     let (chain, key) = (made.cert.pem(), made.signing_key.serialize_pem());
     let identity = Identity::from_pem(chain.as_bytes(), key.as_bytes()).expect("an identity");
-    let server = ServerTls::new(&identity, WallClock(wall_clock)).expect("settings");
+    let server = ServerTls::new(&identity, WallClock(clock)).expect("settings");
     let client = ClientTls::new(&Trust::Anybody, &[Alpn::H2], WallClock(wall_clock));
     (server, client.expect("settings"))
 }
@@ -78,11 +78,11 @@ fn service(tls: Option<ServerTls>) -> HttpService {
 
 /// A request and what it must bring.
 #[derive(Debug, Clone)]
-struct Exchange {
-    method: Method,
-    path: String,
-    body: Vec<u8>,
-    answer: Vec<u8>,
+pub(super) struct Exchange {
+    pub(super) method: Method,
+    pub(super) path: String,
+    pub(super) body: Vec<u8>,
+    pub(super) answer: Vec<u8>,
 }
 
 fn exchange(random: &mut Random) -> Exchange {
@@ -158,10 +158,10 @@ fn pipeline(seed: u64) -> (impl FnMut(&mut Wire<'_>), Vec<u8>) {
 }
 
 /// What an HTTP/2 client has got back, by exchange.
-type Answers = Rc<RefCell<Vec<(Vec<u8>, bool)>>>;
+pub(super) type Answers = Rc<RefCell<Vec<(Vec<u8>, bool)>>>;
 
 /// A client of our own core that opens all of its streams at once.
-struct Multiplexed {
+pub(super) struct Multiplexed {
     connection: Connection,
     limits: ConnectionLimits,
     input: ReceiveBuffer,
@@ -177,7 +177,7 @@ struct Multiplexed {
 }
 
 impl Multiplexed {
-    fn new(exchanges: Vec<Exchange>, answers: Answers, tls: Option<&ClientTls>) -> Self {
+    pub(super) fn new(exchanges: Vec<Exchange>, answers: Answers, tls: Option<&ClientTls>) -> Self {
         let start = Instant::now();
         let limits = ConnectionLimits::default();
         // Prior knowledge: what ALPN decides over TLS is decided by the first bytes here, which a
@@ -205,7 +205,7 @@ impl Multiplexed {
         }
     }
 
-    fn advance(&mut self, wire: &mut Wire<'_>) {
+    pub(super) fn advance(&mut self, wire: &mut Wire<'_>) {
         self.input.start(&self.rest);
         self.input.extend(&wire.received()[self.read..]);
         self.read = wire.received().len();
@@ -300,7 +300,7 @@ fn run(seed: u64, faults: Faults) -> Run {
 
 /// What clients over TLS got.
 fn run_over_tls(seed: u64, faults: Faults) -> (Vec<(Vec<Exchange>, Answers)>, Stats) {
-    let (server, client) = tls();
+    let (server, client) = tls(wall_clock);
     let make = |_| service(Some(server));
     let mut simulation = Simulation::with(seed, faults, LoopLimits::default(), make);
     let listener = simulation.listen();

@@ -109,7 +109,11 @@ fn a_request_that_is_counted_and_logged_allocates_nothing() {
     let target = LogTarget::File(file.path().to_owned());
     let log = AccessLog::open(target, LogFormat::Json).unwrap();
     let metrics = Some(Metrics::new());
-    let counted = ask_over_http1(OneThread::observed(&Observed { metrics, access_log: Some(log) }));
+    let counted = ask_over_http1(OneThread::observed(&Observed {
+        metrics,
+        access_log: Some(log),
+        ..Observed::default()
+    }));
     // The same, and a few blocks of lines until the first comes back.
     assert!(counted.count_total <= 24, "{counted:?}");
 }

@@ -9,6 +9,8 @@ mod observed;
 #[cfg(test)]
 mod outward;
 #[cfg(test)]
+mod profiled;
+#[cfg(test)]
 mod raw_client;
 #[cfg(test)]
 mod reload;

@@ -24,6 +24,9 @@ pub(super) struct Upstream {
     pub(super) ejections: f64,
 }
 
+/// A stage of requests, and the CPU time that it took for each, in seconds.
+pub(super) type Stage = (String, f64);
+
 /// What is shown.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Figures {
@@ -43,6 +46,8 @@ pub(super) struct Figures {
     pub(super) troubles: Vec<(String, f64)>,
     pub(super) routes: Vec<Route>,
     pub(super) upstreams: Vec<Upstream>,
+    /// Where the CPU time goes; empty while that is not measured.
+    pub(super) stages: Vec<Stage>,
 }
 
 /// Two scrapes, and the time between them.
@@ -103,6 +108,21 @@ impl Between<'_> {
             .collect();
         routes.sort_by(|a, b| b.rate.total_cmp(&a.rate).then_with(|| a.name.cmp(&b.name)));
         routes
+    }
+
+    /// The stages in the order of the server, when requests were measured between the two.
+    fn stages(&self) -> Vec<Stage> {
+        const SPENT: &str = "bolide_profile_stage_seconds_total";
+        let requests = self.rate("bolide_profile_requests_total", |_| true);
+        if requests == 0.0 {
+            return Vec::new();
+        }
+        let stage = |sample: &Sample| {
+            let name = sample.label("stage");
+            let spent = self.rate(SPENT, |sample| sample.label("stage") == name);
+            (name.to_owned(), spent / requests)
+        };
+        self.now.of(SPENT).map(stage).collect()
     }
 
     fn upstreams(&self) -> Vec<Upstream> {
@@ -184,6 +204,7 @@ impl Figures {
             troubles,
             routes: between.routes(),
             upstreams: between.upstreams(),
+            stages: between.stages(),
         }
     }
 }
@@ -206,7 +227,10 @@ mod tests {
                  {bucket}\"0.001\"}} {fast}\n{bucket}\"1\"}} {requests}\n{bucket}\"+Inf\"}} {requests}\n\
                  bolide_connections_open{{protocol=\"h2\",state=\"active\",tls=\"no\"}} 3\n\
                  bolide_connections_open{{protocol=\"h2\",state=\"idle\",tls=\"no\"}} 4\n\
-                 bolide_limits_hit_total{{limit=\"head-timeout\"}} 5\n"
+                 bolide_limits_hit_total{{limit=\"head-timeout\"}} 5\n\
+                 bolide_profile_requests_total {requests}\n\
+                 bolide_profile_stage_seconds_total{{stage=\"send\"}} {}\n",
+                requests as f64 * 2e-6
             ),
         )
     }
@@ -224,6 +248,10 @@ mod tests {
         assert_eq!((figures.routes[0].median, figures.routes[0].p99), (Some(0.001), Some(1.0)));
         assert_eq!(figures.connections, [("h2".to_owned(), 7.0, 3.0)]);
         assert_eq!(figures.troubles, [("head-timeout".to_owned(), 5.0)]);
+        let (name, spent) = &figures.stages[0];
+        assert!(name == "send" && (spent - 2e-6).abs() < 1e-12, "{spent}");
+        // Nothing was measured meanwhile: it is off.
+        assert_eq!(Figures::between(&now, &now).stages, []);
     }
 
     #[test]

@@ -15,8 +15,14 @@ const BAD: Style = Style::new().fg(Color::Red);
 /// How many rows all of it takes.
 pub(super) fn rows(figures: &Figures) -> u16 {
     let upstreams = if figures.upstreams.is_empty() { 0 } else { figures.upstreams.len() + 2 };
-    let rows = head(figures, "", None).len() + 1 + figures.routes.len().max(1) + upstreams;
+    let stages = usize::from(stage_rows(figures));
+    let rows = head(figures, "", None).len() + 1 + figures.routes.len().max(1) + upstreams + stages;
     u16::try_from(rows).unwrap_or(u16::MAX).min(500)
+}
+
+/// How many rows the stages take.
+fn stage_rows(figures: &Figures) -> u16 {
+    if figures.stages.is_empty() { 0 } else { 4 }
 }
 
 /// A number of something, short: `12.3k`.
@@ -126,10 +132,11 @@ pub(super) fn draw(
     let head = head(figures, server, trouble);
     let upstreams =
         if figures.upstreams.is_empty() { 0 } else { figures.upstreams.len() as u16 + 2 };
-    let [top, routes, below] = Layout::vertical([
+    let [top, routes, below, stages] = Layout::vertical([
         Constraint::Length(head.len() as u16),
         Constraint::Min(2),
         Constraint::Length(upstreams),
+        Constraint::Length(stage_rows(figures)),
     ])
     .areas(area);
     Paragraph::new(head).render(top, buffer);
@@ -155,6 +162,24 @@ pub(super) fn draw(
         let table = Table::new(rows, widths).header(titles(&names).top_margin(1));
         table.render(below, buffer);
     }
+    draw_stages(figures, stages, buffer);
+}
+
+/// Where the CPU time of a request goes, when that is measured.
+fn draw_stages(figures: &Figures, area: Rect, buffer: &mut Buffer) {
+    if figures.stages.is_empty() {
+        return;
+    }
+    let all: f64 = figures.stages.iter().map(|(_, spent)| spent).sum();
+    let (names, spent): (Vec<&str>, Vec<f64>) =
+        figures.stages.iter().map(|(name, spent)| (name.as_str(), *spent)).unzip();
+    let times = spent.iter().chain([&all]).map(|spent| format!("{:.2}", spent * 1e6));
+    let share = |spent: &f64| format!("{:.0} %", spent / all.max(1e-12) * 100.0);
+    let rows = [row("µs", times), row("share", spent.iter().map(share))];
+    let names: Vec<&str> = ["CPU/request"].into_iter().chain(names).chain(["sum"]).collect();
+    let columns = vec![Constraint::Length(8); names.len() - 1];
+    let widths: Vec<_> = [Constraint::Fill(1)].into_iter().chain(columns).collect();
+    Table::new(rows, widths).header(titles(&names).top_margin(1)).render(area, buffer);
 }
 
 /// What was drawn, as text.
@@ -203,6 +228,9 @@ mod tests {
                 retries: 0.0,
                 ejections: 0.0,
             }],
+            stages: [("receive", 1.25e-6), ("parse", 0.25e-6), ("handler", 0.0), ("send", 2.5e-6)]
+                .map(|(name, spent)| (name.to_owned(), spent))
+                .to_vec(),
         }
     }
 

@@ -34,6 +34,7 @@ struct Plan {
     settings: Option<Settings>,
     rounds: Option<Rounds>,
     duration: Option<Duration>,
+    is_profiled: bool,
     reference: String,
     seed: Option<u64>,
     is_install: bool,
@@ -60,6 +61,7 @@ pub(super) fn race(arguments: &RaceArguments) -> Result<bool, String> {
         settings: None,
         rounds: arguments.rounds,
         duration: arguments.duration,
+        is_profiled: arguments.profile,
         reference: arguments.reference.clone(),
         seed: arguments.seed,
         is_install: arguments.install,
@@ -87,6 +89,7 @@ pub(super) fn replay(file: &Path, folder: Option<&Path>, out: &Path) -> Result<b
         settings: Some(manifest.settings),
         rounds: None,
         duration: None,
+        is_profiled: false,
         reference: manifest.reference,
         seed: Some(manifest.seed),
         is_install: false,
@@ -250,6 +253,7 @@ fn settings(plan: &Plan, runs: usize, cells: usize, generator: Generator) -> Set
         settings.rounds = rounds;
         settings.cell_budget = None;
     }
+    settings.profiles = plan.is_profiled;
     settings
 }
 

@@ -69,6 +69,7 @@ pub(crate) fn from_command_line(text: &str) -> Result<Contender, String> {
             tls_command: Vec::new(),
             proxy_command,
             proxy_tls_command: Vec::new(),
+            profile: Vec::new(),
             env: BTreeMap::new(),
             single: BTreeMap::new(),
         },

@@ -85,16 +85,13 @@ fn row(
 
 /// The bar's parts by what the time was spent on, where somebody has told.
 fn stages(svg: &mut Svg, entrant: &EntrantOutcome, total: f64, scale: &Scale, y: f64) {
-    let Some(figures) = entrant.figures().find(|figures| !figures.stages_us.is_empty()) else {
-        return;
-    };
-    let sum: f64 = figures.stages_us.values().sum();
+    let sum: f64 = entrant.profile.iter().map(|stage| stage.us_per_request).sum();
     let mut begin = 0.0;
-    for (index, (stage, us)) in figures.stages_us.iter().enumerate() {
-        let share = us / sum.max(1e-9) * total;
+    for (index, stage) in entrant.profile.iter().enumerate() {
+        let share = stage.us_per_request / sum.max(1e-9) * total;
         let (start, end) = (scale.at(begin), scale.at(begin + share));
         let class = if index % 2 == 0 { "stage even" } else { "stage odd" };
-        let hint = format!("{stage}: {} µs", cost(share));
+        let hint = format!("{}: {} µs", stage.stage, cost(share));
         svg.bar(class, (start, y + 4.0), (end - start, ROW - 8.0), &hint);
         begin += share;
     }
@@ -128,6 +125,7 @@ pub(super) fn unit(load: Kind) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::outcome::StageTime;
 
     #[test]
     fn the_best_comes_first_and_intervals_are_drawn() {
@@ -143,10 +141,9 @@ mod tests {
     #[test]
     fn stages_fill_the_bar_when_they_are_known() {
         let mut outcome = crate::outcome::tests::outcome();
-        for figures in outcome.entrants[0].rounds.iter_mut().flatten() {
-            figures.stages_us =
-                [("kernel".to_owned(), 2.5), ("parsing".to_owned(), 0.5)].into_iter().collect();
-        }
+        outcome.entrants[0].profile = [("kernel", 5.0), ("parsing", 1.0)]
+            .map(|(stage, us_per_request)| StageTime { stage: stage.to_owned(), us_per_request })
+            .to_vec();
         let plot = bars(&outcome, &["bolide".to_owned()]);
         assert!(plot.contains("kernel: 2.50 µs") && plot.contains("parsing: 0.50 µs"), "{plot}");
     }

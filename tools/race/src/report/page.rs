@@ -7,6 +7,7 @@ use super::glance::glance;
 use super::markup::{escape, figure, table};
 use super::seeds::section;
 use super::spectrum::spectrum;
+use super::stages::stages;
 use super::throughput::throughput;
 use super::{date, names};
 use crate::catalogue::Table;
@@ -45,6 +46,7 @@ pub(super) fn page(manifest: &Manifest, tables: &[Table], outcomes: &[CellOutcom
         text += &bars(outcome, &names);
     }
     text += "</div></section>\n";
+    text += &stages(outcomes);
     let latency: String = outcomes
         .iter()
         .map(|outcome| throughput(outcome, &names) + &spectrum(outcome, &names))

@@ -1,0 +1,66 @@
+//! Exchanges that are to be woken or ended at a time.
+
+use bolide_semantics::{AbortReason, Blame, ExchangeId};
+use http::StatusCode;
+
+use super::Session;
+use crate::exchange::{Active, Phase};
+use crate::work::Work;
+use crate::{Limits, Response};
+
+impl Session {
+    /// When the first of the open exchanges is to be ended, or woken.
+    #[inline]
+    pub(super) fn next_end(&self, limits: &Limits) -> Option<std::time::Instant> {
+        let times = |active: &Active| {
+            let answered = active.state.phase != Phase::Unanswered;
+            [active.patience.ends(answered, limits), active.state.alarm]
+        };
+        self.exchanges.iter().flat_map(times).flatten().min()
+    }
+
+    /// Wakes the exchanges whose time has come.
+    #[cold]
+    pub(super) fn ring_alarms(&mut self, work: &mut Work<'_>) {
+        let now = work.cx.now;
+        let due =
+            |active: &mut Active| active.state.alarm.take_if(|at| *at <= now).map(|_| active.id);
+        let due: Vec<ExchangeId> = self.exchanges.iter_mut().filter_map(due).collect();
+        for id in due {
+            self.wake(id, work);
+        }
+    }
+
+    /// Ends the exchanges whose time is over: by 503 where nothing was answered, else by breaking off.
+    #[cold]
+    pub(super) fn end_late_exchanges(&mut self, work: &mut Work<'_>) {
+        let (limits, now) = (&work.shared.limits, work.cx.now);
+        let is_late = |active: &&Active| {
+            let answered = active.state.phase != Phase::Unanswered;
+            active.patience.ends(answered, limits).is_some_and(|end| end <= now)
+        };
+        let late: Vec<ExchangeId> =
+            self.exchanges.iter().filter(is_late).map(|active| active.id).collect();
+        for id in late {
+            let index = self.index(id);
+            let answered =
+                index.is_ok_and(|index| self.exchanges[index].state.phase != Phase::Unanswered);
+            work.observer.limit(
+                self.ends.peer,
+                if answered { "exchange-timeout" } else { "answer-timeout" },
+            );
+            self.with(id, work, |active, io| {
+                io.state.aborted = Some("the answer took too long");
+                if let Some(mut driver) = active.driver.take() {
+                    driver.on_abort(AbortReason {
+                        blame: Blame::Caller,
+                        untouched: false,
+                        what: "the answer took too long",
+                    });
+                }
+                io.respond(Response::error(StatusCode::SERVICE_UNAVAILABLE));
+                io.abort();
+            });
+        }
+    }
+}
