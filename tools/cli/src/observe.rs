@@ -4,10 +4,12 @@ mod admin;
 mod events;
 mod upstreams;
 
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use bolide::{AccessLog, LogFormat, LogTarget, ProxySettings, Server};
+use bolide::{AccessLog, Listener, LogFormat, LogTarget, ProxySettings, Server};
 use bolide_eventloop::{Signal, Signals};
 use clap::ValueEnum;
 
@@ -59,12 +61,26 @@ pub(crate) struct Observation {
 }
 
 impl Arguments {
+    /// Whether what was asked for may be.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        self.admin.check()
+    }
+
+    /// Whether there is to be an operator's listener.
+    pub(crate) fn has_admin(&self) -> bool {
+        self.admin.is_given()
+    }
+
     /// Opens the log, starts the operator's listener, and from here on events are reported.
-    pub(crate) fn start(&self, proxies: Vec<ProxySettings>) -> Result<Observation, String> {
-        self.admin.check()?;
+    /// `admin`: sockets in the place of the listener's address.
+    pub(crate) fn start(
+        &self,
+        proxies: Vec<ProxySettings>,
+        admin: Option<Listener>,
+    ) -> Result<Observation, String> {
         let events = self.events.start()?;
         let access_log = self.access_log.as_ref().map(|path| self.open(path)).transpose()?;
-        let admin = self.admin.start(proxies)?;
+        let admin = self.admin.start(proxies, admin)?;
         Ok(Observation { admin, access_log, _events: events })
     }
 
@@ -117,6 +133,18 @@ impl Observation {
         Some(format!(
             "Admin: http://{address}/metrics, /healthz, /readyz; bolide top http://{address}"
         ))
+    }
+
+    /// The operator's listener: the address that was asked for, and its sockets for a process that takes over.
+    pub(crate) fn take_sockets(&mut self) -> Option<(SocketAddr, Vec<OwnedFd>)> {
+        self.admin.as_mut().map(Admin::take_sockets)
+    }
+
+    /// Another process has taken over: what an operator asks is its to answer.
+    pub(crate) fn hand_over(&mut self) {
+        if let Some(admin) = self.admin.take() {
+            admin.stop();
+        }
     }
 
     /// The server has ended: writes what is left.
