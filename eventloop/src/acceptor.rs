@@ -2,8 +2,9 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use crate::kernel::{Incoming, Kernel, MioKernel, MioListener, Wake};
@@ -22,13 +23,17 @@ pub(crate) struct Acceptor {
 pub(crate) struct StopSwitch {
     stopped: Arc<AtomicBool>,
     waker: Arc<dyn Wake>,
+    /// Nothing is ever sent: the sender is dropped at the thread's end.
+    ended: Arc<Mutex<Receiver<()>>>,
 }
 
 impl StopSwitch {
-    /// Closes its listeners.
+    /// Closes its listeners, and returns when every socket that it has accepted was dealt out: a worker that is
+    /// told to end afterwards knows of each.
     pub(crate) fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
         self.waker.wake();
+        let _ = self.ended.lock().unwrap_or_else(PoisonError::into_inner).recv();
     }
 }
 
@@ -47,10 +52,14 @@ impl Acceptor {
             dealer.listeners.push(Open { index, listener, ready: false });
         }
         let flag = Arc::clone(&stopped);
-        let thread = std::thread::Builder::new()
-            .name("acceptor".into())
-            .spawn(move || dealer.run(kernel, &flag))?;
-        Ok(Self { thread, switch: StopSwitch { stopped, waker } })
+        let (end, ended) = mpsc::channel::<()>();
+        let thread = std::thread::Builder::new().name("acceptor".into()).spawn(move || {
+            let result = dealer.run(kernel, &flag);
+            drop(end);
+            result
+        })?;
+        let ended = Arc::new(Mutex::new(ended));
+        Ok(Self { thread, switch: StopSwitch { stopped, waker, ended } })
     }
 
     /// Closes its listeners.
@@ -93,7 +102,7 @@ impl<M: Send + 'static> Dealer<M> {
                 }
             }
             for position in 0..self.listeners.len() {
-                if self.listeners[position].ready && !self.empty(position, &mut kernel) {
+                if self.listeners[position].ready && !self.empty(position, &mut kernel, stopped) {
                     return Ok(());
                 }
             }
@@ -102,9 +111,9 @@ impl<M: Send + 'static> Dealer<M> {
     }
 
     /// Accepts what there is. Whether any worker is left.
-    fn empty(&mut self, position: usize, kernel: &mut MioKernel) -> bool {
+    fn empty(&mut self, position: usize, kernel: &mut MioKernel, stopped: &AtomicBool) -> bool {
         let open = &mut self.listeners[position];
-        loop {
+        while !stopped.load(Ordering::Acquire) {
             match kernel.accept(&mut open.listener) {
                 Ok(incoming) => {
                     if !deal(&self.workers, &mut self.next, incoming.into(), open.index) {
@@ -122,6 +131,7 @@ impl<M: Send + 'static> Dealer<M> {
                 },
             }
         }
+        true
     }
 }
 

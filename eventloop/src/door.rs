@@ -75,8 +75,10 @@ impl<K: Kernel> Door<K> {
         self.paused_until = None;
     }
 
-    pub(crate) fn shut(&mut self) {
-        self.entrances.clear();
+    pub(crate) fn shut(&mut self, kernel: &mut K) {
+        for entrance in self.entrances.drain(..) {
+            kernel.stop_listening(entrance.listener);
+        }
         self.waiting = None;
         self.paused_until = None;
     }

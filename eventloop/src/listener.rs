@@ -8,7 +8,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, Type};
 
 use crate::kernel::MioListener;
 use crate::limits::BACKLOG_COUNT;
@@ -44,6 +44,8 @@ pub(crate) enum Bound {
     EachWorker(Vec<MioListener>),
     /// One listener; a thread of its own deals the connections out, or the only worker accepts them.
     One(MioListener),
+    /// Several on one port, fewer than there are workers: the same thread deals theirs out.
+    Dealt(Vec<MioListener>),
 }
 
 /// A listener and its number.
@@ -133,7 +135,58 @@ impl Listeners {
     ///
     /// When it is no listening socket.
     pub fn hand_in(&mut self, listener: impl Into<OwnedFd>) -> io::Result<Address> {
+        let listener = listener.into();
+        check_listening(&listener)?;
         self.add_one(listener)
+    }
+
+    /// Takes the sockets of one listener, such as a process had that this one succeeds: one, or several that
+    /// share a port. Each worker gets one or more of those; where there are fewer, more are bound to the port,
+    /// or, if that may not be, the connections of all are dealt out.
+    ///
+    /// # Errors
+    ///
+    /// When there is none, or one is no listening socket.
+    pub fn hand_in_all(&mut self, sockets: Vec<OwnedFd>) -> io::Result<Address> {
+        let mut listeners = Vec::new();
+        for socket in sockets {
+            check_listening(&socket)?;
+            listeners.push(MioListener::new(socket)?);
+        }
+        let Some(first) = listeners.first() else {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "there is no socket"));
+        };
+        let local = first.local();
+        if listeners.len() == 1 {
+            self.bound.extend(listeners.pop().map(Bound::One));
+            return Ok(local);
+        }
+        let more = self.workers.saturating_sub(listeners.len());
+        self.bound.push(match (local, more) {
+            (_, 0) => Bound::EachWorker(listeners),
+            (Address::Inet(address), _) => match more_of(address, more) {
+                Ok(others) => Bound::EachWorker(listeners.into_iter().chain(others).collect()),
+                Err(_) => Bound::Dealt(listeners),
+            },
+            (Address::Unix, _) => Bound::Dealt(listeners),
+        });
+        Ok(local)
+    }
+
+    /// Further descriptors of the sockets of each listener, in order. As long as they are open, so are the
+    /// listeners: connections arrive, and wait.
+    ///
+    /// # Errors
+    ///
+    /// When the system has no file descriptor left.
+    pub fn duplicates(&self) -> io::Result<Vec<Vec<OwnedFd>>> {
+        let duplicate = |bound: &Bound| match bound {
+            Bound::EachWorker(listeners) | Bound::Dealt(listeners) => {
+                listeners.iter().map(MioListener::duplicate).collect()
+            }
+            Bound::One(listener) => Ok(vec![listener.duplicate()?]),
+        };
+        self.bound.iter().map(duplicate).collect()
     }
 
     /// Where each listener listens.
@@ -142,7 +195,7 @@ impl Listeners {
         self.bound
             .iter()
             .map(|bound| match bound {
-                Bound::EachWorker(listeners) => listeners[0].local(),
+                Bound::EachWorker(listeners) | Bound::Dealt(listeners) => listeners[0].local(),
                 Bound::One(listener) => listener.local(),
             })
             .collect()
@@ -155,12 +208,16 @@ impl Listeners {
         for (index, bound) in self.bound.into_iter().enumerate() {
             match bound {
                 Bound::EachWorker(listeners) => {
-                    for (worker, listener) in own.iter_mut().zip(listeners) {
-                        worker.push((index, listener));
+                    // There may be more than workers, where an earlier process had more.
+                    for (place, listener) in listeners.into_iter().enumerate() {
+                        own[place % self.workers].push((index, listener));
                     }
                 }
                 Bound::One(listener) if self.workers == 1 => own[0].push((index, listener)),
                 Bound::One(listener) => dealt.push((index, listener)),
+                Bound::Dealt(listeners) => {
+                    dealt.extend(listeners.into_iter().map(|listener| (index, listener)));
+                }
             }
         }
         (own, dealt)
@@ -187,6 +244,25 @@ fn tcp(address: SocketAddr, share_port: bool) -> io::Result<Socket> {
     Ok(socket)
 }
 
+/// More listeners beside those at `address`, which share its port.
+fn more_of(address: SocketAddr, count: usize) -> io::Result<Vec<MioListener>> {
+    (0..count).map(|_| MioListener::new(tcp(address, true)?.into())).collect()
+}
+
+/// Whether connections of a stream arrive at `socket`.
+fn check_listening(socket: &OwnedFd) -> io::Result<()> {
+    let mistake = |what| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+    let socket = SockRef::from(socket);
+    if socket.r#type()? != Type::STREAM {
+        return mistake("it is no stream socket");
+    }
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    if !socket.is_listener()? {
+        return mistake("it doesn't listen");
+    }
+    Ok(())
+}
+
 fn unix(path: &Path) -> io::Result<Socket> {
     let address = SockAddr::unix(path)?;
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
@@ -206,4 +282,54 @@ fn is_abandoned(path: &Path) -> bool {
     let is_socket = path.symlink_metadata().is_ok_and(|file| file.file_type().is_socket());
     let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
     is_socket && UnixStream::connect(path).is_err_and(refused)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn any() -> SocketAddr {
+        ([127, 0, 0, 1], 0).into()
+    }
+
+    /// How many sockets each worker has, and the acceptor.
+    fn dealt(workers: usize, sockets: Vec<OwnedFd>) -> (Vec<usize>, usize) {
+        let mut listeners = Listeners::new(workers);
+        listeners.hand_in_all(sockets).unwrap();
+        let (own, dealt) = listeners.deal();
+        (own.iter().map(Vec::len).collect(), dealt.len())
+    }
+
+    #[test]
+    fn sockets_of_another_process_find_their_workers() {
+        let mut first = Listeners::new(2);
+        let address = first.bind(any()).unwrap();
+        let sockets = || first.duplicates().unwrap().remove(0);
+        assert_eq!(dealt(2, sockets()), (vec![1, 1], 0));
+        assert_eq!(dealt(1, sockets()), (vec![2], 0), "none is left alone");
+        assert_eq!(dealt(3, sockets()), (vec![1, 1, 1], 0), "one more is bound");
+        assert_eq!(dealt(2, vec![sockets().remove(0)]), (vec![0, 0], 1), "a single one is dealt");
+        drop(first.deal());
+        assert!(bound_tcp(address, false).is_ok(), "the port is free again");
+    }
+
+    #[test]
+    fn a_port_in_use_is_found_although_it_could_be_shared() {
+        let mut first = Listeners::new(2);
+        let address = first.bind(any()).unwrap();
+        let error = Listeners::new(2).bind(address).unwrap_err();
+        assert_eq!(error.error.kind(), io::ErrorKind::AddrInUse);
+    }
+
+    #[test]
+    fn what_does_not_listen_is_not_taken() {
+        let mut listeners = Listeners::new(1);
+        let bound = bound_tcp(any(), false).unwrap();
+        let error = listeners.hand_in(bound).unwrap_err();
+        assert!(error.to_string().contains("doesn't listen"), "{error}");
+        let datagrams = std::net::UdpSocket::bind(any()).unwrap();
+        let error = listeners.hand_in(datagrams).unwrap_err();
+        assert!(error.to_string().contains("no stream socket"), "{error}");
+        assert!(listeners.hand_in_all(Vec::new()).is_err());
+    }
 }

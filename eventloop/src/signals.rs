@@ -2,7 +2,7 @@
 
 use std::io;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator;
 
 /// A signal that a server answers.
@@ -16,6 +16,8 @@ pub enum Signal {
     Hangup,
     /// SIGUSR1: open the log files again, which were moved away.
     User1,
+    /// SIGUSR2: hand over to the program as it is now on the disk.
+    User2,
 }
 
 impl Signal {
@@ -25,11 +27,12 @@ impl Signal {
             Self::Interrupt => SIGINT,
             Self::Hangup => SIGHUP,
             Self::User1 => SIGUSR1,
+            Self::User2 => SIGUSR2,
         }
     }
 
     fn from_number(number: i32) -> Option<Self> {
-        [Self::Terminate, Self::Interrupt, Self::Hangup, Self::User1]
+        [Self::Terminate, Self::Interrupt, Self::Hangup, Self::User1, Self::User2]
             .into_iter()
             .find(|signal| signal.number() == number)
     }

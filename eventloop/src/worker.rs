@@ -351,7 +351,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         self.ending = Some(deadline);
         // What waits in the backlog would be reset; a session at least says goodbye.
         self.accept();
-        self.door.shut();
+        self.door.shut(&mut self.lent.kernel);
         for index in 0..self.slots.places() {
             if let Some((token, slot)) = self.slots.at(index)
                 && slot.is_open()

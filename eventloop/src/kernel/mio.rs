@@ -82,6 +82,15 @@ impl MioListener {
     pub fn local(&self) -> Address {
         self.local
     }
+
+    /// Another descriptor of the same socket.
+    ///
+    /// # Errors
+    ///
+    /// When the system has no file descriptor left.
+    pub fn duplicate(&self) -> io::Result<OwnedFd> {
+        self.descriptor.try_clone()
+    }
 }
 
 impl AsFd for MioListener {
@@ -204,6 +213,12 @@ impl Kernel for MioKernel {
         let descriptor = listener.descriptor.as_raw_fd();
         let token = Token(key as usize);
         self.poll.registry().register(&mut SourceFd(&descriptor), token, Interest::READABLE)
+    }
+
+    fn stop_listening(&mut self, listener: MioListener) {
+        // The poller forgets a socket only once nobody has it, and a successor may go on with this one.
+        let descriptor = listener.descriptor.as_raw_fd();
+        let _ = self.poll.registry().deregister(&mut SourceFd(&descriptor));
     }
 
     fn accept(&mut self, listener: &mut MioListener) -> io::Result<Incoming<MioSocket>> {

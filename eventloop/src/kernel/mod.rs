@@ -6,6 +6,7 @@
 mod alarm;
 mod clocks;
 mod file_limit;
+mod inherited;
 mod mio;
 mod receive;
 mod tcp_info;
@@ -22,6 +23,7 @@ use crate::service::Address;
 
 pub use self::clocks::Clocks;
 pub use self::file_limit::{FileLimit, file_limit, raise_file_limit};
+pub use self::inherited::{hand_on, inherited};
 pub use self::mio::{MioKernel, MioListener, MioSocket};
 pub use self::tcp_info::TcpInfo;
 
@@ -117,6 +119,11 @@ pub trait Kernel: 'static {
     ///
     /// Those of the poller.
     fn listen(&mut self, listener: &mut Self::Listener, key: u64) -> io::Result<()>;
+
+    /// Reports nothing more of `listener`, and closes it here: another process may have the same socket.
+    fn stop_listening(&mut self, listener: Self::Listener) {
+        drop(listener);
+    }
 
     /// Takes one connection.
     ///

@@ -35,6 +35,8 @@ pub struct Connection {
     stack: Stack,
     opened: Instant,
     ended: bool,
+    /// The owner [leaves](Self::leave): since when.
+    leaving: Option<Instant>,
     /// Why the connection is over, when it was not the version's core that ended it.
     closed: Option<&'static CloseReason>,
     /// What TLS found wrong.
@@ -74,6 +76,7 @@ impl Connection {
             stack: Stack::Open,
             opened: now,
             ended: false,
+            leaving: None,
             closed: None,
             tls_failure: None,
         }
@@ -162,7 +165,7 @@ impl Connection {
 
     /// Decides the version, or says what is waited for.
     #[cold]
-    fn decide(&mut self, cx: &Context<'_>, limits: &Limits) -> Option<Output> {
+    fn decide(&mut self, cx: &mut Context<'_>, limits: &Limits) -> Option<Output> {
         let (version, timeout, reason) = match &self.tls {
             Some(tls) if tls.is_handshaking() => {
                 (None, limits.handshake_timeout, DeadlineReason::Handshake)
@@ -176,7 +179,12 @@ impl Connection {
             DeadlineReason::Head if cx.input.is_empty() => limits.h1.idle_timeout,
             _ => timeout,
         };
-        let at = self.opened + timeout;
+        let mut at = self.opened + timeout;
+        if let (Some(since), DeadlineReason::Head) = (self.leaving, reason)
+            && cx.input.is_empty()
+        {
+            at = at.min(since + bolide_h1::LEAVE_NOTICE);
+        }
         if undecided && self.ended && (self.tls.is_some() || cx.input.is_empty()) {
             return Some(self.close(&ENDED));
         }
@@ -201,6 +209,9 @@ impl Connection {
         };
         if self.ended {
             self.receive_eof();
+        }
+        if self.leaving.is_some() {
+            self.leave(cx);
         }
         None
     }
@@ -393,6 +404,17 @@ impl Connection {
         core!(self, core => core.shut_down(cx), {
             self.closed = Some(&SHUT_DOWN);
         });
+    }
+
+    /// Ends a server's connection without losing a request that is on its way: HTTP/1.1 announces the end in
+    /// its next answer, HTTP/2 by GOAWAY in two steps; one whose version is not known yet does so once it is.
+    pub fn leave(&mut self, cx: &mut Context<'_>) {
+        self.leaving.get_or_insert(cx.now);
+        match &mut self.stack {
+            Stack::H1(core) => core.leave(cx),
+            Stack::H2(core) => core.shut_down(cx),
+            Stack::Open => {}
+        }
     }
 
     /// How many exchanges may be opened now (client): 0 while the version is not known, and once the

@@ -131,6 +131,20 @@ impl Connection {
         }
     }
 
+    /// Ends a server's connection without losing a request that is on its way: the next answer, or the one
+    /// that is open, says `Connection: close`; a connection without requests is closed after
+    /// [`LEAVE_NOTICE`](crate::LEAVE_NOTICE) (RFC 9112 §9.5 lets a client send until it sees the end).
+    pub fn leave(&mut self, cx: &mut Context<'_>) {
+        if self.role == Role::Client {
+            return self.shut_down(cx);
+        }
+        self.persistence.leaving.get_or_insert(cx.now);
+        // An answer whose head has left said nothing of an end: one more request may follow it.
+        if !self.is_idle() && self.sending.is_ready() {
+            self.persistence.persists = false;
+        }
+    }
+
     /// Whether reading from the socket makes sense now.
     #[inline]
     #[must_use]

@@ -1,5 +1,7 @@
 //! RFC 9112 §2.2, §3, §9.3: requests, one after the other, as a server reads them.
 
+use std::time::Instant;
+
 use bolide_semantics::{Context, Deadline, DeadlineReason, End, ExchangeEvent, HeadKind, Output};
 use http::Version;
 
@@ -8,6 +10,7 @@ use crate::error::{
     BARE_CR, BARE_LF, EMPTY_LINES, EOF, Failure, HEAD_TIMED_OUT, SHUT_DOWN, Stop, TRUNCATED,
 };
 use crate::exchanges::Kind;
+use crate::limits::LEAVE_NOTICE;
 use crate::request_head::{self, RequestHead};
 
 impl Connection {
@@ -46,6 +49,7 @@ impl Connection {
         let id = self.exchanges.open(request.kind);
         self.persistence.persists = request.persists
             && !self.persistence.draining
+            && self.persistence.leaving.is_none()
             && self.exchanges.total() < self.limits.requests_count.max(1);
         self.current = Current {
             version_10: request.version_10,
@@ -100,8 +104,21 @@ impl Connection {
             self.finish(&EOF)
         } else if self.persistence.draining {
             self.finish(&SHUT_DOWN)
+        } else if let Some(since) = self.persistence.leaving {
+            self.await_last_request(cx, since)
         } else {
             self.wait_idle(cx)
+        }
+    }
+
+    /// No request has begun, and one more may.
+    #[cold]
+    fn await_last_request(&mut self, cx: &Context<'_>, since: Instant) -> Output {
+        let at = self.clock.idle(cx.now, LEAVE_NOTICE).max(since + LEAVE_NOTICE);
+        if cx.now < at {
+            self.wait(cx, Some(Deadline { at, reason: DeadlineReason::Idle }))
+        } else {
+            self.finish(&SHUT_DOWN)
         }
     }
 

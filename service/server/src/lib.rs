@@ -10,6 +10,7 @@ mod collect;
 mod error;
 mod exchange;
 mod handler;
+mod handover;
 pub mod limits;
 mod local_waker;
 mod metrics;
@@ -45,6 +46,7 @@ pub use collect::{Collect, collect};
 pub use error::Error;
 pub use exchange::Io;
 pub use handler::{BodyLimit, Exchange, Handler, Reply, body_limit};
+pub use handover::Pulse;
 pub use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 pub use limits::{
     ANSWER_TIMEOUT, BODY_BYTES_MAX, EXCHANGE_TIMEOUT, Limits, WEBSOCKET_CLOSE_TIMEOUT,

@@ -23,6 +23,17 @@ pub(crate) enum MessageKind {
     Wake,
     PassOn,
     Reload(Reload),
+    /// Somebody else takes the connections over: what ends from here on ends without losing a request.
+    Leave,
+    /// Dropped once the worker has come to it.
+    Pulse(Sender<()>),
+}
+
+impl Message {
+    /// A message to the worker itself.
+    pub(crate) fn to_worker(kind: MessageKind) -> Self {
+        Self { exchange: ExchangeId(0), kind }
+    }
 }
 
 /// New routes for a worker.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
@@ -12,7 +13,6 @@ use bolide_connection::{Clients, ServerOptions, ServerTls, WallClock};
 use bolide_eventloop::{
     Address, Around, Config, Handle, Listeners, Service, Signal, Signals, Stats, Token,
 };
-use bolide_semantics::ExchangeId;
 
 use crate::metrics::Watchdog;
 use crate::observe::Observed;
@@ -41,6 +41,7 @@ pub struct Server {
     wall_clock: fn() -> SystemTime,
     observed: Observed,
     around: Option<Around>,
+    bound: Option<Bound>,
     error: Option<Error>,
 }
 
@@ -56,6 +57,9 @@ pub enum Listener {
     OpenTcp(TcpListener),
     /// A Unix socket that listens already.
     OpenUnix(UnixListener),
+    /// The sockets of one listener of another process, which share a port if they are several; and the path of a
+    /// Unix socket that is to be removed at the end.
+    Inherited(Vec<OwnedFd>, Option<PathBuf>),
 }
 
 impl From<TcpListener> for Listener {
@@ -74,6 +78,7 @@ impl Listener {
     fn path(&self) -> Option<PathBuf> {
         match self {
             Self::Unix(path) => Some(path.clone()),
+            Self::Inherited(_, path) => path.clone(),
             _ => None,
         }
     }
@@ -84,7 +89,21 @@ impl Listener {
             Self::Unix(path) => listeners.bind_unix(&path).map_err(Error::Listen),
             Self::OpenTcp(listener) => Ok(listeners.hand_in(listener).map(drop)?),
             Self::OpenUnix(listener) => Ok(listeners.hand_in(listener).map(drop)?),
+            Self::Inherited(sockets, _) => Ok(listeners.hand_in_all(sockets).map(drop)?),
         }
+    }
+}
+
+/// Listeners that are open.
+struct Bound {
+    listeners: Listeners,
+    tls: Vec<Option<ServerTls>>,
+    paths: Vec<PathBuf>,
+}
+
+impl fmt::Debug for Bound {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_list().entries(self.listeners.addresses()).finish()
     }
 }
 
@@ -136,6 +155,7 @@ impl Default for Server {
             wall_clock: SystemTime::now,
             observed: Observed::default(),
             around: None,
+            bound: None,
             error: None,
         }
     }
@@ -252,28 +272,66 @@ impl Server {
         self
     }
 
-    /// Opens every listener and starts the workers, each with a router that `routes` makes.
+    /// Opens every listener, so that what is done before [`start`](Self::start), such as giving up a privilege, is
+    /// done after it: connections arrive, and wait. The number of workers is settled then, and a listener that
+    /// is added later is not opened.
     ///
     /// # Errors
     ///
-    /// [`Error`] says what can't be; nothing is left running.
-    pub fn start<F>(self, routes: F) -> Result<Running, Error>
-    where
-        F: Fn() -> Router + Send + Sync + 'static,
-    {
-        if let Some(error) = self.error {
-            return Err(error);
-        }
-        if self.listeners.is_empty() {
-            return Err(Error::NoListener);
-        }
-        routes().check()?;
-        let (sources, tls): (Vec<_>, Vec<_>) = self.listeners.into_iter().unzip();
+    /// [`Error`] says what can't be opened; nothing is left open.
+    pub fn bind(mut self) -> Result<Self, Error> {
+        self.check()?;
+        let listeners = std::mem::take(&mut self.listeners);
+        let (sources, tls): (Vec<_>, Vec<_>) = listeners.into_iter().unzip();
         let paths = sources.iter().filter_map(Listener::path).collect();
         let mut listeners = Listeners::new(self.workers);
         for source in sources {
             source.open(&mut listeners)?;
         }
+        self.bound = Some(Bound { listeners, tls, paths });
+        Ok(self)
+    }
+
+    /// Whether what was asked for can be opened at all.
+    fn check(&mut self) -> Result<(), Error> {
+        match self.error.take() {
+            Some(error) => Err(error),
+            None if self.listeners.is_empty() => Err(Error::NoListener),
+            None => Ok(()),
+        }
+    }
+
+    /// Further descriptors of the sockets of each listener, in order, once they are [open](Self::bind): for a
+    /// process that is to take over. None before.
+    ///
+    /// # Errors
+    ///
+    /// When the system has no file descriptor left.
+    pub fn sockets(&self) -> Result<Vec<Vec<OwnedFd>>, Error> {
+        let bound = self.bound.as_ref().map(|bound| bound.listeners.duplicates());
+        Ok(bound.transpose()?.unwrap_or_default())
+    }
+
+    /// Opens every listener, unless they [are](Self::bind), and starts the workers, each with a router that
+    /// `routes` makes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] says what can't be; nothing is left running.
+    pub fn start<F>(mut self, routes: F) -> Result<Running, Error>
+    where
+        F: Fn() -> Router + Send + Sync + 'static,
+    {
+        if self.bound.is_none() {
+            self.check()?;
+        }
+        // A route that can't be is found before anything is opened.
+        routes().check()?;
+        if self.bound.is_none() {
+            self = self.bind()?;
+        }
+        let Some(bound) = self.bound.take() else { return Err(Error::NoListener) };
+        let Bound { listeners, tls, paths } = bound;
         let addresses = listeners.addresses();
         let (limits, wall_clock) = (self.limits, self.wall_clock);
         let observed = self.observed;
@@ -342,9 +400,10 @@ impl Stopper {
 
 /// The workers of a server that runs.
 pub struct Running {
-    handle: Handle<Message>,
+    pub(crate) handle: Handle<Message>,
     addresses: Vec<Address>,
-    paths: Vec<PathBuf>,
+    /// The files of Unix sockets, which are removed at the end.
+    pub(crate) paths: Vec<PathBuf>,
     drain: Duration,
     metrics: Option<Metrics>,
     watchdog: Option<Watchdog>,
@@ -395,9 +454,8 @@ impl Running {
         let (done, all_done) = mpsc::channel();
         for mailbox in self.handle.mailboxes() {
             let reload = Reload { routes: Arc::clone(&routes), done: done.clone() };
-            let kind = MessageKind::Reload(reload);
             // A worker that has ended needs no routes.
-            let _ = mailbox.send(Token::NOBODY, Message { exchange: ExchangeId(0), kind });
+            let _ = mailbox.send(Token::NOBODY, Message::to_worker(MessageKind::Reload(reload)));
         }
         drop(done);
         // Nothing is ever sent: the end of the last sender is what is waited for.

@@ -56,6 +56,8 @@ pub(crate) struct HttpService {
     measured: Option<Arc<ProfileShard>>,
     /// What the receive windows may take.
     window_memory: WindowMemory,
+    /// Sessions that are told to end lose no request that is on its way.
+    leaves: bool,
 }
 
 /// The owner of a socket of the worker.
@@ -122,6 +124,7 @@ impl HttpService {
             date_due: now,
             dials: Dials::default(),
             window_memory,
+            leaves: false,
         }
     }
 
@@ -306,20 +309,28 @@ impl Service for HttpService {
     }
 
     fn undelivered(&mut self, message: Message) {
-        if let MessageKind::Reload(Reload { routes, done }) = message.kind {
-            // Whoever makes them has made them before: a panic now leaves the old ones.
-            if let Ok(router) = catch_unwind(AssertUnwindSafe(|| routes())) {
-                self.router = router;
-                self.observer.set_routes(&mut self.router);
+        match message.kind {
+            MessageKind::Reload(Reload { routes, done }) => {
+                // Whoever makes them has made them before: a panic now leaves the old ones.
+                if let Ok(router) = catch_unwind(AssertUnwindSafe(|| routes())) {
+                    self.router = router;
+                    self.observer.set_routes(&mut self.router);
+                }
+                drop(done);
             }
-            drop(done);
+            MessageKind::Leave => self.leaves = true,
+            // Its end is the answer.
+            MessageKind::Pulse(answer) => drop(answer),
+            // The exchange is gone.
+            MessageKind::Respond(_) | MessageKind::Wake | MessageKind::PassOn => {}
         }
     }
 
     fn shut_down(&mut self, owner: &mut Owner, turn: &mut Turn<'_, Message>) -> After {
+        let leaves = self.leaves;
         match owner {
             Owner::Client(session) => self.work(session, turn, |session, work, router| {
-                session.shut_down(work);
+                session.shut_down(leaves, work);
                 session.drive(work, router)
             }),
             Owner::Handler(outbound) => outbound.0.shut_down(turn),

@@ -403,7 +403,7 @@ impl Session {
             MessageKind::Wake => self.wake(message.exchange, work),
             MessageKind::PassOn => self.pass_on(message.exchange, work),
             // It is for the worker, and reaches it where nobody is.
-            MessageKind::Reload(_) => {}
+            MessageKind::Reload(_) | MessageKind::Leave | MessageKind::Pulse(_) => {}
         }
     }
 
@@ -487,8 +487,13 @@ impl Session {
     }
 
     /// The server is to end: who has no end of its own should come to one.
-    pub(crate) fn shut_down(&mut self, work: &mut Work<'_>) {
-        self.connection.shut_down(&mut work.cx);
+    /// `leaves`: a request that is on its way is not lost.
+    pub(crate) fn shut_down(&mut self, leaves: bool, work: &mut Work<'_>) {
+        if leaves {
+            self.connection.leave(&mut work.cx);
+        } else {
+            self.connection.shut_down(&mut work.cx);
+        }
         let ids: Vec<ExchangeId> = self.exchanges.iter().map(|active| active.id).collect();
         for id in ids {
             self.with_driver(id, work, |driver, io| driver.on_shut_down(io));

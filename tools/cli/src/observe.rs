@@ -5,17 +5,19 @@ mod events;
 mod profile;
 mod upstreams;
 
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use bolide::{AccessLog, LogFormat, LogTarget, ProxySettings, Server};
+use bolide::{AccessLog, Listener, LogFormat, LogTarget, ProxySettings, Server};
 use bolide_eventloop::{Signal, Signals};
 use clap::ValueEnum;
 
 use admin::Admin;
 use events::Events;
 use profile::Profiling;
-use upstreams::Upstreams;
+pub(crate) use upstreams::Upstreams;
 
 /// How long the access log may take to write what is left at the end.
 const FLUSH_PATIENCE: Duration = Duration::from_secs(5);
@@ -68,14 +70,28 @@ pub(crate) struct Observation {
 }
 
 impl Arguments {
+    /// Whether what was asked for may be.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        self.admin.check()
+    }
+
+    /// Whether there is to be an operator's listener.
+    pub(crate) fn has_admin(&self) -> bool {
+        self.admin.is_given()
+    }
+
     /// Opens the log, starts the operator's listener, and from here on events are reported.
-    pub(crate) fn start(&self, proxies: &[ProxySettings]) -> Result<Observation, String> {
-        self.admin.check()?;
+    /// `admin`: sockets in the place of the listener's address.
+    pub(crate) fn start(
+        &self,
+        proxies: &[ProxySettings],
+        admin: Option<Listener>,
+    ) -> Result<Observation, String> {
         let events = self.events.start()?;
         let access_log = self.access_log.as_ref().map(|path| self.open(path)).transpose()?;
         let upstreams = Upstreams::default();
         upstreams.replace(proxies);
-        let admin = self.admin.start(&upstreams)?;
+        let admin = self.admin.start(&upstreams, admin)?;
         let profiling = self.profile.start(admin.is_some());
         let server_timing = self.profile.server_timing();
         Ok(Observation {
@@ -134,9 +150,9 @@ impl Observation {
         server.server_timing(self.server_timing)
     }
 
-    /// Other proxies answer from now on.
-    pub(crate) fn replace_proxies(&self, proxies: &[ProxySettings]) {
-        self.upstreams.replace(proxies);
+    /// What is shown of upstreams.
+    pub(crate) fn upstreams(&self) -> Upstreams {
+        self.upstreams.clone()
     }
 
     /// What the start says of it: a line, or nothing.
@@ -145,6 +161,18 @@ impl Observation {
         Some(format!(
             "Admin: http://{address}/metrics, /healthz, /readyz; bolide top http://{address}"
         ))
+    }
+
+    /// The operator's listener: the address that was asked for, and its sockets for a process that takes over.
+    pub(crate) fn take_sockets(&mut self) -> Option<(SocketAddr, Vec<OwnedFd>)> {
+        self.admin.as_mut().map(Admin::take_sockets)
+    }
+
+    /// Another process has taken over: what an operator asks is its to answer.
+    pub(crate) fn hand_over(&mut self) {
+        if let Some(admin) = self.admin.take() {
+            admin.stop();
+        }
     }
 
     /// The server has ended: writes what is left.

@@ -1,20 +1,34 @@
 //! `bolide serve`: from arguments to a server that runs.
 
+mod announce;
+mod inherit;
 mod live;
+mod notify;
+mod pid_file;
 mod plan;
+mod privileges;
+mod upgrade;
+mod watch;
 
 use std::io::{self, Write};
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use bolide::{Running, Server};
-use bolide_eventloop::{FileLimit, Signal, Signals};
+use bolide::{Listener, Server};
 
+use crate::certificate::Material;
 use crate::configuration::{self, ClientCertificate, check_address};
 use crate::{observe, routes};
+use announce::{Announced, announce};
+use inherit::{Dealt, Inheritance, Ready};
 use live::{Live, Secured, Stamps};
+use notify::Notifier;
+use pid_file::PidFile;
 use plan::Plan;
+use privileges::Identity;
+use upgrade::{Sockets, Upgrade};
+use watch::{End, Watch};
 
 const EXAMPLES: &str = "Examples:
   bolide serve
@@ -46,7 +60,10 @@ upstreams say, and these with --builtin.
 
 SIGTERM and SIGINT stop accepting, let open exchanges finish for up to 30 s, and exit with 0. SIGHUP reads
 the configuration and the certificates again; no connection ends. Certificates that change are read again
-within two seconds.";
+within two seconds. SIGUSR1 opens the access log again. SIGUSR2 starts the program anew, as it is now on the
+disk, with the same sockets; once that serves, this process drains and exits with 0.
+Sockets of a service manager (LISTEN_FDS) take the place of the addresses; it is told what happens
+(NOTIFY_SOCKET).";
 
 /// The arguments of `bolide serve`.
 #[derive(Debug, clap::Args)]
@@ -104,6 +121,19 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     workers: Option<u16>,
 
+    /// Become this user once all listen: a name or a number, and perhaps a group. For a start as root, which can't
+    /// be had again afterwards. What a reload reads must be readable for this user.
+    #[arg(long, value_name = "NAME[:GROUP]")]
+    user: Option<String>,
+
+    /// Write the process id to this file once all listen. After an upgrade it is that of the new process.
+    #[arg(long, value_name = "FILE")]
+    pid_file: Option<PathBuf>,
+
+    /// How long a new process may take after SIGUSR2 until it serves, before it is given up.
+    #[arg(long, value_name = "TIME", value_parser = time, default_value = "60s")]
+    upgrade_timeout: Duration,
+
     #[command(flatten)]
     routes: routes::Arguments,
 
@@ -116,9 +146,6 @@ fn time(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "give a time with its unit (ms, s, min or h), such as 30s".to_owned())
 }
 
-/// How often the files of certificates are looked at.
-const LOOK: Duration = Duration::from_secs(1);
-
 /// Runs until a signal ends it.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
     // A closed standard output is no reason to fail.
@@ -129,6 +156,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
     }
     let plan = Plan::make(arguments)?;
     let materials = plan.materials()?;
+    arguments.observe.check()?;
+    let identity = plan.user.as_deref().map(Identity::find).transpose()?;
     if arguments.check {
         let (routes, upstreams) = plan.routes.counts();
         let listeners = counted(plan.listen.len(), "listener");
@@ -136,6 +165,131 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
         say(&format!("fine: {listeners}, {routes}, {upstreams}\n"));
         return Ok(());
     }
+    serve(arguments, &plan, materials, identity.as_ref())
+}
+
+/// A server whose listeners are open, and who is who it is to be.
+#[derive(Debug)]
+struct Opened {
+    server: Server,
+    groups: Vec<Secured>,
+    /// The addresses as they were given, and which of the groups each has.
+    addresses: Vec<(String, Option<usize>)>,
+    /// For a successor, in the same order.
+    sockets: Vec<Vec<OwnedFd>>,
+    /// In the place of the address of the operator's listener.
+    admin: Option<Listener>,
+    predecessor: Option<Ready>,
+    pid_file: Option<PidFile>,
+}
+
+/// Opens the listeners, and becomes who the process is to be.
+fn open(
+    arguments: &Arguments,
+    plan: &Plan,
+    materials: Vec<Material>,
+    identity: Option<&Identity>,
+) -> Result<Opened, String> {
+    identity.map_or(Ok(()), Identity::check)?;
+    let inheritance = Inheritance::from_environment()?;
+    let dealt = inheritance.deal(&plan.listen, arguments.observe.has_admin())?;
+    let Dealt { listen, admin, ready: predecessor } = dealt;
+    let (server, groups, addresses) = assemble(plan, materials, listen)?;
+    let server = server.bind().map_err(|error| error.to_string())?;
+    let sockets = server.sockets().map_err(|error| error.to_string())?;
+    let pid_file = arguments.pid_file.as_deref().map(PidFile::open).transpose()?;
+    if let Some(identity) = identity {
+        identity.assume(&pid_file.iter().map(PidFile::file).collect::<Vec<_>>())?;
+        check_reading(arguments, identity)?;
+    }
+    Ok(Opened { server, groups, addresses, sockets, admin, predecessor, pid_file })
+}
+
+/// Opens the listeners, becomes who it is to be, and serves.
+fn serve(
+    arguments: &Arguments,
+    plan: &Plan,
+    materials: Vec<Material>,
+    identity: Option<&Identity>,
+) -> Result<(), String> {
+    let notifier = Notifier::from_environment()?;
+    let opened = open(arguments, plan, materials, identity)?;
+    let Opened { server, groups, addresses, sockets, admin, predecessor, pid_file } = opened;
+    // Whatever the limit is, the server can run within it.
+    let files = bolide_eventloop::raise_file_limit().ok();
+    let mut observation = arguments.observe.start(plan.routes.proxies(), admin)?;
+    let server = observation.watch(server);
+    let (heard, tell) = watch::listen_to_signals().map_err(|error| error.to_string())?;
+    let workers = server.worker_count();
+    let routes = plan.routes.clone();
+    let running = server.start(move || routes.router()).map_err(|error| error.to_string())?;
+    let life_signs = notifier.watch(running.pulse()).map_err(|error| error.to_string())?;
+    pid_file.as_ref().map_or(Ok(()), PidFile::write)?;
+    // Nobody may want to read it.
+    let _ = announce(&Announced {
+        running: &running,
+        plan,
+        secured: &groups,
+        workers,
+        files,
+        admin: observation.announcement(),
+        user: identity,
+    });
+    let sockets = named(&addresses, sockets, observation.take_sockets());
+    let stamps = Stamps::of(&groups);
+    let (fixed, https_addresses) = (plan.fixed(), plan.https_addresses());
+    let mut live = Live {
+        arguments,
+        running,
+        upstreams: observation.upstreams(),
+        fixed,
+        addresses,
+        groups,
+        https_addresses,
+        stamps,
+    };
+    let listeners = counted(plan.listen.len(), "listener");
+    let status = format!("serving: {listeners}, {}", counted(workers, "worker"));
+    let mut upgrade = Upgrade::new(arguments.upgrade_timeout, sockets);
+    match predecessor {
+        // The manager listens to it, until it has named this process.
+        Some(predecessor) => predecessor.say(),
+        None => notifier.ready(&status),
+    }
+    let mut watch = Watch { heard, tell, notifier: &notifier, status, upgrade: &mut upgrade };
+    match watch.until_the_end(&mut live) {
+        End::Asked => {
+            eprintln!("bolide: shutting down: open exchanges may finish");
+            notifier.stopping();
+            upgrade.call_off();
+            live.running.shut_down();
+        }
+        End::TakenOver(successor) => {
+            eprintln!("bolide: process {successor} has taken over: open exchanges may finish here");
+            notifier.handed_over(successor);
+            upgrade.close();
+            live.running.hand_over();
+            observation.hand_over();
+        }
+    }
+    let joined = live.running.join().map(drop);
+    drop(life_signs);
+    observation.finish();
+    if let Some(pid_file) = pid_file {
+        pid_file.remove();
+    }
+    joined.map_err(|error| format!("a worker failed: {error}"))
+}
+
+/// The server with its listeners, those with the same TLS together; and the addresses with their groups.
+type Assembled = (Server, Vec<Secured>, Vec<(String, Option<usize>)>);
+
+/// `inherited`: for each listener, sockets in the place of its address.
+fn assemble(
+    plan: &Plan,
+    materials: Vec<Material>,
+    inherited: Vec<Option<Listener>>,
+) -> Result<Assembled, String> {
     let mut server = Server::new().limits(plan.limits.clone()).drain(plan.drain);
     if let Some(workers) = plan.workers {
         server = server.workers(usize::from(workers));
@@ -146,126 +300,45 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
         let tls = material.tls().map_err(|error| error.to_string())?;
         secured.push(Secured { group, material, tls });
     }
-    for (listen, group) in plan.listen.iter().zip(&of) {
-        server = match group {
-            Some(group) => server.https(&listen.address, &secured[*group].tls),
-            None => server.http(&listen.address),
+    for ((listen, group), inherited) in plan.listen.iter().zip(&of).zip(inherited) {
+        let tls = group.map(|group| &secured[group].tls);
+        server = match (inherited, tls) {
+            (Some(listener), tls) => server.listener(listener, tls),
+            (None, Some(tls)) => server.https(&listen.address, tls),
+            (None, None) => server.http(&listen.address),
         };
     }
-    let observation = arguments.observe.start(plan.routes.proxies())?;
-    server = observation.watch(server);
-    // Whatever the limit is, the server can run within it.
-    let files = bolide_eventloop::raise_file_limit().ok();
-    let signals = listen_to_signals().map_err(|error| error.to_string())?;
-    let workers = server.worker_count();
-    let routes = plan.routes.clone();
-    let running = server.start(move || routes.router()).map_err(|error| error.to_string())?;
-    // Nobody may want to read it.
-    let _ = announce(&running, &plan, &secured, workers, files, observation.announcement());
     let addresses = plan.listen.iter().map(|listen| listen.address.clone()).zip(of).collect();
-    let stamps = Stamps::of(&secured);
-    let live = Live {
-        arguments,
-        running,
-        observation: &observation,
-        fixed: plan.fixed(),
-        addresses,
-        groups: secured,
-        https_addresses: plan.https_addresses(),
-        stamps,
-    };
-    let running = watch(live, &signals);
-    eprintln!("bolide: shutting down: open exchanges may finish");
-    running.shut_down();
-    let joined = running.join().map(drop);
-    observation.finish();
-    joined.map_err(|error| format!("a worker failed: {error}"))
+    Ok((server, secured, addresses))
+}
+
+/// Reads all that a reload and a successor read, as the user that this process is by now.
+fn check_reading(arguments: &Arguments, identity: &Identity) -> Result<(), String> {
+    let read = Plan::make(arguments).and_then(|plan| plan.materials().map(drop));
+    read.map_err(|what| {
+        format!("--user {identity}: a reload could not read all that it needs: {what}")
+    })
+}
+
+/// The sockets that a successor gets, by the addresses that they were asked for by.
+fn named(
+    addresses: &[(String, Option<usize>)],
+    sockets: Vec<Vec<OwnedFd>>,
+    admin: Option<(std::net::SocketAddr, Vec<OwnedFd>)>,
+) -> Vec<Sockets> {
+    let listeners = addresses.iter().zip(sockets).map(|((address, _), descriptors)| Sockets {
+        address: address.clone(),
+        is_admin: false,
+        descriptors,
+    });
+    let admin = admin.map(|(address, descriptors)| Sockets {
+        address: address.to_string(),
+        is_admin: true,
+        descriptors,
+    });
+    listeners.chain(admin).collect()
 }
 
 fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
-}
-
-/// Signals from here on, one by one.
-fn listen_to_signals() -> io::Result<Receiver<Signal>> {
-    let mut signals = Signals::new(&[Signal::Terminate, Signal::Interrupt, Signal::Hangup])?;
-    let (sender, receiver) = mpsc::channel();
-    std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
-        while let Some(signal) = signals.wait() {
-            if sender.send(signal).is_err() {
-                return;
-            }
-        }
-    })?;
-    Ok(receiver)
-}
-
-/// Does what signals and files ask for, until one asks for the end.
-fn watch(mut live: Live<'_>, signals: &Receiver<Signal>) -> Running {
-    loop {
-        let heard = if live.stamps.is_empty() {
-            signals.recv().map_err(RecvTimeoutError::from)
-        } else {
-            signals.recv_timeout(LOOK)
-        };
-        match heard {
-            Ok(Signal::Hangup) => live.reload(),
-            // The access log listens for it.
-            Ok(Signal::User1) => {}
-            Err(RecvTimeoutError::Timeout) => live.look_at_files(),
-            Ok(Signal::Terminate | Signal::Interrupt) | Err(RecvTimeoutError::Disconnected) => {
-                return live.running;
-            }
-        }
-    }
-}
-
-/// Prints what listens where, and the command to try it.
-fn announce(
-    running: &Running,
-    plan: &Plan,
-    secured: &[Secured],
-    workers: usize,
-    files: Option<FileLimit>,
-    admin: Option<String>,
-) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    let insecure =
-        if secured.iter().any(|one| one.material.self_signed) { " --insecure" } else { "" };
-    for (address, listen) in running.addresses().into_iter().zip(&plan.listen) {
-        match (address, &listen.tls) {
-            (Some(address), None) => writeln!(
-                out,
-                "http://{address}   HTTP/1.1 and h2c        curl http://{address}/ping"
-            )?,
-            (Some(address), Some(_)) => {
-                let command = format!("curl{insecure} https://{address}/ping");
-                writeln!(out, "https://{address}  HTTP/2 and HTTP/1.1     {command}")?;
-            }
-            (None, tls) => {
-                let path = listen.address.trim_start_matches("unix:");
-                let scheme = if tls.is_some() { "https" } else { "http" };
-                let command = format!("curl --unix-socket {path} {scheme}://localhost/ping");
-                writeln!(out, "{}  {command}", listen.address)?;
-            }
-        }
-    }
-    for one in secured {
-        let self_signed = one.material.self_signed;
-        let kind = if self_signed { "self-signed for this run" } else { "from file" };
-        for (fingerprint, names) in one.material.fingerprints() {
-            let names =
-                if self_signed { String::new() } else { format!(" ({})", names.join(", ")) };
-            writeln!(out, "Certificate: {kind}, SHA-256 {fingerprint}{names}")?;
-        }
-    }
-    if let Some(FileLimit { before, after }) = files {
-        let raised = if before < after { format!(", raised from {before}") } else { String::new() };
-        writeln!(out, "File descriptors: {after}{raised}")?;
-    }
-    if let Some(admin) = admin {
-        writeln!(out, "{admin}")?;
-    }
-    writeln!(out, "Ready: {}; stop with Ctrl-C", counted(workers, "worker"))?;
-    out.flush()
 }

@@ -232,3 +232,31 @@ fn slow_head() {
     let [Output::Closed(reason)] = seen[..] else { panic!("{seen:?}") };
     assert_eq!(reason.name, "head-timeout");
 }
+
+/// A client that has just connected has perhaps sent its request already.
+#[test]
+fn leaving_before_the_version_is_known_still_answers_a_request() {
+    let mut server = Side::server(None);
+    server.with(|connection, cx, _| connection.leave(cx));
+    let seen = server.turn(b"");
+    let [Output::Wait(Some(deadline))] = seen[..] else { panic!("{seen:?}") };
+    assert_eq!(deadline.at, start() + bolide_h1::LEAVE_NOTICE);
+    let seen = server.turn(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n");
+    let id = head_of(&seen).expect("it is served");
+    let start = Start::Response { status: StatusCode::OK };
+    let fields = [FieldRef::known(bolide_semantics::FieldName::ContentLength, b"0")];
+    let head = OutgoingHead { start, fields: fields.into_iter() };
+    server.with(|connection, cx, _| connection.send_head(cx, id, head, End::Yes)).unwrap();
+    assert!(String::from_utf8(server.sent()).unwrap().contains("connection: close"));
+    let seen = server.turn(b"");
+    assert!(matches!(seen[..], [Output::Closed(reason)] if reason.name == "shutdown"), "{seen:?}");
+}
+
+#[test]
+fn leaving_ends_what_says_nothing() {
+    let mut server = Side::server(None);
+    server.with(|connection, cx, _| connection.leave(cx));
+    server.now += bolide_h1::LEAVE_NOTICE;
+    let seen = server.turn(b"");
+    assert!(matches!(seen[..], [Output::Closed(_)]), "{seen:?}");
+}

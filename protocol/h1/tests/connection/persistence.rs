@@ -1,10 +1,14 @@
 //! RFC 9112 §9.3, §9.6: which connections live on.
 
+use std::time::Duration;
+
+use bolide_h1::LEAVE_NOTICE;
 use bolide_semantics::{End, ExchangeEvent, ExchangeId};
 
 use crate::wire::Wire;
 
 const ID: ExchangeId = ExchangeId(1);
+const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
 /// What is sent for a request that is answered with these fields and `pong`, and whether the
 /// connection closes after it.
@@ -111,6 +115,62 @@ fn shutting_down_answers_a_request_that_has_begun() {
     wire.listen(b"");
     assert_eq!(wire.logged(), ["1 GET a/ end", "closed shutdown"]);
     assert!(wire.sent().contains("connection: close\r\n"));
+}
+
+#[test]
+fn leaving_answers_one_more_request_and_says_that_it_was_the_last() {
+    let mut wire = Wire::server();
+    wire.leave();
+    wire.listen(b"");
+    assert_eq!(wire.logged(), [""; 0], "a request may be on its way");
+    wire.listen(GET);
+    wire.respond(ID, 200, &[], End::Yes).unwrap();
+    assert!(wire.sent().contains("connection: close\r\n"));
+    wire.listen(b"");
+    assert_eq!(wire.logged(), ["1 GET a/ end", "closed shutdown"]);
+}
+
+#[test]
+fn leaving_says_so_in_the_answer_that_is_open() {
+    let mut wire = Wire::server();
+    wire.listen(GET);
+    wire.leave();
+    wire.respond(ID, 200, &[], End::Yes).unwrap();
+    assert!(wire.sent().contains("connection: close\r\n"));
+    wire.listen(b"");
+    assert_eq!(wire.logged(), ["1 GET a/ end", "closed shutdown"]);
+}
+
+/// Its client may have sent the next request before it saw the end.
+#[test]
+fn leaving_waits_behind_an_answer_that_promised_more() {
+    let mut wire = Wire::server();
+    wire.listen(GET);
+    wire.respond(ID, 200, &[], End::No).unwrap();
+    wire.leave();
+    wire.now += 10 * LEAVE_NOTICE;
+    wire.data(ID, "", End::Yes).unwrap();
+    wire.listen(b"");
+    assert!(!wire.is_closed());
+    wire.listen(GET);
+    wire.sent();
+    wire.respond(ExchangeId(2), 200, &[], End::Yes).unwrap();
+    assert!(wire.sent().contains("connection: close\r\n"));
+    wire.listen(b"");
+    assert!(wire.is_closed());
+}
+
+#[test]
+fn leaving_closes_what_stays_idle() {
+    let mut wire = Wire::server();
+    wire.now += Duration::from_secs(7);
+    wire.leave();
+    wire.listen(b"");
+    let deadline = wire.deadline.expect("it doesn't wait for ever").at;
+    assert_eq!(deadline, wire.now + LEAVE_NOTICE);
+    wire.now = deadline;
+    wire.listen(b"");
+    assert_eq!(wire.logged(), ["closed shutdown"]);
 }
 
 #[test]

@@ -248,6 +248,11 @@ impl Wire {
         self.with(|connection, cx| connection.shut_down(cx));
     }
 
+    pub(crate) fn leave(&mut self) {
+        self.input.start(&self.rest);
+        self.with(|connection, cx| connection.leave(cx));
+    }
+
     /// Whether the connection has closed.
     pub(crate) fn is_closed(&mut self) -> bool {
         let output = self.with(|connection, cx| connection.poll(cx));

@@ -38,6 +38,8 @@ pub(crate) struct Configuration {
     /// None: one per core.
     pub(crate) workers: Option<u16>,
     pub(crate) drain: Duration,
+    /// Whom to become once all listen.
+    pub(crate) user: Option<String>,
     pub(crate) limits: Limits,
     pub(crate) listen: Vec<Listen>,
     pub(crate) routes: Routes,
@@ -54,6 +56,7 @@ impl Configuration {
         let mut root = document.section()?;
         let workers = workers(&mut root)?;
         let drain = root.value::<Duration>("drain")?.unwrap_or(DRAIN);
+        let user = root.value::<String>("user")?;
         let limits = limits(&mut root)?;
         let listeners = root.sections("listen", None)?;
         let listen = listeners.into_iter().map(listen::read).collect::<Result<Vec<_>, _>>()?;
@@ -62,7 +65,7 @@ impl Configuration {
         root.finish()?;
         let routes = if with_routes { read_routes(routes, upstreams)? } else { Routes::default() };
         check_listeners(&listen)?;
-        Ok(Self { workers, drain, limits, listen, routes })
+        Ok(Self { workers, drain, user, limits, listen, routes })
     }
 }
 

@@ -24,6 +24,9 @@ const HEAD: &str = "\
 # How long open exchanges may go on after SIGTERM or SIGINT.
 drain = \"30s\"
 
+# Whom to become once all listen, NAME or NAME:GROUP: for a start as root. Default: nobody else.
+# user = \"bolide\"
+
 # Where connections are accepted: an address and a port (0: any that is free), or unix:/path.
 [[listen]]
 http = \"127.0.0.1:8080\"

@@ -1,8 +1,9 @@
 //! The operator's listener: metrics and health, apart from what clients reach.
 
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 
-use bolide::{Metrics, Running, Server, admin_routes};
+use bolide::{Error, Listener, Metrics, Running, Server, admin_routes};
 
 use super::upstreams::Upstreams;
 
@@ -24,11 +25,20 @@ pub(crate) struct Arguments {
 /// The operator's listener, while it runs.
 #[derive(Debug)]
 pub(crate) struct Admin {
+    /// The address that was asked for.
+    asked: SocketAddr,
+    /// For a process that takes over.
+    sockets: Vec<OwnedFd>,
     metrics: Metrics,
     running: Running,
 }
 
 impl Arguments {
+    /// Whether there is to be one.
+    pub(crate) fn is_given(&self) -> bool {
+        self.admin.is_some()
+    }
+
     /// Whether what was asked for may be.
     pub(crate) fn check(&self) -> Result<(), String> {
         match self.admin {
@@ -41,18 +51,23 @@ impl Arguments {
     }
 
     /// Starts it, if there is to be one. It says 503 at /readyz until the server runs.
-    pub(crate) fn start(&self, upstreams: &Upstreams) -> Result<Option<Admin>, String> {
+    /// `inherited`: the sockets to use in the place of its address.
+    pub(crate) fn start(
+        &self,
+        upstreams: &Upstreams,
+        inherited: Option<Listener>,
+    ) -> Result<Option<Admin>, String> {
         let Some(address) = self.admin else { return Ok(None) };
         let metrics = Metrics::new();
         let watched = metrics.clone();
         let sources = [upstreams.source()];
-        let running = Server::new()
-            .workers(1)
-            .drain(std::time::Duration::ZERO)
-            .http(&address.to_string())
-            .start(move || admin_routes(&watched, &sources))
-            .map_err(|error| format!("--admin: {error}"))?;
-        Ok(Some(Admin { metrics, running }))
+        let failed = |error: Error| format!("--admin: {error}");
+        let server = Server::new().workers(1).drain(std::time::Duration::ZERO);
+        let listener = inherited.unwrap_or(Listener::Tcp(address));
+        let server = server.listener(listener, None).bind().map_err(failed)?;
+        let sockets = server.sockets().map_err(failed)?.into_iter().flatten().collect();
+        let running = server.start(move || admin_routes(&watched, &sources)).map_err(failed)?;
+        Ok(Some(Admin { asked: address, sockets, metrics, running }))
     }
 }
 
@@ -64,6 +79,11 @@ impl Admin {
     /// Where it listens: the port is the real one.
     pub(crate) fn address(&self) -> Option<SocketAddr> {
         self.running.addresses().into_iter().flatten().next()
+    }
+
+    /// The address that was asked for, and the sockets for a process that takes over, which are given away.
+    pub(crate) fn take_sockets(&mut self) -> (SocketAddr, Vec<OwnedFd>) {
+        (self.asked, std::mem::take(&mut self.sockets))
     }
 
     /// Ends it.

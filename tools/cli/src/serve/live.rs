@@ -10,14 +10,14 @@ use bolide::{Running, Tls};
 use super::Arguments;
 use super::plan::{Group, Plan};
 use crate::certificate::Material;
-use crate::observe::Observation;
+use crate::observe::Upstreams;
 
 /// A running server and what it runs with.
 #[derive(Debug)]
 pub(super) struct Live<'a> {
     pub(super) arguments: &'a Arguments,
     pub(super) running: Running,
-    pub(super) observation: &'a Observation,
+    pub(super) upstreams: Upstreams,
     /// What can't change, as it was at the start.
     pub(super) fixed: Vec<(&'static str, String)>,
     /// The addresses as they were given, and which of the groups each has.
@@ -72,7 +72,7 @@ impl Live<'_> {
         }
         let routes = plan.routes.clone();
         self.running.reload(move || routes.router()).map_err(|error| error.to_string())?;
-        self.observation.replace_proxies(plan.routes.proxies());
+        self.upstreams.replace(plan.routes.proxies());
         for (secured, new) in self.groups.iter_mut().zip(news) {
             if let Some((group, material)) = new {
                 material.replace(&secured.tls).map_err(|error| error.to_string())?;

@@ -16,6 +16,8 @@ pub(super) struct Plan {
     pub(super) listen: Vec<Listen>,
     pub(super) workers: Option<u16>,
     pub(super) drain: Duration,
+    /// Whom to become once all listen.
+    pub(super) user: Option<String>,
     pub(super) limits: Limits,
     pub(super) routes: Routes,
 }
@@ -50,6 +52,7 @@ impl Plan {
             listen: listen(arguments, in_file)?,
             workers: arguments.workers.or_else(|| file.as_ref()?.workers),
             drain: arguments.drain.or_else(|| Some(file.as_ref()?.drain)).unwrap_or(DRAIN),
+            user: arguments.user.clone().or_else(|| file.as_ref()?.user.clone()),
             limits: file.map(|file| file.limits).unwrap_or_default(),
             routes: routes.with_ndt7(arguments.routes.ndt7()?),
         })
@@ -92,6 +95,7 @@ impl Plan {
             ("[[listen]]", format!("{addresses:?}")),
             ("workers", format!("{:?}", self.workers)),
             ("drain", format!("{:?}", self.drain)),
+            ("user", format!("{:?}", self.user)),
             ("[limits]", format!("{:?}", self.limits)),
         ]
     }

@@ -1,0 +1,270 @@
+//! SIGUSR2: the program as it is now on the disk takes over, with the same sockets.
+
+use std::env;
+use std::ffi::OsString;
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use bolide_eventloop::hand_on;
+
+use super::inherit::{HANDED_ON, READY};
+
+/// How often it is looked whether the start of a successor was called off.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// The sockets of one listener, and the address that they were asked for by.
+#[derive(Debug)]
+pub(super) struct Sockets {
+    pub(super) address: String,
+    /// Those of the operator's listener.
+    pub(super) is_admin: bool,
+    pub(super) descriptors: Vec<OwnedFd>,
+}
+
+/// Starts successors.
+#[derive(Debug)]
+pub(super) struct Upgrade {
+    program: PathBuf,
+    arguments: Vec<OsString>,
+    /// How long one may take until it is ready.
+    patience: Duration,
+    sockets: Vec<Sockets>,
+    under_way: Option<UnderWay>,
+}
+
+/// A successor that starts.
+#[derive(Debug)]
+struct UnderWay {
+    thread: JoinHandle<Result<Child, String>>,
+    called_off: Arc<AtomicBool>,
+}
+
+impl Upgrade {
+    /// Successors are the program by the name that this process was started by.
+    pub(super) fn new(patience: Duration, sockets: Vec<Sockets>) -> Self {
+        let mut arguments = env::args_os();
+        let program = arguments.next().unwrap_or_default();
+        Self {
+            program: program_path(&program),
+            arguments: arguments.collect(),
+            patience,
+            sockets,
+            under_way: None,
+        }
+    }
+
+    /// What a successor is started from.
+    pub(super) fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// Starts a successor, unless one starts already; `over` is called when it is ready, or has failed.
+    pub(super) fn begin(&mut self, over: impl FnOnce() + Send + 'static) -> Result<(), String> {
+        if self.under_way.is_some() {
+            return Err("one is under way".to_owned());
+        }
+        let (child, stream) = self.spawn()?;
+        let called_off = Arc::new(AtomicBool::new(false));
+        let (stop, deadline) = (Arc::clone(&called_off), Instant::now() + self.patience);
+        let thread = std::thread::Builder::new()
+            .name("upgrade".to_owned())
+            .spawn(move || {
+                let result = wait(child, stream, deadline, &stop);
+                over();
+                result
+            })
+            .map_err(|error| format!("no thread can be started: {error}"))?;
+        self.under_way = Some(UnderWay { thread, called_off });
+        Ok(())
+    }
+
+    fn spawn(&self) -> Result<(Child, UnixStream), String> {
+        let failed = |error: io::Error| format!("{}: {error}", self.program.display());
+        let (ours, theirs) = UnixStream::pair().map_err(failed)?;
+        let mut text = format!("ready {}\n", theirs.as_raw_fd());
+        let mut descriptors = vec![OwnedFd::from(theirs)];
+        for Sockets { address, is_admin, descriptors: sockets } in &self.sockets {
+            let copies: Vec<OwnedFd> = sockets
+                .iter()
+                .map(OwnedFd::try_clone)
+                .collect::<io::Result<_>>()
+                .map_err(failed)?;
+            let numbers: Vec<String> =
+                copies.iter().map(|copy| copy.as_raw_fd().to_string()).collect();
+            let what = if *is_admin { "admin" } else { "listen" };
+            text.push_str(&format!("{what} {} {address}\n", numbers.join(",")));
+            descriptors.extend(copies);
+        }
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments).env(HANDED_ON, text);
+        // They were for this process.
+        for name in ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "WATCHDOG_PID"] {
+            command.env_remove(name);
+        }
+        hand_on(&mut command, descriptors);
+        Ok((command.spawn().map_err(failed)?, ours))
+    }
+
+    /// What has come of the one under way, which is over: the successor's process id.
+    pub(super) fn finish(&mut self) -> Result<u32, String> {
+        let Some(UnderWay { thread, .. }) = self.under_way.take() else {
+            return Err("none is under way".to_owned());
+        };
+        let panicked = |_| Err("waiting for it has failed".to_owned());
+        // It lives on, and is nobody's to wait for once this process has ended.
+        thread.join().unwrap_or_else(panicked).map(|child| child.id())
+    }
+
+    /// This process ends: one that starts does so too. From here on no socket is held for a successor.
+    pub(super) fn call_off(&mut self) {
+        self.sockets.clear();
+        let Some(UnderWay { thread, called_off }) = self.under_way.take() else { return };
+        called_off.store(true, Ordering::Release);
+        if let Ok(Ok(child)) = thread.join() {
+            end(child);
+        }
+    }
+
+    /// A successor has taken over: no socket is held any more.
+    pub(super) fn close(&mut self) {
+        self.sockets.clear();
+    }
+}
+
+/// The path behind a program's name as a shell finds it, so that what lies there later is found too.
+fn program_path(name: &OsString) -> PathBuf {
+    let path = Path::new(name);
+    if path.components().count() > 1 || path.is_absolute() {
+        return std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    }
+    let folders = env::var_os("PATH").unwrap_or_default();
+    let found = env::split_paths(&folders).map(|folder| folder.join(path)).find(|it| it.is_file());
+    found.or_else(|| env::current_exe().ok()).unwrap_or_else(|| path.to_owned())
+}
+
+/// Waits until the successor says that it is ready.
+fn wait(
+    mut child: Child,
+    mut stream: UnixStream,
+    deadline: Instant,
+    called_off: &AtomicBool,
+) -> Result<Child, String> {
+    let began = Instant::now();
+    let mut said = Vec::new();
+    let failed = loop {
+        if called_off.load(Ordering::Acquire) {
+            break "it was called off".to_owned();
+        }
+        let now = Instant::now();
+        if now >= deadline {
+            let seconds = (now - began).as_secs_f64();
+            break format!("it was not ready within {seconds:.0} s");
+        }
+        let mut bytes = [0; 16];
+        // A timeout of zero would be none.
+        let most = (deadline - now).min(LOOK).max(Duration::from_millis(1));
+        let read = stream.set_read_timeout(Some(most)).and_then(|()| stream.read(&mut bytes));
+        match read {
+            // Its end of the stream is closed: it ends, or is something else than this program.
+            Ok(0) => break ended(&mut child, deadline),
+            Ok(count) => said.extend_from_slice(&bytes[..count]),
+            Err(error) if is_timeout(&error) => {}
+            Err(error) => break format!("it can't be heard: {error}"),
+        }
+        if said.starts_with(READY) {
+            return Ok(child);
+        }
+    };
+    end(child);
+    Err(failed)
+}
+
+fn is_timeout(error: &io::Error) -> bool {
+    use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
+    matches!(error.kind(), Interrupted | TimedOut | WouldBlock)
+}
+
+/// How a successor ended that will not be ready.
+fn ended(child: &mut Child, deadline: Instant) -> String {
+    let grace = deadline.min(Instant::now() + Duration::from_secs(1));
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => return format!("it ended with {status} before it was ready"),
+            Ok(None) if Instant::now() < grace => std::thread::sleep(Duration::from_millis(5)),
+            _ => return "it doesn't say that it is ready: is it another program?".to_owned(),
+        }
+    }
+}
+
+/// Ends a successor that is not wanted.
+fn end(mut child: Child) {
+    // It may have ended by itself.
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn upgrade(script: &str) -> Upgrade {
+        Upgrade {
+            program: "/bin/sh".into(),
+            arguments: vec!["-c".into(), script.into()],
+            patience: Duration::from_secs(30),
+            sockets: Vec::new(),
+            under_way: None,
+        }
+    }
+
+    /// Runs one to its end.
+    fn result(mut upgrade: Upgrade) -> Result<u32, String> {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        upgrade.begin(move || sender.send(()).expect("somebody waits"))?;
+        receiver.recv().expect("it comes to an end");
+        upgrade.finish()
+    }
+
+    #[test]
+    fn a_successor_says_when_it_is_ready() {
+        let script = "echo ready >&$(echo \"$BOLIDE_HANDED_ON\" | sed -n 's/^ready //p')";
+        assert!(result(upgrade(script)).is_ok());
+    }
+
+    #[test]
+    fn what_fails_says_why() {
+        let said = result(upgrade("exit 2")).unwrap_err();
+        assert_eq!(said, "it ended with exit status: 2 before it was ready");
+        let said = result(upgrade("kill -9 $$")).unwrap_err();
+        assert!(said.contains("signal: 9"), "{said}");
+        let hasty = Upgrade { patience: Duration::from_millis(50), ..upgrade("sleep 60") };
+        assert!(result(hasty).unwrap_err().contains("not ready within"));
+        let missing = Upgrade { program: "/no/such/program".into(), ..upgrade("") };
+        assert!(result(missing).unwrap_err().starts_with("/no/such/program: "));
+    }
+
+    #[test]
+    fn one_at_a_time_and_none_after_the_end() {
+        let mut slow = upgrade("sleep 60");
+        slow.begin(|| {}).unwrap();
+        assert_eq!(slow.begin(|| {}).unwrap_err(), "one is under way");
+        slow.call_off();
+        assert!(slow.finish().is_err());
+    }
+
+    #[test]
+    fn a_program_is_found_where_it_was_started() {
+        assert_eq!(program_path(&"/a/b".into()), Path::new("/a/b"));
+        let relative = program_path(&"./b".into());
+        assert!(relative.is_absolute() && relative.ends_with("b"), "{relative:?}");
+        assert!(program_path(&"sh".into()).ends_with("sh"));
+        assert!(program_path(&"sh".into()).is_absolute());
+    }
+}
