@@ -67,6 +67,23 @@ pub const WEBSOCKET_CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// unread-websocket.
 pub const WEBSOCKET_OUTPUT_BYTES: usize = 256 * 1024;
 
+/// The limits of an access log. Each is named after the constant that is its default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogLimits {
+    /// [`LOG_BLOCK_BYTES`].
+    pub block_bytes: usize,
+    /// [`LOG_QUEUE_COUNT`].
+    pub queue_count: usize,
+    /// [`LOG_DELAY`].
+    pub delay: Duration,
+}
+
+impl Default for LogLimits {
+    fn default() -> Self {
+        Self { block_bytes: LOG_BLOCK_BYTES, queue_count: LOG_QUEUE_COUNT, delay: LOG_DELAY }
+    }
+}
+
 /// Every limit of a server: those of its own and those of its connections.
 #[derive(Debug, Clone)]
 pub struct Limits {

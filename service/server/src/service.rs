@@ -17,7 +17,7 @@ use bolide_semantics::{AbortReason, Blame, Context, Date, ExchangeId, Head, Role
 use crate::exchange::Ends;
 use crate::observe::{Observed, Observer};
 use crate::outward::{Dials, Outbound, Outward};
-use crate::responder::{Address, MessageKind, Reload};
+use crate::responder::{Address, Change, MessageKind, Reload};
 use crate::session::Session;
 use crate::tuning::WindowMemory;
 use crate::work::Work;
@@ -83,17 +83,13 @@ impl HttpService {
 
     pub(crate) fn observed(
         mut router: Router,
-        mut limits: Limits,
+        limits: Limits,
         tls: Vec<Option<ServerTls>>,
         wall_clock: fn() -> SystemTime,
         now: Instant,
         observed: &Observed,
     ) -> Self {
-        let h2 = Arc::make_mut(&mut limits.connection.h2);
-        let (window, window_max) = (h2.connection_window_bytes, h2.connection_window_bytes_max);
-        let window_memory = WindowMemory::new(limits.windows_bytes, window, window_max);
-        // Beyond that, a window grows by what it is granted.
-        h2.connection_window_bytes_max = window;
+        let (limits, window_memory) = parted(limits);
         Self {
             observer: Observer::new(observed, &mut router, now),
             router,
@@ -155,6 +151,16 @@ impl HttpService {
         }
         after(session, turn, deadline, is_empty)
     }
+}
+
+/// What connections are given, and what their receive windows may take of the worker together.
+fn parted(mut limits: Limits) -> (Limits, WindowMemory) {
+    let h2 = Arc::make_mut(&mut limits.connection.h2);
+    let (window, window_max) = (h2.connection_window_bytes, h2.connection_window_bytes_max);
+    let window_memory = WindowMemory::new(limits.windows_bytes, window, window_max);
+    // Beyond that, a window grows by what it is granted.
+    h2.connection_window_bytes_max = window;
+    (limits, window_memory)
 }
 
 /// What the loop is to do with the session next.
@@ -266,14 +272,22 @@ impl Service for HttpService {
     }
 
     fn undelivered(&mut self, message: Message) {
-        if let MessageKind::Reload(Reload { routes, done }) = message.kind {
-            // Whoever makes them has made them before: a panic now leaves the old ones.
-            if let Ok(router) = catch_unwind(AssertUnwindSafe(|| routes())) {
-                self.router = router;
-                self.observer.set_routes(&mut self.router);
+        let MessageKind::Reload(Reload { change, done }) = message.kind else { return };
+        match change {
+            Change::Routes(routes) => {
+                // Whoever makes them has made them before: a panic now leaves the old ones.
+                if let Ok(router) = catch_unwind(AssertUnwindSafe(|| routes())) {
+                    self.router = router;
+                    self.observer.set_routes(&mut self.router);
+                }
             }
-            drop(done);
+            Change::Limits(limits) => {
+                let (limits, window_memory) = parted(*limits);
+                self.shared.limits = limits;
+                self.window_memory.change(&window_memory);
+            }
         }
+        drop(done);
     }
 
     fn shut_down(&mut self, owner: &mut Owner, turn: &mut Turn<'_, Message>) -> After {

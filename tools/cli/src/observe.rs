@@ -1,18 +1,21 @@
-//! `bolide serve`: the arguments about logs, metrics and the operator's listener.
+//! `bolide serve`: logs, metrics and the operator's listener, as flags and file ask for them.
 
 mod admin;
 mod events;
 mod upstreams;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use bolide::{AccessLog, LogFormat, LogTarget, ProxySettings, Server};
+use bolide::{AccessLog, LogFormat, LogLimits, LogTarget, ProxySettings, Server};
 use bolide_eventloop::{Signal, Signals};
 use clap::ValueEnum;
 
+use crate::configuration::Place;
 use admin::Admin;
+pub(crate) use admin::AdminSettings;
 use events::Events;
+pub(crate) use events::{EventFormat, LEVELS, Levels, TARGETS};
 
 /// How long the access log may take to write what is left at the end.
 const FLUSH_PATIENCE: Duration = Duration::from_secs(5);
@@ -31,7 +34,7 @@ pub(crate) struct Arguments {
     access_log: Option<PathBuf>,
 
     /// What a line looks like.
-    #[arg(long, value_name = "FORMAT", value_enum, requires = "access_log")]
+    #[arg(long, value_name = "FORMAT", value_enum)]
     access_log_format: Option<LineFormat>,
 
     #[command(flatten)]
@@ -49,40 +52,61 @@ enum LineFormat {
     Json,
 }
 
-/// What observes the server, from before it starts until after it has ended.
-#[derive(Debug)]
-pub(crate) struct Observation {
-    admin: Option<Admin>,
-    access_log: Option<AccessLog>,
-    /// Held until the end, so that the last events are written.
-    _events: Events,
+/// What is to be observed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Settings {
+    pub(crate) admin: Option<AdminSettings>,
+    pub(crate) access_log: Option<AccessLogSettings>,
+    pub(crate) levels: Levels,
+    pub(crate) event_format: EventFormat,
 }
 
-impl Arguments {
-    /// Opens the log, starts the operator's listener, and from here on events are reported.
-    pub(crate) fn start(&self, proxies: Vec<ProxySettings>) -> Result<Observation, String> {
-        self.admin.check()?;
-        let events = self.events.start()?;
-        let access_log = self.access_log.as_ref().map(|path| self.open(path)).transpose()?;
-        let admin = self.admin.start(proxies)?;
-        Ok(Observation { admin, access_log, _events: events })
+/// An access log that is to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AccessLogSettings {
+    pub(crate) target: LogTarget,
+    pub(crate) format: LogFormat,
+    pub(crate) limits: LogLimits,
+    /// Where the file is named, if that is in a configuration.
+    pub(crate) place: Option<Place>,
+}
+
+impl AccessLogSettings {
+    /// With the default limits, of nobody's asking.
+    pub(crate) fn new(target: LogTarget, format: LogFormat) -> Self {
+        Self { target, format, limits: LogLimits::default(), place: None }
     }
 
-    fn open(&self, path: &Path) -> Result<AccessLog, String> {
-        let format = match self.access_log_format {
-            None | Some(LineFormat::Combined) => LogFormat::Combined,
-            Some(LineFormat::Common) => LogFormat::Common,
-            Some(LineFormat::Json) => LogFormat::Json,
+    /// What was wrong with the file.
+    fn failed(&self, error: &std::io::Error) -> String {
+        let file = match &self.target {
+            LogTarget::Stdout => "-".to_owned(),
+            LogTarget::File(path) => path.display().to_string(),
         };
-        let target = match path.to_str() {
-            Some("-") => LogTarget::Stdout,
-            _ => LogTarget::File(path.to_path_buf()),
-        };
-        let failed = |what: std::io::Error| {
-            format!("--access-log {}: can't be opened for appending: {what}", path.display())
-        };
-        let log = AccessLog::open(target, format).map_err(failed)?;
-        reopen_by_signal(log.clone()).map_err(|error| format!("--access-log: {error}"))?;
+        let what = format!("{file}: can't be opened for appending: {error}");
+        match &self.place {
+            Some(place) => place.mistake(format!("`file` {what}")),
+            None => format!("--access-log {what}"),
+        }
+    }
+
+    /// Whether its folder is there.
+    fn check(&self) -> Result<(), String> {
+        let LogTarget::File(path) = &self.target else { return Ok(()) };
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        match folder.map(std::fs::metadata) {
+            Some(Err(error)) => Err(self.failed(&error)),
+            Some(Ok(folder)) if !folder.is_dir() => {
+                Err(self.failed(&std::io::ErrorKind::NotADirectory.into()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn open(&self) -> Result<AccessLog, String> {
+        let log = AccessLog::with_limits(self.target.clone(), self.format, self.limits)
+            .map_err(|error| self.failed(&error))?;
+        reopen_by_signal(log.clone()).map_err(|error| format!("the access log: {error}"))?;
         Ok(log)
     }
 }
@@ -99,7 +123,70 @@ fn reopen_by_signal(log: AccessLog) -> std::io::Result<()> {
     Ok(())
 }
 
+impl Settings {
+    /// Finds what can be found to be wrong without starting anything.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        self.access_log.as_ref().map_or(Ok(()), AccessLogSettings::check)
+    }
+}
+
+impl Arguments {
+    /// What is to be observed: the flags over the file.
+    pub(crate) fn over(&self, file: Settings) -> Result<Settings, String> {
+        let mut settings = file;
+        if let Some(admin) = self.admin.settings()? {
+            settings.admin = Some(admin);
+        }
+        if let Some(path) = &self.access_log {
+            let target = match path.to_str() {
+                Some("-") => LogTarget::Stdout,
+                _ => LogTarget::File(path.clone()),
+            };
+            let log = settings.access_log.get_or_insert_with(|| {
+                AccessLogSettings::new(LogTarget::Stdout, LogFormat::default())
+            });
+            (log.target, log.place) = (target, None);
+        }
+        if let Some(format) = self.access_log_format {
+            let Some(log) = &mut settings.access_log else {
+                let what = "--access-log-format has no log to write: give --access-log FILE";
+                return Err(what.to_owned());
+            };
+            log.format = match format {
+                LineFormat::Common => LogFormat::Common,
+                LineFormat::Combined => LogFormat::Combined,
+                LineFormat::Json => LogFormat::Json,
+            };
+        }
+        if let Some(levels) = &self.events.log_level {
+            settings.levels = levels.clone();
+        }
+        if let Some(format) = self.events.log_format {
+            settings.event_format = format;
+        }
+        Ok(settings)
+    }
+}
+
+/// What observes the server, from before it starts until after it has ended.
+#[derive(Debug)]
+pub(crate) struct Observation {
+    settings: Settings,
+    admin: Option<Admin>,
+    access_log: Option<AccessLog>,
+    /// Held until the end, so that the last events are written.
+    events: Events,
+}
+
 impl Observation {
+    /// Opens the log, starts the operator's listener, and from here on events are reported.
+    pub(crate) fn start(settings: Settings, proxies: Vec<ProxySettings>) -> Result<Self, String> {
+        let events = Events::start(&settings.levels, settings.event_format)?;
+        let access_log = settings.access_log.as_ref().map(AccessLogSettings::open).transpose()?;
+        let admin = settings.admin.map(|admin| Admin::start(admin, proxies)).transpose()?;
+        Ok(Self { settings, admin, access_log, events })
+    }
+
     /// The server is observed.
     pub(crate) fn watch(&self, mut server: Server) -> Server {
         if let Some(admin) = &self.admin {
@@ -109,6 +196,39 @@ impl Observation {
             server = server.access_log(log);
         }
         server
+    }
+
+    /// Takes over what can change while the server runs: levels, and where the access log goes. Returns the
+    /// sections of which something has changed that can't.
+    ///
+    /// What can be wrong is tried first: then nothing has changed.
+    pub(crate) fn change(&mut self, to: &Settings) -> Result<Vec<&'static str>, String> {
+        let mut left = Vec::new();
+        let now = &mut self.settings;
+        match (&mut now.access_log, &to.access_log, &self.access_log) {
+            (Some(now), Some(to), Some(log)) => {
+                if now.target != to.target {
+                    log.redirect(to.target.clone()).map_err(|error| to.failed(&error))?;
+                    now.target.clone_from(&to.target);
+                }
+                if (now.format, now.limits) != (to.format, to.limits) {
+                    left.push("[access-log] format and limits");
+                }
+            }
+            (None, None, _) => {}
+            _ => left.push("[access-log]"),
+        }
+        if now.levels != to.levels {
+            self.events.set(&to.levels);
+            now.levels.clone_from(&to.levels);
+        }
+        if now.event_format != to.event_format {
+            left.push("[log] format");
+        }
+        if now.admin != to.admin {
+            left.push("[admin]");
+        }
+        Ok(left)
     }
 
     /// What the start says of it: a line, or nothing.

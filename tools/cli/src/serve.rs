@@ -12,7 +12,8 @@ use bolide::{Running, Server};
 use bolide_eventloop::{FileLimit, Signal, Signals};
 
 use crate::configuration::{self, ClientCertificate, check_address};
-use crate::{observe, routes};
+use crate::observe::{self, Observation};
+use crate::routes;
 use live::{Live, Secured, Stamps};
 use plan::Plan;
 
@@ -130,6 +131,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
     let plan = Plan::make(arguments)?;
     let materials = plan.materials()?;
     if arguments.check {
+        plan.observe.check()?;
         let (routes, upstreams) = plan.routes.counts();
         let listeners = counted(plan.listen.len(), "listener");
         let (routes, upstreams) = (counted(routes, "route"), counted(upstreams, "upstream"));
@@ -152,7 +154,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
             None => server.http(&listen.address),
         };
     }
-    let observation = arguments.observe.start(plan.routes.proxies().to_vec())?;
+    let observation = Observation::start(plan.observe.clone(), plan.routes.proxies().to_vec())?;
     server = observation.watch(server);
     // Whatever the limit is, the server can run within it.
     let files = bolide_eventloop::raise_file_limit().ok();
@@ -167,13 +169,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
     let live = Live {
         arguments,
         running,
+        observation,
         fixed: plan.fixed(),
         addresses,
         groups: secured,
         https_addresses: plan.https_addresses(),
         stamps,
     };
-    let running = watch(live, &signals);
+    let (running, observation) = watch(live, &signals);
     eprintln!("bolide: shutting down: open exchanges may finish");
     running.shut_down();
     let joined = running.join().map(drop);
@@ -200,7 +203,7 @@ fn listen_to_signals() -> io::Result<Receiver<Signal>> {
 }
 
 /// Does what signals and files ask for, until one asks for the end.
-fn watch(mut live: Live<'_>, signals: &Receiver<Signal>) -> Running {
+fn watch(mut live: Live<'_>, signals: &Receiver<Signal>) -> (Running, Observation) {
     loop {
         let heard = if live.stamps.is_empty() {
             signals.recv().map_err(RecvTimeoutError::from)
@@ -213,7 +216,7 @@ fn watch(mut live: Live<'_>, signals: &Receiver<Signal>) -> Running {
             Ok(Signal::User1) => {}
             Err(RecvTimeoutError::Timeout) => live.look_at_files(),
             Ok(Signal::Terminate | Signal::Interrupt) | Err(RecvTimeoutError::Disconnected) => {
-                return live.running;
+                return (live.running, live.observation);
             }
         }
     }

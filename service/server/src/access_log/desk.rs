@@ -9,7 +9,7 @@ use bolide_connection::HandshakeFacts;
 use super::civil::Civil;
 use super::format::{Ended, LogFormat, stamp, write};
 use super::writer::{Block, Counts, Order};
-use crate::limits::{LOG_BLOCK_BYTES, LOG_DELAY, LOG_QUEUE_COUNT};
+use crate::limits::LogLimits;
 
 /// What every line of one connection begins with, made once.
 #[derive(Debug)]
@@ -30,6 +30,7 @@ impl Stamp {
 #[derive(Debug)]
 pub(crate) struct Desk {
     pub(crate) format: LogFormat,
+    limits: LogLimits,
     queue: SyncSender<Order>,
     counts: Arc<Counts>,
     /// Blocks that come back empty.
@@ -45,15 +46,21 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
-    pub(super) fn new(format: LogFormat, queue: SyncSender<Order>, counts: Arc<Counts>) -> Self {
-        let (home, returned) = sync_channel(LOG_QUEUE_COUNT);
+    pub(super) fn new(
+        format: LogFormat,
+        limits: LogLimits,
+        queue: SyncSender<Order>,
+        counts: Arc<Counts>,
+    ) -> Self {
+        let (home, returned) = sync_channel(limits.queue_count);
         Self {
             format,
+            limits,
             queue,
             counts,
             returned,
             home,
-            block: Vec::with_capacity(LOG_BLOCK_BYTES),
+            block: Vec::with_capacity(limits.block_bytes),
             lines: 0,
             began: None,
             time: Civil::new(),
@@ -76,7 +83,7 @@ impl Desk {
         self.time.update(day + now.saturating_duration_since(at));
         write(&mut self.block, self.format, &self.time, ended);
         self.lines += 1;
-        if self.block.len() >= LOG_BLOCK_BYTES {
+        if self.block.len() >= self.limits.block_bytes {
             self.hand_over();
         }
     }
@@ -85,7 +92,7 @@ impl Desk {
     /// longer than it may.
     #[inline]
     pub(crate) fn turn_ended(&mut self, now: Instant) -> Option<Instant> {
-        let due = self.began? + LOG_DELAY;
+        let due = self.began? + self.limits.delay;
         if due > now {
             return Some(due);
         }
@@ -98,7 +105,7 @@ impl Desk {
         self.began = None;
         let lines = std::mem::take(&mut self.lines);
         let spare = self.returned.try_recv();
-        let spare = spare.unwrap_or_else(|_| Vec::with_capacity(LOG_BLOCK_BYTES));
+        let spare = spare.unwrap_or_else(|_| Vec::with_capacity(self.limits.block_bytes));
         let text = std::mem::replace(&mut self.block, spare);
         let order = Order::Write(Block { text, lines, home: self.home.clone() });
         if let Err(TrySendError::Full(order) | TrySendError::Disconnected(order)) =
@@ -128,6 +135,7 @@ mod tests {
     use super::super::entry::Asked;
     use super::super::format::Outcome;
     use super::*;
+    use crate::limits::LOG_DELAY;
 
     fn write_line(desk: &mut Desk, now: Instant) {
         let stamp = Stamp::new(LogFormat::Common, "unix", None);
@@ -146,7 +154,7 @@ mod tests {
     #[test]
     fn a_line_waits_no_longer_than_it_may() {
         let (queue, orders) = sync_channel(4);
-        let mut desk = Desk::new(LogFormat::Common, queue, Arc::default());
+        let mut desk = Desk::new(LogFormat::Common, LogLimits::default(), queue, Arc::default());
         let now = Instant::now();
         assert_eq!(desk.turn_ended(now), None);
         write_line(&mut desk, now);
@@ -161,7 +169,8 @@ mod tests {
     fn log_flood_beyond_the_queue_is_dropped_and_counted() {
         let (queue, orders) = sync_channel(2);
         let counts = Arc::<Counts>::default();
-        let mut desk = Desk::new(LogFormat::Common, queue, Arc::clone(&counts));
+        let mut desk =
+            Desk::new(LogFormat::Common, LogLimits::default(), queue, Arc::clone(&counts));
         let now = Instant::now();
         let mut lines = 0;
         while counts.stats().dropped == 0 {
@@ -183,7 +192,7 @@ mod tests {
     #[test]
     fn a_block_that_came_back_is_used_again() {
         let (queue, orders) = sync_channel(2);
-        let mut desk = Desk::new(LogFormat::Common, queue, Arc::default());
+        let mut desk = Desk::new(LogFormat::Common, LogLimits::default(), queue, Arc::default());
         let now = Instant::now();
         write_line(&mut desk, now);
         let first = desk.block.as_ptr();

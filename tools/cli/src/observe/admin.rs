@@ -14,11 +14,26 @@ pub(crate) struct Arguments {
     /// drains), on a listener and a thread of their own. Only an address that no other machine reaches is
     /// taken, unless --admin-public is given.
     #[arg(long, value_name = "ADDR:PORT")]
-    admin: Option<SocketAddr>,
+    pub(super) admin: Option<SocketAddr>,
 
     /// Let other machines reach --admin, which asks nobody who they are.
     #[arg(long, requires = "admin")]
-    admin_public: bool,
+    pub(super) admin_public: bool,
+}
+
+/// Where the operator's listener is to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct AdminSettings {
+    pub(crate) address: SocketAddr,
+    /// Other machines may reach it.
+    pub(crate) public: bool,
+}
+
+impl AdminSettings {
+    /// Whether nobody reaches it who was not meant to.
+    pub(crate) fn may_be(&self) -> bool {
+        self.public || self.address.ip().is_loopback()
+    }
 }
 
 /// The operator's listener, while it runs.
@@ -29,34 +44,38 @@ pub(crate) struct Admin {
 }
 
 impl Arguments {
-    /// Whether what was asked for may be.
-    pub(crate) fn check(&self) -> Result<(), String> {
-        match self.admin {
-            Some(address) if !address.ip().is_loopback() && !self.admin_public => Err(format!(
+    /// What the flags ask for.
+    pub(super) fn settings(&self) -> Result<Option<AdminSettings>, String> {
+        let Some(address) = self.admin else { return Ok(None) };
+        let settings = AdminSettings { address, public: self.admin_public };
+        if !settings.may_be() {
+            return Err(format!(
                 "--admin {address}: other machines could reach it, and it asks nobody who they are: \
                  name an address such as 127.0.0.1:9090, or give --admin-public"
-            )),
-            _ => Ok(()),
+            ));
         }
+        Ok(Some(settings))
     }
+}
 
-    /// Starts it, if there is to be one. It says 503 at /readyz until the server runs.
-    pub(crate) fn start(&self, proxies: Vec<ProxySettings>) -> Result<Option<Admin>, String> {
-        let Some(address) = self.admin else { return Ok(None) };
+impl Admin {
+    /// Starts it. It says 503 at /readyz until the server runs.
+    pub(super) fn start(
+        settings: AdminSettings,
+        proxies: Vec<ProxySettings>,
+    ) -> Result<Self, String> {
         let metrics = Metrics::new();
         let watched = metrics.clone();
         let sources: Vec<_> = proxies.into_iter().map(upstreams::source).collect();
         let running = Server::new()
             .workers(1)
             .drain(std::time::Duration::ZERO)
-            .http(&address.to_string())
+            .http(&settings.address.to_string())
             .start(move || admin_routes(&watched, &sources))
-            .map_err(|error| format!("--admin: {error}"))?;
-        Ok(Some(Admin { metrics, running }))
+            .map_err(|error| format!("the operator's listener (--admin): {error}"))?;
+        Ok(Self { metrics, running })
     }
-}
 
-impl Admin {
     pub(crate) fn metrics(&self) -> &Metrics {
         &self.metrics
     }

@@ -8,6 +8,7 @@ use bolide::Limits;
 use super::Arguments;
 use crate::certificate::Material;
 use crate::configuration::{ClientCertificate, Configuration, DRAIN, Listen, Place, TlsFiles};
+use crate::observe;
 use crate::routes::Routes;
 
 /// Everything that `bolide serve` runs with.
@@ -18,6 +19,7 @@ pub(super) struct Plan {
     pub(super) drain: Duration,
     pub(super) limits: Limits,
     pub(super) routes: Routes,
+    pub(super) observe: observe::Settings,
 }
 
 /// What several listeners share: the files of their TLS, and where they are asked for.
@@ -45,13 +47,16 @@ impl Plan {
                 Routes::builtin()
             }
         };
+        let observe = file.as_ref().map(|file| file.observe.clone()).unwrap_or_default();
+        let ndt7 = arguments.routes.ndt7()?;
         let in_file = file.as_ref().map_or(&[][..], |file| &file.listen);
         Ok(Self {
             listen: listen(arguments, in_file)?,
             workers: arguments.workers.or_else(|| file.as_ref()?.workers),
             drain: arguments.drain.or_else(|| Some(file.as_ref()?.drain)).unwrap_or(DRAIN),
             limits: file.map(|file| file.limits).unwrap_or_default(),
-            routes: routes.with_ndt7(arguments.routes.ndt7()?),
+            routes: if ndt7.archive.is_some() { routes.with_ndt7(ndt7) } else { routes },
+            observe: arguments.observe.over(observe)?,
         })
     }
 
@@ -88,12 +93,7 @@ impl Plan {
     pub(super) fn fixed(&self) -> Vec<(&'static str, String)> {
         let addresses: Vec<(&str, bool)> =
             self.listen.iter().map(|one| (one.address.as_str(), one.tls.is_some())).collect();
-        vec![
-            ("[[listen]]", format!("{addresses:?}")),
-            ("workers", format!("{:?}", self.workers)),
-            ("drain", format!("{:?}", self.drain)),
-            ("[limits]", format!("{:?}", self.limits)),
-        ]
+        vec![("[[listen]]", format!("{addresses:?}")), ("workers", format!("{:?}", self.workers))]
     }
 }
 
