@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod answers;
 #[cfg(test)]
+mod clock;
+#[cfg(test)]
 mod limits;
 #[cfg(test)]
 mod observed;

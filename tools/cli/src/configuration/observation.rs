@@ -61,7 +61,9 @@ fn access_log(root: &mut Section<'_>) -> Result<Option<AccessLogSettings>, Strin
     if let Some((file, at)) = file {
         match file.as_str() {
             "" => {
-                return Err(at.mistake("`file` is empty: name a file, or - for the standard output"));
+                return Err(
+                    at.mistake("`file` is empty: name a file, or - for the standard output")
+                );
             }
             "-" => {}
             file => settings.target = LogTarget::File(section.path(file)),
