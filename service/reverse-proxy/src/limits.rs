@@ -127,6 +127,10 @@ pub struct ProxyLimits {
     pub ejection_time_max: Duration,
     /// [`RESOLVE_PERIOD`].
     pub resolve_period: Duration,
+    /// [`ANSWER_WINDOW_BYTES`].
+    pub answer_window_bytes: u32,
+    /// [`CONNECTION_WINDOW_BYTES`].
+    pub connection_window_bytes: u32,
 }
 
 impl Default for ProxyLimits {
@@ -147,6 +151,8 @@ impl Default for ProxyLimits {
             ejection_time: EJECTION_TIME,
             ejection_time_max: EJECTION_TIME_MAX,
             resolve_period: RESOLVE_PERIOD,
+            answer_window_bytes: ANSWER_WINDOW_BYTES,
+            connection_window_bytes: CONNECTION_WINDOW_BYTES,
         }
     }
 }

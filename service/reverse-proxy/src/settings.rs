@@ -10,7 +10,7 @@ use bolide_semantics::is_valid_target;
 use bolide_server::{ConnectionLimits, Http1Limits, Http2Limits};
 
 use crate::counters::{Counters, UpstreamStats};
-use crate::limits::{ANSWER_WINDOW_BYTES, CONNECT_TIMEOUT, CONNECTION_WINDOW_BYTES};
+use crate::limits::CONNECT_TIMEOUT;
 use crate::upstream::Scheme;
 use crate::watch::{Orders, Resolver, Watch};
 use crate::{HealthCheck, ProxyLimits, Upstream, UpstreamError};
@@ -212,18 +212,21 @@ impl ProxySettings {
     /// The limits of connections to upstreams.
     pub(crate) fn connection_limits(&self) -> ConnectionLimits {
         let ProxyLimits { connect_timeout, idle_timeout, pause_timeout, .. } = self.limits;
+        let ProxyLimits { answer_window_bytes, connection_window_bytes, .. } = self.limits;
         let h1 = Http1Limits {
             pipelined_count: 1,
             idle_timeout,
             write_timeout: pause_timeout,
             ..Http1Limits::default()
         };
+        let h2 = Http2Limits::default();
         let h2 = Http2Limits {
             idle_time: idle_timeout,
-            stream_window_bytes_max: ANSWER_WINDOW_BYTES,
-            connection_window_bytes: CONNECTION_WINDOW_BYTES,
-            connection_window_bytes_max: CONNECTION_WINDOW_BYTES,
-            ..Http2Limits::default()
+            stream_window_bytes: h2.stream_window_bytes.min(answer_window_bytes),
+            stream_window_bytes_max: answer_window_bytes,
+            connection_window_bytes,
+            connection_window_bytes_max: connection_window_bytes,
+            ..h2
         };
         ConnectionLimits {
             handshake_timeout: connect_timeout,

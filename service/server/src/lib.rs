@@ -49,7 +49,7 @@ pub use handler::{BodyLimit, Exchange, Handler, Reply, body_limit};
 pub use handover::Pulse;
 pub use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 pub use limits::{
-    ANSWER_TIMEOUT, BODY_BYTES_MAX, EXCHANGE_TIMEOUT, Limits, WEBSOCKET_CLOSE_TIMEOUT,
+    ANSWER_TIMEOUT, BODY_BYTES_MAX, EXCHANGE_TIMEOUT, Limits, LogLimits, WEBSOCKET_CLOSE_TIMEOUT,
     WEBSOCKET_OUTPUT_BYTES, WEBSOCKET_PING_INTERVAL, WINDOWS_BYTES,
 };
 pub use local_waker::LocalWaker;

@@ -22,14 +22,14 @@ pub const EXCHANGE_TIMEOUT: Duration = Duration::ZERO;
 /// every connection begins with. Default: 256 MiB. Unit: bytes. Reason: eight uploads as fast as a long path
 /// allows; a crowd of uploads whose handlers stall holds no more. Answers: stalled-uploads.
 pub const WINDOWS_BYTES: u64 = 256 * 1024 * 1024;
-/// After how many bytes a worker hands its lines of the access log over. Default: 32 KiB. Unit: bytes.
-/// Reason: about a hundred lines, so that the queue is touched seldom. Answers: none.
-pub const LOG_BLOCK_BYTES: usize = 32 * 1024;
+/// After how many bytes a worker hands its lines of the access log over. Default: 64 KiB. Unit: bytes.
+/// Reason: some three hundred lines, so that the thread that writes is woken seldom. Answers: none.
+pub const LOG_BLOCK_BYTES: usize = 64 * 1024;
 
-/// How many blocks of lines may wait for the disk before more are dropped and counted. Default: 128. Unit:
+/// How many blocks of lines may wait for the disk before more are dropped and counted. Default: 64. Unit:
 /// blocks. Reason: 4 MiB, a tenth of a second of the fastest log; a disk that is slower for longer must not
 /// fill the memory. Answers: log-flood.
-pub const LOG_QUEUE_COUNT: usize = 128;
+pub const LOG_QUEUE_COUNT: usize = 64;
 
 /// How long a line of the access log waits at most before it is handed over. Default: 100 ms. Unit: time.
 /// Reason: who watches the log doesn't notice. Answers: none.
@@ -66,6 +66,23 @@ pub const WEBSOCKET_CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// KiB. Unit: bytes. Reason: an echo to a client that doesn't read must not fill memory. Answers:
 /// unread-websocket.
 pub const WEBSOCKET_OUTPUT_BYTES: usize = 256 * 1024;
+
+/// The limits of an access log. Each is named after the constant that is its default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogLimits {
+    /// [`LOG_BLOCK_BYTES`].
+    pub block_bytes: usize,
+    /// [`LOG_QUEUE_COUNT`].
+    pub queue_count: usize,
+    /// [`LOG_DELAY`].
+    pub delay: Duration,
+}
+
+impl Default for LogLimits {
+    fn default() -> Self {
+        Self { block_bytes: LOG_BLOCK_BYTES, queue_count: LOG_QUEUE_COUNT, delay: LOG_DELAY }
+    }
+}
 
 /// Every limit of a server: those of its own and those of its connections.
 #[derive(Debug, Clone)]

@@ -8,7 +8,7 @@ use bolide_eventloop::{Mailbox, Token, Turn};
 use bolide_semantics::ExchangeId;
 use http::StatusCode;
 
-use crate::{Response, Router};
+use crate::{Limits, Response, Router};
 
 /// What other threads tell a session.
 #[derive(Debug)]
@@ -36,11 +36,18 @@ impl Message {
     }
 }
 
-/// New routes for a worker.
+/// Something new for a worker.
 pub(crate) struct Reload {
-    pub(crate) routes: Arc<dyn Fn() -> Router + Send + Sync>,
-    /// Dropped once the worker has them.
+    pub(crate) change: Change,
+    /// Dropped once the worker has it.
     pub(crate) done: Sender<()>,
+}
+
+/// What changes while a worker runs.
+#[derive(Clone)]
+pub(crate) enum Change {
+    Routes(Arc<dyn Fn() -> Router + Send + Sync>),
+    Limits(Box<Limits>),
 }
 
 impl fmt::Debug for Reload {

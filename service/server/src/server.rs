@@ -16,7 +16,7 @@ use bolide_eventloop::{
 
 use crate::metrics::Watchdog;
 use crate::observe::Observed;
-use crate::responder::{MessageKind, Reload};
+use crate::responder::{Change, MessageKind, Reload};
 use crate::service::HttpService;
 use crate::{
     AccessLog, Error, Identity, Limits, Message, Metrics, Profile, Router, ServerState, Snapshot,
@@ -450,17 +450,31 @@ impl Running {
         F: Fn() -> Router + Send + Sync + 'static,
     {
         routes().check()?;
-        let routes: Arc<dyn Fn() -> Router + Send + Sync> = Arc::new(routes);
+        self.change(&Change::Routes(Arc::new(routes)));
+        Ok(())
+    }
+
+    /// Gives each worker other limits, and returns when all have them. What the limits say of requests counts
+    /// for those that come later; connections that are open keep what was said of connections.
+    pub fn set_limits(&self, limits: Limits) {
+        self.change(&Change::Limits(Box::new(limits)));
+    }
+
+    /// How long open exchanges may go on after a shutdown is asked for, from here on.
+    pub fn set_drain(&mut self, drain: Duration) {
+        self.drain = drain;
+    }
+
+    fn change(&self, change: &Change) {
         let (done, all_done) = mpsc::channel();
         for mailbox in self.handle.mailboxes() {
-            let reload = Reload { routes: Arc::clone(&routes), done: done.clone() };
-            // A worker that has ended needs no routes.
+            let reload = Reload { change: change.clone(), done: done.clone() };
+            // A worker that has ended needs nothing.
             let _ = mailbox.send(Token::NOBODY, Message::to_worker(MessageKind::Reload(reload)));
         }
         drop(done);
         // Nothing is ever sent: the end of the last sender is what is waited for.
         let _ = all_done.recv();
-        Ok(())
     }
 
     /// Something that shuts down while somebody else [joins](Self::join).

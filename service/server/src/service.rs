@@ -19,7 +19,7 @@ use crate::exchange::Ends;
 use crate::observe::{Observed, Observer};
 use crate::outward::{Dials, Outbound, Outward};
 use crate::profile::{ENCODE, HANDLER, LOOP, PARSE, ProfileShard, TLS_OPEN, TLS_SEAL};
-use crate::responder::{Address, MessageKind, Reload};
+use crate::responder::{Address, Change, MessageKind, Reload};
 use crate::session::Session;
 use crate::tuning::WindowMemory;
 use crate::work::Work;
@@ -92,17 +92,13 @@ impl HttpService {
 
     pub(crate) fn observed(
         mut router: Router,
-        mut limits: Limits,
+        limits: Limits,
         tls: Vec<Option<ServerTls>>,
         wall_clock: fn() -> SystemTime,
         now: Instant,
         observed: &Observed,
     ) -> Self {
-        let h2 = Arc::make_mut(&mut limits.connection.h2);
-        let (window, window_max) = (h2.connection_window_bytes, h2.connection_window_bytes_max);
-        let window_memory = WindowMemory::new(limits.windows_bytes, window, window_max);
-        // Beyond that, a window grows by what it is granted.
-        h2.connection_window_bytes_max = window;
+        let (limits, window_memory) = parted(limits);
         let (meter, measured) = match observed.profile.as_ref().map(Profile::add_worker) {
             Some((meter, shard)) => (meter, Some(shard)),
             None => Default::default(),
@@ -182,6 +178,16 @@ impl HttpService {
     }
 }
 
+/// What connections are given, and what their receive windows may take of the worker together.
+fn parted(mut limits: Limits) -> (Limits, WindowMemory) {
+    let h2 = Arc::make_mut(&mut limits.connection.h2);
+    let (window, window_max) = (h2.connection_window_bytes, h2.connection_window_bytes_max);
+    let window_memory = WindowMemory::new(limits.windows_bytes, window, window_max);
+    // Beyond that, a window grows by what it is granted.
+    h2.connection_window_bytes_max = window;
+    (limits, window_memory)
+}
+
 /// What the loop is to do with the session next.
 #[inline]
 fn after(
@@ -206,6 +212,27 @@ fn after(
         deadline,
         idle: session.connection.is_idle() && !session.has_exchanges(),
         close: None,
+    }
+}
+
+impl HttpService {
+    /// Takes over what the server was given anew.
+    #[cold]
+    fn change(&mut self, change: Change) {
+        match change {
+            Change::Routes(routes) => {
+                // Whoever makes them has made them before: a panic now leaves the old ones.
+                if let Ok(router) = catch_unwind(AssertUnwindSafe(|| routes())) {
+                    self.router = router;
+                    self.observer.set_routes(&mut self.router);
+                }
+            }
+            Change::Limits(limits) => {
+                let (limits, window_memory) = parted(*limits);
+                self.shared.limits = limits;
+                self.window_memory.change(&window_memory);
+            }
+        }
     }
 }
 
@@ -310,12 +337,8 @@ impl Service for HttpService {
 
     fn undelivered(&mut self, message: Message) {
         match message.kind {
-            MessageKind::Reload(Reload { routes, done }) => {
-                // Whoever makes them has made them before: a panic now leaves the old ones.
-                if let Ok(router) = catch_unwind(AssertUnwindSafe(|| routes())) {
-                    self.router = router;
-                    self.observer.set_routes(&mut self.router);
-                }
+            MessageKind::Reload(Reload { change, done }) => {
+                self.change(change);
                 drop(done);
             }
             MessageKind::Leave => self.leaves = true,

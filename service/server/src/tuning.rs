@@ -47,10 +47,20 @@ impl WindowMemory {
         Self { granted: 0, granted_max, window_bytes, window_bytes_max }
     }
 
+    /// Takes over other limits. What was granted stays.
+    pub(crate) fn change(&mut self, to: &Self) {
+        *self = Self { granted: self.granted, ..*to };
+    }
+
+    /// What may still be granted.
+    fn left(&self) -> u64 {
+        self.granted_max.saturating_sub(self.granted)
+    }
+
     /// Whether a connection that was granted so much may have more, and there is any.
     fn has_more(&self, granted: u32) -> bool {
         let is_less = self.window_bytes.saturating_add(granted) < self.window_bytes_max;
-        is_less && self.granted_max - self.granted >= PART_OF_REST
+        is_less && self.left() >= PART_OF_REST
     }
 
     /// Doubles what a connection may hold, as far as a fair part of the rest allows. Returns the window that
@@ -58,7 +68,7 @@ impl WindowMemory {
     fn grant(&mut self, granted: &mut u32) -> u32 {
         let window = self.window_bytes.saturating_add(*granted);
         let wanted = window.min(self.window_bytes_max.saturating_sub(window));
-        let rest = (self.granted_max - self.granted) / PART_OF_REST;
+        let rest = self.left() / PART_OF_REST;
         let more = wanted.min(u32::try_from(rest).unwrap_or(u32::MAX));
         *granted += more;
         self.granted += u64::from(more);
@@ -131,6 +141,18 @@ mod tests {
         assert_eq!(all[..8], [31; 8], "the first are served well");
         assert!(all.iter().sum::<u32>() <= 256);
         assert!(memory.granted <= memory.granted_max);
+    }
+
+    #[test]
+    fn limits_that_shrink_grant_nothing_more_until_enough_came_back() {
+        let mut memory = WindowMemory::new(64 << 20, MIB, 32 * MIB);
+        let mut tuning = Tuning::default();
+        (0..6).for_each(|_| _ = memory.grant(&mut tuning.granted));
+        memory.change(&WindowMemory::new(8 << 20, MIB, 32 * MIB));
+        assert!(!memory.has_more(0), "more is out than there may be");
+        tuning.give_back(&mut memory);
+        assert!(memory.has_more(0));
+        assert_eq!(memory.granted_max, 8 << 20);
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! The program `bolide`. Wiring only: what it does lives in the crates below it.
 
 mod certificate;
+mod completions;
 mod configuration;
 mod files;
 mod load;
+mod manual;
 mod measure;
 mod net;
 mod observe;
@@ -16,7 +18,7 @@ mod top;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -43,6 +45,10 @@ enum Command {
     Measure(Box<bolide_measure::arguments::Arguments>),
     /// Race HTTP servers against each other, and report what the figures carry.
     Race(race::Arguments),
+    /// Print what makes a shell complete the arguments of this program.
+    Completions(completions::Arguments),
+    /// Print the manual page of this program, or write those of all its commands.
+    Man(manual::Arguments),
 }
 
 const EXIT_CODES: &str =
@@ -69,6 +75,10 @@ fn main() -> ExitCode {
         Command::Top(arguments) => return top::run(&arguments),
         Command::Measure(arguments) => return measure::run(&arguments),
         Command::Race(arguments) => return race::run(&arguments),
+        Command::Completions(arguments) => {
+            return completions::run(&arguments, Arguments::command());
+        }
+        Command::Man(arguments) => return manual::run(&arguments, Arguments::command()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -90,7 +100,6 @@ fn keep_pages_small() {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_arguments_are_consistent() {

@@ -1,4 +1,4 @@
-//! `bolide serve`: the arguments about logs, metrics and the operator's listener.
+//! `bolide serve`: logs, metrics and the operator's listener, as flags and file ask for them.
 
 mod admin;
 mod events;
@@ -7,15 +7,18 @@ mod upstreams;
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use bolide::{AccessLog, Listener, LogFormat, LogTarget, ProxySettings, Server};
+use bolide::{AccessLog, Listener, LogFormat, LogLimits, LogTarget, ProxySettings, Server};
 use bolide_eventloop::{Signal, Signals};
 use clap::ValueEnum;
 
+use crate::configuration::Place;
 use admin::Admin;
+pub(crate) use admin::AdminSettings;
 use events::Events;
+pub(crate) use events::{EventFormat, LEVELS, Levels, TARGETS};
 use profile::Profiling;
 pub(crate) use upstreams::Upstreams;
 
@@ -36,7 +39,7 @@ pub(crate) struct Arguments {
     access_log: Option<PathBuf>,
 
     /// What a line looks like.
-    #[arg(long, value_name = "FORMAT", value_enum, requires = "access_log")]
+    #[arg(long, value_name = "FORMAT", value_enum)]
     access_log_format: Option<LineFormat>,
 
     #[command(flatten)]
@@ -57,68 +60,61 @@ enum LineFormat {
     Json,
 }
 
-/// What observes the server, from before it starts until after it has ended.
-#[derive(Debug)]
-pub(crate) struct Observation {
-    admin: Option<Admin>,
-    upstreams: Upstreams,
-    access_log: Option<AccessLog>,
-    profiling: Option<Profiling>,
-    server_timing: bool,
-    /// Held until the end, so that the last events are written.
-    _events: Events,
+/// What is to be observed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Settings {
+    pub(crate) admin: Option<AdminSettings>,
+    pub(crate) access_log: Option<AccessLogSettings>,
+    pub(crate) levels: Levels,
+    pub(crate) event_format: EventFormat,
 }
 
-impl Arguments {
-    /// Whether what was asked for may be.
-    pub(crate) fn check(&self) -> Result<(), String> {
-        self.admin.check()
+/// An access log that is to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AccessLogSettings {
+    pub(crate) target: LogTarget,
+    pub(crate) format: LogFormat,
+    pub(crate) limits: LogLimits,
+    /// Where the file is named, if that is in a configuration.
+    pub(crate) place: Option<Place>,
+}
+
+impl AccessLogSettings {
+    /// With the default limits, of nobody's asking.
+    pub(crate) fn new(target: LogTarget, format: LogFormat) -> Self {
+        Self { target, format, limits: LogLimits::default(), place: None }
     }
 
-    /// Whether there is to be an operator's listener.
-    pub(crate) fn has_admin(&self) -> bool {
-        self.admin.is_given()
+    /// What was wrong with the file.
+    fn failed(&self, error: &std::io::Error) -> String {
+        let file = match &self.target {
+            LogTarget::Stdout => "-".to_owned(),
+            LogTarget::File(path) => path.display().to_string(),
+        };
+        let what = format!("{file}: can't be opened for appending: {error}");
+        match &self.place {
+            Some(place) => place.mistake(format!("`file` {what}")),
+            None => format!("--access-log {what}"),
+        }
     }
 
-    /// Opens the log, starts the operator's listener, and from here on events are reported.
-    /// `admin`: sockets in the place of the listener's address.
-    pub(crate) fn start(
-        &self,
-        proxies: &[ProxySettings],
-        admin: Option<Listener>,
-    ) -> Result<Observation, String> {
-        let events = self.events.start()?;
-        let access_log = self.access_log.as_ref().map(|path| self.open(path)).transpose()?;
-        let upstreams = Upstreams::default();
-        upstreams.replace(proxies);
-        let admin = self.admin.start(&upstreams, admin)?;
-        let profiling = self.profile.start(admin.is_some());
-        let server_timing = self.profile.server_timing();
-        Ok(Observation {
-            admin,
-            upstreams,
-            access_log,
-            profiling,
-            server_timing,
-            _events: events,
-        })
+    /// Whether its folder is there.
+    fn check(&self) -> Result<(), String> {
+        let LogTarget::File(path) = &self.target else { return Ok(()) };
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        match folder.map(std::fs::metadata) {
+            Some(Err(error)) => Err(self.failed(&error)),
+            Some(Ok(folder)) if !folder.is_dir() => {
+                Err(self.failed(&std::io::ErrorKind::NotADirectory.into()))
+            }
+            _ => Ok(()),
+        }
     }
 
-    fn open(&self, path: &Path) -> Result<AccessLog, String> {
-        let format = match self.access_log_format {
-            None | Some(LineFormat::Combined) => LogFormat::Combined,
-            Some(LineFormat::Common) => LogFormat::Common,
-            Some(LineFormat::Json) => LogFormat::Json,
-        };
-        let target = match path.to_str() {
-            Some("-") => LogTarget::Stdout,
-            _ => LogTarget::File(path.to_path_buf()),
-        };
-        let failed = |what: std::io::Error| {
-            format!("--access-log {}: can't be opened for appending: {what}", path.display())
-        };
-        let log = AccessLog::open(target, format).map_err(failed)?;
-        reopen_by_signal(log.clone()).map_err(|error| format!("--access-log: {error}"))?;
+    fn open(&self) -> Result<AccessLog, String> {
+        let log = AccessLog::with_limits(self.target.clone(), self.format, self.limits)
+            .map_err(|error| self.failed(&error))?;
+        reopen_by_signal(log.clone()).map_err(|error| format!("the access log: {error}"))?;
         Ok(log)
     }
 }
@@ -135,7 +131,84 @@ fn reopen_by_signal(log: AccessLog) -> std::io::Result<()> {
     Ok(())
 }
 
+impl Settings {
+    /// Finds what can be found to be wrong without starting anything.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        self.access_log.as_ref().map_or(Ok(()), AccessLogSettings::check)
+    }
+}
+
+impl Arguments {
+    /// What is to be observed: the flags over the file.
+    pub(crate) fn over(&self, file: Settings) -> Result<Settings, String> {
+        let mut settings = file;
+        if let Some(admin) = self.admin.settings()? {
+            settings.admin = Some(admin);
+        }
+        if let Some(path) = &self.access_log {
+            let target = match path.to_str() {
+                Some("-") => LogTarget::Stdout,
+                _ => LogTarget::File(path.clone()),
+            };
+            let log = settings.access_log.get_or_insert_with(|| {
+                AccessLogSettings::new(LogTarget::Stdout, LogFormat::default())
+            });
+            (log.target, log.place) = (target, None);
+        }
+        if let Some(format) = self.access_log_format {
+            let Some(log) = &mut settings.access_log else {
+                let what = "--access-log-format has no log to write: give --access-log FILE";
+                return Err(what.to_owned());
+            };
+            log.format = match format {
+                LineFormat::Common => LogFormat::Common,
+                LineFormat::Combined => LogFormat::Combined,
+                LineFormat::Json => LogFormat::Json,
+            };
+        }
+        if let Some(levels) = &self.events.log_level {
+            settings.levels = levels.clone();
+        }
+        if let Some(format) = self.events.log_format {
+            settings.event_format = format;
+        }
+        Ok(settings)
+    }
+}
+
+/// What observes the server, from before it starts until after it has ended.
+#[derive(Debug)]
+pub(crate) struct Observation {
+    settings: Settings,
+    admin: Option<Admin>,
+    upstreams: Upstreams,
+    access_log: Option<AccessLog>,
+    profiling: Option<Profiling>,
+    server_timing: bool,
+    /// Held until the end, so that the last events are written.
+    events: Events,
+}
+
 impl Observation {
+    /// Opens the log, starts the operator's listener, and from here on events are reported.
+    /// `admin`: sockets in the place of the listener's address.
+    pub(crate) fn start(
+        settings: Settings,
+        arguments: &Arguments,
+        proxies: &[ProxySettings],
+        admin: Option<Listener>,
+    ) -> Result<Self, String> {
+        let events = Events::start(&settings.levels, settings.event_format)?;
+        let access_log = settings.access_log.as_ref().map(AccessLogSettings::open).transpose()?;
+        let upstreams = Upstreams::default();
+        upstreams.replace(proxies);
+        let started = settings.admin.map(|asked| Admin::start(asked, &upstreams, admin));
+        let admin = started.transpose()?;
+        let profiling = arguments.profile.start(admin.is_some());
+        let server_timing = arguments.profile.server_timing();
+        Ok(Self { settings, admin, upstreams, access_log, profiling, server_timing, events })
+    }
+
     /// The server is observed.
     pub(crate) fn watch(&self, mut server: Server) -> Server {
         if let Some(admin) = &self.admin {
@@ -150,9 +223,42 @@ impl Observation {
         server.server_timing(self.server_timing)
     }
 
-    /// What is shown of upstreams.
-    pub(crate) fn upstreams(&self) -> Upstreams {
-        self.upstreams.clone()
+    /// Other proxies answer from now on.
+    pub(crate) fn replace_proxies(&self, proxies: &[ProxySettings]) {
+        self.upstreams.replace(proxies);
+    }
+
+    /// Takes over what can change while the server runs: levels, and where the access log goes. Returns the
+    /// sections of which something has changed that can't.
+    ///
+    /// What can be wrong is tried first: then nothing has changed.
+    pub(crate) fn change(&mut self, to: &Settings) -> Result<Vec<&'static str>, String> {
+        let mut left = Vec::new();
+        let now = &mut self.settings;
+        match (&mut now.access_log, &to.access_log, &self.access_log) {
+            (Some(now), Some(to), Some(log)) => {
+                if now.target != to.target {
+                    log.redirect(to.target.clone()).map_err(|error| to.failed(&error))?;
+                    now.target.clone_from(&to.target);
+                }
+                if (now.format, now.limits) != (to.format, to.limits) {
+                    left.push("[access-log] format and limits");
+                }
+            }
+            (None, None, _) => {}
+            _ => left.push("[access-log]"),
+        }
+        if now.levels != to.levels {
+            self.events.set(&to.levels);
+            now.levels.clone_from(&to.levels);
+        }
+        if now.event_format != to.event_format {
+            left.push("[log] format");
+        }
+        if now.admin != to.admin {
+            left.push("[admin]");
+        }
+        Ok(left)
     }
 
     /// What the start says of it: a line, or nothing.

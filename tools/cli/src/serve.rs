@@ -19,7 +19,8 @@ use bolide::{Listener, Server};
 
 use crate::certificate::Material;
 use crate::configuration::{self, ClientCertificate, check_address};
-use crate::{observe, routes};
+use crate::observe::{self, Observation};
+use crate::routes;
 use announce::{Announced, announce};
 use inherit::{Dealt, Inheritance, Ready};
 use live::{Live, Secured, Stamps};
@@ -156,9 +157,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
     }
     let plan = Plan::make(arguments)?;
     let materials = plan.materials()?;
-    arguments.observe.check()?;
     let identity = plan.user.as_deref().map(Identity::find).transpose()?;
     if arguments.check {
+        plan.observe.check()?;
         let (routes, upstreams) = plan.routes.counts();
         let listeners = counted(plan.listen.len(), "listener");
         let (routes, upstreams) = (counted(routes, "route"), counted(upstreams, "upstream"));
@@ -192,7 +193,7 @@ fn open(
 ) -> Result<Opened, String> {
     identity.map_or(Ok(()), Identity::check)?;
     let inheritance = Inheritance::from_environment()?;
-    let dealt = inheritance.deal(&plan.listen, arguments.observe.has_admin())?;
+    let dealt = inheritance.deal(&plan.listen, plan.observe.admin.is_some())?;
     let Dealt { listen, admin, ready: predecessor } = dealt;
     let (server, groups, addresses) = assemble(plan, materials, listen)?;
     let server = server.bind().map_err(|error| error.to_string())?;
@@ -217,7 +218,9 @@ fn serve(
     let Opened { server, groups, addresses, sockets, admin, predecessor, pid_file } = opened;
     // Whatever the limit is, the server can run within it.
     let files = bolide_eventloop::raise_file_limit().ok();
-    let mut observation = arguments.observe.start(plan.routes.proxies(), admin)?;
+    let settings = plan.observe.clone();
+    let mut observation =
+        Observation::start(settings, &arguments.observe, plan.routes.proxies(), admin)?;
     let server = observation.watch(server);
     let (heard, tell) = watch::listen_to_signals().map_err(|error| error.to_string())?;
     let workers = server.worker_count();
@@ -238,16 +241,8 @@ fn serve(
     let sockets = named(&addresses, sockets, observation.take_sockets());
     let stamps = Stamps::of(&groups);
     let (fixed, https_addresses) = (plan.fixed(), plan.https_addresses());
-    let mut live = Live {
-        arguments,
-        running,
-        upstreams: observation.upstreams(),
-        fixed,
-        addresses,
-        groups,
-        https_addresses,
-        stamps,
-    };
+    let mut live =
+        Live { arguments, running, observation, fixed, addresses, groups, https_addresses, stamps };
     let listeners = counted(plan.listen.len(), "listener");
     let status = format!("serving: {listeners}, {}", counted(workers, "worker"));
     let mut upgrade = Upgrade::new(arguments.upgrade_timeout, sockets);
@@ -269,10 +264,11 @@ fn serve(
             notifier.handed_over(successor);
             upgrade.close();
             live.running.hand_over();
-            observation.hand_over();
+            live.observation.hand_over();
         }
     }
-    let joined = live.running.join().map(drop);
+    let Live { running, observation, .. } = live;
+    let joined = running.join().map(drop);
     drop(life_signs);
     observation.finish();
     if let Some(pid_file) = pid_file {

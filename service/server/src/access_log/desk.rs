@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use bolide_connection::HandshakeFacts;
 
 use super::civil::Civil;
-use super::format::{Ended, LogFormat, stamp, write};
+use super::format::{Ended, LogFormat, TIME_AT, micros, stamp, write_json, write_plain};
 use super::writer::{Block, Counts, Order};
-use crate::limits::{LOG_BLOCK_BYTES, LOG_DELAY, LOG_QUEUE_COUNT};
+use crate::limits::LogLimits;
 
 /// What every line of one connection begins with, made once.
 #[derive(Debug)]
@@ -30,12 +30,16 @@ impl Stamp {
 #[derive(Debug)]
 pub(crate) struct Desk {
     pub(crate) format: LogFormat,
+    limits: LogLimits,
     queue: SyncSender<Order>,
     counts: Arc<Counts>,
     /// Blocks that come back empty.
     returned: Receiver<Vec<u8>>,
     home: SyncSender<Vec<u8>>,
     block: Vec<u8>,
+    /// Lines of this pass of a connection, whose ends are not known yet.
+    waiting: Vec<u8>,
+    holes: Vec<Hole>,
     lines: u64,
     /// When the first line of the block was written.
     began: Option<Instant>,
@@ -44,16 +48,34 @@ pub(crate) struct Desk {
     day: (Duration, Instant),
 }
 
+/// What a line that waits has to be told.
+#[derive(Debug, Clone, Copy)]
+struct Hole {
+    /// Where the line begins.
+    line: usize,
+    /// Where its duration belongs.
+    at: usize,
+    began: Instant,
+}
+
 impl Desk {
-    pub(super) fn new(format: LogFormat, queue: SyncSender<Order>, counts: Arc<Counts>) -> Self {
-        let (home, returned) = sync_channel(LOG_QUEUE_COUNT);
+    pub(super) fn new(
+        format: LogFormat,
+        limits: LogLimits,
+        queue: SyncSender<Order>,
+        counts: Arc<Counts>,
+    ) -> Self {
+        let (home, returned) = sync_channel(limits.queue_count);
         Self {
             format,
+            limits,
             queue,
             counts,
             returned,
             home,
-            block: Vec::with_capacity(LOG_BLOCK_BYTES),
+            block: Vec::with_capacity(limits.block_bytes),
+            waiting: Vec::new(),
+            holes: Vec::new(),
             lines: 0,
             began: None,
             time: Civil::new(),
@@ -66,17 +88,64 @@ impl Desk {
         self.day = (since_epoch, now);
     }
 
-    /// Writes a line.
+    /// Writes a line. `now` is when the turn began; a line that says how long a request took waits until it is
+    /// [settled](Self::settle).
     #[inline]
     pub(crate) fn line(&mut self, ended: &Ended<'_>, now: Instant) {
         if self.began.is_none() {
             self.began = Some(now);
         }
+        self.lines += 1;
+        if self.format == LogFormat::Json {
+            let (line, began) = (self.waiting.len(), ended.outcome.began);
+            let at = write_json(&mut self.waiting, ended);
+            self.holes.push(Hole { line, at, began });
+            if self.waiting.len() >= self.limits.block_bytes {
+                self.settle(Instant::now());
+            }
+        } else {
+            self.look(now);
+            write_plain(&mut self.block, self.format, &self.time, ended);
+            self.hand_over_if_full();
+        }
+    }
+
+    /// Whether lines wait to be told when their exchanges ended.
+    #[inline]
+    pub(crate) fn has_waiting(&self) -> bool {
+        !self.holes.is_empty()
+    }
+
+    /// The exchanges of the lines that wait have ended: their answers leave together, so one look at the clock
+    /// serves all of them.
+    pub(crate) fn settle(&mut self, now: Instant) {
+        self.look(now);
+        let (mut from, mut last, mut digits) = (0, None, itoa::Buffer::new());
+        let mut text = "";
+        for hole in self.holes.drain(..) {
+            self.waiting[hole.line + TIME_AT..][..24].copy_from_slice(self.time.iso());
+            // Requests that came together began together.
+            if last != Some(hole.began) {
+                text = digits.format(micros(now.saturating_duration_since(hole.began)));
+                last = Some(hole.began);
+            }
+            self.block.extend_from_slice(&self.waiting[from..hole.at]);
+            self.block.extend_from_slice(text.as_bytes());
+            from = hole.at;
+        }
+        self.block.extend_from_slice(&self.waiting[from..]);
+        self.waiting.clear();
+        self.hand_over_if_full();
+    }
+
+    /// The time of the lines that follow.
+    fn look(&mut self, now: Instant) {
         let (day, at) = self.day;
         self.time.update(day + now.saturating_duration_since(at));
-        write(&mut self.block, self.format, &self.time, ended);
-        self.lines += 1;
-        if self.block.len() >= LOG_BLOCK_BYTES {
+    }
+
+    fn hand_over_if_full(&mut self) {
+        if self.block.len() >= self.limits.block_bytes {
             self.hand_over();
         }
     }
@@ -85,7 +154,7 @@ impl Desk {
     /// longer than it may.
     #[inline]
     pub(crate) fn turn_ended(&mut self, now: Instant) -> Option<Instant> {
-        let due = self.began? + LOG_DELAY;
+        let due = self.began? + self.limits.delay;
         if due > now {
             return Some(due);
         }
@@ -98,7 +167,7 @@ impl Desk {
         self.began = None;
         let lines = std::mem::take(&mut self.lines);
         let spare = self.returned.try_recv();
-        let spare = spare.unwrap_or_else(|_| Vec::with_capacity(LOG_BLOCK_BYTES));
+        let spare = spare.unwrap_or_else(|_| Vec::with_capacity(self.limits.block_bytes));
         let text = std::mem::replace(&mut self.block, spare);
         let order = Order::Write(Block { text, lines, home: self.home.clone() });
         if let Err(TrySendError::Full(order) | TrySendError::Disconnected(order)) =
@@ -115,6 +184,9 @@ impl Desk {
 
 impl Drop for Desk {
     fn drop(&mut self) {
+        if self.has_waiting() {
+            self.settle(Instant::now());
+        }
         if self.lines > 0 {
             self.hand_over();
         }
@@ -128,17 +200,16 @@ mod tests {
     use super::super::entry::Asked;
     use super::super::format::Outcome;
     use super::*;
+    use crate::limits::LOG_DELAY;
 
     fn write_line(desk: &mut Desk, now: Instant) {
-        let stamp = Stamp::new(LogFormat::Common, "unix", None);
-        let outcome = Outcome {
-            status: 200,
-            received_bytes: 0,
-            sent_bytes: 4,
-            duration: Duration::ZERO,
-            answer: None,
-            abort: None,
-        };
+        write_line_of(desk, now, None, now);
+    }
+
+    fn write_line_of(desk: &mut Desk, began: Instant, abort: Option<&'static str>, now: Instant) {
+        let stamp = Stamp::new(desk.format, "unix", None);
+        let outcome =
+            Outcome { status: 200, received_bytes: 0, sent_bytes: 4, began, answer: None, abort };
         let asked = Asked::unread(Version::HTTP_11);
         desk.line(&Ended { stamp: &stamp, asked, route: b"", outcome }, now);
     }
@@ -146,7 +217,7 @@ mod tests {
     #[test]
     fn a_line_waits_no_longer_than_it_may() {
         let (queue, orders) = sync_channel(4);
-        let mut desk = Desk::new(LogFormat::Common, queue, Arc::default());
+        let mut desk = Desk::new(LogFormat::Common, LogLimits::default(), queue, Arc::default());
         let now = Instant::now();
         assert_eq!(desk.turn_ended(now), None);
         write_line(&mut desk, now);
@@ -161,7 +232,8 @@ mod tests {
     fn log_flood_beyond_the_queue_is_dropped_and_counted() {
         let (queue, orders) = sync_channel(2);
         let counts = Arc::<Counts>::default();
-        let mut desk = Desk::new(LogFormat::Common, queue, Arc::clone(&counts));
+        let mut desk =
+            Desk::new(LogFormat::Common, LogLimits::default(), queue, Arc::clone(&counts));
         let now = Instant::now();
         let mut lines = 0;
         while counts.stats().dropped == 0 {
@@ -181,9 +253,51 @@ mod tests {
     }
 
     #[test]
+    fn lines_in_json_are_told_how_long_their_requests_took() {
+        let (queue, orders) = sync_channel(2);
+        let mut desk = Desk::new(LogFormat::Json, LogLimits::default(), queue, Arc::default());
+        let now = Instant::now();
+        desk.set_time(Duration::from_secs(784_111_777), now);
+        let earlier = now.checked_sub(Duration::from_secs(5)).unwrap();
+        for (began, abort) in [(now, None), (now, Some("gone")), (earlier, None)] {
+            write_line_of(&mut desk, began, abort, now);
+        }
+        assert!(desk.has_waiting());
+        desk.settle(now + Duration::from_micros(1234));
+        assert!(!desk.has_waiting());
+        drop(desk);
+        let Ok(Order::Write(block)) = orders.try_recv() else { panic!("nothing was handed over") };
+        let line = |duration: &str, abort: &str| {
+            format!(
+                "{{\"time\":\"1994-11-06T08:49:37.001Z\",\"peer\":\"unix\",\"route\":\"\",\"version\":\"HTTP/1.1\",\
+                 \"status\":200,\"received_bytes\":0,\"sent_bytes\":4,\"duration_us\":{duration}{abort}}}\n"
+            )
+        };
+        let wanted = line("1234", "") + &line("1234", ",\"abort\":\"gone\"") + &line("5001234", "");
+        assert_eq!(String::from_utf8(block.text).unwrap(), wanted);
+        assert_eq!(block.lines, 3);
+    }
+
+    #[test]
+    fn a_clock_that_jumps_stops_no_line() {
+        let (queue, orders) = sync_channel(2);
+        let mut desk = Desk::new(LogFormat::Common, LogLimits::default(), queue, Arc::default());
+        let mut now = Instant::now();
+        for day in [784_111_777, 0, u64::from(u32::MAX), 784_111_000] {
+            now += Duration::from_secs(1);
+            desk.set_time(Duration::from_secs(day), now);
+            write_line(&mut desk, now);
+            assert_eq!(desk.turn_ended(now), Some(now + LOG_DELAY), "its delay is no time of day");
+            assert_eq!(desk.turn_ended(now + LOG_DELAY), None);
+            let Ok(Order::Write(block)) = orders.try_recv() else { panic!("no line") };
+            assert_eq!(block.lines, 1);
+        }
+    }
+
+    #[test]
     fn a_block_that_came_back_is_used_again() {
         let (queue, orders) = sync_channel(2);
-        let mut desk = Desk::new(LogFormat::Common, queue, Arc::default());
+        let mut desk = Desk::new(LogFormat::Common, LogLimits::default(), queue, Arc::default());
         let now = Instant::now();
         write_line(&mut desk, now);
         let first = desk.block.as_ptr();

@@ -1,6 +1,6 @@
 //! One line for one request, in three formats.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bolide_connection::HandshakeFacts;
 use http::Version;
@@ -8,7 +8,7 @@ use http::Version;
 use super::civil::Civil;
 use super::desk::Stamp;
 use super::entry::Asked;
-use super::text::{json, number, quoted};
+use super::text::{Short, json, number, quoted};
 
 /// What a line looks like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -44,20 +44,14 @@ pub const JSON_FIELDS: &[(&str, &str)] = &[
     ("abort", "Why the exchange ended before it was complete"),
 ];
 
-impl LogFormat {
-    /// Whether a line says how long a request took: only then is it worth a look at the clock.
-    pub(crate) fn has_durations(self) -> bool {
-        self == Self::Json
-    }
-}
-
 /// How a request ended.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Outcome {
     pub(crate) status: u16,
     pub(crate) received_bytes: u64,
     pub(crate) sent_bytes: u64,
-    pub(crate) duration: Duration,
+    /// When the request's head arrived.
+    pub(crate) began: Instant,
     pub(crate) answer: Option<Duration>,
     pub(crate) abort: Option<&'static str>,
 }
@@ -125,32 +119,33 @@ fn version_text(version: Version) -> &'static str {
     }
 }
 
-fn micros(duration: Duration) -> u64 {
-    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+/// A time in microseconds, as a line says it.
+#[inline]
+pub(super) fn micros(duration: Duration) -> u64 {
+    duration.as_secs().saturating_mul(1_000_000).saturating_add(duration.subsec_micros().into())
 }
 
-/// Appends a line, with its end.
-#[inline]
-pub(super) fn write(line: &mut Vec<u8>, format: LogFormat, time: &Civil, ended: &Ended<'_>) {
-    match format {
-        LogFormat::Json => write_json(line, time, ended),
-        LogFormat::Common => write_common(line, time, ended),
-        LogFormat::Combined => {
-            write_common(line, time, ended);
-            for value in [ended.asked.referer, ended.asked.user_agent] {
-                line.extend_from_slice(b" \"");
-                quoted(line, if value.is_empty() { b"-" } else { value });
-                line.push(b'"');
-            }
+/// Appends a line of the common or the combined format, with its end.
+pub(super) fn write_plain(line: &mut Vec<u8>, format: LogFormat, time: &Civil, ended: &Ended<'_>) {
+    write_common(line, time, ended);
+    if format == LogFormat::Combined {
+        for value in [ended.asked.referer, ended.asked.user_agent] {
+            line.extend_from_slice(b" \"");
+            quoted(line, if value.is_empty() { b"-" } else { value });
+            line.push(b'"');
         }
     }
     line.push(b'\n');
 }
 
-fn write_json(line: &mut Vec<u8>, time: &Civil, ended: &Ended<'_>) {
+/// Where the time stands in a line in JSON.
+pub(super) const TIME_AT: usize = 9;
+
+/// Appends a line in JSON, with its end, in which the time stands for none yet, and without its duration: both
+/// are known later. Returns where the duration belongs.
+pub(super) fn write_json(line: &mut Vec<u8>, ended: &Ended<'_>) -> usize {
     let Ended { stamp, asked, route, outcome } = ended;
-    line.extend_from_slice(b"{\"time\":\"");
-    line.extend_from_slice(time.iso());
+    line.extend_from_slice(b"{\"time\":\"0000-00-00T00:00:00.000Z");
     line.extend_from_slice(stamp.text());
     for (before, value) in [
         (",\"method\":\"", asked.method),
@@ -164,12 +159,20 @@ fn write_json(line: &mut Vec<u8>, time: &Civil, ended: &Ended<'_>) {
     }
     line.extend_from_slice(b",\"route\":\"");
     line.extend_from_slice(route);
-    line.extend_from_slice(b"\",\"version\":\"");
-    line.extend_from_slice(version_text(asked.version).as_bytes());
-    counted(line, "\",\"status\":", outcome.status.into());
-    counted(line, ",\"received_bytes\":", outcome.received_bytes);
-    counted(line, ",\"sent_bytes\":", outcome.sent_bytes);
-    counted(line, ",\"duration_us\":", micros(outcome.duration));
+    let mut short = Short::new();
+    short.put(match asked.version {
+        Version::HTTP_10 => b"\",\"version\":\"HTTP/1.0\",\"status\":",
+        Version::HTTP_2 => b"\",\"version\":\"HTTP/2.0\",\"status\":",
+        _ => b"\",\"version\":\"HTTP/1.1\",\"status\":",
+    });
+    short.number(outcome.status.into());
+    short.put(b",\"received_bytes\":");
+    short.number(outcome.received_bytes);
+    short.put(b",\"sent_bytes\":");
+    short.number(outcome.sent_bytes);
+    short.put(b",\"duration_us\":");
+    line.extend_from_slice(short.text());
+    let duration_at = line.len();
     if let Some(answer) = outcome.answer {
         counted(line, ",\"answer_us\":", micros(answer));
     }
@@ -185,7 +188,8 @@ fn write_json(line: &mut Vec<u8>, time: &Civil, ended: &Ended<'_>) {
             line.push(b'"');
         }
     }
-    line.push(b'}');
+    line.extend_from_slice(b"}\n");
+    duration_at
 }
 
 /// `peer - - [time] "request line" status bytes`
@@ -214,21 +218,22 @@ mod tests {
 
     use super::*;
 
-    const OUTCOME: Outcome = Outcome {
-        status: 200,
-        received_bytes: 1,
-        sent_bytes: 4,
-        duration: Duration::from_micros(123),
-        answer: None,
-        abort: None,
-    };
+    fn outcome() -> Outcome {
+        let began = Instant::now();
+        Outcome { status: 200, received_bytes: 1, sent_bytes: 4, began, answer: None, abort: None }
+    }
 
     fn line(format: LogFormat, asked: Asked<'_>, outcome: Outcome) -> String {
         let stamp = Stamp::new(format, "192.0.2.1:5", None);
         let route = route_json("/a\"");
         let mut line = Vec::new();
         let ended = Ended { stamp: &stamp, asked, route: &route, outcome };
-        write(&mut line, format, &Civil::new(), &ended);
+        if format == LogFormat::Json {
+            let at = write_json(&mut line, &ended);
+            line.splice(at..at, *b"123");
+        } else {
+            write_plain(&mut line, format, &Civil::new(), &ended);
+        }
         String::from_utf8(line).unwrap()
     }
 
@@ -247,12 +252,12 @@ mod tests {
         let head = head(b"/a?b", b"curl");
         let asked = Asked::of_head(&head);
         let common = "192.0.2.1:5 - - [01/Jan/1970:00:00:00 +0000] \"GET /a?b HTTP/1.1\" 200 4";
-        assert_eq!(line(LogFormat::Common, asked, OUTCOME), format!("{common}\n"));
+        assert_eq!(line(LogFormat::Common, asked, outcome()), format!("{common}\n"));
         let combined = format!("{common} \"-\" \"curl\"\n");
-        assert_eq!(line(LogFormat::Combined, asked, OUTCOME), combined);
+        assert_eq!(line(LogFormat::Combined, asked, outcome()), combined);
         assert_eq!(
-            line(LogFormat::Json, asked, OUTCOME),
-            "{\"time\":\"1970-01-01T00:00:00.000Z\",\"peer\":\"192.0.2.1:5\",\"method\":\"GET\",\
+            line(LogFormat::Json, asked, outcome()),
+            "{\"time\":\"0000-00-00T00:00:00.000Z\",\"peer\":\"192.0.2.1:5\",\"method\":\"GET\",\
              \"target\":\"/a?b\",\"route\":\"/a\\\"\",\"version\":\"HTTP/1.1\",\"status\":200,\
              \"received_bytes\":1,\"sent_bytes\":4,\"duration_us\":123,\"user_agent\":\"curl\"}\n"
         );
@@ -263,7 +268,7 @@ mod tests {
         let agent = b"x\"\n192.0.2.9 - - [] \"GET /admin HTTP/1.1\" 200 1\r\n\x1b[31m";
         let head = head(b"/a\"b\\", agent);
         for format in [LogFormat::Common, LogFormat::Combined, LogFormat::Json] {
-            let line = line(format, Asked::of_head(&head), OUTCOME);
+            let line = line(format, Asked::of_head(&head), outcome());
             assert_eq!(line.matches('\n').count(), 1, "{line}");
             assert!(line.ends_with('\n'), "{line}");
             assert!(!line.contains(['\r', '\x1b']), "{line}");
@@ -274,7 +279,7 @@ mod tests {
     #[test]
     fn what_is_not_known_is_left_out_or_a_dash() {
         let asked = Asked::unread(Version::HTTP_11);
-        let outcome = Outcome { status: 0, abort: Some("the client has gone"), ..OUTCOME };
+        let outcome = Outcome { status: 0, abort: Some("the client has gone"), ..outcome() };
         let combined = line(LogFormat::Combined, asked, outcome);
         assert!(combined.ends_with("] \"-\" 0 4 \"-\" \"-\"\n"), "{combined}");
         let json = line(LogFormat::Json, asked, outcome);
@@ -308,10 +313,10 @@ mod tests {
             trace: word,
             upstream: word,
         };
-        let outcome = Outcome { answer: Some(Duration::ZERO), abort: Some("x"), ..OUTCOME };
+        let outcome = Outcome { answer: Some(Duration::ZERO), abort: Some("x"), ..outcome() };
         let mut text = Vec::new();
         let ended = Ended { stamp: &stamp, asked, route: word, outcome };
-        write(&mut text, LogFormat::Json, &Civil::new(), &ended);
+        write_json(&mut text, &ended);
         let text = String::from_utf8(text).unwrap();
         let page = include_str!("../../../../docs/operate.md");
         let mut rest = text.as_str();

@@ -18,6 +18,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::limits::LogLimits;
 pub(crate) use desk::{Desk, Stamp};
 pub(crate) use entry::{Asked, Entry};
 pub(crate) use format::{Ended, Outcome, route_json};
@@ -51,6 +52,7 @@ pub struct AccessLogStats {
 #[derive(Clone)]
 pub struct AccessLog {
     format: LogFormat,
+    limits: LogLimits,
     writer: Arc<Writer>,
 }
 
@@ -67,7 +69,29 @@ impl AccessLog {
     ///
     /// When the file can't be opened for appending, or no thread can be had.
     pub fn open(target: LogTarget, format: LogFormat) -> io::Result<Self> {
-        Ok(Self { format, writer: Arc::new(Writer::start(target)?) })
+        Self::with_limits(target, format, LogLimits::default())
+    }
+
+    /// The same with other limits.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::open`].
+    pub fn with_limits(
+        target: LogTarget,
+        format: LogFormat,
+        limits: LogLimits,
+    ) -> io::Result<Self> {
+        Ok(Self { format, limits, writer: Arc::new(Writer::start(target, limits.queue_count)?) })
+    }
+
+    /// Writes to another file from here on: lines that were handed over before still go to the old one.
+    ///
+    /// # Errors
+    ///
+    /// When the file can't be opened for appending: the old one stays in use.
+    pub fn redirect(&self, target: LogTarget) -> io::Result<()> {
+        self.writer.redirect(target)
     }
 
     /// Opens the file again, after it was moved away: what follows goes to a new one. When that can't be, the
@@ -89,6 +113,7 @@ impl AccessLog {
 
     /// A worker's part.
     pub(crate) fn desk(&self) -> Desk {
-        Desk::new(self.format, self.writer.queue(), Arc::clone(&self.writer.counts))
+        let (queue, counts) = (self.writer.queue(), Arc::clone(&self.writer.counts));
+        Desk::new(self.format, self.limits, queue, counts)
     }
 }

@@ -72,6 +72,48 @@ pub(super) fn number(line: &mut Vec<u8>, number: u64) {
     line.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
+/// A short text of ours with numbers in it, put together without memory of its own.
+#[derive(Debug)]
+pub(super) struct Short {
+    bytes: [u8; 160],
+    length: usize,
+}
+
+impl Short {
+    #[inline]
+    pub(super) fn new() -> Self {
+        Self { bytes: [0; 160], length: 0 }
+    }
+
+    #[inline]
+    pub(super) fn put<const N: usize>(&mut self, text: &[u8; N]) {
+        self.bytes[self.length..self.length + N].copy_from_slice(text);
+        self.length += N;
+    }
+
+    /// A number in decimal: most are small.
+    #[inline]
+    pub(super) fn number(&mut self, number: u64) {
+        let digit = |unit: u64| b'0' + (number / unit % 10) as u8;
+        match number {
+            0..=9 => self.put(&[digit(1)]),
+            10..=99 => self.put(&[digit(10), digit(1)]),
+            100..=999 => self.put(&[digit(100), digit(10), digit(1)]),
+            _ => {
+                let mut buffer = itoa::Buffer::new();
+                let text = buffer.format(number).as_bytes();
+                self.bytes[self.length..self.length + text.len()].copy_from_slice(text);
+                self.length += text.len();
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn text(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,6 +130,18 @@ mod tests {
         assert_eq!(made(json, b"a\"b\\c\nd\x7f"), "a\\\"b\\\\c\\u000ad\\u007f");
         assert_eq!(made(json, "a\u{e9}\"".as_bytes()), "a\u{e9}\\\"");
         assert_eq!(made(json, b"a\xe9"), "a\\u00e9", "no UTF-8");
+    }
+
+    #[test]
+    fn a_short_text_has_room_for_the_largest_numbers() {
+        let mut short = Short::new();
+        short.put(&[b'x'; 96]);
+        for number in [0, 9, 10, 99, 100, 999, 1000, u64::MAX] {
+            let before = short.text().len();
+            short.number(number);
+            assert_eq!(&short.text()[before..], number.to_string().as_bytes());
+        }
+        assert!(short.text().len() < 160);
     }
 
     #[test]

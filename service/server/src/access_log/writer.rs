@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, Receiver, Sender, SyncSender, TrySendError, sync_cha
 use std::time::{Duration, Instant};
 
 use super::{AccessLogStats, LogTarget};
-use crate::limits::{LOG_BLOCK_BYTES, LOG_QUEUE_COUNT};
+use crate::limits::LOG_BLOCK_BYTES;
 
 /// Lines on their way to the file.
 #[derive(Debug)]
@@ -37,6 +37,8 @@ impl Block {
 pub(super) enum Order {
     Write(Block),
     Reopen,
+    /// Another file takes the place of this one.
+    Redirect(LogTarget, Sink),
     /// Everything before this is written: say so.
     Flush(Sender<()>),
 }
@@ -70,9 +72,10 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn start(target: LogTarget) -> io::Result<Self> {
+    /// `queue_count`: how many blocks may wait.
+    pub(super) fn start(target: LogTarget, queue_count: usize) -> io::Result<Self> {
         let sink = Sink::open(&target)?;
-        let (queue, orders) = sync_channel(LOG_QUEUE_COUNT);
+        let (queue, orders) = sync_channel(queue_count);
         let counts = Arc::<Counts>::default();
         let scribe = Scribe {
             target,
@@ -96,6 +99,13 @@ impl Writer {
         let _ = self.queue.send(Order::Reopen);
     }
 
+    pub(super) fn redirect(&self, target: LogTarget) -> io::Result<()> {
+        let sink = Sink::open(&target)?;
+        // It ends only after all of its clients.
+        let _ = self.queue.send(Order::Redirect(target, sink));
+        Ok(())
+    }
+
     pub(super) fn flush(&self, patience: Duration) -> bool {
         let deadline = Instant::now() + patience;
         let (done, is_done) = mpsc::channel();
@@ -117,7 +127,7 @@ impl Writer {
 
 /// What is written to.
 #[derive(Debug)]
-enum Sink {
+pub(super) enum Sink {
     File(File),
     Stdout,
 }
@@ -165,6 +175,10 @@ impl Scribe {
                     block.give_back();
                 }
                 Order::Reopen => self.reopen(),
+                Order::Redirect(target, sink) => {
+                    (self.target, self.sink) = (target, sink);
+                    self.within_line = false;
+                }
                 // Who asked may have lost patience.
                 Order::Flush(done) => drop(done.send(())),
             }
@@ -254,7 +268,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (path, moved) = (folder.path().join("log"), folder.path().join("log.1"));
         std::fs::write(&path, "before\n").unwrap();
-        let writer = Writer::start(LogTarget::File(path.clone())).unwrap();
+        let writer = Writer::start(LogTarget::File(path.clone()), 8).unwrap();
         writer.queue().send(block(b"a\nb\n")).unwrap();
         assert!(writer.flush(PATIENCE));
         std::fs::rename(&path, &moved).unwrap();
@@ -273,10 +287,32 @@ mod tests {
         assert_eq!(writer.counts.stats().written, 5);
     }
 
+    #[test]
+    fn lines_go_to_another_file_from_the_order_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let (one, other) = (folder.path().join("one"), folder.path().join("other"));
+        let writer = Writer::start(LogTarget::File(one.clone()), 8).unwrap();
+        writer.queue().send(block(b"a\n")).unwrap();
+        writer.redirect(LogTarget::File(other.clone())).unwrap();
+        writer.queue().send(block(b"b\n")).unwrap();
+        let nowhere = LogTarget::File(folder.path().join("none/log"));
+        assert_eq!(writer.redirect(nowhere).unwrap_err().kind(), io::ErrorKind::NotFound);
+        writer.queue().send(block(b"c\n")).unwrap();
+        assert!(writer.flush(PATIENCE));
+        assert_eq!(std::fs::read_to_string(&one).unwrap(), "a\n");
+        assert_eq!(std::fs::read_to_string(&other).unwrap(), "b\nc\n");
+        // What is opened again is the new one.
+        std::fs::remove_file(&other).unwrap();
+        writer.reopen();
+        writer.queue().send(block(b"d\n")).unwrap();
+        assert!(writer.flush(PATIENCE));
+        assert_eq!(std::fs::read_to_string(&other).unwrap(), "d\n");
+    }
+
     #[cfg(target_os = "linux")]
     #[test]
     fn full_disk_lines_are_counted() {
-        let writer = Writer::start(LogTarget::File("/dev/full".into())).unwrap();
+        let writer = Writer::start(LogTarget::File("/dev/full".into()), 8).unwrap();
         writer.queue().send(block(b"a\nb\n")).unwrap();
         writer.queue().send(block(b"c\n")).unwrap();
         assert!(writer.flush(PATIENCE));
@@ -288,6 +324,6 @@ mod tests {
     fn a_file_that_cannot_be_opened_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let target = LogTarget::File(folder.path().join("none/log"));
-        assert_eq!(Writer::start(target).unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(Writer::start(target, 8).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 }

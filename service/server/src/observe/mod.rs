@@ -64,11 +64,7 @@ impl Counting {
     /// Counts how long the requests that were answered took. One look at the clock serves all of them: they
     /// leave together.
     #[inline]
-    fn settle(&mut self) {
-        if self.answered.is_empty() {
-            return;
-        }
-        let now = Instant::now();
+    fn settle(&mut self, now: Instant) {
         for (route, began) in self.answered.drain(..) {
             let route = &self.routes[route.index()];
             route.durations.record(now.saturating_duration_since(began));
@@ -234,8 +230,8 @@ impl Observer {
         connection: &mut Connection,
         is_idle: bool,
     ) {
+        self.settle();
         let Some(counting) = &mut self.counting else { return };
-        counting.settle();
         let place = Place::new(connection.is_h2(), is_idle, connection.is_tls());
         if place != subject.place {
             counting.shard.places[subject.place.index()].take_one();
@@ -244,6 +240,23 @@ impl Observer {
         }
         if self.now.saturating_duration_since(subject.harvested) >= HARVEST_INTERVAL {
             self.harvest(subject, connection);
+        }
+    }
+
+    /// Exchanges have ended: one look at the clock serves them all.
+    #[inline]
+    fn settle(&mut self) {
+        let counting = self.counting.as_mut().filter(|counting| !counting.answered.is_empty());
+        let logging = self.logging.as_mut().filter(|logging| logging.desk.has_waiting());
+        if counting.is_none() && logging.is_none() {
+            return;
+        }
+        let now = Instant::now();
+        if let Some(counting) = counting {
+            counting.settle(now);
+        }
+        if let Some(logging) = logging {
+            logging.desk.settle(now);
         }
     }
 
@@ -309,9 +322,9 @@ impl Observer {
         cause: Option<CloseCause>,
     ) {
         self.harvest(&mut subject, connection);
-        let Some(counting) = &mut self.counting else { return };
         // Exchanges that ended with the connection.
-        counting.settle();
+        self.settle();
+        let Some(counting) = &mut self.counting else { return };
         let shard = &counting.shard;
         shard.places[subject.place.index()].take_one();
         let Some(cause) = cause else { return };
@@ -385,7 +398,6 @@ impl Observer {
                 _ => Version::HTTP_11,
             }),
         };
-        let now = if logging.desk.format.has_durations() { Instant::now() } else { self.now };
         let stamp = subject.stamp.get_or_insert_with(|| {
             let facts = connection.tls_facts();
             Stamp::new(logging.desk.format, &Peer(peer).to_string(), facts.as_ref())
@@ -394,12 +406,12 @@ impl Observer {
             status: state.status,
             received_bytes: state.received_bytes,
             sent_bytes: state.sent_bytes,
-            duration: now.saturating_duration_since(began),
+            began,
             answer: state.answered.map(|answered| answered.saturating_duration_since(began)),
             abort: state.aborted,
         };
         let route = &logging.routes[route.index()];
-        logging.desk.line(&Ended { stamp, asked, route, outcome }, now);
+        logging.desk.line(&Ended { stamp, asked, route, outcome }, self.now);
         if let Some(entry) = entry
             && logging.spare.len() < SPARE_ENTRIES
         {

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod answers;
 #[cfg(test)]
+mod clock;
+#[cfg(test)]
 mod handover;
 #[cfg(test)]
 mod limits;

@@ -44,6 +44,11 @@ impl Served {
         String::from_utf8_lossy(&client.rest()).into_owned()
     }
 
+    /// Gives the workers other limits.
+    pub(crate) fn set_limits(&self, limits: bolide_server::Limits) {
+        self.running.as_ref().expect("it runs").set_limits(limits);
+    }
+
     pub(crate) fn reload(
         &self,
         routes: impl Fn() -> Router + Send + Sync + 'static,

@@ -4,7 +4,9 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-use bolide_server::{Handler, Reply, Request, Responder, Response, Router, StatusCode};
+use bolide_server::{
+    Handler, Http1Limits, Limits, Reply, Request, Responder, Response, Router, StatusCode, collect,
+};
 
 use crate::raw_client::Served;
 
@@ -136,4 +138,35 @@ fn a_request_that_is_passed_on_is_answered_by_the_other_handler() {
     client.send(b"GET /echo/1 HTTP/1.1\r\nhost: a\r\n\r\nGET /echo/2 HTTP/1.1\r\nhost: a\r\n\r\n");
     assert_eq!(client.answer().body, b"GET /echo/1 None");
     assert_eq!(client.answer().body, b"GET /echo/2 None");
+}
+
+#[test]
+fn other_limits_count_for_what_comes_later() {
+    let served = Served::new(|| {
+        let length = |_: &bolide_server::Head, body: bolide_server::Bytes| {
+            Response::from(body.len().to_string())
+        };
+        Router::new().handle_post("/length", collect(length))
+    });
+    let with_head = |bytes: usize| {
+        let body = "x".repeat(20);
+        let padding = "p".repeat(bytes);
+        format!(
+            "POST /length HTTP/1.1\r\nhost: a\r\np: {padding}\r\ncontent-length: 20\r\n\r\n{body}"
+        )
+    };
+    let mut before = served.connect();
+    before.send(with_head(1000).as_bytes());
+    assert_eq!(before.answer().body, b"20");
+    let mut limits = Limits { body_bytes_max: 30, ..Limits::default() };
+    limits.connection.h1 = Arc::new(Http1Limits { head_bytes: 500, ..Http1Limits::default() });
+    served.set_limits(limits.clone());
+    before.send(with_head(1000).as_bytes());
+    assert_eq!(before.answer().body, b"20", "an open connection keeps the limits of connections");
+    let mut after = served.connect();
+    after.send(with_head(1000).as_bytes());
+    assert_eq!(after.answer().status, 431);
+    served.set_limits(Limits { body_bytes_max: 10, ..limits });
+    before.send(with_head(10).as_bytes());
+    assert_eq!(before.answer().status, 413, "its next request meets the new limits of requests");
 }

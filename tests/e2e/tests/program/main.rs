@@ -17,6 +17,8 @@ mod mistakes;
 #[cfg(test)]
 mod observe;
 #[cfg(test)]
+mod paper;
+#[cfg(test)]
 mod profile;
 #[cfg(test)]
 mod reload;

@@ -165,12 +165,15 @@ fn a_bad_file_leaves_the_old_one_in_force() {
 #[test]
 fn what_needs_a_restart_is_said() {
     let subject = Subject::new("what_needs_a_restart_is_said");
-    let more = "workers = 3\ndrain = \"7s\"\n";
+    let more = "workers = 3\ndrain = \"7s\"\n[log]\nformat = \"json\"\n[admin]\nlisten = \"127.0.0.1:0\"\n\
+                [access-log]\nfile = \"log\"\n";
     let other = text(1).replace("127.0.0.1:0", "127.0.0.1:1");
     subject.reload(&format!("{more}{other}\n[limits]\nbody-bytes-max = 5\n"));
     let said = subject.server.said("bolide: reloaded");
     assert!(
-        said.ends_with("but for [[listen]], workers, drain, [limits]: that needs a restart"),
+        said.ends_with(
+            "but for [[listen]], workers, [access-log], [log] format, [admin]: that needs a restart"
+        ),
         "{said}"
     );
     assert_eq!(subject.connect().get("/number").trim(), "1", "the routes are new all the same");
@@ -195,4 +198,53 @@ fn an_upstream_is_exchanged() {
         subject.server.said("bolide: reloaded");
         assert_eq!(client.get("/number").trim(), number);
     }
+}
+
+#[test]
+fn limits_levels_and_the_log_file_are_taken_over() {
+    let subject = Subject::new("limits_levels_and_the_log_file");
+    let folder = subject.path.parent().unwrap();
+    let with = |log: &str, level: &str, limits: &str| {
+        format!(
+            "{}[log]\nlevel = \"{level}\"\n[access-log]\nfile = \"{log}\"\nformat = \"common\"\ndelay = \"1ms\"\n\
+             [limits]\n{limits}",
+            text(0)
+        )
+    };
+    // The log is there from the start.
+    let subject = {
+        write(&subject.path, &with("one", "warn", ""));
+        let server = Server::start(&["--config", &subject.path.display().to_string()]);
+        Subject { path: subject.path.clone(), server }
+    };
+    let post = |path: &str| {
+        let mut client = subject.connect();
+        let body = "x".repeat(100);
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 100\r\n\r\n{body}"
+        );
+        client.stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        client.stream.read_to_string(&mut answer).unwrap();
+        answer[9..12].to_owned()
+    };
+    assert_eq!(post("/number?one"), "200");
+    subject.reload(&with("other", "info", "body-bytes-max = 10\n"));
+    assert!(subject.server.said("bolide: reloaded").ends_with("reloaded"));
+    assert_eq!(post("/number?other"), "413");
+    assert!(subject.server.said("body-bytes-max").contains("INFO bolide::limits"));
+    subject.reload(&with("none/log", "info", ""));
+    let said = subject.server.said("not reloaded");
+    assert!(said.contains("none/log: can't be opened for appending"), "{said}");
+    assert_eq!(post("/number?still"), "413", "the old configuration stays in force");
+    let (one, other) = (folder.join("one"), folder.join("other"));
+    subject.server.terminate();
+    assert!(subject.server.wait().success());
+    let (one, other) =
+        (std::fs::read_to_string(one).unwrap(), std::fs::read_to_string(other).unwrap());
+    assert!(one.contains("?one") && !one.contains("?other"), "{one}");
+    assert!(
+        other.contains("?other") && other.contains("?still") && !other.contains("?one"),
+        "{other}"
+    );
 }

@@ -2,7 +2,13 @@
 //!
 //! What a limit is for stands in docs/LIMITS.md, which is written from the constants.
 
-use bolide::{ConnectionLimits, Http1Limits, Http2Limits, Limits, ProxyLimits};
+use std::time::Duration;
+
+use bolide::{ConnectionLimits, Http1Limits, Http2Limits, Limits, LogLimits, ProxyLimits};
+use bolide_reverse_proxy::limits::{
+    HEALTH_FALL_COUNT, HEALTH_INTERVAL, HEALTH_RISE_COUNT, HEALTH_TIMEOUT,
+};
+use bolide_static_files::limits::{CACHE_BYTES, CACHE_FILES_COUNT, FRESH, WAITING_BYTES};
 
 use super::document::Section;
 use super::value::{Range, Setting};
@@ -10,9 +16,49 @@ use super::value::{Range, Setting};
 /// The largest window of HTTP/2 (RFC 9113 §6.9.1).
 const WINDOW_BYTES_MAX: u64 = (1 << 31) - 1;
 
+/// What health checks of an upstream go by.
+#[derive(Debug, Clone)]
+pub(crate) struct HealthLimits {
+    pub(crate) health_interval: Duration,
+    pub(crate) health_timeout: Duration,
+    pub(crate) health_rise_count: u32,
+    pub(crate) health_fall_count: u32,
+}
+
+impl Default for HealthLimits {
+    fn default() -> Self {
+        Self {
+            health_interval: HEALTH_INTERVAL,
+            health_timeout: HEALTH_TIMEOUT,
+            health_rise_count: HEALTH_RISE_COUNT,
+            health_fall_count: HEALTH_FALL_COUNT,
+        }
+    }
+}
+
+/// What a folder may take of a worker.
+#[derive(Debug, Clone)]
+pub(crate) struct FilesLimits {
+    pub(crate) cache_bytes: usize,
+    pub(crate) cache_files_count: usize,
+    pub(crate) fresh: Duration,
+    pub(crate) waiting_bytes: usize,
+}
+
+impl Default for FilesLimits {
+    fn default() -> Self {
+        Self {
+            cache_bytes: CACHE_BYTES,
+            cache_files_count: CACHE_FILES_COUNT,
+            fresh: FRESH,
+            waiting_bytes: WAITING_BYTES,
+        }
+    }
+}
+
 /// One limit of `L`.
 pub(crate) struct Row<L> {
-    /// The field; the constant that is its default has its name in capitals.
+    /// The field; the constant that is its default has its name in capitals, behind the table's prefix.
     pub(crate) field: &'static str,
     /// What it may be.
     pub(crate) range: Range,
@@ -31,6 +77,8 @@ impl<L> Row<L> {
 pub(crate) struct Table<L: 'static> {
     /// The crate's folder.
     pub(crate) folder: &'static str,
+    /// What the names of the constants begin with.
+    pub(crate) prefix: &'static str,
     /// A row for each field.
     pub(crate) rows: &'static [Row<L>],
 }
@@ -47,10 +95,11 @@ impl<L> Table<L> {
 
 /// Rows from names of fields, each with its least value where that is not 1, and its most.
 macro_rules! table {
-    ($name:ident: $limits:ty, $folder:literal, [$($field:ident $(from $least:literal)? $(to $most:expr)?),* $(,)?]) => {
+    ($name:ident: $limits:ty, $folder:literal, $($prefix:literal,)? [$($field:ident $(from $least:literal)? $(to $most:expr)?),* $(,)?]) => {
         #[doc = concat!("The limits of `", $folder, "`.")]
         pub(crate) static $name: Table<$limits> = Table {
             folder: $folder,
+            prefix: concat!($($prefix)?),
             rows: &[$(Row {
                 field: stringify!($field),
                 range: Range {
@@ -169,7 +218,29 @@ table!(PROXY: ProxyLimits, "service/reverse-proxy", [
     failures_count,
     ejection_time,
     ejection_time_max,
-    resolve_period,
+    resolve_period from 0,
+    answer_window_bytes from 65_535 to WINDOW_BYTES_MAX,
+    connection_window_bytes from 65_535 to WINDOW_BYTES_MAX,
+]);
+
+table!(HEALTH: HealthLimits, "service/reverse-proxy", [
+    health_interval,
+    health_timeout,
+    health_rise_count,
+    health_fall_count,
+]);
+
+table!(FILES: FilesLimits, "service/static-files", [
+    cache_bytes from 0,
+    cache_files_count from 0,
+    fresh from 0,
+    waiting_bytes,
+]);
+
+table!(LOG: LogLimits, "service/server", "LOG_", [
+    block_bytes from 1024 to 1 << 24,
+    queue_count to 65_536,
+    delay,
 ]);
 
 #[cfg(test)]
@@ -194,6 +265,9 @@ mod tests {
         assert_eq!(names(&HTTP1), fields(&Http1Limits::default()));
         assert_eq!(names(&HTTP2), fields(&Http2Limits::default()));
         assert_eq!(names(&PROXY), fields(&ProxyLimits::default()));
+        assert_eq!(names(&HEALTH), fields(&HealthLimits::default()));
+        assert_eq!(names(&FILES), fields(&FilesLimits::default()));
+        assert_eq!(names(&LOG), fields(&LogLimits::default()));
         let inner = |names: Vec<String>, others: &[&str]| -> Vec<String> {
             names.into_iter().filter(|name| !others.contains(&name.as_str())).collect()
         };

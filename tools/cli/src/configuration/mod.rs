@@ -8,6 +8,7 @@ mod document;
 mod limit_tables;
 mod listen;
 mod nearest;
+mod observation;
 mod print;
 mod route;
 mod upstream;
@@ -18,7 +19,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bolide::Limits;
+use bolide_measurement::Ndt7Settings;
 
+use crate::observe;
 use crate::routes::{Answer, Route, Routes};
 use document::{Document, Section};
 use limit_tables::{CONNECTION, HTTP1, HTTP2, SERVER};
@@ -43,6 +46,7 @@ pub(crate) struct Configuration {
     pub(crate) limits: Limits,
     pub(crate) listen: Vec<Listen>,
     pub(crate) routes: Routes,
+    pub(crate) observe: observe::Settings,
 }
 
 impl Configuration {
@@ -58,6 +62,7 @@ impl Configuration {
         let drain = root.value::<Duration>("drain")?.unwrap_or(DRAIN);
         let user = root.value::<String>("user")?;
         let limits = limits(&mut root)?;
+        let observe = observation::read(&mut root)?;
         let listeners = root.sections("listen", None)?;
         let listen = listeners.into_iter().map(listen::read).collect::<Result<Vec<_>, _>>()?;
         let upstreams = root.sections("upstream", None)?;
@@ -65,7 +70,7 @@ impl Configuration {
         root.finish()?;
         let routes = if with_routes { read_routes(routes, upstreams)? } else { Routes::default() };
         check_listeners(&listen)?;
-        Ok(Self { workers, drain, user, limits, listen, routes })
+        Ok(Self { workers, drain, user, limits, listen, routes, observe })
     }
 }
 
@@ -101,8 +106,9 @@ fn read_routes(routes: Vec<Section<'_>>, upstreams: Vec<Section<'_>>) -> Result<
         known.add(upstream::read(section)?)?;
     }
     let mut placed = Vec::new();
+    let mut ndt7 = Ndt7Settings::default();
     for section in routes {
-        placed.push(route::read(section, &mut known)?);
+        placed.push(route::read(section, &mut known, &mut ndt7)?);
     }
     route::check(&placed)?;
     let proxies = known.finish()?;
@@ -110,6 +116,7 @@ fn read_routes(routes: Vec<Section<'_>>, upstreams: Vec<Section<'_>>) -> Result<
         placed.iter().map(|one| (names(&one.route), one.place.clone())).collect();
     let routes: Vec<Route> = placed.into_iter().map(|one| one.route).collect();
     let routes = if routes.is_empty() { Routes::builtin() } else { Routes::new(routes, proxies) };
+    let routes = routes.with_ndt7(ndt7);
     // What only the router can tell: patterns that overlap, hosts that nobody can ask for.
     routes.router().check().map_err(|error| {
         let place = places.iter().rev().find(|(names, _)| names.contains(&error.path));
@@ -144,5 +151,7 @@ fn check_listeners(listen: &[Listen]) -> Result<(), String> {
     Ok(())
 }
 
+#[cfg(test)]
+mod builders;
 #[cfg(test)]
 mod tests;

@@ -2,9 +2,11 @@
 
 use std::fmt::Write as _;
 
-use bolide::{ConnectionLimits, Http1Limits, Http2Limits, Limits, ProxyLimits};
+use bolide::{ConnectionLimits, Http1Limits, Http2Limits, Limits, LogLimits, ProxyLimits};
 
-use super::limit_tables::{CONNECTION, HTTP1, HTTP2, PROXY, SERVER, Table};
+use super::limit_tables::{
+    CONNECTION, FILES, FilesLimits, HEALTH, HTTP1, HTTP2, HealthLimits, LOG, PROXY, SERVER, Table,
+};
 
 /// What each limit is for, written from the constants.
 const LIMITS: &str = include_str!("../../../../docs/LIMITS.md");
@@ -15,10 +17,10 @@ const WIDTH: usize = 100;
 const HEAD: &str = "\
 # The configuration of `bolide serve --config FILE`: all defaults. docs/configuration.md has an example.
 # Flags win over this file. Paths start at its folder. Times have a unit (\"250ms\", \"30s\", \"5min\",
-# \"1h\"); bytes may have one (65536 or \"64KiB\"). SIGHUP reads the file again: routes, upstreams and
-# certificates change while connections go on; the rest needs a restart.
+# \"1h\"); bytes may have one (65536 or \"64KiB\"). SIGHUP reads the file again, and connections go on:
+# what needs a restart instead says so here.
 
-# How many threads, each with an event loop of its own. Default: one per core.
+# How many threads, each with an event loop of its own. Default: one per core. Needs a restart.
 # workers = 2
 
 # How long open exchanges may go on after SIGTERM or SIGINT.
@@ -27,7 +29,8 @@ drain = \"30s\"
 # Whom to become once all listen, NAME or NAME:GROUP: for a start as root. Default: nobody else.
 # user = \"bolide\"
 
-# Where connections are accepted: an address and a port (0: any that is free), or unix:/path.
+# Where connections are accepted: an address and a port (0: any that is free), or unix:/path. A restart is
+# needed for other addresses, but not for other certificates.
 [[listen]]
 http = \"127.0.0.1:8080\"
 
@@ -46,6 +49,8 @@ https = \"127.0.0.1:8443\"
 # segment, {*rest} for the rest. The longest path counts, and a route with the host before one without.
 [[route]]
 builtin = true
+# Where the results of speed tests by ndt7 are kept: a folder that is there.
+# ndt7-archive = \"speed-tests\"
 
 # [[route]]
 # host = [\"example.org\", \"*.example.org\"]
@@ -58,9 +63,9 @@ builtin = true
 # compress = false
 # precompressed = true
 # hidden = false
-# cache-bytes = \"32MiB\"
-# cache-files-count = 4096
+";
 
+const ROUTES: &str = "
 # With `root` and `proxy`: what has no file is asked upstream.
 # [[route]]
 # path = \"/api/\"
@@ -77,21 +82,57 @@ builtin = true
 # status = 200
 # content-type = \"text/plain; charset=utf-8\"
 
+# http:// is HTTP/1.1, h2c:// HTTP/2 without TLS, https:// whichever of both TLS agrees on. A server with
+# `http1-tunnels` is asked for WebSockets over HTTP/1.1 where it speaks HTTP/2 without them; default: with
+# https:// alone.
 # [[upstream]]
 # name = \"backend\"
-# servers = [\"http://127.0.0.1:9000\", { url = \"http://127.0.0.1:9001\", weight = 2 }]
+# servers = [\"http://127.0.0.1:9000\", { url = \"h2c://127.0.0.1:9001\", weight = 2, http1-tunnels = false }]
 # balance = \"round-robin\" # or \"least-requests\", \"power-of-two\"
 # origin = \"replace\" # what Forwarded and X-Forwarded-* say: or \"append\", \"hide\"
 # rewrite-host = false
 # ca = \"upstreams.pem\"
 # insecure = false
+# The path that each server is asked for from time to time; none: no checks. The statuses of one that is
+# well.
+# health = \"/health\"
+# health-statuses = \"200-299\"
+";
+
+const OBSERVED: &str = "
+# Events on the standard error: off, error, warn, info, debug. `format`, which needs a restart, is \"text\" or
+# \"json\".
+[log]
+level = \"warn\"
+format = \"text\"
+
+# Other levels for some targets, in quotes; docs/operate.md lists them.
+# [log.targets]
+# \"bolide::tls\" = \"debug\"
+
+# Metrics, health and readiness, on a listener of their own. Needs a restart.
+# [admin]
+# listen = \"127.0.0.1:9090\"
+# Let other machines reach it. It asks nobody who they are.
+# public = false
+
+# A line for each request, in this file (\"-\": the standard output): \"common\", \"combined\" or \"json\". Another
+# file is taken over while the server runs; the rest needs a restart.
+# [access-log]
+# file = \"access.log\"
+# format = \"combined\"
 ";
 
 /// The whole file.
 pub(crate) fn print() -> String {
     let mut out = HEAD.to_owned();
+    rows(&mut out, &FILES, &mut FilesLimits::default(), true);
+    out.push_str(ROUTES);
+    rows(&mut out, &HEALTH, &mut HealthLimits::default(), true);
     rows(&mut out, &PROXY, &mut ProxyLimits::default(), true);
-    out.push_str("\n[limits]\n");
+    out.push_str(OBSERVED);
+    rows(&mut out, &LOG, &mut LogLimits::default(), true);
+    out.push_str("\n# Those of connections count for new ones after SIGHUP.\n[limits]\n");
     rows(&mut out, &SERVER, &mut Limits::default(), false);
     rows(&mut out, &CONNECTION, &mut ConnectionLimits::default(), false);
     out.push_str("\n[limits.http1]\n");
@@ -104,7 +145,7 @@ pub(crate) fn print() -> String {
 /// A line for each limit, below what it is for.
 fn rows<L>(out: &mut String, table: &Table<L>, limits: &mut L, as_comment: bool) {
     for row in table.rows {
-        if let Some(about) = about(table.folder, row.field) {
+        if let Some(about) = about(table, row.field) {
             comment(out, &about);
         }
         let mark = if as_comment { "# " } else { "" };
@@ -115,10 +156,10 @@ fn rows<L>(out: &mut String, table: &Table<L>, limits: &mut L, as_comment: bool)
 }
 
 /// What a limit is for, in which unit, and why this much.
-fn about(folder: &str, field: &str) -> Option<String> {
-    let heading = format!("## `{folder}`");
+fn about<L>(table: &Table<L>, field: &str) -> Option<String> {
+    let heading = format!("## `{}`", table.folder);
     let rows = LIMITS.lines().skip_while(|line| *line != heading).skip(1);
-    let name = format!("| `{}` |", field.to_ascii_uppercase());
+    let name = format!("| `{}{}` |", table.prefix, field.to_ascii_uppercase());
     let row =
         rows.take_while(|line| !line.starts_with("## ")).find(|line| line.starts_with(&name))?;
     let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
@@ -154,7 +195,7 @@ mod tests {
     fn every_limit_says_what_it_is_for() {
         fn check<L>(table: &Table<L>) {
             for row in table.rows {
-                let about = about(table.folder, row.field);
+                let about = about(table, row.field);
                 assert!(about.is_some(), "{} of {} has no row", row.field, table.folder);
             }
         }
@@ -163,6 +204,9 @@ mod tests {
         check(&HTTP1);
         check(&HTTP2);
         check(&PROXY);
+        check(&HEALTH);
+        check(&FILES);
+        check(&LOG);
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! `[[route]]`: what is answered, by host and path.
 
 use bolide::{HeaderValue, StaticFiles, StatusCode};
-use bolide_static_files::limits::{CACHE_BYTES, CACHE_FILES_COUNT};
+use bolide_measurement::Ndt7Settings;
 
 use super::document::{Place, Section};
+use super::limit_tables::{FILES, FilesLimits};
 use super::upstream::Upstreams;
-use super::value::{Range, Setting};
 use crate::files::cache_control;
 use crate::routes::{Answer, Builtin, Route};
 
@@ -20,7 +20,11 @@ pub(super) struct Placed {
 const KINDS: [&str; 5] = ["root", "proxy", "builtin", "redirect", "respond"];
 
 /// Reads a `[[route]]`.
-pub(super) fn read(mut section: Section<'_>, upstreams: &mut Upstreams) -> Result<Placed, String> {
+pub(super) fn read(
+    mut section: Section<'_>,
+    upstreams: &mut Upstreams,
+    ndt7: &mut Ndt7Settings,
+) -> Result<Placed, String> {
     let place = section.place();
     let kinds: Vec<&str> = KINDS.into_iter().filter(|key| section.has(key)).collect();
     let names_hosts = section.has("host");
@@ -46,7 +50,7 @@ pub(super) fn read(mut section: Section<'_>, upstreams: &mut Upstreams) -> Resul
             let urls = section.texts("proxy")?;
             Answer::Proxy(upstreams.find(&urls)?)
         }
-        ["builtin"] => builtin(&mut section, given.is_some())?,
+        ["builtin"] => builtin(&mut section, given.is_some(), ndt7)?,
         ["redirect"] => redirect(&mut section)?,
         ["respond"] => respond(&mut section)?,
         _ => {
@@ -131,23 +135,17 @@ fn files(section: &mut Section<'_>, path: &str, path_at: &Place) -> Result<Stati
             .map_err(|what| at.mistake(format!("`cache-control` is `{rule}`: {what}")))?;
         files = files.cache_control(&pattern, value);
     }
-    let (mut bytes, mut count) = (CACHE_BYTES, CACHE_FILES_COUNT);
-    number(section, "cache-bytes", true, &mut bytes)?;
-    number(section, "cache-files-count", false, &mut count)?;
-    Ok(files.cache(bytes, count))
+    let mut limits = FilesLimits::default();
+    FILES.read(section, &mut limits)?;
+    let FilesLimits { cache_bytes, cache_files_count, fresh, waiting_bytes } = limits;
+    Ok(files.cache(cache_bytes, cache_files_count).fresh(fresh).waiting(waiting_bytes))
 }
 
-fn number(
+fn builtin(
     section: &mut Section<'_>,
-    key: &str,
-    is_bytes: bool,
-    into: &mut dyn Setting,
-) -> Result<(), String> {
-    let range = Range { least: 0, most: u64::MAX, is_bytes };
-    section.read(key, |value| into.read(value, &range))
-}
-
-fn builtin(section: &mut Section<'_>, has_path: bool) -> Result<Answer, String> {
+    has_path: bool,
+    ndt7: &mut Ndt7Settings,
+) -> Result<Answer, String> {
     let Some((on, at)) = section.placed::<bool>("builtin")? else {
         return Err(section.place().mistake("`builtin` is missing"));
     };
@@ -158,6 +156,17 @@ fn builtin(section: &mut Section<'_>, has_path: bool) -> Result<Answer, String> 
     }
     if has_path {
         return Err(at.mistake("the built-in routes have paths of their own: take `path` out"));
+    }
+    if let Some((given, at)) = section.placed::<String>("ndt7-archive")? {
+        let folder = section.path(&given);
+        if !folder.is_dir() {
+            let what = format!("`ndt7-archive` {}: there is no such folder", folder.display());
+            return Err(at.mistake(what));
+        }
+        if ndt7.archive.as_ref().is_some_and(|other| *other != folder) {
+            return Err(at.mistake("`ndt7-archive`: another route names another folder already"));
+        }
+        ndt7.archive = Some(folder);
     }
     Ok(Answer::Builtin(Builtin::All))
 }

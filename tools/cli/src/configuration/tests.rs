@@ -1,5 +1,7 @@
 //! Each kind of mistake has its sentence, and what is printed is read again.
 
+use bolide::{LogFormat, LogLimits, LogTarget};
+
 use super::*;
 
 fn read(text: &str) -> Result<Configuration, String> {
@@ -21,6 +23,7 @@ fn the_printed_defaults_are_read_again_as_the_defaults() {
     assert_eq!(format!("{:?}", printed.limits), format!("{:?}", empty.limits));
     assert_eq!((printed.workers, printed.drain), (empty.workers, empty.drain));
     assert_eq!(printed.routes.counts(), empty.routes.counts());
+    assert_eq!(printed.observe, empty.observe);
     let addresses: Vec<_> =
         printed.listen.iter().map(|one| (one.address.as_str(), one.tls.is_some())).collect();
     assert_eq!(addresses, [("127.0.0.1:8080", false), ("127.0.0.1:8443", true)]);
@@ -33,16 +36,19 @@ fn what_is_printed_as_a_comment_is_read_too() {
         let rest = line.strip_prefix("# ")?;
         let key = rest.split(" = ").next().unwrap_or_default();
         let is_key = key.len() < rest.len() && !key.contains(' ');
-        (is_key || rest.starts_with("[[")).then_some(rest)
+        (is_key || rest.starts_with('[')).then_some(rest)
     });
     // Files that are named are not there, and upstreams that are `insecure` have no `ca`.
-    let needs_file = ["ca =", "root =", "cert =", "key =", "client-"];
+    let needs_file = ["ca =", "ndt7-archive =", "root =", "cert =", "key =", "client-"];
     let text: Vec<&str> =
         examples.filter(|line| !needs_file.iter().any(|key| line.starts_with(key))).collect();
     let start = text.iter().position(|line| *line == "path = \"/api/\"").unwrap();
     let text = format!("[[route]]\n{}\n", text[start..].join("\n"));
     let configuration = read(&text).unwrap();
     assert_eq!(configuration.routes.counts(), (3, 1), "{text}");
+    let log = configuration.observe.access_log.unwrap();
+    assert_eq!((log.format, log.limits), (LogFormat::Combined, LogLimits::default()));
+    assert_eq!(configuration.observe.admin.unwrap().address.port(), 9090);
 }
 
 #[test]
@@ -224,10 +230,107 @@ fn upstreams() {
     mistaken(&weight, "b.toml:5:73: `weight` is out of range");
     let twice = upstream("[[upstream]]\nname = \"backend\"\nservers = [\"http://127.0.0.1:3\"]\n");
     mistaken(&twice, "b.toml:6:1: upstream `backend` stands in line 3 already");
+    let checks = upstream(
+        "health = \"/up\"\nhealth-statuses = \"204\"\nhealth-interval = \"1s\"\nhealth-fall-count = 1\n",
+    );
+    assert_eq!(read(&checks).unwrap().routes.counts(), (1, 1));
+    let path = checks.replace("/up", "up");
+    mistaken(
+        &path,
+        "b.toml:6:10: the health check `up` can't be made: its path begins with a slash",
+    );
+    let statuses = checks.replace("204", "299-200");
+    mistaken(&statuses, "b.toml:7:19: `health-statuses` is `299-200`: give one status");
+    let zero = checks.replace("\"1s\"", "\"0s\"");
+    mistaken(&zero, "b.toml:8:19: `health-interval` is no time at all");
+    let alone = checks.replace("health = \"/up\"\n", "");
+    mistaken(&alone, "b.toml:3:1: `health-statuses` needs `health`");
+    assert!(read(&upstream("resolve-period = \"0s\"\n")).is_ok(), "never");
+    let tunnels = upstream("").replace("weight = 3", "http1-tunnel = true");
+    mistaken(
+        &tunnels,
+        "b.toml:5:64: `http1-tunnel` is not known in [[servers]]: did you mean `http1-tunnels`?",
+    );
     mistaken("[[route]]\nproxy = \"http://\"\n", "b.toml:2:9: `http://` is no upstream");
     mistaken("[[upstream]]\nname = \"a\"\n", "b.toml:1:1: upstream `a` has no server");
     mistaken(
         "[[upstream]]\nservers = [\"http://127.0.0.1:3\"]\n",
         "b.toml:1:1: an upstream has a name",
     );
+}
+
+#[test]
+fn what_is_observed() {
+    let text = "[log]\nlevel = \"info\"\nformat = \"json\"\n[log.targets]\n\"bolide::tls\" = \"debug\"\n\
+                [access-log]\nfile = \"/a/log\"\nformat = \"json\"\nqueue-count = 7\nblock-bytes = \"8KiB\"\n\
+                delay = \"1s\"\n[admin]\nlisten = \"0.0.0.0:1\"\npublic = true\n";
+    let observe = read(text).unwrap().observe;
+    assert_eq!(observe.levels.to_string(), "info,bolide::tls=debug");
+    assert_eq!(observe.event_format, observe::EventFormat::Json);
+    let log = observe.access_log.unwrap();
+    assert_eq!(log.target, LogTarget::File("/a/log".into()));
+    let limits = LogLimits { block_bytes: 8192, queue_count: 7, delay: Duration::from_secs(1) };
+    assert_eq!((log.format, log.limits), (LogFormat::Json, limits));
+    assert!(observe.admin.unwrap().public);
+    let stdout = read("[access-log]\nfile = \"-\"\n").unwrap().observe.access_log.unwrap();
+    assert_eq!((stdout.target, stdout.format), (LogTarget::Stdout, LogFormat::Combined));
+}
+
+#[test]
+fn what_is_observed_has_its_mistakes() {
+    for (text, said) in [
+        (
+            "[log]\nlevel = \"wran\"\n",
+            "b.toml:2:9: `level` is `wran` (`warn`?): give one of off, error",
+        ),
+        (
+            "[log]\nlevl = \"warn\"\n",
+            "b.toml:2:1: `levl` is not known in [log]: did you mean `level`?",
+        ),
+        ("[log]\nformat = \"xml\"\n", "b.toml:2:10: `format` is `xml`: give one of text, json"),
+        (
+            "[log.targets]\n\"bolide::tsl\" = \"info\"\n",
+            "b.toml:2:1: `bolide::tsl` is not known in [log.targets]: did you mean `bolide::tls`?",
+        ),
+        ("log = \"info\"\n", "b.toml:1:7: `log` is a table: write [log]"),
+        (
+            "[access_log]\nfile = \"a\"\n",
+            "b.toml:1:2: `access_log` is not known here: did you mean `access-log`?",
+        ),
+        ("[access-log]\nformat = \"json\"\n", "b.toml:1:1: [access-log] has no file: write `file`"),
+        ("[access-log]\nfile = \"\"\n", "b.toml:2:8: `file` is empty: name a file"),
+        ("[access-log]\nfile = 1\n", "b.toml:2:8: `file` is a number: give a text"),
+        (
+            "[access-log]\nfile = \"a\"\nformat = \"jsonl\"\n",
+            "b.toml:3:10: `format` is `jsonl` (`json`?): give one of common, combined, json",
+        ),
+        (
+            "[access-log]\nfile = \"a\"\nqueue-count = 0\n",
+            "b.toml:3:15: `queue-count` is out of range: give a number from 1 to 65536",
+        ),
+        (
+            "[access-log]\nfile = \"a\"\nque = 1\n",
+            "b.toml:3:1: `que` is not known in [access-log]: known are",
+        ),
+        ("[admin]\npublic = true\n", "b.toml:1:1: [admin] has no address: write `listen`"),
+        (
+            "[admin]\nlisten = \"localhost:1\"\n",
+            "b.toml:2:10: `listen` is `localhost:1`: give an IP address",
+        ),
+        (
+            "[admin]\nlisten = \"0.0.0.0:1\"\n",
+            "b.toml:2:10: `listen` is 0.0.0.0:1: other machines could reach it",
+        ),
+        (
+            "[admin]\nlisten = \"127.0.0.1:1\"\npublc = true\n",
+            "b.toml:3:1: `publc` is not known in [admin]",
+        ),
+        (
+            "[[route]]\nbuiltin = true\nndt7-archive = \"none\"\n",
+            "b.toml:3:16: `ndt7-archive` none: there is no such folder",
+        ),
+        ("[[route]]\nroot = \".\"\nfresh = 1\n", "b.toml:3:9: `fresh` is a number: give a time"),
+    ] {
+        mistaken(text, said);
+    }
 }

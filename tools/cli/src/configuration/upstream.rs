@@ -2,10 +2,12 @@
 
 use std::fs;
 
-use bolide::{Balance, Origin, ProxyLimits, ProxySettings, Trust, Upstream};
+use std::ops::RangeInclusive;
+
+use bolide::{Balance, HealthCheck, Origin, ProxyLimits, ProxySettings, Trust, Upstream};
 
 use super::document::{Place, Section};
-use super::limit_tables::PROXY;
+use super::limit_tables::{HEALTH, HealthLimits, PROXY};
 use super::nearest::nearest;
 
 /// A group of servers with a name.
@@ -105,6 +107,7 @@ pub(super) fn read(mut section: Section<'_>) -> Result<Named, String> {
     let insecure = section.value::<bool>("insecure")?.unwrap_or(false);
     let mut limits = ProxyLimits::default();
     PROXY.read(&mut section, &mut limits)?;
+    let health = health(&mut section)?;
     let ca = ca.map(|(path, at)| (section.path(&path), at));
     section.finish()?;
     let Some((name, at)) = name else {
@@ -138,7 +141,63 @@ pub(super) fn read(mut section: Section<'_>) -> Result<Named, String> {
         .origin(origin.unwrap_or_default())
         .rewrites_host(rewrites_host)
         .limits(limits);
+    let settings = match health {
+        None => settings,
+        Some((check, at)) => settings.health_check(check).map_err(|error| at.mistake(error))?,
+    };
     Ok(Named { name, place, settings })
+}
+
+/// `health` and what goes with it.
+fn health(section: &mut Section<'_>) -> Result<Option<(HealthCheck, Place)>, String> {
+    const WITH: [&str; 5] = [
+        "health-statuses",
+        "health-interval",
+        "health-timeout",
+        "health-rise-count",
+        "health-fall-count",
+    ];
+    let without = WITH.into_iter().find(|key| section.has(key));
+    let path = section.placed::<String>("health")?;
+    let statuses = match section.placed::<String>("health-statuses")? {
+        None => None,
+        Some((given, at)) => Some(statuses(&given).ok_or_else(|| {
+            at.mistake(format!(
+                "`health-statuses` is `{given}`: give one status, or the first and the last of several, such \
+                 as \"200-299\""
+            ))
+        })?),
+    };
+    let mut limits = HealthLimits::default();
+    HEALTH.read(section, &mut limits)?;
+    let Some((path, at)) = path else {
+        return match without {
+            None => Ok(None),
+            Some(key) => Err(section
+                .place()
+                .mistake(format!("`{key}` needs `health`: which path is asked for?"))),
+        };
+    };
+    let mut check = HealthCheck::new(&path)
+        .interval(limits.health_interval)
+        .timeout(limits.health_timeout)
+        .rise(limits.health_rise_count)
+        .fall(limits.health_fall_count);
+    if let Some(statuses) = statuses {
+        check = check.statuses(statuses);
+    }
+    Ok(Some((check, at)))
+}
+
+/// `204`, or `200-399`.
+fn statuses(given: &str) -> Option<RangeInclusive<u16>> {
+    let (first, last) = given.split_once('-').unwrap_or((given, given));
+    let status = |text: &str| {
+        let number: u16 = text.trim().parse().ok()?;
+        (100..=599).contains(&number).then_some(number)
+    };
+    let (first, last) = (status(first)?, status(last)?);
+    (first <= last).then_some(first..=last)
 }
 
 /// `servers = ["http://a", { url = "http://b", weight = 2 }]`.
@@ -148,22 +207,27 @@ fn servers(section: &mut Section<'_>) -> Result<Vec<Upstream>, String> {
         let place = server.place();
         let url = server.placed::<String>("url")?;
         let weight = server.placed::<u32>("weight")?;
+        let http1_tunnels = server.value::<bool>("http1-tunnels")?;
         server.finish()?;
         let Some((url, at)) = url else {
             return Err(place.mistake("a server has an address: write `url`"));
         };
         let upstream = Upstream::parse(&url).map_err(|error| at.mistake(error))?;
-        servers.push(match weight {
+        let upstream = match weight {
             None => upstream,
             Some((weight @ 1..=1000, _)) => upstream.weight(weight),
             Some((_, at)) => return Err(at.mistake("`weight` is out of range: give 1 to 1000")),
+        };
+        servers.push(match http1_tunnels {
+            None => upstream,
+            Some(allowed) => upstream.http1_tunnels(allowed),
         });
     }
     Ok(servers)
 }
 
 /// One of several words.
-fn choice<T: Copy>(
+pub(super) fn choice<T: Copy>(
     section: &mut Section<'_>,
     key: &str,
     words: &[(&'static str, T)],

@@ -15,11 +15,26 @@ pub(crate) struct Arguments {
     /// drains), on a listener and a thread of their own. Only an address that no other machine reaches is
     /// taken, unless --admin-public is given.
     #[arg(long, value_name = "ADDR:PORT")]
-    admin: Option<SocketAddr>,
+    pub(super) admin: Option<SocketAddr>,
 
     /// Let other machines reach --admin, which asks nobody who they are.
     #[arg(long, requires = "admin")]
-    admin_public: bool,
+    pub(super) admin_public: bool,
+}
+
+/// Where the operator's listener is to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct AdminSettings {
+    pub(crate) address: SocketAddr,
+    /// Other machines may reach it.
+    pub(crate) public: bool,
+}
+
+impl AdminSettings {
+    /// Whether nobody reaches it who was not meant to.
+    pub(crate) fn may_be(&self) -> bool {
+        self.public || self.address.ip().is_loopback()
+    }
 }
 
 /// The operator's listener, while it runs.
@@ -34,44 +49,40 @@ pub(crate) struct Admin {
 }
 
 impl Arguments {
-    /// Whether there is to be one.
-    pub(crate) fn is_given(&self) -> bool {
-        self.admin.is_some()
-    }
-
-    /// Whether what was asked for may be.
-    pub(crate) fn check(&self) -> Result<(), String> {
-        match self.admin {
-            Some(address) if !address.ip().is_loopback() && !self.admin_public => Err(format!(
+    /// What the flags ask for.
+    pub(super) fn settings(&self) -> Result<Option<AdminSettings>, String> {
+        let Some(address) = self.admin else { return Ok(None) };
+        let settings = AdminSettings { address, public: self.admin_public };
+        if !settings.may_be() {
+            return Err(format!(
                 "--admin {address}: other machines could reach it, and it asks nobody who they are: \
                  name an address such as 127.0.0.1:9090, or give --admin-public"
-            )),
-            _ => Ok(()),
+            ));
         }
-    }
-
-    /// Starts it, if there is to be one. It says 503 at /readyz until the server runs.
-    /// `inherited`: the sockets to use in the place of its address.
-    pub(crate) fn start(
-        &self,
-        upstreams: &Upstreams,
-        inherited: Option<Listener>,
-    ) -> Result<Option<Admin>, String> {
-        let Some(address) = self.admin else { return Ok(None) };
-        let metrics = Metrics::new();
-        let watched = metrics.clone();
-        let sources = [upstreams.source()];
-        let failed = |error: Error| format!("--admin: {error}");
-        let server = Server::new().workers(1).drain(std::time::Duration::ZERO);
-        let listener = inherited.unwrap_or(Listener::Tcp(address));
-        let server = server.listener(listener, None).bind().map_err(failed)?;
-        let sockets = server.sockets().map_err(failed)?.into_iter().flatten().collect();
-        let running = server.start(move || admin_routes(&watched, &sources)).map_err(failed)?;
-        Ok(Some(Admin { asked: address, sockets, metrics, running }))
+        Ok(Some(settings))
     }
 }
 
 impl Admin {
+    /// Starts it. It says 503 at /readyz until the server runs. `inherited`: the sockets to use in the place of
+    /// its address.
+    pub(super) fn start(
+        settings: AdminSettings,
+        upstreams: &Upstreams,
+        inherited: Option<Listener>,
+    ) -> Result<Self, String> {
+        let metrics = Metrics::new();
+        let watched = metrics.clone();
+        let sources = [upstreams.source()];
+        let failed = |error: Error| format!("the operator's listener (--admin): {error}");
+        let server = Server::new().workers(1).drain(std::time::Duration::ZERO);
+        let listener = inherited.unwrap_or(Listener::Tcp(settings.address));
+        let server = server.listener(listener, None).bind().map_err(failed)?;
+        let sockets = server.sockets().map_err(failed)?.into_iter().flatten().collect();
+        let running = server.start(move || admin_routes(&watched, &sources)).map_err(failed)?;
+        Ok(Self { asked: settings.address, sockets, metrics, running })
+    }
+
     pub(crate) fn metrics(&self) -> &Metrics {
         &self.metrics
     }

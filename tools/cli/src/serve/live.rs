@@ -10,14 +10,14 @@ use bolide::{Running, Tls};
 use super::Arguments;
 use super::plan::{Group, Plan};
 use crate::certificate::Material;
-use crate::observe::Upstreams;
+use crate::observe::Observation;
 
 /// A running server and what it runs with.
 #[derive(Debug)]
 pub(super) struct Live<'a> {
     pub(super) arguments: &'a Arguments,
     pub(super) running: Running,
-    pub(super) upstreams: Upstreams,
+    pub(super) observation: Observation,
     /// What can't change, as it was at the start.
     pub(super) fixed: Vec<(&'static str, String)>,
     /// The addresses as they were given, and which of the groups each has.
@@ -70,9 +70,12 @@ impl Live<'_> {
             let material = Material::load(files, place, &self.https_addresses, before)?;
             news.push(Some((group, material)));
         }
+        let left_alone = self.observation.change(&plan.observe)?;
         let routes = plan.routes.clone();
         self.running.reload(move || routes.router()).map_err(|error| error.to_string())?;
-        self.upstreams.replace(plan.routes.proxies());
+        self.observation.replace_proxies(plan.routes.proxies());
+        self.running.set_limits(plan.limits.clone());
+        self.running.set_drain(plan.drain);
         for (secured, new) in self.groups.iter_mut().zip(news) {
             if let Some((group, material)) = new {
                 material.replace(&secured.tls).map_err(|error| error.to_string())?;
@@ -82,7 +85,7 @@ impl Live<'_> {
         self.stamps = Stamps::of(&self.groups);
         let fixed = plan.fixed();
         let changed = self.fixed.iter().zip(&fixed).filter(|(old, new)| old != new);
-        Ok(changed.map(|((name, _), _)| *name).collect())
+        Ok(changed.map(|((name, _), _)| *name).chain(left_alone).collect())
     }
 
     /// Looks whether files of certificates have changed, and reads them again once they rest.

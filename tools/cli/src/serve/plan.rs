@@ -8,6 +8,7 @@ use bolide::Limits;
 use super::Arguments;
 use crate::certificate::Material;
 use crate::configuration::{ClientCertificate, Configuration, DRAIN, Listen, Place, TlsFiles};
+use crate::observe;
 use crate::routes::Routes;
 
 /// Everything that `bolide serve` runs with.
@@ -20,6 +21,7 @@ pub(super) struct Plan {
     pub(super) user: Option<String>,
     pub(super) limits: Limits,
     pub(super) routes: Routes,
+    pub(super) observe: observe::Settings,
 }
 
 /// What several listeners share: the files of their TLS, and where they are asked for.
@@ -47,6 +49,8 @@ impl Plan {
                 Routes::builtin()
             }
         };
+        let observe = file.as_ref().map(|file| file.observe.clone()).unwrap_or_default();
+        let ndt7 = arguments.routes.ndt7()?;
         let in_file = file.as_ref().map_or(&[][..], |file| &file.listen);
         Ok(Self {
             listen: listen(arguments, in_file)?,
@@ -54,7 +58,8 @@ impl Plan {
             drain: arguments.drain.or_else(|| Some(file.as_ref()?.drain)).unwrap_or(DRAIN),
             user: arguments.user.clone().or_else(|| file.as_ref()?.user.clone()),
             limits: file.map(|file| file.limits).unwrap_or_default(),
-            routes: routes.with_ndt7(arguments.routes.ndt7()?),
+            routes: if ndt7.archive.is_some() { routes.with_ndt7(ndt7) } else { routes },
+            observe: arguments.observe.over(observe)?,
         })
     }
 
@@ -94,9 +99,7 @@ impl Plan {
         vec![
             ("[[listen]]", format!("{addresses:?}")),
             ("workers", format!("{:?}", self.workers)),
-            ("drain", format!("{:?}", self.drain)),
             ("user", format!("{:?}", self.user)),
-            ("[limits]", format!("{:?}", self.limits)),
         ]
     }
 }

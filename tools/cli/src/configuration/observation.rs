@@ -1,0 +1,107 @@
+//! `[log]`, `[access-log]` and `[admin]`: what the server shows of itself.
+
+use bolide::{LogFormat, LogTarget};
+
+use super::document::Section;
+use super::limit_tables::LOG;
+use super::upstream::choice;
+use crate::observe::{
+    AccessLogSettings, AdminSettings, EventFormat, LEVELS, Levels, Settings, TARGETS,
+};
+
+/// Reads the three sections.
+pub(super) fn read(root: &mut Section<'_>) -> Result<Settings, String> {
+    let mut settings = Settings::default();
+    log(root.table("log")?, &mut settings)?;
+    settings.access_log = access_log(root)?;
+    settings.admin = admin(root)?;
+    Ok(settings)
+}
+
+fn log(mut section: Section<'_>, settings: &mut Settings) -> Result<(), String> {
+    let mut levels = Levels::default();
+    if let Some(level) = level(&mut section, "level")? {
+        levels.set_default(level);
+    }
+    let formats = [("text", EventFormat::Text), ("json", EventFormat::Json)];
+    if let Some(format) = choice(&mut section, "format", &formats)? {
+        settings.event_format = format;
+    }
+    let mut targets = section.table("targets")?;
+    for target in TARGETS {
+        if let Some(level) = level(&mut targets, target)? {
+            levels.set(target, level);
+        }
+    }
+    targets.finish()?;
+    section.finish()?;
+    settings.levels = levels;
+    Ok(())
+}
+
+fn level(section: &mut Section<'_>, key: &str) -> Result<Option<&'static str>, String> {
+    let words: Vec<(&'static str, &'static str)> =
+        LEVELS.iter().map(|word| (*word, *word)).collect();
+    choice(section, key, &words)
+}
+
+fn access_log(root: &mut Section<'_>) -> Result<Option<AccessLogSettings>, String> {
+    let is_there = root.has("access-log");
+    let mut section = root.table("access-log")?;
+    let place = section.place();
+    let file = section.placed::<String>("file")?;
+    let formats = [
+        ("common", LogFormat::Common),
+        ("combined", LogFormat::Combined),
+        ("json", LogFormat::Json),
+    ];
+    let format = choice(&mut section, "format", &formats)?.unwrap_or_default();
+    let mut settings = AccessLogSettings::new(LogTarget::Stdout, format);
+    LOG.read(&mut section, &mut settings.limits)?;
+    if let Some((file, at)) = file {
+        match file.as_str() {
+            "" => {
+                return Err(
+                    at.mistake("`file` is empty: name a file, or - for the standard output")
+                );
+            }
+            "-" => {}
+            file => settings.target = LogTarget::File(section.path(file)),
+        }
+        settings.place = Some(at);
+    }
+    section.finish()?;
+    match (is_there, &settings.place) {
+        (true, None) => {
+            Err(place.mistake("[access-log] has no file: write `file`, or take it out"))
+        }
+        (true, Some(_)) => Ok(Some(settings)),
+        (false, _) => Ok(None),
+    }
+}
+
+fn admin(root: &mut Section<'_>) -> Result<Option<AdminSettings>, String> {
+    let is_there = root.has("admin");
+    let mut section = root.table("admin")?;
+    let place = section.place();
+    let listen = section.placed::<String>("listen")?;
+    let public = section.value::<bool>("public")?.unwrap_or(false);
+    section.finish()?;
+    let Some((given, at)) = listen else {
+        let what = "[admin] has no address: write `listen`, or take it out";
+        return if is_there { Err(place.mistake(what)) } else { Ok(None) };
+    };
+    let address = given.parse().map_err(|_| {
+        at.mistake(format!(
+            "`listen` is `{given}`: give an IP address and a port, such as 127.0.0.1:9090"
+        ))
+    })?;
+    let settings = AdminSettings { address, public };
+    if !settings.may_be() {
+        return Err(at.mistake(format!(
+            "`listen` is {address}: other machines could reach it, and it asks nobody who they are: \
+             name an address such as 127.0.0.1:9090, or write `public = true`"
+        )));
+    }
+    Ok(Some(settings))
+}
