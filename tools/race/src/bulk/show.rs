@@ -218,6 +218,7 @@ mod tests {
             congestion_control: "cubic".to_owned(),
             rows: vec![row("slow", 5.0), row("fast", 50.0)],
             sweeps: vec![point(16_384.0, 65_535.0), point(65_536.0, 65_535.0)],
+            versions: vec![("nginx".to_owned(), "nginx/1.22".to_owned())],
             skipped: vec![("h2o".to_owned(), "`h2o` is not in PATH".to_owned())],
         }
     }
