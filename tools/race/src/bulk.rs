@@ -8,6 +8,7 @@ mod outcome;
 mod show;
 mod stack;
 mod sweep;
+mod swept;
 mod watched;
 
 use std::path::PathBuf;

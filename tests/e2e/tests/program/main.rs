@@ -20,6 +20,8 @@ mod observe;
 mod reload;
 #[cfg(test)]
 mod shutdown;
+#[cfg(all(test, target_os = "linux"))]
+mod stalled;
 #[cfg(test)]
 mod start;
 #[cfg(test)]

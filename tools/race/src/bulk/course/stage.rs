@@ -117,7 +117,7 @@ impl<'a> Stage<'a> {
     ) -> Result<Sample, String> {
         self.check()?;
         let (Some(protocol), Some(name)) = (stack.protocol, stack.server()) else {
-            return self.raw(direction);
+            return self.raw(direction, bytes);
         };
         let present = self
             .present
@@ -172,9 +172,13 @@ impl<'a> Stage<'a> {
         })
     }
 
-    fn raw(&self, direction: Direction) -> Result<Sample, String> {
+    fn raw(&self, direction: Direction, bytes: u64) -> Result<Sample, String> {
         let download = direction == Direction::Download;
-        let options = iperf::Options { download, time: RAW_TIME, congestion: None };
+        // As long as the others, where a rate says how long that is.
+        let rate = self.lab()?.spec().down.rate;
+        let time = rate.map(|rate| Duration::from_secs_f64(bytes as f64 * 8.0 / rate as f64));
+        let time = time.unwrap_or(RAW_TIME);
+        let options = iperf::Options { download, time, congestion: None };
         let found = iperf::run(self.lab()?, &options).map_err(|mistake| mistake.to_string())?;
         let sender = (found.sender_cpu_seconds_per_gib, found.sender_busy);
         let receiver = (found.receiver_cpu_seconds_per_gib, found.receiver_busy);
