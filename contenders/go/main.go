@@ -1,4 +1,5 @@
-// Go as a contender: net/http for HTTP/1.1, golang.org/x/net/http2 for h2c, crypto/tls for both.
+// Go as a contender: net/http for HTTP/1.1, golang.org/x/net/http2 for h2c, crypto/tls for both, and ndt7 on
+// gorilla/websocket.
 //
 //	go-contender [-host ADDRESS] -port PORT -tls-port PORT -cert FILE -key FILE -www FOLDER [-workers COUNT]
 //
@@ -130,6 +131,8 @@ func main() {
 	mux.HandleFunc("POST /echo", post)
 	mux.HandleFunc("GET /bulk/{size}", bulk)
 	mux.HandleFunc("PUT /bulk/{size}", put)
+	mux.HandleFunc("GET /ndt/v7/download", ndt7Download)
+	mux.HandleFunc("GET /ndt/v7/upload", ndt7Upload)
 	mux.Handle("GET /", http.FileServer(http.Dir(*www)))
 
 	clear := &http.Server{Addr: *host + ":" + *port, Handler: h2c.NewHandler(mux, settings())}

@@ -79,7 +79,7 @@ impl Service for Caller {
             return After::CLOSED;
         }
         if !std::mem::replace(&mut session.greeted, true) {
-            turn.output.push(b"hello".as_slice().into());
+            turn.output.push(bytes::Bytes::from_static(b"hello"));
         }
         session.received.extend_from_slice(&turn.input.take(turn.input.len()));
         if turn.eof {

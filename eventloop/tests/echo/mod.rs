@@ -47,7 +47,7 @@ impl Echo {
         match byte {
             b'Q' => return Some(After::FINISHED),
             b'B' => {
-                turn.output.push(vec![b'B'; 64 * 1024 * 1024].into());
+                turn.output.push(bytes::Bytes::from(vec![b'B'; 64 * 1024 * 1024]));
                 return Some(After::FINISHED);
             }
             b'!' => panic!("as ordered"),

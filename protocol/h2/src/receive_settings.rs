@@ -56,7 +56,8 @@ impl Connection {
 
     fn settings_acknowledged(&mut self) -> Result<Step, Fault> {
         let clock = self.deadlines.clock;
-        let first = self.deadlines.received_ms == 0;
+        // Ours of the beginning, and what else has come before says nothing about the path.
+        let first = self.settings.is_never_acknowledged();
         let Some(difference) = self.settings.acknowledged(clock.ms) else {
             self.glitch()?;
             return Ok(Step::Next);

@@ -116,6 +116,11 @@ impl Settings {
         self.unacknowledged == 0
     }
 
+    /// Whether our first SETTINGS, sent when the connection began, are all that waits for its acknowledgement.
+    pub(crate) fn is_never_acknowledged(&self) -> bool {
+        self.unacknowledged == 1 && self.sent_ms == 0
+    }
+
     /// An acknowledgement came. Returns what each open stream's receive window changes by.
     pub(crate) fn acknowledged(&mut self, now_ms: u32) -> Option<i32> {
         self.unacknowledged = self.unacknowledged.checked_sub(1)?;

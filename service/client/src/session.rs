@@ -17,6 +17,10 @@ const PLAIN_BLOCK_BYTES: usize = 256 * 1024;
 /// windows follow it, and small answers never pay for it.
 const RTT_AFTER_BYTES: usize = 1024 * 1024;
 
+/// The same for the first time: half of a stream's first window, so that windows grow from the first round
+/// trip on.
+const RTT_FIRST_BYTES: usize = 32 * 1024;
+
 /// What the sessions of a worker use in turn.
 #[derive(Debug)]
 pub struct Workbench {
@@ -49,7 +53,8 @@ pub struct Session {
     step: Step,
     /// Its owner has been told that it is over.
     over: bool,
-    received_bytes: usize,
+    /// Bytes to be received until the round-trip time is asked for.
+    rtt_after: usize,
 }
 
 impl Session {
@@ -62,7 +67,7 @@ impl Session {
         let (connection, required) = dial.open(&bench.limits, now)?;
         let ready_by = now + dial.timeout;
         let step = Step::Connecting;
-        Ok(Self { connection, ready_by, required, step, over: false, received_bytes: 0 })
+        Ok(Self { connection, ready_by, required, step, over: false, rtt_after: RTT_FIRST_BYTES })
     }
 
     /// What the loop is told about a connection that has just been asked for.
@@ -111,9 +116,9 @@ impl Session {
         if turn.eof {
             self.connection.receive_eof();
         }
-        self.received_bytes += turn.input.len();
-        if self.received_bytes >= RTT_AFTER_BYTES {
-            self.received_bytes = 0;
+        self.rtt_after = self.rtt_after.saturating_sub(turn.input.len());
+        if self.rtt_after == 0 {
+            self.rtt_after = RTT_AFTER_BYTES;
             if let Some(rtt) = turn.rtt() {
                 self.connection.set_rtt(rtt);
             }

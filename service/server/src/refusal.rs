@@ -1,5 +1,6 @@
-//! What is answered where no handler is.
+//! What is answered where no handler is, or where none is to be asked.
 
+use bolide_semantics::{FieldName, Head, parse_content_length};
 use http::header::ALLOW;
 use http::{HeaderValue, Method, StatusCode};
 
@@ -42,4 +43,20 @@ fn is_standard(method: &Method) -> bool {
         Method::PATCH,
     ]
     .contains(method)
+}
+
+/// Whether a request whose body follows may send it, and waits to be told so (RFC 9110 §10.1.1).
+pub(crate) fn admit(head: &Head, body_bytes_max: u64) -> Result<bool, StatusCode> {
+    let mut waits = false;
+    if let Some(expectation) = head.get(FieldName::Expect) {
+        waits = expectation.eq_ignore_ascii_case(b"100-continue");
+        if !waits {
+            return Err(StatusCode::EXPECTATION_FAILED);
+        }
+    }
+    let length = head.get(FieldName::ContentLength).and_then(parse_content_length);
+    if length.is_some_and(|length| length > body_bytes_max) {
+        return Err(StatusCode::PAYLOAD_TOO_LARGE);
+    }
+    Ok(waits)
 }

@@ -3,10 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bolide_connection::Connection;
-use bolide_semantics::{
-    AbortReason, Blame, End, ExchangeEvent, ExchangeId, FieldName, Head, Output,
-    parse_content_length,
-};
+use bolide_semantics::{AbortReason, Blame, End, ExchangeEvent, ExchangeId, Head, Output};
 use bytes::Bytes;
 use http::{Method, StatusCode};
 
@@ -15,7 +12,7 @@ use crate::local_waker::WokenList;
 use crate::observe::{Observer, Subject};
 use crate::patience::Patience;
 use crate::profile::{ENCODE, HANDLER, LOOP, PARSE, ROUTE};
-use crate::refusal::refuse;
+use crate::refusal::{admit, refuse};
 use crate::request::{Request, split_query};
 use crate::responder::{Address, MessageKind};
 use crate::router::{Found, RouteId, Router};
@@ -576,22 +573,6 @@ impl Session {
 /// The handler's part of an open exchange.
 struct Driven<'a> {
     driver: &'a mut Option<Box<dyn Exchange>>,
-}
-
-/// Whether a request whose body follows may send it, and waits to be told so (RFC 9110 §10.1.1).
-fn admit(head: &Head, body_bytes_max: u64) -> Result<bool, StatusCode> {
-    let mut waits = false;
-    if let Some(expectation) = head.get(FieldName::Expect) {
-        waits = expectation.eq_ignore_ascii_case(b"100-continue");
-        if !waits {
-            return Err(StatusCode::EXPECTATION_FAILED);
-        }
-    }
-    let length = head.get(FieldName::ContentLength).and_then(parse_content_length);
-    if length.is_some_and(|length| length > body_bytes_max) {
-        return Err(StatusCode::PAYLOAD_TOO_LARGE);
-    }
-    Ok(waits)
 }
 
 /// Calls the handler. An error: it panicked, which is a 500 and nothing more.

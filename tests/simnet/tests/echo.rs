@@ -64,7 +64,7 @@ impl Service for Echo {
         message: Vec<u8>,
         turn: &mut Turn<'_, Vec<u8>>,
     ) -> After {
-        turn.output.push(message.into());
+        turn.output.push(bytes::Bytes::from(message));
         self.turn(session, turn)
     }
 

@@ -82,7 +82,7 @@ impl Service for Relay {
             return After::CLOSED;
         }
         if !own.bytes.is_empty() && turn.output.is_empty() {
-            turn.output.push(std::mem::take(&mut own.bytes).into());
+            turn.output.push(bytes::Bytes::from(std::mem::take(&mut own.bytes)));
             if let Some(partner) = self.partners.get(&turn.token) {
                 turn.agenda.call(*partner);
             }

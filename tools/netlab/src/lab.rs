@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -231,6 +231,16 @@ impl Lab {
             TcpStream::connect_timeout(&address, time)
         })?
         .map_err(Mistake::io(format_args!("{} from the {}", address, node.name())))
+    }
+
+    /// Listens at a node, as a program there would.
+    ///
+    /// # Errors
+    ///
+    /// If the node can't be entered from here, or the address is taken.
+    pub fn listen(&self, node: Node, address: SocketAddr) -> Result<TcpListener, Mistake> {
+        namespace::inside(&self.record.spec.namespace(node), || TcpListener::bind(address))?
+            .map_err(Mistake::io(format_args!("{} at the {}", address, node.name())))
     }
 
     /// Whether its namespaces can only be seen from within its user namespace, where this process is

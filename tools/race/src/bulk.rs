@@ -1,12 +1,15 @@
 //! `bolide net bulk`: one transfer through the lab, by every stack, in both directions, in
 //! interleaved rounds; what it costs both sides, and who was full.
 
+mod browser;
 mod client;
 mod course;
 mod outcome;
 mod show;
 mod stack;
 mod sweep;
+mod swept;
+mod watched;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -22,14 +25,14 @@ const AFTER_HELP: &str = "Examples:
   bolide net bulk --only bolide --sweep streams,windows,rtt
 
 The lab is made and removed by this command: client – router – server, unshaped, cubic. The server runs
-on the first core, the client (`bolide measure`) on the second. Exit codes: 0 fine; 1 a transfer failed;
+on the first core, the client (`bolide measure`, or a browser) and what a proxy asks on the second. Exit codes: 0 fine; 1 a transfer failed;
 2 usage.";
 
 /// The arguments of `bolide net bulk`.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Arguments {
-    /// Only these stacks: raw, or contenders by name.
+    /// Only these stacks: raw, chromium, or contenders by name.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     only: Vec<String>,
 

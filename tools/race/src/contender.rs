@@ -27,8 +27,8 @@ pub struct Contender {
     pub order: i64,
     /// What it can speak.
     pub protocols: Vec<Protocol>,
-    /// What it serves, by the names of [`Route::NAMES`]; besides, `bulk` and `bulk-put`: downloads and
-    /// uploads of any size, for [`bulk`](crate::bulk).
+    /// What it serves, by the names of [`Route::NAMES`]; besides, for [`bulk`](crate::bulk): `bulk` and
+    /// `bulk-put`, downloads and uploads of any size, `bulk-proxy`, both of them through it, and `ndt7`.
     pub routes: Vec<String>,
     /// Paths that differ from the usual ones, by the route's name.
     #[serde(default)]
@@ -164,9 +164,9 @@ const fn last() -> i64 {
 }
 
 /// What `routes` may name.
-const ROUTES: [&str; 9] = {
+const ROUTES: [&str; 11] = {
     let [ping, echo, post, grpc, static_6, static_4k, proxy] = Route::NAMES;
-    [ping, echo, post, grpc, static_6, static_4k, proxy, "bulk", "bulk-put"]
+    [ping, echo, post, grpc, static_6, static_4k, proxy, "bulk", "bulk-put", "bulk-proxy", "ndt7"]
 };
 
 /// What stands where in a contender's file.
@@ -235,17 +235,18 @@ impl Contender {
             return wrong("`protocols` and `routes` must name at least one each");
         }
         let start = &self.start;
-        if self.routes.iter().any(|route| route != "proxy")
+        let is_proxy = |route: &String| route == "proxy" || route == "bulk-proxy";
+        if !self.routes.iter().all(is_proxy)
             && start.command.is_empty()
             && start.tls_command.is_empty()
         {
             return wrong("`start.command` is missing: the program and its arguments");
         }
-        if self.routes.iter().any(|route| route == "proxy")
+        if let Some(route) = self.routes.iter().find(|route| is_proxy(route))
             && start.proxy_command.is_empty()
             && start.proxy_tls_command.is_empty()
         {
-            return wrong("the route `proxy` needs `start.proxy_command`");
+            return wrong(&format!("the route `{route}` needs `start.proxy_command`"));
         }
         if !(self.ready.within_s > 0.0 && self.ready.within_s <= 600.0) {
             return wrong("`ready.within_s` must be more than 0 and at most 600");

@@ -146,17 +146,19 @@ impl Present {
         Some(profiled)
     }
 
-    /// What starts it for `cell` on `core`, listening on `host` with these ports; nothing is started.
+    /// What starts it for `cell` on `core`, listening on `host` with these ports, in front of `backend`
+    /// if it is a proxy; nothing is started.
     pub(crate) fn launch_on(
         &self,
         cell: &Cell,
         core: usize,
         (host, ports): (Ipv4Addr, Ports),
+        backend: Option<SocketAddr>,
         place: &Workplace,
         ground: &Ground<'_>,
     ) -> Result<Launch, String> {
         let run = place.folder(&format!("run-{}", self.contender.name))?;
-        let values = self.values(&run, (host, ports), 1, None, place, ground);
+        let values = self.values(&run, (host, ports), 1, backend, place, ground);
         self.launch(cell, &[core], run, &values, ground.sources)
     }
 

@@ -8,6 +8,7 @@ mod scale;
 mod seeds;
 mod spectrum;
 mod stages;
+pub(crate) mod sweeps;
 mod throughput;
 
 use std::fs;
@@ -45,12 +46,22 @@ pub(crate) fn write(
     put("index.html", page::page(manifest, tables, outcomes))
 }
 
-/// A page of tables: sentences first, what was left out last.
+/// A part of a plain page.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Section {
+    pub(crate) head: String,
+    /// Plots, as [`sweeps`] draws them.
+    pub(crate) plots: String,
+    /// A table, its heads in the first row.
+    pub(crate) rows: Vec<Vec<String>>,
+}
+
+/// A page of tables and plots: sentences first, what was left out last.
 pub(crate) fn plain_page(
     title: &str,
     lead: &str,
     notes: &[String],
-    sections: &[(String, Vec<Vec<String>>)],
+    sections: &[Section],
     skipped: &[String],
 ) -> String {
     page::plain(title, lead, notes, sections, skipped)

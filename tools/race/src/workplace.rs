@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rcgen::{CertificateParams, DnType, KeyPair, SanType};
 
+use crate::process::is_alive;
 use crate::random::Random;
 use crate::verify::{FILE_6, Ports, file_4k};
 
@@ -14,6 +15,25 @@ const PORTS: std::ops::Range<u16> = 20_000..32_000;
 
 /// How many ports are tried before giving up.
 const PORT_TRIES_COUNT: usize = 500;
+
+/// What the folders are called, before the process's id.
+const FOLDER: &str = "bolide-race-";
+
+/// Removes what killed runs have left: folders of processes that are not there any more.
+fn remove_leftovers(above: &Path) {
+    // Where processes can't be looked up, none is known to be gone.
+    if !is_alive(std::process::id()) {
+        return;
+    }
+    for entry in fs::read_dir(above).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let id = name.to_str().and_then(|name| name.strip_prefix(FOLDER)?.parse().ok());
+        if id.is_some_and(|id: u32| id != std::process::id() && !is_alive(id)) {
+            // Somebody else's stays.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
 
 /// The folder of one race.
 #[derive(Debug)]
@@ -26,7 +46,8 @@ impl Workplace {
     /// Makes it: with files to serve and a certificate for `localhost`, 127.0.0.1 and the server of a
     /// lab: some servers choose theirs by the address.
     pub(crate) fn new(seed: u64) -> Result<Self, String> {
-        let root = std::env::temp_dir().join(format!("bolide-race-{}", std::process::id()));
+        remove_leftovers(&std::env::temp_dir());
+        let root = std::env::temp_dir().join(format!("{FOLDER}{}", std::process::id()));
         let place = Self { root, random: Random::new(seed ^ u64::from(std::process::id())) };
         place.fill().map_err(|error| format!("{}: {error}", place.root.display()))?;
         Ok(place)
@@ -112,4 +133,26 @@ pub(crate) fn cache() -> PathBuf {
         .or_else(|| variable("XDG_CACHE_HOME").map(|folder| folder.join("bolide-race")))
         .or_else(|| variable("HOME").map(|folder| folder.join(".cache/bolide-race")))
         .unwrap_or_else(|| Path::new(&std::env::temp_dir()).join("bolide-race-cache"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_killed_run_has_left_is_removed_and_nothing_else() {
+        let above = bolide_launcher::scratch("workplaces");
+        let mut gone = std::process::Command::new("true").spawn().unwrap();
+        gone.wait().unwrap();
+        let folder = |id: u32| above.join(format!("{FOLDER}{id}"));
+        let (left, own) = (folder(gone.id()), folder(std::process::id()));
+        let others = [own, folder(1), above.join("bolide-race-cache"), above.join("bolide-race-")];
+        for folder in others.iter().chain([&left]) {
+            fs::create_dir_all(folder.join("www")).unwrap();
+        }
+        remove_leftovers(&above);
+        assert!(!left.exists());
+        assert!(others.iter().all(|folder| folder.exists()));
+        fs::remove_dir_all(above).unwrap();
+    }
 }

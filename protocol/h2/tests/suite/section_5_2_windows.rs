@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bolide_h2::Limits;
-use bolide_semantics::{End, Misuse};
+use bolide_semantics::{End, Misuse, Role};
 
 use crate::raw::{
     self, FLOW_CONTROL_ERROR, PADDED, PROTOCOL_ERROR, WINDOW_UPDATE, data, frame, window_update,
@@ -237,6 +237,23 @@ fn windows_grow_when_they_hold_the_peer_back() {
     }
     assert!(available > 100_000, "{available} after {received}");
     assert!(available <= 16 << 20);
+}
+
+#[test]
+fn the_first_acknowledgement_tells_the_round_trip_whatever_came_before_it() {
+    let mut server = Subject::new(Role::Server, Limits::default());
+    server.now += Duration::from_millis(20);
+    server.feed(&[raw::PREFACE, &raw::settings(&[])].concat());
+    server.now += Duration::from_millis(50);
+    server.feed(&raw::settings_ack());
+    server.feed(&raw::post(1));
+    server.sent();
+    server.feed(&data(1, false, &[0; 16_384]).repeat(2));
+    server.now += Duration::from_millis(60);
+    server.consumed(1, 32_768);
+    // Half of the window within two round trips: it doubles.
+    let of_stream: Vec<_> = updates(&mut server).into_iter().filter(|u| u.0 == 1).collect();
+    assert_eq!(of_stream, [(1, 32_768 + 65_536)]);
 }
 
 #[test]

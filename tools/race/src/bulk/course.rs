@@ -11,9 +11,9 @@ use bolide_netlab::shape::Shape;
 
 use self::stage::Stage;
 use super::outcome::{Point, Results, Row};
-use super::stack::{Direction, Stack};
+use super::stack::{BROWSER, BROWSERS_SERVER, Direction, Stack};
 use super::sweep::{RTT_RATE_BITS_PER_SECOND, RTTS_MS, Sweep};
-use super::{Arguments, show};
+use super::{Arguments, browser, show};
 use crate::contender::{Contender, Sources};
 use crate::entrant::{Ground, Present, detect};
 use crate::interrupt::Interrupt;
@@ -51,6 +51,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<bool, String> {
         congestion_control: arguments.congestion.clone(),
         rows: rows(&stacks),
         sweeps: Vec::new(),
+        versions: versions(&present, &stacks),
         skipped,
     };
     let stage = |shape| {
@@ -96,21 +97,25 @@ fn gather(
     let mut contenders = sources.contenders()?;
     contenders.retain(|contender| !Stack::of(contender).is_empty());
     let names: Vec<&str> =
-        ["raw"].into_iter().chain(contenders.iter().map(|c| c.name.as_str())).collect();
+        ["raw", BROWSER].into_iter().chain(contenders.iter().map(|c| c.name.as_str())).collect();
     for name in &arguments.only {
         if !names.contains(&name.as_str()) {
             return Err(format!("--only {name}: no such stack; {}", suggestion(name, &names)));
         }
     }
     let wanted = |name: &str| arguments.only.is_empty() || arguments.only.iter().any(|n| n == name);
-    contenders.retain(|contender: &Contender| wanted(&contender.name));
+    // A browser needs a server.
+    let needed = |name: &str| wanted(name) || (name == BROWSERS_SERVER && wanted(BROWSER));
+    contenders.retain(|contender: &Contender| needed(&contender.name));
     let (mut present, mut skipped) = (Vec::new(), Vec::new());
     let mut stacks: Vec<Stack> = wanted("raw").then(Stack::raw).into_iter().collect();
     for contender in &contenders {
         let mut announce = || eprintln!("building {} (once; the result is kept)", contender.name);
         match detect(contender, sources, interrupt, &mut announce) {
             Ok(there) => {
-                stacks.extend(Stack::of(contender));
+                if wanted(&contender.name) {
+                    stacks.extend(Stack::of(contender));
+                }
                 present.push(there);
             }
             Err(why) => {
@@ -120,7 +125,28 @@ fn gather(
         }
         interrupt.check()?;
     }
+    if wanted(BROWSER) {
+        match browser::program() {
+            Ok(_) if present.iter().any(|there| there.contender.name == BROWSERS_SERVER) => {
+                stacks.extend(Stack::browser());
+            }
+            Ok(_) => skipped.push((BROWSER.to_owned(), "its server is not here".to_owned())),
+            Err(why) => {
+                eprintln!("skipped {BROWSER}: {why}");
+                skipped.push((BROWSER.to_owned(), why));
+            }
+        }
+    }
     Ok((present, stacks, skipped))
+}
+
+/// The versions of those that say one.
+fn versions(present: &[Present], stacks: &[Stack]) -> Vec<(String, String)> {
+    let of = |there: &Present| (there.contender.name.clone(), there.version.clone());
+    let browser = stacks.iter().any(|stack| stack.name == BROWSER).then(browser::version).flatten();
+    let browser = browser.map(|version| (BROWSER.to_owned(), version));
+    let all = present.iter().map(of).chain(browser);
+    all.filter(|(_, version)| !version.is_empty()).collect()
 }
 
 fn rows(stacks: &[Stack]) -> Vec<Row> {

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::browser::Parts;
 use super::stack::{Direction, Stack};
 use crate::manifest::Machine;
 use crate::statistics::{Interval, median, summarise};
@@ -30,6 +31,9 @@ pub(super) struct Sample {
     pub(super) limit: String,
     /// What TCP used, if it is known.
     pub(super) congestion_control: Option<String>,
+    /// Where a browser's CPU time went.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) parts: Option<Parts>,
 }
 
 /// All transfers of a stack in a direction.
@@ -92,6 +96,8 @@ pub(super) struct Results {
     pub(super) congestion_control: String,
     pub(super) rows: Vec<Row>,
     pub(super) sweeps: Vec<Point>,
+    /// Who was measured, with their versions.
+    pub(super) versions: Vec<(String, String)>,
     /// Contenders that are not here, with the reason.
     pub(super) skipped: Vec<(String, String)>,
 }

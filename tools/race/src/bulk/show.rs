@@ -3,9 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::outcome::{Point, Results, Row};
+use super::browser::Parts;
+use super::outcome::{Results, Row};
 use super::stack::Direction;
-use crate::report;
+use super::swept::{size, sweeps};
+use crate::report::{self, Section};
 use crate::table::aligned;
 
 const HEADS: [&str; 9] = [
@@ -34,8 +36,8 @@ pub(super) fn tables(results: &Results) -> String {
             text += &format!("\n{}\n{}", direction.title(), aligned(&mut rows));
         }
     }
-    for (title, mut rows) in sweeps(results) {
-        text += &format!("\n{title}\n{}", aligned(&mut rows));
+    for mut section in sweeps(results).into_iter().chain(parts(results)) {
+        text += &format!("\n{}\n{}", section.head, aligned(&mut section.rows));
     }
     text
 }
@@ -52,9 +54,11 @@ pub(super) fn write(out: &Path, results: &Results) -> Result<PathBuf, String> {
     put("bulk.json", json + "\n")?;
     let mut sections = Vec::new();
     for direction in Direction::ALL {
-        sections.push((direction.title().to_owned(), rows(results, direction)));
+        let (head, rows) = (direction.title().to_owned(), rows(results, direction));
+        sections.push(Section { head, plots: String::new(), rows });
     }
     sections.extend(sweeps(results));
+    sections.extend(parts(results));
     let notes = [
         format!(
             "One connection moves {} through client – router – server on one machine: congestion \
@@ -66,7 +70,10 @@ pub(super) fn write(out: &Path, results: &Results) -> Result<PathBuf, String> {
             results.machine.server_cores,
             results.machine.generator_cores
         ),
-        "published: what others have measured with the same stack on another machine.".to_owned(),
+        "published: what others have measured with the same stack on another machine. A proxy asks a server \
+         of HTTP/1.1 on the client's core. ndt7 takes a second. Chromium is given 256 MiB at most."
+            .to_owned(),
+        results.versions.iter().map(|(name, version)| format!("{name}: {version}. ")).collect(),
     ];
     let skipped: Vec<String> =
         results.skipped.iter().map(|(name, why)| format!("{name}: {why}")).collect();
@@ -107,89 +114,30 @@ fn rows(results: &Results, direction: Direction) -> Vec<Vec<String>> {
     rows
 }
 
-/// A table for each sweep, stack and direction: streams and round trips as one line for each stack,
-/// frames and windows as a map for each stack.
-fn sweeps(results: &Results) -> Vec<(String, Vec<Vec<String>>)> {
-    let mut tables = Vec::new();
-    for (sweep, title, unit) in [
-        ("streams", "Gbit/s by streams on one connection", ""),
-        ("rtt", "Mbit/s by round trip at 500 Mbit/s", " ms"),
-    ] {
-        for direction in Direction::ALL {
-            let points = |p: &&Point| p.sweep == sweep && p.direction == direction;
-            let points: Vec<&Point> = results.sweeps.iter().filter(points).collect();
-            if points.is_empty() {
-                continue;
-            }
-            let factor = if sweep == "rtt" { 1e6 } else { 1e9 };
-            let names = unique(points.iter().map(|point| point.stack.title.clone()));
-            let rows =
-                grid(&points, factor, &names, |p| p.stack.title.clone(), |x| format!("{x}{unit}"));
-            tables.push((format!("{title}, {}", direction.title()), rows));
+/// Where the CPU time of a browser went.
+fn parts(results: &Results) -> Option<Section> {
+    let mut rows = vec![
+        ["transfer", "network service s/GiB", "renderer s/GiB", "others s/GiB"]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
+    for row in &results.rows {
+        let part = |part: fn(&Parts) -> f64| row.median(|sample| sample.parts.as_ref().map(part));
+        let found = [part(|p| p.network), part(|p| p.renderer), part(|p| p.rest)];
+        if let [Some(network), Some(renderer), Some(rest)] = found {
+            let name = format!("{}, {}", row.stack.title, row.direction.title());
+            let figures = [network, renderer, rest].map(|figure| format!("{figure:.2}"));
+            rows.push(std::iter::once(name).chain(figures).collect());
         }
     }
-    let maps: Vec<&Point> = results.sweeps.iter().filter(|p| p.sweep == "windows").collect();
-    for stack in unique(maps.iter().map(|point| point.stack.title.clone())) {
-        let points: Vec<&Point> =
-            maps.iter().copied().filter(|point| point.stack.title == stack).collect();
-        let window = |point: &Point| format!("window {}", size(point.y.unwrap_or_default()));
-        let names = unique(points.iter().map(|point| window(point)));
-        let rows = grid(&points, 1e9, &names, window, |x| format!("frame {}", size(x)));
-        tables.push((format!("Gbit/s of {stack} by the client's frames and windows"), rows));
-    }
-    tables
-}
-
-/// Names down, values of x across.
-fn grid(
-    points: &[&Point],
-    factor: f64,
-    names: &[String],
-    name: impl Fn(&Point) -> String,
-    head: impl Fn(f64) -> String,
-) -> Vec<Vec<String>> {
-    let mut across: Vec<f64> = points.iter().map(|point| point.x).collect();
-    across.sort_by(f64::total_cmp);
-    across.dedup();
-    let mut rows = vec![vec![String::new()]];
-    rows[0].extend(across.iter().map(|x| head(*x)));
-    for row in names {
-        let mut cells = vec![row.clone()];
-        for x in &across {
-            let point = points.iter().find(|p| (p.x - x).abs() < 1e-9 && name(p) == *row);
-            let sample = point.and_then(|point| point.sample.as_ref());
-            let cell = sample.map(|sample| format!("{:.1}", sample.bits_per_second / factor));
-            cells.push(cell.unwrap_or_else(|| "failed".to_owned()));
-        }
-        rows.push(cells);
-    }
-    rows
-}
-
-fn unique(names: impl Iterator<Item = String>) -> Vec<String> {
-    let mut found = Vec::new();
-    for name in names {
-        if !found.contains(&name) {
-            found.push(name);
-        }
-    }
-    found
-}
-
-/// Bytes with their unit; windows that end one below a power of two are called by that.
-fn size(bytes: f64) -> String {
-    let bytes = if bytes >= 65_535.0 { bytes + bytes % 2.0 } else { bytes };
-    match bytes {
-        bytes if bytes >= 1_073_741_824.0 => format!("{} GiB", bytes / 1_073_741_824.0),
-        bytes if bytes >= 1_048_576.0 => format!("{} MiB", bytes / 1_048_576.0),
-        bytes => format!("{} KiB", bytes / 1024.0),
-    }
+    let head = "Where a browser's CPU time goes".to_owned();
+    (rows.len() > 1).then_some(Section { head, plots: String::new(), rows })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bulk::outcome::Sample;
+    use crate::bulk::outcome::{Point, Sample};
     use crate::bulk::stack::Stack;
     use crate::manifest::Machine;
 
@@ -217,7 +165,13 @@ mod tests {
             seed: 1,
             congestion_control: "cubic".to_owned(),
             rows: vec![row("slow", 5.0), row("fast", 50.0)],
-            sweeps: vec![point(16_384.0, 65_535.0), point(65_536.0, 65_535.0)],
+            sweeps: vec![
+                point(16_384.0, 65_535.0),
+                point(65_536.0, 65_535.0),
+                Point { sample: None, y: None, sweep: "rtt".to_owned(), ..point(50.0, 0.0) },
+                Point { y: None, sweep: "rtt".to_owned(), ..point(100.0, 0.0) },
+            ],
+            versions: vec![("nginx".to_owned(), "nginx/1.22".to_owned())],
             skipped: vec![("h2o".to_owned(), "`h2o` is not in PATH".to_owned())],
         }
     }
@@ -229,6 +183,7 @@ mod tests {
         assert!(place("fast") < place("slow"), "{text}");
         assert!(text.contains("50.00–50.00") && text.contains("52"), "{text}");
         assert!(text.contains("window 64 KiB") && text.contains("frame 16 KiB"), "{text}");
+        assert!(text.contains("50 ms") && text.contains("failed"), "{text}");
         assert!(!text.contains("upload"), "{text}");
     }
 
@@ -237,6 +192,8 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("bolide-bulk-{}", std::process::id()));
         let page = fs::read_to_string(write(&folder, &results()).unwrap()).unwrap();
         fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(page.matches("<figure>").count(), 2, "a map and lines");
+        assert!(page.contains("nginx: nginx/1.22."));
         assert!(page.contains("Bolide &lt;h2c&gt;") && page.contains("`h2o` is not in PATH"));
     }
 }

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use super::outcome::Point;
-use super::stack::{Direction, Stack};
+use super::stack::{Direction, Stack, Way};
 
 /// What can be swept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +61,9 @@ impl Sweep {
             sample: None,
             failed: None,
         };
+        if stack.way != Way::Direct {
+            return Vec::new();
+        }
         let is_h2 = stack.protocol.is_some_and(crate::catalogue::Protocol::is_http2);
         let directions = Direction::ALL.into_iter().filter(|direction| stack.goes(*direction));
         match self {
@@ -107,6 +110,7 @@ mod tests {
             title: "Bolide".to_owned(),
             protocol: Some(protocol),
             uploads: true,
+            way: Way::Direct,
         };
         assert_eq!(Sweep::Streams.points(&stack(Protocol::H2)).len(), 10);
         let windows = Sweep::Windows.points(&stack(Protocol::H2c));

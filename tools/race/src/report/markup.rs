@@ -69,6 +69,27 @@ impl Svg {
         );
     }
 
+    /// A rectangle of a colour that is so strong, from 0 to 1.
+    pub(super) fn shade(
+        &mut self,
+        class: &str,
+        at: (f64, f64),
+        size: (f64, f64),
+        strength: f64,
+        hint: &str,
+    ) {
+        let _ = writeln!(
+            self.text,
+            "<rect class=\"{class}\" fill-opacity=\"{strength:.2}\" x=\"{:.1}\" y=\"{:.1}\" \
+             width=\"{:.1}\" height=\"{:.1}\" rx=\"3\"><title>{}</title></rect>",
+            at.0,
+            at.1,
+            size.0,
+            size.1,
+            escape(hint)
+        );
+    }
+
     pub(super) fn dot(&mut self, class: &str, at: (f64, f64), radius: f64, hint: &str) {
         let _ = writeln!(
             self.text,

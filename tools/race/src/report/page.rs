@@ -9,7 +9,7 @@ use super::seeds::section;
 use super::spectrum::spectrum;
 use super::stages::stages;
 use super::throughput::throughput;
-use super::{date, names};
+use super::{Section, date, names};
 use crate::catalogue::Table;
 use crate::manifest::Manifest;
 use crate::outcome::{CellOutcome, EntrantOutcome, Fate};
@@ -67,12 +67,12 @@ pub(super) fn page(manifest: &Manifest, tables: &[Table], outcomes: &[CellOutcom
     text + "</main></body></html>\n"
 }
 
-/// A page of tables, each with its heads in the first row.
+/// A page of plots and tables, each table with its heads in the first row.
 pub(super) fn plain(
     title: &str,
     lead: &str,
     notes: &[String],
-    sections: &[(String, Vec<Vec<String>>)],
+    sections: &[Section],
     skipped: &[String],
 ) -> String {
     let mut text = format!(
@@ -85,11 +85,11 @@ pub(super) fn plain(
     for note in notes {
         let _ = writeln!(text, "<p>{}</p>", escape(note));
     }
-    for (head, rows) in sections {
+    for Section { head, plots, rows } in sections {
         if let Some((heads, rows)) = rows.split_first().filter(|(_, rows)| !rows.is_empty()) {
             let _ = writeln!(
                 text,
-                "<section><h2>{}</h2>\n{}</section>",
+                "<section><h2>{}</h2>\n<div class=\"plots\">{plots}</div>\n{}</section>",
                 escape(head),
                 table(heads, rows)
             );

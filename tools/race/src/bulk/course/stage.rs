@@ -1,5 +1,6 @@
 //! A lab with what is needed to put a server and a client into it.
 
+use std::cell::OnceCell;
 use std::fs::File;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -12,12 +13,14 @@ use bolide_netlab::shape::Shape;
 use bolide_netlab::spec::{Node, Spec};
 
 use crate::bulk::Arguments;
+use crate::bulk::browser;
 use crate::bulk::client;
 use crate::bulk::outcome::Sample;
-use crate::bulk::stack::{Direction, Stack, cell};
+use crate::bulk::stack::{Direction, Stack, Way, cell};
+use crate::bulk::watched::Watched;
 use crate::catalogue::Protocol;
 use crate::entrant::{Ground, Present};
-use crate::process::{Launch, Process, Reading, peak_memory_bytes, tree};
+use crate::process::{Launch, Process};
 use crate::verify::Ports;
 use crate::workplace::Workplace;
 
@@ -25,7 +28,16 @@ use crate::workplace::Workplace;
 const PORTS: Ports = Ports { plain: 8080, h2c: 8081, tls: 8443 };
 
 /// How long raw TCP is measured.
-const RAW_TIME: Duration = Duration::from_secs(2);
+const RAW_TIME: Duration = Duration::from_secs(1);
+
+/// How long ndt7 is: it knows no sizes.
+const NDT7_TIME: &str = "1s";
+
+/// Where proxies find what they ask, in the server's namespace.
+const BACKEND_PORT: u16 = 9080;
+
+/// How long that may take to start.
+const BACKEND_LIMIT: Duration = Duration::from_secs(10);
 
 /// How often a server that starts is asked whether it is ready.
 const READY_INTERVAL: Duration = Duration::from_millis(10);
@@ -43,6 +55,8 @@ pub(super) struct Stage<'a> {
     cores: [usize; 2],
     /// The program whose `measure` is the client.
     client: PathBuf,
+    /// What proxies ask, once one has.
+    backend: OnceCell<Process>,
 }
 
 impl<'a> Stage<'a> {
@@ -67,7 +81,8 @@ impl<'a> Stage<'a> {
         };
         let lab = Lab::up(&spec, |_| {}).map_err(|mistake| mistake.to_string())?;
         let client = ground.program.clone();
-        Ok(Self { lab: Some(lab), arguments, present, ground, place, cores, client })
+        let backend = OnceCell::new();
+        Ok(Self { lab: Some(lab), arguments, present, ground, place, cores, client, backend })
     }
 
     /// The same with another program as its client.
@@ -78,6 +93,8 @@ impl<'a> Stage<'a> {
 
     /// Removes the lab.
     pub(super) fn down(mut self) -> Result<(), String> {
+        // Before the namespace that it runs in.
+        drop(self.backend.take());
         self.lab.take().map_or(Ok(()), |lab| lab.down().map_err(|mistake| mistake.to_string()))
     }
 
@@ -99,54 +116,69 @@ impl<'a> Stage<'a> {
         options: &[String],
     ) -> Result<Sample, String> {
         self.check()?;
-        let Some(protocol) = stack.protocol else { return self.raw(direction) };
+        let (Some(protocol), Some(name)) = (stack.protocol, stack.server()) else {
+            return self.raw(direction, bytes);
+        };
         let present = self
             .present
             .iter()
-            .find(|present| present.contender.name == stack.name)
-            .ok_or_else(|| format!("`{}` is not here", stack.name))?;
+            .find(|present| present.contender.name == name)
+            .ok_or_else(|| format!("`{name}` is not here"))?;
         self.file(bytes)?;
-        let (server, address) = self.start(present, protocol)?;
-        let scheme = if protocol.is_tls() { "https" } else { "http" };
-        let path = present.contender.paths.get("bulk").map_or("/{size}", String::as_str);
-        let url = format!("{scheme}://{address}{}", path.replace("{size}", &bytes.to_string()));
-        let version = match protocol {
-            Protocol::H1 | Protocol::H1s => "--h1",
-            Protocol::H2c => "--h2c",
-            Protocol::H2 => "--h2",
+        let (server, address) = self.start(present, protocol, stack.way)?;
+        let (measured, watched, parts) = if stack.way == Way::Browser {
+            let bytes = bytes.min(browser::BYTES_MAX);
+            let task = browser::Task {
+                lab: self.lab()?,
+                url: format!("https://{address}/{bytes}"),
+                direction,
+                bytes,
+                is_h1: protocol == Protocol::H1s,
+                core: self.cores[1],
+                folder: self.place.folder("browser")?,
+                time: self.arguments.timeout,
+                interrupt: self.ground.interrupt,
+                server: server.id(),
+            };
+            browser::run(&task)?
+        } else {
+            let mut command = self.lab()?.command(Node::Client, &self.client);
+            command.args(["measure", "--quiet", "--json", "-"]).args(options);
+            command.args(["--server-pid", &server.id().to_string()]);
+            let url = url(stack, present, direction, bytes, address);
+            command.args(words(stack, protocol, direction, &url));
+            if direction == Direction::Upload && stack.way != Way::Ndt7 {
+                command.args(["-n", &bytes.to_string()]);
+            }
+            let mut watched = Watched::begin(server.id());
+            let (core, time) = (self.cores[1], self.arguments.timeout);
+            let measured = client::run(command, &[core], time, self.ground.interrupt)?;
+            watched.end();
+            (measured, watched, None)
         };
-        let mut command = self.lab()?.command(Node::Client, &self.client);
-        command.args(["measure", &url, version, "--quiet", "--json", "-"]);
-        if protocol.is_tls() {
-            command.arg("--insecure");
-        }
-        command.args(["--server-pid", &server.id().to_string()]).args(options);
-        // Of a download the URL says how much.
-        if direction == Direction::Upload {
-            command.args(["-X", "PUT", "-n", &bytes.to_string()]);
-        }
-        let before = Reading::of(&tree(server.id()));
-        let measured =
-            client::run(command, &[self.cores[1]], self.arguments.timeout, self.ground.interrupt)?;
-        let processes = tree(server.id());
-        let (used, _) = Reading::of(&processes).since(&before);
+        let used = watched.used().as_secs_f64();
         let (gib, seconds) = (measured.bytes as f64 / GIB, measured.seconds.max(1e-9));
         Ok(Sample {
             bits_per_second: measured.goodput_bits_per_second,
-            server_cpu_per_gib: used.as_secs_f64() / gib,
+            server_cpu_per_gib: used / gib,
             client_cpu_per_gib: measured.client.cpu_seconds / gib,
-            server_busy: used.as_secs_f64() / seconds,
+            server_busy: used / seconds,
             client_busy: measured.client.cpu_seconds / seconds,
-            server_memory_bytes: Some(peak_memory_bytes(&processes)),
+            server_memory_bytes: Some(watched.peak_memory_bytes()),
             client_memory_bytes: Some(measured.client.peak_memory_bytes),
             limit: measured.verdict.limit,
             congestion_control: measured.congestion_control,
+            parts,
         })
     }
 
-    fn raw(&self, direction: Direction) -> Result<Sample, String> {
+    fn raw(&self, direction: Direction, bytes: u64) -> Result<Sample, String> {
         let download = direction == Direction::Download;
-        let options = iperf::Options { download, time: RAW_TIME, congestion: None };
+        // As long as the others, where a rate says how long that is.
+        let rate = self.lab()?.spec().down.rate;
+        let time = rate.map(|rate| Duration::from_secs_f64(bytes as f64 * 8.0 / rate as f64));
+        let time = time.unwrap_or(RAW_TIME);
+        let options = iperf::Options { download, time, congestion: None };
         let found = iperf::run(self.lab()?, &options).map_err(|mistake| mistake.to_string())?;
         let sender = (found.sender_cpu_seconds_per_gib, found.sender_busy);
         let receiver = (found.receiver_cpu_seconds_per_gib, found.receiver_busy);
@@ -161,6 +193,7 @@ impl<'a> Stage<'a> {
             client_memory_bytes: None,
             limit: found.full,
             congestion_control: Some(found.congestion_control),
+            parts: None,
         })
     }
 
@@ -175,24 +208,56 @@ impl<'a> Stage<'a> {
             .map_err(|error| format!("{}: {error}", path.display()))
     }
 
+    /// Where proxies find what they ask: Bolide over HTTP/1.1, on the client's core, started once.
+    fn backend(&self) -> Result<SocketAddr, String> {
+        let lab = self.lab()?;
+        let address = SocketAddr::from((lab.spec().right.host(), BACKEND_PORT));
+        if self.backend.get().is_none() {
+            let program = self.ground.program.display().to_string();
+            let listen = address.to_string();
+            let command = ["serve", "--http", &listen, "--no-https", "--workers", "1"];
+            let command = std::iter::once(program.as_str()).chain(command).map(str::to_owned);
+            let folder = self.place.folder("run-backend")?;
+            let launch = Launch {
+                command: command.collect(),
+                env: std::collections::BTreeMap::new(),
+                log: folder.join("log"),
+                folder,
+                cores: vec![self.cores[1]],
+            };
+            let mut process = self.start_inside(launch)?;
+            self.wait(&mut process, address, BACKEND_LIMIT)?;
+            // Nobody else can have set it.
+            let _ = self.backend.set(process);
+        }
+        Ok(address)
+    }
+
+    /// Starts something in the server's namespace.
+    fn start_inside(&self, launch: Launch) -> Result<Process, String> {
+        let (program, rest) =
+            launch.command.split_first().ok_or_else(|| "there is nothing to run".to_owned())?;
+        let inside = self.lab()?.command(Node::Server, program);
+        let words = std::iter::once(inside.get_program()).chain(inside.get_args());
+        let mut command: Vec<String> =
+            words.map(|word| word.to_string_lossy().into_owned()).collect();
+        command.extend_from_slice(rest);
+        Process::start(&Launch { command, ..launch })
+    }
+
     /// Starts a server, and waits until it takes connections.
     fn start(
         &self,
         present: &Present,
         protocol: Protocol,
+        way: Way,
     ) -> Result<(Process, SocketAddr), String> {
-        let (lab, cell) = (self.lab()?, cell(protocol));
-        let host = lab.spec().right.host();
-        let launch =
-            present.launch_on(&cell, self.cores[0], (host, PORTS), self.place, self.ground)?;
-        let (program, rest) =
-            launch.command.split_first().ok_or_else(|| "there is nothing to run".to_owned())?;
-        let inside = lab.command(Node::Server, program);
-        let words = std::iter::once(inside.get_program()).chain(inside.get_args());
-        let mut command: Vec<String> =
-            words.map(|word| word.to_string_lossy().into_owned()).collect();
-        command.extend_from_slice(rest);
-        let mut process = Process::start(&Launch { command, ..launch })?;
+        let cell = cell(protocol, way);
+        let host = self.lab()?.spec().right.host();
+        let backend = if way == Way::Proxy { Some(self.backend()?) } else { None };
+        let (core, place) = (self.cores[0], self.place);
+        let launch = present.launch_on(&cell, core, (host, PORTS), backend, place, self.ground)?;
+        let mut process = self.start_inside(launch)?;
         let port = match protocol {
             Protocol::H1s | Protocol::H2 => PORTS.tls,
             Protocol::H2c if present.has_h2c_port(&cell, self.ground.sources) => PORTS.h2c,
@@ -200,11 +265,22 @@ impl<'a> Stage<'a> {
         };
         let address = SocketAddr::from((host, port));
         let limit = Duration::from_secs_f64(present.contender.ready.within_s);
+        self.wait(&mut process, address, limit)?;
+        Ok((process, address))
+    }
+
+    /// Waits until a server takes connections.
+    fn wait(
+        &self,
+        process: &mut Process,
+        address: SocketAddr,
+        limit: Duration,
+    ) -> Result<(), String> {
         let began = Instant::now();
         loop {
             self.check()?;
-            if lab.connect(Node::Client, address, limit).is_ok() {
-                return Ok((process, address));
+            if self.lab()?.connect(Node::Client, address, limit).is_ok() {
+                return Ok(());
             }
             let wrong = match process.ended() {
                 Some(status) => format!("it ended before it was ready ({status})"),
@@ -219,8 +295,51 @@ impl<'a> Stage<'a> {
     }
 }
 
+/// The words for `bolide measure`.
+fn words(stack: &Stack, protocol: Protocol, direction: Direction, url: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    if protocol.is_tls() {
+        words.push("--insecure");
+    }
+    if stack.way == Way::Ndt7 {
+        words.extend(["-t", NDT7_TIME]);
+    } else {
+        words.push(match protocol {
+            Protocol::H1 | Protocol::H1s => "--h1",
+            Protocol::H2c => "--h2c",
+            Protocol::H2 => "--h2",
+        });
+        // Of a download the URL says how much.
+        if direction == Direction::Upload {
+            words.extend(["-X", "PUT"]);
+        }
+    }
+    words.push(url);
+    words.into_iter().map(str::to_owned).collect()
+}
+
+/// What is asked for.
+fn url(
+    stack: &Stack,
+    present: &Present,
+    direction: Direction,
+    bytes: u64,
+    address: SocketAddr,
+) -> String {
+    let tls = if stack.protocol.is_some_and(Protocol::is_tls) { "s" } else { "" };
+    if stack.way == Way::Ndt7 {
+        let test = if direction == Direction::Download { "download" } else { "upload" };
+        return format!("ws{tls}://{address}/ndt/v7/{test}");
+    }
+    // Behind a proxy it is the backend's path.
+    let path = present.contender.paths.get("bulk").filter(|_| stack.way == Way::Direct);
+    let path = path.map_or("/{size}", String::as_str).replace("{size}", &bytes.to_string());
+    format!("http{tls}://{address}{path}")
+}
+
 impl Drop for Stage<'_> {
     fn drop(&mut self) {
+        drop(self.backend.take());
         // On the way out of an error; `net up` would find what can't be removed.
         if let Some(lab) = self.lab.take() {
             let _ = lab.down();
