@@ -24,7 +24,8 @@ mod profile;
 mod reload;
 #[cfg(test)]
 mod shutdown;
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod stalled;
 #[cfg(test)]
 mod start;

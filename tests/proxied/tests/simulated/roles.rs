@@ -132,7 +132,8 @@ impl Origin {
         }
         orders.ordered = true;
         if dies {
-            let _ = connection.send_data(&mut orders.cx, id, body.into(), End::No);
+            let _ =
+                connection.send_data(&mut orders.cx, id, bolide_server::Bytes::from(body), End::No);
             orders.resets = true;
         } else {
             orders.send(id, body);
