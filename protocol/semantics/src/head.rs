@@ -144,6 +144,20 @@ impl Head {
         self.str(self.path)
     }
 
+    /// The same as octets, for who copies them: empty where [`authority`](Self::authority) is none.
+    #[inline]
+    #[must_use]
+    pub fn authority_bytes(&self) -> &[u8] {
+        self.authority.map_or(&[], |span| self.bytes(span))
+    }
+
+    /// [`path_and_query`](Self::path_and_query) as octets, for who copies them.
+    #[inline]
+    #[must_use]
+    pub fn path_and_query_bytes(&self) -> &[u8] {
+        self.bytes(self.path)
+    }
+
     /// The `:protocol` of an extended CONNECT (RFC 8441).
     #[must_use]
     pub fn protocol(&self) -> Option<&str> {

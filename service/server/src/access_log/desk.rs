@@ -211,7 +211,7 @@ mod tests {
         let outcome =
             Outcome { status: 200, received_bytes: 0, sent_bytes: 4, began, answer: None, abort };
         let asked = Asked::unread(Version::HTTP_11);
-        desk.line(&Ended { stamp: &stamp, asked, route: b"", outcome }, now);
+        desk.line(&Ended { stamp: &stamp, asked: &asked, route: b"", outcome: &outcome }, now);
     }
 
     #[test]

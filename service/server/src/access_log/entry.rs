@@ -37,8 +37,8 @@ impl<'a> Asked<'a> {
 
     #[inline]
     pub(crate) fn of_head(head: &'a Head) -> Self {
-        let host = head.authority().unwrap_or_default().as_bytes();
-        let target = head.path_and_query().as_bytes();
+        let host = head.authority_bytes();
+        let target = head.path_and_query_bytes();
         let (mut user_agent, mut referer, mut trace) = (&b""[..], &b""[..], &b""[..]);
         for field in head.fields() {
             match field.known {

@@ -60,10 +60,10 @@ pub(crate) struct Outcome {
 #[derive(Debug)]
 pub(crate) struct Ended<'a> {
     pub(crate) stamp: &'a Stamp,
-    pub(crate) asked: Asked<'a>,
+    pub(crate) asked: &'a Asked<'a>,
     /// The route's name, as [`route_json`] makes it.
     pub(crate) route: &'a [u8],
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: &'a Outcome,
 }
 
 /// A route's name as it stands in a JSON string.
@@ -227,7 +227,7 @@ mod tests {
         let stamp = Stamp::new(format, "192.0.2.1:5", None);
         let route = route_json("/a\"");
         let mut line = Vec::new();
-        let ended = Ended { stamp: &stamp, asked, route: &route, outcome };
+        let ended = Ended { stamp: &stamp, asked: &asked, route: &route, outcome: &outcome };
         if format == LogFormat::Json {
             let at = write_json(&mut line, &ended);
             line.splice(at..at, *b"123");
@@ -315,7 +315,7 @@ mod tests {
         };
         let outcome = Outcome { answer: Some(Duration::ZERO), abort: Some("x"), ..outcome() };
         let mut text = Vec::new();
-        let ended = Ended { stamp: &stamp, asked, route: word, outcome };
+        let ended = Ended { stamp: &stamp, asked: &asked, route: word, outcome: &outcome };
         write_json(&mut text, &ended);
         let text = String::from_utf8(text).unwrap();
         let page = include_str!("../../../../docs/operate.md");

@@ -23,7 +23,8 @@ fn bash_completes_a_command_and_an_option() {
     std::fs::write(&path, run(program(), ["completions", "bash"]).well().text()).unwrap();
     let asks = |words: &str, last: usize| {
         let script = format!(
-            "source '{}'; COMP_WORDS=({words}); COMP_CWORD={last}; _bolide bolide \"${{COMP_WORDS[{last}]}}\" x; \
+            "source '{}'; COMP_WORDS=({words}); COMP_CWORD={last}; _bolide bolide \"${{COMP_WORDS[{last}]}}\" \
+             \"${{COMP_WORDS[{last}-1]}}\"; \
              echo \"${{COMPREPLY[@]}}\"",
             path.display()
         );
@@ -49,13 +50,13 @@ fn the_manual_pages_render() {
     for entry in std::fs::read_dir(&folder).unwrap() {
         let path = entry.unwrap().path();
         let rendered =
-            run(&groff, ["-man", "-Tutf8", "-ww", "-P-c", &path.display().to_string()]).well();
+            run(&groff, ["-man", "-Tutf8", "-ww", "-P-cbou", &path.display().to_string()]).well();
         assert!(rendered.text().contains("SYNOPSIS"), "{}", path.display());
         pages += 1;
     }
     assert!(pages > 8, "{pages} pages");
     let serve = folder.join("bolide-serve.1").display().to_string();
-    let text = run(&groff, ["-man", "-Tascii", "-P-c", &serve]).well().text();
+    let text = run(&groff, ["-man", "-Tascii", "-P-cbou", &serve]).well().text();
     for words in ["--access-log", "--print-config", "Examples:"] {
         assert!(text.contains(words), "{words} is missing: {text}");
     }
