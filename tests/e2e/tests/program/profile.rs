@@ -37,7 +37,7 @@ fn the_split_stands_in_a_table_in_json_and_in_top() {
     assert!(top.contains("CPU/req"), "{top}");
     server.signal(Signal::TERM);
     server.said("one turn in 4;");
-    server.said("  |receive-");
+    server.said("  |r");
     server.said("By the threads' own clocks:");
     assert!(server.wait().success());
 
