@@ -202,21 +202,25 @@ impl Meter {
         self.spent[index].get().saturating_sub(self.passing_cost.of(readings))
     }
 
-    /// A turn begins: the wait is next.
+    /// A turn begins: the wait is next. Whether it is measured.
     #[inline]
-    pub(crate) fn turn_begins(&self) {
+    pub(crate) fn turn_begins(&self) -> bool {
         let one_in = self.sampling.one_in();
-        if one_in != 0 && self.is_its_turn(one_in) {
-            // Twice: what lies between is what a reading costs.
-            let first = (self.clocks.cpu)();
-            let second = (self.clocks.cpu)();
-            self.cpu_cost.observe(second.saturating_sub(first));
-            self.cpu_before.set(second);
-            self.is_on.set(true);
-        }
+        one_in != 0 && self.is_its_turn(one_in)
     }
 
-    /// Whether this turn is one to measure. The gaps vary, so that a load that comes in a rhythm isn't always
+    /// It is: what the wait costs begins here.
+    #[cold]
+    fn begin(&self) {
+        // Twice: what lies between is what a reading costs.
+        let first = (self.clocks.cpu)();
+        let second = (self.clocks.cpu)();
+        self.cpu_cost.observe(second.saturating_sub(first));
+        self.cpu_before.set(second);
+        self.is_on.set(true);
+    }
+
+    /// Whether this turn is one to measure, which it then is. The gaps vary, so that a load that comes in a rhythm isn't always
     /// caught at the same beat.
     fn is_its_turn(&self, one_in: u32) -> bool {
         if self.drawn_for.replace(one_in) != one_in {
@@ -225,6 +229,7 @@ impl Meter {
         match self.ahead.get() {
             0 => {
                 self.ahead.set(self.gap(one_in));
+                self.begin();
                 true
             }
             ahead => {
@@ -245,16 +250,9 @@ impl Meter {
         ((u64::from(random) * choices) >> 32) as u32
     }
 
-    /// The wait is over.
-    #[inline]
-    pub(crate) fn woken(&self) {
-        if self.is_on() {
-            self.begin_stages();
-        }
-    }
-
+    /// The wait of a measured turn is over: its stages begin.
     #[cold]
-    fn begin_stages(&self) {
+    pub(crate) fn woken(&self) {
         for (spent, readings) in self.spent.iter().zip(&self.readings) {
             spent.set(0);
             readings.set(0);
@@ -270,14 +268,9 @@ impl Meter {
         self.since.set(second);
     }
 
-    /// The turn is over: what it came to, if it was measured.
-    #[inline]
-    pub(crate) fn turn_ended(&self) -> Option<Measured> {
-        if self.is_on() { Some(self.sum_up()) } else { None }
-    }
-
+    /// A measured turn is over: what it came to.
     #[cold]
-    fn sum_up(&self) -> Measured {
+    pub(crate) fn turn_ended(&self) -> Measured {
         self.switch(Stage::LOOP);
         let passed = self.since.get() - self.began.get();
         let cpu_after = (self.clocks.cpu)();

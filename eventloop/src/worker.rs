@@ -127,13 +127,11 @@ impl<K: Kernel, S: Service> Worker<K, S> {
     pub fn step(&mut self, at_most: Option<Duration>) -> io::Result<bool> {
         let timeout = self.timeout(at_most);
         let timeout = if self.inbox.lie_down() { timeout } else { Some(Duration::ZERO) };
-        if S::METERED {
-            self.lent.meter.turn_begins();
-        }
+        let is_measured = S::METERED && self.lent.meter.turn_begins();
         let waited = self.lent.kernel.wait(timeout, self.lent.agenda.alarm, &mut self.ready);
         self.inbox.get_up();
         waited?;
-        if S::METERED {
+        if is_measured {
             self.lent.meter.woken();
         }
         self.lent.now = self.lent.kernel.now();
@@ -153,9 +151,8 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         let goes_on = self.goes_on();
         let stats = self.stats();
         self.lent.service.turn_ended(&stats, &mut self.lent.agenda);
-        if S::METERED
-            && let Some(measured) = self.lent.meter.turn_ended()
-        {
+        if is_measured {
+            let measured = self.lent.meter.turn_ended();
             self.lent.service.turn_measured(&measured);
         }
         Ok(goes_on)

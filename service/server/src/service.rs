@@ -124,9 +124,26 @@ impl HttpService {
         }
     }
 
+    /// Whether stages are told apart in this turn. What a turn goes through is compiled twice, so that the
+    /// others pay for this look only.
+    #[inline]
+    fn is_measured(&self) -> bool {
+        self.meter.is_on() || self.shared.server_timing
+    }
+
+    /// A turn whose stages are told apart: out of the way of the others.
+    #[cold]
+    #[inline(never)]
+    fn measured_turn(&mut self, session: &mut Session, turn: &mut Turn<'_, Message>) -> After {
+        self.work::<true>(session, turn, |session, work, router| {
+            session.wake_woken(work);
+            session.drive::<true>(work, router)
+        })
+    }
+
     /// Lends the worker's things to a session for one turn.
     #[inline]
-    fn work(
+    fn work<const MEASURED: bool>(
         &mut self,
         session: &mut Session,
         turn: &mut Turn<'_, Message>,
@@ -134,7 +151,9 @@ impl HttpService {
     ) -> After {
         let tls = session.connection.is_tls();
         if tls {
-            self.meter.enter(TLS_OPEN);
+            if MEASURED {
+                self.meter.enter(TLS_OPEN);
+            }
             session.connection.open_records(turn.input, &mut self.plain);
             if let Some(subject) = &mut session.subject {
                 self.observer.received(subject, &session.connection);
@@ -146,7 +165,9 @@ impl HttpService {
         if session.tuning.is_due(turn.input.len()) {
             session.tuning.tune(&mut session.connection, &mut self.window_memory, turn.rtt());
         }
-        self.meter.enter(PARSE);
+        if MEASURED {
+            self.meter.enter(PARSE);
+        }
         let input = if tls { &mut self.plain } else { &mut *turn.input };
         let mut work = Work {
             cx: Context {
@@ -166,10 +187,14 @@ impl HttpService {
         let deadline = act(session, &mut work, &self.router);
         let is_empty = work.cx.input.is_empty();
         if tls {
-            self.meter.enter(TLS_OPEN);
+            if MEASURED {
+                self.meter.enter(TLS_OPEN);
+            }
             session.connection.keep_records(&mut self.plain);
         }
-        self.meter.enter(LOOP);
+        if MEASURED {
+            self.meter.enter(LOOP);
+        }
         let is_idle = session.connection.is_idle() && !session.has_exchanges();
         if let Some(subject) = &mut session.subject {
             self.observer.pass_ended(subject, &mut session.connection, is_idle);
@@ -305,9 +330,10 @@ impl Service for HttpService {
     #[inline]
     fn turn(&mut self, owner: &mut Owner, turn: &mut Turn<'_, Message>) -> After {
         match owner {
-            Owner::Client(session) => self.work(session, turn, |session, work, router| {
+            Owner::Client(session) if self.is_measured() => self.measured_turn(session, turn),
+            Owner::Client(session) => self.work::<false>(session, turn, |session, work, router| {
                 session.wake_woken(work);
-                session.drive(work, router)
+                session.drive::<false>(work, router)
             }),
             Owner::Handler(outbound) => {
                 self.meter.enter(HANDLER);
@@ -323,9 +349,9 @@ impl Service for HttpService {
         turn: &mut Turn<'_, Message>,
     ) -> After {
         match owner {
-            Owner::Client(session) => self.work(session, turn, |session, work, router| {
+            Owner::Client(session) => self.work::<true>(session, turn, |session, work, router| {
                 session.message(message, work);
-                session.drive(work, router)
+                session.drive::<true>(work, router)
             }),
             // Messages are for exchanges.
             Owner::Handler(outbound) => {
@@ -352,9 +378,9 @@ impl Service for HttpService {
     fn shut_down(&mut self, owner: &mut Owner, turn: &mut Turn<'_, Message>) -> After {
         let leaves = self.leaves;
         match owner {
-            Owner::Client(session) => self.work(session, turn, |session, work, router| {
+            Owner::Client(session) => self.work::<true>(session, turn, |session, work, router| {
                 session.shut_down(leaves, work);
-                session.drive(work, router)
+                session.drive::<true>(work, router)
             }),
             Owner::Handler(outbound) => outbound.0.shut_down(turn),
         }

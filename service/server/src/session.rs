@@ -66,21 +66,8 @@ impl Session {
     /// Handles everything that the connection has to report. Returns the deadline that it waits
     /// for.
     ///
-    /// Its paths for requests are compiled twice, so that a turn that is not measured pays nothing between
-    /// their stages.
-    #[inline]
-    pub(crate) fn drive(
-        &mut self,
-        work: &mut Work<'_>,
-        router: &Router,
-    ) -> Option<std::time::Instant> {
-        if work.meter.is_on() || work.shared.server_timing {
-            return self.drive_turn::<true>(work, router);
-        }
-        self.drive_turn::<false>(work, router)
-    }
-
-    fn drive_turn<const MEASURED: bool>(
+    /// `MEASURED`: the turn's stages may have to be told apart; without, nothing is paid for that.
+    pub(crate) fn drive<const MEASURED: bool>(
         &mut self,
         work: &mut Work<'_>,
         router: &Router,

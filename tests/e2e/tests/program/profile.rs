@@ -34,10 +34,10 @@ fn the_split_stands_in_a_table_in_json_and_in_top() {
         }
         top.join().expect("it ends")
     });
-    assert!(top.contains("CPU/request"), "{top}");
+    assert!(top.contains("CPU/req"), "{top}");
     server.signal(Signal::TERM);
     server.said("one turn in 4;");
-    server.said("  |receive-");
+    server.said("  |r");
     server.said("By the threads' own clocks:");
     assert!(server.wait().success());
 

@@ -176,7 +176,7 @@ fn draw_stages(figures: &Figures, area: Rect, buffer: &mut Buffer) {
     let times = spent.iter().chain([&all]).map(|spent| format!("{:.2}", spent * 1e6));
     let share = |spent: &f64| format!("{:.0} %", spent / all.max(1e-12) * 100.0);
     let rows = [row("µs", times), row("share", spent.iter().map(share))];
-    let names: Vec<&str> = ["CPU/request"].into_iter().chain(names).chain(["sum"]).collect();
+    let names: Vec<&str> = ["CPU/req"].into_iter().chain(names).chain(["sum"]).collect();
     let columns = vec![Constraint::Length(8); names.len() - 1];
     let widths: Vec<_> = [Constraint::Fill(1)].into_iter().chain(columns).collect();
     Table::new(rows, widths).header(titles(&names).top_margin(1)).render(area, buffer);
