@@ -143,7 +143,10 @@ impl Stream {
     /// copied is read before it has been written, for which a processor waits.
     #[inline]
     pub(crate) fn reopen(&mut self, opening: Opening) {
-        debug_assert!(self.chunk.is_none() && self.trailers.is_none(), "what is forgotten is empty");
+        debug_assert!(
+            self.chunk.is_none() && self.trailers.is_none(),
+            "what is forgotten is empty"
+        );
         self.id = opening.id;
         self.receiving = Progress::Head;
         self.sending = Progress::Head;
