@@ -11,6 +11,7 @@ use bolide_eventloop::{
     Accepted, After, Agenda, CloseCause, Destination, Limits, MioKernel, Outbound, Service, Turn,
     Worker,
 };
+use bytes::Bytes;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -79,7 +80,7 @@ impl Service for Caller {
             return After::CLOSED;
         }
         if !std::mem::replace(&mut session.greeted, true) {
-            turn.output.push(bytes::Bytes::from_static(b"hello"));
+            turn.output.push(Bytes::from_static(b"hello"));
         }
         session.received.extend_from_slice(&turn.input.take(turn.input.len()));
         if turn.eof {

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use bolide_buffers::{Flush, SendQueue};
 use bolide_eventloop::{Accepted, After, Mailbox, Service, Token, Turn};
+use bytes::Bytes;
 
 /// Mail for a session: bytes to send.
 pub(crate) type Message = &'static [u8];
@@ -47,7 +48,7 @@ impl Echo {
         match byte {
             b'Q' => return Some(After::FINISHED),
             b'B' => {
-                turn.output.push(bytes::Bytes::from(vec![b'B'; 64 * 1024 * 1024]));
+                turn.output.push(Bytes::from(vec![b'B'; 64 * 1024 * 1024]));
                 return Some(After::FINISHED);
             }
             b'!' => panic!("as ordered"),

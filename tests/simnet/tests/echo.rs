@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use bolide_eventloop::{Accepted, After, Agenda, CloseCause, Limits, Service, Token, Turn};
 use bolide_simnet::{Faults, Misfortune, Random, Simulation, Wire, for_each_seed};
+use bytes::Bytes;
 
 const SEEDS: u64 = 256;
 const LONG: Duration = Duration::from_secs(3600);
@@ -64,7 +65,7 @@ impl Service for Echo {
         message: Vec<u8>,
         turn: &mut Turn<'_, Vec<u8>>,
     ) -> After {
-        turn.output.push(bytes::Bytes::from(message));
+        turn.output.push(Bytes::from(message));
         self.turn(session, turn)
     }
 

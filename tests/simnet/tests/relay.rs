@@ -9,6 +9,7 @@ use bolide_eventloop::{
     Accepted, After, Agenda, CloseCause, Destination, Limits, Outbound, Service, Token, Turn,
 };
 use bolide_simnet::{Faults, Random, Simulation, Wire, for_each_seed};
+use bytes::Bytes;
 
 const SEEDS: u64 = 256;
 const LONG: Duration = Duration::from_secs(3600);
@@ -82,7 +83,7 @@ impl Service for Relay {
             return After::CLOSED;
         }
         if !own.bytes.is_empty() && turn.output.is_empty() {
-            turn.output.push(bytes::Bytes::from(std::mem::take(&mut own.bytes)));
+            turn.output.push(Bytes::from(std::mem::take(&mut own.bytes)));
             if let Some(partner) = self.partners.get(&turn.token) {
                 turn.agenda.call(*partner);
             }

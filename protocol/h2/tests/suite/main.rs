@@ -9,6 +9,7 @@ mod attacks;
 mod deadlines;
 mod memory;
 mod named_requests;
+mod named_responses;
 mod orders;
 mod pair;
 mod priorities;

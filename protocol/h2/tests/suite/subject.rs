@@ -7,7 +7,7 @@ use bolide_buffers::{Chunk, Flush, ReceiveBuffer, SendQueue};
 use bolide_h2::{Connection, Limits};
 use bolide_semantics::{
     AbortReason, ConnectionEvent, Context, Deadline, End, ExchangeEvent, ExchangeId, FieldName,
-    FieldRef, Head, HeadKind, Misuse, OutgoingHead, Output, Role, Start,
+    FieldRef, Head, HeadKind, HeadName, Misuse, OutgoingHead, Output, Role, Start,
 };
 use bytes::Bytes;
 use http::{Method, StatusCode};
@@ -224,6 +224,24 @@ impl Subject {
         let fields = fields.iter().map(|(name, value)| field(name, value));
         let head = OutgoingHead { start: Start::Response { status }, fields };
         self.with(|connection, cx| connection.send_head(cx, ExchangeId(id), head, end))
+    }
+
+    /// Answers with a head that `name` stands for.
+    pub(crate) fn answer_named(
+        &mut self,
+        id: u32,
+        name: HeadName,
+        fields: &[(&str, &str)],
+        end: End,
+    ) -> Result<(), Misuse> {
+        let again =
+            self.with(|connection, cx| connection.send_head_again(cx, ExchangeId(id), &name, end));
+        if let Some(sent) = again {
+            return sent;
+        }
+        self.answer_with(id, name.status.as_u16(), fields, end)?;
+        self.connection.name_head(name);
+        Ok(())
     }
 
     pub(crate) fn ask(&mut self, method: &Method, end: End) -> Result<u32, Misuse> {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use bolide_semantics::{End, ExchangeEvent, ExchangeId, FieldName, FieldRef, OutgoingHead, Start};
-use bolide_server::{Method, StatusCode};
+use bolide_server::{Bytes, Method, StatusCode};
 
 use crate::party::{Orders, Role};
 
@@ -132,8 +132,7 @@ impl Origin {
         }
         orders.ordered = true;
         if dies {
-            let _ =
-                connection.send_data(&mut orders.cx, id, bolide_server::Bytes::from(body), End::No);
+            let _ = connection.send_data(&mut orders.cx, id, Bytes::from(body), End::No);
             orders.resets = true;
         } else {
             orders.send(id, body);
