@@ -36,7 +36,8 @@ mod worker;
 pub use affinity::pin_to_core;
 pub use agenda::{Agenda, Destination, Outbound};
 pub use kernel::{
-    FileLimit, Kernel, MioKernel, MioListener, Path, TcpInfo, file_limit, raise_file_limit,
+    BbrInfo, FileLimit, Kernel, MioKernel, MioListener, Path, SocketPath, TcpInfo, file_limit,
+    raise_file_limit,
 };
 pub use limits::Limits;
 pub use listener::{BindError, Listeners};
