@@ -38,8 +38,8 @@ mod worker;
 pub use affinity::pin_to_core;
 pub use agenda::{Agenda, Destination, Outbound};
 pub use kernel::{
-    Clocks, FileLimit, Kernel, MioKernel, MioListener, Path, TcpInfo, file_limit, hand_on,
-    inherited, raise_file_limit,
+    BbrInfo, Clocks, FileLimit, Kernel, MioKernel, MioListener, Path, SocketPath, TcpInfo,
+    file_limit, hand_on, inherited, raise_file_limit,
 };
 pub use limits::Limits;
 pub use listener::{BindError, Listeners};

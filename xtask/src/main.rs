@@ -1,6 +1,7 @@
 //! The tasks of this repository. `cargo xtask` lists them.
 #![allow(clippy::print_stdout, reason = "a task runner talks to whoever started it")]
 
+mod autobahn;
 mod ci;
 mod deny;
 mod fuzz;
@@ -52,6 +53,11 @@ const TASKS: &[Task] = &[
         name: "interop",
         purpose: "run the foreign clients and the conformance suites against the release build",
         run: ci::interop,
+    },
+    Task {
+        name: "autobahn",
+        purpose: "run the Autobahn test suite (WebSocket) in both roles; needs Python 2.7: cargo xtask autobahn [CASE…]",
+        run: autobahn::run,
     },
     Task {
         name: "tools",

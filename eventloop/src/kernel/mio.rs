@@ -12,7 +12,9 @@ use mio::{Events, Interest, Poll, Token};
 use rustix::net::{SendAncillaryBuffer, SendFlags, Shutdown, SocketAddrAny};
 use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 
-use super::{Incoming, Kernel, Path, Ready, Wake, alarm::Alarm, receive, tcp_info};
+use super::{
+    BbrInfo, Incoming, Kernel, Path, Ready, SocketPath, Wake, alarm::Alarm, receive, tcp_info,
+};
 use crate::agenda::Destination;
 use crate::service::Address;
 
@@ -50,6 +52,14 @@ impl Path for MioSocket {
 
     fn tcp_info(&self) -> Option<tcp_info::TcpInfo> {
         tcp_info::all(self.descriptor.as_fd())
+    }
+
+    fn congestion_control(&self) -> Option<String> {
+        SocketPath(self.descriptor.as_fd()).congestion_control()
+    }
+
+    fn bbr(&self) -> Option<BbrInfo> {
+        SocketPath(self.descriptor.as_fd()).bbr()
     }
 }
 

@@ -25,7 +25,7 @@ pub use self::clocks::Clocks;
 pub use self::file_limit::{FileLimit, file_limit, raise_file_limit};
 pub use self::inherited::{hand_on, inherited};
 pub use self::mio::{MioKernel, MioListener, MioSocket};
-pub use self::tcp_info::TcpInfo;
+pub use self::tcp_info::{BbrInfo, SocketPath, TcpInfo};
 
 /// What the kernel knows about the way to a peer.
 pub trait Path: std::fmt::Debug {
@@ -39,6 +39,16 @@ pub trait Path: std::fmt::Debug {
 
     /// Everything that the kernel tells, by a system call; `None` where it tells nothing.
     fn tcp_info(&self) -> Option<TcpInfo> {
+        None
+    }
+
+    /// The name of TCP's congestion control on this side, by a system call; `None` where it is not told.
+    fn congestion_control(&self) -> Option<String> {
+        None
+    }
+
+    /// What BBR believes, by two system calls; `None` where it is not the congestion control.
+    fn bbr(&self) -> Option<BbrInfo> {
         None
     }
 }

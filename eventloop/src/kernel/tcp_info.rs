@@ -3,6 +3,47 @@
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
 
+use super::Path;
+
+/// What BBR believes of a path (`TCP_CC_INFO`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct BbrInfo {
+    /// The bandwidth of the bottleneck, in bytes per second.
+    pub bandwidth: u64,
+    /// The least round-trip time of the last ten seconds, in microseconds.
+    pub min_rtt: u64,
+    /// How much faster than the bandwidth is sent, in 256ths.
+    pub pacing_gain: u64,
+    /// How much more than bandwidth × round-trip time may be on its way, in 256ths.
+    pub cwnd_gain: u64,
+}
+
+/// The path of a socket that no event loop has.
+#[derive(Debug, Clone, Copy)]
+pub struct SocketPath<'a>(pub BorrowedFd<'a>);
+
+impl Path for SocketPath<'_> {
+    fn rtt(&self) -> Option<Duration> {
+        rtt(self.0)
+    }
+
+    fn retransmits(&self) -> Option<u64> {
+        retransmits(self.0)
+    }
+
+    fn tcp_info(&self) -> Option<TcpInfo> {
+        all(self.0)
+    }
+
+    fn congestion_control(&self) -> Option<String> {
+        congestion_control(self.0)
+    }
+
+    fn bbr(&self) -> Option<BbrInfo> {
+        bbr(self.0)
+    }
+}
+
 /// Declares [`TcpInfo`] and how it is filled from the kernel's structure.
 macro_rules! tcp_info {
     ($($(#[$doc:meta])* $field:ident = $kernel:ident,)*) => {
@@ -162,6 +203,41 @@ pub(super) fn retransmits(socket: BorrowedFd<'_>) -> Option<u64> {
     Some(u64::from(info.tcpi_total_retrans))
 }
 
+/// The name of what decides how much may be on its way; `None` on a Unix socket.
+#[cfg(target_os = "linux")]
+fn congestion_control(socket: BorrowedFd<'_>) -> Option<String> {
+    rustix::net::sockopt::tcp_congestion(socket).ok()
+}
+
+/// What BBR believes; `None` when another congestion control is at work: the kernel tells of each in a
+/// structure of its own.
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code, reason = "no crate wraps TCP_CC_INFO")]
+fn bbr(socket: BorrowedFd<'_>) -> Option<BbrInfo> {
+    if congestion_control(socket)? != "bbr" {
+        return None;
+    }
+    // `struct tcp_bbr_info`: the bandwidth's lower and upper half, min_rtt, pacing_gain, cwnd_gain.
+    let mut words = [0_u32; 5];
+    let mut length = size_of_val(&words) as libc::socklen_t;
+    // SAFETY: `words` is writable for `length` bytes, both live through the call, and the kernel writes no
+    // more than `length` bytes.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_CC_INFO,
+            words.as_mut_ptr().cast(),
+            &mut length,
+        )
+    };
+    if result != 0 || (length as usize) < size_of_val(&words) {
+        return None;
+    }
+    let [low, high, min_rtt, pacing_gain, cwnd_gain] = words.map(u64::from);
+    Some(BbrInfo { bandwidth: high << 32 | low, min_rtt, pacing_gain, cwnd_gain })
+}
+
 /// Everything that the kernel tells, and whether the application limits delivery; `None` when it does not
 /// fill the first `needed` bytes: an older one fills fewer, and a Unix socket has none.
 #[cfg(target_os = "linux")]
@@ -213,6 +289,20 @@ pub(super) fn retransmits(socket: BorrowedFd<'_>) -> Option<u64> {
     None
 }
 
+/// Not told in a form that is read here.
+#[cfg(not(target_os = "linux"))]
+fn congestion_control(socket: BorrowedFd<'_>) -> Option<String> {
+    let _ = socket.as_raw_fd();
+    None
+}
+
+/// Not told in a form that is read here.
+#[cfg(not(target_os = "linux"))]
+fn bbr(socket: BorrowedFd<'_>) -> Option<BbrInfo> {
+    let _ = socket.as_raw_fd();
+    None
+}
+
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use std::io::{Read, Write};
@@ -236,8 +326,28 @@ mod tests {
     }
 
     #[test]
+    fn bbr_is_told_of_where_it_is_at_work_and_nowhere_else() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut server, _) = listener.accept().unwrap();
+        rustix::net::sockopt::set_tcp_congestion(&client, "reno").unwrap();
+        let path = SocketPath(client.as_fd());
+        assert_eq!(path.congestion_control().as_deref(), Some("reno"));
+        assert_eq!(path.bbr(), None);
+        // Where the kernel has no BBR, that is all.
+        if rustix::net::sockopt::set_tcp_congestion(&client, "bbr").is_ok() {
+            client.write_all(&[7; 100_000]).unwrap();
+            server.read_exact(&mut [0; 100_000]).unwrap();
+            let told = SocketPath(client.as_fd()).bbr().unwrap();
+            assert!(told.bandwidth > 0 && told.pacing_gain >= 128, "{told:?}");
+        }
+    }
+
+    #[test]
     fn a_unix_socket_has_none() {
         let (one, _other) = UnixStream::pair().unwrap();
         assert_eq!(all(one.as_fd()), None);
+        let path = SocketPath(one.as_fd());
+        assert_eq!((path.congestion_control(), path.bbr()), (None, None));
     }
 }

@@ -86,7 +86,7 @@ pub struct Codec {
     pub(crate) deflater: Option<Box<Deflater>>,
     pub(crate) masks: MaskKeys,
     pub(crate) outbox: Outbox,
-    /// The newest ping's pong.
+    /// The newest ping's pong, while much else waits to leave.
     pub(crate) pong: Option<Bytes>,
     /// The message that is being sent, and whether it is compressed.
     pub(crate) sending: Option<(Kind, bool)>,

@@ -22,6 +22,11 @@ pub const INFLATE_FREE_BYTES: u64 = 1024 * 1024;
 /// tenfold, logs up to fiftyfold, and DEFLATE allows 1032. Answers: deflate-bomb.
 pub const INFLATE_RATIO_COUNT: u64 = 200;
 
+/// How much may wait to leave for a ping to get its pong at once; beyond it only the newest ping gets one, once
+/// all else has left. Default: 4096. Unit: bytes. Reason: thirty pongs of the longest kind. Answers:
+/// websocket-ping-flood.
+pub const PONGS_BYTES: usize = 4096;
+
 /// The limits of a WebSocket connection. Each is named after the constant that is its default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {

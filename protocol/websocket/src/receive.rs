@@ -263,10 +263,7 @@ impl Codec {
         Ok(Step::Report(match opcode {
             Opcode::Ping => {
                 let content = Bytes::from(content);
-                if !self.close_sent {
-                    // RFC 6455 §5.5.3: of several that wait, only the newest needs its pong.
-                    self.pong = Some(content.clone());
-                }
+                self.answer_ping(content.clone());
                 Event::Ping(content)
             }
             Opcode::Pong => Event::Pong(content.into()),

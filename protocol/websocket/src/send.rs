@@ -5,6 +5,7 @@ use bytes::Bytes;
 
 use crate::codec::{Failure, Kind, Misuse};
 use crate::frame::{CONTROL_BYTES_MAX, FrameHead, Opcode};
+use crate::limits::PONGS_BYTES;
 use crate::{CloseCode, Codec};
 
 /// Messages below this size are not compressed, in bytes: what is saved is less than a packet.
@@ -114,6 +115,19 @@ impl Codec {
     /// Tells the peer what it did wrong.
     pub(crate) fn send_failure(&mut self, failure: &Failure) {
         let _ = self.send_close(failure.code, failure.what);
+    }
+
+    /// RFC 6455 §5.5.3: a pong goes out as soon as is practical: in its place among the messages, unless the
+    /// peer doesn't read; then only the newest ping gets one.
+    pub(crate) fn answer_ping(&mut self, content: Bytes) {
+        if self.close_sent {
+            return;
+        }
+        let is_read = self.pong.is_none() && self.outbox.len() < PONGS_BYTES;
+        self.pong = Some(content);
+        if is_read {
+            self.flush_pong();
+        }
     }
 
     /// Queues the pong that is due.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use bolide_buffers::Chunk;
 use bolide_connection::Connection;
-use bolide_eventloop::{Meter, Path, TcpInfo};
+use bolide_eventloop::{BbrInfo, Meter, Path, TcpInfo};
 use bolide_semantics::{
     Context, Date, End, ExchangeId, FieldName, FieldRef, Head, Misuse, OutgoingHead, Start,
     has_no_body,
@@ -330,6 +330,13 @@ impl Io<'_> {
     #[must_use]
     pub fn tcp_info(&self) -> Option<TcpInfo> {
         self.path.tcp_info()
+    }
+
+    /// What BBR believes of the client's connection, by two system calls; `None` where it is not its congestion
+    /// control.
+    #[must_use]
+    pub fn bbr(&self) -> Option<BbrInfo> {
+        self.path.bbr()
     }
 
     /// Asks for [`Exchange::on_wake`] at this time, in place of any asked for before; `None`: not any more. It

@@ -38,7 +38,7 @@ pub use bolide_connection::{
     Limits as ConnectionLimits,
 };
 pub use bolide_eventloop::{
-    After, Agenda, Around, CloseCause, Destination, Stats, TcpInfo, Token, Turn,
+    After, Agenda, Around, BbrInfo, CloseCause, Destination, Stats, TcpInfo, Token, Turn,
 };
 pub use bolide_semantics::{AbortReason, Blame, End, FieldName, Head};
 pub use bytes::Bytes;

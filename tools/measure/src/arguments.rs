@@ -13,6 +13,7 @@ use http::Method;
 use crate::plan::{Amount, Connecting, Direction, Plan, Probing, Transfer, Trusted, Version};
 use crate::responsiveness;
 use crate::responsiveness::statistics::Parameters;
+use crate::stop::Stop;
 use crate::target::{Scheme, Target};
 
 /// How long a transfer takes whose URL and options say neither size nor time.
@@ -49,7 +50,9 @@ pub enum Verb {
 
 /// Measure one transfer: its speed, what it cost both sides, and what limited it.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Exit codes: 0 fine; 1 the transfer failed; 2 usage or configuration.")]
+#[command(
+    after_help = "Exit codes: 0 fine; 1 the transfer failed, or Ctrl-C ended it; 2 usage or configuration."
+)]
 pub struct Arguments {
     /// http(s)://host:port/SIZE or any URL to download, ws(s)://host:port/ndt/v7/download or upload
     /// (ndt7), raw://host:port (TCP)
@@ -66,7 +69,7 @@ pub struct Arguments {
     /// Requests at a time on each connection (HTTP/2)
     #[arg(long, value_name = "COUNT", default_value = "1", value_parser = count)]
     pub streams: u64,
-    /// Connections; one thread carries them all
+    /// Connections; one thread carries them all, but of raw TCP one each
     #[arg(long, value_name = "COUNT", default_value = "1", value_parser = count)]
     pub connections: u64,
     /// HTTP/1.1 only
@@ -145,7 +148,7 @@ impl Arguments {
             Some(pid) => ServerProcesses::Pid(pid),
             None => ServerProcesses::ByPort,
         };
-        Ok(Plan { target, connecting, transfer, probing, server })
+        Ok(Plan { target, connecting, transfer, probing, server, stop: Stop::default() })
     }
 
     /// The plan for `--rpm`.
@@ -169,6 +172,7 @@ impl Arguments {
             interval: self.rpm_interval,
             intervals_max: responsiveness::INTERVALS_MAX,
             parameters: Parameters::default(),
+            stop: Stop::default(),
         })
     }
 
@@ -190,9 +194,6 @@ impl Arguments {
                         does it"
                     .into(),
             );
-        }
-        if target.scheme == Scheme::Raw && self.connections > 1 {
-            return Err("a raw transfer has one connection".into());
         }
         let (method, direction) = match self.verb {
             Verb::Get => (Method::GET, Direction::Download),
@@ -476,7 +477,6 @@ mod tests {
             ("http://127.0.0.1:1/5 --streams 2", "--connections does it"),
             ("https://127.0.0.1:1/5 --h1 --streams 2", "--connections does it"),
             ("http://127.0.0.1:1/5 --connections 20k", "10000 is the most"),
-            ("raw://127.0.0.1:1 --connections 2", "one connection"),
             ("http://127.0.0.1:1/5 --h2", "--h2c is HTTP/2 without"),
             ("https://127.0.0.1:1/5 --h2c", "--h2 is HTTP/2 with it"),
             ("http://127.0.0.1:1/5 --insecure", "--insecure is of TLS"),

@@ -13,14 +13,15 @@ use crate::output::text::summary;
 use crate::responsiveness;
 use crate::transfer;
 
-/// The exit code of a failed transfer.
+/// The exit code of a transfer that failed, or that somebody ended before its end.
 const FAILED: u8 = 1;
 
 /// The exit code of a usage or configuration mistake.
 const USAGE: u8 = 2;
 
 /// Runs what the arguments ask for. The exit code is 0 when all was transferred, 1 when not, 2 when
-/// nothing was sent because of a mistake in the arguments.
+/// nothing was sent because of a mistake in the arguments. Ctrl-C and SIGTERM end it with what was done
+/// until then, and 1; the second one ends the process at once.
 pub fn run(arguments: &Arguments) -> ExitCode {
     match measure(arguments) {
         Ok(code) => ExitCode::from(code),
@@ -36,6 +37,7 @@ fn measure(arguments: &Arguments) -> Result<u8, String> {
         return score(arguments);
     }
     let plan = arguments.plan()?;
+    plan.stop.at_signals();
     let mut live = (!arguments.quiet).then(|| Live::new(io::stderr(), io::stderr().is_terminal()));
     let report = transfer::run(&plan, &mut |progress| {
         if let Some(live) = &mut live {
@@ -46,12 +48,14 @@ fn measure(arguments: &Arguments) -> Result<u8, String> {
     if let Some(live) = &mut live {
         let _ = live.clear();
     }
-    finish(arguments, &report, &summary(&report), report.error.as_deref())
+    let code = finish(arguments, &report, &summary(&report), report.error.as_deref())?;
+    Ok(if report.interrupted { FAILED } else { code })
 }
 
 /// Responsiveness instead of a transfer.
 fn score(arguments: &Arguments) -> Result<u8, String> {
     let plan = arguments.responsiveness()?;
+    plan.stop.at_signals();
     let report = responsiveness::run(&plan, &mut |progress| {
         if !arguments.quiet {
             let rpm = progress.rpm.map(|rpm| format!(", {rpm:.0} RPM")).unwrap_or_default();

@@ -6,6 +6,7 @@ use bolide_loadgen::plan::{Origin, ServerProcesses};
 use bytes::Bytes;
 use http::Method;
 
+use crate::stop::Stop;
 use crate::target::Target;
 
 /// Which way the bytes go that are counted.
@@ -127,4 +128,6 @@ pub struct Plan {
     pub probing: Option<Probing>,
     /// Which processes are the server's.
     pub server: ServerProcesses,
+    /// Ends it before its end.
+    pub stop: Stop,
 }

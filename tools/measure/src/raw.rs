@@ -4,16 +4,19 @@
 //! or fewer until the end and says in a line how many there were, and closes.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Shutdown, TcpStream};
-use std::sync::mpsc::{Receiver, Sender};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use bolide_eventloop::Destination;
+use bolide_eventloop::{Destination, Path, SocketPath};
 
 use crate::carrier::{Carrier, Command, Facts, Look, News, Outcome};
 use crate::clock::{Clock, nanoseconds};
 use crate::dialing::Route;
 use crate::plan::{Amount, Direction, Transfer};
+use crate::stop::GLANCE;
 
 /// What one read or write is offered, in bytes.
 const PIECE_BYTES: usize = 1024 * 1024;
@@ -27,7 +30,7 @@ const ANSWER_BYTES: usize = 256;
 /// How long a read or a write waits before the time is looked at.
 const WAIT: Duration = Duration::from_millis(50);
 
-/// Starts a thread that carries a raw transfer.
+/// Starts a thread that carries a raw transfer, with one more for each connection.
 ///
 /// # Errors
 ///
@@ -44,6 +47,7 @@ pub(crate) fn start(
         timeout: route.dial.timeout,
         direction: transfer.direction,
         amount: transfer.amount,
+        connections: transfer.connections,
         look,
         patience,
         clock,
@@ -57,20 +61,37 @@ struct Raw {
     timeout: Duration,
     direction: Direction,
     amount: Amount,
+    connections: usize,
     look: Duration,
     patience: Duration,
     clock: Clock,
     subject: String,
 }
 
-/// A transfer that goes on.
+/// What the connections of a transfer share.
+#[derive(Debug, Default)]
+struct Tally {
+    /// Payload of all connections.
+    bytes: AtomicU64,
+    /// All are to end: somebody asked for it, or one has failed.
+    ends: AtomicBool,
+}
+
+/// One connection of a transfer that goes on.
 struct Moving<'a> {
-    news: &'a Sender<News>,
-    orders: &'a Receiver<Command>,
-    began: Instant,
-    next_look: Instant,
+    tally: &'a Tally,
+    until: Option<Instant>,
     moved: Instant,
     bytes: u64,
+}
+
+/// What came of one connection.
+#[derive(Debug)]
+struct Carried {
+    ended: Instant,
+    retransmits: Option<u64>,
+    congestion_control: Option<String>,
+    result: Result<(), String>,
 }
 
 impl Raw {
@@ -91,38 +112,52 @@ impl Raw {
             return Err("a raw transfer goes to an IP address and a port".to_owned());
         };
         let dialed_ns = self.clock.now_ns();
-        let mut socket = TcpStream::connect_timeout(address, self.timeout)
-            .map_err(|error| format!("no connection could be made: {}", error.kind()))?;
+        let mut sockets = vec![self.dial(address)?];
         let connect_ns = self.clock.now_ns() - dialed_ns;
-        let prepared = socket
-            .set_nodelay(true)
-            .and_then(|()| socket.set_read_timeout(Some(WAIT)))
-            .and_then(|()| socket.set_write_timeout(Some(WAIT)));
-        prepared.map_err(|error| error.to_string())?;
+        for _ in 1..self.connections {
+            sockets.push(self.dial(address)?);
+        }
         let facts = Facts { is_h2: false, tls: None, connect_ns, handshake_ns: None };
         let _ = news.send(News::Ready(facts));
         if !matches!(orders.recv(), Ok(Command::Begin)) {
             return Ok(Outcome::default());
         }
         let began = Instant::now();
-        let mut moving =
-            Moving { news, orders, began, next_look: began + self.look, moved: began, bytes: 0 };
+        let tally = Tally::default();
         let (line, all, until) = self.asked(began);
-        socket.write_all(line.as_bytes()).map_err(|error| error.to_string())?;
-        let carried = match self.direction {
-            Direction::Download => self.download(&mut socket, &mut moving, all, until),
-            Direction::Upload => self.upload(&mut socket, &mut moving, all, until),
+        let look = || {
+            let (at_ns, bytes) =
+                (nanoseconds(began.elapsed()), tally.bytes.load(Ordering::Relaxed));
+            // Who asked may have gone.
+            let _ = news.send(News::Look(Look { at_ns, bytes, samples: Vec::new() }));
         };
-        let elapsed_ns = nanoseconds(began.elapsed());
-        moving.look();
-        let is_upload = self.direction == Direction::Upload;
-        Ok(Outcome {
-            bytes: moving.bytes,
-            elapsed_ns,
-            wire_bytes: moving.bytes + if is_upload { line.len() as u64 } else { 0 },
-            error: carried.err().map(|why| format!("{}: {why}", self.subject)),
-            ..Outcome::default()
-        })
+        let carried = std::thread::scope(|scope| {
+            let (sender, results) = channel();
+            for mut socket in sockets {
+                let (tally, sender, line) = (&tally, sender.clone(), line.as_bytes());
+                scope.spawn(move || {
+                    let mut moving = Moving { tally, until, moved: began, bytes: 0 };
+                    let result = self.connection(&mut socket, &mut moving, line, all);
+                    // The one that waits for it lives as long.
+                    let _ = sender.send(ended(&socket, result));
+                });
+            }
+            drop(sender);
+            self.gather(orders, &results, &tally, began, &look)
+        });
+        look();
+        Ok(self.outcome(carried, tally.bytes.into_inner(), line.len(), began))
+    }
+
+    fn dial(&self, address: &SocketAddr) -> Result<TcpStream, String> {
+        let socket = TcpStream::connect_timeout(address, self.timeout)
+            .map_err(|error| format!("no connection could be made: {}", error.kind()))?;
+        let prepared = socket
+            .set_nodelay(true)
+            .and_then(|()| socket.set_read_timeout(Some(WAIT)))
+            .and_then(|()| socket.set_write_timeout(Some(WAIT)));
+        prepared.map_err(|error| error.to_string())?;
+        Ok(socket)
     }
 
     /// The line, the bytes, and when the time is over.
@@ -136,15 +171,84 @@ impl Raw {
         (format!("{verb} {}\n", bytes.unwrap_or(ENDLESS_BYTES)), bytes, until)
     }
 
+    /// Waits for all connections, and looks at what they have moved.
+    fn gather(
+        &self,
+        orders: &Receiver<Command>,
+        results: &Receiver<Carried>,
+        tally: &Tally,
+        began: Instant,
+        look: &dyn Fn(),
+    ) -> Vec<Carried> {
+        let mut next_look = began + self.look;
+        let mut carried = Vec::new();
+        while carried.len() < self.connections {
+            let wait = next_look.saturating_duration_since(Instant::now()).min(GLANCE);
+            match results.recv_timeout(wait) {
+                Ok(one) => {
+                    if one.result.is_err() {
+                        tally.ends.store(true, Ordering::Relaxed);
+                    }
+                    carried.push(one);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if matches!(orders.try_recv(), Ok(Command::Stop | Command::Finish)) {
+                tally.ends.store(true, Ordering::Relaxed);
+            }
+            if Instant::now() >= next_look {
+                next_look += self.look;
+                look();
+            }
+        }
+        carried
+    }
+
+    fn outcome(&self, carried: Vec<Carried>, bytes: u64, line: usize, began: Instant) -> Outcome {
+        let ended = carried.iter().map(|one| one.ended).max().unwrap_or(began);
+        let mut outcome = Outcome {
+            bytes,
+            elapsed_ns: nanoseconds(ended.duration_since(began)),
+            wire_bytes: bytes,
+            ..Outcome::default()
+        };
+        let is_upload = self.direction == Direction::Upload;
+        for one in carried {
+            if let Err(why) = one.result {
+                outcome.error.get_or_insert_with(|| format!("{}: {why}", self.subject));
+            }
+            if is_upload {
+                outcome.wire_bytes += line as u64;
+                outcome.sent_by(one.retransmits, one.congestion_control);
+            }
+        }
+        outcome
+    }
+
+    /// Carries one connection's part.
+    fn connection(
+        &self,
+        socket: &mut TcpStream,
+        moving: &mut Moving<'_>,
+        line: &[u8],
+        all: Option<u64>,
+    ) -> Result<(), String> {
+        socket.write_all(line).map_err(|error| error.to_string())?;
+        match self.direction {
+            Direction::Download => self.download(socket, moving, all),
+            Direction::Upload => self.upload(socket, moving, all),
+        }
+    }
+
     fn download(
         &self,
         socket: &mut TcpStream,
         moving: &mut Moving<'_>,
         all: Option<u64>,
-        until: Option<Instant>,
     ) -> Result<(), String> {
         let mut block = vec![0; PIECE_BYTES];
-        while all.is_none_or(|all| moving.bytes < all) && moving.goes_on(until) {
+        while all.is_none_or(|all| moving.bytes < all) && moving.goes_on() {
             match socket.read(&mut block) {
                 Ok(0) => {
                     let (bytes, all) = (moving.bytes, all.unwrap_or(ENDLESS_BYTES));
@@ -153,7 +257,6 @@ impl Raw {
                 Ok(count) => moving.moved(count),
                 Err(error) => self.waited(moving, &error)?,
             }
-            moving.look_if_due(self.look);
         }
         match all {
             Some(all) if moving.bytes > all => {
@@ -168,22 +271,23 @@ impl Raw {
         socket: &mut TcpStream,
         moving: &mut Moving<'_>,
         all: Option<u64>,
-        until: Option<Instant>,
     ) -> Result<(), String> {
         let block = vec![0; PIECE_BYTES];
-        while all.is_none_or(|all| moving.bytes < all) && moving.goes_on(until) {
+        while all.is_none_or(|all| moving.bytes < all) && moving.goes_on() {
             let left = all.map_or(u64::MAX, |all| all - moving.bytes);
             let piece = block.len().min(usize::try_from(left).unwrap_or(usize::MAX));
             match socket.write(&block[..piece]) {
                 Ok(count) => moving.moved(count),
                 Err(error) => self.waited(moving, &error)?,
             }
-            moving.look_if_due(self.look);
         }
         socket.shutdown(Shutdown::Write).map_err(|error| error.to_string())?;
         let mut answer = Vec::new();
         moving.moved = Instant::now();
         while answer.len() < ANSWER_BYTES {
+            if moving.is_stopped() {
+                return Ok(());
+            }
             let mut rest = [0; ANSWER_BYTES];
             match socket.read(&mut rest) {
                 Ok(0) => break,
@@ -215,6 +319,17 @@ impl Raw {
     }
 }
 
+/// A connection has done its part: what the kernel says of it.
+fn ended(socket: &TcpStream, result: Result<(), String>) -> Carried {
+    let path = SocketPath(socket.as_fd());
+    Carried {
+        ended: Instant::now(),
+        retransmits: path.retransmits(),
+        congestion_control: path.congestion_control(),
+        result,
+    }
+}
+
 /// Whether the server counted what we sent.
 fn counted(answer: &str, sent: u64) -> Result<(), String> {
     let answer = answer.trim_end();
@@ -228,25 +343,16 @@ fn counted(answer: &str, sent: u64) -> Result<(), String> {
 impl Moving<'_> {
     fn moved(&mut self, count: usize) {
         self.bytes += count as u64;
+        self.tally.bytes.fetch_add(count as u64, Ordering::Relaxed);
         self.moved = Instant::now();
     }
 
-    fn goes_on(&self, until: Option<Instant>) -> bool {
-        until.is_none_or(|until| self.moved.max(Instant::now()) < until)
-            && !matches!(self.orders.try_recv(), Ok(Command::Finish))
+    fn is_stopped(&self) -> bool {
+        self.tally.ends.load(Ordering::Relaxed)
     }
 
-    fn look_if_due(&mut self, every: Duration) {
-        if Instant::now() >= self.next_look {
-            self.next_look += every;
-            self.look();
-        }
-    }
-
-    fn look(&self) {
-        let at_ns = nanoseconds(self.began.elapsed());
-        // Who asked may have gone.
-        let _ = self.news.send(News::Look(Look { at_ns, bytes: self.bytes, samples: Vec::new() }));
+    fn goes_on(&self) -> bool {
+        !self.is_stopped() && self.until.is_none_or(|until| Instant::now() < until)
     }
 }
 
@@ -256,18 +362,33 @@ mod tests {
     use std::net::TcpListener;
 
     fn carry(direction: Direction, amount: Amount, serve: fn(TcpStream)) -> Outcome {
+        carry_over(1, direction, amount, serve)
+    }
+
+    fn carry_over(
+        connections: usize,
+        direction: Direction,
+        amount: Amount,
+        serve: fn(TcpStream),
+    ) -> Outcome {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let raw = Raw {
             destination: Destination::Inet(listener.local_addr().unwrap()),
             timeout: Duration::from_secs(5),
             direction,
             amount,
+            connections,
             look: Duration::from_millis(10),
             patience: Duration::from_millis(200),
             clock: Clock::start(),
             subject: "raw://test".into(),
         };
-        let serving = std::thread::spawn(move || serve(listener.accept().unwrap().0));
+        let serving = std::thread::spawn(move || {
+            let accepted = (0..connections).map(|_| listener.accept().unwrap().0);
+            let each: Vec<_> =
+                accepted.map(|socket| std::thread::spawn(move || serve(socket))).collect();
+            each.into_iter().for_each(|one| one.join().unwrap());
+        });
         let carrier = Carrier::spawn(move |orders, news| raw.run(&orders, &news)).unwrap();
         let outcome = loop {
             match carrier.news(Instant::now() + Duration::from_secs(20)).unwrap() {
@@ -309,6 +430,38 @@ mod tests {
             socket.write_all(b"3000000\n").unwrap();
         });
         assert_eq!((outcome.bytes, outcome.error), (3_000_000, None));
+    }
+
+    #[test]
+    fn several_connections_share_a_transfer() {
+        for direction in [Direction::Download, Direction::Upload] {
+            let outcome = carry_over(3, direction, Amount::Bytes(2_000_000), |mut socket| {
+                if read_line(&mut socket).starts_with("GET") {
+                    return socket.write_all(&vec![0; 2_000_000]).unwrap();
+                }
+                assert_eq!(io::copy(&mut socket, &mut io::sink()).unwrap(), 2_000_000);
+                socket.write_all(b"2000000\n").unwrap();
+            });
+            assert_eq!((outcome.bytes, outcome.error), (6_000_000, None));
+            let is_upload = direction == Direction::Upload;
+            assert_eq!(outcome.wire_bytes, 6_000_000 + if is_upload { 3 * 12 } else { 0 });
+            let sender_is_known = cfg!(target_os = "linux") && is_upload;
+            assert_eq!(outcome.retransmits.is_some(), sender_is_known);
+            assert_eq!(outcome.congestion_control.is_some(), sender_is_known);
+        }
+    }
+
+    #[test]
+    fn one_that_fails_ends_the_others() {
+        static SEEN: AtomicBool = AtomicBool::new(false);
+        let outcome = carry_over(2, Direction::Download, Amount::Bytes(1 << 40), |mut socket| {
+            read_line(&mut socket);
+            if SEEN.swap(true, Ordering::Relaxed) {
+                while socket.write_all(&[0; 4096]).is_ok() {}
+            }
+        });
+        let error = outcome.error.unwrap();
+        assert!(error.contains("the server ended after 0 of 1099511627776 bytes"), "{error}");
     }
 
     #[test]

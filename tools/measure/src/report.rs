@@ -50,6 +50,8 @@ pub struct Report {
     pub setup: Setup,
     /// What the server says of its side, where its protocol has it do so (ndt7).
     pub told: Option<Told>,
+    /// Somebody ended it before its end (Ctrl-C): the figures are of what was done until then.
+    pub interrupted: bool,
     /// The first thing that went wrong, in a sentence.
     pub error: Option<String>,
 }

@@ -9,9 +9,10 @@ use crate::clock::{Clock, nanoseconds};
 use crate::costs::Costs;
 use crate::dialing::Route;
 use crate::latency::{Fresh, Prober, ProberTask, Sample, percentiles};
-use crate::plan::{Amount, Direction, Plan, Probing};
+use crate::plan::{Amount, Plan, Probing};
 use crate::raw;
 use crate::report::{Latency, Point, Report, Setup, Stalls};
+use crate::stop::{GLANCE, Stop};
 use crate::target::Scheme;
 use crate::verdict::{Facts, judge};
 
@@ -61,7 +62,7 @@ pub fn run(plan: &Plan, show: &mut dyn FnMut(&Progress)) -> Result<Report, Strin
     };
     if let Some(probers) = &mut probers {
         show(&Progress::Idle);
-        if let Err(why) = probers.probe_idle() {
+        if let Err(why) = probers.probe_idle(&plan.stop) {
             let subject = format!("GET {}://{}", route.scheme, route.authority);
             let path = &probers.probing.path;
             let why = format!("{subject}{path}: {why} (--probe-path names what is probed for)");
@@ -124,6 +125,7 @@ fn failed(plan: &Plan, why: String) -> Report {
         tls: None,
         setup: Setup::default(),
         told: None,
+        interrupted: false,
         error: (!why.is_empty()).then_some(why),
     }
 }
@@ -138,9 +140,7 @@ fn complete(report: &mut Report, plan: &Plan, established: Option<&Established>,
     report.wire_bytes = outcome.wire_bytes;
     report.retransmits = outcome.retransmits;
     report.stalls = outcome.stalls;
-    if plan.transfer.direction == Direction::Upload {
-        report.congestion_control = congestion_control();
-    }
+    report.congestion_control = outcome.congestion_control;
     if let Some(facts) = established {
         report.protocol = protocol(plan.target.scheme, facts.is_h2);
         report.tls.clone_from(&facts.tls);
@@ -166,6 +166,7 @@ fn complete(report: &mut Report, plan: &Plan, established: Option<&Established>,
         round_trip_ns,
     });
     report.told = outcome.told;
+    report.interrupted = plan.stop.is_asked();
     report.error = outcome.error;
 }
 
@@ -177,12 +178,6 @@ fn protocol(scheme: Scheme, is_h2: bool) -> &'static str {
         (Scheme::Https, true) => "h2",
         (other, _) => other.name(),
     }
-}
-
-/// What connections of this machine begin with, where that can be read.
-fn congestion_control() -> Option<String> {
-    let name = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").ok()?;
-    Some(name.trim().to_owned())
 }
 
 /// A transfer that goes on.
@@ -204,16 +199,31 @@ impl Running<'_> {
         let mut established = None;
         // Connecting and patience have limits of their own, well below this one.
         let silence = self.plan.connecting.timeout + 2 * PATIENCE;
+        let mut is_stopping = false;
         loop {
-            match carrier.news(Instant::now() + silence)? {
+            let latest = Instant::now() + silence;
+            let news = if is_stopping {
+                carrier.news(latest)
+            } else {
+                carrier.news_or_stop(latest, &self.plan.stop).unwrap_or_else(|_| {
+                    is_stopping = true;
+                    carrier.tell(Command::Stop);
+                    carrier.news(latest)
+                })
+            };
+            match news? {
+                News::Ready(_) if is_stopping => {}
                 News::Ready(facts) => {
-                    established = Some(facts);
                     self.costs.begin();
                     carrier.tell(Command::Begin);
                     if let Some(probers) = probers {
-                        carrier.tell(Command::Probe(probers.probing.rate));
+                        // Over HTTP/1.1 nothing overtakes a body.
+                        if facts.is_h2 {
+                            carrier.tell(Command::Probe(probers.probing.rate));
+                        }
                         probers.load();
                     }
+                    established = Some(facts);
                 }
                 News::Look(look) => self.look(look, show),
                 News::Done(outcome) => return Some((established, *outcome)),
@@ -277,23 +287,30 @@ impl Probers {
     }
 
     /// Probes while nothing else goes on.
-    fn probe_idle(&mut self) -> Result<(), String> {
+    fn probe_idle(&mut self, stop: &Stop) -> Result<(), String> {
         self.own.rate(self.probing.rate);
-        std::thread::sleep(self.probing.idle);
+        let until = Instant::now() + self.probing.idle;
+        while !stop.is_asked()
+            && let Some(left) = until.checked_duration_since(Instant::now())
+        {
+            std::thread::sleep(left.min(GLANCE));
+        }
         self.own.rate(0.0);
         let latest = Instant::now() + LAST_PROBES;
         loop {
             self.idle.extend(self.own.samples().iter().map(|sample| sample.took_ns));
             let enough =
                 self.idle.len() as f64 + 1.0 >= self.probing.rate * self.probing.idle.as_secs_f64();
-            if enough || Instant::now() >= latest {
+            if enough || stop.is_asked() || Instant::now() >= latest {
                 break;
             }
             std::thread::sleep(LAST_PROBES / 50);
         }
         match self.own.trouble() {
             Some(why) => Err(why.to_owned()),
-            None if self.idle.is_empty() => Err("no probe was answered".to_owned()),
+            None if self.idle.is_empty() && !stop.is_asked() => {
+                Err("no probe was answered".to_owned())
+            }
             None => Ok(()),
         }
     }

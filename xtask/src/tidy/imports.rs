@@ -138,7 +138,7 @@ const TABLE: &[(&str, &[&str])] = &[
         ],
     ),
     ("bolide-launcher", &[]),
-    ("bolide-conformance", &["bolide-launcher"]),
+    ("bolide-conformance", &["bolide-launcher", "bolide-semantics", "bolide-websocket"]),
     ("bolide-e2e", &["bolide", "bolide-launcher"]),
     ("bolide-tower-tests", &["bolide"]),
     ("bolide-examples", &["bolide"]),

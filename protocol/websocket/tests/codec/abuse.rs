@@ -4,7 +4,7 @@ use bolide_semantics::Role;
 use bolide_websocket::{Codec, Deflate, Limits, Settings, limits};
 use flate2::{Compress, Compression, FlushCompress};
 
-use crate::wire::{Seen, feed, masked, serve};
+use crate::wire::{Seen, feed, masked, output, plain, serve};
 
 const AGREED: Deflate = Deflate {
     server_no_context_takeover: true,
@@ -90,4 +90,18 @@ fn a_large_message_is_refused_however_small_it_is_on_the_wire() {
     // Blocks without content inflate to nothing, and are still a message.
     let endless = masked(0xc2, &[0, 0, 0, 0xff, 0xff].repeat(1000));
     assert_eq!(code(&feed(&mut with(small), [&endless[..]])), Some(1009));
+}
+
+#[test]
+fn a_websocket_ping_flood_is_answered_within_bounds() {
+    let mut flood = Vec::new();
+    for count in 0..10_000 {
+        flood.extend(masked(0x89, format!("ping {count}").as_bytes()));
+    }
+    let mut codec = with(Limits::default());
+    feed(&mut codec, [&flood[..]]);
+    assert!(codec.output_bytes() < limits::PONGS_BYTES + 127 + 127, "{}", codec.output_bytes());
+    let pongs = output(&mut codec);
+    assert!(pongs.starts_with(&plain(0x8a, b"ping 0")), "the first ones are answered at once");
+    assert!(pongs.ends_with(&plain(0x8a, b"ping 9999")), "and the newest one in any case");
 }

@@ -37,14 +37,6 @@ fn control_frames_may_stand_between_fragments() {
 }
 
 #[test]
-fn of_several_pings_the_newest_is_answered() {
-    let frames = [masked(0x89, b"1"), masked(0x89, b"2"), masked(0x89, b"3")];
-    let (mut codec, seen) = serve(&frames.concat());
-    assert_eq!(seen.len(), 3);
-    assert_eq!(output(&mut codec), plain(0x8a, b"3"));
-}
-
-#[test]
 fn fragments_must_fit_together() {
     let failed = |frames: &[Vec<u8>]| match serve(&frames.concat()).1.pop() {
         Some(Seen::Failed(code, _)) => code,
@@ -119,4 +111,13 @@ fn a_client_receives_large_messages_without_a_copy() {
     };
     assert_eq!((payload.len(), end), (60_000 - 10, End::No));
     assert_eq!(payload.into_bytes().as_ptr(), frame[10..].as_ptr());
+}
+
+#[test]
+fn each_ping_gets_its_pong_before_what_is_sent_after_it() {
+    let pings = [masked(0x89, b"1"), masked(0x01, b"a"), masked(0x89, b"2"), masked(0x80, b"b")];
+    let (mut server, _) = serve(&pings.concat());
+    server.send(Kind::Text, "ab").unwrap();
+    let wanted = [plain(0x8a, b"1"), plain(0x8a, b"2"), plain(0x81, b"ab")];
+    assert_eq!(output(&mut server), wanted.concat());
 }

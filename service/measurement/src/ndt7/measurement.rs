@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bolide_server::TcpInfo;
+use bolide_server::{BbrInfo, TcpInfo};
 use serde_json::{Map, Value, json};
 
 use super::Direction;
@@ -23,6 +23,7 @@ pub(super) fn measurement(
     elapsed: Duration,
     bytes: u64,
     tcp: Option<&TcpInfo>,
+    bbr: Option<BbrInfo>,
 ) -> Value {
     // A client divides by it.
     let elapsed = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX).max(1);
@@ -41,6 +42,15 @@ pub(super) fn measurement(
         let mut tcp = tcp_info(tcp);
         tcp.insert("ElapsedTime".to_owned(), elapsed.into());
         measurement["TCPInfo"] = tcp.into();
+    }
+    if let Some(bbr) = bbr {
+        measurement["BBRInfo"] = json!({
+            "BW": bbr.bandwidth,
+            "MinRTT": bbr.min_rtt,
+            "PacingGain": bbr.pacing_gain,
+            "CwndGain": bbr.cwnd_gain,
+            "ElapsedTime": elapsed,
+        });
     }
     measurement
 }
@@ -118,8 +128,9 @@ mod tests {
             start_time: "t".to_owned(),
         };
         let tcp = TcpInfo { min_rtt: 7, max_pacing_rate: u64::MAX, ..TcpInfo::default() };
+        let bbr = BbrInfo { bandwidth: 1 << 33, min_rtt: 7, pacing_gain: 320, cwnd_gain: 512 };
         let elapsed = Duration::from_millis(250);
-        let made = measurement(Direction::Upload, &facts, elapsed, 10, Some(&tcp));
+        let made = measurement(Direction::Upload, &facts, elapsed, 10, Some(&tcp), Some(bbr));
         assert_eq!(made["AppInfo"], json!({ "ElapsedTime": 250_000, "NumBytes": 10 }));
         assert_eq!(made["ConnectionInfo"]["Client"], "[::1]:1");
         assert_eq!((&made["Origin"], &made["Test"]), (&json!("server"), &json!("upload")));
@@ -129,8 +140,10 @@ mod tests {
             (&json!(7), &json!(-1))
         );
         assert_eq!(made["TCPInfo"].as_object().unwrap().len(), 53);
-        let none = measurement(Direction::Upload, &facts, Duration::ZERO, 0, None);
-        assert_eq!(none.get("TCPInfo"), None);
+        assert_eq!(made["BBRInfo"]["BW"], 1_u64 << 33);
+        assert_eq!(made["BBRInfo"].as_object().unwrap().len(), 5);
+        let none = measurement(Direction::Upload, &facts, Duration::ZERO, 0, None, None);
+        assert_eq!((none.get("TCPInfo"), none.get("BBRInfo")), (None, None));
         assert_eq!(none["AppInfo"]["ElapsedTime"], 1, "a client divides by it");
     }
 }

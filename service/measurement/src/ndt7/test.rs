@@ -89,7 +89,8 @@ impl Test {
     fn measure(&mut self, socket: &mut Socket<'_, '_>) {
         let Some(facts) = &self.facts else { return };
         let (elapsed, tcp) = (self.elapsed(socket), socket.tcp_info());
-        let made = measurement(self.direction, facts, elapsed, self.bytes, tcp.as_ref());
+        let (bytes, bbr) = (self.bytes, socket.bbr());
+        let made = measurement(self.direction, facts, elapsed, bytes, tcp.as_ref(), bbr);
         // It can only be closed already: the last measurement has left then.
         let _ = socket.send(Kind::Text, made.to_string());
         if self.archive.is_some() {

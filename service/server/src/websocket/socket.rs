@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use bolide_eventloop::TcpInfo;
+use bolide_eventloop::{BbrInfo, TcpInfo};
 use bolide_semantics::End;
 use bolide_websocket::{Close, CloseCode, Kind, Misuse, Payload};
 use bytes::Bytes;
@@ -169,5 +169,12 @@ impl Socket<'_, '_> {
     #[must_use]
     pub fn tcp_info(&self) -> Option<TcpInfo> {
         self.io.tcp_info()
+    }
+
+    /// What BBR believes of the client's connection, by two system calls; `None` where it is not its congestion
+    /// control.
+    #[must_use]
+    pub fn bbr(&self) -> Option<BbrInfo> {
+        self.io.bbr()
     }
 }

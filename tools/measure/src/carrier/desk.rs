@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bolide_client::{Ending, Step};
 use bolide_connection::Http2Stats;
 
-use super::{Facts, Task};
+use super::{Facts, Outcome, Task};
 use crate::clock::nanoseconds;
 use crate::latency::{Kind, Pulse, Sample};
 use crate::plan::Amount;
@@ -53,7 +53,8 @@ pub(super) struct Desk {
     /// What is kept of the answers.
     pub(super) kept: Vec<u8>,
     pub(super) stalls: Stalls,
-    pub(super) retransmits: Option<u64>,
+    /// What the kernel says of the connections that sent.
+    pub(super) sent: Outcome,
     /// What the server says of its side.
     pub(super) told: Option<Told>,
 }
@@ -78,7 +79,7 @@ impl Desk {
             lost: 0,
             kept: Vec::new(),
             stalls: Stalls::default(),
-            retransmits: None,
+            sent: Outcome::default(),
             told: None,
         }
     }

@@ -19,6 +19,7 @@ use crate::dialing::Route;
 use crate::latency::Sample;
 use crate::plan::Transfer;
 use crate::report::{Stalls, TlsReport, Told};
+use crate::stop::{GLANCE, Stop};
 use service::{LineService, Window};
 
 pub(crate) use desk::ending_in_words;
@@ -58,6 +59,8 @@ pub(crate) enum Command {
     Add,
     /// So many probes per second from here on; 0: none.
     Probe(f64),
+    /// The transfer ends here, whatever is still under way.
+    Stop,
     /// The thread ends.
     Finish,
 }
@@ -92,7 +95,9 @@ pub(crate) struct Outcome {
     pub(crate) elapsed_ns: u64,
     /// Bytes of TCP's streams in the direction of the transfer: payload, framing, TLS.
     pub(crate) wire_bytes: u64,
+    /// Segments sent again, and TCP's congestion control, of the connections of an upload.
     pub(crate) retransmits: Option<u64>,
+    pub(crate) congestion_control: Option<String>,
     pub(crate) stalls: Stalls,
     /// What the server says of its side.
     pub(crate) told: Option<Told>,
@@ -102,6 +107,16 @@ pub(crate) struct Outcome {
     pub(crate) lost: u64,
     /// The beginning of the answers, as much as was to be kept.
     pub(crate) kept: Vec<u8>,
+}
+
+impl Outcome {
+    /// Adds what the kernel says of a connection that has sent.
+    pub(crate) fn sent_by(&mut self, retransmits: Option<u64>, congestion_control: Option<String>) {
+        if let Some(again) = retransmits {
+            self.retransmits = Some(self.retransmits.unwrap_or(0) + again);
+        }
+        self.congestion_control = self.congestion_control.take().or(congestion_control);
+    }
 }
 
 /// What a carrier says.
@@ -114,6 +129,10 @@ pub(crate) enum News {
     /// The transfer is over.
     Done(Box<Outcome>),
 }
+
+/// Somebody wanted the measurement to end.
+#[derive(Debug)]
+pub(crate) struct Stopped;
 
 /// A carrier, seen from outside. Ends its thread when it is dropped.
 #[derive(Debug)]
@@ -172,6 +191,24 @@ impl Carrier {
             Err(RecvTimeoutError::Disconnected) => {
                 let error = Some("the thread that carried the transfer has ended".to_owned());
                 Some(News::Done(Box::new(Outcome { error, ..Outcome::default() })))
+            }
+        }
+    }
+
+    /// The same, unless somebody wants all to end before: then `Err`.
+    pub(crate) fn news_or_stop(
+        &self,
+        latest: Instant,
+        stop: &Stop,
+    ) -> Result<Option<News>, Stopped> {
+        loop {
+            if stop.is_asked() {
+                return Err(Stopped);
+            }
+            let now = Instant::now();
+            let news = self.news(latest.min(now + GLANCE));
+            if news.is_some() || now >= latest {
+                return Ok(news);
             }
         }
     }

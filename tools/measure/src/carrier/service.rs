@@ -61,6 +61,7 @@ pub(super) struct LineService {
     /// Takes probes next, of the connections.
     next_probed: usize,
     next_look_ns: u64,
+    is_stopped: bool,
     /// When something moved last, and what had been transferred then.
     moved: (u64, u64),
     stats_before: Stats,
@@ -86,6 +87,7 @@ impl LineService {
             dialed: 0,
             next_probed: 0,
             next_look_ns: u64::MAX,
+            is_stopped: false,
             moved: (0, 0),
             stats_before: Stats::default(),
         }
@@ -111,6 +113,7 @@ impl LineService {
                 Command::Begin => {}
                 Command::Add => self.wanted += 1,
                 Command::Probe(rate) => self.desk.pulse = Pulse::new(rate, self.desk.now_ns),
+                Command::Stop => self.is_stopped = true,
                 Command::Finish => self.window.finished.set(true),
             }
         }
@@ -131,7 +134,8 @@ impl LineService {
 
     /// Follows the clock and what has come through the transfer.
     fn follow(&mut self, agenda: &mut Agenda) {
-        if self.desk.error.is_some() && !matches!(self.desk.stage, Stage::Counting | Stage::Over) {
+        let is_given_up = self.desk.error.is_some() || self.is_stopped;
+        if is_given_up && !matches!(self.desk.stage, Stage::Counting | Stage::Over) {
             return self.count(agenda);
         }
         match self.desk.stage {
@@ -247,6 +251,7 @@ impl LineService {
         let (now, before) = (self.window.stats.get(), self.stats_before);
         let error = self.desk.error.take();
         let kept = std::mem::take(&mut self.desk.kept);
+        let sent = std::mem::take(&mut self.desk.sent);
         let is_upload = self.desk.task.transfer.direction == Direction::Upload;
         let wire_bytes = if is_upload {
             now.bytes_sent - before.bytes_sent
@@ -257,7 +262,8 @@ impl LineService {
             bytes: self.desk.bytes,
             elapsed_ns: if began_ns > 0 { self.desk.ended_ns - began_ns } else { 0 },
             wire_bytes,
-            retransmits: self.desk.retransmits.filter(|_| is_upload),
+            retransmits: sent.retransmits,
+            congestion_control: sent.congestion_control,
             stalls: self.desk.stalls,
             told: self.desk.told,
             error,
@@ -276,12 +282,12 @@ impl LineService {
     ) -> After {
         self.desk.now_ns = self.desk.task.clock.now_ns();
         let LineSession { session, line, is_counted, .. } = session;
-        if self.desk.stage == Stage::Counting && !std::mem::replace(is_counted, true) {
-            let again = turn.path.retransmits();
-            self.desk.retransmits = match (self.desk.retransmits, again) {
-                (Some(sum), Some(again)) => Some(sum + again),
-                (sum, again) => sum.or(again),
-            };
+        if self.desk.stage == Stage::Counting
+            && !std::mem::replace(is_counted, true)
+            && self.desk.task.transfer.direction == Direction::Upload
+        {
+            let (again, name) = (turn.path.retransmits(), turn.path.congestion_control());
+            self.desk.sent.sent_by(again, name);
         }
         let (open, done) = (self.desk.open, self.desk.done);
         let failed = self.desk.error.is_some();

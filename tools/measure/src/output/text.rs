@@ -53,6 +53,9 @@ fn write(text: &mut String, report: &Report) -> std::fmt::Result {
     if let Some(error) = &report.error {
         return writeln!(text, "  failed   {error}");
     }
+    if report.interrupted {
+        writeln!(text, "  stopped  before its end: the figures are of what was done until then")?;
+    }
     let limit = serde_json::to_value(report.verdict.limit).unwrap_or_default();
     writeln!(text, "  limit    {}", limit.as_str().unwrap_or_default())?;
     for evidence in &report.verdict.evidence {
@@ -200,6 +203,7 @@ mod tests {
             }),
             setup: Setup { connect_us: 100.0, handshake_us: Some(1500.0) },
             told: None,
+            interrupted: false,
             error: None,
         }
     }
@@ -230,6 +234,15 @@ mod tests {
     }
 
     #[test]
+    fn what_was_ended_early_says_so_and_has_its_figures() {
+        let text = summary(&Report { interrupted: true, ..report() });
+        assert!(
+            text.contains("  stopped  before its end") && text.contains("16.0 Mbit/s"),
+            "{text}"
+        );
+    }
+
+    #[test]
     fn the_json_has_the_keys_that_others_read() {
         let json = serde_json::to_value(report()).unwrap();
         for key in [
@@ -250,6 +263,7 @@ mod tests {
             "verdict",
             "series",
             "latency",
+            "interrupted",
             "error",
         ] {
             assert!(json.get(key).is_some(), "{key}");

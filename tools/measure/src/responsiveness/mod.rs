@@ -11,6 +11,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::plan::Connecting;
+use crate::stop::Stop;
 use statistics::{Confidence, Means, Parameters, Score};
 
 pub use run::run;
@@ -37,6 +38,8 @@ pub struct Plan {
     pub intervals_max: usize,
     /// The draft's constants.
     pub parameters: Parameters,
+    /// Ends it before its end.
+    pub stop: Stop,
 }
 
 /// What was found.

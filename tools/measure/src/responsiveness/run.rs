@@ -17,6 +17,9 @@ use crate::plan::{Amount, Connecting, Direction, Transfer, Version};
 use crate::target::Target;
 use crate::transfer::PATIENCE;
 
+/// What is said of a measurement that Ctrl-C or SIGTERM ended.
+const STOPPED: &str = "stopped before its end; what is scored stands on the intervals until then";
+
 /// Carries it out, one direction after the other. `show` is called after each interval.
 ///
 /// What goes wrong once the server has been asked stands in the report.
@@ -34,6 +37,9 @@ pub fn run(plan: &Plan, show: &mut dyn FnMut(&Progress)) -> Result<Report, Strin
             match direction {
                 Direction::Download => report.download = scored,
                 Direction::Upload => report.upload = scored,
+            }
+            if plan.stop.is_asked() {
+                return Err(STOPPED.to_owned());
             }
         }
         Ok(())
@@ -58,7 +64,8 @@ fn resources(
         clock: Clock::start(),
     })?;
     let kept = loop {
-        match carrier.news(Instant::now() + 2 * PATIENCE) {
+        let latest = Instant::now() + 2 * PATIENCE;
+        match carrier.news_or_stop(latest, &plan.stop).map_err(|_| STOPPED)? {
             Some(News::Ready(_)) => carrier.tell(Command::Begin),
             Some(News::Look(_)) => {}
             Some(News::Done(outcome)) => match outcome.error {
@@ -144,7 +151,15 @@ fn measure(
     let mut loaded = Loaded::new(plan, direction);
     let (mut before_ns, mut bytes) = (0, 0);
     loop {
-        match carrier.news(Instant::now() + plan.interval + 2 * PATIENCE) {
+        let latest = Instant::now() + plan.interval + 2 * PATIENCE;
+        let Ok(news) = carrier.news_or_stop(latest, &plan.stop) else {
+            return if loaded.carried.is_empty() {
+                Err(STOPPED.to_owned())
+            } else {
+                loaded.scored(&prober)
+            };
+        };
+        match news {
             Some(News::Ready(facts)) => {
                 loaded.handshake_trips = handshake_trips(facts.tls.map(|tls| tls.version));
                 carrier.tell(Command::Begin);

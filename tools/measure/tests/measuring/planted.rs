@@ -7,6 +7,7 @@ use std::time::Duration;
 use bolide_loadgen::plan::{Origin, ServerAddress, ServerProcesses};
 use bolide_measure::plan::{Amount, Connecting, Direction, Plan, Transfer, Trusted, Version};
 use bolide_measure::report::Report;
+use bolide_measure::stop::Stop;
 use bolide_measure::target::Target;
 use bolide_measure::transfer;
 use bolide_server::{
@@ -181,6 +182,7 @@ pub(crate) fn plan(scheme: &str, address: SocketAddr, path: &str) -> Plan {
         target,
         probing: None,
         server: ServerProcesses::Unwatched,
+        stop: Stop::default(),
     }
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bolide_measure::responsiveness::statistics::{Confidence, Parameters};
 use bolide_measure::responsiveness::{Plan, Report, run};
+use bolide_measure::stop::Stop;
 
 use crate::planted::{Planted, plan};
 
@@ -15,6 +16,7 @@ fn score(scheme: &str, address: std::net::SocketAddr, path: &str) -> Report {
         interval: Duration::from_millis(150),
         intervals_max: 6,
         parameters: Parameters { moving_count: 2, connections_max: 3, ..Parameters::default() },
+        stop: Stop::default(),
     };
     let mut intervals = 0;
     let report = run(&plan, &mut |_| intervals += 1).unwrap();

@@ -109,3 +109,24 @@ fn what_is_over_at_once_says_nothing_about_speed() {
     let page = measured(&plan("http", server.http, "/ping"));
     assert_eq!(page.bytes, 4);
 }
+
+#[test]
+fn what_is_ended_early_has_the_figures_until_then() {
+    let server = Planted::start();
+    let hours = Amount::Time(Duration::from_secs(10_000));
+    for is_upload in [false, true] {
+        for is_h2 in [false, true] {
+            let path = "/1099511627776";
+            let mut plan = upload_plan("http", server.http, path, hours);
+            if !is_upload {
+                plan = crate::planted::plan("http", server.http, path);
+                plan.transfer.amount = hours;
+            }
+            let plan = if is_h2 { over_h2(plan) } else { plan };
+            let stop = plan.stop.clone();
+            let report = transfer::run(&plan, &mut |_| stop.ask()).unwrap();
+            assert_eq!((report.error, report.interrupted), (None, true), "{is_upload} {is_h2}");
+            assert!(report.bytes > 0 && report.seconds < 100.0 && !report.series.is_empty());
+        }
+    }
+}
