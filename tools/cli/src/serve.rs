@@ -15,7 +15,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bolide::{Listener, Server};
+use bolide::{Listener, Running, Server};
 
 use crate::certificate::Material;
 use crate::configuration::{self, ClientCertificate, check_address};
@@ -181,6 +181,8 @@ struct Opened {
     /// In the place of the address of the operator's listener.
     admin: Option<Listener>,
     predecessor: Option<Ready>,
+    /// A service manager holds the sockets.
+    is_managed: bool,
     pid_file: Option<PidFile>,
 }
 
@@ -194,7 +196,7 @@ fn open(
     identity.map_or(Ok(()), Identity::check)?;
     let inheritance = Inheritance::from_environment()?;
     let dealt = inheritance.deal(&plan.listen, plan.observe.admin.is_some())?;
-    let Dealt { listen, admin, ready: predecessor } = dealt;
+    let Dealt { listen, admin, ready: predecessor, is_managed } = dealt;
     let (server, groups, addresses) = assemble(plan, materials, listen)?;
     let server = server.bind().map_err(|error| error.to_string())?;
     let sockets = server.sockets().map_err(|error| error.to_string())?;
@@ -203,7 +205,7 @@ fn open(
         identity.assume(&pid_file.iter().map(PidFile::file).collect::<Vec<_>>())?;
         check_reading(arguments, identity)?;
     }
-    Ok(Opened { server, groups, addresses, sockets, admin, predecessor, pid_file })
+    Ok(Opened { server, groups, addresses, sockets, admin, predecessor, is_managed, pid_file })
 }
 
 /// Opens the listeners, becomes who it is to be, and serves.
@@ -215,7 +217,8 @@ fn serve(
 ) -> Result<(), String> {
     let notifier = Notifier::from_environment()?;
     let opened = open(arguments, plan, materials, identity)?;
-    let Opened { server, groups, addresses, sockets, admin, predecessor, pid_file } = opened;
+    let Opened { server, groups, addresses, sockets, admin, predecessor, is_managed, pid_file } =
+        opened;
     // Whatever the limit is, the server can run within it.
     let files = bolide_eventloop::raise_file_limit().ok();
     let settings = plan.observe.clone();
@@ -245,26 +248,28 @@ fn serve(
         Live { arguments, running, observation, fixed, addresses, groups, https_addresses, stamps };
     let listeners = counted(plan.listen.len(), "listener");
     let status = format!("serving: {listeners}, {}", counted(workers, "worker"));
-    let mut upgrade = Upgrade::new(arguments.upgrade_timeout, sockets);
+    let mut upgrade = Upgrade::new(arguments.upgrade_timeout, sockets, is_managed);
     match predecessor {
         // The manager listens to it, until it has named this process.
         Some(predecessor) => predecessor.say(),
         None => notifier.ready(&status),
     }
-    let mut watch = Watch { heard, tell, notifier: &notifier, status, upgrade: &mut upgrade };
+    let mut watch =
+        Watch { heard, tell, notifier: &notifier, status: &status, upgrade: &mut upgrade };
     match watch.until_the_end(&mut live) {
         End::Asked => {
             eprintln!("bolide: shutting down: open exchanges may finish");
             notifier.stopping();
             upgrade.call_off();
-            live.running.shut_down();
+            shut_down(&mut live.running, is_managed);
         }
         End::TakenOver(successor) => {
             eprintln!("bolide: process {successor} has taken over: open exchanges may finish here");
-            notifier.handed_over(successor);
+            notifier.handed_over(successor, &status);
             upgrade.close();
-            live.running.hand_over();
+            // First, so that nobody who asks the new process hears that the old one drains.
             live.observation.hand_over();
+            live.running.hand_over();
         }
     }
     let Live { running, observation, .. } = live;
@@ -275,6 +280,16 @@ fn serve(
         pid_file.remove();
     }
     joined.map_err(|error| format!("a worker failed: {error}"))
+}
+
+/// Ends what listens. Sockets that a service manager holds stay open, and the next process takes what comes: then a
+/// restart loses no request either.
+fn shut_down(running: &mut Running, is_managed: bool) {
+    if is_managed {
+        running.hand_over();
+    } else {
+        running.shut_down();
+    }
 }
 
 /// The server with its listeners, those with the same TLS together; and the addresses with their groups.

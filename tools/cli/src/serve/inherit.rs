@@ -12,7 +12,8 @@ use bolide_eventloop::inherited;
 
 use crate::configuration::Listen;
 
-/// Says what a predecessor hands on, a line each: `ready FD`, `listen FD,FD… ADDRESS`, `admin FD,FD… ADDRESS`.
+/// Says what a predecessor hands on, a line each: `ready FD`, `listen FD,FD… ADDRESS`, `admin FD,FD… ADDRESS`; and
+/// `managed 1` if it had them from a service manager.
 pub(super) const HANDED_ON: &str = "BOLIDE_HANDED_ON";
 
 /// The first descriptor of a service manager.
@@ -36,6 +37,7 @@ pub(super) enum Inheritance {
 #[derive(Debug, Default)]
 pub(super) struct Predecessor {
     ready: Option<RawFd>,
+    is_managed: bool,
     listen: Vec<(String, Vec<RawFd>)>,
     admin: Vec<(String, Vec<RawFd>)>,
 }
@@ -48,6 +50,8 @@ pub(super) struct Dealt {
     pub(super) admin: Option<Listener>,
     /// Where a predecessor waits to hear that all listen.
     pub(super) ready: Option<Ready>,
+    /// A service manager holds the sockets: another process may go on with them.
+    pub(super) is_managed: bool,
 }
 
 /// A predecessor that waits.
@@ -115,6 +119,7 @@ fn predecessor(text: &str) -> Result<Predecessor, String> {
         let numbers = numbers.map_err(|_| mistake())?;
         match (what, words.next()) {
             (Some("ready"), None) => sockets.ready = numbers.first().copied(),
+            (Some("managed"), None) => sockets.is_managed = numbers == [1],
             (Some("listen"), Some(address)) => sockets.listen.push((address.to_owned(), numbers)),
             (Some("admin"), Some(address)) => sockets.admin.push((address.to_owned(), numbers)),
             _ => return Err(mistake()),
@@ -175,6 +180,7 @@ fn deal_managers(
         listen: listen.collect::<Result<_, _>>()?,
         admin: admin.map(socket).transpose()?,
         ready: None,
+        is_managed: true,
     })
 }
 
@@ -183,13 +189,16 @@ impl Predecessor {
     /// more is closed here; until the predecessor closes it too, that one answers.
     fn deal(mut self, listen: &[Listen]) -> Result<Dealt, String> {
         let ready = self.ready.map(|number| take(number, HANDED_ON)).transpose()?;
-        let mut dealt = Dealt { ready: ready.map(|ready| Ready(ready.into())), ..Dealt::default() };
+        let ready = ready.map(|ready| Ready(ready.into()));
+        let mut dealt = Dealt { ready, is_managed: self.is_managed, ..Dealt::default() };
         let sockets = |numbers: Vec<RawFd>| {
             numbers.into_iter().map(|number| take(number, HANDED_ON)).collect::<Result<Vec<_>, _>>()
         };
         for one in listen {
             let at = self.listen.iter().position(|(address, _)| *address == one.address);
             let path = one.address.strip_prefix("unix:").map(PathBuf::from);
+            // A manager's file is not ours to remove.
+            let path = path.filter(|_| !self.is_managed);
             dealt.listen.push(match at.map(|at| self.listen.remove(at)) {
                 Some((_, numbers)) => Some(Listener::Inherited(sockets(numbers)?, path)),
                 None => None,
@@ -251,9 +260,9 @@ mod tests {
         assert_eq!(manager("2", Some("http")).unwrap(), [("http".into(), 3), (String::new(), 4)]);
         assert!(manager("many", None).unwrap_err().contains("`many`"));
         assert!(manager("-1", None).unwrap_err().contains("`-1`"));
-        let text = "ready 9\nlisten 5,6 127.0.0.1:80\nlisten 7 unix:/a b\nadmin 8 127.0.0.1:90\n";
+        let text = "ready 9\nmanaged 1\nlisten 5,6 127.0.0.1:80\nlisten 7 unix:/a b\nadmin 8 127.0.0.1:90\n";
         let read = predecessor(text).unwrap();
-        assert_eq!(read.ready, Some(9));
+        assert_eq!((read.ready, read.is_managed), (Some(9), true));
         assert_eq!(read.listen[0], ("127.0.0.1:80".into(), vec![5, 6]));
         assert_eq!(read.listen[1], ("unix:/a b".into(), vec![7]));
         assert_eq!(read.admin, [("127.0.0.1:90".into(), vec![8])]);

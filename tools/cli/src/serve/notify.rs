@@ -61,10 +61,8 @@ impl Notifier {
     }
 
     /// Another process is the server from here on.
-    pub(super) fn handed_over(&self, successor: u32) {
-        self.tell(&format!(
-            "MAINPID={successor}\nREADY=1\nSTATUS=taken over by process {successor}"
-        ));
+    pub(super) fn handed_over(&self, successor: u32, status: &str) {
+        self.tell(&format!("MAINPID={successor}\nREADY=1\nSTATUS={status}"));
     }
 
     /// Gives signs of life as long as every worker does, at half of the interval that is asked for.

@@ -36,6 +36,8 @@ pub(super) struct Upgrade {
     /// How long one may take until it is ready.
     patience: Duration,
     sockets: Vec<Sockets>,
+    /// A service manager holds them too.
+    is_managed: bool,
     under_way: Option<UnderWay>,
 }
 
@@ -48,7 +50,7 @@ struct UnderWay {
 
 impl Upgrade {
     /// Successors are the program by the name that this process was started by.
-    pub(super) fn new(patience: Duration, sockets: Vec<Sockets>) -> Self {
+    pub(super) fn new(patience: Duration, sockets: Vec<Sockets>, is_managed: bool) -> Self {
         let mut arguments = env::args_os();
         let program = arguments.next().unwrap_or_default();
         Self {
@@ -56,6 +58,7 @@ impl Upgrade {
             arguments: arguments.collect(),
             patience,
             sockets,
+            is_managed,
             under_way: None,
         }
     }
@@ -88,7 +91,8 @@ impl Upgrade {
     fn spawn(&self) -> Result<(Child, UnixStream), String> {
         let failed = |error: io::Error| format!("{}: {error}", self.program.display());
         let (ours, theirs) = UnixStream::pair().map_err(failed)?;
-        let mut text = format!("ready {}\n", theirs.as_raw_fd());
+        let managed = u8::from(self.is_managed);
+        let mut text = format!("ready {}\nmanaged {managed}\n", theirs.as_raw_fd());
         let mut descriptors = vec![OwnedFd::from(theirs)];
         for Sockets { address, is_admin, descriptors: sockets } in &self.sockets {
             let copies: Vec<OwnedFd> = sockets
@@ -220,6 +224,7 @@ mod tests {
             arguments: vec!["-c".into(), script.into()],
             patience: Duration::from_secs(30),
             sockets: Vec::new(),
+            is_managed: false,
             under_way: None,
         }
     }

@@ -55,7 +55,7 @@ pub(super) struct Watch<'a> {
     pub(super) tell: Sender<Heard>,
     pub(super) notifier: &'a Notifier,
     /// What the service manager shows.
-    pub(super) status: String,
+    pub(super) status: &'a str,
     pub(super) upgrade: &'a mut Upgrade,
 }
 
@@ -72,7 +72,7 @@ impl Watch<'_> {
                 Ok(Heard::Signal(Signal::Hangup)) => {
                     self.notifier.reloading();
                     live.reload();
-                    self.notifier.ready(&self.status);
+                    self.notifier.ready(self.status);
                 }
                 Ok(Heard::Signal(Signal::User1)) => {}
                 Ok(Heard::Signal(Signal::User2)) => self.upgrade(),

@@ -1,0 +1,236 @@
+//! SIGUSR2: the program on the disk takes over, and nobody who asks notices.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::ops::Deref;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+use bolide_launcher::{finish, program, scratch, spawn};
+use rustix::process::Signal;
+
+use crate::instance::{Instance, PATIENCE, get, serve};
+
+/// A copy of the program, which can be replaced; it takes much space, and is removed in the end.
+struct Installed(PathBuf);
+
+impl Deref for Installed {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Installed {
+    fn drop(&mut self) {
+        // The test may have removed it.
+        drop(fs::remove_file(&self.0));
+    }
+}
+
+fn install(folder: &Path) -> Installed {
+    let path = Installed(folder.join("bolide"));
+    replace(&path, &fs::read(program()).expect("the program was built"));
+    path
+}
+
+/// Puts another program in its place, as an installation does: written beside it, then renamed.
+fn replace(path: &Path, content: &[u8]) {
+    let beside = path.with_extension("new");
+    fs::write(&beside, content).expect("target can be written");
+    fs::set_permissions(&beside, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    fs::rename(&beside, path).expect("target can be written");
+}
+
+/// Loads the server while it is upgraded again and again, `least` times at least; no request may fail. The load
+/// has so many requests a second that it goes on long enough.
+fn upgrade_under_load(test: &str, least: usize, options: &[&str]) {
+    let folder = scratch(test);
+    let path = install(&folder);
+    let mut instance =
+        Instance::start(&mut serve(&path, &["--http", "127.0.0.1:0", "--workers", "2"]));
+    let url = format!("http://{}/ping", instance.address);
+    let report = folder.join("report.json").display().to_string();
+    let load = ["load", "--quiet", "--no-server-watch", "--json", &report, &url];
+    let mut load = spawn(program(), load.iter().chain(options));
+    let mut upgrades = 0;
+    while load.try_wait().expect("the child is ours").is_none() {
+        replace(&path, &fs::read(program()).expect("the program was built"));
+        instance.upgrade();
+        upgrades += 1;
+    }
+    finish(load).well();
+    let report = fs::read_to_string(report).expect("it was written");
+    let report: serde_json::Value = serde_json::from_str(&report).expect("a report");
+    let phase = &report["phases"][0];
+    assert_eq!(phase["counts"]["failed"], 0, "{upgrades} upgrades: {}", phase["failures"]);
+    assert_eq!(phase["counts"]["succeeded"], phase["counts"]["due"], "{upgrades} upgrades");
+    assert!(upgrades >= least, "the load was over after {upgrades} upgrades");
+    eprintln!("{test}: {upgrades} upgrades, {}", phase["counts"]);
+    assert!(instance.wait().success(), "the first process has drained");
+}
+
+#[test]
+fn no_request_is_lost_over_http_1_1() {
+    let load = ["-n", "100000", "--rate", "10000", "-c", "8"];
+    upgrade_under_load("no_request_is_lost_over_http_1_1", 3, &load);
+}
+
+#[test]
+fn no_request_is_lost_over_h2c() {
+    let load = ["-n", "100000", "--rate", "10000", "--http2", "-c", "4", "-m", "8"];
+    upgrade_under_load("no_request_is_lost_over_h2c", 3, &load);
+}
+
+/// Each request has a connection of its own: what waits in a queue is not lost either.
+#[test]
+fn no_connection_is_lost() {
+    let load = ["-n", "20000", "--new-connections", "-c", "8"];
+    upgrade_under_load("no_connection_is_lost", 2, &load);
+}
+
+/// Everything is handed on: each listener, the operator's, and the file with the process id.
+#[test]
+fn every_listener_goes_on() {
+    let folder = scratch("every_listener_goes_on");
+    let path = install(&folder);
+    let (socket, pid_file) = (folder.join("s"), folder.join("pid"));
+    let unix = format!("unix:{}", socket.display());
+    let pid_text = pid_file.display().to_string();
+    let arguments = [
+        "--http",
+        "127.0.0.1:0",
+        "--http",
+        &unix,
+        "--https",
+        "127.0.0.1:0",
+        "--admin",
+        "127.0.0.1:0",
+        "--workers",
+        "2",
+        "--pid-file",
+        &pid_text,
+    ];
+    let mut instance = Instance::start(&mut serve(&path, &arguments));
+    let admin = instance.admin.clone().expect("it was asked for");
+    for _ in 0..2 {
+        instance.upgrade_fully();
+        let text = fs::read_to_string(&pid_file).expect("it is there");
+        assert_eq!(text.trim(), instance.id.to_string());
+        assert_eq!(instance.get("/ping"), "pong");
+        assert_eq!(get(&admin, "/readyz"), "ready\n", "only the new one is asked");
+        let mut stream = UnixStream::connect(&socket).expect("the file is still there");
+        stream.write_all(b"GET /ping HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.ends_with("pong"), "{answer}");
+    }
+    assert!(instance.wait().success());
+    instance.signal(Signal::TERM);
+    instance.wait_for_last();
+    assert!(!socket.exists() && !pid_file.exists(), "the last one cleans up");
+    assert!(TcpStream::connect(&instance.address).is_err(), "nobody listens any more");
+}
+
+/// A download that is under way comes to its end in the old process.
+#[test]
+fn a_download_comes_to_its_end_behind_an_upgrade() {
+    const SIZE: usize = 32 * 1024 * 1024;
+    let path = install(&scratch("a_download_comes_to_its_end_behind_an_upgrade"));
+    let mut instance = Instance::start(&mut serve(&path, &["--http", "127.0.0.1:0"]));
+    let mut slow = TcpStream::connect(&instance.address).unwrap();
+    slow.set_read_timeout(Some(PATIENCE)).unwrap();
+    let request = format!("GET /echo?size={SIZE} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    slow.write_all(request.as_bytes()).unwrap();
+    let mut first = [0; 1000];
+    slow.read_exact(&mut first).unwrap();
+    instance.upgrade();
+    assert_eq!(instance.get("/ping"), "pong");
+    let mut rest = Vec::new();
+    slow.read_to_end(&mut rest).unwrap();
+    let head = first.windows(4).position(|four| four == b"\r\n\r\n").expect("a head") + 4;
+    assert_eq!(first.len() - head + rest.len(), SIZE);
+    assert!(instance.wait().success());
+}
+
+/// Whatever is wrong with the new one, the old one says why and serves on.
+#[test]
+fn a_successor_that_fails_leaves_the_old_one_serving() {
+    let folder = scratch("a_successor_that_fails");
+    let path = install(&folder);
+    let configuration = folder.join("bolide.toml");
+    let good = "[[listen]]\nhttp = \"127.0.0.1:0\"\n";
+    fs::write(&configuration, good).unwrap();
+    let text = configuration.display().to_string();
+    let arguments = ["--config", &text, "--upgrade-timeout", "2s"];
+    let mut instance = Instance::start(&mut serve(&path, &arguments));
+    let refused = |instance: &Instance, why: &str| {
+        instance.signal(Signal::USR2);
+        let said = instance.said("not upgraded");
+        assert!(said.contains("this process goes on serving") && said.contains(why), "{said}");
+        assert_eq!(instance.get("/ping"), "pong");
+    };
+    fs::write(&configuration, good.replace("http", "htpp")).unwrap();
+    refused(&instance, "exit status: 2 before it was ready");
+    fs::write(&configuration, good).unwrap();
+    replace(&path, b"#!/bin/sh\nkill -SEGV $$\n");
+    refused(&instance, "signal: 11");
+    replace(&path, b"#!/bin/sh\nexec sleep 60\n");
+    refused(&instance, "not ready within 2 s");
+    replace(&path, b"no program at all");
+    refused(&instance, "bolide: ");
+    fs::remove_file(&*path).unwrap();
+    refused(&instance, "No such file");
+    // And then all is well.
+    let _again = install(&folder);
+    instance.upgrade();
+    assert_eq!(instance.get("/ping"), "pong");
+    assert!(instance.wait().success());
+}
+
+/// A new configuration is in force with the new process: other workers, and listeners that come and go.
+#[test]
+fn a_successor_has_its_own_configuration() {
+    let folder = scratch("a_successor_has_its_own_configuration");
+    let path = install(&folder);
+    let configuration = folder.join("bolide.toml");
+    let text = |workers: u32, answer: &str| {
+        format!(
+            "workers = {workers}\n[[listen]]\nhttp = \"127.0.0.1:0\"\n[[route]]\nrespond = \"{answer}\"\n"
+        )
+    };
+    fs::write(&configuration, text(2, "first")).unwrap();
+    let file = configuration.display().to_string();
+    let mut instance = Instance::start(&mut serve(&path, &["--config", &file]));
+    for (workers, answer) in [(3, "second"), (1, "third"), (2, "fourth")] {
+        fs::write(&configuration, text(workers, answer)).unwrap();
+        instance.upgrade_fully();
+        for _ in 0..20 {
+            assert_eq!(instance.get("/"), answer);
+        }
+    }
+    assert!(instance.wait().success());
+}
+
+/// What ends while a successor starts takes it along.
+#[test]
+fn an_end_calls_an_upgrade_off() {
+    let folder = scratch("an_end_calls_an_upgrade_off");
+    let path = install(&folder);
+    let mut instance = Instance::start(&mut serve(&path, &["--http", "127.0.0.1:0"]));
+    replace(&path, b"#!/bin/sh\nexec sleep 60\n");
+    instance.signal(Signal::USR2);
+    instance.said("upgrading");
+    instance.signal(Signal::USR2);
+    assert!(instance.said("not upgraded").contains("one is under way"));
+    instance.signal(Signal::TERM);
+    assert!(instance.wait().success());
+    assert_eq!(
+        instance.line().as_deref(),
+        Some("bolide: shutting down: open exchanges may finish")
+    );
+    assert_eq!(instance.line(), None, "no process is left");
+}
