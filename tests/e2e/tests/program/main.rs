@@ -5,6 +5,9 @@
 #[cfg(test)]
 mod agreement;
 #[cfg(test)]
+#[cfg(target_os = "linux")]
+mod bulk;
+#[cfg(test)]
 mod certificates;
 #[cfg(test)]
 mod configuration;
@@ -20,7 +23,8 @@ mod observe;
 mod reload;
 #[cfg(test)]
 mod shutdown;
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod stalled;
 #[cfg(test)]
 mod start;
