@@ -1,6 +1,6 @@
 //! `bolide net bulk`: what it leaves behind. It needs root, `ip`, and two cores.
 
-use std::io::{BufRead, BufReader};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -31,12 +31,15 @@ fn bulk(folder: &Path, words: &[&str]) -> Command {
 }
 
 /// A run in the middle of a transfer that takes long, with its namespaces.
-fn in_a_transfer(folder: &Path) -> (Child, BufReader<ChildStderr>, PathBuf) {
-    let mut run = bulk(folder, &["--bytes", "1000GiB", "--timeout", "600s"]).spawn().unwrap();
-    let mut errors = BufReader::new(run.stderr.take().unwrap());
+fn in_a_transfer(folder: &Path) -> (Child, ChildStderr, PathBuf) {
+    let mut run = bulk(folder, &["--bytes", "1000GiB"]).spawn().unwrap();
+    let mut errors = run.stderr.take().unwrap();
     let mut said = Vec::new();
     while !String::from_utf8_lossy(&said).contains("round 1 of") {
-        assert!(errors.read_until(b'\r', &mut said).unwrap() > 0, "it ended");
+        let mut piece = [0; 256];
+        let count = errors.read(&mut piece).unwrap();
+        assert!(count > 0, "it ended: {}", String::from_utf8_lossy(&said));
+        said.extend_from_slice(&piece[..count]);
     }
     let server = PathBuf::from(format!("/run/netns/bulk-{}-server", run.id()));
     assert!(server.exists(), "{}", server.display());
