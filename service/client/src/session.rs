@@ -110,13 +110,15 @@ impl Session {
             }
         }
         let is_tls = self.connection.is_tls();
+        // Before records are opened: what they take from the input has been received, too.
+        let received = turn.input.len();
         if is_tls {
             self.connection.open_records(turn.input, &mut bench.plain);
         }
         if turn.eof {
             self.connection.receive_eof();
         }
-        self.rtt_after = self.rtt_after.saturating_sub(turn.input.len());
+        self.rtt_after = self.rtt_after.saturating_sub(received);
         if self.rtt_after == 0 {
             self.rtt_after = RTT_AFTER_BYTES;
             if let Some(rtt) = turn.rtt() {

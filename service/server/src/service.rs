@@ -150,6 +150,8 @@ impl HttpService {
         act: impl FnOnce(&mut Session, &mut Work<'_>, &Router) -> Option<Instant>,
     ) -> After {
         let tls = session.connection.is_tls();
+        // Before records are opened: what they take from the input has been received, too.
+        let received = turn.input.len();
         if tls {
             if MEASURED {
                 self.meter.enter(TLS_OPEN);
@@ -162,7 +164,7 @@ impl HttpService {
         if turn.eof {
             session.connection.receive_eof();
         }
-        if session.tuning.is_due(turn.input.len()) {
+        if session.tuning.is_due(received) {
             session.tuning.tune(&mut session.connection, &mut self.window_memory, turn.rtt());
         }
         if MEASURED {

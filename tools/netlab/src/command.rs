@@ -263,6 +263,7 @@ impl UpArguments {
             only_line: self.only_line,
             verify: !self.no_verify,
             rootless: self.rootless || !rustix::process::geteuid().is_root(),
+            owned: false,
         };
         spec.check().map_err(Mistake::Usage)?;
         Ok(spec)

@@ -87,8 +87,11 @@ impl Lab {
             .spawn()
             .map_err(Mistake::io("the process that keeps the lab can't be started"))?;
         let id = keeper.id();
+        let own = std::process::id();
+        let owner = spec.owned.then(|| (own, processes::started(own).unwrap_or_default()));
         let mut record = Record {
             spec: spec.clone(),
+            owner,
             keeper: id,
             started: processes::started(id).unwrap_or_default(),
             namespaces: Vec::new(),

@@ -132,6 +132,9 @@ pub struct Spec {
     pub verify: bool,
     /// Whether it lives in a user namespace.
     pub rootless: bool,
+    /// Whether it ends with the process that makes it: killed, what is left is removed by the next lab.
+    #[serde(default)]
+    pub owned: bool,
 }
 
 impl Default for Spec {
@@ -147,6 +150,7 @@ impl Default for Spec {
             only_line: false,
             verify: true,
             rootless: false,
+            owned: false,
         }
     }
 }

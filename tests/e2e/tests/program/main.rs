@@ -5,6 +5,9 @@
 #[cfg(test)]
 mod agreement;
 #[cfg(test)]
+#[cfg(target_os = "linux")]
+mod bulk;
+#[cfg(test)]
 mod certificates;
 #[cfg(test)]
 mod configuration;

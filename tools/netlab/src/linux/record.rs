@@ -27,6 +27,9 @@ pub(crate) struct Record {
     pub(crate) started: u64,
     /// What tells its namespaces from others, once they are there.
     pub(crate) namespaces: Vec<u64>,
+    /// The process that it ends with, and when that started.
+    #[serde(default)]
+    pub(crate) owner: Option<(u32, u64)>,
     /// What was measured after set-up.
     pub(crate) report: Option<Report>,
 }
@@ -116,6 +119,11 @@ impl Record {
         processes::started(self.keeper) == Some(self.started)
     }
 
+    /// Whether it was to end with a process that is not there any more.
+    pub(crate) fn is_orphan(&self) -> bool {
+        self.owner.is_some_and(|(id, started)| processes::started(id) != Some(started))
+    }
+
     /// Removes the lab and everything that runs in it.
     pub(crate) fn remove(&self) -> Result<(), Mistake> {
         let mut inodes = self.namespaces.clone();
@@ -143,7 +151,9 @@ fn read(place: &Path) -> Option<Record> {
 /// Removes labs that nobody keeps any more: their names.
 pub(crate) fn remove_leftovers() -> Result<Vec<String>, Mistake> {
     let mut names = Vec::new();
-    for record in Record::all()?.into_iter().filter(|record| !record.is_kept()) {
+    for record in
+        Record::all()?.into_iter().filter(|record| !record.is_kept() || record.is_orphan())
+    {
         record.remove()?;
         names.push(record.spec.name);
     }

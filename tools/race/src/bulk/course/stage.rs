@@ -77,6 +77,7 @@ impl<'a> Stage<'a> {
             up: shape,
             congestion: arguments.congestion.clone(),
             verify: false,
+            owned: true,
             ..Spec::default()
         };
         let lab = Lab::up(&spec, |_| {}).map_err(|mistake| mistake.to_string())?;
