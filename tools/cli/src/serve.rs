@@ -256,22 +256,8 @@ fn serve(
     }
     let mut watch =
         Watch { heard, tell, notifier: &notifier, status: &status, upgrade: &mut upgrade };
-    match watch.until_the_end(&mut live) {
-        End::Asked => {
-            eprintln!("bolide: shutting down: open exchanges may finish");
-            notifier.stopping();
-            upgrade.call_off();
-            shut_down(&mut live.running, is_managed);
-        }
-        End::TakenOver(successor) => {
-            eprintln!("bolide: process {successor} has taken over: open exchanges may finish here");
-            notifier.handed_over(successor, &status);
-            upgrade.close();
-            // First, so that nobody who asks the new process hears that the old one drains.
-            live.observation.hand_over();
-            live.running.hand_over();
-        }
-    }
+    let end = watch.until_the_end(&mut live);
+    leave(&end, &mut live, &mut upgrade, &notifier, &status);
     let Live { running, observation, .. } = live;
     let joined = running.join().map(drop);
     drop(life_signs);
@@ -289,6 +275,26 @@ fn shut_down(running: &mut Running, is_managed: bool) {
         running.hand_over();
     } else {
         running.shut_down();
+    }
+}
+
+/// Takes no more, and lets what is open finish.
+fn leave(end: &End, live: &mut Live<'_>, upgrade: &mut Upgrade, notifier: &Notifier, status: &str) {
+    match end {
+        End::Asked => {
+            eprintln!("bolide: shutting down: open exchanges may finish");
+            notifier.stopping();
+            upgrade.call_off();
+            live.running.shut_down();
+        }
+        End::TakenOver(successor) => {
+            eprintln!("bolide: process {successor} has taken over: open exchanges may finish here");
+            notifier.handed_over(*successor, status);
+            upgrade.close();
+            // First, so that nobody who asks the new process hears that the old one drains.
+            live.observation.hand_over();
+            live.running.hand_over();
+        }
     }
 }
 
