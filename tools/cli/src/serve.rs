@@ -257,7 +257,7 @@ fn serve(
     let mut watch =
         Watch { heard, tell, notifier: &notifier, status: &status, upgrade: &mut upgrade };
     let end = watch.until_the_end(&mut live);
-    leave(&end, &mut live, &mut upgrade, &notifier, &status);
+    leave(&end, &mut live, &mut upgrade, &notifier, &status, is_managed);
     let Live { running, observation, .. } = live;
     let joined = running.join().map(drop);
     drop(life_signs);
@@ -279,13 +279,20 @@ fn shut_down(running: &mut Running, is_managed: bool) {
 }
 
 /// Takes no more, and lets what is open finish.
-fn leave(end: &End, live: &mut Live<'_>, upgrade: &mut Upgrade, notifier: &Notifier, status: &str) {
+fn leave(
+    end: &End,
+    live: &mut Live<'_>,
+    upgrade: &mut Upgrade,
+    notifier: &Notifier,
+    status: &str,
+    is_managed: bool,
+) {
     match end {
         End::Asked => {
             eprintln!("bolide: shutting down: open exchanges may finish");
             notifier.stopping();
             upgrade.call_off();
-            live.running.shut_down();
+            shut_down(&mut live.running, is_managed);
         }
         End::TakenOver(successor) => {
             eprintln!("bolide: process {successor} has taken over: open exchanges may finish here");
