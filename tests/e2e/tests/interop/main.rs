@@ -23,6 +23,8 @@ mod openssl;
 #[cfg(test)]
 mod python;
 #[cfg(test)]
+mod random_data;
+#[cfg(test)]
 mod websocket;
 #[cfg(test)]
 mod wrk;

@@ -16,6 +16,8 @@ mod files;
 #[cfg(test)]
 mod load;
 #[cfg(test)]
+mod measure;
+#[cfg(test)]
 mod mistakes;
 #[cfg(test)]
 mod observe;
