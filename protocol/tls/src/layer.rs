@@ -39,8 +39,10 @@ impl Alpn {
 pub struct HandshakeFacts {
     /// `TLSv1.3` or `TLSv1.2`.
     pub version: &'static str,
-    /// The cipher suite, such as `TLS13_AES_128_GCM_SHA256`.
+    /// The cipher suite by its registered name, such as `TLS_AES_128_GCM_SHA256`.
     pub cipher: String,
+    /// The group that the keys were agreed on in, such as `X25519MLKEM768`; none when an old session's serve.
+    pub group: Option<&'static str>,
     /// The application protocol, when one was agreed on.
     pub alpn: Option<Alpn>,
     /// The name that the client asked for (servers only).
@@ -98,7 +100,12 @@ impl TlsLayer {
         };
         Some(HandshakeFacts {
             version,
-            cipher: suite.as_str().unwrap_or("unknown").to_owned(),
+            // rustls sets those of TLS 1.3 apart from the others.
+            cipher: suite.as_str().unwrap_or("unknown").replacen("TLS13_", "TLS_", 1),
+            group: self
+                .connection
+                .negotiated_key_exchange_group()
+                .and_then(|group| group.name().as_str()),
             alpn: self.alpn(),
             server_name,
             resumed: self.connection.handshake_kind() == Some(HandshakeKind::Resumed),

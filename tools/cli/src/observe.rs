@@ -19,6 +19,7 @@ use admin::Admin;
 pub(crate) use admin::AdminSettings;
 use events::Events;
 pub(crate) use events::{EventFormat, LEVELS, Levels, TARGETS};
+pub(crate) use profile::PROFILE_RANGE;
 use profile::Profiling;
 pub(crate) use upstreams::Upstreams;
 
@@ -67,6 +68,10 @@ pub(crate) struct Settings {
     pub(crate) access_log: Option<AccessLogSettings>,
     pub(crate) levels: Levels,
     pub(crate) event_format: EventFormat,
+    /// Where the CPU time goes is measured in one turn of so many.
+    pub(crate) profile_one_in: Option<u32>,
+    /// Clients are told what their answers took.
+    pub(crate) server_timing: bool,
 }
 
 /// An access log that is to be written.
@@ -172,6 +177,11 @@ impl Arguments {
         if let Some(format) = self.events.log_format {
             settings.event_format = format;
         }
+        settings.profile_one_in = self.profile.one_in().or(settings.profile_one_in);
+        if self.profile.has_file() && settings.profile_one_in.is_none() {
+            return Err("--profile-json has no profile to write: give --profile".to_owned());
+        }
+        settings.server_timing |= self.profile.server_timing();
         Ok(settings)
     }
 }
@@ -184,7 +194,6 @@ pub(crate) struct Observation {
     upstreams: Upstreams,
     access_log: Option<AccessLog>,
     profiling: Option<Profiling>,
-    server_timing: bool,
     /// Held until the end, so that the last events are written.
     events: Events,
 }
@@ -204,9 +213,8 @@ impl Observation {
         upstreams.replace(proxies);
         let started = settings.admin.map(|asked| Admin::start(asked, &upstreams, admin));
         let admin = started.transpose()?;
-        let profiling = arguments.profile.start(admin.is_some());
-        let server_timing = arguments.profile.server_timing();
-        Ok(Self { settings, admin, upstreams, access_log, profiling, server_timing, events })
+        let profiling = arguments.profile.start(settings.profile_one_in, admin.is_some());
+        Ok(Self { settings, admin, upstreams, access_log, profiling, events })
     }
 
     /// The server is observed.
@@ -220,7 +228,7 @@ impl Observation {
         if let Some(profiling) = &self.profiling {
             server = profiling.watch(server);
         }
-        server.server_timing(self.server_timing)
+        server.server_timing(self.settings.server_timing)
     }
 
     /// Other proxies answer from now on.
@@ -257,6 +265,12 @@ impl Observation {
         }
         if now.admin != to.admin {
             left.push("[admin]");
+        }
+        if now.profile_one_in != to.profile_one_in {
+            left.push("[profile]");
+        }
+        if now.server_timing != to.server_timing {
+            left.push("server-timing");
         }
         Ok(left)
     }

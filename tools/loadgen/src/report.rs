@@ -55,6 +55,9 @@ pub struct TlsReport {
     pub version: String,
     /// The cipher suite by its registered name.
     pub cipher_suite: String,
+    /// The group that the keys were agreed on in, by its registered name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
 }
 
 /// What one phase found.

@@ -296,7 +296,8 @@ mod tests {
         let facts = HandshakeFacts {
             client: None,
             version: "TLSv1.3",
-            cipher: "TLS13_AES_128_GCM_SHA256".to_owned(),
+            cipher: "TLS_AES_128_GCM_SHA256".to_owned(),
+            group: Some("X25519"),
             alpn: Some(bolide_connection::Alpn::H2),
             server_name: Some("a.example".to_owned()),
             resumed: true,

@@ -28,6 +28,8 @@ const BUILDERS: &[Builder] = &[
             ("wall_clock", None("the time of day is the system's")),
             ("metrics", Key("[admin]")),
             ("access_log", Key("[access-log]")),
+            ("profile", Key("[profile]")),
+            ("server_timing", Key("server-timing =")),
             ("around_workers", None("code")),
         ],
     ),

@@ -1,20 +1,22 @@
-//! `[log]`, `[access-log]` and `[admin]`: what the server shows of itself.
+//! `[log]`, `[access-log]`, `[admin]`, `[profile]` and `server-timing`: what the server shows of itself.
 
-use bolide::{LogFormat, LogTarget};
+use bolide::{LogFormat, LogTarget, PROFILE_ONE_IN};
 
 use super::document::Section;
 use super::limit_tables::LOG;
 use super::upstream::choice;
 use crate::observe::{
-    AccessLogSettings, AdminSettings, EventFormat, LEVELS, Levels, Settings, TARGETS,
+    AccessLogSettings, AdminSettings, EventFormat, LEVELS, Levels, PROFILE_RANGE, Settings, TARGETS,
 };
 
-/// Reads the three sections.
+/// Reads the sections.
 pub(super) fn read(root: &mut Section<'_>) -> Result<Settings, String> {
     let mut settings = Settings::default();
     log(root.table("log")?, &mut settings)?;
     settings.access_log = access_log(root)?;
     settings.admin = admin(root)?;
+    settings.profile_one_in = profile(root)?;
+    settings.server_timing = root.value::<bool>("server-timing")?.unwrap_or(false);
     Ok(settings)
 }
 
@@ -77,6 +79,22 @@ fn access_log(root: &mut Section<'_>) -> Result<Option<AccessLogSettings>, Strin
         }
         (true, Some(_)) => Ok(Some(settings)),
         (false, _) => Ok(None),
+    }
+}
+
+fn profile(root: &mut Section<'_>) -> Result<Option<u32>, String> {
+    let is_there = root.has("profile");
+    let mut section = root.table("profile")?;
+    let one_in = section.placed::<u32>("one-in")?;
+    section.finish()?;
+    match one_in {
+        None => Ok(is_there.then_some(PROFILE_ONE_IN)),
+        Some((one_in, _)) if PROFILE_RANGE.contains(&one_in) => Ok(Some(one_in)),
+        Some((one_in, at)) => Err(at.mistake(format!(
+            "`one-in` is {one_in}: give a number from {} to {}",
+            PROFILE_RANGE.start(),
+            PROFILE_RANGE.end()
+        ))),
     }
 }
 

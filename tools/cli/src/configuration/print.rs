@@ -26,6 +26,9 @@ const HEAD: &str = "\
 # How long open exchanges may go on after SIGTERM or SIGINT.
 drain = \"30s\"
 
+# Tell clients in a Server-Timing field what their answers took. Needs a restart.
+server-timing = false
+
 # Whom to become once all listen, NAME or NAME:GROUP: for a start as root. Default: nobody else.
 # user = \"bolide\"
 
@@ -115,6 +118,11 @@ format = \"text\"
 # listen = \"127.0.0.1:9090\"
 # Let other machines reach it. It asks nobody who they are.
 # public = false
+
+# Where the CPU time of requests goes: measured in one turn of the loops of so many, and printed at the end;
+# with [admin], it stands on /metrics, too. Needs a restart.
+# [profile]
+# one-in = 64
 
 # A line for each request, in this file (\"-\": the standard output): \"common\", \"combined\" or \"json\". Another
 # file is taken over while the server runs; the rest needs a restart.

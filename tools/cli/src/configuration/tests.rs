@@ -325,6 +325,9 @@ fn what_is_observed_has_its_mistakes() {
             "[admin]\nlisten = \"127.0.0.1:1\"\npublc = true\n",
             "b.toml:3:1: `publc` is not known in [admin]",
         ),
+        ("[profile]\none-in = 0\n", "b.toml:2:10: `one-in` is 0: give a number from 1 to 1000000"),
+        ("[profile]\none = 1\n", "b.toml:2:1: `one` is not known in [profile]"),
+        ("server-timing = 1\n", "b.toml:1:17: `server-timing` is a number: give true or false"),
         (
             "[[route]]\nbuiltin = true\nndt7-archive = \"none\"\n",
             "b.toml:3:16: `ndt7-archive` none: there is no such folder",

@@ -1,8 +1,12 @@
 //! `bolide serve`: where the CPU time goes.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use bolide::{PROFILE_ONE_IN, Profile, Server};
+
+/// One turn in how many can be measured.
+pub(crate) const PROFILE_RANGE: RangeInclusive<u32> = 1..=1_000_000;
 
 /// The arguments about the profile.
 #[derive(Debug, clap::Args)]
@@ -16,12 +20,13 @@ pub(crate) struct Arguments {
         value_name = "ONE_IN",
         num_args = 0..=1,
         require_equals = true,
-        value_parser = clap::value_parser!(u32).range(1..=1_000_000)
+        value_parser = clap::value_parser!(u32)
+            .range(i64::from(*PROFILE_RANGE.start())..=i64::from(*PROFILE_RANGE.end()))
     )]
     profile: Option<Option<u32>>,
 
     /// Write what --profile has measured to this file at the end, in JSON.
-    #[arg(long, value_name = "FILE", requires = "profile")]
+    #[arg(long, value_name = "FILE")]
     profile_json: Option<PathBuf>,
 
     /// Tell clients what their answer took here, in a Server-Timing field: route and handler where the handler
@@ -39,9 +44,13 @@ pub(crate) struct Profiling {
 }
 
 impl Arguments {
+    /// One turn in how many is to be measured, if the flags say so.
+    pub(super) fn one_in(&self) -> Option<u32> {
+        self.profile.map(|given| given.unwrap_or(PROFILE_ONE_IN))
+    }
+
     /// The profile, if there is one: `is_watched` when somebody may turn it on later.
-    pub(crate) fn start(&self, is_watched: bool) -> Option<Profiling> {
-        let one_in = self.profile.map(|given| given.unwrap_or(PROFILE_ONE_IN));
+    pub(super) fn start(&self, one_in: Option<u32>, is_watched: bool) -> Option<Profiling> {
         (one_in.is_some() || is_watched).then(|| Profiling {
             profile: Profile::new(one_in.unwrap_or(0)),
             prints: one_in.is_some(),
@@ -49,7 +58,12 @@ impl Arguments {
         })
     }
 
-    pub(crate) fn server_timing(&self) -> bool {
+    /// Whether what is measured is to be written to a file.
+    pub(super) fn has_file(&self) -> bool {
+        self.profile_json.is_some()
+    }
+
+    pub(super) fn server_timing(&self) -> bool {
         self.server_timing
     }
 }

@@ -33,6 +33,7 @@ impl Facts {
         let tls = established.tls.as_ref().map(|facts| TlsReport {
             version: facts.version.to_owned(),
             cipher_suite: facts.cipher.clone(),
+            group: facts.group.map(str::to_owned),
         });
         let protocol = match (established.is_h2, &tls) {
             (false, _) => "http/1.1",

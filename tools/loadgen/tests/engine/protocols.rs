@@ -47,7 +47,7 @@ fn alpn_decides_unless_one_version_is_asked_for() {
         let tls = engine.tls().unwrap();
         assert_eq!(
             (tls.version.as_str(), tls.cipher_suite.as_str()),
-            ("TLSv1.3", "TLS13_AES_128_GCM_SHA256")
+            ("TLSv1.3", "TLS_AES_128_GCM_SHA256")
         );
         let report = engine.run(&requests(200), &mut |_| Control::Continue);
         assert_eq!((report.counts.succeeded, report.counts.failed), (200, 0));

@@ -198,7 +198,7 @@ mod tests {
             latency: Some(Latency { rate: 20.0, lost: 3, ..Latency::default() }),
             tls: Some(TlsReport {
                 version: "TLSv1.3",
-                cipher_suite: "TLS13_AES_128_GCM_SHA256".into(),
+                cipher_suite: "TLS_AES_128_GCM_SHA256".into(),
                 alpn: Some("h2"),
             }),
             setup: Setup { connect_us: 100.0, handshake_us: Some(1500.0) },
@@ -216,7 +216,7 @@ mod tests {
             "16.0 Mbit/s of payload: 1.00 MB in 0.500 s (1.01 MB in TCP's streams, +1.00 %)",
             "client   1.500 CPU-s/GiB, 0.250 s of CPU",
             "server   not watched",
-            "TLS      TLSv1.3, TLS13_AES_128_GCM_SHA256, ALPN h2",
+            "TLS      TLSv1.3, TLS_AES_128_GCM_SHA256, ALPN h2",
             "the server sends, connected in 100 µs, TLS in 1.50 ms",
             "the server waited 5.00 ms for the window of our streams",
             "separate origin      not asked for",

@@ -126,6 +126,9 @@ impl Text {
         if let Some(tls) = &report.tls {
             writeln!(out, "TLS Protocol: {}", tls.version)?;
             writeln!(out, "Cipher: {}", tls.cipher_suite)?;
+            if let Some(group) = &tls.group {
+                writeln!(out, "Server Temp Key: {}", temporary_key(group))?;
+            }
         }
         self.name_protocol(out, &report.protocol)?;
         if self.duration.is_some() {
@@ -315,6 +318,16 @@ fn bytes_with_unit(bytes: u64) -> String {
         0x400..0x10_0000 => scaled(10, 'K'),
         0x10_0000..0x4000_0000 => scaled(20, 'M'),
         _ => scaled(30, 'G'),
+    }
+}
+
+/// The server's key as h2load names it: curves of NIST by their names there, and how long keys are.
+fn temporary_key(group: &str) -> &str {
+    match group {
+        "X25519" => "X25519 253 bits",
+        "secp256r1" => "ECDH P-256 256 bits",
+        "secp384r1" => "ECDH P-384 384 bits",
+        other => other,
     }
 }
 

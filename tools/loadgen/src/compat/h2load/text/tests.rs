@@ -112,7 +112,11 @@ fn a_timed_run_divides_by_its_duration() {
     assert!(!until_now.contains("Warm-up phase is over"), "{until_now}");
     said.progress(&mut out, &progress(1_100)).unwrap();
     let mut whole = report(vec![phase.clone()]);
-    whole.tls = Some(TlsReport { version: "TLSv1.3".into(), cipher_suite: "A".into() });
+    whole.tls = Some(TlsReport {
+        version: "TLSv1.3".into(),
+        cipher_suite: "A".into(),
+        group: Some("X25519".into()),
+    });
     said.end(&mut out, &whole, &phase).unwrap();
     let expected = "\
 starting benchmark...
@@ -126,6 +130,7 @@ Warm-up phase is over for thread #0.
 Main benchmark duration is started for thread #0.
 TLS Protocol: TLSv1.3
 Cipher: A
+Server Temp Key: X25519 253 bits
 Main benchmark duration is over for thread #0. Stopping all clients.
 Stopped all clients for thread #0
 
