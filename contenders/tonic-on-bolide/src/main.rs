@@ -14,6 +14,8 @@ use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
 
+use bolide::tower::GrpcDeadline;
+
 use crate::options::Options;
 
 #[global_allocator]
@@ -23,7 +25,9 @@ fn run() -> Result<(), Box<dyn Error>> {
     let options = Options::read()?;
     options::raise_file_limit()?;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, options.port));
-    bolide::tower::serve(address, app::routes().prepare()).workers(options.workers).run()?;
+    // Deadlines are kept as tonic's own server keeps them.
+    let app = GrpcDeadline::new(app::routes().prepare());
+    bolide::tower::serve(address, app).workers(options.workers).run()?;
     Ok(())
 }
 

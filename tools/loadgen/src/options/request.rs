@@ -42,6 +42,8 @@ pub(crate) fn fields<'a>(lines: impl IntoIterator<Item = &'a str>) -> Result<Fie
             "host" if value.is_empty() => return Err(wrong("has no host")),
             "host" => authority = Some(value.to_owned()),
             "content-length" => return Err(wrong("can't be set: the body's length is sent")),
+            // gRPC says that it takes trailers, and HTTP/2 allows that one value (RFC 9113 §8.2.2).
+            "te" if value.eq_ignore_ascii_case("trailers") => fields.push((name, parsed)),
             "transfer-encoding" | "connection" | "keep-alive" | "upgrade" | "te" => {
                 return Err(wrong("can't be set: the engine frames messages itself"));
             }
@@ -312,7 +314,9 @@ mod tests {
         assert_eq!(fields[0].0, "accept");
         assert_eq!((fields[0].1.as_bytes(), fields[1].1.as_bytes()), (&b"*/*"[..], &b""[..]));
         assert_eq!((fields.len(), authority.as_deref()), (2, Some("a:1")));
+        assert_eq!(super::fields(["TE: trailers"]).unwrap().0.len(), 1);
         for (line, why) in [
+            ("TE: gzip", "frames"),
             ("Accept", "no colon"),
             ("A b: c", "name"),
             ("a: b\nc: d", "control character"),
