@@ -198,6 +198,17 @@ impl Cell {
         key
     }
 
+    /// What the backend of a proxy is asked; `None`: nobody stands behind.
+    #[must_use]
+    pub fn behind(&self) -> Option<Self> {
+        let route = match self.route {
+            Route::Proxy6 => Route::Static6,
+            Route::Proxy4k => Route::Static4k,
+            _ => return None,
+        };
+        Some(Self { protocol: Protocol::H1, route, ..self.clone() })
+    }
+
     /// What people read.
     #[must_use]
     pub fn title(&self) -> String {

@@ -273,6 +273,13 @@ impl Contender {
             && !self.command(cell).is_empty()
     }
 
+    /// Whether it can run in any of `cells`, or behind one.
+    #[must_use]
+    pub fn is_needed(&self, cells: &[Cell]) -> bool {
+        let plays = |cell: Cell| self.plays(&cell);
+        cells.iter().any(|cell| self.plays(cell) || cell.behind().is_some_and(plays))
+    }
+
     /// What starts it for `cell`; empty if nothing does.
     #[must_use]
     pub fn command(&self, cell: &Cell) -> &[String] {
@@ -398,6 +405,8 @@ single = { workers = 1 }
         let nginx = Contender::parse(TEXT, "nginx.toml").unwrap();
         assert_eq!(nginx.shown(), "nginx 1.22");
         assert!(nginx.plays(&cell(Route::Ping)) && !nginx.plays(&cell(Route::Echo)));
+        assert!(nginx.is_needed(&[cell(Route::Echo), cell(Route::Ping)]));
+        assert!(!nginx.is_needed(&[cell(Route::Echo), cell(Route::Grpc)]));
         assert_eq!(nginx.command(&cell(Route::Proxy6))[3], "-g");
         assert_eq!(nginx.path(&cell(Route::Proxy6)), "/six.txt");
         assert_eq!(nginx.path(&cell(Route::Echo)), "/echo?size=64");

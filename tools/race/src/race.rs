@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::catalogue::{Cell, Cores, Kind, Protocol, Route};
+use crate::catalogue::{Cell, Cores, Kind};
 use crate::entrant::{Ground, Present, Running};
 use crate::generator::{Generator, Job, accounted};
 use crate::idle;
@@ -145,11 +145,7 @@ impl Race<'_> {
         cell: &Cell,
         present: &[Present],
     ) -> Result<Option<Running>, String> {
-        if !cell.route.is_proxy() {
-            return Ok(None);
-        }
-        let route = if cell.route == Route::Proxy6 { Route::Static6 } else { Route::Static4k };
-        let behind = Cell { protocol: Protocol::H1, route, ..cell.clone() };
+        let Some(behind) = cell.behind() else { return Ok(None) };
         let cores = self.cores.of_cell(cell).1.to_vec();
         let mut why = "none of the contenders serves files over HTTP/1.1".to_owned();
         // h2o, as those had who published such tables; else what there is.

@@ -136,9 +136,9 @@ fn run(plan: Plan) -> Result<bool, String> {
     if plan.is_install {
         install(&plan.contenders)?;
     }
-    let (present, entries) = gather(&plan, &interrupt)?;
+    let (present, entries) = gather(&plan, &all, &interrupt)?;
     if present.is_empty() {
-        return Err("none of the contenders is on this machine; --install may help".to_owned());
+        return Err("none of the contenders is on this machine and serves what is raced; --install may help".to_owned());
     }
     let total: usize = all.iter().map(|cell| runs(cell, &layout, &present)).sum();
     let settings = settings(&plan, total, all.len(), generator);
@@ -185,9 +185,14 @@ fn run(plan: Plan) -> Result<bool, String> {
 }
 
 /// Who is here, and all with the reasons of those who aren't.
-fn gather(plan: &Plan, interrupt: &Interrupt) -> Result<(Vec<Present>, Vec<Entry>), String> {
+fn gather(
+    plan: &Plan,
+    cells: &[Cell],
+    interrupt: &Interrupt,
+) -> Result<(Vec<Present>, Vec<Entry>), String> {
     let (mut present, mut entries) = (Vec::new(), Vec::new());
-    for contender in &plan.contenders {
+    // Nobody is built who has nothing to do.
+    for contender in plan.contenders.iter().filter(|contender| contender.is_needed(cells)) {
         let mut announce = || eprintln!("building {} (once; the result is kept)", contender.name);
         let found = detect(contender, &plan.sources, interrupt, &mut announce);
         interrupt.check()?;

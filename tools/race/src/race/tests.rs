@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::*;
+use crate::catalogue::{Protocol, Route};
 use crate::contender::{Contender, Sources};
 use crate::interrupt::INTERRUPTED;
 use crate::interrupt::Interrupt;
