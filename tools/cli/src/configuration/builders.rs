@@ -2,82 +2,78 @@
 
 use super::print;
 
-/// A builder's source, and each of its settings: what stands for it in the file, or why nothing does.
-type Builder = (&'static str, &'static str, &'static [(&'static str, Setting)]);
-
-enum Setting {
-    /// A key, or a section.
-    Key(&'static str),
-    /// Why a file has no use for it.
-    None(#[allow(dead_code, reason = "said to who reads this")] &'static str),
-}
-
-use Setting::{Key, None};
+/// A builder, its source, and each of its settings: the key or section that stands for it in the file, if any.
+type Builder = (&'static str, &'static str, &'static [(&'static str, Option<&'static str>)]);
 
 const BUILDERS: &[Builder] = &[
     (
         "Server",
         include_str!("../../../../service/server/src/server.rs"),
         &[
-            ("http", Key("http =")),
-            ("https", Key("https =")),
-            ("listener", None("a socket that is open has no place in a file")),
-            ("workers", Key("workers =")),
-            ("limits", Key("[limits]")),
-            ("drain", Key("drain =")),
-            ("wall_clock", None("the time of day is the system's")),
-            ("metrics", Key("[admin]")),
-            ("access_log", Key("[access-log]")),
-            ("profile", Key("[profile]")),
-            ("server_timing", Key("server-timing =")),
-            ("around_workers", None("code")),
+            ("http", Some("http =")),
+            ("https", Some("https =")),
+            // None: a socket that is open has no place in a file.
+            ("listener", None),
+            ("workers", Some("workers =")),
+            ("limits", Some("[limits]")),
+            ("drain", Some("drain =")),
+            // None: the time of day is the system's.
+            ("wall_clock", None),
+            ("metrics", Some("[admin]")),
+            ("access_log", Some("[access-log]")),
+            ("profile", Some("[profile]")),
+            ("server_timing", Some("server-timing =")),
+            // None: code.
+            ("around_workers", None),
         ],
     ),
     (
         "StaticFiles",
         include_str!("../../../../service/static-files/src/site.rs"),
         &[
-            ("under", Key("path =")),
-            ("index", Key("index =")),
-            ("precompressed", Key("precompressed =")),
-            ("compress", Key("compress =")),
-            ("listing", Key("listing =")),
-            ("hidden", Key("hidden =")),
-            ("not_found", Key("not-found =")),
-            ("cache_control", Key("cache-control =")),
-            ("cache", Key("cache-bytes =")),
-            ("fresh", Key("fresh =")),
-            ("waiting", Key("waiting-bytes =")),
-            ("offload", None("code: a pool of threads that several folders share")),
+            ("under", Some("path =")),
+            ("index", Some("index =")),
+            ("precompressed", Some("precompressed =")),
+            ("compress", Some("compress =")),
+            ("listing", Some("listing =")),
+            ("hidden", Some("hidden =")),
+            ("not_found", Some("not-found =")),
+            ("cache_control", Some("cache-control =")),
+            ("cache", Some("cache-bytes =")),
+            ("fresh", Some("fresh =")),
+            ("waiting", Some("waiting-bytes =")),
+            // None: code: a pool of threads that several folders share.
+            ("offload", None),
         ],
     ),
     (
         "ProxySettings",
         include_str!("../../../../service/reverse-proxy/src/settings.rs"),
         &[
-            ("balance", Key("balance =")),
-            ("origin", Key("origin =")),
-            ("rewrites_host", Key("rewrite-host =")),
-            ("limits", Key("connect-timeout =")),
-            ("health_check", Key("health =")),
-            ("resolver", None("code")),
+            ("balance", Some("balance =")),
+            ("origin", Some("origin =")),
+            ("rewrites_host", Some("rewrite-host =")),
+            ("limits", Some("connect-timeout =")),
+            ("health_check", Some("health =")),
+            // None: code.
+            ("resolver", None),
         ],
     ),
     (
         "HealthCheck",
         include_str!("../../../../service/reverse-proxy/src/health.rs"),
         &[
-            ("statuses", Key("health-statuses =")),
-            ("interval", Key("health-interval =")),
-            ("timeout", Key("health-timeout =")),
-            ("rise", Key("health-rise-count =")),
-            ("fall", Key("health-fall-count =")),
+            ("statuses", Some("health-statuses =")),
+            ("interval", Some("health-interval =")),
+            ("timeout", Some("health-timeout =")),
+            ("rise", Some("health-rise-count =")),
+            ("fall", Some("health-fall-count =")),
         ],
     ),
     (
         "Upstream",
         include_str!("../../../../service/reverse-proxy/src/upstream.rs"),
-        &[("weight", Key("weight =")), ("http1_tunnels", Key("http1-tunnels ="))],
+        &[("weight", Some("weight =")), ("http1_tunnels", Some("http1-tunnels ="))],
     ),
 ];
 
@@ -105,7 +101,7 @@ fn every_setting_of_a_builder_has_its_key() {
         listed.sort_unstable();
         assert_eq!(settings(source), listed, "{name}: a builder or this table has changed");
         for (setting, key) in *known {
-            if let Key(key) = key {
+            if let Some(key) = key {
                 assert!(printed.contains(key), "{name}::{setting}: --print-config has no `{key}`");
             }
         }

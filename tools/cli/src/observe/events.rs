@@ -124,8 +124,8 @@ impl FromStr for Levels {
 /// Reports events until it is dropped.
 pub(crate) struct Events {
     filter: Handle<Targets, Registry>,
-    #[allow(dead_code, reason = "it works by being dropped")]
-    guard: WorkerGuard,
+    /// It writes what is left when it is dropped.
+    _guard: WorkerGuard,
 }
 
 impl fmt::Debug for Events {
@@ -146,7 +146,7 @@ impl Events {
             EventFormat::Json => events.with(layer.json().flatten_event(true)).try_init(),
         };
         started.map_err(|error| format!("events can't be reported: {error}"))?;
-        Ok(Self { filter, guard })
+        Ok(Self { filter, _guard: guard })
     }
 
     /// Other events are reported from here on.
