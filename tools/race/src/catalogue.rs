@@ -152,6 +152,18 @@ pub enum Cores {
     All,
 }
 
+/// What key the server proves itself with, over TLS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Certificate {
+    /// ECDSA on the curve P-256.
+    #[default]
+    EcdsaP256,
+    /// RSA with 2,048 bits.
+    #[serde(rename = "rsa-2048")]
+    Rsa2048,
+}
+
 /// What is run: cells that are equal are run once.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Cell {
@@ -171,6 +183,9 @@ pub struct Cell {
     pub load: Kind,
     /// Cores of the server.
     pub cores: Cores,
+    /// The server's certificate. Results stored without it are of ECDSA.
+    #[serde(default)]
+    pub certificate: Certificate,
 }
 
 impl Cell {
@@ -194,6 +209,9 @@ impl Cell {
         }
         if self.cores == Cores::All {
             key += "-all";
+        }
+        if self.certificate == Certificate::Rsa2048 {
+            key += "-rsa";
         }
         key
     }
@@ -232,9 +250,10 @@ impl Cell {
         let depth = if self.depth > 1 { format!(" × {}", self.depth) } else { String::new() };
         let window = self.window.map(|n| format!(", window 2^{n}")).unwrap_or_default();
         let cores = if self.cores == Cores::All { ", all cores" } else { "" };
+        let certificate = if self.certificate == Certificate::Rsa2048 { ", RSA-2048" } else { "" };
         let connections = self.connections;
         format!(
-            "{} {what}, {connections} connections{depth}{window}{how}{cores}",
+            "{} {what}, {connections} connections{depth}{window}{how}{certificate}{cores}",
             self.protocol.title()
         )
     }
@@ -321,6 +340,7 @@ struct RawCell {
     window: Option<u32>,
     load: Option<Kind>,
     cores: Option<Cores>,
+    certificate: Option<Certificate>,
 }
 
 #[derive(Deserialize)]
@@ -374,6 +394,7 @@ fn table(raw: RawTable) -> Result<Table, String> {
             window: own.window.or(all.window),
             load: own.load.or(all.load).unwrap_or_default(),
             cores: own.cores.or(all.cores).unwrap_or_default(),
+            certificate: own.certificate.or(all.certificate).unwrap_or_default(),
         };
         rows.push(Row { x: row.x, cell, seed: row.seed, quick: row.quick });
     }
@@ -459,7 +480,7 @@ mod tests {
         for number in (1..=22).filter(|number| *number != 11) {
             assert!(names.contains(&format!("T{number}")), "T{number}");
         }
-        for own in ["handshakes", "idle", "latency", "cores"] {
+        for own in ["files-h1", "proxy-h1", "depth", "handshakes", "idle", "latency", "cores"] {
             assert!(names.iter().any(|name| name == own), "{own}");
         }
     }

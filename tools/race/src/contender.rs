@@ -368,7 +368,7 @@ fn check_words(table: &Table, key: &str, known: &[&str], origin: &str) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalogue::{Cores, Kind};
+    use crate::catalogue::{Certificate, Cores, Kind};
 
     const TEXT: &str = r#"
 name = "nginx"
@@ -397,6 +397,7 @@ single = { workers = 1 }
             window: None,
             load: Kind::Closed,
             cores: Cores::One,
+            certificate: Certificate::default(),
         }
     }
 

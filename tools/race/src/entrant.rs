@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::builder;
-use crate::catalogue::Cell;
+use crate::catalogue::{Cell, Certificate};
 use crate::contender::{Contender, Sources};
 use crate::interrupt::Interrupt;
 use crate::nearest::suggestion;
@@ -104,7 +104,8 @@ impl Present {
             let run = place.folder(&format!("run-{label}"))?;
             let ports = place.ports()?;
             let host = Ipv4Addr::LOCALHOST;
-            let values = self.values(&run, (host, ports), cores.len(), backend, place, ground);
+            let placed = (&*place, cell.certificate);
+            let values = self.values(&run, (host, ports), cores.len(), backend, placed, ground);
             let launch = self.launch(cell, cores, run, &values, ground.sources)?;
             let mut process = Process::start(&launch)?;
             let ports = if self.has_h2c_port(cell, ground.sources) {
@@ -158,7 +159,8 @@ impl Present {
         ground: &Ground<'_>,
     ) -> Result<Launch, String> {
         let run = place.folder(&format!("run-{}", self.contender.name))?;
-        let values = self.values(&run, (host, ports), 1, backend, place, ground);
+        let placed = (place, cell.certificate);
+        let values = self.values(&run, (host, ports), 1, backend, placed, ground);
         self.launch(cell, &[core], run, &values, ground.sources)
     }
 
@@ -205,7 +207,7 @@ impl Present {
         (host, ports): (Ipv4Addr, Ports),
         cores: usize,
         backend: Option<SocketAddr>,
-        place: &Workplace,
+        (place, certificate): (&Workplace, Certificate),
         ground: &Ground<'_>,
     ) -> BTreeMap<String, String> {
         let path = |path: PathBuf| path.display().to_string();
@@ -214,9 +216,9 @@ impl Present {
             ("port".to_owned(), ports.plain.to_string()),
             ("h2cport".to_owned(), ports.h2c.to_string()),
             ("tlsport".to_owned(), ports.tls.to_string()),
-            ("cert".to_owned(), path(place.certificate())),
-            ("key".to_owned(), path(place.key())),
-            ("pem".to_owned(), path(place.pem())),
+            ("cert".to_owned(), path(place.certificate(certificate))),
+            ("key".to_owned(), path(place.key(certificate))),
+            ("pem".to_owned(), path(place.pem(certificate))),
             ("www".to_owned(), path(place.www())),
             ("run".to_owned(), run.display().to_string()),
             ("out".to_owned(), self.out.clone().map(path).unwrap_or_default()),

@@ -249,7 +249,7 @@ impl CellOutcome {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::catalogue::{Cores, Protocol, Route};
+    use crate::catalogue::{Certificate, Cores, Protocol, Route};
 
     /// An entrant whose rounds cost these µs; 250,000 / cost requests per second.
     pub(crate) fn entrant(name: &str, is_twin: bool, costs: &[f64]) -> EntrantOutcome {
@@ -293,6 +293,7 @@ pub(crate) mod tests {
                 window: None,
                 load: Kind::Closed,
                 cores: Cores::One,
+                certificate: Certificate::default(),
             },
             entrants: vec![
                 entrant("bolide", false, &costs),

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rcgen::{CertificateParams, DnType, KeyPair, SanType};
 
+use crate::catalogue::Certificate;
 use crate::process::is_alive;
 use crate::random::Random;
 use crate::verify::{FILE_6, Ports, file_4k};
@@ -59,27 +60,30 @@ impl Workplace {
         fs::write(www.join("6"), FILE_6)?;
         fs::write(www.join("4096"), file_4k())?;
         fs::write(www.join("ping"), b"pong")?;
-        let (certificate, key) = certificate().map_err(std::io::Error::other)?;
-        fs::write(self.certificate(), &certificate)?;
-        fs::write(self.key(), &key)?;
-        fs::write(self.pem(), certificate + &key)
+        for kind in [Certificate::EcdsaP256, Certificate::Rsa2048] {
+            let (certificate, key) = certificate(kind).map_err(std::io::Error::other)?;
+            fs::write(self.certificate(kind), &certificate)?;
+            fs::write(self.key(kind), &key)?;
+            fs::write(self.pem(kind), certificate + &key)?;
+        }
+        Ok(())
     }
 
     pub(crate) fn www(&self) -> PathBuf {
         self.root.join("www")
     }
 
-    pub(crate) fn certificate(&self) -> PathBuf {
-        self.root.join("certificate.pem")
+    pub(crate) fn certificate(&self, kind: Certificate) -> PathBuf {
+        self.root.join(prefix(kind).to_owned() + "certificate.pem")
     }
 
-    pub(crate) fn key(&self) -> PathBuf {
-        self.root.join("key.pem")
+    pub(crate) fn key(&self, kind: Certificate) -> PathBuf {
+        self.root.join(prefix(kind).to_owned() + "key.pem")
     }
 
     /// Certificate and key in one file.
-    pub(crate) fn pem(&self) -> PathBuf {
-        self.root.join("both.pem")
+    pub(crate) fn pem(&self, kind: Certificate) -> PathBuf {
+        self.root.join(prefix(kind).to_owned() + "both.pem")
     }
 
     /// A folder for one server's run, or for the generator.
@@ -113,14 +117,27 @@ impl Drop for Workplace {
     }
 }
 
-fn certificate() -> Result<(String, String), rcgen::Error> {
+/// What the names of a certificate's files begin with.
+fn prefix(kind: Certificate) -> &'static str {
+    match kind {
+        Certificate::EcdsaP256 => "",
+        Certificate::Rsa2048 => "rsa-",
+    }
+}
+
+fn certificate(kind: Certificate) -> Result<(String, String), rcgen::Error> {
     let mut parameters = CertificateParams::new(vec!["localhost".to_owned()])?;
     parameters.distinguished_name.push(DnType::CommonName, "localhost");
     let lab = bolide_netlab::spec::Spec::default();
     for address in [Ipv4Addr::LOCALHOST, lab.right.host()] {
         parameters.subject_alt_names.push(SanType::IpAddress(address.into()));
     }
-    let key = KeyPair::generate()?;
+    let key = match kind {
+        Certificate::EcdsaP256 => KeyPair::generate()?,
+        Certificate::Rsa2048 => {
+            KeyPair::generate_rsa_for(&rcgen::PKCS_RSA_SHA256, rcgen::RsaKeySize::_2048)?
+        }
+    };
     let certificate = parameters.self_signed(&key)?;
     Ok((certificate.pem(), key.serialize_pem()))
 }

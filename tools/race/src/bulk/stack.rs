@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::catalogue::{Cell, Cores, Kind, Protocol, Route};
+use crate::catalogue::{Cell, Certificate, Cores, Kind, Protocol, Route};
 use crate::contender::Contender;
 
 /// Which way the payload goes.
@@ -154,6 +154,7 @@ pub(super) fn cell(protocol: Protocol, way: Way) -> Cell {
         window: None,
         load: Kind::Closed,
         cores: Cores::One,
+        certificate: Certificate::default(),
     }
 }
 

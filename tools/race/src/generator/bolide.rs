@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn the_command_says_what_the_cell_is() {
-        use crate::catalogue::{Cores, Protocol};
+        use crate::catalogue::{Certificate, Cores, Protocol};
         let cell = Cell {
             protocol: Protocol::H2,
             route: Route::Post,
@@ -207,6 +207,7 @@ mod tests {
             window: Some(16),
             load: Kind::Latency,
             cores: Cores::One,
+            certificate: Certificate::default(),
         };
         let job = Job {
             cell: &cell,

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::*;
-use crate::catalogue::{Protocol, Route};
+use crate::catalogue::{Certificate, Protocol, Route};
 use crate::contender::{Contender, Sources};
 use crate::interrupt::INTERRUPTED;
 use crate::interrupt::Interrupt;
@@ -98,6 +98,7 @@ fn cell() -> Cell {
         window: None,
         load: Kind::Closed,
         cores: Cores::One,
+        certificate: Certificate::default(),
     }
 }
 

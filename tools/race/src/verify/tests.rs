@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::thread;
 
 use super::*;
-use crate::catalogue::{Cores, Kind};
+use crate::catalogue::{Certificate, Cores, Kind};
 
 /// Answers one request whose head and body have been read.
 type Answer = fn(path: &str, body: &[u8]) -> Vec<u8>;
@@ -79,6 +79,7 @@ fn cell(route: Route, size: usize) -> Cell {
         window: None,
         load: Kind::Closed,
         cores: Cores::One,
+        certificate: Certificate::default(),
     }
 }
 
