@@ -170,9 +170,12 @@ impl Suite {
 
     /// Our client against the suite's servers.
     fn try_client(&self, client: &Path, parts: &[Vec<String>]) -> Vec<String> {
-        let tried = |part: usize, cases: &[String]| -> Result<String, String> {
+        let ports = match free_ports(parts.len()) {
+            Ok(ports) => ports,
+            Err(error) => return vec![format!("no free port: {error}")],
+        };
+        let tried = |part: usize, port: u16, cases: &[String]| -> Result<String, String> {
             let name = format!("client-{part}");
-            let port = free_port().map_err(|error| format!("no free port: {error}"))?;
             let url = format!("ws://127.0.0.1:{port}");
             let _server = self.start(&name, "fuzzingserver", &json!({ "url": url }), cases)?;
             let latest = Instant::now() + START;
@@ -190,10 +193,10 @@ impl Suite {
         };
         let mut findings = Vec::new();
         let tried: Vec<_> = std::thread::scope(|scope| {
-            let parts: Vec<_> = parts.iter().map(Vec::as_slice).enumerate().collect();
+            let tried = &tried;
+            let parts = parts.iter().zip(ports).enumerate();
             let running: Vec<_> = parts
-                .into_iter()
-                .map(|(part, cases)| scope.spawn(move || tried(part, cases)))
+                .map(|(part, (cases, port))| scope.spawn(move || tried(part, port, cases)))
                 .collect();
             running.into_iter().map(|one| one.join().expect("nothing in it panics")).collect()
         });
@@ -229,7 +232,8 @@ impl Suite {
         let log = log.map_err(|error| format!("{}: {error}", folder.display()))?;
         let errors = log.try_clone().map_err(|error| error.to_string())?;
         let child = Command::new(&self.program)
-            .args(["--mode", mode, "--spec"])
+            // Its pages for browsers would all want port 8080.
+            .args(["--webport", "0", "--mode", mode, "--spec"])
             .arg(&file)
             .current_dir(&folder)
             .stdin(Stdio::null())
@@ -288,8 +292,10 @@ fn serve(program: &Path) -> Result<(Running, String), String> {
     authority.map(|authority| (running, authority)).ok_or_else(|| "the server named no URL".into())
 }
 
-fn free_port() -> std::io::Result<u16> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+/// Ports that nobody listens on, no two the same.
+fn free_ports(count: usize) -> std::io::Result<Vec<u16>> {
+    let held: Result<Vec<_>, _> = (0..count).map(|_| TcpListener::bind("127.0.0.1:0")).collect();
+    held?.iter().map(|listener| Ok(listener.local_addr()?.port())).collect()
 }
 
 #[cfg(test)]

@@ -1,6 +1,10 @@
-//! ndt7-client-go 0.10.1, unmodified: both directions, with and without TLS.
+//! ndt7-client-go 0.10.1, unmodified: both directions, with and without TLS, and beside `bolide measure`.
 
-use bolide_launcher::{Server, find, run, scratch};
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+use bolide_launcher::{Server, find, program, run, scratch};
 use serde_json::Value;
 
 /// Runs both tests and gives the summary.
@@ -51,4 +55,74 @@ fn ndt7_clients() {
         files.map(|file| file.expect("a file").file_name().into_string().expect("text")).collect();
     let count = |kind: &str| names.iter().filter(|name| name.starts_with(kind)).count();
     assert_eq!((count("ndt7-download-"), count("ndt7-upload-")), (2, 2), "{names:?}");
+}
+
+/// What the relay lets through in each direction, in bits per second.
+const PATH_BITS: f64 = 40_000_000.0;
+
+/// What stands in the relay or in its sockets must be little beside a test of ten seconds.
+const RELAY_BUFFER_BYTES: usize = 32 * 1024;
+
+/// Carries each connection to `server`, both ways at [`PATH_BITS`]: on a path of a known rate two clients can be
+/// compared, whatever else the machine does. Gives where it listens; it ends with the test's process.
+fn paced_path(server: &str) -> std::net::SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let server = server.to_owned();
+    std::thread::spawn(move || {
+        for client in listener.incoming() {
+            let client = client.expect("a connection");
+            let server = TcpStream::connect(&server).expect("the server listens");
+            for socket in [&client, &server] {
+                rustix::net::sockopt::set_socket_recv_buffer_size(socket, RELAY_BUFFER_BYTES)
+                    .expect("a buffer");
+                rustix::net::sockopt::set_socket_send_buffer_size(socket, RELAY_BUFFER_BYTES)
+                    .expect("a buffer");
+            }
+            let (up, down) = (pair(&client, &server), pair(&server, &client));
+            std::thread::spawn(move || carry(up));
+            std::thread::spawn(move || carry(down));
+        }
+    });
+    address
+}
+
+fn pair(from: &TcpStream, to: &TcpStream) -> (TcpStream, TcpStream) {
+    (from.try_clone().expect("a handle"), to.try_clone().expect("a handle"))
+}
+
+/// One direction of a connection, at its pace: what has been carried is never ahead of the clock.
+fn carry((mut from, mut to): (TcpStream, TcpStream)) {
+    let mut block = [0; RELAY_BUFFER_BYTES / 2];
+    let mut free_at = Instant::now();
+    while let Ok(count @ 1..) = from.read(&mut block) {
+        if to.write_all(&block[..count]).is_err() {
+            break;
+        }
+        free_at =
+            free_at.max(Instant::now()) + Duration::from_secs_f64(count as f64 * 8.0 / PATH_BITS);
+        std::thread::sleep(free_at.saturating_duration_since(Instant::now()));
+    }
+    // The other side may be gone already.
+    drop(to.shutdown(Shutdown::Write));
+}
+
+#[test]
+fn ndt7_clients_and_measure_agree_within_five_per_cent() {
+    let server = Server::start(&["--http", "127.0.0.1:0"]);
+    let path = || paced_path(Server::authority(server.http()));
+    let (theirs, ours) = (path(), path());
+    let theirs = std::thread::spawn(move || measure("ws", &format!("http://{theirs}")));
+    let ours = ["download", "upload"].map(|way| {
+        let url = format!("ws://{ours}/ndt/v7/{way}");
+        let finished = run(program(), ["measure", url.as_str(), "--quiet", "--json", "-"]).well();
+        let report: Value = serde_json::from_slice(&finished.stdout).expect("a report in JSON");
+        report["goodput_bits_per_second"].as_f64().expect("a rate") / 1e6
+    });
+    let Some(theirs) = theirs.join().expect("it ended well") else { return };
+    for (way, ours) in ["Download", "Upload"].into_iter().zip(ours) {
+        let theirs = theirs[way]["Throughput"]["Value"].as_f64().expect("a rate");
+        println!("{way}: ndt7-client {theirs:.2}, bolide measure {ours:.2} Mbit/s");
+        assert!((ours / theirs - 1.0).abs() <= 0.05, "{way}: {ours} against {theirs} Mbit/s");
+    }
 }
