@@ -128,6 +128,12 @@ pub trait Service: 'static {
         output.flush(sink)
     }
 
+    /// The connection is about to be closed: the last time that the kernel tells about its path.
+    #[inline]
+    fn closing(&mut self, session: &mut Self::Session, path: &dyn Path) {
+        let _ = (session, path);
+    }
+
     /// The connection is closed.
     fn close(&mut self, session: Self::Session, cause: CloseCause, agenda: &mut Agenda) {
         let _ = (session, cause, agenda);

@@ -330,14 +330,17 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         if !self.lent.output.is_empty() || cause == CloseCause::Panicked {
             self.lent.output = SendQueue::new();
         }
-        let (socket, session) = slot.into_parts();
-        self.lent.kernel.close(socket);
+        let (socket, mut session) = slot.into_parts();
         self.lent.stats.count_close(cause);
         self.door.room_was_made();
         let (service, agenda) = (&mut self.lent.service, &mut self.lent.agenda);
-        if catch_unwind(AssertUnwindSafe(|| service.close(session, cause, agenda))).is_err() {
-            self.lent.stats.panics += 1;
-        }
+        let kernel = &mut self.lent.kernel;
+        let closed = AssertUnwindSafe(|| {
+            service.closing(&mut session, &socket);
+            kernel.close(socket);
+            service.close(session, cause, agenda);
+        });
+        self.lent.stats.panics += u64::from(catch_unwind(closed).is_err());
     }
 
     fn begin_end(&mut self, deadline: Instant) {

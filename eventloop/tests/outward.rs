@@ -8,8 +8,8 @@ use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant};
 
 use bolide_eventloop::{
-    Accepted, After, Agenda, CloseCause, Destination, Limits, MioKernel, Outbound, Service, Turn,
-    Worker,
+    Accepted, After, Agenda, CloseCause, Destination, Limits, MioKernel, Outbound, Path, Service,
+    Turn, Worker,
 };
 use bytes::Bytes;
 
@@ -22,6 +22,8 @@ struct Caller {
     outcomes: Vec<Outcome>,
     alarms: Vec<Instant>,
     rung: Vec<Instant>,
+    /// What TCP had sent again on connections, told when they were closed.
+    retransmits: Vec<Option<u64>>,
 }
 
 #[derive(Debug, PartialEq)]
@@ -40,7 +42,8 @@ struct Session {
 
 impl Caller {
     fn new(places: Vec<Destination>) -> Self {
-        Self { places, deadline: None, outcomes: vec![], alarms: vec![], rung: vec![] }
+        let (outcomes, alarms, rung, retransmits) = (vec![], vec![], vec![], vec![]);
+        Self { places, deadline: None, outcomes, alarms, rung, retransmits }
     }
 }
 
@@ -97,6 +100,10 @@ impl Service for Caller {
 
     fn shut_down(&mut self, _: &mut Session, _: &mut Turn<'_, ()>) -> After {
         After::FINISHED
+    }
+
+    fn closing(&mut self, _: &mut Session, path: &dyn Path) {
+        self.retransmits.push(path.retransmits());
     }
 
     fn close(&mut self, session: Session, cause: CloseCause, _: &mut Agenda) {
@@ -161,21 +168,39 @@ fn a_refusal_says_what_it_is() {
     assert!(caller.outcomes.contains(&Outcome::Closed(0, refused)), "{:?}", caller.outcomes);
 }
 
-#[test]
-fn a_connection_that_is_never_answered_meets_its_deadline() {
-    // A full backlog drops what comes after it.
+/// A listener whose backlog is soon full: what comes after it is dropped.
+fn narrow() -> (socket2::Socket, SocketAddr) {
     let listener =
         socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     listener.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()).unwrap();
     listener.listen(0).unwrap();
     let address = listener.local_addr().unwrap().as_socket().unwrap();
+    (listener, address)
+}
+
+fn late(caller: &Caller) -> usize {
+    caller.outcomes.iter().filter(|outcome| matches!(outcome, Outcome::TimedOut(_))).count()
+}
+
+#[test]
+fn a_connection_that_is_never_answered_meets_its_deadline() {
+    let (_listener, address) = narrow();
     let mut caller = Caller::new(vec![Destination::Inet(address); 8]);
     caller.deadline = Some(Duration::from_millis(50));
-    let late = |caller: &Caller| {
-        caller.outcomes.iter().filter(|outcome| matches!(outcome, Outcome::TimedOut(_))).count()
-    };
     let caller = run_until(caller, |caller| late(caller) > 0);
     assert!(late(&caller) <= 8);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_tcp_has_sent_again_is_told_when_a_connection_closes() {
+    let (_listener, address) = narrow();
+    let mut caller = Caller::new(vec![Destination::Inet(address); 8]);
+    // The first packet of a connection is sent again after a second.
+    caller.deadline = Some(Duration::from_millis(1500));
+    let caller = run_until(caller, |caller| late(caller) > 0);
+    let again = caller.retransmits.iter().filter(|count| **count >= Some(1)).count();
+    assert!(again > 0 && again < 8, "{:?}", caller.retransmits);
 }
 
 #[test]

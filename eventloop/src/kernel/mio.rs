@@ -50,6 +50,10 @@ impl Path for MioSocket {
         tcp_info::retransmits(self.descriptor.as_fd())
     }
 
+    fn out_of_order(&self) -> Option<u64> {
+        tcp_info::out_of_order(self.descriptor.as_fd())
+    }
+
     fn tcp_info(&self) -> Option<tcp_info::TcpInfo> {
         tcp_info::all(self.descriptor.as_fd())
     }

@@ -37,6 +37,12 @@ pub trait Path: std::fmt::Debug {
         None
     }
 
+    /// Segments that arrived out of order so far, by a system call: lost ones went before them, or they were
+    /// overtaken. `None` where they are not counted.
+    fn out_of_order(&self) -> Option<u64> {
+        None
+    }
+
     /// Everything that the kernel tells, by a system call; `None` where it tells nothing.
     fn tcp_info(&self) -> Option<TcpInfo> {
         None

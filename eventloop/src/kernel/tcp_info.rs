@@ -31,6 +31,10 @@ impl Path for SocketPath<'_> {
         retransmits(self.0)
     }
 
+    fn out_of_order(&self) -> Option<u64> {
+        out_of_order(self.0)
+    }
+
     fn tcp_info(&self) -> Option<TcpInfo> {
         all(self.0)
     }
@@ -203,6 +207,15 @@ pub(super) fn retransmits(socket: BorrowedFd<'_>) -> Option<u64> {
     Some(u64::from(info.tcpi_total_retrans))
 }
 
+/// Segments that arrived out of order; older kernels than 5.4 do not count them.
+#[cfg(target_os = "linux")]
+pub(super) fn out_of_order(socket: BorrowedFd<'_>) -> Option<u64> {
+    use std::mem::offset_of;
+
+    let (info, _) = read(socket, offset_of!(libc::tcp_info, tcpi_rcv_ooopack) + size_of::<u32>())?;
+    Some(u64::from(info.tcpi_rcv_ooopack))
+}
+
 /// The name of what decides how much may be on its way; `None` on a Unix socket.
 #[cfg(target_os = "linux")]
 fn congestion_control(socket: BorrowedFd<'_>) -> Option<String> {
@@ -289,6 +302,13 @@ pub(super) fn retransmits(socket: BorrowedFd<'_>) -> Option<u64> {
     None
 }
 
+/// Not counted in a form that is read here.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn out_of_order(socket: BorrowedFd<'_>) -> Option<u64> {
+    let _ = socket.as_raw_fd();
+    None
+}
+
 /// Not told in a form that is read here.
 #[cfg(not(target_os = "linux"))]
 fn congestion_control(socket: BorrowedFd<'_>) -> Option<String> {
@@ -323,6 +343,8 @@ mod tests {
         assert_eq!((info.state, info.bytes_received, info.bytes_sent), (1, 1000, 0));
         assert!(info.snd_mss > 0 && info.snd_cwnd > 0 && info.rtt > 0);
         assert_eq!(all(client.as_fd()).unwrap().bytes_sent, 1000);
+        let path = SocketPath(server.as_fd());
+        assert_eq!((path.retransmits(), path.out_of_order()), (Some(0), Some(0)));
     }
 
     #[test]
@@ -349,5 +371,6 @@ mod tests {
         assert_eq!(all(one.as_fd()), None);
         let path = SocketPath(one.as_fd());
         assert_eq!((path.congestion_control(), path.bbr()), (None, None));
+        assert_eq!((path.retransmits(), path.out_of_order()), (None, None));
     }
 }

@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use bolide_eventloop::{Destination, Path, SocketPath};
+use bolide_eventloop::{Destination, SocketPath};
 
-use crate::carrier::{Carrier, Command, Facts, Look, News, Outcome};
+use crate::carrier::{Carrier, Command, Facts, Look, News, Outcome, Tcp};
 use crate::clock::{Clock, nanoseconds};
 use crate::dialing::Route;
 use crate::plan::{Amount, Direction, Transfer};
@@ -89,8 +89,7 @@ struct Moving<'a> {
 #[derive(Debug)]
 struct Carried {
     ended: Instant,
-    retransmits: Option<u64>,
-    congestion_control: Option<String>,
+    tcp: Tcp,
     result: Result<(), String>,
 }
 
@@ -139,7 +138,7 @@ impl Raw {
                     let mut moving = Moving { tally, until, moved: began, bytes: 0 };
                     let result = self.connection(&mut socket, &mut moving, line, all);
                     // The one that waits for it lives as long.
-                    let _ = sender.send(ended(&socket, result));
+                    let _ = sender.send(ended(&socket, self.direction, result));
                 });
             }
             drop(sender);
@@ -218,10 +217,8 @@ impl Raw {
             if let Err(why) = one.result {
                 outcome.error.get_or_insert_with(|| format!("{}: {why}", self.subject));
             }
-            if is_upload {
-                outcome.wire_bytes += line as u64;
-                outcome.sent_by(one.retransmits, one.congestion_control);
-            }
+            outcome.wire_bytes += if is_upload { line as u64 } else { 0 };
+            outcome.tcp.add(one.tcp);
         }
         outcome
     }
@@ -320,14 +317,9 @@ impl Raw {
 }
 
 /// A connection has done its part: what the kernel says of it.
-fn ended(socket: &TcpStream, result: Result<(), String>) -> Carried {
+fn ended(socket: &TcpStream, direction: Direction, result: Result<(), String>) -> Carried {
     let path = SocketPath(socket.as_fd());
-    Carried {
-        ended: Instant::now(),
-        retransmits: path.retransmits(),
-        congestion_control: path.congestion_control(),
-        result,
-    }
+    Carried { ended: Instant::now(), tcp: Tcp::of(&path, direction), result }
 }
 
 /// Whether the server counted what we sent.
@@ -445,9 +437,10 @@ mod tests {
             assert_eq!((outcome.bytes, outcome.error), (6_000_000, None));
             let is_upload = direction == Direction::Upload;
             assert_eq!(outcome.wire_bytes, 6_000_000 + if is_upload { 3 * 12 } else { 0 });
-            let sender_is_known = cfg!(target_os = "linux") && is_upload;
-            assert_eq!(outcome.retransmits.is_some(), sender_is_known);
-            assert_eq!(outcome.congestion_control.is_some(), sender_is_known);
+            let told = cfg!(target_os = "linux");
+            assert_eq!(outcome.tcp.retransmits.is_some(), told && is_upload);
+            assert_eq!(outcome.tcp.congestion_control.is_some(), told && is_upload);
+            assert_eq!(outcome.tcp.out_of_order.is_some(), told && !is_upload);
         }
     }
 

@@ -30,6 +30,8 @@ pub struct Report {
     pub connections: usize,
     /// Segments that this side sent again: uploads only.
     pub retransmits: Option<u64>,
+    /// Segments that arrived here out of order: downloads only.
+    pub out_of_order: Option<u64>,
     /// TCP's congestion control on the side that sends, where that is ours or tells us.
     pub congestion_control: Option<String>,
     /// What it cost on this side.

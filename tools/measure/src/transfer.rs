@@ -116,6 +116,7 @@ fn failed(plan: &Plan, why: String) -> Report {
         connections: plan.transfer.connections,
         retransmits: None,
         congestion_control: None,
+        out_of_order: None,
         client: crate::report::Cost::default(),
         server: None,
         stalls: Stalls::default(),
@@ -138,9 +139,10 @@ fn complete(report: &mut Report, plan: &Plan, established: Option<&Established>,
     report.goodput_bits_per_second =
         if seconds > 0.0 { outcome.bytes as f64 * 8.0 / seconds } else { 0.0 };
     report.wire_bytes = outcome.wire_bytes;
-    report.retransmits = outcome.retransmits;
+    report.retransmits = outcome.tcp.retransmits;
+    report.out_of_order = outcome.tcp.out_of_order;
     report.stalls = outcome.stalls;
-    report.congestion_control = outcome.congestion_control;
+    report.congestion_control = outcome.tcp.congestion_control;
     if let Some(facts) = established {
         report.protocol = protocol(plan.target.scheme, facts.is_h2);
         report.tls.clone_from(&facts.tls);
@@ -161,7 +163,8 @@ fn complete(report: &mut Report, plan: &Plan, established: Option<&Established>,
         server: report.server.map(|cost| (cost.busiest_thread, cost.cpu_seconds / seconds)),
         cores: online_cores(),
         stalls: outcome.stalls,
-        retransmits: outcome.retransmits,
+        retransmits: outcome.tcp.retransmits,
+        out_of_order: outcome.tcp.out_of_order,
         receive_window_limited: outcome.told.and_then(|told| told.receive_window_limited),
         round_trip_ns,
     });

@@ -2,6 +2,7 @@
 
 mod history;
 mod progress;
+mod reference;
 mod session;
 
 use std::path::PathBuf;
@@ -117,9 +118,10 @@ struct RaceArguments {
     #[arg(long, value_name = "DIR")]
     contenders: Option<PathBuf>,
 
-    /// Whom the others are compared with; it also runs twice, to show the noise.
-    #[arg(long, value_name = "NAME", default_value = "bolide")]
-    reference: String,
+    /// Whom the others are compared with; it also runs twice, to show the noise. Default: `bolide`, or
+    /// the first contender that plays where `bolide` doesn't.
+    #[arg(long, value_name = "NAME")]
+    reference: Option<String>,
 
     /// Who makes the load: `bolide` (`bolide load`) or `h2load+wrk`.
     #[arg(long, value_name = "NAME", value_parser = generator)]

@@ -57,6 +57,9 @@ fn every_protocol_carries_bytes_and_time_both_ways() {
             let is_upload = direction == "upload" && cfg!(target_os = "linux");
             assert_eq!(found["retransmits"].is_u64(), is_upload, "{timed:?}");
             assert_eq!(found["congestion_control"].is_string(), is_upload, "{timed:?}");
+            // The side that receives knows what came out of order.
+            let is_download = direction == "download" && cfg!(target_os = "linux");
+            assert_eq!(found["out_of_order"].is_u64(), is_download, "{timed:?}");
             assert_eq!(found["server"].is_object(), cfg!(target_os = "linux"), "found by its port");
             assert_eq!((&found["interrupted"], &found["error"]), (&false.into(), &Value::Null));
         }

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use super::asked::{Asked, AskedQueue};
 use super::desk::{Desk, failure_of_abort, failure_of_ending, trouble};
 use super::messages::Facts;
+use super::retransmits::Retransmits;
 use crate::report::Failure;
 
 /// The name of the only request of a script: its head is encoded once.
@@ -32,8 +33,7 @@ pub(super) struct Conn {
     retiring: bool,
     asked: AskedQueue,
     counted: Http2Stats,
-    /// Segments that TCP sent again, as last seen.
-    pub(super) retransmits: u64,
+    pub(super) retransmits: Retransmits,
 }
 
 impl Conn {
@@ -48,7 +48,7 @@ impl Conn {
             retiring: false,
             asked: AskedQueue::default(),
             counted: Http2Stats::default(),
-            retransmits: 0,
+            retransmits: Retransmits::default(),
         }
     }
 }

@@ -15,6 +15,7 @@ mod mistake;
 mod outcome;
 mod pacer;
 mod random;
+mod retransmits;
 mod script;
 mod seats;
 mod service;

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use bolide_buffers::{Flush, SendQueue};
 use bolide_client::{Session, Workbench};
-use bolide_eventloop::{Accepted, After, Agenda, CloseCause, Outbound, Service, Stats, Turn};
+use bolide_eventloop::{Accepted, After, Agenda, CloseCause, Outbound, Path, Service, Stats, Turn};
 
 use super::asker::{Asker, Conn};
 use super::desk::{Desk, Interval};
@@ -217,7 +217,13 @@ impl LoadService {
         agenda.alarm(self.desk.task.instant(alarm_ns));
     }
 
-    fn begin_measurement(&mut self) {
+    /// Segments that were sent again and count in this phase so far.
+    #[cfg(test)]
+    pub(super) fn retransmits(&self) -> u64 {
+        self.desk.tally.traffic.retransmits
+    }
+
+    pub(super) fn begin_measurement(&mut self) {
         // Connections are made before and during the warm-up: they are what the phase needs.
         let before = std::mem::replace(&mut self.desk.tally, Tally::new());
         let tally = &mut self.desk.tally;
@@ -295,24 +301,19 @@ impl LoadService {
     ) -> After {
         self.desk.now_ns = self.desk.task.nanoseconds(Instant::now());
         let LoadSession { session, conn } = session;
-        if self.census != Census::No {
-            count_retransmits(conn, turn, self.census, &mut self.desk.tally);
+        match self.census {
+            Census::No => {}
+            Census::First => {
+                conn.retransmits.look(turn.path);
+            }
+            Census::Last => {
+                self.desk.tally.traffic.retransmits += conn.retransmits.look(turn.path);
+            }
         }
         let mut asker = Asker { conn, desk: &mut self.desk, facts: &mut self.facts };
         let after = act(session, turn, &mut self.bench, &mut asker);
         self.desk.dial(turn.agenda);
         after
-    }
-}
-
-/// Adds what TCP sent again since it was asked last.
-#[cold]
-fn count_retransmits(conn: &mut Conn, turn: &Turn<'_, ()>, census: Census, tally: &mut Tally) {
-    if let Some(count) = turn.path.retransmits() {
-        if census == Census::Last {
-            tally.traffic.retransmits += count.saturating_sub(conn.retransmits);
-        }
-        conn.retransmits = count;
     }
 }
 
@@ -371,6 +372,11 @@ impl Service for LoadService {
         sink: &mut impl Write,
     ) -> io::Result<Flush> {
         session.session.flush(output, sink)
+    }
+
+    fn closing(&mut self, session: &mut LoadSession, path: &dyn Path) {
+        // What ends before a measurement begins is forgotten with the tally of that time.
+        self.desk.tally.traffic.retransmits += session.conn.retransmits.look(path);
     }
 
     fn close(&mut self, session: LoadSession, cause: CloseCause, agenda: &mut Agenda) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bolide_client::{Ending, Step};
 use bolide_connection::Http2Stats;
 
-use super::{Facts, Outcome, Task};
+use super::{Facts, Task, Tcp};
 use crate::clock::nanoseconds;
 use crate::latency::{Kind, Pulse, Sample};
 use crate::plan::Amount;
@@ -53,8 +53,8 @@ pub(super) struct Desk {
     /// What is kept of the answers.
     pub(super) kept: Vec<u8>,
     pub(super) stalls: Stalls,
-    /// What the kernel says of the connections that sent.
-    pub(super) sent: Outcome,
+    /// What the kernel says of the connections.
+    pub(super) tcp: Tcp,
     /// What the server says of its side.
     pub(super) told: Option<Told>,
 }
@@ -79,7 +79,7 @@ impl Desk {
             lost: 0,
             kept: Vec::new(),
             stalls: Stalls::default(),
-            sent: Outcome::default(),
+            tcp: Tcp::default(),
             told: None,
         }
     }

@@ -5,6 +5,7 @@ mod feed;
 mod line;
 mod ndt7;
 mod service;
+mod tcp;
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use crate::stop::{GLANCE, Stop};
 use service::{LineService, Window};
 
 pub(crate) use desk::ending_in_words;
+pub(crate) use tcp::Tcp;
 
 /// How long a thread without work waits before it looks for commands.
 const COMMAND_WAIT: Duration = Duration::from_millis(5);
@@ -95,9 +97,8 @@ pub(crate) struct Outcome {
     pub(crate) elapsed_ns: u64,
     /// Bytes of TCP's streams in the direction of the transfer: payload, framing, TLS.
     pub(crate) wire_bytes: u64,
-    /// Segments sent again, and TCP's congestion control, of the connections of an upload.
-    pub(crate) retransmits: Option<u64>,
-    pub(crate) congestion_control: Option<String>,
+    /// What the kernel says of the connections.
+    pub(crate) tcp: Tcp,
     pub(crate) stalls: Stalls,
     /// What the server says of its side.
     pub(crate) told: Option<Told>,
@@ -107,16 +108,6 @@ pub(crate) struct Outcome {
     pub(crate) lost: u64,
     /// The beginning of the answers, as much as was to be kept.
     pub(crate) kept: Vec<u8>,
-}
-
-impl Outcome {
-    /// Adds what the kernel says of a connection that has sent.
-    pub(crate) fn sent_by(&mut self, retransmits: Option<u64>, congestion_control: Option<String>) {
-        if let Some(again) = retransmits {
-            self.retransmits = Some(self.retransmits.unwrap_or(0) + again);
-        }
-        self.congestion_control = self.congestion_control.take().or(congestion_control);
-    }
 }
 
 /// What a carrier says.

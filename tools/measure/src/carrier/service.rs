@@ -15,7 +15,7 @@ use bolide_eventloop::{
 
 use super::desk::{Desk, Stage};
 use super::line::{At, Line};
-use super::{Command, Look, News, Outcome, Task};
+use super::{Command, Look, News, Outcome, Task, Tcp};
 use crate::clock::nanoseconds;
 use crate::latency::Pulse;
 use crate::plan::Direction;
@@ -251,7 +251,7 @@ impl LineService {
         let (now, before) = (self.window.stats.get(), self.stats_before);
         let error = self.desk.error.take();
         let kept = std::mem::take(&mut self.desk.kept);
-        let sent = std::mem::take(&mut self.desk.sent);
+        let tcp = std::mem::take(&mut self.desk.tcp);
         let is_upload = self.desk.task.transfer.direction == Direction::Upload;
         let wire_bytes = if is_upload {
             now.bytes_sent - before.bytes_sent
@@ -262,8 +262,7 @@ impl LineService {
             bytes: self.desk.bytes,
             elapsed_ns: if began_ns > 0 { self.desk.ended_ns - began_ns } else { 0 },
             wire_bytes,
-            retransmits: sent.retransmits,
-            congestion_control: sent.congestion_control,
+            tcp,
             stalls: self.desk.stalls,
             told: self.desk.told,
             error,
@@ -282,12 +281,8 @@ impl LineService {
     ) -> After {
         self.desk.now_ns = self.desk.task.clock.now_ns();
         let LineSession { session, line, is_counted, .. } = session;
-        if self.desk.stage == Stage::Counting
-            && !std::mem::replace(is_counted, true)
-            && self.desk.task.transfer.direction == Direction::Upload
-        {
-            let (again, name) = (turn.path.retransmits(), turn.path.congestion_control());
-            self.desk.sent.sent_by(again, name);
+        if self.desk.stage == Stage::Counting && !std::mem::replace(is_counted, true) {
+            self.desk.tcp.add(Tcp::of(turn.path, self.desk.task.transfer.direction));
         }
         let (open, done) = (self.desk.open, self.desk.done);
         let failed = self.desk.error.is_some();

@@ -116,6 +116,9 @@ fn tcp(report: &Report) -> String {
     if let Some(again) = report.retransmits {
         parts.push(format!("{again} segments sent again"));
     }
+    if let Some(count) = report.out_of_order {
+        parts.push(format!("{count} segments came out of order"));
+    }
     if parts.is_empty() { "no connection".to_owned() } else { parts.join(", ") }
 }
 
@@ -190,6 +193,7 @@ mod tests {
             connections: 1,
             retransmits: None,
             congestion_control: None,
+            out_of_order: Some(7),
             client: Cost { cpu_seconds: 0.25, cpu_seconds_per_gib: Some(1.5), ..Cost::default() },
             server: None,
             stalls: Stalls { own_stream_ns: 5_000_000, ..Stalls::default() },
@@ -217,7 +221,7 @@ mod tests {
             "client   1.500 CPU-s/GiB, 0.250 s of CPU",
             "server   not watched",
             "TLS      TLSv1.3, TLS_AES_128_GCM_SHA256, ALPN h2",
-            "the server sends, connected in 100 µs, TLS in 1.50 ms",
+            "the server sends, connected in 100 µs, TLS in 1.50 ms, 7 segments came out of order",
             "the server waited 5.00 ms for the window of our streams",
             "separate origin      not asked for",
             "3 probes were not answered",
@@ -256,6 +260,7 @@ mod tests {
             "streams",
             "connections",
             "retransmits",
+            "out_of_order",
             "congestion_control",
             "client",
             "server",

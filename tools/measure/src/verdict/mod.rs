@@ -86,6 +86,8 @@ pub struct Facts {
     pub stalls: Stalls,
     /// Segments that we sent again, if that is known.
     pub retransmits: Option<u64>,
+    /// Segments that came to us out of order, if that is known.
+    pub out_of_order: Option<u64>,
     /// For which share of the sender's time the receiver's TCP window held it back, if that is known.
     pub receive_window_limited: Option<f64>,
     /// The round trip, if it is known.
@@ -214,12 +216,18 @@ fn network(facts: &Facts) -> Option<Verdict> {
         "{:.1} Mbit/s, and no side is busy.",
         facts.bytes as f64 * 8.0 / facts.seconds / 1e6
     )];
-    if let (Some(again), Direction::Upload) = (facts.retransmits, facts.direction) {
-        let segments = (facts.bytes as f64 / 1448.0).max(1.0);
-        let share = again as f64 / segments;
-        if share >= RETRANSMITTED {
-            evidence.push(format!("{} of our segments were sent again.", percent(share)));
-        }
+    let segments = (facts.bytes as f64 / 1448.0).max(1.0);
+    let share = |count: Option<u64>| {
+        count.map(|count| count as f64 / segments).filter(|share| *share >= RETRANSMITTED)
+    };
+    if let Some(again) = share(facts.retransmits) {
+        evidence.push(format!("{} of our segments were sent again.", percent(again)));
+    }
+    if let Some(disordered) = share(facts.out_of_order) {
+        evidence.push(format!(
+            "{} of the segments came out of order: others were lost before them, or overtaken.",
+            percent(disordered)
+        ));
     }
     if let Some(ns) = facts.round_trip_ns {
         evidence.push(format!("A round trip takes {}.", duration(ns)));

@@ -16,6 +16,7 @@ fn calm() -> Facts {
         cores: Some(4),
         stalls: Stalls::default(),
         retransmits: None,
+        out_of_order: None,
         receive_window_limited: None,
         round_trip_ns: Some(1_000_000),
     }
@@ -38,6 +39,11 @@ fn busy_sides() -> Vec<Row> {
             Limit::Network,
             "0.5 % of our segments",
             Facts { direction: Direction::Upload, retransmits: Some(432), ..calm() },
+        ),
+        (
+            Limit::Network,
+            "0.5 % of the segments came out of order",
+            Facts { out_of_order: Some(432), ..calm() },
         ),
         (Limit::Client, "Our busiest thread", Facts { client_busiest: 0.97, ..calm() }),
         (Limit::Client, "not watched", Facts { client_busiest: 0.97, server: None, ..calm() }),

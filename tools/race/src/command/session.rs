@@ -1,5 +1,6 @@
 //! One race: from its arguments to its report.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -8,6 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::RaceArguments;
 use super::progress::{Progress, text};
+use super::reference::Wish;
 use crate::catalogue::{Cell, Kind, Selection, Table, cells};
 use crate::contender::{Contender, Sources, from_command_line};
 use crate::entrant::{Ground, Present, detect};
@@ -35,7 +37,7 @@ struct Plan {
     rounds: Option<Rounds>,
     duration: Option<Duration>,
     is_profiled: bool,
-    reference: String,
+    reference: Wish,
     seed: Option<u64>,
     is_install: bool,
     is_fresh: bool,
@@ -53,6 +55,8 @@ pub(super) fn race(arguments: &RaceArguments) -> Result<bool, String> {
         contenders.push(own);
     }
     retain_named(&mut contenders, &arguments.only)?;
+    let names: Vec<&str> = contenders.iter().map(|contender| contender.name.as_str()).collect();
+    let reference = Wish::new(arguments.reference.as_deref(), &names)?;
     run(Plan {
         selection: arguments.selection(),
         contenders,
@@ -62,7 +66,7 @@ pub(super) fn race(arguments: &RaceArguments) -> Result<bool, String> {
         rounds: arguments.rounds,
         duration: arguments.duration,
         is_profiled: arguments.profile,
-        reference: arguments.reference.clone(),
+        reference,
         seed: arguments.seed,
         is_install: arguments.install,
         is_fresh: arguments.fresh,
@@ -90,7 +94,7 @@ pub(super) fn replay(file: &Path, folder: Option<&Path>, out: &Path) -> Result<b
         rounds: None,
         duration: None,
         is_profiled: false,
-        reference: manifest.reference,
+        reference: Wish { name: manifest.reference, is_firm: false },
         seed: Some(manifest.seed),
         is_install: false,
         is_fresh: true,
@@ -140,6 +144,7 @@ fn run(plan: Plan) -> Result<bool, String> {
     if present.is_empty() {
         return Err("none of the contenders is on this machine and serves what is raced; --install may help".to_owned());
     }
+    let reference = reference(&plan, &all, &layout, &present, generator)?;
     let total: usize = all.iter().map(|cell| runs(cell, &layout, &present)).sum();
     let settings = settings(&plan, total, all.len(), generator);
     let seed = plan.seed.unwrap_or_else(|| unix_seconds().wrapping_mul(0x9e37_79b9));
@@ -153,7 +158,7 @@ fn run(plan: Plan) -> Result<bool, String> {
         settings,
         generator,
         generator_versions: generator.versions(),
-        reference: plan.reference.clone(),
+        reference,
         contenders: entries,
         sources: plan.sources.shown(),
         machine: Machine::here(&layout.all, &layout.server, &layout.generator),
@@ -211,6 +216,31 @@ fn gather(
         entries.push(entry);
     }
     Ok((present, entries))
+}
+
+/// Whom the others are compared with: said where it is not whom one would expect.
+fn reference(
+    plan: &Plan,
+    cells: &[Cell],
+    layout: &Layout,
+    present: &[Present],
+    generator: Generator,
+) -> Result<String, String> {
+    let possible = cells.iter().filter(|cell| generator.can(cell));
+    let playing: BTreeSet<&str> = possible
+        .flat_map(|cell| players(cell, layout.of_cell(cell).0.len(), present).all)
+        .map(|player| player.contender.name.as_str())
+        .collect();
+    let names = present.iter().map(|present| present.contender.name.as_str());
+    let in_order: Vec<&str> = names.filter(|name| playing.contains(name)).collect();
+    let reference = plan.reference.settle(&in_order)?;
+    if reference != plan.reference.name {
+        eprintln!(
+            "reference: {reference}, for {} takes no part in these workloads",
+            plan.reference.name
+        );
+    }
+    Ok(reference)
 }
 
 /// Runs the commands that bring what is missing.
