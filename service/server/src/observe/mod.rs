@@ -411,7 +411,7 @@ impl Observer {
             abort: state.aborted,
         };
         let route = &logging.routes[route.index()];
-        logging.desk.line(&Ended { stamp, asked: &asked, route, outcome: &outcome }, self.now);
+        logging.desk.line(stamp, &Ended { asked: &asked, route, outcome: &outcome }, self.now);
         if let Some(entry) = entry
             && logging.spare.len() < SPARE_ENTRIES
         {
