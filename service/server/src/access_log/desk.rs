@@ -231,7 +231,7 @@ impl Drop for Desk {
 mod tests {
     use http::Version;
 
-    use super::super::format::{Outcome, route_json};
+    use super::super::format::{Outcome, RoutePiece};
     use super::*;
     use crate::limits::LOG_DELAY;
 
@@ -244,7 +244,7 @@ mod tests {
         let outcome =
             Outcome { status: 200, received_bytes: 0, sent_bytes: 4, began, answer: None, abort };
         let asked = Asked::unread(Version::HTTP_11);
-        let route = route_json("/a");
+        let route = RoutePiece::new("/a");
         desk.line(&mut stamp, &Ended { asked: &asked, route: &route, outcome: &outcome }, now);
     }
 

@@ -6,7 +6,7 @@ use http::Version;
 
 use super::civil::Civil;
 use super::entry::Asked;
-use super::text::{Short, json, number, quoted};
+use super::text::{Short, is_plain, json, json_escaped, number, quoted};
 
 /// What a line looks like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -58,17 +58,43 @@ pub(crate) struct Outcome {
 #[derive(Debug)]
 pub(crate) struct Ended<'a> {
     pub(crate) asked: &'a Asked<'a>,
-    /// The route, as [`route_json`] makes it.
-    pub(crate) route: &'a [u8],
+    pub(crate) route: &'a RoutePiece,
     pub(crate) outcome: &'a Outcome,
 }
 
+/// As much of a route's piece of a line is copied at once, in bytes: a copy whose length is known beforehand is a few
+/// moves.
+const PIECE_BYTES: usize = 64;
+
 /// What a line in JSON says of a route, from the end of the target to the status.
-pub(crate) fn route_json(name: &str) -> Box<[u8]> {
-    let mut text = Vec::new();
-    string(&mut text, "\",\"route\":\"", name.as_bytes());
-    text.extend_from_slice(b"\",\"status\":");
-    text.into()
+#[derive(Debug)]
+pub(crate) struct RoutePiece {
+    /// At least [`PIECE_BYTES`] long.
+    text: Box<[u8]>,
+    length: usize,
+}
+
+impl RoutePiece {
+    pub(crate) fn new(name: &str) -> Self {
+        let mut text = Vec::new();
+        string(&mut text, "\",\"route\":\"", name.as_bytes());
+        text.extend_from_slice(b"\",\"status\":");
+        let length = text.len();
+        text.resize(length.max(PIECE_BYTES), 0);
+        Self { text: text.into(), length }
+    }
+
+    #[inline]
+    fn put(&self, line: &mut Vec<u8>) {
+        match self.text.first_chunk::<PIECE_BYTES>() {
+            Some(piece) if self.length <= PIECE_BYTES => {
+                let end = line.len() + self.length;
+                line.extend_from_slice(piece);
+                line.truncate(end);
+            }
+            _ => line.extend_from_slice(&self.text[..self.length]),
+        }
+    }
 }
 
 /// Some text of ours, then a value inside a JSON string.
@@ -134,7 +160,7 @@ pub(super) fn write_json(line: &mut Vec<u8>, ended: &Ended<'_>) {
     let Ended { asked, route, outcome } = ended;
     if asked.method.is_empty() {
         // The quote at its front would end the target.
-        line.extend_from_slice(&route[1..]);
+        line.extend_from_slice(&route.text[1..route.length]);
     } else {
         match asked.method {
             b"GET" => line.extend_from_slice(b",\"method\":\"GET\",\"target\":\""),
@@ -144,12 +170,22 @@ pub(super) fn write_json(line: &mut Vec<u8>, ended: &Ended<'_>) {
                 line.extend_from_slice(b"\",\"target\":\"");
             }
         }
-        json(line, asked.target);
-        line.extend_from_slice(route);
+        if is_plain(asked.target) {
+            line.extend_from_slice(asked.target);
+        } else {
+            json_escaped(line, asked.target);
+        }
+        route.put(line);
     }
     let mut short = Short::new();
-    short.number(outcome.status.into());
-    short.put(b",\"received_bytes\":");
+    // What most requests say is put together already.
+    match outcome.status {
+        200 => short.put(b"200,\"received_bytes\":"),
+        status => {
+            short.number(status.into());
+            short.put(b",\"received_bytes\":");
+        }
+    }
     short.number(outcome.received_bytes);
     short.put(b",\"sent_bytes\":");
     short.number(outcome.sent_bytes);
@@ -220,7 +256,7 @@ mod tests {
 
     fn line(format: LogFormat, asked: Asked<'_>, outcome: Outcome) -> String {
         let mut stamp = Stamp::new(format, "192.0.2.1:5", None);
-        let route = route_json("/a\"");
+        let route = RoutePiece::new("/a\"");
         let mut line = Vec::new();
         let ended = Ended { asked: &asked, route: &route, outcome: &outcome };
         if format == LogFormat::Json {
@@ -257,6 +293,16 @@ mod tests {
              \"version\":\"HTTP/1.1\",\"user_agent\":\"curl\",\"method\":\"GET\",\"target\":\"/a?b\",\
              \"route\":\"/a\\\"\",\"status\":200,\"received_bytes\":1,\"sent_bytes\":4}\n"
         );
+    }
+
+    #[test]
+    fn a_route_of_any_length_is_said() {
+        for length in 0..100 {
+            let name = "x".repeat(length);
+            let mut line = b"a".to_vec();
+            RoutePiece::new(&name).put(&mut line);
+            assert_eq!(line, format!("a\",\"route\":\"{name}\",\"status\":").into_bytes());
+        }
     }
 
     #[test]
@@ -315,7 +361,7 @@ mod tests {
         };
         let outcome = Outcome { answer: Some(Duration::ZERO), abort: Some("x"), ..outcome() };
         let mut text = Vec::new();
-        let route = route_json("x");
+        let route = RoutePiece::new("x");
         begin_json(&mut text, &Civil::new(), 1);
         stamp.make(&mut text, &asked, 1);
         write_json(&mut text, &Ended { asked: &asked, route: &route, outcome: &outcome });

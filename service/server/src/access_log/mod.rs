@@ -22,7 +22,7 @@ use std::time::Duration;
 use crate::limits::LogLimits;
 pub(crate) use desk::Desk;
 pub(crate) use entry::{Asked, Entry};
-pub(crate) use format::{Ended, Outcome, route_json};
+pub(crate) use format::{Ended, Outcome, RoutePiece};
 pub use format::{JSON_FIELDS, LogFormat};
 pub(crate) use stamp::Stamp;
 use writer::Writer;

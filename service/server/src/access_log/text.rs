@@ -59,7 +59,7 @@ pub(super) fn json(line: &mut Vec<u8>, value: &[u8]) {
 }
 
 #[cold]
-fn json_escaped(line: &mut Vec<u8>, value: &[u8]) {
+pub(super) fn json_escaped(line: &mut Vec<u8>, value: &[u8]) {
     let is_text = std::str::from_utf8(value).is_ok();
     for byte in value {
         match byte {

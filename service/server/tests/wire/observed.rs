@@ -180,7 +180,7 @@ fn the_log_has_a_line_for_each_request() {
             "\"sent_bytes\":0}",
         ],
         &["\"peer\":\"127.0.0.1:", "\"HTTP/1.1\",\"route\":\"(refused)\"", "\"status\":400,"],
-        &["\"method\":\"POST\"", "\"status\":200,\"received_bytes\":5,\"sent_bytes\":1}"],
+        &["\"method\":\"POST\"", "\"status\":200,\"received_bytes\":5,\"sent_bytes\":1,"],
         &[
             "\"target\":\"/endless\"",
             "\"upstream\":\"http://behind\",\"abort\":\"",
