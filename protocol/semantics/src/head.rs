@@ -198,6 +198,14 @@ impl Head {
         self.fields().find(|field| field.name == name).map(|field| field.value)
     }
 
+    /// The value of the first line with this name, which is not an interned one, in lower case.
+    #[inline]
+    #[must_use]
+    pub fn get_uncommon(&self, name: &str) -> Option<&[u8]> {
+        let is_it = |line: &&Line| line.known.is_none() && self.bytes(line.name) == name.as_bytes();
+        self.lines.iter().find(is_it).map(|line| self.bytes(line.value))
+    }
+
     /// The text that the fields and the parts of the start line stand in: whoever keeps many of them
     /// copies it once.
     #[must_use]
@@ -379,6 +387,8 @@ mod tests {
         assert_eq!(head.scheme(), None);
         assert_eq!(head.get(FieldName::Host), Some(&b"example:80"[..]));
         assert_eq!(head.get_named("x-a"), Some(&b"\xff"[..]));
+        assert_eq!(head.get_uncommon("x-a"), Some(&b"\xff"[..]));
+        assert_eq!((head.get_uncommon("x"), head.get_uncommon("host")), (None, None));
         assert_eq!(head.fields().map(|field| field.name).collect::<Vec<_>>(), ["host", "x-a"]);
 
         head.clear(HeadKind::Trailers, Version::HTTP_2);

@@ -40,6 +40,11 @@ pub const LOG_DELAY: Duration = Duration::from_millis(100);
 /// log-flood.
 pub const LOG_FIELD_BYTES: usize = 2048;
 
+/// The longest beginning of a line of the access log, in JSON, that a connection keeps for its next lines; a longer one
+/// is made for each. Default: 512 bytes. Unit: bytes. Reason: an address, what TLS agreed on, a host and the user
+/// agent of a browser take some 350. Answers: log-flood.
+pub const LOG_STAMP_BYTES: usize = 512;
+
 /// A turn of a worker's loop that takes longer is reported. Default: 1 s. Unit: time. Reason: no connection
 /// of the worker is served meanwhile. Answers: stuck-handler.
 pub const LONG_TURN: Duration = Duration::from_secs(1);

@@ -48,6 +48,7 @@ pub(crate) struct Reload {
 pub(crate) enum Change {
     Routes(Arc<dyn Fn() -> Router + Send + Sync>),
     Limits(Box<Limits>),
+    ServerTiming(bool),
 }
 
 impl fmt::Debug for Reload {

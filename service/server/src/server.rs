@@ -460,6 +460,12 @@ impl Running {
         self.change(&Change::Limits(Box::new(limits)));
     }
 
+    /// Whether answers tell what they took, as [`Server::server_timing`] says, from here on. Returns when each worker
+    /// knows.
+    pub fn set_server_timing(&self, tells: bool) {
+        self.change(&Change::ServerTiming(tells));
+    }
+
     /// How long open exchanges may go on after a shutdown is asked for, from here on.
     pub fn set_drain(&mut self, drain: Duration) {
         self.drain = drain;

@@ -259,6 +259,7 @@ impl HttpService {
                 self.shared.limits = limits;
                 self.window_memory.change(&window_memory);
             }
+            Change::ServerTiming(tells) => self.shared.server_timing = tells,
         }
     }
 }

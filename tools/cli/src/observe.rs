@@ -10,7 +10,9 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bolide::{AccessLog, Listener, LogFormat, LogLimits, LogTarget, ProxySettings, Server};
+use bolide::{
+    AccessLog, Listener, LogFormat, LogLimits, LogTarget, ProxySettings, Running, Server,
+};
 use bolide_eventloop::{Signal, Signals};
 use clap::ValueEnum;
 
@@ -193,7 +195,7 @@ pub(crate) struct Observation {
     admin: Option<Admin>,
     upstreams: Upstreams,
     access_log: Option<AccessLog>,
-    profiling: Option<Profiling>,
+    profiling: Profiling,
     /// Held until the end, so that the last events are written.
     events: Events,
 }
@@ -213,7 +215,7 @@ impl Observation {
         upstreams.replace(proxies);
         let started = settings.admin.map(|asked| Admin::start(asked, &upstreams, admin));
         let admin = started.transpose()?;
-        let profiling = arguments.profile.start(settings.profile_one_in, admin.is_some());
+        let profiling = arguments.profile.start(settings.profile_one_in);
         Ok(Self { settings, admin, upstreams, access_log, profiling, events })
     }
 
@@ -225,10 +227,7 @@ impl Observation {
         if let Some(log) = &self.access_log {
             server = server.access_log(log);
         }
-        if let Some(profiling) = &self.profiling {
-            server = profiling.watch(server);
-        }
-        server.server_timing(self.settings.server_timing)
+        self.profiling.watch(server).server_timing(self.settings.server_timing)
     }
 
     /// Other proxies answer from now on.
@@ -236,11 +235,15 @@ impl Observation {
         self.upstreams.replace(proxies);
     }
 
-    /// Takes over what can change while the server runs: levels, and where the access log goes. Returns the
-    /// sections of which something has changed that can't.
+    /// Takes over what can change while the server runs: levels, where the access log goes, the profile, and what
+    /// clients are told. Returns the sections of which something has changed that can't.
     ///
     /// What can be wrong is tried first: then nothing has changed.
-    pub(crate) fn change(&mut self, to: &Settings) -> Result<Vec<&'static str>, String> {
+    pub(crate) fn change(
+        &mut self,
+        to: &Settings,
+        running: &Running,
+    ) -> Result<Vec<&'static str>, String> {
         let mut left = Vec::new();
         let now = &mut self.settings;
         match (&mut now.access_log, &to.access_log, &self.access_log) {
@@ -266,11 +269,14 @@ impl Observation {
         if now.admin != to.admin {
             left.push("[admin]");
         }
+        // What /profile was told stays in force where the file says the same as before.
         if now.profile_one_in != to.profile_one_in {
-            left.push("[profile]");
+            self.profiling.change(to.profile_one_in);
+            now.profile_one_in = to.profile_one_in;
         }
         if now.server_timing != to.server_timing {
-            left.push("server-timing");
+            running.set_server_timing(to.server_timing);
+            now.server_timing = to.server_timing;
         }
         Ok(left)
     }
@@ -302,9 +308,7 @@ impl Observation {
         {
             eprintln!("bolide: the last lines of the access log could not be written in time");
         }
-        if let Some(profiling) = self.profiling {
-            profiling.finish();
-        }
+        self.profiling.finish();
         if let Some(admin) = self.admin {
             admin.stop();
         }

@@ -81,12 +81,14 @@ pub enum Route {
     /// The same file of 4,096 bytes, through a proxy.
     #[serde(rename = "proxy-4k")]
     Proxy4k,
+    /// `GET /ping` of those that also run with their access log on.
+    Logged,
 }
 
 impl Route {
     /// The names by which contenders say that they serve it.
-    pub const NAMES: [&'static str; 7] =
-        ["ping", "echo", "post", "grpc", "static-6", "static-4k", "proxy"];
+    pub const NAMES: [&'static str; 8] =
+        ["ping", "echo", "post", "grpc", "static-6", "static-4k", "proxy", "logged"];
 
     /// The one of [`NAMES`](Self::NAMES) that covers it.
     #[must_use]
@@ -99,6 +101,7 @@ impl Route {
             Self::Static6 => "static-6",
             Self::Static4k => "static-4k",
             Self::Proxy6 | Self::Proxy4k => "proxy",
+            Self::Logged => "logged",
         }
     }
 
@@ -239,6 +242,7 @@ impl Cell {
             Route::Static4k => "static file, 4 KiB".to_owned(),
             Route::Proxy6 => "proxied file, 6 B".to_owned(),
             Route::Proxy4k => "proxied file, 4 KiB".to_owned(),
+            Route::Logged => "GET /ping, access logs off and on".to_owned(),
         };
         let how = match self.load {
             Kind::Closed => "",

@@ -25,6 +25,9 @@ pub struct Contender {
     /// Its position in tables.
     #[serde(default = "last")]
     pub order: i64,
+    /// The contender that it is, but for how it is run: tables compare the two.
+    #[serde(default)]
+    pub against: Option<String>,
     /// What it can speak.
     pub protocols: Vec<Protocol>,
     /// What it serves, by the names of [`Route::NAMES`]; besides, for [`bulk`](crate::bulk): `bulk` and
@@ -102,6 +105,9 @@ pub struct Start {
     /// `{run}/profile.json` when it ends: an object with `stages`, each with `stage` and `us_per_request`.
     #[serde(default)]
     pub profile: Vec<String>,
+    /// Files in `{run}` that it has to write in each run, such as a log; they are emptied after it.
+    #[serde(default)]
+    pub writes: Vec<String>,
     /// Environment variables.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
@@ -164,9 +170,9 @@ const fn last() -> i64 {
 }
 
 /// What `routes` may name.
-const ROUTES: [&str; 11] = {
-    let [ping, echo, post, grpc, static_6, static_4k, proxy] = Route::NAMES;
-    [ping, echo, post, grpc, static_6, static_4k, proxy, "bulk", "bulk-put", "bulk-proxy", "ndt7"]
+const ROUTES: [&str; 12] = {
+    let [a, b, c, d, e, f, g, h] = Route::NAMES;
+    [a, b, c, d, e, f, g, h, "bulk", "bulk-put", "bulk-proxy", "ndt7"]
 };
 
 /// What stands where in a contender's file.
@@ -177,6 +183,7 @@ const KEYS: &[(&str, &[&str])] = &[
             "name",
             "title",
             "order",
+            "against",
             "protocols",
             "routes",
             "paths",
@@ -198,6 +205,7 @@ const KEYS: &[(&str, &[&str])] = &[
             "proxy_command",
             "proxy_tls_command",
             "profile",
+            "writes",
             "env",
             "single",
         ],
@@ -311,7 +319,7 @@ impl Contender {
     #[must_use]
     pub fn path(&self, cell: &Cell) -> String {
         let (name, usual) = match cell.route {
-            Route::Ping => ("ping", "/ping".to_owned()),
+            Route::Ping | Route::Logged => ("ping", "/ping".to_owned()),
             Route::Echo => ("echo", "/echo?size={size}".to_owned()),
             Route::Post => ("post", "/echo".to_owned()),
             Route::Grpc => ("grpc", "/bolide.Echo/Unary".to_owned()),

@@ -85,6 +85,25 @@ pub(crate) struct Ground<'a> {
 pub(crate) struct Running {
     pub(crate) process: Process,
     pub(crate) address: SocketAddr,
+    /// What it has to write in each run.
+    writes: Vec<PathBuf>,
+}
+
+impl Running {
+    /// A run is over: what it had to write is there, and goes.
+    pub(crate) fn empty_files(&self) -> Result<(), String> {
+        for path in &self.writes {
+            let name = path.file_name().unwrap_or(path.as_os_str()).display();
+            let wrong = |error: std::io::Error| format!("its file `{name}`: {error}");
+            // Not a new one: whoever has it open goes on with it.
+            let file = fs::OpenOptions::new().write(true).open(path).map_err(wrong)?;
+            if file.metadata().map_err(wrong)?.len() == 0 {
+                return Err(format!("it has written nothing to `{name}`"));
+            }
+            file.set_len(0).map_err(wrong)?;
+        }
+        Ok(())
+    }
 }
 
 impl Present {
@@ -106,6 +125,7 @@ impl Present {
             let host = Ipv4Addr::LOCALHOST;
             let placed = (&*place, cell.certificate);
             let values = self.values(&run, (host, ports), cores.len(), backend, placed, ground);
+            let writes = self.contender.start.writes.iter().map(|name| run.join(name)).collect();
             let launch = self.launch(cell, cores, run, &values, ground.sources)?;
             let mut process = Process::start(&launch)?;
             let ports = if self.has_h2c_port(cell, ground.sources) {
@@ -116,7 +136,7 @@ impl Present {
             let port = port_of(cell.protocol, &ports);
             let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
             match self.wait_ready(&mut process, cell, address, ground) {
-                Ok(()) => return Ok(Running { process, address }),
+                Ok(()) => return Ok(Running { process, address, writes }),
                 Err(error) => {
                     let said = process.last_lines();
                     let taken = said.to_lowercase().contains("in use");

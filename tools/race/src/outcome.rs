@@ -34,6 +34,9 @@ pub struct EntrantOutcome {
     pub name: String,
     /// It is the reference once more, to show what noise looks like.
     pub is_twin: bool,
+    /// The contender that it is, but for how it is run.
+    #[serde(default)]
+    pub against: Option<String>,
     /// What became of it.
     pub fate: Fate,
     /// One entry for each round; `None`: the run failed.
@@ -91,6 +94,7 @@ impl EntrantOutcome {
         Self {
             name: name.to_owned(),
             is_twin,
+            against: None,
             fate: Fate::Timed,
             rounds: Vec::new(),
             peak_memory_bytes: 0,
@@ -203,14 +207,30 @@ impl CellOutcome {
         entrant: &EntrantOutcome,
         figure: impl Fn(&Figures) -> f64 + Copy,
     ) -> Option<Comparison> {
-        let reference = self.reference()?;
-        if std::ptr::eq(entrant, reference) || !entrant.counts() {
+        self.ratio_to(entrant, self.reference()?, figure)
+    }
+
+    /// An entrant's CPU per answer over that of the contender that it is but for how it is run, and who that is.
+    #[must_use]
+    pub fn cpu_against(&self, entrant: &EntrantOutcome) -> Option<(&str, Comparison)> {
+        let other = self.entrant(entrant.against.as_deref()?)?;
+        let found = self.ratio_to(entrant, other, |figures| figures.cpu_us)?;
+        Some((&other.name, found))
+    }
+
+    fn ratio_to(
+        &self,
+        entrant: &EntrantOutcome,
+        other: &EntrantOutcome,
+        figure: impl Fn(&Figures) -> f64 + Copy,
+    ) -> Option<Comparison> {
+        if std::ptr::eq(entrant, other) || !entrant.counts() || !other.counts() {
             return None;
         }
         // The twin is the floor itself: it isn't measured against itself.
         let floor =
             if entrant.is_twin { None } else { self.twins_in(figure).map(|twins| twins.ratio.mid) };
-        compare(&entrant.pairs(reference, figure), floor, self.seed)
+        compare(&entrant.pairs(other, figure), floor, self.seed)
     }
 
     /// What decides whether more rounds are needed.
@@ -320,6 +340,22 @@ pub(crate) mod tests {
         let rate = outcome.rate_ratio(outcome.entrant("go").unwrap()).unwrap();
         assert_eq!(rate.verdict, Verdict::Less);
         assert_eq!(outcome.cpu_ratio(outcome.reference().unwrap()), None);
+    }
+
+    #[test]
+    fn a_contender_is_compared_with_what_it_is_but_for_how_it_is_run() {
+        let mut outcome = outcome();
+        assert_eq!(outcome.cpu_against(outcome.entrant("go").unwrap()), None);
+        let costs: Vec<f64> = outcome.entrants[2].figures().map(|own| own.cpu_us * 1.5).collect();
+        let logged = EntrantOutcome {
+            against: Some("go".to_owned()),
+            ..entrant("go-logged", false, &costs)
+        };
+        outcome.entrants.push(logged);
+        let logged = outcome.entrant("go-logged").unwrap();
+        let (other, found) = outcome.cpu_against(logged).unwrap();
+        assert!(other == "go" && (found.ratio.mid - 1.5).abs() < 1e-9, "{found:?}");
+        assert!((outcome.cpu_ratio(logged).unwrap().ratio.mid - 3.0).abs() < 1e-9);
     }
 
     #[test]

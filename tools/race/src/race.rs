@@ -103,6 +103,7 @@ impl Race<'_> {
             for is_twin in twins {
                 say(&format!("starting and verifying {name}"));
                 let mut entrant = EntrantOutcome::new(name, *is_twin);
+                entrant.against.clone_from(&player.contender.against);
                 let label = entrant.label().replace(' ', "-");
                 let backend = self.backend(&label, cell, present)?;
                 let behind = backend.as_ref().map(|backend| backend.address);
@@ -246,6 +247,10 @@ impl Race<'_> {
             }
             Some(Flaw::Silent(what)) => entrant.remarks.push(format!("under load, {what}")),
             None => {}
+        }
+        if let Err(evidence) = server.running.empty_files() {
+            entrant.fate = Fate::Disqualified(evidence);
+            return Ok(());
         }
         match ran {
             Ok(figures) => entrant.rounds.push(Some(figures)),

@@ -66,6 +66,12 @@ fn footer(outcome: &CellOutcome) -> String {
             percent(twins.ratio.mid)
         );
     }
+    for entrant in outcome.ranking() {
+        if let Some((other, found)) = outcome.cpu_against(entrant) {
+            let label = entrant.label();
+            let _ = writeln!(text, "  {label} against {other}: {}", verdict_text(&found));
+        }
+    }
     let comparisons = outcome.comparisons();
     let known = comparisons.iter().filter(|found| found.verdict != Verdict::TooFew);
     let detectable = known.map(|found| found.detectable).fold(0.0, f64::max);

@@ -42,7 +42,7 @@ pub(crate) enum Flaw {
 /// The right answer's body when a generator asks what the cell asks; it posts nothing but `x`.
 pub(crate) fn loaded_body(cell: &Cell) -> Vec<u8> {
     match cell.route {
-        Route::Ping => b"pong".to_vec(),
+        Route::Ping | Route::Logged => b"pong".to_vec(),
         Route::Echo | Route::Post => vec![b'x'; cell.size],
         Route::Grpc => grpc::message(&vec![b'x'; cell.size]),
         Route::Static6 | Route::Proxy6 => FILE_6.to_vec(),

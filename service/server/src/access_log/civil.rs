@@ -58,7 +58,7 @@ impl Civil {
     }
 
     #[inline]
-    pub(super) fn iso(&self) -> &[u8] {
+    pub(super) fn iso(&self) -> &[u8; 24] {
         &self.iso
     }
 

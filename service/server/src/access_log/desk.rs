@@ -4,27 +4,12 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::{Duration, Instant};
 
-use bolide_connection::HandshakeFacts;
-
 use super::civil::Civil;
-use super::format::{Ended, LogFormat, TIME_AT, micros, stamp, write_json, write_plain};
+use super::entry::Asked;
+use super::format::{Ended, LogFormat, begin_json, micros, write_json, write_plain};
+use super::stamp::Stamp;
 use super::writer::{Block, Counts, Order};
 use crate::limits::LogLimits;
-
-/// What every line of one connection begins with, made once.
-#[derive(Debug)]
-pub(crate) struct Stamp(Box<[u8]>);
-
-impl Stamp {
-    pub(crate) fn new(format: LogFormat, peer: &str, tls: Option<&HandshakeFacts>) -> Self {
-        Self(stamp(format, peer, tls).into())
-    }
-
-    #[inline]
-    pub(super) fn text(&self) -> &[u8] {
-        &self.0
-    }
-}
 
 /// The lines of one worker that were not handed over yet, and what it takes to hand them over.
 #[derive(Debug)]
@@ -37,9 +22,13 @@ pub(crate) struct Desk {
     returned: Receiver<Vec<u8>>,
     home: SyncSender<Vec<u8>>,
     block: Vec<u8>,
-    /// Lines of this pass of a connection, whose ends are not known yet.
+    /// Lines of this pass of a connection, whose beginnings are not known yet; among them, what those say of the
+    /// connection.
     waiting: Vec<u8>,
     holes: Vec<Hole>,
+    stamped: Stamped,
+    /// How many stamps have got a number.
+    stamps: u64,
     lines: u64,
     /// When the first line of the block was written.
     began: Option<Instant>,
@@ -48,14 +37,35 @@ pub(crate) struct Desk {
     day: (Duration, Instant),
 }
 
-/// What a line that waits has to be told.
+/// A part of a text: start and end.
+type Span = (usize, usize);
+
+/// A line that waits for its beginning.
 #[derive(Debug, Clone, Copy)]
 struct Hole {
-    /// Where the line begins.
-    line: usize,
-    /// Where its duration belongs.
-    at: usize,
+    /// The rest of the line.
+    rest: Span,
+    /// What it says of the connection.
+    stamp: Span,
     began: Instant,
+}
+
+/// The beginning of lines that was written last: those of one pass have the same.
+#[derive(Debug, Clone, Copy)]
+struct Beginning {
+    stamp: Span,
+    began: Instant,
+    /// Where it stands in the block.
+    at: Span,
+}
+
+/// What the lines that wait say of their connection.
+#[derive(Debug, Clone, Copy, Default)]
+struct Stamped {
+    /// The number of its text; 0: there is none, or none that is kept.
+    number: u64,
+    /// Where it stands among them.
+    at: Span,
 }
 
 impl Desk {
@@ -76,6 +86,8 @@ impl Desk {
             block: Vec::with_capacity(limits.block_bytes),
             waiting: Vec::new(),
             holes: Vec::new(),
+            stamped: Stamped::default(),
+            stamps: 0,
             lines: 0,
             began: None,
             time: Civil::new(),
@@ -91,23 +103,42 @@ impl Desk {
     /// Writes a line. `now` is when the turn began; a line that says how long a request took waits until it is
     /// [settled](Self::settle).
     #[inline]
-    pub(crate) fn line(&mut self, ended: &Ended<'_>, now: Instant) {
+    pub(crate) fn line(&mut self, stamp: &mut Stamp, ended: &Ended<'_>, now: Instant) {
         if self.began.is_none() {
             self.began = Some(now);
         }
         self.lines += 1;
         if self.format == LogFormat::Json {
-            let (line, began) = (self.waiting.len(), ended.outcome.began);
-            let at = write_json(&mut self.waiting, ended);
-            self.holes.push(Hole { line, at, began });
+            let said = self.stamp(stamp, ended.asked);
+            let (start, began) = (self.waiting.len(), ended.outcome.began);
+            write_json(&mut self.waiting, ended);
+            self.holes.push(Hole { rest: (start, self.waiting.len()), stamp: said, began });
             if self.waiting.len() >= self.limits.block_bytes {
                 self.settle(Instant::now());
             }
         } else {
             self.look(now);
-            write_plain(&mut self.block, self.format, &self.time, ended);
+            write_plain(&mut self.block, self.format, &self.time, stamp.fixed(), ended);
             self.hand_over_if_full();
         }
+    }
+
+    /// Where it stands among what waits what a line says of its connection: it is put there unless it is.
+    #[inline]
+    fn stamp(&mut self, stamp: &mut Stamp, asked: &Asked<'_>) -> Span {
+        let mut number = stamp.number_for(asked);
+        if number == 0 || number != self.stamped.number {
+            let start = self.waiting.len();
+            if number == 0 {
+                self.stamps += 1;
+                stamp.make(&mut self.waiting, asked, self.stamps);
+                number = stamp.number_for(asked);
+            } else {
+                self.waiting.extend_from_slice(stamp.text());
+            }
+            self.stamped = Stamped { number, at: (start, self.waiting.len()) };
+        }
+        self.stamped.at
     }
 
     /// Whether lines wait to be told when their exchanges ended.
@@ -120,20 +151,23 @@ impl Desk {
     /// serves all of them.
     pub(crate) fn settle(&mut self, now: Instant) {
         self.look(now);
-        let (mut from, mut last, mut digits) = (0, None, itoa::Buffer::new());
-        let mut text = "";
-        for hole in self.holes.drain(..) {
-            self.waiting[hole.line + TIME_AT..][..24].copy_from_slice(self.time.iso());
-            // Requests that came together began together.
-            if last != Some(hole.began) {
-                text = digits.format(micros(now.saturating_duration_since(hole.began)));
-                last = Some(hole.began);
+        let mut last: Option<Beginning> = None;
+        for Hole { rest, stamp, began } in self.holes.drain(..) {
+            match last {
+                Some(last) if last.stamp == stamp && last.began == began => {
+                    self.block.extend_from_within(last.at.0..last.at.1);
+                }
+                _ => {
+                    let start = self.block.len();
+                    let lasted = micros(now.saturating_duration_since(began));
+                    begin_json(&mut self.block, &self.time, lasted);
+                    self.block.extend_from_slice(&self.waiting[stamp.0..stamp.1]);
+                    last = Some(Beginning { stamp, began, at: (start, self.block.len()) });
+                }
             }
-            self.block.extend_from_slice(&self.waiting[from..hole.at]);
-            self.block.extend_from_slice(text.as_bytes());
-            from = hole.at;
+            self.block.extend_from_slice(&self.waiting[rest.0..rest.1]);
         }
-        self.block.extend_from_slice(&self.waiting[from..]);
+        self.stamped = Stamped::default();
         self.waiting.clear();
         self.hand_over_if_full();
     }
@@ -197,8 +231,7 @@ impl Drop for Desk {
 mod tests {
     use http::Version;
 
-    use super::super::entry::Asked;
-    use super::super::format::Outcome;
+    use super::super::format::{Outcome, RoutePiece};
     use super::*;
     use crate::limits::LOG_DELAY;
 
@@ -207,11 +240,12 @@ mod tests {
     }
 
     fn write_line_of(desk: &mut Desk, began: Instant, abort: Option<&'static str>, now: Instant) {
-        let stamp = Stamp::new(desk.format, "unix", None);
+        let mut stamp = Stamp::new(desk.format, "unix", None);
         let outcome =
             Outcome { status: 200, received_bytes: 0, sent_bytes: 4, began, answer: None, abort };
         let asked = Asked::unread(Version::HTTP_11);
-        desk.line(&Ended { stamp: &stamp, asked: &asked, route: b"", outcome: &outcome }, now);
+        let route = RoutePiece::new("/a");
+        desk.line(&mut stamp, &Ended { asked: &asked, route: &route, outcome: &outcome }, now);
     }
 
     #[test]
@@ -269,8 +303,8 @@ mod tests {
         let Ok(Order::Write(block)) = orders.try_recv() else { panic!("nothing was handed over") };
         let line = |duration: &str, abort: &str| {
             format!(
-                "{{\"time\":\"1994-11-06T08:49:37.001Z\",\"peer\":\"unix\",\"route\":\"\",\"version\":\"HTTP/1.1\",\
-                 \"status\":200,\"received_bytes\":0,\"sent_bytes\":4,\"duration_us\":{duration}{abort}}}\n"
+                "{{\"time\":\"1994-11-06T08:49:37.001Z\",\"duration_us\":{duration},\"peer\":\"unix\",\
+                 \"version\":\"HTTP/1.1\",\"route\":\"/a\",\"status\":200,\"received_bytes\":0,\"sent_bytes\":4{abort}}}\n"
             )
         };
         let wanted = line("1234", "") + &line("1234", ",\"abort\":\"gone\"") + &line("5001234", "");

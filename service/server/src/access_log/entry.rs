@@ -39,26 +39,16 @@ impl<'a> Asked<'a> {
     pub(crate) fn of_head(head: &'a Head) -> Self {
         let host = head.authority_bytes();
         let target = head.path_and_query_bytes();
-        let (mut user_agent, mut referer, mut trace) = (&b""[..], &b""[..], &b""[..]);
-        for field in head.fields() {
-            match field.known {
-                Some(FieldName::UserAgent) => user_agent = field.value,
-                Some(FieldName::Referer) => referer = field.value,
-                None if field.name == "traceparent" => {
-                    trace = trace_id(field.value).unwrap_or_default();
-                }
-                _ => {}
-            }
-        }
+        let trace = head.get_uncommon("traceparent").and_then(trace_id);
         Self {
             version: head.version(),
             method: cut(head.method().as_str().as_bytes()),
             // CONNECT has no path: it asks for an authority.
             target: cut(if target.is_empty() { host } else { target }),
             host: cut(host),
-            user_agent: cut(user_agent),
-            referer: cut(referer),
-            trace,
+            user_agent: cut(head.get(FieldName::UserAgent).unwrap_or_default()),
+            referer: cut(head.get(FieldName::Referer).unwrap_or_default()),
+            trace: trace.unwrap_or_default(),
             upstream: b"",
         }
     }

@@ -2,13 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use bolide_connection::HandshakeFacts;
 use http::Version;
 
 use super::civil::Civil;
-use super::desk::Stamp;
 use super::entry::Asked;
-use super::text::{Short, json, number, quoted};
+use super::text::{Short, is_plain, json, json_escaped, number, quoted};
 
 /// What a line looks like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -25,19 +23,19 @@ pub enum LogFormat {
 /// The fields of a line in JSON, and what they say. Those that are not known are left out.
 pub const JSON_FIELDS: &[(&str, &str)] = &[
     ("time", "When the exchange ended, UTC (RFC 3339, milliseconds)"),
+    ("duration_us", "From the head's arrival to the last byte of the answer, in microseconds"),
     ("peer", "The client's address and port; `unix` on a Unix socket"),
     ("tls", "`version`, `cipher`, `alpn`, `server_name` and `resumed` of the TLS connection"),
+    ("version", "`HTTP/1.0`, `HTTP/1.1` or `HTTP/2.0`"),
+    ("host", "The host that was asked for"),
+    ("user_agent", "The `User-Agent` field"),
     ("method", "The method; missing when the request could not be read"),
     ("target", "Path and query as sent; of CONNECT, the authority"),
-    ("host", "The host that was asked for"),
     ("route", "The pattern that was routed, as in the metrics"),
-    ("version", "`HTTP/1.0`, `HTTP/1.1` or `HTTP/2.0`"),
     ("status", "The status; 0 when none was sent"),
     ("received_bytes", "Bytes of the request's body that a handler was given"),
     ("sent_bytes", "Bytes of the answer's body that were given to the connection"),
-    ("duration_us", "From the head's arrival to the last byte of the answer, in microseconds"),
     ("answer_us", "The same to the answer's head, where the answer did not come at once"),
-    ("user_agent", "The `User-Agent` field"),
     ("referer", "The `Referer` field"),
     ("upstream", "The upstream that a proxy asked last"),
     ("trace_id", "The trace id of a well-formed `traceparent` field"),
@@ -59,43 +57,44 @@ pub(crate) struct Outcome {
 /// Everything that a line says.
 #[derive(Debug)]
 pub(crate) struct Ended<'a> {
-    pub(crate) stamp: &'a Stamp,
     pub(crate) asked: &'a Asked<'a>,
-    /// The route's name, as [`route_json`] makes it.
-    pub(crate) route: &'a [u8],
+    pub(crate) route: &'a RoutePiece,
     pub(crate) outcome: &'a Outcome,
 }
 
-/// A route's name as it stands in a JSON string.
-pub(crate) fn route_json(name: &str) -> Box<[u8]> {
-    let mut text = Vec::new();
-    json(&mut text, name.as_bytes());
-    text.into()
+/// As much of a route's piece of a line is copied at once, in bytes: a copy whose length is known beforehand is a few
+/// moves.
+const PIECE_BYTES: usize = 64;
+
+/// What a line in JSON says of a route, from the end of the target to the status.
+#[derive(Debug)]
+pub(crate) struct RoutePiece {
+    /// At least [`PIECE_BYTES`] long.
+    text: Box<[u8]>,
+    length: usize,
 }
 
-/// What a line of each format says of the connection: the same for all of its requests.
-pub(super) fn stamp(format: LogFormat, peer: &str, tls: Option<&HandshakeFacts>) -> Vec<u8> {
-    let mut text = Vec::new();
-    if format != LogFormat::Json {
-        text.extend_from_slice(peer.as_bytes());
-        return text;
+impl RoutePiece {
+    pub(crate) fn new(name: &str) -> Self {
+        let mut text = Vec::new();
+        string(&mut text, "\",\"route\":\"", name.as_bytes());
+        text.extend_from_slice(b"\",\"status\":");
+        let length = text.len();
+        text.resize(length.max(PIECE_BYTES), 0);
+        Self { text: text.into(), length }
     }
-    string(&mut text, "\",\"peer\":\"", peer.as_bytes());
-    text.push(b'"');
-    if let Some(tls) = tls {
-        string(&mut text, ",\"tls\":{\"version\":\"", tls.version.as_bytes());
-        string(&mut text, "\",\"cipher\":\"", tls.cipher.as_bytes());
-        if let Some(alpn) = tls.alpn {
-            string(&mut text, "\",\"alpn\":\"", alpn.as_bytes());
+
+    #[inline]
+    fn put(&self, line: &mut Vec<u8>) {
+        match self.text.first_chunk::<PIECE_BYTES>() {
+            Some(piece) if self.length <= PIECE_BYTES => {
+                let end = line.len() + self.length;
+                line.extend_from_slice(piece);
+                line.truncate(end);
+            }
+            _ => line.extend_from_slice(&self.text[..self.length]),
         }
-        if let Some(name) = &tls.server_name {
-            string(&mut text, "\",\"server_name\":\"", name.as_bytes());
-        }
-        let resumed: &[u8] =
-            if tls.resumed { b"\",\"resumed\":true}" } else { b"\",\"resumed\":false}" };
-        text.extend_from_slice(resumed);
     }
-    text
 }
 
 /// Some text of ours, then a value inside a JSON string.
@@ -111,7 +110,7 @@ fn counted(line: &mut Vec<u8>, before: &str, value: u64) {
     number(line, value);
 }
 
-fn version_text(version: Version) -> &'static str {
+pub(super) fn version_text(version: Version) -> &'static str {
     match version {
         Version::HTTP_10 => "HTTP/1.0",
         Version::HTTP_2 => "HTTP/2.0",
@@ -126,8 +125,14 @@ pub(super) fn micros(duration: Duration) -> u64 {
 }
 
 /// Appends a line of the common or the combined format, with its end.
-pub(super) fn write_plain(line: &mut Vec<u8>, format: LogFormat, time: &Civil, ended: &Ended<'_>) {
-    write_common(line, time, ended);
+pub(super) fn write_plain(
+    line: &mut Vec<u8>,
+    format: LogFormat,
+    time: &Civil,
+    peer: &[u8],
+    ended: &Ended<'_>,
+) {
+    write_common(line, time, peer, ended);
     if format == LogFormat::Combined {
         for value in [ended.asked.referer, ended.asked.user_agent] {
             line.extend_from_slice(b" \"");
@@ -138,46 +143,71 @@ pub(super) fn write_plain(line: &mut Vec<u8>, format: LogFormat, time: &Civil, e
     line.push(b'\n');
 }
 
-/// Where the time stands in a line in JSON.
-pub(super) const TIME_AT: usize = 9;
+/// Appends what a line in JSON begins with: when its exchange ended, and how many microseconds it took.
+#[inline]
+pub(super) fn begin_json(line: &mut Vec<u8>, time: &Civil, lasted: u64) {
+    let mut short = Short::new();
+    short.put(b"{\"time\":\"");
+    short.put(time.iso());
+    short.put(b"\",\"duration_us\":");
+    short.number(lasted);
+    line.extend_from_slice(short.text());
+}
 
-/// Appends a line in JSON, with its end, in which the time stands for none yet, and without its duration: both
-/// are known later. Returns where the duration belongs.
-pub(super) fn write_json(line: &mut Vec<u8>, ended: &Ended<'_>) -> usize {
-    let Ended { stamp, asked, route, outcome } = ended;
-    line.extend_from_slice(b"{\"time\":\"0000-00-00T00:00:00.000Z");
-    line.extend_from_slice(stamp.text());
-    for (before, value) in [
-        (",\"method\":\"", asked.method),
-        (",\"target\":\"", asked.target),
-        (",\"host\":\"", asked.host),
-    ] {
-        if !value.is_empty() {
-            string(line, before, value);
-            line.push(b'"');
+/// Appends the rest of a line in JSON, from the method on, with its end. The beginning is known later.
+#[inline]
+pub(super) fn write_json(line: &mut Vec<u8>, ended: &Ended<'_>) {
+    let Ended { asked, route, outcome } = ended;
+    if asked.method.is_empty() {
+        // The quote at its front would end the target.
+        line.extend_from_slice(&route.text[1..route.length]);
+    } else {
+        match asked.method {
+            b"GET" => line.extend_from_slice(b",\"method\":\"GET\",\"target\":\""),
+            b"POST" => line.extend_from_slice(b",\"method\":\"POST\",\"target\":\""),
+            method => {
+                string(line, ",\"method\":\"", method);
+                line.extend_from_slice(b"\",\"target\":\"");
+            }
+        }
+        if is_plain(asked.target) {
+            line.extend_from_slice(asked.target);
+        } else {
+            json_escaped(line, asked.target);
+        }
+        route.put(line);
+    }
+    let mut short = Short::new();
+    // What most requests say is put together already.
+    match outcome.status {
+        200 => short.put(b"200,\"received_bytes\":"),
+        status => {
+            short.number(status.into());
+            short.put(b",\"received_bytes\":");
         }
     }
-    line.extend_from_slice(b",\"route\":\"");
-    line.extend_from_slice(route);
-    let mut short = Short::new();
-    short.put(match asked.version {
-        Version::HTTP_10 => b"\",\"version\":\"HTTP/1.0\",\"status\":",
-        Version::HTTP_2 => b"\",\"version\":\"HTTP/2.0\",\"status\":",
-        _ => b"\",\"version\":\"HTTP/1.1\",\"status\":",
-    });
-    short.number(outcome.status.into());
-    short.put(b",\"received_bytes\":");
     short.number(outcome.received_bytes);
     short.put(b",\"sent_bytes\":");
     short.number(outcome.sent_bytes);
-    short.put(b",\"duration_us\":");
-    line.extend_from_slice(short.text());
-    let duration_at = line.len();
+    let has_more = outcome.answer.is_some()
+        | outcome.abort.is_some()
+        | !(asked.referer.is_empty() & asked.upstream.is_empty() & asked.trace.is_empty());
+    if has_more {
+        line.extend_from_slice(short.text());
+        write_more(line, asked, outcome);
+    } else {
+        short.put(b"}\n");
+        line.extend_from_slice(short.text());
+    }
+}
+
+/// What most lines in JSON don't have, and the end of those that do.
+#[inline(never)]
+fn write_more(line: &mut Vec<u8>, asked: &Asked<'_>, outcome: &Outcome) {
     if let Some(answer) = outcome.answer {
         counted(line, ",\"answer_us\":", micros(answer));
     }
     for (before, value) in [
-        (",\"user_agent\":\"", asked.user_agent),
         (",\"referer\":\"", asked.referer),
         (",\"upstream\":\"", asked.upstream),
         (",\"trace_id\":\"", asked.trace),
@@ -189,13 +219,12 @@ pub(super) fn write_json(line: &mut Vec<u8>, ended: &Ended<'_>) -> usize {
         }
     }
     line.extend_from_slice(b"}\n");
-    duration_at
 }
 
 /// `peer - - [time] "request line" status bytes`
-fn write_common(line: &mut Vec<u8>, time: &Civil, ended: &Ended<'_>) {
-    let Ended { stamp, asked, outcome, .. } = ended;
-    line.extend_from_slice(stamp.text());
+fn write_common(line: &mut Vec<u8>, time: &Civil, peer: &[u8], ended: &Ended<'_>) {
+    let Ended { asked, outcome, .. } = ended;
+    line.extend_from_slice(peer);
     line.extend_from_slice(b" - - [");
     line.extend_from_slice(time.common());
     line.extend_from_slice(b"] \"");
@@ -214,8 +243,10 @@ fn write_common(line: &mut Vec<u8>, time: &Civil, ended: &Ended<'_>) {
 
 #[cfg(test)]
 mod tests {
+    use bolide_connection::HandshakeFacts;
     use bolide_semantics::{FieldName, Head, HeadKind};
 
+    use super::super::stamp::Stamp;
     use super::*;
 
     fn outcome() -> Outcome {
@@ -224,15 +255,16 @@ mod tests {
     }
 
     fn line(format: LogFormat, asked: Asked<'_>, outcome: Outcome) -> String {
-        let stamp = Stamp::new(format, "192.0.2.1:5", None);
-        let route = route_json("/a\"");
+        let mut stamp = Stamp::new(format, "192.0.2.1:5", None);
+        let route = RoutePiece::new("/a\"");
         let mut line = Vec::new();
-        let ended = Ended { stamp: &stamp, asked: &asked, route: &route, outcome: &outcome };
+        let ended = Ended { asked: &asked, route: &route, outcome: &outcome };
         if format == LogFormat::Json {
-            let at = write_json(&mut line, &ended);
-            line.splice(at..at, *b"123");
+            begin_json(&mut line, &Civil::new(), 123);
+            stamp.make(&mut line, &asked, 1);
+            write_json(&mut line, &ended);
         } else {
-            write_plain(&mut line, format, &Civil::new(), &ended);
+            write_plain(&mut line, format, &Civil::new(), stamp.fixed(), &ended);
         }
         String::from_utf8(line).unwrap()
     }
@@ -257,10 +289,20 @@ mod tests {
         assert_eq!(line(LogFormat::Combined, asked, outcome()), combined);
         assert_eq!(
             line(LogFormat::Json, asked, outcome()),
-            "{\"time\":\"0000-00-00T00:00:00.000Z\",\"peer\":\"192.0.2.1:5\",\"method\":\"GET\",\
-             \"target\":\"/a?b\",\"route\":\"/a\\\"\",\"version\":\"HTTP/1.1\",\"status\":200,\
-             \"received_bytes\":1,\"sent_bytes\":4,\"duration_us\":123,\"user_agent\":\"curl\"}\n"
+            "{\"time\":\"1970-01-01T00:00:00.000Z\",\"duration_us\":123,\"peer\":\"192.0.2.1:5\",\
+             \"version\":\"HTTP/1.1\",\"user_agent\":\"curl\",\"method\":\"GET\",\"target\":\"/a?b\",\
+             \"route\":\"/a\\\"\",\"status\":200,\"received_bytes\":1,\"sent_bytes\":4}\n"
         );
+    }
+
+    #[test]
+    fn a_route_of_any_length_is_said() {
+        for length in 0..100 {
+            let name = "x".repeat(length);
+            let mut line = b"a".to_vec();
+            RoutePiece::new(&name).put(&mut line);
+            assert_eq!(line, format!("a\",\"route\":\"{name}\",\"status\":").into_bytes());
+        }
     }
 
     #[test]
@@ -285,7 +327,10 @@ mod tests {
         let json = line(LogFormat::Json, asked, outcome);
         assert!(!json.contains("method"), "{json}");
         assert!(
-            json.ends_with("\"duration_us\":123,\"abort\":\"the client has gone\"}\n"),
+            json.ends_with(
+                "\"version\":\"HTTP/1.1\",\"route\":\"/a\\\"\",\"status\":0,\"received_bytes\":1,\
+                 \"sent_bytes\":4,\"abort\":\"the client has gone\"}\n"
+            ),
             "{json}"
         );
     }
@@ -302,7 +347,7 @@ mod tests {
             server_name: Some("a.example".to_owned()),
             resumed: true,
         };
-        let stamp = Stamp::new(LogFormat::Json, "unix", Some(&facts));
+        let mut stamp = Stamp::new(LogFormat::Json, "unix", Some(&facts));
         let word = &b"x"[..];
         let asked = Asked {
             version: Version::HTTP_2,
@@ -316,8 +361,10 @@ mod tests {
         };
         let outcome = Outcome { answer: Some(Duration::ZERO), abort: Some("x"), ..outcome() };
         let mut text = Vec::new();
-        let ended = Ended { stamp: &stamp, asked: &asked, route: word, outcome: &outcome };
-        write_json(&mut text, &ended);
+        let route = RoutePiece::new("x");
+        begin_json(&mut text, &Civil::new(), 1);
+        stamp.make(&mut text, &asked, 1);
+        write_json(&mut text, &Ended { asked: &asked, route: &route, outcome: &outcome });
         let text = String::from_utf8(text).unwrap();
         let page = include_str!("../../../../docs/operate.md");
         let mut rest = text.as_str();

@@ -8,6 +8,7 @@ mod civil;
 mod desk;
 mod entry;
 mod format;
+mod stamp;
 mod text;
 mod trace;
 mod writer;
@@ -19,10 +20,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::limits::LogLimits;
-pub(crate) use desk::{Desk, Stamp};
+pub(crate) use desk::Desk;
 pub(crate) use entry::{Asked, Entry};
-pub(crate) use format::{Ended, Outcome, route_json};
+pub(crate) use format::{Ended, Outcome, RoutePiece};
 pub use format::{JSON_FIELDS, LogFormat};
+pub(crate) use stamp::Stamp;
 use writer::Writer;
 
 /// Where the lines of an access log go.

@@ -14,7 +14,7 @@ use bolide_eventloop::{Agenda, CloseCause, Stats};
 use bolide_semantics::{CloseReason, Head};
 use http::Version;
 
-use crate::access_log::{AccessLog, Asked, Desk, Ended, Entry, Outcome, Stamp, route_json};
+use crate::access_log::{AccessLog, Asked, Desk, Ended, Entry, Outcome, RoutePiece, Stamp};
 use crate::exchange::State;
 use crate::limits::LONG_TURN;
 use crate::metrics::{Metrics, Place, RouteCounts, Shard};
@@ -76,8 +76,8 @@ impl Counting {
 #[derive(Debug)]
 struct Logging {
     desk: Desk,
-    /// The names of the routes as they stand in a line.
-    routes: Vec<Box<[u8]>>,
+    /// What a line says of each route.
+    routes: Vec<RoutePiece>,
     #[allow(clippy::vec_box, reason = "an entry moves to an exchange and back without a copy")]
     spare: Vec<Box<Entry>>,
 }
@@ -136,7 +136,7 @@ impl Observer {
             counting.routes.extend(counting.shard.routes(names.clone()));
         }
         if let Some(logging) = &mut self.logging {
-            logging.routes.extend(names.map(route_json));
+            logging.routes.extend(names.map(RoutePiece::new));
         }
     }
 
@@ -411,7 +411,7 @@ impl Observer {
             abort: state.aborted,
         };
         let route = &logging.routes[route.index()];
-        logging.desk.line(&Ended { stamp, asked: &asked, route, outcome: &outcome }, self.now);
+        logging.desk.line(stamp, &Ended { asked: &asked, route, outcome: &outcome }, self.now);
         if let Some(entry) = entry
             && logging.spare.len() < SPARE_ENTRIES
         {

@@ -1,5 +1,8 @@
 //! `bolide serve --profile`: where the CPU time goes, as the program shows it.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
 use bolide_launcher::{Server, program, run, scratch};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -49,6 +52,56 @@ fn the_split_stands_in_a_table_in_json_and_in_top() {
     let stages = json["stages"].as_array().expect("the stages");
     let share: f64 = stages.iter().filter_map(|stage| stage["share"].as_f64()).sum();
     assert!(stages.len() == 9 && (share - 1.0).abs() < 0.01, "{json}");
+}
+
+/// An answer of the server, head and all.
+fn answer(url: &str, method: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(Server::authority(url)).expect("it listens");
+    let request = format!("{method} {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("it reads");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("it answers");
+    answer
+}
+
+#[test]
+fn a_reload_turns_the_profile_and_server_timing_on_and_off() {
+    let path = scratch("a_reload_turns_the_profile_on_and_off").join("bolide.toml");
+    let text = |first: &str, profile: &str| {
+        format!(
+            "{first}[[listen]]\nhttp = \"127.0.0.1:0\"\n[admin]\nlisten = \"127.0.0.1:0\"\n{profile}"
+        )
+    };
+    std::fs::write(&path, text("", "")).unwrap();
+    let server = Server::start(&["--config", &path.display().to_string()]);
+    let reload = |first: &str, profile: &str| {
+        std::fs::write(&path, text(first, profile)).unwrap();
+        server.signal(Signal::HUP);
+        let said = server.said("bolide: reloaded");
+        assert!(said.ends_with("reloaded"), "nothing needs a restart: {said}");
+    };
+    let one_in = || {
+        let shown = answer(server.admin(), "GET", "/profile");
+        let json: Value =
+            shown.split_once("\r\n\r\n").and_then(|it| it.1.parse().ok()).expect("JSON");
+        json["one_in"].as_u64()
+    };
+    let tells = || answer(server.http(), "GET", "/ping").contains("server-timing: route;dur=");
+    assert_eq!((one_in(), tells()), (Some(0), false));
+    reload("server-timing = true\n", "[profile]\none-in = 1\n");
+    assert_eq!((one_in(), tells()), (Some(1), true));
+    load(&server, "1000");
+    // What an operator has said stays, as long as the file says nothing new.
+    answer(server.admin(), "PUT", "/profile?one-in=5");
+    reload("drain = \"7s\"\nserver-timing = true\n", "[profile]\none-in = 1\n");
+    assert_eq!((one_in(), tells()), (Some(5), true));
+    reload("server-timing = true\n", "[profile]\none-in = 7\n");
+    assert_eq!((one_in(), tells()), (Some(7), true));
+    reload("", "");
+    assert_eq!((one_in(), tells()), (Some(0), false));
+    server.signal(Signal::TERM);
+    server.said("  |r");
+    assert!(server.wait().success(), "it was on for a while: there is a table");
 }
 
 #[test]

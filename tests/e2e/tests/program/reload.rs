@@ -168,7 +168,8 @@ fn what_needs_a_restart_is_said() {
     let more = "workers = 3\ndrain = \"7s\"\n[log]\nformat = \"json\"\n[admin]\nlisten = \"127.0.0.1:0\"\n\
                 [access-log]\nfile = \"log\"\n";
     let other = text(1).replace("127.0.0.1:0", "127.0.0.1:1");
-    subject.reload(&format!("{more}{other}\n[limits]\nbody-bytes-max = 5\n"));
+    subject
+        .reload(&format!("{more}{other}\n[limits]\nbody-bytes-max = 5\n[profile]\none-in = 9\n"));
     let said = subject.server.said("bolide: reloaded");
     assert!(
         said.ends_with(

@@ -10,19 +10,60 @@ use bolide_launcher::{Finished, find, program, root, run, scratch};
 use crate::machine::Machine;
 
 /// The heading above the commands that follow one another.
-const SERVICE: &str = "## From the binary to a service";
+const SERVICE: &str = "From the binary to a service";
+
+/// All that has commands: the headings, with how many blocks stand below each. Each is run by a test of this file.
+const BLOCKS: [(&str, usize); 5] = [
+    (SERVICE, 8),
+    ("What it shows", 1),
+    ("Completions and manual pages", 1),
+    ("Where the CPU time goes", 2),
+    ("The access log", 1),
+];
+
+/// The page's headings, and the blocks of commands below each.
+fn sections() -> Vec<(String, Vec<String>)> {
+    let page = fs::read_to_string(root().join("docs/operate.md")).expect("it is there");
+    let mut sections = vec![(String::new(), Vec::new())];
+    let mut block: Option<(bool, String)> = None;
+    for line in page.lines() {
+        match (&mut block, line.strip_prefix("```")) {
+            (None, Some(language)) => {
+                block = Some((["sh", "console"].contains(&language), String::new()));
+            }
+            (Some((is_for_a_shell, text)), Some(_)) => {
+                if *is_for_a_shell && let Some((_, blocks)) = sections.last_mut() {
+                    blocks.push(std::mem::take(text));
+                }
+                block = None;
+            }
+            // What a console shows is no command, but for what stands behind its prompt.
+            (Some((_, text)), None) => *text += &format!("{}\n", line.trim_start_matches("$ ")),
+            (None, None) => {
+                if let Some(heading) = line.strip_prefix("## ") {
+                    sections.push((heading.to_owned(), Vec::new()));
+                }
+            }
+        }
+    }
+    sections
+}
 
 /// The blocks of commands below a heading.
 fn blocks(heading: &str) -> Vec<String> {
-    let page = fs::read_to_string(root().join("docs/operate.md")).expect("it is there");
-    let below = page.split_once(heading).expect("the heading is there").1;
-    let section = below.split("\n## ").next().unwrap_or_default();
-    section
-        .split("```sh\n")
-        .skip(1)
-        .filter_map(|rest| rest.split_once("```"))
-        .map(|it| it.0.to_owned())
-        .collect()
+    let section = sections().into_iter().find(|(known, _)| known == heading);
+    section.expect("the heading is there").1
+}
+
+#[test]
+fn every_block_of_commands_has_a_test_that_runs_it() {
+    let found = sections();
+    let found: Vec<(&str, usize)> = found
+        .iter()
+        .filter(|(_, blocks)| !blocks.is_empty())
+        .map(|(heading, blocks)| (heading.as_str(), blocks.len()))
+        .collect();
+    assert_eq!(found, BLOCKS, "run what is new, and name it in BLOCKS");
 }
 
 /// A folder as the commands find the repository, with the program that is tested.
@@ -99,6 +140,80 @@ fn a_reader_gets_from_the_binary_to_a_service() {
         said.contains("bolide: reloaded") && said.contains("has taken over")
     });
     assert_eq!(machine.sh(&folder, "curl --silent http://127.0.0.1/ping").well().text(), "pong");
+}
+
+/// Runs commands of which the last doesn't return by itself; what they say goes to a file.
+fn begin(machine: &Machine, folder: &Path, commands: &str, said: &str) {
+    runs(machine, folder, &format!("({commands}) > {said} 2>&1 &"));
+}
+
+/// Waits until the server of the page's examples takes requests.
+fn wait_until_ready(machine: &mut Machine) {
+    machine.until("it isn't ready", |machine| {
+        let ask = "curl --silent --fail http://127.0.0.1:9090/readyz";
+        machine.sh(Path::new("/"), ask).status.success()
+    });
+}
+
+#[test]
+fn what_a_server_shows_is_shown_by_the_commands_of_the_page() {
+    let test = "what_a_server_shows";
+    let Some(mut machine) = Machine::boot(test) else { return };
+    let folder = repository(test);
+    let install =
+        "install -m 755 target/release/bolide /usr/local/bin/bolide; mkdir -p /var/log/bolide";
+    runs(&machine, &folder, install);
+    let [show] = &blocks("What it shows")[..] else { panic!("other blocks than before") };
+    let [rotate] = &blocks("The access log")[..] else { panic!("other blocks than before") };
+    let [profile, switch] = &blocks("Where the CPU time goes")[..] else {
+        panic!("other blocks than before")
+    };
+    let log = Path::new("/var/log/bolide");
+    begin(&machine, &folder, show, "/run/shown");
+    wait_until_ready(&mut machine);
+    let ask = "curl --silent --fail http://127.0.0.1:8080/ping";
+    assert_eq!(runs(&machine, &folder, ask).text(), "pong");
+    machine.until("no line was logged", |machine| {
+        machine.sh(log, "grep -q '\"target\":\"/ping\"' access.log").status.success()
+    });
+    runs(&machine, &folder, rotate);
+    machine.until("no new log", |machine| machine.sh(log, "test -f access.log").status.success());
+    runs(&machine, &folder, ask);
+    machine.until("the new log stays empty", |machine| {
+        machine.sh(log, "grep -q /ping access.log").status.success()
+    });
+    assert!(runs(&machine, log, "cat access.log.1").text().lines().count() == 1);
+
+    // A server without --profile is told to measure.
+    let switched = runs(&machine, &folder, switch).text();
+    for words in ["\"one_in\":64,", "\"one_in\":0,"] {
+        assert!(switched.contains(words), "{words}: {switched}");
+    }
+    let end = "kill -TERM \"$(pidof bolide)\"; while pidof bolide; do sleep 0.1; done";
+    runs(&machine, &folder, end);
+    assert!(runs(&machine, &folder, "cat /run/shown").text().contains("\"level\":\"INFO\""));
+
+    begin(&machine, &folder, profile, "/run/profiled");
+    wait_until_ready(&mut machine);
+    runs(&machine, &folder, switch);
+    runs(&machine, &folder, end);
+    let said = runs(&machine, &folder, "cat /run/profiled").text();
+    assert!(said.contains("CPU time by stage: "), "{said}");
+}
+
+#[test]
+fn completions_and_manual_pages_are_where_the_page_puts_them() {
+    let test = "completions_and_manual_pages_are_there";
+    let Some(machine) = Machine::boot(test) else { return };
+    let folder = repository(test);
+    runs(&machine, &folder, "install -m 755 target/release/bolide /usr/local/bin/bolide");
+    let [write] = &blocks("Completions and manual pages")[..] else {
+        panic!("other blocks than before")
+    };
+    runs(&machine, &folder, write);
+    let completes = "grep -q access-log-format /etc/bash_completion.d/bolide";
+    runs(&machine, &folder, completes);
+    runs(&machine, &folder, "grep -q SYNOPSIS /usr/local/share/man/man1/bolide-serve.1");
 }
 
 fn journal(machine: &Machine) -> String {

@@ -120,7 +120,7 @@ format = \"text\"
 # public = false
 
 # Where the CPU time of requests goes: measured in one turn of the loops of so many, and printed at the end;
-# with [admin], it stands on /metrics, too. Needs a restart.
+# with [admin], it stands on /metrics, too.
 # [profile]
 # one-in = 64
 

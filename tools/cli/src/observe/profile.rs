@@ -49,13 +49,13 @@ impl Arguments {
         self.profile.map(|given| given.unwrap_or(PROFILE_ONE_IN))
     }
 
-    /// The profile, if there is one: `is_watched` when somebody may turn it on later.
-    pub(super) fn start(&self, one_in: Option<u32>, is_watched: bool) -> Option<Profiling> {
-        (one_in.is_some() || is_watched).then(|| Profiling {
+    /// The profile. It is there in any case, for it may be asked for later.
+    pub(super) fn start(&self, one_in: Option<u32>) -> Profiling {
+        Profiling {
             profile: Profile::new(one_in.unwrap_or(0)),
             prints: one_in.is_some(),
             json: self.profile_json.clone(),
-        })
+        }
     }
 
     /// Whether what is measured is to be written to a file.
@@ -73,7 +73,13 @@ impl Profiling {
         server.profile(&self.profile)
     }
 
-    /// The server has ended: says what was measured.
+    /// From here on, measures one turn in so many, or none.
+    pub(super) fn change(&mut self, one_in: Option<u32>) {
+        self.prints |= one_in.is_some();
+        self.profile.set_one_in(one_in.unwrap_or(0));
+    }
+
+    /// The server has ended: says what was measured, if a flag or the file ever asked for it.
     pub(crate) fn finish(self) {
         let snapshot = self.profile.snapshot();
         if self.prints {

@@ -70,7 +70,7 @@ impl Live<'_> {
             let material = Material::load(files, place, &self.https_addresses, before)?;
             news.push(Some((group, material)));
         }
-        let left_alone = self.observation.change(&plan.observe)?;
+        let left_alone = self.observation.change(&plan.observe, &self.running)?;
         let routes = plan.routes.clone();
         self.running.reload(move || routes.router()).map_err(|error| error.to_string())?;
         self.observation.replace_proxies(plan.routes.proxies());

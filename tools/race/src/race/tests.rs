@@ -36,6 +36,9 @@ fn planted() {
         eprintln!("Address already in use");
         std::process::exit(1);
     }
+    if part == "lazy" {
+        std::fs::write("never", "").unwrap();
+    }
     let listener = TcpListener::bind(format!("127.0.0.1:{port}")).unwrap();
     let answered = Arc::new(AtomicU32::new(0));
     for stream in listener.incoming().flatten() {
@@ -57,6 +60,10 @@ fn serve(mut stream: TcpStream, part: &str, answered: &AtomicU32) -> std::io::Re
             if field.trim().is_empty() {
                 break;
             }
+        }
+        if part == "diligent" {
+            let file = std::fs::File::options().create(true).append(true).open("asked");
+            file?.write_all(request.as_bytes())?;
         }
         let count = answered.fetch_add(1, Ordering::Relaxed);
         if part == "mortal" && count > LIFE {
@@ -80,8 +87,13 @@ fn present(part: &str, interrupt: &Interrupt) -> Present {
     let text = format!(
         "name = '{part}'\nprotocols = ['h1']\nroutes = ['echo']\n[start]\n\
          command = ['{}', 'race::tests::planted', '--exact', '--nocapture']\n\
-         env = {{ {PART} = '{part}:{{port}}' }}\n[ready]\nwithin_s = {}\n",
+         env = {{ {PART} = '{part}:{{port}}' }}\nwrites = {}\n[ready]\nwithin_s = {}\n",
         program.display(),
+        match part {
+            "diligent" => "['asked']",
+            "lazy" => "['never']",
+            _ => "[]",
+        },
         if part == "mute" { 0.5 } else { 20.0 },
     );
     let contender = Contender::parse(&text, part).unwrap();
@@ -171,6 +183,27 @@ fn a_server_that_turns_in_the_middle_of_a_run_is_caught() {
         panic!("{:?}", outcome.entrants)
     };
     assert!(evidence.starts_with("in the middle of a run: "), "{evidence}");
+}
+
+#[test]
+fn a_server_that_does_not_write_what_it_has_to_is_disqualified() {
+    let mut left = Vec::new();
+    let outcome = raced(&["diligent", "lazy"], &Interrupt::default(), &mut |step| {
+        if step.starts_with("round 3") && left.is_empty() {
+            left = planted_servers("diligent")
+                .iter()
+                .map(|id| std::fs::metadata(format!("/proc/{id}/cwd/asked")).unwrap().len())
+                .collect();
+        }
+    });
+    let outcome = outcome.unwrap();
+    assert!(outcome.entrant("diligent").unwrap().counts(), "{:?}", outcome.entrants);
+    let Fate::Disqualified(evidence) = &outcome.entrant("lazy").unwrap().fate else {
+        panic!("{:?}", outcome.entrants)
+    };
+    assert_eq!(evidence, "it has written nothing to `never`");
+    // A round writes tens of kilobytes, which are gone after it.
+    assert!(!left.is_empty() && left.iter().all(|bytes| *bytes < 10_000), "{left:?}");
 }
 
 #[test]
