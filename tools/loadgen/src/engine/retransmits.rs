@@ -6,14 +6,30 @@ use bolide_eventloop::Path;
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Retransmits {
     seen: u64,
+    /// The measurement that what is seen counts for.
+    measurement: u32,
 }
 
 impl Retransmits {
-    /// Asks the kernel, and returns how many there are more than at the last look.
+    /// Nothing yet, on a connection that begins now.
+    pub(super) fn since(measurement: u32) -> Self {
+        Self { seen: 0, measurement }
+    }
+
+    /// Whether it has been looked at in this measurement.
+    #[inline]
+    pub(super) fn is_of(&self, measurement: u32) -> bool {
+        self.measurement == measurement
+    }
+
+    /// Asks the kernel, and returns how many there are more than at the last look in the same measurement. The
+    /// first look of a measurement says what was there before it.
     #[cold]
-    pub(super) fn look(&mut self, path: &dyn Path) -> u64 {
+    pub(super) fn look(&mut self, path: &dyn Path, measurement: u32) -> u64 {
         let Some(count) = path.retransmits() else { return 0 };
-        count.saturating_sub(std::mem::replace(&mut self.seen, count))
+        let before = std::mem::replace(&mut self.seen, count);
+        let is_first = std::mem::replace(&mut self.measurement, measurement) != measurement;
+        if is_first { 0 } else { count.saturating_sub(before) }
     }
 }
 
@@ -48,9 +64,12 @@ mod tests {
 
     #[test]
     fn only_what_is_new_is_counted() {
-        let mut retransmits = Retransmits::default();
-        assert_eq!([3, 3, 5].map(|count| retransmits.look(&Planted(count))), [3, 0, 2]);
-        assert_eq!(retransmits.look(&()), 0);
+        let mut retransmits = Retransmits::since(1);
+        assert_eq!([3, 3, 5].map(|count| retransmits.look(&Planted(count), 1)), [3, 0, 2]);
+        assert_eq!(retransmits.look(&(), 1), 0);
+        // What came between two measurements belongs to none.
+        assert!(!retransmits.is_of(2));
+        assert_eq!([9, 10].map(|count| retransmits.look(&Planted(count), 2)), [0, 1]);
     }
 
     fn service() -> LoadService {
@@ -72,16 +91,15 @@ mod tests {
     #[test]
     fn a_connection_that_ends_within_a_phase_is_counted_at_its_end() {
         let mut service = service();
-        let [mut early, mut brief, mut other] =
-            [0, 1, 2].map(|seat| connection(&mut service, seat));
+        let [mut early, mut lasting] = [0, 1].map(|seat| connection(&mut service, seat));
         service.closing(&mut early, &Planted(100));
         service.begin_measurement();
         assert_eq!(service.retransmits(), 0, "what ended before it belongs to no phase");
+        let mut brief = connection(&mut service, 2);
         service.closing(&mut brief, &Planted(3));
-        service.closing(&mut other, &Planted(4));
-        assert_eq!(service.retransmits(), 7);
-        // Told once more at its end: the same three.
-        service.closing(&mut brief, &Planted(3));
-        assert_eq!(service.retransmits(), 7);
+        assert_eq!(service.retransmits(), 3);
+        // Nobody has asked how many of these there were when the measurement began.
+        service.closing(&mut lasting, &Planted(50));
+        assert_eq!(service.retransmits(), 3);
     }
 }

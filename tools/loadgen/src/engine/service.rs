@@ -14,6 +14,7 @@ use super::asker::{Asker, Conn};
 use super::desk::{Desk, Interval};
 use super::messages::{Command, Facts, Letter, Look, News};
 use super::random::Random;
+use super::retransmits::Retransmits;
 use super::tally::Tally;
 use super::thread::Recipe;
 use crate::report::Failure;
@@ -52,15 +53,6 @@ enum Stage {
     Counting,
 }
 
-/// Whether TCP's counters are looked at in this turn of the loop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Census {
-    No,
-    /// What comes after this is counted.
-    First,
-    Last,
-}
-
 /// One thread's load.
 #[derive(Debug)]
 pub(super) struct LoadService {
@@ -72,7 +64,10 @@ pub(super) struct LoadService {
     news: Sender<Letter>,
     window: Rc<Window>,
     stage: Stage,
-    census: Census,
+    /// Every connection has a last look at what TCP counted.
+    counting: bool,
+    /// How many measurements have begun.
+    measurement: u32,
     /// Somebody waits for the connections to be there.
     connecting: bool,
     /// Until when they wait for what is in flight.
@@ -98,7 +93,8 @@ impl LoadService {
             news,
             window,
             stage: Stage::Idle,
-            census: Census::No,
+            counting: false,
+            measurement: 0,
             connecting: false,
             quiet_ns: 0,
             look: 1,
@@ -130,7 +126,6 @@ impl LoadService {
                     self.stage = Stage::Waiting;
                     self.look = 1;
                     // Everybody says what it has room for, or leaves its seat.
-                    self.census = Census::First;
                     self.call_all(agenda);
                 }
                 Command::Stop if self.desk.pacer.is_running() => {
@@ -231,6 +226,7 @@ impl LoadService {
         tally.resumed_count = before.resumed_count;
         tally.connect = before.connect;
         tally.handshake = before.handshake;
+        self.measurement = self.measurement.wrapping_add(1);
         self.stats_before = self.window.stats.get();
         self.summed_ns = self.desk.now_ns;
     }
@@ -275,7 +271,7 @@ impl LoadService {
         self.desk.tally.counts.due = self.desk.pacer.due_count;
         self.desk.pacer.end();
         self.stage = Stage::Counting;
-        self.census = Census::Last;
+        self.counting = true;
         self.call_all(agenda);
         agenda.alarm(self.desk.task.instant(now_ns));
     }
@@ -301,14 +297,9 @@ impl LoadService {
     ) -> After {
         self.desk.now_ns = self.desk.task.nanoseconds(Instant::now());
         let LoadSession { session, conn } = session;
-        match self.census {
-            Census::No => {}
-            Census::First => {
-                conn.retransmits.look(turn.path);
-            }
-            Census::Last => {
-                self.desk.tally.traffic.retransmits += conn.retransmits.look(turn.path);
-            }
+        if self.counting || !conn.retransmits.is_of(self.measurement) {
+            let again = conn.retransmits.look(turn.path, self.measurement);
+            self.desk.tally.traffic.retransmits += again;
         }
         let mut asker = Asker { conn, desk: &mut self.desk, facts: &mut self.facts };
         let after = act(session, turn, &mut self.bench, &mut asker);
@@ -323,7 +314,7 @@ impl Service for LoadService {
 
     fn turn_started(&mut self, now: Instant, agenda: &mut Agenda) {
         self.desk.now_ns = self.desk.task.nanoseconds(now);
-        self.census = Census::No;
+        self.counting = false;
         self.obey(agenda);
         self.report_connections();
         self.follow(agenda);
@@ -340,7 +331,9 @@ impl Service for LoadService {
         let session = Session::new(&self.desk.task.dial, &self.bench, now).ok()?;
         let (dialed_ns, request) = self.desk.seats.begun(seat, outbound.token);
         let after = session.first_wish();
-        Some((LoadSession { session, conn: Conn::new(seat, dialed_ns, request) }, after))
+        let mut conn = Conn::new(seat, dialed_ns, request);
+        conn.retransmits = Retransmits::since(self.measurement);
+        Some((LoadSession { session, conn }, after))
     }
 
     fn connect_failed(&mut self, tag: u64, error: io::Error, agenda: &mut Agenda) {
@@ -376,7 +369,8 @@ impl Service for LoadService {
 
     fn closing(&mut self, session: &mut LoadSession, path: &dyn Path) {
         // What ends before a measurement begins is forgotten with the tally of that time.
-        self.desk.tally.traffic.retransmits += session.conn.retransmits.look(path);
+        let again = session.conn.retransmits.look(path, self.measurement);
+        self.desk.tally.traffic.retransmits += again;
     }
 
     fn close(&mut self, session: LoadSession, cause: CloseCause, agenda: &mut Agenda) {

@@ -141,9 +141,6 @@ fn run(plan: Plan) -> Result<bool, String> {
         install(&plan.contenders)?;
     }
     let (present, entries) = gather(&plan, &all, &interrupt)?;
-    if present.is_empty() {
-        return Err("none of the contenders is on this machine and serves what is raced; --install may help".to_owned());
-    }
     let reference = reference(&plan, &all, &layout, &present, generator)?;
     let total: usize = all.iter().map(|cell| runs(cell, &layout, &present)).sum();
     let settings = settings(&plan, total, all.len(), generator);
@@ -189,7 +186,7 @@ fn run(plan: Plan) -> Result<bool, String> {
     course.run(&all, &present)
 }
 
-/// Who is here, and all with the reasons of those who aren't.
+/// Who is here, somebody at least, and all with the reasons of those who aren't.
 fn gather(
     plan: &Plan,
     cells: &[Cell],
@@ -214,6 +211,9 @@ fn gather(
             }
         }
         entries.push(entry);
+    }
+    if present.is_empty() {
+        return Err("none of the contenders is on this machine and serves what is raced; --install may help".to_owned());
     }
     Ok((present, entries))
 }
