@@ -30,6 +30,7 @@ mod receive_flow;
 mod receive_headers;
 mod receive_settings;
 mod receive_window;
+mod request_memory;
 mod scan;
 mod scheduler;
 mod send;

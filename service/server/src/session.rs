@@ -194,9 +194,10 @@ impl Session {
             }
         };
         let body_follows = end == End::No;
-        let body_bytes_max = handler.body_bytes_max().unwrap_or(work.shared.limits.body_bytes_max);
+        let mut body_bytes_max = work.shared.limits.body_bytes_max;
         let mut continues = false;
         if body_follows {
+            body_bytes_max = handler.body_bytes_max().unwrap_or(body_bytes_max);
             match admit(head, body_bytes_max) {
                 Ok(waits) => continues = waits,
                 Err(status) => {
@@ -211,6 +212,7 @@ impl Session {
         }
         let mut request = Request {
             head,
+            path,
             connection: &self.connection,
             ends: self.ends,
             parameters,
@@ -298,6 +300,7 @@ impl Session {
         let OrElse { head, handler } = *other;
         let mut request = Request {
             head: &head,
+            path: split_query(head.path_and_query()).0,
             connection: &self.connection,
             ends: self.ends,
             parameters: None,

@@ -89,10 +89,12 @@ impl Handler for FileHandler {
     fn handle(&self, request: &mut Request<'_>) -> Reply {
         let worker = &*self.0;
         let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
-        match worker.other(request) {
-            Some(other) if !is_read || request.has_body() => return other.handle(request),
-            None if !is_read => return Reply::Now(refuse(request.method())),
-            _ => {}
+        if !is_read || request.has_body() {
+            match worker.other(request) {
+                Some(other) => return other.handle(request),
+                None if !is_read => return Reply::Now(refuse(request.method())),
+                None => {}
+            }
         }
         let prefix = worker.site.settings.prefix.as_str();
         let path = request.path();

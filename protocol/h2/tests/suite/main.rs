@@ -14,6 +14,7 @@ mod orders;
 mod pair;
 mod priorities;
 mod raw;
+mod repeated_requests;
 mod section_3_4_preface;
 mod section_4_frames;
 mod section_5_1_states;
