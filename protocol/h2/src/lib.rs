@@ -35,6 +35,7 @@ mod scan;
 mod scheduler;
 mod send;
 mod send_body;
+mod send_whole;
 mod settings;
 mod stats;
 mod stream;

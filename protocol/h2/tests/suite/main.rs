@@ -27,3 +27,4 @@ mod section_8_5_connect;
 mod splits;
 mod stalls;
 mod subject;
+mod whole_answers;
