@@ -346,6 +346,26 @@ impl Connection {
         }
     }
 
+    /// The same with a small body, which is copied, and the end of the answer. `None`: that can't be done in one
+    /// step, and nothing has happened.
+    ///
+    /// # Errors
+    ///
+    /// [`Misuse`] says which rule the call breaks.
+    #[inline]
+    pub fn send_whole_again(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: ExchangeId,
+        name: &HeadName,
+        body: &[u8],
+    ) -> Option<Result<(), Misuse>> {
+        match &mut self.stack {
+            Stack::H2(core) => core.send_whole_again(cx, id, name, body),
+            Stack::H1(_) | Stack::Open => None,
+        }
+    }
+
     /// Names the head that was sent last, for [`Self::send_head_again`].
     #[inline]
     pub fn name_head(&mut self, name: HeadName) {

@@ -21,6 +21,7 @@ use crate::output_watch::OutputWatch;
 use crate::pending::{Event, Pending};
 use crate::ping::{Ping, Purpose};
 use crate::receive_flow::ReceiveFlow;
+use crate::request_memory::RequestMemory;
 use crate::scheduler::Scheduler;
 use crate::settings::Settings;
 use crate::stats::{Stalls, Stats, StatsBook};
@@ -34,6 +35,8 @@ pub(crate) struct Compression {
     pub(crate) encoder: Encoder,
     /// The response head that was encoded last.
     pub(crate) memory: HeadMemory,
+    /// The request head that was decoded last.
+    pub(crate) requests: RequestMemory,
     /// For the decoder's Huffman strings.
     pub(crate) scratch: Vec<u8>,
 }
@@ -93,6 +96,7 @@ impl Connection {
                 decoder: Decoder::new(crate::limits::HEADER_TABLE_BYTES as usize),
                 encoder: Encoder::new(),
                 memory: HeadMemory::default(),
+                requests: RequestMemory::default(),
                 scratch: Vec::new(),
             },
             incoming: Incoming::new(role == Role::Server),
@@ -231,6 +235,7 @@ impl Connection {
             + self.compression.decoder.allocated_bytes()
             + self.compression.encoder.allocated_bytes()
             + self.compression.memory.allocated_bytes()
+            + self.compression.requests.allocated_bytes()
             + self.compression.scratch.capacity()
             + self.incoming.block.bytes.capacity()
     }

@@ -4,7 +4,7 @@ use bolide_hpack::Decoder;
 use bolide_semantics::{Context, End, ExchangeEvent, ExchangeId, Head, Role, has_no_body};
 use http::{Method, StatusCode};
 
-use crate::connection::Connection;
+use crate::connection::{Compression, Connection};
 use crate::error::{ErrorCode, Fault};
 use crate::frame::headers::Layout;
 use crate::frame::{FrameHeader, HEADER_BYTES, flag, kind};
@@ -16,7 +16,7 @@ use crate::stream::{LENGTH_UNKNOWN, Opening, Progress};
 
 /// Decodes a block into the head.
 #[inline]
-fn decode(
+pub(crate) fn decode(
     decoder: &mut Decoder,
     scratch: &mut Vec<u8>,
     block: &[u8],
@@ -86,9 +86,12 @@ impl Connection {
         let Context { input, head, .. } = &mut *cx;
         let start = HEADER_BYTES + fragment.start;
         let encoded = &input.unread()[start..HEADER_BYTES + fragment.end];
-        let compression = &mut self.compression;
-        let (decoder, scratch) = (&mut compression.decoder, &mut compression.scratch);
-        let summary = decode(decoder, scratch, encoded, head, expected, &self.limits)?;
+        let Compression { decoder, scratch, requests, .. } = &mut self.compression;
+        let summary = if expected == Expected::Request {
+            requests.read(decoder, scratch, encoded, head, &self.limits)?
+        } else {
+            decode(decoder, scratch, encoded, head, expected, &self.limits)?
+        };
         input.consume(HEADER_BYTES + header.length as usize);
         self.received_block(cx, block, expected, summary)
     }

@@ -57,6 +57,17 @@ impl Scheduler {
         self.used == 0
     }
 
+    /// So many bytes of a body were framed: both windows have shrunk.
+    #[inline]
+    pub(crate) fn sent(&mut self, stream: &mut Stream, bytes: u32) {
+        stream.send_window -= bytes as i32;
+        stream.unanswered.sent(bytes);
+        stream.taken_bytes = stream.taken_bytes.saturating_add(bytes);
+        self.window -= bytes as i32;
+        self.unanswered.sent(bytes);
+        self.taken_bytes = self.taken_bytes.saturating_add(bytes);
+    }
+
     /// Puts a stream at the end of its ring.
     pub(crate) fn push(&mut self, slots: &mut [Stream], slot: u32) {
         let stream = &mut slots[slot as usize];

@@ -30,12 +30,7 @@ fn frame_data(
     let Chunk { bytes, is_own } = chunk;
     let bytes = if last { std::mem::take(bytes) } else { bytes.split_to(length) };
     cx.output.push(Chunk { bytes, is_own: *is_own });
-    stream.send_window -= length as i32;
-    stream.unanswered.sent(length as u32);
-    stream.taken_bytes = stream.taken_bytes.saturating_add(length as u32);
-    scheduler.window -= length as i32;
-    scheduler.unanswered.sent(length as u32);
-    scheduler.taken_bytes = scheduler.taken_bytes.saturating_add(length as u32);
+    scheduler.sent(stream, length as u32);
 }
 
 impl Connection {

@@ -2,7 +2,7 @@
 
 use http::{Method, StatusCode, Version};
 
-use crate::FieldName;
+use crate::{FieldName, HeadMark};
 
 /// A part of a [`Head`]'s text: start and end, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -60,6 +60,8 @@ pub struct Head {
     path: Span,
     protocol: Option<Span>,
     wire_bytes: u32,
+    /// Taken away by every change.
+    mark: Option<HeadMark>,
     text: Vec<u8>,
     lines: Vec<Line>,
 }
@@ -76,6 +78,7 @@ impl Default for Head {
             path: Span::default(),
             protocol: None,
             wire_bytes: 0,
+            mark: None,
             text: Vec::new(),
             lines: Vec::new(),
         }
@@ -95,6 +98,7 @@ impl Head {
         self.path = Span::default();
         self.protocol = None;
         self.wire_bytes = 0;
+        self.mark = None;
         self.text.clear();
         self.lines.clear();
     }
@@ -236,42 +240,63 @@ impl Head {
         status + self.lines.iter().map(line).sum::<usize>()
     }
 
+    /// What stands for this content, if its parser has marked it: of two heads with the same mark, which may
+    /// have come at different times and by different connections, everything is equal.
+    #[inline]
+    #[must_use]
+    pub fn mark(&self) -> Option<HeadMark> {
+        self.mark
+    }
+
+    /// For parsers: marks the head, which is complete. Any change takes the mark away.
+    #[inline]
+    pub fn set_mark(&mut self, mark: HeadMark) {
+        self.mark = Some(mark);
+    }
+
     /// For parsers: sets what the head took on the wire.
     #[inline]
     pub fn set_wire_bytes(&mut self, bytes: usize) {
+        self.mark = None;
         self.wire_bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
     }
 
     /// For parsers: sets the method.
     #[inline]
     pub fn set_method(&mut self, method: Method) {
+        self.mark = None;
         self.method = method;
     }
 
     /// For parsers: sets the status.
     pub fn set_status(&mut self, status: StatusCode) {
+        self.mark = None;
         self.status = status;
     }
 
     /// For parsers: sets the scheme. The span must be UTF-8.
     pub fn set_scheme(&mut self, span: Span) {
+        self.mark = None;
         self.scheme = Some(span);
     }
 
     /// For parsers: sets the authority. The span must be UTF-8.
     #[inline]
     pub fn set_authority(&mut self, span: Span) {
+        self.mark = None;
         self.authority = Some(span);
     }
 
     /// For parsers: sets path and query. The span must be UTF-8.
     #[inline]
     pub fn set_path(&mut self, span: Span) {
+        self.mark = None;
         self.path = span;
     }
 
     /// For parsers: sets `:protocol`. The span must be UTF-8.
     pub fn set_protocol(&mut self, span: Span) {
+        self.mark = None;
         self.protocol = Some(span);
     }
 
@@ -307,17 +332,20 @@ impl Head {
     /// For parsers: appends a field line with an interned name.
     #[inline]
     pub fn push_known(&mut self, name: FieldName, value: Span) {
+        self.mark = None;
         self.lines.push(Line { known: Some(name), name: Span::default(), value, sensitive: false });
     }
 
     /// For parsers: appends a field line whose name is text: a token in lower case.
     #[inline]
     pub fn push_named(&mut self, name: Span, value: Span) {
+        self.mark = None;
         self.lines.push(Line { known: None, name, value, sensitive: false });
     }
 
     /// For parsers: the line appended last must enter no compression table.
     pub fn mark_sensitive(&mut self) {
+        self.mark = None;
         if let Some(line) = self.lines.last_mut() {
             line.sensitive = true;
         }
@@ -326,6 +354,7 @@ impl Head {
     /// For parsers: the authority is the `Host` field unless the target named one (RFC 9112 §3.3).
     pub fn authority_from_host(&mut self) {
         if self.authority.is_none() {
+            self.mark = None;
             let host = self.lines.iter().find(|line| line.known == Some(FieldName::Host));
             self.authority = host.map(|line| line.value);
         }
@@ -366,6 +395,7 @@ impl Span {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::HeadMarks;
 
     #[test]
     fn a_head_is_read_back_as_it_was_written() {
@@ -395,5 +425,35 @@ mod tests {
         assert_eq!(head.field_count(), 0);
         assert_eq!(head.path_and_query(), "");
         assert_eq!(head.authority(), None);
+    }
+
+    #[test]
+    fn a_mark_goes_with_every_change_and_stays_with_a_copy() {
+        let mut head = Head::default();
+        let mark = HeadMarks::default().make();
+        let name = head.push_text(b"x-a");
+        let changes: [fn(&mut Head, Span); 12] = [
+            |head, _| head.clear(HeadKind::Request, Version::HTTP_2),
+            |head, _| head.set_method(Method::PUT),
+            |head, _| head.set_status(StatusCode::CREATED),
+            |head, span| head.set_scheme(span),
+            |head, span| head.set_authority(span),
+            |head, span| head.set_path(span),
+            |head, span| head.set_protocol(span),
+            |head, span| head.push_known(FieldName::Host, span),
+            |head, span| head.push_named(span, span),
+            |head, _| head.mark_sensitive(),
+            |head, _| head.set_wire_bytes(1),
+            |head, _| {
+                head.authority = None;
+                head.authority_from_host();
+            },
+        ];
+        for (index, change) in changes.into_iter().enumerate() {
+            head.set_mark(mark);
+            assert_eq!(head.clone().mark(), Some(mark));
+            change(&mut head, name);
+            assert_eq!(head.mark(), None, "change {index}");
+        }
     }
 }

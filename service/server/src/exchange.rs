@@ -20,6 +20,7 @@ use crate::access_log::Entry;
 use crate::local_waker::{LocalWaker, WokenList};
 use crate::outward::Outward;
 use crate::patience::Patience;
+use crate::prepared::Prepared;
 use crate::profile::{ENCODE, HANDLER};
 use crate::responder::Address;
 use crate::response::{Body, BodyStream, Fields, Pull};
@@ -219,6 +220,26 @@ impl Io<'_> {
                 }
             }
         }
+    }
+
+    /// Sends an answer of which the client's connection remembers the head, and that is small; else does nothing
+    /// and returns false.
+    #[inline]
+    pub(crate) fn answer_again(&mut self, prepared: &Prepared) -> bool {
+        let Prepared { status, fields, body } = prepared;
+        let length = Some(body.len() as u64);
+        if self.state.phase != Phase::Unanswered || status.is_informational() {
+            return false;
+        }
+        let Some(name) = fields.head_name(*status, length, self.date.second()) else {
+            return false;
+        };
+        let sent = self.connection.send_whole_again(&mut self.cx, self.id, &name, body);
+        let Some(sent) = sent else { return false };
+        if self.head_was_sent(*status, sent, End::Yes) {
+            self.state.sent_bytes += body.len() as u64;
+        }
+        true
     }
 
     /// Sends a response whose body is at hand.

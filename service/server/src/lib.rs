@@ -17,6 +17,7 @@ mod metrics;
 mod observe;
 mod outward;
 mod patience;
+mod prepared;
 mod profile;
 mod refusal;
 mod request;
@@ -58,6 +59,7 @@ pub use metrics::{
     Metric, Metrics, Protocol, RouteSnapshot, ServerState, Snapshot, Standing, TlsSnapshot,
 };
 pub use outward::{Dialled, Outbound, Outward};
+pub use prepared::Prepared;
 pub use profile::{
     PROFILE_ONE_IN, Profile, ProfileSnapshot, STAGE_BOUNDS_NS, Stage, StageSnapshot,
 };

@@ -18,6 +18,7 @@ use crate::responder::{Address, Responder, Waker};
 #[derive(Debug)]
 pub struct Request<'a> {
     pub(crate) head: &'a Head,
+    pub(crate) path: &'a str,
     pub(crate) connection: &'a Connection,
     pub(crate) ends: Ends,
     pub(crate) parameters: Option<matchit::Params<'a, 'a>>,
@@ -28,15 +29,17 @@ pub struct Request<'a> {
 
 impl<'a> Request<'a> {
     /// The method.
+    #[inline]
     #[must_use]
     pub fn method(&self) -> &Method {
         self.head.method()
     }
 
     /// The path as sent, undecoded, without the query.
+    #[inline]
     #[must_use]
     pub fn path(&self) -> &'a str {
-        split_query(self.head.path_and_query()).0
+        self.path
     }
 
     /// The query as sent, without the `?`.
@@ -170,8 +173,9 @@ pub fn query_pairs(query: &str) -> impl Iterator<Item = (Cow<'_, str>, Cow<'_, s
 /// Path and query of a request target.
 #[inline]
 pub(crate) fn split_query(target: &str) -> (&str, Option<&str>) {
-    match target.split_once('?') {
-        Some((path, query)) => (path, Some(query)),
+    // Most targets are short and have none: then a loop is done before a search for it has begun.
+    match target.bytes().position(|octet| octet == b'?') {
+        Some(at) => (&target[..at], Some(&target[at + 1..])),
         None => (target, None),
     }
 }

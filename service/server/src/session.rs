@@ -21,6 +21,7 @@ use crate::work::Work;
 use crate::{Exchange, Handler, Message, Reply, Response};
 use timing::Timing;
 
+mod again;
 mod late;
 pub(crate) mod timing;
 
@@ -182,9 +183,8 @@ impl Session {
             timing = work.shared.server_timing.then(Timing::new);
         }
         let head = &*work.cx.head;
-        let method = head.method().clone();
-        let path = split_query(head.path_and_query()).0;
-        let (route, found) = router.find(&method, path, || head.authority());
+        let (method, path) = (head.method().clone(), split_query(head.path_and_query()).0);
+        let (route, found) = router.find(head.mark(), &method, path, || head.authority());
         let (handler, parameters) = match found {
             Found::Handler(handler, parameters) => (handler, parameters),
             refusal => {
@@ -194,9 +194,9 @@ impl Session {
             }
         };
         let body_follows = end == End::No;
-        let body_bytes_max = handler.body_bytes_max().unwrap_or(work.shared.limits.body_bytes_max);
-        let mut continues = false;
+        let (mut body_bytes_max, mut continues) = (work.shared.limits.body_bytes_max, false);
         if body_follows {
+            body_bytes_max = handler.body_bytes_max().unwrap_or(body_bytes_max);
             match admit(head, body_bytes_max) {
                 Ok(waits) => continues = waits,
                 Err(status) => {
@@ -211,6 +211,7 @@ impl Session {
         }
         let mut request = Request {
             head,
+            path,
             connection: &self.connection,
             ends: self.ends,
             parameters,
@@ -251,13 +252,19 @@ impl Session {
         state: &mut State,
         work: &mut Work<'_>,
     ) {
+        if let Reply::Prepared(prepared) = reply {
+            if self.answer_again::<MEASURED>(id, prepared, state, work) {
+                return;
+            }
+            *reply = Reply::Now(prepared.response());
+        }
         if let Reply::Now(response) = reply {
             state.body_left = 0;
             state.awaits_continue = false;
             return self.answer::<MEASURED>(id, state, response, true, work);
         }
         match std::mem::replace(reply, Reply::Later) {
-            Reply::Now(_) => {}
+            Reply::Now(_) | Reply::Prepared(_) => {}
             Reply::Exchange(driver) => {
                 state.entry = work.observer.keep(work.cx.head);
                 self.open(id, state, Some(driver), work);
@@ -298,6 +305,7 @@ impl Session {
         let OrElse { head, handler } = *other;
         let mut request = Request {
             head: &head,
+            path: split_query(head.path_and_query()).0,
             connection: &self.connection,
             ends: self.ends,
             parameters: None,
@@ -331,6 +339,18 @@ impl Session {
         }
         let woken = &mut self.woken;
         work.io(&mut self.connection, self.ends, id, state, woken).answer(response);
+        self.answered::<MEASURED>(id, state, head_stands, work);
+    }
+
+    /// An answer was given, all of it or what can be sent yet.
+    #[inline]
+    fn answered<const MEASURED: bool>(
+        &mut self,
+        id: ExchangeId,
+        state: &mut State,
+        head_stands: bool,
+        work: &mut Work<'_>,
+    ) {
         if MEASURED {
             work.meter.enter(LOOP);
         }

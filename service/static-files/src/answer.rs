@@ -43,12 +43,6 @@ pub(crate) fn answer(
     }
 }
 
-/// The answer to a request without conditions for a file without other codings.
-#[inline]
-pub(crate) fn plain(entry: &Entry, reader: impl FnOnce() -> Reader) -> Response {
-    whole(&entry.variants[0], reader)
-}
-
 /// The variant that the client likes best.
 #[inline]
 fn select<'a>(entry: &'a Entry, conditions: &Conditions<'_>) -> &'a Variant {
@@ -61,8 +55,9 @@ fn select<'a>(entry: &'a Entry, conditions: &Conditions<'_>) -> &'a Variant {
     &entry.variants[preferred.map_or(0, |index| index + 1)]
 }
 
+/// The answer to a request without conditions.
 #[inline]
-fn whole(variant: &Variant, reader: impl FnOnce() -> Reader) -> Response {
+pub(crate) fn whole(variant: &Variant, reader: impl FnOnce() -> Reader) -> Response {
     match &variant.content {
         Content::Memory(bytes) => {
             Response::new(StatusCode::OK).with_fields(&variant.fields).own_body(bytes.clone())

@@ -1,20 +1,25 @@
 //! What one worker keeps of files: bounded, the least used make place.
 
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
+use bolide_server::{Prepared, StatusCode};
 use hashbrown::HashMap;
 
-use crate::entry::Entry;
+use crate::entry::{Content, Entry, Variant};
 
 /// One file in memory.
 #[derive(Debug)]
-struct Kept {
+pub(crate) struct Kept {
     name: Box<str>,
-    entry: Arc<Entry>,
+    pub(crate) entry: Arc<Entry>,
+    /// The answer to a request that asks for nothing but the file, if its bytes are in memory and it has no other
+    /// codings.
+    pub(crate) plain: Option<Rc<Prepared>>,
     weight: usize,
     /// When the disk was looked at last.
-    checked: Instant,
+    pub(crate) checked: Instant,
     /// Whether it was asked for since the hand passed.
     is_used: bool,
 }
@@ -43,12 +48,12 @@ impl Cache {
         }
     }
 
-    /// The file of this name, and when the disk was looked at for it last.
+    /// The file of this name.
     #[inline]
-    pub(crate) fn get(&mut self, name: &str) -> Option<(&Arc<Entry>, Instant)> {
+    pub(crate) fn get(&mut self, name: &str) -> Option<&Kept> {
         let kept = &mut self.kept[*self.places.get(name)?];
         kept.is_used = true;
-        Some((&kept.entry, kept.checked))
+        Some(kept)
     }
 
     /// Keeps a file that the disk had at `checked`, if it is small enough; forgets what had its name.
@@ -70,7 +75,8 @@ impl Cache {
         }
         self.bytes += weight;
         self.places.insert(name.into(), self.kept.len());
-        self.kept.push(Kept { name: name.into(), entry, weight, checked, is_used: false });
+        let plain = plain(&entry).map(Rc::new);
+        self.kept.push(Kept { name: name.into(), entry, plain, weight, checked, is_used: false });
     }
 
     /// Forgets what has this name.
@@ -108,11 +114,21 @@ impl Cache {
     }
 }
 
+/// The answer that an entry has for requests that ask for nothing in particular.
+fn plain(entry: &Entry) -> Option<Prepared> {
+    match (&entry.variants[..], entry.offered.is_empty()) {
+        ([Variant { content: Content::Memory(bytes), fields, .. }], true) => {
+            Some(Prepared::new(StatusCode::OK, fields, bytes.clone()))
+        }
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::disk::Stamp;
-    use crate::entry::{Content, Description, Source};
+    use crate::entry::{Description, Source};
     use bolide_server::HeaderValue;
 
     fn entry(bytes: usize) -> Arc<Entry> {
@@ -160,9 +176,9 @@ mod tests {
         cache.insert("/a", old.clone(), now);
         cache.insert("/b", entry(3), now);
         cache.insert("/a", old, later);
-        assert_eq!(cache.get("/a").unwrap().1, later);
+        assert_eq!(cache.get("/a").unwrap().checked, later);
         cache.insert("/a", new.clone(), later);
-        assert!(Arc::ptr_eq(cache.get("/a").unwrap().0, &new));
+        assert!(Arc::ptr_eq(&cache.get("/a").unwrap().entry, &new));
         cache.remove("/a");
         assert!(cache.get("/a").is_none());
         assert!(cache.get("/b").is_some());

@@ -7,13 +7,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bolide_semantics::{Conditions, decode_path};
-use bolide_server::{Handler, Method, Reply, Request, Response, StatusCode};
+use bolide_semantics::{Conditions, HeadMark, decode_path};
+use bolide_server::{Handler, Method, Prepared, Reply, Request, Response, StatusCode};
 use hashbrown::HashMap;
 
-use crate::answer::{answer, plain, unavailable};
+use crate::answer::{answer, unavailable, whole};
 use crate::body::Reader;
-use crate::cache::Cache;
+use crate::cache::{Cache, Kept};
 use crate::entry::Entry;
 use crate::flight::{Flight, Inbox, Landed, Total, Waiting, redirect};
 use crate::load::Loaded;
@@ -34,8 +34,16 @@ struct Worker {
 
 struct State {
     ages: Ages,
+    last: Option<Last>,
     cache: Cache,
     flights: HashMap<Box<str>, Arc<Flight>, foldhash::fast::FixedState>,
+}
+
+/// What was answered last. A request with the same mark in the same turn gets the same.
+struct Last {
+    mark: HeadMark,
+    turn: Instant,
+    answer: Rc<Prepared>,
 }
 
 /// Until when a file in memory must have been looked at to be served; worked out once for each turn of the
@@ -76,6 +84,7 @@ impl FileHandler {
             waiting: Arc::default(),
             state: RefCell::new(State {
                 ages: Ages::default(),
+                last: None,
                 cache,
                 flights: HashMap::default(),
             }),
@@ -89,15 +98,20 @@ impl Handler for FileHandler {
     fn handle(&self, request: &mut Request<'_>) -> Reply {
         let worker = &*self.0;
         let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
-        match worker.other(request) {
-            Some(other) if !is_read || request.has_body() => return other.handle(request),
-            None if !is_read => return Reply::Now(refuse(request.method())),
-            _ => {}
+        if !is_read || request.has_body() {
+            match worker.other(request) {
+                Some(other) => return other.handle(request),
+                None if !is_read => return Reply::Now(refuse(request.method())),
+                None => {}
+            }
+        }
+        worker.receive();
+        if let Some(answer) = worker.same_again(request) {
+            return Reply::Prepared(answer);
         }
         let prefix = worker.site.settings.prefix.as_str();
         let path = request.path();
         let path = path.strip_prefix(prefix).unwrap_or(path);
-        worker.receive();
         // A name in the cache has no escapes to decode: what is found is served, and the rest is looked
         // at more closely.
         if let Some(reply) = worker.answer_from_memory(path, request) {
@@ -131,6 +145,8 @@ impl Worker {
     fn receive(&self) {
         if let Some(landed) = self.inbox.take() {
             let mut state = self.state.borrow_mut();
+            // What it has may be older.
+            state.last = None;
             for Landed { name, loaded, asked } in landed {
                 state.flights.remove(&name);
                 match loaded {
@@ -141,6 +157,15 @@ impl Worker {
                 }
             }
         }
+    }
+
+    /// The answer to a request that came before in this turn.
+    #[inline]
+    fn same_again(&self, request: &Request<'_>) -> Option<Rc<Prepared>> {
+        let mark = request.head().mark()?;
+        let state = self.state.borrow();
+        let last = state.last.as_ref()?;
+        (last.mark == mark && last.turn == request.now()).then(|| Rc::clone(&last.answer))
     }
 
     /// The answer, if the file is in memory and was looked at lately.
@@ -155,16 +180,26 @@ impl Worker {
     #[inline]
     fn of_name(&self, name: &str, request: &Request<'_>) -> Option<Reply> {
         let mut state = self.state.borrow_mut();
-        let State { ages, cache, .. } = &mut *state;
+        let State { ages, cache, last, .. } = &mut *state;
         ages.at(request.now(), self.site.settings.fresh);
-        let (entry, checked) = cache.get(name)?;
+        let Kept { entry, plain, checked, .. } = cache.get(name)?;
+        let checked = *checked;
         if ages.stale.is_some_and(|stale| checked <= stale) {
             return None;
         }
         let is_old = ages.old.is_some_and(|old| checked <= old);
         let reader = || self.reader(request);
         let reply = if entry.offered.is_empty() && !Conditions::are_in(request.head()) {
-            Reply::Now(plain(entry, reader))
+            match plain {
+                Some(answer) => {
+                    if let Some(mark) = request.head().mark() {
+                        let (turn, answer) = (request.now(), Rc::clone(answer));
+                        *last = Some(Last { mark, turn, answer });
+                    }
+                    Reply::Prepared(Rc::clone(answer))
+                }
+                None => Reply::Now(whole(&entry.variants[0], reader)),
+            }
         } else {
             let conditions = Conditions::of(request.head());
             Reply::Now(answer(entry, &conditions, request.method(), reader))
@@ -226,7 +261,7 @@ impl Worker {
                 Err(back) => waiting = back,
             }
         }
-        let known = state.cache.get(&name).map(|(entry, _)| Arc::clone(entry));
+        let known = state.cache.get(&name).map(|kept| Arc::clone(&kept.entry));
         let flight = Arc::new(Flight::new(vec![waiting]));
         if self.send(&name, &flight, known, request.now()) {
             state.flights.insert(name.into(), flight);

@@ -44,7 +44,7 @@ pub(crate) struct Subject {
     rest: Box<[u8]>,
     pub(crate) output: SendQueue,
     pub(crate) output_limit: usize,
-    head: Head,
+    pub(crate) head: Head,
     pub(crate) now: Instant,
     pub(crate) deadline: Option<Deadline>,
 }

@@ -16,6 +16,8 @@ pub struct Decoder {
     /// The least that was allowed since the last block, if that was a reduction: the next block must
     /// begin with an update that is not above it.
     required: Option<u32>,
+    /// Counts what changes the meaning of blocks.
+    changes: u32,
 }
 
 /// What was found out about the parts of an entry when it was inserted.
@@ -54,7 +56,7 @@ impl Decoder {
     #[must_use]
     pub fn new(table_bytes_max: usize) -> Self {
         let allowed = within_ceiling(table_bytes_max);
-        Self { table: Table::new(allowed), allowed, required: None }
+        Self { table: Table::new(allowed), allowed, required: None, changes: 0 }
     }
 
     /// Decodes one whole header block and calls `field` for each line in order, until it returns
@@ -87,6 +89,7 @@ impl Decoder {
                 let name = self.name(block, &mut at, 6, scratch)?;
                 let line = literal(block, &mut at, name, scratch, false)?;
                 wanted = wanted && field(line.0);
+                self.changes = self.changes.wrapping_add(1);
                 insert(&mut self.table, &line.0, name.valid, line.1);
             } else if first & 0x20 != 0 {
                 return Err(Error::MisplacedSizeUpdate);
@@ -103,9 +106,18 @@ impl Decoder {
     /// the peer's encoder uses, its next block must begin with a size update (RFC 9113 §4.3.1).
     pub fn set_table_bytes_max(&mut self, bytes: usize) {
         self.allowed = within_ceiling(bytes);
+        self.changes = self.changes.wrapping_add(1);
         if self.allowed < self.table.max() {
             self.required = Some(self.required.unwrap_or(self.allowed).min(self.allowed));
         }
+    }
+
+    /// Counts what changes the meaning of later blocks, modulo 2^32. A block that didn't change the count means
+    /// the same as long as nothing else does: it needs no second decoding.
+    #[inline]
+    #[must_use]
+    pub fn changes(&self) -> u32 {
+        self.changes
     }
 
     /// The memory that the decoder holds outside itself, in bytes.
@@ -133,6 +145,7 @@ impl Decoder {
             if self.required.take().is_some_and(|least| size > least as usize) {
                 return Err(Error::MissingSizeUpdate);
             }
+            self.changes = self.changes.wrapping_add(1);
             self.table.set_max(size as u32);
             while self.table.is_short_of(0) {
                 self.table.evict();

@@ -14,9 +14,9 @@ use crate::{NameKind, Pseudo, huffman, integer};
 pub struct Encoder {
     lookup: Lookup,
     /// The size that the table is to have.
-    target: u32,
+    target: u16,
     /// The least that was allowed since the last block.
-    lowest: u32,
+    lowest: u16,
     /// Lines that stayed out because their name's last entry was of no use.
     withheld: u32,
 }
@@ -52,13 +52,13 @@ impl Encoder {
     #[must_use]
     pub fn new() -> Self {
         let lookup = Lookup::new(TABLE_BYTES);
-        Self { lookup, target: TABLE_BYTES, lowest: TABLE_BYTES, withheld: 0 }
+        Self { lookup, target: TABLE_BYTES as u16, lowest: TABLE_BYTES as u16, withheld: 0 }
     }
 
     /// The peer's SETTINGS_HEADER_TABLE_SIZE, in octets; no more than 4096 are used. The next block
     /// begins with the size updates that this needs (RFC 7541 §4.2).
     pub fn set_peer_table_bytes(&mut self, bytes: u32) {
-        self.target = bytes.min(TABLE_BYTES);
+        self.target = bytes.min(TABLE_BYTES) as u16;
         self.lowest = self.lowest.min(self.target);
     }
 
@@ -67,7 +67,7 @@ impl Encoder {
     #[inline]
     pub fn begin(&mut self, out: &mut Vec<u8>) {
         let max = self.lookup.max();
-        if self.lowest != max || self.target != max {
+        if u32::from(self.lowest) != max || u32::from(self.target) != max {
             self.size_updates(out);
         }
     }
@@ -148,7 +148,7 @@ impl Encoder {
     /// RFC 7541 §4.2: the least size since the last block, then the one that counts.
     #[cold]
     fn size_updates(&mut self, out: &mut Vec<u8>) {
-        for size in [self.lowest, self.target] {
+        for size in [self.lowest, self.target].map(u32::from) {
             if size != self.lookup.max() {
                 integer::encode(size as usize, 5, 0x20, out);
                 self.lookup.set_max(size);

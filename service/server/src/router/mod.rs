@@ -5,9 +5,11 @@ mod hosts;
 mod methods;
 mod rest;
 
+use std::cell::Cell;
 use std::rc::Rc;
 use std::{fmt, mem};
 
+use bolide_semantics::HeadMark;
 use hashbrown::HashMap;
 use http::{HeaderValue, Method};
 
@@ -48,6 +50,8 @@ pub struct Router {
     hosts: Option<Box<Hosts>>,
     /// The number of its first name.
     first: u32,
+    /// The route of the request that came last, when it has no parameters: requests with the same mark have it.
+    last: Cell<Option<(HeadMark, RouteId)>>,
     error: Option<RouteError>,
 }
 
@@ -315,14 +319,22 @@ impl Router {
         claimant(&self.claimed, path)
     }
 
-    /// Finds what answers `method` on `path`; `authority` is asked for when there are routes by host.
+    /// Finds what answers `method` on `path`; `authority` is asked for when there are routes by host. `mark` is
+    /// the request's head's.
     #[inline]
     pub(crate) fn find<'r, 'p, 'a>(
         &'r self,
+        mark: Option<HeadMark>,
         method: &Method,
         path: &'p str,
         authority: impl FnOnce() -> Option<&'a str>,
     ) -> (RouteId, Found<'r, 'p>) {
+        if let Some((last, route)) = self.last.get()
+            && mark == Some(last)
+            && let Some(handler) = self.handler_of(route, method)
+        {
+            return (route, Found::Handler(handler, None));
+        }
         if let Some(hosts) = &self.hosts
             && let Some(routes) = authority().and_then(|authority| hosts.of(authority))
         {
@@ -331,7 +343,28 @@ impl Router {
                 return found;
             }
         }
-        self.find_path(method, path)
+        let found = self.find_path(method, path);
+        if let (Some(mark), (route, Found::Handler(_, None))) = (mark, &found)
+            && *route != RouteId(self.first + CLAIMED)
+        {
+            self.last.set(Some((mark, *route)));
+        }
+        found
+    }
+
+    /// What answers by a route of this router that has no parameters and isn't claimed.
+    #[inline]
+    fn handler_of(&self, route: RouteId, method: &Method) -> Option<&dyn Handler> {
+        match route.0.wrapping_sub(self.first) {
+            FALLBACK => self.fallback.as_deref(),
+            number => {
+                let at = number.checked_sub(ROUTES)? as usize;
+                match self.routes.get(at) {
+                    Some(methods) => methods.find(method),
+                    None => self.below.get(at - self.routes.len()),
+                }
+            }
+        }
     }
 
     #[inline]
@@ -375,6 +408,7 @@ impl Router {
     /// Numbers the routes from `first` on, and says which number comes next.
     pub(crate) fn number(&mut self, first: u32) -> u32 {
         self.first = first;
+        self.last.set(None);
         let own = first + ROUTES + (self.routes.len() + self.below.paths().count()) as u32;
         let hosts = self.hosts.iter_mut().flat_map(|hosts| hosts.routers_mut());
         hosts.fold(own, |next, router| router.number(next))

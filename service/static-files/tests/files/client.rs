@@ -50,6 +50,10 @@ impl Site {
         Self { address, running: Some(running), folder }
     }
 
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }

@@ -13,6 +13,8 @@ mod paths;
 #[cfg(test)]
 mod ranges;
 #[cfg(test)]
+mod repeated;
+#[cfg(test)]
 mod slow_disk;
 #[cfg(test)]
 mod variants;
