@@ -37,8 +37,10 @@ mod send_body;
 mod settings;
 mod stats;
 mod stream;
+mod stream_list;
 mod streams;
 mod unanswered;
+mod whole_body;
 
 pub use connection::Connection;
 pub use error::ErrorCode;

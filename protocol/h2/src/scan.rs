@@ -89,6 +89,7 @@ impl Connection {
         self.compression.memory.trim();
         if self.incoming.block.stream == 0 {
             self.incoming.block.bytes = Vec::new();
+            self.incoming.ahead.taken.trim();
         }
     }
 

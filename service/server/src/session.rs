@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use bolide_buffers::ReceiveBuffer;
 use bolide_connection::Connection;
 use bolide_semantics::{AbortReason, Blame, End, ExchangeEvent, ExchangeId, Head, Output};
 use bytes::Bytes;
@@ -18,7 +19,7 @@ use crate::responder::{Address, MessageKind};
 use crate::router::{Found, RouteId, Router};
 use crate::tuning::Tuning;
 use crate::work::Work;
-use crate::{Exchange, Handler, Message, Reply, Response};
+use crate::{Exchange, Handler, Message, Reply, Response, WHOLE_BODY_BYTES};
 use timing::Timing;
 
 mod late;
@@ -181,6 +182,7 @@ impl Session {
             work.meter.enter(ROUTE);
             timing = work.shared.server_timing.then(Timing::new);
         }
+        let body_follows = end == End::No;
         let head = &*work.cx.head;
         let method = head.method().clone();
         let path = split_query(head.path_and_query()).0;
@@ -193,28 +195,28 @@ impl Session {
                 return self.answer::<MEASURED>(id, state, response, true, work);
             }
         };
-        let body_follows = end == End::No;
+        let takes_whole = body_follows && handler.takes_whole_bodies();
+        let whole = takes_whole.then(|| self.whole_body(id, work.cx.input)).flatten();
+        let whole_bytes = whole.as_ref().map_or(0, Bytes::len);
         let body_bytes_max = handler.body_bytes_max().unwrap_or(work.shared.limits.body_bytes_max);
-        let mut continues = false;
-        if body_follows {
-            match admit(head, body_bytes_max) {
-                Ok(waits) => continues = waits,
-                Err(status) => {
-                    if status == StatusCode::PAYLOAD_TOO_LARGE {
-                        work.observer.limit(self.ends.peer, "body-bytes-max");
-                    }
-                    let state = &mut State::new(&method, 0, route);
-                    let response = &mut Response::error(status);
-                    return self.answer::<MEASURED>(id, state, response, true, work);
+        let continues = match admit(head, body_follows, whole_bytes, body_bytes_max) {
+            Ok(waits) => waits && whole.is_none(),
+            Err(status) => {
+                if status == StatusCode::PAYLOAD_TOO_LARGE {
+                    work.observer.limit(self.ends.peer, "body-bytes-max");
                 }
+                let state = &mut State::new(&method, 0, route);
+                let response = &mut Response::error(status);
+                return self.answer::<MEASURED>(id, state, response, true, work);
             }
-        }
+        };
         let mut request = Request {
             head,
             connection: &self.connection,
             ends: self.ends,
             parameters,
             body_follows,
+            whole,
             now: work.cx.now,
             address: Address { exchange: id, ..work.address },
         };
@@ -224,18 +226,41 @@ impl Session {
         }
         let mut state = State::new(&method, body_bytes_max, route);
         state.awaits_continue = continues;
-        match &mut call(handler, &mut request) {
-            Ok(reply) => {
-                if let Some(timing) = timing {
-                    timing.handled(reply, &mut state);
-                }
-                self.carry_out::<MEASURED>(id, reply, &mut state, work);
-            }
-            Err(_) => {
-                work.observer.panicked(Some(route), Some(router));
-                let response = Response::error(StatusCode::INTERNAL_SERVER_ERROR);
-                self.carry_out::<MEASURED>(id, &mut Reply::Now(response), &mut state, work);
-            }
+        let called = call(handler, &mut request);
+        let whole = (whole_bytes, request.whole.take());
+        let Ok(mut reply) = called else {
+            work.observer.panicked(Some(route), Some(router));
+            let response = Response::error(StatusCode::INTERNAL_SERVER_ERROR);
+            return self.carry_out::<MEASURED>(id, &mut Reply::Now(response), &mut state, work);
+        };
+        if let Some(timing) = timing {
+            timing.handled(&mut reply, &mut state);
+        }
+        self.handled::<MEASURED>(id, &mut reply, whole, &mut state, work);
+    }
+
+    fn whole_body(&mut self, id: ExchangeId, input: &mut ReceiveBuffer) -> Option<Bytes> {
+        self.connection.whole_body(input, id, WHOLE_BODY_BYTES)
+    }
+
+    /// Does what a handler has decided that was offered the whole body, of so many bytes, and has left it or not.
+    #[inline]
+    fn handled<const MEASURED: bool>(
+        &mut self,
+        id: ExchangeId,
+        reply: &mut Reply,
+        (whole_bytes, left): (usize, Option<Bytes>),
+        state: &mut State,
+        work: &mut Work<'_>,
+    ) {
+        if whole_bytes > 0 && left.is_none() {
+            state.received_bytes = whole_bytes as u64;
+            self.connection.consumed(&mut work.cx, id, whole_bytes);
+        }
+        let goes_on = matches!(reply, Reply::Exchange(_));
+        self.carry_out::<MEASURED>(id, reply, state, work);
+        if let Some(data) = left.filter(|_| goes_on) {
+            self.data(id, data, End::Yes, work);
         }
     }
 
@@ -302,6 +327,7 @@ impl Session {
             ends: self.ends,
             parameters: None,
             body_follows: false,
+            whole: None,
             now: work.cx.now,
             address: Address { exchange: id, ..work.address },
         };
