@@ -21,11 +21,6 @@ impl Connection {
         if header.stream == 0 {
             return Err(Fault::protocol("a DATA frame for stream 0"));
         }
-        if self.incoming.ahead.taken.remove(header.stream) {
-            cx.input.consume(HEADER_BYTES);
-            self.incoming.skip = header.length;
-            return Ok(Step::Next);
-        }
         let first = cx.input.unread().get(HEADER_BYTES).copied();
         let Some(layout) = Layout::of(header, first)? else { return Ok(Step::Incomplete) };
         let clock = self.deadlines.clock;

@@ -1,4 +1,4 @@
-//! A list of streams that is empty most of the time.
+//! RFC 9113 §5.1: a list of streams that is empty most of the time.
 
 /// Streams by their numbers, in no order. An empty one is as large as a pointer.
 #[derive(Debug, Default)]

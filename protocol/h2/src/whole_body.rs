@@ -4,7 +4,7 @@
 //! body is looked for behind frames of other streams, and its frame is passed over when reading comes to it.
 
 use bolide_buffers::ReceiveBuffer;
-use bolide_semantics::ExchangeId;
+use bolide_semantics::{Context, ExchangeId};
 use bytes::Bytes;
 
 use crate::connection::Connection;
@@ -64,6 +64,17 @@ impl Connection {
         ahead.from_end = left;
         ahead.taken.push(id.0);
         Some(Bytes::copy_from_slice(found))
+    }
+
+    /// Passes over a DATA frame that reading has come to, if it was taken.
+    #[inline]
+    pub(crate) fn passes_over(&mut self, cx: &mut Context<'_>, header: FrameHeader) -> bool {
+        if !self.incoming.ahead.taken.remove(header.stream) {
+            return false;
+        }
+        cx.input.consume(HEADER_BYTES);
+        self.incoming.skip = header.length;
+        true
     }
 
     /// The payload of the frame that is the body, and how many bytes of the input come after it.

@@ -31,7 +31,7 @@ pub(crate) struct Stream<B> {
     /// What was read of the body already.
     pub(crate) front: Piece,
     /// What was read after that.
-    pub(crate) second: Piece,
+    pub(crate) second: Option<Box<Piece>>,
 }
 
 /// What a body had when it was asked.
@@ -101,12 +101,15 @@ pub(crate) fn translate<B: Body>(
             Piece::Trailers(trailers) => head.body(data).trailers(length, trailers),
             second => {
                 let front = Piece::Data(data);
+                let second = match second {
+                    Piece::Pending => None,
+                    second => Some(Box::new(second)),
+                };
                 return Answer::Stream(Stream { head, length, body: place, front, second });
             }
         },
         front => {
-            let second = Piece::Pending;
-            return Answer::Stream(Stream { head, length, body: place, front, second });
+            return Answer::Stream(Stream { head, length, body: place, front, second: None });
         }
     };
     place.clear();

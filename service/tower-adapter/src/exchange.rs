@@ -225,7 +225,7 @@ where
 /// Sends what the body has, as long as the connection takes it. Whether that was all.
 fn pump<B: http_body::Body>(stream: &mut Stream<B>, cx: &mut Context<'_>, io: &mut Io<'_>) -> bool {
     while io.is_sendable() {
-        let second = std::mem::replace(&mut stream.second, Piece::Pending);
+        let second = stream.second.take().map_or(Piece::Pending, |second| *second);
         let piece = match std::mem::replace(&mut stream.front, second) {
             Piece::Pending => answer::next(&mut stream.body, cx),
             piece => piece,
@@ -246,7 +246,10 @@ fn pump<B: http_body::Body>(stream: &mut Stream<B>, cx: &mut Context<'_>, io: &m
         };
         if let Err(data) = io.send(data, end) {
             let data = if end == End::Yes { Piece::Last(data) } else { Piece::Data(data) };
-            stream.second = std::mem::replace(&mut stream.front, data);
+            stream.second = match std::mem::replace(&mut stream.front, data) {
+                Piece::Pending => None,
+                second => Some(Box::new(second)),
+            };
             return false;
         }
         if end == End::Yes {
