@@ -1,6 +1,7 @@
 //! RFC 9110 §3.3: one connection, from records to exchanges.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bolide_buffers::{Chunk, Flush, ReceiveBuffer, SendQueue};
@@ -9,6 +10,7 @@ use bolide_semantics::{
     OutgoingHead, Output, Role,
 };
 use bolide_tls::{HandshakeFacts, TlsFailure, TlsLayer};
+use bytes::Bytes;
 
 use crate::version::{Version, by_alpn, by_preface};
 use crate::{Http2Stats, Limits};
@@ -109,6 +111,12 @@ impl Connection {
         self.tls.as_ref()?.facts()
     }
 
+    /// The same, made once: every later call shares it.
+    #[must_use]
+    pub fn tls_facts_shared(&self) -> Option<Arc<HandshakeFacts>> {
+        self.tls.as_ref()?.shared_facts()
+    }
+
     /// What was wrong with the handshake or a record, in words, once TLS has failed.
     #[must_use]
     pub fn tls_failure(&self) -> Option<&TlsFailure> {
@@ -161,6 +169,19 @@ impl Connection {
             return output;
         }
         core!(self, core => core.poll(cx), Output::Wait(None))
+    }
+
+    /// Server: a copy of the whole body of the request whose head was just reported, if all of it has arrived and it
+    /// has at most `bytes_max` bytes; it counts as received, and is [consumed](Self::consumed) as any other. `None`,
+    /// and nothing has happened: the body comes by [`poll`](Self::poll).
+    #[inline]
+    pub fn whole_body(
+        &mut self,
+        input: &mut ReceiveBuffer,
+        id: ExchangeId,
+        bytes_max: usize,
+    ) -> Option<Bytes> {
+        core!(self, core => core.whole_body(input, id, bytes_max), None)
     }
 
     /// Decides the version, or says what is waited for.

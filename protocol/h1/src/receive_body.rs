@@ -1,5 +1,6 @@
 //! RFC 9112 §6.3, §7.1, §9.3: bodies and tunnels, as they come in.
 
+use bolide_buffers::ReceiveBuffer;
 use bolide_semantics::{
     Context, Deadline, DeadlineReason, End, ExchangeEvent, ExchangeId, FieldName, HeadKind, Output,
     Role, is_connection_specific,
@@ -48,6 +49,27 @@ impl Connection {
             Ok(Step::Starved) => self.await_body(cx, id),
             Err(failure) => self.break_off(cx, failure),
         }
+    }
+
+    /// A copy of the whole body of the request whose head was just reported, if its length is known, all of it has
+    /// arrived, and it has at most `bytes_max` bytes; it counts as [consumed](Self::consumed). `None`, and nothing
+    /// has happened: the body comes by [`poll`](Self::poll).
+    #[inline]
+    pub fn whole_body(
+        &mut self,
+        input: &mut ReceiveBuffer,
+        id: ExchangeId,
+        bytes_max: usize,
+    ) -> Option<Bytes> {
+        let Reading::Body(Body::Length(left)) = self.reading else { return None };
+        let is_open = self.ending.is_none() && self.exchanges.is_oldest(id);
+        let left = usize::try_from(left).ok().filter(|left| is_open && *left <= bytes_max)?;
+        let data = Bytes::copy_from_slice(input.unread().get(..left)?);
+        input.consume(left);
+        self.clock.received(left);
+        self.current.expects_continue = false;
+        self.complete();
+        Some(data)
     }
 
     /// The message that is read is complete.

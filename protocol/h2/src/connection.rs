@@ -164,7 +164,7 @@ impl Connection {
         // Requests that have been answered don't hold the connection up.
         let answered = self.streams.open_slots().map(|slot| self.streams.get(slot));
         let answered = answered.filter(|stream| stream.discarding).map(|stream| stream.id);
-        self.pending.refused_rests.extend(answered);
+        answered.for_each(|stream| self.pending.refused_rests.push(stream));
         frame::goaway::write(cx.output.tail(), last, ErrorCode::NoError, "");
     }
 
@@ -310,6 +310,7 @@ impl Connection {
 
     /// Nothing is left to read or to send. Returns `None` when something came up.
     fn end_turn(&mut self, cx: &mut Context<'_>) -> Result<Option<Output>, Fault> {
+        self.incoming.ahead.forget();
         self.refuse_rests(cx)?;
         if self.streams.open() == 0 {
             if self.goaway.is_final() {

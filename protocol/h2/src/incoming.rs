@@ -1,5 +1,7 @@
 //! RFC 9113 §4.1, §4.3: what is left of a frame or of a header block that began earlier.
 
+use crate::whole_body::Ahead;
+
 /// A DATA frame of which a part has been reported.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DataRest {
@@ -40,6 +42,8 @@ pub(crate) struct Incoming {
     pub(crate) held: bool,
     /// Frames so far; wraps.
     pub(crate) frames: u32,
+    /// Bodies that were taken with their heads.
+    pub(crate) ahead: Ahead,
 }
 
 impl Incoming {
@@ -52,6 +56,7 @@ impl Incoming {
             eof: false,
             held: false,
             frames: 0,
+            ahead: Ahead::default(),
         }
     }
 

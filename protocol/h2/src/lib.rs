@@ -39,8 +39,10 @@ mod send_whole;
 mod settings;
 mod stats;
 mod stream;
+mod stream_list;
 mod streams;
 mod unanswered;
+mod whole_body;
 
 pub use connection::Connection;
 pub use error::ErrorCode;

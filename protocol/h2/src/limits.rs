@@ -30,6 +30,11 @@ pub const STREAM_WINDOW_BYTES_MAX: u32 = 16 << 20;
 /// 33554432. Unit: bytes. Reason: twice a stream. Answers: none.
 pub const CONNECTION_WINDOW_BYTES_MAX: u32 = 32 << 20;
 
+/// How many frames a request's body is looked for behind its head, and how many bodies may have been taken ahead
+/// of their turn. Default: 128. Unit: frames. Reason: heads of as many streams as may be open, before their
+/// bodies; looking further costs more than it saves. Answers: bodies-far-behind.
+pub const FRAMES_AHEAD_COUNT: usize = 128;
+
 /// Decoded size of a head: names, values and 32 for each field. Default: 32768. Unit: bytes. Reason:
 /// between the 16 KiB and 60 KiB that others take. Answers: hpack-bomb.
 pub const HEADER_LIST_BYTES: u32 = 32 * 1024;

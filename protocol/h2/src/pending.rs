@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 
 use bolide_semantics::AbortReason;
 
+use crate::stream_list::StreamList;
+
 /// Something to report that no single frame caused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Event {
@@ -22,7 +24,7 @@ pub(crate) enum Event {
 pub(crate) struct Pending {
     events: VecDeque<Event>,
     /// These streams are reset at the end of the turn, unless the request's end arrives before.
-    pub(crate) refused_rests: Vec<u32>,
+    pub(crate) refused_rests: StreamList,
 }
 
 impl Pending {
@@ -41,7 +43,7 @@ impl Pending {
 
     pub(crate) fn trim(&mut self) {
         self.events = VecDeque::new();
-        self.refused_rests = Vec::new();
+        self.refused_rests.trim();
     }
 }
 

@@ -95,6 +95,7 @@ impl Connection {
         }
         match header.kind {
             kind::HEADERS => self.read_headers(cx, header),
+            kind::DATA if self.passes_over(cx, header) => Ok(Step::Next),
             kind::DATA => self.read_data(cx, header),
             kind::WINDOW_UPDATE => self.read_window_update(cx, header),
             kind::RST_STREAM => self.read_rst_stream(cx, header),

@@ -90,6 +90,7 @@ impl Connection {
         self.compression.requests.trim();
         if self.incoming.block.stream == 0 {
             self.incoming.block.bytes = Vec::new();
+            self.incoming.ahead.taken.trim();
         }
     }
 

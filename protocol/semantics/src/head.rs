@@ -22,7 +22,7 @@ pub enum HeadKind {
     Trailers,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Line {
     known: Option<FieldName>,
     /// Empty when `known`.
@@ -101,6 +101,31 @@ impl Head {
         self.mark = None;
         self.text.clear();
         self.lines.clear();
+    }
+
+    /// Whether another head says the same, octet by octet, but for its method and what it took on the wire.
+    #[inline]
+    #[must_use]
+    pub fn says_the_same(&self, other: &Self) -> bool {
+        self.text == other.text
+            && self.lines == other.lines
+            && self.kind == other.kind
+            && self.version == other.version
+            && self.status == other.status
+            && self.path == other.path
+            && self.authority == other.authority
+            && self.scheme == other.scheme
+            && self.protocol == other.protocol
+    }
+
+    /// Becomes what another head is, in the memory that it has.
+    pub fn copy_from(&mut self, other: &Self) {
+        let (mut text, mut lines) =
+            (std::mem::take(&mut self.text), std::mem::take(&mut self.lines));
+        text.clone_from(&other.text);
+        lines.clone_from(&other.lines);
+        let method = other.method.clone();
+        *self = Self { method, text, lines, ..*other };
     }
 
     /// What the head begins with.
@@ -420,6 +445,14 @@ mod tests {
         assert_eq!(head.get_uncommon("x-a"), Some(&b"\xff"[..]));
         assert_eq!((head.get_uncommon("x"), head.get_uncommon("host")), (None, None));
         assert_eq!(head.fields().map(|field| field.name).collect::<Vec<_>>(), ["host", "x-a"]);
+
+        let mut copy = Head::default();
+        assert!(!copy.says_the_same(&head));
+        copy.copy_from(&head);
+        assert!(copy.says_the_same(&head));
+        assert_eq!(copy.method(), Method::POST);
+        head.mark_sensitive();
+        assert!(!copy.says_the_same(&head), "what may be kept is a part of what is said");
 
         head.clear(HeadKind::Trailers, Version::HTTP_2);
         assert_eq!(head.field_count(), 0);

@@ -9,6 +9,8 @@ use webpki::EndEntityCert;
 /// The certificate that a client has shown, and that was checked against those that the server trusts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientCertificate {
+    /// The certificate itself, in DER (RFC 5280 §4.1).
+    pub der: Box<[u8]>,
     /// SHA-256 of its DER form.
     pub fingerprint: [u8; 32],
     /// Its subject as RFC 4514 writes it, the most specific part first: `CN=alice,O=Example`. Empty when it
@@ -22,7 +24,7 @@ impl ClientCertificate {
         fingerprint.copy_from_slice(digest(&SHA256, der).as_ref());
         let subject =
             EndEntityCert::try_from(der).ok().map(|parsed| distinguished(parsed.subject()));
-        Self { fingerprint, subject: subject.unwrap_or_default() }
+        Self { der: Box::from(&**der), fingerprint, subject: subject.unwrap_or_default() }
     }
 
     /// The fingerprint in hexadecimal, in lower case.

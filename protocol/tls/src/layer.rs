@@ -63,6 +63,8 @@ pub struct TlsLayer {
     closing: bool,
     /// What the client's certificate says, once somebody has asked.
     client: OnceCell<Option<Arc<ClientCertificate>>>,
+    /// What the handshake agreed on, once somebody has asked for a share in it.
+    facts: OnceCell<Arc<HandshakeFacts>>,
 }
 
 impl TlsLayer {
@@ -73,6 +75,7 @@ impl TlsLayer {
             rest: Box::default(),
             closing: false,
             client: OnceCell::new(),
+            facts: OnceCell::new(),
         }
     }
 
@@ -111,6 +114,16 @@ impl TlsLayer {
             resumed: self.connection.handshake_kind() == Some(HandshakeKind::Resumed),
             client: self.client.get_or_init(|| self.client_certificate()).clone(),
         })
+    }
+
+    /// The same, made once: every later call shares it.
+    #[must_use]
+    pub fn shared_facts(&self) -> Option<Arc<HandshakeFacts>> {
+        if self.facts.get().is_none() {
+            // None was there, so this one stays.
+            let _ = self.facts.set(Arc::new(self.facts()?));
+        }
+        self.facts.get().cloned()
     }
 
     fn client_certificate(&self) -> Option<Arc<ClientCertificate>> {

@@ -13,8 +13,8 @@ use bolide_semantics::{
     has_no_body,
 };
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, DATE};
 use http::{HeaderMap, Method, StatusCode};
+use smallvec::SmallVec;
 
 use crate::access_log::Entry;
 use crate::local_waker::{LocalWaker, WokenList};
@@ -23,13 +23,16 @@ use crate::patience::Patience;
 use crate::prepared::Prepared;
 use crate::profile::{ENCODE, HANDLER};
 use crate::responder::Address;
-use crate::response::{Body, BodyStream, Fields, Pull};
+use crate::response::{Body, BodyStream, Fields, Pull, Trailed};
 use crate::router::RouteId;
 use crate::session::timing;
 use crate::{Exchange, Handler, Response, Waker};
 
 /// The largest piece that a body stream is asked for at once, in bytes.
 const PULL_BYTES_MAX: usize = 256 * 1024;
+
+/// A response with more fields of its own than that takes memory while it is written.
+const OWN_FIELDS_COUNT: usize = 8;
 
 /// An exchange that was not answered at once.
 #[derive(Debug)]
@@ -211,6 +214,12 @@ impl Io<'_> {
             }
             Body::Bytes(bytes) => self.respond_whole(response, bytes.into(), no_body),
             Body::Own(bytes) => self.respond_whole(response, Chunk::own(bytes), no_body),
+            Body::Trailed(body) => {
+                let end = if no_body { End::Yes } else { End::No };
+                if self.send_head(response, body.length, end) && end == End::No {
+                    self.finish_whole(*body);
+                }
+            }
             Body::Stream(stream) => {
                 let length = stream.length();
                 let end = if no_body { End::Yes } else { End::No };
@@ -256,6 +265,16 @@ impl Io<'_> {
             let sent = self.connection.send_data(&mut self.cx, self.id, body, End::Yes);
             self.settle(sent, End::Yes);
         }
+    }
+
+    /// Sends a body that is at hand, and its trailers.
+    fn finish_whole(&mut self, body: Trailed) {
+        if !body.bytes.is_empty() {
+            self.state.sent_bytes += body.bytes.len() as u64;
+            let sent = self.connection.send_data(&mut self.cx, self.id, body.bytes, End::No);
+            self.settle(sent, End::No);
+        }
+        self.finish_with(&body.trailers);
     }
 
     /// Begins a response whose body comes by [`Self::send`]; `length` is its length in bytes, if
@@ -308,7 +327,8 @@ impl Io<'_> {
     /// Ends the body with trailers.
     pub fn finish_with(&mut self, trailers: &HeaderMap) {
         if matches!(self.state.phase, Phase::Sendable | Phase::Blocked) {
-            let fields: Vec<_> = trailers.iter().map(FieldRef::from).collect();
+            let fields: SmallVec<[FieldRef<'_>; OWN_FIELDS_COUNT]> =
+                trailers.iter().map(FieldRef::from).collect();
             self.finish_with_fields(fields.iter().copied());
         }
     }
@@ -523,15 +543,17 @@ impl Io<'_> {
         let prepared = response.prepared.iter().flat_map(Fields::refs);
         let given = response.prepared.as_ref().map(Fields::has_date_and_length);
         let (mut has_date, mut has_length) = given.unwrap_or_default();
-        for (name, _) in &response.fields {
-            has_date |= name == DATE;
-            has_length |= name == CONTENT_LENGTH;
+        // Looked up once, for the connection goes over them more than once.
+        let own: SmallVec<[FieldRef<'_>; OWN_FIELDS_COUNT]> =
+            response.fields.iter().map(FieldRef::from).collect();
+        for field in &own {
+            has_date |= field.known == Some(FieldName::Date);
+            has_length |= field.known == Some(FieldName::ContentLength);
         }
         let date = (!status.is_informational() && !has_date)
             .then(|| FieldRef::known(FieldName::Date, self.date.as_bytes()));
         let length = length.filter(|_| !has_length);
-        let own = response.fields.iter().map(|(name, value)| FieldRef::from((name, value)));
-        let fields = prepared.chain(own).chain(length).chain(date);
+        let fields = prepared.chain(own.iter().copied()).chain(length).chain(date);
         let sent = self.send_fields(status, fields, end);
         if let Some(name) = name
             && sent

@@ -21,6 +21,12 @@ pub trait Handler: 'static {
         true
     }
 
+    /// Whether a short body that has arrived with its head is handed over with the request, for
+    /// [`Request::take_body`]. It is copied for that. Default: `false`.
+    fn takes_whole_bodies(&self) -> bool {
+        false
+    }
+
     /// The largest request body, in bytes, if not the server's default.
     fn body_bytes_max(&self) -> Option<u64> {
         None

@@ -51,7 +51,7 @@ pub use handover::Pulse;
 pub use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 pub use limits::{
     ANSWER_TIMEOUT, BODY_BYTES_MAX, EXCHANGE_TIMEOUT, Limits, LogLimits, WEBSOCKET_CLOSE_TIMEOUT,
-    WEBSOCKET_OUTPUT_BYTES, WEBSOCKET_PING_INTERVAL, WINDOWS_BYTES,
+    WEBSOCKET_OUTPUT_BYTES, WEBSOCKET_PING_INTERVAL, WHOLE_BODY_BYTES, WINDOWS_BYTES,
 };
 pub use local_waker::LocalWaker;
 pub use metrics::{
@@ -64,7 +64,7 @@ pub use profile::{
     PROFILE_ONE_IN, Profile, ProfileSnapshot, STAGE_BOUNDS_NS, Stage, StageSnapshot,
 };
 pub use request::{Request, query_pairs};
-pub use responder::{Message, Responder, Waker};
-pub use response::{Body, BodyStream, Fields, Pull, Response};
+pub use responder::{Message, MovableWaker, Responder, Waker};
+pub use response::{Body, BodyStream, Fields, Pull, Response, Trailed};
 pub use router::{Rest, RouteError, Router};
 pub use server::{Listener, Running, Server, Stopper, Tls, worker_service};

@@ -7,6 +7,11 @@ use std::time::Duration;
 /// large-body.
 pub const BODY_BYTES_MAX: u64 = 1024 * 1024;
 
+/// The longest request body that is handed over together with its head, when it has arrived with it, and counts
+/// as used from then on. Default: 16 KiB. Unit: bytes. Reason: a frame of HTTP/2, and most calls and forms; what
+/// handlers hold of a connection beyond its windows stays below what its heads may take. Answers: large-body.
+pub const WHOLE_BODY_BYTES: usize = 16 * 1024;
+
 /// How long the answer to a request may take to begin, from the last byte of the request that has
 /// arrived; beyond it the answer is 503. 0 turns it off. Default: 60 s. Unit: time. Reason: a handler that
 /// never answers must not hold its exchange for ever; nginx waits as long for a backend. Answers:

@@ -45,8 +45,14 @@ fn is_standard(method: &Method) -> bool {
     .contains(method)
 }
 
-/// Whether a request whose body follows may send it, and waits to be told so (RFC 9110 §10.1.1).
-pub(crate) fn admit(head: &Head, body_bytes_max: u64) -> Result<bool, StatusCode> {
+/// Whether a request whose body follows may send it, and waits to be told so (RFC 9110 §10.1.1). `arrived_bytes` of the
+/// body are there already.
+#[inline]
+pub(crate) fn admit(
+    head: &Head,
+    arrived_bytes: usize,
+    body_bytes_max: u64,
+) -> Result<bool, StatusCode> {
     let mut waits = false;
     if let Some(expectation) = head.get(FieldName::Expect) {
         waits = expectation.eq_ignore_ascii_case(b"100-continue");
@@ -55,7 +61,7 @@ pub(crate) fn admit(head: &Head, body_bytes_max: u64) -> Result<bool, StatusCode
         }
     }
     let length = head.get(FieldName::ContentLength).and_then(parse_content_length);
-    if length.is_some_and(|length| length > body_bytes_max) {
+    if length.unwrap_or(arrived_bytes as u64) > body_bytes_max {
         return Err(StatusCode::PAYLOAD_TOO_LARGE);
     }
     Ok(waits)

@@ -2,15 +2,17 @@
 
 use std::borrow::Cow;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Instant;
 
 use bolide_connection::{Connection, HandshakeFacts};
 use bolide_semantics::{FieldName, Head};
+use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Version};
 use percent_encoding::percent_decode_str;
 
 use crate::exchange::Ends;
-use crate::responder::{Address, Responder, Waker};
+use crate::responder::{Address, MovableWaker, Responder, Waker};
 
 /// A request's head and the facts of its connection, lent to the handler.
 ///
@@ -23,6 +25,8 @@ pub struct Request<'a> {
     pub(crate) ends: Ends,
     pub(crate) parameters: Option<matchit::Params<'a, 'a>>,
     pub(crate) body_follows: bool,
+    /// The body, when it has arrived with the head, until somebody takes it.
+    pub(crate) whole: Option<Bytes>,
     pub(crate) now: Instant,
     pub(crate) address: Address<'a>,
 }
@@ -124,10 +128,25 @@ impl<'a> Request<'a> {
         self.connection.tls_facts()
     }
 
+    /// The same, made once for a connection.
+    #[must_use]
+    pub fn tls_shared(&self) -> Option<Arc<HandshakeFacts>> {
+        self.connection.tls_facts_shared()
+    }
+
     /// Whether a body follows the head.
     #[must_use]
     pub fn has_body(&self) -> bool {
         self.body_follows
+    }
+
+    /// Takes the body, if all of it has arrived with the head, it is not longer than
+    /// [`WHOLE_BODY_BYTES`](crate::WHOLE_BODY_BYTES), and the handler
+    /// [takes such](crate::Handler::takes_whole_bodies): an [`Exchange`](crate::Exchange) gets none of it then.
+    /// Otherwise this is `None`, and the body comes to an exchange piece by piece. The bytes share no block.
+    #[must_use]
+    pub fn take_body(&mut self) -> Option<Bytes> {
+        self.whole.take()
     }
 
     /// The length of the body in bytes, when the client has announced it.
@@ -159,8 +178,15 @@ impl<'a> Request<'a> {
         self.address.waker()
     }
 
-    /// Makes `waker` one of this exchange: cheaper than a new one. It must be of the same worker.
-    pub fn aim(&self, waker: &mut Waker) {
+    /// As [`Self::waker`], one that can be [moved](Self::aim) to other exchanges of this worker.
+    #[must_use]
+    pub fn movable_waker(&self) -> MovableWaker {
+        MovableWaker::new(&self.address)
+    }
+
+    /// Makes `waker`, which must be of the same worker, one of this exchange: cheaper than a new one.
+    #[inline]
+    pub fn aim(&self, waker: &MovableWaker) {
         waker.aim(&self.address);
     }
 }

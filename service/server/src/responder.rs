@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 
 use bolide_eventloop::{Mailbox, Token, Turn};
@@ -93,15 +94,42 @@ impl Waker {
         self.send(MessageKind::Wake);
     }
 
-    /// The same worker's, for another exchange.
-    pub(crate) fn aim(&mut self, address: &Address<'_>) {
-        self.token = address.token;
-        self.exchange = address.exchange;
-    }
-
     fn send(&self, kind: MessageKind) {
         // A worker that has ended has no exchanges left to reach.
         let _ = self.mailbox.send(self.token, Message { exchange: self.exchange, kind });
+    }
+}
+
+/// As a [`Waker`], for one exchange of a worker after another, wherever it is kept:
+/// [`Request::aim`](crate::Request::aim) names the next one.
+#[derive(Debug)]
+pub struct MovableWaker {
+    mailbox: Mailbox<Message>,
+    token: AtomicU64,
+    exchange: AtomicU32,
+}
+
+impl MovableWaker {
+    pub(crate) fn new(address: &Address<'_>) -> Self {
+        Self {
+            mailbox: address.mailbox.clone(),
+            token: AtomicU64::new(address.token.key()),
+            exchange: AtomicU32::new(address.exchange.0),
+        }
+    }
+
+    pub(crate) fn aim(&self, address: &Address<'_>) {
+        self.token.store(address.token.key(), Ordering::Relaxed);
+        self.exchange.store(address.exchange.0, Ordering::Relaxed);
+    }
+
+    /// Wakes the exchange that was named last. From any thread; one that learnt of this waker before that
+    /// exchange was named may wake another one.
+    pub fn wake(&self) {
+        let token = Token::from_key(self.token.load(Ordering::Relaxed));
+        let exchange = ExchangeId(self.exchange.load(Ordering::Relaxed));
+        // A worker that has ended has no exchanges left to reach.
+        let _ = self.mailbox.send(token, Message { exchange, kind: MessageKind::Wake });
     }
 }
 

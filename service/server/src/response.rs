@@ -24,12 +24,73 @@ use smallvec::SmallVec;
 #[derive(Debug)]
 pub struct Response {
     pub(crate) status: StatusCode,
-    pub(crate) fields: SmallVec<[(HeaderName, HeaderValue); 2]>,
+    pub(crate) fields: OwnFields,
     /// Fields that other responses have too; sent before the own ones.
     pub(crate) prepared: Option<Fields>,
     pub(crate) body: Body,
     /// A field that could not be made; the response becomes a 500.
     pub(crate) invalid: bool,
+}
+
+/// The fields of one response alone, as they were given: those of a map stay there.
+#[derive(Debug)]
+pub(crate) enum OwnFields {
+    Few(SmallVec<[(HeaderName, HeaderValue); 2]>),
+    Map(HeaderMap),
+}
+
+impl Default for OwnFields {
+    #[inline]
+    fn default() -> Self {
+        Self::Few(SmallVec::new())
+    }
+}
+
+impl OwnFields {
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        match self {
+            Self::Few(few) => few.is_empty(),
+            Self::Map(map) => map.is_empty(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, name: HeaderName, value: HeaderValue) {
+        match self {
+            Self::Few(few) => few.push((name, value)),
+            Self::Map(map) => {
+                map.append(name, value);
+            }
+        }
+    }
+
+    fn extend(&mut self, fields: HeaderMap) {
+        if self.is_empty() {
+            *self = Self::Map(fields);
+            return;
+        }
+        let mut latest = None;
+        for (name, value) in fields {
+            // Further values of a name come without it.
+            if name.is_some() {
+                latest = name;
+            }
+            if let Some(name) = &latest {
+                self.push(name.clone(), value);
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&HeaderName, &HeaderValue)> {
+        let (few, map) = match self {
+            Self::Few(few) => (Some(few), None),
+            Self::Map(map) => (None, Some(map)),
+        };
+        let few = few.into_iter().flatten().map(|(name, value)| (name, value));
+        few.chain(map.into_iter().flatten())
+    }
 }
 
 /// Field lines that many responses have in common, made once: a response with them costs no
@@ -130,8 +191,19 @@ pub enum Body {
     /// All of it at once, and no slice of a request's body: shared with whoever else has it, however long it
     /// waits. A file in memory, say.
     Own(Bytes),
+    /// All of it at once as [`Self::Bytes`], and then trailers.
+    Trailed(Box<Trailed>),
     /// Piece by piece, as the client takes it.
     Stream(Box<dyn BodyStream>),
+}
+
+/// A body that ends with trailers.
+#[derive(Debug)]
+pub struct Trailed {
+    pub(crate) bytes: Bytes,
+    /// What is announced of its length, in bytes.
+    pub(crate) length: Option<u64>,
+    pub(crate) trailers: HeaderMap,
 }
 
 /// What [`BodyStream::pull`] has.
@@ -171,7 +243,13 @@ impl Response {
     #[inline]
     #[must_use]
     pub fn new(status: StatusCode) -> Self {
-        Self { status, fields: SmallVec::new(), prepared: None, body: Body::Empty, invalid: false }
+        Self {
+            status,
+            fields: OwnFields::default(),
+            prepared: None,
+            body: Body::Empty,
+            invalid: false,
+        }
     }
 
     /// A `200 OK` with `text/plain`.
@@ -192,7 +270,7 @@ impl Response {
     #[must_use]
     pub fn with_type(content_type: HeaderValue, body: impl Into<Bytes>) -> Self {
         let mut response = Self::new(StatusCode::OK).body(body);
-        response.fields.push((CONTENT_TYPE, content_type));
+        response.fields.push(CONTENT_TYPE, content_type);
         response
     }
 
@@ -230,6 +308,24 @@ impl Response {
         self
     }
 
+    /// The same with trailers after its body (RFC 9110 §6.5), which must be at hand. `length` is announced as that
+    /// of the body, in bytes; without, the message says its end in another way.
+    #[must_use]
+    pub fn trailers(mut self, length: Option<u64>, trailers: HeaderMap) -> Self {
+        let bytes = match std::mem::take(&mut self.body) {
+            Body::Bytes(bytes) | Body::Own(bytes) => bytes,
+            Body::Trailed(before) => before.bytes,
+            Body::Empty => Bytes::new(),
+            Body::Stream(_) => {
+                // A stream has trailers of its own.
+                self.invalid = true;
+                return self;
+            }
+        };
+        self.body = Body::Trailed(Box::new(Trailed { bytes, length, trailers }));
+        self
+    }
+
     /// The same with one more field. A name or value that RFC 9110 does not allow makes the whole
     /// response a 500: it is never sent.
     #[must_use]
@@ -239,7 +335,7 @@ impl Response {
         value: impl TryInto<HeaderValue>,
     ) -> Self {
         match (name.try_into(), value.try_into()) {
-            (Ok(name), Ok(value)) => self.fields.push((name, value)),
+            (Ok(name), Ok(value)) => self.fields.push(name, value),
             _ => self.invalid = true,
         }
         self
@@ -256,17 +352,7 @@ impl Response {
     /// The same with these fields, too.
     #[must_use]
     pub fn fields(mut self, fields: HeaderMap) -> Self {
-        self.fields.reserve(fields.len());
-        let mut latest = None;
-        for (name, value) in fields {
-            // Further values of a name come without it.
-            if name.is_some() {
-                latest = name;
-            }
-            if let Some(name) = &latest {
-                self.fields.push((name.clone(), value));
-            }
-        }
+        self.fields.extend(fields);
         self
     }
 
@@ -279,7 +365,7 @@ impl Response {
     /// The fields given so far.
     pub fn headers(&self) -> impl Iterator<Item = (&HeaderName, &HeaderValue)> {
         let prepared = self.prepared.iter().flat_map(Fields::iter);
-        prepared.chain(self.fields.iter().map(|(name, value)| (name, value)))
+        prepared.chain(self.fields.iter())
     }
 
     /// An error page that tells the client its status and nothing else.

@@ -12,17 +12,19 @@ use crate::local_waker::WokenList;
 use crate::observe::{Observer, Subject};
 use crate::patience::Patience;
 use crate::profile::{ENCODE, HANDLER, LOOP, PARSE, ROUTE};
-use crate::refusal::{admit, refuse};
+use crate::refusal::refuse;
 use crate::request::{Request, split_query};
 use crate::responder::{Address, MessageKind};
 use crate::router::{Found, RouteId, Router};
 use crate::tuning::Tuning;
 use crate::work::Work;
 use crate::{Exchange, Handler, Message, Reply, Response};
+use offer::Offer;
 use timing::Timing;
 
 mod again;
 mod late;
+mod offer;
 pub(crate) mod timing;
 
 /// The stack of one socket and the exchanges that are open on it.
@@ -182,6 +184,7 @@ impl Session {
             work.meter.enter(ROUTE);
             timing = work.shared.server_timing.then(Timing::new);
         }
+        let body_follows = end == End::No;
         let head = &*work.cx.head;
         let (method, path) = (head.method().clone(), split_query(head.path_and_query()).0);
         let (route, found) = router.find(head.mark(), &method, path, || head.authority());
@@ -193,22 +196,18 @@ impl Session {
                 return self.answer::<MEASURED>(id, state, response, true, work);
             }
         };
-        let body_follows = end == End::No;
-        let (mut body_bytes_max, mut continues) = (work.shared.limits.body_bytes_max, false);
-        if body_follows {
-            body_bytes_max = handler.body_bytes_max().unwrap_or(body_bytes_max);
-            match admit(head, body_bytes_max) {
-                Ok(waits) => continues = waits,
-                Err(status) => {
-                    if status == StatusCode::PAYLOAD_TOO_LARGE {
-                        work.observer.limit(self.ends.peer, "body-bytes-max");
-                    }
-                    let state = &mut State::new(&method, 0, route);
-                    let response = &mut Response::error(status);
-                    return self.answer::<MEASURED>(id, state, response, true, work);
-                }
+        let mut offer = Offer::nothing(work.shared.limits.body_bytes_max);
+        if body_follows
+            && let Err(status) = self.offer(id, handler, (head, work.cx.input), &mut offer)
+        {
+            if status == StatusCode::PAYLOAD_TOO_LARGE {
+                work.observer.limit(self.ends.peer, "body-bytes-max");
             }
+            let state = &mut State::new(&method, 0, route);
+            let response = &mut Response::error(status);
+            return self.answer::<MEASURED>(id, state, response, true, work);
         }
+        let whole_bytes = offer.whole.as_ref().map_or(0, Bytes::len);
         let mut request = Request {
             head,
             path,
@@ -216,6 +215,7 @@ impl Session {
             ends: self.ends,
             parameters,
             body_follows,
+            whole: offer.whole,
             now: work.cx.now,
             address: Address { exchange: id, ..work.address },
         };
@@ -223,21 +223,19 @@ impl Session {
             work.meter.enter(HANDLER);
             timing.iter_mut().for_each(Timing::routed);
         }
-        let mut state = State::new(&method, body_bytes_max, route);
-        state.awaits_continue = continues;
-        match &mut call(handler, &mut request) {
-            Ok(reply) => {
-                if let Some(timing) = timing {
-                    timing.handled(reply, &mut state);
-                }
-                self.carry_out::<MEASURED>(id, reply, &mut state, work);
-            }
-            Err(_) => {
-                work.observer.panicked(Some(route), Some(router));
-                let response = Response::error(StatusCode::INTERNAL_SERVER_ERROR);
-                self.carry_out::<MEASURED>(id, &mut Reply::Now(response), &mut state, work);
-            }
+        let mut state = State::new(&method, offer.bytes_max, route);
+        state.awaits_continue = offer.continues;
+        let called = call(handler, &mut request);
+        let whole = (whole_bytes, request.whole.take());
+        let Ok(mut reply) = called else {
+            work.observer.panicked(Some(route), Some(router));
+            let response = Response::error(StatusCode::INTERNAL_SERVER_ERROR);
+            return self.carry_out::<MEASURED>(id, &mut Reply::Now(response), &mut state, work);
+        };
+        if let Some(timing) = timing {
+            timing.handled(&mut reply, &mut state);
         }
+        self.handled::<MEASURED>(id, &mut reply, whole, &mut state, work);
     }
 
     /// Does what a handler has decided. The worker's head is the request's.
@@ -310,6 +308,7 @@ impl Session {
             ends: self.ends,
             parameters: None,
             body_follows: false,
+            whole: None,
             now: work.cx.now,
             address: Address { exchange: id, ..work.address },
         };

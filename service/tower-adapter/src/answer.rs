@@ -9,6 +9,10 @@ use http_body::Body;
 
 use crate::spare::{Place, Spare};
 
+/// After a first piece of at most so many bytes the next one is asked for before that is sent: it may be the
+/// last.
+const AHEAD_BYTES_MAX: usize = 16 * 1024;
+
 /// An answer of a service.
 pub(crate) enum Answer<B> {
     /// All of it.
@@ -26,6 +30,8 @@ pub(crate) struct Stream<B> {
     pub(crate) body: Place<B>,
     /// What was read of the body already.
     pub(crate) front: Piece,
+    /// What was read after that.
+    pub(crate) second: Option<Box<Piece>>,
 }
 
 /// What a body had when it was asked.
@@ -87,19 +93,28 @@ pub(crate) fn translate<B: Body>(
     }
     let mut place = places.take().unwrap_or_else(Place::new);
     place.put(body);
-    match next(&mut place, cx) {
-        Piece::Last(data) => {
-            place.clear();
-            places.give(place);
-            Answer::Whole(head.body(data))
+    let whole = match next(&mut place, cx) {
+        Piece::Last(data) => head.body(data),
+        Piece::End => head,
+        Piece::Data(data) if data.len() <= AHEAD_BYTES_MAX => match next(&mut place, cx) {
+            // An answer of gRPC: one message and the status.
+            Piece::Trailers(trailers) => head.body(data).trailers(length, trailers),
+            second => {
+                let front = Piece::Data(data);
+                let second = match second {
+                    Piece::Pending => None,
+                    second => Some(Box::new(second)),
+                };
+                return Answer::Stream(Stream { head, length, body: place, front, second });
+            }
+        },
+        front => {
+            return Answer::Stream(Stream { head, length, body: place, front, second: None });
         }
-        Piece::End => {
-            place.clear();
-            places.give(place);
-            Answer::Whole(head)
-        }
-        front => Answer::Stream(Stream { head, length, body: place, front }),
-    }
+    };
+    place.clear();
+    places.give(place);
+    Answer::Whole(whole)
 }
 
 /// The next piece of a body. An empty one is passed over.

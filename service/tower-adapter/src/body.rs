@@ -16,7 +16,18 @@ use crate::wake::Bell;
 /// It is read by the methods of [`http_body::Body`]. What was not read yet holds the client back:
 /// over HTTP/2 by its windows, over HTTP/1.1 by the socket.
 #[derive(Debug, Default)]
-pub struct Body(Option<Arc<Inbox>>);
+pub struct Body(Source);
+
+/// Where a body comes from.
+#[derive(Debug, Default)]
+enum Source {
+    #[default]
+    Nowhere,
+    /// It had arrived with its head, all of it; with whether its length was announced.
+    Whole(Bytes, bool),
+    /// From the worker, piece by piece.
+    Inbox(Arc<Inbox>),
+}
 
 /// Why a request's body could not be read to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,7 +89,13 @@ impl Body {
     /// A body without content.
     #[must_use]
     pub fn empty() -> Self {
-        Self(None)
+        Self(Source::Nowhere)
+    }
+
+    /// A body that has arrived; its bytes keep no worker's block.
+    pub(crate) fn whole(bytes: Bytes, is_announced: bool) -> Self {
+        let is_empty = bytes.is_empty();
+        Self(if is_empty { Source::Nowhere } else { Source::Whole(bytes, is_announced) })
     }
 }
 
@@ -87,10 +104,18 @@ impl http_body::Body for Body {
     type Error = BodyError;
 
     fn poll_frame(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        let Some(inbox) = &self.0 else { return Poll::Ready(None) };
+        let inbox = match &mut self.0 {
+            Source::Nowhere => return Poll::Ready(None),
+            Source::Whole(bytes, _) => {
+                let bytes = std::mem::take(bytes);
+                self.0 = Source::Nowhere;
+                return Poll::Ready(Some(Ok(Frame::data(bytes))));
+            }
+            Source::Inbox(inbox) => inbox,
+        };
         let mut state = inbox.lock();
         let told = !state.wanted;
         state.wanted = true;
@@ -126,24 +151,26 @@ impl http_body::Body for Body {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.0.as_ref().is_none_or(|inbox| {
-            let state = inbox.lock();
-            state.ended
-                && state.pieces.is_empty()
-                && state.trailers.is_none()
-                && state.failed.is_none()
-        })
+        let Source::Inbox(inbox) = &self.0 else { return matches!(self.0, Source::Nowhere) };
+        let state = inbox.lock();
+        state.ended && state.pieces.is_empty() && state.trailers.is_none() && state.failed.is_none()
     }
 
     fn size_hint(&self) -> SizeHint {
-        let Some(inbox) = &self.0 else { return SizeHint::with_exact(0) };
-        inbox.lock().left.map_or_else(SizeHint::new, SizeHint::with_exact)
+        match &self.0 {
+            Source::Nowhere => SizeHint::with_exact(0),
+            Source::Whole(_, false) => SizeHint::new(),
+            Source::Whole(bytes, true) => SizeHint::with_exact(bytes.len() as u64),
+            Source::Inbox(inbox) => {
+                inbox.lock().left.map_or_else(SizeHint::new, SizeHint::with_exact)
+            }
+        }
     }
 }
 
 impl Drop for Body {
     fn drop(&mut self) {
-        let Some(inbox) = &self.0 else { return };
+        let Source::Inbox(inbox) = &self.0 else { return };
         let mut state = inbox.lock();
         state.dropped = true;
         state.reader = None;
@@ -165,7 +192,7 @@ pub(crate) struct Feed(Arc<Inbox>);
 pub(crate) fn body(length: Option<u64>, bell: &Arc<Bell>) -> (Body, Feed) {
     let state = State { left: length, attended: true, ..State::default() };
     let inbox = Arc::new(Inbox { bell: Arc::clone(bell), state: Mutex::new(state) });
-    (Body(Some(Arc::clone(&inbox))), Feed(inbox))
+    (Body(Source::Inbox(Arc::clone(&inbox))), Feed(inbox))
 }
 
 impl Feed {

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use bolide_server::{HandshakeFacts, Request};
 
+use crate::tls_info::TlsInfo;
+
 /// Puts something into the extensions of a request.
 pub(crate) type Extend = Arc<dyn Fn(&Client<'_>, &mut http::Extensions) + Send + Sync>;
 
@@ -26,6 +28,12 @@ impl<'a> Client<'a> {
     #[must_use]
     pub fn address(&self) -> Option<SocketAddr> {
         self.request.peer()
+    }
+
+    /// What the TLS handshake agreed on, shared by the requests of a connection. None over cleartext.
+    #[must_use]
+    pub fn tls_info(&self) -> Option<TlsInfo> {
+        self.request.tls_shared().map(TlsInfo::new)
     }
 
     /// What the TLS handshake agreed on: version, cipher suite, ALPN, the server's name as the client

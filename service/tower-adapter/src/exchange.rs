@@ -3,7 +3,6 @@
 use std::fmt;
 use std::future::Future;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
 use bolide_server::{AbortReason, Bytes, End, Exchange, Head, Io, Response, StatusCode};
@@ -16,7 +15,7 @@ use crate::informational::Outlet;
 use crate::panics::{Name, caught};
 use crate::spare::Place;
 use crate::tunnel::{Offer, Tunnel};
-use crate::wake::Bell;
+use crate::wake::Ring;
 
 /// How often an exchange that wakes itself is polled before the others get their turn.
 const POLLS_COUNT: usize = 8;
@@ -30,6 +29,7 @@ pub(crate) struct Call<S: Service<http::Request<Body>>> {
 
 impl<S: Service<http::Request<Body>>> Call<S> {
     /// Gives the request to the service, if that is ready.
+    #[inline]
     pub(crate) fn begin(
         mut service: S,
         request: http::Request<Body>,
@@ -83,7 +83,7 @@ pub(crate) enum Stage<S: Service<http::Request<Body>>, B> {
 /// An exchange in the hands of a service.
 pub(crate) struct Open<S: Service<http::Request<Body>>, B> {
     pub(crate) worker: Rc<Worker<S, B>>,
-    pub(crate) bell: Arc<Bell>,
+    pub(crate) ring: Ring,
     pub(crate) feed: Option<Feed>,
     pub(crate) asked: Asked,
     pub(crate) offer: Option<Offer>,
@@ -121,12 +121,12 @@ where
     /// Does `first`, which attends to the request's body, then polls what it, or somebody else before, has
     /// woken.
     fn turn(&mut self, io: &mut Io<'_>, due: bool, first: impl FnOnce(&mut Self)) {
-        let mut due = self.bell.state.begin() || due;
+        let mut due = self.ring.bell.state.begin() || due;
         first(self);
         let mut polls = 0;
         loop {
             if due {
-                let waker = Waker::from(Arc::clone(&self.bell));
+                let waker = std::mem::replace(&mut self.ring.waker, Waker::noop().clone());
                 let mut cx = Context::from_waker(&waker);
                 let name = std::mem::take(&mut self.name);
                 if caught(|| self.advance(&mut cx, io), || name.clone()).is_none() {
@@ -135,18 +135,19 @@ where
                     io.abort();
                 }
                 self.name = name;
+                self.ring.waker = waker;
             }
-            due = self.bell.state.end();
+            due = self.ring.bell.state.end();
             if !due {
                 break;
             }
             polls += 1;
             if polls == POLLS_COUNT {
                 // It goes on waking itself: the others first.
-                self.bell.ask_for_turn();
+                self.ring.bell.ask_for_turn();
                 break;
             }
-            self.bell.state.begin();
+            self.ring.bell.state.begin();
         }
         if let Some(feed) = &self.feed {
             feed.leave(io);
@@ -224,7 +225,8 @@ where
 /// Sends what the body has, as long as the connection takes it. Whether that was all.
 fn pump<B: http_body::Body>(stream: &mut Stream<B>, cx: &mut Context<'_>, io: &mut Io<'_>) -> bool {
     while io.is_sendable() {
-        let piece = match std::mem::replace(&mut stream.front, Piece::Pending) {
+        let second = stream.second.take().map_or(Piece::Pending, |second| *second);
+        let piece = match std::mem::replace(&mut stream.front, second) {
             Piece::Pending => answer::next(&mut stream.body, cx),
             piece => piece,
         };
@@ -243,7 +245,11 @@ fn pump<B: http_body::Body>(stream: &mut Stream<B>, cx: &mut Context<'_>, io: &m
             }
         };
         if let Err(data) = io.send(data, end) {
-            stream.front = if end == End::Yes { Piece::Last(data) } else { Piece::Data(data) };
+            let data = if end == End::Yes { Piece::Last(data) } else { Piece::Data(data) };
+            stream.second = match std::mem::replace(&mut stream.front, data) {
+                Piece::Pending => None,
+                second => Some(Box::new(second)),
+            };
             return false;
         }
         if end == End::Yes {
@@ -297,7 +303,7 @@ where
 
     fn on_wake(&mut self, io: &mut Io<'_>) {
         // A mail may come after its cause was seen to.
-        if self.bell.state.is_rung() {
+        if self.ring.bell.state.is_rung() {
             self.turn(io, true, Self::attend);
         }
     }

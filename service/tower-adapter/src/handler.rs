@@ -2,8 +2,7 @@
 
 use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
-use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use bolide_server::{Handler, Reply, Request, Response, StatusCode};
 use http::{Method, Version};
@@ -11,7 +10,7 @@ use tokio::runtime;
 use tower_service::Service;
 
 use crate::answer::{self, Answer, Asked};
-use crate::body::Body;
+use crate::body::{Body, Feed, body};
 use crate::client::{Client, Extend};
 use crate::exchange::{Call, Open, Stage};
 use crate::informational::{Outlet, informational};
@@ -19,7 +18,7 @@ use crate::panics::caught;
 use crate::request::Translator;
 use crate::spare::{Place, Spare};
 use crate::tunnel::{Offer, may_switch};
-use crate::wake::Bell;
+use crate::wake::Ring;
 
 /// What to do with the future of a client that has gone.
 pub(crate) type Finish<F> = fn(&runtime::Handle, Place<F>);
@@ -32,7 +31,7 @@ pub(crate) struct Worker<S: Service<http::Request<Body>>, B> {
     extend: Vec<Extend>,
     informs: bool,
     pub(crate) translator: RefCell<Translator>,
-    bells: Spare<Arc<Bell>>,
+    rings: Spare<Ring>,
     pub(crate) futures: Spare<Place<S::Future>>,
     pub(crate) bodies: Spare<Place<B>>,
 }
@@ -73,7 +72,7 @@ where
                 extend: self.recipe.extend.clone(),
                 informs: self.recipe.informs,
                 translator: RefCell::default(),
-                bells: Spare::default(),
+                rings: Spare::default(),
                 futures: Spare::default(),
                 bodies: Spare::default(),
             })
@@ -89,8 +88,14 @@ where
 {
     fn handle(&self, request: &mut Request<'_>) -> Reply {
         let worker = self.worker();
-        caught(|| answer(worker, request), || (request.method().clone(), request.path().into()))
+        let head = request.head();
+        let path = || head.path_and_query().split('?').next().unwrap_or_default();
+        caught(|| answer(worker, request), || (head.method().clone(), path().into()))
             .unwrap_or_else(|| Response::error(StatusCode::INTERNAL_SERVER_ERROR).into())
+    }
+
+    fn takes_whole_bodies(&self) -> bool {
+        true
     }
 
     fn body_bytes_max(&self) -> Option<u64> {
@@ -99,21 +104,21 @@ where
 }
 
 /// Gives the request to the service. What is not answered at once is left open.
-fn answer<S, B>(worker: &Rc<Worker<S, B>>, request: &Request<'_>) -> Reply
+fn answer<S, B>(worker: &Rc<Worker<S, B>>, request: &mut Request<'_>) -> Reply
 where
     S: Service<http::Request<Body>, Response = http::Response<B>> + Clone + 'static,
     B: http_body::Body + 'static,
 {
-    let bell = Bell::of(request, worker.bells.take());
-    let translated = worker.translator.borrow_mut().translate(request, &bell);
-    let Some((mut translated, feed)) = translated else {
+    let ring = Ring::of(request, worker.rings.take());
+    let (body, feed) = body_of(request, &ring);
+    let translated = worker.translator.borrow_mut().translate(request.head(), body);
+    let Some(mut translated) = translated else {
         return Reply::Now(Response::error(StatusCode::BAD_REQUEST));
     };
     for extend in &worker.extend {
         extend(&Client::of(request), translated.extensions_mut());
     }
-    let waker = Waker::from(Arc::clone(&bell));
-    let mut cx = Context::from_waker(&waker);
+    let mut cx = Context::from_waker(&ring.waker);
     let mut offer = None;
     if may_switch(request)
         && let Some((made, handle)) = Offer::make(&mut cx)
@@ -123,7 +128,7 @@ where
     }
     let mut outlet = None;
     if worker.informs && request.version() != Version::HTTP_10 {
-        let (handle, made) = informational(&bell);
+        let (handle, made) = informational(&ring.bell);
         outlet = Some(made);
         translated.extensions_mut().insert(handle);
     }
@@ -146,19 +151,31 @@ where
             worker.futures.give(call.into_place());
             match answer {
                 Answer::Whole(response) if outlet.as_ref().is_none_or(Outlet::is_empty) => {
-                    drop(waker);
-                    worker.bells.give(bell);
+                    worker.rings.give(ring);
                     return Reply::Now(response);
                 }
                 answer => Stage::Answered(answer),
             }
         }
     };
-    if bell.state.end() {
+    if ring.bell.state.end() {
         // The mail arrives when the exchange is open.
-        bell.ask_for_turn();
+        ring.bell.ask_for_turn();
     }
     let worker = Rc::clone(worker);
     let name = (request.method().clone(), request.path().into());
-    Reply::Exchange(Box::new(Open { worker, bell, feed, asked, offer, outlet, name, stage }))
+    Reply::Exchange(Box::new(Open { worker, ring, feed, asked, offer, outlet, name, stage }))
+}
+
+/// The request's body, and the worker's end of it unless all of it has arrived.
+#[inline]
+fn body_of(request: &mut Request<'_>, ring: &Ring) -> (Body, Option<Feed>) {
+    if !request.has_body() {
+        return (Body::empty(), None);
+    }
+    if let Some(bytes) = request.take_body() {
+        return (Body::whole(bytes, request.body_length().is_some()), None);
+    }
+    let (body, feed) = body(request.body_length(), &ring.bell);
+    (body, Some(feed))
 }

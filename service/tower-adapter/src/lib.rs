@@ -6,7 +6,8 @@
 //! and woken through the worker's mailbox, from any thread. tokio's timers, sockets, tasks and
 //! channels work, for the futures run inside a tokio runtime's context.
 //!
-//! Bodies stream both ways, and neither is read ahead of what the other side takes. Upgrades work as
+//! Bodies stream both ways, and neither is read ahead of what the other side takes, but for a short one that has
+//! arrived with its head, and for one piece behind a short first one. Upgrades work as
 //! with hyper: by [`hyper::upgrade::OnUpgrade`] in the request's extensions.
 
 mod answer;
@@ -24,6 +25,7 @@ mod serve;
 #[cfg(test)]
 mod simulated;
 mod spare;
+mod tls_info;
 mod tunnel;
 mod wake;
 
@@ -35,3 +37,4 @@ pub use listener::IntoListener;
 pub use serve::{
     Cloned, Disconnect, MakeWorkerService, Serve, default_limits, run, serve, serve_with,
 };
+pub use tls_info::TlsInfo;

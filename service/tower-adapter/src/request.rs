@@ -1,13 +1,12 @@
 //! From the engine's request to `http::Request`.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
-use bolide_server::{Bytes, FieldName, Head, HeaderMap, HeaderName, HeaderValue, Request, Version};
+use bolide_server::{Bytes, FieldName, Head, HeaderMap, HeaderName, HeaderValue, Version};
 use bytes::BytesMut;
 use http::uri::{Authority, Parts, PathAndQuery, Scheme, Uri};
 
-use crate::body::{Body, Feed, body};
-use crate::wake::Bell;
+use crate::body::Body;
 
 /// How large the block is that the texts of heads are copied into, in bytes. A service that keeps a
 /// field keeps a block.
@@ -21,9 +20,21 @@ static NAMES: LazyLock<Vec<HeaderName>> = LazyLock::new(|| {
     FieldName::ALL.iter().map(|name| HeaderName::from_static(name.as_str())).collect()
 });
 
+/// How many heads a worker remembers what it made of them. A client sends the same again and again, or the
+/// same but for the target.
+const REMEMBERED_COUNT: usize = 8;
+
+/// A head that came, and what was made of it once it had come twice.
+#[derive(Debug, Default)]
+struct Remembered {
+    head: Head,
+    made: Option<(Uri, HeaderMap)>,
+}
+
 /// What a worker keeps for the translation of requests.
 #[derive(Debug, Default)]
 pub(crate) struct Translator {
+    remembered: [Remembered; REMEMBERED_COUNT],
     /// Texts of heads stand in it, one after another. When all of its requests are gone it is used
     /// from its beginning again.
     block: BytesMut,
@@ -32,30 +43,40 @@ pub(crate) struct Translator {
 }
 
 impl Translator {
-    /// The request as tower knows it, and the worker's end of its body. `None` when the target is none
-    /// that `http` allows.
-    pub(crate) fn translate(
-        &mut self,
-        request: &Request<'_>,
-        bell: &Arc<Bell>,
-    ) -> Option<(http::Request<Body>, Option<Feed>)> {
-        let head = request.head();
-        let text = self.text(head);
-        let (body, feed) = if request.has_body() {
-            let (body, feed) = body(request.body_length(), bell);
-            (body, Some(feed))
-        } else {
-            (Body::empty(), None)
-        };
+    /// The request as tower knows it, with this body. `None` when the target is none that `http` allows.
+    pub(crate) fn translate(&mut self, head: &Head, body: Body) -> Option<http::Request<Body>> {
+        let (uri, fields) = self.target_and_fields(head)?;
         let mut made = http::Request::new(body);
         *made.method_mut() = head.method().clone();
-        *made.uri_mut() = self.uri(head, &text)?;
+        *made.uri_mut() = uri;
         *made.version_mut() = head.version();
-        *made.headers_mut() = fields(head, &text);
+        *made.headers_mut() = fields;
         if let Some(protocol) = head.protocol() {
             made.extensions_mut().insert(hyper::ext::Protocol::from(protocol));
         }
-        Some((made, feed))
+        Some(made)
+    }
+
+    fn target_and_fields(&mut self, head: &Head) -> Option<(Uri, HeaderMap)> {
+        let length = head.text().len();
+        let number = (length + head.field_count()) % REMEMBERED_COUNT;
+        let place = &mut self.remembered[number];
+        if !place.head.says_the_same(head) {
+            if length <= SHARED_BYTES_MAX && !head.fields().any(|field| field.sensitive) {
+                place.head.copy_from(head);
+                place.made = None;
+            }
+            let text = self.text(head);
+            return Some((self.uri(head, &text)?, fields(head, &text)));
+        }
+        if let Some(made) = &place.made {
+            return Some(made.clone());
+        }
+        // In memory of its own, for it stays.
+        let text = Text { from: head.text(), to: Bytes::copy_from_slice(head.text()) };
+        let made = (self.uri(head, &text)?, fields(head, &text));
+        self.remembered[number].made = Some(made.clone());
+        Some(made)
     }
 
     /// The fields of trailers.
@@ -148,4 +169,65 @@ fn fields(head: &Head, text: &Text<'_>) -> HeaderMap {
         }
     }
     map
+}
+
+#[cfg(test)]
+mod tests {
+    use bolide_server::Method;
+
+    use super::*;
+
+    fn head(path: &str, value: &str) -> Head {
+        let mut head = Head::default();
+        let span = head.push_text(b"http");
+        head.set_scheme(span);
+        let span = head.push_text(b"a:1");
+        head.set_authority(span);
+        let span = head.push_text(path.as_bytes());
+        head.set_path(span);
+        for text in [value, "same"] {
+            let name = head.push_text(b"x-a");
+            let value = head.push_text(text.as_bytes());
+            head.push_named(name, value);
+        }
+        let value = head.push_text(b"text/plain");
+        head.push_known(FieldName::ContentType, value);
+        head
+    }
+
+    /// The target and all fields.
+    fn said(translator: &mut Translator, head: &Head) -> String {
+        let made = translator.translate(head, Body::empty()).unwrap();
+        format!("{} {} {:?}", made.method(), made.uri(), made.headers())
+    }
+
+    #[test]
+    fn a_head_that_is_remembered_says_what_it_said() {
+        let mut translator = Translator::default();
+        let heads = [head("/a", "one"), head("/b", "one"), head("/a", "two"), head("/a", "one")];
+        for _ in 0..4 {
+            for head in &heads {
+                for _ in 0..3 {
+                    assert_eq!(said(&mut translator, head), said(&mut Translator::default(), head));
+                }
+            }
+        }
+        let mut posted = heads[0].clone();
+        posted.set_method(Method::POST);
+        assert!(said(&mut translator, &posted).starts_with("POST http://a:1/a {"));
+    }
+
+    #[test]
+    fn secrets_and_long_heads_are_not_remembered() {
+        let mut translator = Translator::default();
+        let mut secret = head("/a", "one");
+        secret.mark_sensitive();
+        let long = head("/a", &"x".repeat(SHARED_BYTES_MAX));
+        for head in [&secret, &long] {
+            for _ in 0..3 {
+                said(&mut translator, head);
+            }
+        }
+        assert!(translator.remembered.iter().all(|place| place.head.field_count() == 0));
+    }
 }

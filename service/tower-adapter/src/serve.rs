@@ -215,6 +215,13 @@ impl<S: Service<http::Request<Body>>, M> Serve<S, M> {
         self
     }
 
+    /// Puts a [`TlsInfo`](crate::TlsInfo) into the extensions of each request that has come over TLS: version,
+    /// ALPN, the server's name as the client asked for it, the client's certificate. Default: not, for putting
+    /// anything there costs a request two allocations.
+    pub fn tls_info(self) -> Self {
+        self.extension(|client| client.tls_info())
+    }
+
     /// Offers informational responses such as `103 Early Hints`: puts an
     /// [`Informational`](crate::Informational) into the extensions of each request. Default: not
     /// offered, for it costs every request two allocations.

@@ -234,3 +234,26 @@ fn nothing_is_kept_of_a_refused_connection() {
     assert!(wire.rest().is_empty());
     assert!(!wire.connection.wants_input());
 }
+
+#[test]
+fn a_body_that_has_arrived_with_its_head_is_taken_once() {
+    let mut wire = Wire::server();
+    let two = [post("Content-Length: 3\r\n", "abc"), post("Content-Length: 3\r\n", "de")].concat();
+    wire.input.start(two.as_bytes());
+    let head = wire.with(|connection, cx| connection.poll(cx));
+    let bolide_semantics::Output::Exchange(_, ExchangeEvent::Head(End::No)) = head else {
+        panic!("{head:?}");
+    };
+    let take = |wire: &mut Wire, id, bytes_max| {
+        wire.with(|connection, cx| connection.whole_body(cx.input, id, bytes_max))
+    };
+    assert_eq!(take(&mut wire, ID, 2), None, "longer than asked for");
+    assert_eq!(take(&mut wire, ID, 3).as_deref(), Some(&b"abc"[..]));
+    assert_eq!(take(&mut wire, ID, 3), None);
+    wire.respond(ID, 200, &[("content-length", "0")], End::Yes).unwrap();
+    let head = wire.with(|connection, cx| connection.poll(cx));
+    let bolide_semantics::Output::Exchange(id, ExchangeEvent::Head(End::No)) = head else {
+        panic!("{head:?}");
+    };
+    assert_eq!(take(&mut wire, id, 3), None, "a byte is missing");
+}

@@ -23,6 +23,7 @@ mod section_6_5_settings;
 mod section_6_8_goaway;
 mod section_6_control_frames;
 mod section_8_1_messages;
+mod section_8_1_whole_bodies;
 mod section_8_5_connect;
 mod splits;
 mod stalls;

@@ -57,7 +57,7 @@ pub(crate) fn total(began: Instant) -> String {
 
 fn add(response: &mut Response, seconds: &[(&str, f64)]) {
     if let Ok(value) = HeaderValue::try_from(value(seconds)) {
-        response.fields.push((SERVER_TIMING.clone(), value));
+        response.fields.push(SERVER_TIMING.clone(), value);
     }
 }
 

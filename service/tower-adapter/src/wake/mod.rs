@@ -3,10 +3,10 @@
 mod state;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU8;
-use std::task::Wake;
+use std::sync::atomic::{AtomicU8, Ordering, fence};
+use std::task::{Wake, Waker};
 
-use bolide_server::{Request, Waker};
+use bolide_server::{MovableWaker, Request};
 
 pub(crate) use state::State;
 
@@ -14,23 +14,39 @@ pub(crate) use state::State;
 #[derive(Debug)]
 pub(crate) struct Bell {
     pub(crate) state: State,
-    worker: Waker,
+    worker: MovableWaker,
+}
+
+/// A bell, and the waker that rings it: made together, so that an exchange that nobody else learns of
+/// touches no count.
+#[derive(Debug)]
+pub(crate) struct Ring {
+    pub(crate) bell: Arc<Bell>,
+    pub(crate) waker: Waker,
+}
+
+impl Ring {
+    /// That of a request's exchange, which is about to be polled. `spare` is one that an exchange before
+    /// it left: it is used again when nobody else holds its bell.
+    #[inline]
+    pub(crate) fn of(request: &Request<'_>, spare: Option<Self>) -> Self {
+        if let Some(ring) = spare
+            // The bell's and the waker's: only who has one of them could make another.
+            && Arc::strong_count(&ring.bell) == 2
+        {
+            // Whatever those did that had one before has been done.
+            fence(Ordering::Acquire);
+            ring.bell.state.reset();
+            request.aim(&ring.bell.worker);
+            return ring;
+        }
+        let bell = Arc::new(Bell { state: State::polled(), worker: request.movable_waker() });
+        let waker = Waker::from(Arc::clone(&bell));
+        Self { bell, waker }
+    }
 }
 
 impl Bell {
-    /// The bell of a request's exchange, which is about to be polled. `spare` is one that an exchange
-    /// before it left: it is used again when nobody else holds it.
-    pub(crate) fn of(request: &Request<'_>, spare: Option<Arc<Self>>) -> Arc<Self> {
-        if let Some(mut spare) = spare
-            && let Some(bell) = Arc::get_mut(&mut spare)
-        {
-            bell.state = State::polled();
-            request.aim(&mut bell.worker);
-            return spare;
-        }
-        Arc::new(Self { state: State::polled(), worker: request.waker() })
-    }
-
     /// Asks for a turn that [`State::end`] found to be due: after everything else that the worker has
     /// to do.
     pub(crate) fn ask_for_turn(&self) {

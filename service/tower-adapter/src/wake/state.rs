@@ -26,6 +26,11 @@ impl State {
         Self(AtomicU8::new(POLLED))
     }
 
+    /// Becomes that of another exchange, which is being polled, when nobody can ring for the one before.
+    pub(crate) fn reset(&self) {
+        self.0.store(POLLED, Ordering::Release);
+    }
+
     /// Somebody wakes the exchange, from any thread. Whether a mail has to be sent.
     pub(crate) fn ring(&self) -> bool {
         let mut seen = self.0.load(Ordering::Relaxed);

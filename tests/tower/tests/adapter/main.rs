@@ -15,6 +15,10 @@ mod serving;
 #[cfg(test)]
 mod start;
 #[cfg(test)]
+mod tls;
+#[cfg(test)]
 mod unready;
 #[cfg(test)]
 mod wakes;
+#[cfg(test)]
+mod whole_bodies;
