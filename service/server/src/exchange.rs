@@ -17,6 +17,7 @@ use http::header::{CONTENT_LENGTH, DATE};
 use http::{HeaderMap, Method, StatusCode};
 
 use crate::access_log::Entry;
+use crate::ends::Ends;
 use crate::local_waker::{LocalWaker, WokenList};
 use crate::outward::Outward;
 use crate::patience::Patience;
@@ -143,13 +144,6 @@ impl State {
     }
 }
 
-/// The addresses of a connection; none on a Unix socket.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Ends {
-    pub(crate) peer: Option<SocketAddr>,
-    pub(crate) local: Option<SocketAddr>,
-}
-
 /// By what an [`Exchange`] answers: orders to the connection, for this exchange.
 #[derive(Debug)]
 pub struct Io<'a> {
@@ -159,7 +153,7 @@ pub struct Io<'a> {
     pub(crate) state: &'a mut State,
     pub(crate) date: &'a Date,
     pub(crate) address: Address<'a>,
-    pub(crate) ends: Ends,
+    pub(crate) ends: &'a Ends,
     pub(crate) path: &'a dyn Path,
     pub(crate) meter: &'a Meter,
     pub(crate) outward: Outward<'a>,
@@ -316,13 +310,13 @@ impl Io<'_> {
     /// The client's address; none on a Unix socket.
     #[must_use]
     pub fn peer(&self) -> Option<SocketAddr> {
-        self.ends.peer
+        self.ends.peer()
     }
 
     /// The address that the client has connected to; none on a Unix socket.
     #[must_use]
     pub fn local(&self) -> Option<SocketAddr> {
-        self.ends.local
+        self.ends.local()
     }
 
     /// What the kernel has measured of the client's connection, by a system call; `None` on a Unix socket, and
@@ -484,17 +478,29 @@ impl Io<'_> {
     #[inline]
     fn send_head(&mut self, response: &Response, length: Option<u64>, end: End) -> bool {
         let status = response.status;
-        let name = match &response.prepared {
+        let known = match &response.prepared {
             Some(prepared) if response.fields.is_empty() && !status.is_informational() => {
-                prepared.head_name(status, length, self.date.second())
+                prepared.known_head(status, length, self.date)
             }
             _ => None,
         };
-        if let Some(name) = &name
-            && let Some(sent) = self.connection.send_head_again(&mut self.cx, self.id, name, end)
+        if let Some(head) = &known
+            && let Some(sent) = self.connection.send_head_again(&mut self.cx, self.id, head, end)
         {
             return self.head_was_sent(status, sent, end);
         }
+        let sent = self.send_made_head(response, length, end);
+        if let Some(head) = known
+            && sent
+        {
+            self.connection.name_head(head.name);
+        }
+        sent
+    }
+
+    /// Sends a head line by line. Whether it could be sent.
+    fn send_made_head(&mut self, response: &Response, length: Option<u64>, end: End) -> bool {
+        let status = response.status;
         let mut digits = itoa::Buffer::new();
         let length = length.map(|length| {
             FieldRef::known(FieldName::ContentLength, digits.format(length).as_bytes())
@@ -511,13 +517,7 @@ impl Io<'_> {
         let length = length.filter(|_| !has_length);
         let own = response.fields.iter().map(|(name, value)| FieldRef::from((name, value)));
         let fields = prepared.chain(own).chain(length).chain(date);
-        let sent = self.send_fields(status, fields, end);
-        if let Some(name) = name
-            && sent
-        {
-            self.connection.name_head(name);
-        }
-        sent
+        self.send_fields(status, fields, end)
     }
 
     /// Sends status and fields. Whether they could be sent.

@@ -5,7 +5,7 @@ fn found(router: &Router, method: Method, path: &str) -> String {
 }
 
 fn found_at(router: &Router, method: Method, host: &str, path: &str) -> String {
-    match router.find(&method, path, || Some(host)).1 {
+    match router.find(&method, path.as_bytes(), || Some(host)).1 {
         Found::Handler(handler, parameters) => {
             let parameters: Vec<_> = parameters
                 .iter()
@@ -158,7 +158,7 @@ fn what_is_found_has_a_name() {
         .host("example.org", Router::new().get("/own", |_| "").fallback(numbered(3)));
     assert_eq!(router.number(10), 10 + router.names().len() as u32);
     let name = |router: &Router, host: &str, method: Method, path: &str| {
-        let (route, _) = router.find(&method, path, || Some(host));
+        let (route, _) = router.find(&method, path.as_bytes(), || Some(host));
         router.name(route).unwrap_or_default()
     };
     for (host, method, path, expected) in [
