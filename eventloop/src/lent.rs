@@ -12,6 +12,7 @@ use crate::mailbox::Mailbox;
 use crate::meter::Meter;
 use crate::service::Service;
 use crate::stats::Stats;
+use crate::ticks::Ticks;
 
 /// Queues with more memory of their own than this are not kept for the next connection, in bytes.
 const KEPT_QUEUE_BYTES: usize = 2 * 1024 * 1024;
@@ -36,6 +37,7 @@ pub(crate) struct Lent<K: Kernel, S: Service> {
     pub(crate) limits: Limits,
     pub(crate) stats: Stats,
     pub(crate) now: Instant,
+    pub(crate) ticks: Ticks,
     pub(crate) meter: Rc<Meter>,
 }
 
@@ -62,6 +64,7 @@ impl<K: Kernel, S: Service> Lent<K, S> {
             limits,
             stats: Stats::default(),
             now,
+            ticks: Ticks::new(now),
             meter,
         }
     }

@@ -32,6 +32,7 @@ mod sink;
 mod slots;
 mod socket;
 mod stats;
+mod ticks;
 mod timer_wheel;
 mod worker;
 

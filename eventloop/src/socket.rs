@@ -2,19 +2,19 @@
 //! flushes what the input produced.
 
 use std::io;
-use std::time::Instant;
 
 use bolide_buffers::{Flush, SendQueue};
 
 use crate::budget::Budget;
 use crate::kernel::{Kernel, Ready};
 use crate::lent::Lent;
-use crate::limits::Limits;
 use crate::meter::Stage;
 use crate::pace::Pace;
 use crate::service::{After, Close, CloseCause, Service, Turn};
 use crate::sink::Sink;
 use crate::slots::Token;
+use crate::ticks::Ticks;
+use crate::timer_wheel::NEVER;
 
 /// Why a pass begins.
 pub(crate) enum Call<M> {
@@ -83,9 +83,10 @@ pub(crate) struct Slot<K: Kernel, S: Service> {
     session: S::Session,
     rest: Box<[u8]>,
     unsent: Option<Box<SendQueue>>,
-    deadline: Option<Instant>,
-    /// When its entry in the timer wheel comes up: at the deadline or before.
-    filed: Option<Instant>,
+    /// The tick by which the deadline has come; `NEVER` without one.
+    deadline: u64,
+    /// The tick at which its entry in the timer wheel comes up: at the deadline or before.
+    filed: u64,
     pace: Pace,
     /// The tick of the last call; they are compared with each other only.
     called: u32,
@@ -98,7 +99,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         socket: K::Socket,
         session: S::Session,
         after: After,
-        limits: &Limits,
+        lent: &Lent<K, S>,
         tick: u32,
     ) -> Self {
         let mut slot = Self {
@@ -106,14 +107,14 @@ impl<K: Kernel, S: Service> Slot<K, S> {
             session,
             rest: Box::default(),
             unsent: None,
-            deadline: None,
-            filed: None,
-            pace: Pace::new(limits),
+            deadline: NEVER,
+            filed: NEVER,
+            pace: Pace::new(&lent.limits),
             called: tick,
             phase: Phase::Open,
             state: State::default(),
         };
-        slot.obey(after);
+        slot.obey(after, lent.ticks);
         slot
     }
 
@@ -122,10 +123,10 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         socket: K::Socket,
         session: S::Session,
         after: After,
-        limits: &Limits,
+        lent: &Lent<K, S>,
         tick: u32,
     ) -> Self {
-        let mut slot = Self::new(socket, session, after, limits, tick);
+        let mut slot = Self::new(socket, session, after, lent, tick);
         slot.state.connecting = true;
         slot.state.blocked = true;
         slot
@@ -139,21 +140,18 @@ impl<K: Kernel, S: Service> Slot<K, S> {
     /// The deadline, if it must be filed because it comes before the entry that stands in the timer
     /// wheel. Deadlines move to later with every request, and then there is nothing to do.
     #[inline]
-    pub(crate) fn deadline_to_file(&mut self) -> Option<Instant> {
-        match (self.deadline, self.filed) {
-            (None, _) => None,
-            (Some(deadline), Some(filed)) if filed <= deadline => None,
-            (deadline, _) => {
-                self.filed = deadline;
-                deadline
-            }
-        }
+    pub(crate) fn deadline_to_file(&mut self) -> Option<u64> {
+        let is_earlier = self.deadline < self.filed;
+        is_earlier.then(|| {
+            self.filed = self.deadline;
+            self.deadline
+        })
     }
 
     /// Its entry in the timer wheel came up. Whether the deadline has come, too.
-    pub(crate) fn entry_came_up(&mut self, now: Instant) -> bool {
-        self.filed = None;
-        self.deadline.is_some_and(|deadline| deadline <= now)
+    pub(crate) fn entry_came_up(&mut self, tick: u64) -> bool {
+        self.filed = NEVER;
+        self.deadline <= tick
     }
 
     /// Whether mail still reaches the session.
@@ -422,16 +420,16 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         if MEASURED {
             lent.meter.enter(Stage::LOOP);
         }
-        self.obey(after);
+        self.obey(after, lent.ticks);
         after.close
     }
 
     #[inline]
-    fn obey(&mut self, after: After) {
+    fn obey(&mut self, after: After, ticks: Ticks) {
         self.state.wants_input = after.wants_input;
         self.state.more = after.more;
         self.state.idle = after.idle;
-        self.deadline = after.deadline;
+        self.deadline = after.deadline.map_or(NEVER, |deadline| ticks.meeting(deadline));
     }
 
     /// Writes what waits, unless the socket is full.
@@ -484,7 +482,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
             Err(error) => Outcome::Closed(CloseCause::Failed(error.kind())),
             Ok(Flush::Blocked) => {
                 self.phase = Phase::Flushing;
-                self.deadline = Some(lent.now + lent.limits.close_stall);
+                self.deadline = lent.ticks.meeting(lent.now + lent.limits.close_stall);
                 Outcome::Wait
             }
             Ok(Flush::Drained) => {
@@ -493,7 +491,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
                 }
                 let left = u32::try_from(lent.limits.linger_bytes).unwrap_or(u32::MAX);
                 self.phase = Phase::Lingering { left };
-                self.deadline = Some(lent.now + lent.limits.linger);
+                self.deadline = lent.ticks.meeting(lent.now + lent.limits.linger);
                 self.discard(lent)
             }
         }
@@ -551,5 +549,40 @@ impl<K: Kernel, S: Service> Slot<K, S> {
             }
         }
         Outcome::Wait
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::MioKernel;
+
+    struct Nothing;
+
+    impl Service for Nothing {
+        type Session = u64;
+        type Message = ();
+
+        fn open(&mut self, _: &crate::Accepted, _: std::time::Instant) -> Option<(u64, After)> {
+            None
+        }
+
+        fn turn(&mut self, _: &mut u64, _: &mut Turn<'_, ()>) -> After {
+            After::FINISHED
+        }
+
+        fn message(&mut self, _: &mut u64, (): (), _: &mut Turn<'_, ()>) -> After {
+            After::FINISHED
+        }
+
+        fn shut_down(&mut self, _: &mut u64, _: &mut Turn<'_, ()>) -> After {
+            After::FINISHED
+        }
+    }
+
+    #[test]
+    fn a_slot_adds_little_to_its_session() {
+        let own = size_of::<Slot<MioKernel, Nothing>>() - size_of::<u64>();
+        assert!(own <= 104, "{own}");
     }
 }

@@ -18,12 +18,6 @@ use crate::socket::{Call, Outcome, Slot};
 use crate::stats::Stats;
 use crate::timer_wheel::TimerWheel;
 
-/// The resolution of deadlines: they are met up to this much late, in nanoseconds (8 ms).
-const TICK_NANOS: u32 = 8_000_000;
-
-/// Ticks in a second.
-const TICKS_PER_SECOND: u64 = (1_000_000_000 / TICK_NANOS) as u64;
-
 /// One thread's loop: its poller, its connections, its timers, its service.
 ///
 /// [`run`](crate::run()) starts several; embedded in a thread of one's own, [`run`](Self::run) is the
@@ -42,8 +36,6 @@ pub struct Worker<K: Kernel, S: Service> {
     running: Vec<Token>,
     /// Connections that the agenda asked a turn for, while they have it.
     pub(crate) calling: Vec<Token>,
-    /// Tick 0.
-    epoch: Instant,
     tick: u64,
     /// Set when the worker is to end: when patience does.
     ending: Option<Instant>,
@@ -65,7 +57,6 @@ impl<K: Kernel, S: Service> Worker<K, S> {
             runs: Vec::new(),
             running: Vec::new(),
             calling: Vec::new(),
-            epoch: now,
             tick: 0,
             ending: None,
         }
@@ -135,7 +126,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
             self.lent.meter.woken();
         }
         self.lent.now = self.lent.kernel.now();
-        self.tick = self.ticks_until(self.lent.now);
+        self.tick = self.lent.ticks.until(self.lent.now);
         self.lent.stats.waits += 1;
         if self.lent.agenda.alarm.is_some_and(|alarm| alarm <= self.lent.now) {
             self.lent.agenda.alarm = None;
@@ -180,7 +171,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
             return Some(Duration::ZERO);
         }
         let until = |at: Instant| at.saturating_duration_since(self.lent.now);
-        let timer = self.wheel.next().map(|tick| until(self.instant_of(tick)));
+        let timer = self.wheel.next().map(|tick| until(self.lent.ticks.instant_of(tick)));
         let mut least = at_most;
         for other in [timer, self.door.paused_until().map(until), self.ending.map(until)] {
             least = match (least, other) {
@@ -189,18 +180,6 @@ impl<K: Kernel, S: Service> Worker<K, S> {
             };
         }
         least
-    }
-
-    fn instant_of(&self, tick: u64) -> Instant {
-        let nanos = (tick % TICKS_PER_SECOND) as u32 * TICK_NANOS;
-        self.epoch + Duration::new(tick / TICKS_PER_SECOND, nanos)
-    }
-
-    /// Whole ticks until `at`.
-    #[inline]
-    fn ticks_until(&self, at: Instant) -> u64 {
-        let since = at.saturating_duration_since(self.epoch);
-        since.as_secs() * TICKS_PER_SECOND + u64::from(since.subsec_nanos() / TICK_NANOS)
     }
 
     #[inline]
@@ -239,7 +218,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         self.wheel.expire(self.tick, &mut due);
         for index in due.drain(..) {
             let Some((token, slot)) = self.slots.at(index) else { continue };
-            if slot.entry_came_up(self.lent.now) {
+            if slot.entry_came_up(self.tick) {
                 self.pass(token, Call::Deadline);
             } else if let Some(deadline) = slot.deadline_to_file() {
                 self.file(token, deadline);
@@ -304,10 +283,9 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         }
     }
 
-    /// Files a deadline in the timer wheel.
-    pub(crate) fn file(&mut self, token: Token, deadline: Instant) {
-        // The tick after: a deadline is never met early.
-        self.wheel.set(token.index(), self.ticks_until(deadline) + 1);
+    /// Files a deadline, which is a tick, in the timer wheel.
+    pub(crate) fn file(&mut self, token: Token, deadline: u64) {
+        self.wheel.set(token.index(), deadline);
     }
 
     /// Puts a connection in the run queue.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bolide_buffers::{Chunk, Flush, ReceiveBuffer, SendQueue};
+use bolide_h1::{HeadLines, WrittenHead};
 use bolide_semantics::{
     CloseReason, Context, Deadline, DeadlineReason, End, ExchangeId, FieldRef, HeadName, Misuse,
     OutgoingHead, Output, Role,
@@ -35,10 +36,7 @@ pub struct Connection {
     role: Role,
     tls: Option<Box<TlsLayer>>,
     stack: Stack,
-    opened: Instant,
     ended: bool,
-    /// The owner [leaves](Self::leave): since when.
-    leaving: Option<Instant>,
     /// Why the connection is over, when it was not the version's core that ended it.
     closed: Option<&'static CloseReason>,
     /// What TLS found wrong.
@@ -52,9 +50,25 @@ pub struct Connection {
 )]
 enum Stack {
     /// The version is not known yet.
-    Open,
+    Open {
+        /// When the connection was made.
+        since: Instant,
+        /// The owner [leaves](Connection::leave): since when.
+        leaving: Option<Instant>,
+    },
     H1(bolide_h1::Connection),
     H2(Box<bolide_h2::Connection>),
+}
+
+/// The head of a final response that many exchanges have in common.
+#[derive(Debug, Clone, Copy)]
+pub struct KnownHead<'a> {
+    /// What it is called.
+    pub name: HeadName,
+    /// Its lines but `Content-Length` and `Date`, written out; none when they can't be.
+    pub lines: Option<&'a HeadLines>,
+    /// The value of `Date`, unless that is among the lines.
+    pub date: Option<&'a [u8; 29]>,
 }
 
 /// Calls the same verb of whichever core there is; `$none` when there is none yet.
@@ -63,7 +77,7 @@ macro_rules! core {
         match &mut $self.stack {
             Stack::H1($core) => $call,
             Stack::H2($core) => $call,
-            Stack::Open => $none,
+            Stack::Open { .. } => $none,
         }
     };
 }
@@ -75,10 +89,8 @@ impl Connection {
         Self {
             role,
             tls: tls.map(Box::new),
-            stack: Stack::Open,
-            opened: now,
+            stack: Stack::Open { since: now, leaving: None },
             ended: false,
-            leaving: None,
             closed: None,
             tls_failure: None,
         }
@@ -127,7 +139,7 @@ impl Connection {
     #[must_use]
     pub fn is_h2(&self) -> Option<bool> {
         match self.stack {
-            Stack::Open => None,
+            Stack::Open { .. } => None,
             Stack::H1(_) => Some(false),
             Stack::H2(_) => Some(true),
         }
@@ -163,8 +175,8 @@ impl Connection {
         if let Some(reason) = self.closed {
             return Output::Closed(*reason);
         }
-        if let Stack::Open = self.stack
-            && let Some(output) = self.decide(cx, limits)
+        if let Stack::Open { since, leaving } = self.stack
+            && let Some(output) = self.decide(cx, limits, since, leaving)
         {
             return output;
         }
@@ -186,7 +198,13 @@ impl Connection {
 
     /// Decides the version, or says what is waited for.
     #[cold]
-    fn decide(&mut self, cx: &mut Context<'_>, limits: &Limits) -> Option<Output> {
+    fn decide(
+        &mut self,
+        cx: &mut Context<'_>,
+        limits: &Limits,
+        opened: Instant,
+        leaving: Option<Instant>,
+    ) -> Option<Output> {
         let (version, timeout, reason) = match &self.tls {
             Some(tls) if tls.is_handshaking() => {
                 (None, limits.handshake_timeout, DeadlineReason::Handshake)
@@ -200,8 +218,8 @@ impl Connection {
             DeadlineReason::Head if cx.input.is_empty() => limits.h1.idle_timeout,
             _ => timeout,
         };
-        let mut at = self.opened + timeout;
-        if let (Some(since), DeadlineReason::Head) = (self.leaving, reason)
+        let mut at = opened + timeout;
+        if let (Some(since), DeadlineReason::Head) = (leaving, reason)
             && cx.input.is_empty()
         {
             at = at.min(since + bolide_h1::LEAVE_NOTICE);
@@ -221,9 +239,7 @@ impl Connection {
             return Some(self.close(reason));
         }
         self.stack = match version.unwrap_or(Version::Http1) {
-            Version::Http1 => {
-                Stack::H1(bolide_h1::Connection::new(self.role, &limits.h1, self.opened))
-            }
+            Version::Http1 => Stack::H1(bolide_h1::Connection::new(self.role, &limits.h1, opened)),
             Version::Http2 => {
                 Stack::H2(Box::new(bolide_h2::Connection::new(self.role, &limits.h2, cx.now)))
             }
@@ -231,7 +247,7 @@ impl Connection {
         if self.ended {
             self.receive_eof();
         }
-        if self.leaving.is_some() {
+        if leaving.is_some() {
             self.leave(cx);
         }
         None
@@ -323,7 +339,7 @@ impl Connection {
             // Copying a head's octets costs as much as writing them.
             Stack::H1(core) => core.send_request(cx, head, end),
             Stack::H2(core) => core.send_named_request(cx, name, head, end),
-            Stack::Open => Err(Misuse::Refused),
+            Stack::Open { .. } => Err(Misuse::Refused),
         }
     }
 
@@ -346,8 +362,8 @@ impl Connection {
         core!(self, core => core.send_head(cx, id, head, end), Err(Misuse::UnknownExchange))
     }
 
-    /// The same for a head that was sent before under this name and is remembered. `None`: it isn't remembered,
-    /// and nothing has happened.
+    /// The same for the head of a final response that is at hand as its version needs it: written out for
+    /// HTTP/1.1, remembered from the last time under its name by HTTP/2. `None`: it isn't, and nothing has happened.
     ///
     /// # Errors
     ///
@@ -357,13 +373,17 @@ impl Connection {
         &mut self,
         cx: &mut Context<'_>,
         id: ExchangeId,
-        name: &HeadName,
+        head: &KnownHead<'_>,
         end: End,
     ) -> Option<Result<(), Misuse>> {
         match &mut self.stack {
-            Stack::H2(core) => core.send_head_again(cx, id, name, end),
-            // Copying a head's octets costs as much as writing them.
-            Stack::H1(_) | Stack::Open => None,
+            Stack::H1(core) => {
+                let HeadName { status, length, .. } = head.name;
+                let head = WrittenHead { status, lines: head.lines?, length, date: head.date };
+                core.send_written_head(cx, id, &head, end)
+            }
+            Stack::H2(core) => core.send_head_again(cx, id, &head.name, end),
+            Stack::Open { .. } => None,
         }
     }
 
@@ -383,7 +403,7 @@ impl Connection {
     ) -> Option<Result<(), Misuse>> {
         match &mut self.stack {
             Stack::H2(core) => core.send_whole_again(cx, id, name, body),
-            Stack::H1(_) | Stack::Open => None,
+            Stack::H1(_) | Stack::Open { .. } => None,
         }
     }
 
@@ -450,11 +470,10 @@ impl Connection {
     /// Ends a server's connection without losing a request that is on its way: HTTP/1.1 announces the end in
     /// its next answer, HTTP/2 by GOAWAY in two steps; one whose version is not known yet does so once it is.
     pub fn leave(&mut self, cx: &mut Context<'_>) {
-        self.leaving.get_or_insert(cx.now);
         match &mut self.stack {
             Stack::H1(core) => core.leave(cx),
             Stack::H2(core) => core.shut_down(cx),
-            Stack::Open => {}
+            Stack::Open { leaving, .. } => _ = leaving.get_or_insert(cx.now),
         }
     }
 
@@ -466,7 +485,7 @@ impl Connection {
         match &self.stack {
             Stack::H1(core) => core.exchanges_available(),
             Stack::H2(core) => core.exchanges_available(),
-            Stack::Open => 0,
+            Stack::Open { .. } => 0,
         }
     }
 
@@ -477,7 +496,7 @@ impl Connection {
         match &self.stack {
             Stack::H1(_) => Some(true),
             Stack::H2(core) => core.takes_protocols(),
-            Stack::Open => None,
+            Stack::Open { .. } => None,
         }
     }
 
@@ -485,7 +504,7 @@ impl Connection {
     pub fn http2_stats(&mut self) -> Option<Http2Stats> {
         match &mut self.stack {
             Stack::H2(core) => Some(core.stats()),
-            Stack::H1(_) | Stack::Open => None,
+            Stack::H1(_) | Stack::Open { .. } => None,
         }
     }
 
@@ -508,7 +527,7 @@ impl Connection {
     pub fn wants_receive_budget(&self) -> bool {
         match &self.stack {
             Stack::H2(core) => core.wants_receive_budget(),
-            Stack::H1(_) | Stack::Open => false,
+            Stack::H1(_) | Stack::Open { .. } => false,
         }
     }
 
@@ -519,7 +538,7 @@ impl Connection {
         match &self.stack {
             Stack::H1(core) => core.wants_input(),
             Stack::H2(core) => core.wants_input(),
-            Stack::Open => true,
+            Stack::Open { .. } => true,
         }
     }
 
@@ -530,7 +549,7 @@ impl Connection {
         match &self.stack {
             Stack::H1(core) => core.is_idle(),
             Stack::H2(core) => core.is_idle(),
-            Stack::Open => false,
+            Stack::Open { .. } => false,
         }
     }
 }

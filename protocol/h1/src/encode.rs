@@ -33,56 +33,98 @@ pub(crate) fn fields<'a>(
     pass: Pass,
 ) -> Result<Written, Misuse> {
     let mut written = Written::default();
-    for field in fields {
-        // A name that was not interned by its owner may still be one that frames messages.
-        let known = field.known.or_else(|| FieldName::lookup(field.name.as_bytes()));
-        let name = match known {
-            Some(
-                FieldName::KeepAlive
-                | FieldName::ProxyConnection
-                | FieldName::TransferEncoding
-                | FieldName::Host,
-            ) => continue,
-            Some(FieldName::Connection) => {
-                let close = |name: &[u8]| name.eq_ignore_ascii_case(b"close");
-                written.close |= names_in(field.value).any(close);
-                continue;
-            }
-            Some(FieldName::ContentLength) => {
-                if written.length.is_some() {
-                    return Err(Misuse::InvalidHead);
-                }
-                let length = parse_content_length(field.value).ok_or(Misuse::InvalidHead)?;
-                written.length = Some(length);
-                if !pass.length {
-                    continue;
-                }
-                Name::Known(FieldName::ContentLength)
-            }
-            Some(FieldName::Upgrade) => {
-                if !pass.upgrade {
-                    continue;
-                }
-                written.upgrade = true;
-                Name::Known(FieldName::Upgrade)
-            }
-            Some(FieldName::Te) => {
-                if !pass.te {
-                    continue;
-                }
-                written.te = true;
-                Name::Known(FieldName::Te)
-            }
-            Some(name) => Name::Known(name),
-            None if is_lower_token(field.name.as_bytes()) => Name::Text(field.name),
-            None => return Err(Misuse::InvalidHead),
-        };
-        if !is_valid_value(field.value) {
-            return Err(Misuse::InvalidHead);
-        }
-        line(tail, name, field.value);
-    }
+    // A chain of iterators is asked for its lines part by part this way, rather than line by line which part it is at.
+    let mut fields = fields;
+    fields.try_for_each(|field| one_field(tail, &field, pass, &mut written))?;
     Ok(written)
+}
+
+/// Appends one field line, unless it is one that the connection writes.
+#[inline]
+fn one_field(
+    tail: &mut Vec<u8>,
+    field: &FieldRef<'_>,
+    pass: Pass,
+    written: &mut Written,
+) -> Result<(), Misuse> {
+    // A name that was not interned by its owner may still be one that frames messages.
+    let known = field.known.or_else(|| FieldName::lookup(field.name.as_bytes()));
+    let name = match known {
+        Some(
+            FieldName::KeepAlive
+            | FieldName::ProxyConnection
+            | FieldName::TransferEncoding
+            | FieldName::Host,
+        ) => return Ok(()),
+        Some(FieldName::Connection) => {
+            let close = |name: &[u8]| name.eq_ignore_ascii_case(b"close");
+            written.close |= names_in(field.value).any(close);
+            return Ok(());
+        }
+        Some(FieldName::ContentLength) => {
+            if written.length.is_some() {
+                return Err(Misuse::InvalidHead);
+            }
+            let length = parse_content_length(field.value).ok_or(Misuse::InvalidHead)?;
+            written.length = Some(length);
+            if !pass.length {
+                return Ok(());
+            }
+            Name::Known(FieldName::ContentLength)
+        }
+        Some(FieldName::Upgrade) => {
+            if !pass.upgrade {
+                return Ok(());
+            }
+            written.upgrade = true;
+            Name::Known(FieldName::Upgrade)
+        }
+        Some(FieldName::Te) => {
+            if !pass.te {
+                return Ok(());
+            }
+            written.te = true;
+            Name::Known(FieldName::Te)
+        }
+        Some(name) => Name::Known(name),
+        None if is_lower_token(field.name.as_bytes()) => Name::Text(field.name),
+        None => return Err(Misuse::InvalidHead),
+    };
+    if !is_valid_value(field.value) {
+        return Err(Misuse::InvalidHead);
+    }
+    line(tail, name, field.value);
+    Ok(())
+}
+
+/// Digits that a 64-bit number has at most, and the end of a line.
+const NUMBER_LINE_BYTES: usize = 22;
+
+/// Appends the `Content-Length` line.
+#[inline]
+pub(crate) fn length(tail: &mut Vec<u8>, length: u64) {
+    let mut line = [0; NUMBER_LINE_BYTES];
+    line[NUMBER_LINE_BYTES - 2..].copy_from_slice(b"\r\n");
+    let mut start = NUMBER_LINE_BYTES - 2;
+    let mut left = length;
+    loop {
+        start -= 1;
+        line[start] = b'0' + (left % 10) as u8;
+        left /= 10;
+        if left == 0 {
+            break;
+        }
+    }
+    tail.extend_from_slice(b"content-length: ");
+    tail.extend_from_slice(&line[start..]);
+}
+
+/// Appends the `Date` line.
+#[inline]
+pub(crate) fn date(tail: &mut Vec<u8>, date: &[u8; 29]) {
+    let mut line = *b"date: Sun, 06 Nov 1994 08:49:37 GMT\r\n";
+    line[6..35].copy_from_slice(date);
+    tail.extend_from_slice(&line);
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -42,6 +42,7 @@ mod error;
 mod exchanges;
 mod field_lines;
 mod framing;
+mod head_lines;
 mod head_scan;
 mod limits;
 mod persistence;
@@ -59,6 +60,7 @@ mod sending;
 mod target;
 
 pub use connection::Connection;
+pub use head_lines::{HeadLines, WrittenHead};
 pub use limits::{
     BODY_RATE_BYTES, BODY_RATE_WINDOW, BODY_TIMEOUT, CHUNK_EXTENSION_BYTES,
     CHUNK_SIZE_DIGITS_COUNT, DISCARD_BYTES, EMPTY_LINES_COUNT, FIELDS_COUNT, HEAD_BYTES,

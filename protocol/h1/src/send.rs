@@ -10,6 +10,7 @@ use crate::encode::{self, Pass, Written};
 use crate::error::{Failure, TUNNEL_ENDED, UNREAD};
 use crate::exchanges::Kind;
 use crate::framing::response_has_no_body;
+use crate::head_lines::WrittenHead;
 use crate::sending::Framing;
 
 impl Connection {
@@ -37,11 +38,7 @@ impl Connection {
     where
         I: Iterator<Item = FieldRef<'a>> + Clone,
     {
-        let kind = self.kind_of(id).filter(|_| self.role == Role::Server && self.ending.is_none());
-        let kind = kind.ok_or(Misuse::UnknownExchange)?;
-        if !self.sending.is_ready() {
-            return Err(Misuse::OutOfOrder);
-        }
+        let kind = self.answerable(id)?;
         let Start::Response { status } = head.start else { return Err(Misuse::InvalidHead) };
         let before = cx.output.len();
         let tail = cx.output.tail();
@@ -68,6 +65,52 @@ impl Connection {
         Ok(())
     }
 
+    /// [`Self::send_head`] for the head of a final response whose lines are written out already. `None`: it begins
+    /// a tunnel or is interim, and nothing has happened.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::send_head`].
+    #[inline]
+    pub fn send_written_head(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: ExchangeId,
+        head: &WrittenHead<'_>,
+        end: End,
+    ) -> Option<Result<(), Misuse>> {
+        let kind = match self.answerable(id) {
+            Ok(kind) => kind,
+            Err(misuse) => return Some(Err(misuse)),
+        };
+        let status = head.status;
+        if status.is_informational() || (kind == Kind::Connect && status.is_success()) {
+            return None;
+        }
+        let input = cx.input.len();
+        let tail = cx.output.tail();
+        let start = tail.len();
+        let written = head.write(tail);
+        if let Err(misuse) = self.frame(tail, input, kind, status, &written, end) {
+            tail.truncate(start);
+            return Some(Err(misuse));
+        }
+        let queued = tail.len() - start;
+        self.progress.queued(queued);
+        if end == End::Yes {
+            self.sent(self.sending.framing().unwrap_or(Framing::Nothing), input);
+        }
+        Some(Ok(()))
+    }
+
+    /// Server: what kind of exchange `id` is, when its response may begin.
+    #[inline]
+    fn answerable(&self, id: ExchangeId) -> Result<Kind, Misuse> {
+        let kind = self.kind_of(id).filter(|_| self.role == Role::Server && self.ending.is_none());
+        let kind = kind.ok_or(Misuse::UnknownExchange)?;
+        if self.sending.is_ready() { Ok(kind) } else { Err(Misuse::OutOfOrder) }
+    }
+
     /// Writes the head of a final response, and decides how its body is framed.
     #[inline]
     fn response<'a>(
@@ -85,7 +128,22 @@ impl Connection {
             upgrade: status == StatusCode::UPGRADE_REQUIRED,
             te: false,
         };
-        let Written { length, close, upgrade, .. } = encode::fields(tail, fields, pass)?;
+        let written = encode::fields(tail, fields, pass)?;
+        self.frame(tail, input_bytes, kind, status, &written, end)
+    }
+
+    /// Decides how the body of a final response is framed, and writes the last lines of its head.
+    #[inline]
+    fn frame(
+        &mut self,
+        tail: &mut Vec<u8>,
+        input_bytes: usize,
+        kind: Kind,
+        status: StatusCode,
+        written: &Written,
+        end: End,
+    ) -> Result<(), Misuse> {
+        let Written { length, close, upgrade, .. } = *written;
         let no_body = response_has_no_body(kind, status);
         let mut persists =
             self.persistence.persists && !close && self.keeps(input_bytes, status, end);

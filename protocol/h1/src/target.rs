@@ -42,22 +42,31 @@ impl Host {
 }
 
 /// Whether `value` is certainly valid: a name or an IPv4 address of letters, digits, dots and
-/// hyphens, and perhaps a short port. What is not is looked at in full.
+/// hyphens, and perhaps a port. What is not is looked at in full.
 #[inline]
 fn is_plain_authority(value: &[u8]) -> bool {
-    let mut colon = value.len();
-    for (at, octet) in value.iter().enumerate() {
-        match octet {
-            b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | b'.' | b'-' => {}
-            b':' => {
-                colon = at;
-                break;
-            }
-            _ => return false,
+    let is_plain = |octet: &u8| octet.is_ascii_alphanumeric() || matches!(octet, b'.' | b'-');
+    let end = value.iter().position(|octet| !is_plain(octet)).unwrap_or(value.len());
+    end > 0
+        && match &value[end..] {
+            [] => true,
+            [b':', port @ ..] => port.len() <= 5 && is_plain_port(port),
+            _ => false,
         }
+}
+
+/// Whether these few octets are the digits of a port; none at all is allowed (RFC 3986 §3.2.3).
+#[inline]
+fn is_plain_port(port: &[u8]) -> bool {
+    let mut number = 0_u32;
+    for octet in port {
+        let digit = u32::from(octet.wrapping_sub(b'0'));
+        if digit > 9 {
+            return false;
+        }
+        number = number * 10 + digit;
     }
-    let port = value.get(colon + 1..).unwrap_or_default();
-    colon > 0 && port.len() <= 4 && port.iter().all(u8::is_ascii_digit)
+    number <= 65535
 }
 
 /// Sets what a valid target names: path and query, authority, scheme.
@@ -197,11 +206,11 @@ mod tests {
 
     #[test]
     fn what_looks_plain_is_valid() {
-        for plain in ["a", "127.0.0.1:8080", "a-b.c", "a:", "a:9999"] {
+        for plain in ["a", "127.0.0.1:8080", "a-b.c", "a:", "a:9999", "a:65535", "a:00080"] {
             assert!(is_plain_authority(plain.as_bytes()), "{plain}");
             assert!(is_valid_authority(plain.as_bytes()), "{plain}");
         }
-        for other in ["", ":1", "[::1]", "a:65536", "a:b", "a:1:2", "a_b", "a b"] {
+        for other in ["", ":1", "[::1]", "a:65536", "a:000080", "a:b", "a:1:2", "a_b", "a b"] {
             assert!(!is_plain_authority(other.as_bytes()), "{other}");
         }
     }

@@ -16,10 +16,6 @@ const ECHO_BYTES_DEFAULT: u64 = 64;
 /// What answers are cut from.
 static FILL: [u8; 256 * 1024] = [b'x'; 256 * 1024];
 
-fn octets(body: impl Into<Bytes>) -> Response {
-    Response::with_type(HeaderValue::from_static("application/octet-stream"), body)
-}
-
 /// `GET /echo?size=N`: N times `x`.
 pub(crate) fn fill(request: &mut Request<'_>) -> Response {
     let size = match request.query_param("size") {
@@ -32,7 +28,7 @@ pub(crate) fn fill(request: &mut Request<'_>) -> Response {
             .with_status(StatusCode::BAD_REQUEST);
     };
     match usize::try_from(size).ok().and_then(|size| FILL.get(..size)) {
-        Some(all) => octets(Bytes::from_static(all)),
+        Some(all) => Response::octets(Bytes::from_static(all)),
         None => Response::stream(Fill { length: size, left: size })
             .header("content-type", HeaderValue::from_static("application/octet-stream")),
     }
@@ -64,7 +60,7 @@ pub(crate) fn echo(request: &mut Request<'_>) -> Reply {
     if request.has_body() {
         Reply::Exchange(Box::new(Echo { length: request.body_length(), kept: VecDeque::new() }))
     } else {
-        Reply::Now(octets(Bytes::new()))
+        Reply::Now(Response::octets(Bytes::new()))
     }
 }
 
@@ -87,7 +83,7 @@ impl Echo {
 
 impl Exchange for Echo {
     fn on_start(&mut self, io: &mut Io<'_>) {
-        io.start(&octets(Bytes::new()), self.length);
+        io.start(&Response::octets(Bytes::new()), self.length);
     }
 
     fn on_data(&mut self, data: Bytes, end: End, io: &mut Io<'_>) {

@@ -17,6 +17,7 @@ use http::{HeaderMap, Method, StatusCode};
 use smallvec::SmallVec;
 
 use crate::access_log::Entry;
+use crate::ends::Ends;
 use crate::local_waker::{LocalWaker, WokenList};
 use crate::outward::Outward;
 use crate::patience::Patience;
@@ -147,13 +148,6 @@ impl State {
     }
 }
 
-/// The addresses of a connection; none on a Unix socket.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Ends {
-    pub(crate) peer: Option<SocketAddr>,
-    pub(crate) local: Option<SocketAddr>,
-}
-
 /// By what an [`Exchange`] answers: orders to the connection, for this exchange.
 #[derive(Debug)]
 pub struct Io<'a> {
@@ -163,7 +157,7 @@ pub struct Io<'a> {
     pub(crate) state: &'a mut State,
     pub(crate) date: &'a Date,
     pub(crate) address: Address<'a>,
-    pub(crate) ends: Ends,
+    pub(crate) ends: &'a Ends,
     pub(crate) path: &'a dyn Path,
     pub(crate) meter: &'a Meter,
     pub(crate) outward: Outward<'a>,
@@ -240,10 +234,8 @@ impl Io<'_> {
         if self.state.phase != Phase::Unanswered || status.is_informational() {
             return false;
         }
-        let Some(name) = fields.head_name(*status, length, self.date.second()) else {
-            return false;
-        };
-        let sent = self.connection.send_whole_again(&mut self.cx, self.id, &name, body);
+        let Some(head) = fields.known_head(*status, length, self.date) else { return false };
+        let sent = self.connection.send_whole_again(&mut self.cx, self.id, &head.name, body);
         let Some(sent) = sent else { return false };
         if self.head_was_sent(*status, sent, End::Yes) {
             self.state.sent_bytes += body.len() as u64;
@@ -357,13 +349,13 @@ impl Io<'_> {
     /// The client's address; none on a Unix socket.
     #[must_use]
     pub fn peer(&self) -> Option<SocketAddr> {
-        self.ends.peer
+        self.ends.peer()
     }
 
     /// The address that the client has connected to; none on a Unix socket.
     #[must_use]
     pub fn local(&self) -> Option<SocketAddr> {
-        self.ends.local
+        self.ends.local()
     }
 
     /// What the kernel has measured of the client's connection, by a system call; `None` on a Unix socket, and
@@ -525,17 +517,29 @@ impl Io<'_> {
     #[inline]
     fn send_head(&mut self, response: &Response, length: Option<u64>, end: End) -> bool {
         let status = response.status;
-        let name = match &response.prepared {
+        let known = match &response.prepared {
             Some(prepared) if response.fields.is_empty() && !status.is_informational() => {
-                prepared.head_name(status, length, self.date.second())
+                prepared.known_head(status, length, self.date)
             }
             _ => None,
         };
-        if let Some(name) = &name
-            && let Some(sent) = self.connection.send_head_again(&mut self.cx, self.id, name, end)
+        if let Some(head) = &known
+            && let Some(sent) = self.connection.send_head_again(&mut self.cx, self.id, head, end)
         {
             return self.head_was_sent(status, sent, end);
         }
+        let sent = self.send_made_head(response, length, end);
+        if let Some(head) = known
+            && sent
+        {
+            self.connection.name_head(head.name);
+        }
+        sent
+    }
+
+    /// Sends a head line by line. Whether it could be sent.
+    fn send_made_head(&mut self, response: &Response, length: Option<u64>, end: End) -> bool {
+        let status = response.status;
         let mut digits = itoa::Buffer::new();
         let length = length.map(|length| {
             FieldRef::known(FieldName::ContentLength, digits.format(length).as_bytes())
@@ -554,13 +558,7 @@ impl Io<'_> {
             .then(|| FieldRef::known(FieldName::Date, self.date.as_bytes()));
         let length = length.filter(|_| !has_length);
         let fields = prepared.chain(own.iter().copied()).chain(length).chain(date);
-        let sent = self.send_fields(status, fields, end);
-        if let Some(name) = name
-            && sent
-        {
-            self.connection.name_head(name);
-        }
-        sent
+        self.send_fields(status, fields, end)
     }
 
     /// Sends status and fields. Whether they could be sent.

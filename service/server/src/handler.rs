@@ -1,6 +1,7 @@
 //! What answers requests.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
 use bolide_semantics::{AbortReason, End, Head};
@@ -44,7 +45,17 @@ where
     }
 }
 
+/// Calls the handler. An error: it panicked, which is a 500 and nothing more.
+#[inline]
+pub(crate) fn call(handler: &dyn Handler, request: &mut Request<'_>) -> std::thread::Result<Reply> {
+    catch_unwind(AssertUnwindSafe(|| handler.handle(request)))
+}
+
 /// What a handler has decided.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "most are answers, which a box would cost an allocation each"
+)]
 pub enum Reply {
     /// This is the answer. What is left of the request's body is not looked at.
     Now(Response),

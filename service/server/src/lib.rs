@@ -7,6 +7,7 @@
 mod access_log;
 mod admin;
 mod collect;
+mod ends;
 mod error;
 mod exchange;
 mod handler;

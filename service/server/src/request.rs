@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Version};
 use percent_encoding::percent_decode_str;
 
-use crate::exchange::Ends;
+use crate::ends::Ends;
 use crate::responder::{Address, MovableWaker, Responder, Waker};
 
 /// A request's head and the facts of its connection, lent to the handler.
@@ -20,9 +20,8 @@ use crate::responder::{Address, MovableWaker, Responder, Waker};
 #[derive(Debug)]
 pub struct Request<'a> {
     pub(crate) head: &'a Head,
-    pub(crate) path: &'a str,
     pub(crate) connection: &'a Connection,
-    pub(crate) ends: Ends,
+    pub(crate) ends: &'a Ends,
     pub(crate) parameters: Option<matchit::Params<'a, 'a>>,
     pub(crate) body_follows: bool,
     /// The body, when it has arrived with the head, until somebody takes it.
@@ -43,7 +42,7 @@ impl<'a> Request<'a> {
     #[inline]
     #[must_use]
     pub fn path(&self) -> &'a str {
-        self.path
+        split_query(self.head.path_and_query()).0
     }
 
     /// The query as sent, without the `?`.
@@ -55,9 +54,7 @@ impl<'a> Request<'a> {
     /// The first value of a query parameter, decoded.
     #[must_use]
     pub fn query_param(&self, name: &str) -> Option<Cow<'a, str>> {
-        form_urlencoded::parse(self.query()?.as_bytes())
-            .find(|(key, _)| key == name)
-            .map(|(_, value)| value)
+        parameter(self.query()?, name)
     }
 
     /// The part of the path that stands for `{name}` in the route, decoded. Octets that are not
@@ -113,13 +110,13 @@ impl<'a> Request<'a> {
     /// The client's address; none on a Unix socket.
     #[must_use]
     pub fn peer(&self) -> Option<SocketAddr> {
-        self.ends.peer
+        self.ends.peer()
     }
 
     /// The address that the client has connected to; none on a Unix socket.
     #[must_use]
     pub fn local(&self) -> Option<SocketAddr> {
-        self.ends.local
+        self.ends.local()
     }
 
     /// What the TLS handshake agreed on; none over cleartext.
@@ -199,9 +196,66 @@ pub fn query_pairs(query: &str) -> impl Iterator<Item = (Cow<'_, str>, Cow<'_, s
 /// Path and query of a request target.
 #[inline]
 pub(crate) fn split_query(target: &str) -> (&str, Option<&str>) {
-    // Most targets are short and have none: then a loop is done before a search for it has begun.
-    match target.bytes().position(|octet| octet == b'?') {
-        Some(at) => (&target[..at], Some(&target[at + 1..])),
-        None => (target, None),
+    cut(target, b'?')
+}
+
+/// The path of a request target.
+#[inline]
+pub(crate) fn path_of(target: &[u8]) -> &[u8] {
+    let end = target.iter().position(|octet| *octet == b'?').unwrap_or(target.len());
+    &target[..end]
+}
+
+/// What stands before the first `mark`, an ASCII character, and after it: for texts so short that a search made for
+/// long ones costs more.
+#[inline]
+fn cut(text: &str, mark: u8) -> (&str, Option<&str>) {
+    match text.bytes().position(|octet| octet == mark) {
+        Some(at) => (&text[..at], Some(&text[at + 1..])),
+        None => (text, None),
+    }
+}
+
+/// The first value of `name` in a query, decoded.
+fn parameter<'a>(query: &'a str, name: &str) -> Option<Cow<'a, str>> {
+    let mut rest = Some(query);
+    while let Some(text) = rest {
+        let (pair, more) = cut(text, b'&');
+        rest = more;
+        if pair.bytes().any(|octet| matches!(octet, b'%' | b'+')) {
+            let decoded = form_urlencoded::parse(pair.as_bytes()).next();
+            if let Some((_, value)) = decoded.filter(|(key, _)| key == name) {
+                return Some(value);
+            }
+        } else if !pair.is_empty() {
+            let (key, value) = cut(pair, b'=');
+            if key == name {
+                return Some(Cow::Borrowed(value.unwrap_or_default()));
+            }
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_parameter_is_what_the_decoded_pairs_say(query in "[ab=&%+2é]{0,20}", name in "[ab ]{0,2}") {
+            let pairs = query_pairs(&query).find(|(key, _)| *key == name).map(|(_, value)| value);
+            prop_assert_eq!(parameter(&query, &name), pairs);
+        }
+    }
+
+    #[test]
+    fn the_path_ends_where_the_query_begins() {
+        for target in ["/", "/a?b?c", "?", "", "/é?%"] {
+            let (path, _) = split_query(target);
+            assert_eq!(path_of(target.as_bytes()), path.as_bytes(), "{target}");
+            assert_eq!(path, target.split('?').next().unwrap());
+        }
     }
 }

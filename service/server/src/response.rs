@@ -1,10 +1,11 @@
 //! What a handler answers.
 
 use std::num::NonZeroU32;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 
-use bolide_semantics::{FieldName, FieldRef, HeadName};
+use bolide_connection::{HeadLines, KnownHead};
+use bolide_semantics::{Date, FieldName, FieldRef, HeadName};
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
@@ -65,6 +66,16 @@ impl OwnFields {
         }
     }
 
+    /// Puts lines before the others, as far as these have an order.
+    fn prepend(&mut self, lines: impl IntoIterator<Item = (HeaderName, HeaderValue)>) {
+        match self {
+            Self::Few(few) => few.insert_many(0, lines),
+            Self::Map(map) => lines.into_iter().for_each(|(name, value)| {
+                map.append(name, value);
+            }),
+        }
+    }
+
     fn extend(&mut self, fields: HeaderMap) {
         if self.is_empty() {
             *self = Self::Map(fields);
@@ -105,7 +116,25 @@ impl OwnFields {
 /// assert_eq!(response.headers().count(), 2);
 /// ```
 #[derive(Debug, Clone)]
-pub struct Fields(Arc<Lines>);
+pub struct Fields(Made);
+
+/// Whose the lines are.
+#[derive(Debug, Clone)]
+enum Made {
+    /// Those that have them.
+    Shared(Arc<Lines>),
+    /// The process's: nobody counts who has them.
+    Fixed(&'static Lines),
+}
+
+/// The lines of a response that says its type and nothing else.
+fn of_type(content_type: &'static str) -> Lines {
+    Lines::new([(CONTENT_TYPE, HeaderValue::from_static(content_type))])
+}
+
+static TEXT: LazyLock<Lines> = LazyLock::new(|| of_type("text/plain; charset=utf-8"));
+static HTML: LazyLock<Lines> = LazyLock::new(|| of_type("text/html; charset=utf-8"));
+static OCTETS: LazyLock<Lines> = LazyLock::new(|| of_type("application/octet-stream"));
 
 /// The number of the next lines that are made.
 static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
@@ -116,6 +145,8 @@ struct Lines {
     /// No others of the process have it. None once numbers have run out.
     number: Option<NonZeroU32>,
     lines: Box<[Prepared]>,
+    /// As HTTP/1.1 sends them, where it can.
+    written: Option<HeadLines>,
     has_date: bool,
     has_length: bool,
 }
@@ -128,10 +159,8 @@ struct Prepared {
     value: HeaderValue,
 }
 
-impl Fields {
-    /// These lines, in this order.
-    #[must_use]
-    pub fn new(lines: impl IntoIterator<Item = (HeaderName, HeaderValue)>) -> Self {
+impl Lines {
+    fn new(lines: impl IntoIterator<Item = (HeaderName, HeaderValue)>) -> Self {
         let prepare = |(name, value): (HeaderName, HeaderValue)| {
             let known = FieldName::lookup(name.as_str().as_bytes());
             Prepared { known, name, value }
@@ -141,41 +170,69 @@ impl Fields {
         let (has_date, has_length) = (has(FieldName::Date), has(FieldName::ContentLength));
         let number = u32::try_from(NEXT_NUMBER.fetch_add(1, Ordering::Relaxed)).ok();
         let number = number.and_then(NonZeroU32::new);
-        Self(Arc::new(Lines { number, lines, has_date, has_length }))
+        let written = HeadLines::new(lines.iter().map(Prepared::field));
+        Self { number, lines, written, has_date, has_length }
+    }
+}
+
+impl Prepared {
+    /// The line as it is sent.
+    #[inline]
+    fn field(&self) -> FieldRef<'_> {
+        FieldRef {
+            known: self.known,
+            name: self.name.as_str(),
+            value: self.value.as_bytes(),
+            sensitive: self.value.is_sensitive(),
+        }
+    }
+}
+
+impl Fields {
+    /// These lines, in this order.
+    #[must_use]
+    pub fn new(lines: impl IntoIterator<Item = (HeaderName, HeaderValue)>) -> Self {
+        Self(Made::Shared(Arc::new(Lines::new(lines))))
+    }
+
+    #[inline]
+    fn lines(&self) -> &Lines {
+        match &self.0 {
+            Made::Shared(lines) => lines,
+            Made::Fixed(lines) => lines,
+        }
     }
 
     /// The lines.
     pub fn iter(&self) -> impl Iterator<Item = (&HeaderName, &HeaderValue)> {
-        self.0.lines.iter().map(|line| (&line.name, &line.value))
+        self.lines().lines.iter().map(|line| (&line.name, &line.value))
     }
 
     /// Whether `Date` is among them, and `Content-Length`.
     #[inline]
     pub(crate) fn has_date_and_length(&self) -> (bool, bool) {
-        (self.0.has_date, self.0.has_length)
+        (self.lines().has_date, self.lines().has_length)
     }
 
-    /// What a head is called that has these lines and no others but these two.
+    /// A head that has these lines and no others but these two.
     #[inline]
-    pub(crate) fn head_name(
-        &self,
+    pub(crate) fn known_head<'a>(
+        &'a self,
         status: StatusCode,
         length: Option<u64>,
-        second: u64,
-    ) -> Option<HeadName> {
-        let lines = self.0.number.filter(|_| !self.0.has_length)?;
-        Some(HeadName { status, lines, length, second: second as u32 })
+        date: &'a Date,
+    ) -> Option<KnownHead<'a>> {
+        let own = self.lines();
+        let lines = own.number.filter(|_| !own.has_length)?;
+        let name = HeadName { status, lines, length, second: date.second() as u32 };
+        let date = if own.has_date { None } else { Some(date.as_bytes()) };
+        Some(KnownHead { name, lines: own.written.as_ref(), date })
     }
 
     /// The lines as they are sent.
     #[inline]
     pub(crate) fn refs(&self) -> impl Iterator<Item = FieldRef<'_>> + Clone {
-        self.0.lines.iter().map(|line| FieldRef {
-            known: line.known,
-            name: line.name.as_str(),
-            value: line.value.as_bytes(),
-            sensitive: line.value.is_sensitive(),
-        })
+        self.lines().lines.iter().map(Prepared::field)
     }
 }
 
@@ -256,13 +313,27 @@ impl Response {
     #[inline]
     #[must_use]
     pub fn text(body: impl Into<Bytes>) -> Self {
-        Self::with_type(HeaderValue::from_static("text/plain; charset=utf-8"), body)
+        Self::of_lines(&TEXT, body)
     }
 
     /// A `200 OK` with `text/html`.
     #[must_use]
     pub fn html(body: impl Into<Bytes>) -> Self {
-        Self::with_type(HeaderValue::from_static("text/html; charset=utf-8"), body)
+        Self::of_lines(&HTML, body)
+    }
+
+    /// A `200 OK` with `application/octet-stream`.
+    #[inline]
+    #[must_use]
+    pub fn octets(body: impl Into<Bytes>) -> Self {
+        Self::of_lines(&OCTETS, body)
+    }
+
+    #[inline]
+    fn of_lines(lines: &'static Lines, body: impl Into<Bytes>) -> Self {
+        let mut response = Self::new(StatusCode::OK).body(body);
+        response.prepared = Some(Fields(Made::Fixed(lines)));
+        response
     }
 
     /// A `200 OK` with this `Content-Type`.
@@ -345,7 +416,11 @@ impl Response {
     #[inline]
     #[must_use]
     pub fn with_fields(mut self, fields: &Fields) -> Self {
-        self.prepared = Some(fields.clone());
+        if let Some(Fields(Made::Fixed(lines))) = self.prepared.replace(fields.clone()) {
+            // The type that it began with is one of its own.
+            let own = lines.lines.iter().map(|line| (line.name.clone(), line.value.clone()));
+            self.fields.prepend(own);
+        }
         self
     }
 
@@ -390,7 +465,7 @@ impl From<String> for Response {
 
 impl From<Bytes> for Response {
     fn from(body: Bytes) -> Self {
-        Self::with_type(HeaderValue::from_static("application/octet-stream"), body)
+        Self::octets(body)
     }
 }
 
@@ -432,6 +507,14 @@ mod tests {
             shown,
             [content_type, "set-cookie: \"a=1\"", "set-cookie: \"b=3\"", "x-a: \"2\""]
         );
+    }
+
+    #[test]
+    fn the_type_stays_when_fields_are_given() {
+        let fields = Fields::new([(HeaderName::from_static("x-a"), HeaderValue::from_static("1"))]);
+        let response = Response::octets("a").header("x-b", "2").with_fields(&fields);
+        let names: Vec<_> = response.headers().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["x-a", "content-type", "x-b"]);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use bolide_eventloop::{
 };
 use bolide_semantics::{AbortReason, Blame, Context, Date, ExchangeId, Head, Role};
 
-use crate::exchange::Ends;
+use crate::ends::Ends;
 use crate::observe::{Observed, Observer};
 use crate::outward::{Dials, Outbound, Outward};
 use crate::profile::{ENCODE, HANDLER, LOOP, PARSE, ProfileShard, TLS_OPEN, TLS_SEAL};
@@ -313,7 +313,7 @@ impl Service for HttpService {
             SocketAddress::Unix => None,
         };
         let subject = self.observer.opened(tls.is_some());
-        let ends = Ends { peer: inet(accepted.peer), local: inet(accepted.local) };
+        let ends = Ends::new(inet(accepted.peer), inet(accepted.local));
         let mut session = Session::new(Connection::new(Role::Server, tls, now), ends);
         session.subject = subject;
         Some((Owner::Client(session), After::READ.by(Some(now + timeout))))

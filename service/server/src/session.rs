@@ -7,18 +7,20 @@ use bolide_semantics::{AbortReason, Blame, End, ExchangeEvent, ExchangeId, Head,
 use bytes::Bytes;
 use http::{Method, StatusCode};
 
-use crate::exchange::{Active, Ends, Io, OrElse, Phase, State};
+use crate::ends::Ends;
+use crate::exchange::{Active, Io, OrElse, Phase, State};
+use crate::handler::call;
 use crate::local_waker::WokenList;
 use crate::observe::{Observer, Subject};
 use crate::patience::Patience;
 use crate::profile::{ENCODE, HANDLER, LOOP, PARSE, ROUTE};
 use crate::refusal::refuse;
-use crate::request::{Request, split_query};
+use crate::request::{Request, path_of, split_query};
 use crate::responder::{Address, MessageKind};
 use crate::router::{Found, RouteId, Router};
 use crate::tuning::Tuning;
 use crate::work::Work;
-use crate::{Exchange, Handler, Message, Reply, Response};
+use crate::{Exchange, Message, Reply, Response};
 use offer::Offer;
 use timing::Timing;
 
@@ -87,7 +89,7 @@ impl Session {
                 Output::Closed(reason) => {
                     let subject = self.subject.as_deref();
                     let observer = &mut *work.observer;
-                    observer.connection_ended(subject, &self.connection, self.ends.peer, &reason);
+                    observer.connection_ended(subject, &self.connection, self.ends.peer(), &reason);
                     self.closed = Some(Ended { resets: reason.reset });
                     return None;
                 }
@@ -145,7 +147,7 @@ impl Session {
     /// A request can't be served as it stands.
     #[cold]
     fn reject(&mut self, id: ExchangeId, status: StatusCode, work: &mut Work<'_>) {
-        work.observer.refused(self.ends.peer, status.as_u16());
+        work.observer.refused(self.ends.peer(), status.as_u16());
         work.meter.count();
         let state = &mut State::new(&Method::GET, 0, RouteId::REFUSED);
         // What was wrong may have come in the middle of a body that a handler reads.
@@ -186,11 +188,12 @@ impl Session {
         }
         let body_follows = end == End::No;
         let head = &*work.cx.head;
-        let (method, path) = (head.method().clone(), split_query(head.path_and_query()).0);
+        let (method, path) = (head.method().clone(), path_of(head.path_and_query_bytes()));
         let (route, found) = router.find(head.mark(), &method, path, || head.authority());
         let (handler, parameters) = match found {
             Found::Handler(handler, parameters) => (handler, parameters),
             refusal => {
+                let path = split_query(head.path_and_query()).0;
                 let response = &mut refuse(&refusal, &method, path);
                 let state = &mut State::new(&method, 0, route);
                 return self.answer::<MEASURED>(id, state, response, true, work);
@@ -201,7 +204,7 @@ impl Session {
             && let Err(status) = self.offer(id, handler, (head, work.cx.input), &mut offer)
         {
             if status == StatusCode::PAYLOAD_TOO_LARGE {
-                work.observer.limit(self.ends.peer, "body-bytes-max");
+                work.observer.limit(self.ends.peer(), "body-bytes-max");
             }
             let state = &mut State::new(&method, 0, route);
             let response = &mut Response::error(status);
@@ -210,9 +213,8 @@ impl Session {
         let whole_bytes = offer.whole.as_ref().map_or(0, Bytes::len);
         let mut request = Request {
             head,
-            path,
             connection: &self.connection,
-            ends: self.ends,
+            ends: &self.ends,
             parameters,
             body_follows,
             whole: offer.whole,
@@ -303,9 +305,8 @@ impl Session {
         let OrElse { head, handler } = *other;
         let mut request = Request {
             head: &head,
-            path: split_query(head.path_and_query()).0,
             connection: &self.connection,
-            ends: self.ends,
+            ends: &self.ends,
             parameters: None,
             body_follows: false,
             whole: None,
@@ -337,7 +338,7 @@ impl Session {
             work.meter.enter(ENCODE);
         }
         let woken = &mut self.woken;
-        work.io(&mut self.connection, self.ends, id, state, woken).answer(response);
+        work.io(&mut self.connection, &self.ends, id, state, woken).answer(response);
         self.answered::<MEASURED>(id, state, head_stands, work);
     }
 
@@ -367,7 +368,7 @@ impl Session {
     /// An exchange is over: it counts.
     #[inline]
     fn ended(&mut self, state: &mut State, head: Option<&Head>, observer: &mut Observer) {
-        observer.exchange_ended(&mut self.subject, &self.connection, self.ends.peer, state, head);
+        observer.exchange_ended(&mut self.subject, &self.connection, &self.ends, state, head);
     }
 
     /// A piece of a request's body, or of a tunnel, has arrived.
@@ -379,7 +380,7 @@ impl Session {
         let active = &mut self.exchanges[index];
         let length = data.len() as u64;
         if length > active.state.body_left {
-            work.observer.limit(self.ends.peer, "body-bytes-max");
+            work.observer.limit(self.ends.peer(), "body-bytes-max");
             self.connection.consumed(&mut work.cx, id, data.len());
             self.with(id, work, |active, io| {
                 *active.driver = None;
@@ -480,6 +481,10 @@ impl Session {
         let mut state = std::mem::replace(state, State::new(&Method::GET, 0, RouteId::REFUSED));
         state.began.get_or_insert(work.cx.now);
         work.observer.under_way();
+        if self.exchanges.capacity() == 0 {
+            // Over HTTP/1.1 there is never a second one.
+            self.exchanges.reserve_exact(1);
+        }
         let at = self.exchanges.partition_point(|active| active.id < id);
         let patience = Patience::new(work.cx.now);
         self.exchanges.insert(at, Active { id, driver, state, patience, or_else: None });
@@ -540,7 +545,7 @@ impl Session {
         let Ok(index) = self.index(id) else { return };
         let Active { driver, state, .. } = &mut self.exchanges[index];
         let mut driven = Driven { driver };
-        let mut io = work.io(&mut self.connection, self.ends, id, state, &mut self.woken);
+        let mut io = work.io(&mut self.connection, &self.ends, id, state, &mut self.woken);
         let mut panicked = false;
         let before = io.meter.enter(HANDLER);
         if catch_unwind(AssertUnwindSafe(|| act(&mut driven, &mut io))).is_err() {
@@ -552,13 +557,12 @@ impl Session {
         }
         io.meter.enter(before);
         if self.exchanges[index].state.is_done() {
-            let Active { driver, mut state, .. } = self.exchanges.remove(index);
+            let mut active = self.exchanges.remove(index);
             if panicked {
-                work.observer.panicked(state.route, None);
+                work.observer.panicked(active.state.route, None);
             }
             work.observer.no_longer_under_way();
-            self.ended(&mut state, None, work.observer);
-            drop(driver);
+            self.ended(&mut active.state, None, work.observer);
         }
     }
 
@@ -581,8 +585,12 @@ struct Driven<'a> {
     driver: &'a mut Option<Box<dyn Exchange>>,
 }
 
-/// Calls the handler. An error: it panicked, which is a 500 and nothing more.
-#[inline]
-fn call(handler: &dyn Handler, request: &mut Request<'_>) -> std::thread::Result<Reply> {
-    catch_unwind(AssertUnwindSafe(|| handler.handle(request)))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_is_small() {
+        assert!(size_of::<Session>() <= 328, "{}", size_of::<Session>());
+    }
 }

@@ -4,7 +4,8 @@ use bolide_connection::Connection;
 use bolide_eventloop::{Meter, Path};
 use bolide_semantics::{Context, ExchangeId};
 
-use crate::exchange::{Ends, Io, State};
+use crate::ends::Ends;
+use crate::exchange::{Io, State};
 use crate::local_waker::WokenList;
 use crate::observe::Observer;
 use crate::outward::Outward;
@@ -27,7 +28,7 @@ impl Work<'_> {
     pub(crate) fn io<'s>(
         &'s mut self,
         connection: &'s mut Connection,
-        ends: Ends,
+        ends: &'s Ends,
         id: ExchangeId,
         state: &'s mut State,
         woken: &'s mut Option<WokenList>,

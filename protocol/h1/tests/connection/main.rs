@@ -16,3 +16,4 @@ mod pipelining;
 mod smuggling;
 mod tunnel;
 mod wire;
+mod written_head;

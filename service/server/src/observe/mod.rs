@@ -15,6 +15,7 @@ use bolide_semantics::{CloseReason, Head};
 use http::Version;
 
 use crate::access_log::{AccessLog, Asked, Desk, Ended, Entry, Outcome, RoutePiece, Stamp};
+use crate::ends::Ends;
 use crate::exchange::State;
 use crate::limits::LONG_TURN;
 use crate::metrics::{Metrics, Place, RouteCounts, Shard};
@@ -373,7 +374,7 @@ impl Observer {
         &mut self,
         subject: &mut Option<Box<Subject>>,
         connection: &Connection,
-        peer: Option<SocketAddr>,
+        ends: &Ends,
         state: &mut State,
         head: Option<&Head>,
     ) {
@@ -400,7 +401,7 @@ impl Observer {
         };
         let stamp = subject.stamp.get_or_insert_with(|| {
             let facts = connection.tls_facts();
-            Stamp::new(logging.desk.format, &Peer(peer).to_string(), facts.as_ref())
+            Stamp::new(logging.desk.format, &Peer(ends.peer()).to_string(), facts.as_ref())
         });
         let outcome = Outcome {
             status: state.status,

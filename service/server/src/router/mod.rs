@@ -41,7 +41,8 @@ pub use rest::Rest;
 /// ```
 #[derive(Default)]
 pub struct Router {
-    exact: HashMap<Box<str>, usize, foldhash::fast::FixedState>,
+    /// By the octets of the path.
+    exact: HashMap<Box<[u8]>, usize, foldhash::fast::FixedState>,
     patterns: matchit::Router<usize>,
     routes: Vec<Methods>,
     below: Below,
@@ -297,7 +298,7 @@ impl Router {
         if path.contains(['?', '#']) {
             return Err("a path has no query and no fragment".to_owned());
         }
-        let known = match self.exact.get(path) {
+        let known = match self.exact.get(path.as_bytes()) {
             Some(route) => Some(*route),
             None => self.routes.iter().position(|route| route.path() == path),
         };
@@ -308,7 +309,7 @@ impl Router {
         if path.contains(['{', '}']) {
             self.patterns.insert(path, route).map_err(|error| error.to_string())?;
         } else {
-            self.exact.insert(path.into(), route);
+            self.exact.insert(path.as_bytes().into(), route);
         }
         self.routes.push(Methods::new(path));
         Ok(route)
@@ -326,7 +327,7 @@ impl Router {
         &'r self,
         mark: Option<HeadMark>,
         method: &Method,
-        path: &'p str,
+        path: &'p [u8],
         authority: impl FnOnce() -> Option<&'a str>,
     ) -> (RouteId, Found<'r, 'p>) {
         if let Some((last, route)) = self.last.get()
@@ -368,18 +369,38 @@ impl Router {
     }
 
     #[inline]
-    fn find_path<'r, 'p>(&'r self, method: &Method, path: &'p str) -> (RouteId, Found<'r, 'p>) {
-        let (route, parameters) = if let Some(route) = self.exact.get(path) {
-            (*route, None)
-        } else if let Ok(found) = self.patterns.at(path) {
-            (*found.value, Some(found.params))
-        } else {
-            return self.find_rest(path);
-        };
+    fn find_path<'r, 'p>(&'r self, method: &Method, path: &'p [u8]) -> (RouteId, Found<'r, 'p>) {
+        match self.exact.get(path) {
+            Some(route) => self.found(*route, None, method, path),
+            None => self.find_text(method, path),
+        }
+    }
+
+    /// What answers a path that is no route as it stands: only now it must be text, which the target of a request
+    /// is.
+    #[inline]
+    fn find_text<'r, 'p>(&'r self, method: &Method, path: &'p [u8]) -> (RouteId, Found<'r, 'p>) {
+        let text = std::str::from_utf8(path).unwrap_or_default();
+        match self.patterns.at(text) {
+            Ok(found) => self.found(*found.value, Some(found.params), method, path),
+            Err(_) => self.find_rest(text),
+        }
+    }
+
+    /// What answers `method` on a route.
+    #[inline]
+    fn found<'r, 'p>(
+        &'r self,
+        route: usize,
+        parameters: Option<matchit::Params<'r, 'p>>,
+        method: &Method,
+        path: &[u8],
+    ) -> (RouteId, Found<'r, 'p>) {
         let methods = &self.routes[route];
         let found = match methods.find(method) {
             Some(handler) => Found::Handler(handler, parameters),
             None if parameters.is_some()
+                && let Ok(path) = std::str::from_utf8(path)
                 && let Some(handler) = self.claimant(path) =>
             {
                 return (RouteId(self.first + CLAIMED), Found::Handler(handler, None));

@@ -5,7 +5,7 @@ fn found(router: &Router, method: Method, path: &str) -> String {
 }
 
 fn found_at(router: &Router, method: Method, host: &str, path: &str) -> String {
-    match router.find(None, &method, path, || Some(host)).1 {
+    match router.find(None, &method, path.as_bytes(), || Some(host)).1 {
         Found::Handler(handler, parameters) => {
             let parameters: Vec<_> = parameters
                 .iter()
@@ -158,7 +158,7 @@ fn what_is_found_has_a_name() {
         .host("example.org", Router::new().get("/own", |_| "").fallback(numbered(3)));
     assert_eq!(router.number(10), 10 + router.names().len() as u32);
     let name = |router: &Router, host: &str, method: Method, path: &str| {
-        let (route, _) = router.find(None, &method, path, || Some(host));
+        let (route, _) = router.find(None, &method, path.as_bytes(), || Some(host));
         router.name(route).unwrap_or_default()
     };
     for (host, method, path, expected) in [
@@ -230,7 +230,7 @@ fn a_request_that_comes_again_finds_its_route_again() {
         for _ in 0..2 {
             for (mark, (host, method, path, expected)) in &requests {
                 let find = |mark| {
-                    let (route, found) = router.find(mark, method, path, || Some(*host));
+                    let (route, found) = router.find(mark, method, path.as_bytes(), || Some(*host));
                     let bytes = match &found {
                         Found::Handler(handler, _) => format!("{:?}", handler.body_bytes_max()),
                         _ => "405".to_owned(),

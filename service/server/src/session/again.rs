@@ -24,7 +24,7 @@ impl Session {
         }
         let woken = &mut self.woken;
         let is_sent =
-            work.io(&mut self.connection, self.ends, id, state, woken).answer_again(prepared);
+            work.io(&mut self.connection, &self.ends, id, state, woken).answer_again(prepared);
         if is_sent {
             self.answered::<MEASURED>(id, state, true, work);
         }

@@ -46,7 +46,7 @@ impl Session {
             let answered =
                 index.is_ok_and(|index| self.exchanges[index].state.phase != Phase::Unanswered);
             work.observer.limit(
-                self.ends.peer,
+                self.ends.peer(),
                 if answered { "exchange-timeout" } else { "answer-timeout" },
             );
             self.with(id, work, |active, io| {
