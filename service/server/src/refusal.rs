@@ -5,11 +5,13 @@ use http::header::ALLOW;
 use http::{HeaderValue, Method, StatusCode};
 
 use crate::Response;
+use crate::request::split_query;
 use crate::router::Found;
 
 /// The answer to what no handler takes.
 #[cold]
-pub(crate) fn refuse(refusal: &Found<'_, '_>, method: &Method, path: &str) -> Response {
+pub(crate) fn refuse(refusal: &Found<'_, '_>, head: &Head) -> Response {
+    let (method, path) = (head.method(), split_query(head.path_and_query()).0);
     let with_allow = |status: StatusCode, allow: &HeaderValue| {
         Response::from(status).header(ALLOW, allow.clone())
     };

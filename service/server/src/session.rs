@@ -15,7 +15,7 @@ use crate::observe::{Observer, Subject};
 use crate::patience::Patience;
 use crate::profile::{ENCODE, HANDLER, LOOP, PARSE, ROUTE};
 use crate::refusal::refuse;
-use crate::request::{Request, path_of, split_query};
+use crate::request::{Request, path_of};
 use crate::responder::{Address, MessageKind};
 use crate::router::{Found, RouteId, Router};
 use crate::tuning::Tuning;
@@ -193,8 +193,7 @@ impl Session {
         let (handler, parameters) = match found {
             Found::Handler(handler, parameters) => (handler, parameters),
             refusal => {
-                let path = split_query(head.path_and_query()).0;
-                let response = &mut refuse(&refusal, &method, path);
+                let response = &mut refuse(&refusal, head);
                 let state = &mut State::new(&method, 0, route);
                 return self.answer::<MEASURED>(id, state, response, true, work);
             }
