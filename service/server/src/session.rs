@@ -377,6 +377,10 @@ impl Session {
             return self.connection.consumed(&mut work.cx, id, data.len());
         };
         let active = &mut self.exchanges[index];
+        if active.driver.is_none() && active.state.phase != Phase::Unanswered {
+            // The answer is under way, and nobody reads what else the client has to say.
+            return self.connection.consumed(&mut work.cx, id, data.len());
+        }
         let length = data.len() as u64;
         if length > active.state.body_left {
             work.observer.limit(self.ends.peer(), "body-bytes-max");

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use crate::raw_client::Served;
@@ -244,4 +246,40 @@ fn a_response_that_only_an_end_delimits_is_reset_when_it_breaks_off() {
     // Chunks show by themselves that the last is missing.
     assert!(end(b"GET /half HTTP/1.1\r\nhost: a\r\n\r\n").is_ok());
     assert!(end(b"GET /pong HTTP/1.0\r\n\r\n").is_ok());
+}
+
+#[test]
+fn an_answer_that_waits_goes_on_when_the_rest_of_its_request_arrives() {
+    /// Ends once somebody says so.
+    #[derive(Debug)]
+    struct Held(Arc<AtomicBool>);
+    impl BodyStream for Held {
+        fn pull(&mut self, _: usize) -> Pull {
+            if self.0.load(Ordering::Acquire) {
+                return Pull::Last(Bytes::from_static(b"end"));
+            }
+            Pull::Pending
+        }
+    }
+    let (told, released) = (Arc::new(Mutex::new(None)), Arc::new(AtomicBool::new(false)));
+    let (waker, may_end) = (told.clone(), released.clone());
+    let served = Served::new(move || {
+        let (waker, may_end) = (waker.clone(), may_end.clone());
+        let held = move |request: &mut Request<'_>| {
+            *waker.lock().unwrap() = Some(request.waker());
+            Reply::Now(Response::stream(Held(may_end.clone())))
+        };
+        routes().handle(Method::POST, "/held", held)
+    });
+    let mut client = served.connect();
+    client.send(b"POST /held HTTP/1.1\r\nhost: a\r\ncontent-length: 10\r\n\r\n01234");
+    assert!(client.until("\r\n\r\n").starts_with("HTTP/1.1 200 "));
+    client.send(b"56789");
+    // The only worker has read that before it answers others twice.
+    for _ in 0..2 {
+        assert!(served.ask(&get("/ping")).ends_with("pong"));
+    }
+    released.store(true, Ordering::Release);
+    told.lock().unwrap().take().expect("the handler was called").wake();
+    assert_eq!(client.until("0\r\n\r\n"), "3\r\nend\r\n0\r\n\r\n");
 }
