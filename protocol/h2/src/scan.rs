@@ -87,6 +87,7 @@ impl Connection {
         self.scheduler.early.trim();
         self.compression.scratch = Vec::new();
         self.compression.memory.trim();
+        self.compression.encoder.forget();
         self.compression.requests.trim();
         if self.incoming.block.stream == 0 {
             self.incoming.block.bytes = Vec::new();

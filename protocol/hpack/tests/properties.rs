@@ -15,6 +15,7 @@ struct Line {
 enum Step {
     Block(Vec<Line>),
     TableBytes(u32),
+    Forget,
 }
 
 fn name() -> impl Strategy<Value = Vec<u8>> {
@@ -50,6 +51,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         6 => prop::collection::vec(line(), 0..12).prop_map(Step::Block),
         1 => prop_oneof![0_u32..200, 0_u32..10_000].prop_map(Step::TableBytes),
+        1 => Just(Step::Forget),
     ]
 }
 
@@ -86,6 +88,10 @@ proptest! {
                     encoder.set_peer_table_bytes(bytes);
                     decoder.set_table_bytes_max(bytes as usize);
                     max = bytes as usize;
+                }
+                Step::Forget => {
+                    encoder.forget();
+                    prop_assert_eq!(encoder.allocated_bytes(), 0);
                 }
                 Step::Block(lines) => {
                     let block = encode(&mut encoder, &lines);

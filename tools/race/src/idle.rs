@@ -1,5 +1,8 @@
 //! What a connection costs that does nothing: memory, after one request on each.
 
+use std::thread;
+use std::time::{Duration, Instant};
+
 use crate::interrupt::Interrupt;
 use crate::process::resident_memory_bytes;
 use crate::random::Random;
@@ -7,6 +10,13 @@ use crate::verify::{Line, Subject};
 
 /// So many of the idle connections are asked once more: they must still be there.
 const ASKED_AGAIN_COUNT: usize = 10;
+
+/// How long the last connection has been idle when the server is weighed: what only busy connections need may
+/// have been given back by then.
+const IDLE_FOR: Duration = Duration::from_secs(3);
+
+/// How often it is looked whether somebody wants the end.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Opens the cell's connections, asks once on each, and weighs the server; bytes per connection.
 pub(crate) fn hold(
@@ -29,6 +39,11 @@ pub(crate) fn hold(
             .map_err(|error| format!("connection {} of {count}: {error}", number + 1))?;
         line.ask(&ask).map_err(|error| format!("connection {} of {count}: {error}", number + 1))?;
         lines.push(line);
+    }
+    let until = Instant::now() + IDLE_FOR;
+    while Instant::now() < until {
+        interrupt.check()?;
+        thread::sleep(LOOK_INTERVAL);
     }
     let after = resident_memory_bytes(processes);
     let mut random = Random::new(seed);

@@ -62,6 +62,14 @@ impl Encoder {
         self.lowest = self.lowest.min(self.target);
     }
 
+    /// Between blocks: forgets what it has inserted, and gives the memory back. The peer need not be told: its
+    /// entries are older than any that follow, so that no index points to them, and they leave first.
+    pub fn forget(&mut self) {
+        let max = self.lookup.max();
+        self.lookup.set_max(0);
+        self.lookup.set_max(max);
+    }
+
     /// Begins a block in `out`. To be called before each block, also before one that is sent from
     /// memory: and before [`Self::generation`] is compared.
     #[inline]
