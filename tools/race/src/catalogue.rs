@@ -484,7 +484,9 @@ mod tests {
         for number in (1..=22).filter(|number| *number != 11) {
             assert!(names.contains(&format!("T{number}")), "T{number}");
         }
-        for own in ["files-h1", "proxy-h1", "depth", "handshakes", "idle", "latency", "cores"] {
+        for own in
+            ["engine", "files-h1", "proxy-h1", "depth", "handshakes", "idle", "latency", "cores"]
+        {
             assert!(names.iter().any(|name| name == own), "{own}");
         }
     }
