@@ -93,17 +93,18 @@ impl Workplace {
         Ok(folder)
     }
 
-    /// Ports that nobody listens on.
+    /// Ports that nobody listens on, no two the same.
     pub(crate) fn ports(&mut self) -> Result<Ports, String> {
-        let (plain, h2c, tls) = (self.port()?, self.port()?, self.port()?);
-        Ok(Ports { plain, h2c, tls })
+        let [plain, h2c, tls] = [self.held_port()?, self.held_port()?, self.held_port()?];
+        Ok(Ports { plain: plain.1, h2c: h2c.1, tls: tls.1 })
     }
 
-    fn port(&mut self) -> Result<u16, String> {
+    /// A port, and who holds it until the others are found.
+    fn held_port(&mut self) -> Result<(TcpListener, u16), String> {
         for _ in 0..PORT_TRIES_COUNT {
             let port = PORTS.start + self.random.below(PORTS.len()) as u16;
-            if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
-                return Ok(port);
+            if let Ok(listener) = TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
+                return Ok((listener, port));
             }
         }
         Err(format!("no free port between {} and {}", PORTS.start, PORTS.end))
@@ -155,6 +156,16 @@ pub(crate) fn cache() -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_two_ports_of_a_server_are_the_same() {
+        let root = bolide_launcher::scratch("ports");
+        let mut place = Workplace { root, random: Random::new(1) };
+        for _ in 0..20_000 {
+            let Ports { plain, h2c, tls } = place.ports().unwrap();
+            assert!(plain != h2c && h2c != tls && tls != plain);
+        }
+    }
 
     #[test]
     fn what_a_killed_run_has_left_is_removed_and_nothing_else() {
