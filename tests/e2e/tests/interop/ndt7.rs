@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use bolide_launcher::{Server, find, program, run, scratch};
@@ -50,11 +51,25 @@ fn ndt7_clients() {
         }
         assert!(summary["Download"]["Latency"]["Value"].as_f64() > Some(0.0), "{summary}");
     }
-    let files = std::fs::read_dir(&archive).expect("it is there");
-    let names: Vec<_> =
-        files.map(|file| file.expect("a file").file_name().into_string().expect("text")).collect();
-    let count = |kind: &str| names.iter().filter(|name| name.starts_with(kind)).count();
-    assert_eq!((count("ndt7-download-"), count("ndt7-upload-")), (2, 2), "{names:?}");
+    // They are written when the clients have gone, and nothing tells of it.
+    let latest = Instant::now() + Duration::from_secs(20);
+    loop {
+        let names = names_in(&archive);
+        let count = |kind: &str| {
+            names.iter().filter(|name| name.starts_with(kind) && name.ends_with(".gz")).count()
+        };
+        let counts = (count("ndt7-download-"), count("ndt7-upload-"));
+        if counts == (2, 2) {
+            break;
+        }
+        assert!(Instant::now() < latest, "{names:?}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn names_in(folder: &Path) -> Vec<String> {
+    let files = std::fs::read_dir(folder).expect("it is there");
+    files.map(|file| file.expect("a file").file_name().into_string().expect("text")).collect()
 }
 
 /// What the relay lets through in each direction, in bits per second.

@@ -78,7 +78,9 @@ pub(super) fn glance(
 fn dot(svg: &mut Svg, place: &Place<'_>, names: &[String], scale: &Scale, middle: f64) {
     let class = colour(names, &place.entrant.name);
     let Interval { low, mid, high } = place.ratio;
-    svg.line(&format!("{class} reach"), (scale.at(low), middle), (scale.at(high), middle));
+    // An interval may reach beyond what is shown.
+    let [from, to] = [low, high].map(|ratio| scale.at(ratio).clamp(LEFT, WIDTH - RIGHT));
+    svg.line(&format!("{class} reach"), (from, middle), (to, middle));
     let hint = format!("{}: {mid:.2} ({low:.2}–{high:.2})", place.entrant.name);
     svg.dot(&class, (scale.at(mid), middle), 5.5, &hint);
 }
