@@ -193,6 +193,9 @@ impl Job<'_> {
     }
 }
 
+/// Two distances are alike below this ratio: near and far cores differ by three and more.
+const ALIKE: f64 = 1.5;
+
 /// What one run came to.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
@@ -219,6 +222,21 @@ pub struct Figures {
     /// What the race itself took meanwhile, in cores.
     #[serde(default)]
     pub own_cores: f64,
+    /// How long a cache line took from the server's core to the generator's and back, in ns, before
+    /// the run and after it; `None` where that was not found out.
+    #[serde(default)]
+    pub distance_ns: Option<[f64; 2]>,
+}
+
+impl Figures {
+    /// Whether this run and `other` found server and generator equally far apart, all the time; true
+    /// where nobody looked.
+    pub(crate) fn is_as_far_as(&self, other: &Self) -> bool {
+        let distances: Vec<f64> =
+            [self, other].iter().filter_map(|run| run.distance_ns).flatten().collect();
+        let least = distances.iter().copied().fold(f64::INFINITY, f64::min);
+        distances.iter().all(|distance| *distance < least * ALIKE)
+    }
 }
 
 /// What has been seen of a child process that makes load.

@@ -163,10 +163,12 @@ impl EntrantOutcome {
         most.1
     }
 
-    /// One figure of each round, beside the same of `other`.
+    /// One figure of each round, beside the same of `other`, if the cores lay alike in both runs.
     fn pairs(&self, other: &Self, figure: impl Fn(&Figures) -> f64) -> Vec<(f64, f64)> {
         let both = self.rounds.iter().zip(&other.rounds);
-        both.filter_map(|(own, other)| Some((figure(own.as_ref()?), figure(other.as_ref()?))))
+        both.filter_map(|(own, other)| Some((own.as_ref()?, other.as_ref()?)))
+            .filter(|(own, other)| own.is_as_far_as(other))
+            .map(|(own, other)| (figure(own), figure(other)))
             .collect()
     }
 }
@@ -231,6 +233,19 @@ impl CellOutcome {
         let floor =
             if entrant.is_twin { None } else { self.twins_in(figure).map(|twins| twins.ratio.mid) };
         compare(&entrant.pairs(other, figure), floor, self.seed)
+    }
+
+    /// How many pairs of runs there are with the reference, and how many of them are left out
+    /// because the cores lay otherwise in one run than in the other.
+    #[must_use]
+    pub fn pairs_and_unlike(&self) -> (usize, usize) {
+        let Some(reference) = self.reference() else { return (0, 0) };
+        let others = self.entrants.iter().filter(|other| !std::ptr::eq(*other, reference));
+        others.fold((0, 0), |(all, unlike), other| {
+            let both = other.rounds.iter().zip(&reference.rounds);
+            let both = both.filter(|(own, other)| own.is_some() && other.is_some()).count();
+            (all + both, unlike + both - other.pairs(reference, |figures| figures.cpu_us).len())
+        })
     }
 
     /// What decides whether more rounds are needed.
@@ -356,6 +371,27 @@ pub(crate) mod tests {
         let (other, found) = outcome.cpu_against(logged).unwrap();
         assert!(other == "go" && (found.ratio.mid - 1.5).abs() < 1e-9, "{found:?}");
         assert!((outcome.cpu_ratio(logged).unwrap().ratio.mid - 3.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn runs_whose_cores_lay_otherwise_are_not_compared() {
+        let mut outcome = outcome();
+        assert_eq!(outcome.pairs_and_unlike(), (24, 0));
+        for entrant in &mut outcome.entrants {
+            for figures in entrant.rounds.iter_mut().flatten() {
+                figures.distance_ns = Some([74.0, 80.0]);
+            }
+        }
+        assert_eq!(outcome.pairs_and_unlike(), (24, 0));
+        // Two of go's runs were dear because the cores were far apart at their end, or all the time.
+        for (round, distance) in [(3, [75.0, 350.0]), (7, [349.0, 350.0])] {
+            let figures = outcome.entrants[2].rounds[round].as_mut().unwrap();
+            figures.distance_ns = Some(distance);
+            figures.cpu_us *= 3.0;
+        }
+        assert_eq!(outcome.pairs_and_unlike(), (24, 2));
+        let go = outcome.cpu_ratio(outcome.entrant("go").unwrap()).unwrap();
+        assert!((go.ratio.high - 2.0).abs() < 1e-9, "{go:?}");
     }
 
     #[test]

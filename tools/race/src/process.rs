@@ -2,6 +2,7 @@
 
 mod cores;
 mod cost;
+mod distance;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -15,6 +16,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 pub(crate) use cores::{available, pin_this_thread};
 pub(crate) use cost::{Reading, busy_cores, peak_memory_bytes, resident_memory_bytes, tree};
+pub(crate) use distance::distance_ns;
 
 /// How long a process has between SIGTERM and SIGKILL.
 const END_TIMEOUT: Duration = Duration::from_secs(2);

@@ -10,7 +10,7 @@ use crate::entrant::{Ground, Present, Running};
 use crate::generator::{Generator, Job, accounted};
 use crate::idle;
 use crate::outcome::{CellOutcome, EntrantOutcome, Fate, OpenLoop};
-use crate::process::peak_memory_bytes;
+use crate::process::{distance_ns, peak_memory_bytes};
 use crate::rounds::{Settings, order};
 use crate::verify::{Flaw, Subject};
 use crate::workplace::Workplace;
@@ -53,6 +53,12 @@ impl Layout {
         let others = all.get(1..).unwrap_or_default().to_vec();
         let generator = if others.is_empty() { all.clone() } else { others };
         Self { all, server, generator }
+    }
+
+    /// How far the server's first core is from the generator's last one in `cell`.
+    fn distance_ns(&self, cell: &Cell) -> Option<f64> {
+        let (server, generator) = self.of_cell(cell);
+        distance_ns(*server.first()?, *generator.last()?)
     }
 
     /// Those of the server in `cell`, and those of the generator.
@@ -232,6 +238,7 @@ impl Race<'_> {
         let subject = Subject { contender, cell, address: server.running.address };
         let mut flaw = None;
         let seed = self.ground.seed ^ entrant.rounds.len() as u64;
+        let before = self.cores.distance_ns(cell);
         let ran = self.generator.run(&job, self.ground.interrupt, &mut || {
             flaw = subject.sample(seed).err();
         });
@@ -253,7 +260,11 @@ impl Race<'_> {
             return Ok(());
         }
         match ran {
-            Ok(figures) => entrant.rounds.push(Some(figures)),
+            Ok(mut figures) => {
+                let after = self.cores.distance_ns(cell);
+                figures.distance_ns = before.zip(after).map(Into::into);
+                entrant.rounds.push(Some(figures));
+            }
             Err(error) => {
                 entrant.rounds.push(None);
                 entrant.remarks.push(error);

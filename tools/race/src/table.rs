@@ -58,6 +58,7 @@ fn footer(outcome: &CellOutcome) -> String {
     if let Some(foreign) = median(&foreign).filter(|cores| *cores > FOREIGN_CORES_SHOWN) {
         let _ = writeln!(text, "  others used {foreign:.2} cores of this machine meanwhile");
     }
+    text += &distances(outcome);
     if let Some(twins) = outcome.twins() {
         let _ = writeln!(
             text,
@@ -83,6 +84,22 @@ fn footer(outcome: &CellOutcome) -> String {
         );
     }
     text
+}
+
+/// How far apart the cores were, if that changed.
+fn distances(outcome: &CellOutcome) -> String {
+    let figures = outcome.entrants.iter().flat_map(EntrantOutcome::figures);
+    let found: Vec<f64> = figures.filter_map(|figures| figures.distance_ns).flatten().collect();
+    let (all, unlike) = outcome.pairs_and_unlike();
+    let least = found.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = found.iter().copied().fold(0.0, f64::max);
+    if unlike == 0 {
+        return String::new();
+    }
+    format!(
+        "  the cores moved: a cache line took {least:.0} to {most:.0} ns there and back; {unlike} of {all} \
+         pairs of runs were not alike and are left out\n"
+    )
 }
 
 fn timed_rows(outcome: &CellOutcome) -> Vec<Vec<String>> {

@@ -258,6 +258,24 @@ fn own_use(outcomes: &[CellOutcome]) -> String {
     }
 }
 
+/// How far the server's core was from the generator's, and what that left out.
+fn between(outcomes: &[CellOutcome]) -> String {
+    let figures = outcomes.iter().flat_map(|outcome| &outcome.entrants);
+    let figures = figures.flat_map(EntrantOutcome::figures);
+    let found: Vec<f64> = figures.filter_map(|figures| figures.distance_ns).flatten().collect();
+    let Some(middle) = median(&found) else { return String::new() };
+    let least = found.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = found.iter().copied().fold(0.0, f64::max);
+    let (all, unlike) = outcomes
+        .iter()
+        .map(CellOutcome::pairs_and_unlike)
+        .fold((0, 0), |sum, cell| (sum.0 + cell.0, sum.1 + cell.1));
+    format!(
+        "a cache line took {least:.0} to {most:.0} ns there and back (median {middle:.0}); {unlike} of \
+         {all} pairs of runs, between which that changed, are left out of the ratios"
+    )
+}
+
 /// How it was done, so that it can be judged and done again.
 fn described(manifest: &Manifest, outcomes: &[CellOutcome]) -> String {
     let machine = &manifest.machine;
@@ -292,6 +310,7 @@ fn described(manifest: &Manifest, outcomes: &[CellOutcome]) -> String {
         ("program", format!("bolide {}", manifest.program)),
         ("contenders", manifest.sources.clone()),
         ("the race's own use", own_use(outcomes)),
+        ("between the cores", between(outcomes)),
     ];
     rows.retain(|(_, value)| !value.is_empty());
     let mut lines: Vec<Vec<String>> =
