@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::catalogue::{Cell, Kind};
 use crate::interrupt::Interrupt;
-use crate::process::{Reading, find_program, last_lines, spawn_on, tree};
+use crate::process::{Reading, are_alike, find_program, last_lines, spawn_on, tree};
 use crate::verify::loaded_body;
 
 /// How much longer than planned a generator may run before it is ended.
@@ -193,9 +193,6 @@ impl Job<'_> {
     }
 }
 
-/// Two distances are alike below this ratio: near and far cores differ by three and more.
-const ALIKE: f64 = 1.5;
-
 /// What one run came to.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
@@ -232,10 +229,7 @@ impl Figures {
     /// Whether this run and `other` found server and generator equally far apart, all the time; true
     /// where nobody looked.
     pub(crate) fn is_as_far_as(&self, other: &Self) -> bool {
-        let distances: Vec<f64> =
-            [self, other].iter().filter_map(|run| run.distance_ns).flatten().collect();
-        let least = distances.iter().copied().fold(f64::INFINITY, f64::min);
-        distances.iter().all(|distance| *distance < least * ALIKE)
+        are_alike([self.distance_ns, other.distance_ns])
     }
 }
 

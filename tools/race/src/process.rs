@@ -16,7 +16,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 pub(crate) use cores::{available, pin_this_thread};
 pub(crate) use cost::{Reading, busy_cores, peak_memory_bytes, resident_memory_bytes, tree};
-pub(crate) use distance::distance_ns;
+pub(crate) use distance::{are_alike, distance_ns};
 
 /// How long a process has between SIGTERM and SIGKILL.
 const END_TIMEOUT: Duration = Duration::from_secs(2);

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::browser::Parts;
 use super::stack::{Direction, Stack};
 use crate::manifest::Machine;
-use crate::statistics::{Interval, median, summarise};
+use crate::process::are_alike;
+use crate::statistics::{Comparison, Interval, compare, median, summarise};
 
 /// A side that uses so much of its core is full.
 const FULL: f64 = 0.9;
@@ -31,6 +32,10 @@ pub(super) struct Sample {
     pub(super) limit: String,
     /// What TCP used, if it is known.
     pub(super) congestion_control: Option<String>,
+    /// How long a cache line took from the server's core to the client's and back, in ns, before
+    /// the transfer and after it.
+    #[serde(default)]
+    pub(super) distance_ns: Option<[f64; 2]>,
     /// Where a browser's CPU time went.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) parts: Option<Parts>,
@@ -56,6 +61,17 @@ impl Row {
     /// The median of a figure.
     pub(super) fn median(&self, figure: impl Fn(&Sample) -> Option<f64>) -> Option<f64> {
         median(&self.samples.iter().filter_map(figure).collect::<Vec<_>>())
+    }
+
+    /// The server's CPU over that of `other` in the same rounds, in those in which the cores lay
+    /// alike.
+    pub(super) fn server_cpu_over(&self, other: &Self, seed: u64) -> Option<Comparison> {
+        let both = self.samples.iter().zip(&other.samples);
+        let pairs: Vec<(f64, f64)> = both
+            .filter(|(own, other)| are_alike([own.distance_ns, other.distance_ns]))
+            .map(|(own, other)| (own.server_cpu_per_gib, other.server_cpu_per_gib))
+            .collect();
+        compare(&pairs, None, seed)
     }
 
     /// Whose core was full.
@@ -105,6 +121,27 @@ pub(super) struct Results {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn costs_are_compared_within_rounds_in_which_the_cores_lay_alike() {
+        let row = |costs: [(f64, f64); 4]| Row {
+            stack: Stack::raw(),
+            direction: Direction::Upload,
+            samples: costs
+                .map(|(server_cpu_per_gib, distance)| Sample {
+                    server_cpu_per_gib,
+                    distance_ns: Some([distance; 2]),
+                    ..Sample::default()
+                })
+                .to_vec(),
+            failed: None,
+        };
+        let raw = row([(0.1, 74.0), (0.2, 350.0), (0.1, 74.0), (0.2, 350.0)]);
+        let other = row([(0.11, 74.0), (0.22, 350.0), (0.3, 350.0), (0.22, 351.0)]);
+        let found = other.server_cpu_over(&raw, 1).unwrap().ratio;
+        assert!((found.mid - 1.1).abs() < 1e-9 && found.high < 1.101, "{found:?}");
+        assert_eq!(other.server_cpu_over(&Row { samples: Vec::new(), ..raw }, 1), None);
+    }
 
     #[test]
     fn who_is_full_is_the_median_of_the_rounds() {

@@ -8,14 +8,16 @@ use super::outcome::{Results, Row};
 use super::stack::Direction;
 use super::swept::{size, sweeps};
 use crate::report::{self, Section};
+use crate::statistics::{Comparison, Verdict};
 use crate::table::aligned;
 
-const HEADS: [&str; 9] = [
+const HEADS: [&str; 10] = [
     "stack",
     "Gbit/s",
     "95 %",
     "published",
     "server s/GiB",
+    "× raw",
     "client s/GiB",
     "server MiB",
     "client MiB",
@@ -63,7 +65,8 @@ pub(super) fn write(out: &Path, results: &Results) -> Result<PathBuf, String> {
         format!(
             "One connection moves {} through client – router – server on one machine: congestion \
              control {}, {} interleaved round(s), the server on core {:?}, the client (bolide measure) on \
-             core {:?}. Medians with the 95 % interval of the rounds.",
+             core {:?}. Medians with the 95 % interval of the rounds. × raw: the server's CPU over raw TCP's, within \
+             rounds in which a cache line had the same way between the cores.",
             size(results.bytes as f64),
             results.congestion_control,
             results.rounds,
@@ -105,6 +108,7 @@ fn rows(results: &Results, direction: Direction) -> Vec<Vec<String>> {
             gbit.map_or_else(|| "failed".to_owned(), |g| format!("{:.2}–{:.2}", g.low, g.high)),
             figure(row.stack.published(direction), 0),
             figure(row.median(|sample| Some(sample.server_cpu_per_gib)), 3),
+            over_raw(results, row),
             figure(row.median(|sample| Some(sample.client_cpu_per_gib)), 3),
             figure(row.median(|sample| mib(sample.server_memory_bytes)), 1),
             figure(row.median(|sample| mib(sample.client_memory_bytes)), 1),
@@ -112,6 +116,19 @@ fn rows(results: &Results, direction: Direction) -> Vec<Vec<String>> {
         ]);
     }
     rows
+}
+
+/// The server's CPU over raw TCP's in the same direction and rounds, with its interval.
+fn over_raw(results: &Results, row: &Row) -> String {
+    let is_raw = |other: &&Row| other.stack.protocol.is_none() && other.direction == row.direction;
+    let raw = results.rows.iter().find(is_raw).filter(|raw| !std::ptr::eq(*raw, row));
+    match raw.and_then(|raw| row.server_cpu_over(raw, results.seed)) {
+        Some(found) if found.verdict == Verdict::TooFew => format!("{:.2}", found.ratio.mid),
+        Some(Comparison { ratio, .. }) => {
+            format!("{:.2} ({:.2}–{:.2})", ratio.mid, ratio.low, ratio.high)
+        }
+        None => "–".to_owned(),
+    }
 }
 
 /// Where the CPU time of a browser went.

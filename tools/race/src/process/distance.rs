@@ -20,6 +20,17 @@ const SAMPLES_COUNT: usize = 20;
 /// Longest that looking may take, whatever else runs on these cores.
 const TIME_MAX: Duration = Duration::from_millis(20);
 
+/// Two distances are alike below this ratio: near and far cores differ by three and more.
+const ALIKE: f64 = 1.5;
+
+/// Whether runs with these distances, before and after each, found the cores equally far apart all
+/// the time; true where nobody looked.
+pub(crate) fn are_alike(runs: [Option<[f64; 2]>; 2]) -> bool {
+    let distances: Vec<f64> = runs.into_iter().flatten().flatten().collect();
+    let least = distances.iter().copied().fold(f64::INFINITY, f64::min);
+    distances.iter().all(|distance| *distance < least * ALIKE)
+}
+
 /// How long a cache line takes from `here` to `there` and back, in ns; `None` where they are the
 /// same core, or nothing came back in time.
 pub(crate) fn distance_ns(here: usize, there: usize) -> Option<f64> {
@@ -95,6 +106,14 @@ mod tests {
                 assert!(found > 1.0 && found < 2e5, "{found} ns");
             }
         }
+    }
+
+    #[test]
+    fn runs_are_alike_unless_the_cores_moved() {
+        assert!(are_alike([Some([74.0, 80.0]), Some([90.0, 75.0])]));
+        assert!(!are_alike([Some([74.0, 80.0]), Some([90.0, 350.0])]));
+        assert!(!are_alike([Some([350.0, 350.0]), Some([74.0, 74.0])]));
+        assert!(are_alike([Some([350.0, 350.0]), None]));
     }
 
     #[test]

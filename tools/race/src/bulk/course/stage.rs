@@ -20,7 +20,7 @@ use crate::bulk::stack::{Direction, Stack, Way, cell};
 use crate::bulk::watched::Watched;
 use crate::catalogue::Protocol;
 use crate::entrant::{Ground, Present};
-use crate::process::{Launch, Process};
+use crate::process::{Launch, Process, distance_ns};
 use crate::verify::Ports;
 use crate::workplace::Workplace;
 
@@ -74,9 +74,10 @@ impl<'a> Stage<'a> {
         let spec = Spec {
             name: format!("bulk-{}", std::process::id()),
             down: shape.clone(),
-            up: shape,
+            up: shape.clone(),
             congestion: arguments.congestion.clone(),
-            verify: false,
+            // What has no shape has nothing that could be off.
+            verify: shape != Shape::default(),
             owned: true,
             ..Spec::default()
         };
@@ -108,8 +109,26 @@ impl<'a> Stage<'a> {
         self.lab.as_ref().ok_or_else(|| "the lab is down".to_owned())
     }
 
-    /// One transfer of a fresh server.
+    /// One transfer of a fresh server, and how far apart the cores were.
     pub(super) fn measure(
+        &self,
+        stack: &Stack,
+        direction: Direction,
+        bytes: u64,
+        options: &[String],
+    ) -> Result<Sample, String> {
+        let distance = || distance_ns(self.cores[0], self.cores[1]);
+        let before = distance();
+        let mut sample = self.transfer(stack, direction, bytes, options)?;
+        sample.distance_ns = before.zip(distance()).map(Into::into);
+        // A client sees what its own side uses; the lab has set it for both.
+        let asked = || Some(self.arguments.congestion.clone());
+        sample.congestion_control = sample.congestion_control.or_else(asked);
+        Ok(sample)
+    }
+
+    /// One transfer of a fresh server.
+    fn transfer(
         &self,
         stack: &Stack,
         direction: Direction,
@@ -169,6 +188,7 @@ impl<'a> Stage<'a> {
             client_memory_bytes: Some(measured.client.peak_memory_bytes),
             limit: measured.verdict.limit,
             congestion_control: measured.congestion_control,
+            distance_ns: None,
             parts,
         })
     }
@@ -194,6 +214,7 @@ impl<'a> Stage<'a> {
             client_memory_bytes: None,
             limit: found.full,
             congestion_control: Some(found.congestion_control),
+            distance_ns: None,
             parts: None,
         })
     }
