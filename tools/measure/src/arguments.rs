@@ -161,6 +161,9 @@ impl Arguments {
         if !matches!(target.scheme, Scheme::Http | Scheme::Https) {
             return Err("--rpm asks over HTTP/2: it needs an https:// or http:// URL".into());
         }
+        if self.verb != Verb::Get {
+            return Err("-X says nothing to --rpm: it measures both directions".into());
+        }
         // Without TLS it is HTTP/2 by prior knowledge, said or not.
         let plain = Self { h2c: target.scheme == Scheme::Http, ..self.clone() };
         let config_path =
@@ -220,6 +223,11 @@ impl Arguments {
     fn ndt7(&self, target: &Target) -> Result<Transfer, String> {
         if self.bytes.is_some() {
             return Err("ndt7 ends by time: -t, not -n".into());
+        }
+        if self.verb != Verb::Get {
+            return Err("-X says nothing to ndt7: the path does, /ndt/v7/upload or \
+                        /ndt/v7/download"
+                .into());
         }
         let path = target.http.path.clone();
         let direction = match path.split('?').next().and_then(|path| path.rsplit('/').next()) {
@@ -486,6 +494,7 @@ mod tests {
             ("https://127.0.0.1:1/5 --cacert /nowhere", "--cacert /nowhere:"),
             ("ws://127.0.0.1:1/ndt/v7/download -n 1", "by time"),
             ("ws://127.0.0.1:1/ndt/v7/both", "/ndt/v7/upload"),
+            ("ws://127.0.0.1:1/ndt/v7/download -X PUT", "-X says nothing to ndt7"),
             ("raw://127.0.0.1:1 --latency", "http:// or https://"),
             ("http://127.0.0.1:1/5 --latency --probe-path x", "begins with `/`"),
             ("http://127.0.0.1:1/5 --latency --probe-origin raw://a:1", "--probe-origin `raw"),

@@ -42,7 +42,10 @@ fn write(text: &mut String, report: &Report) -> std::fmt::Result {
     writeln!(text, "  TCP      {}", tcp(report))?;
     if let Some(told) = &report.told {
         let speed = told.goodput_bits_per_second.map(speed).unwrap_or_default();
-        writeln!(text, "  told     the server counted {speed}")?;
+        let again = told
+            .retransmitted_bytes
+            .map(|bytes| format!(", and sent {} again", self::bytes(bytes)));
+        writeln!(text, "  told     the server counted {speed}{}", again.unwrap_or_default())?;
     }
     for line in stalls(&report.stalls) {
         writeln!(text, "  windows  {line}")?;
@@ -158,7 +161,9 @@ fn probes(text: &mut String, report: &Report, latency: &Latency) -> std::fmt::Re
         writeln!(text, "           {name:<20} {shown}")?;
     }
     if latency.lost > 0 {
-        writeln!(text, "           {} probes were not answered", latency.lost)?;
+        let (lost, were) =
+            (latency.lost, if latency.lost == 1 { "probe was" } else { "probes were" });
+        writeln!(text, "           {lost} {were} not answered")?;
     }
     Ok(())
 }

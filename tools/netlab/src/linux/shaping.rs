@@ -59,8 +59,9 @@ impl Kernel {
 
 /// Who shapes a direction of this shape on this kernel.
 pub(crate) fn shaper(shape: &Shape, kernel: Kernel, only_line: bool) -> Shaper {
-    // The kernel's CoDel can't stand below a token bucket everywhere, and the line's is seeded.
-    let line = only_line || shape.discipline == Discipline::Codel;
+    // The kernel's CoDel can't stand below a token bucket everywhere, and the line's is seeded. netem's
+    // jitter changes the order of packets.
+    let line = only_line || shape.discipline == Discipline::Codel || !shape.jitter.is_zero();
     match shape {
         shape if shape.is_empty() => Shaper::None,
         _ if line => Shaper::Line,
