@@ -5,23 +5,22 @@
 //! call. Each side moves from state to state by one exchange, so that of a mail and a wait that
 //! begins, one always sees the other.
 
+mod state;
+
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::AtomicU8;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Instant;
 
+use self::state::State;
 use crate::kernel::Wake;
 use crate::service::Address;
 use crate::slots::Token;
 use crate::stats::Stats;
 
-const AWAKE: u8 = 0;
-const MAIL: u8 = 1;
-const ASLEEP: u8 = 2;
-
 struct Bell {
-    state: AtomicU8,
+    state: State,
     waker: Arc<dyn Wake>,
 }
 
@@ -91,7 +90,7 @@ impl<M: Send + 'static> Mailbox<M> {
 
     pub(crate) fn post(&self, mail: Mail<M>) -> Result<(), Mail<M>> {
         self.sender.send(mail).map_err(|error| error.0)?;
-        if self.bell.state.swap(MAIL, Ordering::AcqRel) == ASLEEP {
+        if self.bell.state.post() {
             self.bell.waker.wake();
         }
         Ok(())
@@ -108,19 +107,12 @@ pub(crate) struct Inbox<M> {
 impl<M> Inbox<M> {
     /// Before a wait: whether the worker may sleep. Otherwise there is mail.
     pub(crate) fn lie_down(&self) -> bool {
-        !self.unread
-            && self
-                .bell
-                .state
-                .compare_exchange(AWAKE, ASLEEP, Ordering::AcqRel, Ordering::Acquire)
-                .is_ok()
+        !self.unread && self.bell.state.lie_down()
     }
 
     /// After a wait: notes whether mail came.
     pub(crate) fn get_up(&mut self) {
-        if self.bell.state.swap(AWAKE, Ordering::AcqRel) == MAIL {
-            self.unread = true;
-        }
+        self.unread |= self.bell.state.get_up();
     }
 
     /// The next mail.
@@ -137,7 +129,7 @@ impl<M> Inbox<M> {
 /// A mailbox and the end that a worker keeps.
 pub(crate) fn mailbox<M>(waker: Arc<dyn Wake>) -> (Mailbox<M>, Inbox<M>) {
     let (sender, receiver) = mpsc::channel();
-    let bell = Arc::new(Bell { state: AtomicU8::new(AWAKE), waker });
+    let bell = Arc::new(Bell { state: State::awake(), waker });
     (Mailbox { sender, bell: Arc::clone(&bell) }, Inbox { receiver, bell, unread: false })
 }
 
