@@ -1,4 +1,5 @@
-//! Any tower service as a handler: axum applications, tonic services, hyper's `service_fn`.
+//! Any tower service as a handler: axum applications, tonic services, and those of hyper's own
+//! trait by [`HyperService`].
 //!
 //! A service of `http::Request<Body>` is given to [`serve`] with a listener. Its futures run on the
 //! worker that owns the connection: the first poll happens inside the handler, and a future that is
@@ -16,6 +17,7 @@ mod client;
 mod exchange;
 mod grpc_deadline;
 mod handler;
+mod hyper_service;
 mod informational;
 mod listener;
 mod panics;
@@ -32,6 +34,7 @@ mod wake;
 pub use body::{Body, BodyError};
 pub use client::Client;
 pub use grpc_deadline::{DeadlineBody, DeadlineFuture, GrpcDeadline};
+pub use hyper_service::HyperService;
 pub use informational::{Informational, InformationalError};
 pub use listener::IntoListener;
 pub use serve::{

@@ -203,3 +203,22 @@ async fn facts_of_tls_and_the_clients_address_are_extensions() {
     let text = String::from_utf8_lossy(&body);
     assert_eq!(text, "TLSv1.3 Some(H2) Some(\"a.example\") true");
 }
+
+#[tokio::test]
+async fn a_service_of_hypers_own_trait_is_served() {
+    use bolide::tower::{Body, HyperService};
+    use hyper::{Request, Response};
+    let answer = async |request: Request<Body>| {
+        let path = request.uri().path().to_owned();
+        let body = request.into_body().collect().await.unwrap().to_bytes();
+        let text = format!("{path} with {} bytes", body.len());
+        Ok::<_, std::convert::Infallible>(Response::new(Full::new(Bytes::from(text))))
+    };
+    let service = HyperService::new(hyper::service::service_fn(answer));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let server = tokio::spawn(bolide::tower::serve(listener, service).into_future());
+    let answer = in_time(http1(address).await.send_request(request("/there"))).await.unwrap();
+    assert_eq!(read(answer).await, (200, "/there with 0 bytes".to_owned()));
+    server.abort();
+}
