@@ -5,9 +5,13 @@ use std::task::{Context, Poll};
 use bolide_server::{Bytes, HeaderMap, Response, StatusCode};
 use bytes::Buf;
 use http::header::CONTENT_LENGTH;
+use http::response::Parts;
 use http_body::Body;
+use tower_service::Service;
 
-use crate::spare::{Place, Spare};
+use crate::body::Body as RequestBody;
+use crate::handler::Worker;
+use crate::spare::Place;
 
 /// After a first piece of at most so many bytes the next one is asked for before that is sent: it may be the
 /// last.
@@ -56,19 +60,21 @@ pub(crate) struct Asked {
 }
 
 /// Translates what a service returned.
-pub(crate) fn translate<B: Body>(
+pub(crate) fn translate<S, B>(
     response: http::Response<B>,
     asked: Asked,
     cx: &mut Context<'_>,
-    places: &Spare<Place<B>>,
-) -> Answer<B> {
-    let (parts, body) = response.into_parts();
-    let status = parts.status;
+    worker: &Worker<S, B>,
+) -> Answer<B>
+where
+    S: Service<http::Request<RequestBody>>,
+    B: Body,
+{
+    let (Parts { status, headers: fields, .. }, body) = response.into_parts();
     let switches =
         status == StatusCode::SWITCHING_PROTOCOLS || (asked.is_connect && status.is_success());
-    let mut head = Response::new(status);
     if switches && asked.has_offer {
-        return Answer::Switch(head.fields(parts.headers));
+        return Answer::Switch(Response::new(status).fields(fields));
     }
     if status.is_informational() {
         // There is nothing that such a response could be the answer to.
@@ -76,45 +82,79 @@ pub(crate) fn translate<B: Body>(
     }
     let has_no_body = status == StatusCode::NO_CONTENT || status == StatusCode::NOT_MODIFIED;
     let length = body.size_hint().exact();
-    if asked.is_head && !has_no_body && !parts.headers.contains_key(CONTENT_LENGTH) {
-        // What a GET would have got, where it is known.
-        if let Some(length) = length.filter(|length| *length > 0) {
-            head = head.header(CONTENT_LENGTH, length);
-        }
+    if has_no_body || asked.is_head {
+        let length = if has_no_body { None } else { length };
+        return Answer::Whole(bodiless(status, fields, length));
     }
-    let mut fields = parts.headers;
-    if has_no_body && fields.get(CONTENT_LENGTH).is_some_and(|length| length == "0") {
-        // Frameworks measure the body that they send; RFC 9110 §8.6 means that of a 200.
-        fields.remove(CONTENT_LENGTH);
+    if body.is_end_stream() {
+        return Answer::Whole(head(worker, asked, (status, fields), Some(0)));
     }
-    head = head.fields(fields);
-    if has_no_body || asked.is_head || body.is_end_stream() {
-        return Answer::Whole(head);
-    }
-    let mut place = places.take().unwrap_or_else(Place::new);
+    let mut place = worker.bodies.take().unwrap_or_else(Place::new);
     place.put(body);
     let whole = match next(&mut place, cx) {
-        Piece::Last(data) => head.body(data),
-        Piece::End => head,
+        Piece::Last(data) => {
+            head(worker, asked, (status, fields), Some(data.len() as u64)).body(data)
+        }
+        Piece::End => head(worker, asked, (status, fields), Some(0)),
         Piece::Data(data) if data.len() <= AHEAD_BYTES_MAX => match next(&mut place, cx) {
             // An answer of gRPC: one message and the status.
-            Piece::Trailers(trailers) => head.body(data).trailers(length, trailers),
+            Piece::Trailers(trailers) => {
+                head(worker, asked, (status, fields), length).body(data).trailers(length, trailers)
+            }
             second => {
                 let front = Piece::Data(data);
                 let second = match second {
                     Piece::Pending => None,
                     second => Some(Box::new(second)),
                 };
+                let head = head(worker, asked, (status, fields), length);
                 return Answer::Stream(Stream { head, length, body: place, front, second });
             }
         },
         front => {
+            let head = head(worker, asked, (status, fields), length);
             return Answer::Stream(Stream { head, length, body: place, front, second: None });
         }
     };
     place.clear();
-    places.give(place);
+    worker.bodies.give(place);
     Answer::Whole(whole)
+}
+
+/// The head of an answer with a body, of which the engine will say the length as it is `announced`.
+#[inline]
+fn head<S, B>(
+    worker: &Worker<S, B>,
+    asked: Asked,
+    (status, fields): (StatusCode, HeaderMap),
+    announced: Option<u64>,
+) -> Response
+where
+    S: Service<http::Request<RequestBody>>,
+{
+    // What follows CONNECT has no length.
+    let announced = announced.filter(|_| !asked.is_connect);
+    let head = Response::new(status);
+    match worker.heads.borrow_mut().find(&fields, announced) {
+        Some(known) => head.with_fields(known),
+        None => head.fields(fields),
+    }
+}
+
+/// An answer that has no body; `length` is that of the one that a GET would have got, where it is known.
+fn bodiless(status: StatusCode, mut fields: HeaderMap, length: Option<u64>) -> Response {
+    let mut head = Response::new(status);
+    if let Some(length) = length.filter(|length| *length > 0)
+        && !fields.contains_key(CONTENT_LENGTH)
+    {
+        head = head.header(CONTENT_LENGTH, length);
+    }
+    let has_no_body = status == StatusCode::NO_CONTENT || status == StatusCode::NOT_MODIFIED;
+    if has_no_body && fields.get(CONTENT_LENGTH).is_some_and(|length| length == "0") {
+        // Frameworks measure the body that they send; RFC 9110 §8.6 means that of a 200.
+        fields.remove(CONTENT_LENGTH);
+    }
+    head.fields(fields)
 }
 
 /// The next piece of a body. An empty one is passed over.

@@ -163,7 +163,7 @@ where
             }
             let Poll::Ready(result) = polled else { return };
             let answer = match result {
-                Ok(response) => answer::translate(response, self.asked, cx, &self.worker.bodies),
+                Ok(response) => answer::translate(response, self.asked, cx, &self.worker),
                 Err(_) => Answer::Whole(Response::error(StatusCode::INTERNAL_SERVER_ERROR)),
             };
             if let Stage::Called(call) = std::mem::replace(&mut self.stage, Stage::Over) {

@@ -14,6 +14,7 @@ use crate::body::{Body, Feed, body};
 use crate::client::{Client, Extend};
 use crate::exchange::{Call, Open, Stage};
 use crate::informational::{Outlet, informational};
+use crate::known_heads::KnownHeads;
 use crate::panics::caught;
 use crate::request::Translator;
 use crate::spare::{Place, Spare};
@@ -31,6 +32,7 @@ pub(crate) struct Worker<S: Service<http::Request<Body>>, B> {
     extend: Vec<Extend>,
     informs: bool,
     pub(crate) translator: RefCell<Translator>,
+    pub(crate) heads: RefCell<KnownHeads>,
     rings: Spare<Ring>,
     pub(crate) futures: Spare<Place<S::Future>>,
     pub(crate) bodies: Spare<Place<B>>,
@@ -72,6 +74,7 @@ where
                 extend: self.recipe.extend.clone(),
                 informs: self.recipe.informs,
                 translator: RefCell::default(),
+                heads: RefCell::default(),
                 rings: Spare::default(),
                 futures: Spare::default(),
                 bodies: Spare::default(),
@@ -145,7 +148,7 @@ where
         Poll::Pending => Stage::Called(call),
         Poll::Ready(result) => {
             let answer = match result {
-                Ok(response) => answer::translate(response, asked, &mut cx, &worker.bodies),
+                Ok(response) => answer::translate(response, asked, &mut cx, worker),
                 Err(_) => Answer::Whole(Response::error(StatusCode::INTERNAL_SERVER_ERROR)),
             };
             worker.futures.give(call.into_place());

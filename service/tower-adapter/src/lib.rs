@@ -17,6 +17,7 @@ mod exchange;
 mod grpc_deadline;
 mod handler;
 mod informational;
+mod known_heads;
 mod listener;
 mod panics;
 mod request;
