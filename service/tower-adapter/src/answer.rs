@@ -2,7 +2,7 @@
 
 use std::task::{Context, Poll};
 
-use bolide_server::{Bytes, HeaderMap, Response, StatusCode};
+use bolide_server::{Bytes, HeaderMap, Reply, Response, StatusCode};
 use bytes::Buf;
 use http::header::CONTENT_LENGTH;
 use http::response::Parts;
@@ -19,8 +19,8 @@ const AHEAD_BYTES_MAX: usize = 16 * 1024;
 
 /// An answer of a service.
 pub(crate) enum Answer<B> {
-    /// All of it.
-    Whole(Response),
+    /// All of it: [`Reply::Now`].
+    Whole(Reply),
     /// A head, and a body that goes on.
     Stream(Stream<B>),
     /// A head after which the exchange is a tunnel.
@@ -59,66 +59,74 @@ pub(crate) struct Asked {
     pub(crate) has_offer: bool,
 }
 
-/// Translates what a service returned.
+/// Translates what a service returned: `None` when it is all in `whole` then.
+#[inline]
 pub(crate) fn translate<S, B>(
-    response: http::Response<B>,
+    result: Result<http::Response<B>, S::Error>,
     asked: Asked,
     cx: &mut Context<'_>,
     worker: &Worker<S, B>,
-) -> Answer<B>
+    whole: &mut Reply,
+) -> Option<Answer<B>>
 where
     S: Service<http::Request<RequestBody>>,
     B: Body,
 {
+    let Ok(response) = result else {
+        *whole = Response::error(StatusCode::INTERNAL_SERVER_ERROR).into();
+        return None;
+    };
     let (Parts { status, headers: fields, .. }, body) = response.into_parts();
     let switches =
         status == StatusCode::SWITCHING_PROTOCOLS || (asked.is_connect && status.is_success());
     if switches && asked.has_offer {
-        return Answer::Switch(Response::new(status).fields(fields));
+        return Some(Answer::Switch(Response::new(status).fields(fields)));
     }
     if status.is_informational() {
         // There is nothing that such a response could be the answer to.
-        return Answer::Whole(Response::error(StatusCode::INTERNAL_SERVER_ERROR));
+        *whole = Response::error(StatusCode::INTERNAL_SERVER_ERROR).into();
+        return None;
     }
     let has_no_body = status == StatusCode::NO_CONTENT || status == StatusCode::NOT_MODIFIED;
     let length = body.size_hint().exact();
     if has_no_body || asked.is_head {
         let length = if has_no_body { None } else { length };
-        return Answer::Whole(bodiless(status, fields, length));
+        *whole = bodiless(status, fields, length).into();
+        return None;
     }
     if body.is_end_stream() {
-        return Answer::Whole(head(worker, asked, (status, fields), Some(0)));
+        *whole = head(worker, asked, (status, fields), Some(0)).into();
+        return None;
     }
     let mut place = worker.bodies.take().unwrap_or_else(Place::new);
     place.put(body);
-    let whole = match next(&mut place, cx) {
+    let (front, second) = match next(&mut place, cx) {
         Piece::Last(data) => {
-            head(worker, asked, (status, fields), Some(data.len() as u64)).body(data)
+            let length = Some(data.len() as u64);
+            *whole = head(worker, asked, (status, fields), length).body(data).into();
+            worker.bodies.give(place.emptied());
+            return None;
         }
-        Piece::End => head(worker, asked, (status, fields), Some(0)),
+        Piece::End => {
+            *whole = head(worker, asked, (status, fields), Some(0)).into();
+            worker.bodies.give(place.emptied());
+            return None;
+        }
         Piece::Data(data) if data.len() <= AHEAD_BYTES_MAX => match next(&mut place, cx) {
             // An answer of gRPC: one message and the status.
             Piece::Trailers(trailers) => {
-                head(worker, asked, (status, fields), length).body(data).trailers(length, trailers)
-            }
-            second => {
-                let front = Piece::Data(data);
-                let second = match second {
-                    Piece::Pending => None,
-                    second => Some(Box::new(second)),
-                };
                 let head = head(worker, asked, (status, fields), length);
-                return Answer::Stream(Stream { head, length, body: place, front, second });
+                *whole = head.body(data).trailers(length, trailers).into();
+                worker.bodies.give(place.emptied());
+                return None;
             }
+            Piece::Pending => (Piece::Data(data), None),
+            second => (Piece::Data(data), Some(Box::new(second))),
         },
-        front => {
-            let head = head(worker, asked, (status, fields), length);
-            return Answer::Stream(Stream { head, length, body: place, front, second: None });
-        }
+        front => (front, None),
     };
-    place.clear();
-    worker.bodies.give(place);
-    Answer::Whole(whole)
+    let head = head(worker, asked, (status, fields), length);
+    Some(Answer::Stream(Stream { head, length, body: place, front, second }))
 }
 
 /// The head of an answer with a body, of which the engine will say the length as it is `announced`.
