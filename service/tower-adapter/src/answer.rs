@@ -95,7 +95,7 @@ where
         return None;
     }
     if body.is_end_stream() {
-        *whole = head(worker, asked, (status, fields), Some(0)).into();
+        *whole = head(worker, asked, (status, fields), Some(0), Bytes::new()).into();
         return None;
     }
     let mut place = worker.bodies.take().unwrap_or_else(Place::new);
@@ -103,20 +103,20 @@ where
     let (front, second) = match next(&mut place, cx) {
         Piece::Last(data) => {
             let length = Some(data.len() as u64);
-            *whole = head(worker, asked, (status, fields), length).body(data).into();
+            *whole = head(worker, asked, (status, fields), length, data).into();
             worker.bodies.give(place.emptied());
             return None;
         }
         Piece::End => {
-            *whole = head(worker, asked, (status, fields), Some(0)).into();
+            *whole = head(worker, asked, (status, fields), Some(0), Bytes::new()).into();
             worker.bodies.give(place.emptied());
             return None;
         }
         Piece::Data(data) if data.len() <= AHEAD_BYTES_MAX => match next(&mut place, cx) {
             // An answer of gRPC: one message and the status.
             Piece::Trailers(trailers) => {
-                let head = head(worker, asked, (status, fields), length);
-                *whole = head.body(data).trailers(length, trailers).into();
+                let head = head(worker, asked, (status, fields), length, data);
+                *whole = head.trailers(length, trailers).into();
                 worker.bodies.give(place.emptied());
                 return None;
             }
@@ -125,27 +125,27 @@ where
         },
         front => (front, None),
     };
-    let head = head(worker, asked, (status, fields), length);
+    let head = head(worker, asked, (status, fields), length, Bytes::new());
     Some(Answer::Stream(Stream { head, length, body: place, front, second }))
 }
 
-/// The head of an answer with a body, of which the engine will say the length as it is `announced`.
+/// An answer with a body, or what has come of it, of which the engine will say the length as it is `announced`.
 #[inline]
 fn head<S, B>(
     worker: &Worker<S, B>,
     asked: Asked,
     (status, fields): (StatusCode, HeaderMap),
     announced: Option<u64>,
+    body: Bytes,
 ) -> Response
 where
     S: Service<http::Request<RequestBody>>,
 {
     // What follows CONNECT has no length.
     let announced = announced.filter(|_| !asked.is_connect);
-    let head = Response::new(status);
     match worker.heads.borrow_mut().find(&fields, announced) {
-        Some(known) => head.with_fields(known),
-        None => head.fields(fields),
+        Some(known) => Response::of_fields(status, known, body),
+        None => Response::new(status).fields(fields).body(body),
     }
 }
 
@@ -166,6 +166,7 @@ fn bodiless(status: StatusCode, mut fields: HeaderMap, length: Option<u64>) -> R
 }
 
 /// The next piece of a body. An empty one is passed over.
+#[inline]
 pub(crate) fn next<B: Body>(body: &mut Place<B>, cx: &mut Context<'_>) -> Piece {
     loop {
         let Some(mut pinned) = body.get() else { return Piece::End };

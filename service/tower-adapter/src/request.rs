@@ -52,17 +52,21 @@ impl Translator {
     /// The request as tower knows it, with this body. `None` when the target is none that `http` allows.
     #[inline]
     pub(crate) fn translate(&mut self, head: &Head, body: Body) -> Option<http::Request<Body>> {
-        if let Some((mark, number)) = self.latest
-            && head.mark() == Some(mark)
+        let number = match self.latest {
+            Some((mark, number)) if head.mark() == Some(mark) => Some(number),
+            _ => self.search(head),
+        };
+        if let Some(number) = number
             && let Some(made) = &self.remembered[number].made
         {
             return Some(http::Request::from_parts(made.clone(), body));
         }
-        Some(http::Request::from_parts(self.parts(head)?, body))
+        let text = self.text(head);
+        Some(http::Request::from_parts(self.make(head, &text)?, body))
     }
 
-    /// Everything but the body.
-    fn parts(&mut self, head: &Head) -> Option<Parts> {
+    /// The number of what was made of an equal head. What has come twice is remembered from then on.
+    fn search(&mut self, head: &Head) -> Option<usize> {
         let length = head.text().len();
         let number = (length + head.field_count()) % REMEMBERED_COUNT;
         let place = &mut self.remembered[number];
@@ -72,8 +76,7 @@ impl Translator {
                 place.made = None;
                 self.latest = self.latest.filter(|(_, latest)| *latest != number);
             }
-            let text = self.text(head);
-            return self.make(head, &text);
+            return None;
         }
         if place.made.is_none() {
             // In memory of its own, for it stays.
@@ -81,7 +84,7 @@ impl Translator {
             self.remembered[number].made = Some(self.make(head, &text)?);
         }
         self.latest = head.mark().map(|mark| (mark, number));
-        self.remembered[number].made.clone()
+        Some(number)
     }
 
     fn make(&mut self, head: &Head, text: &Text<'_>) -> Option<Parts> {
