@@ -9,8 +9,8 @@ use http::header::CONTENT_LENGTH;
 /// How many heads of answers a worker remembers.
 const REMEMBERED_COUNT: usize = 8;
 
-/// The values of a head that is remembered have at most so many bytes in all.
-const VALUES_BYTES_MAX: usize = 1024;
+/// The names and values of a head that is remembered have at most so many bytes in all.
+const HEAD_BYTES_MAX: usize = 1024;
 
 /// The heads of answers that a worker remembers.
 #[derive(Debug, Default)]
@@ -101,10 +101,10 @@ fn sample(map: &HeaderMap, announced: Option<u64>) -> Option<Sample> {
             return None;
         }
         lines_count += 1;
-        bytes += value.len();
+        bytes += name.as_str().len() + value.len();
         hash = mix(hash, value.as_bytes());
     }
-    (bytes <= VALUES_BYTES_MAX).then_some(Sample { hash, lines_count })
+    (bytes <= HEAD_BYTES_MAX).then_some(Sample { hash, lines_count })
 }
 
 /// Takes length, first, middle and last octets of a value into a hash.
@@ -205,7 +205,7 @@ mod tests {
         let mut heads = KnownHeads::default();
         let mut secret = map(&[("x-a", "1")]);
         secret.iter_mut().for_each(|(_, value)| value.set_sensitive(true));
-        let long = map(&[("x-a", &"x".repeat(VALUES_BYTES_MAX + 1))]);
+        let long = map(&[("x-a", &"x".repeat(HEAD_BYTES_MAX))]);
         for map in [&secret, &long] {
             for _ in 0..3 {
                 assert!(heads.find(map, None).is_none());
