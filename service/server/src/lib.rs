@@ -42,7 +42,7 @@ pub use bolide_connection::{
 pub use bolide_eventloop::{
     After, Agenda, Around, BbrInfo, CloseCause, Destination, Stats, TcpInfo, Token, Turn,
 };
-pub use bolide_semantics::{AbortReason, Blame, End, FieldName, Head};
+pub use bolide_semantics::{AbortReason, Blame, End, FieldName, Head, HeadMark, HeadMarks};
 pub use bytes::Bytes;
 pub use collect::{Collect, collect};
 pub use error::Error;

@@ -309,6 +309,29 @@ impl Response {
         }
     }
 
+    /// A response with these fields, which were made before, and this body.
+    ///
+    /// ```
+    /// use bolide_server::{Fields, HeaderName, HeaderValue, Response, StatusCode};
+    ///
+    /// let type_of = HeaderName::from_static("content-type");
+    /// let fields = Fields::new([(type_of, HeaderValue::from_static("text/css"))]);
+    /// let response = Response::of_fields(StatusCode::OK, &fields, "a {}");
+    /// assert_eq!(response.headers().count(), 1);
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn of_fields(status: StatusCode, fields: &Fields, body: impl Into<Bytes>) -> Self {
+        let body = body.into();
+        Self {
+            status,
+            fields: OwnFields::default(),
+            prepared: Some(fields.clone()),
+            body: if body.is_empty() { Body::Empty } else { Body::Bytes(body) },
+            invalid: false,
+        }
+    }
+
     /// A `200 OK` with `text/plain`.
     #[inline]
     #[must_use]

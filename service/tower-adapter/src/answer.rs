@@ -2,12 +2,16 @@
 
 use std::task::{Context, Poll};
 
-use bolide_server::{Bytes, HeaderMap, Response, StatusCode};
+use bolide_server::{Bytes, HeaderMap, Reply, Response, StatusCode};
 use bytes::Buf;
 use http::header::CONTENT_LENGTH;
+use http::response::Parts;
 use http_body::Body;
+use tower_service::Service;
 
-use crate::spare::{Place, Spare};
+use crate::body::Body as RequestBody;
+use crate::handler::Worker;
+use crate::spare::Place;
 
 /// After a first piece of at most so many bytes the next one is asked for before that is sent: it may be the
 /// last.
@@ -15,8 +19,8 @@ const AHEAD_BYTES_MAX: usize = 16 * 1024;
 
 /// An answer of a service.
 pub(crate) enum Answer<B> {
-    /// All of it.
-    Whole(Response),
+    /// All of it: [`Reply::Now`].
+    Whole(Reply),
     /// A head, and a body that goes on.
     Stream(Stream<B>),
     /// A head after which the exchange is a tunnel.
@@ -55,69 +59,114 @@ pub(crate) struct Asked {
     pub(crate) has_offer: bool,
 }
 
-/// Translates what a service returned.
-pub(crate) fn translate<B: Body>(
-    response: http::Response<B>,
+/// Translates what a service returned: `None` when it is all in `whole` then.
+#[inline]
+pub(crate) fn translate<S, B>(
+    result: Result<http::Response<B>, S::Error>,
     asked: Asked,
     cx: &mut Context<'_>,
-    places: &Spare<Place<B>>,
-) -> Answer<B> {
-    let (parts, body) = response.into_parts();
-    let status = parts.status;
+    worker: &Worker<S, B>,
+    whole: &mut Reply,
+) -> Option<Answer<B>>
+where
+    S: Service<http::Request<RequestBody>>,
+    B: Body,
+{
+    let Ok(response) = result else {
+        *whole = Response::error(StatusCode::INTERNAL_SERVER_ERROR).into();
+        return None;
+    };
+    let (Parts { status, headers: fields, .. }, body) = response.into_parts();
     let switches =
         status == StatusCode::SWITCHING_PROTOCOLS || (asked.is_connect && status.is_success());
-    let mut head = Response::new(status);
     if switches && asked.has_offer {
-        return Answer::Switch(head.fields(parts.headers));
+        return Some(Answer::Switch(Response::new(status).fields(fields)));
     }
     if status.is_informational() {
         // There is nothing that such a response could be the answer to.
-        return Answer::Whole(Response::error(StatusCode::INTERNAL_SERVER_ERROR));
+        *whole = Response::error(StatusCode::INTERNAL_SERVER_ERROR).into();
+        return None;
     }
     let has_no_body = status == StatusCode::NO_CONTENT || status == StatusCode::NOT_MODIFIED;
     let length = body.size_hint().exact();
-    if asked.is_head && !has_no_body && !parts.headers.contains_key(CONTENT_LENGTH) {
-        // What a GET would have got, where it is known.
-        if let Some(length) = length.filter(|length| *length > 0) {
-            head = head.header(CONTENT_LENGTH, length);
-        }
+    if has_no_body || asked.is_head {
+        let length = if has_no_body { None } else { length };
+        *whole = bodiless(status, fields, length).into();
+        return None;
     }
-    let mut fields = parts.headers;
+    if body.is_end_stream() {
+        *whole = head(worker, asked, (status, fields), Some(0), Bytes::new()).into();
+        return None;
+    }
+    let mut place = worker.bodies.take().unwrap_or_else(Place::new);
+    place.put(body);
+    let (front, second) = match next(&mut place, cx) {
+        Piece::Last(data) => {
+            let length = Some(data.len() as u64);
+            *whole = head(worker, asked, (status, fields), length, data).into();
+            worker.bodies.give(place.emptied());
+            return None;
+        }
+        Piece::End => {
+            *whole = head(worker, asked, (status, fields), Some(0), Bytes::new()).into();
+            worker.bodies.give(place.emptied());
+            return None;
+        }
+        Piece::Data(data) if data.len() <= AHEAD_BYTES_MAX => match next(&mut place, cx) {
+            // An answer of gRPC: one message and the status.
+            Piece::Trailers(trailers) => {
+                let head = head(worker, asked, (status, fields), length, data);
+                *whole = head.trailers(length, trailers).into();
+                worker.bodies.give(place.emptied());
+                return None;
+            }
+            Piece::Pending => (Piece::Data(data), None),
+            second => (Piece::Data(data), Some(Box::new(second))),
+        },
+        front => (front, None),
+    };
+    let head = head(worker, asked, (status, fields), length, Bytes::new());
+    Some(Answer::Stream(Stream { head, length, body: place, front, second }))
+}
+
+/// An answer with a body, or what has come of it, of which the engine will say the length as it is `announced`.
+#[inline]
+fn head<S, B>(
+    worker: &Worker<S, B>,
+    asked: Asked,
+    (status, fields): (StatusCode, HeaderMap),
+    announced: Option<u64>,
+    body: Bytes,
+) -> Response
+where
+    S: Service<http::Request<RequestBody>>,
+{
+    // What follows CONNECT has no length.
+    let announced = announced.filter(|_| !asked.is_connect);
+    match worker.heads.borrow_mut().find(&fields, announced) {
+        Some(known) => Response::of_fields(status, known, body),
+        None => Response::new(status).fields(fields).body(body),
+    }
+}
+
+/// An answer that has no body; `length` is that of the one that a GET would have got, where it is known.
+fn bodiless(status: StatusCode, mut fields: HeaderMap, length: Option<u64>) -> Response {
+    let mut head = Response::new(status);
+    if let Some(length) = length.filter(|length| *length > 0)
+        && !fields.contains_key(CONTENT_LENGTH)
+    {
+        head = head.header(CONTENT_LENGTH, length);
+    }
+    let has_no_body = status == StatusCode::NO_CONTENT || status == StatusCode::NOT_MODIFIED;
     if has_no_body && fields.get(CONTENT_LENGTH).is_some_and(|length| length == "0") {
         // Frameworks measure the body that they send; RFC 9110 §8.6 means that of a 200.
         fields.remove(CONTENT_LENGTH);
     }
-    head = head.fields(fields);
-    if has_no_body || asked.is_head || body.is_end_stream() {
-        return Answer::Whole(head);
-    }
-    let mut place = places.take().unwrap_or_else(Place::new);
-    place.put(body);
-    let whole = match next(&mut place, cx) {
-        Piece::Last(data) => head.body(data),
-        Piece::End => head,
-        Piece::Data(data) if data.len() <= AHEAD_BYTES_MAX => match next(&mut place, cx) {
-            // An answer of gRPC: one message and the status.
-            Piece::Trailers(trailers) => head.body(data).trailers(length, trailers),
-            second => {
-                let front = Piece::Data(data);
-                let second = match second {
-                    Piece::Pending => None,
-                    second => Some(Box::new(second)),
-                };
-                return Answer::Stream(Stream { head, length, body: place, front, second });
-            }
-        },
-        front => {
-            return Answer::Stream(Stream { head, length, body: place, front, second: None });
-        }
-    };
-    place.clear();
-    places.give(place);
-    Answer::Whole(whole)
+    head.fields(fields)
 }
 
 /// The next piece of a body. An empty one is passed over.
+#[inline]
 pub(crate) fn next<B: Body>(body: &mut Place<B>, cx: &mut Context<'_>) -> Piece {
     loop {
         let Some(mut pinned) = body.get() else { return Piece::End };

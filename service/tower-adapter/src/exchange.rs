@@ -5,7 +5,7 @@ use std::future::Future;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
 
-use bolide_server::{AbortReason, Bytes, End, Exchange, Head, Io, Response, StatusCode};
+use bolide_server::{AbortReason, Bytes, End, Exchange, Head, Io, Reply, Response, StatusCode};
 use tower_service::Service;
 
 use crate::answer::{self, Answer, Asked, Piece, Stream};
@@ -28,19 +28,25 @@ pub(crate) struct Call<S: Service<http::Request<Body>>> {
 }
 
 impl<S: Service<http::Request<Body>>> Call<S> {
-    /// Gives the request to the service, if that is ready.
+    /// One that has not begun, with a place for its future.
+    #[inline]
+    pub(crate) fn new(future: Place<S::Future>) -> Self {
+        Self { waiting: None, future }
+    }
+
+    /// Gives the request to the service, if that is ready, and polls for the first time.
     #[inline]
     pub(crate) fn begin(
+        &mut self,
         mut service: S,
         request: http::Request<Body>,
-        mut future: Place<S::Future>,
         cx: &mut Context<'_>,
-    ) -> Result<Self, S::Error> {
+    ) -> Poll<Result<S::Response, S::Error>> {
         if service.poll_ready(cx)?.is_pending() {
-            return Ok(Self { waiting: Some((service, request)), future });
+            self.waiting = Some((service, request));
+            return Poll::Pending;
         }
-        future.put(service.call(request));
-        Ok(Self { waiting: None, future })
+        self.future.put(service.call(request)).poll(cx)
     }
 
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<S::Response, S::Error>> {
@@ -48,7 +54,7 @@ impl<S: Service<http::Request<Body>>> Call<S> {
             ready!(service.poll_ready(cx))?;
         }
         if let Some((mut service, request)) = self.waiting.take() {
-            self.future.put(service.call(request));
+            return self.future.put(service.call(request)).poll(cx);
         }
         match self.future.get() {
             Some(future) => future.poll(cx),
@@ -57,6 +63,7 @@ impl<S: Service<http::Request<Body>>> Call<S> {
     }
 
     /// The place of the future, for the next one; the future is gone.
+    #[inline]
     pub(crate) fn into_place(mut self) -> Place<S::Future> {
         self.future.clear();
         self.future
@@ -162,14 +169,12 @@ where
                 outlet.send(io);
             }
             let Poll::Ready(result) = polled else { return };
-            let answer = match result {
-                Ok(response) => answer::translate(response, self.asked, cx, &self.worker.bodies),
-                Err(_) => Answer::Whole(Response::error(StatusCode::INTERNAL_SERVER_ERROR)),
-            };
+            let mut whole = Reply::Later;
+            let rest = answer::translate(result, self.asked, cx, &self.worker, &mut whole);
             if let Stage::Called(call) = std::mem::replace(&mut self.stage, Stage::Over) {
                 self.worker.futures.give(call.into_place());
             }
-            self.stage = Stage::Answered(answer);
+            self.stage = Stage::Answered(rest.unwrap_or(Answer::Whole(whole)));
         }
         if let Stage::Answered(_) = &self.stage {
             if let Some(outlet) = self.outlet.take() {
@@ -194,7 +199,8 @@ where
             return;
         };
         match answer {
-            Answer::Whole(response) => io.respond(response),
+            Answer::Whole(Reply::Now(response)) => io.respond(response),
+            Answer::Whole(_) => {}
             Answer::Stream(stream) => {
                 io.start(&stream.head, stream.length);
                 self.stage = Stage::Streaming(stream);

@@ -14,6 +14,7 @@ use crate::body::{Body, Feed, body};
 use crate::client::{Client, Extend};
 use crate::exchange::{Call, Open, Stage};
 use crate::informational::{Outlet, informational};
+use crate::known_heads::KnownHeads;
 use crate::panics::caught;
 use crate::request::Translator;
 use crate::spare::{Place, Spare};
@@ -31,6 +32,7 @@ pub(crate) struct Worker<S: Service<http::Request<Body>>, B> {
     extend: Vec<Extend>,
     informs: bool,
     pub(crate) translator: RefCell<Translator>,
+    pub(crate) heads: RefCell<KnownHeads>,
     rings: Spare<Ring>,
     pub(crate) futures: Spare<Place<S::Future>>,
     pub(crate) bodies: Spare<Place<B>>,
@@ -72,6 +74,7 @@ where
                 extend: self.recipe.extend.clone(),
                 informs: self.recipe.informs,
                 translator: RefCell::default(),
+                heads: RefCell::default(),
                 rings: Spare::default(),
                 futures: Spare::default(),
                 bodies: Spare::default(),
@@ -90,8 +93,13 @@ where
         let worker = self.worker();
         let head = request.head();
         let path = || head.path_and_query().split('?').next().unwrap_or_default();
-        caught(|| answer(worker, request), || (head.method().clone(), path().into()))
-            .unwrap_or_else(|| Response::error(StatusCode::INTERNAL_SERVER_ERROR).into())
+        // Written where it is to be: a reply is large, and on its way through results it is copied.
+        let mut reply = Reply::Later;
+        let name = || (head.method().clone(), path().into());
+        if caught(|| answer(worker, request, &mut reply), name).is_none() {
+            reply = Response::error(StatusCode::INTERNAL_SERVER_ERROR).into();
+        }
+        reply
     }
 
     fn takes_whole_bodies(&self) -> bool {
@@ -104,7 +112,8 @@ where
 }
 
 /// Gives the request to the service. What is not answered at once is left open.
-fn answer<S, B>(worker: &Rc<Worker<S, B>>, request: &mut Request<'_>) -> Reply
+#[inline]
+fn answer<S, B>(worker: &Rc<Worker<S, B>>, request: &mut Request<'_>, reply: &mut Reply)
 where
     S: Service<http::Request<Body>, Response = http::Response<B>> + Clone + 'static,
     B: http_body::Body + 'static,
@@ -113,7 +122,7 @@ where
     let (body, feed) = body_of(request, &ring);
     let translated = worker.translator.borrow_mut().translate(request.head(), body);
     let Some(mut translated) = translated else {
-        return Reply::Now(Response::error(StatusCode::BAD_REQUEST));
+        return *reply = Response::error(StatusCode::BAD_REQUEST).into();
     };
     for extend in &worker.extend {
         extend(&Client::of(request), translated.extensions_mut());
@@ -137,25 +146,17 @@ where
         is_connect: *request.method() == Method::CONNECT,
         has_offer: offer.is_some(),
     };
-    let place = worker.futures.take().unwrap_or_else(Place::new);
-    let Ok(mut call) = Call::begin(worker.service.clone(), translated, place, &mut cx) else {
-        return Reply::Now(Response::error(StatusCode::INTERNAL_SERVER_ERROR));
-    };
-    let stage = match call.poll(&mut cx) {
+    let mut call = Call::new(worker.futures.take().unwrap_or_else(Place::new));
+    let stage = match call.begin(worker.service.clone(), translated, &mut cx) {
         Poll::Pending => Stage::Called(call),
         Poll::Ready(result) => {
-            let answer = match result {
-                Ok(response) => answer::translate(response, asked, &mut cx, &worker.bodies),
-                Err(_) => Answer::Whole(Response::error(StatusCode::INTERNAL_SERVER_ERROR)),
-            };
+            let rest = answer::translate(result, asked, &mut cx, worker, reply);
             worker.futures.give(call.into_place());
-            match answer {
-                Answer::Whole(response) if outlet.as_ref().is_none_or(Outlet::is_empty) => {
-                    worker.rings.give(ring);
-                    return Reply::Now(response);
-                }
-                answer => Stage::Answered(answer),
+            if rest.is_none() && outlet.as_ref().is_none_or(Outlet::is_empty) {
+                return worker.rings.give(ring);
             }
+            let whole = || Answer::Whole(std::mem::replace(reply, Reply::Later));
+            Stage::Answered(rest.unwrap_or_else(whole))
         }
     };
     if ring.bell.state.end() {
@@ -164,7 +165,8 @@ where
     }
     let worker = Rc::clone(worker);
     let name = (request.method().clone(), request.path().into());
-    Reply::Exchange(Box::new(Open { worker, ring, feed, asked, offer, outlet, name, stage }))
+    let open = Open { worker, ring, feed, asked, offer, outlet, name, stage };
+    *reply = Reply::Exchange(Box::new(open));
 }
 
 /// The request's body, and the worker's end of it unless all of it has arrived.

@@ -19,6 +19,7 @@ mod grpc_deadline;
 mod handler;
 mod hyper_service;
 mod informational;
+mod known_heads;
 mod listener;
 mod panics;
 mod request;

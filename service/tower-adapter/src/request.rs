@@ -2,9 +2,12 @@
 
 use std::sync::LazyLock;
 
-use bolide_server::{Bytes, FieldName, Head, HeaderMap, HeaderName, HeaderValue, Version};
+use bolide_server::{
+    Bytes, FieldName, Head, HeadMark, HeaderMap, HeaderName, HeaderValue, Version,
+};
 use bytes::BytesMut;
-use http::uri::{Authority, Parts, PathAndQuery, Scheme, Uri};
+use http::request::Parts;
+use http::uri::{Authority, PathAndQuery, Scheme, Uri};
 
 use crate::body::Body;
 
@@ -28,13 +31,16 @@ const REMEMBERED_COUNT: usize = 8;
 #[derive(Debug, Default)]
 struct Remembered {
     head: Head,
-    made: Option<(Uri, HeaderMap)>,
+    made: Option<Parts>,
 }
 
 /// What a worker keeps for the translation of requests.
 #[derive(Debug, Default)]
 pub(crate) struct Translator {
     remembered: [Remembered; REMEMBERED_COUNT],
+    /// The mark of the head that came last, and the number of what was made of it: the same mark again, and nothing
+    /// has to be compared. Connections mark heads each for itself, and not all.
+    latest: Option<(HeadMark, usize)>,
     /// Texts of heads stand in it, one after another. When all of its requests are gone it is used
     /// from its beginning again.
     block: BytesMut,
@@ -44,39 +50,53 @@ pub(crate) struct Translator {
 
 impl Translator {
     /// The request as tower knows it, with this body. `None` when the target is none that `http` allows.
+    #[inline]
     pub(crate) fn translate(&mut self, head: &Head, body: Body) -> Option<http::Request<Body>> {
-        let (uri, fields) = self.target_and_fields(head)?;
-        let mut made = http::Request::new(body);
-        *made.method_mut() = head.method().clone();
-        *made.uri_mut() = uri;
-        *made.version_mut() = head.version();
-        *made.headers_mut() = fields;
-        if let Some(protocol) = head.protocol() {
-            made.extensions_mut().insert(hyper::ext::Protocol::from(protocol));
+        let number = match self.latest {
+            Some((mark, number)) if head.mark() == Some(mark) => Some(number),
+            _ => self.search(head),
+        };
+        if let Some(number) = number
+            && let Some(made) = &self.remembered[number].made
+        {
+            return Some(http::Request::from_parts(made.clone(), body));
         }
-        Some(made)
+        let text = self.text(head);
+        Some(http::Request::from_parts(self.make(head, &text)?, body))
     }
 
-    fn target_and_fields(&mut self, head: &Head) -> Option<(Uri, HeaderMap)> {
+    /// The number of what was made of an equal head. What has come twice is remembered from then on.
+    fn search(&mut self, head: &Head) -> Option<usize> {
         let length = head.text().len();
         let number = (length + head.field_count()) % REMEMBERED_COUNT;
         let place = &mut self.remembered[number];
-        if !place.head.says_the_same(head) {
+        if !(place.head.says_the_same(head) && place.head.method() == head.method()) {
             if length <= SHARED_BYTES_MAX && !head.fields().any(|field| field.sensitive) {
                 place.head.copy_from(head);
                 place.made = None;
+                self.latest = self.latest.filter(|(_, latest)| *latest != number);
             }
-            let text = self.text(head);
-            return Some((self.uri(head, &text)?, fields(head, &text)));
+            return None;
         }
-        if let Some(made) = &place.made {
-            return Some(made.clone());
+        if place.made.is_none() {
+            // In memory of its own, for it stays.
+            let text = Text { from: head.text(), to: Bytes::copy_from_slice(head.text()) };
+            self.remembered[number].made = Some(self.make(head, &text)?);
         }
-        // In memory of its own, for it stays.
-        let text = Text { from: head.text(), to: Bytes::copy_from_slice(head.text()) };
-        let made = (self.uri(head, &text)?, fields(head, &text));
-        self.remembered[number].made = Some(made.clone());
-        Some(made)
+        self.latest = head.mark().map(|mark| (mark, number));
+        Some(number)
+    }
+
+    fn make(&mut self, head: &Head, text: &Text<'_>) -> Option<Parts> {
+        let (mut parts, ()) = http::Request::new(()).into_parts();
+        parts.method = head.method().clone();
+        parts.uri = self.uri(head, text)?;
+        parts.version = head.version();
+        parts.headers = fields(head, text);
+        if let Some(protocol) = head.protocol() {
+            parts.extensions.insert(hyper::ext::Protocol::from(protocol));
+        }
+        Some(parts)
     }
 
     /// The fields of trailers.
@@ -106,7 +126,7 @@ impl Translator {
         if !is_whole {
             return Uri::from_maybe_shared(text.shared(path.as_bytes())).ok();
         }
-        let mut parts = Parts::default();
+        let mut parts = http::uri::Parts::default();
         if let Some(authority) = head.authority() {
             parts.authority = Some(self.authority(authority)?);
         }
@@ -173,7 +193,7 @@ fn fields(head: &Head, text: &Text<'_>) -> HeaderMap {
 
 #[cfg(test)]
 mod tests {
-    use bolide_server::Method;
+    use bolide_server::{HeadMarks, Method};
 
     use super::*;
 
@@ -214,7 +234,32 @@ mod tests {
         }
         let mut posted = heads[0].clone();
         posted.set_method(Method::POST);
-        assert!(said(&mut translator, &posted).starts_with("POST http://a:1/a {"));
+        for _ in 0..3 {
+            assert!(said(&mut translator, &posted).starts_with("POST http://a:1/a {"));
+        }
+        assert!(said(&mut translator, &heads[0]).starts_with("GET http://a:1/a {"));
+    }
+
+    #[test]
+    fn a_mark_that_came_last_stands_for_what_was_made_of_it() {
+        let mut translator = Translator::default();
+        let mut marks = HeadMarks::default();
+        let mut marked = |path| {
+            let mut head = head(path, "one");
+            head.set_mark(marks.make());
+            head
+        };
+        // The last two take the place of each other.
+        let heads = [marked("/a"), head("/a", "one"), marked("/a"), marked("/b"), marked("/c")];
+        for times in 1..4 {
+            for head in heads.iter().cycle().take(15) {
+                for _ in 0..times {
+                    assert_eq!(said(&mut translator, head), said(&mut Translator::default(), head));
+                }
+            }
+        }
+        let latest = heads[4].mark().unwrap();
+        assert!(translator.latest.is_some_and(|(mark, _)| mark == latest));
     }
 
     #[test]

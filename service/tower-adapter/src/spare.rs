@@ -12,13 +12,22 @@ impl<T> Place<T> {
     }
 
     /// Puts a value there.
-    pub(crate) fn put(&mut self, value: T) {
+    #[inline]
+    pub(crate) fn put(&mut self, value: T) -> Pin<&mut T> {
         self.0.set(Some(value));
+        self.0.as_mut().as_pin_mut().expect("a value was put there")
     }
 
     /// Drops the value.
     pub(crate) fn clear(&mut self) {
         self.0.set(None);
+    }
+
+    /// The place without its value.
+    #[inline]
+    pub(crate) fn emptied(mut self) -> Self {
+        self.clear();
+        self
     }
 
     /// The value, if there is one.

@@ -12,7 +12,7 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use bolide_server::{Bytes, End, Io, Request, Version};
+use bolide_server::{Bytes, End, FieldName, Io, Request, Version};
 use bytes::BytesMut;
 use http::{Method, StatusCode};
 use hyper::service::service_fn;
@@ -37,13 +37,14 @@ const QUESTION: &[u8] =
 const HEAD_END: &[u8] = b"\r\n\r\n";
 
 /// Whether a request may become a tunnel.
+#[inline]
 pub(crate) fn may_switch(request: &Request<'_>) -> bool {
     if *request.method() == Method::CONNECT {
         return true;
     }
     request.version() == Version::HTTP_11
         && !request.has_body()
-        && request.header("upgrade").is_some()
+        && request.head().get(FieldName::Upgrade).is_some()
         && request.header("connection").is_some_and(|options| {
             options.split(',').any(|option| option.trim().eq_ignore_ascii_case("upgrade"))
         })

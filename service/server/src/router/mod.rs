@@ -381,6 +381,10 @@ impl Router {
     #[inline]
     fn find_text<'r, 'p>(&'r self, method: &Method, path: &'p [u8]) -> (RouteId, Found<'r, 'p>) {
         let text = std::str::from_utf8(path).unwrap_or_default();
+        if self.exact.len() == self.routes.len() {
+            // There is no pattern.
+            return self.find_rest(text);
+        }
         match self.patterns.at(text) {
             Ok(found) => self.found(*found.value, Some(found.params), method, path),
             Err(_) => self.find_rest(text),

@@ -13,6 +13,8 @@ mod layers;
 #[cfg(test)]
 mod pair;
 #[cfg(test)]
+mod repeats;
+#[cfg(test)]
 mod streams;
 #[cfg(test)]
 mod upgrades;

@@ -129,7 +129,7 @@ impl Client {
         }
     }
 
-    async fn exactly(&mut self, count: usize) -> Vec<u8> {
+    pub(crate) async fn exactly(&mut self, count: usize) -> Vec<u8> {
         while self.buffer.len() < count && self.more().await {}
         let count = count.min(self.buffer.len());
         self.buffer.drain(..count).collect()
