@@ -158,3 +158,23 @@ impl Crossing {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_is_copied_once_at_most_however_much_joins_it() {
+        let mut flow = Flow::default();
+        let lent = Bytes::from(vec![7; 16 * 1024]);
+        let mut addresses = Vec::new();
+        for _ in 0..10 {
+            flow.push(lent.clone(), End::No);
+            flow.settle();
+            let now: Vec<_> = flow.pieces.iter().map(|piece| piece.bytes.as_ptr()).collect();
+            assert_eq!(now[..addresses.len()], addresses);
+            addresses = now;
+        }
+        assert!(!addresses.contains(&lent.as_ptr()), "a frame alone must not keep its block");
+    }
+}
