@@ -2,6 +2,12 @@
 
 use bytes::Bytes;
 
+use crate::receive_buffer::DETACH_BELOW_BYTES;
+
+/// Slices of one block that are no further apart than this count as one when they are kept, in bytes: between
+/// two of them stands a frame's header.
+const NEAR_BYTES: usize = 64;
+
 /// Bytes that are to be sent, and whether they may wait as they are.
 ///
 /// Bytes are *lent* unless said otherwise: they may be a slice of a
@@ -32,6 +38,37 @@ impl Chunk {
     }
 }
 
+impl AsRef<Self> for Chunk {
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}
+
+impl AsMut<Self> for Chunk {
+    fn as_mut(&mut self) -> &mut Self {
+        self
+    }
+}
+
+/// Prepares pieces, in order, for waiting beyond the turn: those that are lent get memory of their own unless they,
+/// with their neighbours in the same block, fill a good part of it. What was copied once is never copied
+/// again, so this may be called as often as pieces join the others.
+pub fn settle(pieces: &mut [impl AsRef<Chunk> + AsMut<Chunk>]) {
+    for run in pieces.chunk_by_mut(|before, after| is_near(before.as_ref(), after.as_ref())) {
+        if run.iter().map(|piece| piece.as_ref().bytes.len()).sum::<usize>() < DETACH_BELOW_BYTES {
+            for chunk in run.iter_mut().map(AsMut::as_mut).filter(|chunk| !chunk.is_own) {
+                *chunk = Chunk::own(Bytes::copy_from_slice(&chunk.bytes));
+            }
+        }
+    }
+}
+
+/// Whether `after` is lent like `before` and begins where that ends in memory, or a header further.
+fn is_near(before: &Chunk, after: &Chunk) -> bool {
+    let end = before.bytes.as_ptr() as usize + before.bytes.len();
+    before.is_own == after.is_own && (after.bytes.as_ptr() as usize).wrapping_sub(end) <= NEAR_BYTES
+}
+
 impl From<Bytes> for Chunk {
     #[inline]
     fn from(bytes: Bytes) -> Self {
@@ -51,6 +88,27 @@ mod tests {
         assert_ne!(lent.bytes.as_ptr(), bytes.as_ptr());
         let own = Chunk::own(bytes.clone()).detach();
         assert_eq!(own.bytes.as_ptr(), bytes.as_ptr());
+    }
+
+    #[test]
+    fn slices_that_fill_a_block_together_stay_and_one_alone_is_copied_once() {
+        let block = Bytes::from(vec![7; 2 * DETACH_BELOW_BYTES]);
+        let frames = (0..block.len()).step_by(16 * 1024);
+        let mut pieces: Vec<Chunk> =
+            frames.map(|start| block.slice(start + 9..start + 16 * 1024).into()).collect();
+        pieces.push(Bytes::from(vec![8; 10_000]).into());
+        let address = |pieces: &[Chunk], at: usize| pieces[at].bytes.as_ptr();
+        let alone = address(&pieces, 8);
+        settle(&mut pieces);
+        assert_eq!(address(&pieces, 0), block[9..].as_ptr());
+        assert_eq!(address(&pieces, 7), block[7 * 16 * 1024 + 9..].as_ptr());
+        let copy = address(&pieces, 8);
+        assert_ne!(copy, alone);
+        settle(&mut pieces);
+        assert_eq!(address(&pieces, 8), copy);
+        // What is left of a block when most of it was passed on no longer keeps it.
+        settle(&mut pieces[6..]);
+        assert_ne!(address(&pieces, 7), block[7 * 16 * 1024 + 9..].as_ptr());
     }
 
     #[test]

@@ -11,6 +11,6 @@ mod chunk;
 mod receive_buffer;
 mod send_queue;
 
-pub use chunk::Chunk;
+pub use chunk::{Chunk, settle};
 pub use receive_buffer::{ReceiveBuffer, detach};
 pub use send_queue::{Flush, SendQueue};

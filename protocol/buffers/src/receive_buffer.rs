@@ -59,6 +59,12 @@ impl ReceiveBuffer {
         }
     }
 
+    /// Makes room for `bytes` after the unread ones at once, rather than by growing and copying as they come.
+    #[inline]
+    pub fn expect(&mut self, bytes: usize) {
+        self.block.reserve(bytes);
+    }
+
     /// The block itself, for whoever fills its spare capacity.
     #[inline]
     pub fn block_mut(&mut self) -> &mut BytesMut {
@@ -205,6 +211,18 @@ mod tests {
         buffer.make_room();
         assert_eq!(buffer.unread(), &[1; 10]);
         assert!(buffer.block_mut().capacity() - buffer.len() >= 16);
+    }
+
+    #[test]
+    fn what_is_expected_comes_without_a_move() {
+        let mut buffer = ReceiveBuffer::new(64);
+        buffer.start(b"rest");
+        buffer.expect(1000);
+        let address = buffer.unread().as_ptr();
+        for _ in 0..100 {
+            buffer.extend(&[7; 10]);
+        }
+        assert_eq!((buffer.len(), buffer.unread().as_ptr()), (1004, address));
     }
 
     #[test]

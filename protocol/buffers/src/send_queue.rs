@@ -3,10 +3,7 @@
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, Write};
 
-use bytes::Bytes;
-
-use crate::Chunk;
-use crate::receive_buffer::DETACH_BELOW_BYTES;
+use crate::chunk::{Chunk, settle};
 
 /// Pieces below this size are copied, in bytes: copying them costs less than a vectored write does beyond a plain
 /// one, and than one more element of it.
@@ -19,12 +16,28 @@ const SLICES_FEW: usize = 32;
 /// 16 KiB, or the answers to 256 requests.
 const SLICES_MAX: usize = 512;
 
-/// Slices of one block that are no further apart than this count as one when they are kept, in bytes: between
-/// two of them stands a frame's header.
-const NEAR_BYTES: usize = 64;
-
 /// When this many copied bytes have been sent from the front, the rest moves up, in bytes.
 const COMPACT_ABOVE_BYTES: usize = 64 * 1024;
+
+/// A shared piece of the queue.
+#[derive(Debug)]
+struct Piece {
+    /// It follows so many of the copied bytes.
+    after: usize,
+    chunk: Chunk,
+}
+
+impl AsRef<Chunk> for Piece {
+    fn as_ref(&self) -> &Chunk {
+        &self.chunk
+    }
+}
+
+impl AsMut<Chunk> for Piece {
+    fn as_mut(&mut self) -> &mut Chunk {
+        &mut self.chunk
+    }
+}
 
 /// What [`SendQueue::flush`] came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,8 +59,8 @@ pub struct SendQueue {
     copied: Vec<u8>,
     /// How many of `copied` have been written.
     copied_sent: usize,
-    /// Shared pieces, each with the length of `copied` when it was pushed: it follows these bytes.
-    shared: VecDeque<(usize, Chunk)>,
+    /// Shared pieces, in order.
+    shared: VecDeque<Piece>,
     /// Unsent bytes of `shared`.
     shared_bytes: usize,
 }
@@ -79,7 +92,7 @@ impl SendQueue {
         &mut self.copied
     }
 
-    /// Appends `bytes`: copied when small, shared otherwise. Lent ones, which is what plain [`Bytes`] are, get
+    /// Appends `bytes`: copied when small, shared otherwise. Lent ones, which is what plain [`Bytes`](bytes::Bytes) are, get
     /// memory of their own when they have to [wait](Self::settle).
     #[inline]
     pub fn push(&mut self, bytes: impl Into<Chunk>) {
@@ -88,7 +101,7 @@ impl SendQueue {
             self.copied.extend_from_slice(&chunk.bytes);
         } else {
             self.shared_bytes += chunk.bytes.len();
-            self.shared.push_back((self.copied.len(), chunk));
+            self.shared.push_back(Piece { after: self.copied.len(), chunk });
         }
     }
 
@@ -96,7 +109,7 @@ impl SendQueue {
     fn gather<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
         let mut filled = 0;
         let mut position = self.copied_sent;
-        for (after, Chunk { bytes, .. }) in &self.shared {
+        for Piece { after, chunk } in &self.shared {
             if filled + 2 > slices.len() {
                 return filled;
             }
@@ -105,7 +118,7 @@ impl SendQueue {
                 filled += 1;
                 position = *after;
             }
-            slices[filled] = IoSlice::new(bytes);
+            slices[filled] = IoSlice::new(&chunk.bytes);
             filled += 1;
         }
         if position < self.copied.len() && filled < slices.len() {
@@ -117,7 +130,7 @@ impl SendQueue {
 
     /// Drops the first `count` unsent bytes: they have been written.
     pub fn advance(&mut self, mut count: usize) {
-        while let Some((after, Chunk { bytes, .. })) = self.shared.front_mut() {
+        while let Some(Piece { after, chunk: Chunk { bytes, .. } }) = self.shared.front_mut() {
             let before = *after - self.copied_sent;
             if count < before {
                 self.copied_sent += count;
@@ -189,21 +202,13 @@ impl SendQueue {
         (sink.write_vectored(&slices[..filled]), offered)
     }
 
-    /// Prepares what is left for waiting beyond the turn: pieces that are lent get memory of their own unless
-    /// they, with their neighbours in the same block, fill a good part of it; and the space of what was
+    /// Prepares what is left for waiting beyond the turn: pieces are [settled](settle()), and the space of what was
     /// sent is given back.
     pub fn settle(&mut self) {
-        let pieces = self.shared.make_contiguous();
-        for run in pieces.chunk_by_mut(|(_, before), (_, after)| is_near(before, after)) {
-            if run.iter().map(|(_, chunk)| chunk.bytes.len()).sum::<usize>() < DETACH_BELOW_BYTES {
-                for (_, chunk) in run.iter_mut().filter(|(_, chunk)| !chunk.is_own) {
-                    *chunk = Chunk::own(Bytes::copy_from_slice(&chunk.bytes));
-                }
-            }
-        }
+        settle(self.shared.make_contiguous());
         if self.copied_sent > COMPACT_ABOVE_BYTES {
             self.copied.drain(..self.copied_sent);
-            for (after, _) in &mut self.shared {
+            for Piece { after, .. } in &mut self.shared {
                 *after -= self.copied_sent;
             }
             self.copied_sent = 0;
@@ -213,19 +218,14 @@ impl SendQueue {
     /// The memory that the queue has allocated for itself, in bytes, without shared pieces.
     #[must_use]
     pub fn allocated_bytes(&self) -> usize {
-        self.copied.capacity() + self.shared.capacity() * size_of::<(usize, Chunk)>()
+        self.copied.capacity() + self.shared.capacity() * size_of::<Piece>()
     }
-}
-
-/// Whether `after` is lent like `before` and begins where that ends in memory, or a header further.
-fn is_near(before: &Chunk, after: &Chunk) -> bool {
-    let end = before.bytes.as_ptr() as usize + before.bytes.len();
-    before.is_own == after.is_own && (after.bytes.as_ptr() as usize).wrapping_sub(end) <= NEAR_BYTES
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bytes::Bytes;
     use proptest::prelude::*;
 
     /// A sink that takes as many bytes a call as it is told, then blocks.
@@ -292,17 +292,14 @@ mod tests {
     #[test]
     fn slices_that_fill_a_block_together_are_kept_without_a_copy() {
         let mut queue = SendQueue::new();
-        let block = Bytes::from(vec![7; 2 * DETACH_BELOW_BYTES]);
+        let block = Bytes::from(vec![7; 128 * 1024]);
         for start in (0..block.len()).step_by(16 * 1024) {
             queue.tail().extend_from_slice(b"frame 123");
             queue.push(block.slice(start + 9..start + 16 * 1024));
         }
-        queue.push(Bytes::from(vec![8; 10_000]));
-        let alone = queue.shared[8].1.bytes.as_ptr();
         queue.settle();
-        assert_eq!(queue.shared[0].1.bytes.as_ptr(), block[9..].as_ptr());
-        assert_eq!(queue.shared[7].1.bytes.as_ptr(), block[7 * 16 * 1024 + 9..].as_ptr());
-        assert_ne!(queue.shared[8].1.bytes.as_ptr(), alone);
+        assert_eq!(queue.shared[0].chunk.bytes.as_ptr(), block[9..].as_ptr());
+        assert_eq!(queue.shared[7].chunk.bytes.as_ptr(), block[7 * 16 * 1024 + 9..].as_ptr());
     }
 
     #[test]
@@ -312,7 +309,7 @@ mod tests {
         queue.push(block.slice(..10_000));
         queue.push(Chunk::own(block.slice(10_000..)));
         queue.settle();
-        let address = |queue: &SendQueue, index: usize| queue.shared[index].1.bytes.as_ptr();
+        let address = |queue: &SendQueue, index: usize| queue.shared[index].chunk.bytes.as_ptr();
         let copy = address(&queue, 0);
         assert_ne!(copy, block.as_ptr());
         assert_eq!(address(&queue, 1), block[10_000..].as_ptr());

@@ -10,6 +10,7 @@ use crate::body::Body;
 use crate::deadlines::Clock;
 use crate::error::{ABORTED, ABORTED_UNFRAMED, Failure, SHUT_DOWN};
 use crate::exchanges::{Exchanges, Kind};
+use crate::gate::Gate;
 use crate::head_scan::HeadScan;
 use crate::persistence::Persistence;
 use crate::progress::WriteProgress;
@@ -60,8 +61,8 @@ pub struct Connection {
     pub(crate) sending: Sending,
     pub(crate) exchanges: Exchanges,
     pub(crate) current: Current,
-    /// Bytes of the current body that were reported and not consumed.
-    pub(crate) unconsumed: usize,
+    /// What was reported of the current body and not consumed.
+    pub(crate) gate: Gate,
     pub(crate) clock: Clock,
     pub(crate) progress: WriteProgress,
     pub(crate) scan: HeadScan,
@@ -83,7 +84,7 @@ impl Connection {
             sending: Sending::new(),
             exchanges: Exchanges::new(),
             current: Current::default(),
-            unconsumed: 0,
+            gate: Gate::default(),
             clock: Clock::new(now),
             progress: WriteProgress::new(now),
             scan: HeadScan::default(),
@@ -103,7 +104,7 @@ impl Connection {
     #[inline]
     pub fn consumed(&mut self, _cx: &mut Context<'_>, id: ExchangeId, bytes: usize) {
         if self.exchanges.is_oldest(id) {
-            self.unconsumed = self.unconsumed.saturating_sub(bytes);
+            self.gate.consumed(bytes, &self.limits);
         }
     }
 
@@ -175,7 +176,7 @@ impl Connection {
     /// Whether the owner has enough of the body for now.
     #[inline]
     pub(crate) fn is_gated(&self) -> bool {
-        self.unconsumed >= self.limits.unconsumed_bytes.max(1) as usize
+        self.gate.is_closed(&self.limits)
     }
 
     /// The connection is over, if it was not already.
@@ -187,7 +188,7 @@ impl Connection {
     pub(crate) fn begin_tunnel(&mut self) {
         self.reading = Reading::Body(Body::Tunnel);
         self.sending.begin(Framing::Tunnel);
-        self.unconsumed = 0;
+        self.gate = Gate::default();
         self.persistence.persists = false;
     }
 

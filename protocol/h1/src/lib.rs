@@ -42,6 +42,7 @@ mod error;
 mod exchanges;
 mod field_lines;
 mod framing;
+mod gate;
 mod head_lines;
 mod head_scan;
 mod limits;
@@ -66,5 +67,5 @@ pub use limits::{
     CHUNK_SIZE_DIGITS_COUNT, DISCARD_BYTES, EMPTY_LINES_COUNT, FIELDS_COUNT, HEAD_BYTES,
     HEAD_TIMEOUT, IDLE_TIMEOUT, INTERIM_COUNT, LEAVE_NOTICE, Limits, PIPELINED_COUNT,
     REQUEST_LINE_BYTES, REQUESTS_COUNT, TRAILER_BYTES, TRAILERS_COUNT, UNCONSUMED_BYTES,
-    WRITE_TIMEOUT,
+    UNCONSUMED_BYTES_MAX, WRITE_TIMEOUT,
 };

@@ -43,6 +43,11 @@ pub const DISCARD_BYTES: u32 = 64 * 1024;
 /// bytes. Reason: one block of a worker's receive buffer. Answers: fast-body.
 pub const UNCONSUMED_BYTES: u32 = 256 * 1024;
 
+/// What that may grow to, for a body whose reader takes all of it each time. Default: 1 MiB. Unit: bytes.
+/// Reason: what one turn reads; a reader that is slower than the peer is not given that much. Answers:
+/// fast-body.
+pub const UNCONSUMED_BYTES_MAX: u32 = 1024 * 1024;
+
 /// How many requests a client may have sent without a complete response; more than 64 count as 64.
 /// Default: 64. Unit: requests. Reason: their kinds are kept in place, without memory on the heap. Answers:
 /// none.
@@ -107,6 +112,8 @@ pub struct Limits {
     pub discard_bytes: u32,
     /// [`UNCONSUMED_BYTES`].
     pub unconsumed_bytes: u32,
+    /// [`UNCONSUMED_BYTES_MAX`]; no more than `unconsumed_bytes`, it stays as it is.
+    pub unconsumed_bytes_max: u32,
     /// [`PIPELINED_COUNT`].
     pub pipelined_count: u8,
     /// [`INTERIM_COUNT`].
@@ -139,6 +146,7 @@ impl Default for Limits {
             trailers_count: TRAILERS_COUNT,
             discard_bytes: DISCARD_BYTES,
             unconsumed_bytes: UNCONSUMED_BYTES,
+            unconsumed_bytes_max: UNCONSUMED_BYTES_MAX,
             pipelined_count: PIPELINED_COUNT,
             interim_count: INTERIM_COUNT,
             requests_count: REQUESTS_COUNT,

@@ -22,14 +22,14 @@ impl Connection {
         else {
             return self.wait(cx, None);
         };
-        if self.unconsumed >= self.limits.unconsumed_bytes.max(1) as usize {
+        if self.gate.is_closed(&self.limits) {
             self.clock.busy();
             return self.wait(cx, None);
         }
         match body.next(cx.input, self.limits.chunk_extension_bytes) {
             Ok(Step::Content(length, end)) => {
                 let data = cx.input.take(length);
-                self.unconsumed += length;
+                self.gate.received(length);
                 self.clock.received(length);
                 self.current.expects_continue = false;
                 if end == End::Yes {

@@ -10,6 +10,7 @@ use crate::error::{
     BARE_CR, BARE_LF, EMPTY_LINES, EOF, Failure, HEAD_TIMED_OUT, SHUT_DOWN, Stop, TRUNCATED,
 };
 use crate::exchanges::Kind;
+use crate::gate::Gate;
 use crate::limits::LEAVE_NOTICE;
 use crate::request_head::{self, RequestHead};
 
@@ -45,7 +46,7 @@ impl Connection {
         cx.input.consume(request.length);
         self.scan.complete();
         self.clock.busy();
-        self.unconsumed = 0;
+        self.gate = Gate::default();
         let id = self.exchanges.open(request.kind);
         self.persistence.persists = request.persists
             && !self.persistence.draining

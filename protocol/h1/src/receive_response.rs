@@ -8,6 +8,7 @@ use crate::error::{
     EOF, SHUT_DOWN, Stop, TOO_MANY_INTERIM, TRUNCATED, UNANSWERED, UNASKED_SWITCH, UNSOLICITED,
 };
 use crate::exchanges::Kind;
+use crate::gate::Gate;
 use crate::response_head::{self, ResponseHead};
 
 impl Connection {
@@ -67,7 +68,7 @@ impl Connection {
             return self.informed(id);
         }
         self.current.interim_count = 0;
-        self.unconsumed = 0;
+        self.gate = Gate::default();
         if switches || (kind == Kind::Connect && status.is_success()) {
             if switches && (kind != Kind::Upgrade || !self.sending.is_ready()) {
                 return self.finish(&UNASKED_SWITCH);

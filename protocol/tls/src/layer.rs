@@ -14,6 +14,9 @@ use crate::{ClientCertificate, TlsFailure};
 /// vectored write of a megabyte costs a third of one of 16 KiB, per byte.
 const SEALED_BYTES_MAX: usize = 1024 * 1024;
 
+/// The most that one record holds (RFC 8446 §5.1), in bytes.
+const RECORD_BYTES_MAX: usize = 16 * 1024;
+
 /// An application protocol (RFC 7301).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Alpn {
@@ -156,6 +159,8 @@ impl TlsLayer {
     ) -> Result<bool, TlsFailure> {
         let rest = std::mem::take(&mut self.rest);
         plain.start(&rest);
+        // Records are longer than what is in them, and one may have come in part before.
+        plain.expect(input.len() + RECORD_BYTES_MAX);
         let mut ended = false;
         while !input.is_empty() {
             let mut records = input.unread();

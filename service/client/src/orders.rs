@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
+use bolide_buffers::Chunk;
 use bolide_connection::{Connection, Http2Stats};
 use bolide_semantics::{Context, End, ExchangeId, FieldRef, Head, Misuse, OutgoingHead};
-use bytes::Bytes;
 
 /// A connection and the buffers of this turn.
 #[derive(Debug)]
@@ -88,7 +88,12 @@ impl Orders<'_> {
     /// # Errors
     ///
     /// [`Misuse`] says which rule the call breaks.
-    pub fn send_data(&mut self, id: ExchangeId, data: Bytes, end: End) -> Result<bool, Misuse> {
+    pub fn send_data(
+        &mut self,
+        id: ExchangeId,
+        data: impl Into<Chunk>,
+        end: End,
+    ) -> Result<bool, Misuse> {
         self.ordered = true;
         self.connection.send_data(&mut self.cx, id, data, end)
     }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use bolide_semantics::{End, ExchangeId, Head};
-use bolide_server::{Agenda, Bytes, LocalWaker};
+use bolide_server::{Agenda, Bytes, Chunk, LocalWaker};
 
 use crate::failure::Failure;
 use crate::line::Desk;
@@ -60,7 +60,7 @@ pub(crate) struct Crossing {
 #[derive(Debug, Default)]
 pub(crate) struct Flow {
     /// What has come and has not been passed on: at most what the windows of the side it came from allow.
-    pub(crate) pieces: VecDeque<Bytes>,
+    pub(crate) pieces: VecDeque<Chunk>,
     /// Nothing follows the pieces, but trailers.
     pub(crate) ended: bool,
     pub(crate) trailers: Option<Box<Head>>,
@@ -75,7 +75,7 @@ pub(crate) struct Flow {
 /// What is to be passed on next.
 #[derive(Debug)]
 pub(crate) enum Next {
-    Piece(Bytes, End),
+    Piece(Chunk, End),
     Trailers(Box<Head>),
 }
 
@@ -88,7 +88,7 @@ impl Flow {
     /// What came.
     pub(crate) fn push(&mut self, piece: Bytes, end: End) {
         if !piece.is_empty() {
-            self.pieces.push_back(piece);
+            self.pieces.push_back(piece.into());
         }
         self.ended |= end == End::Yes;
     }
@@ -96,14 +96,14 @@ impl Flow {
     /// Takes the next part. It must be passed on, for it counts as taken.
     pub(crate) fn next(&mut self) -> Option<Next> {
         if let Some(piece) = self.pieces.pop_front() {
-            self.taken_bytes += piece.len();
+            self.taken_bytes += piece.bytes.len();
             self.finished = self.ended && self.pieces.is_empty() && self.trailers.is_none();
             return Some(Next::Piece(piece, if self.finished { End::Yes } else { End::No }));
         }
         if !self.ended || std::mem::replace(&mut self.finished, true) {
             return None;
         }
-        Some(self.trailers.take().map_or(Next::Piece(Bytes::new(), End::Yes), Next::Trailers))
+        Some(self.trailers.take().map_or(Next::Piece(Chunk::default(), End::Yes), Next::Trailers))
     }
 
     /// The bytes to report as consumed, once.
@@ -112,10 +112,8 @@ impl Flow {
     }
 
     /// What stays for longer must not keep whole blocks of the worker's receive buffer.
-    pub(crate) fn detach(&mut self) {
-        for piece in &mut self.pieces {
-            *piece = bolide_server::detach(std::mem::take(piece));
-        }
+    pub(crate) fn settle(&mut self) {
+        bolide_server::settle(self.pieces.make_contiguous());
     }
 }
 
@@ -158,5 +156,25 @@ impl Crossing {
             self.woken = true;
             waker.wake(agenda);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_is_copied_once_at_most_however_much_joins_it() {
+        let mut flow = Flow::default();
+        let lent = Bytes::from(vec![7; 16 * 1024]);
+        let mut addresses = Vec::new();
+        for _ in 0..10 {
+            flow.push(lent.clone(), End::No);
+            flow.settle();
+            let now: Vec<_> = flow.pieces.iter().map(|piece| piece.bytes.as_ptr()).collect();
+            assert_eq!(now[..addresses.len()], addresses);
+            addresses = now;
+        }
+        assert!(!addresses.contains(&lent.as_ptr()), "a frame alone must not keep its block");
     }
 }

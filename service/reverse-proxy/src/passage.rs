@@ -153,7 +153,7 @@ impl Passage {
                 match next {
                     Next::Piece(piece, end) => {
                         // It is sendable.
-                        let _ = io.send(piece, end);
+                        let _ = io.send(piece.bytes, end);
                     }
                     Next::Trailers(head) => {
                         io.finish_with_fields(head.fields().map(FieldRef::from));
@@ -161,7 +161,7 @@ impl Passage {
                 }
             }
             if !crossing.down.pieces.is_empty() {
-                crossing.down.detach();
+                crossing.down.settle();
             }
             let enough = match &crossing.line {
                 Some(desk) if desk.is_multiplexed.get() => 1,
@@ -208,7 +208,7 @@ impl Exchange for Passage {
             let crossing = &mut *self.crossing.borrow_mut();
             crossing.up.push(data, end);
             if crossing.line.is_none() {
-                crossing.up.detach();
+                crossing.up.settle();
             }
         }
         self.call_line(io);

@@ -223,7 +223,7 @@ impl Traffic {
             self.woken.push(Rc::clone(shared));
         }
         if !crossing.up.pieces.is_empty() {
-            crossing.up.detach();
+            crossing.up.settle();
         }
         // The end of a tunnel of HTTP/1.1 in one direction ends it.
         if crossing.tunnel && crossing.up.finished && !self.desk.is_multiplexed.get() {

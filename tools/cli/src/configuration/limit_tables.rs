@@ -153,6 +153,7 @@ table!(HTTP1: Http1Limits, "protocol/h1", [
     trailers_count from 0,
     discard_bytes from 0,
     unconsumed_bytes,
+    unconsumed_bytes_max from 0,
     pipelined_count to 64,
     interim_count from 0,
     requests_count,
