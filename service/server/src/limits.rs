@@ -32,10 +32,10 @@ pub const WINDOWS_BYTES: u64 = 256 * 1024 * 1024;
 /// once. Answers: none.
 pub const LOG_BLOCK_BYTES: usize = 256 * 1024;
 
-/// How many blocks of lines may wait for the disk before more are dropped and counted. Default: 32. Unit:
-/// blocks. Reason: 8 MiB, some thirtieth of a second of the fastest log; a disk that is slower for longer must not
+/// How many blocks of lines may wait for the disk before more are dropped and counted. Default: 64. Unit:
+/// blocks. Reason: 16 MiB, some fifteenth of a second of the fastest log; a disk that is slower for longer must not
 /// fill the memory. Answers: log-flood.
-pub const LOG_QUEUE_COUNT: usize = 32;
+pub const LOG_QUEUE_COUNT: usize = 64;
 
 /// How long a line of the access log waits at most before it is handed over. Default: 100 ms. Unit: time.
 /// Reason: who watches the log doesn't notice. Answers: none.

@@ -22,8 +22,8 @@ pub(crate) struct Desk {
     sheet: Sheet,
     /// Of the sheet, among those of this worker; the first has 1.
     number: u64,
-    /// When the first line of the sheet knew its end.
-    began: Option<Instant>,
+    /// When the sheet has to be handed over at the latest, if there are lines on it that know their end.
+    due: Option<Instant>,
     /// The time of day, since the epoch, at an instant.
     day: (Duration, Instant),
 }
@@ -44,7 +44,7 @@ impl Desk {
             returned,
             sheet: Sheet::new(format, limits, home),
             number: 1,
-            began: None,
+            due: None,
             day: (Duration::ZERO, Instant::now()),
         }
     }
@@ -97,16 +97,17 @@ impl Desk {
     /// The exchanges of the lines that wait have ended: one look at the clock serves all of them.
     #[inline]
     pub(crate) fn settle(&mut self, now: Instant) {
-        let (day, at) = self.day;
-        self.sheet.settle(now, day + now.saturating_duration_since(at));
-        self.began.get_or_insert(now);
+        self.sheet.settle(now);
+        if self.due.is_none() {
+            self.due = Some(now + self.delay);
+        }
     }
 
     /// A turn of the loop ends. Returns when the next has to begin at the latest, so that no line waits for
     /// longer than it may.
     #[inline]
     pub(crate) fn turn_ended(&mut self, now: Instant) -> Option<Instant> {
-        let due = self.began? + self.delay;
+        let due = self.due?;
         if due > now {
             return Some(due);
         }
@@ -123,10 +124,11 @@ impl Desk {
 
     /// Gives the sheet to the thread that writes it; drops its lines when too many sheets wait.
     fn hand_over(&mut self) {
-        self.began = None;
+        self.due = None;
         self.number += 1;
         let spare = self.returned.try_recv().unwrap_or_else(|_| self.sheet.another());
-        let sheet = std::mem::replace(&mut self.sheet, spare);
+        let mut sheet = std::mem::replace(&mut self.sheet, spare);
+        sheet.date(self.day);
         if let Err(TrySendError::Full(order) | TrySendError::Disconnected(order)) =
             self.queue.try_send(Order::Write(sheet))
             && let Order::Write(mut sheet) = order

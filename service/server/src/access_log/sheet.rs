@@ -41,8 +41,6 @@ struct Group {
     /// The number of the first line that belongs to the next group.
     until: u32,
     ended: Instant,
-    /// The same since the epoch.
-    day: Duration,
 }
 
 /// Lines of one worker.
@@ -52,6 +50,8 @@ pub(super) struct Sheet {
     text: Vec<u8>,
     lines: Vec<Line>,
     groups: Vec<Group>,
+    /// The time of day, since the epoch, at an instant.
+    day: (Duration, Instant),
     count: u64,
     /// About how long the lines are.
     bytes: usize,
@@ -68,6 +68,7 @@ impl Sheet {
             text: Vec::with_capacity(bytes_max / 2),
             lines: Vec::with_capacity(bytes_max / LINE_BYTES / 4),
             groups: Vec::with_capacity(bytes_max / LINE_BYTES / 8),
+            day: (Duration::ZERO, Instant::now()),
             count: 0,
             bytes: 0,
             bytes_max,
@@ -122,8 +123,22 @@ impl Sheet {
 
     /// The requests of the lines that don't know it yet have ended now.
     #[inline]
-    pub(super) fn settle(&mut self, ended: Instant, day: Duration) {
-        self.groups.push(Group { until: self.lines.len() as u32, ended, day });
+    pub(super) fn settle(&mut self, ended: Instant) {
+        self.groups.push(Group { until: self.lines.len() as u32, ended });
+    }
+
+    /// What time of day it is: the time since the epoch at an instant.
+    pub(super) fn date(&mut self, day: (Duration, Instant)) {
+        self.day = day;
+    }
+
+    /// The time of day at an instant, which may be before that of which it is known.
+    fn time_of(&self, at: Instant) -> Duration {
+        let (day, known_at) = self.day;
+        match at.checked_duration_since(known_at) {
+            Some(later) => day + later,
+            None => day.saturating_sub(known_at - at),
+        }
     }
 
     /// Appends the lines as they stand in the file.
@@ -131,7 +146,7 @@ impl Sheet {
         let mut lines = self.lines.iter();
         let mut first = 0;
         for group in &self.groups {
-            civil.update(group.day);
+            civil.update(self.time_of(group.ended));
             let mut beginning = None;
             for line in lines.by_ref().take(group.until as usize - first) {
                 let beginning = match &beginning {

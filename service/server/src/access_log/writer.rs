@@ -262,6 +262,7 @@ mod tests {
         let (home, _) = sync_channel(1);
         let mut sheet = Sheet::new(LogFormat::Common, &LogLimits::default(), home);
         let now = Instant::now();
+        sheet.date((Duration::ZERO, now));
         for line in text.split_inclusive(|octet| *octet == b'\n') {
             let text = sheet.add_text(|text| {
                 text.extend_from_slice(line);
@@ -269,7 +270,7 @@ mod tests {
             });
             sheet.add_line(text, now);
         }
-        sheet.settle(now, Duration::ZERO);
+        sheet.settle(now);
         Order::Write(sheet)
     }
 

@@ -152,7 +152,8 @@ pub(crate) struct Subject {
     is_handshaking: bool,
     stamp: Option<Stamp>,
     seen: Http2Stats,
-    harvested: Instant,
+    /// When its counters have to be seen again.
+    harvest_due: Instant,
 }
 
 impl Observer {
@@ -266,7 +267,7 @@ impl Observer {
             is_handshaking: is_tls,
             stamp: None,
             seen: Http2Stats::default(),
-            harvested: self.now,
+            harvest_due: self.now + HARVEST_INTERVAL,
         }))
     }
 
@@ -303,7 +304,7 @@ impl Observer {
             counting.shard.places[place.index()].add(1);
             subject.place = place;
         }
-        if self.now.saturating_duration_since(subject.harvested) >= HARVEST_INTERVAL {
+        if self.now >= subject.harvest_due {
             self.harvest(subject, connection);
         }
     }
@@ -328,7 +329,7 @@ impl Observer {
 
     /// Takes over what a connection has counted itself.
     fn harvest(&self, subject: &mut Subject, connection: &mut Connection) {
-        subject.harvested = self.now;
+        subject.harvest_due = self.now + HARVEST_INTERVAL;
         if let Some(counting) = &self.counting
             && let Some(stats) = connection.http2_stats()
         {
