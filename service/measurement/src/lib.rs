@@ -14,7 +14,7 @@ mod websocket;
 use bolide_server::{Method, Router, body_limit};
 
 pub use echo::ECHO_BYTES_MAX;
-pub use ndt7::Ndt7Settings;
+pub use ndt7::{Ndt7Settings, finish_archives};
 
 /// The routes: `GET /` and those of [`endpoints`].
 #[must_use]

@@ -27,12 +27,13 @@ pub const EXCHANGE_TIMEOUT: Duration = Duration::ZERO;
 /// every connection begins with. Default: 256 MiB. Unit: bytes. Reason: eight uploads as fast as a long path
 /// allows; a crowd of uploads whose handlers stall holds no more. Answers: stalled-uploads.
 pub const WINDOWS_BYTES: u64 = 256 * 1024 * 1024;
-/// After how many bytes a worker hands its lines of the access log over. Default: 64 KiB. Unit: bytes.
-/// Reason: some three hundred lines, so that the thread that writes is woken seldom. Answers: none.
-pub const LOG_BLOCK_BYTES: usize = 64 * 1024;
+/// After how many bytes a worker hands its lines of the access log over. Default: 256 KiB. Unit: bytes.
+/// Reason: some thousand lines, so that the thread that writes is woken seldom, and the kernel takes many pages at
+/// once. Answers: none.
+pub const LOG_BLOCK_BYTES: usize = 256 * 1024;
 
 /// How many blocks of lines may wait for the disk before more are dropped and counted. Default: 64. Unit:
-/// blocks. Reason: 4 MiB, a tenth of a second of the fastest log; a disk that is slower for longer must not
+/// blocks. Reason: 16 MiB, some fifteenth of a second of the fastest log; a disk that is slower for longer must not
 /// fill the memory. Answers: log-flood.
 pub const LOG_QUEUE_COUNT: usize = 64;
 

@@ -31,6 +31,9 @@ use privileges::Identity;
 use upgrade::{Sockets, Upgrade};
 use watch::{End, Watch};
 
+/// How long the archive files of speed tests may take to be written at the end.
+const ARCHIVES_PATIENCE: Duration = Duration::from_secs(5);
+
 const EXAMPLES: &str = "Examples:
   bolide serve
       HTTP on 127.0.0.1:8080 and HTTPS on 127.0.0.1:8443, with a certificate made for this run
@@ -262,10 +265,20 @@ fn serve(
     let joined = running.join().map(drop);
     drop(life_signs);
     observation.finish();
+    finish_archives();
     if let Some(pid_file) = pid_file {
         pid_file.remove();
     }
     joined.map_err(|error| format!("a worker failed: {error}"))
+}
+
+/// Speed tests that ended with the server have left files, too.
+fn finish_archives() {
+    let unwritten = bolide_measurement::finish_archives(ARCHIVES_PATIENCE);
+    if unwritten > 0 {
+        let files = counted(unwritten, "file");
+        eprintln!("bolide: {files} of the ndt7 archive could not be written in time");
+    }
 }
 
 /// Ends what listens. Sockets that a service manager holds stay open, and the next process takes what comes: then a

@@ -3,7 +3,8 @@
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -13,6 +14,64 @@ use super::Direction;
 use super::measurement::ConnectionFacts;
 use super::time::{for_file_name, rfc3339};
 use crate::limits::{NDT7_MEASUREMENT_BYTES, NDT7_MEASUREMENTS_COUNT};
+
+/// Files that are being written.
+#[derive(Debug)]
+struct Writing {
+    count: Mutex<usize>,
+    fewer: Condvar,
+}
+
+/// Those of this process, whichever server they are of.
+static WRITING: Writing = Writing::new();
+
+/// One of them, as long as it lives.
+#[derive(Debug)]
+struct Underway(&'static Writing);
+
+impl Writing {
+    const fn new() -> Self {
+        Self { count: Mutex::new(0), fewer: Condvar::new() }
+    }
+
+    fn count(&self) -> MutexGuard<'_, usize> {
+        self.count.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn begin(&'static self) -> Underway {
+        *self.count() += 1;
+        Underway(self)
+    }
+
+    fn finish(&self, patience: Duration) -> usize {
+        let deadline = Instant::now() + patience;
+        let mut count = self.count();
+        while *count > 0 {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            count = self.fewer.wait_timeout(count, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        *count
+    }
+}
+
+impl Drop for Underway {
+    fn drop(&mut self) {
+        *self.0.count() -= 1;
+        self.0.fewer.notify_all();
+    }
+}
+
+/// Waits until the archive files of all ndt7 tests that have ended are written, at most for `patience`. How many are
+/// not.
+///
+/// They are written by threads of their own, which end with the process: a program calls this once its servers have
+/// ended.
+pub fn finish_archives(patience: Duration) -> usize {
+    WRITING.finish(patience)
+}
 
 /// The folder that gets the files.
 #[derive(Debug)]
@@ -52,9 +111,24 @@ impl Archive {
         Self { folder }
     }
 
-    /// Writes the file of a test.
-    pub(super) fn write(&self, record: Record, ended: SystemTime) -> io::Result<()> {
-        write(&self.folder, record, ended)
+    /// Writes the file of a test by a thread of its own: a disk may take its time, which a loop has not.
+    pub(super) fn write(self: &Arc<Self>, record: Record, ended: SystemTime) {
+        let (archive, underway) = (Arc::clone(self), WRITING.begin());
+        let name = "ndt7-archive".to_owned();
+        let started = std::thread::Builder::new().name(name).spawn(move || {
+            let _underway = underway;
+            if let Err(error) = write(&archive.folder, record, ended) {
+                archive.failed(&error);
+            }
+        });
+        if let Err(error) = started {
+            self.failed(&error);
+        }
+    }
+
+    fn failed(&self, error: &io::Error) {
+        let folder = self.folder.display();
+        eprintln!("bolide: {folder}: the archive file of an ndt7 test can't be written: {error}");
     }
 }
 
@@ -129,6 +203,23 @@ mod tests {
     }
 
     #[test]
+    fn files_that_are_being_written_are_waited_for() {
+        static FILES: Writing = Writing::new();
+        let (one, other) = (FILES.begin(), FILES.begin());
+        assert_eq!(FILES.finish(Duration::ZERO), 2);
+        drop(one);
+        assert_eq!(FILES.finish(Duration::from_millis(1)), 1);
+        let (ends, may_end) = std::sync::mpsc::channel();
+        let writer = std::thread::spawn(move || {
+            may_end.recv().unwrap();
+            drop(other);
+        });
+        ends.send(()).unwrap();
+        assert_eq!(FILES.finish(Duration::from_secs(60)), 0);
+        writer.join().unwrap();
+    }
+
+    #[test]
     fn a_test_becomes_one_whole_file() {
         let folder = tempfile::tempdir().unwrap();
         let mut client_measurements = ClientMeasurements::default();
@@ -146,7 +237,8 @@ mod tests {
             client_measurements,
             metadata: vec![("client_name".to_owned(), "a".to_owned())],
         };
-        Archive::new(folder.path().to_owned()).write(record, UNIX_EPOCH).unwrap();
+        Arc::new(Archive::new(folder.path().to_owned())).write(record, UNIX_EPOCH);
+        assert_eq!(finish_archives(Duration::from_secs(60)), 0);
         let path = folder.path().join("ndt7-upload-19700101T000000.000000000Z.host_1_2.json.gz");
         let mut text = String::new();
         GzDecoder::new(File::open(path).unwrap()).read_to_string(&mut text).unwrap();

@@ -17,6 +17,7 @@ use bolide_server::websocket::{Options, WebSocket};
 use bolide_server::{HeaderMap, HeaderValue, Reply, Request, Response, Router, StatusCode};
 
 use archive::Archive;
+pub use archive::finish_archives;
 use test::Test;
 
 /// The subprotocol.
@@ -25,7 +26,8 @@ const PROTOCOL: &str = "net.measurementlab.ndt.v7";
 /// Settings of the ndt7 endpoints.
 #[derive(Debug, Clone, Default)]
 pub struct Ndt7Settings {
-    /// A folder that gets a file `ndt7-…json.gz` for each test. It must exist. Default: none.
+    /// A folder that gets a file `ndt7-…json.gz` for each test, written after its end
+    /// ([`finish_archives`] waits for that). It must exist. Default: none.
     pub archive: Option<PathBuf>,
 }
 

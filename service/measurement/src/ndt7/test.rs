@@ -175,13 +175,7 @@ impl Owner for Test {
             client_measurements: std::mem::take(&mut self.client_measurements),
             metadata: std::mem::take(&mut self.asked.metadata),
         };
-        let ended = SystemTime::now();
-        // A disk may take its time, which the loop has not.
-        std::thread::spawn(move || {
-            if let Err(error) = archive.write(record, ended) {
-                eprintln!("bolide: the archive of an ndt7 test can't be written: {error}");
-            }
-        });
+        archive.write(record, SystemTime::now());
     }
 }
 

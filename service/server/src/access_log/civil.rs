@@ -63,7 +63,7 @@ impl Civil {
     }
 
     #[inline]
-    pub(super) fn common(&self) -> &[u8] {
+    pub(super) fn common(&self) -> &[u8; 26] {
         &self.common
     }
 }

@@ -124,15 +124,26 @@ pub(super) fn micros(duration: Duration) -> u64 {
     duration.as_secs().saturating_mul(1_000_000).saturating_add(duration.subsec_micros().into())
 }
 
-/// Appends a line of the common or the combined format, with its end.
-pub(super) fn write_plain(
-    line: &mut Vec<u8>,
-    format: LogFormat,
-    time: &Civil,
-    peer: &[u8],
-    ended: &Ended<'_>,
-) {
-    write_common(line, time, peer, ended);
+/// What a line says of its time: at its front in JSON, after the client's address else.
+#[inline]
+pub(super) fn begin(format: LogFormat, time: &Civil, lasted: u64) -> Short {
+    let mut short = Short::new();
+    if format == LogFormat::Json {
+        short.put(b"{\"time\":\"");
+        short.put(time.iso());
+        short.put(b"\",\"duration_us\":");
+        short.number(lasted);
+    } else {
+        short.put(b" - - [");
+        short.put(time.common());
+        short.put(b"] \"");
+    }
+    short
+}
+
+/// Appends the rest of a line of the common or the combined format, from the request line on, with its end.
+pub(super) fn write_plain(line: &mut Vec<u8>, format: LogFormat, ended: &Ended<'_>) {
+    write_common(line, ended);
     if format == LogFormat::Combined {
         for value in [ended.asked.referer, ended.asked.user_agent] {
             line.extend_from_slice(b" \"");
@@ -141,17 +152,6 @@ pub(super) fn write_plain(
         }
     }
     line.push(b'\n');
-}
-
-/// Appends what a line in JSON begins with: when its exchange ended, and how many microseconds it took.
-#[inline]
-pub(super) fn begin_json(line: &mut Vec<u8>, time: &Civil, lasted: u64) {
-    let mut short = Short::new();
-    short.put(b"{\"time\":\"");
-    short.put(time.iso());
-    short.put(b"\",\"duration_us\":");
-    short.number(lasted);
-    line.extend_from_slice(short.text());
 }
 
 /// Appends the rest of a line in JSON, from the method on, with its end. The beginning is known later.
@@ -221,13 +221,9 @@ fn write_more(line: &mut Vec<u8>, asked: &Asked<'_>, outcome: &Outcome) {
     line.extend_from_slice(b"}\n");
 }
 
-/// `peer - - [time] "request line" status bytes`
-fn write_common(line: &mut Vec<u8>, time: &Civil, peer: &[u8], ended: &Ended<'_>) {
+/// `peer - - [time] "request line" status bytes`, from the request line on.
+fn write_common(line: &mut Vec<u8>, ended: &Ended<'_>) {
     let Ended { asked, outcome, .. } = ended;
-    line.extend_from_slice(peer);
-    line.extend_from_slice(b" - - [");
-    line.extend_from_slice(time.common());
-    line.extend_from_slice(b"] \"");
     if asked.method.is_empty() {
         line.push(b'-');
     } else {
@@ -259,12 +255,15 @@ mod tests {
         let route = RoutePiece::new("/a\"");
         let mut line = Vec::new();
         let ended = Ended { asked: &asked, route: &route, outcome: &outcome };
+        let beginning = begin(format, &Civil::new(), 123);
         if format == LogFormat::Json {
-            begin_json(&mut line, &Civil::new(), 123);
-            stamp.make(&mut line, &asked, 1);
+            beginning.append_to(&mut line);
+            stamp.put(&mut line, &asked);
             write_json(&mut line, &ended);
         } else {
-            write_plain(&mut line, format, &Civil::new(), stamp.fixed(), &ended);
+            line.extend_from_slice(stamp.fixed());
+            beginning.append_to(&mut line);
+            write_plain(&mut line, format, &ended);
         }
         String::from_utf8(line).unwrap()
     }
@@ -362,8 +361,8 @@ mod tests {
         let outcome = Outcome { answer: Some(Duration::ZERO), abort: Some("x"), ..outcome() };
         let mut text = Vec::new();
         let route = RoutePiece::new("x");
-        begin_json(&mut text, &Civil::new(), 1);
-        stamp.make(&mut text, &asked, 1);
+        begin(LogFormat::Json, &Civil::new(), 1).append_to(&mut text);
+        stamp.put(&mut text, &asked);
         write_json(&mut text, &Ended { asked: &asked, route: &route, outcome: &outcome });
         let text = String::from_utf8(text).unwrap();
         let page = include_str!("../../../../docs/operate.md");

@@ -1,13 +1,15 @@
 //! The access log: a line for each request, written by a thread of its own.
 //!
-//! A worker appends its lines to a block of memory of its own. A full block, or one that is old enough, goes to
-//! the thread by a bounded queue, and comes back empty. Nothing of it waits: when the queue is full, the block's
-//! lines are dropped and counted.
+//! A worker puts its lines on a sheet of its own: the text of each, once if it comes again as it was, and when its
+//! request began and ended. A full sheet, or one that is old enough, goes to the thread by a bounded queue, which
+//! writes its lines and sends it back empty. Nothing of it waits: when the queue is full, the sheet's lines are dropped
+//! and counted.
 
 mod civil;
 mod desk;
 mod entry;
 mod format;
+mod sheet;
 mod stamp;
 mod text;
 mod trace;
@@ -24,7 +26,7 @@ pub(crate) use desk::Desk;
 pub(crate) use entry::{Asked, Entry};
 pub(crate) use format::{Ended, Outcome, RoutePiece};
 pub use format::{JSON_FIELDS, LogFormat};
-pub(crate) use stamp::Stamp;
+pub(crate) use stamp::{Said, Stamp};
 use writer::Writer;
 
 /// Where the lines of an access log go.
@@ -116,6 +118,6 @@ impl AccessLog {
     /// A worker's part.
     pub(crate) fn desk(&self) -> Desk {
         let (queue, counts) = (self.writer.queue(), Arc::clone(&self.writer.counts));
-        Desk::new(self.format, self.limits, queue, counts)
+        Desk::new(self.format, &self.limits, queue, counts)
     }
 }

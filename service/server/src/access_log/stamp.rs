@@ -1,27 +1,62 @@
-//! What every line of one connection begins with: made once, and again when its client says something else of itself.
+//! What every line of one connection begins with: made once, and again when its client says something else of itself;
+//! and the line that it had last, which may come again as it was.
 
 use std::ops::Range;
 
 use bolide_connection::HandshakeFacts;
+use bolide_semantics::HeadMark;
 use http::Version;
 
 use super::entry::Asked;
-use super::format::{LogFormat, version_text};
+use super::format::{LogFormat, Outcome, version_text};
+use super::sheet::Span;
 use super::text::{is_plain, json};
 use crate::limits::LOG_STAMP_BYTES;
+use crate::router::RouteId;
+
+/// Everything that the text of a line depends on, but for its connection. Of two lines of one connection that say the
+/// same, all but the times is equal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Said {
+    mark: HeadMark,
+    received_bytes: u64,
+    sent_bytes: u64,
+    route: RouteId,
+    status: u16,
+}
+
+impl Said {
+    /// None when there is more to say than that: of a request that was not answered at once, or not completely.
+    #[inline]
+    pub(crate) fn new(mark: HeadMark, route: RouteId, outcome: &Outcome) -> Option<Self> {
+        let Outcome { status, received_bytes, sent_bytes, answer, abort, .. } = *outcome;
+        let is_all = answer.is_none() & abort.is_none();
+        is_all.then_some(Self { mark, received_bytes, sent_bytes, route, status })
+    }
+}
+
+/// The line that a connection had last.
+#[derive(Debug, Clone, Copy)]
+struct Last {
+    /// The sheet that it stands on, by its number.
+    sheet: u64,
+    text: Span,
+    said: Said,
+}
 
 /// The beginning of a connection's lines, kept. In JSON: who the client is, by address, TLS, version, host and user
 /// agent; else its address.
 #[derive(Debug)]
 pub(crate) struct Stamp {
+    last: Option<Last>,
     text: Vec<u8>,
     /// How much of the text is said of the connection, and stays.
     fixed: usize,
-    /// Names the text among those of a worker; 0: what requests say is not in it.
-    number: u64,
+    /// Whether what requests say is in the text.
+    is_whole: bool,
     version: Version,
-    host: Range<usize>,
-    user_agent: Range<usize>,
+    host: Range<u16>,
+    user_agent: Range<u16>,
 }
 
 impl Stamp {
@@ -32,9 +67,9 @@ impl Stamp {
         } else {
             text.extend_from_slice(peer.as_bytes());
         }
-        let (fixed, nowhere) = (text.len(), 0..0);
-        let version = Version::HTTP_11;
-        Self { text, fixed, number: 0, version, host: nowhere.clone(), user_agent: nowhere }
+        let (fixed, version) = (text.len(), Version::HTTP_11);
+        let (host, user_agent) = (0..0, 0..0);
+        Self { last: None, text, fixed, is_whole: false, version, host, user_agent }
     }
 
     /// What is said of the connection alone.
@@ -43,25 +78,44 @@ impl Stamp {
         &self.text[..self.fixed]
     }
 
-    /// The number of its text, if that says what this request says; 0 else.
+    /// Where on this sheet the text stands that says this.
     #[inline]
-    pub(super) fn number_for(&self, asked: &Asked<'_>) -> u64 {
-        let is_same = self.version == asked.version
-            && self.text[self.host.clone()] == *asked.host
-            && self.text[self.user_agent.clone()] == *asked.user_agent;
-        if is_same { self.number } else { 0 }
+    pub(super) fn text_of(&self, sheet: u64, said: &Said) -> Option<Span> {
+        self.last
+            .as_ref()
+            .filter(|last| last.sheet == sheet && last.said == *said)
+            .map(|last| last.text)
     }
 
-    /// What it says, once it has a number for the request.
+    /// The line that was written last is this one.
     #[inline]
-    pub(super) fn text(&self) -> &[u8] {
-        &self.text
+    pub(super) fn set_text(&mut self, sheet: u64, said: Option<Said>, text: Span) {
+        self.last = said.map(|said| Last { sheet, text, said });
     }
 
-    /// Appends what the line of this request begins with, and keeps it under this number. What is long or needs
-    /// escapes is made for each line.
+    /// Whether its text says what this request says.
+    #[inline]
+    fn fits(&self, asked: &Asked<'_>) -> bool {
+        let part = |range: &Range<u16>| &self.text[range.start.into()..range.end.into()];
+        self.is_whole
+            && self.version == asked.version
+            && *part(&self.host) == *asked.host
+            && *part(&self.user_agent) == *asked.user_agent
+    }
+
+    /// Appends what the line of this request begins with.
+    #[inline]
+    pub(super) fn put(&mut self, line: &mut Vec<u8>, asked: &Asked<'_>) {
+        if self.fits(asked) {
+            line.extend_from_slice(&self.text);
+        } else {
+            self.make(line, asked);
+        }
+    }
+
+    /// The same, when it was not made before. What is long or needs escapes is made for each line.
     #[cold]
-    pub(super) fn make(&mut self, line: &mut Vec<u8>, asked: &Asked<'_>, number: u64) {
+    fn make(&mut self, line: &mut Vec<u8>, asked: &Asked<'_>) {
         let start = line.len();
         line.extend_from_slice(self.fixed());
         line.extend_from_slice(b",\"version\":\"");
@@ -75,23 +129,23 @@ impl Stamp {
                 json(line, value);
                 line.push(b'"');
             }
-            range
+            range.start as u16..range.end as u16
         };
         let host = value(b",\"host\":\"", asked.host);
         let user_agent = value(b",\"user_agent\":\"", asked.user_agent);
         self.text.truncate(self.fixed);
-        self.number = 0;
         let is_short = line.len() - start <= LOG_STAMP_BYTES;
-        if is_short && is_plain(asked.host) && is_plain(asked.user_agent) {
+        self.is_whole = is_short && is_plain(asked.host) && is_plain(asked.user_agent);
+        if self.is_whole {
             self.text.extend_from_slice(&line[start + self.fixed..]);
-            (self.number, self.version) = (number, asked.version);
-            (self.host, self.user_agent) = (host, user_agent);
+            (self.version, self.host, self.user_agent) = (asked.version, host, user_agent);
         } else {
             self.text.shrink_to_fit();
-            (self.host, self.user_agent) = (0..0, 0..0);
         }
     }
 }
+
+const _: () = assert!(LOG_STAMP_BYTES <= u16::MAX as usize, "places in the text are of 16 bits");
 
 /// What a line in JSON says of the connection.
 fn connection(text: &mut Vec<u8>, peer: &str, tls: Option<&HandshakeFacts>) {
@@ -125,9 +179,9 @@ mod tests {
         Asked { host, user_agent, ..Asked::unread(Version::HTTP_2) }
     }
 
-    fn made(stamp: &mut Stamp, asked: &Asked<'_>, number: u64) -> String {
+    fn made(stamp: &mut Stamp, asked: &Asked<'_>) -> String {
         let mut line = b"before".to_vec();
-        stamp.make(&mut line, asked, number);
+        stamp.put(&mut line, asked);
         String::from_utf8(line.split_off(6)).unwrap()
     }
 
@@ -135,21 +189,22 @@ mod tests {
     fn what_stays_the_same_is_made_once() {
         let mut stamp = Stamp::new(LogFormat::Json, "unix", None);
         let first = asked(b"example", b"curl");
-        assert_eq!(stamp.number_for(&first), 0, "it says nothing of requests yet");
+        assert!(!stamp.fits(&first), "it says nothing of requests yet");
         let wanted = ",\"peer\":\"unix\",\"version\":\"HTTP/2.0\",\"host\":\"example\",\"user_agent\":\"curl\"";
-        assert_eq!(made(&mut stamp, &first, 7), wanted);
-        assert_eq!(stamp.number_for(&first), 7);
-        assert_eq!(stamp.text(), wanted.as_bytes());
+        for _ in 0..2 {
+            assert_eq!(made(&mut stamp, &first), wanted);
+            assert!(stamp.fits(&first));
+        }
         for other in [
             asked(b"example", b""),
             asked(b"other", b"curl"),
             Asked { version: Version::HTTP_11, ..first },
         ] {
-            assert_eq!(stamp.number_for(&other), 0);
+            assert!(!stamp.fits(&other));
         }
         let bare = asked(b"", b"");
-        assert_eq!(made(&mut stamp, &bare, 8), ",\"peer\":\"unix\",\"version\":\"HTTP/2.0\"");
-        assert_eq!((stamp.number_for(&bare), stamp.number_for(&first)), (8, 0));
+        assert_eq!(made(&mut stamp, &bare), ",\"peer\":\"unix\",\"version\":\"HTTP/2.0\"");
+        assert!(stamp.fits(&bare) && !stamp.fits(&first));
     }
 
     /// What needs escapes stands in the text otherwise than in the request: another request may look like it.
@@ -157,10 +212,10 @@ mod tests {
     fn what_is_escaped_is_not_taken_for_another_value() {
         let mut stamp = Stamp::new(LogFormat::Json, "unix", None);
         let odd = asked(b"example", b"a\\b");
-        assert!(made(&mut stamp, &odd, 1).ends_with("\"user_agent\":\"a\\\\b\""));
-        assert_eq!(stamp.number_for(&odd), 0);
-        assert_eq!(stamp.number_for(&asked(b"example", b"a\\\\b")), 0);
-        assert_eq!(stamp.text(), stamp.fixed());
+        assert!(made(&mut stamp, &odd).ends_with("\"user_agent\":\"a\\\\b\""));
+        assert!(!stamp.fits(&odd));
+        assert!(!stamp.fits(&asked(b"example", b"a\\\\b")));
+        assert_eq!(stamp.text, stamp.fixed());
     }
 
     #[test]
@@ -168,8 +223,8 @@ mod tests {
         let mut stamp = Stamp::new(LogFormat::Json, "unix", None);
         let long = [b'x'; 2 * LOG_STAMP_BYTES];
         let wordy = asked(b"example", &long);
-        assert!(made(&mut stamp, &wordy, 1).len() > 2 * LOG_STAMP_BYTES);
-        assert_eq!(stamp.number_for(&wordy), 0);
+        assert!(made(&mut stamp, &wordy).len() > 2 * LOG_STAMP_BYTES);
+        assert!(!stamp.fits(&wordy));
         assert!(stamp.text.capacity() < LOG_STAMP_BYTES);
     }
 }

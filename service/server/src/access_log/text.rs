@@ -110,6 +110,9 @@ const PAIRS: &[u8; 200] = b"0001020304050607080910111213141516171819202122232425
 /// The longest text, in bytes: what is said of sizes, with three numbers of 20 digits in it.
 const SHORT_BYTES: usize = 112;
 
+/// As much of a short text is copied at once, in bytes.
+const APPENDED_BYTES: usize = 64;
+
 /// A short text of ours with numbers in it, put together without memory of its own.
 #[derive(Debug)]
 pub(super) struct Short {
@@ -170,6 +173,19 @@ impl Short {
     #[inline]
     pub(super) fn text(&self) -> &[u8] {
         &self.bytes[..self.length]
+    }
+
+    /// Appends it to a line. Most are so short that a copy of known length does, which is a few moves.
+    #[inline]
+    pub(super) fn append_to(&self, line: &mut Vec<u8>) {
+        match self.bytes.first_chunk::<APPENDED_BYTES>() {
+            Some(piece) if self.length <= APPENDED_BYTES => {
+                let end = line.len() + self.length;
+                line.extend_from_slice(piece);
+                line.truncate(end);
+            }
+            _ => line.extend_from_slice(self.text()),
+        }
     }
 }
 

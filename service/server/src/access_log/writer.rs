@@ -7,35 +7,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender, SyncSender, TrySendError, sync_channel};
 use std::time::{Duration, Instant};
 
+use super::civil::Civil;
+use super::sheet::Sheet;
 use super::{AccessLogStats, LogTarget};
-use crate::limits::LOG_BLOCK_BYTES;
-
-/// Lines on their way to the file.
-#[derive(Debug)]
-pub(super) struct Block {
-    pub(super) text: Vec<u8>,
-    pub(super) lines: u64,
-    /// Where the empty block goes.
-    pub(super) home: SyncSender<Vec<u8>>,
-}
-
-impl Block {
-    /// Returns the memory to the worker that it came from.
-    pub(super) fn give_back(self) {
-        let Self { mut text, home, .. } = self;
-        text.clear();
-        // A block that a long line has made larger is not kept.
-        if text.capacity() <= 4 * LOG_BLOCK_BYTES {
-            // The worker may have ended, or have enough.
-            let _ = home.try_send(text);
-        }
-    }
-}
 
 /// What the thread is told.
 #[derive(Debug)]
 pub(super) enum Order {
-    Write(Block),
+    Write(Sheet),
     Reopen,
     /// Another file takes the place of this one.
     Redirect(LogTarget, Sink),
@@ -81,6 +60,8 @@ impl Writer {
             target,
             sink,
             counts: Arc::clone(&counts),
+            civil: Civil::new(),
+            text: Vec::new(),
             is_failing: false,
             within_line: false,
         };
@@ -161,6 +142,9 @@ struct Scribe {
     target: LogTarget,
     sink: Sink,
     counts: Arc<Counts>,
+    civil: Civil,
+    /// The lines that are written.
+    text: Vec<u8>,
     is_failing: bool,
     /// A failure has left half a line in the file.
     within_line: bool,
@@ -170,9 +154,13 @@ impl Scribe {
     fn run(mut self, orders: &Receiver<Order>) {
         while let Ok(order) = orders.recv() {
             match order {
-                Order::Write(block) => {
-                    self.write(&block);
-                    block.give_back();
+                Order::Write(sheet) => {
+                    self.text.clear();
+                    sheet.spell(&mut self.civil, &mut self.text);
+                    let count = sheet.count();
+                    // The worker may have it again while the disk takes its time.
+                    sheet.give_back();
+                    self.write(count);
                 }
                 Order::Reopen => self.reopen(),
                 Order::Redirect(target, sink) => {
@@ -185,10 +173,11 @@ impl Scribe {
         }
     }
 
-    fn write(&mut self, block: &Block) {
-        match self.write_all(&block.text) {
+    /// Writes the text, which has so many lines.
+    fn write(&mut self, lines: u64) {
+        match self.write_all() {
             Ok(()) => {
-                self.counts.written.fetch_add(block.lines, Ordering::Relaxed);
+                self.counts.written.fetch_add(lines, Ordering::Relaxed);
                 if std::mem::take(&mut self.is_failing) {
                     let lost = self.counts.stats().failed;
                     tracing::info!(
@@ -199,9 +188,9 @@ impl Scribe {
                 }
             }
             Err((error, written)) => {
-                let whole = memchr::memchr_iter(b'\n', &block.text[..written]).count() as u64;
+                let whole = memchr::memchr_iter(b'\n', &self.text[..written]).count() as u64;
                 self.counts.written.fetch_add(whole, Ordering::Relaxed);
-                self.counts.failed.fetch_add(block.lines - whole, Ordering::Relaxed);
+                self.counts.failed.fetch_add(lines - whole, Ordering::Relaxed);
                 if !std::mem::replace(&mut self.is_failing, true) {
                     tracing::error!(
                         target: "bolide::access_log",
@@ -214,13 +203,13 @@ impl Scribe {
         }
     }
 
-    /// Writes all of a block, or says how much of it was written.
-    fn write_all(&mut self, text: &[u8]) -> Result<(), (io::Error, usize)> {
+    /// Writes all of the text, or says how much of it was written.
+    fn write_all(&mut self) -> Result<(), (io::Error, usize)> {
         if self.within_line {
             self.sink.write(b"\n").map_err(|error| (error, 0))?;
             self.within_line = false;
         }
-        let mut written = 0;
+        let (text, mut written) = (&self.text, 0);
         while written < text.len() {
             match self.sink.write(&text[written..]) {
                 Ok(0) => return Err((io::ErrorKind::WriteZero.into(), written)),
@@ -253,14 +242,36 @@ impl Scribe {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use super::super::LogFormat;
     use super::*;
+    use crate::limits::LogLimits;
+
+    /// What the lines of these tests begin with.
+    const BEGINNING: &str = " - - [01/Jan/1970:00:00:00 +0000] \"";
+
+    fn read(path: &Path) -> String {
+        std::fs::read_to_string(path).unwrap().replace(BEGINNING, "")
+    }
 
     const PATIENCE: Duration = Duration::from_secs(20);
 
-    fn block(text: &[u8]) -> Order {
-        let lines = memchr::memchr_iter(b'\n', text).count() as u64;
+    /// Lines of the common format, of which only the last octets matter here.
+    fn lines(text: &[u8]) -> Order {
         let (home, _) = sync_channel(1);
-        Order::Write(Block { text: text.to_vec(), lines, home })
+        let mut sheet = Sheet::new(LogFormat::Common, &LogLimits::default(), home);
+        let now = Instant::now();
+        sheet.date((Duration::ZERO, now));
+        for line in text.split_inclusive(|octet| *octet == b'\n') {
+            let text = sheet.add_text(|text| {
+                text.extend_from_slice(line);
+                0
+            });
+            sheet.add_line(text, now);
+        }
+        sheet.settle(now);
+        Order::Write(sheet)
     }
 
     #[test]
@@ -269,20 +280,20 @@ mod tests {
         let (path, moved) = (folder.path().join("log"), folder.path().join("log.1"));
         std::fs::write(&path, "before\n").unwrap();
         let writer = Writer::start(LogTarget::File(path.clone()), 8).unwrap();
-        writer.queue().send(block(b"a\nb\n")).unwrap();
+        writer.queue().send(lines(b"a\nb\n")).unwrap();
         assert!(writer.flush(PATIENCE));
         std::fs::rename(&path, &moved).unwrap();
-        writer.queue().send(block(b"c\n")).unwrap();
+        writer.queue().send(lines(b"c\n")).unwrap();
         writer.reopen();
-        writer.queue().send(block(b"d\n")).unwrap();
+        writer.queue().send(lines(b"d\n")).unwrap();
         assert!(writer.flush(PATIENCE));
-        assert_eq!(std::fs::read_to_string(&moved).unwrap(), "before\na\nb\nc\n");
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "d\n");
+        assert_eq!(read(&moved), "before\na\nb\nc\n");
+        assert_eq!(read(&path), "d\n");
         assert_eq!(writer.counts.stats().written, 4);
         // A folder that is gone: the file in use stays.
         std::fs::remove_dir_all(folder.path()).unwrap();
         writer.reopen();
-        writer.queue().send(block(b"e\n")).unwrap();
+        writer.queue().send(lines(b"e\n")).unwrap();
         assert!(writer.flush(PATIENCE));
         assert_eq!(writer.counts.stats().written, 5);
     }
@@ -292,29 +303,29 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (one, other) = (folder.path().join("one"), folder.path().join("other"));
         let writer = Writer::start(LogTarget::File(one.clone()), 8).unwrap();
-        writer.queue().send(block(b"a\n")).unwrap();
+        writer.queue().send(lines(b"a\n")).unwrap();
         writer.redirect(LogTarget::File(other.clone())).unwrap();
-        writer.queue().send(block(b"b\n")).unwrap();
+        writer.queue().send(lines(b"b\n")).unwrap();
         let nowhere = LogTarget::File(folder.path().join("none/log"));
         assert_eq!(writer.redirect(nowhere).unwrap_err().kind(), io::ErrorKind::NotFound);
-        writer.queue().send(block(b"c\n")).unwrap();
+        writer.queue().send(lines(b"c\n")).unwrap();
         assert!(writer.flush(PATIENCE));
-        assert_eq!(std::fs::read_to_string(&one).unwrap(), "a\n");
-        assert_eq!(std::fs::read_to_string(&other).unwrap(), "b\nc\n");
+        assert_eq!(read(&one), "a\n");
+        assert_eq!(read(&other), "b\nc\n");
         // What is opened again is the new one.
         std::fs::remove_file(&other).unwrap();
         writer.reopen();
-        writer.queue().send(block(b"d\n")).unwrap();
+        writer.queue().send(lines(b"d\n")).unwrap();
         assert!(writer.flush(PATIENCE));
-        assert_eq!(std::fs::read_to_string(&other).unwrap(), "d\n");
+        assert_eq!(read(&other), "d\n");
     }
 
     #[cfg(target_os = "linux")]
     #[test]
     fn full_disk_lines_are_counted() {
         let writer = Writer::start(LogTarget::File("/dev/full".into()), 8).unwrap();
-        writer.queue().send(block(b"a\nb\n")).unwrap();
-        writer.queue().send(block(b"c\n")).unwrap();
+        writer.queue().send(lines(b"a\nb\n")).unwrap();
+        writer.queue().send(lines(b"c\n")).unwrap();
         assert!(writer.flush(PATIENCE));
         let lost = AccessLogStats { written: 0, dropped: 0, failed: 3 };
         assert_eq!(writer.counts.stats(), lost);

@@ -74,11 +74,12 @@ pub(crate) struct Histogram {
 }
 
 impl Histogram {
+    /// Counts as many of this duration.
     #[inline]
-    pub(crate) fn record(&self, duration: Duration) {
+    pub(crate) fn record(&self, duration: Duration, count: u64) {
         let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-        self.buckets[bucket_of(nanos, &DURATION_BOUNDS_NS)].add(1);
-        self.sum_ns.add(nanos);
+        self.buckets[bucket_of(nanos, &DURATION_BOUNDS_NS)].add(count);
+        self.sum_ns.add(nanos.saturating_mul(count));
     }
 
     /// So many durations that make up `sum_ns` together, each an equal share of it. `count` is not 0.
@@ -167,7 +168,7 @@ mod tests {
     fn a_duration_falls_into_the_first_bucket_that_holds_it() {
         let histogram = Histogram::default();
         for nanos in [0, 50_000, 50_001, 60_000_000_000, 60_000_000_001] {
-            histogram.record(Duration::from_nanos(nanos));
+            histogram.record(Duration::from_nanos(nanos), 1);
         }
         let mut sum = HistogramSnapshot::default();
         histogram.add_to(&mut sum);

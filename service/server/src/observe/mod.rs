@@ -14,7 +14,9 @@ use bolide_eventloop::{Agenda, CloseCause, Stats};
 use bolide_semantics::{CloseReason, Head};
 use http::Version;
 
-use crate::access_log::{AccessLog, Asked, Desk, Ended, Entry, Outcome, RoutePiece, Stamp};
+use crate::access_log::{
+    AccessLog, Asked, Desk, Ended, Entry, LogFormat, Outcome, RoutePiece, Said, Stamp,
+};
 use crate::ends::Ends;
 use crate::exchange::State;
 use crate::limits::LONG_TURN;
@@ -47,6 +49,8 @@ pub(crate) struct Observer {
     next_route: u32,
     /// When the turn of the loop began.
     now: Instant,
+    /// Passes of connections since the clock was looked at.
+    passes: u32,
     accept_pauses: u64,
 }
 
@@ -57,18 +61,36 @@ struct Counting {
     /// By the numbers of the routes, those of routers that were replaced among them.
     routes: Vec<Arc<RouteCounts>>,
     began: Instant,
-    /// The requests that this pass has answered, by route and by when they began.
-    answered: Vec<(RouteId, Instant)>,
+    /// The requests that were answered since the clock was looked at last.
+    answered: Vec<Answered>,
+}
+
+/// Requests of a route that were answered in a row and began at the same time.
+#[derive(Debug)]
+struct Answered {
+    route: RouteId,
+    count: u32,
+    began: Instant,
 }
 
 impl Counting {
-    /// Counts how long the requests that were answered took. One look at the clock serves all of them: they
-    /// leave together.
+    /// A request is over.
+    #[inline]
+    fn ended(&mut self, route: RouteId, status: u16, began: Instant) {
+        let class = usize::from(status / 100).min(5);
+        self.routes[route.index()].statuses[class].add(1);
+        match self.answered.last_mut() {
+            Some(last) if last.route == route && last.began == began => last.count += 1,
+            _ => self.answered.push(Answered { route, count: 1, began }),
+        }
+    }
+
+    /// Counts how long the requests that were answered took: until now.
     #[inline]
     fn settle(&mut self, now: Instant) {
-        for (route, began) in self.answered.drain(..) {
-            let route = &self.routes[route.index()];
-            route.durations.record(now.saturating_duration_since(began));
+        for Answered { route, count, began } in self.answered.drain(..) {
+            let durations = &self.routes[route.index()].durations;
+            durations.record(now.saturating_duration_since(began), count.into());
         }
     }
 }
@@ -83,6 +105,43 @@ struct Logging {
     spare: Vec<Box<Entry>>,
 }
 
+impl Logging {
+    /// Writes a line that was not there before.
+    #[inline(never)]
+    fn line(
+        &mut self,
+        subject: &mut Subject,
+        connection: &Connection,
+        ends: &Ends,
+        (state, head): (&mut State, Option<&Head>),
+        (route, outcome, said): (RouteId, &Outcome, Option<Said>),
+    ) {
+        let entry = state.entry.take();
+        let asked = match (&entry, head) {
+            (Some(entry), _) => entry.asked(),
+            (None, Some(head)) => Asked::of_head(head),
+            (None, None) => Asked::unread(match connection.is_h2() {
+                Some(true) => Version::HTTP_2,
+                _ => Version::HTTP_11,
+            }),
+        };
+        let stamp = subject.stamp.get_or_insert_with(|| {
+            let facts = connection.tls_facts();
+            Stamp::new(self.desk.format, &Peer(ends.peer()).to_string(), facts.as_ref())
+        });
+        let route = &self.routes[route.index()];
+        self.desk.line(stamp, &Ended { asked: &asked, route, outcome }, said);
+        if let Some(entry) = entry
+            && self.spare.len() < SPARE_ENTRIES
+        {
+            self.spare.push(entry);
+        }
+    }
+}
+
+/// So many passes of connections, at most, are served by one look at the clock.
+const PASSES_COUNT: u32 = 16;
+
 /// How many entries are kept for use again.
 const SPARE_ENTRIES: usize = 256;
 
@@ -93,7 +152,8 @@ pub(crate) struct Subject {
     is_handshaking: bool,
     stamp: Option<Stamp>,
     seen: Http2Stats,
-    harvested: Instant,
+    /// When its counters have to be seen again.
+    harvest_due: Instant,
 }
 
 impl Observer {
@@ -116,6 +176,7 @@ impl Observer {
             reports: Reports::new(now),
             next_route: 0,
             now,
+            passes: 0,
             accept_pauses: 0,
         };
         observer.name_routes(RouteId::OTHERS.into_iter());
@@ -163,14 +224,15 @@ impl Observer {
         if !self.is_on {
             return;
         }
+        let now = self.settle();
         if let Some(due) =
             self.logging.as_mut().and_then(|logging| logging.desk.turn_ended(self.now))
         {
             agenda.alarm(due);
         }
         let Some(counting) = &self.counting else { return };
-        let lasted = Instant::now().saturating_duration_since(self.now);
-        counting.shard.turns.record(lasted);
+        let lasted = now.saturating_duration_since(self.now);
+        counting.shard.turns.record(lasted, 1);
         counting.shard.turn_ends(stats);
         if lasted > LONG_TURN {
             counting.shard.long_turns.add(1);
@@ -205,7 +267,7 @@ impl Observer {
             is_handshaking: is_tls,
             stamp: None,
             seen: Http2Stats::default(),
-            harvested: self.now,
+            harvest_due: self.now + HARVEST_INTERVAL,
         }))
     }
 
@@ -231,7 +293,10 @@ impl Observer {
         connection: &mut Connection,
         is_idle: bool,
     ) {
-        self.settle();
+        self.passes += 1;
+        if self.passes == PASSES_COUNT {
+            self.settle();
+        }
         let Some(counting) = &mut self.counting else { return };
         let place = Place::new(connection.is_h2(), is_idle, connection.is_tls());
         if place != subject.place {
@@ -239,31 +304,32 @@ impl Observer {
             counting.shard.places[place.index()].add(1);
             subject.place = place;
         }
-        if self.now.saturating_duration_since(subject.harvested) >= HARVEST_INTERVAL {
+        if self.now >= subject.harvest_due {
             self.harvest(subject, connection);
         }
     }
 
-    /// Exchanges have ended: one look at the clock serves them all.
+    /// What has ended since the last look at the clock ends now: one look serves it all. Where nobody needs to
+    /// know exactly, now is when the turn began.
     #[inline]
-    fn settle(&mut self) {
-        let counting = self.counting.as_mut().filter(|counting| !counting.answered.is_empty());
-        let logging = self.logging.as_mut().filter(|logging| logging.desk.has_waiting());
-        if counting.is_none() && logging.is_none() {
-            return;
-        }
-        let now = Instant::now();
-        if let Some(counting) = counting {
+    fn settle(&mut self) -> Instant {
+        self.passes = 0;
+        let waiting = self.logging.as_mut().filter(|logging| logging.desk.has_waiting());
+        let is_timed =
+            waiting.as_ref().is_some_and(|waiting| waiting.desk.format == LogFormat::Json);
+        let now = if is_timed || self.counting.is_some() { Instant::now() } else { self.now };
+        if let Some(counting) = &mut self.counting {
             counting.settle(now);
         }
-        if let Some(logging) = logging {
+        if let Some(logging) = waiting {
             logging.desk.settle(now);
         }
+        now
     }
 
     /// Takes over what a connection has counted itself.
     fn harvest(&self, subject: &mut Subject, connection: &mut Connection) {
-        subject.harvested = self.now;
+        subject.harvest_due = self.now + HARVEST_INTERVAL;
         if let Some(counting) = &self.counting
             && let Some(stats) = connection.http2_stats()
         {
@@ -323,7 +389,7 @@ impl Observer {
         cause: Option<CloseCause>,
     ) {
         self.harvest(&mut subject, connection);
-        // Exchanges that ended with the connection.
+        // Exchanges that ended with the connection, or before in this turn.
         self.settle();
         let Some(counting) = &mut self.counting else { return };
         let shard = &counting.shard;
@@ -382,27 +448,12 @@ impl Observer {
         let Some(route) = state.route else { return };
         let began = state.began.unwrap_or(self.now);
         if let Some(counting) = &mut self.counting {
-            let class = usize::from(state.status / 100).min(5);
-            counting.routes[route.index()].statuses[class].add(1);
-            counting.answered.push((route, began));
+            counting.ended(route, state.status, began);
             if let Some(what) = state.aborted {
                 counting.shard.aborts.count(what);
             }
         }
         let Some(logging) = &mut self.logging else { return };
-        let entry = state.entry.take();
-        let asked = match (&entry, head) {
-            (Some(entry), _) => entry.asked(),
-            (None, Some(head)) => Asked::of_head(head),
-            (None, None) => Asked::unread(match connection.is_h2() {
-                Some(true) => Version::HTTP_2,
-                _ => Version::HTTP_11,
-            }),
-        };
-        let stamp = subject.stamp.get_or_insert_with(|| {
-            let facts = connection.tls_facts();
-            Stamp::new(logging.desk.format, &Peer(ends.peer()).to_string(), facts.as_ref())
-        });
         let outcome = Outcome {
             status: state.status,
             received_bytes: state.received_bytes,
@@ -411,13 +462,14 @@ impl Observer {
             answer: state.answered.map(|answered| answered.saturating_duration_since(began)),
             abort: state.aborted,
         };
-        let route = &logging.routes[route.index()];
-        logging.desk.line(stamp, &Ended { asked: &asked, route, outcome: &outcome }, self.now);
-        if let Some(entry) = entry
-            && logging.spare.len() < SPARE_ENTRIES
+        let mark = head.and_then(Head::mark).filter(|_| state.entry.is_none());
+        let said = mark.and_then(|mark| Said::new(mark, route, &outcome));
+        if let (Some(stamp), Some(said)) = (&subject.stamp, &said)
+            && logging.desk.line_again(stamp, said, began)
         {
-            logging.spare.push(entry);
+            return;
         }
+        logging.line(subject, connection, ends, (state, head), (route, &outcome, said));
     }
 
     /// A limit was hit by one request.

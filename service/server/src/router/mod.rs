@@ -92,7 +92,7 @@ impl RouteId {
     /// The request could not be read.
     pub(crate) const REFUSED: Self = Self(0);
     /// No route has the path.
-    const NONE: Self = Self(1);
+    pub(crate) const NONE: Self = Self(1);
     /// The names of the two before.
     pub(crate) const OTHERS: [&'static str; 2] = ["(refused)", "(none)"];
 

@@ -1,0 +1,213 @@
+use bolide_semantics::HeadMarks;
+use http::Version;
+
+use super::super::civil::Civil;
+use super::super::entry::Asked;
+use super::super::format::{Outcome, RoutePiece};
+use super::*;
+use crate::limits::LOG_DELAY;
+use crate::router::RouteId;
+
+const ROUTE: RouteId = RouteId::REFUSED;
+
+fn desk(format: LogFormat, queue: SyncSender<Order>) -> Desk {
+    Desk::new(format, &LogLimits::default(), queue, Arc::default())
+}
+
+fn outcome(began: Instant) -> Outcome {
+    Outcome { status: 200, received_bytes: 0, sent_bytes: 4, began, answer: None, abort: None }
+}
+
+fn write_line(desk: &mut Desk, now: Instant) {
+    write_line_of(desk, now, None);
+}
+
+fn write_line_of(desk: &mut Desk, began: Instant, abort: Option<&'static str>) {
+    let mut stamp = Stamp::new(desk.format, "unix", None);
+    let outcome = Outcome { abort, ..outcome(began) };
+    let asked = Asked::unread(Version::HTTP_11);
+    let route = RoutePiece::new("/a");
+    desk.line(&mut stamp, &Ended { asked: &asked, route: &route, outcome: &outcome }, None);
+}
+
+/// What was handed over: how many lines, and what stands in the file.
+fn handed_over(orders: &Receiver<Order>) -> Option<(u64, String)> {
+    let Order::Write(sheet) = orders.try_recv().ok()? else { panic!("another order") };
+    let mut out = Vec::new();
+    sheet.spell(&mut Civil::new(), &mut out);
+    let count = sheet.count();
+    sheet.give_back();
+    Some((count, String::from_utf8(out).unwrap()))
+}
+
+#[test]
+fn a_line_waits_no_longer_than_it_may() {
+    let (queue, orders) = sync_channel(4);
+    let mut desk = desk(LogFormat::Common, queue);
+    let now = Instant::now();
+    assert_eq!(desk.turn_ended(now), None);
+    write_line(&mut desk, now);
+    desk.settle(now);
+    assert_eq!(desk.turn_ended(now), Some(now + LOG_DELAY));
+    assert_eq!(handed_over(&orders), None);
+    assert_eq!(desk.turn_ended(now + LOG_DELAY), None);
+    assert_eq!(handed_over(&orders).map(|(count, _)| count), Some(1));
+}
+
+#[test]
+fn log_flood_beyond_the_queue_is_dropped_and_counted() {
+    let (queue, orders) = sync_channel(2);
+    let counts = Arc::<Counts>::default();
+    let limits = LogLimits::default();
+    let mut desk = Desk::new(LogFormat::Common, &limits, queue, Arc::clone(&counts));
+    let now = Instant::now();
+    let mut lines = 0;
+    while counts.stats().dropped == 0 {
+        write_line(&mut desk, now);
+        lines += 1;
+    }
+    let waiting: u64 = std::iter::from_fn(|| handed_over(&orders)).map(|(count, _)| count).sum();
+    assert_eq!(waiting + counts.stats().dropped, lines);
+    assert_eq!(desk.sheet.count(), 0);
+    // It goes on once there is room.
+    write_line(&mut desk, now);
+    drop(desk);
+    assert_eq!(handed_over(&orders).map(|(count, _)| count), Some(1));
+}
+
+/// Requests that come again as they were stand on a sheet once, but are lines of their own for its size.
+#[test]
+fn log_flood_by_one_request_fills_a_sheet() {
+    let (queue, orders) = sync_channel(2);
+    let mut desk = desk(LogFormat::Json, queue);
+    let now = Instant::now();
+    let mut stamp = Stamp::new(LogFormat::Json, "unix", None);
+    let (asked, outcome) = (Asked::unread(Version::HTTP_2), outcome(now));
+    let ended = Ended { asked: &asked, route: &RoutePiece::new("/a"), outcome: &outcome };
+    let said = Said::new(HeadMarks::default().make(), ROUTE, &outcome).unwrap();
+    let mut written = 0;
+    let (count, text) = loop {
+        if !desk.line_again(&stamp, &said, now) {
+            desk.line(&mut stamp, &ended, Some(said));
+            written += 1;
+        }
+        if let Some(handed_over) = handed_over(&orders) {
+            break handed_over;
+        }
+    };
+    assert_eq!(written, 1);
+    let bytes_max = LogLimits::default().block_bytes;
+    assert!((bytes_max / 2..=bytes_max).contains(&text.len()), "{}", text.len());
+    assert_eq!(text.lines().count() as u64, count);
+    let mut lines = text.lines();
+    let first = lines.next().unwrap();
+    assert!(lines.all(|line| line == first));
+    // What was said on another sheet is not taken to stand on the next.
+    assert!(!desk.line_again(&stamp, &said, now));
+}
+
+#[test]
+fn a_line_comes_again_only_if_it_says_the_same() {
+    let (queue, orders) = sync_channel(2);
+    let mut desk = desk(LogFormat::Json, queue);
+    let (mut marks, now) = (HeadMarks::default(), Instant::now());
+    let mut stamp = Stamp::new(LogFormat::Json, "unix", None);
+    let (asked, outcome, mark) = (Asked::unread(Version::HTTP_2), outcome(now), marks.make());
+    let route = RoutePiece::new("/a");
+    let said = |outcome: &Outcome| Said::new(mark, ROUTE, outcome);
+    let first = said(&outcome).unwrap();
+    desk.line(&mut stamp, &Ended { asked: &asked, route: &route, outcome: &outcome }, Some(first));
+    for other in [
+        Said::new(marks.make(), ROUTE, &outcome).unwrap(),
+        Said::new(mark, RouteId::NONE, &outcome).unwrap(),
+        said(&Outcome { status: 304, ..outcome }).unwrap(),
+        said(&Outcome { sent_bytes: 5, ..outcome }).unwrap(),
+        said(&Outcome { received_bytes: 1, ..outcome }).unwrap(),
+    ] {
+        assert!(!desk.line_again(&stamp, &other, now));
+    }
+    assert_eq!(said(&Outcome { answer: Some(Duration::ZERO), ..outcome }), None);
+    assert_eq!(said(&Outcome { abort: Some("gone"), ..outcome }), None);
+    // The same, in the same turn, in the next and after it.
+    assert!(desk.line_again(&stamp, &first, now));
+    desk.settle(now + Duration::from_micros(5));
+    assert!(desk.line_again(&stamp, &first, now));
+    desk.settle(now + Duration::from_micros(7));
+    assert!(desk.line_again(&stamp, &first, now + Duration::from_micros(9)));
+    desk.settle(now + Duration::from_micros(17));
+    drop(desk);
+    let (count, text) = handed_over(&orders).unwrap();
+    let durations: Vec<_> =
+        text.lines().map(|line| line.split(':').nth(4).unwrap().split(',').next()).collect();
+    assert_eq!((count, durations), (4, vec![Some("5"), Some("5"), Some("7"), Some("8")]), "{text}");
+}
+
+#[test]
+fn lines_are_told_how_long_their_requests_took() {
+    let (queue, orders) = sync_channel(2);
+    let mut desk = desk(LogFormat::Json, queue);
+    let now = Instant::now();
+    desk.set_time(Duration::from_secs(784_111_777), now);
+    let earlier = now.checked_sub(Duration::from_secs(5)).unwrap();
+    for (began, abort) in [(now, None), (now, Some("gone")), (earlier, None)] {
+        write_line_of(&mut desk, began, abort);
+    }
+    assert!(desk.has_waiting());
+    desk.settle(now + Duration::from_micros(1234));
+    assert!(!desk.has_waiting());
+    drop(desk);
+    let (count, text) = handed_over(&orders).expect("lines");
+    let line = |duration: &str, abort: &str| {
+        format!(
+            "{{\"time\":\"1994-11-06T08:49:37.001Z\",\"duration_us\":{duration},\"peer\":\"unix\",\
+             \"version\":\"HTTP/1.1\",\"route\":\"/a\",\"status\":200,\"received_bytes\":0,\"sent_bytes\":4{abort}}}\n"
+        )
+    };
+    let wanted = line("1234", "") + &line("1234", ",\"abort\":\"gone\"") + &line("5001234", "");
+    assert_eq!((count, text), (3, wanted));
+}
+
+#[test]
+fn a_line_of_the_common_format_has_its_time_after_the_address() {
+    let (queue, orders) = sync_channel(2);
+    let mut desk = desk(LogFormat::Common, queue);
+    let now = Instant::now();
+    desk.set_time(Duration::from_secs(784_111_777), now);
+    write_line(&mut desk, now);
+    drop(desk);
+    let wanted = "unix - - [06/Nov/1994:08:49:37 +0000] \"-\" 200 4\n";
+    assert_eq!(handed_over(&orders), Some((1, wanted.to_owned())));
+}
+
+#[test]
+fn a_clock_that_jumps_stops_no_line() {
+    let (queue, orders) = sync_channel(2);
+    let mut desk = desk(LogFormat::Common, queue);
+    let mut now = Instant::now();
+    for day in [784_111_777, 0, u64::from(u32::MAX), 784_111_000] {
+        now += Duration::from_secs(1);
+        desk.set_time(Duration::from_secs(day), now);
+        write_line(&mut desk, now);
+        desk.settle(now);
+        assert_eq!(desk.turn_ended(now), Some(now + LOG_DELAY), "its delay is no time of day");
+        assert_eq!(desk.turn_ended(now + LOG_DELAY), None);
+        assert_eq!(handed_over(&orders).map(|(count, _)| count), Some(1));
+    }
+}
+
+#[test]
+fn a_sheet_that_came_back_is_used_again() {
+    let (queue, orders) = sync_channel(2);
+    let mut desk = desk(LogFormat::Common, queue);
+    let mut now = Instant::now();
+    let mut places = Vec::new();
+    for _ in 0..3 {
+        write_line(&mut desk, now);
+        places.push(desk.sheet.place());
+        desk.settle(now);
+        now += LOG_DELAY;
+        desk.turn_ended(now);
+        assert!(handed_over(&orders).is_some());
+    }
+    assert_eq!(places[0], places[2]);
+}
