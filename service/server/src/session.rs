@@ -188,13 +188,19 @@ impl Session {
         }
         let body_follows = end == End::No;
         let head = &*work.cx.head;
-        let (method, path) = (head.method().clone(), path_of(head.path_and_query_bytes()));
-        let (route, found) = router.find(head.mark(), &method, path, || head.authority());
+        let (method, mark) = (head.method(), head.mark());
+        let (route, found) = match router.find_again(mark, method) {
+            Some((route, handler)) => (route, Found::Handler(handler, None)),
+            None => {
+                let path = path_of(head.path_and_query_bytes());
+                router.find(mark, method, path, || head.authority())
+            }
+        };
         let (handler, parameters) = match found {
             Found::Handler(handler, parameters) => (handler, parameters),
             refusal => {
                 let response = &mut refuse(&refusal, head);
-                let state = &mut State::new(&method, 0, route);
+                let state = &mut State::new(method, 0, route);
                 return self.answer::<MEASURED>(id, state, response, true, work);
             }
         };
@@ -205,7 +211,7 @@ impl Session {
             if status == StatusCode::PAYLOAD_TOO_LARGE {
                 work.observer.limit(self.ends.peer(), "body-bytes-max");
             }
-            let state = &mut State::new(&method, 0, route);
+            let state = &mut State::new(method, 0, route);
             let response = &mut Response::error(status);
             return self.answer::<MEASURED>(id, state, response, true, work);
         }
@@ -224,7 +230,7 @@ impl Session {
             work.meter.enter(HANDLER);
             timing.iter_mut().for_each(Timing::routed);
         }
-        let mut state = State::new(&method, offer.bytes_max, route);
+        let mut state = State::new(method, offer.bytes_max, route);
         state.awaits_continue = offer.continues;
         let called = call(handler, &mut request);
         let whole = (whole_bytes, request.whole.take());
@@ -367,7 +373,9 @@ impl Session {
     /// An exchange is over: it counts.
     #[inline]
     fn ended(&mut self, state: &mut State, head: Option<&Head>, observer: &mut Observer) {
-        observer.exchange_ended(&mut self.subject, &self.connection, &self.ends, state, head);
+        if self.subject.is_some() {
+            observer.exchange_ended(&mut self.subject, &self.connection, &self.ends, state, head);
+        }
     }
 
     /// A piece of a request's body, or of a tunnel, has arrived.

@@ -320,8 +320,19 @@ impl Router {
         claimant(&self.claimed, path)
     }
 
+    /// What answers a request whose head has this mark, if it is the one that came last, which had no parameters.
+    #[inline]
+    pub(crate) fn find_again(
+        &self,
+        mark: Option<HeadMark>,
+        method: &Method,
+    ) -> Option<(RouteId, &dyn Handler)> {
+        let (_, route) = self.last.get().filter(|(last, _)| mark == Some(*last))?;
+        Some((route, self.handler_of(route, method)?))
+    }
+
     /// Finds what answers `method` on `path`; `authority` is asked for when there are routes by host. `mark` is
-    /// the request's head's.
+    /// the request's head's, and not that of [`Self::find_again`].
     #[inline]
     pub(crate) fn find<'r, 'p, 'a>(
         &'r self,
@@ -330,12 +341,6 @@ impl Router {
         path: &'p [u8],
         authority: impl FnOnce() -> Option<&'a str>,
     ) -> (RouteId, Found<'r, 'p>) {
-        if let Some((last, route)) = self.last.get()
-            && mark == Some(last)
-            && let Some(handler) = self.handler_of(route, method)
-        {
-            return (route, Found::Handler(handler, None));
-        }
         if let Some(hosts) = &self.hosts
             && let Some(routes) = authority().and_then(|authority| hosts.of(authority))
         {
