@@ -182,13 +182,15 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         self.state.queued = false;
     }
 
-    /// Notes what the kernel reported.
+    /// Notes what the kernel reported, if that is why the pass begins.
     #[inline]
-    pub(crate) fn note(&mut self, ready: Ready) {
+    fn noted(&mut self, call: Call<S::Message>) -> Call<S::Message> {
+        let Call::Ready(ready) = call else { return call };
         self.state.readable |= ready.readable | ready.failed;
         self.state.read_closed |= ready.read_closed;
         self.state.failed |= ready.failed;
         self.state.room |= ready.writable;
+        Call::Event
     }
 
     /// What is left when the connection is over.
@@ -206,24 +208,16 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         tick: u32,
         call: Call<S::Message>,
     ) -> Outcome {
-        let call = match call {
-            Call::Ready(ready) => {
-                self.note(ready);
-                Call::Event
-            }
-            call => call,
-        };
+        let call = self.noted(call);
         if self.phase != Phase::Open {
             return self.closing_pass(lent, &call);
         }
         self.called = tick;
-        let mut was_established = false;
-        if self.state.connecting {
-            was_established = match self.establish(lent) {
-                Ok(was_established) => was_established,
-                Err(error) => return Outcome::Closed(CloseCause::Failed(error.kind())),
-            };
-        }
+        let established = if self.state.connecting { self.establish(lent) } else { Ok(false) };
+        let was_established = match established {
+            Ok(was_established) => was_established,
+            Err(error) => return Outcome::Closed(CloseCause::Failed(error.kind())),
+        };
         if self.state.failed && (self.state.eof || !self.state.wants_input) {
             return Outcome::Closed(CloseCause::Failed(io::ErrorKind::ConnectionReset));
         }

@@ -15,7 +15,7 @@ use crate::observe::{Observer, Subject};
 use crate::patience::Patience;
 use crate::profile::{ENCODE, HANDLER, LOOP, PARSE, ROUTE};
 use crate::refusal::refuse;
-use crate::request::{Request, path_of};
+use crate::request::Request;
 use crate::responder::{Address, MessageKind};
 use crate::router::{Found, RouteId, Router};
 use crate::tuning::Tuning;
@@ -188,14 +188,7 @@ impl Session {
         }
         let body_follows = end == End::No;
         let head = &*work.cx.head;
-        let (method, mark) = (head.method(), head.mark());
-        let (route, found) = match router.find_again(mark, method) {
-            Some((route, handler)) => (route, Found::Handler(handler, None)),
-            None => {
-                let path = path_of(head.path_and_query_bytes());
-                router.find(mark, method, path, || head.authority())
-            }
-        };
+        let (method, (route, found)) = (head.method(), router.find_of(head));
         let (handler, parameters) = match found {
             Found::Handler(handler, parameters) => (handler, parameters),
             refusal => {
