@@ -231,7 +231,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         };
         self.lent.stats.accepted += 1;
         let tick = self.short_tick();
-        let slot = Slot::new(socket, session, after, &self.lent, tick);
+        let slot = Slot::new(socket, session, after, &mut self.lent, tick);
         let deadline = self.slots.insert(slot).deadline_to_file();
         if let Some(deadline) = deadline {
             self.file(token, deadline);

@@ -38,6 +38,8 @@ pub(crate) struct Lent<K: Kernel, S: Service> {
     pub(crate) stats: Stats,
     pub(crate) now: Instant,
     pub(crate) ticks: Ticks,
+    /// The last deadline and its tick: those of one turn are mostly the same.
+    met: (Instant, u64),
     pub(crate) meter: Rc<Meter>,
 }
 
@@ -65,8 +67,18 @@ impl<K: Kernel, S: Service> Lent<K, S> {
             stats: Stats::default(),
             now,
             ticks: Ticks::new(now),
+            met: (now, Ticks::new(now).meeting(now)),
             meter,
         }
+    }
+
+    /// The first tick by which `deadline` has certainly come.
+    #[inline]
+    pub(crate) fn meeting(&mut self, deadline: Instant) -> u64 {
+        if self.met.0 != deadline {
+            self.met = (deadline, self.ticks.meeting(deadline));
+        }
+        self.met.1
     }
 
     /// Whether this turn of the loop is measured.
@@ -103,9 +115,11 @@ impl<K: Kernel, S: Service> Lent<K, S> {
     /// Gives back what is still unsent after a pass. `grown`: something may have been added.
     #[inline]
     pub(crate) fn keep_unsent(&mut self, grown: bool) -> Option<Box<SendQueue>> {
-        if self.output.is_empty() {
-            return None;
-        }
+        if self.output.is_empty() { None } else { self.keep(grown) }
+    }
+
+    #[cold]
+    fn keep(&mut self, grown: bool) -> Option<Box<SendQueue>> {
         let mut kept = self.spare.pop().unwrap_or_default();
         std::mem::swap(&mut self.output, &mut *kept);
         if grown {

@@ -15,6 +15,7 @@ mod acceptor;
 mod affinity;
 mod agenda;
 mod budget;
+mod closing;
 mod door;
 pub mod kernel;
 mod lent;

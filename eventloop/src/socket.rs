@@ -13,12 +13,13 @@ use crate::pace::Pace;
 use crate::service::{After, Close, CloseCause, Service, Turn};
 use crate::sink::Sink;
 use crate::slots::Token;
-use crate::ticks::Ticks;
 use crate::timer_wheel::NEVER;
 
 /// Why a pass begins.
 pub(crate) enum Call<M> {
     /// The kernel reported something.
+    Ready(Ready),
+    /// The same, and it is noted.
     Event,
     /// The run queue: an earlier pass was cut short.
     Again,
@@ -43,55 +44,55 @@ pub(crate) enum Outcome {
     Closed(CloseCause),
 }
 
+/// Where a connection is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+pub(crate) enum Phase {
+    /// Bytes come and go.
     Open,
     /// The session has finished, and its last bytes wait for the socket.
     Flushing,
     /// The last bytes have left; what still arrives is discarded, this many bytes at most.
-    Lingering {
-        left: u32,
-    },
+    Lingering { left: u32 },
 }
 
 /// What the kernel said and no call has used up yet, and what the session said last.
 #[derive(Debug, Clone, Copy, Default)]
-struct State {
-    readable: bool,
-    read_closed: bool,
-    failed: bool,
+pub(crate) struct State {
+    pub(crate) readable: bool,
+    pub(crate) read_closed: bool,
+    pub(crate) failed: bool,
     /// There is room in the socket, reported after it was full.
-    room: bool,
+    pub(crate) room: bool,
     /// The socket took no more.
-    blocked: bool,
+    pub(crate) blocked: bool,
     /// The connection is not established yet; until then, nothing can be written.
-    connecting: bool,
-    eof: bool,
-    wants_input: bool,
-    more: bool,
-    idle: bool,
-    queued: bool,
+    pub(crate) connecting: bool,
+    pub(crate) eof: bool,
+    pub(crate) wants_input: bool,
+    pub(crate) more: bool,
+    pub(crate) idle: bool,
+    pub(crate) queued: bool,
     /// A read of this pass filled the block.
-    filled: bool,
+    pub(crate) filled: bool,
     /// The next pass reads into the large block.
-    bulk: bool,
+    pub(crate) bulk: bool,
 }
 
 /// A connection and its session.
 pub(crate) struct Slot<K: Kernel, S: Service> {
-    socket: K::Socket,
+    pub(crate) socket: K::Socket,
     session: S::Session,
     rest: Box<[u8]>,
-    unsent: Option<Box<SendQueue>>,
+    pub(crate) unsent: Option<Box<SendQueue>>,
     /// The tick by which the deadline has come; `NEVER` without one.
-    deadline: u64,
+    pub(crate) deadline: u64,
     /// The tick at which its entry in the timer wheel comes up: at the deadline or before.
     filed: u64,
     pace: Pace,
     /// The tick of the last call; they are compared with each other only.
     called: u32,
-    phase: Phase,
-    state: State,
+    pub(crate) phase: Phase,
+    pub(crate) state: State,
 }
 
 impl<K: Kernel, S: Service> Slot<K, S> {
@@ -99,7 +100,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         socket: K::Socket,
         session: S::Session,
         after: After,
-        lent: &Lent<K, S>,
+        lent: &mut Lent<K, S>,
         tick: u32,
     ) -> Self {
         let mut slot = Self {
@@ -114,7 +115,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
             phase: Phase::Open,
             state: State::default(),
         };
-        slot.obey(after, lent.ticks);
+        slot.obey(&after, lent);
         slot
     }
 
@@ -123,7 +124,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         socket: K::Socket,
         session: S::Session,
         after: After,
-        lent: &Lent<K, S>,
+        lent: &mut Lent<K, S>,
         tick: u32,
     ) -> Self {
         let mut slot = Self::new(socket, session, after, lent, tick);
@@ -181,13 +182,15 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         self.state.queued = false;
     }
 
-    /// Notes what the kernel reported.
+    /// Notes what the kernel reported, if that is why the pass begins.
     #[inline]
-    pub(crate) fn note(&mut self, ready: Ready) {
+    fn noted(&mut self, call: Call<S::Message>) -> Call<S::Message> {
+        let Call::Ready(ready) = call else { return call };
         self.state.readable |= ready.readable | ready.failed;
         self.state.read_closed |= ready.read_closed;
         self.state.failed |= ready.failed;
         self.state.room |= ready.writable;
+        Call::Event
     }
 
     /// What is left when the connection is over.
@@ -205,11 +208,13 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         tick: u32,
         call: Call<S::Message>,
     ) -> Outcome {
+        let call = self.noted(call);
         if self.phase != Phase::Open {
             return self.closing_pass(lent, &call);
         }
         self.called = tick;
-        let was_established = match self.establish(lent) {
+        let established = if self.state.connecting { self.establish(lent) } else { Ok(false) };
+        let was_established = match established {
             Ok(was_established) => was_established,
             Err(error) => return Outcome::Closed(CloseCause::Failed(error.kind())),
         };
@@ -258,7 +263,9 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         } else {
             Outcome::Wait
         };
-        self.unsent = lent.keep_unsent(works);
+        if let Some(unsent) = lent.keep_unsent(works) {
+            self.unsent = Some(unsent);
+        }
         outcome
     }
 
@@ -322,9 +329,9 @@ impl<K: Kernel, S: Service> Slot<K, S> {
 
     /// Notes that a connection outward is established, when the kernel has said so. Whether it was
     /// just now.
-    #[inline]
+    #[cold]
     fn establish(&mut self, lent: &mut Lent<K, S>) -> io::Result<bool> {
-        if !self.state.connecting || !(self.state.room || self.state.failed) {
+        if !(self.state.room || self.state.failed) {
             return Ok(false);
         }
         if self.state.failed {
@@ -413,28 +420,28 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         let after = match call {
             Call::Message(message) => lent.service.message(session, message, &mut turn),
             Call::ShutDown => lent.service.shut_down(session, &mut turn),
-            Call::Event | Call::Again | Call::Deadline | Call::Asked => {
+            Call::Ready(_) | Call::Event | Call::Again | Call::Deadline | Call::Asked => {
                 lent.service.turn(session, &mut turn)
             }
         };
         if MEASURED {
             lent.meter.enter(Stage::LOOP);
         }
-        self.obey(after, lent.ticks);
+        self.obey(&after, lent);
         after.close
     }
 
     #[inline]
-    fn obey(&mut self, after: After, ticks: Ticks) {
+    fn obey(&mut self, after: &After, lent: &mut Lent<K, S>) {
         self.state.wants_input = after.wants_input;
         self.state.more = after.more;
         self.state.idle = after.idle;
-        self.deadline = after.deadline.map_or(NEVER, |deadline| ticks.meeting(deadline));
+        self.deadline = after.deadline.map_or(NEVER, |deadline| lent.meeting(deadline));
     }
 
     /// Writes what waits, unless the socket is full.
     #[inline]
-    fn flush<const MEASURED: bool>(
+    pub(crate) fn flush<const MEASURED: bool>(
         &mut self,
         lent: &mut Lent<K, S>,
         budget: &mut Budget,
@@ -471,84 +478,6 @@ impl<K: Kernel, S: Service> Slot<K, S> {
                 Ok(Flush::Blocked)
             }
         }
-    }
-
-    /// The session has finished: what it queued leaves, then the sending side ends.
-    #[cold]
-    fn finish(&mut self, lent: &mut Lent<K, S>, budget: &mut Budget) -> Outcome {
-        self.state.idle = false;
-        // Once in a connection's life: a look whether the turn is measured is nothing here.
-        match self.flush::<true>(lent, budget) {
-            Err(error) => Outcome::Closed(CloseCause::Failed(error.kind())),
-            Ok(Flush::Blocked) => {
-                self.phase = Phase::Flushing;
-                self.deadline = lent.ticks.meeting(lent.now + lent.limits.close_stall);
-                Outcome::Wait
-            }
-            Ok(Flush::Drained) => {
-                if self.state.eof || lent.kernel.end_writing(&mut self.socket).is_err() {
-                    return Outcome::Closed(CloseCause::Finished);
-                }
-                let left = u32::try_from(lent.limits.linger_bytes).unwrap_or(u32::MAX);
-                self.phase = Phase::Lingering { left };
-                self.deadline = lent.ticks.meeting(lent.now + lent.limits.linger);
-                self.discard(lent)
-            }
-        }
-    }
-
-    /// A pass after the session has finished.
-    #[cold]
-    fn closing_pass(&mut self, lent: &mut Lent<K, S>, call: &Call<S::Message>) -> Outcome {
-        let expired = matches!(call, Call::Deadline);
-        match self.phase {
-            Phase::Lingering { .. } if expired => Outcome::Closed(CloseCause::Finished),
-            Phase::Lingering { .. } => self.discard(lent),
-            _ if expired => Outcome::Closed(CloseCause::Stalled),
-            _ if self.state.failed => {
-                Outcome::Closed(CloseCause::Failed(io::ErrorKind::ConnectionReset))
-            }
-            _ if self.state.blocked && !self.state.room => Outcome::Wait,
-            _ => {
-                self.state.blocked = false;
-                let mut budget = Budget::new(&lent.limits);
-                if let Some(unsent) = self.unsent.take() {
-                    lent.take_unsent(unsent);
-                }
-                let outcome = self.finish(lent, &mut budget);
-                self.unsent = lent.keep_unsent(false);
-                outcome
-            }
-        }
-    }
-
-    /// Reads and forgets, so that what arrives after the end causes no reset.
-    fn discard(&mut self, lent: &mut Lent<K, S>) -> Outcome {
-        let mut budget = Budget::new(&lent.limits);
-        while self.state.readable {
-            if !budget.allows_read() {
-                return Outcome::Again;
-            }
-            lent.input.start(&[]);
-            match lent.kernel.receive(&mut self.socket, lent.input.block_mut()) {
-                Ok(0) => return Outcome::Closed(CloseCause::Finished),
-                Ok(count) => {
-                    budget.spend_read(count);
-                    lent.input.start(&[]);
-                    let Phase::Lingering { left } = &mut self.phase else { break };
-                    let discarded = u32::try_from(count).ok();
-                    match discarded.and_then(|count| left.checked_sub(count)) {
-                        Some(rest) => *left = rest,
-                        None => return Outcome::Closed(CloseCause::Finished),
-                    }
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.state.readable = false;
-                }
-                Err(_) => return Outcome::Closed(CloseCause::Finished),
-            }
-        }
-        Outcome::Wait
     }
 }
 

@@ -190,9 +190,8 @@ impl<K: Kernel, S: Service> Worker<K, S> {
             let token = Token::from_key(ready.key);
             if token.generation() == 0 {
                 self.door.note(token.index());
-            } else if let Some(slot) = self.slots.get_mut(token) {
-                slot.note(ready);
-                self.pass(token, Call::Event);
+            } else {
+                self.pass(token, Call::Ready(ready));
             }
         }
         self.ready.clear();

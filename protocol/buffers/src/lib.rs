@@ -13,4 +13,4 @@ mod send_queue;
 
 pub use chunk::{Chunk, settle};
 pub use receive_buffer::{ReceiveBuffer, detach};
-pub use send_queue::{Flush, SendQueue};
+pub use send_queue::{COPIED_BYTES, Flush, SendQueue};

@@ -40,6 +40,13 @@ impl ReceiveBuffer {
     /// and starts with `rest`, the bytes that an earlier turn left.
     #[inline]
     pub fn start(&mut self, rest: &[u8]) {
+        if rest.is_empty() && self.block.is_empty() && self.block.capacity() >= self.block_bytes {
+            return;
+        }
+        self.start_anew(rest);
+    }
+
+    fn start_anew(&mut self, rest: &[u8]) {
         self.block.clear();
         if !self.block.try_reclaim(self.block_bytes.max(rest.len())) {
             self.block = BytesMut::with_capacity(self.block_bytes.max(rest.len()));

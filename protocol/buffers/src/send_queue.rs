@@ -7,7 +7,7 @@ use crate::chunk::{Chunk, settle};
 
 /// Pieces below this size are copied, in bytes: copying them costs less than a vectored write does beyond a plain
 /// one, and than one more element of it.
-const COPY_BELOW_BYTES: usize = 8192;
+pub const COPIED_BYTES: usize = 8192;
 
 /// The elements handed to one vectored write while few pieces wait.
 const SLICES_FEW: usize = 32;
@@ -97,7 +97,7 @@ impl SendQueue {
     #[inline]
     pub fn push(&mut self, bytes: impl Into<Chunk>) {
         let chunk = bytes.into();
-        if chunk.bytes.len() < COPY_BELOW_BYTES {
+        if chunk.bytes.len() < COPIED_BYTES {
             self.copied.extend_from_slice(&chunk.bytes);
         } else {
             self.shared_bytes += chunk.bytes.len();
@@ -174,6 +174,12 @@ impl SendQueue {
                 self.write_vectored::<SLICES_MAX>(sink)
             };
             match written {
+                // All of it, as nearly always.
+                Ok(count) if count == offered && count > 0 && self.shared.is_empty() => {
+                    self.copied.clear();
+                    self.copied_sent = 0;
+                    return Ok(Flush::Drained);
+                }
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(count) => {
                     self.advance(count);

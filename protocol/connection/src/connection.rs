@@ -343,6 +343,21 @@ impl Connection {
         }
     }
 
+    /// HTTP/1.1: sends a whole answer in one step, if nothing about it and its request is unusual: its head is
+    /// written out, and its body is so small that it is copied anyway. False: nothing has happened.
+    #[inline]
+    pub fn send_whole(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: ExchangeId,
+        head: &KnownHead<'_>,
+        body: &[u8],
+    ) -> bool {
+        let (Stack::H1(core), Some(lines)) = (&mut self.stack, head.lines) else { return false };
+        let HeadName { status, length, .. } = head.name;
+        core.send_whole(cx, id, &WrittenHead { status, lines, length, date: head.date }, body)
+    }
+
     /// Sends the head of a response, interim or final (server).
     ///
     /// # Errors
@@ -398,12 +413,13 @@ impl Connection {
         &mut self,
         cx: &mut Context<'_>,
         id: ExchangeId,
-        name: &HeadName,
+        head: &KnownHead<'_>,
         body: &[u8],
     ) -> Option<Result<(), Misuse>> {
         match &mut self.stack {
-            Stack::H2(core) => core.send_whole_again(cx, id, name, body),
-            Stack::H1(_) | Stack::Open { .. } => None,
+            Stack::H2(core) => core.send_whole_again(cx, id, &head.name, body),
+            Stack::H1(_) => self.send_whole(cx, id, head, body).then_some(Ok(())),
+            Stack::Open { .. } => None,
         }
     }
 

@@ -100,13 +100,18 @@ fn one_field(
 /// Digits that a 64-bit number has at most, and the end of a line.
 const NUMBER_LINE_BYTES: usize = 22;
 
-/// Appends the `Content-Length` line.
+/// What a number, the `Date` line, an unusual status line and the last lines take together, in bytes.
+pub(crate) const NUMBERS_AND_DATE_BYTES: usize = 256;
+
+/// Appends a number and the end of its line.
 #[inline]
-pub(crate) fn length(tail: &mut Vec<u8>, length: u64) {
-    let mut line = [0; NUMBER_LINE_BYTES];
-    line[NUMBER_LINE_BYTES - 2..].copy_from_slice(b"\r\n");
-    let mut start = NUMBER_LINE_BYTES - 2;
-    let mut left = length;
+pub(crate) fn number_line(tail: &mut Vec<u8>, number: u64) {
+    // Copies of constant length cost less than one of the exact length, and so does a cut.
+    let mut line = [b' '; 2 * NUMBER_LINE_BYTES];
+    let end = NUMBER_LINE_BYTES;
+    line[end - 2..end].copy_from_slice(b"\r\n");
+    let mut start = end - 2;
+    let mut left = number;
     loop {
         start -= 1;
         line[start] = b'0' + (left % 10) as u8;
@@ -115,8 +120,11 @@ pub(crate) fn length(tail: &mut Vec<u8>, length: u64) {
             break;
         }
     }
-    tail.extend_from_slice(b"content-length: ");
-    tail.extend_from_slice(&line[start..]);
+    let before = tail.len();
+    if let Some(line) = line.get(start..).and_then(<[u8]>::first_chunk::<NUMBER_LINE_BYTES>) {
+        tail.extend_from_slice(line);
+    }
+    tail.truncate(before + end - start);
 }
 
 /// Appends the `Date` line.
@@ -206,7 +214,9 @@ fn is_valid_value(value: &[u8]) -> bool {
 }
 
 fn is_lower_token(name: &[u8]) -> bool {
-    !name.is_empty() && name.iter().all(|octet| TOKEN_LOWER[usize::from(*octet)] == *octet)
+    // NUL stands in the table for what is in no token.
+    let is_lower = |octet: &u8| *octet != 0 && TOKEN_LOWER[usize::from(*octet)] == *octet;
+    !name.is_empty() && name.iter().all(is_lower)
 }
 
 macro_rules! status_lines {
@@ -310,6 +320,7 @@ mod tests {
             ("x-\r\na", b"b"),
             ("X-Upper", b"b"),
             ("x a", b"b"),
+            ("x\0a", b"b"),
             ("", b"b"),
             ("content-length", b"+1"),
             ("content-length", b"1, 1"),

@@ -27,6 +27,17 @@ impl Kind {
             _ => Self::Plain,
         }
     }
+
+    /// The kind with this number, of which the two lowest bits count.
+    #[inline]
+    pub(crate) fn from_bits(bits: u64) -> Self {
+        match bits & 3 {
+            0 => Self::Plain,
+            1 => Self::Head,
+            2 => Self::Connect,
+            _ => Self::Upgrade,
+        }
+    }
 }
 
 /// The open exchanges: a run of numbers. A server has at most one, a client up to
@@ -78,12 +89,7 @@ impl Exchanges {
     /// The oldest open exchange.
     #[inline]
     pub(crate) fn oldest(&self) -> Option<(ExchangeId, Kind)> {
-        let kind = match self.kinds[0] & 3 {
-            0 => Kind::Plain,
-            1 => Kind::Head,
-            2 => Kind::Connect,
-            _ => Kind::Upgrade,
-        };
+        let kind = Kind::from_bits(self.kinds[0]);
         (self.count > 0).then_some((ExchangeId(self.first), kind))
     }
 
@@ -91,6 +97,19 @@ impl Exchanges {
     #[inline]
     pub(crate) fn is_oldest(&self, id: ExchangeId) -> bool {
         self.count > 0 && id.0 == self.first
+    }
+
+    /// Whether `id` is the only open exchange, and a plain one.
+    #[inline]
+    pub(crate) fn is_plain(&self, id: ExchangeId) -> bool {
+        self.count == 1 && id.0 == self.first && self.kinds[0] == 0
+    }
+
+    /// Closes the only open exchange, which is a plain one.
+    #[inline]
+    pub(crate) fn close_plain(&mut self) {
+        self.first = self.first.saturating_add(1);
+        self.count = 0;
     }
 
     /// Whether `id` is open.

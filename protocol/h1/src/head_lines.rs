@@ -5,7 +5,12 @@ use http::StatusCode;
 
 use crate::encode::{self, Pass, Written};
 
-/// Field lines of final responses, checked and written out once.
+/// What stands before the lines of most heads, and behind them.
+const BEFORE: &[u8] = b"HTTP/1.1 200 OK\r\n";
+const BEHIND: &[u8] = b"content-length: ";
+
+/// Field lines of final responses, checked and written out once: between what stands around them in most heads, so
+/// that these are one copy.
 #[derive(Debug, Clone)]
 pub struct HeadLines(Box<[u8]>);
 
@@ -14,18 +19,19 @@ impl HeadLines {
     /// of the message's length, which is decided anew for each response.
     #[must_use]
     pub fn new<'a>(lines: impl Iterator<Item = FieldRef<'a>>) -> Option<Self> {
-        let mut text = Vec::new();
+        let mut text = BEFORE.to_vec();
         let pass = Pass { length: true, upgrade: true, te: false };
         let written = encode::fields(&mut text, lines, pass).ok()?;
         let Written { length, close, upgrade, .. } = written;
         let is_plain = length.is_none() && !close && !upgrade;
+        text.extend_from_slice(BEHIND);
         is_plain.then(|| Self(text.into_boxed_slice()))
     }
 
     /// The lines, each with its end.
     #[inline]
     pub(crate) fn text(&self) -> &[u8] {
-        &self.0
+        &self.0[BEFORE.len()..self.0.len() - BEHIND.len()]
     }
 }
 
@@ -43,15 +49,30 @@ pub struct WrittenHead<'a> {
 }
 
 impl WrittenHead<'_> {
+    /// What the head may take, in bytes: enough memory for it, and seldom too much by a line.
+    #[inline]
+    pub(crate) fn bytes_max(&self) -> usize {
+        self.lines.0.len() + encode::NUMBERS_AND_DATE_BYTES
+    }
+
     /// Appends the head up to its last line, and says what else depends on it.
     #[inline]
     pub(crate) fn write(&self, tail: &mut Vec<u8>) -> Written {
-        encode::status_line(tail, self.status);
-        tail.extend_from_slice(self.lines.text());
-        if let Some(length) = self.length
-            && self.status != StatusCode::NO_CONTENT
-        {
-            encode::length(tail, length);
+        match self.length {
+            Some(length) if self.status == StatusCode::OK => {
+                tail.extend_from_slice(&self.lines.0);
+                encode::number_line(tail, length);
+            }
+            length => {
+                encode::status_line(tail, self.status);
+                tail.extend_from_slice(self.lines.text());
+                if let Some(length) = length
+                    && self.status != StatusCode::NO_CONTENT
+                {
+                    tail.extend_from_slice(BEHIND);
+                    encode::number_line(tail, length);
+                }
+            }
         }
         if let Some(date) = self.date {
             encode::date(tail, date);

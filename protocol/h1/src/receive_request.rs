@@ -11,7 +11,7 @@ use crate::error::{
 };
 use crate::exchanges::Kind;
 use crate::gate::Gate;
-use crate::limits::LEAVE_NOTICE;
+use crate::limits::{LEAVE_NOTICE, REMEMBERED_REQUEST_BYTES};
 use crate::request_head::{self, RequestHead};
 
 impl Connection {
@@ -29,12 +29,29 @@ impl Connection {
             Some(b'\r' | b'\n') => return self.skip_empty_line(cx),
             Some(_) => {}
         }
+        if let Some((length, note)) = cx.head.source(unread) {
+            let count = cx.head.field_count();
+            if let Some(request) = RequestHead::noted(note, length, count, &self.limits) {
+                return self.begin(cx, &request);
+            }
+        }
+        self.read_request(cx)
+    }
+
+    /// Reads a head that is not the one that stands already.
+    fn read_request(&mut self, cx: &mut Context<'_>) -> Output {
+        let unread = cx.input.unread();
         let limits = [self.limits.request_line_bytes, self.limits.head_bytes];
         if !self.scan.is_worthwhile(unread, limits) {
             return self.await_head(cx);
         }
         match request_head::read(unread, cx.head, &self.limits) {
-            Ok(request) => self.begin(cx, &request),
+            Ok(request) => {
+                if request.length <= REMEMBERED_REQUEST_BYTES {
+                    cx.head.keep_source(&unread[..request.length], request.note());
+                }
+                self.begin(cx, &request)
+            }
             Err(Stop::Incomplete) => self.await_head(cx),
             Err(Stop::Fault(failure)) => self.refuse(cx, failure),
         }

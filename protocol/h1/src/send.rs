@@ -1,8 +1,10 @@
 //! RFC 9112 §6, §7.1, §9.6: responses, and the bodies of either role, as they are sent.
 
-use bolide_buffers::Chunk;
-use bolide_semantics::{Context, End, ExchangeId, FieldRef, Misuse, OutgoingHead, Role, Start};
-use http::StatusCode;
+use bolide_buffers::{COPIED_BYTES, Chunk};
+use bolide_semantics::{
+    Context, End, ExchangeId, FieldRef, Misuse, OutgoingHead, Role, Start, has_no_body,
+};
+use http::{Method, StatusCode};
 
 use crate::body::Body;
 use crate::connection::{Connection, Reading};
@@ -101,6 +103,42 @@ impl Connection {
             self.sent(self.sending.framing().unwrap_or(Framing::Nothing), input);
         }
         Some(Ok(()))
+    }
+
+    /// Server: sends a whole answer in one step, octet for octet what [`Self::send_written_head`] and
+    /// [`Self::send_data`] send, where nothing about it is unusual: a plain request that has been read, a connection
+    /// that goes on, and a body that is copied anyway. False: something is, and nothing has happened.
+    #[inline]
+    pub fn send_whole(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: ExchangeId,
+        head: &WrittenHead<'_>,
+        body: &[u8],
+    ) -> bool {
+        let is_usual = self.role == Role::Server
+            && matches!(self.reading, Reading::Complete)
+            && self.sending.is_ready()
+            && self.exchanges.is_plain(id)
+            && self.persistence.persists
+            && self.ending.is_none()
+            && !self.current.version_10
+            && head.length == Some(body.len() as u64)
+            && body.len() < COPIED_BYTES
+            && (head.status == StatusCode::OK || !has_no_body(&Method::GET, head.status));
+        if !is_usual {
+            return false;
+        }
+        let tail = cx.output.tail();
+        let start = tail.len();
+        tail.reserve(head.bytes_max() + body.len());
+        head.write(tail);
+        tail.extend_from_slice(b"\r\n");
+        tail.extend_from_slice(body);
+        self.progress.queued(tail.len() - start);
+        self.exchanges.close_plain();
+        self.reading = Reading::Head;
+        true
     }
 
     /// Server: what kind of exchange `id` is, when its response may begin.

@@ -2,6 +2,7 @@
 
 use http::{Method, StatusCode, Version};
 
+use crate::head_source::{Source, SourceNote};
 use crate::{FieldName, HeadMark};
 
 /// A part of a [`Head`]'s text: start and end, in bytes.
@@ -62,6 +63,8 @@ pub struct Head {
     wire_bytes: u32,
     /// Taken away by every change.
     mark: Option<HeadMark>,
+    /// What the marked head was read from, where that is kept.
+    source: Source,
     text: Vec<u8>,
     lines: Vec<Line>,
 }
@@ -79,6 +82,7 @@ impl Default for Head {
             protocol: None,
             wire_bytes: 0,
             mark: None,
+            source: Source::default(),
             text: Vec::new(),
             lines: Vec::new(),
         }
@@ -99,6 +103,7 @@ impl Head {
         self.protocol = None;
         self.wire_bytes = 0;
         self.mark = None;
+        self.source.clear();
         self.text.clear();
         self.lines.clear();
     }
@@ -124,8 +129,9 @@ impl Head {
             (std::mem::take(&mut self.text), std::mem::take(&mut self.lines));
         text.clone_from(&other.text);
         lines.clone_from(&other.lines);
-        let method = other.method.clone();
-        *self = Self { method, text, lines, ..*other };
+        let (method, mut source) = (other.method.clone(), std::mem::take(&mut self.source));
+        source.clear();
+        *self = Self { method, source, text, lines, ..*other };
     }
 
     /// What the head begins with.
@@ -245,7 +251,8 @@ impl Head {
     /// The memory that the head holds, in bytes.
     #[must_use]
     pub fn allocated_bytes(&self) -> usize {
-        self.text.capacity() + self.lines.capacity() * size_of::<Line>()
+        let lines = self.lines.capacity() * size_of::<Line>();
+        self.text.capacity() + lines + self.source.allocated_bytes()
     }
 
     /// How many bytes the head took on the wire, as its version encodes it.
@@ -276,7 +283,23 @@ impl Head {
     /// For parsers: marks the head, which is complete. Any change takes the mark away.
     #[inline]
     pub fn set_mark(&mut self, mark: HeadMark) {
+        self.source.clear();
         self.mark = Some(mark);
+    }
+
+    /// For parsers: whether `unread` begins with the very octets that this head was read from, as it stands: how
+    /// many they are, and what was noted with them.
+    #[inline]
+    #[must_use]
+    pub fn source(&mut self, unread: &[u8]) -> Option<(usize, SourceNote)> {
+        if self.mark.is_some() { self.source.begins(unread) } else { None }
+    }
+
+    /// For parsers: the head, which is complete, was read from these octets. They are kept, and the head is marked,
+    /// unless heads hardly ever come again.
+    #[inline]
+    pub fn keep_source(&mut self, octets: &[u8], note: SourceNote) {
+        self.mark = self.source.keep(octets, note);
     }
 
     /// For parsers: sets what the head took on the wire.
@@ -488,5 +511,44 @@ mod tests {
             change(&mut head, name);
             assert_eq!(head.mark(), None, "change {index}");
         }
+    }
+    #[test]
+    fn octets_stand_for_a_head_until_it_changes() {
+        let mut head = Head::default();
+        let note = SourceNote([1, 2]);
+        assert_eq!(head.source(b"GET"), None);
+        head.keep_source(b"GET", note);
+        let mark = head.mark();
+        assert!(mark.is_some());
+        assert_eq!(head.source(b"GE"), None);
+        assert_eq!(head.source(b"GET / HTTP"), Some((3, note)));
+        assert_eq!(head.clone().source(b"GET"), None, "who has a copy reads nothing into it");
+        head.keep_source(b"PUT", note);
+        assert_ne!(head.mark(), mark);
+        let path = head.push_text(b"/");
+        head.set_path(path);
+        assert_eq!(head.source(b"PUT"), None);
+        head.keep_source(b"PUT", note);
+        head.clear(HeadKind::Request, Version::HTTP_2);
+        head.set_mark(mark.unwrap());
+        assert_eq!(head.source(b"PUT"), None);
+    }
+
+    #[test]
+    fn heads_that_never_come_again_are_hardly_ever_kept() {
+        let mut head = Head::default();
+        let mut kept = 0;
+        for number in 0..800_u32 {
+            head.clear(HeadKind::Request, Version::HTTP_11);
+            head.keep_source(&number.to_le_bytes(), SourceNote::default());
+            kept += u32::from(head.mark().is_some());
+        }
+        assert_eq!(kept, 8 + 99);
+        head.keep_source(b"again", SourceNote::default());
+        while head.source(b"again").is_none() {
+            head.keep_source(b"again", SourceNote::default());
+        }
+        head.keep_source(b"other", SourceNote::default());
+        assert!(head.source(b"other").is_some(), "what repeats is kept at once");
     }
 }

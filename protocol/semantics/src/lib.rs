@@ -17,6 +17,7 @@ mod field_name;
 mod forwarding;
 mod head;
 mod head_mark;
+mod head_source;
 pub mod limits;
 mod message;
 mod outgoing;
@@ -38,6 +39,7 @@ pub use exchange::{
 pub use field_name::FieldName;
 pub use head::{Field, Head, HeadKind, Span};
 pub use head_mark::{HeadMark, HeadMarks};
+pub use head_source::SourceNote;
 pub use message::{has_no_body, parse_content_length};
 pub use outgoing::{FieldRef, HeadName, OutgoingHead, Start};
 pub use range::{ByteRange, RangeRequest, parse_range, unsatisfied_content_range};

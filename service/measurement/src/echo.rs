@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use bolide_server::{
-    AbortReason, BodyStream, Bytes, End, Exchange, HeaderValue, Io, Pull, Reply, Request, Response,
-    StatusCode, detach,
+    AbortReason, BodyStream, Bytes, End, Exchange, Handler, HeaderValue, Io, Pull, Reply, Request,
+    Response, StatusCode, detach,
 };
 
 /// The largest `size`, in bytes.
@@ -55,12 +55,27 @@ impl BodyStream for Fill {
     }
 }
 
-/// `POST /echo`: the body comes back as it arrives.
-pub(crate) fn echo(request: &mut Request<'_>) -> Reply {
-    if request.has_body() {
-        Reply::Exchange(Box::new(Echo { length: request.body_length(), kept: VecDeque::new() }))
-    } else {
-        Reply::Now(Response::octets(Bytes::new()))
+/// `POST /echo`: the body comes back as it arrives, or at once if all of it came with its head.
+#[derive(Debug)]
+pub(crate) struct Echoes;
+
+impl Handler for Echoes {
+    fn handle(&self, request: &mut Request<'_>) -> Reply {
+        if let Some(body) = request.take_body() {
+            Reply::Now(Response::octets(Bytes::new()).own_body(body))
+        } else if request.has_body() {
+            Reply::Exchange(Box::new(Echo { length: request.body_length(), kept: VecDeque::new() }))
+        } else {
+            Reply::Now(Response::octets(Bytes::new()))
+        }
+    }
+
+    fn takes_whole_bodies(&self) -> bool {
+        true
+    }
+
+    fn body_bytes_max(&self) -> Option<u64> {
+        Some(u64::MAX)
     }
 }
 

@@ -11,7 +11,7 @@ mod ndt7;
 mod responsiveness;
 mod websocket;
 
-use bolide_server::{Method, Router, body_limit};
+use bolide_server::{Method, Router};
 
 pub use echo::ECHO_BYTES_MAX;
 pub use ndt7::{Ndt7Settings, finish_archives};
@@ -42,7 +42,7 @@ pub fn endpoints_with(router: Router, ndt7: &Ndt7Settings) -> Router {
     let router = responsiveness::routes(ndt7::routes(websocket::route(router), ndt7));
     ping(router)
         .get("/echo", echo::fill)
-        .handle(Method::POST, "/echo", body_limit(u64::MAX, echo::echo))
+        .handle(Method::POST, "/echo", echo::Echoes)
         .claim(bulk::is_size, bulk::Sizes)
 }
 

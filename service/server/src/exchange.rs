@@ -21,13 +21,14 @@ use crate::ends::Ends;
 use crate::local_waker::{LocalWaker, WokenList};
 use crate::outward::Outward;
 use crate::patience::Patience;
-use crate::prepared::Prepared;
 use crate::profile::{ENCODE, HANDLER};
 use crate::responder::Address;
 use crate::response::{Body, BodyStream, Fields, Pull, Trailed};
 use crate::router::RouteId;
 use crate::session::timing;
 use crate::{Exchange, Handler, Response, Waker};
+
+mod whole;
 
 /// The largest piece that a body stream is asked for at once, in bytes.
 const PULL_BYTES_MAX: usize = 256 * 1024;
@@ -193,7 +194,7 @@ impl Io<'_> {
     /// body.
     #[inline]
     pub(crate) fn answer(&mut self, response: &mut Response) {
-        if self.state.phase != Phase::Unanswered {
+        if self.state.phase != Phase::Unanswered || self.answer_whole(response) {
             return;
         }
         if response.invalid {
@@ -223,24 +224,6 @@ impl Io<'_> {
                 }
             }
         }
-    }
-
-    /// Sends an answer of which the client's connection remembers the head, and that is small; else does nothing
-    /// and returns false.
-    #[inline]
-    pub(crate) fn answer_again(&mut self, prepared: &Prepared) -> bool {
-        let Prepared { status, fields, body } = prepared;
-        let length = Some(body.len() as u64);
-        if self.state.phase != Phase::Unanswered || status.is_informational() {
-            return false;
-        }
-        let Some(head) = fields.known_head(*status, length, self.date) else { return false };
-        let sent = self.connection.send_whole_again(&mut self.cx, self.id, &head.name, body);
-        let Some(sent) = sent else { return false };
-        if self.head_was_sent(*status, sent, End::Yes) {
-            self.state.sent_bytes += body.len() as u64;
-        }
-        true
     }
 
     /// Sends a response whose body is at hand.

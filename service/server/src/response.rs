@@ -254,6 +254,20 @@ pub enum Body {
     Stream(Box<dyn BodyStream>),
 }
 
+impl Body {
+    /// Bytes that may be a slice of a request's body.
+    #[inline]
+    fn lent(bytes: Bytes) -> Self {
+        if bytes.is_empty() { Self::Empty } else { Self::Bytes(bytes) }
+    }
+
+    /// Bytes that are none.
+    #[inline]
+    fn own(bytes: Bytes) -> Self {
+        if bytes.is_empty() { Self::Empty } else { Self::Own(bytes) }
+    }
+}
+
 /// A body that ends with trailers.
 #[derive(Debug)]
 pub struct Trailed {
@@ -336,27 +350,32 @@ impl Response {
     #[inline]
     #[must_use]
     pub fn text(body: impl Into<Bytes>) -> Self {
-        Self::of_lines(&TEXT, body)
+        Self::of_lines(&TEXT, Body::lent(body.into()))
     }
 
     /// A `200 OK` with `text/html`.
     #[must_use]
     pub fn html(body: impl Into<Bytes>) -> Self {
-        Self::of_lines(&HTML, body)
+        Self::of_lines(&HTML, Body::lent(body.into()))
     }
 
     /// A `200 OK` with `application/octet-stream`.
     #[inline]
     #[must_use]
     pub fn octets(body: impl Into<Bytes>) -> Self {
-        Self::of_lines(&OCTETS, body)
+        Self::of_lines(&OCTETS, Body::lent(body.into()))
     }
 
+    /// Made in one place: responses are large, and each move is a copy.
     #[inline]
-    fn of_lines(lines: &'static Lines, body: impl Into<Bytes>) -> Self {
-        let mut response = Self::new(StatusCode::OK).body(body);
-        response.prepared = Some(Fields(Made::Fixed(lines)));
-        response
+    fn of_lines(lines: &'static Lines, body: Body) -> Self {
+        Self {
+            status: StatusCode::OK,
+            fields: OwnFields::default(),
+            prepared: Some(Fields(Made::Fixed(lines))),
+            body,
+            invalid: false,
+        }
     }
 
     /// A `200 OK` with this `Content-Type`.
@@ -387,8 +406,7 @@ impl Response {
     #[inline]
     #[must_use]
     pub fn body(mut self, body: impl Into<Bytes>) -> Self {
-        let body = body.into();
-        self.body = if body.is_empty() { Body::Empty } else { Body::Bytes(body) };
+        self.body = Body::lent(body.into());
         self
     }
 
@@ -397,8 +415,7 @@ impl Response {
     #[inline]
     #[must_use]
     pub fn own_body(mut self, body: impl Into<Bytes>) -> Self {
-        let body = body.into();
-        self.body = if body.is_empty() { Body::Empty } else { Body::Own(body) };
+        self.body = Body::own(body.into());
         self
     }
 
@@ -475,14 +492,15 @@ impl Response {
 }
 
 impl From<&'static str> for Response {
+    #[inline]
     fn from(body: &'static str) -> Self {
-        Self::text(Bytes::new()).own_body(body)
+        Self::of_lines(&TEXT, Body::own(Bytes::from_static(body.as_bytes())))
     }
 }
 
 impl From<String> for Response {
     fn from(body: String) -> Self {
-        Self::text(Bytes::new()).own_body(body)
+        Self::of_lines(&TEXT, Body::own(body.into()))
     }
 }
 

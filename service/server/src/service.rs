@@ -201,7 +201,7 @@ impl HttpService {
         if let Some(subject) = &mut session.subject {
             self.observer.pass_ended(subject, &mut session.connection, is_idle);
         }
-        after(session, turn, deadline, is_empty)
+        after(session, turn, deadline, is_empty, is_idle)
     }
 }
 
@@ -222,6 +222,7 @@ fn after(
     turn: &Turn<'_, Message>,
     deadline: Option<Instant>,
     is_empty: bool,
+    is_idle: bool,
 ) -> After {
     match session.closed {
         None => {}
@@ -237,7 +238,7 @@ fn after(
         wants_input: session.connection.wants_input() || (is_empty && session.watches_client()),
         more: turn.output.len() >= turn.output_limit,
         deadline,
-        idle: session.connection.is_idle() && !session.has_exchanges(),
+        idle: is_idle,
         close: None,
     }
 }

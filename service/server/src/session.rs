@@ -15,7 +15,7 @@ use crate::observe::{Observer, Subject};
 use crate::patience::Patience;
 use crate::profile::{ENCODE, HANDLER, LOOP, PARSE, ROUTE};
 use crate::refusal::refuse;
-use crate::request::{Request, path_of};
+use crate::request::Request;
 use crate::responder::{Address, MessageKind};
 use crate::router::{Found, RouteId, Router};
 use crate::tuning::Tuning;
@@ -188,13 +188,12 @@ impl Session {
         }
         let body_follows = end == End::No;
         let head = &*work.cx.head;
-        let (method, path) = (head.method().clone(), path_of(head.path_and_query_bytes()));
-        let (route, found) = router.find(head.mark(), &method, path, || head.authority());
+        let (method, (route, found)) = (head.method(), router.find_of(head));
         let (handler, parameters) = match found {
             Found::Handler(handler, parameters) => (handler, parameters),
             refusal => {
                 let response = &mut refuse(&refusal, head);
-                let state = &mut State::new(&method, 0, route);
+                let state = &mut State::new(method, 0, route);
                 return self.answer::<MEASURED>(id, state, response, true, work);
             }
         };
@@ -205,7 +204,7 @@ impl Session {
             if status == StatusCode::PAYLOAD_TOO_LARGE {
                 work.observer.limit(self.ends.peer(), "body-bytes-max");
             }
-            let state = &mut State::new(&method, 0, route);
+            let state = &mut State::new(method, 0, route);
             let response = &mut Response::error(status);
             return self.answer::<MEASURED>(id, state, response, true, work);
         }
@@ -224,7 +223,7 @@ impl Session {
             work.meter.enter(HANDLER);
             timing.iter_mut().for_each(Timing::routed);
         }
-        let mut state = State::new(&method, offer.bytes_max, route);
+        let mut state = State::new(method, offer.bytes_max, route);
         state.awaits_continue = offer.continues;
         let called = call(handler, &mut request);
         let whole = (whole_bytes, request.whole.take());
@@ -367,7 +366,9 @@ impl Session {
     /// An exchange is over: it counts.
     #[inline]
     fn ended(&mut self, state: &mut State, head: Option<&Head>, observer: &mut Observer) {
-        observer.exchange_ended(&mut self.subject, &self.connection, &self.ends, state, head);
+        if self.subject.is_some() {
+            observer.exchange_ended(&mut self.subject, &self.connection, &self.ends, state, head);
+        }
     }
 
     /// A piece of a request's body, or of a tunnel, has arrived.

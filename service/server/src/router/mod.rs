@@ -9,10 +9,11 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::{fmt, mem};
 
-use bolide_semantics::HeadMark;
+use bolide_semantics::{Head, HeadMark};
 use hashbrown::HashMap;
 use http::{HeaderValue, Method};
 
+use crate::request::path_of;
 use crate::{Handler, Reply, Request};
 use below::Below;
 use hosts::Hosts;
@@ -320,22 +321,40 @@ impl Router {
         claimant(&self.claimed, path)
     }
 
-    /// Finds what answers `method` on `path`; `authority` is asked for when there are routes by host. `mark` is
-    /// the request's head's.
+    /// Finds what answers the request with this head.
     #[inline]
-    pub(crate) fn find<'r, 'p, 'a>(
+    pub(crate) fn find_of<'r, 'h>(&'r self, head: &'h Head) -> (RouteId, Found<'r, 'h>) {
+        let (method, mark) = (head.method(), head.mark());
+        match self.find_again(mark, method) {
+            Some((route, handler)) => (route, Found::Handler(handler, None)),
+            None => {
+                let path = path_of(head.path_and_query_bytes());
+                self.find(mark, method, path, || head.authority())
+            }
+        }
+    }
+
+    /// What answers a request whose head has this mark, if it is the one that came last, which had no parameters.
+    #[inline]
+    fn find_again(
+        &self,
+        mark: Option<HeadMark>,
+        method: &Method,
+    ) -> Option<(RouteId, &dyn Handler)> {
+        let (_, route) = self.last.get().filter(|(last, _)| mark == Some(*last))?;
+        Some((route, self.handler_of(route, method)?))
+    }
+
+    /// Finds what answers `method` on `path`; `authority` is asked for when there are routes by host. `mark` is
+    /// the request's head's, and not that of [`Self::find_again`].
+    #[inline]
+    fn find<'r, 'p, 'a>(
         &'r self,
         mark: Option<HeadMark>,
         method: &Method,
         path: &'p [u8],
         authority: impl FnOnce() -> Option<&'a str>,
     ) -> (RouteId, Found<'r, 'p>) {
-        if let Some((last, route)) = self.last.get()
-            && mark == Some(last)
-            && let Some(handler) = self.handler_of(route, method)
-        {
-            return (route, Found::Handler(handler, None));
-        }
         if let Some(hosts) = &self.hosts
             && let Some(routes) = authority().and_then(|authority| hosts.of(authority))
         {
