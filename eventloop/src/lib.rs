@@ -25,6 +25,7 @@ mod meter;
 mod offload;
 mod outward;
 mod pace;
+mod quiet;
 mod run;
 mod service;
 mod signals;

@@ -21,7 +21,6 @@ use crate::ends::Ends;
 use crate::local_waker::{LocalWaker, WokenList};
 use crate::outward::Outward;
 use crate::patience::Patience;
-use crate::prepared::Prepared;
 use crate::profile::{ENCODE, HANDLER};
 use crate::responder::Address;
 use crate::response::{Body, BodyStream, Fields, Pull, Trailed};
@@ -136,7 +135,7 @@ impl State {
     }
 
     /// The method as far as it decides whether a response has a body.
-    fn method(&self) -> &'static Method {
+    pub(crate) fn method(&self) -> &'static Method {
         const HEAD: Method = Method::HEAD;
         const CONNECT: Method = Method::CONNECT;
         const GET: Method = Method::GET;
@@ -223,24 +222,6 @@ impl Io<'_> {
                 }
             }
         }
-    }
-
-    /// Sends an answer of which the client's connection remembers the head, and that is small; else does nothing
-    /// and returns false.
-    #[inline]
-    pub(crate) fn answer_again(&mut self, prepared: &Prepared) -> bool {
-        let Prepared { status, fields, body } = prepared;
-        let length = Some(body.len() as u64);
-        if self.state.phase != Phase::Unanswered || status.is_informational() {
-            return false;
-        }
-        let Some(head) = fields.known_head(*status, length, self.date) else { return false };
-        let sent = self.connection.send_whole_again(&mut self.cx, self.id, &head.name, body);
-        let Some(sent) = sent else { return false };
-        if self.head_was_sent(*status, sent, End::Yes) {
-            self.state.sent_bytes += body.len() as u64;
-        }
-        true
     }
 
     /// Sends a response whose body is at hand.
@@ -492,7 +473,7 @@ impl Io<'_> {
 
     /// Notes what became of a piece.
     #[inline]
-    fn settle(&mut self, sent: Result<bool, Misuse>, end: End) {
+    pub(crate) fn settle(&mut self, sent: Result<bool, Misuse>, end: End) {
         self.state.phase = match (sent, end) {
             (Ok(_), End::Yes) => Phase::Done,
             (Ok(true), End::No) => Phase::Sendable,
@@ -576,7 +557,12 @@ impl Io<'_> {
 
     /// Notes what became of a head. Whether it could be sent.
     #[inline]
-    fn head_was_sent(&mut self, status: StatusCode, sent: Result<(), Misuse>, end: End) -> bool {
+    pub(crate) fn head_was_sent(
+        &mut self,
+        status: StatusCode,
+        sent: Result<(), Misuse>,
+        end: End,
+    ) -> bool {
         let interim = status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS;
         self.state.phase = match (&sent, end) {
             (Ok(()), _) if interim => Phase::Unanswered,
