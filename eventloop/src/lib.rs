@@ -26,6 +26,7 @@ mod meter;
 mod offload;
 mod outward;
 mod pace;
+mod quiet;
 mod run;
 mod service;
 mod signals;

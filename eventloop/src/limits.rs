@@ -161,3 +161,8 @@ impl Default for Limits {
         }
     }
 }
+
+/// How long a worker hears nothing from any socket before it gives free memory back to the operating system.
+/// Default: 1 s. Unit: time. Reason: idle connections have given back by then what they don't need; a busy worker never pays for it.
+/// Answers: none.
+pub const QUIET_TIME: Duration = Duration::from_secs(1);

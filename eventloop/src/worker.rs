@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 use bolide_buffers::SendQueue;
 
 use crate::door::Door;
-use crate::kernel::{Kernel, Ready};
+use crate::kernel::{Kernel, Ready, memory};
 use crate::lent::Lent;
 use crate::limits::Limits;
 use crate::mailbox::{Inbox, Mail, Mailbox, mailbox};
 use crate::meter::Stage;
+use crate::quiet::Quiet;
 use crate::service::{CloseCause, Service};
 use crate::slots::{Slots, Token};
 use crate::socket::{Call, Outcome, Slot};
@@ -106,7 +107,12 @@ impl<K: Kernel, S: Service> Worker<K, S> {
     ///
     /// When the poller fails.
     pub fn run(mut self) -> io::Result<Stats> {
-        while self.step(None)? {}
+        let mut quiet = Quiet::new();
+        while self.step(quiet.at_most(self.lent.now))? {
+            if quiet.begins(self.lent.stats.events, self.lent.now) {
+                memory::give_back();
+            }
+        }
         Ok(self.stats())
     }
 

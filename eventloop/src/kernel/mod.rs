@@ -7,6 +7,7 @@ mod alarm;
 mod clocks;
 mod file_limit;
 mod inherited;
+pub(crate) mod memory;
 mod mio;
 mod receive;
 mod tcp_info;

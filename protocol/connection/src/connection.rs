@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use bolide_buffers::{Chunk, Flush, ReceiveBuffer, SendQueue};
 use bolide_h1::{HeadLines, WrittenHead};
+use bolide_h2::OwnLines;
 use bolide_semantics::{
     CloseReason, Context, Deadline, DeadlineReason, End, ExchangeId, FieldRef, HeadName, Misuse,
     OutgoingHead, Output, Role,
@@ -402,6 +403,30 @@ impl Connection {
         }
     }
 
+    /// Sends the head of a final response: the lines that `name` stands for, with no `Content-Length` among them,
+    /// and `own` ones, which are encoded already. `None`: the connection's version has no use for that, and nothing
+    /// has happened.
+    ///
+    /// # Errors
+    ///
+    /// [`Misuse`] says which rule the call breaks.
+    pub fn send_common_head<'a, I>(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: ExchangeId,
+        named: (&HeadName, I),
+        own: &OwnLines,
+        end: End,
+    ) -> Option<Result<(), Misuse>>
+    where
+        I: Iterator<Item = FieldRef<'a>> + Clone,
+    {
+        match &mut self.stack {
+            Stack::H2(core) => Some(core.send_common_head(cx, id, named, own, end)),
+            Stack::H1(_) | Stack::Open { .. } => None,
+        }
+    }
+
     /// The same with a small body, which is copied, and the end of the answer. `None`: that can't be done in one
     /// step, and nothing has happened.
     ///
@@ -413,13 +438,13 @@ impl Connection {
         &mut self,
         cx: &mut Context<'_>,
         id: ExchangeId,
-        head: &KnownHead<'_>,
+        name: &HeadName,
+        own: &OwnLines,
         body: &[u8],
     ) -> Option<Result<(), Misuse>> {
         match &mut self.stack {
-            Stack::H2(core) => core.send_whole_again(cx, id, &head.name, body),
-            Stack::H1(_) => self.send_whole(cx, id, head, body).then_some(Ok(())),
-            Stack::Open { .. } => None,
+            Stack::H2(core) => core.send_whole_again(cx, id, name, own, body),
+            Stack::H1(_) | Stack::Open { .. } => None,
         }
     }
 

@@ -35,7 +35,7 @@ pub(crate) struct Compression {
     pub(crate) encoder: Encoder,
     /// The response head that was encoded last.
     pub(crate) memory: HeadMemory,
-    /// The request head that was decoded last.
+    /// What the meaning of the peer's requests depends on.
     pub(crate) requests: RequestMemory,
     /// For the decoder's Huffman strings.
     pub(crate) scratch: Vec<u8>,
@@ -96,7 +96,7 @@ impl Connection {
                 decoder: Decoder::new(crate::limits::HEADER_TABLE_BYTES as usize),
                 encoder: Encoder::new(),
                 memory: HeadMemory::default(),
-                requests: RequestMemory::default(),
+                requests: RequestMemory::new(),
                 scratch: Vec::new(),
             },
             incoming: Incoming::new(role == Role::Server),
@@ -235,7 +235,6 @@ impl Connection {
             + self.compression.decoder.allocated_bytes()
             + self.compression.encoder.allocated_bytes()
             + self.compression.memory.allocated_bytes()
-            + self.compression.requests.allocated_bytes()
             + self.compression.scratch.capacity()
             + self.incoming.block.bytes.capacity()
     }

@@ -45,6 +45,9 @@ pub(crate) struct Summary {
     /// Bodies of this type may pause for as long as they like.
     pub(crate) patient: bool,
     pub(crate) priority: Option<Priority>,
+    /// What the head counts against the limits of a header list, in bytes, and of its fields.
+    pub(crate) list_bytes: u32,
+    pub(crate) fields: u32,
 }
 
 /// Takes one field line after the other.
@@ -97,6 +100,8 @@ impl<'a> HeadReader<'a> {
                 connect: false,
                 patient: false,
                 priority: None,
+                list_bytes: 0,
+                fields: 0,
             },
             seen: 0,
             open: match expected {
@@ -294,6 +299,8 @@ impl<'a> HeadReader<'a> {
             };
             self.summary.malformed = complete.err();
         }
+        self.summary.list_bytes = u32::try_from(self.list_bytes).unwrap_or(u32::MAX);
+        self.summary.fields = self.fields;
         self.summary
     }
 

@@ -40,7 +40,7 @@ pub(crate) fn check<'a>(fields: impl Iterator<Item = FieldRef<'a>>) -> Result<u6
 
 /// Whether HTTP/2 takes the field, from a request or from another message.
 #[inline]
-fn travels(field: &FieldRef<'_>, request: bool) -> bool {
+pub(crate) fn travels(field: &FieldRef<'_>, request: bool) -> bool {
     match field.known {
         Some(FieldName::Te) => field.value.eq_ignore_ascii_case(b"trailers"),
         // The authority says it already.
@@ -50,7 +50,8 @@ fn travels(field: &FieldRef<'_>, request: bool) -> bool {
     }
 }
 
-/// Appends a whole head, in one HEADERS frame if it fits into `frame_bytes_max`.
+/// Appends a whole head, in one HEADERS frame if it fits into `frame_bytes_max`. `own` is the end of its block,
+/// encoded already.
 #[inline]
 pub(crate) fn write<'a>(
     encoder: &mut Encoder,
@@ -58,6 +59,7 @@ pub(crate) fn write<'a>(
     target: Target,
     start: Option<Start<'_>>,
     fields: impl Iterator<Item = FieldRef<'a>>,
+    own: &[u8],
 ) {
     let frame = out.len();
     out.extend_from_slice(&[0; HEADER_BYTES]);
@@ -83,6 +85,7 @@ pub(crate) fn write<'a>(
             encoder.field(&field, out);
         }
     }
+    out.extend_from_slice(own);
     let block = out.len() - frame - HEADER_BYTES;
     if block <= target.frame_bytes_max as usize {
         let header = headers::header(target.stream, block as u32, target.end_stream, true);
@@ -92,24 +95,26 @@ pub(crate) fn write<'a>(
     }
 }
 
-/// Appends a head whose block is remembered. Returns false, and appends nothing, when the encoder has
+/// Appends a head whose block is at hand, in two parts. Returns false, and appends nothing, when the encoder has
 /// something to say first.
 #[inline]
 pub(crate) fn write_again(
     encoder: &mut Encoder,
     out: &mut Vec<u8>,
     target: Target,
-    block: &[u8],
+    [remembered, own]: [&[u8]; 2],
 ) -> bool {
     let frame = out.len();
-    let header = headers::header(target.stream, block.len() as u32, target.end_stream, true);
+    let length = (remembered.len() + own.len()) as u32;
+    let header = headers::header(target.stream, length, target.end_stream, true);
     header.write(out);
     encoder.begin(out);
     if out.len() != frame + HEADER_BYTES {
         out.truncate(frame);
         return false;
     }
-    out.extend_from_slice(block);
+    out.extend_from_slice(remembered);
+    out.extend_from_slice(own);
     true
 }
 
@@ -184,7 +189,7 @@ mod tests {
             line("te", b"trailers"),
         ];
         let mut out = Vec::new();
-        write(&mut Encoder::new(), &mut out, TARGET, Some(start), fields.into_iter());
+        write(&mut Encoder::new(), &mut out, TARGET, Some(start), fields.into_iter(), &[]);
         let header = FrameHeader::parse(out[..9].try_into().unwrap());
         assert_eq!(header.length as usize, out.len() - 9);
         assert_eq!(
@@ -205,7 +210,7 @@ mod tests {
             protocol: None,
         };
         let mut out = Vec::new();
-        write(&mut Encoder::new(), &mut out, TARGET, Some(start), std::iter::empty());
+        write(&mut Encoder::new(), &mut out, TARGET, Some(start), std::iter::empty(), &[]);
         let names: Vec<_> = decode(&out[9..]).into_iter().map(|line| line.0).collect();
         assert_eq!(names, [":method", ":authority"]);
     }
@@ -217,7 +222,7 @@ mod tests {
         let field = FieldRef { known: None, name: "x-long", value: &value, sensitive: true };
         let target = Target { frame_bytes_max: 40, ..TARGET };
         let mut out = b"before".to_vec();
-        write(&mut Encoder::new(), &mut out, target, Some(start), [field].into_iter());
+        write(&mut Encoder::new(), &mut out, target, Some(start), [field].into_iter(), &[]);
         let mut rest = &out[6..];
         let mut block = Vec::new();
         let mut seen = Vec::new();

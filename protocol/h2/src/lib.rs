@@ -20,6 +20,7 @@ mod head_writer;
 mod incoming;
 pub mod limits;
 mod output_watch;
+mod own_lines;
 mod pending;
 mod ping;
 mod priority;
@@ -47,6 +48,7 @@ mod whole_body;
 pub use connection::Connection;
 pub use error::ErrorCode;
 pub use limits::Limits;
+pub use own_lines::OwnLines;
 pub use stats::{OwnStalls, Stalls, Stats};
 
 #[cfg(test)]

@@ -64,10 +64,6 @@ pub const HEADER_TABLE_BYTES: u32 = 4096;
 /// head without cookies and policies. Answers: none.
 pub const REMEMBERED_HEAD_BYTES: usize = 512;
 
-/// The header block of a request that is remembered, in case the same octets come again. Default: 64. Unit:
-/// bytes. Reason: a browser's request whose fields are in the table, and a path. Answers: none.
-pub const REMEMBERED_BLOCK_BYTES: usize = 64;
-
 /// The body of an answer that is sent in one step with its head, by a copy. Default: 1024. Unit: bytes. Reason:
 /// above it, copying costs as much as the steps that are saved. Answers: none.
 pub const WHOLE_BODY_BYTES: usize = 1024;

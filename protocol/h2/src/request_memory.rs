@@ -1,43 +1,36 @@
-//! RFC 7541 §2.3: the header block of a request that came last, and what it came to.
+//! RFC 7541 §2.3: the header blocks of requests that came before, and what they came to.
 //!
-//! Clients send the same few octets again and again. As long as the decoder's table is the same they mean the
-//! same, and as long as the worker's head still holds that, nothing has to be decoded, checked or written.
+//! The same octets mean the same as long as the decoder's table is the same. The worker's head remembers what they
+//! came to, for all connections whose tables are equal: those whose peers have inserted the same lines in the same
+//! order, as all connections of one program do.
 
 use bolide_hpack::Decoder;
-use bolide_semantics::{Head, HeadMark, HeadMarks};
+use bolide_semantics::{CodingState, Head, HeadNote};
 
 use crate::error::Fault;
 use crate::head_reader::{Expected, Size, Summary};
-use crate::limits::{Limits, REMEMBERED_BLOCK_BYTES};
+use crate::limits::Limits;
+use crate::priority::Priority;
 use crate::receive_headers::decode;
 
-/// Blocks in a row that were others, after which only one in as many is remembered.
-const OTHERS_COUNT: u32 = 8;
+/// Changes of its table after which a connection shares no states with others: its peer changes it again and again.
+const SHARED_CHANGES_COUNT: u32 = 64;
 
-/// No block is as long.
-const FORGOTTEN: u32 = u32::MAX;
-
-/// One remembered block.
+/// What the meaning of the peer's blocks depends on.
 #[derive(Debug)]
-struct Remembered {
-    /// The decoder's count of changes, for which the rest holds.
+pub(crate) struct RequestMemory {
+    state: CodingState,
+    /// The decoder's count of changes, for which that holds.
     changes: u32,
-    length: u32,
-    block: [u8; REMEMBERED_BLOCK_BYTES],
-    /// Stands for the head that it came to.
-    mark: HeadMark,
-    summary: Summary,
-    marks: HeadMarks,
-    /// Blocks that were others since it came last.
-    others: u32,
 }
 
-/// The last request of a connection, if it may come again as it is.
-#[derive(Debug, Default)]
-pub(crate) struct RequestMemory(Option<Box<Remembered>>);
-
 impl RequestMemory {
-    /// Reads the block of a request into the head, which may hold it already.
+    /// For a decoder that has decoded nothing.
+    pub(crate) fn new() -> Self {
+        Self { state: CodingState::START, changes: 0 }
+    }
+
+    /// Reads the block of a request into the head, which may know it already.
     #[inline]
     pub(crate) fn read(
         &mut self,
@@ -47,74 +40,98 @@ impl RequestMemory {
         head: &mut Head,
         limits: &Limits,
     ) -> Result<Summary, Fault> {
-        if let Some(known) = &mut self.0
-            && head.mark() == Some(known.mark)
-            && known.is(block, decoder.changes())
-        {
-            known.others = 0;
-            return Ok(known.summary);
-        }
         let changes = decoder.changes();
+        if changes == self.changes
+            && let Some(note) = head.recall(self.state, block)
+            && let Some(summary) = Summary::of_note(note, limits)
+        {
+            return Ok(summary);
+        }
+        if changes != self.changes {
+            // Our settings have changed what the decoder takes.
+            (self.state, self.changes) = (head.another_state(), changes);
+        }
         let summary = decode(decoder, scratch, block, head, Expected::Request, limits)?;
         if decoder.changes() != changes {
-            self.forget();
-        } else if block.len() <= REMEMBERED_BLOCK_BYTES && summary.is_sound() {
-            let known = self.0.get_or_insert_with(|| Box::new(Remembered::nothing(summary)));
-            known.remember(changes, block, head, summary);
+            self.has_changed(decoder, block, head);
+        } else if let Some(note) = summary.note() {
+            head.keep(self.state, block, note);
         }
         Ok(summary)
     }
 
-    fn forget(&mut self) {
-        if let Some(known) = &mut self.0 {
-            known.length = FORGOTTEN;
-        }
-    }
-
-    pub(crate) fn trim(&mut self) {
-        self.0 = None;
-    }
-
-    pub(crate) fn allocated_bytes(&self) -> usize {
-        self.0.as_ref().map_or(0, |_| size_of::<Remembered>())
-    }
-}
-
-impl Remembered {
-    fn nothing(summary: Summary) -> Self {
-        let mut marks = HeadMarks::default();
-        let (mark, block) = (marks.make(), [0; REMEMBERED_BLOCK_BYTES]);
-        Self { changes: 0, length: FORGOTTEN, block, mark, summary, marks, others: 0 }
-    }
-
-    /// The head holds what this block came to, which changed nothing in the decoder.
-    fn remember(&mut self, changes: u32, block: &[u8], head: &mut Head, summary: Summary) {
-        if self.is(block, changes) {
-            self.others = 0;
-            return head.set_mark(self.mark);
-        }
-        self.others = self.others.wrapping_add(1);
-        if self.others > OTHERS_COUNT && !self.others.is_multiple_of(OTHERS_COUNT) {
+    /// A block has changed the table.
+    #[cold]
+    fn has_changed(&mut self, decoder: &Decoder, block: &[u8], head: &mut Head) {
+        let count = decoder.changes().wrapping_sub(self.changes) as usize;
+        self.changes = decoder.changes();
+        let lines = decoder.newest();
+        let resizes = block.first().is_some_and(|first| first & 0xe0 == 0x20);
+        // What has left already, or a new size, is not among the lines.
+        if self.changes > SHARED_CHANGES_COUNT || resizes || count > lines.len() {
+            self.state = head.another_state();
             return;
         }
-        self.block[..block.len()].copy_from_slice(block);
-        (self.changes, self.length, self.mark) = (changes, block.len() as u32, self.marks.make());
-        self.summary = summary;
-        head.set_mark(self.mark);
-    }
-
-    #[inline]
-    fn is(&self, block: &[u8], changes: u32) -> bool {
-        self.changes == changes
-            && self.length as usize == block.len()
-            && self.block[..block.len()] == *block
+        let mut change = Vec::new();
+        for (name, value) in lines.take(count) {
+            for part in [name, value] {
+                change.extend_from_slice(&(part.len() as u32).to_le_bytes());
+                change.extend_from_slice(part);
+            }
+        }
+        self.state = head.state_after(self.state, &change);
     }
 }
 
+/// The bits of a note.
+const CONNECT: u64 = 1;
+const PATIENT: u64 = 1 << 1;
+const INCREMENTAL: u64 = 1 << 2;
+const PRIORITY: u64 = 1 << 3;
+const URGENCY: u32 = 4;
+const FIELDS: u32 = 16;
+const LIST_BYTES: u32 = 32;
+
 impl Summary {
-    /// Whether the head can be served as it is.
-    fn is_sound(&self) -> bool {
-        self.malformed.is_none() && self.size == Size::Fine
+    /// What to note beside a head that can be served as it is.
+    fn note(&self) -> Option<HeadNote> {
+        let fields = u16::try_from(self.fields).ok()?;
+        if self.malformed.is_some() || self.size != Size::Fine {
+            return None;
+        }
+        let mut bits = u64::from(self.list_bytes) << LIST_BYTES | u64::from(fields) << FIELDS;
+        bits |= if self.connect { CONNECT } else { 0 } | if self.patient { PATIENT } else { 0 };
+        if let Some(Priority { urgency, incremental }) = self.priority {
+            bits |= PRIORITY | u64::from(urgency) << URGENCY;
+            bits |= if incremental { INCREMENTAL } else { 0 };
+        }
+        Some(HeadNote([self.content_length, bits]))
+    }
+
+    /// The same back from the note, if the head is within the limits, which may be others than those by which it
+    /// was read.
+    #[inline]
+    fn of_note(note: HeadNote, limits: &Limits) -> Option<Self> {
+        let HeadNote([content_length, bits]) = note;
+        let (list_bytes, fields) =
+            ((bits >> LIST_BYTES) as u32, u32::from((bits >> FIELDS) as u16));
+        if list_bytes > limits.header_list_bytes || fields > limits.header_fields_count {
+            return None;
+        }
+        let priority = (bits & PRIORITY != 0).then_some(Priority {
+            urgency: (bits >> URGENCY) as u8 & 7,
+            incremental: bits & INCREMENTAL != 0,
+        });
+        Some(Self {
+            malformed: None,
+            size: Size::Fine,
+            content_length,
+            connect: bits & CONNECT != 0,
+            patient: bits & PATIENT != 0,
+            priority,
+            list_bytes,
+            fields,
+        })
     }
 }
 
@@ -135,7 +152,7 @@ mod tests {
 
     impl Reader {
         fn new() -> Self {
-            let (decoder, memory) = (Decoder::default(), RequestMemory::default());
+            let (decoder, memory) = (Decoder::default(), RequestMemory::new());
             Self { decoder, memory, limits: Limits::default() }
         }
 
@@ -146,82 +163,139 @@ mod tests {
     }
 
     #[test]
-    fn the_same_block_is_not_decoded_again() {
+    fn a_block_that_comes_a_third_time_is_not_decoded_again() {
         let (mut reader, mut head) = (Reader::new(), Head::default());
         reader.read(&block(b'x'), &mut head).unwrap();
-        let mark = head.mark().unwrap();
-        let text = head.text().as_ptr();
+        assert_eq!(head.mark(), None, "it may never come again");
         reader.read(&block(b'x'), &mut head).unwrap();
-        assert_eq!((head.mark(), head.text().as_ptr()), (Some(mark), text));
-        assert_eq!(head.path_and_query(), "/x");
-        reader.read(&block(b'y'), &mut head).unwrap();
-        assert_ne!(head.mark(), Some(mark));
-        assert_eq!(head.path_and_query(), "/y");
+        let (mark, text) = (head.mark().unwrap(), head.text().as_ptr());
+        for _ in 0..2 {
+            reader.read(&block(b'y'), &mut head).unwrap();
+            assert_ne!(head.mark(), Some(mark));
+            assert_eq!(head.path_and_query(), "/y");
+            reader.read(&block(b'x'), &mut head).unwrap();
+            assert_eq!((head.mark(), head.text().as_ptr()), (Some(mark), text));
+            assert_eq!(head.path_and_query(), "/x");
+        }
     }
 
     #[test]
-    fn a_head_that_others_have_used_is_written_again_and_has_the_same_mark() {
-        let (mut reader, mut other, mut head) = (Reader::new(), Reader::new(), Head::default());
-        reader.read(&block(b'x'), &mut head).unwrap();
-        let mark = head.mark();
-        other.read(&block(b'y'), &mut head).unwrap();
-        assert_ne!(head.mark(), mark);
-        reader.read(&block(b'x'), &mut head).unwrap();
-        assert_eq!((head.mark(), head.path_and_query()), (mark, "/x"));
-    }
-
-    #[test]
-    fn the_same_octets_after_a_change_of_the_table_are_decoded() {
-        let (mut reader, mut head) = (Reader::new(), Head::default());
+    fn connections_whose_peers_made_the_same_changes_share_what_is_known() {
+        let inserts = |name| [&[0x82, 0x86, 0x44, 2, b'/', name, 0x01, 1][..], b"a"].concat();
         // The path is the newest entry.
         let newest = [0x82, 0x86, 0xbe, 0x01, 1, b'a'];
-        let inserts = |name| [&[0x82, 0x86, 0x44, 2, b'/', name, 0x01, 1][..], b"a"].concat();
-        reader.read(&inserts(b'x'), &mut head).unwrap();
-        assert_eq!(head.mark(), None, "a block that changes the table means something else next");
-        reader.read(&newest, &mut head).unwrap();
-        assert_eq!(head.path_and_query(), "/x");
-        assert!(head.mark().is_some());
-        let saved = head.clone();
-        reader.read(&inserts(b'y'), &mut head).unwrap();
-        head = saved;
-        reader.read(&newest, &mut head).unwrap();
-        assert_eq!(head.path_and_query(), "/y");
+        let mut head = Head::default();
+        let mut mark_of = |name| {
+            let mut reader = Reader::new();
+            reader.read(&inserts(name), &mut head).unwrap();
+            for _ in 0..2 {
+                reader.read(&newest, &mut head).unwrap();
+                assert_eq!(head.path_and_query().as_bytes(), [b'/', name]);
+            }
+            head.mark()
+        };
+        let (one, other) = (mark_of(b'x'), mark_of(b'y'));
+        assert!(one.is_some() && other.is_some() && one != other);
+        assert_eq!((mark_of(b'x'), mark_of(b'y')), (one, other));
     }
 
     #[test]
-    fn our_settings_are_enforced_on_a_block_that_is_remembered() {
+    fn a_change_that_has_left_again_is_shared_with_nobody() {
+        let long = |octet| {
+            let value = [octet; 127 + 1000];
+            [&[0x82, 0x86, 0x44, 127, 0xe8, 7][..], b"/", &value[1..], &[0x01, 1, b'a']].concat()
+        };
+        // Four such lines: the first has left the table when the last is in it.
+        let four = |octet: u8| {
+            let field = |octet| {
+                let value = [octet; 127 + 1000];
+                [&[0x40, 1, b'n', 127, 0xe8, 7][..], &value].concat()
+            };
+            [long(octet), field(octet), field(b'b'), field(b'c')].concat()
+        };
+        let mut head = Head::default();
+        let (mut one, mut other) = (Reader::new(), Reader::new());
+        one.read(&four(b'x'), &mut head).unwrap();
+        other.read(&four(b'x'), &mut head).unwrap();
+        assert_ne!(one.memory.state, other.memory.state);
+        let mut third = Reader::new();
+        third.read(&long(b'x'), &mut head).unwrap();
+        let mut fourth = Reader::new();
+        fourth.read(&long(b'x'), &mut head).unwrap();
+        assert_ne!(third.memory.state, fourth.memory.state, "above what is remembered of a change");
+    }
+
+    #[test]
+    fn a_peer_that_changes_its_table_again_and_again_shares_nothing_in_the_end() {
+        let inserts = |name| [&[0x82, 0x86, 0x44, 2, b'/', name, 0x01, 1][..], b"a"].concat();
+        let (mut one, mut other, mut head) = (Reader::new(), Reader::new(), Head::default());
+        for round in 0..=SHARED_CHANGES_COUNT {
+            for reader in [&mut one, &mut other] {
+                reader.read(&inserts(b'x'), &mut head).unwrap();
+            }
+            let are_equal = one.memory.state == other.memory.state;
+            assert_eq!(are_equal, round < SHARED_CHANGES_COUNT, "{round}");
+        }
+    }
+
+    #[test]
+    fn our_settings_are_enforced_on_a_block_that_is_known() {
         let (mut reader, mut head) = (Reader::new(), Head::default());
+        for _ in 0..3 {
+            reader.read(&block(b'x'), &mut head).unwrap();
+        }
+        reader.decoder.set_table_bytes_max(4096);
         reader.read(&block(b'x'), &mut head).unwrap();
+        assert!(head.mark().is_some(), "nothing has changed");
         reader.decoder.set_table_bytes_max(0);
         assert!(reader.read(&block(b'x'), &mut head).is_err(), "a size update is missing");
     }
 
     #[test]
-    fn what_is_malformed_is_not_remembered() {
+    fn what_is_malformed_or_long_is_not_known() {
         let (mut reader, mut head) = (Reader::new(), Head::default());
-        for _ in 0..2 {
+        for _ in 0..3 {
             let summary = reader.read(&[0x82, 0x86], &mut head).unwrap();
             assert!(summary.malformed.is_some());
             assert_eq!(head.mark(), None);
         }
         let long = [&[0x82, 0x86, 0x04, 127, 73, b'/'][..], &[b'x'; 199], &[1, 1, b'a']].concat();
-        reader.read(&long, &mut head).unwrap();
-        assert_eq!(head.path_and_query().len(), 200);
-        assert_eq!((head.mark(), reader.memory.allocated_bytes()), (None, 0));
+        for _ in 0..3 {
+            reader.read(&long, &mut head).unwrap();
+            assert_eq!((head.path_and_query().len(), head.mark()), (200, None));
+        }
     }
 
     #[test]
-    fn requests_that_all_differ_are_seldom_remembered() {
+    fn a_head_that_is_known_is_held_to_the_limits_of_whoever_asks() {
         let (mut reader, mut head) = (Reader::new(), Head::default());
-        let mut marked = 0;
-        for name in b'a'..=b'z' {
-            reader.read(&block(name), &mut head).unwrap();
-            marked += usize::from(head.mark().is_some());
+        for _ in 0..3 {
+            assert_eq!(reader.read(&block(b'x'), &mut head).unwrap().size, Size::Fine);
         }
-        assert!((8..=11).contains(&marked), "{marked}");
-        for _ in 0..10 {
-            reader.read(&block(b'z'), &mut head).unwrap();
+        let mut strict = Reader::new();
+        strict.limits.header_list_bytes = 100;
+        assert_eq!(strict.read(&block(b'x'), &mut head).unwrap().size, Size::Excessive);
+    }
+
+    #[test]
+    fn what_is_noted_of_a_head_is_read_back() {
+        let summary = Summary {
+            malformed: None,
+            size: Size::Fine,
+            content_length: 7,
+            connect: true,
+            patient: false,
+            priority: Some(Priority { urgency: 7, incremental: false }),
+            list_bytes: 300,
+            fields: 5,
+        };
+        for summary in [
+            summary,
+            Summary { connect: false, patient: true, priority: None, ..summary },
+            Summary { priority: Some(Priority { urgency: 0, incremental: true }), ..summary },
+        ] {
+            let back = Summary::of_note(summary.note().unwrap(), &Limits::default()).unwrap();
+            assert_eq!(format!("{back:?}"), format!("{summary:?}"));
         }
-        assert!(head.mark().is_some(), "what begins to repeat is remembered");
     }
 }

@@ -88,7 +88,6 @@ impl Connection {
         self.compression.scratch = Vec::new();
         self.compression.memory.trim();
         self.compression.encoder.forget();
-        self.compression.requests.trim();
         if self.incoming.block.stream == 0 {
             self.incoming.block.bytes = Vec::new();
             self.incoming.ahead.taken.trim();

@@ -257,7 +257,7 @@ impl Connection {
         let frame_bytes_max = self.settings.peer_frame_bytes;
         let target = Target { stream, end_stream, frame_bytes_max };
         let Compression { encoder, memory, .. } = &mut self.compression;
-        head_writer::write_again(encoder, cx.output.tail(), target, memory.block())
+        head_writer::write_again(encoder, cx.output.tail(), target, [memory.block(), &[]])
     }
 
     /// Sends a final response's head, and remembers it if it may be sent again as it is.
@@ -341,7 +341,7 @@ impl Connection {
         let frame_bytes_max = self.settings.peer_frame_bytes;
         let target = Target { stream, end_stream, frame_bytes_max };
         let encoder = &mut self.compression.encoder;
-        head_writer::write(encoder, cx.output.tail(), target, start, fields);
+        head_writer::write(encoder, cx.output.tail(), target, start, fields, &[]);
     }
 
     /// Everything of a message has been sent.

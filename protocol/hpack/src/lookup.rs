@@ -38,16 +38,16 @@ pub(crate) enum Found {
 #[derive(Debug)]
 pub(crate) struct Lookup {
     table: Table<Link>,
-    chains: Vec<u8>,
+    chains: Box<[u8]>,
     /// For each interned name and pseudo-field, where its line was the last time. The entry may have
     /// left or moved since.
-    recent: Vec<u8>,
+    recent: Box<[u8]>,
     changes: u32,
 }
 
 impl Lookup {
     pub(crate) fn new(max: u32) -> Self {
-        let (chains, recent) = (Vec::new(), Vec::new());
+        let (chains, recent) = (Box::default(), Box::default());
         Self { table: Table::new(max), chains, recent, changes: 0 }
     }
 
@@ -63,7 +63,7 @@ impl Lookup {
     }
 
     pub(crate) fn allocated_bytes(&self) -> usize {
-        self.table.allocated_bytes() + self.chains.capacity() + self.recent.capacity()
+        self.table.allocated_bytes() + self.chains.len() + self.recent.len()
     }
 
     /// Looks for the line, which counts as used from now on.
@@ -142,7 +142,7 @@ impl Lookup {
         self.evict_for(0);
         if max == 0 {
             self.table.release();
-            (self.chains, self.recent) = (Vec::new(), Vec::new());
+            (self.chains, self.recent) = (Box::default(), Box::default());
         }
     }
 
@@ -163,12 +163,9 @@ impl Lookup {
 
     fn chain_all(&mut self) {
         if self.recent.is_empty() {
-            self.recent.reserve_exact(RECENT_COUNT);
-            self.recent.resize(RECENT_COUNT, NONE);
+            self.recent = vec![NONE; RECENT_COUNT].into_boxed_slice();
         }
-        self.chains.clear();
-        self.chains.reserve_exact(self.table.room() * CHAINS_PER_ENTRY);
-        self.chains.resize(self.table.room() * CHAINS_PER_ENTRY, NONE);
+        self.chains = vec![NONE; self.table.room() * CHAINS_PER_ENTRY].into_boxed_slice();
         for age in (0..self.table.len()).rev() {
             if let Some(slot) = self.table.slot_of(age) {
                 self.chain(slot);

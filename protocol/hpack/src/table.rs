@@ -42,7 +42,7 @@ pub(crate) fn size_of_line(name_len: usize, value_len: usize) -> usize {
 #[derive(Debug)]
 pub(crate) struct Table<T> {
     /// A power of two, or none.
-    ring: Vec<Entry<T>>,
+    ring: Box<[Entry<T>]>,
     /// Entries ever inserted, modulo 2^32. The newest is at `inserted - 1`, modulo the ring.
     inserted: u32,
     len: u32,
@@ -57,7 +57,7 @@ pub(crate) struct Table<T> {
 
 impl<T: Copy + Default> Table<T> {
     pub(crate) fn new(max: u32) -> Self {
-        let (ring, text) = (Vec::new(), Vec::new());
+        let (ring, text) = (Box::default(), Vec::new());
         Self { ring, inserted: 0, len: 0, text, dead: 0, base: 0, size: 0, max }
     }
 
@@ -85,7 +85,7 @@ impl<T: Copy + Default> Table<T> {
     }
 
     pub(crate) fn allocated_bytes(&self) -> usize {
-        self.ring.capacity() * size_of::<Entry<T>>() + self.text.capacity()
+        self.ring.len() * size_of::<Entry<T>>() + self.text.capacity()
     }
 
     /// Sets the maximum size. The caller evicts what is too much.
@@ -207,8 +207,7 @@ impl<T: Copy + Default> Table<T> {
         let room = (old.len() * 2).max(FIRST_ENTRIES);
         let unused =
             Entry { start: 0, name_len: 0, value_len: 0, kind: NameKind::Other, tag: T::default() };
-        self.ring.reserve_exact(room);
-        self.ring.resize(room, unused);
+        self.ring = vec![unused; room].into_boxed_slice();
         for age in 1..=self.len {
             let place = self.inserted.wrapping_sub(age) as usize;
             self.ring[place & (room - 1)] = old[place & (old.len() - 1)];

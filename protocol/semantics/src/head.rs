@@ -3,6 +3,7 @@
 use http::{Method, StatusCode, Version};
 
 use crate::head_source::{Source, SourceNote};
+use crate::known_heads::KnownHeads;
 use crate::{FieldName, HeadMark};
 
 /// A part of a [`Head`]'s text: start and end, in bytes.
@@ -48,7 +49,8 @@ pub struct Field<'a> {
 /// A received message head: start line or pseudo-fields, and fields, in one block of text.
 ///
 /// A worker has one and reuses it for every request, so that reading a head allocates nothing in
-/// the steady state; whoever needs it for longer takes it with [`std::mem::take`] or clones it.
+/// the steady state; whoever needs it for longer takes it with [`std::mem::take`] or clones it. It
+/// remembers what came before, for parsers that ask; what takes its place begins without that.
 /// Names are in lower case; fields keep their order; nothing is joined.
 #[derive(Debug, Clone)]
 pub struct Head {
@@ -67,6 +69,7 @@ pub struct Head {
     source: Source,
     text: Vec<u8>,
     lines: Vec<Line>,
+    pub(crate) known: KnownHeads,
 }
 
 impl Default for Head {
@@ -85,6 +88,7 @@ impl Default for Head {
             source: Source::default(),
             text: Vec::new(),
             lines: Vec::new(),
+            known: KnownHeads::default(),
         }
     }
 }
@@ -93,6 +97,9 @@ impl Head {
     /// Empties the head and says what it will hold.
     #[inline]
     pub fn clear(&mut self, kind: HeadKind, version: Version) {
+        if self.known.is_used() {
+            self.put_known_back();
+        }
         self.kind = kind;
         self.version = version;
         self.method = Method::GET;
@@ -125,13 +132,15 @@ impl Head {
 
     /// Becomes what another head is, in the memory that it has.
     pub fn copy_from(&mut self, other: &Self) {
+        self.put_known_back();
         let (mut text, mut lines) =
             (std::mem::take(&mut self.text), std::mem::take(&mut self.lines));
         text.clone_from(&other.text);
         lines.clone_from(&other.lines);
-        let (method, mut source) = (other.method.clone(), std::mem::take(&mut self.source));
+        let (method, known) = (other.method.clone(), std::mem::take(&mut self.known));
+        let mut source = std::mem::take(&mut self.source);
         source.clear();
-        *self = Self { method, source, text, lines, ..*other };
+        *self = Self { method, source, text, lines, known, ..*other };
     }
 
     /// What the head begins with.
@@ -253,6 +262,18 @@ impl Head {
     pub fn allocated_bytes(&self) -> usize {
         let lines = self.lines.capacity() * size_of::<Line>();
         self.text.capacity() + lines + self.source.allocated_bytes()
+    }
+
+    /// The bytes of its text and its lines.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.text.len() + self.lines.len() * size_of::<Line>()
+    }
+
+    /// Gives back the memory that it doesn't need.
+    pub(crate) fn shrink(&mut self) {
+        self.text.shrink_to_fit();
+        self.lines.shrink_to_fit();
+        self.source = Source::default();
     }
 
     /// How many bytes the head took on the wire, as its version encodes it.

@@ -18,6 +18,7 @@ mod forwarding;
 mod head;
 mod head_mark;
 mod head_source;
+mod known_heads;
 pub mod limits;
 mod message;
 mod outgoing;
@@ -38,8 +39,9 @@ pub use exchange::{
 };
 pub use field_name::FieldName;
 pub use head::{Field, Head, HeadKind, Span};
-pub use head_mark::{HeadMark, HeadMarks};
+pub use head_mark::{ByMark, HeadMark, HeadMarks};
 pub use head_source::SourceNote;
+pub use known_heads::{CodingState, HeadNote};
 pub use message::{has_no_body, parse_content_length};
 pub use outgoing::{FieldRef, HeadName, OutgoingHead, Start};
 pub use range::{ByteRange, RangeRequest, parse_range, unsatisfied_content_range};

@@ -137,7 +137,7 @@ impl State {
     }
 
     /// The method as far as it decides whether a response has a body.
-    fn method(&self) -> &'static Method {
+    pub(crate) fn method(&self) -> &'static Method {
         const HEAD: Method = Method::HEAD;
         const CONNECT: Method = Method::CONNECT;
         const GET: Method = Method::GET;
@@ -475,7 +475,7 @@ impl Io<'_> {
 
     /// Notes what became of a piece.
     #[inline]
-    fn settle(&mut self, sent: Result<bool, Misuse>, end: End) {
+    pub(crate) fn settle(&mut self, sent: Result<bool, Misuse>, end: End) {
         self.state.phase = match (sent, end) {
             (Ok(_), End::Yes) => Phase::Done,
             (Ok(true), End::No) => Phase::Sendable,
@@ -559,7 +559,12 @@ impl Io<'_> {
 
     /// Notes what became of a head. Whether it could be sent.
     #[inline]
-    fn head_was_sent(&mut self, status: StatusCode, sent: Result<(), Misuse>, end: End) -> bool {
+    pub(crate) fn head_was_sent(
+        &mut self,
+        status: StatusCode,
+        sent: Result<(), Misuse>,
+        end: End,
+    ) -> bool {
         let interim = status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS;
         self.state.phase = match (&sent, end) {
             (Ok(()), _) if interim => Phase::Unanswered,

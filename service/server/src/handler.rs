@@ -22,6 +22,12 @@ pub trait Handler: 'static {
         true
     }
 
+    /// Whether it asks for [parameters](Request::param) of the route. If not, requests that repeat needn't have their
+    /// path matched again. Default: `true`.
+    fn uses_parameters(&self) -> bool {
+        true
+    }
+
     /// Whether a short body that has arrived with its head is handed over with the request, for
     /// [`Request::take_body`]. It is copied for that. Default: `false`.
     fn takes_whole_bodies(&self) -> bool {

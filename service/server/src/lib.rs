@@ -60,7 +60,7 @@ pub use metrics::{
     Metric, Metrics, Protocol, RouteSnapshot, ServerState, Snapshot, Standing, TlsSnapshot,
 };
 pub use outward::{Dialled, Outbound, Outward};
-pub use prepared::Prepared;
+pub use prepared::{CommonLines, Prepared};
 pub use profile::{
     PROFILE_ONE_IN, Profile, ProfileSnapshot, STAGE_BOUNDS_NS, Stage, StageSnapshot,
 };

@@ -251,7 +251,7 @@ impl Session {
         work: &mut Work<'_>,
     ) {
         if let Reply::Prepared(prepared) = reply {
-            if self.answer_again::<MEASURED>(id, prepared, state, work) {
+            if self.answer_prepared::<MEASURED>(id, prepared, state, work) {
                 return;
             }
             *reply = Reply::Now(prepared.response());
@@ -317,7 +317,7 @@ impl Session {
             Reply::Now(Response::error(StatusCode::INTERNAL_SERVER_ERROR))
         });
         // A handler of a handler may want to know more than the head of the last request.
-        *work.cx.head = head;
+        work.cx.head.copy_from(&head);
         state.body_left = 0;
         self.carry_out::<true>(id, &mut reply, &mut state, work);
     }

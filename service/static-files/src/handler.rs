@@ -7,13 +7,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bolide_semantics::{Conditions, HeadMark, decode_path};
+use bolide_semantics::{ByMark, Conditions, decode_path};
 use bolide_server::{Handler, Method, Prepared, Reply, Request, Response, StatusCode};
 use hashbrown::HashMap;
 
 use crate::answer::{answer, unavailable, whole};
 use crate::body::Reader;
-use crate::cache::{Cache, Kept};
+use crate::cache::{Cache, Kept, Place};
 use crate::entry::Entry;
 use crate::flight::{Flight, Inbox, Landed, Total, Waiting, redirect};
 use crate::load::Loaded;
@@ -34,16 +34,10 @@ struct Worker {
 
 struct State {
     ages: Ages,
-    last: Option<Last>,
+    /// The files that requests which ask for nothing in particular got: another with the same mark gets the same.
+    known: ByMark<Place>,
     cache: Cache,
     flights: HashMap<Box<str>, Arc<Flight>, foldhash::fast::FixedState>,
-}
-
-/// What was answered last. A request with the same mark in the same turn gets the same.
-struct Last {
-    mark: HeadMark,
-    turn: Instant,
-    answer: Rc<Prepared>,
 }
 
 /// Until when a file in memory must have been looked at to be served; worked out once for each turn of the
@@ -84,7 +78,7 @@ impl FileHandler {
             waiting: Arc::default(),
             state: RefCell::new(State {
                 ages: Ages::default(),
-                last: None,
+                known: ByMark::default(),
                 cache,
                 flights: HashMap::default(),
             }),
@@ -123,6 +117,11 @@ impl Handler for FileHandler {
         worker.answer_from_disk(path, request)
     }
 
+    fn uses_parameters(&self) -> bool {
+        // Without others it has the path, and others may.
+        self.0.other.is_some()
+    }
+
     fn body_bytes_max(&self) -> Option<u64> {
         self.0.other.as_ref().and_then(|other| other.body_bytes_max())
     }
@@ -145,8 +144,6 @@ impl Worker {
     fn receive(&self) {
         if let Some(landed) = self.inbox.take() {
             let mut state = self.state.borrow_mut();
-            // What it has may be older.
-            state.last = None;
             for Landed { name, loaded, asked } in landed {
                 state.flights.remove(&name);
                 match loaded {
@@ -159,13 +156,19 @@ impl Worker {
         }
     }
 
-    /// The answer to a request that came before in this turn.
+    /// The answer to a request that came before, if the file is still there and was looked at lately. The last half
+    /// of that time is left to who looks for its name, and has it looked at again.
     #[inline]
     fn same_again(&self, request: &Request<'_>) -> Option<Rc<Prepared>> {
         let mark = request.head().mark()?;
-        let state = self.state.borrow();
-        let last = state.last.as_ref()?;
-        (last.mark == mark && last.turn == request.now()).then(|| Rc::clone(&last.answer))
+        let mut state = self.state.borrow_mut();
+        let State { ages, cache, known, .. } = &mut *state;
+        ages.at(request.now(), self.site.settings.fresh);
+        let kept = cache.at(*known.get(mark)?)?;
+        if ages.old.is_some_and(|old| kept.checked <= old) {
+            return None;
+        }
+        kept.plain.clone()
     }
 
     /// The answer, if the file is in memory and was looked at lately.
@@ -180,9 +183,10 @@ impl Worker {
     #[inline]
     fn of_name(&self, name: &str, request: &Request<'_>) -> Option<Reply> {
         let mut state = self.state.borrow_mut();
-        let State { ages, cache, last, .. } = &mut *state;
+        let State { ages, cache, known, .. } = &mut *state;
         ages.at(request.now(), self.site.settings.fresh);
-        let Kept { entry, plain, checked, .. } = cache.get(name)?;
+        let place = cache.place(name)?;
+        let Kept { entry, plain, checked, .. } = cache.at(place)?;
         let checked = *checked;
         if ages.stale.is_some_and(|stale| checked <= stale) {
             return None;
@@ -193,8 +197,7 @@ impl Worker {
             match plain {
                 Some(answer) => {
                     if let Some(mark) = request.head().mark() {
-                        let (turn, answer) = (request.now(), Rc::clone(answer));
-                        *last = Some(Last { mark, turn, answer });
+                        known.insert(mark, place);
                     }
                     Reply::Prepared(Rc::clone(answer))
                 }

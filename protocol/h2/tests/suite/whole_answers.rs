@@ -2,8 +2,8 @@
 
 use std::num::NonZeroU32;
 
-use bolide_h2::Limits;
-use bolide_semantics::{End, ExchangeId, HeadName, Misuse};
+use bolide_h2::{Connection, Limits, OwnLines};
+use bolide_semantics::{Context, End, ExchangeId, FieldName, FieldRef, HeadName, Misuse};
 use http::StatusCode;
 use proptest::prelude::*;
 
@@ -57,23 +57,28 @@ impl Server {
         let body = vec![b'x'; step.body_bytes];
         let length = (body.len() + usize::from(step.lies)).to_string();
         let lines = NonZeroU32::new(step.head).unwrap();
-        let length_given = (body.len() + usize::from(step.lies)) as u64;
         let status = if step.head == 2 { StatusCode::NOT_FOUND } else { StatusCode::OK };
-        let name = HeadName { status, lines, length: Some(length_given), second: 7 };
+        let name = HeadName { status, lines, length: None, second: 7 };
+        let known = FieldRef::known;
+        let own =
+            [known(FieldName::ContentLength, length.as_bytes()), known(FieldName::Etag, b"1")];
+        let own = OwnLines::new(own.into_iter()).unwrap();
         if self.in_one_step {
-            let send = |connection: &mut bolide_h2::Connection,
-                        cx: &mut bolide_semantics::Context<'_>| {
-                connection.send_whole_again(cx, ExchangeId(id), &name, &body)
+            let send = |connection: &mut Connection, cx: &mut Context<'_>| {
+                connection.send_whole_again(cx, ExchangeId(id), &name, &own, &body)
             };
             if let Some(sent) = self.subject.with(send) {
                 self.answered += 1;
                 return sent;
             }
         }
-        let fields =
-            [("x-lines", if step.head == 2 { "b" } else { "a" }), ("content-length", &length)];
+        let value = if step.head == 2 { &b"b"[..] } else { b"a" };
+        let fields = [FieldRef { known: None, name: "x-lines", value, sensitive: false }];
         let end = if step.method == 5 { End::Yes } else { End::No };
-        self.subject.answer_named(id, name, &fields, end)?;
+        self.subject.with(|connection, cx| {
+            let named = (&name, fields.into_iter());
+            connection.send_common_head(cx, ExchangeId(id), named, &own, end)
+        })?;
         if end == End::No {
             self.subject.give(id, &body, End::Yes)?;
         }

@@ -105,7 +105,11 @@ impl Decoder {
     /// Our SETTINGS_HEADER_TABLE_SIZE, at most 65 535, was acknowledged. If that is less than what
     /// the peer's encoder uses, its next block must begin with a size update (RFC 9113 §4.3.1).
     pub fn set_table_bytes_max(&mut self, bytes: usize) {
-        self.allowed = within_ceiling(bytes);
+        let allowed = within_ceiling(bytes);
+        if allowed == self.allowed && self.required.is_none() {
+            return;
+        }
+        self.allowed = allowed;
         self.changes = self.changes.wrapping_add(1);
         if self.allowed < self.table.max() {
             self.required = Some(self.required.unwrap_or(self.allowed).min(self.allowed));
@@ -118,6 +122,16 @@ impl Decoder {
     #[must_use]
     pub fn changes(&self) -> u32 {
         self.changes
+    }
+
+    /// The lines that were inserted last, names and values, the newest first: all that are in the table.
+    pub fn newest(&self) -> impl ExactSizeIterator<Item = (&[u8], &[u8])> {
+        (0..self.table.len()).map(|age| {
+            let slot = self.table.slot_of(age).expect("there are as many entries");
+            let entry = self.table.entry(slot);
+            let (name, value) = self.table.line(entry);
+            (name, value)
+        })
     }
 
     /// The memory that the decoder holds outside itself, in bytes.

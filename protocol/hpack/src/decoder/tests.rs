@@ -244,3 +244,22 @@ fn no_memory_before_the_first_entry_and_a_bound_after() {
     decode(&mut decoder, &size_update(0)).unwrap();
     assert_eq!(decoder.allocated_bytes(), 0);
 }
+
+#[test]
+fn the_newest_lines_are_those_that_were_inserted_last() {
+    let mut decoder = Decoder::new(120);
+    let newest = |decoder: &Decoder| -> Vec<(Vec<u8>, Vec<u8>)> {
+        decoder.newest().map(|(name, value)| (name.to_vec(), value.to_vec())).collect()
+    };
+    assert_eq!(newest(&decoder), []);
+    for name in [b"a", b"b", b"c", b"d"] {
+        decode(&mut decoder, &insertion(name, b"1")).unwrap();
+    }
+    let line = |name: &[u8]| (name.to_vec(), b"1".to_vec());
+    assert_eq!(newest(&decoder), [line(b"d"), line(b"c"), line(b"b")]);
+    assert_eq!(decoder.changes(), 4);
+    decoder.set_table_bytes_max(120);
+    assert_eq!(decoder.changes(), 4, "the same size says nothing new");
+    decoder.set_table_bytes_max(100);
+    assert_eq!(decoder.changes(), 5);
+}

@@ -120,14 +120,33 @@ impl Encoder {
             return self.line(name, field.value, rule, out);
         };
         let index = static_table::index_of(known);
-        let guessable = known == FieldName::Cookie && field.value.len() < policy::COOKIE_GUESSABLE;
-        let rule = if field.sensitive || guessable { Rule::Never } else { policy::rule(known) };
+        let rule = rule_of(known, field);
         if index != 0 && rule != Rule::Never && value_at(index) == field.value {
             out.push(0x80 | index as u8);
             return;
         }
         let name = Name { kind: NameKind::Known(known), text: known.as_str(), index };
         self.line(name, field.value, rule, out);
+    }
+
+    /// Appends a field line that every encoder encodes alike, whatever its table holds: whether it is one.
+    pub fn fixed(field: &FieldRef<'_>, out: &mut Vec<u8>) -> bool {
+        let (index, rule) = match field.known {
+            Some(known) => (static_table::index_of(known), rule_of(known, field)),
+            None => (0, if field.sensitive { Rule::Never } else { Rule::Insert }),
+        };
+        if index != 0 && rule != Rule::Never && value_at(index) == field.value {
+            out.push(0x80 | index as u8);
+            return true;
+        }
+        let form = match rule {
+            Rule::Insert => return false,
+            Rule::Once => WITHOUT_INDEXING,
+            Rule::Never => NEVER_INDEXED,
+        };
+        let kind = field.known.map_or(NameKind::Other, NameKind::Known);
+        literal(form, Name { kind, text: field.name, index }, field.value, out);
+        true
     }
 
     /// Counts changes of the table, modulo 2^32. While it is unchanged, a block that was remembered
@@ -204,6 +223,13 @@ impl Encoder {
         literal(WITH_INDEXING, name, value, out);
         self.lookup.insert(name.kind, text, value, hash);
     }
+}
+
+/// What becomes of a line whose name is interned.
+#[inline]
+fn rule_of(known: FieldName, field: &FieldRef<'_>) -> Rule {
+    let guessable = known == FieldName::Cookie && field.value.len() < policy::COOKIE_GUESSABLE;
+    if field.sensitive || guessable { Rule::Never } else { policy::rule(known) }
 }
 
 /// RFC 7541 §6.2: a literal.

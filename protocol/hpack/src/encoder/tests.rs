@@ -191,3 +191,29 @@ fn a_typical_connection_needs_little_memory_and_no_more_of_it() {
     }
     assert_eq!(encoder.allocated_bytes(), held);
 }
+
+#[test]
+fn fixed_lines_are_encoded_as_ever_whatever_the_table_holds() {
+    let mut encoder = Encoder::new();
+    let mut fixed_count = 0;
+    for _ in 0..3 {
+        for &name in FieldName::ALL {
+            let line = FieldRef::known(name, b"some value of a header field");
+            let (mut fixed, changes) = (Vec::new(), encoder.generation());
+            let is_fixed = Encoder::fixed(&line, &mut fixed);
+            let sent = field(&mut encoder, name, "some value of a header field");
+            if is_fixed {
+                assert_eq!((sent, encoder.generation()), (fixed, changes), "{name:?}");
+                fixed_count += 1;
+            } else {
+                assert!(fixed.is_empty());
+            }
+        }
+    }
+    assert!(fixed_count >= 3 * 20, "{fixed_count}");
+    let named = |sensitive| FieldRef { known: None, name: "x-a", value: b"1", sensitive };
+    let mut out = Vec::new();
+    assert!(!Encoder::fixed(&named(false), &mut out));
+    assert!(Encoder::fixed(&named(true), &mut out));
+    assert_eq!(out, b"\x10\x03x-a\x011");
+}

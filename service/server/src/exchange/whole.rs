@@ -1,10 +1,7 @@
 //! Answers that are given in one step.
 
-use bolide_semantics::End;
-
 use super::{Io, Phase};
 use crate::Response;
-use crate::prepared::Prepared;
 use crate::response::Body;
 
 impl Io<'_> {
@@ -31,23 +28,5 @@ impl Io<'_> {
             self.state.sent_bytes += body.len() as u64;
         }
         is_sent
-    }
-
-    /// Sends an answer of which the client's connection remembers the head, and that is small; else does nothing
-    /// and returns false.
-    #[inline]
-    pub(crate) fn answer_again(&mut self, prepared: &Prepared) -> bool {
-        let Prepared { status, fields, body } = prepared;
-        let length = Some(body.len() as u64);
-        if self.state.phase != Phase::Unanswered || status.is_informational() {
-            return false;
-        }
-        let Some(head) = fields.known_head(*status, length, self.date) else { return false };
-        let sent = self.connection.send_whole_again(&mut self.cx, self.id, &head, body);
-        let Some(sent) = sent else { return false };
-        if self.head_was_sent(*status, sent, End::Yes) {
-            self.state.sent_bytes += body.len() as u64;
-        }
-        true
     }
 }

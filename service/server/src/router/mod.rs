@@ -5,11 +5,11 @@ mod hosts;
 mod methods;
 mod rest;
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::{fmt, mem};
 
-use bolide_semantics::{Head, HeadMark};
+use bolide_semantics::{ByMark, Head, HeadMark};
 use hashbrown::HashMap;
 use http::{HeaderValue, Method};
 
@@ -52,8 +52,9 @@ pub struct Router {
     hosts: Option<Box<Hosts>>,
     /// The number of its first name.
     first: u32,
-    /// The route of the request that came last, when it has no parameters: requests with the same mark have it.
-    last: Cell<Option<(HeadMark, RouteId)>>,
+    /// The routes of requests that came before, where nobody asks for parameters: requests with the same mark have
+    /// them.
+    known: RefCell<ByMark<RouteId>>,
     error: Option<RouteError>,
 }
 
@@ -341,7 +342,7 @@ impl Router {
         mark: Option<HeadMark>,
         method: &Method,
     ) -> Option<(RouteId, &dyn Handler)> {
-        let (_, route) = self.last.get().filter(|(last, _)| mark == Some(*last))?;
+        let route = *self.known.borrow().get(mark?)?;
         Some((route, self.handler_of(route, method)?))
     }
 
@@ -364,15 +365,16 @@ impl Router {
             }
         }
         let found = self.find_path(method, path);
-        if let (Some(mark), (route, Found::Handler(_, None))) = (mark, &found)
+        if let (Some(mark), (route, Found::Handler(handler, parameters))) = (mark, &found)
+            && (parameters.is_none() || !handler.uses_parameters())
             && *route != RouteId(self.first + CLAIMED)
         {
-            self.last.set(Some((mark, *route)));
+            self.known.borrow_mut().insert(mark, *route);
         }
         found
     }
 
-    /// What answers by a route of this router that has no parameters and isn't claimed.
+    /// What answers by a route of this router whose parameters nobody asks for, and that isn't claimed.
     #[inline]
     fn handler_of(&self, route: RouteId, method: &Method) -> Option<&dyn Handler> {
         match route.0.wrapping_sub(self.first) {
@@ -452,7 +454,7 @@ impl Router {
     /// Numbers the routes from `first` on, and says which number comes next.
     pub(crate) fn number(&mut self, first: u32) -> u32 {
         self.first = first;
-        self.last.set(None);
+        self.known.get_mut().clear();
         let own = first + ROUTES + (self.routes.len() + self.below.paths().count()) as u32;
         let hosts = self.hosts.iter_mut().flat_map(|hosts| hosts.routers_mut());
         hosts.fold(own, |next, router| router.number(next))

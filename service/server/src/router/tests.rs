@@ -251,3 +251,37 @@ fn a_request_that_comes_again_finds_its_route_again() {
         }
     }
 }
+
+/// A handler that knows the path and no more.
+struct Plain;
+
+impl Handler for Plain {
+    fn handle(&self, request: &mut Request<'_>) -> Reply {
+        request.path().to_owned().into()
+    }
+
+    fn uses_parameters(&self) -> bool {
+        false
+    }
+}
+
+#[test]
+fn parameters_that_nobody_asks_for_are_not_looked_for_again() {
+    let router = Router::new().handle(Method::GET, "/{*path}", Plain).handle(
+        Method::GET,
+        "/users/{id}",
+        numbered(1),
+    );
+    let mut marks = bolide_semantics::HeadMarks::default();
+    for (path, counts) in [("/a/b", [1, 0, 0]), ("/users/7", [1, 1, 1])] {
+        let mark = marks.make();
+        let mut routes = Vec::new();
+        for count in counts {
+            let (route, found) = router.find(Some(mark), &Method::GET, path.as_bytes(), || None);
+            let Found::Handler(_, parameters) = found else { panic!("{path} is routed") };
+            assert_eq!(parameters.map_or(0, |parameters| parameters.len()), count, "{path}");
+            routes.push(route);
+        }
+        assert!(routes.windows(2).all(|pair| pair[0] == pair[1]));
+    }
+}
