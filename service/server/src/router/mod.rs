@@ -335,7 +335,7 @@ impl Router {
         }
     }
 
-    /// What answers a request whose head has this mark, if it is the one that came last, which had no parameters.
+    /// What answers a request whose head has this mark, if that is known: the route needs no parameters.
     #[inline]
     fn find_again(
         &self,
