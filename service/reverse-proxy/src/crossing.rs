@@ -63,6 +63,8 @@ pub(crate) struct Crossing {
 pub(crate) struct Flow {
     /// What has come and has not been passed on: at most what the windows of the side it came from allow.
     pub(crate) pieces: VecDeque<Bytes>,
+    /// So many of the first of them are no part of a worker's receive buffer any more.
+    detached: usize,
     /// Nothing follows the pieces, but trailers.
     pub(crate) ended: bool,
     pub(crate) trailers: Option<Box<Head>>,
@@ -99,6 +101,7 @@ impl Flow {
     pub(crate) fn next(&mut self) -> Option<Next> {
         if let Some(piece) = self.pieces.pop_front() {
             self.taken_bytes += piece.len();
+            self.detached = self.detached.saturating_sub(1);
             self.finished = self.ended && self.pieces.is_empty() && self.trailers.is_none();
             return Some(Next::Piece(piece, if self.finished { End::Yes } else { End::No }));
         }
@@ -113,11 +116,13 @@ impl Flow {
         std::mem::take(&mut self.taken_bytes)
     }
 
-    /// What stays for longer must not keep whole blocks of the worker's receive buffer.
+    /// What stays for longer must not keep whole blocks of the worker's receive buffer. What has stayed before is
+    /// left as it is.
     pub(crate) fn detach(&mut self) {
-        for piece in &mut self.pieces {
+        for piece in self.pieces.range_mut(self.detached..) {
             *piece = bolide_server::detach(std::mem::take(piece));
         }
+        self.detached = self.pieces.len();
     }
 }
 
@@ -166,5 +171,28 @@ impl Crossing {
             self.woken = true;
             waker.wake(agenda);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_is_copied_once() {
+        let block = Bytes::from(vec![1; 1 << 20]);
+        let mut flow = Flow::default();
+        for at in 0..3 {
+            flow.push(block.slice(at * 100..at * 100 + 100), End::No);
+        }
+        flow.detach();
+        let first: Vec<_> = flow.pieces.iter().map(|piece| piece.as_ptr()).collect();
+        assert!(first.iter().all(|at| !block.as_ptr_range().contains(at)));
+        assert!(matches!(flow.next(), Some(Next::Piece(_, End::No))));
+        flow.push(block.slice(..100), End::No);
+        flow.detach();
+        let second: Vec<_> = flow.pieces.iter().map(|piece| piece.as_ptr()).collect();
+        assert_eq!(second[..2], first[1..], "what was copied before is not copied again");
+        assert!(!block.as_ptr_range().contains(&second[2]));
     }
 }
