@@ -5,6 +5,8 @@
 #[cfg(test)]
 mod agreement;
 #[cfg(test)]
+mod balance;
+#[cfg(test)]
 #[cfg(target_os = "linux")]
 mod bulk;
 #[cfg(test)]
