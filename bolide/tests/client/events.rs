@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use bolide::client::{Client, ErrorKind};
+use bolide::client::{Client, ClientLimits, ErrorKind};
 
 use crate::scene::Scripted;
 
@@ -94,4 +94,68 @@ fn an_endless_retry_is_paced_and_given_up() {
     assert_eq!(error.kind(), ErrorKind::Closed);
     assert!(begun.elapsed() >= Duration::from_millis(200), "two pauses of the least length");
     assert!(events.next().is_none());
+}
+
+#[test]
+fn a_quiet_stream_is_no_failure() {
+    let behind = Scripted::new(|talk, number| {
+        talk.head();
+        if number < 4 {
+            // It begins, and ends without a word: that is no failure either.
+            return talk.send(STREAM);
+        }
+        talk.send(STREAM);
+        std::thread::sleep(Duration::from_millis(300));
+        talk.send("data: x\n\n");
+    });
+    let limits =
+        ClientLimits { pause_timeout: Duration::from_millis(50), ..ClientLimits::default() };
+    let client = Client::builder().limits(limits).build().expect("a client");
+    let request = client.get(&behind.url("/"));
+    let mut events = request.events().failures_max(1).delay(Duration::from_millis(1));
+    assert_eq!(events.next().expect("an event").expect("an event").data, "x");
+    assert_eq!(behind.connections(), 5);
+}
+
+#[test]
+fn a_stream_that_must_not_be_quiet_is_asked_for_again() {
+    let behind = Scripted::new(|talk, number| {
+        talk.head();
+        talk.send(STREAM);
+        if number == 1 {
+            talk.send("data: x\n\n");
+        }
+        talk.head();
+    });
+    let client = Client::new().expect("a client");
+    let short = Duration::from_millis(50);
+    let mut events = client.get(&behind.url("/")).events().pause(short).delay(short);
+    assert_eq!(events.next().expect("an event").expect("an event").data, "x");
+    assert_eq!(behind.connections(), 2);
+}
+
+#[test]
+fn redirections_lead_to_a_stream_of_events() {
+    for status in ["301 A", "302 B", "303 C", "307 D", "308 E"] {
+        let behind = Scripted::new(move |talk, _| {
+            while let Some(path) = talk.head().split(' ').nth(1) {
+                if path == "/to" {
+                    talk.send(STREAM);
+                    return talk.send("data: x\n\n");
+                }
+                let to = if path == "/round" { "/round" } else { "/to" };
+                talk.send(&format!(
+                    "HTTP/1.1 {status}\r\nlocation: {to}\r\ncontent-length: 0\r\n\r\n"
+                ));
+            }
+        });
+        let client = Client::new().expect("a client");
+        let mut events = client.get(&behind.url("/from")).events();
+        assert_eq!(events.next().expect("an event").expect("an event").data, "x", "{status}");
+        let mut events = client.get(&behind.url("/round")).events();
+        let error = events.next().expect("an error").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Redirect, "{error}");
+        assert!(error.to_string().contains("more than 20 redirections"), "{error}");
+        assert!(events.next().is_none(), "it is over");
+    }
 }

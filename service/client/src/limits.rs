@@ -33,8 +33,8 @@ pub const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 /// twice as long as proxies wait, which answer for servers that don't. Answers: slow-server.
 pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long a server may pause in a body, either way. Default: 60 s. Unit: time. Reason: nginx waits as long;
-/// event streams send a comment more often. Answers: slow-server.
+/// How long a server may pause in a body, either way; not in a stream of events. Default: 60 s. Unit: time.
+/// Reason: nginx waits as long. Answers: slow-server.
 pub const PAUSE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How long a connection stays without a request. Default: 15 s. Unit: time. Reason: many servers close after
@@ -82,6 +82,10 @@ pub const RECONNECT_DELAY_MAX: Duration = Duration::from_secs(60);
 /// How often in a row a reader of events may fail before it gives up. Default: 10. Unit: times. Reason: some
 /// six minutes with growing delays. Answers: none.
 pub const RECONNECTS_COUNT: u32 = 10;
+
+/// How many redirections in a row lead to a stream of events, unless the client follows another number.
+/// Default: 20. Unit: times. Reason: browsers follow as many. Answers: none.
+pub const EVENT_REDIRECTS_COUNT: u32 = 20;
 
 /// The limits of a client. Each is named after the constant that is its default.
 #[derive(Debug, Clone)]

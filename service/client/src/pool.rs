@@ -177,17 +177,28 @@ impl<L, W> Pool<L, W> {
     /// A connection is over, or could not be made. Returns those who wait in vain: there is no other, and
     /// this one never carried a request.
     pub fn closed(&mut self, key: LineKey) -> Vec<W> {
-        let line = self.lines.remove(key.0);
-        self.roomy.retain(|roomy| *roomy != key.0);
-        self.busy -= usize::from(line.outstanding > 0);
-        if line.ready {
-            return Vec::new();
-        }
-        self.connecting -= 1;
-        if !self.lines.is_empty() {
+        if self.remove(key) || !self.lines.is_empty() {
             return Vec::new();
         }
         self.waiting.drain(..).map(|(_, request)| request).collect()
+    }
+
+    /// A connection could not be made, and the next goes elsewhere: those who wait have waited for nothing so
+    /// far, and go on.
+    pub fn elsewhere(&mut self, key: LineKey, now: Instant) {
+        self.remove(key);
+        for (due, _) in &mut self.waiting {
+            *due = now + self.limits.wait_timeout;
+        }
+    }
+
+    /// Takes a line out. Whether it was ever ready.
+    fn remove(&mut self, key: LineKey) -> bool {
+        let line = self.lines.remove(key.0);
+        self.roomy.retain(|roomy| *roomy != key.0);
+        self.busy -= usize::from(line.outstanding > 0);
+        self.connecting -= usize::from(!line.ready);
+        line.ready
     }
 
     /// Who waits the longest.

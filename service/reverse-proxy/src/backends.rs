@@ -31,6 +31,8 @@ pub(crate) struct Backend {
     pub(crate) health: Health,
     destinations: Vec<Destination>,
     next_destination: usize,
+    /// How many of them no connection could be made to, one after the other, since one could.
+    unreachable: usize,
     /// Which addresses these are, of those that the watch has found.
     generation: u64,
     weight: u32,
@@ -53,7 +55,7 @@ impl Backend {
     fn move_to(&mut self, watched: &Watched) {
         self.generation = watched.generation();
         self.destinations = watched.destinations();
-        self.next_destination = 0;
+        (self.next_destination, self.unreachable) = (0, 0);
         let is_left = |desk: &&Rc<Desk>| !self.destinations.contains(&desk.to);
         let left: Vec<Rc<Desk>> = self.pool.lines().filter(is_left).map(Rc::clone).collect();
         for desk in left {
@@ -64,14 +66,43 @@ impl Backend {
         }
     }
 
-    /// A connection could not be made: the next goes to another address, if there is one.
-    pub(crate) fn dial_failed(&mut self) {
-        self.next_destination = (self.next_destination + 1) % self.destinations.len();
+    /// A connection is ready.
+    pub(crate) fn dial_succeeded(&mut self) {
+        self.unreachable = 0;
+    }
+
+    /// A connection could not be made: the next goes to another address, if there is one. Returns those who wait
+    /// in vain, once no address is left that was not tried.
+    pub(crate) fn dial_failed(
+        &mut self,
+        key: LineKey,
+        to: &Destination,
+        now: Instant,
+    ) -> Vec<Shared> {
+        // Others may have found out the same.
+        if self.destinations[self.next_destination] == *to {
+            self.next_destination = (self.next_destination + 1) % self.destinations.len();
+            self.unreachable += 1;
+        }
+        if self.may_dial() {
+            self.pool.elsewhere(key, now);
+            return Vec::new();
+        }
+        let in_vain = self.pool.closed(key);
+        if self.pool.counts().0 == 0 {
+            self.unreachable = 0;
+        }
+        in_vain
+    }
+
+    /// Whether an address is left that was not tried in vain just now.
+    pub(crate) fn may_dial(&self) -> bool {
+        self.unreachable < self.destinations.len()
     }
 }
 
 /// What failures say of an upstream.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Health {
     /// In a row.
     failures: u32,
@@ -84,10 +115,10 @@ impl Health {
         self.left_alone_until.is_some_and(|until| now < until)
     }
 
-    pub(crate) fn succeeded(&mut self) {
-        if self.failures > 0 {
-            *self = Self::default();
-        }
+    /// Whether it was left alone before.
+    #[inline]
+    pub(crate) fn succeeded(&mut self) -> bool {
+        self.failures > 0 && std::mem::take(self).left_alone_until.is_some()
     }
 
     /// For how long it is left alone from here on, if it is.
@@ -152,9 +183,10 @@ impl Backends {
                 authority: upstream.authority.clone(),
                 is_https: upstream.scheme == Scheme::Tls,
                 outstanding: 0,
-                health: Health::default(),
+                health: settings.watch.list[at].health(),
                 destinations: settings.watch.list[at].destinations(),
                 next_destination: 0,
+                unreachable: 0,
                 generation: settings.watch.list[at].generation(),
                 weight: upstream.weight,
                 credit: 0,
@@ -211,11 +243,15 @@ impl Backends {
         (open, census)
     }
 
+    /// All lines to all upstreams.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = &Rc<Desk>> {
+        self.list.iter().flat_map(|backend| backend.pool.lines())
+    }
+
     /// Whose turn it is: one that is healthy and not full, and not `avoided` if there is another. When all
     /// are left alone or down, the one that will be asked again soonest: to ask somebody is never worse than
     /// to ask nobody.
     pub(crate) fn pick(&mut self, avoided: Option<usize>, now: Instant) -> Option<usize> {
-        self.budget.requested();
         let has_room = |backend: &Backend| backend.outstanding < self.outstanding_count;
         if let [only] = &self.list[..self.upstreams] {
             return has_room(only).then_some(0);
@@ -288,6 +324,11 @@ impl Backends {
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
         self.random
+    }
+
+    /// One more request came: it adds to what may be repeated.
+    pub(crate) fn requested(&mut self) {
+        self.budget.requested();
     }
 
     /// Whether one more request may be repeated.

@@ -34,6 +34,8 @@ pub(crate) struct Crossing {
     pub(crate) answered: bool,
     /// It asks to go on with another protocol.
     pub(crate) wish: Option<Box<Wish>>,
+    /// The upstream was asked that, too, when the request was sent last.
+    pub(crate) wish_sent: bool,
     /// What follows the answer's head goes both ways, as it is.
     pub(crate) tunnel: bool,
     /// Some of the request's body has left: it can't be sent again.
@@ -129,6 +131,7 @@ impl Crossing {
             failure: None,
             answered: false,
             wish,
+            wish_sent: false,
             tunnel: false,
             body_left: false,
             waits: false,
@@ -141,6 +144,11 @@ impl Crossing {
             sent: None,
             moved: None,
         }
+    }
+
+    /// The wish, if the upstream was asked for it.
+    pub(crate) fn asked(&self) -> Option<&Wish> {
+        self.wish.as_deref().filter(|_| self.wish_sent)
     }
 
     /// It did not succeed; the client's side decides what follows.

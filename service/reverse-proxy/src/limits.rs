@@ -64,9 +64,9 @@ pub const EJECTION_TIME: Duration = Duration::from_secs(1);
 pub const EJECTION_TIME_MAX: Duration = Duration::from_secs(60);
 
 /// What the receive window of one answer may grow to, from an upstream over HTTP/2: what is held for a client
-/// that reads slowly. Default: 2 MiB. Unit: bytes. Reason: 10 Gbit/s over 1.6 ms, and upstreams are near.
+/// that reads slowly. Default: 1 MiB. Unit: bytes. Reason: 10 Gbit/s over 0.8 ms, and upstreams are near.
 /// Answers: slow-download.
-pub const ANSWER_WINDOW_BYTES: u32 = 2 << 20;
+pub const ANSWER_WINDOW_BYTES: u32 = 1 << 20;
 
 /// The receive window of a connection to an upstream over HTTP/2. Default: 256 MiB. Unit: bytes. Reason: more
 /// than 100 answers have together, for clients that read slowly must not stop the others. Answers:

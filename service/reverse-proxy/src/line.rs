@@ -14,7 +14,7 @@ use bolide_server::{
 use crate::crossing::Shared;
 use crate::failure::Failure;
 use crate::traffic::Traffic;
-use crate::worker::Worker;
+use crate::worker::{Dial, Worker};
 
 /// Where the client's sides leave what a line is to look at.
 #[derive(Debug)]
@@ -70,11 +70,13 @@ pub(crate) struct Dialling {
     pub(crate) upstream: usize,
     pub(crate) key: LineKey,
     pub(crate) desk: Rc<Desk>,
+    /// When it was asked for.
+    pub(crate) now: Instant,
 }
 
 impl Dialled for Dialling {
     fn begin(self: Box<Self>, token: Token, now: Instant) -> Option<(Box<dyn Outbound>, After)> {
-        let Self { worker, upstream, key, desk } = *self;
+        let Self { worker, upstream, key, desk, .. } = *self;
         desk.token.set(Some(token));
         let session = {
             let backends = worker.backends.borrow();
@@ -82,13 +84,15 @@ impl Dialled for Dialling {
             Session::new(&backends[upstream].dial, &worker.bench.borrow(), now).ok()?
         };
         let after = worker.until_next_wait(upstream, session.first_wish());
-        let traffic = Traffic::new(worker, upstream, key, desk);
+        let traffic = Traffic::new(worker, upstream, key, desk, now);
         Some((Box::new(Line { session, traffic }), after))
     }
 
     fn failed(self: Box<Self>, error: io::Error, agenda: &mut Agenda) {
-        let Self { worker, upstream, key, .. } = *self;
-        worker.dial_failed(upstream, key, Failure::unconnected(&error), &error, agenda);
+        let Self { worker, upstream, key, desk, now } = *self;
+        let failure = &Failure::unconnected(&error);
+        let dial = Dial { upstream, key, to: &desk.to, failure, now };
+        worker.dial_failed(&dial, &error, agenda);
     }
 }
 
@@ -120,6 +124,7 @@ impl Outbound for Line {
             *desk.waker.borrow_mut() = Some(Waker::of_outbound(turn));
         }
         self.traffic.eof |= turn.eof;
+        self.traffic.now = turn.now;
         let worker = Rc::clone(&self.traffic.worker);
         let after = self.session.turn(turn, &mut worker.bench.borrow_mut(), &mut self.traffic);
         self.settle(after, turn.agenda, turn.now)

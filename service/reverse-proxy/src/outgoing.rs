@@ -49,27 +49,45 @@ pub(crate) fn hops_left(head: &Head) -> Option<u32> {
     std::str::from_utf8(head.get(FieldName::MaxForwards)?).ok()?.parse().ok()
 }
 
-/// The protocol that a request of HTTP/1.1 asks to go on with (RFC 9110 §7.8).
-pub(crate) fn upgrade(head: &Head) -> Option<&[u8]> {
+/// The protocols that a request of HTTP/1.1 asks to go on with (RFC 9110 §7.8), without those that a proxy
+/// does not pass: `None` when nothing is left.
+pub(crate) fn upgrade(head: &Head) -> Option<String> {
     let listed = |name: &[u8]| name.eq_ignore_ascii_case(b"upgrade");
-    let protocol = head.get(FieldName::Upgrade)?;
-    let is_asked = head.version() == Version::HTTP_11
-        && head.get_all(FieldName::Connection).flat_map(names_in).any(listed)
-        // HTTP/2 begins anew at each hop, and never by an upgrade.
-        && !protocol.eq_ignore_ascii_case(b"h2c");
-    is_asked.then_some(protocol)
+    head.get(FieldName::Upgrade)?;
+    if head.version() != Version::HTTP_11
+        || !head.get_all(FieldName::Connection).flat_map(names_in).any(listed)
+    {
+        return None;
+    }
+    let names = head.get_all(FieldName::Upgrade).flat_map(names_in);
+    let names: Vec<_> =
+        names.filter_map(|name| str::from_utf8(name).ok()).filter(|name| passes(name)).collect();
+    (!names.is_empty()).then(|| names.join(", "))
 }
 
+/// Whether a tunnel to this protocol may go through the proxy. HTTP and TLS begin anew at each hop: requests in
+/// such a tunnel would pass unread.
+pub(crate) fn passes(protocol: &str) -> bool {
+    let name = protocol.split('/').next().unwrap_or_default();
+    let ends_here = ["h2", "h2c", "http", "tls"].iter().any(|own| name.eq_ignore_ascii_case(own));
+    !ends_here && !protocol.contains(',')
+}
+
+/// Whether upstreams read from it where a request came from, or what it asked for there.
 fn is_origin(field: &Field<'_>) -> bool {
-    matches!(
-        field.known,
-        Some(
-            FieldName::Forwarded
-                | FieldName::XForwardedFor
-                | FieldName::XForwardedHost
-                | FieldName::XForwardedProto
-        )
-    )
+    const FAMILY: &str = "x-forwarded-";
+    match field.known {
+        Some(FieldName::Forwarded) => true,
+        Some(FieldName::XForwardedFor | FieldName::XForwardedHost | FieldName::XForwardedProto) => {
+            true
+        }
+        Some(_) => false,
+        None => {
+            let name = field.name;
+            name.eq_ignore_ascii_case("x-real-ip")
+                || name.get(..FAMILY.len()).is_some_and(|own| own.eq_ignore_ascii_case(FAMILY))
+        }
+    }
 }
 
 /// Says where a request came from.

@@ -39,8 +39,9 @@ impl Passage {
         io.note_upstream(self.worker.settings.upstreams[upstream].name());
         let beside = {
             let backends = self.worker.backends.borrow();
-            let refuses =
-                backends[upstream].refuses_tunnels && self.crossing.borrow().wish.is_some();
+            let crossing = self.crossing.borrow();
+            let refuses = backends[upstream].refuses_tunnels
+                && crossing.wish.as_ref().is_some_and(|wish| wish.over_http2().is_some());
             backends[upstream].for_tunnels.filter(|_| refuses)
         };
         self.enter(beside.unwrap_or(upstream), io);
@@ -75,7 +76,7 @@ impl Passage {
         if let Some(token) = called {
             io.outward().call(token);
         }
-        self.worker.dial(upstream, io.outward());
+        self.worker.dial(upstream, io.outward(), now);
         self.worker.show(upstream);
     }
 
@@ -200,6 +201,7 @@ impl Exchange for Passage {
 
     fn on_start(&mut self, io: &mut Io<'_>) {
         self.crossing.borrow_mut().waker = Some(io.local_waker());
+        self.worker.backends.borrow_mut().requested();
         self.dispatch(None, io);
     }
 
@@ -243,7 +245,8 @@ impl Exchange for Passage {
             return self.failed(failure, io);
         }
         if waits && let Some(upstream) = self.upstream {
-            return self.worker.dial(upstream, io.outward());
+            let now = io.now();
+            return self.worker.dial(upstream, io.outward(), now);
         }
         self.heads(io);
         self.pump(io);

@@ -39,9 +39,9 @@ pub struct ReverseProxy {
 const ALLOWED: &str = "GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH";
 
 /// A reverse proxy chooses where requests go: CONNECT to a host and a port of the client's choice
-/// (RFC 9110 §9.3.6) would make it an open door.
-const NO_FORWARD_PROXY: &str = "bolide; error=http_request_denied; \
-     details=\"this is a reverse proxy: CONNECT without a protocol goes nowhere\"";
+/// (RFC 9110 §9.3.6) would make it an open door, and HTTP in a tunnel passes by all that it reads.
+const NO_FORWARD_PROXY: &str = "bolide; error=http_request_denied; details=\"this is a reverse proxy: \
+     CONNECT without a protocol, or with one that is HTTP or TLS, goes nowhere\"";
 
 impl ReverseProxy {
     /// A worker's part of a proxy. Its connections are made when requests need them.
@@ -51,10 +51,16 @@ impl ReverseProxy {
     }
 }
 
+impl Drop for ReverseProxy {
+    fn drop(&mut self) {
+        self.worker.retire();
+    }
+}
+
 impl Handler for ReverseProxy {
     fn handle(&self, request: &mut Request<'_>) -> Reply {
         match *request.method() {
-            Method::CONNECT if request.head().protocol().is_none() => {
+            Method::CONNECT if !request.head().protocol().is_some_and(outgoing::passes) => {
                 return Response::error(StatusCode::NOT_IMPLEMENTED)
                     .header("proxy-status", NO_FORWARD_PROXY)
                     .into();
@@ -70,7 +76,7 @@ impl Handler for ReverseProxy {
             _ => {}
         }
         let mut head = outgoing::head(request, self.worker.settings.origin);
-        let mut wish = Wish::of(request.head()).map(Box::new);
+        let mut wish = Wish::of(request.head(), request.has_body()).map(Box::new);
         if let Some(wish) = &mut wish {
             wish.put_into(&mut head, self.worker.backends.borrow_mut().random());
         }

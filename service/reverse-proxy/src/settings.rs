@@ -12,7 +12,7 @@ use bolide_server::{ConnectionLimits, Http1Limits, Http2Limits};
 use crate::counters::{Counters, UpstreamStats};
 use crate::limits::CONNECT_TIMEOUT;
 use crate::upstream::Scheme;
-use crate::watch::{Orders, Resolver, Watch};
+use crate::watch::{Orders, Resolver, Watch, Watched};
 use crate::{HealthCheck, ProxyLimits, Upstream, UpstreamError};
 
 /// Which upstream a request goes to.
@@ -28,7 +28,8 @@ pub enum Balance {
 }
 
 /// What upstreams are told of where a request came from: by `Forwarded` (RFC 7239) and by
-/// `X-Forwarded-For`, `X-Forwarded-Host` and `X-Forwarded-Proto`.
+/// `X-Forwarded-For`, `X-Forwarded-Host` and `X-Forwarded-Proto`. All other fields whose names begin with
+/// `X-Forwarded-`, and `X-Real-IP`, only ever come from whoever asks, and go the way of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Origin {
     /// What the proxy knows itself; what clients say in these fields is dropped, for anybody may say
@@ -168,6 +169,38 @@ impl ProxySettings {
     ) -> Self {
         self.resolver = Resolver(Arc::new(resolver));
         self
+    }
+
+    /// Has proxies `all` that are to answer in the place of those `before` begin with what these have found out:
+    /// which upstreams are down, or left alone for a while after failures. It holds for upstreams that are named,
+    /// trusted and checked as before. Those before find out nothing more once the last of their handlers is gone.
+    pub fn take_over(all: &mut [Self], before: &[Self]) {
+        let mut left: Vec<(&Self, &Watched)> = Vec::new();
+        for old in before {
+            left.extend(old.watch.list.iter().map(|watched| (old, watched)));
+        }
+        for new in all {
+            let watch = Watch::after(&new.upstreams, |upstream| {
+                let at = left.iter().position(|(old, watched)| {
+                    let is_same = watched.name() == upstream.name();
+                    is_same && new.health == old.health && new.trusts_as(old)
+                })?;
+                Some(left.remove(at).1)
+            });
+            new.watch = Arc::new(watch);
+        }
+        for old in before {
+            old.watch.replaced();
+        }
+    }
+
+    fn trusts_as(&self, other: &Self) -> bool {
+        match (&self.trust, &other.trust) {
+            (Trust::Anybody, Trust::Anybody) => true,
+            (Trust::Pem(own), Trust::Pem(other)) => own == other,
+            (Trust::Der(own), Trust::Der(other)) => own == other,
+            _ => false,
+        }
     }
 
     /// Begins to find out what is to be found out beside requests.

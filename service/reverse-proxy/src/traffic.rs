@@ -16,7 +16,8 @@ use http::Version;
 use crate::crossing::{Crossing, Flow, Next, Shared};
 use crate::failure::{Failure, Repeat};
 use crate::line::Desk;
-use crate::worker::Worker;
+use crate::tunnels::Wish;
+use crate::worker::{Dial, Worker};
 
 /// Above this much of a body, what was consumed is told before the other side asks, in bytes.
 pub(crate) const TELL_BYTES: usize = 32 * 1024;
@@ -33,6 +34,8 @@ pub(crate) struct Traffic {
     is_ending: bool,
     /// The upstream has closed its side.
     pub(crate) eof: bool,
+    /// The time of its last turn.
+    pub(crate) now: Instant,
     /// By rising number.
     open: Vec<(ExchangeId, Shared)>,
     /// Requests for tunnels, until it is known whether the upstream takes any.
@@ -44,7 +47,13 @@ pub(crate) struct Traffic {
 }
 
 impl Traffic {
-    pub(crate) fn new(worker: Rc<Worker>, upstream: usize, key: LineKey, desk: Rc<Desk>) -> Self {
+    pub(crate) fn new(
+        worker: Rc<Worker>,
+        upstream: usize,
+        key: LineKey,
+        desk: Rc<Desk>,
+        now: Instant,
+    ) -> Self {
         Self {
             worker,
             upstream,
@@ -53,6 +62,7 @@ impl Traffic {
             is_ready: false,
             is_ending: false,
             eof: false,
+            now,
             open: Vec::new(),
             held: Vec::new(),
             next_due: None,
@@ -142,7 +152,10 @@ impl Traffic {
         let mut crossing = shared.borrow_mut();
         crossing.waits = false;
         crossing.line = Some(Rc::clone(&self.desk));
-        if crossing.wish.is_some() {
+        let is_multiplexed = self.desk.is_multiplexed.get();
+        let goes_over = |wish: &Wish| !is_multiplexed || wish.over_http2().is_some();
+        crossing.wish_sent = crossing.wish.as_deref().is_some_and(goes_over);
+        if crossing.wish_sent {
             match orders.takes_protocols() {
                 None => {
                     drop(crossing);
@@ -162,7 +175,6 @@ impl Traffic {
                 Some(true) => {}
             }
         }
-        let is_multiplexed = self.desk.is_multiplexed.get();
         match send(&worker, self.upstream, &crossing, is_multiplexed, orders) {
             Ok(id) => {
                 worker.counters(self.upstream).requests.count();
@@ -197,7 +209,7 @@ impl Traffic {
     /// Sends what there is of the request's body.
     fn send_body(&mut self, id: ExchangeId, shared: &Shared, orders: &mut Orders<'_>) {
         let crossing = &mut *shared.borrow_mut();
-        if crossing.wish.is_some() && !crossing.tunnel {
+        if crossing.wish_sent && !crossing.tunnel {
             return;
         }
         let had = crossing.up.taken_bytes;
@@ -243,14 +255,14 @@ impl Traffic {
         let sent = shared.borrow().sent;
         let took = sent.map_or(Duration::ZERO, |sent| orders.now().saturating_duration_since(sent));
         self.worker.succeeded(self.upstream, took);
-        let (status, multiplexed) = (orders.head().status(), self.desk.is_multiplexed.get());
+        let multiplexed = self.desk.is_multiplexed.get();
         let misread = {
             let crossing = &mut *shared.borrow_mut();
             crossing.moved = Some(orders.now());
             crossing.answered = true;
-            let granted =
-                crossing.wish.as_ref().filter(|wish| wish.is_granted(status, multiplexed));
-            match granted {
+            let asked = crossing.wish.as_ref().filter(|_| crossing.wish_sent);
+            let misread = asked.is_some_and(|wish| wish.is_misread(orders.head(), multiplexed));
+            match asked.filter(|wish| wish.is_granted(orders.head(), multiplexed)) {
                 Some(wish) => {
                     wish.answer(orders.head(), &mut crossing.answer_head);
                     crossing.tunnel = true;
@@ -264,8 +276,7 @@ impl Traffic {
             if end == End::Yes {
                 crossing.down = Flow::none();
             }
-            let wish = crossing.wish.as_ref().filter(|_| !crossing.tunnel);
-            wish.is_some_and(|wish| wish.is_misread(status))
+            misread
         };
         if misread {
             orders.abort(id);
@@ -315,7 +326,7 @@ impl Traffic {
         let crossing = self.remove(at);
         let mut crossing = crossing.borrow_mut();
         // What asked for a tunnel of HTTP/1.1 was complete with its head.
-        let was_sent = crossing.wish.is_some() && !self.desk.is_multiplexed.get();
+        let was_sent = crossing.wish_sent && !self.desk.is_multiplexed.get();
         if !crossing.up.finished && (crossing.tunnel || !was_sent) {
             orders.abort(id);
         }
@@ -405,7 +416,7 @@ fn waits_for_upstream(crossing: &Crossing) -> bool {
     } else if crossing.answered {
         crossing.down.pieces.is_empty()
     } else {
-        crossing.up.finished || crossing.up.blocked || crossing.wish.is_some()
+        crossing.up.finished || crossing.up.blocked || crossing.wish_sent
     }
 }
 
@@ -422,17 +433,19 @@ fn send(
     let head = &crossing.request;
     let given = head.authority().filter(|host| !host.is_empty() && !worker.settings.rewrites_host);
     // Over HTTP/2, a wish is an extended CONNECT.
-    let wish = crossing.wish.as_ref().filter(|_| is_multiplexed);
+    let protocol = crossing.asked().filter(|_| is_multiplexed).and_then(Wish::over_http2);
+    let is_connect = protocol.is_some();
     let start = Start::Request {
-        method: if wish.is_some() { &Method::CONNECT } else { head.method() },
+        method: if is_connect { &Method::CONNECT } else { head.method() },
         scheme: if backend.is_https { "https" } else { "http" },
         authority: given.unwrap_or(&backend.authority),
         path: head.path_and_query(),
-        protocol: wish.map(|wish| &*wish.protocol),
+        protocol,
     };
-    let is_connect = wish.is_some();
-    let ends = |field: &Field<'_>| {
-        is_connect && matches!(field.known, Some(FieldName::Upgrade | FieldName::SecWebsocketKey))
+    let ends = |field: &Field<'_>| match field.known {
+        Some(FieldName::Upgrade) => is_multiplexed,
+        Some(FieldName::SecWebsocketKey) => is_connect,
+        _ => false,
     };
     let fields = head.fields().filter(|field| !ends(field)).map(FieldRef::from);
     let end = if crossing.up.finished && !is_connect { End::Yes } else { End::No };
@@ -446,6 +459,7 @@ impl Owner for Traffic {
         self.worker.counters(self.upstream).connections.count();
         let backend = &mut self.worker.backends.borrow_mut()[self.upstream];
         backend.refuses_tunnels = false;
+        backend.dial_succeeded();
         backend.pool.ready(self.key, established.is_h2);
     }
 
@@ -532,22 +546,17 @@ impl Owner for Traffic {
         }
         if self.is_ready {
             self.worker.backends.borrow_mut()[self.upstream].pool.closed(self.key);
+            self.ask_for_dials();
         } else {
-            let failure = Failure::ended(ending, false);
+            let failure = &Failure::ended(ending, false);
             let detail: &dyn fmt::Display = match (&ending.tls, ending.socket) {
                 (Some(tls), _) => tls,
                 (None, Some(kind)) => &kind.to_string(),
                 (None, None) => &ending.reason.what,
             };
-            for crossing in self.worker.dial_ended(self.upstream, self.key, &failure, detail) {
-                {
-                    let mut crossing = crossing.borrow_mut();
-                    crossing.waits = false;
-                    crossing.fail(failure);
-                }
-                self.woken.push(crossing);
-            }
+            let (upstream, key, to) = (self.upstream, self.key, &self.desk.to);
+            let dial = Dial { upstream, key, to, failure, now: self.now };
+            self.woken.extend(self.worker.dial_ended(&dial, detail));
         }
-        self.ask_for_dials();
     }
 }

@@ -2,14 +2,20 @@
 //!
 //! HTTP/1.1 asks by `Upgrade` and is answered 101; HTTP/2 asks by an extended CONNECT and is answered 2xx. In
 //! between, a request has the form of HTTP/1.1.
+//!
+//! A server may ignore `Upgrade`, and so does the proxy wherever the request could not go on as it is: with
+//! content, which a tunnel would lose, and over HTTP/2 when it asks for nothing that has a meaning there.
 
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use bolide_semantics::{FieldName, Head};
+use bolide_semantics::{FieldName, Head, names_in};
 use bolide_server::{Method, StatusCode};
 
 use crate::outgoing;
+
+/// The name of RFC 6455 in `Upgrade` and of RFC 8441 in `:protocol`.
+const WEBSOCKET: &str = "websocket";
 
 /// What a WebSocket server adds to a key before it digests it (RFC 6455 §1.3).
 const WEBSOCKET_GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
@@ -17,7 +23,10 @@ const WEBSOCKET_GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 /// A request to go on with another protocol.
 #[derive(Debug)]
 pub(crate) struct Wish {
-    pub(crate) protocol: String,
+    /// The protocols asked for, in the form of `Upgrade`: one, if it is an extended CONNECT.
+    protocols: String,
+    /// It means the same as an extended CONNECT for `websocket`.
+    is_websocket: bool,
     /// What a WebSocket server of HTTP/1.1 proves that it has understood.
     key: Option<Vec<u8>>,
     /// The client asks by an extended CONNECT.
@@ -25,15 +34,30 @@ pub(crate) struct Wish {
 }
 
 impl Wish {
-    /// What the head of a request wishes, if anything.
-    pub(crate) fn of(head: &Head) -> Option<Self> {
+    /// What the head of a request wishes, if anything that can be passed on.
+    pub(crate) fn of(head: &Head, has_body: bool) -> Option<Self> {
         if *head.method() == Method::CONNECT {
-            let protocol = head.protocol()?.to_owned();
-            return Some(Self { protocol, key: None, extended: true });
+            let protocols = head.protocol()?.to_owned();
+            let is_websocket = protocols.eq_ignore_ascii_case(WEBSOCKET);
+            return Some(Self { protocols, is_websocket, key: None, extended: true });
         }
-        let protocol = std::str::from_utf8(outgoing::upgrade(head)?).ok()?.to_owned();
+        if has_body || *head.method() == Method::HEAD {
+            return None;
+        }
+        let protocols = outgoing::upgrade(head)?;
+        let is_websocket = *head.method() == Method::GET
+            && names_in(protocols.as_bytes())
+                .any(|name| name.eq_ignore_ascii_case(WEBSOCKET.as_bytes()));
         let key = head.get(FieldName::SecWebsocketKey).map(<[u8]>::to_vec);
-        Some(Self { protocol, key, extended: false })
+        Some(Self { protocols, is_websocket, key, extended: false })
+    }
+
+    /// The protocol of the extended CONNECT that asks for the same over HTTP/2, if one does.
+    pub(crate) fn over_http2(&self) -> Option<&str> {
+        if self.extended {
+            return Some(&self.protocols);
+        }
+        self.is_websocket.then_some(WEBSOCKET)
     }
 
     /// Gives a request that came by an extended CONNECT the form of HTTP/1.1. `seed` makes its key another one
@@ -41,7 +65,7 @@ impl Wish {
     pub(crate) fn put_into(&mut self, head: &mut Head, seed: u64) {
         if self.extended {
             head.set_method(Method::GET);
-            if self.protocol.eq_ignore_ascii_case("websocket") {
+            if self.is_websocket {
                 let mut octets = [0; 16];
                 octets[..8].copy_from_slice(&seed.to_le_bytes());
                 octets[8..]
@@ -51,17 +75,30 @@ impl Wish {
                 self.key = Some(key.into_bytes());
             }
         }
-        head.push_field(FieldName::Upgrade, self.protocol.as_bytes());
+        head.push_field(FieldName::Upgrade, self.protocols.as_bytes());
     }
 
     /// Whether an answer grants it. `multiplexed`: it came over HTTP/2.
-    pub(crate) fn is_granted(&self, status: StatusCode, multiplexed: bool) -> bool {
-        if multiplexed { status.is_success() } else { status == StatusCode::SWITCHING_PROTOCOLS }
+    pub(crate) fn is_granted(&self, answer: &Head, multiplexed: bool) -> bool {
+        if multiplexed {
+            return answer.status().is_success();
+        }
+        let is_asked = |name: &[u8]| {
+            names_in(self.protocols.as_bytes()).any(|asked| asked.eq_ignore_ascii_case(name))
+        };
+        let mut switched = answer.get_all(FieldName::Upgrade).flat_map(names_in).peekable();
+        answer.status() == StatusCode::SWITCHING_PROTOCOLS
+            && switched.peek().is_some()
+            && switched.all(is_asked)
     }
 
-    /// Whether the client would take an answer that grants nothing for one that does.
-    pub(crate) fn is_misread(&self, status: StatusCode) -> bool {
-        self.extended && status.is_success()
+    /// Whether the client would take an answer that grants nothing for one that does: a 2xx, or a switch to
+    /// what was not asked for.
+    pub(crate) fn is_misread(&self, answer: &Head, multiplexed: bool) -> bool {
+        let status = answer.status();
+        let switches = self.extended && status.is_success();
+        (switches || status == StatusCode::SWITCHING_PROTOCOLS)
+            && !self.is_granted(answer, multiplexed)
     }
 
     /// Gives the head of the answer that grants it the form of the client's version.
@@ -74,8 +111,12 @@ impl Wish {
             return;
         }
         to.set_status(StatusCode::SWITCHING_PROTOCOLS);
-        let protocol = from.get(FieldName::Upgrade).unwrap_or(self.protocol.as_bytes());
-        to.push_field(FieldName::Upgrade, protocol);
+        if from.get(FieldName::Upgrade).is_none() {
+            to.push_field(FieldName::Upgrade, WEBSOCKET.as_bytes());
+        }
+        for protocols in from.get_all(FieldName::Upgrade) {
+            to.push_field(FieldName::Upgrade, protocols);
+        }
         if let Some(accept) = from.get(FieldName::SecWebsocketAccept) {
             to.push_field(FieldName::SecWebsocketAccept, accept);
         } else if let Some(key) = &self.key {
@@ -102,8 +143,9 @@ mod tests {
     #[test]
     fn keys_are_sixteen_octets_and_differ() {
         let key = |seed| {
-            let (protocol, mut head) = ("websocket".to_owned(), Head::default());
-            Wish { protocol, key: None, extended: true }.put_into(&mut head, seed);
+            let (protocols, mut head) = (WEBSOCKET.to_owned(), Head::default());
+            Wish { protocols, is_websocket: true, key: None, extended: true }
+                .put_into(&mut head, seed);
             head.get(FieldName::SecWebsocketKey).unwrap().to_vec()
         };
         assert_eq!(BASE64_STANDARD.decode(key(1)).unwrap().len(), 16);

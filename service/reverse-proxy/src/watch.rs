@@ -5,13 +5,14 @@ mod keeper;
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use bolide_client::{ResolveError, Trust, resolve};
 use bolide_server::Destination;
 
+use crate::backends::Health;
 use crate::health::{HealthCheck, Streak};
 use crate::journal::Journal;
 use crate::upstream::Upstream;
@@ -40,10 +41,18 @@ impl fmt::Debug for Resolver {
 pub(crate) struct Watched {
     pub(crate) upstream: Upstream,
     pub(crate) journal: Journal,
-    is_down: AtomicBool,
     pub(crate) checks: AtomicU64,
     pub(crate) check_failures: AtomicU64,
+    found: Arc<Found>,
+}
+
+/// What was found out about an upstream, which outlives the proxy that found it out when another takes over.
+#[derive(Debug)]
+struct Found {
+    is_down: AtomicBool,
     streak: Mutex<Streak>,
+    /// What failures said of it, as the worker that was told last has it.
+    health: Mutex<Health>,
     /// Rises with each change of the addresses.
     generation: AtomicU64,
     destinations: Mutex<Vec<Destination>>,
@@ -54,13 +63,33 @@ impl Watched {
         Self {
             upstream: upstream.clone(),
             journal: Journal::default(),
-            is_down: AtomicBool::new(false),
             checks: AtomicU64::new(0),
             check_failures: AtomicU64::new(0),
-            streak: Mutex::default(),
-            generation: AtomicU64::new(0),
-            destinations: Mutex::new(upstream.destinations.clone()),
+            found: Arc::new(Found {
+                is_down: AtomicBool::new(false),
+                streak: Mutex::default(),
+                health: Mutex::default(),
+                generation: AtomicU64::new(0),
+                destinations: Mutex::new(upstream.destinations.clone()),
+            }),
         }
+    }
+
+    /// The same upstream as before: what was found out about it stays. Where it is, was looked up just now.
+    fn take_over(&mut self, before: &Self) {
+        self.found = Arc::clone(&before.found);
+        self.found.move_to(self.upstream.destinations.clone());
+    }
+
+    /// What failures of requests say of it, when they begin or cease to say something.
+    pub(crate) fn health(&self) -> Health {
+        *self.found.health.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A worker has seen what failures say.
+    #[cold]
+    pub(crate) fn set_health(&self, health: Health) {
+        *self.found.health.lock().unwrap_or_else(PoisonError::into_inner) = health;
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -70,25 +99,25 @@ impl Watched {
     /// The checks have found it down.
     #[inline]
     pub(crate) fn is_down(&self) -> bool {
-        self.is_down.load(Ordering::Relaxed)
+        self.found.is_down.load(Ordering::Relaxed)
     }
 
     #[inline]
     pub(crate) fn generation(&self) -> u64 {
-        self.generation.load(Ordering::Acquire)
+        self.found.generation.load(Ordering::Acquire)
     }
 
     pub(crate) fn destinations(&self) -> Vec<Destination> {
-        self.destinations.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.found.destinations.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// A check has ended; when it failed, with what was wrong.
     fn checked(&self, result: Result<(), String>, check: &HealthCheck) {
         self.checks.fetch_add(1, Ordering::Relaxed);
         self.check_failures.fetch_add(u64::from(result.is_err()), Ordering::Relaxed);
-        let mut streak = self.streak.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut streak = self.found.streak.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(is_down) = streak.add(result.is_ok(), check) else { return };
-        self.is_down.store(is_down, Ordering::Relaxed);
+        self.found.is_down.store(is_down, Ordering::Relaxed);
         let now = Instant::now();
         match result {
             Ok(()) => {
@@ -113,31 +142,32 @@ impl Watched {
                 return self.journal.failed(self.name(), "dns_error", &what, now);
             }
         };
-        let mut found: Vec<_> = found.into_iter().map(Destination::Inet).collect();
-        let mut known = self.destinations.lock().unwrap_or_else(PoisonError::into_inner);
+        let addresses: Vec<_> = found.iter().map(ToString::to_string).collect();
+        if !self.found.move_to(found.into_iter().map(Destination::Inet).collect()) {
+            return;
+        }
+        let what = format!("its addresses are {} now", addresses.join(", "));
+        self.journal.noted(self.name(), &what, now);
+    }
+}
+
+impl Found {
+    /// Takes over where the upstream is. Whether that is elsewhere.
+    fn move_to(&self, destinations: Vec<Destination>) -> bool {
         // Resolvers answer in another order each time.
         let sorted = |list: &[Destination]| {
             let mut list = list.to_vec();
             list.sort_unstable();
             list
         };
-        if sorted(&found) == sorted(&known) {
-            return;
+        let mut known = self.destinations.lock().unwrap_or_else(PoisonError::into_inner);
+        if sorted(&destinations) == sorted(&known) {
+            return false;
         }
-        std::mem::swap(&mut *known, &mut found);
-        let addresses: Vec<_> = known.iter().filter_map(address).collect();
+        *known = destinations;
         drop(known);
         self.generation.fetch_add(1, Ordering::Release);
-        let addresses: Vec<_> = addresses.iter().map(ToString::to_string).collect();
-        let what = format!("its addresses are {} now", addresses.join(", "));
-        self.journal.noted(self.name(), &what, now);
-    }
-}
-
-fn address(destination: &Destination) -> Option<SocketAddr> {
-    match destination {
-        Destination::Inet(address) => Some(*address),
-        Destination::Unix(_) => None,
+        true
     }
 }
 
@@ -146,6 +176,10 @@ fn address(destination: &Destination) -> Option<SocketAddr> {
 pub(crate) struct Watch {
     pub(crate) list: Arc<[Watched]>,
     keeper: OnceLock<Option<keeper::Keeper>>,
+    /// Handlers that answer by what is found out.
+    handlers_count: AtomicUsize,
+    /// Another proxy finds out the same from here on.
+    is_replaced: AtomicBool,
 }
 
 /// What is to be found out.
@@ -161,11 +195,52 @@ pub(crate) struct Orders {
 
 impl Watch {
     pub(crate) fn new(upstreams: &[Upstream]) -> Self {
-        Self { list: upstreams.iter().map(Watched::new).collect(), keeper: OnceLock::new() }
+        Self::of(upstreams.iter().map(Watched::new).collect())
     }
 
-    /// Begins, if there is anything to find out, and somebody has not begun before.
+    fn of(list: Arc<[Watched]>) -> Self {
+        Self {
+            list,
+            keeper: OnceLock::new(),
+            handlers_count: AtomicUsize::new(0),
+            is_replaced: AtomicBool::new(false),
+        }
+    }
+
+    /// One more handler begins, if there is anything to find out, and no other has begun before.
     pub(crate) fn begin(&self, orders: &Orders) {
+        self.handlers_count.fetch_add(1, Ordering::AcqRel);
         self.keeper.get_or_init(|| keeper::Keeper::start(&self.list, orders));
+    }
+
+    /// A handler is over. When it was the last, and others answer in its place, nothing is found out any more.
+    pub(crate) fn end(&self) {
+        let is_last = self.handlers_count.fetch_sub(1, Ordering::AcqRel) == 1;
+        if is_last
+            && self.is_replaced.load(Ordering::Acquire)
+            && let Some(Some(keeper)) = self.keeper.get()
+        {
+            keeper.stop();
+        }
+    }
+
+    /// The same with what was found out about those that were there `before`.
+    pub(crate) fn after<'a>(
+        upstreams: &[Upstream],
+        mut before: impl FnMut(&Upstream) -> Option<&'a Watched>,
+    ) -> Self {
+        let watched = |upstream: &Upstream| {
+            let mut watched = Watched::new(upstream);
+            if let Some(before) = before(upstream) {
+                watched.take_over(before);
+            }
+            watched
+        };
+        Self::of(upstreams.iter().map(watched).collect())
+    }
+
+    /// Another proxy answers from here on, as soon as the handlers of this one are gone.
+    pub(crate) fn replaced(&self) {
+        self.is_replaced.store(true, Ordering::Release);
     }
 }

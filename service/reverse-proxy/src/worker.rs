@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use std::{fmt, io};
 
 use bolide_client::{LineKey, Workbench};
-use bolide_server::{After, Agenda, Outward};
+use bolide_server::{After, Agenda, Destination, Outward};
 
 use crate::backends::Backends;
 use crate::counters::Counters;
@@ -16,6 +16,15 @@ use crate::failure::Failure;
 use crate::line::Dialling;
 use crate::watch::Watched;
 use crate::{ProxyLimits, ProxySettings};
+
+/// A connection that could not be made.
+pub(crate) struct Dial<'a> {
+    pub(crate) upstream: usize,
+    pub(crate) key: LineKey,
+    pub(crate) to: &'a Destination,
+    pub(crate) failure: &'a Failure,
+    pub(crate) now: Instant,
+}
 
 /// One worker's part of a reverse proxy.
 #[derive(Debug)]
@@ -62,49 +71,48 @@ impl Worker {
     }
 
     /// Makes the connections that are wanted.
-    pub(crate) fn dial(self: &Rc<Self>, upstream: usize, outward: &mut Outward<'_>) {
+    pub(crate) fn dial(self: &Rc<Self>, upstream: usize, outward: &mut Outward<'_>, now: Instant) {
         let mut backends = self.backends.borrow_mut();
         let backend = &mut backends[upstream];
         for _ in 0..backend.pool.dials_wanted() {
             let (key, desk, to) = backend.begin_dial();
             let worker = Rc::clone(self);
-            outward.connect(to, Box::new(Dialling { worker, upstream, key, desk }));
+            outward.connect(to, Box::new(Dialling { worker, upstream, key, desk, now }));
         }
     }
 
     /// A connection could not be made.
-    pub(crate) fn dial_failed(
-        &self,
-        upstream: usize,
-        key: LineKey,
-        failure: Failure,
-        error: &io::Error,
-        agenda: &mut Agenda,
-    ) {
-        for crossing in self.dial_ended(upstream, key, &failure, &error) {
-            let mut crossing = crossing.borrow_mut();
-            crossing.waits = false;
-            crossing.fail(failure);
-            crossing.wake(agenda);
+    pub(crate) fn dial_failed(&self, dial: &Dial<'_>, error: &io::Error, agenda: &mut Agenda) {
+        for crossing in self.dial_ended(dial, &error) {
+            crossing.borrow_mut().wake(agenda);
         }
     }
 
-    /// The same, for whoever tells those who wait in vain himself. `detail` says more than the failure does.
-    pub(crate) fn dial_ended(
-        &self,
-        upstream: usize,
-        key: LineKey,
-        failure: &Failure,
-        detail: &dyn fmt::Display,
-    ) -> Vec<Shared> {
+    /// The same, for whoever wakes those whom it concerns himself: who waits in vain, or the one who can have
+    /// the next connection made. `detail` says more than the failure does.
+    pub(crate) fn dial_ended(&self, dial: &Dial<'_>, detail: &dyn fmt::Display) -> Vec<Shared> {
+        let Dial { upstream, key, to, failure, now } = *dial;
         self.counters(upstream).connect_failures.count();
         let watched = self.watched(upstream);
         let what = format_args!("no connection: {} ({detail})", failure.what).to_string();
-        watched.journal.failed(watched.name(), failure.error, &what, Instant::now());
+        watched.journal.failed(watched.name(), failure.error, &what, now);
         let mut backends = self.backends.borrow_mut();
         let backend = &mut backends[upstream];
-        backend.dial_failed();
-        backend.pool.closed(key)
+        let in_vain = backend.dial_failed(key, to, now);
+        for crossing in &in_vain {
+            let mut crossing = crossing.borrow_mut();
+            crossing.waits = false;
+            crossing.fail(*failure);
+        }
+        let next = backend.pool.first_waiting().filter(|_| backend.may_dial());
+        next.map(Rc::clone).into_iter().chain(in_vain).collect()
+    }
+
+    /// The handler is gone: connections end as soon as they carry nothing.
+    pub(crate) fn retire(&self) {
+        self.settings.watch.end();
+        self.draining.set(true);
+        self.backends.borrow().lines().for_each(|desk| desk.wake());
     }
 
     /// Ends the requests that have waited for too long.
@@ -136,7 +144,19 @@ impl Worker {
         let counters = self.counters(upstream);
         counters.answers.count();
         counters.latency.count(took);
-        self.backends.borrow_mut()[upstream].health.succeeded();
+        if self.backends.borrow_mut()[upstream].health.succeeded() {
+            self.tell_health(upstream);
+        }
+    }
+
+    /// Leaves what failures say of an upstream to whoever takes over.
+    #[cold]
+    fn tell_health(&self, at: usize) {
+        let backend = &self.backends.borrow()[at];
+        // What there is beside an upstream for tunnels does not speak for it.
+        if backend.upstream == at {
+            self.settings.watch.list[at].set_health(backend.health);
+        }
     }
 
     /// A request failed at an upstream.
@@ -154,6 +174,7 @@ impl Worker {
         }
         let pause = self.backends.borrow_mut()[upstream].health.failed(self.limits(), now);
         if let Some(pause) = pause {
+            self.tell_health(upstream);
             self.counters(upstream).ejections.count();
             let failures = self.limits().failures_count;
             let what = format!(

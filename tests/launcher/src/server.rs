@@ -23,6 +23,8 @@ pub struct Server {
     rest: Option<JoinHandle<String>>,
     /// What it says on its standard error, line by line.
     said: Mutex<Receiver<String>>,
+    /// The server behind it, if it is a proxy.
+    behind: Option<Box<Self>>,
 }
 
 impl Server {
@@ -60,7 +62,7 @@ impl Server {
             rest
         });
         let rest = Some(rest);
-        let server = Self { child, urls, admin, rest, said: Mutex::new(said) };
+        let server = Self { child, urls, admin, rest, said: Mutex::new(said), behind: None };
         assert!(!server.urls.is_empty(), "`bolide serve` named no URL and ended");
         server
     }
@@ -72,6 +74,32 @@ impl Server {
     /// As [`Server::start`].
     pub fn start_both() -> Self {
         Self::start(&["--http", "127.0.0.1:0", "--https", "127.0.0.1:0"])
+    }
+
+    /// The same as a proxy, before another server that it speaks `scheme` with: `http`, `h2c` or `https`.
+    ///
+    /// # Panics
+    ///
+    /// As [`Server::start`].
+    pub fn start_before(scheme: &str) -> Self {
+        let behind = Self::start_both();
+        let url = if scheme == "https" { behind.https() } else { behind.http() };
+        let url = format!("{scheme}://{}", Self::authority(url));
+        let both = ["--http", "127.0.0.1:0", "--https", "127.0.0.1:0"];
+        let proxy = ["--proxy", &url, "--proxy-insecure"];
+        let mut server = Self::start(&[&both[..], &proxy].concat());
+        server.behind = Some(Box::new(behind));
+        server
+    }
+
+    /// The server alone, and behind proxies that speak each version with it.
+    ///
+    /// # Panics
+    ///
+    /// As [`Server::start`].
+    pub fn start_everywhere() -> [Self; 4] {
+        let [http, h2c, https] = ["http", "h2c", "https"].map(Self::start_before);
+        [Self::start_both(), http, h2c, https]
     }
 
     /// The URL of the first cleartext listener, without a slash at the end.

@@ -230,6 +230,11 @@ impl Observation {
         self.profiling.watch(server).server_timing(self.settings.server_timing)
     }
 
+    /// The proxies that answer.
+    pub(crate) fn proxies(&self) -> Vec<ProxySettings> {
+        self.upstreams.in_force()
+    }
+
     /// Other proxies answer from now on.
     pub(crate) fn replace_proxies(&self, proxies: &[ProxySettings]) {
         self.upstreams.replace(proxies);

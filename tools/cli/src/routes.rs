@@ -151,6 +151,13 @@ impl Routes {
         (self.routes.len(), self.proxies.len())
     }
 
+    /// The same, whose proxies begin with what those `before` have found out.
+    pub(crate) fn after(&self, before: &[ProxySettings]) -> Self {
+        let mut proxies = self.proxies.to_vec();
+        ProxySettings::take_over(&mut proxies, before);
+        Self { proxies: proxies.into(), ..self.clone() }
+    }
+
     /// The proxies among what is answered, for those who count.
     pub(crate) fn proxies(&self) -> &[ProxySettings] {
         &self.proxies

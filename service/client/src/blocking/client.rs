@@ -344,7 +344,7 @@ impl Client {
         Patience {
             wait: limits.wait_timeout,
             answer: limits.answer_timeout,
-            pause: limits.pause_timeout,
+            pause: Some(limits.pause_timeout),
             latest,
         }
     }
@@ -397,8 +397,10 @@ impl Client {
             request.frame();
             let about = |error: ClientError| error.about(&target.url());
             let response = self.ask(&mut request, &target, latest).map_err(about)?;
-            let Redirects::Follow { count_max } = self.engine.settings.redirects else {
-                return Ok(response);
+            let count_max = match (self.engine.settings.redirects, request.redirects_max) {
+                (Redirects::Follow { count_max }, _) => count_max,
+                (Redirects::Answer, Some(count_max)) => count_max,
+                (Redirects::Answer, None) => return Ok(response),
             };
             let Some(next) = redirect::next(&mut request, &target, &response)? else {
                 return Ok(response);

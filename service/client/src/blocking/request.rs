@@ -48,6 +48,8 @@ pub struct Request {
     pub(crate) content: Content,
     pub(crate) via: Vec<Destination>,
     pub(crate) timeout: Option<Duration>,
+    /// How many redirections are followed if the client follows none.
+    pub(crate) redirects_max: Option<u32>,
     pub(crate) error: Option<ClientError>,
 }
 
@@ -61,6 +63,7 @@ impl Request {
             content: Content::None,
             via: Vec::new(),
             timeout: None,
+            redirects_max: None,
             error: None,
         }
     }
@@ -166,6 +169,7 @@ impl Request {
             content,
             via: self.via.clone(),
             timeout: self.timeout,
+            redirects_max: self.redirects_max,
             error: self.error.clone(),
         })
     }

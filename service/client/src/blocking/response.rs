@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io::{self, Read};
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use http::{HeaderMap, StatusCode, Version};
@@ -46,6 +47,11 @@ impl Response {
         url: String,
     ) -> Self {
         Self { ticket, head, client, patience, url, unread: Bytes::new() }
+    }
+
+    /// From here on its body may pause for so long; `None`: as long as it likes.
+    pub(crate) fn set_pause(&mut self, pause: Option<Duration>) {
+        self.patience.pause = pause;
     }
 
     /// The status.

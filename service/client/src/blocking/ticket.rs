@@ -86,7 +86,8 @@ pub(crate) struct Ticket {
 pub(crate) struct Patience {
     pub(crate) wait: Duration,
     pub(crate) answer: Duration,
-    pub(crate) pause: Duration,
+    /// `None`: a body may pause as long as it likes.
+    pub(crate) pause: Option<Duration>,
     /// All of it must be over then.
     pub(crate) latest: Option<Instant>,
 }
@@ -280,15 +281,15 @@ impl State {
             // The server may wait for the rest of the body.
             Phase::Sent(_) if !self.up_ended && self.up.is_empty() => None,
             Phase::Sent(moved) if self.answered => {
-                let by = moved.max(begun) + patience.pause;
-                Some((by, "the server paused for too long in a body"))
+                let by = patience.pause.map(|pause| moved.max(begun) + pause);
+                by.map(|by| (by, "the server paused for too long in a body"))
             }
             Phase::Sent(moved) if self.up_finished => {
                 Some((moved + patience.answer, "the server did not answer in time"))
             }
             Phase::Sent(moved) => {
-                let by = moved.max(begun) + patience.pause;
-                Some((by, "the server took nothing of the request's body for too long"))
+                let by = patience.pause.map(|pause| moved.max(begun) + pause);
+                by.map(|by| (by, "the server took nothing of the request's body for too long"))
             }
         };
         match (phase, patience.latest) {

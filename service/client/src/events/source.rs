@@ -7,7 +7,10 @@ use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http::{HeaderName, StatusCode};
 
 use super::parser::{Event, EventParser};
-use crate::limits::{RECONNECT_DELAY, RECONNECT_DELAY_MAX, RECONNECT_DELAY_MIN, RECONNECTS_COUNT};
+use crate::limits::{
+    EVENT_REDIRECTS_COUNT, RECONNECT_DELAY, RECONNECT_DELAY_MAX, RECONNECT_DELAY_MIN,
+    RECONNECTS_COUNT,
+};
 use crate::{ClientError, ErrorKind, Request, Response};
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -16,7 +19,8 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 ///
 /// It is an iterator that waits for each event. It ends when the server says 204, and after an error that
 /// another attempt would not help: a status other than 200, a body that is no event stream, or as many
-/// failures in a row as are borne.
+/// failures in a row as are borne: a stream that begins ends the row. A stream may be quiet for as long as it
+/// likes, unless [`pause`](Self::pause) says otherwise. Redirections are followed.
 ///
 /// ```no_run
 /// use bolide_client::Client;
@@ -39,6 +43,7 @@ pub struct EventSource {
     /// In a row.
     failures: u32,
     failures_max: u32,
+    pause: Option<Duration>,
     has_asked: bool,
 }
 
@@ -55,6 +60,7 @@ impl Request {
             delay: RECONNECT_DELAY,
             failures: 0,
             failures_max: RECONNECTS_COUNT,
+            pause: None,
             has_asked: false,
         }
     }
@@ -73,6 +79,14 @@ impl EventSource {
     #[must_use]
     pub fn failures_max(mut self, failures: u32) -> Self {
         self.failures_max = failures;
+        self
+    }
+
+    /// For how long a stream may be quiet before it counts as broken off, for servers that are known to send
+    /// something now and then. Default: as long as it likes.
+    #[must_use]
+    pub fn pause(mut self, pause: Duration) -> Self {
+        self.pause = Some(pause);
         self
     }
 
@@ -101,7 +115,9 @@ impl EventSource {
         {
             request.fields.insert(LAST_EVENT_ID, id);
         }
-        let response = request.send()?;
+        request.redirects_max = Some(EVENT_REDIRECTS_COUNT);
+        let mut response = request.send()?;
+        response.set_pause(self.pause);
         let failed = |what: String| {
             let what = format!("{}: {what}", response.url());
             Err(ClientError::new(ErrorKind::Answer, what).touched())
@@ -167,7 +183,7 @@ impl Iterator for EventSource {
             }
             if let Some(response) = &mut self.response {
                 match Self::read(response, &mut self.parser, &mut self.ready) {
-                    Ok(true) => self.failures = 0,
+                    Ok(true) => {}
                     Ok(false) => self.response = None,
                     Err(error) => {
                         if let Some(end) = self.failed(error) {
@@ -185,7 +201,10 @@ impl Iterator for EventSource {
             let asked = self.ask(&request);
             self.request = Some(request);
             match asked {
-                Ok(Some(response)) => self.response = Some(response),
+                Ok(Some(response)) => {
+                    self.failures = 0;
+                    self.response = Some(response);
+                }
                 Ok(None) => {
                     self.request = None;
                     return None;

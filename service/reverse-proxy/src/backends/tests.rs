@@ -91,6 +91,22 @@ fn a_repetition_avoids_who_failed() {
 }
 
 #[test]
+fn repetitions_add_nothing_to_what_may_be_repeated() {
+    let upstreams = vec![Upstream::parse("http://127.0.0.1:1").unwrap()];
+    let mut one = Backends::new(&ProxySettings::new(upstreams).unwrap());
+    while one.may_repeat() {}
+    for _ in 0..100 {
+        one.pick(Some(0), Instant::now());
+    }
+    assert!(!one.may_repeat());
+    for _ in 0..5 {
+        one.requested();
+    }
+    assert!(one.may_repeat(), "five requests pay for one repetition");
+    assert!(!one.may_repeat());
+}
+
+#[test]
 fn a_retry_storm_runs_out_of_budget() {
     let mut budget = RetryBudget::new(20);
     let granted = (0..1000)

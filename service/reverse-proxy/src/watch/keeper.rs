@@ -25,9 +25,7 @@ pub(super) struct Keeper {
 
 impl Drop for Keeper {
     fn drop(&mut self) {
-        let (stop, changed) = &*self.stop;
-        *stop.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        changed.notify_all();
+        self.stop();
     }
 }
 
@@ -53,6 +51,13 @@ impl Keeper {
             .name("bolide-watch".into())
             .spawn(move || keep_time(errands, &stopped));
         thread.is_ok().then_some(Self { stop })
+    }
+
+    /// Nothing is begun any more.
+    pub(super) fn stop(&self) {
+        let (stop, changed) = &*self.stop;
+        *stop.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        changed.notify_all();
     }
 }
 

@@ -22,7 +22,8 @@ fn sent_on(origin: Origin, rewrites_host: bool, request: &str) -> (String, Strin
 
 const REQUEST: &str = "GET /a?b=%20c HTTP/1.1\r\nHost: Site.Example:8080\r\nConnection: X-Own, keep-alive\r\n\
                        X-Own: 1\r\nKeep-Alive: 5\r\nProxy-Authorization: secret\r\nTE: trailers, gzip\r\n\
-                       X-Kept: 2\r\nX-Forwarded-For: 198.51.100.1\r\nForwarded: for=evil\r\nCookie: a=1\r\n\
+                       X-Kept: 2\r\nX-Forwarded-Port: 1\r\nX-Forwarded-Server: evil\r\n\
+                       x-forwarded-prefix: /evil\r\nX-Real-IP: 198.51.100.1\r\nX-Forwarded-For: 198.51.100.1\r\nForwarded: for=evil\r\nCookie: a=1\r\n\
                        Cookie: b=2\r\n\r\n";
 
 #[test]
@@ -51,8 +52,9 @@ fn the_origin_is_appended_or_hidden_when_asked_for() {
     let (head, _) = sent_on(Origin::Append, false, REQUEST);
     let (came, own) = ("x-forwarded-for: 198.51.100.1\r\n", "x-forwarded-for: 127.0.0.1\r\n");
     assert!(head.find(came).expect("what came") < head.find(own).expect("our own"), "{head}");
+    assert!(head.contains("x-forwarded-port: 1\r\n") && head.contains("x-real-ip: 198"), "{head}");
     let (head, _) = sent_on(Origin::Hide, false, REQUEST);
-    assert!(!head.contains("forwarded"), "{head}");
+    assert!(!head.contains("forwarded") && !head.contains("x-real-ip"), "{head}");
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! What is more than may be.
 
-use std::sync::{Arc, Barrier};
-use std::time::Duration;
+use std::net::{SocketAddr, TcpStream};
+use std::sync::{Arc, Barrier, mpsc};
+use std::time::{Duration, Instant};
 
 use bolide_reverse_proxy::ProxyLimits;
 
@@ -73,7 +74,7 @@ fn an_outstanding_flood_is_turned_away() {
 
 #[test]
 fn a_client_that_goes_away_ends_its_request_upstream() {
-    let (sender, receiver) = std::sync::mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let behind = Behind::new(move |talk, _| {
         talk.head();
         talk.send("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\npart");
@@ -105,4 +106,93 @@ fn a_proxy_that_shuts_down_completes_what_is_open() {
     let ended = std::thread::spawn(move || proxy.shut_down());
     assert_eq!(talk.rest(), "half");
     assert_eq!(ended.join().expect("it ends").panics, 0);
+}
+
+#[test]
+fn a_connection_that_carries_nothing_ends_in_time() {
+    let (ended, ends) = mpsc::channel();
+    let behind = Behind::new(move |talk, _| {
+        talk.head();
+        talk.send("HTTP/1.1 204 No Content\r\n\r\n");
+        let answered = Instant::now();
+        assert_eq!(talk.rest(), "");
+        ended.send(answered.elapsed()).expect("the test waits");
+    });
+    let idle_timeout = Duration::from_millis(150);
+    let limits = ProxyLimits { idle_timeout, ..ProxyLimits::default() };
+    let proxy = Proxy::limited(&[&behind.url()], limits);
+    assert!(proxy.get().starts_with("HTTP/1.1 204"));
+    let took = ends.recv_timeout(Duration::from_secs(20)).expect("it ends");
+    assert!(took >= idle_timeout, "{took:?}");
+    assert!(proxy.get().starts_with("HTTP/1.1 204"), "the next goes over another");
+    assert_eq!(behind.connections(), 2);
+}
+
+/// A listener that takes no more connections, and those that it has.
+#[cfg(target_os = "linux")]
+fn full() -> (SocketAddr, Vec<TcpStream>, impl Sized) {
+    use rustix::net::{AddressFamily, SocketType, bind, getsockname, listen, socket};
+    let listener = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+    bind(&listener, &"127.0.0.1:0".parse::<SocketAddr>().expect("an address")).expect("a port");
+    listen(&listener, 0).expect("it listens");
+    let address = getsockname(&listener).expect("an address");
+    let address = SocketAddr::try_from(address).expect("an address of IPv4");
+    let patience = Duration::from_millis(300);
+    let next = || TcpStream::connect_timeout(&address, patience).ok();
+    let taken = std::iter::from_fn(next).take(10).collect();
+    (address, taken, listener)
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_connection_that_takes_too_long_to_make_is_given_up() {
+    let (address, taken, _listener) = full();
+    assert!(taken.len() < 10, "it takes connections");
+    let connect_timeout = Duration::from_millis(200);
+    let limits = ProxyLimits { connect_timeout, retries_count: 0, ..ProxyLimits::default() };
+    let proxy = Proxy::limited(&[&format!("http://{address}")], limits);
+    let begun = Instant::now();
+    let answer = proxy.get();
+    assert!(answer.starts_with("HTTP/1.1 504 "), "{answer}");
+    assert!(answer.contains("error=connection_timeout"), "{answer}");
+    assert!(begun.elapsed() >= connect_timeout);
+    let stats = &proxy.settings.stats()[0];
+    assert_eq!((stats.timeouts, stats.connect_failures), (1, 1), "{stats:?}");
+}
+
+#[test]
+fn an_answer_with_too_large_a_head_is_no_answer() {
+    let long = "x".repeat(1 << 20);
+    let many = "x: 1\r\n".repeat(10_000);
+    for fields in [format!("x: {long}\r\n"), many] {
+        let behind = Behind::new(move |talk, _| {
+            talk.head();
+            let answer = format!("HTTP/1.1 200 OK\r\n{fields}content-length: 0\r\n\r\n");
+            // It is not read to its end.
+            let _ = std::io::Write::write_all(&mut talk.stream, answer.as_bytes());
+        });
+        let proxy = Proxy::to(&[&behind.url()]);
+        let answer = proxy.get();
+        assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
+        assert!(answer.contains("error=http_protocol_error"), "{answer}");
+        assert_eq!(behind.connections(), 1, "it has acted on the request");
+    }
+}
+
+#[test]
+fn a_retry_storm_is_stopped_by_the_budget() {
+    let behind = Behind::new(|talk, _| drop(talk.head()));
+    let limits = ProxyLimits {
+        retry_budget_percent: 10,
+        failures_count: u32::MAX,
+        ..ProxyLimits::default()
+    };
+    let proxy = Proxy::limited(&[&behind.url()], limits);
+    for _ in 0..100 {
+        assert!(proxy.get().starts_with("HTTP/1.1 502 "));
+    }
+    // Ten at once, and one for ten requests: what was saved was full at first.
+    let stats = &proxy.settings.stats()[0];
+    assert!((18..=20).contains(&stats.retries), "{stats:?}");
+    assert_eq!(behind.connections() as u64, 100 + stats.retries);
 }

@@ -13,6 +13,8 @@ mod limits;
 #[cfg(test)]
 mod scene;
 #[cfg(test)]
+mod takeover;
+#[cfg(test)]
 mod tunnels;
 #[cfg(test)]
 mod versions;

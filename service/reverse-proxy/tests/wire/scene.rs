@@ -170,6 +170,19 @@ impl Proxy {
         self.ask("GET / HTTP/1.1\r\nhost: a\r\n\r\n")
     }
 
+    /// Another proxy answers from here on, as after SIGHUP.
+    pub(crate) fn replace(&mut self, settings: ProxySettings) {
+        let mut all = [settings];
+        ProxySettings::take_over(&mut all, std::slice::from_ref(&self.settings));
+        let [settings] = all;
+        let routed = settings.clone();
+        let running = self.running.as_ref().expect("it runs");
+        running
+            .reload(move || Router::new().fallback(ReverseProxy::new(&routed)))
+            .expect("routes that can be");
+        self.settings = settings;
+    }
+
     pub(crate) fn shut_down(mut self) -> bolide_server::Stats {
         let running = self.running.take().expect("it runs");
         running.shut_down();

@@ -1,6 +1,7 @@
 //! Upgrades: from the switch of protocols on, bytes pass as they are.
 
 use std::io::Write;
+use std::sync::mpsc;
 use std::time::Duration;
 
 use bolide_reverse_proxy::ProxyLimits;
@@ -181,6 +182,90 @@ fn where_http1_is_not_allowed_the_reason_is_told() {
     let answer = proxy.ask(REQUEST);
     assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
     assert!(answer.contains("the upstream's HTTP/2 takes no extended CONNECT, and"), "{answer}");
+}
+
+/// What an upstream of HTTP/1.1 gets: its head and so much of a body, with the answer of the proxy before it.
+fn passed(before: usize, request: &str, body: usize) -> (String, String) {
+    let (sender, receiver) = mpsc::channel();
+    let behind = Behind::new(move |talk, _| {
+        let head = talk.head();
+        let body = String::from_utf8_lossy(&talk.take(body)).into_owned();
+        talk.send("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok");
+        sender.send(head + &body).expect("the test waits");
+        talk.rest();
+    });
+    let proxies = chain(&behind.url(), before);
+    let answer = proxies.last().expect("one").ask(request);
+    (receiver.recv().expect("the upstream was asked"), answer)
+}
+
+#[test]
+fn a_request_with_content_goes_on_without_its_upgrade() {
+    for (framing, sent, expected) in [
+        ("transfer-encoding: chunked", "4\r\nbody\r\n0\r\n\r\n", "4\r\nbody\r\n0\r\n\r\n"),
+        ("content-length: 4", "body", "body"),
+    ] {
+        for before in [0, 1] {
+            for protocol in ["foo", "websocket"] {
+                let request = format!(
+                    "POST / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: {protocol}\r\n\
+                     {framing}\r\n\r\n{sent}"
+                );
+                let (got, answer) = passed(before, &request, expected.len());
+                assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("ok"), "{answer}");
+                assert!(got.contains(&format!("\r\n{framing}\r\n")), "{got}");
+                assert!(got.ends_with(&format!("\r\n\r\n{expected}")), "{got}");
+                assert!(!got.contains("upgrade"), "{got}");
+            }
+        }
+    }
+}
+
+#[test]
+fn over_http2_what_has_no_meaning_there_is_asked_for_without_it() {
+    for method in ["GET", "POST"] {
+        let request = format!(
+            "{method} /p HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: foo/1\r\n\r\n"
+        );
+        let (got, answer) = passed(1, &request, 0);
+        assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("ok"), "{answer}");
+        assert!(got.starts_with(&format!("{method} /p HTTP/1.1\r\n")), "{got}");
+        assert!(!got.contains("upgrade"), "{got}");
+    }
+}
+
+#[test]
+fn http_and_tls_are_no_protocols_to_go_on_with() {
+    for (asked, passes) in [
+        ("upgrade: h2c, x, TLS/1.0\r\n", Some("x")),
+        ("upgrade: x\r\nupgrade: H2C\r\nupgrade: y/2\r\n", Some("x, y/2")),
+        ("upgrade: h2c\r\n", None),
+        ("upgrade: http/2.0, H2\r\n", None),
+    ] {
+        let request = format!("GET / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\n{asked}\r\n");
+        let (got, answer) = passed(0, &request, 0);
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        let line = got.lines().find_map(|line| line.strip_prefix("upgrade: "));
+        assert_eq!(line, passes, "{got}");
+    }
+}
+
+#[test]
+fn a_switch_to_what_was_not_asked_for_is_no_tunnel() {
+    for granted in ["upgrade: h2c\r\n", "upgrade: x, h2c\r\n", "upgrade: y\r\n"] {
+        let behind = Behind::new(move |talk, _| {
+            talk.head();
+            talk.send(&format!(
+                "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\n{granted}\r\nPRI"
+            ));
+            talk.rest();
+        });
+        let proxy = Proxy::to(&[&behind.url()]);
+        let request = "GET / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: h2c, x\r\n\r\n";
+        let answer = proxy.ask(request);
+        assert!(answer.starts_with("HTTP/1.1 502 "), "{granted}: {answer}");
+        assert!(answer.contains("error=http_upgrade_failed"), "{answer}");
+    }
 }
 
 #[test]

@@ -10,10 +10,14 @@ use bolide_reverse_proxy::{HealthCheck, ProxyLimits, ProxySettings, Upstream, Up
 use crate::scene::{Behind, Proxy, settings};
 
 /// Checks follow each other closely here.
-const SHORT: Duration = Duration::from_millis(10);
+pub(crate) const SHORT: Duration = Duration::from_millis(10);
 
 /// Waits until the counters of an upstream show what is expected.
-fn until(settings: &ProxySettings, upstream: usize, is_it: impl Fn(&UpstreamStats) -> bool) {
+pub(crate) fn until(
+    settings: &ProxySettings,
+    upstream: usize,
+    is_it: impl Fn(&UpstreamStats) -> bool,
+) {
     let latest = Instant::now() + Duration::from_secs(20);
     while !is_it(&settings.stats()[upstream]) {
         assert!(Instant::now() < latest, "{:?}", settings.stats());
@@ -22,7 +26,7 @@ fn until(settings: &ProxySettings, upstream: usize, is_it: impl Fn(&UpstreamStat
 }
 
 /// Answers with its name, and to checks as it feels.
-fn named(name: &'static str, is_well: &Arc<AtomicBool>) -> Behind {
+pub(crate) fn named(name: &'static str, is_well: &Arc<AtomicBool>) -> Behind {
     let is_well = Arc::clone(is_well);
     Behind::new(move |talk, _| {
         loop {

@@ -1,4 +1,4 @@
-//! hyper, over HTTP/1.1 and HTTP/2, with and without TLS by rustls.
+//! hyper, over HTTP/1.1 and HTTP/2, with and without TLS by rustls, and through proxies.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -84,13 +84,14 @@ impl Client {
     }
 }
 
-/// Runs a check for both versions over both transports.
+/// Runs a check for both versions over both transports, with the server alone and behind proxies.
 fn each_way<F: Future<Output = ()>>(check: impl Fn(Client) -> F) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let server = Server::start_both();
-    for url in server.both() {
-        for two in [false, true] {
-            runtime.block_on(async { check(Client::connect(url, two).await).await });
+    for server in Server::start_everywhere() {
+        for url in server.both() {
+            for two in [false, true] {
+                runtime.block_on(async { check(Client::connect(url, two).await).await });
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! nghttp, the client of nghttp2.
+//! nghttp, the client of nghttp2, before the server alone and through proxies.
 
 use bolide_e2e::{SIZES, assert_same, random_file};
 use bolide_launcher::{Server, find, run, scratch};
@@ -6,8 +6,8 @@ use bolide_launcher::{Server, find, run, scratch};
 #[test]
 fn nghttp_gets() {
     let Some(nghttp) = find("nghttp", "nghttp_gets") else { return };
-    let server = Server::start_both();
-    for url in server.both() {
+    let servers = Server::start_everywhere();
+    for url in servers.iter().flat_map(Server::both) {
         let ping = format!("{url}/ping");
         let answer = run(&nghttp, ["-nv", "--no-verify-peer", &ping]).well();
         let text = answer.text();
@@ -25,8 +25,8 @@ fn nghttp_gets() {
 fn nghttp_posts() {
     let Some(nghttp) = find("nghttp", "nghttp_posts") else { return };
     let folder = scratch("nghttp_posts");
-    let server = Server::start_both();
-    for url in server.both() {
+    let servers = Server::start_everywhere();
+    for url in servers.iter().flat_map(Server::both) {
         for size in SIZES {
             let file = random_file(&folder, *size);
             let data = format!("--data={}", file.display());
@@ -42,11 +42,11 @@ fn nghttp_posts() {
 fn nghttp_posts_with_trailers_and_padding() {
     let test = "nghttp_posts_with_trailers_and_padding";
     let Some(nghttp) = find("nghttp", test) else { return };
-    let server = Server::start_both();
+    let servers = Server::start_everywhere();
     let file = random_file(&scratch(test), 300_000);
     let sent = std::fs::read(&file).unwrap();
     let data = format!("--data={}", file.display());
-    for url in server.both() {
+    for url in servers.iter().flat_map(Server::both) {
         let echo = format!("{url}/echo");
         for option in ["--trailer=x-sum: 1", "--padding=200", "--header-table-size=0", "--no-dep"] {
             let arguments = ["--no-verify-peer", "-H:method: POST", option, &data, &echo];
@@ -59,8 +59,8 @@ fn nghttp_posts_with_trailers_and_padding() {
 #[test]
 fn nghttp_asks_many_on_one_connection() {
     let Some(nghttp) = find("nghttp", "nghttp_asks_many_on_one_connection") else { return };
-    let server = Server::start_both();
-    for url in server.both() {
+    let servers = Server::start_everywhere();
+    for url in servers.iter().flat_map(Server::both) {
         let echo = format!("{url}/echo?size=1000");
         let answer = run(&nghttp, ["--no-verify-peer", "--multiply=150", &echo]).well();
         assert_same(&answer.stdout, &vec![b'x'; 150_000], url);
@@ -70,8 +70,8 @@ fn nghttp_asks_many_on_one_connection() {
 #[test]
 fn nghttp_with_small_windows() {
     let Some(nghttp) = find("nghttp", "nghttp_with_small_windows") else { return };
-    let server = Server::start_both();
-    for url in server.both() {
+    let servers = Server::start_everywhere();
+    for url in servers.iter().flat_map(Server::both) {
         // Windows of 2^10 - 1 octets: the server stalls and goes on for each of them.
         let echo = format!("{url}/echo?size=1048576");
         let answer = run(&nghttp, ["--no-verify-peer", "-w10", "-W16", &echo]).well();

@@ -7,6 +7,8 @@ mod agreement;
 #[cfg(test)]
 mod at_exit;
 #[cfg(test)]
+mod balance;
+#[cfg(test)]
 #[cfg(target_os = "linux")]
 mod bulk;
 #[cfg(test)]

@@ -249,3 +249,41 @@ fn limits_levels_and_the_log_file_are_taken_over() {
         "{other}"
     );
 }
+
+#[test]
+fn a_server_that_is_known_to_be_down_gets_nothing_after_a_reload() {
+    let test = "a_server_that_is_known_to_be_down";
+    let (well, ill) = (Subject::new(&format!("{test}-well")), Subject::new(&format!("{test}-ill")));
+    let listen = "[[listen]]\nhttp = \"127.0.0.1:0\"\n";
+    ill.reload(&format!("{listen}[[route]]\nrespond = \"ill\"\nstatus = 503\n"));
+    ill.server.said("bolide: reloaded");
+    let subject = Subject::new(test);
+    let proxied = format!(
+        "{listen}[[route]]\nproxy = \"a\"\n[[upstream]]\nname = \"a\"\nservers = [\"{}\", \"{}\"]\n\
+         health = \"/number\"\nhealth-interval = \"200ms\"\nhealth-fall-count = 3\n",
+        ill.server.http(),
+        well.server.http()
+    );
+    subject.reload(&proxied);
+    subject.server.said("it is down, for its health checks fail");
+    let ends = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                // An answer that is no 200 fails it.
+                let mut client = subject.connect();
+                while !ends.load(Ordering::Relaxed) {
+                    assert_eq!(client.get("/number").trim(), "0");
+                }
+            });
+        }
+        for _ in 0..10 {
+            subject.reload(&proxied);
+            subject.server.said("bolide: reloaded");
+            for _ in 0..4 {
+                assert_eq!(subject.connect().get("/number").trim(), "0");
+            }
+        }
+        ends.store(true, Ordering::Relaxed);
+    });
+}

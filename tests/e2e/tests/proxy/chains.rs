@@ -1,6 +1,6 @@
 //! Proxies before proxies: our own, and nginx.
 
-use bolide_e2e::SIZES;
+use bolide_e2e::{SIZES, assert_same, random_file};
 use bolide_launcher::{Server, find, run, scratch};
 
 use crate::behind::nginx_before;
@@ -34,6 +34,39 @@ fn nginx_stands_before_and_behind() {
     let first = nginx_before(server.http(), &nginx, &scratch("nginx-before"));
     let text = run(&curl, ["-sSf", &format!("{}/ping", first.url())]).well().text();
     assert_eq!(text, "pong");
+}
+
+#[test]
+fn bodies_pass_from_nginx_by_us_to_nginx_both_ways() {
+    let test = "bodies_pass_from_nginx_by_us_to_nginx";
+    let Some(nginx) = find("nginx", test) else { return };
+    let Some(curl) = find("curl", test) else { return };
+    let folder = scratch(test);
+    let files: Vec<_> = SIZES.iter().map(|size| random_file(&folder, *size)).collect();
+    let root = folder.display().to_string();
+    let both = ["--http", "127.0.0.1:0", "--root", &root, "--builtin"];
+    let origin = Server::start(&both);
+    let last = nginx_before(origin.http(), &nginx, &scratch(&format!("{test}-last")));
+    let server = proxy(&[&last.url()], &[]);
+    let first = nginx_before(server.http(), &nginx, &scratch(&format!("{test}-first")));
+    let options = ["-sS", "--fail-with-body", "--max-time", "60"];
+    for (file, size) in files.iter().zip(SIZES) {
+        let sent = std::fs::read(file).expect("it was written");
+        let name = file.file_name().expect("a name").display();
+        let url = format!("{}/{name}", first.url());
+        let answer = run(&curl, options.iter().chain(&[url.as_str()])).well();
+        assert_same(&answer.stdout, &sent, &format!("down, {size}"));
+        // With more, nginx and a server that echoes as it reads wait for each other.
+        if *size > 1024 * 1024 {
+            continue;
+        }
+        for coding in ["Content-Type: a/b", "Transfer-Encoding: chunked"] {
+            let (data, url) = (format!("@{}", file.display()), format!("{}/echo", first.url()));
+            let post = ["-H", coding, "--data-binary", &data, &url];
+            let answer = run(&curl, options.iter().chain(&post)).well();
+            assert_same(&answer.stdout, &sent, &format!("both ways, {size}, {coding}"));
+        }
+    }
 }
 
 #[test]

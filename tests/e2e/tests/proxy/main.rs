@@ -10,6 +10,10 @@ mod chains;
 #[cfg(test)]
 mod client;
 #[cfg(test)]
+mod grpc;
+#[cfg(test)]
+mod hyper_server;
+#[cfg(test)]
 mod pairs;
 #[cfg(test)]
 mod tunnels;

@@ -17,7 +17,8 @@ fn an_upgrade_goes_by_http1_to_a_server_of_http2_over_tls() {
         let stream = TcpStream::connect(Server::authority(server.http()));
         let mut stream = stream.expect("the proxy listens");
         stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
-        let request = "GET / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n";
+        let request =
+            "GET / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n";
         stream.write_all(request.as_bytes()).expect("it reads");
         let (mut head, mut byte) = (Vec::new(), [0]);
         while !head.ends_with(b"\r\n\r\n") {

@@ -159,7 +159,9 @@ fn no_wrong_byte_through_a_hostile_network() {
 #[test]
 fn the_same_seed_gives_the_same_run() {
     for_each_seed(0..16, |seed| {
-        let digest = || run(seed, Faults::hostile(&mut Random::new(seed)), &[Fate::Echo]).digest;
-        assert_eq!(digest(), digest());
+        for fates in [&[Fate::Echo][..], &[Fate::Echo, Fate::DieAtHead, Fate::DieInBody]] {
+            let digest = || run(seed, Faults::hostile(&mut Random::new(seed)), fates).digest;
+            assert_eq!(digest(), digest(), "{fates:?}");
+        }
     });
 }

@@ -180,6 +180,11 @@ impl Upstreams {
         *replaced = std::mem::replace(in_force, proxies.to_vec());
     }
 
+    /// The proxies that answer.
+    pub(crate) fn in_force(&self) -> Vec<ProxySettings> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).in_force.clone()
+    }
+
     /// Each upstream that is in force, or was a moment ago, once.
     fn stats(&self) -> Vec<UpstreamStats> {
         let shown = self.0.lock().unwrap_or_else(PoisonError::into_inner);

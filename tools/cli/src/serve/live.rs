@@ -71,9 +71,10 @@ impl Live<'_> {
             news.push(Some((group, material)));
         }
         let left_alone = self.observation.change(&plan.observe, &self.running)?;
-        let routes = plan.routes.clone();
-        self.running.reload(move || routes.router()).map_err(|error| error.to_string())?;
-        self.observation.replace_proxies(plan.routes.proxies());
+        let routes = plan.routes.after(&self.observation.proxies());
+        let made = routes.clone();
+        self.running.reload(move || made.router()).map_err(|error| error.to_string())?;
+        self.observation.replace_proxies(routes.proxies());
         self.running.set_limits(plan.limits.clone());
         self.running.set_drain(plan.drain);
         for (secured, new) in self.groups.iter_mut().zip(news) {

@@ -1,0 +1,90 @@
+//! Whom a proxy asks, as its configuration has it.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use bolide_launcher::{Server, scratch};
+
+/// A server that says its name.
+fn named(test: &str, name: &str) -> Server {
+    start(
+        &format!("{test}-{name}"),
+        &format!("[[route]]\npath = \"/name\"\nrespond = \"{name}\"\n[[route]]\nbuiltin = true\n"),
+    )
+}
+
+fn start(test: &str, text: &str) -> Server {
+    let path = scratch(test).join("bolide.toml");
+    let text = format!("workers = 1\n[[listen]]\nhttp = \"127.0.0.1:0\"\n{text}");
+    std::fs::write(&path, text).expect("target can be written");
+    Server::start(&["--config", &path.display().to_string()])
+}
+
+fn ask(server: &Server, request: &str) -> TcpStream {
+    let stream = TcpStream::connect(Server::authority(server.http()));
+    let mut stream = stream.expect("it listens");
+    stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+    stream.write_all(request.as_bytes()).expect("it reads");
+    stream
+}
+
+/// The name of whoever answers.
+fn name(server: &Server) -> String {
+    let request = "GET /name HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
+    let mut answer = String::new();
+    ask(server, request).read_to_string(&mut answer).expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    answer.split("\r\n\r\n").nth(1).expect("a body").to_owned()
+}
+
+/// A proxy to both with what an `[[upstream]]` says.
+fn before(test: &str, servers: [&Server; 2], weights: [u32; 2], balance: &str) -> Server {
+    let [one, other] = servers.map(Server::http);
+    let [a, b] = weights;
+    start(
+        &format!("{test}-{balance}"),
+        &format!(
+            "[[route]]\nproxy = \"both\"\n[[upstream]]\nname = \"both\"\nbalance = \"{balance}\"\n\
+             servers = [{{ url = \"{one}\", weight = {a} }}, {{ url = \"{other}\", weight = {b} }}]\n"
+        ),
+    )
+}
+
+#[test]
+fn turns_go_by_weight() {
+    let test = "turns_go_by_weight";
+    let (a, b) = (named(test, "a"), named(test, "b"));
+    let proxy = before(test, [&a, &b], [3, 1], "round-robin");
+    let names: String = (0..40).map(|_| name(&proxy)).collect();
+    assert_eq!(names.matches('a').count(), 30, "{names}");
+    assert!(!names.contains("bb") && !names.contains("aaaa"), "turns are spread: {names}");
+}
+
+#[test]
+fn who_is_busy_is_asked_less() {
+    let test = "who_is_busy_is_asked_less";
+    let (a, b) = (named(test, "a"), named(test, "b"));
+    for balance in ["least-requests", "power-of-two"] {
+        let proxy = before(test, [&a, &b], [1, 1], balance);
+        // Its answer has begun, and ends with the request.
+        let mut open = ask(&proxy, "POST /echo HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\nx");
+        assert_eq!(open.read(&mut [0; 12]).expect("an answer"), 12);
+        let first = name(&proxy);
+        for _ in 0..10 {
+            assert_eq!(name(&proxy), first, "{balance}");
+        }
+        // The weights say that who has one request is still the less busy one.
+        let proxy = before(test, [&a, &b], [1, 1000], balance);
+        let _open: Vec<_> = (0..5)
+            .map(|_| {
+                let post = "POST /echo HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\nx";
+                let mut open = ask(&proxy, post);
+                assert_eq!(open.read(&mut [0; 12]).expect("an answer"), 12);
+                open
+            })
+            .collect();
+        let names: String = (0..20).map(|_| name(&proxy)).collect();
+        assert!(names.matches('b').count() >= 19, "{balance}: {names}");
+    }
+}
