@@ -40,6 +40,7 @@ pub struct Server {
     drain: Duration,
     wall_clock: fn() -> SystemTime,
     observed: Observed,
+    name: &'static str,
     around: Option<Around>,
     bound: Option<Bound>,
     error: Option<Error>,
@@ -154,6 +155,7 @@ impl Default for Server {
             drain: Duration::from_secs(30),
             wall_clock: SystemTime::now,
             observed: Observed::default(),
+            name: "main",
             around: None,
             bound: None,
             error: None,
@@ -264,6 +266,13 @@ impl Server {
         self
     }
 
+    /// What its events call it, in their field `server`: a process may have several. Default: `main`.
+    #[must_use]
+    pub fn name(mut self, name: &'static str) -> Self {
+        self.name = name;
+        self
+    }
+
     /// Surrounds the life of each worker, on its thread, with a context that handlers find there. Default:
     /// nothing.
     #[must_use]
@@ -351,8 +360,9 @@ impl Server {
         if let Some(metrics) = &metrics {
             metrics.set_state(ServerState::Ready);
         }
-        tracing::info!(target: "bolide::server", workers = self.workers, "the server has started");
-        Ok(Running { handle, addresses, paths, drain: self.drain, metrics, watchdog })
+        let (server, workers) = (self.name, self.workers);
+        tracing::info!(target: "bolide::server", server, workers, "the server has started");
+        Ok(Running { handle, addresses, paths, drain: self.drain, metrics, watchdog, name: server })
     }
 
     /// Runs until SIGTERM or SIGINT, then drains.
@@ -378,6 +388,7 @@ pub struct Stopper {
     stopper: bolide_eventloop::Stopper<Message>,
     drain: Duration,
     metrics: Option<Metrics>,
+    name: &'static str,
 }
 
 impl fmt::Debug for Stopper {
@@ -392,8 +403,8 @@ impl Stopper {
         if let Some(metrics) = &self.metrics {
             metrics.set_state(ServerState::Draining);
         }
-        let patience = self.drain.as_secs_f64();
-        tracing::info!(target: "bolide::server", patience, "shutting down: open exchanges may finish");
+        let (server, patience) = (self.name, self.drain.as_secs_f64());
+        tracing::info!(target: "bolide::server", server, patience, "shutting down: open exchanges may finish");
         self.stopper.shut_down(self.drain);
     }
 }
@@ -407,6 +418,7 @@ pub struct Running {
     drain: Duration,
     metrics: Option<Metrics>,
     watchdog: Option<Watchdog>,
+    name: &'static str,
 }
 
 impl fmt::Debug for Running {
@@ -487,7 +499,7 @@ impl Running {
     #[must_use]
     pub fn stopper(&self) -> Stopper {
         let metrics = self.metrics.clone();
-        Stopper { stopper: self.handle.stopper(), drain: self.drain, metrics }
+        Stopper { stopper: self.handle.stopper(), drain: self.drain, metrics, name: self.name }
     }
 
     /// Waits until every worker has ended, and sums up what they counted.
@@ -498,7 +510,7 @@ impl Running {
     pub fn join(self) -> io::Result<Stats> {
         let workers = self.handle.join();
         drop(self.watchdog);
-        tracing::info!(target: "bolide::server", "the server has ended");
+        tracing::info!(target: "bolide::server", server = self.name, "the server has ended");
         for path in self.paths {
             // Somebody else may have removed it.
             let _ = std::fs::remove_file(path);

@@ -10,7 +10,7 @@ use std::time::Duration;
 use bolide_eventloop::Offload;
 use bolide_server::{Handler, HeaderValue, Method, Router};
 
-use crate::disk::Disk;
+use crate::disk::{Disk, Found};
 use crate::folder::Folder;
 use crate::handler::FileHandler;
 use crate::limits::{CACHE_BYTES, CACHE_FILES_COUNT, FRESH, WAITING_BYTES};
@@ -179,6 +179,13 @@ impl StaticFiles {
         self
     }
 
+    /// Whether a file of this name, relative to the root, is there and can be opened; of use before
+    /// [`not_found`](Self::not_found), which sends a short text while its file is missing. Looks at the disk.
+    #[must_use]
+    pub fn has_file(&self, name: &str) -> bool {
+        matches!(self.disk.open(name.trim_start_matches('/')), Ok(Found::File(_)))
+    }
+
     /// Adds `Cache-Control` to files whose path below the root matches `pattern`, in which `*` stands
     /// for any characters: `*.css`, `/assets/*`. The first pattern that matches counts. Default: none.
     #[must_use]
@@ -285,6 +292,17 @@ mod tests {
             format!("root `{}` is no folder: name the folder that the file is in", file.display())
         );
         assert!(message(Path::new("a\0b")).starts_with("root `a"));
+    }
+
+    #[test]
+    fn a_page_is_there_or_not() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("404.html"), "").unwrap();
+        let files = StaticFiles::new(folder.path()).unwrap();
+        assert!(files.has_file("404.html") && files.has_file("/404.html"));
+        for missing in ["none.html", "", "../404.html", "404.html/a"] {
+            assert!(!files.has_file(missing), "{missing}");
+        }
     }
 
     #[test]

@@ -113,3 +113,16 @@ fn a_rate_that_cannot_be_is_refused() {
     let finished = run(program(), ["serve", "--profile-json", "a"]);
     assert_eq!(finished.status.code(), Some(2), "{}", finished.both());
 }
+
+#[test]
+fn a_profile_that_is_lost_is_a_failure() {
+    let folder = scratch("a_profile_that_is_lost").join("there");
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("profile.json").display().to_string();
+    let server = Server::start(&["--http", "127.0.0.1:0", "--profile", "--profile-json", &file]);
+    std::fs::remove_dir(&folder).unwrap();
+    server.terminate();
+    let said = server.said("--profile-json");
+    assert!(said.contains(&file) && said.contains("can't be written"), "{said}");
+    assert_eq!(server.wait().code(), Some(1));
+}

@@ -23,6 +23,8 @@ const BUILDERS: &[Builder] = &[
             ("access_log", Some("[access-log]")),
             ("profile", Some("[profile]")),
             ("server_timing", Some("server-timing =")),
+            // None: the program has given its servers names.
+            ("name", None),
             // None: code.
             ("around_workers", None),
         ],

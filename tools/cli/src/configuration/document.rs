@@ -162,9 +162,14 @@ impl<'d> Section<'d> {
     ) -> Result<Vec<Self>, String> {
         let Some(value) = self.take(key) else { return Ok(Vec::new()) };
         let (document, whole) = (self.document, value.span());
+        // A list of texts and tables has no header of its own.
+        let name = if text_as.is_some() { format!("`{key}`") } else { format!("[[{key}]]") };
         let wrong = |span: Range<usize>| {
-            let text = if text_as.is_some() { "texts and tables" } else { "tables" };
-            document.place(span).mistake(format!("`{key}` is a list of {text}: write [[{key}]]"))
+            let what = match text_as {
+                Some(text) => format!("texts and tables: write {key} = [{{ {text} = \"…\" }}]"),
+                None => format!("tables: write {name}"),
+            };
+            document.place(span).mistake(format!("`{key}` is a list of {what}"))
         };
         let items = match value.into_inner() {
             DeValue::Array(items) => items.into_iter().collect(),
@@ -188,7 +193,7 @@ impl<'d> Section<'d> {
                 }
                 _ => return Err(wrong(span)),
             };
-            sections.push(Self::new(document, format!("[[{key}]]"), span, table));
+            sections.push(Self::new(document, name.clone(), span, table));
         }
         Ok(sections)
     }

@@ -26,7 +26,7 @@ const HEAD: &str = "\
 # How long open exchanges may go on after SIGTERM or SIGINT.
 drain = \"30s\"
 
-# Tell clients in a Server-Timing field what their answers took. Needs a restart.
+# Tell clients in a Server-Timing field what their answers took.
 server-timing = false
 
 # Whom to become once all listen, NAME or NAME:GROUP: for a start as root. Default: nobody else.
