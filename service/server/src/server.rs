@@ -14,10 +14,10 @@ use bolide_eventloop::{
     Address, Around, Config, Handle, Listeners, Service, Signal, Signals, Stats, Token,
 };
 
-use crate::metrics::Watchdog;
 use crate::observe::Observed;
 use crate::responder::{Change, MessageKind, Reload};
 use crate::service::HttpService;
+use crate::watchdog::{Beats, Watchdog};
 use crate::{
     AccessLog, Error, Identity, Limits, Message, Metrics, Profile, Router, ServerState, Snapshot,
 };
@@ -235,8 +235,7 @@ impl Server {
         self
     }
 
-    /// Counts into `metrics`, and watches over the workers' loops. Default: nothing is counted, and it costs
-    /// nothing.
+    /// Counts into `metrics`. Default: nothing is counted, and it costs nothing.
     #[must_use]
     pub fn metrics(mut self, metrics: &Metrics) -> Self {
         self.observed.metrics = Some(metrics.clone());
@@ -293,7 +292,8 @@ impl Server {
         let listeners = std::mem::take(&mut self.listeners);
         let (sources, tls): (Vec<_>, Vec<_>) = listeners.into_iter().unzip();
         let paths = sources.iter().filter_map(Listener::path).collect();
-        let mut listeners = Listeners::new(self.workers);
+        let backlog = self.limits.event_loop.backlog_count;
+        let mut listeners = Listeners::new(self.workers).backlog(backlog);
         for source in sources {
             source.open(&mut listeners)?;
         }
@@ -343,16 +343,22 @@ impl Server {
         let Bound { listeners, tls, paths } = bound;
         let addresses = listeners.addresses();
         let (limits, wall_clock) = (self.limits, self.wall_clock);
-        let observed = self.observed;
+        let mut observed = self.observed;
         let metrics = observed.metrics.clone();
+        observed.long_turn = limits.long_turn;
         if let (Some(metrics), Some(log)) = (&metrics, &observed.access_log) {
             metrics.set_access_log(log);
         }
         if let (Some(metrics), Some(profile)) = (&metrics, &observed.profile) {
             metrics.set_profile(profile);
         }
-        let watchdog = metrics.as_ref().map(Watchdog::start).transpose()?;
-        let config = Config { around: self.around, ..Config::default() };
+        // Whoever hears nothing of it pays nothing for it.
+        if tracing::enabled!(target: "bolide::watchdog", tracing::Level::WARN) {
+            observed.beats = Some(Beats::default());
+        }
+        let start = |beats: &Beats| Watchdog::start(beats.clone(), self.name, limits.long_turn);
+        let watchdog = observed.beats.as_ref().map(start).transpose()?;
+        let config = Config { around: self.around, limits: limits.event_loop, ..Config::default() };
         let handle = bolide_eventloop::run(&config, listeners, move |_, _| {
             let (limits, tls, now) = (limits.clone(), tls.clone(), Instant::now());
             HttpService::observed(routes(), limits, tls, wall_clock, now, &observed)

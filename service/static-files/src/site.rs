@@ -13,7 +13,7 @@ use bolide_server::{Handler, HeaderValue, Method, Router};
 use crate::disk::{Disk, Found};
 use crate::folder::Folder;
 use crate::handler::FileHandler;
-use crate::limits::{CACHE_BYTES, CACHE_FILES_COUNT, FRESH, WAITING_BYTES};
+use crate::limits::{CACHE_BYTES, CACHE_FILES_COUNT, CACHED_FILE_BYTES, FRESH, WAITING_BYTES};
 use crate::pieces::Pieces;
 
 /// Why a folder can't be a root.
@@ -71,6 +71,7 @@ pub(crate) struct Settings {
     pub(crate) cache_control: Vec<(String, HeaderValue)>,
     pub(crate) cache_bytes: usize,
     pub(crate) cache_files_count: usize,
+    pub(crate) cached_file_bytes: usize,
     pub(crate) fresh: Duration,
     pub(crate) waiting_bytes: usize,
 }
@@ -88,6 +89,7 @@ impl Default for Settings {
             cache_control: Vec::new(),
             cache_bytes: CACHE_BYTES,
             cache_files_count: CACHE_FILES_COUNT,
+            cached_file_bytes: CACHED_FILE_BYTES,
             fresh: FRESH,
             waiting_bytes: WAITING_BYTES,
         }
@@ -172,7 +174,7 @@ impl StaticFiles {
     }
 
     /// The file, relative to the root, that is sent with a 404; one of up to
-    /// [`CACHED_FILE_BYTES`](crate::limits::CACHED_FILE_BYTES). Default: none.
+    /// [`CACHED_FILE_BYTES`]. Default: none.
     #[must_use]
     pub fn not_found(mut self, name: &str) -> Self {
         self.settings.not_found = Some(name.trim_start_matches('/').to_owned());
@@ -200,6 +202,13 @@ impl StaticFiles {
     pub fn cache(mut self, bytes: usize, files: usize) -> Self {
         self.settings.cache_bytes = bytes;
         self.settings.cache_files_count = files;
+        self
+    }
+
+    /// The largest file that is kept in memory, in bytes. Default: [`CACHED_FILE_BYTES`].
+    #[must_use]
+    pub fn cached_file(mut self, bytes: usize) -> Self {
+        self.settings.cached_file_bytes = bytes;
         self
     }
 

@@ -14,7 +14,7 @@ pub(crate) fn check(path: &Path) -> io::Result<()> {
         Err(error) => return Err(error),
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
+    let folder = folder.unwrap_or_else(|| Path::new("."));
     if !std::fs::metadata(folder)?.is_dir() {
         return Err(io::ErrorKind::NotADirectory.into());
     }

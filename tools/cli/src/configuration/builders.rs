@@ -44,8 +44,8 @@ const BUILDERS: &[Builder] = &[
             ("cache", Some("cache-bytes =")),
             ("fresh", Some("fresh =")),
             ("waiting", Some("waiting-bytes =")),
-            // None: code: a pool of threads that several folders share.
-            ("offload", None),
+            ("cached_file", Some("cached-file-bytes =")),
+            ("offload", Some("offload-threads-count =")),
         ],
     ),
     (

@@ -24,8 +24,9 @@ use bolide_measurement::Ndt7Settings;
 use crate::observe;
 use crate::routes::{Answer, Route, Routes};
 use document::{Document, Section};
-use limit_tables::{CONNECTION, HTTP1, HTTP2, SERVER};
+use limit_tables::{CONNECTION, HTTP1, HTTP2, LOOP, SERVER};
 use upstream::Upstreams;
+use value::Setting;
 
 pub(crate) use document::Place;
 pub(crate) use listen::{ClientCertificate, Listen, TlsFiles, check_address};
@@ -91,6 +92,7 @@ fn limits(root: &mut Section<'_>) -> Result<Limits, String> {
     let mut section = root.table("limits")?;
     SERVER.read(&mut section, &mut limits)?;
     CONNECTION.read(&mut section, &mut limits.connection)?;
+    LOOP.read(&mut section, &mut limits.event_loop)?;
     let mut http1 = section.table("http1")?;
     HTTP1.read(&mut http1, Arc::make_mut(&mut limits.connection.h1))?;
     http1.finish()?;
@@ -99,6 +101,16 @@ fn limits(root: &mut Section<'_>) -> Result<Limits, String> {
     http2.finish()?;
     section.finish()?;
     Ok(limits)
+}
+
+/// The limits that can't change while a server runs, in words that can be compared.
+pub(crate) fn fixed_limits(limits: &Limits) -> Vec<(String, String)> {
+    let mut limits = limits.clone();
+    let mut fixed = vec![("[limits] long-turn".to_owned(), limits.long_turn.written())];
+    fixed.extend(LOOP.rows.iter().map(|row| {
+        (format!("[limits] {}", row.key()), (row.of)(&mut limits.event_loop).written())
+    }));
+    fixed
 }
 
 fn read_routes(routes: Vec<Section<'_>>, upstreams: Vec<Section<'_>>) -> Result<Routes, String> {

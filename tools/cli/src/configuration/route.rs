@@ -1,10 +1,10 @@
 //! `[[route]]`: what is answered, by host and path.
 
-use bolide::{HeaderValue, StaticFiles, StatusCode};
+use bolide::{HeaderValue, Offload, StaticFiles, StatusCode};
 use bolide_measurement::Ndt7Settings;
 
 use super::document::{Place, Section};
-use super::limit_tables::{FILES, FilesLimits};
+use super::limit_tables::{FILES, FilesLimits, OFFLOAD, OffloadRows};
 use super::upstream::Upstreams;
 use crate::files::cache_control;
 use crate::routes::{Answer, Builtin, Route};
@@ -190,8 +190,16 @@ fn files(section: &mut Section<'_>, path: &str, path_at: &Place) -> Result<Stati
     }
     let mut limits = FilesLimits::default();
     FILES.read(section, &mut limits)?;
-    let FilesLimits { cache_bytes, cache_files_count, fresh, waiting_bytes } = limits;
-    Ok(files.cache(cache_bytes, cache_files_count).fresh(fresh).waiting(waiting_bytes))
+    let mut offload = OffloadRows::default();
+    OFFLOAD.read(section, &mut offload)?;
+    let FilesLimits { cache_bytes, cache_files_count, cached_file_bytes, fresh, waiting_bytes } =
+        limits;
+    Ok(files
+        .cache(cache_bytes, cache_files_count)
+        .cached_file(cached_file_bytes)
+        .fresh(fresh)
+        .waiting(waiting_bytes)
+        .offload(Offload::new(offload.limits())))
 }
 
 fn builtin(

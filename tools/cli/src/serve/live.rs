@@ -20,7 +20,7 @@ pub(super) struct Live<'a> {
     pub(super) running: Running,
     pub(super) observation: Observation,
     /// What can't change, as it was at the start.
-    pub(super) fixed: Vec<(&'static str, String)>,
+    pub(super) fixed: Vec<(String, String)>,
     /// In the order in which they were given.
     pub(super) listeners: Vec<Opened>,
     pub(super) https_addresses: Vec<SocketAddr>,
@@ -44,12 +44,12 @@ pub(super) struct Secured {
 }
 
 impl Opened {
-    /// What another plan says of this listener. `nth`: it is the one after so many of the same address and kind,
+    /// The place of this listener in another plan. `nth`: it is the one after so many of the same address and kind,
     /// which is how those are told apart that take any port.
-    fn find<'p>(&self, plan: &'p Plan, nth: usize) -> Option<(usize, &'p Listen)> {
-        let is_own = |listen: &&Listen| self.is_of(&listen.address, listen.tls.is_some());
-        let all = plan.listen.iter().enumerate();
-        all.filter(|(_, listen)| is_own(listen)).nth(nth)
+    fn find(&self, plan: &Plan, nth: usize) -> Option<usize> {
+        let is_own = |listen: &Listen| self.is_of(&listen.address, listen.tls.is_some());
+        let mut own = plan.listen.iter().enumerate().filter(|(_, listen)| is_own(listen));
+        own.nth(nth).map(|(at, _)| at)
     }
 
     fn is_of(&self, address: &str, is_tls: bool) -> bool {
@@ -77,7 +77,7 @@ impl Live<'_> {
     }
 
     /// Everything that can be wrong is found before the first change. Returns what has not been changed.
-    fn try_reload(&mut self) -> Result<Vec<&'static str>, String> {
+    fn try_reload(&mut self) -> Result<Vec<String>, String> {
         let plan = Plan::make(self.arguments)?;
         let news = self.materials(&plan)?;
         let left_alone = self.observation.change(&plan.observe, &self.running)?;
@@ -95,7 +95,8 @@ impl Live<'_> {
         self.stamps = Stamps::of(&self.listeners);
         let fixed = plan.fixed();
         let changed = self.fixed.iter().zip(&fixed).filter(|(old, new)| old != new);
-        Ok(changed.map(|((name, _), _)| *name).chain(left_alone).collect())
+        let changed = changed.map(|((name, _), _)| name.clone());
+        Ok(changed.chain(left_alone.into_iter().map(str::to_owned)).collect())
     }
 
     /// For each listener, the TLS that it is to have now, unless it has none or is to be no more. Every file is
@@ -108,7 +109,7 @@ impl Live<'_> {
             let (address, secured) = (&listener.address, listener.secured.as_ref());
             let before = &self.listeners[..at];
             let nth = before.iter().filter(|one| one.is_of(address, secured.is_some())).count();
-            let found = listener.find(plan, nth).and_then(|(at, _)| of[at]);
+            let found = listener.find(plan, nth).and_then(|at| of[at]);
             let (Some(secured), Some(number)) = (secured, found) else {
                 news.push(None);
                 continue;
