@@ -90,6 +90,12 @@ impl<'d> Section<'d> {
         self.document.place(self.span.clone())
     }
 
+    /// Where the value of a key stands that nobody has taken yet; where the section begins if there is none.
+    pub(crate) fn place_of(&self, key: &str) -> Place {
+        let value = self.left.iter().find(|(known, _)| known.get_ref() == key);
+        value.map_or_else(|| self.place(), |(_, value)| self.document.place(value.span()))
+    }
+
     /// A path that the file names: relative ones start at its folder.
     pub(crate) fn path(&self, given: &str) -> PathBuf {
         self.document.folder.join(given)

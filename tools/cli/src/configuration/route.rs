@@ -30,9 +30,10 @@ pub(super) fn read(
     let place = section.place();
     let kinds: Vec<&str> = KINDS.into_iter().filter(|key| section.has(key)).collect();
     let names_hosts = section.has("host");
+    let list_at = section.place_of("host");
     let (hosts, hosts_at) = hosts(&mut section)?;
     if names_hosts && hosts.is_empty() {
-        return Err(place.mistake("this route can never match: its list of hosts is empty"));
+        return Err(list_at.mistake("this route can never match: its list of hosts is empty"));
     }
     let given = section.placed::<String>("path")?;
     let (path, path_at) = match &given {

@@ -177,7 +177,7 @@ fn routes_that_can_never_match() {
         assert!(said.starts_with("b.toml:2:8: ") && said.contains("can never match"), "{said}");
         assert!(said.contains(why), "{said}");
     }
-    mistaken("[[route]]\nhost = []\nrespond = \"a\"\n", "b.toml:1:1: this route can never match");
+    mistaken("[[route]]\nhost = []\nrespond = \"a\"\n", "b.toml:2:8: this route can never match");
     for host in ["a:80", "http://a", "a..b", "*"] {
         let said = read(&format!("[[route]]\nhost = \"{host}\"\nrespond = \"a\"\n")).unwrap_err();
         assert!(said.starts_with(&format!("b.toml:2:8: `host` is `{host}`: ")), "{said}");
