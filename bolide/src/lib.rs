@@ -78,10 +78,11 @@ pub use bolide_server::{
     BodyStream, Bytes, ClientCertificate, Clients, Collect, ConnectionLimits, End, Error, Exchange,
     Exposition, Fields, Handler, HandshakeFacts, Head, HeaderMap, HeaderName, HeaderValue,
     Http1Limits, Http2Limits, Identity, IdentityError, Io, Limits, Listener, LogFormat, LogLimits,
-    LogTarget, Method, Metric, MetricSource, Metrics, PROFILE_ONE_IN, Profile, ProfileSnapshot,
-    Pull, Pulse, Reply, Request, Responder, Response, Rest, RouteError, Router, Running,
-    STAGE_BOUNDS_NS, Server, ServerState, Snapshot, Stage, StageSnapshot, Stats, StatusCode,
-    Stopper, TcpInfo, Tls, Version, Waker, admin_routes, body_limit, collect, detach, websocket,
+    LogTarget, LoopLimits, Method, Metric, MetricSource, Metrics, PROFILE_ONE_IN, Profile,
+    ProfileSnapshot, Pull, Pulse, Reply, Request, Responder, Response, Rest, RouteError, Router,
+    Running, STAGE_BOUNDS_NS, Server, ServerState, Snapshot, Stage, StageSnapshot, Stats,
+    StatusCode, Stopper, TcpInfo, Tls, Version, Waker, admin_routes, body_limit, collect, detach,
+    websocket,
 };
 pub use bolide_static_files::{
     Disk, DiskFile, Found, Listed, Offload, OffloadLimits, RootError, Stamp, StaticFiles, Time,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Connections that one worker holds at a time; 0 stands for its share of 90 % of the file descriptors.
+/// Connections that one worker, or, of a server, all workers together hold at a time; 0 stands for 90 % of the file descriptors.
 /// Default: 0. Unit: connections. Reason: beyond it the longest idle connection is shed, so that a crowd of idle peers cannot lock out the others.
 /// Answers: connection-flood.
 pub const CONNECTIONS_MAX_COUNT: usize = 0;
@@ -121,6 +121,8 @@ pub struct Limits {
     pub accepts_per_turn_count: u32,
     /// [`MAILS_PER_TURN_COUNT`]
     pub mails_per_turn_count: u32,
+    /// [`BACKLOG_COUNT`]
+    pub backlog_count: u32,
     /// [`ACCEPT_PAUSE`]
     pub accept_pause: Duration,
     /// [`UNSENT_START_BYTES`]
@@ -150,6 +152,7 @@ impl Default for Limits {
             pass_calls_count: PASS_CALLS_COUNT,
             accepts_per_turn_count: ACCEPTS_PER_TURN_COUNT,
             mails_per_turn_count: MAILS_PER_TURN_COUNT,
+            backlog_count: BACKLOG_COUNT,
             accept_pause: ACCEPT_PAUSE,
             unsent_start_bytes: UNSENT_START_BYTES,
             unsent_min_bytes: UNSENT_MIN_BYTES,

@@ -55,6 +55,7 @@ pub(crate) type Numbered = (usize, MioListener);
 /// they were added.
 pub struct Listeners {
     workers: usize,
+    backlog: i32,
     bound: Vec<Bound>,
 }
 
@@ -62,7 +63,14 @@ impl Listeners {
     /// None yet, for `workers` workers (at least one).
     #[must_use]
     pub fn new(workers: usize) -> Self {
-        Self { workers: workers.max(1), bound: Vec::new() }
+        Self { workers: workers.max(1), backlog: BACKLOG_COUNT as i32, bound: Vec::new() }
+    }
+
+    /// How many connections the kernel keeps for each socket that is bound from here on. Default:
+    /// [`BACKLOG_COUNT`].
+    #[must_use]
+    pub fn backlog(self, count: u32) -> Self {
+        Self { backlog: i32::try_from(count).unwrap_or(i32::MAX), ..self }
     }
 
     /// For how many workers.
@@ -82,7 +90,7 @@ impl Listeners {
         let result = if self.workers > 1 && PORT_IS_SHARED {
             self.bind_each(address)
         } else {
-            tcp(address, false).and_then(|socket| self.add_one(socket))
+            tcp(address, false, self.backlog).and_then(|socket| self.add_one(socket))
         };
         let failed = |error| BindError { address: address.to_string(), error };
         match result.map_err(failed)? {
@@ -96,7 +104,7 @@ impl Listeners {
         // Sockets that share a port also share it with another process of the same user, who would
         // take a part of the connections: one that does not share finds out.
         drop(bound_tcp(address, false)?);
-        let first = MioListener::new(tcp(address, true)?.into())?;
+        let first = MioListener::new(tcp(address, true, self.backlog)?.into())?;
         let local = first.local();
         let port = match local {
             Address::Inet(bound) => bound.port(),
@@ -104,7 +112,7 @@ impl Listeners {
         };
         let mut listeners = vec![first];
         for _ in 1..self.workers {
-            let socket = tcp(SocketAddr::new(address.ip(), port), true)?;
+            let socket = tcp(SocketAddr::new(address.ip(), port), true, self.backlog)?;
             listeners.push(MioListener::new(socket.into())?);
         }
         self.bound.push(Bound::EachWorker(listeners));
@@ -125,7 +133,7 @@ impl Listeners {
     /// When somebody listens there, or the path cannot be written.
     pub fn bind_unix(&mut self, path: &Path) -> Result<(), BindError> {
         let failed = |error| BindError { address: path.display().to_string(), error };
-        let socket = unix(path).map_err(failed)?;
+        let socket = unix(path, self.backlog).map_err(failed)?;
         self.add_one(socket).map(drop).map_err(failed)
     }
 
@@ -164,7 +172,7 @@ impl Listeners {
         let more = self.workers.saturating_sub(listeners.len());
         self.bound.push(match (local, more) {
             (_, 0) => Bound::EachWorker(listeners),
-            (Address::Inet(address), _) => match more_of(address, more) {
+            (Address::Inet(address), _) => match more_of(address, more, self.backlog) {
                 Ok(others) => Bound::EachWorker(listeners.into_iter().chain(others).collect()),
                 Err(_) => Bound::Dealt(listeners),
             },
@@ -238,15 +246,15 @@ fn bound_tcp(address: SocketAddr, share_port: bool) -> io::Result<Socket> {
     Ok(socket)
 }
 
-fn tcp(address: SocketAddr, share_port: bool) -> io::Result<Socket> {
+fn tcp(address: SocketAddr, share_port: bool, backlog: i32) -> io::Result<Socket> {
     let socket = bound_tcp(address, share_port)?;
-    socket.listen(BACKLOG_COUNT as i32)?;
+    socket.listen(backlog)?;
     Ok(socket)
 }
 
 /// More listeners beside those at `address`, which share its port.
-fn more_of(address: SocketAddr, count: usize) -> io::Result<Vec<MioListener>> {
-    (0..count).map(|_| MioListener::new(tcp(address, true)?.into())).collect()
+fn more_of(address: SocketAddr, count: usize, backlog: i32) -> io::Result<Vec<MioListener>> {
+    (0..count).map(|_| MioListener::new(tcp(address, true, backlog)?.into())).collect()
 }
 
 /// Whether connections of a stream arrive at `socket`.
@@ -263,7 +271,7 @@ fn check_listening(socket: &OwnedFd) -> io::Result<()> {
     Ok(())
 }
 
-fn unix(path: &Path) -> io::Result<Socket> {
+fn unix(path: &Path, backlog: i32) -> io::Result<Socket> {
     let address = SockAddr::unix(path)?;
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     match socket.bind(&address) {
@@ -273,7 +281,7 @@ fn unix(path: &Path) -> io::Result<Socket> {
         }
         result => result?,
     }
-    socket.listen(BACKLOG_COUNT as i32)?;
+    socket.listen(backlog)?;
     Ok(socket)
 }
 

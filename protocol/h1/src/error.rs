@@ -32,7 +32,8 @@ impl Failure {
     /// What the end of the connection means for an exchange that is still open.
     pub(crate) fn abort_reason(&self, untouched: bool) -> AbortReason {
         let blame = self.close.blame.unwrap_or(Blame::Circumstance);
-        AbortReason { blame, untouched, what: self.close.what }
+        let CloseReason { name, what, .. } = self.close;
+        AbortReason { blame, untouched, name, what }
     }
 }
 

@@ -473,7 +473,7 @@ impl Connection {
         self.write_reset(cx, id, code)?;
         if let Some(slot) = self.streams.find(id) {
             if !self.streams.get(slot).discarding {
-                let reason = AbortReason { blame: Blame::Peer, untouched: false, what };
+                let reason = AbortReason::new(Blame::Peer, "stream-error", what);
                 self.pending.push(Event::Aborted(id, reason));
             }
             self.remove(cx, slot);

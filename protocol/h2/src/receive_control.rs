@@ -51,16 +51,17 @@ impl Connection {
             self.budgets.client_reset(self.deadlines.clock.ms, &self.limits)?;
         }
         let refused = code == ErrorCode::RefusedStream as u32;
-        let what = match self.role {
+        let by_peer = |name, what| AbortReason::new(Blame::Peer, name, what);
+        let reason = match self.role {
             Role::Client if code == ErrorCode::NoError as u32 && answered => {
-                "the rest of the request is not needed"
+                by_peer("not-needed", "the rest of the request is not needed")
             }
-            Role::Client if refused => "the server refused the request",
-            Role::Client => "the server reset the stream",
-            Role::Server => "the client reset the stream",
+            Role::Client if refused => {
+                by_peer("refused", "the server refused the request").untouched()
+            }
+            Role::Client => by_peer("server-reset", "the server reset the stream"),
+            Role::Server => by_peer("client-reset", "the client reset the stream"),
         };
-        let untouched = refused && self.role == Role::Client;
-        let reason = AbortReason { blame: Blame::Peer, untouched, what };
         Ok(Step::Event(ExchangeId(id), ExchangeEvent::Aborted(reason)))
     }
 
@@ -133,7 +134,7 @@ impl Connection {
             self.streams.reset.insert(id);
             self.remove(cx, slot);
             let what = "the server left before it acted on the request";
-            let reason = AbortReason { blame: Blame::Peer, untouched: true, what };
+            let reason = AbortReason::new(Blame::Peer, "not-served", what).untouched();
             self.pending.push(Event::Aborted(id, reason));
         }
     }

@@ -116,8 +116,7 @@ impl Connection {
                 self.write_reset(cx, id, code)?;
                 self.remove(cx, slot);
                 if !discarding {
-                    let blame = Blame::Circumstance;
-                    let reason = AbortReason { blame, untouched: false, what };
+                    let reason = AbortReason::new(Blame::Circumstance, "stream-timeout", what);
                     self.pending.push(Event::Aborted(id, reason));
                 }
             }

@@ -71,8 +71,24 @@ pub struct AbortReason {
     pub blame: Blame,
     /// Whether the peer has certainly not acted on the request: repeating it is safe.
     pub untouched: bool,
+    /// A short fixed name of it, for counters: `client-reset`, `eof`, `handler-panic` …
+    pub name: &'static str,
     /// What happened, for a log: one fixed sentence.
     pub what: &'static str,
+}
+
+impl AbortReason {
+    /// A reason that doesn't say that the request is untouched. `name` is short and fixed, `what` one fixed sentence.
+    #[must_use]
+    pub const fn new(blame: Blame, name: &'static str, what: &'static str) -> Self {
+        Self { blame, untouched: false, name, what }
+    }
+
+    /// The same, and the peer has certainly not acted on the request.
+    #[must_use]
+    pub const fn untouched(self) -> Self {
+        Self { untouched: true, ..self }
+    }
 }
 
 /// Why a connection ended.

@@ -45,6 +45,9 @@ impl Identity {
     }
 
     fn key_from_pem(key: &[u8]) -> Result<PrivateKeyDer<'static>, IdentityError> {
+        if is_encrypted(key) {
+            return Err(IdentityError::EncryptedKey);
+        }
         PrivateKeyDer::from_pem_slice(key).map_err(|error| match error {
             PemError::NoItemsFound => IdentityError::NoKey,
             error => IdentityError::NotPem(error.to_string()),
@@ -77,5 +80,40 @@ impl Identity {
         let parsed = self.certified.cert.first().map(EndEntityCert::try_from);
         let Some(Ok(parsed)) = parsed else { return Vec::new() };
         parsed.valid_dns_names().map(str::to_ascii_lowercase).collect()
+    }
+}
+
+/// Whether the first private key is one that a password protects: by RFC 7468 §11, or by the header of RFC 1421
+/// §4.6.1.1 that OpenSSL writes in older formats.
+fn is_encrypted(pem: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(pem);
+    let mut lines = text.lines().map(str::trim);
+    let Some(begin) =
+        lines.find(|line| line.starts_with("-----BEGIN ") && line.contains("PRIVATE KEY"))
+    else {
+        return false;
+    };
+    begin == "-----BEGIN ENCRYPTED PRIVATE KEY-----"
+        || lines
+            .next()
+            .is_some_and(|line| line.starts_with("Proc-Type:") && line.ends_with("ENCRYPTED"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_encrypted_key_is_called_so() {
+        let made = rcgen::generate_simple_self_signed(vec!["a.org".to_owned()]).unwrap();
+        let (chain, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+        let old = "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,0A\n\n\
+                   AAAA\n-----END RSA PRIVATE KEY-----\n";
+        for encrypted in [key.replace(" PRIVATE", " ENCRYPTED PRIVATE"), old.to_owned()] {
+            let error = Identity::from_pem(chain.as_bytes(), encrypted.as_bytes()).unwrap_err();
+            assert!(matches!(error, IdentityError::EncryptedKey), "{error}");
+            assert!(error.to_string().contains("openssl pkey"), "{error}");
+        }
+        Identity::from_pem(chain.as_bytes(), key.as_bytes()).unwrap();
     }
 }

@@ -13,6 +13,12 @@ pub enum IdentityError {
     /// No private key block.
     #[error("there is no private key in it (a PEM block such as -----BEGIN PRIVATE KEY-----)")]
     NoKey,
+    /// A private key that a password protects.
+    #[error(
+        "the private key is encrypted: decrypt it into a file that only the server reads \
+         (openssl pkey -in KEY -out DECRYPTED)"
+    )]
+    EncryptedKey,
     /// Broken PEM.
     #[error("it is not PEM: {0}")]
     NotPem(String),

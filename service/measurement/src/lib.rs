@@ -46,6 +46,12 @@ pub fn endpoints_with(router: Router, ndt7: &Ndt7Settings) -> Router {
         .claim(bulk::is_size, bulk::Sizes)
 }
 
+/// The paths that [`endpoints`] route, without `/{size}`: whoever adds routes of their own finds those taken.
+#[must_use]
+pub fn paths() -> Vec<String> {
+    endpoints(Router::new()).paths().map(str::to_owned).collect()
+}
+
 /// `GET /ping` alone.
 #[must_use]
 pub fn ping(router: Router) -> Router {

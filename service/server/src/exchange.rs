@@ -577,9 +577,9 @@ impl Io<'_> {
                 self.state.status = status.as_u16();
                 self.state.answered = self.state.began.map(|_| self.cx.now);
             }
-            Err(Misuse::UnknownExchange) => self.state.aborted = Some("the client had gone"),
+            Err(Misuse::UnknownExchange) => self.state.aborted = Some("client-gone"),
             Err(_) => {
-                self.state.aborted = Some("the answer's head could not be sent");
+                self.state.aborted = Some("head-not-sent");
                 self.connection.abort(&mut self.cx, self.id);
             }
         }

@@ -29,6 +29,7 @@ mod server;
 mod service;
 mod session;
 mod tuning;
+mod watchdog;
 pub mod websocket;
 mod work;
 
@@ -40,7 +41,8 @@ pub use bolide_connection::{
     Limits as ConnectionLimits,
 };
 pub use bolide_eventloop::{
-    After, Agenda, Around, BbrInfo, CloseCause, Destination, Stats, TcpInfo, Token, Turn,
+    After, Agenda, Around, BbrInfo, CloseCause, Destination, Limits as LoopLimits, Stats, TcpInfo,
+    Token, Turn,
 };
 pub use bolide_semantics::{AbortReason, Blame, End, FieldName, Head, HeadMark, HeadMarks};
 pub use bytes::Bytes;

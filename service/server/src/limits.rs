@@ -56,7 +56,7 @@ pub const LOG_STAMP_BYTES: usize = 512;
 pub const LONG_TURN: Duration = Duration::from_secs(1);
 
 /// How often the watchdog looks at the workers. Default: 250 ms. Unit: time. Reason: a stuck worker is
-/// reported within a quarter of a second after it may be. Answers: stuck-handler.
+/// reported within half a second after it may be. Answers: stuck-handler.
 pub const WATCH_INTERVAL: Duration = Duration::from_millis(250);
 
 /// How many events a worker reports about its clients; the rest are counted, and their number stands in the
@@ -106,8 +106,13 @@ pub struct Limits {
     pub exchange_timeout: Duration,
     /// [`WINDOWS_BYTES`].
     pub windows_bytes: u64,
+    /// [`LONG_TURN`]. As it was when the server started.
+    pub long_turn: Duration,
     /// The limits of the protocols.
     pub connection: bolide_connection::Limits,
+    /// The limits of the event loops, as they were when the server started. The number of connections is for all
+    /// workers together.
+    pub event_loop: bolide_eventloop::Limits,
 }
 
 impl Default for Limits {
@@ -117,7 +122,9 @@ impl Default for Limits {
             answer_timeout: ANSWER_TIMEOUT,
             exchange_timeout: EXCHANGE_TIMEOUT,
             windows_bytes: WINDOWS_BYTES,
+            long_turn: LONG_TURN,
             connection: bolide_connection::Limits::default(),
+            event_loop: bolide_eventloop::Limits::default(),
         }
     }
 }

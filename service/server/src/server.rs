@@ -14,10 +14,10 @@ use bolide_eventloop::{
     Address, Around, Config, Handle, Listeners, Service, Signal, Signals, Stats, Token,
 };
 
-use crate::metrics::Watchdog;
 use crate::observe::Observed;
 use crate::responder::{Change, MessageKind, Reload};
 use crate::service::HttpService;
+use crate::watchdog::{Beats, Watchdog};
 use crate::{
     AccessLog, Error, Identity, Limits, Message, Metrics, Profile, Router, ServerState, Snapshot,
 };
@@ -40,6 +40,7 @@ pub struct Server {
     drain: Duration,
     wall_clock: fn() -> SystemTime,
     observed: Observed,
+    name: &'static str,
     around: Option<Around>,
     bound: Option<Bound>,
     error: Option<Error>,
@@ -154,6 +155,7 @@ impl Default for Server {
             drain: Duration::from_secs(30),
             wall_clock: SystemTime::now,
             observed: Observed::default(),
+            name: "main",
             around: None,
             bound: None,
             error: None,
@@ -233,8 +235,7 @@ impl Server {
         self
     }
 
-    /// Counts into `metrics`, and watches over the workers' loops. Default: nothing is counted, and it costs
-    /// nothing.
+    /// Counts into `metrics`. Default: nothing is counted, and it costs nothing.
     #[must_use]
     pub fn metrics(mut self, metrics: &Metrics) -> Self {
         self.observed.metrics = Some(metrics.clone());
@@ -264,6 +265,13 @@ impl Server {
         self
     }
 
+    /// What its events call it, in their field `server`: a process may have several. Default: `main`.
+    #[must_use]
+    pub fn name(mut self, name: &'static str) -> Self {
+        self.name = name;
+        self
+    }
+
     /// Surrounds the life of each worker, on its thread, with a context that handlers find there. Default:
     /// nothing.
     #[must_use]
@@ -284,7 +292,8 @@ impl Server {
         let listeners = std::mem::take(&mut self.listeners);
         let (sources, tls): (Vec<_>, Vec<_>) = listeners.into_iter().unzip();
         let paths = sources.iter().filter_map(Listener::path).collect();
-        let mut listeners = Listeners::new(self.workers);
+        let backlog = self.limits.event_loop.backlog_count;
+        let mut listeners = Listeners::new(self.workers).backlog(backlog);
         for source in sources {
             source.open(&mut listeners)?;
         }
@@ -334,16 +343,22 @@ impl Server {
         let Bound { listeners, tls, paths } = bound;
         let addresses = listeners.addresses();
         let (limits, wall_clock) = (self.limits, self.wall_clock);
-        let observed = self.observed;
+        let mut observed = self.observed;
         let metrics = observed.metrics.clone();
+        observed.long_turn = limits.long_turn;
         if let (Some(metrics), Some(log)) = (&metrics, &observed.access_log) {
             metrics.set_access_log(log);
         }
         if let (Some(metrics), Some(profile)) = (&metrics, &observed.profile) {
             metrics.set_profile(profile);
         }
-        let watchdog = metrics.as_ref().map(Watchdog::start).transpose()?;
-        let config = Config { around: self.around, ..Config::default() };
+        // Whoever hears nothing of it pays nothing for it.
+        if tracing::enabled!(target: "bolide::watchdog", tracing::Level::WARN) {
+            observed.beats = Some(Beats::default());
+        }
+        let start = |beats: &Beats| Watchdog::start(beats.clone(), self.name, limits.long_turn);
+        let watchdog = observed.beats.as_ref().map(start).transpose()?;
+        let config = Config { around: self.around, limits: limits.event_loop, ..Config::default() };
         let handle = bolide_eventloop::run(&config, listeners, move |_, _| {
             let (limits, tls, now) = (limits.clone(), tls.clone(), Instant::now());
             HttpService::observed(routes(), limits, tls, wall_clock, now, &observed)
@@ -351,8 +366,9 @@ impl Server {
         if let Some(metrics) = &metrics {
             metrics.set_state(ServerState::Ready);
         }
-        tracing::info!(target: "bolide::server", workers = self.workers, "the server has started");
-        Ok(Running { handle, addresses, paths, drain: self.drain, metrics, watchdog })
+        let (server, workers) = (self.name, self.workers);
+        tracing::info!(target: "bolide::server", server, workers, "the server has started");
+        Ok(Running { handle, addresses, paths, drain: self.drain, metrics, watchdog, name: server })
     }
 
     /// Runs until SIGTERM or SIGINT, then drains.
@@ -378,6 +394,7 @@ pub struct Stopper {
     stopper: bolide_eventloop::Stopper<Message>,
     drain: Duration,
     metrics: Option<Metrics>,
+    name: &'static str,
 }
 
 impl fmt::Debug for Stopper {
@@ -392,8 +409,8 @@ impl Stopper {
         if let Some(metrics) = &self.metrics {
             metrics.set_state(ServerState::Draining);
         }
-        let patience = self.drain.as_secs_f64();
-        tracing::info!(target: "bolide::server", patience, "shutting down: open exchanges may finish");
+        let (server, patience) = (self.name, self.drain.as_secs_f64());
+        tracing::info!(target: "bolide::server", server, patience, "shutting down: open exchanges may finish");
         self.stopper.shut_down(self.drain);
     }
 }
@@ -407,6 +424,7 @@ pub struct Running {
     drain: Duration,
     metrics: Option<Metrics>,
     watchdog: Option<Watchdog>,
+    name: &'static str,
 }
 
 impl fmt::Debug for Running {
@@ -487,7 +505,7 @@ impl Running {
     #[must_use]
     pub fn stopper(&self) -> Stopper {
         let metrics = self.metrics.clone();
-        Stopper { stopper: self.handle.stopper(), drain: self.drain, metrics }
+        Stopper { stopper: self.handle.stopper(), drain: self.drain, metrics, name: self.name }
     }
 
     /// Waits until every worker has ended, and sums up what they counted.
@@ -498,7 +516,7 @@ impl Running {
     pub fn join(self) -> io::Result<Stats> {
         let workers = self.handle.join();
         drop(self.watchdog);
-        tracing::info!(target: "bolide::server", "the server has ended");
+        tracing::info!(target: "bolide::server", server = self.name, "the server has ended");
         for path in self.paths {
             // Somebody else may have removed it.
             let _ = std::fs::remove_file(path);

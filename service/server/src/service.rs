@@ -415,11 +415,16 @@ impl Service for HttpService {
         match owner {
             Owner::Client(mut session) => {
                 session.tuning.give_back(&mut self.window_memory);
-                let (blame, what) = match cause {
-                    CloseCause::Failed(_) => (Blame::Peer, "the connection failed"),
-                    _ => (Blame::Circumstance, "the connection was closed"),
+                let reason = match cause {
+                    CloseCause::Failed(_) => {
+                        AbortReason::new(Blame::Peer, "connection-failed", "the connection failed")
+                    }
+                    _ => AbortReason::new(
+                        Blame::Circumstance,
+                        "connection-closed",
+                        "the connection was closed",
+                    ),
                 };
-                let reason = AbortReason { blame, untouched: false, what };
                 session.abandon_all(reason, &mut self.observer);
                 if let Some(subject) = session.subject.take() {
                     let cause = if session.closed.is_some() { None } else { Some(cause) };

@@ -151,18 +151,15 @@ impl Session {
         work.meter.count();
         let state = &mut State::new(&Method::GET, 0, RouteId::REFUSED);
         // What was wrong may have come in the middle of a body that a handler reads.
-        let reason = AbortReason {
-            blame: Blame::Peer,
-            untouched: false,
-            what: "the rest of the request was wrong, or late",
-        };
+        let what = "the rest of the request was wrong, or late";
+        let reason = AbortReason::new(Blame::Peer, "rest-refused", what);
         match self.take(id, reason, work.observer) {
             Some(mut before) if before.phase == Phase::Unanswered => {
                 (state.route, state.began) = (before.route, before.began);
                 (state.entry, state.received_bytes) = (before.entry.take(), before.received_bytes);
             }
             Some(mut before) => {
-                before.aborted = Some(reason.what);
+                before.aborted = Some(reason.name);
                 self.ended(&mut before, None, work.observer);
                 state.route = None;
             }
@@ -522,7 +519,7 @@ impl Session {
     /// Ends an exchange that its client, or the connection, has given up.
     fn abandon(&mut self, id: ExchangeId, reason: AbortReason, observer: &mut Observer) {
         if let Some(mut state) = self.take(id, reason, observer) {
-            state.aborted = Some(reason.what);
+            state.aborted = Some(reason.name);
             self.ended(&mut state, None, observer);
         }
     }
@@ -556,7 +553,7 @@ impl Session {
             panicked = true;
             *driven.driver = None;
             io.respond(Response::error(StatusCode::INTERNAL_SERVER_ERROR));
-            io.state.aborted = Some("the handler panicked");
+            io.state.aborted = Some("handler-panic");
             io.abort();
         }
         io.meter.enter(before);

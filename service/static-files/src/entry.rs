@@ -156,13 +156,14 @@ impl Variant {
     }
 }
 
-/// When and how long, and in which coding: equal only for equal bytes.
+/// Which file, its last change of any kind, its length, and the coding. The time of the last change of content is
+/// not enough: whoever copies files sets it. The time of any change is the kernel's own, and no two contents of a file
+/// of the same length have it in common, unless they changed within one tick of its clock.
 fn opaque_tag(source: &Source) -> String {
-    let Stamp { length, modified, .. } = source.stamp;
-    let seconds = i128::from(modified.seconds);
-    let nanoseconds = seconds * 1_000_000_000 + i128::from(modified.nanoseconds);
+    let Stamp { length, changed, identity: (_, number), .. } = source.stamp;
+    let nanoseconds = i128::from(changed.seconds) * 1_000_000_000 + i128::from(changed.nanoseconds);
     let dash = if source.coding.is_empty() { "" } else { "-" };
-    format!("{nanoseconds:x}-{length:x}{dash}{}", source.coding)
+    format!("{nanoseconds:x}-{length:x}-{number:x}{dash}{}", source.coding)
 }
 
 fn http_date(seconds: u64) -> HeaderValue {

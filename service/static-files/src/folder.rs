@@ -35,6 +35,8 @@ impl Folder {
         let path = fs::canonicalize(path)?;
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::DIRECTORY;
         let root = rustix::fs::open(&path, flags, Mode::empty())?;
+        // A folder that may be listed but not searched has no file for this user.
+        rustix::fs::openat(&root, ".", flags, Mode::empty())?;
         Ok(Self { root, path, by_kernel: cfg!(target_os = "linux") })
     }
 

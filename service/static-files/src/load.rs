@@ -10,7 +10,7 @@ use crate::body::Version;
 use crate::compress;
 use crate::disk::{DiskFile, Found, Stamp};
 use crate::entry::{Content, Description, Entry, Source};
-use crate::limits::{CACHED_FILE_BYTES, COMPRESSED_FILE_BYTES};
+use crate::limits::COMPRESSED_FILE_BYTES;
 use crate::site::StaticFiles;
 use crate::{listing, media_type};
 
@@ -123,7 +123,9 @@ impl StaticFiles {
         let media_type = media_type::of(name);
         let compresses =
             self.settings.compress && media_type.to_str().is_ok_and(media_type::is_text);
-        let whole_bytes_max = if compresses { COMPRESSED_FILE_BYTES } else { CACHED_FILE_BYTES };
+        let cached_bytes_max = self.settings.cached_file_bytes;
+        let whole_bytes_max =
+            if compresses { COMPRESSED_FILE_BYTES.max(cached_bytes_max) } else { cached_bytes_max };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
         let mut sources = Vec::with_capacity(files.len());

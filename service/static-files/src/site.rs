@@ -10,10 +10,10 @@ use std::time::Duration;
 use bolide_eventloop::Offload;
 use bolide_server::{Handler, HeaderValue, Method, Router};
 
-use crate::disk::Disk;
+use crate::disk::{Disk, Found};
 use crate::folder::Folder;
 use crate::handler::FileHandler;
-use crate::limits::{CACHE_BYTES, CACHE_FILES_COUNT, FRESH, WAITING_BYTES};
+use crate::limits::{CACHE_BYTES, CACHE_FILES_COUNT, CACHED_FILE_BYTES, FRESH, WAITING_BYTES};
 use crate::pieces::Pieces;
 
 /// Why a folder can't be a root.
@@ -71,6 +71,7 @@ pub(crate) struct Settings {
     pub(crate) cache_control: Vec<(String, HeaderValue)>,
     pub(crate) cache_bytes: usize,
     pub(crate) cache_files_count: usize,
+    pub(crate) cached_file_bytes: usize,
     pub(crate) fresh: Duration,
     pub(crate) waiting_bytes: usize,
 }
@@ -88,6 +89,7 @@ impl Default for Settings {
             cache_control: Vec::new(),
             cache_bytes: CACHE_BYTES,
             cache_files_count: CACHE_FILES_COUNT,
+            cached_file_bytes: CACHED_FILE_BYTES,
             fresh: FRESH,
             waiting_bytes: WAITING_BYTES,
         }
@@ -172,11 +174,18 @@ impl StaticFiles {
     }
 
     /// The file, relative to the root, that is sent with a 404; one of up to
-    /// [`CACHED_FILE_BYTES`](crate::limits::CACHED_FILE_BYTES). Default: none.
+    /// [`CACHED_FILE_BYTES`]. Default: none.
     #[must_use]
     pub fn not_found(mut self, name: &str) -> Self {
         self.settings.not_found = Some(name.trim_start_matches('/').to_owned());
         self
+    }
+
+    /// Whether a file of this name, relative to the root, is there and can be opened; of use before
+    /// [`not_found`](Self::not_found), which sends a short text while its file is missing. Looks at the disk.
+    #[must_use]
+    pub fn has_file(&self, name: &str) -> bool {
+        matches!(self.disk.open(name.trim_start_matches('/')), Ok(Found::File(_)))
     }
 
     /// Adds `Cache-Control` to files whose path below the root matches `pattern`, in which `*` stands
@@ -193,6 +202,13 @@ impl StaticFiles {
     pub fn cache(mut self, bytes: usize, files: usize) -> Self {
         self.settings.cache_bytes = bytes;
         self.settings.cache_files_count = files;
+        self
+    }
+
+    /// The largest file that is kept in memory, in bytes. Default: [`CACHED_FILE_BYTES`].
+    #[must_use]
+    pub fn cached_file(mut self, bytes: usize) -> Self {
+        self.settings.cached_file_bytes = bytes;
         self
     }
 
@@ -285,6 +301,17 @@ mod tests {
             format!("root `{}` is no folder: name the folder that the file is in", file.display())
         );
         assert!(message(Path::new("a\0b")).starts_with("root `a"));
+    }
+
+    #[test]
+    fn a_page_is_there_or_not() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("404.html"), "").unwrap();
+        let files = StaticFiles::new(folder.path()).unwrap();
+        assert!(files.has_file("404.html") && files.has_file("/404.html"));
+        for missing in ["none.html", "", "../404.html", "404.html/a"] {
+            assert!(!files.has_file(missing), "{missing}");
+        }
     }
 
     #[test]

@@ -75,6 +75,11 @@ impl Arguments {
             files = files.index(self.index.iter().cloned());
         }
         if let Some(page) = &self.not_found {
+            if !files.has_file(page) {
+                return Err(format!(
+                    "--not-found {page}: the root has no such file, or it can't be read"
+                ));
+            }
             files = files.not_found(page);
         }
         for (pattern, value) in &self.cache_control {

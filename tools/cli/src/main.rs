@@ -14,6 +14,7 @@ mod race;
 mod routes;
 mod serve;
 mod top;
+mod writable;
 
 use std::process::ExitCode;
 
@@ -82,9 +83,9 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(mistake) => {
-            eprintln!("bolide: {mistake}");
-            ExitCode::from(2)
+        Err(failure) => {
+            eprintln!("bolide: {}", failure.what);
+            ExitCode::from(failure.exit)
         }
     }
 }

@@ -17,6 +17,7 @@ use bolide_eventloop::{Signal, Signals};
 use clap::ValueEnum;
 
 use crate::configuration::Place;
+use crate::writable;
 use admin::Admin;
 pub(crate) use admin::AdminSettings;
 use events::Events;
@@ -105,17 +106,10 @@ impl AccessLogSettings {
         }
     }
 
-    /// Whether its folder is there.
+    /// Whether its file can be written.
     fn check(&self) -> Result<(), String> {
         let LogTarget::File(path) = &self.target else { return Ok(()) };
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        match folder.map(std::fs::metadata) {
-            Some(Err(error)) => Err(self.failed(&error)),
-            Some(Ok(folder)) if !folder.is_dir() => {
-                Err(self.failed(&std::io::ErrorKind::NotADirectory.into()))
-            }
-            _ => Ok(()),
-        }
+        writable::check(path).map_err(|error| self.failed(&error))
     }
 
     fn open(&self) -> Result<AccessLog, String> {
@@ -146,6 +140,11 @@ impl Settings {
 }
 
 impl Arguments {
+    /// Finds what can be found to be wrong with what only flags say, without starting anything.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        self.profile.check()
+    }
+
     /// What is to be observed: the flags over the file.
     pub(crate) fn over(&self, file: Settings) -> Result<Settings, String> {
         let mut settings = file;
@@ -306,16 +305,17 @@ impl Observation {
         }
     }
 
-    /// The server has ended: writes what is left.
-    pub(crate) fn finish(self) {
+    /// The server has ended: writes what is left. What could not be written is a failure.
+    pub(crate) fn finish(self) -> Result<(), String> {
         if let Some(log) = self.access_log
             && !log.flush(FLUSH_PATIENCE)
         {
             eprintln!("bolide: the last lines of the access log could not be written in time");
         }
-        self.profiling.finish();
+        let profile = self.profiling.finish();
         if let Some(admin) = self.admin {
             admin.stop();
         }
+        profile
     }
 }

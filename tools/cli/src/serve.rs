@@ -23,7 +23,7 @@ use crate::observe::{self, Observation};
 use crate::routes;
 use announce::{Announced, announce};
 use inherit::{Dealt, Inheritance, Ready};
-use live::{Live, Secured, Stamps};
+use live::{Live, Opened, Secured, Stamps};
 use notify::Notifier;
 use pid_file::PidFile;
 use plan::Plan;
@@ -135,7 +135,7 @@ pub(crate) struct Arguments {
     pid_file: Option<PathBuf>,
 
     /// How long a new process may take after SIGUSR2 until it serves, before it is given up.
-    #[arg(long, value_name = "TIME", value_parser = time, default_value = "60s")]
+    #[arg(long, value_name = "TIME", value_parser = some_time, default_value = "60s")]
     upgrade_timeout: Duration,
 
     #[command(flatten)]
@@ -150,8 +150,37 @@ fn time(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "give a time with its unit (ms, s, min or h), such as 30s".to_owned())
 }
 
+fn some_time(text: &str) -> Result<Duration, String> {
+    let time = time(text)?;
+    if time.is_zero() {
+        return Err("that is no time at all: give at least 1ms, such as 60s".to_owned());
+    }
+    Ok(time)
+}
+
+/// Why `bolide serve` ends, and with which exit code.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) what: String,
+    pub(crate) exit: u8,
+}
+
+/// What is found before anything is served is the arguments' or the configuration's fault.
+impl From<String> for Failure {
+    fn from(what: String) -> Self {
+        Self { what, exit: 2 }
+    }
+}
+
+impl Failure {
+    /// It has served, and something of it went wrong.
+    fn of_run(what: String) -> Self {
+        Self { what, exit: 1 }
+    }
+}
+
 /// Runs until a signal ends it.
-pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     // A closed standard output is no reason to fail.
     let say = |text: &str| drop(io::stdout().lock().write_all(text.as_bytes()));
     if arguments.print_config {
@@ -162,7 +191,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
     let materials = plan.materials()?;
     let identity = plan.user.as_deref().map(Identity::find).transpose()?;
     if arguments.check {
-        plan.observe.check()?;
+        check(arguments, &plan, identity.as_ref())?;
         let (routes, upstreams) = plan.routes.counts();
         let listeners = counted(plan.listen.len(), "listener");
         let (routes, upstreams) = (counted(routes, "route"), counted(upstreams, "upstream"));
@@ -172,13 +201,26 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
     serve(arguments, &plan, materials, identity.as_ref())
 }
 
+/// Finds what a start would find, but for ports that are taken. Nothing is left behind: this process may become
+/// another user, for it ends here.
+fn check(arguments: &Arguments, plan: &Plan, identity: Option<&Identity>) -> Result<(), String> {
+    if let Some(path) = &arguments.pid_file {
+        PidFile::check(path)?;
+    }
+    if let Some(identity) = identity {
+        identity.check()?;
+        identity.assume(&[])?;
+        check_reading(arguments, identity)?;
+    }
+    plan.observe.check()?;
+    arguments.observe.check()
+}
+
 /// A server whose listeners are open, and who is who it is to be.
 #[derive(Debug)]
-struct Opened {
+struct Bound {
     server: Server,
-    groups: Vec<Secured>,
-    /// The addresses as they were given, and which of the groups each has.
-    addresses: Vec<(String, Option<usize>)>,
+    listeners: Vec<Opened>,
     /// For a successor, in the same order.
     sockets: Vec<Vec<OwnedFd>>,
     /// In the place of the address of the operator's listener.
@@ -195,12 +237,12 @@ fn open(
     plan: &Plan,
     materials: Vec<Material>,
     identity: Option<&Identity>,
-) -> Result<Opened, String> {
+) -> Result<Bound, String> {
     identity.map_or(Ok(()), Identity::check)?;
     let inheritance = Inheritance::from_environment()?;
     let dealt = inheritance.deal(&plan.listen, plan.observe.admin.is_some())?;
     let Dealt { listen, admin, ready: predecessor, is_managed } = dealt;
-    let (server, groups, addresses) = assemble(plan, materials, listen)?;
+    let (server, listeners) = assemble(plan, &materials, listen)?;
     let server = server.bind().map_err(|error| error.to_string())?;
     let sockets = server.sockets().map_err(|error| error.to_string())?;
     let pid_file = arguments.pid_file.as_deref().map(PidFile::open).transpose()?;
@@ -208,7 +250,7 @@ fn open(
         identity.assume(&pid_file.iter().map(PidFile::file).collect::<Vec<_>>())?;
         check_reading(arguments, identity)?;
     }
-    Ok(Opened { server, groups, addresses, sockets, admin, predecessor, is_managed, pid_file })
+    Ok(Bound { server, listeners, sockets, admin, predecessor, is_managed, pid_file })
 }
 
 /// Opens the listeners, becomes who it is to be, and serves.
@@ -217,13 +259,13 @@ fn serve(
     plan: &Plan,
     materials: Vec<Material>,
     identity: Option<&Identity>,
-) -> Result<(), String> {
+) -> Result<(), Failure> {
     let notifier = Notifier::from_environment()?;
     let opened = open(arguments, plan, materials, identity)?;
-    let Opened { server, groups, addresses, sockets, admin, predecessor, is_managed, pid_file } =
-        opened;
+    let Bound { server, listeners, sockets, admin, predecessor, is_managed, pid_file } = opened;
     // Whatever the limit is, the server can run within it.
     let files = bolide_eventloop::raise_file_limit().ok();
+    arguments.observe.check()?;
     let settings = plan.observe.clone();
     let mut observation =
         Observation::start(settings, &arguments.observe, plan.routes.proxies(), admin)?;
@@ -238,17 +280,17 @@ fn serve(
     let _ = announce(&Announced {
         running: &running,
         plan,
-        secured: &groups,
+        listeners: &listeners,
         workers,
         files,
         admin: observation.announcement(),
         user: identity,
     });
-    let sockets = named(&addresses, sockets, observation.take_sockets());
-    let stamps = Stamps::of(&groups);
+    let sockets = named(&listeners, sockets, observation.take_sockets());
+    let stamps = Stamps::of(&listeners);
     let (fixed, https_addresses) = (plan.fixed(), plan.https_addresses());
     let mut live =
-        Live { arguments, running, observation, fixed, addresses, groups, https_addresses, stamps };
+        Live { arguments, running, observation, fixed, listeners, https_addresses, stamps };
     let listeners = counted(plan.listen.len(), "listener");
     let status = format!("serving: {listeners}, {}", counted(workers, "worker"));
     let mut upgrade = Upgrade::new(arguments.upgrade_timeout, sockets, is_managed);
@@ -264,12 +306,13 @@ fn serve(
     let Live { running, observation, .. } = live;
     let joined = running.join().map(drop);
     drop(life_signs);
-    observation.finish();
+    let finished = observation.finish();
     finish_archives();
     if let Some(pid_file) = pid_file {
         pid_file.remove();
     }
-    joined.map_err(|error| format!("a worker failed: {error}"))
+    joined.map_err(|error| Failure::of_run(format!("a worker failed: {error}")))?;
+    finished.map_err(Failure::of_run)
 }
 
 /// Speed tests that ended with the server have left files, too.
@@ -318,35 +361,36 @@ fn leave(
     }
 }
 
-/// The server with its listeners, those with the same TLS together; and the addresses with their groups.
-type Assembled = (Server, Vec<Secured>, Vec<(String, Option<usize>)>);
-
-/// `inherited`: for each listener, sockets in the place of its address.
+/// The server with its listeners. `inherited`: for each, sockets in the place of its address.
 fn assemble(
     plan: &Plan,
-    materials: Vec<Material>,
+    materials: &[Material],
     inherited: Vec<Option<Listener>>,
-) -> Result<Assembled, String> {
+) -> Result<(Server, Vec<Opened>), String> {
     let mut server = Server::new().limits(plan.limits.clone()).drain(plan.drain);
     if let Some(workers) = plan.workers {
         server = server.workers(usize::from(workers));
     }
     let (groups, of) = plan.groups();
-    let mut secured = Vec::new();
-    for (group, material) in groups.into_iter().zip(materials) {
-        let tls = material.tls().map_err(|error| error.to_string())?;
-        secured.push(Secured { group, material, tls });
-    }
-    for ((listen, group), inherited) in plan.listen.iter().zip(&of).zip(inherited) {
-        let tls = group.map(|group| &secured[group].tls);
+    let mut opened = Vec::new();
+    for ((listen, number), inherited) in plan.listen.iter().zip(of).zip(inherited) {
+        let secured = match number {
+            None => None,
+            Some(number) => {
+                let (group, material) = (groups[number].clone(), materials[number].clone());
+                let tls = material.tls().map_err(|error| error.to_string())?;
+                Some(Secured { group, material, tls })
+            }
+        };
+        let tls = secured.as_ref().map(|secured| &secured.tls);
         server = match (inherited, tls) {
             (Some(listener), tls) => server.listener(listener, tls),
             (None, Some(tls)) => server.https(&listen.address, tls),
             (None, None) => server.http(&listen.address),
         };
+        opened.push(Opened { address: listen.address.clone(), secured });
     }
-    let addresses = plan.listen.iter().map(|listen| listen.address.clone()).zip(of).collect();
-    Ok((server, secured, addresses))
+    Ok((server, opened))
 }
 
 /// Reads all that a reload and a successor read, as the user that this process is by now.
@@ -359,12 +403,12 @@ fn check_reading(arguments: &Arguments, identity: &Identity) -> Result<(), Strin
 
 /// The sockets that a successor gets, by the addresses that they were asked for by.
 fn named(
-    addresses: &[(String, Option<usize>)],
+    listeners: &[Opened],
     sockets: Vec<Vec<OwnedFd>>,
     admin: Option<(std::net::SocketAddr, Vec<OwnedFd>)>,
 ) -> Vec<Sockets> {
-    let listeners = addresses.iter().zip(sockets).map(|((address, _), descriptors)| Sockets {
-        address: address.clone(),
+    let listeners = listeners.iter().zip(sockets).map(|(listener, descriptors)| Sockets {
+        address: listener.address.clone(),
         is_admin: false,
         descriptors,
     });

@@ -39,7 +39,7 @@ pub const JSON_FIELDS: &[(&str, &str)] = &[
     ("referer", "The `Referer` field"),
     ("upstream", "The upstream that a proxy asked last"),
     ("trace_id", "The trace id of a well-formed `traceparent` field"),
-    ("abort", "Why the exchange ended before it was complete"),
+    ("abort", "Why the exchange ended before it was complete: a `reason` of the metrics"),
 ];
 
 /// How a request ended.

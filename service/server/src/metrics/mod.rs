@@ -4,7 +4,6 @@ mod counter;
 mod exposition;
 mod shard;
 mod snapshot;
-mod watchdog;
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -20,7 +19,6 @@ pub use snapshot::{
     ConnectionCount, Http2Snapshot, Protocol, RouteSnapshot, ServerState, Snapshot, Standing,
     TlsSnapshot,
 };
-pub(crate) use watchdog::Watchdog;
 
 /// What a server counts. One value for all of its workers, made before it starts and given to
 /// [`Server::metrics`](crate::Server::metrics).
@@ -117,10 +115,5 @@ impl Metrics {
     /// The profile of the server that counts here, if it has one.
     pub(crate) fn profile(&self) -> Option<&Profile> {
         self.0.profile.get()
-    }
-
-    /// When the metrics were made.
-    pub(crate) fn began(&self) -> Instant {
-        self.0.began
     }
 }

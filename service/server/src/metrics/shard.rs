@@ -1,6 +1,5 @@
 //! What one worker counts.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bolide_connection::Http2Stats;
@@ -136,8 +135,6 @@ impl LoopCounts {
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Shard {
-    /// When the turn that is under way began, in nanoseconds since the metrics were made; 0: none is.
-    pub(crate) turn_began_ns: AtomicU64,
     pub(crate) turns: Histogram,
     pub(crate) long_turns: Counter,
     pub(crate) places: [Counter; Place::COUNT],
@@ -172,16 +169,9 @@ impl Shard {
             .collect()
     }
 
-    /// A turn begins, so many nanoseconds after the metrics were made.
-    #[inline]
-    pub(crate) fn turn_begins(&self, since_ns: u64) {
-        self.turn_began_ns.store(since_ns.max(1), Ordering::Relaxed);
-    }
-
-    /// The turn is over.
+    /// A turn of the event loop is over.
     #[inline]
     pub(crate) fn turn_ends(&self, stats: &Stats) {
-        self.turn_began_ns.store(0, Ordering::Relaxed);
         self.event_loop.set(stats);
     }
 

@@ -19,10 +19,10 @@ use crate::access_log::{
 };
 use crate::ends::Ends;
 use crate::exchange::State;
-use crate::limits::LONG_TURN;
 use crate::metrics::{Metrics, Place, RouteCounts, Shard};
 use crate::profile::Profile;
 use crate::router::{RouteId, Router};
+use crate::watchdog::{Beat, Beats};
 use reasons::Class;
 use reports::Reports;
 
@@ -36,12 +36,17 @@ pub(crate) struct Observed {
     pub(crate) access_log: Option<AccessLog>,
     pub(crate) profile: Option<Profile>,
     pub(crate) server_timing: bool,
+    /// Somebody watches whether the workers are stuck.
+    pub(crate) beats: Option<Beats>,
+    /// From when on a turn is counted as a long one.
+    pub(crate) long_turn: Duration,
 }
 
 /// One worker's notes.
 #[derive(Debug)]
 pub(crate) struct Observer {
     is_on: bool,
+    beat: Option<Arc<Beat>>,
     counting: Option<Counting>,
     logging: Option<Logging>,
     reports: Reports,
@@ -60,7 +65,7 @@ struct Counting {
     shard: Arc<Shard>,
     /// By the numbers of the routes, those of routers that were replaced among them.
     routes: Vec<Arc<RouteCounts>>,
-    began: Instant,
+    long_turn: Duration,
     /// The requests that were answered since the clock was looked at last.
     answered: Vec<Answered>,
 }
@@ -161,7 +166,7 @@ impl Observer {
         let counting = observed.metrics.as_ref().map(|metrics| Counting {
             shard: metrics.add_shard(),
             routes: Vec::new(),
-            began: metrics.began(),
+            long_turn: observed.long_turn,
             answered: Vec::new(),
         });
         let logging = observed.access_log.as_ref().map(|log| Logging {
@@ -171,6 +176,7 @@ impl Observer {
         });
         let mut observer = Self {
             is_on: counting.is_some() || logging.is_some(),
+            beat: observed.beats.as_ref().map(Beats::add),
             counting,
             logging,
             reports: Reports::new(now),
@@ -205,9 +211,8 @@ impl Observer {
     #[inline]
     pub(crate) fn turn_started(&mut self, now: Instant) {
         self.now = now;
-        if let Some(counting) = &self.counting {
-            let since = now.saturating_duration_since(counting.began);
-            counting.shard.turn_begins(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX));
+        if let Some(beat) = &self.beat {
+            beat.begins();
         }
     }
 
@@ -221,6 +226,9 @@ impl Observer {
 
     #[inline]
     pub(crate) fn turn_ended(&mut self, stats: &Stats, agenda: &mut Agenda) {
+        if let Some(beat) = &self.beat {
+            beat.ends();
+        }
         if !self.is_on {
             return;
         }
@@ -234,10 +242,8 @@ impl Observer {
         let lasted = now.saturating_duration_since(self.now);
         counting.shard.turns.record(lasted, 1);
         counting.shard.turn_ends(stats);
-        if lasted > LONG_TURN {
+        if lasted > counting.long_turn {
             counting.shard.long_turns.add(1);
-            let seconds = lasted.as_secs_f64();
-            tracing::warn!(target: "bolide::watchdog", seconds, "a turn of a worker's loop took long");
         }
         if stats.accept_pauses > self.accept_pauses {
             let pauses = stats.accept_pauses - self.accept_pauses;

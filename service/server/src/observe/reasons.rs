@@ -55,19 +55,84 @@ mod tests {
 
     /// The first string after each `mark` in the sources of a crate.
     fn names_after(mark: &str, folder: &str) -> Vec<String> {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder).join("src");
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let mut names = Vec::new();
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            let Ok(text) = std::fs::read_to_string(&path) else { continue };
-            for call in text.split(mark).skip(1) {
-                let argument = call.split(';').next().unwrap_or_default();
-                names.extend(argument.split('"').nth(1).map(str::to_owned));
+        let mut folders = vec![root.join(folder).join("src")];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                    continue;
+                }
+                // Not this file, which has the marks.
+                if path.ends_with("observe/reasons.rs") {
+                    continue;
+                }
+                let Ok(text) = std::fs::read_to_string(&path) else { continue };
+                for call in text.split(mark).skip(1) {
+                    let argument = call.split(';').next().unwrap_or_default();
+                    names.extend(argument.split('"').nth(1).map(str::to_owned));
+                }
             }
         }
         names.sort();
         names.dedup();
         names
+    }
+
+    /// The rows of a table in docs/operate.md, by the first cell of its head.
+    fn documented(head: &str) -> Vec<String> {
+        let page = include_str!("../../../../docs/operate.md");
+        let table =
+            page.lines().skip_while(|line| !line.starts_with(&format!("| {head} |"))).skip(2);
+        let rows = table.take_while(|line| line.starts_with('|'));
+        let mut names: Vec<String> = rows
+            .flat_map(|row| row.split('|').nth(1).unwrap_or_default().split('`').skip(1).step_by(2))
+            .map(str::to_owned)
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// Every name under which an exchange can be said to have been aborted, from the sources.
+    fn aborts() -> Vec<String> {
+        let mut names = Vec::new();
+        for (mark, folder) in [
+            ("AbortReason::new(Blame::Peer,", "protocol/h2"),
+            ("AbortReason::new(Blame::Circumstance,", "protocol/h2"),
+            ("Role::Server => by_peer(", "protocol/h2"),
+            // Those of HTTP/1.1 are those of its connection.
+            ("Failure::timeout(", "protocol/h1"),
+            ("Failure::orderly(", "protocol/h1"),
+            ("CloseReason::peer(", "protocol/h1"),
+            ("CloseReason::circumstance(", "protocol/h1"),
+            ("AbortReason::new(", "service/server"),
+            ("aborted = Some(", "service/server"),
+            ("let name = if answered {", "service/server"),
+            ("exchange-timeout\" } else {", "service/server"),
+        ] {
+            names.extend(names_after(mark, folder));
+        }
+        // Only clients are told so.
+        names.retain(|name| name != "not-served");
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    #[test]
+    fn every_reason_of_an_abort_is_short_and_documented() {
+        let documented = documented("`reason` of an abort");
+        for name in aborts() {
+            let is_short = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-');
+            assert!(is_short, "{name}");
+            assert!(
+                documented.contains(&name),
+                "docs/operate.md has no row {name}: {documented:?}"
+            );
+        }
+        assert!(documented.len() >= 10, "{documented:?}");
     }
 
     #[test]

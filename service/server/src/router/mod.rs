@@ -238,6 +238,12 @@ impl Router {
         self
     }
 
+    /// The paths and patterns that are routed for any host, in no order; those that others are
+    /// [below](Self::below) not among them.
+    pub fn paths(&self) -> impl Iterator<Item = &str> {
+        self.routes.iter().map(Methods::path)
+    }
+
     /// Takes out what answers where no route matches, for a handler that comes before it and leaves it the
     /// rest; none if there is nothing.
     pub fn take_rest(&mut self) -> Option<Rest> {
@@ -309,7 +315,12 @@ impl Router {
         }
         let route = self.routes.len();
         if path.contains(['{', '}']) {
-            self.patterns.insert(path, route).map_err(|error| error.to_string())?;
+            self.patterns.insert(path, route).map_err(|error| match error {
+                matchit::InsertError::Conflict { with } => {
+                    format!("it clashes with `{with}`: both match the same paths")
+                }
+                error => error.to_string(),
+            })?;
         } else {
             self.exact.insert(path.as_bytes().into(), route);
         }

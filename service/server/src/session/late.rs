@@ -45,18 +45,13 @@ impl Session {
             let index = self.index(id);
             let answered =
                 index.is_ok_and(|index| self.exchanges[index].state.phase != Phase::Unanswered);
-            work.observer.limit(
-                self.ends.peer(),
-                if answered { "exchange-timeout" } else { "answer-timeout" },
-            );
+            let name = if answered { "exchange-timeout" } else { "answer-timeout" };
+            work.observer.limit(self.ends.peer(), name);
             self.with(id, work, |active, io| {
-                io.state.aborted = Some("the answer took too long");
+                io.state.aborted = Some(name);
                 if let Some(mut driver) = active.driver.take() {
-                    driver.on_abort(AbortReason {
-                        blame: Blame::Caller,
-                        untouched: false,
-                        what: "the answer took too long",
-                    });
+                    let what = "the answer took too long";
+                    driver.on_abort(AbortReason::new(Blame::Caller, name, what));
                 }
                 io.respond(Response::error(StatusCode::SERVICE_UNAVAILABLE));
                 io.abort();

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use crate::raw_client::Served;
 use bolide_server::{
-    AbortReason, Bytes, End, Exchange, Http1Limits, Http2Limits, Io, Limits, Method, Reply,
-    Request, Response, Router, Server, StatusCode, body_limit, collect,
+    AbortReason, Bytes, End, Exchange, Http1Limits, Http2Limits, Io, Limits, LoopLimits, Method,
+    Reply, Request, Response, Router, Server, StatusCode, body_limit, collect,
 };
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -188,6 +188,21 @@ fn endless_exchange() {
         "the answer breaks off, and the connection with it"
     );
     assert_eq!(aborts.recv_timeout(PATIENCE), Ok("the answer took too long"));
+}
+
+#[test]
+fn connection_flood() {
+    let event_loop = LoopLimits { connections_max_count: 1, ..LoopLimits::default() };
+    let limits = Limits { event_loop, ..Limits::default() };
+    let served = Served::with(Server::new().limits(limits), routes);
+    let ping = || {
+        let mut client = served.connect();
+        client.send(b"GET /ping HTTP/1.1\r\nhost: a\r\n\r\n");
+        assert_eq!(client.answer().body, b"pong");
+        client
+    };
+    let (mut first, _second) = (ping(), ping());
+    assert_eq!(first.rest(), b"", "the idle one has made room");
 }
 
 #[test]

@@ -23,10 +23,15 @@ fn pair(folder: &Path, name: &str, names: &[&str]) -> [String; 2] {
     paths.map(|path| path.display().to_string())
 }
 
-/// Connects with openssl and sends a request.
+/// Connects with openssl to the first listener with TLS, and sends a request.
 fn connect(openssl: &Path, server: &Server, options: &[&str]) -> Finished {
+    connect_to(openssl, server.https(), options)
+}
+
+/// Connects with openssl and sends a request.
+fn connect_to(openssl: &Path, url: &str, options: &[&str]) -> Finished {
     let mut child = Command::new(openssl)
-        .args(["s_client", "-ign_eof", "-connect", Server::authority(server.https())])
+        .args(["s_client", "-ign_eof", "-connect", Server::authority(url)])
         .args(options)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -172,4 +177,38 @@ fn a_listener_of_a_file_gets_the_certificates_that_it_names_now() {
     let said = server.said("not reloaded");
     assert!(said.contains("three.pem") && said.contains("can't be read"), "{said}");
     assert!(connect(&openssl, &server, &[]).both().contains("CN = two"));
+}
+
+#[test]
+fn listeners_of_the_same_address_and_certificate_are_told_apart() {
+    let test = "listeners_of_the_same_address_and_certificate_are_told_apart";
+    let Some(openssl) = find("openssl", test) else { return };
+    let folder = scratch(test);
+    pair(&folder, "one", &["localhost"]);
+    pair(&folder, "two", &["localhost"]);
+    clients(&folder);
+    let path = folder.join("bolide.toml");
+    let listen = |name: &str| {
+        format!(
+            "[[listen]]\nhttps = \"127.0.0.1:0\"\ncert = \"{name}.pem\"\nkey = \"{name}.key\"\n"
+        )
+    };
+    std::fs::write(&path, listen("one") + &listen("one")).unwrap();
+    let server = Server::start(&["--config", &path.display().to_string()]);
+    let [first, second] = server.urls()[..] else { panic!("two listeners") };
+    for url in [first, second] {
+        let said = connect_to(&openssl, url, &[]).both();
+        assert!(said.contains("CN = one") && said.contains("pong"), "{said}");
+    }
+    std::fs::write(&path, listen("one") + &listen("two") + "client-ca = \"authority.pem\"\n")
+        .unwrap();
+    server.signal(Signal::HUP);
+    assert!(server.said("bolide: reloaded").ends_with("reloaded"), "nothing needs a restart");
+    let said = connect_to(&openssl, first, &[]).both();
+    assert!(said.contains("CN = one") && said.contains("pong"), "{said}");
+    let said = connect_to(&openssl, second, &[]).both();
+    assert!(
+        said.contains("CN = two") && !said.contains("pong"),
+        "who shows no certificate: {said}"
+    );
 }

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 
-use bolide_launcher::{Server, program, root, run, scratch};
+use bolide_launcher::{Server, find, program, root, run, scratch};
 
 /// A configuration file in a folder of its own.
 fn file(test: &str, text: &str) -> PathBuf {
@@ -218,24 +218,82 @@ fn documented() -> Vec<String> {
     blocks.map(|block| block.split("```").next().unwrap_or_default().to_owned()).collect()
 }
 
+/// A file with one of these examples, in a folder with all that they name.
+fn example(test: &str, text: &str) -> String {
+    let path = file(test, text);
+    let folder = path.parent().unwrap();
+    std::fs::create_dir_all(folder.join("site/assets")).unwrap();
+    for (name, content) in
+        [("index.html", "the site"), ("assets/a.css", "a style"), ("assets/404.html", "no style")]
+    {
+        std::fs::write(folder.join("site").join(name), content).unwrap();
+    }
+    for name in ["example.org", "example.com"] {
+        let made = rcgen::generate_simple_self_signed(vec![name.to_owned()]).unwrap();
+        std::fs::write(folder.join(format!("{name}.pem")), made.cert.pem()).unwrap();
+        let key = made.signing_key.serialize_pem();
+        std::fs::write(folder.join(format!("{name}.key")), key).unwrap();
+        std::fs::write(folder.join("clients.pem"), made.cert.pem()).unwrap();
+    }
+    path.display().to_string()
+}
+
 #[test]
 fn the_documented_examples_are_fine() {
-    let test = "the_documented_examples_are_fine";
     let examples = documented();
     assert!(examples.len() >= 2, "the page has lost its examples");
     for text in examples {
-        let path = file(test, &text);
-        let folder = path.parent().unwrap();
-        std::fs::create_dir_all(folder.join("site/assets")).unwrap();
-        for name in ["example.org", "example.com"] {
-            let made = rcgen::generate_simple_self_signed(vec![name.to_owned()]).unwrap();
-            std::fs::write(folder.join(format!("{name}.pem")), made.cert.pem()).unwrap();
-            let key = made.signing_key.serialize_pem();
-            std::fs::write(folder.join(format!("{name}.key")), key).unwrap();
-            std::fs::write(folder.join("clients.pem"), made.cert.pem()).unwrap();
-        }
-        let path = path.display().to_string();
+        let path = example("the_documented_examples_are_fine", &text);
         let finished = run(program(), ["serve", "--config", &path, "--check"]).well();
         assert!(finished.text().starts_with("fine: "), "{text}\n{}", finished.both());
+    }
+}
+
+#[test]
+fn the_full_example_is_served() {
+    let test = "the_full_example_is_served";
+    let behind = "[[listen]]\nhttp = \"127.0.0.1:0\"\n[[route]]\nrespond = \"behind\"\n";
+    let behind = file("the_full_example_has_an_upstream", behind).display().to_string();
+    let behind = Server::start(&["--config", &behind]);
+    let upstream = Server::authority(behind.http());
+    let mut text = documented().remove(0);
+    for (port, to) in [
+        ("127.0.0.1:8080", "127.0.0.1:0"),
+        ("127.0.0.1:8443", "127.0.0.1:0"),
+        ("127.0.0.1:9000", upstream),
+        ("127.0.0.1:9001", upstream),
+    ] {
+        assert!(text.contains(port), "the example has changed: {port}");
+        text = text.replace(port, to);
+    }
+    let path = example(test, &text);
+    let server = Server::start(&["--config", &path]);
+    for (host, path, status, body) in [
+        ("anybody", "/health", 200, "fine"),
+        ("example.org", "/assets/a.css", 200, "a style"),
+        ("example.org", "/assets/none", 404, "no style"),
+        ("a.example.org", "/", 200, "the site"),
+        ("a.example.org", "/none", 200, "behind"),
+        ("anybody", "/api/a", 200, "behind"),
+        ("measure.example.org", "/ping", 200, "pong"),
+    ] {
+        let answer = get(&server, host, path);
+        assert_eq!((answer.0, answer.2.as_str()), (status, body), "{host}{path}: {}", answer.1);
+    }
+    let style = get(&server, "example.org", "/assets/a.css").1;
+    assert!(style.contains("cache-control: max-age=60"), "{style}");
+    let moved = get(&server, "www.example.com", "/a");
+    assert!(moved.0 == 301 && moved.1.contains("location: https://example.com/"), "{}", moved.1);
+    assert_eq!(get(&server, "anybody", "/ping").0, 404);
+    let Some(curl) = find("curl", test) else { return };
+    let (_, port) = server.https().rsplit_once(':').expect("a port");
+    for (name, path_there, body) in
+        [("example.org", "/assets/a.css", "a style"), ("example.com", "/health", "fine")]
+    {
+        let to = format!("{name}:{port}:127.0.0.1");
+        let ca = path.replace("bolide.toml", &format!("{name}.pem"));
+        let url = format!("https://{name}:{port}{path_there}");
+        let said = run(&curl, ["-sS", "--cacert", &ca, "--resolve", &to, &url]).well().text();
+        assert_eq!(said, body, "each name has its certificate");
     }
 }

@@ -220,3 +220,46 @@ fn an_upstream_that_cannot_be() {
     one_sentence(&secure, &["--proxy-ca", &empty]);
     assert!(mistaken(&["serve", "--builtin"]).contains("--proxy"));
 }
+
+#[test]
+fn files_that_could_not_be_written() {
+    let folder = scratch("files_that_could_not_be_written");
+    let missing = folder.join("missing").join("file").display().to_string();
+    let address = free();
+    for (option, more) in
+        [("--pid-file", None), ("--access-log", None), ("--profile-json", Some("--profile"))]
+    {
+        let mut serve = vec!["serve", "--http", &address, option, &missing];
+        serve.extend(more);
+        one_sentence(&serve, &[option, &missing, "No such file"]);
+        serve.push("--check");
+        one_sentence(&serve, &[option, &missing, "No such file"]);
+    }
+}
+
+#[test]
+fn an_encrypted_key() {
+    let folder = scratch("an_encrypted_key");
+    let [certificate, key] = pair(&folder, "good");
+    let encrypted =
+        std::fs::read_to_string(&key).unwrap().replace(" PRIVATE", " ENCRYPTED PRIVATE");
+    std::fs::write(&key, encrypted).unwrap();
+    let [certificate, key] = [certificate, key].map(|path| path.display().to_string());
+    let serve = ["serve", "--https", "127.0.0.1:0", "--cert", &certificate, "--key", &key];
+    one_sentence(&serve, &[&key, "is encrypted", "openssl pkey"]);
+}
+
+#[test]
+fn a_page_for_what_is_not_found_that_is_not_there() {
+    let folder = scratch("a_page_that_is_not_there").display().to_string();
+    let serve = ["serve", "--http", "127.0.0.1:0", "--root", &folder, "--not-found", "nope.html"];
+    one_sentence(&serve, &["--not-found nope.html", "the root has no such file"]);
+}
+
+#[test]
+fn times_and_targets_that_make_no_sense() {
+    let said = mistaken(&["serve", "--upgrade-timeout", "0s"]);
+    assert!(said.contains("--upgrade-timeout") && said.contains("no time at all"), "{said}");
+    let said = mistaken(&["serve", "--log-level", "info,bolide::tsl=debug"]);
+    assert!(said.contains("names no target (`bolide::tls`?)"), "{said}");
+}

@@ -54,6 +54,35 @@ fn the_split_stands_in_a_table_in_json_and_in_top() {
     assert!(stages.len() == 9 && (share - 1.0).abs() < 0.01, "{json}");
 }
 
+/// One client that waits for each answer leaves the cores idle most of the time: nobody takes them away in the middle
+/// of many turns.
+#[test]
+fn few_turns_are_dropped_on_a_quiet_load() {
+    let file = scratch("few_turns_are_dropped").join("profile.json").display().to_string();
+    let server = Server::start(&[
+        "--http",
+        "127.0.0.1:0",
+        "--workers",
+        "1",
+        "--profile=1",
+        "--profile-json",
+        &file,
+    ]);
+    let url = format!("{}/ping", server.http());
+    let load = ["load", "-c", "1", "-n", "2000", "--rate", "1000", "--quiet", &url];
+    run(program(), load).well();
+    server.terminate();
+    let said = server.said("dropped");
+    assert!(said.ends_with("dropped, in which they are off by more than 3 %"), "{said}");
+    assert!(server.wait().success());
+    let json: Value =
+        std::fs::read_to_string(&file).expect("it was written").parse().expect("JSON");
+    let count = |name: &str| json[name].as_u64().expect("a number");
+    let (measured, dropped) = (count("turns"), count("dropped_turns"));
+    // Other programs run on this machine, too: a tenth is for them.
+    assert!(measured > 1000 && dropped * 10 <= measured, "{dropped} of {measured}: {json}");
+}
+
 /// An answer of the server, head and all.
 fn answer(url: &str, method: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(Server::authority(url)).expect("it listens");
@@ -112,4 +141,17 @@ fn a_rate_that_cannot_be_is_refused() {
     }
     let finished = run(program(), ["serve", "--profile-json", "a"]);
     assert_eq!(finished.status.code(), Some(2), "{}", finished.both());
+}
+
+#[test]
+fn a_profile_that_is_lost_is_a_failure() {
+    let folder = scratch("a_profile_that_is_lost").join("there");
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("profile.json").display().to_string();
+    let server = Server::start(&["--http", "127.0.0.1:0", "--profile", "--profile-json", &file]);
+    std::fs::remove_dir(&folder).unwrap();
+    server.terminate();
+    let said = server.said("--profile-json");
+    assert!(said.contains(&file) && said.contains("can't be written"), "{said}");
+    assert_eq!(server.wait().code(), Some(1));
 }

@@ -1,6 +1,8 @@
 //! What the program says when nothing is wrong.
 
-use bolide_launcher::{Server, find, program, run, scratch};
+use std::io::{BufRead, BufReader};
+
+use bolide_launcher::{Server, find, finish, program, run, scratch, spawn};
 
 #[test]
 fn help_is_no_mistake() {
@@ -66,5 +68,30 @@ fn the_landing_page_says_what_there_is() {
         for word in [version, "/ping", "/echo", "127.0.0.1"] {
             assert!(text.contains(word), "{url} says nothing of {word}: {text}");
         }
+    }
+}
+
+#[test]
+fn how_many_file_descriptors_there_are_is_said() {
+    let Some(prlimit) = find("prlimit", "how_many_file_descriptors_there_are_is_said") else {
+        return;
+    };
+    // A soft limit is raised to the hard one; a hard one of few is warned of.
+    for (limit, said, is_few) in [
+        ("--nofile=500:5000", "File descriptors: 5000, raised from 500", false),
+        ("--nofile=600:600", "File descriptors: 600", true),
+    ] {
+        let program = program().display().to_string();
+        let arguments = [limit, &program, "serve", "--http", "127.0.0.1:0", "--workers", "1"];
+        let mut child = spawn(&prlimit, arguments);
+        let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+        let lines: Vec<String> =
+            lines.map_while(Result::ok).take_while(|line| !line.starts_with("Ready")).collect();
+        let id = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
+        let finished = finish(child).well();
+        assert!(lines.iter().any(|line| line == said), "{said}: {lines:?}");
+        let warning = String::from_utf8_lossy(&finished.stderr).into_owned();
+        assert_eq!(warning.contains("only 600 file descriptors"), is_few, "{warning}");
     }
 }

@@ -37,7 +37,8 @@ impl Instance {
         let mut said = Vec::new();
         loop {
             let line = instance.line().unwrap_or_else(|| panic!("it ended: {said:?}"));
-            if let Some(rest) = line.split("http://").nth(1).filter(|_| line.starts_with("http")) {
+            let is_first = instance.address.is_empty() && line.starts_with("http");
+            if let Some(rest) = line.split("://").nth(1).filter(|_| is_first) {
                 let address = rest.split_whitespace().next().unwrap_or_default();
                 instance.address = address.trim_end_matches('/').to_owned();
             }

@@ -162,6 +162,9 @@ fn what_a_reload_could_not_read_is_said_at_the_start() {
     for words in ["--user nobody", "a reload could not read", "key.pem", "Permission denied"] {
         assert!(said.contains(words), "{said}");
     }
+    let checked = serve(&path, &arguments).arg("--check").output().expect("the program");
+    assert_eq!(checked.status.code(), Some(2), "a check finds what the start does");
+    assert_eq!(String::from_utf8_lossy(&checked.stderr), said);
     // Once it may, SIGHUP reads it again.
     chown(&key, Some(NOBODY.1), None).unwrap();
     let mut instance = Instance::start(&mut serve(&path, &arguments));
@@ -212,4 +215,23 @@ fn the_configuration_names_a_user() {
     let instance = Instance::start(&mut serve(&folder.program(), &["--config", &configuration]));
     assert_nobody(instance.id);
     assert_eq!(get(&instance.address, "/ping"), "pong");
+}
+
+#[test]
+fn a_root_that_this_user_cannot_search_is_refused() {
+    if !is_root("a_root_that_this_user_cannot_search_is_refused") {
+        return;
+    }
+    let folder = Folder::new("search");
+    let root = folder.0.join("site");
+    fs::create_dir(&root).unwrap();
+    fs::write(root.join("index.html"), "").unwrap();
+    fs::set_permissions(&root, fs::Permissions::from_mode(0o444)).unwrap();
+    let mut command = Command::new("/usr/bin/setpriv");
+    command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "--inh-caps=-all"]);
+    command.arg(folder.program()).args(["serve", "--check", "--http", "127.0.0.1:0", "--root"]);
+    let output = command.arg(&root).output().expect("setpriv is there");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("grant this user the right to read and search it"), "{said}");
 }

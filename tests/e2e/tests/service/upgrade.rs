@@ -46,13 +46,14 @@ fn replace(path: &Path, content: &[u8]) {
 }
 
 /// Loads the server while it is upgraded again and again, `least` times at least; no request may fail. The load
-/// has so many requests a second that it goes on long enough.
-fn upgrade_under_load(test: &str, least: usize, options: &[&str]) {
+/// has so many requests a second that it goes on long enough. `scheme`: of the listener.
+fn upgrade_under_load(test: &str, scheme: &str, least: usize, options: &[&str]) {
     let folder = scratch(test);
     let path = install(&folder);
+    let listen = format!("--{scheme}");
     let mut instance =
-        Instance::start(&mut serve(&path, &["--http", "127.0.0.1:0", "--workers", "2"]));
-    let url = format!("http://{}/ping", instance.address);
+        Instance::start(&mut serve(&path, &[&listen, "127.0.0.1:0", "--workers", "2"]));
+    let url = format!("{scheme}://{}/ping", instance.address);
     let report = folder.join("report.json").display().to_string();
     let load = ["load", "--quiet", "--no-server-watch", "--json", &report, &url];
     let mut load = spawn(program(), load.iter().chain(options));
@@ -76,20 +77,27 @@ fn upgrade_under_load(test: &str, least: usize, options: &[&str]) {
 #[test]
 fn no_request_is_lost_over_http_1_1() {
     let load = ["-n", "100000", "--rate", "10000", "-c", "8"];
-    upgrade_under_load("no_request_is_lost_over_http_1_1", 3, &load);
+    upgrade_under_load("no_request_is_lost_over_http_1_1", "http", 3, &load);
 }
 
 #[test]
 fn no_request_is_lost_over_h2c() {
     let load = ["-n", "100000", "--rate", "10000", "--http2", "-c", "4", "-m", "8"];
-    upgrade_under_load("no_request_is_lost_over_h2c", 3, &load);
+    upgrade_under_load("no_request_is_lost_over_h2c", "http", 3, &load);
+}
+
+/// Each process has a certificate of its own making.
+#[test]
+fn no_request_is_lost_over_https() {
+    let load = ["-n", "60000", "--rate", "6000", "--insecure", "-c", "4", "-m", "8"];
+    upgrade_under_load("no_request_is_lost_over_https", "https", 2, &load);
 }
 
 /// Each request has a connection of its own: what waits in a queue is not lost either.
 #[test]
 fn no_connection_is_lost() {
     let load = ["-n", "20000", "--new-connections", "-c", "8"];
-    upgrade_under_load("no_connection_is_lost", 2, &load);
+    upgrade_under_load("no_connection_is_lost", "http", 2, &load);
 }
 
 /// Everything is handed on: each listener, the operator's, and the file with the process id.

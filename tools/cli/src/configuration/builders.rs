@@ -23,6 +23,8 @@ const BUILDERS: &[Builder] = &[
             ("access_log", Some("[access-log]")),
             ("profile", Some("[profile]")),
             ("server_timing", Some("server-timing =")),
+            // None: the program has given its servers names.
+            ("name", None),
             // None: code.
             ("around_workers", None),
         ],
@@ -42,8 +44,8 @@ const BUILDERS: &[Builder] = &[
             ("cache", Some("cache-bytes =")),
             ("fresh", Some("fresh =")),
             ("waiting", Some("waiting-bytes =")),
-            // None: code: a pool of threads that several folders share.
-            ("offload", None),
+            ("cached_file", Some("cached-file-bytes =")),
+            ("offload", Some("offload-threads-count =")),
         ],
     ),
     (

@@ -90,6 +90,12 @@ impl<'d> Section<'d> {
         self.document.place(self.span.clone())
     }
 
+    /// Where the value of a key stands that nobody has taken yet; where the section begins if there is none.
+    pub(crate) fn place_of(&self, key: &str) -> Place {
+        let value = self.left.iter().find(|(known, _)| known.get_ref() == key);
+        value.map_or_else(|| self.place(), |(_, value)| self.document.place(value.span()))
+    }
+
     /// A path that the file names: relative ones start at its folder.
     pub(crate) fn path(&self, given: &str) -> PathBuf {
         self.document.folder.join(given)
@@ -162,9 +168,14 @@ impl<'d> Section<'d> {
     ) -> Result<Vec<Self>, String> {
         let Some(value) = self.take(key) else { return Ok(Vec::new()) };
         let (document, whole) = (self.document, value.span());
+        // A list of texts and tables has no header of its own.
+        let name = if text_as.is_some() { format!("`{key}`") } else { format!("[[{key}]]") };
         let wrong = |span: Range<usize>| {
-            let text = if text_as.is_some() { "texts and tables" } else { "tables" };
-            document.place(span).mistake(format!("`{key}` is a list of {text}: write [[{key}]]"))
+            let what = match text_as {
+                Some(text) => format!("texts and tables: write {key} = [{{ {text} = \"…\" }}]"),
+                None => format!("tables: write {name}"),
+            };
+            document.place(span).mistake(format!("`{key}` is a list of {what}"))
         };
         let items = match value.into_inner() {
             DeValue::Array(items) => items.into_iter().collect(),
@@ -188,7 +199,7 @@ impl<'d> Section<'d> {
                 }
                 _ => return Err(wrong(span)),
             };
-            sections.push(Self::new(document, format!("[[{key}]]"), span, table));
+            sections.push(Self::new(document, name.clone(), span, table));
         }
         Ok(sections)
     }

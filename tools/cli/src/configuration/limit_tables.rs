@@ -4,11 +4,16 @@
 
 use std::time::Duration;
 
-use bolide::{ConnectionLimits, Http1Limits, Http2Limits, Limits, LogLimits, ProxyLimits};
+use bolide::{
+    ConnectionLimits, Http1Limits, Http2Limits, Limits, LogLimits, LoopLimits, OffloadLimits,
+    ProxyLimits,
+};
 use bolide_reverse_proxy::limits::{
     HEALTH_FALL_COUNT, HEALTH_INTERVAL, HEALTH_RISE_COUNT, HEALTH_TIMEOUT,
 };
-use bolide_static_files::limits::{CACHE_BYTES, CACHE_FILES_COUNT, FRESH, WAITING_BYTES};
+use bolide_static_files::limits::{
+    CACHE_BYTES, CACHE_FILES_COUNT, CACHED_FILE_BYTES, FRESH, WAITING_BYTES,
+};
 
 use super::document::Section;
 use super::value::{Range, Setting};
@@ -41,6 +46,7 @@ impl Default for HealthLimits {
 pub(crate) struct FilesLimits {
     pub(crate) cache_bytes: usize,
     pub(crate) cache_files_count: usize,
+    pub(crate) cached_file_bytes: usize,
     pub(crate) fresh: Duration,
     pub(crate) waiting_bytes: usize,
 }
@@ -50,8 +56,39 @@ impl Default for FilesLimits {
         Self {
             cache_bytes: CACHE_BYTES,
             cache_files_count: CACHE_FILES_COUNT,
+            cached_file_bytes: CACHED_FILE_BYTES,
             fresh: FRESH,
             waiting_bytes: WAITING_BYTES,
+        }
+    }
+}
+
+/// What the threads may do that wait for the disk for a folder.
+#[derive(Debug, Clone)]
+pub(crate) struct OffloadRows {
+    pub(crate) offload_threads_count: usize,
+    pub(crate) offload_queue_count: usize,
+    pub(crate) offload_idle: Duration,
+}
+
+impl Default for OffloadRows {
+    fn default() -> Self {
+        let OffloadLimits { threads_max_count, queue_max_count, idle } = OffloadLimits::default();
+        Self {
+            offload_threads_count: threads_max_count,
+            offload_queue_count: queue_max_count,
+            offload_idle: idle,
+        }
+    }
+}
+
+impl OffloadRows {
+    /// As the pool takes them.
+    pub(crate) fn limits(&self) -> OffloadLimits {
+        OffloadLimits {
+            threads_max_count: self.offload_threads_count,
+            queue_max_count: self.offload_queue_count,
+            idle: self.offload_idle,
         }
     }
 }
@@ -139,6 +176,22 @@ table!(SERVER: Limits, "service/server", [
     answer_timeout from 0,
     exchange_timeout from 0,
     windows_bytes from 0,
+    long_turn,
+]);
+
+table!(LOOP: LoopLimits, "eventloop", [
+    connections_max_count from 0 to 1 << 30,
+    backlog_count to (1 << 31) - 1,
+    accept_pause,
+    close_stall,
+    linger from 0,
+    linger_bytes from 0,
+]);
+
+table!(OFFLOAD: OffloadRows, "eventloop", [
+    offload_threads_count to 1024,
+    offload_queue_count from 0,
+    offload_idle from 0,
 ]);
 
 table!(CONNECTION: ConnectionLimits, "protocol/connection", [handshake_timeout, version_timeout]);
@@ -234,6 +287,7 @@ table!(HEALTH: HealthLimits, "service/reverse-proxy", [
 table!(FILES: FilesLimits, "service/static-files", [
     cache_bytes from 0,
     cache_files_count from 0,
+    cached_file_bytes from 0 to 1 << 30,
     fresh from 0,
     waiting_bytes,
 ]);
@@ -272,9 +326,168 @@ mod tests {
         let inner = |names: Vec<String>, others: &[&str]| -> Vec<String> {
             names.into_iter().filter(|name| !others.contains(&name.as_str())).collect()
         };
-        assert_eq!(names(&SERVER), inner(fields(&Limits::default()), &["connection"]));
+        let whole = ["connection", "event_loop"];
+        assert_eq!(names(&SERVER), inner(fields(&Limits::default()), &whole));
+        assert_eq!(names(&OFFLOAD), fields(&OffloadRows::default()));
         let connection = inner(fields(&ConnectionLimits::default()), &["h1", "h2"]);
         assert_eq!(names(&CONNECTION), connection);
+    }
+
+    /// What stands on the page of all limits and can't be set by a file, by its crate and name, with the reason.
+    const CANNOT_BE_SET: &[(&str, &[&str], &str)] = &[
+        (
+            "eventloop",
+            &[
+                "BLOCK_BYTES",
+                "BULK_BLOCK_BYTES",
+                "PASS_BYTES",
+                "PASS_READS_COUNT",
+                "PASS_CALLS_COUNT",
+                "ACCEPTS_PER_TURN_COUNT",
+                "MAILS_PER_TURN_COUNT",
+            ],
+            "they are tuned together: how long a turn takes, and what it costs",
+        ),
+        (
+            "eventloop",
+            &["UNSENT_START_BYTES", "UNSENT_MIN_BYTES", "UNSENT_MAX_BYTES", "UNSENT_TIME"],
+            "each connection finds its own value between them, by the rate of its path",
+        ),
+        ("protocol/h1", &["CHUNK_SIZE_DIGITS_COUNT"], "what a number of 64 bits holds"),
+        ("protocol/h1", &["LEAVE_NOTICE"], "how an upgrade works, not what a client may do"),
+        (
+            "protocol/h2",
+            &[
+                "FRAMES_AHEAD_COUNT",
+                "REMEMBERED_HEAD_BYTES",
+                "REMEMBERED_BLOCK_BYTES",
+                "WHOLE_BODY_BYTES",
+                "SCAN_INTERVAL",
+                "TRIM_AFTER",
+            ],
+            "how the engine works: they decide what a request costs, and no client notices",
+        ),
+        (
+            "protocol/h2",
+            &["SMALL_DATA_BYTES", "EARLY_PRIORITIES_COUNT", "RESET_RANGES_COUNT", "BODY_RATE_TIME"],
+            "parts of budgets, which can be set",
+        ),
+        ("protocol/h2", &["DRAIN_NOTICE"], "how an orderly end works: `drain` bounds it"),
+        ("protocol/hpack", &["TABLE_BYTES"], "what RFC 7541 begins with"),
+        (
+            "protocol/hpack",
+            &["TABLE_CEILING_BYTES", "LENGTH_CEILING_BYTES", "INTEGER_OCTETS_COUNT"],
+            "what the numbers of the codec hold",
+        ),
+        (
+            "protocol/semantics",
+            &["RANGES_COUNT", "RANGES_TOTAL_COUNT", "ENTITY_TAGS_COUNT"],
+            "beyond them a request is answered all the same, only more simply",
+        ),
+        (
+            "protocol/websocket",
+            &[
+                "MESSAGE_BYTES",
+                "FRAGMENTS_COUNT",
+                "EMPTY_FRAGMENTS_COUNT",
+                "INFLATE_FREE_BYTES",
+                "INFLATE_RATIO_COUNT",
+                "PONGS_BYTES",
+            ],
+            "a handler's choice, by websocket::Options: the program has only an echo and ndt7",
+        ),
+        (
+            "service/measurement",
+            &[
+                "SIZE_BYTES_MAX",
+                "NDT7_QUERY_BYTES",
+                "NDT7_MEASUREMENTS_COUNT",
+                "NDT7_MEASUREMENT_BYTES",
+            ],
+            "parts of what the measurement endpoints promise their clients",
+        ),
+        ("service/server", &["WHOLE_BODY_BYTES"], "how the engine works: no client notices"),
+        (
+            "service/server",
+            &["LOG_FIELD_BYTES", "LOG_STAMP_BYTES"],
+            "who reads the log relies on the longest line",
+        ),
+        (
+            "service/server",
+            &["WATCH_INTERVAL", "EVENTS_PER_SECOND"],
+            "how exactly, and how much at most, is reported: an attack must not change it",
+        ),
+        (
+            "service/server",
+            &["WEBSOCKET_PING_INTERVAL", "WEBSOCKET_CLOSE_TIMEOUT", "WEBSOCKET_OUTPUT_BYTES"],
+            "a handler's choice, by websocket::Options: the program has only an echo and ndt7",
+        ),
+        (
+            "service/static-files",
+            &["COMPRESSED_FILE_BYTES", "LISTING_COUNT"],
+            "beyond them files are served as they are, and folders listed in part",
+        ),
+        (
+            "service/static-files",
+            &["PIECE_BYTES", "PIECE_MIN_BYTES", "PIECES_BYTES"],
+            "they are tuned together: how much of files is in memory on its way",
+        ),
+    ];
+
+    /// The names on the page below the heading of a crate.
+    fn on_the_page(folder: &str) -> Vec<String> {
+        let page = include_str!("../../../../docs/LIMITS.md");
+        let heading = format!("## `{folder}`");
+        let rows = page.lines().skip_while(|line| *line != heading).skip(1);
+        let rows = rows.take_while(|line| !line.starts_with("## "));
+        rows.filter_map(|row| Some(row.strip_prefix("| `")?.split_once('`')?.0.to_owned()))
+            .collect()
+    }
+
+    #[test]
+    fn every_limit_on_the_page_can_be_set_or_says_why_not() {
+        let mut settable = Vec::new();
+        fn add<L>(settable: &mut Vec<(&str, String)>, table: &Table<L>) {
+            settable.extend(table.rows.iter().map(|row| {
+                (table.folder, format!("{}{}", table.prefix, row.field.to_ascii_uppercase()))
+            }));
+        }
+        add(&mut settable, &SERVER);
+        add(&mut settable, &CONNECTION);
+        add(&mut settable, &HTTP1);
+        add(&mut settable, &HTTP2);
+        add(&mut settable, &LOOP);
+        add(&mut settable, &PROXY);
+        add(&mut settable, &HEALTH);
+        add(&mut settable, &FILES);
+        add(&mut settable, &OFFLOAD);
+        add(&mut settable, &LOG);
+        for folder in [
+            "eventloop",
+            "protocol/connection",
+            "protocol/h1",
+            "protocol/h2",
+            "protocol/hpack",
+            "protocol/semantics",
+            "protocol/websocket",
+            "service/measurement",
+            "service/reverse-proxy",
+            "service/server",
+            "service/static-files",
+        ] {
+            let of_crate = CANNOT_BE_SET.iter().filter(|(its, ..)| *its == folder);
+            let mut fixed: Vec<&str> =
+                of_crate.flat_map(|(_, names, _)| names.iter().copied()).collect();
+            fixed.sort_unstable();
+            let (can, mut cannot): (Vec<String>, Vec<String>) =
+                on_the_page(folder).into_iter().partition(|name| {
+                    settable.iter().any(|(its, known)| *its == folder && known == name)
+                });
+            cannot.sort_unstable();
+            assert_eq!(cannot, fixed, "{folder}: what can't be set");
+            assert!(!can.is_empty() || !cannot.is_empty(), "{folder} has no limits");
+        }
+        assert!(CANNOT_BE_SET.iter().all(|(.., why)| why.len() > 20), "each has its reason");
     }
 
     #[test]

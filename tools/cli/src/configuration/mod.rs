@@ -18,17 +18,19 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bolide::Limits;
+use bolide::{Limits, RouteError};
 use bolide_measurement::Ndt7Settings;
 
 use crate::observe;
 use crate::routes::{Answer, Route, Routes};
 use document::{Document, Section};
-use limit_tables::{CONNECTION, HTTP1, HTTP2, SERVER};
+use limit_tables::{CONNECTION, HTTP1, HTTP2, LOOP, SERVER};
 use upstream::Upstreams;
+use value::Setting;
 
 pub(crate) use document::Place;
 pub(crate) use listen::{ClientCertificate, Listen, TlsFiles, check_address};
+pub(crate) use nearest::nearest;
 pub(crate) use print::print;
 pub(crate) use value::duration;
 
@@ -90,6 +92,7 @@ fn limits(root: &mut Section<'_>) -> Result<Limits, String> {
     let mut section = root.table("limits")?;
     SERVER.read(&mut section, &mut limits)?;
     CONNECTION.read(&mut section, &mut limits.connection)?;
+    LOOP.read(&mut section, &mut limits.event_loop)?;
     let mut http1 = section.table("http1")?;
     HTTP1.read(&mut http1, Arc::make_mut(&mut limits.connection.h1))?;
     http1.finish()?;
@@ -98,6 +101,16 @@ fn limits(root: &mut Section<'_>) -> Result<Limits, String> {
     http2.finish()?;
     section.finish()?;
     Ok(limits)
+}
+
+/// The limits that can't change while a server runs, in words that can be compared.
+pub(crate) fn fixed_limits(limits: &Limits) -> Vec<(String, String)> {
+    let mut limits = limits.clone();
+    let mut fixed = vec![("[limits] long-turn".to_owned(), limits.long_turn.written())];
+    fixed.extend(LOOP.rows.iter().map(|row| {
+        (format!("[limits] {}", row.key()), (row.of)(&mut limits.event_loop).written())
+    }));
+    fixed
 }
 
 fn read_routes(routes: Vec<Section<'_>>, upstreams: Vec<Section<'_>>) -> Result<Routes, String> {
@@ -112,32 +125,48 @@ fn read_routes(routes: Vec<Section<'_>>, upstreams: Vec<Section<'_>>) -> Result<
     }
     route::check(&placed)?;
     let proxies = known.finish()?;
-    let places: Vec<(Vec<String>, Place)> =
-        placed.iter().map(|one| (names(&one.route), one.place.clone())).collect();
+    let places: Vec<Places> = placed.iter().map(Places::of).collect();
     let routes: Vec<Route> = placed.into_iter().map(|one| one.route).collect();
     let routes = if routes.is_empty() { Routes::builtin() } else { Routes::new(routes, proxies) };
     let routes = routes.with_ndt7(ndt7);
     // What only the router can tell: patterns that overlap, hosts that nobody can ask for.
     routes.router().check().map_err(|error| {
-        let place = places.iter().rev().find(|(names, _)| names.contains(&error.path));
-        place.map_or_else(|| error.to_string(), |(_, place)| place.mistake(&error))
+        let said = places.iter().rev().find_map(|places| places.mistake(&error));
+        said.unwrap_or_else(|| error.to_string())
     })?;
     Ok(routes)
 }
 
-/// By what a router may name a route.
-fn names(route: &Route) -> Vec<String> {
-    let mut names = vec![route.path.clone()];
-    for host in &route.hosts {
-        names.push(host.clone());
-        names.push(format!("{host}{}", route.path));
+/// Where a route stands, with the names by which a router may speak of it.
+struct Places {
+    route: Place,
+    paths: Vec<String>,
+    hosts: Vec<(String, Place)>,
+}
+
+impl Places {
+    fn of(placed: &route::Placed) -> Self {
+        let Route { hosts, path, answer } = &placed.route;
+        let mut bare = vec![path.as_str()];
+        if let Answer::Files { .. } = answer {
+            bare.push(path.trim_end_matches('/'));
+        }
+        let with_host = |host: &str| -> Vec<String> {
+            bare.iter().map(|path| format!("{host}{path}")).collect()
+        };
+        let mut paths = with_host("");
+        paths.extend(hosts.iter().flat_map(|host| with_host(host)));
+        let hosts = hosts.iter().cloned().zip(placed.hosts.iter().cloned()).collect();
+        Self { route: placed.place.clone(), paths, hosts }
     }
-    if let Answer::Files { .. } = route.answer {
-        let bare = route.path.trim_end_matches('/');
-        names.push(bare.to_owned());
-        names.extend(route.hosts.iter().map(|host| format!("{host}{bare}")));
+
+    /// What a router found, if it is about this route.
+    fn mistake(&self, error: &RouteError) -> Option<String> {
+        if let Some((host, at)) = self.hosts.iter().find(|(host, _)| *host == error.path) {
+            return Some(at.mistake(format!("`host` is `{host}`: {}", error.what)));
+        }
+        self.paths.contains(&error.path).then(|| self.route.mistake(error))
     }
-    names
 }
 
 fn check_listeners(listen: &[Listen]) -> Result<(), String> {

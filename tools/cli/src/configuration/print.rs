@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use bolide::{ConnectionLimits, Http1Limits, Http2Limits, Limits, LogLimits, ProxyLimits};
 
 use super::limit_tables::{
-    CONNECTION, FILES, FilesLimits, HEALTH, HTTP1, HTTP2, HealthLimits, LOG, PROXY, SERVER, Table,
+    CONNECTION, FILES, FilesLimits, HEALTH, HTTP1, HTTP2, HealthLimits, LOG, LOOP, OFFLOAD,
+    OffloadRows, PROXY, SERVER, Table,
 };
 
 /// What each limit is for, written from the constants.
@@ -26,7 +27,7 @@ const HEAD: &str = "\
 # How long open exchanges may go on after SIGTERM or SIGINT.
 drain = \"30s\"
 
-# Tell clients in a Server-Timing field what their answers took. Needs a restart.
+# Tell clients in a Server-Timing field what their answers took.
 server-timing = false
 
 # Whom to become once all listen, NAME or NAME:GROUP: for a start as root. Default: nobody else.
@@ -135,6 +136,7 @@ format = \"text\"
 pub(crate) fn print() -> String {
     let mut out = HEAD.to_owned();
     rows(&mut out, &FILES, &mut FilesLimits::default(), true);
+    rows(&mut out, &OFFLOAD, &mut OffloadRows::default(), true);
     out.push_str(ROUTES);
     rows(&mut out, &HEALTH, &mut HealthLimits::default(), true);
     rows(&mut out, &PROXY, &mut ProxyLimits::default(), true);
@@ -143,6 +145,8 @@ pub(crate) fn print() -> String {
     out.push_str("\n# Those of connections count for new ones after SIGHUP.\n[limits]\n");
     rows(&mut out, &SERVER, &mut Limits::default(), false);
     rows(&mut out, &CONNECTION, &mut ConnectionLimits::default(), false);
+    out.push_str("\n# Those of the event loops, which like `long-turn` need a restart.\n");
+    rows(&mut out, &LOOP, &mut Limits::default().event_loop, false);
     out.push_str("\n[limits.http1]\n");
     rows(&mut out, &HTTP1, &mut Http1Limits::default(), false);
     out.push_str("\n[limits.http2]\n");
@@ -215,6 +219,8 @@ mod tests {
         check(&HEALTH);
         check(&FILES);
         check(&LOG);
+        check(&LOOP);
+        check(&OFFLOAD);
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! `[[route]]`: what is answered, by host and path.
 
-use bolide::{HeaderValue, StaticFiles, StatusCode};
+use bolide::{HeaderValue, Offload, StaticFiles, StatusCode};
 use bolide_measurement::Ndt7Settings;
 
 use super::document::{Place, Section};
-use super::limit_tables::{FILES, FilesLimits};
+use super::limit_tables::{FILES, FilesLimits, OFFLOAD, OffloadRows};
 use super::upstream::Upstreams;
 use crate::files::cache_control;
 use crate::routes::{Answer, Builtin, Route};
@@ -13,6 +13,8 @@ use crate::routes::{Answer, Builtin, Route};
 #[derive(Debug)]
 pub(super) struct Placed {
     pub(super) place: Place,
+    /// Where each of the route's hosts is named.
+    pub(super) hosts: Vec<Place>,
     pub(super) route: Route,
 }
 
@@ -28,17 +30,19 @@ pub(super) fn read(
     let place = section.place();
     let kinds: Vec<&str> = KINDS.into_iter().filter(|key| section.has(key)).collect();
     let names_hosts = section.has("host");
-    let hosts: Vec<String> =
-        section.texts("host")?.into_iter().map(|(host, _)| normal(&host)).collect();
+    let list_at = section.place_of("host");
+    let (hosts, hosts_at) = hosts(&mut section)?;
     if names_hosts && hosts.is_empty() {
-        return Err(place.mistake("this route can never match: its list of hosts is empty"));
+        return Err(list_at.mistake("this route can never match: its list of hosts is empty"));
     }
     let given = section.placed::<String>("path")?;
     let (path, path_at) = match &given {
         None => ("/", &place),
         Some((path, at)) => (path.as_str(), at),
     };
-    check_path(path).map_err(|what| path_at.mistake(format!("path `{path}` {what}")))?;
+    check_path(path)
+        .and_then(|()| check_encoding(path))
+        .map_err(|what| path_at.mistake(format!("path `{path}` {what}")))?;
     let answer = match kinds[..] {
         ["root"] => Answer::Files { files: files(&mut section, path, path_at)?, other: None },
         ["root", "proxy"] => {
@@ -69,7 +73,21 @@ pub(super) fn read(
         }
     };
     section.finish()?;
-    Ok(Placed { route: Route { hosts, path: path.to_owned(), answer }, place })
+    Ok(Placed { route: Route { hosts, path: path.to_owned(), answer }, place, hosts: hosts_at })
+}
+
+/// The hosts as they are compared, and where each is named.
+fn hosts(section: &mut Section<'_>) -> Result<(Vec<String>, Vec<Place>), String> {
+    let (mut hosts, mut places) = (Vec::new(), Vec::new());
+    for (given, at) in section.texts("host")? {
+        let host = normal(&given);
+        if hosts.contains(&host) {
+            return Err(at.mistake(format!("`host` names `{host}` twice: take this one out")));
+        }
+        hosts.push(host);
+        places.push(at);
+    }
+    Ok((hosts, places))
 }
 
 /// Hosts are compared in lower case and without the dot of the root.
@@ -78,27 +96,58 @@ fn normal(host: &str) -> String {
 }
 
 /// Whether a request can ask for this path; what is wrong completes "path `…` …".
-fn check_path(path: &str) -> Result<(), &'static str> {
-    if !path.starts_with('/') {
-        return Err("can never match: a path begins with a slash");
-    }
-    if path.contains(['?', '#']) {
-        return Err("can never match: a path has no query and no fragment");
-    }
-    if !path.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(
-            "can never match: paths are matched as they are sent, so write it percent-encoded",
-        );
-    }
-    if path.split('/').any(|segment| matches!(segment, "." | "..")) {
-        return Err("can never match: clients resolve dots before they ask");
-    }
-    if path.ends_with('/') && path.contains(['{', '}']) {
-        return Err(
-            "has a parameter and a slash at its end: what has paths below it has no parameter",
-        );
+fn check_path(path: &str) -> Result<(), String> {
+    let what = if !path.starts_with('/') {
+        "can never match: a path begins with a slash"
+    } else if path.contains(['?', '#']) {
+        "can never match: a path has no query and no fragment"
+    } else if !path.bytes().all(|byte| byte.is_ascii_graphic()) {
+        "can never match: paths are matched as they are sent, so write it percent-encoded"
+    } else if path.split('/').any(|segment| matches!(segment, "." | "..")) {
+        "can never match: clients resolve dots before they ask"
+    } else if path.ends_with('/') && path.contains(['{', '}']) {
+        "has a parameter and a slash at its end: what has paths below it has no parameter"
+    } else {
+        return Ok(());
+    };
+    Err(what.to_owned())
+}
+
+/// Whether each escape is one, and of an octet that clients escape: letters, digits and `-._~` they send as they
+/// are (RFC 3986 §2.3, §6.2.2.2), and paths are matched as they are sent.
+fn check_encoding(path: &str) -> Result<(), String> {
+    for (at, _) in path.match_indices('%') {
+        let digits = path.get(at + 1..at + 3).filter(|digits| {
+            // A number may have a sign, an escape has none.
+            digits.bytes().all(|digit| digit.is_ascii_hexdigit())
+        });
+        let Some(octet) = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) else {
+            return Err("can never match: a % is followed by two hexadecimal digits".to_owned());
+        };
+        if octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'.' | b'_' | b'~') {
+            let (escape, plain) = (&path[at..at + 3], char::from(octet));
+            return Err(format!(
+                "has `{escape}`, which clients send as `{plain}`: write `{}`",
+                path.replace(escape, &plain.to_string())
+            ));
+        }
     }
     Ok(())
+}
+
+/// The same for all patterns that match the same paths.
+fn shape(path: &str) -> String {
+    let mut shape = String::new();
+    for (number, part) in path.split('{').enumerate() {
+        match part.split_once('}').filter(|_| number > 0) {
+            None => shape.push_str(part),
+            Some((name, rest)) => {
+                shape.push_str(if name.starts_with('*') { "{*}" } else { "{}" });
+                shape.push_str(rest);
+            }
+        }
+    }
+    shape
 }
 
 /// `root` and what goes with it.
@@ -127,7 +176,12 @@ fn files(section: &mut Section<'_>, path: &str, path_at: &Place) -> Result<Stati
     if section.has("index") {
         files = files.index(section.texts("index")?.into_iter().map(|(name, _)| name));
     }
-    if let Some(page) = section.value::<String>("not-found")? {
+    if let Some((page, at)) = section.placed::<String>("not-found")? {
+        if !files.has_file(&page) {
+            let what =
+                format!("`not-found` is `{page}`: the root has no such file, or it can't be read");
+            return Err(at.mistake(what));
+        }
         files = files.not_found(&page);
     }
     for (rule, at) in section.texts("cache-control")? {
@@ -137,8 +191,16 @@ fn files(section: &mut Section<'_>, path: &str, path_at: &Place) -> Result<Stati
     }
     let mut limits = FilesLimits::default();
     FILES.read(section, &mut limits)?;
-    let FilesLimits { cache_bytes, cache_files_count, fresh, waiting_bytes } = limits;
-    Ok(files.cache(cache_bytes, cache_files_count).fresh(fresh).waiting(waiting_bytes))
+    let mut offload = OffloadRows::default();
+    OFFLOAD.read(section, &mut offload)?;
+    let FilesLimits { cache_bytes, cache_files_count, cached_file_bytes, fresh, waiting_bytes } =
+        limits;
+    Ok(files
+        .cache(cache_bytes, cache_files_count)
+        .cached_file(cached_file_bytes)
+        .fresh(fresh)
+        .waiting(waiting_bytes)
+        .offload(Offload::new(offload.limits())))
 }
 
 fn builtin(
@@ -215,33 +277,43 @@ fn status(
 
 /// Whether each route has its place: no two with the same host and path.
 pub(super) fn check(routes: &[Placed]) -> Result<(), String> {
-    let mut taken: Vec<(&str, &str, &Placed)> = Vec::new();
+    let builtin = bolide_measurement::paths();
+    let mut taken: Vec<(&str, String, &Placed)> = Vec::new();
     for placed in routes {
         let hosts: Vec<&str> = match &placed.route.hosts[..] {
             [] => vec![""],
             hosts => hosts.iter().map(String::as_str).collect(),
         };
         let paths = match placed.route.answer {
-            Answer::Builtin(_) => &["/ping", "/echo"][..],
-            _ => &[placed.route.path.as_str()],
+            Answer::Builtin(_) => &builtin[..],
+            _ => std::slice::from_ref(&placed.route.path),
         };
         for host in hosts {
             for path in paths {
-                let other = taken.iter().find(|(h, p, _)| h == &host && p == path);
+                let shape = shape(path);
+                let other = taken.iter().find(|(h, p, _)| *h == host && *p == shape);
                 if let Some((.., other)) = other {
-                    let (line, builtin) =
-                        (other.place.line, matches!(other.route.answer, Answer::Builtin(_)));
-                    let which = if builtin { "the built-in routes of" } else { "the route in" };
-                    let what = format!(
-                        "this route clashes with {which} line {line}: both answer `{host}{path}`"
-                    );
-                    return Err(placed.place.mistake(what));
+                    return Err(clash(placed, other, host, path));
                 }
-                taken.push((host, path, placed));
+                taken.push((host, shape, placed));
             }
         }
     }
     Ok(())
+}
+
+/// What is said of a route that answers what another does already.
+fn clash(placed: &Placed, other: &Placed, host: &str, path: &str) -> String {
+    let is_builtin = |placed: &Placed| matches!(placed.route.answer, Answer::Builtin(_));
+    let which = if is_builtin(other) { "the built-in routes of" } else { "the route in" };
+    let line = other.place.line;
+    let both = match other.route.path.as_str() {
+        theirs if theirs == path || is_builtin(other) || is_builtin(placed) => {
+            format!("both answer `{host}{path}`")
+        }
+        theirs => format!("`{host}{path}` and `{host}{theirs}` match the same paths"),
+    };
+    placed.place.mistake(format!("this route clashes with {which} line {line}: {both}"))
 }
 
 #[cfg(test)]
@@ -256,5 +328,25 @@ mod tests {
         for bad in ["", "a", "/a?b", "/a#b", "/a b", "/ä", "/../a", "/a/.", "/a/{b}/"] {
             assert!(check_path(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn an_escape_that_no_client_sends_is_found() {
+        for good in ["/", "/%20", "/%C3%a9", "/a%2Fb", "/{id}"] {
+            assert_eq!(check_encoding(good), Ok(()), "{good}");
+        }
+        let said = |path: &str| check_encoding(path).unwrap_err();
+        assert_eq!(said("/%61/b"), "has `%61`, which clients send as `a`: write `/a/b`");
+        for bad in ["/%", "/%2", "/%zz", "/%+1", "/%ä"] {
+            assert!(said(bad).contains("two hexadecimal digits"), "{bad}");
+        }
+    }
+
+    #[test]
+    fn patterns_with_other_names_have_the_same_shape() {
+        assert_eq!(shape("/users/{id}/list"), shape("/users/{name}/list"));
+        assert_eq!(shape("/{*rest}"), shape("/{*path}"));
+        assert_ne!(shape("/{id}"), shape("/{*id}"));
+        assert_ne!(shape("/a{id}"), shape("/b{id}"));
     }
 }

@@ -158,6 +158,8 @@ fn routes() {
     mistaken("[[route]]\nredirect = \"x\"\n", "b.toml:2:12: `redirect` is `x`: give a URL");
     let status = "[[route]]\nredirect = \"/\"\nstatus = 200\n";
     mistaken(status, "b.toml:3:10: `status` is 200, which does not fit this route");
+    let page = "[[route]]\nroot = \".\"\nnot-found = \"none.html\"\n";
+    mistaken(page, "b.toml:3:13: `not-found` is `none.html`: the root has no such file");
     let rule = "[[route]]\nroot = \".\"\ncache-control = \"x\"\n";
     mistaken(rule, "b.toml:3:17: `cache-control` is `x`: give a pattern");
 }
@@ -175,10 +177,10 @@ fn routes_that_can_never_match() {
         assert!(said.starts_with("b.toml:2:8: ") && said.contains("can never match"), "{said}");
         assert!(said.contains(why), "{said}");
     }
-    mistaken("[[route]]\nhost = []\nrespond = \"a\"\n", "b.toml:1:1: this route can never match");
+    mistaken("[[route]]\nhost = []\nrespond = \"a\"\n", "b.toml:2:8: this route can never match");
     for host in ["a:80", "http://a", "a..b", "*"] {
         let said = read(&format!("[[route]]\nhost = \"{host}\"\nrespond = \"a\"\n")).unwrap_err();
-        assert!(said.starts_with(&format!("b.toml:1:1: route `{host}`: ")), "{said}");
+        assert!(said.starts_with(&format!("b.toml:2:8: `host` is `{host}`: ")), "{said}");
     }
 }
 
@@ -195,7 +197,31 @@ fn routes_that_clash() {
     let builtin = "[[route]]\nbuiltin = true\n[[route]]\npath = \"/ping\"\nrespond = \"b\"\n";
     mistaken(builtin, "b.toml:3:1: this route clashes with the built-in routes of line 1");
     let pattern = "[[route]]\npath = \"/{a}\"\nrespond = \"a\"\n[[route]]\npath = \"/{b}\"\nrespond = \"b\"\n";
-    mistaken(pattern, "b.toml:4:1: route `/{b}`: ");
+    let both = "`/{b}` and `/{a}` match the same paths";
+    mistaken(pattern, &format!("b.toml:4:1: this route clashes with the route in line 1: {both}"));
+    let escaped = same.replacen("/a", "/%61", 1);
+    mistaken(&escaped, "b.toml:2:8: path `/%61` has `%61`, which clients send as `a`: write `/a`");
+    let twice = "[[route]]\nhost = [\"a\", \"A\"]\nrespond = \"a\"\n";
+    mistaken(twice, "b.toml:2:14: `host` names `a` twice: take this one out");
+}
+
+#[test]
+fn every_built_in_path_is_taken() {
+    let paths = bolide_measurement::paths();
+    for path in ["/ping", "/echo", "/ws", "/small", "/large", "/slurp", "/config"] {
+        assert!(paths.iter().any(|known| known == path), "{path}: {paths:?}");
+    }
+    for path in paths {
+        let text =
+            format!("[[route]]\nbuiltin = true\n[[route]]\npath = \"{path}\"\nrespond = \"b\"\n");
+        let both = format!("both answer `{path}`");
+        mistaken(
+            &text,
+            &format!("b.toml:3:1: this route clashes with the built-in routes of line 1: {both}"),
+        );
+        let elsewhere = text.replace("path", "host = \"a\"\npath");
+        assert!(read(&elsewhere).is_ok(), "{path}");
+    }
 }
 
 #[test]
@@ -249,7 +275,7 @@ fn upstreams() {
     let tunnels = upstream("").replace("weight = 3", "http1-tunnel = true");
     mistaken(
         &tunnels,
-        "b.toml:5:64: `http1-tunnel` is not known in [[servers]]: did you mean `http1-tunnels`?",
+        "b.toml:5:64: `http1-tunnel` is not known in `servers`: did you mean `http1-tunnels`?",
     );
     mistaken("[[route]]\nproxy = \"http://\"\n", "b.toml:2:9: `http://` is no upstream");
     mistaken("[[upstream]]\nname = \"a\"\n", "b.toml:1:1: upstream `a` has no server");

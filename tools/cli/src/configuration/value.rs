@@ -123,13 +123,20 @@ pub(crate) trait Setting {
     fn written(&self) -> String;
 }
 
+const GIVE_BYTES: &str = "a number of bytes, such as 65536 or \"64KiB\" (B, KiB, MiB or GiB)";
+
 /// A number, of bytes perhaps: 65536 or "64KiB".
 fn number(value: &DeValue<'_>, range: &Range) -> Result<u64, String> {
     let parsed = match value {
         DeValue::Integer(integer) => whole(integer),
-        DeValue::String(text) if range.is_bytes => bytes(text),
+        DeValue::String(text) if range.is_bytes => {
+            let Some(bytes) = bytes(text) else {
+                return Err(format!("is \"{}\": give {GIVE_BYTES}", text.escape_debug()));
+            };
+            Some(bytes)
+        }
         _ if range.is_bytes => {
-            return wrong(value, "a number of bytes, such as 65536 or \"64KiB\"");
+            return wrong(value, GIVE_BYTES);
         }
         _ => return wrong(value, "a number without quotes"),
     };
@@ -241,6 +248,8 @@ mod tests {
             ("0", "from 1 to 255"),
             ("256", "from 1 to 255"),
             ("\"1KiB\"", "from 1 to 255"),
+            ("\"x\"", "is \"x\": give a number of bytes, such as 65536 or \"64KiB\""),
+            ("\"1kB\"", "is \"1kB\": give a number of bytes"),
             ("true", "a number of bytes"),
         ] {
             let said = small.read(&of(text), &range).unwrap_err();

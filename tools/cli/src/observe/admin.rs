@@ -75,7 +75,7 @@ impl Admin {
         let watched = metrics.clone();
         let sources = [upstreams.source()];
         let failed = |error: Error| format!("the operator's listener (--admin): {error}");
-        let server = Server::new().workers(1).drain(std::time::Duration::ZERO);
+        let server = Server::new().name("admin").workers(1).drain(std::time::Duration::ZERO);
         let listener = inherited.unwrap_or(Listener::Tcp(settings.address));
         let server = server.listener(listener, None).bind().map_err(failed)?;
         let sockets = server.sockets().map_err(failed)?.into_iter().flatten().collect();

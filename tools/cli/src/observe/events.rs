@@ -11,6 +11,8 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::reload::{self, Handle};
 use tracing_subscriber::util::SubscriberInitExt;
 
+use crate::configuration::nearest;
+
 /// What events can be about.
 pub(crate) const TARGETS: [&str; 9] = [
     "bolide::server",
@@ -111,8 +113,10 @@ impl FromStr for Levels {
             }
             match target {
                 None => levels.set_default(level),
-                Some(target) if target.is_empty() || target.contains(['[', ']', '=']) => {
-                    return Err(mistake(&format!("`{part}` names no target")));
+                Some(target) if !TARGETS.contains(&target) => {
+                    let near = nearest(target, TARGETS.into_iter());
+                    let near = near.map_or(String::new(), |near| format!(" (`{near}`?)"));
+                    return Err(mistake(&format!("`{part}` names no target{near}")));
                 }
                 Some(target) => levels.set(target, level),
             }
@@ -189,6 +193,11 @@ mod tests {
             let said = Levels::from_str(bad).unwrap_err();
             assert!(said.contains("give a level"), "{bad}: {said}");
         }
+        let said = Levels::from_str("info,bolide::tsl=debug").unwrap_err();
+        assert!(
+            said.starts_with("`bolide::tsl=debug` names no target (`bolide::tls`?): "),
+            "{said}"
+        );
     }
 
     /// Every `target: "…"` in the crates that report events.

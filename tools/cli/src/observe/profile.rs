@@ -1,9 +1,11 @@
 //! `bolide serve`: where the CPU time goes.
 
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use bolide::{PROFILE_ONE_IN, Profile, Server};
+
+use crate::writable;
 
 /// One turn in how many can be measured.
 pub(crate) const PROFILE_RANGE: RangeInclusive<u32> = 1..=1_000_000;
@@ -58,6 +60,12 @@ impl Arguments {
         }
     }
 
+    /// Whether its file can be written.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let Some(path) = &self.profile_json else { return Ok(()) };
+        writable::check(path).map_err(|error| failed(path, &error))
+    }
+
     /// Whether what is measured is to be written to a file.
     pub(super) fn has_file(&self) -> bool {
         self.profile_json.is_some()
@@ -80,15 +88,16 @@ impl Profiling {
     }
 
     /// The server has ended: says what was measured, if a flag or the file ever asked for it.
-    pub(crate) fn finish(self) {
+    pub(crate) fn finish(self) -> Result<(), String> {
         let snapshot = self.profile.snapshot();
         if self.prints {
             eprint!("{}", snapshot.table());
         }
-        if let Some(path) = self.json
-            && let Err(error) = std::fs::write(&path, snapshot.json() + "\n")
-        {
-            eprintln!("bolide: --profile-json {}: can't be written: {error}", path.display());
-        }
+        let Some(path) = self.json else { return Ok(()) };
+        std::fs::write(&path, snapshot.json() + "\n").map_err(|error| failed(&path, &error))
     }
+}
+
+fn failed(path: &Path, error: &std::io::Error) -> String {
+    format!("--profile-json {}: can't be written: {error}", path.display())
 }

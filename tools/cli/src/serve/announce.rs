@@ -6,7 +6,7 @@ use bolide::Running;
 use bolide_eventloop::FileLimit;
 
 use super::counted;
-use super::live::Secured;
+use super::live::{Opened, secured};
 use super::plan::Plan;
 use super::privileges::Identity;
 
@@ -19,7 +19,7 @@ const FEW_FILES_COUNT: u64 = 4096;
 pub(super) struct Announced<'a> {
     pub(super) running: &'a Running,
     pub(super) plan: &'a Plan,
-    pub(super) secured: &'a [Secured],
+    pub(super) listeners: &'a [Opened],
     pub(super) workers: usize,
     pub(super) files: Option<FileLimit>,
     pub(super) admin: Option<String>,
@@ -28,10 +28,10 @@ pub(super) struct Announced<'a> {
 
 /// Prints what listens where, and the command to try it.
 pub(super) fn announce(announced: &Announced<'_>) -> io::Result<()> {
-    let Announced { running, plan, secured, workers, files, admin, user } = announced;
+    let Announced { running, plan, listeners, workers, files, admin, user } = announced;
     let mut out = io::stdout().lock();
     let insecure =
-        if secured.iter().any(|one| one.material.self_signed) { " --insecure" } else { "" };
+        if secured(listeners).any(|one| one.material.self_signed) { " --insecure" } else { "" };
     for (address, listen) in running.addresses().into_iter().zip(&plan.listen) {
         match (address, &listen.tls) {
             (Some(address), None) => writeln!(
@@ -50,14 +50,8 @@ pub(super) fn announce(announced: &Announced<'_>) -> io::Result<()> {
             }
         }
     }
-    for one in *secured {
-        let self_signed = one.material.self_signed;
-        let kind = if self_signed { "self-signed for this run" } else { "from file" };
-        for (fingerprint, names) in one.material.fingerprints() {
-            let names =
-                if self_signed { String::new() } else { format!(" ({})", names.join(", ")) };
-            writeln!(out, "Certificate: {kind}, SHA-256 {fingerprint}{names}")?;
-        }
+    for line in certificates(listeners) {
+        writeln!(out, "{line}")?;
     }
     if let Some(FileLimit { before, after }) = files {
         let raised = if before < after { format!(", raised from {before}") } else { String::new() };
@@ -77,4 +71,26 @@ pub(super) fn announce(announced: &Announced<'_>) -> io::Result<()> {
     }
     writeln!(out, "Ready: {}; stop with Ctrl-C", counted(*workers, "worker"))?;
     out.flush()
+}
+
+/// A line for each certificate, once.
+fn certificates(listeners: &[Opened]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for one in secured(listeners) {
+        let self_signed = one.material.self_signed;
+        let kind = if self_signed { "self-signed for this run" } else { "from file" };
+        for (fingerprint, names) in one.material.fingerprints() {
+            let names = match &names[..] {
+                _ if self_signed => String::new(),
+                [] => " (no DNS name in its subjectAltName: clients that ask for one refuse it)"
+                    .to_owned(),
+                names => format!(" ({})", names.join(", ")),
+            };
+            let line = format!("Certificate: {kind}, SHA-256 {fingerprint}{names}");
+            if !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
+    }
+    lines
 }

@@ -10,6 +10,7 @@ use bolide::{Running, Tls};
 use super::Arguments;
 use super::plan::{Group, Plan};
 use crate::certificate::Material;
+use crate::configuration::Listen;
 use crate::observe::Observation;
 
 /// A running server and what it runs with.
@@ -19,20 +20,46 @@ pub(super) struct Live<'a> {
     pub(super) running: Running,
     pub(super) observation: Observation,
     /// What can't change, as it was at the start.
-    pub(super) fixed: Vec<(&'static str, String)>,
-    /// The addresses as they were given, and which of the groups each has.
-    pub(super) addresses: Vec<(String, Option<usize>)>,
-    pub(super) groups: Vec<Secured>,
+    pub(super) fixed: Vec<(String, String)>,
+    /// In the order in which they were given.
+    pub(super) listeners: Vec<Opened>,
     pub(super) https_addresses: Vec<SocketAddr>,
     pub(super) stamps: Stamps,
 }
 
-/// Listeners with the same TLS.
+/// A listener: its address as it was given, and its TLS.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub(super) address: String,
+    /// None: cleartext.
+    pub(super) secured: Option<Secured>,
+}
+
+/// The TLS of a listener. No two share it, for a reload may tell them apart.
 #[derive(Debug)]
 pub(super) struct Secured {
     pub(super) group: Group,
     pub(super) material: Material,
     pub(super) tls: Tls,
+}
+
+impl Opened {
+    /// The place of this listener in another plan. `nth`: it is the one after so many of the same address and kind,
+    /// which is how those are told apart that take any port.
+    fn find(&self, plan: &Plan, nth: usize) -> Option<usize> {
+        let is_own = |listen: &Listen| self.is_of(&listen.address, listen.tls.is_some());
+        let mut own = plan.listen.iter().enumerate().filter(|(_, listen)| is_own(listen));
+        own.nth(nth).map(|(at, _)| at)
+    }
+
+    fn is_of(&self, address: &str, is_tls: bool) -> bool {
+        self.address == address && self.secured.is_some() == is_tls
+    }
+}
+
+/// Those of the listeners that have TLS.
+pub(super) fn secured(listeners: &[Opened]) -> impl Iterator<Item = &Secured> {
+    listeners.iter().filter_map(|listener| listener.secured.as_ref())
 }
 
 impl Live<'_> {
@@ -50,26 +77,9 @@ impl Live<'_> {
     }
 
     /// Everything that can be wrong is found before the first change. Returns what has not been changed.
-    fn try_reload(&mut self) -> Result<Vec<&'static str>, String> {
+    fn try_reload(&mut self) -> Result<Vec<String>, String> {
         let plan = Plan::make(self.arguments)?;
-        let (groups, of) = plan.groups();
-        let mut news: Vec<Option<(Group, Material)>> = Vec::new();
-        for (number, secured) in self.groups.iter().enumerate() {
-            // A listener that stays where it is gets what is now said of it.
-            let own = self.addresses.iter().filter(|(_, group)| *group == Some(number));
-            let listed = own.filter_map(|(address, _)| {
-                let at = plan.listen.iter().position(|listen| listen.address == *address)?;
-                of[at]
-            });
-            let Some(group) = listed.map(|at| groups[at].clone()).next() else {
-                news.push(None);
-                continue;
-            };
-            let before = Some(&secured.material);
-            let (files, place) = (&group.files, group.place.as_ref());
-            let material = Material::load(files, place, &self.https_addresses, before)?;
-            news.push(Some((group, material)));
-        }
+        let news = self.materials(&plan)?;
         let left_alone = self.observation.change(&plan.observe, &self.running)?;
         let routes = plan.routes.after(&self.observation.proxies());
         let made = routes.clone();
@@ -77,21 +87,48 @@ impl Live<'_> {
         self.observation.replace_proxies(routes.proxies());
         self.running.set_limits(plan.limits.clone());
         self.running.set_drain(plan.drain);
-        for (secured, new) in self.groups.iter_mut().zip(news) {
-            if let Some((group, material)) = new {
+        for (listener, new) in self.listeners.iter_mut().zip(news) {
+            if let (Some(secured), Some((group, material))) = (&mut listener.secured, new) {
                 material.replace(&secured.tls).map_err(|error| error.to_string())?;
                 (secured.group, secured.material) = (group, material);
             }
         }
-        self.stamps = Stamps::of(&self.groups);
+        self.stamps = Stamps::of(&self.listeners);
         let fixed = plan.fixed();
         let changed = self.fixed.iter().zip(&fixed).filter(|(old, new)| old != new);
-        Ok(changed.map(|((name, _), _)| *name).chain(left_alone).collect())
+        let changed = changed.map(|((name, _), _)| name.clone());
+        Ok(changed.chain(left_alone.into_iter().map(str::to_owned)).collect())
+    }
+
+    /// For each listener, the TLS that it is to have now, unless it has none or is to be no more. Every file is
+    /// read once.
+    fn materials(&self, plan: &Plan) -> Result<Vec<Option<(Group, Material)>>, String> {
+        let (groups, of) = plan.groups();
+        let mut read: Vec<Option<Material>> = vec![None; groups.len()];
+        let mut news = Vec::new();
+        for (at, listener) in self.listeners.iter().enumerate() {
+            let (address, secured) = (&listener.address, listener.secured.as_ref());
+            let before = &self.listeners[..at];
+            let nth = before.iter().filter(|one| one.is_of(address, secured.is_some())).count();
+            let found = listener.find(plan, nth).and_then(|at| of[at]);
+            let (Some(secured), Some(number)) = (secured, found) else {
+                news.push(None);
+                continue;
+            };
+            let group = &groups[number];
+            if read[number].is_none() {
+                let (files, place) = (&group.files, group.place.as_ref());
+                let before = Some(&secured.material);
+                read[number] = Some(Material::load(files, place, &self.https_addresses, before)?);
+            }
+            news.push(read[number].clone().map(|material| (group.clone(), material)));
+        }
+        Ok(news)
     }
 
     /// Looks whether files of certificates have changed, and reads them again once they rest.
     pub(super) fn look_at_files(&mut self) {
-        if !self.stamps.have_changed(&self.groups) {
+        if !self.stamps.have_changed(&self.listeners) {
             return;
         }
         match self.read_certificates() {
@@ -102,11 +139,12 @@ impl Live<'_> {
 
     fn read_certificates(&mut self) -> Result<(), String> {
         let mut news = Vec::new();
-        for Secured { group, material, .. } in &self.groups {
+        for Secured { group, material, .. } in secured(&self.listeners) {
             let (files, place) = (&group.files, group.place.as_ref());
             news.push(Material::load(files, place, &self.https_addresses, Some(material))?);
         }
-        for (secured, material) in self.groups.iter_mut().zip(news) {
+        let secured = self.listeners.iter_mut().filter_map(|one| one.secured.as_mut());
+        for (secured, material) in secured.zip(news) {
             material.replace(&secured.tls).map_err(|error| error.to_string())?;
             secured.material = material;
         }
@@ -128,8 +166,8 @@ pub(super) struct Stamps {
 
 impl Stamps {
     /// As the files are now.
-    pub(super) fn of(groups: &[Secured]) -> Self {
-        let now = stamps(groups);
+    pub(super) fn of(listeners: &[Opened]) -> Self {
+        let now = stamps(listeners);
         Self { read: now.clone(), seen: now }
     }
 
@@ -140,8 +178,8 @@ impl Stamps {
 
     /// Whether the files are others than those that were read, and rest: a certificate and its key are
     /// written one after the other.
-    fn have_changed(&mut self, groups: &[Secured]) -> bool {
-        let now = stamps(groups);
+    fn have_changed(&mut self, listeners: &[Opened]) -> bool {
+        let now = stamps(listeners);
         let rests = now == self.seen;
         self.seen.clone_from(&now);
         if rests && now != self.read {
@@ -152,8 +190,8 @@ impl Stamps {
     }
 }
 
-fn stamps(groups: &[Secured]) -> Vec<Stamp> {
-    let files = groups.iter().flat_map(|secured| secured.group.files.files());
+fn stamps(listeners: &[Opened]) -> Vec<Stamp> {
+    let files = secured(listeners).flat_map(|secured| secured.group.files.files());
     let stamp = |path: &PathBuf| {
         let metadata = fs::metadata(path).ok()?;
         Some((metadata.modified().ok()?, metadata.len()))

@@ -5,6 +5,8 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use crate::writable;
+
 /// The file, open from before privileges are given up.
 #[derive(Debug)]
 pub(super) struct PidFile {
@@ -13,12 +15,16 @@ pub(super) struct PidFile {
 }
 
 impl PidFile {
+    /// Whether it can be opened for writing.
+    pub(super) fn check(path: &Path) -> Result<(), String> {
+        writable::check(path).map_err(|error| failed(path, &error))
+    }
+
     /// Opens it for writing.
     pub(super) fn open(path: &Path) -> Result<Self, String> {
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).create(true).truncate(false).open(path);
-        let file = file
-            .map_err(|error| format!("--pid-file {}: can't be written: {error}", path.display()))?;
+        let file = file.map_err(|error| failed(path, &error))?;
         Ok(Self { path: path.to_owned(), file })
     }
 
@@ -32,9 +38,8 @@ impl PidFile {
         let text = format!("{}\n", std::process::id());
         let length = text.len() as u64;
         let written = self.file.write_all_at(text.as_bytes(), 0);
-        written.and_then(|()| self.file.set_len(length)).map_err(|error| {
-            format!("--pid-file {}: can't be written: {error}", self.path.display())
-        })
+        let written = written.and_then(|()| self.file.set_len(length));
+        written.map_err(|error| failed(&self.path, &error))
     }
 
     /// Removes the file, or empties it where it can't be removed; one that names another process by now stays.
@@ -48,6 +53,10 @@ impl PidFile {
             let _ = emptied;
         }
     }
+}
+
+fn failed(path: &Path, error: &io::Error) -> String {
+    format!("--pid-file {}: can't be written: {error}", path.display())
 }
 
 #[cfg(test)]

@@ -7,7 +7,9 @@ use bolide::Limits;
 
 use super::Arguments;
 use crate::certificate::Material;
-use crate::configuration::{ClientCertificate, Configuration, DRAIN, Listen, Place, TlsFiles};
+use crate::configuration::{
+    ClientCertificate, Configuration, DRAIN, Listen, Place, TlsFiles, fixed_limits,
+};
 use crate::observe;
 use crate::routes::Routes;
 
@@ -93,14 +95,16 @@ impl Plan {
     }
 
     /// What can't change while it runs, in words that can be compared.
-    pub(super) fn fixed(&self) -> Vec<(&'static str, String)> {
+    pub(super) fn fixed(&self) -> Vec<(String, String)> {
         let addresses: Vec<(&str, bool)> =
             self.listen.iter().map(|one| (one.address.as_str(), one.tls.is_some())).collect();
-        vec![
-            ("[[listen]]", format!("{addresses:?}")),
-            ("workers", format!("{:?}", self.workers)),
-            ("user", format!("{:?}", self.user)),
-        ]
+        let mut fixed = vec![
+            ("[[listen]]".to_owned(), format!("{addresses:?}")),
+            ("workers".to_owned(), format!("{:?}", self.workers)),
+            ("user".to_owned(), format!("{:?}", self.user)),
+        ];
+        fixed.extend(fixed_limits(&self.limits));
+        fixed
     }
 }
 
