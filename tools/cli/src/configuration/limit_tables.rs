@@ -345,6 +345,7 @@ mod tests {
                 "PASS_CALLS_COUNT",
                 "ACCEPTS_PER_TURN_COUNT",
                 "MAILS_PER_TURN_COUNT",
+                "QUIET_TIME",
             ],
             "they are tuned together: how long a turn takes, and what it costs",
         ),
@@ -356,11 +357,15 @@ mod tests {
         ("protocol/h1", &["CHUNK_SIZE_DIGITS_COUNT"], "what a number of 64 bits holds"),
         ("protocol/h1", &["LEAVE_NOTICE"], "how an upgrade works, not what a client may do"),
         (
+            "protocol/h1",
+            &["REMEMBERED_REQUEST_BYTES"],
+            "one head for each worker, which no client notices",
+        ),
+        (
             "protocol/h2",
             &[
                 "FRAMES_AHEAD_COUNT",
                 "REMEMBERED_HEAD_BYTES",
-                "REMEMBERED_BLOCK_BYTES",
                 "WHOLE_BODY_BYTES",
                 "SCAN_INTERVAL",
                 "TRIM_AFTER",
@@ -385,6 +390,17 @@ mod tests {
             "beyond them a request is answered all the same, only more simply",
         ),
         (
+            "protocol/semantics",
+            &[
+                "KNOWN_HEADS_COUNT",
+                "KNOWN_OCTETS_BYTES",
+                "KNOWN_HEAD_BYTES",
+                "KNOWN_STEPS_COUNT",
+                "KNOWN_STEP_BYTES",
+            ],
+            "how the engine works: they decide what a request costs, and no client notices",
+        ),
+        (
             "protocol/websocket",
             &[
                 "MESSAGE_BYTES",
@@ -406,7 +422,11 @@ mod tests {
             ],
             "parts of what the measurement endpoints promise their clients",
         ),
-        ("service/server", &["WHOLE_BODY_BYTES"], "how the engine works: no client notices"),
+        (
+            "service/server",
+            &["WHOLE_BODY_BYTES", "COMMON_LINES_COUNT"],
+            "how the engine works: no client notices",
+        ),
         (
             "service/server",
             &["LOG_FIELD_BYTES", "LOG_STAMP_BYTES"],
