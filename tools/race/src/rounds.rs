@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::random::Random;
-use crate::statistics::{Comparison, ROUNDS_MIN};
+use crate::statistics::{Comparison, ROUNDS_MIN, Verdict};
 
 /// Fewest rounds of `--rounds auto`.
 pub(crate) const AUTO_ROUNDS_MIN: usize = 12;
@@ -128,7 +128,12 @@ impl Settings {
             return false;
         }
         match self.rounds {
-            Rounds::Fixed(count) => done < count,
+            // Where the cores moved, half of the rounds or more may be no use.
+            Rounds::Fixed(count) => {
+                let too_few = |found: &Comparison| found.verdict == Verdict::TooFew;
+                done < count
+                    || (count >= ROUNDS_MIN && done < 2 * count && comparisons.iter().any(too_few))
+            }
             Rounds::Auto if done < AUTO_ROUNDS_MIN => true,
             Rounds::Auto => {
                 done < AUTO_ROUNDS_MAX
@@ -163,7 +168,7 @@ pub(crate) fn order(seed: u64, cell: &str, round: usize, count: usize) -> Vec<us
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::statistics::{Interval, Verdict};
+    use crate::statistics::Interval;
 
     fn known_to(half: f64) -> Comparison {
         let ratio = Interval { low: (-half).exp(), mid: 1.0, high: half.exp() };
@@ -178,6 +183,17 @@ mod tests {
         assert!(!go(AUTO_ROUNDS_MIN, 0.014));
         assert!(go(AUTO_ROUNDS_MIN, 0.016));
         assert!(!go(AUTO_ROUNDS_MAX, 0.5));
+    }
+
+    #[test]
+    fn rounds_that_were_of_no_use_are_run_again_up_to_twice_as_many() {
+        let settings = Settings { rounds: Rounds::Fixed(4), ..Settings::full() };
+        let few = Comparison { verdict: Verdict::TooFew, ..known_to(0.1) };
+        let go = |done, found: Comparison| settings.goes_on(done, Duration::ZERO, &[found]);
+        assert!(go(3, known_to(0.1)) && !go(4, known_to(0.1)));
+        assert!(go(4, few) && go(7, few) && !go(8, few));
+        let one = Settings { rounds: Rounds::Fixed(1), ..Settings::full() };
+        assert!(!one.goes_on(1, Duration::ZERO, &[few]), "one round was asked for");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What the figures carry: medians with intervals, ratios with intervals, and "no difference".
 //!
 //! Rounds are interleaved, so the machine's drift is in all contenders of a round alike. A ratio is
-//! therefore taken within each round, in logarithms, and summed up by the median of all pairwise
+//! therefore taken within each round (or between near ones in which the cores lay alike), in logarithms, and summed up by the median of all pairwise
 //! means (Hodges and Lehmann), which one disturbed round can't move far. Intervals come from a
 //! bootstrap over the rounds. With few rounds a plain percentile interval is too narrow, so the
 //! percentiles are moved outwards as Student's t asks.

@@ -98,7 +98,7 @@ fn distances(outcome: &CellOutcome) -> String {
     }
     format!(
         "  the cores moved: a cache line took {least:.0} to {most:.0} ns there and back; {unlike} of {all} \
-         pairs of runs were not alike and are left out\n"
+         runs found none of the reference's that was like them\n"
     )
 }
 

@@ -272,7 +272,7 @@ fn between(outcomes: &[CellOutcome]) -> String {
         .fold((0, 0), |sum, cell| (sum.0 + cell.0, sum.1 + cell.1));
     format!(
         "a cache line took {least:.0} to {most:.0} ns there and back (median {middle:.0}); {unlike} of \
-         {all} pairs of runs, between which that changed, are left out of the ratios"
+         {all} runs found none of the reference's that was like them, and are left out of the ratios"
     )
 }
 
