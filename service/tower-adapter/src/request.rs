@@ -39,7 +39,7 @@ struct Remembered {
 pub(crate) struct Translator {
     remembered: [Remembered; REMEMBERED_COUNT],
     /// The mark of the head that came last, and the number of what was made of it: the same mark again, and nothing
-    /// has to be compared. Connections mark heads each for itself, and not all.
+    /// has to be compared. Not all heads are marked.
     latest: Option<(HeadMark, usize)>,
     /// Texts of heads stand in it, one after another. When all of its requests are gone it is used
     /// from its beginning again.
