@@ -41,7 +41,7 @@ pub fn endpoints(router: Router) -> Router {
 pub fn endpoints_with(router: Router, ndt7: &Ndt7Settings) -> Router {
     let router = responsiveness::routes(ndt7::routes(websocket::route(router), ndt7));
     ping(router)
-        .get("/echo", echo::fill)
+        .handle(Method::GET, "/echo", echo::Fills::default())
         .handle(Method::POST, "/echo", echo::Echoes)
         .claim(bulk::is_size, bulk::Sizes)
 }

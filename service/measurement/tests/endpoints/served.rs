@@ -29,7 +29,7 @@ impl Served {
         Self { address, running: Some(running) }
     }
 
-    fn stream(&self) -> TcpStream {
+    pub(crate) fn stream(&self) -> TcpStream {
         let stream = TcpStream::connect(self.address).expect("it listens");
         stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
         stream
