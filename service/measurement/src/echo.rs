@@ -15,8 +15,8 @@ pub const ECHO_BYTES_MAX: u64 = 1 << 30;
 /// The `size` when none is given, in bytes.
 const ECHO_BYTES_DEFAULT: u64 = 64;
 
-/// A longer query is not remembered, in bytes.
-const QUERY_BYTES_MAX: usize = 64;
+/// A longer target is not remembered, in bytes.
+const TARGET_BYTES_MAX: usize = 64;
 
 const CONTENT_TYPE: HeaderName = HeaderName::from_static("content-type");
 const OCTETS: HeaderValue = HeaderValue::from_static("application/octet-stream");
@@ -27,14 +27,14 @@ static FILL: [u8; 256 * 1024] = [b'x'; 256 * 1024];
 /// `GET /echo?size=N`: N times `x`.
 #[derive(Debug, Default)]
 pub(crate) struct Fills {
-    /// The last query, and what answered it: who measures asks for one size again and again.
-    last: RefCell<Option<(Box<str>, Rc<Prepared>)>>,
+    /// The last target, and what answered it: who measures asks for one size again and again.
+    last: RefCell<Option<(Box<[u8]>, Rc<Prepared>)>>,
 }
 
 impl Handler for Fills {
     fn handle(&self, request: &mut Request<'_>) -> Reply {
-        let query = request.query().unwrap_or_default();
-        if let Some((_, prepared)) = self.last.borrow().as_ref().filter(|last| *last.0 == *query) {
+        let target = request.head().path_and_query_bytes();
+        if let Some((_, prepared)) = self.last.borrow().as_ref().filter(|last| *last.0 == *target) {
             return Reply::Prepared(Rc::clone(prepared));
         }
         let Some(size) = size_of(request) else {
@@ -46,8 +46,8 @@ impl Handler for Fills {
                 let octets = Fields::new([(CONTENT_TYPE, OCTETS)]);
                 let all = Bytes::from_static(all);
                 let prepared = Rc::new(Prepared::new(StatusCode::OK, &octets, all));
-                if query.len() <= QUERY_BYTES_MAX {
-                    *self.last.borrow_mut() = Some((query.into(), Rc::clone(&prepared)));
+                if target.len() <= TARGET_BYTES_MAX {
+                    *self.last.borrow_mut() = Some((target.into(), Rc::clone(&prepared)));
                 }
                 Reply::Prepared(prepared)
             }

@@ -44,11 +44,12 @@ impl Io<'_> {
         if self.state.phase != Phase::Unanswered || status.is_informational() {
             return false;
         }
+        let parts = parts.as_ref().filter(|_| self.connection.is_h2() == Some(true));
         let Some(Parts { common, own }) = parts else { return self.answer_written(prepared) };
         let Some(head) = common.known_head(*status, None, self.date) else { return false };
         let sent = self.connection.send_whole_again(&mut self.cx, self.id, &head.name, own, body);
         let Some(sent) = sent else {
-            return self.answer_in_two(prepared, &head) || self.answer_written(prepared);
+            return self.answer_in_two(prepared, &head);
         };
         if self.head_was_sent(*status, sent, End::Yes) {
             self.state.sent_bytes += body.len() as u64;
@@ -57,6 +58,7 @@ impl Io<'_> {
     }
 
     /// The same over HTTP/1.1, where all lines have been written out.
+    #[inline]
     fn answer_written(&mut self, prepared: &Prepared) -> bool {
         let Prepared { status, fields, body, .. } = prepared;
         let length = Some(body.len() as u64);
