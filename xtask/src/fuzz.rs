@@ -79,15 +79,15 @@ pub(crate) fn every(report: &mut Report, root: &Path, seconds: u32, targets: &[S
             .arg(format!("-artifact_prefix={}/", artifacts.display()))
             .args(["-timeout=10", "-rss_limit_mb=2048", "-verbosity=0", "-print_final_stats=1"])
             .arg(found)
-            .args(corpus(root, target))
+            .arg(corpus(root, target))
             .current_dir(root);
         report.quiet_step(&format!("fuzz: {target}"), command, "stat::");
     }
 }
 
-/// The committed inputs of a target, if there are any.
-fn corpus(root: &Path, target: &str) -> Option<PathBuf> {
-    Some(root.join("fuzz/corpus").join(target)).filter(|folder| folder.is_dir())
+/// The committed inputs of a target.
+fn corpus(root: &Path, target: &str) -> PathBuf {
+    root.join("fuzz/corpus").join(target)
 }
 
 /// The targets that the manifest of `fuzz/` names.
@@ -122,5 +122,14 @@ mod tests {
         let manifest = "[package]\nname = \"f\"\n[[bin]]\nname = \"a\"\n[[bin]]\nname = \"b\"\n";
         assert_eq!(named(manifest), ["a", "b"]);
         assert!(named("").is_empty());
+    }
+
+    #[test]
+    fn every_target_has_committed_inputs() {
+        let root = crate::root();
+        for target in targets(&root) {
+            let inputs = std::fs::read_dir(corpus(&root, &target)).map(Iterator::count);
+            assert!(inputs.is_ok_and(|count| count > 0), "fuzz/corpus/{target} is missing");
+        }
     }
 }

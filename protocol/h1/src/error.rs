@@ -97,10 +97,8 @@ failures! {
     BAD_CODING = Failure::bad("the transfer codings were malformed");
     REPEATED_CODING = Failure::bad("the transfer codings were repeated");
     CODING_IN_1_0 = Failure::bad("a transfer coding was used in HTTP/1.0");
-    UNKNOWN_CODING = Failure::refused(
-        StatusCode::NOT_IMPLEMENTED,
-        "a transfer coding was not known",
-    );
+    // 501 would be right, too (§6.1); what can't be framed is answered alike, whatever is wrong with it.
+    UNKNOWN_CODING = Failure::bad("a transfer coding was not known");
     CONNECT_WITH_BODY = Failure::bad("a CONNECT request had content");
     // Chunks (RFC 9112 §7.1).
     BAD_CHUNK_SIZE = Failure::bad("a chunk's size was malformed");

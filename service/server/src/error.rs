@@ -1,8 +1,10 @@
 //! Why a server can't start.
 
 use std::io;
+use std::net::SocketAddr;
 
 use bolide_connection::IdentityError;
+use bolide_eventloop::BindError;
 
 use crate::RouteError;
 
@@ -18,8 +20,8 @@ pub enum Error {
         address: String,
     },
     /// A listener can't be opened.
-    #[error("can't listen on {}: {}", .0.address, advice(&.0.error))]
-    Listen(bolide_eventloop::BindError),
+    #[error("can't listen on {}: {}", .0.address, advice(.0))]
+    Listen(BindError),
     /// A thread, a poller or the signals can't be had.
     #[error("can't start: {0}")]
     System(#[from] io::Error),
@@ -35,16 +37,49 @@ pub enum Error {
 }
 
 /// What the system said, and what to do about it.
-fn advice(error: &io::Error) -> String {
-    let advice = match error.kind() {
-        io::ErrorKind::AddrInUse => {
+fn advice(failed: &BindError) -> String {
+    let is_path = failed.address.parse::<SocketAddr>().is_err();
+    let advice = match (failed.error.kind(), is_path) {
+        (io::ErrorKind::AddrInUse, true) => {
+            "another process listens there, or it is no socket; stop it, remove the file, or choose another path"
+        }
+        (io::ErrorKind::PermissionDenied, true) => {
+            "this user may make no file there; choose another folder, or change who may write in it"
+        }
+        (io::ErrorKind::NotFound, true) => "there is no such folder; make it, or choose another",
+        (io::ErrorKind::AddrInUse, false) => {
             "another process listens there; stop it or choose another port (0: any that is free)"
         }
-        io::ErrorKind::PermissionDenied => {
+        (io::ErrorKind::PermissionDenied, false) => {
             "ports below 1024 need a privilege; choose a higher one or grant CAP_NET_BIND_SERVICE"
         }
-        io::ErrorKind::AddrNotAvailable => "this machine has no such address",
-        _ => return error.to_string(),
+        (io::ErrorKind::AddrNotAvailable, _) => "this machine has no such address",
+        _ => return failed.error.to_string(),
     };
     advice.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sentence(address: &str, kind: io::ErrorKind) -> String {
+        Error::Listen(BindError { address: address.to_owned(), error: kind.into() }).to_string()
+    }
+
+    #[test]
+    fn a_path_is_not_taken_for_a_port() {
+        for kind in [io::ErrorKind::AddrInUse, io::ErrorKind::PermissionDenied] {
+            let port = sentence("127.0.0.1:80", kind);
+            assert!(
+                port.starts_with("can't listen on 127.0.0.1:80: ") && port.contains("port"),
+                "{port}"
+            );
+            let path = sentence("/run/a", kind);
+            assert!(
+                path.starts_with("can't listen on /run/a: ") && !path.contains("port"),
+                "{path}"
+            );
+        }
+    }
 }

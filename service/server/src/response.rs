@@ -486,7 +486,11 @@ impl Response {
     /// An error page that tells the client its status and nothing else.
     #[must_use]
     pub fn error(status: StatusCode) -> Self {
-        let reason = status.canonical_reason().unwrap_or("Error");
+        let reason = match status {
+            // RFC 9110 §15.5.14, whose name is younger than the library's.
+            StatusCode::PAYLOAD_TOO_LARGE => "Content Too Large",
+            status => status.canonical_reason().unwrap_or("Error"),
+        };
         Self::from(format!("{} {reason}\n", status.as_str())).with_status(status)
     }
 }

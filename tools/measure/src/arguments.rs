@@ -60,7 +60,7 @@ pub struct Arguments {
     /// Downloads are GET, uploads PUT or POST
     #[arg(short = 'X', long = "method", value_name = "METHOD", default_value = "GET")]
     pub verb: Verb,
-    /// Bytes of each request, such as 1G; the path /SIZE says the same
+    /// Bytes of each request, such as 1G; the path /SIZE says the same in digits alone
     #[arg(short = 'n', long = "bytes", value_name = "BYTES", value_parser = size)]
     pub bytes: Option<u64>,
     /// Transfer for so long, in seconds or with a unit [default: 10 s when the URL names no size]
@@ -358,6 +358,11 @@ impl Arguments {
         {
             return Err(format!("{option} is of TLS, and {url}"));
         }
+        if let Some(option) = given(&[("--h2", self.h2), ("--h2c", self.h2c)])
+            && scheme.is_websocket()
+        {
+            return Err(format!("{option}: ndt7 is measured over HTTP/1.1 alone, and {url}"));
+        }
         if self.h2 && scheme != Scheme::Https {
             return Err(format!("--h2 is HTTP/2 over TLS, and {url}: --h2c is HTTP/2 without"));
         }
@@ -487,6 +492,8 @@ mod tests {
             ("http://127.0.0.1:1/5 --connections 20k", "10000 is the most"),
             ("http://127.0.0.1:1/5 --h2", "--h2c is HTTP/2 without"),
             ("https://127.0.0.1:1/5 --h2c", "--h2 is HTTP/2 with it"),
+            ("ws://127.0.0.1:1/ndt/v7/upload --h2", "over HTTP/1.1 alone"),
+            ("wss://127.0.0.1:1/ndt/v7/upload --h2c", "over HTTP/1.1 alone"),
             ("http://127.0.0.1:1/5 --insecure", "--insecure is of TLS"),
             ("http://127.0.0.1:1/5 --window 1M", "--window is of HTTP/2"),
             ("http://127.0.0.1:1/5 --h2c --window 1K", "65535 bytes are the least"),

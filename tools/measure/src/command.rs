@@ -1,5 +1,6 @@
 //! `bolide measure`, from its arguments to its exit code.
 
+use std::fs::OpenOptions;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -33,6 +34,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 }
 
 fn measure(arguments: &Arguments) -> Result<u8, String> {
+    can_be_written(arguments)?;
     if arguments.rpm {
         return score(arguments);
     }
@@ -69,6 +71,17 @@ fn score(arguments: &Arguments) -> Result<u8, String> {
         }
     })?;
     finish(arguments, &report, &responsiveness::summary(&report), report.error.as_deref())
+}
+
+/// A report that has no place is found out before anything is measured.
+fn can_be_written(arguments: &Arguments) -> Result<(), String> {
+    match arguments.json.as_deref() {
+        Some(path) if path != Path::new("-") => {
+            let opened = OpenOptions::new().create(true).append(true).open(path);
+            opened.map(drop).map_err(|error| format!("--json {}: {error}", path.display()))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Shows and writes what was found.

@@ -144,7 +144,7 @@ pub struct ExecArguments {
     #[arg(long, value_name = "CORES", value_delimiter = ',')]
     cores: Vec<usize>,
 
-    /// The program and its arguments, behind `--`.
+    /// The program and its arguments, behind `--`. Its exit code is the command's; 127: there is no such program.
     #[arg(required = true, last = true, value_name = "COMMAND")]
     command: Vec<std::ffi::OsString>,
 }

@@ -44,8 +44,10 @@ pub(super) fn announce(announced: &Announced<'_>) -> io::Result<()> {
             }
             (None, tls) => {
                 let path = listen.address.trim_start_matches("unix:");
-                let scheme = if tls.is_some() { "https" } else { "http" };
-                let command = format!("curl --unix-socket {path} {scheme}://localhost/ping");
+                let (insecure, scheme) =
+                    if tls.is_some() { (insecure, "https") } else { ("", "http") };
+                let command =
+                    format!("curl{insecure} --unix-socket {path} {scheme}://localhost/ping");
                 writeln!(out, "{}  {command}", listen.address)?;
             }
         }

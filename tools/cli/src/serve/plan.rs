@@ -130,6 +130,15 @@ fn listen(arguments: &Arguments, in_file: &[Listen]) -> Result<Vec<Listen>, Stri
             return Err("--no-https leaves nothing to listen on: add --http".to_owned());
         }
     }
+    if let Some(twice) = twice(&listen) {
+        return Err(format!("{twice} is to be listened on twice: name it once"));
+    }
+    let given = [("--cert", !files.pairs.is_empty()), ("--client-ca", files.client_ca.is_some())];
+    if let Some((option, _)) = given.iter().find(|(_, is_given)| *is_given)
+        && listen.iter().all(|listen| listen.tls.is_none())
+    {
+        return Err(format!("{option} is of HTTPS, and nothing listens for that: add --https"));
+    }
     for listen in &mut listen {
         if let Some(own) = &mut listen.tls {
             if !files.pairs.is_empty() {
@@ -145,10 +154,51 @@ fn listen(arguments: &Arguments, in_file: &[Listen]) -> Result<Vec<Listen>, Stri
     Ok(listen)
 }
 
+/// An address that stands there twice, unless the system chooses a port for each.
+fn twice(listen: &[Listen]) -> Option<&str> {
+    let mut addresses: Vec<&str> = listen.iter().map(|listen| listen.address.as_str()).collect();
+    addresses.retain(|address| address.starts_with("unix:") || !address.ends_with(":0"));
+    addresses.sort_unstable();
+    addresses.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0])
+}
+
 /// What the flags say of TLS.
 fn files(arguments: &Arguments) -> Result<TlsFiles, String> {
     let pairs = TlsFiles::pair(arguments.cert.clone(), arguments.key.clone())
         .map_err(|what| format!("--cert and --key: {what}"))?;
     let client_required = arguments.client_certificate != Some(ClientCertificate::Optional);
     Ok(TlsFiles { pairs, client_ca: arguments.client_ca.clone(), client_required })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    fn refused(line: &str) -> String {
+        let words = std::iter::once("serve").chain(line.split_whitespace());
+        listen(&Line::try_parse_from(words).unwrap().arguments, &[]).unwrap_err()
+    }
+
+    #[test]
+    fn listeners_that_cannot_be_are_one_sentence() {
+        for (line, why) in [
+            ("--http 127.0.0.1:1 --http 127.0.0.1:1", "127.0.0.1:1 is to be listened on twice"),
+            ("--http unix:/a --https unix:/a", "unix:/a is to be listened on twice"),
+            ("--http 127.0.0.1:1 --cert a --key b", "--cert is of HTTPS, and nothing listens"),
+            ("--no-https --client-ca a", "--client-ca is of HTTPS, and nothing listens"),
+        ] {
+            let told = refused(line);
+            assert!(told.contains(why), "{line}: {told}");
+        }
+        let free = ["serve", "--http", "127.0.0.1:0", "--http", "127.0.0.1:0"];
+        assert_eq!(listen(&Line::parse_from(free).arguments, &[]).map(|all| all.len()), Ok(2));
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -13,7 +14,11 @@ use super::{
 use crate::Mistake;
 use crate::iperf::{self, Options};
 use crate::lab::{Lab, program};
+use crate::linux::topology::check_congestion;
 use crate::raw;
+
+/// The exit code of `exec` where there is no such program.
+const NOT_FOUND: u8 = 127;
 
 pub(super) fn carry_out(action: &Action) -> Result<ExitCode, Mistake> {
     match action {
@@ -69,12 +74,26 @@ fn exec(arguments: &ExecArguments) -> Result<ExitCode, Mistake> {
         .split_first()
         .ok_or_else(|| Mistake::Usage("there is nothing to run".to_owned()))?;
     pin(&arguments.cores)?;
+    if !is_there(Path::new(program)) {
+        // As shells and `env` say it, so that the program's own codes can be told apart.
+        eprintln!("bolide: `{}` is not found, by its path or in PATH", program.to_string_lossy());
+        return Ok(ExitCode::from(NOT_FOUND));
+    }
     let mut command = lab.command(arguments.node, program);
     let error = command.args(rest).exec();
     Err(Mistake::Failed(format!(
         "`{}` can't be run: {error}",
         command.get_program().to_string_lossy()
     )))
+}
+
+/// Whether there is such a program, as `exec` looks for it.
+fn is_there(program: &Path) -> bool {
+    if program.components().count() > 1 {
+        return program.is_file();
+    }
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&folders).any(|folder| folder.join(program).is_file())
 }
 
 fn pin(cores: &[usize]) -> Result<(), Mistake> {
@@ -127,6 +146,9 @@ fn iperf(arguments: &IperfArguments) -> Result<ExitCode, Mistake> {
     if lab.is_apart() {
         return again_inside(&lab);
     }
+    if let Some(name) = &arguments.congestion {
+        check_congestion(name)?;
+    }
     let options = Options {
         download: arguments.reverse,
         time: arguments.time,
@@ -168,4 +190,18 @@ fn listen(arguments: &ListenArguments) -> Result<ExitCode, Mistake> {
         Err(error) => eprintln!("{error}"),
     });
     Err(Mistake::Failed(format!("no more connections can be accepted: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_looked_for_as_exec_does() {
+        assert!(is_there(Path::new("sh")) && is_there(Path::new("/bin/sh")));
+        assert!(
+            !is_there(Path::new("no-such-program")) && !is_there(Path::new("/bin/no-such-program"))
+        );
+        assert!(!is_there(Path::new("/bin")));
+    }
 }

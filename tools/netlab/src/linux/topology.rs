@@ -66,7 +66,7 @@ pub(crate) fn remove(spec: &Spec) -> Result<(), Mistake> {
     if there.is_empty() { Ok(()) } else { batch("ip", None, &there) }
 }
 
-fn check_congestion(wanted: &str) -> Result<(), Mistake> {
+pub(crate) fn check_congestion(wanted: &str) -> Result<(), Mistake> {
     let known = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
     // Without that file the route says whether it can be.
     let Ok(known) = known else { return Ok(()) };
