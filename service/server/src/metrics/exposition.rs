@@ -61,7 +61,7 @@ metrics! {
         "Abuse budgets that a peer has spent: its connection ended";
     REFUSED_STREAMS: counter "bolide_h2_streams_refused_total" ("")
         "HTTP/2 streams that were refused at the limit";
-    RESETS: counter "bolide_h2_resets_total" ("direction") "RST_STREAM frames";
+    RESETS: counter "bolide_h2_resets_total" ("direction,code") "RST_STREAM frames, by error code (RFC 9113 §7)";
     STALLS: counter "bolide_h2_stalled_seconds_total" ("cause")
         "Time in which something was to be sent over HTTP/2 and could not be";
     USED_UP: counter "bolide_h2_receive_windows_used_up_total" ("")
@@ -312,8 +312,11 @@ impl Snapshot {
         let h2 = &self.http2;
         let seconds = |ms: u64| ms as f64 / 1000.0;
         text.sample(&REFUSED_STREAMS, &[], h2.streams_refused);
-        text.sample(&RESETS, &[("direction", "received")], h2.resets_received);
-        text.sample(&RESETS, &[("direction", "sent")], h2.resets_sent);
+        for (direction, resets) in [("received", &h2.resets_received), ("sent", &h2.resets_sent)] {
+            for (code, count) in resets {
+                text.sample(&RESETS, &[("direction", direction), ("code", code)], *count);
+            }
+        }
         let stalls = [
             ("stream-window", h2.stream_window_stall_ms),
             ("connection-window", h2.connection_window_stall_ms),

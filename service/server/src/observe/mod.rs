@@ -355,6 +355,9 @@ impl Observer {
         {
             counting.shard.http2.add(&stats, &subject.seen);
             subject.seen = stats;
+            if let Some(resets) = connection.take_resets() {
+                counting.shard.http2.add_resets(&resets);
+            }
         }
     }
 

@@ -237,7 +237,7 @@ fn lines_of_a_measured_turn_have_its_split_and_no_others() {
     let (queue, orders) = sync_channel(2);
     let mut desk = desk(LogFormat::Json, queue);
     let start = Instant::now();
-    let mut turn = |desk: &mut Desk, at: u64, begins: &[u64], measured: Option<Measured>| {
+    let turn = |desk: &mut Desk, at: u64, begins: &[u64], measured: Option<Measured>| {
         let now = start + Duration::from_micros(at);
         for begin in begins {
             write_line(desk, start + Duration::from_micros(*begin));
