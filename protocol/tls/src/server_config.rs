@@ -86,7 +86,7 @@ impl ServerTls {
     /// When there is no certificate, what clients have to show can't be read, or the ticket keys can't be
     /// made.
     pub fn with(options: &ServerOptions<'_>, clock: WallClock) -> Result<Self, IdentityError> {
-        let ticketer = Tickets::new(clock).map_err(unusable)?;
+        let ticketer = Tickets::ticketer(clock).map_err(unusable)?;
         let current = Current::new(options, clock, ticketer)?;
         Ok(Self { current: Arc::new(RwLock::new(current)), clock })
     }
@@ -106,7 +106,7 @@ impl ServerTls {
         let ticketer = if clients == options.clients {
             ticketer
         } else {
-            Tickets::new(self.clock).map_err(unusable)?
+            Tickets::ticketer(self.clock).map_err(unusable)?
         };
         let new = Current::new(options, self.clock, ticketer)?;
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = new;

@@ -38,12 +38,12 @@ impl Keys {
 }
 
 impl Tickets {
-    /// A key that seals from now on.
+    /// A ticketer whose first key seals from now on.
     ///
     /// # Errors
     ///
     /// When there is no randomness for the key.
-    pub(crate) fn new(clock: WallClock) -> Result<Arc<dyn ProducesTickets>, Error> {
+    pub(crate) fn ticketer(clock: WallClock) -> Result<Arc<dyn ProducesTickets>, Error> {
         let (current, since) = (Ticketer::new()?, (clock.0)());
         let keys = Keys { current, previous: None, since };
         Ok(Arc::new(Self { clock, keys: RwLock::new(keys) }))
@@ -109,7 +109,7 @@ mod tests {
 
     fn tickets() -> Arc<dyn ProducesTickets> {
         NOW.set(Duration::from_secs(1_790_000_000));
-        Tickets::new(CLOCK).unwrap()
+        Tickets::ticketer(CLOCK).unwrap()
     }
 
     fn pass(time: Duration) {
