@@ -368,6 +368,10 @@ mod tests {
             aborts: vec![("the peer reset the stream", 1)],
             limits: vec![("head-timeout", 1)],
             abuse: vec![("rapid-reset", 1)],
+            http2: crate::metrics::Http2Snapshot {
+                resets_sent: vec![("REFUSED_STREAM", 1)],
+                ..Default::default()
+            },
             tls: crate::metrics::TlsSnapshot { full: 1, resumed: 1, failed: vec![("alert", 1)] },
             access_log: Some(AccessLogStats { written: 5, dropped: 2, failed: 1 }),
             profile: Some(ProfileSnapshot { turns: 1, ..ProfileSnapshot::default() }),
