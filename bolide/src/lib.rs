@@ -84,8 +84,9 @@ pub use bolide_server::{
     LogTarget, LoopLimits, Method, Metric, MetricSource, Metrics, PROFILE_ONE_IN, Profile,
     ProfileSnapshot, Pull, Pulse, Reply, Request, Responder, Response, Rest, RouteError, Router,
     Running, STAGE_BOUNDS_NS, Server, ServerState, Snapshot, Stage, StageSnapshot, Stats,
-    StatusCode, Stopper, TcpInfo, Tls, Version, Waker, admin_routes, body_limit, collect, detach,
-    websocket,
+    StatusCode, Stopper, TcpInfo, Tls, UpstreamTimes, Version, WEBSOCKET_CLOSE_TIMEOUT,
+    WEBSOCKET_OUTPUT_BYTES, WEBSOCKET_PING_INTERVAL, Waker, admin_routes, body_limit, collect,
+    detach, websocket,
 };
 pub use bolide_static_files::{
     Disk, DiskFile, Found, Listed, Offload, OffloadLimits, RootError, Stamp, StaticFiles, Time,

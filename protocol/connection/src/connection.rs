@@ -15,7 +15,7 @@ use bolide_tls::{HandshakeFacts, TlsFailure, TlsLayer};
 use bytes::Bytes;
 
 use crate::version::{Version, by_alpn, by_preface};
-use crate::{Http2Stats, Limits};
+use crate::{Http2Stats, Limits, Resets};
 
 static TLS_HANDSHAKE: CloseReason = CloseReason::peer("tls-handshake", "the TLS handshake failed");
 static TLS_RECORD: CloseReason = CloseReason::peer("tls-record", "a TLS record was wrong");
@@ -543,10 +543,12 @@ impl Connection {
 
     /// What an HTTP/2 connection has counted, up to its last turn.
     pub fn http2_stats(&mut self) -> Option<Http2Stats> {
-        match &mut self.stack {
-            Stack::H2(core) => Some(core.stats()),
-            Stack::H1(_) | Stack::Open { .. } => None,
-        }
+        if let Stack::H2(core) = &mut self.stack { Some(core.stats()) } else { None }
+    }
+
+    /// RST_STREAM frames over HTTP/2 by error code, since this was asked last; `None`: there were none.
+    pub fn take_resets(&mut self) -> Option<Box<Resets>> {
+        if let Stack::H2(core) = &mut self.stack { core.take_resets() } else { None }
     }
 
     /// Tells the receive windows the round-trip time that the kernel has measured.

@@ -8,7 +8,7 @@ mod limits;
 mod version;
 
 pub use bolide_h1::{HeadLines, Limits as Http1Limits};
-pub use bolide_h2::{Limits as Http2Limits, OwnLines, Stats as Http2Stats};
+pub use bolide_h2::{Limits as Http2Limits, OwnLines, RESET_CODES, Resets, Stats as Http2Stats};
 pub use bolide_tls::{
     Alpn, ClientCertificate, ClientOptions, ClientTls, Clients, HandshakeFacts, Identity,
     IdentityError, ServerOptions, ServerTls, TlsFailure, TlsLayer,

@@ -22,6 +22,7 @@ use crate::pending::{Event, Pending};
 use crate::ping::{Ping, Purpose};
 use crate::receive_flow::ReceiveFlow;
 use crate::request_memory::RequestMemory;
+use crate::resets::Resets;
 use crate::scheduler::Scheduler;
 use crate::settings::Settings;
 use crate::stats::{Stalls, Stats, StatsBook};
@@ -220,6 +221,11 @@ impl Connection {
     /// The counters up to the last turn.
     pub fn stats(&mut self) -> Stats {
         self.stats.read(&self.deadlines.clock)
+    }
+
+    /// RST_STREAM frames by error code, since this was asked last; `None`: there were none.
+    pub fn take_resets(&mut self) -> Option<Box<Resets>> {
+        self.stats.take_resets()
     }
 
     /// How long an open exchange has waited to send, and for what, up to its last change.
@@ -457,7 +463,7 @@ impl Connection {
     ) -> Result<(), Fault> {
         frame::rst_stream::write(cx.output.tail(), id, code);
         self.streams.reset.insert(id);
-        self.stats.stats.resets_sent += 1;
+        self.stats.reset_sent(code as u32);
         self.count_control(cx)
     }
 

@@ -32,6 +32,7 @@ mod receive_headers;
 mod receive_settings;
 mod receive_window;
 mod request_memory;
+mod resets;
 mod scan;
 mod scheduler;
 mod send;
@@ -49,6 +50,7 @@ pub use connection::Connection;
 pub use error::ErrorCode;
 pub use limits::Limits;
 pub use own_lines::OwnLines;
+pub use resets::{RESET_CODES, Resets};
 pub use stats::{OwnStalls, Stalls, Stats};
 
 #[cfg(test)]

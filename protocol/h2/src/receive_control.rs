@@ -40,7 +40,7 @@ impl Connection {
             self.glitch()?;
             return Ok(Step::Next);
         };
-        self.stats.stats.resets_received += 1;
+        self.stats.reset_received(code);
         let stream = self.streams.get(slot);
         let (silent, answered) = (stream.discarding, stream.receiving == Progress::Ended);
         self.remove(cx, slot);

@@ -1,6 +1,7 @@
 //! What a connection has counted: above all, how long it wanted to send, and what held it back.
 
 use crate::clock::Clock;
+use crate::resets::{Resets, place};
 
 /// For how long something waited to be sent, by what held it back.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -89,9 +90,28 @@ pub(crate) struct StatsBook {
     blocked: Option<(Blocker, u32)>,
     /// In a box, for most connections never need it.
     held: Option<Box<Held>>,
+    /// What was reset since somebody asked.
+    resets: Option<Box<Resets>>,
 }
 
 impl StatsBook {
+    /// The peer has reset an open stream.
+    pub(crate) fn reset_received(&mut self, code: u32) {
+        self.stats.resets_received += 1;
+        self.resets.get_or_insert_default().received[place(code)] += 1;
+    }
+
+    /// RST_STREAM is sent.
+    pub(crate) fn reset_sent(&mut self, code: u32) {
+        self.stats.resets_sent += 1;
+        self.resets.get_or_insert_default().sent[place(code)] += 1;
+    }
+
+    /// What was reset since this was asked last.
+    pub(crate) fn take_resets(&mut self) -> Option<Box<Resets>> {
+        self.resets.take()
+    }
+
     /// A turn ended: what holds back the streams in the scheduler.
     #[inline]
     pub(crate) fn blocked(&mut self, blocker: Option<Blocker>, clock: &Clock) {

@@ -12,6 +12,7 @@ mod layer;
 mod names;
 mod provider;
 mod server_config;
+mod tickets;
 
 pub use certificates::Identity;
 pub use client_certificate::ClientCertificate;

@@ -2,13 +2,13 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use rustls::crypto::aws_lc_rs::Ticketer;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, ProducesTickets, WebPkiClientVerifier};
 use rustls::{ServerConfig, ServerConnection};
 
 use crate::names::Certificates;
 use crate::provider::{WallClock, provider};
+use crate::tickets::Tickets;
 use crate::{Identity, IdentityError, TlsLayer, Trust};
 
 /// Which clients have to say who they are, by a certificate (RFC 8446 §4.3.2).
@@ -53,7 +53,8 @@ pub struct ServerOptions<'a> {
 }
 
 /// A server's TLS settings, shared by all of its connections: TLS 1.3 and 1.2, ALPN `h2` and
-/// `http/1.1`, one session ticket per handshake with keys that roll every six hours.
+/// `http/1.1`, one session ticket per handshake. Every six hours another key seals them, and the one before opens its own for
+/// six hours more.
 #[derive(Debug, Clone)]
 pub struct ServerTls {
     current: Arc<RwLock<Current>>,
@@ -85,7 +86,7 @@ impl ServerTls {
     /// When there is no certificate, what clients have to show can't be read, or the ticket keys can't be
     /// made.
     pub fn with(options: &ServerOptions<'_>, clock: WallClock) -> Result<Self, IdentityError> {
-        let ticketer = Ticketer::new().map_err(unusable)?;
+        let ticketer = Tickets::ticketer(clock).map_err(unusable)?;
         let current = Current::new(options, clock, ticketer)?;
         Ok(Self { current: Arc::new(RwLock::new(current)), clock })
     }
@@ -105,7 +106,7 @@ impl ServerTls {
         let ticketer = if clients == options.clients {
             ticketer
         } else {
-            Ticketer::new().map_err(unusable)?
+            Tickets::ticketer(self.clock).map_err(unusable)?
         };
         let new = Current::new(options, self.clock, ticketer)?;
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = new;

@@ -11,21 +11,38 @@ mod ndt7;
 mod responsiveness;
 mod websocket;
 
+use bolide_server::websocket::Options;
 use bolide_server::{Method, Router};
 
 pub use echo::ECHO_BYTES_MAX;
 pub use ndt7::{Ndt7Settings, finish_archives};
 
+/// Settings of the endpoints.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// Of ndt7.
+    pub ndt7: Ndt7Settings,
+    /// How the WebSocket connections of `/ws` and of ndt7 are kept. Their subprotocols, and compression at `/ws`, are
+    /// added. Clients of ndt7 send messages of up to 16 MiB.
+    pub websocket: Options,
+}
+
+impl From<Ndt7Settings> for Settings {
+    fn from(ndt7: Ndt7Settings) -> Self {
+        Self { ndt7, ..Self::default() }
+    }
+}
+
 /// The routes: `GET /` and those of [`endpoints`].
 #[must_use]
 pub fn routes(router: Router) -> Router {
-    routes_with(router, &Ndt7Settings::default())
+    routes_with(router, &Settings::default())
 }
 
-/// The same with settings for ndt7.
+/// The same with settings.
 #[must_use]
-pub fn routes_with(router: Router, ndt7: &Ndt7Settings) -> Router {
-    endpoints_with(router.get("/", landing::page), ndt7)
+pub fn routes_with(router: Router, settings: &Settings) -> Router {
+    endpoints_with(router.get("/", landing::page), settings)
 }
 
 /// The routes without the page that lists them: `GET /ping`, `GET /echo?size=N`, `POST /echo`, the WebSocket
@@ -33,13 +50,14 @@ pub fn routes_with(router: Router, ndt7: &Ndt7Settings) -> Router {
 /// `/small`, `/large` and `/slurp`. `/{size}` is what no other route answers.
 #[must_use]
 pub fn endpoints(router: Router) -> Router {
-    endpoints_with(router, &Ndt7Settings::default())
+    endpoints_with(router, &Settings::default())
 }
 
-/// The same with settings for ndt7.
+/// The same with settings.
 #[must_use]
-pub fn endpoints_with(router: Router, ndt7: &Ndt7Settings) -> Router {
-    let router = responsiveness::routes(ndt7::routes(websocket::route(router), ndt7));
+pub fn endpoints_with(router: Router, settings: &Settings) -> Router {
+    let router = websocket::route(router, &settings.websocket);
+    let router = responsiveness::routes(ndt7::routes(router, settings));
     ping(router)
         .handle(Method::GET, "/echo", echo::Fills::default())
         .handle(Method::POST, "/echo", echo::Echoes)

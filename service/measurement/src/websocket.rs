@@ -6,8 +6,8 @@ use bolide_server::websocket::{
 use bolide_server::{End, Reply, Request, Router};
 
 /// `/ws` over HTTP/1.1 and HTTP/2, with subprotocol `echo` and compression where they are offered.
-pub(crate) fn route(router: Router) -> Router {
-    let options = Options::new().protocol("echo").deflate(DeflatePolicy::default());
+pub(crate) fn route(router: Router, kept: &Options) -> Router {
+    let options = kept.clone().protocol("echo").deflate(DeflatePolicy::default());
     router.websocket("/ws", move |request: &mut Request<'_>| -> Reply {
         WebSocket::accept(request, &options, Echo::default())
     })

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use bolide_semantics::{End, ExchangeId, Head};
-use bolide_server::{Agenda, Bytes, Chunk, LocalWaker};
+use bolide_server::{Agenda, Bytes, Chunk, LocalWaker, UpstreamTimes};
 
 use crate::failure::Failure;
 use crate::line::Desk;
@@ -52,8 +52,8 @@ pub(crate) struct Crossing {
     pub(crate) listed: bool,
     /// Its number on the line, once it was sent.
     pub(crate) exchange: Option<ExchangeId>,
-    /// When it was sent.
-    pub(crate) sent: Option<Instant>,
+    /// When its upstream was chosen, and when what came of it.
+    pub(crate) times: Option<UpstreamTimes>,
     /// When the upstream last moved, or was last given something to move on.
     pub(crate) moved: Option<Instant>,
 }
@@ -141,8 +141,19 @@ impl Crossing {
             line: None,
             listed: false,
             exchange: None,
-            sent: None,
+            times: None,
             moved: None,
+        }
+    }
+
+    /// Notes when something happened at the upstream.
+    pub(crate) fn came_to(
+        &mut self,
+        what: fn(&mut UpstreamTimes) -> &mut Option<Instant>,
+        now: Instant,
+    ) {
+        if let Some(times) = &mut self.times {
+            *what(times) = Some(now);
         }
     }
 

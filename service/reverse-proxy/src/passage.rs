@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use bolide_semantics::{End, FieldRef, HeadKind};
-use bolide_server::{Bytes, Exchange, Head, Io, StatusCode, Version};
+use bolide_server::{Bytes, Exchange, Head, Io, StatusCode, UpstreamTimes, Version};
 
 use crate::crossing::{Next, Shared};
 use crate::failure::{Failure, Repeat};
@@ -57,6 +57,7 @@ impl Passage {
             let backend = &mut backends[upstream];
             backend.outstanding += 1;
             let mut crossing = self.crossing.borrow_mut();
+            crossing.times = Some(UpstreamTimes::chosen_at(now));
             if let Some(desk) = backend.pool.take() {
                 crossing.line = Some(Rc::clone(desk));
                 crossing.listed = true;
@@ -105,6 +106,8 @@ impl Passage {
     fn failed(&mut self, failure: Failure, io: &mut Io<'_>) {
         let now = io.now();
         let upstream = self.leave();
+        self.crossing.borrow_mut().came_to(|times| &mut times.failed, now);
+        self.note_times(io);
         if failure.repeat == Repeat::OverHttp1 {
             let beside = upstream.and_then(|at| self.worker.backends.borrow()[at].for_tunnels);
             return match beside {
@@ -173,6 +176,13 @@ impl Passage {
         };
         if calls {
             self.call_line(io);
+        }
+    }
+
+    /// Tells the access log what the upstream took so far.
+    fn note_times(&self, io: &mut Io<'_>) {
+        if let Some(times) = &self.crossing.borrow().times {
+            io.note_upstream_times(times);
         }
     }
 
@@ -250,6 +260,7 @@ impl Exchange for Passage {
         }
         self.heads(io);
         self.pump(io);
+        self.note_times(io);
     }
 }
 

@@ -180,7 +180,7 @@ impl Traffic {
                 worker.counters(self.upstream).requests.count();
                 crossing.exchange = Some(id);
                 crossing.moved = Some(orders.now());
-                crossing.sent = Some(orders.now());
+                crossing.came_to(|times| &mut times.sent, orders.now());
                 drop(crossing);
                 self.open.push((id, Rc::clone(&shared)));
                 self.arm(orders.now() + worker.limits().first_byte_timeout);
@@ -252,7 +252,7 @@ impl Traffic {
     /// The final head of an answer stands in the orders.
     fn answered(&mut self, at: usize, end: End, orders: &mut Orders<'_>) {
         let (id, shared) = (self.open[at].0, Rc::clone(&self.open[at].1));
-        let sent = shared.borrow().sent;
+        let sent = shared.borrow().times.and_then(|times| times.sent);
         let took = sent.map_or(Duration::ZERO, |sent| orders.now().saturating_duration_since(sent));
         self.worker.succeeded(self.upstream, took);
         let multiplexed = self.desk.is_multiplexed.get();
@@ -260,6 +260,7 @@ impl Traffic {
             let crossing = &mut *shared.borrow_mut();
             crossing.moved = Some(orders.now());
             crossing.answered = true;
+            crossing.came_to(|times| &mut times.head, orders.now());
             let asked = crossing.wish.as_ref().filter(|_| crossing.wish_sent);
             let misread = asked.is_some_and(|wish| wish.is_misread(orders.head(), multiplexed));
             match asked.filter(|wish| wish.is_granted(orders.head(), multiplexed)) {
@@ -330,6 +331,7 @@ impl Traffic {
         if !crossing.up.finished && (crossing.tunnel || !was_sent) {
             orders.abort(id);
         }
+        crossing.came_to(|times| &mut times.end, orders.now());
         crossing.line = None;
         crossing.exchange = None;
     }

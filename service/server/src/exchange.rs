@@ -28,7 +28,10 @@ use crate::router::RouteId;
 use crate::session::timing;
 use crate::{Exchange, Handler, Response, Waker};
 
+mod notes;
 mod whole;
+
+pub use notes::UpstreamTimes;
 
 /// The largest piece that a body stream is asked for at once, in bytes.
 const PULL_BYTES_MAX: usize = 256 * 1024;
@@ -319,13 +322,6 @@ impl Io<'_> {
             self.connection.abort(&mut self.cx, self.id);
             self.state.phase = Phase::Done;
             self.state.aborted.get_or_insert("the handler gave the answer up");
-        }
-    }
-
-    /// Notes for the access log which server behind was asked; the latest counts.
-    pub fn note_upstream(&mut self, name: &str) {
-        if let Some(entry) = &mut self.state.entry {
-            entry.set_upstream(name);
         }
     }
 

@@ -48,7 +48,7 @@ pub use bolide_semantics::{AbortReason, Blame, End, FieldName, Head, HeadMark, H
 pub use bytes::Bytes;
 pub use collect::{Collect, collect};
 pub use error::Error;
-pub use exchange::Io;
+pub use exchange::{Io, UpstreamTimes};
 pub use handler::{BodyLimit, Exchange, Handler, Reply, body_limit};
 pub use handover::Pulse;
 pub use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};

@@ -279,6 +279,7 @@ impl Service for HttpService {
         if let Some(shard) = &self.measured {
             shard.add(measured);
         }
+        self.observer.turn_measured(measured);
     }
 
     #[inline]
@@ -296,7 +297,7 @@ impl Service for HttpService {
 
     #[inline]
     fn turn_ended(&mut self, stats: &Stats, agenda: &mut Agenda) {
-        self.observer.turn_ended(stats, agenda);
+        self.observer.turn_ended(stats, self.meter.is_on(), agenda);
     }
 
     fn open(&mut self, accepted: &Accepted, now: Instant) -> Option<(Owner, After)> {
@@ -436,6 +437,8 @@ impl Service for HttpService {
     }
 }
 
+#[cfg(test)]
+mod logged;
 #[cfg(test)]
 mod profiled;
 #[cfg(test)]

@@ -125,12 +125,7 @@ impl Session {
             ExchangeEvent::Head(end) => self.begin::<MEASURED>(id, end, work, router),
             ExchangeEvent::Data(data, end) => self.data(id, data, end, work),
             ExchangeEvent::Rejected(status) => self.reject(id, status, work),
-            ExchangeEvent::Trailers => {
-                // The trailers stand in the context's head, which the orders may use again.
-                let trailers = std::mem::take(work.cx.head);
-                self.with_driver(id, work, |driver, io| driver.on_trailers(&trailers, io));
-                *work.cx.head = trailers;
-            }
+            ExchangeEvent::Trailers => self.trailers(id, work),
             ExchangeEvent::Sendable => self.with(id, work, |active, io| {
                 io.sendable();
                 if io.is_sendable()
@@ -375,6 +370,7 @@ impl Session {
             return self.connection.consumed(&mut work.cx, id, data.len());
         };
         let active = &mut self.exchanges[index];
+        active.state.note_received(end, work.cx.now);
         if active.driver.is_none() && active.state.phase != Phase::Unanswered {
             // The answer is under way, and nobody reads what else the client has to say.
             return self.connection.consumed(&mut work.cx, id, data.len());

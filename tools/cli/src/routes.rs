@@ -9,7 +9,8 @@ use bolide::{
     Router, StaticFiles, StatusCode,
 };
 
-use bolide_measurement::Ndt7Settings;
+use bolide::websocket::Options;
+use bolide_measurement::{Ndt7Settings, Settings};
 
 use crate::{files, proxy};
 
@@ -79,7 +80,7 @@ pub(crate) struct Routes {
     routes: Arc<[Route]>,
     /// What routes name by number.
     proxies: Arc<[ProxySettings]>,
-    ndt7: Ndt7Settings,
+    builtin: Settings,
 }
 
 impl Arguments {
@@ -132,12 +133,17 @@ impl Arguments {
 
 impl Routes {
     pub(crate) fn new(routes: Vec<Route>, proxies: Vec<ProxySettings>) -> Self {
-        Self { routes: routes.into(), proxies: proxies.into(), ndt7: Ndt7Settings::default() }
+        Self { routes: routes.into(), proxies: proxies.into(), builtin: Settings::default() }
     }
 
     /// The same with settings for ndt7.
     pub(crate) fn with_ndt7(self, ndt7: Ndt7Settings) -> Self {
-        Self { ndt7, ..self }
+        Self { builtin: Settings { ndt7, ..self.builtin }, ..self }
+    }
+
+    /// The same whose WebSocket connections are kept so.
+    pub(crate) fn with_websocket(self, websocket: Options) -> Self {
+        Self { builtin: Settings { websocket, ..self.builtin }, ..self }
     }
 
     /// The built-in routes alone.
@@ -193,10 +199,10 @@ impl Routes {
             router = match route.answer {
                 Answer::Builtin(Builtin::Ping) => bolide_measurement::ping(router),
                 Answer::Builtin(Builtin::All) if has_files => {
-                    bolide_measurement::endpoints_with(router, &self.ndt7)
+                    bolide_measurement::endpoints_with(router, &self.builtin)
                 }
                 Answer::Builtin(Builtin::All) => {
-                    bolide_measurement::routes_with(router, &self.ndt7)
+                    bolide_measurement::routes_with(router, &self.builtin)
                 }
                 _ => router,
             };

@@ -13,9 +13,10 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use bolide_server::websocket::{Options, WebSocket};
+use bolide_server::websocket::WebSocket;
 use bolide_server::{HeaderMap, HeaderValue, Reply, Request, Response, Router, StatusCode};
 
+use crate::Settings;
 use archive::Archive;
 pub use archive::finish_archives;
 use test::Test;
@@ -48,9 +49,10 @@ impl Direction {
 }
 
 /// The two tests, over HTTP/1.1 and HTTP/2, with and without TLS.
-pub(crate) fn routes(router: Router, settings: &Ndt7Settings) -> Router {
-    let archive = settings.archive.as_ref().map(|folder| Arc::new(Archive::new(folder.clone())));
-    let options = Rc::new(Options::new().protocol(PROTOCOL).require_protocol());
+pub(crate) fn routes(router: Router, settings: &Settings) -> Router {
+    let archive =
+        settings.ndt7.archive.as_ref().map(|folder| Arc::new(Archive::new(folder.clone())));
+    let options = Rc::new(settings.websocket.clone().protocol(PROTOCOL).require_protocol());
     [Direction::Download, Direction::Upload].into_iter().fold(router, |router, direction| {
         let (archive, options) = (archive.clone(), Rc::clone(&options));
         let path = format!("/ndt/v7/{}", direction.name());

@@ -2,7 +2,8 @@
 
 use std::io::{Read, Write};
 
-use bolide_measurement::Ndt7Settings;
+use bolide_measurement::{Ndt7Settings, Settings};
+use bolide_server::websocket::{Limits, Options};
 use tungstenite::Message;
 
 use crate::served::Served;
@@ -93,4 +94,19 @@ fn sizes_that_take_turns_get_what_each_asks_for() {
         );
         assert!(answer.starts_with("HTTP/1.1 400 "), "{wrong}: {answer}");
     }
+}
+
+#[test]
+fn messages_beyond_the_limit_that_was_set_close_the_connection() {
+    let limits = Limits { message_bytes: 10, ..Limits::default() };
+    let websocket = Options::new().limits(limits);
+    let served = Served::new(Settings { websocket, ..Settings::default() });
+    let mut socket = served.websocket("/ws", None).expect("it is granted");
+    socket.send(Message::binary(vec![1; 10])).expect("it takes ten");
+    assert_eq!(socket.read().expect("they come back").into_data().len(), 10);
+    socket.send(Message::binary(vec![1; 11])).expect("it is open");
+    let Message::Close(Some(close)) = socket.read().expect("a frame") else {
+        panic!("no close frame");
+    };
+    assert_eq!(u16::from(close.code), 1009);
 }

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use bolide_measurement::Ndt7Settings;
+use bolide_measurement::Settings;
 use bolide_server::{Router, Running, Server};
 use tungstenite::client::IntoClientRequest as _;
 use tungstenite::{Error, HandshakeError};
@@ -18,12 +18,13 @@ pub(crate) struct Served {
 }
 
 impl Served {
-    pub(crate) fn new(ndt7: Ndt7Settings) -> Self {
+    pub(crate) fn new(settings: impl Into<Settings>) -> Self {
+        let settings = settings.into();
         let running = Server::new()
             .workers(1)
             .drain(Duration::from_secs(5))
             .http("127.0.0.1:0")
-            .start(move || bolide_measurement::routes_with(Router::new(), &ndt7))
+            .start(move || bolide_measurement::routes_with(Router::new(), &settings))
             .expect("a free port");
         let address = running.addresses()[0].expect("an address");
         Self { address, running: Some(running) }

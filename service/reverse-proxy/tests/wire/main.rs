@@ -11,6 +11,8 @@ mod journal;
 #[cfg(test)]
 mod limits;
 #[cfg(test)]
+mod logged;
+#[cfg(test)]
 mod scene;
 #[cfg(test)]
 mod takeover;

@@ -138,8 +138,13 @@ impl Proxy {
     }
 
     pub(crate) fn with(settings: ProxySettings) -> Self {
+        Self::on(Server::new(), settings)
+    }
+
+    /// On a server that is set up so far.
+    pub(crate) fn on(server: Server, settings: ProxySettings) -> Self {
         let routed = settings.clone();
-        let running = Server::new()
+        let running = server
             .workers(1)
             .drain(Duration::from_secs(5))
             .http("127.0.0.1:0")

@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::{Duration, Instant};
 
+use bolide_eventloop::Measured;
+
 use super::format::{Ended, LogFormat, write_json, write_plain};
 use super::sheet::Sheet;
 use super::stamp::{Said, Stamp};
@@ -104,15 +106,25 @@ impl Desk {
     }
 
     /// A turn of the loop ends. Returns when the next has to begin at the latest, so that no line waits for
-    /// longer than it may.
+    /// longer than it may. `measured`: what the turn took will be [said](Self::split), and lines that are due wait for that.
     #[inline]
-    pub(crate) fn turn_ended(&mut self, now: Instant) -> Option<Instant> {
+    pub(crate) fn turn_ended(&mut self, now: Instant, measured: bool) -> Option<Instant> {
         let due = self.due?;
         if due > now {
             return Some(due);
         }
-        self.hand_over();
+        if !measured {
+            self.hand_over();
+        }
         None
+    }
+
+    /// What the turn took that is over; it began at this time.
+    pub(crate) fn split(&mut self, measured: &Measured, began: Instant) {
+        self.sheet.split(measured, began);
+        if self.due.is_some_and(|due| due <= began) {
+            self.hand_over();
+        }
     }
 
     /// The sheet is full.

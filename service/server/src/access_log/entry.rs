@@ -3,6 +3,7 @@
 use bolide_semantics::{FieldName, Head};
 use http::Version;
 
+use super::stages::Times;
 use super::text::cut;
 use super::trace::trace_id;
 
@@ -63,17 +64,20 @@ pub(crate) struct Entry {
     text: Vec<u8>,
     /// Where each part ends.
     ends: [u32; PARTS],
+    pub(crate) times: Times,
 }
 
 impl Entry {
     pub(crate) fn new() -> Self {
-        Self { version: Version::HTTP_11, text: Vec::new(), ends: [0; PARTS] }
+        let (text, times) = (Vec::new(), Times::default());
+        Self { version: Version::HTTP_11, text, ends: [0; PARTS], times }
     }
 
     pub(crate) fn fill(&mut self, head: &Head) {
         let asked = Asked::of_head(head);
         let Asked { version, method, target, host, user_agent, referer, trace, upstream } = asked;
         self.version = version;
+        self.times = Times::default();
         self.text.clear();
         let parts = [method, target, host, user_agent, referer, trace, upstream];
         for (part, end) in parts.into_iter().zip(&mut self.ends) {

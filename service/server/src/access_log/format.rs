@@ -6,6 +6,7 @@ use http::Version;
 
 use super::civil::Civil;
 use super::entry::Asked;
+use super::stages::Stages;
 use super::text::{Short, is_plain, json, json_escaped, number, quoted};
 
 /// What a line looks like.
@@ -35,11 +36,17 @@ pub const JSON_FIELDS: &[(&str, &str)] = &[
     ("status", "The status; 0 when none was sent"),
     ("received_bytes", "Bytes of the request's body that a handler was given"),
     ("sent_bytes", "Bytes of the answer's body that were given to the connection"),
-    ("answer_us", "The same to the answer's head, where the answer did not come at once"),
+    ("receive_us", "From the head's arrival to the request's end"),
+    ("answer_us", "From the head's arrival to the answer's head"),
+    ("send_us", "From the answer's head to its last byte"),
+    ("upstream_connect_us", "Until the upstream had a connection for the request"),
+    ("upstream_head_us", "From sending the request to the head of the upstream's answer"),
+    ("upstream_us", "From sending the request to the end of the upstream's answer"),
     ("referer", "The `Referer` field"),
     ("upstream", "The upstream that a proxy asked last"),
     ("trace_id", "The trace id of a well-formed `traceparent` field"),
     ("abort", "Why the exchange ended before it was complete: a `reason` of the metrics"),
+    ("stages_ns", "In a measured turn: the CPU time of each stage of the profile, in nanoseconds"),
 ];
 
 /// How a request ended.
@@ -50,7 +57,6 @@ pub(crate) struct Outcome {
     pub(crate) sent_bytes: u64,
     /// When the request's head arrived.
     pub(crate) began: Instant,
-    pub(crate) answer: Option<Duration>,
     pub(crate) abort: Option<&'static str>,
 }
 
@@ -60,6 +66,8 @@ pub(crate) struct Ended<'a> {
     pub(crate) asked: &'a Asked<'a>,
     pub(crate) route: &'a RoutePiece,
     pub(crate) outcome: &'a Outcome,
+    /// Of a request that was not answered at once.
+    pub(crate) stages: Option<&'a Stages>,
 }
 
 /// As much of a route's piece of a line is copied at once, in bytes: a copy whose length is known beforehand is a few
@@ -157,7 +165,7 @@ pub(super) fn write_plain(line: &mut Vec<u8>, format: LogFormat, ended: &Ended<'
 /// Appends the rest of a line in JSON, from the method on, with its end. The beginning is known later.
 #[inline]
 pub(super) fn write_json(line: &mut Vec<u8>, ended: &Ended<'_>) {
-    let Ended { asked, route, outcome } = ended;
+    let Ended { asked, route, outcome, stages } = ended;
     if asked.method.is_empty() {
         // The quote at its front would end the target.
         line.extend_from_slice(&route.text[1..route.length]);
@@ -189,12 +197,12 @@ pub(super) fn write_json(line: &mut Vec<u8>, ended: &Ended<'_>) {
     short.number(outcome.received_bytes);
     short.put(b",\"sent_bytes\":");
     short.number(outcome.sent_bytes);
-    let has_more = outcome.answer.is_some()
+    let has_more = stages.is_some()
         | outcome.abort.is_some()
         | !(asked.referer.is_empty() & asked.upstream.is_empty() & asked.trace.is_empty());
     if has_more {
         line.extend_from_slice(short.text());
-        write_more(line, asked, outcome);
+        write_more(line, ended);
     } else {
         short.put(b"}\n");
         line.extend_from_slice(short.text());
@@ -203,9 +211,10 @@ pub(super) fn write_json(line: &mut Vec<u8>, ended: &Ended<'_>) {
 
 /// What most lines in JSON don't have, and the end of those that do.
 #[inline(never)]
-fn write_more(line: &mut Vec<u8>, asked: &Asked<'_>, outcome: &Outcome) {
-    if let Some(answer) = outcome.answer {
-        counted(line, ",\"answer_us\":", micros(answer));
+fn write_more(line: &mut Vec<u8>, ended: &Ended<'_>) {
+    let Ended { asked, outcome, stages, .. } = ended;
+    if let Some(stages) = stages {
+        stages.write(line);
     }
     for (before, value) in [
         (",\"referer\":\"", asked.referer),
@@ -242,19 +251,21 @@ mod tests {
     use bolide_connection::HandshakeFacts;
     use bolide_semantics::{FieldName, Head, HeadKind};
 
+    use super::super::stages::Split;
     use super::super::stamp::Stamp;
     use super::*;
+    use crate::Stage;
 
     fn outcome() -> Outcome {
         let began = Instant::now();
-        Outcome { status: 200, received_bytes: 1, sent_bytes: 4, began, answer: None, abort: None }
+        Outcome { status: 200, received_bytes: 1, sent_bytes: 4, began, abort: None }
     }
 
     fn line(format: LogFormat, asked: Asked<'_>, outcome: Outcome) -> String {
         let mut stamp = Stamp::new(format, "192.0.2.1:5", None);
         let route = RoutePiece::new("/a\"");
         let mut line = Vec::new();
-        let ended = Ended { asked: &asked, route: &route, outcome: &outcome };
+        let ended = Ended { asked: &asked, route: &route, outcome: &outcome, stages: None };
         let beginning = begin(format, &Civil::new(), 123);
         if format == LogFormat::Json {
             beginning.append_to(&mut line);
@@ -358,12 +369,14 @@ mod tests {
             trace: word,
             upstream: word,
         };
-        let outcome = Outcome { answer: Some(Duration::ZERO), abort: Some("x"), ..outcome() };
+        let outcome = Outcome { abort: Some("x"), ..outcome() };
         let mut text = Vec::new();
         let route = RoutePiece::new("x");
         begin(LogFormat::Json, &Civil::new(), 1).append_to(&mut text);
         stamp.put(&mut text, &asked);
-        write_json(&mut text, &Ended { asked: &asked, route: &route, outcome: &outcome });
+        let stages = Some(&Stages::ALL);
+        write_json(&mut text, &Ended { asked: &asked, route: &route, outcome: &outcome, stages });
+        Split::every(outcome.began).put(&mut text);
         let text = String::from_utf8(text).unwrap();
         let page = include_str!("../../../../docs/operate.md");
         let mut rest = text.as_str();
@@ -375,6 +388,7 @@ mod tests {
         }
         let inner = "\"alpn\":\"h2\",\"server_name\":\"a.example\",\"resumed\":true}";
         assert!(text.contains(inner), "{text}");
-        assert_eq!(text.matches("\":").count(), JSON_FIELDS.len() + 5, "{text}");
+        let parts = 5 + Stage::ALL.len();
+        assert_eq!(text.matches("\":").count(), JSON_FIELDS.len() + parts, "{text}");
     }
 }

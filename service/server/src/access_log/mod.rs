@@ -10,6 +10,7 @@ mod desk;
 mod entry;
 mod format;
 mod sheet;
+mod stages;
 mod stamp;
 mod text;
 mod trace;
@@ -26,6 +27,7 @@ pub(crate) use desk::Desk;
 pub(crate) use entry::{Asked, Entry};
 pub(crate) use format::{Ended, Outcome, RoutePiece};
 pub use format::{JSON_FIELDS, LogFormat};
+pub(crate) use stages::Stages;
 pub(crate) use stamp::{Said, Stamp};
 use writer::Writer;
 

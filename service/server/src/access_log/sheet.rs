@@ -7,8 +7,11 @@
 use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
+use bolide_eventloop::Measured;
+
 use super::civil::Civil;
 use super::format::{LogFormat, begin, micros};
+use super::stages::Split;
 use crate::limits::{LOG_BLOCK_BYTES, LogLimits};
 
 /// What a line takes beyond its text, in bytes: about as much as its beginning is long, and no less than what keeps it.
@@ -50,6 +53,8 @@ pub(super) struct Sheet {
     text: Vec<u8>,
     lines: Vec<Line>,
     groups: Vec<Group>,
+    /// What is known of the requests of measured turns, in order.
+    splits: Vec<Split>,
     /// The time of day, since the epoch, at an instant.
     day: (Duration, Instant),
     count: u64,
@@ -68,6 +73,7 @@ impl Sheet {
             text: Vec::with_capacity(bytes_max / 2),
             lines: Vec::with_capacity(bytes_max / LINE_BYTES / 4),
             groups: Vec::with_capacity(bytes_max / LINE_BYTES / 8),
+            splits: Vec::new(),
             day: (Duration::ZERO, Instant::now()),
             count: 0,
             bytes: 0,
@@ -127,6 +133,17 @@ impl Sheet {
         self.groups.push(Group { until: self.lines.len() as u32, ended });
     }
 
+    /// The turn that is over was measured; it began at this time.
+    pub(super) fn split(&mut self, measured: &Measured, began: Instant) {
+        let until = self.lines.len() as u32;
+        if self.format == LogFormat::Json
+            && let Some(split) = Split::of(measured, began, until)
+            && self.lines.iter().rev().any(|line| line.began == began)
+        {
+            self.splits.push(split);
+        }
+    }
+
     /// What time of day it is: the time since the epoch at an instant.
     pub(super) fn date(&mut self, day: (Duration, Instant)) {
         self.day = day;
@@ -143,12 +160,13 @@ impl Sheet {
 
     /// Appends the lines as they stand in the file.
     pub(super) fn spell(&self, civil: &mut Civil, out: &mut Vec<u8>) {
-        let mut lines = self.lines.iter();
+        let mut lines = (0_u32..).zip(&self.lines);
+        let mut splits = self.splits.iter().peekable();
         let mut first = 0;
         for group in &self.groups {
             civil.update(self.time_of(group.ended));
             let mut beginning = None;
-            for line in lines.by_ref().take(group.until as usize - first) {
+            for (index, line) in lines.by_ref().take(group.until as usize - first) {
                 let beginning = match &beginning {
                     Some((began, beginning)) if *began == line.began => beginning,
                     _ => {
@@ -165,6 +183,10 @@ impl Sheet {
                 }
                 beginning.append_to(out);
                 out.extend_from_slice(after);
+                while splits.next_if(|split| split.until <= index).is_some() {}
+                if let Some(split) = splits.peek().filter(|split| split.began == line.began) {
+                    split.put(out);
+                }
                 let end = out.len();
                 for _ in 1..line.times {
                     out.extend_from_within(start..end);
@@ -185,6 +207,7 @@ impl Sheet {
         self.text.clear();
         self.lines.clear();
         self.groups.clear();
+        self.splits.clear();
         (self.count, self.bytes) = (0, 0);
     }
 

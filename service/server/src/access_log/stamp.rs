@@ -26,12 +26,11 @@ pub(crate) struct Said {
 }
 
 impl Said {
-    /// None when there is more to say than that: of a request that was not answered at once, or not completely.
+    /// None when there is more to say than that: of a request that was not answered completely.
     #[inline]
     pub(crate) fn new(mark: HeadMark, route: RouteId, outcome: &Outcome) -> Option<Self> {
-        let Outcome { status, received_bytes, sent_bytes, answer, abort, .. } = *outcome;
-        let is_all = answer.is_none() & abort.is_none();
-        is_all.then_some(Self { mark, received_bytes, sent_bytes, route, status })
+        let Outcome { status, received_bytes, sent_bytes, abort, .. } = *outcome;
+        abort.is_none().then_some(Self { mark, received_bytes, sent_bytes, route, status })
     }
 }
 

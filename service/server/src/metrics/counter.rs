@@ -138,14 +138,19 @@ impl Default for NameCounts {
 
 impl NameCounts {
     pub(crate) fn count(&self, name: &'static str) {
+        self.add(name, 1);
+    }
+
+    /// Counts as many of this name.
+    pub(crate) fn add(&self, name: &'static str, more: u64) {
         let (named, others) = self.slots.split_at(NAMES - 1);
         for (slot, counter) in named {
             if *slot.get_or_init(|| name) == name {
-                return counter.add(1);
+                return counter.add(more);
             }
         }
         others[0].0.get_or_init(|| "other");
-        others[0].1.add(1);
+        others[0].1.add(more);
     }
 
     pub(crate) fn add_to(&self, sums: &mut Vec<(&'static str, u64)>) {

@@ -61,7 +61,7 @@ metrics! {
         "Abuse budgets that a peer has spent: its connection ended";
     REFUSED_STREAMS: counter "bolide_h2_streams_refused_total" ("")
         "HTTP/2 streams that were refused at the limit";
-    RESETS: counter "bolide_h2_resets_total" ("direction") "RST_STREAM frames";
+    RESETS: counter "bolide_h2_resets_total" ("direction,code") "RST_STREAM frames, by error code (RFC 9113 §7)";
     STALLS: counter "bolide_h2_stalled_seconds_total" ("cause")
         "Time in which something was to be sent over HTTP/2 and could not be";
     USED_UP: counter "bolide_h2_receive_windows_used_up_total" ("")
@@ -312,8 +312,11 @@ impl Snapshot {
         let h2 = &self.http2;
         let seconds = |ms: u64| ms as f64 / 1000.0;
         text.sample(&REFUSED_STREAMS, &[], h2.streams_refused);
-        text.sample(&RESETS, &[("direction", "received")], h2.resets_received);
-        text.sample(&RESETS, &[("direction", "sent")], h2.resets_sent);
+        for (direction, resets) in [("received", &h2.resets_received), ("sent", &h2.resets_sent)] {
+            for (code, count) in resets {
+                text.sample(&RESETS, &[("direction", direction), ("code", code)], *count);
+            }
+        }
         let stalls = [
             ("stream-window", h2.stream_window_stall_ms),
             ("connection-window", h2.connection_window_stall_ms),
@@ -365,6 +368,10 @@ mod tests {
             aborts: vec![("the peer reset the stream", 1)],
             limits: vec![("head-timeout", 1)],
             abuse: vec![("rapid-reset", 1)],
+            http2: crate::metrics::Http2Snapshot {
+                resets_sent: vec![("REFUSED_STREAM", 1)],
+                ..Default::default()
+            },
             tls: crate::metrics::TlsSnapshot { full: 1, resumed: 1, failed: vec![("alert", 1)] },
             access_log: Some(AccessLogStats { written: 5, dropped: 2, failed: 1 }),
             profile: Some(ProfileSnapshot { turns: 1, ..ProfileSnapshot::default() }),

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bolide_connection::Http2Stats;
+use bolide_connection::{Http2Stats, RESET_CODES, Resets};
 use bolide_eventloop::Stats;
 
 use super::counter::{Counter, Histogram, NameCounts};
@@ -57,8 +57,9 @@ impl Place {
 #[derive(Debug, Default)]
 pub(crate) struct Http2Counts {
     pub(crate) streams_refused: Counter,
-    pub(crate) resets_received: Counter,
-    pub(crate) resets_sent: Counter,
+    /// By error code.
+    pub(crate) resets_received: NameCounts,
+    pub(crate) resets_sent: NameCounts,
     pub(crate) receive_windows_used_up: Counter,
     pub(crate) stream_window_ms: Counter,
     pub(crate) connection_window_ms: Counter,
@@ -70,14 +71,25 @@ impl Http2Counts {
     pub(crate) fn add(&self, now: &Http2Stats, before: &Http2Stats) {
         let grown = |now: u32, before: u32| u64::from(now.wrapping_sub(before));
         self.streams_refused.add(grown(now.streams_refused, before.streams_refused));
-        self.resets_received.add(grown(now.resets_received, before.resets_received));
-        self.resets_sent.add(grown(now.resets_sent, before.resets_sent));
         let (used_up, was) = (now.receive_windows_used_up, before.receive_windows_used_up);
         self.receive_windows_used_up.add(grown(used_up, was));
         let (stalls, was) = (now.stalls, before.stalls);
         self.stream_window_ms.add(stalls.stream_window_ms - was.stream_window_ms);
         self.connection_window_ms.add(stalls.connection_window_ms - was.connection_window_ms);
         self.socket_ms.add(stalls.socket_ms - was.socket_ms);
+    }
+}
+
+impl Http2Counts {
+    /// Adds streams that were reset on a connection.
+    pub(crate) fn add_resets(&self, resets: &Resets) {
+        let ways = [(&self.resets_received, resets.received), (&self.resets_sent, resets.sent)];
+        for (sums, counts) in ways {
+            for (code, count) in RESET_CODES.into_iter().zip(counts).filter(|(_, count)| *count > 0)
+            {
+                sums.add(code, count.into());
+            }
+        }
     }
 }
 
@@ -193,8 +205,8 @@ impl Shard {
         self.aborts.add_to(&mut sum.aborts);
         let (http2, ours) = (&mut sum.http2, &self.http2);
         http2.streams_refused += ours.streams_refused.get();
-        http2.resets_received += ours.resets_received.get();
-        http2.resets_sent += ours.resets_sent.get();
+        ours.resets_received.add_to(&mut http2.resets_received);
+        ours.resets_sent.add_to(&mut http2.resets_sent);
         http2.receive_windows_used_up += ours.receive_windows_used_up.get();
         http2.stream_window_stall_ms += ours.stream_window_ms.get();
         http2.connection_window_stall_ms += ours.connection_window_ms.get();

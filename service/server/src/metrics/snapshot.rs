@@ -96,10 +96,10 @@ pub struct TlsSnapshot {
 pub struct Http2Snapshot {
     /// Streams that were refused at the limit.
     pub streams_refused: u64,
-    /// RST_STREAM frames received for open streams.
-    pub resets_received: u64,
-    /// RST_STREAM frames sent.
-    pub resets_sent: u64,
+    /// RST_STREAM frames received for open streams, by the name of their error code (RFC 9113 §7).
+    pub resets_received: Vec<(&'static str, u64)>,
+    /// RST_STREAM frames sent, by the name of their error code.
+    pub resets_sent: Vec<(&'static str, u64)>,
     /// Times a peer used up a receive window: it may have waited for us.
     pub receive_windows_used_up: u64,
     /// How long streams waited for their window, in milliseconds.

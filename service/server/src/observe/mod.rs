@@ -10,12 +10,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use bolide_connection::{Connection, Http2Stats};
-use bolide_eventloop::{Agenda, CloseCause, Stats};
+use bolide_eventloop::{Agenda, CloseCause, Measured, Stats};
 use bolide_semantics::{CloseReason, Head};
 use http::Version;
 
 use crate::access_log::{
-    AccessLog, Asked, Desk, Ended, Entry, LogFormat, Outcome, RoutePiece, Said, Stamp,
+    AccessLog, Asked, Desk, Ended, Entry, LogFormat, Outcome, RoutePiece, Said, Stages, Stamp,
 };
 use crate::ends::Ends;
 use crate::exchange::State;
@@ -118,10 +118,16 @@ impl Logging {
         subject: &mut Subject,
         connection: &Connection,
         ends: &Ends,
-        (state, head): (&mut State, Option<&Head>),
+        (state, head, now): (&mut State, Option<&Head>, Instant),
         (route, outcome, said): (RouteId, &Outcome, Option<Said>),
     ) {
         let entry = state.entry.take();
+        let stages = entry.as_ref().map(|entry| {
+            // A head that was given in the turn in which its request came has no time of its own.
+            let answered = state.answered.unwrap_or(outcome.began);
+            let answered = (outcome.status != 0).then_some(answered);
+            Stages::new(outcome.began, answered, now, &entry.times)
+        });
         let asked = match (&entry, head) {
             (Some(entry), _) => entry.asked(),
             (None, Some(head)) => Asked::of_head(head),
@@ -135,7 +141,8 @@ impl Logging {
             Stamp::new(self.desk.format, &Peer(ends.peer()).to_string(), facts.as_ref())
         });
         let route = &self.routes[route.index()];
-        self.desk.line(stamp, &Ended { asked: &asked, route, outcome }, said);
+        let stages = stages.as_ref();
+        self.desk.line(stamp, &Ended { asked: &asked, route, outcome, stages }, said);
         if let Some(entry) = entry
             && self.spare.len() < SPARE_ENTRIES
         {
@@ -225,7 +232,7 @@ impl Observer {
     }
 
     #[inline]
-    pub(crate) fn turn_ended(&mut self, stats: &Stats, agenda: &mut Agenda) {
+    pub(crate) fn turn_ended(&mut self, stats: &Stats, measured: bool, agenda: &mut Agenda) {
         if let Some(beat) = &self.beat {
             beat.ends();
         }
@@ -234,7 +241,7 @@ impl Observer {
         }
         let now = self.settle();
         if let Some(due) =
-            self.logging.as_mut().and_then(|logging| logging.desk.turn_ended(self.now))
+            self.logging.as_mut().and_then(|logging| logging.desk.turn_ended(self.now, measured))
         {
             agenda.alarm(due);
         }
@@ -256,6 +263,13 @@ impl Observer {
                     "accepting was paused: no file descriptors, or no room for connections"
                 );
             }
+        }
+    }
+
+    /// What the turn took that has ended.
+    pub(crate) fn turn_measured(&mut self, measured: &Measured) {
+        if let Some(logging) = &mut self.logging {
+            logging.desk.split(measured, self.now);
         }
     }
 
@@ -341,6 +355,9 @@ impl Observer {
         {
             counting.shard.http2.add(&stats, &subject.seen);
             subject.seen = stats;
+            if let Some(resets) = connection.take_resets() {
+                counting.shard.http2.add_resets(&resets);
+            }
         }
     }
 
@@ -465,7 +482,6 @@ impl Observer {
             received_bytes: state.received_bytes,
             sent_bytes: state.sent_bytes,
             began,
-            answer: state.answered.map(|answered| answered.saturating_duration_since(began)),
             abort: state.aborted,
         };
         let mark = head.and_then(Head::mark).filter(|_| state.entry.is_none());
@@ -475,7 +491,8 @@ impl Observer {
         {
             return;
         }
-        logging.line(subject, connection, ends, (state, head), (route, &outcome, said));
+        let now = self.now;
+        logging.line(subject, connection, ends, (state, head, now), (route, &outcome, said));
     }
 
     /// A limit was hit by one request.

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bolide_eventloop::{Clocks, Meter, Sampling};
 
-pub(crate) use shard::ProfileShard;
+pub(crate) use shard::{ProfileShard, Shares};
 pub use snapshot::{ProfileSnapshot, STAGE_BOUNDS_NS, StageSnapshot};
 pub use stage::Stage;
 pub(crate) use stage::{ENCODE, HANDLER, LOOP, PARSE, ROUTE, TLS_OPEN, TLS_SEAL};

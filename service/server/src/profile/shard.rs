@@ -8,6 +8,19 @@ use super::snapshot::{ProfileSnapshot, STAGE_BOUNDS_NS};
 use super::stage::Stage;
 use crate::metrics::{Counter, Histogram};
 
+/// What each request of a measured turn took, in nanoseconds, by [`Stage::ALL`].
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shares(pub(crate) [u64; Stage::ALL.len()]);
+
+impl Shares {
+    /// None when no request began in the turn, or when it was disturbed.
+    pub(crate) fn of(measured: &Measured) -> Option<Self> {
+        let requests = u64::from(measured.units);
+        let of_stage = |stage: Stage| measured.spent_ns[stage.metered().index()] / requests;
+        (requests > 0 && !measured.is_disturbed).then(|| Self(Stage::ALL.map(of_stage)))
+    }
+}
+
 /// One worker's sampled turns. It is the only writer.
 #[derive(Debug, Default)]
 pub(crate) struct ProfileShard {

@@ -15,13 +15,13 @@ use crate::profile::{Profile, ProfileSnapshot, Stage};
 use crate::{BodyStream, End, Exchange as Driver, Io, Pull, Reply, Request, Response};
 
 /// What is planted, in nanoseconds.
-const PLANTED_NS: u64 = 50_000;
+pub(super) const PLANTED_NS: u64 = 50_000;
 
 thread_local! {
     static NOW: Cell<u64> = const { Cell::new(1) };
 }
 
-fn burn() {
+pub(super) fn burn() {
     NOW.set(NOW.get() + PLANTED_NS);
 }
 
@@ -31,7 +31,7 @@ fn burning_clock() -> SystemTime {
     wall_clock()
 }
 
-const STILL: Clocks = Clocks { passing: || NOW.get(), cpu: || NOW.get() };
+pub(super) const STILL: Clocks = Clocks { passing: || NOW.get(), cpu: || NOW.get() };
 
 /// A body that burns when it is asked for its length, while the head is encoded, or for its piece.
 #[derive(Debug)]

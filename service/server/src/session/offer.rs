@@ -69,4 +69,14 @@ impl Session {
             self.data(id, data, End::Yes, work);
         }
     }
+
+    /// What followed a request's body stands in the context's head, which the orders may use again.
+    pub(super) fn trailers(&mut self, id: ExchangeId, work: &mut Work<'_>) {
+        let trailers = std::mem::take(work.cx.head);
+        self.with_driver(id, work, |driver, io| {
+            io.state.note_received(End::Yes, io.cx.now);
+            driver.on_trailers(&trailers, io);
+        });
+        *work.cx.head = trailers;
+    }
 }

@@ -99,6 +99,39 @@ fn every_kind_of_request_counts_once() {
     assert!(counted.turns.count() > 0 && counted.event_loop.bytes_sent > 0);
 }
 
+/// A frame of HTTP/2.
+fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
+    let head = [0, 0, payload.len() as u8, kind, flags, 0, 0, 0, stream];
+    [&head[..], payload].concat()
+}
+
+#[test]
+fn resets_count_by_their_error_code() {
+    let metrics = Metrics::new();
+    let served = Served::with(Server::new().metrics(&metrics), routes);
+    let mut client = served.connect();
+    client.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+    client.send(&frame(4, 0, 0, &[]));
+    for (stream, code) in [(1, 8), (3, 8), (5, 0x77)] {
+        client.send(&frame(1, 5, stream, b"\x82\x86\x41\x01a\x04\x08/endless"));
+        client.send(&frame(3, 0, stream, &[0, 0, 0, code]));
+    }
+    // An increment of 0 is the stream's error (RFC 9113 §6.9).
+    client.send(&frame(1, 5, 7, b"\x82\x86\x41\x01a\x04\x08/endless"));
+    client.send(&frame(8, 0, 7, &[0; 4]));
+    // A PING of a stream ends the connection (RFC 9113 §6.7), once all that came before is done.
+    client.send(&frame(6, 0, 1, &[0; 8]));
+    client.rest();
+    served.shut_down();
+    let counted = metrics.snapshot();
+    assert_eq!(counted.http2.resets_received, [("CANCEL", 2), ("other", 1)]);
+    assert_eq!(counted.http2.resets_sent, [("PROTOCOL_ERROR", 1)]);
+    let admin = Served::new(move || admin_routes(&metrics, &[]));
+    let text = ask(&admin, "GET /metrics HTTP/1.1\r\nhost: a");
+    let line = "\nbolide_h2_resets_total{direction=\"received\",code=\"CANCEL\"} 2\n";
+    assert!(text.contains(line), "{text}");
+}
+
 #[test]
 fn an_open_connection_stands_where_it_is() {
     let metrics = Metrics::new();
@@ -180,7 +213,7 @@ fn the_log_has_a_line_for_each_request() {
             "\"sent_bytes\":0}",
         ],
         &["\"peer\":\"127.0.0.1:", "\"HTTP/1.1\",\"route\":\"(refused)\"", "\"status\":400,"],
-        &["\"method\":\"POST\"", "\"status\":200,\"received_bytes\":5,\"sent_bytes\":1,"],
+        &["\"method\":\"POST\"", "\"status\":200,\"received_bytes\":5,\"sent_bytes\":1"],
         &[
             "\"target\":\"/endless\"",
             "\"upstream\":\"http://behind\",\"abort\":\"",

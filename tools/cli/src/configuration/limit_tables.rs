@@ -4,9 +4,10 @@
 
 use std::time::Duration;
 
+use bolide::websocket::{self, Options};
 use bolide::{
     ConnectionLimits, Http1Limits, Http2Limits, Limits, LogLimits, LoopLimits, OffloadLimits,
-    ProxyLimits,
+    ProxyLimits, WEBSOCKET_CLOSE_TIMEOUT, WEBSOCKET_OUTPUT_BYTES, WEBSOCKET_PING_INTERVAL,
 };
 use bolide_reverse_proxy::limits::{
     HEALTH_FALL_COUNT, HEALTH_INTERVAL, HEALTH_RISE_COUNT, HEALTH_TIMEOUT,
@@ -90,6 +91,42 @@ impl OffloadRows {
             queue_max_count: self.offload_queue_count,
             idle: self.offload_idle,
         }
+    }
+}
+
+/// How the WebSocket connections of the built-in routes are kept.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct WebSocketLimits {
+    pub(crate) messages: websocket::Limits,
+    pub(crate) kept: KeptLimits,
+}
+
+/// What such a connection may take beside its messages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct KeptLimits {
+    pub(crate) ping_interval: Duration,
+    pub(crate) close_timeout: Duration,
+    pub(crate) output_bytes: usize,
+}
+
+impl Default for KeptLimits {
+    fn default() -> Self {
+        Self {
+            ping_interval: WEBSOCKET_PING_INTERVAL,
+            close_timeout: WEBSOCKET_CLOSE_TIMEOUT,
+            output_bytes: WEBSOCKET_OUTPUT_BYTES,
+        }
+    }
+}
+
+impl WebSocketLimits {
+    /// As handlers take them.
+    pub(crate) fn options(&self) -> Options {
+        Options::new()
+            .limits(self.messages)
+            .ping_interval(self.kept.ping_interval)
+            .close_timeout(self.kept.close_timeout)
+            .output_bytes_max(self.kept.output_bytes)
     }
 }
 
@@ -298,6 +335,20 @@ table!(LOG: LogLimits, "service/server", "LOG_", [
     delay,
 ]);
 
+table!(WEBSOCKET: websocket::Limits, "protocol/websocket", [
+    message_bytes,
+    fragments_count,
+    empty_fragments_count from 0,
+    inflate_free_bytes from 0,
+    inflate_ratio_count,
+]);
+
+table!(WEBSOCKET_KEPT: KeptLimits, "service/server", "WEBSOCKET_", [
+    ping_interval from 0,
+    close_timeout,
+    output_bytes,
+]);
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -323,6 +374,8 @@ mod tests {
         assert_eq!(names(&HEALTH), fields(&HealthLimits::default()));
         assert_eq!(names(&FILES), fields(&FilesLimits::default()));
         assert_eq!(names(&LOG), fields(&LogLimits::default()));
+        assert_eq!(names(&WEBSOCKET), fields(&websocket::Limits::default()));
+        assert_eq!(names(&WEBSOCKET_KEPT), fields(&KeptLimits::default()));
         let inner = |names: Vec<String>, others: &[&str]| -> Vec<String> {
             names.into_iter().filter(|name| !others.contains(&name.as_str())).collect()
         };
@@ -402,15 +455,8 @@ mod tests {
         ),
         (
             "protocol/websocket",
-            &[
-                "MESSAGE_BYTES",
-                "FRAGMENTS_COUNT",
-                "EMPTY_FRAGMENTS_COUNT",
-                "INFLATE_FREE_BYTES",
-                "INFLATE_RATIO_COUNT",
-                "PONGS_BYTES",
-            ],
-            "a handler's choice, by websocket::Options: the program has only an echo and ndt7",
+            &["PONGS_BYTES"],
+            "how the engine works: it bounds what pings may cost, and no client notices",
         ),
         (
             "service/measurement",
@@ -436,11 +482,6 @@ mod tests {
             "service/server",
             &["WATCH_INTERVAL", "EVENTS_PER_SECOND"],
             "how exactly, and how much at most, is reported: an attack must not change it",
-        ),
-        (
-            "service/server",
-            &["WEBSOCKET_PING_INTERVAL", "WEBSOCKET_CLOSE_TIMEOUT", "WEBSOCKET_OUTPUT_BYTES"],
-            "a handler's choice, by websocket::Options: the program has only an echo and ndt7",
         ),
         (
             "service/static-files",
@@ -482,6 +523,8 @@ mod tests {
         add(&mut settable, &FILES);
         add(&mut settable, &OFFLOAD);
         add(&mut settable, &LOG);
+        add(&mut settable, &WEBSOCKET);
+        add(&mut settable, &WEBSOCKET_KEPT);
         for folder in [
             "eventloop",
             "protocol/connection",

@@ -24,7 +24,9 @@ use bolide_measurement::Ndt7Settings;
 use crate::observe;
 use crate::routes::{Answer, Route, Routes};
 use document::{Document, Section};
-use limit_tables::{CONNECTION, HTTP1, HTTP2, LOOP, SERVER};
+use limit_tables::{
+    CONNECTION, HTTP1, HTTP2, LOOP, SERVER, WEBSOCKET, WEBSOCKET_KEPT, WebSocketLimits,
+};
 use upstream::Upstreams;
 use value::Setting;
 
@@ -46,6 +48,8 @@ pub(crate) struct Configuration {
     /// Whom to become once all listen.
     pub(crate) user: Option<String>,
     pub(crate) limits: Limits,
+    /// Of the built-in routes.
+    pub(crate) websocket: WebSocketLimits,
     pub(crate) listen: Vec<Listen>,
     pub(crate) routes: Routes,
     pub(crate) observe: observe::Settings,
@@ -63,7 +67,7 @@ impl Configuration {
         let workers = workers(&mut root)?;
         let drain = root.value::<Duration>("drain")?.unwrap_or(DRAIN);
         let user = root.value::<String>("user")?;
-        let limits = limits(&mut root)?;
+        let (limits, websocket) = limits(&mut root)?;
         let observe = observation::read(&mut root)?;
         let listeners = root.sections("listen", None)?;
         let listen = listeners.into_iter().map(listen::read).collect::<Result<Vec<_>, _>>()?;
@@ -72,7 +76,7 @@ impl Configuration {
         root.finish()?;
         let routes = if with_routes { read_routes(routes, upstreams)? } else { Routes::default() };
         check_listeners(&listen)?;
-        Ok(Self { workers, drain, user, limits, listen, routes, observe })
+        Ok(Self { workers, drain, user, limits, websocket, listen, routes, observe })
     }
 }
 
@@ -86,9 +90,9 @@ fn workers(root: &mut Section<'_>) -> Result<Option<u16>, String> {
     }
 }
 
-/// `[limits]`, `[limits.http1]`, `[limits.http2]`.
-fn limits(root: &mut Section<'_>) -> Result<Limits, String> {
-    let mut limits = Limits::default();
+/// `[limits]`, `[limits.http1]`, `[limits.http2]`, `[limits.websocket]`.
+fn limits(root: &mut Section<'_>) -> Result<(Limits, WebSocketLimits), String> {
+    let (mut limits, mut websocket) = (Limits::default(), WebSocketLimits::default());
     let mut section = root.table("limits")?;
     SERVER.read(&mut section, &mut limits)?;
     CONNECTION.read(&mut section, &mut limits.connection)?;
@@ -99,8 +103,12 @@ fn limits(root: &mut Section<'_>) -> Result<Limits, String> {
     let mut http2 = section.table("http2")?;
     HTTP2.read(&mut http2, Arc::make_mut(&mut limits.connection.h2))?;
     http2.finish()?;
+    let mut of_websocket = section.table("websocket")?;
+    WEBSOCKET.read(&mut of_websocket, &mut websocket.messages)?;
+    WEBSOCKET_KEPT.read(&mut of_websocket, &mut websocket.kept)?;
+    of_websocket.finish()?;
     section.finish()?;
-    Ok(limits)
+    Ok((limits, websocket))
 }
 
 /// The limits that can't change while a server runs, in words that can be compared.

@@ -6,7 +6,7 @@ use bolide::{ConnectionLimits, Http1Limits, Http2Limits, Limits, LogLimits, Prox
 
 use super::limit_tables::{
     CONNECTION, FILES, FilesLimits, HEALTH, HTTP1, HTTP2, HealthLimits, LOG, LOOP, OFFLOAD,
-    OffloadRows, PROXY, SERVER, Table,
+    OffloadRows, PROXY, SERVER, Table, WEBSOCKET, WEBSOCKET_KEPT, WebSocketLimits,
 };
 
 /// What each limit is for, written from the constants.
@@ -151,6 +151,10 @@ pub(crate) fn print() -> String {
     rows(&mut out, &HTTP1, &mut Http1Limits::default(), false);
     out.push_str("\n[limits.http2]\n");
     rows(&mut out, &HTTP2, &mut Http2Limits::default(), false);
+    out.push_str("\n# Those of /ws and of ndt7, whose clients send messages of up to 16 MiB.\n[limits.websocket]\n");
+    let mut websocket = WebSocketLimits::default();
+    rows(&mut out, &WEBSOCKET, &mut websocket.messages, false);
+    rows(&mut out, &WEBSOCKET_KEPT, &mut websocket.kept, false);
     out
 }
 
@@ -221,6 +225,8 @@ mod tests {
         check(&LOG);
         check(&LOOP);
         check(&OFFLOAD);
+        check(&WEBSOCKET);
+        check(&WEBSOCKET_KEPT);
     }
 
     #[test]

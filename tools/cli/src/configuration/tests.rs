@@ -21,6 +21,7 @@ fn the_printed_defaults_are_read_again_as_the_defaults() {
     let empty = read("").unwrap();
     assert_eq!(format!("{:?}", printed.limits), format!("{:?}", Limits::default()));
     assert_eq!(format!("{:?}", printed.limits), format!("{:?}", empty.limits));
+    assert_eq!(printed.websocket, empty.websocket);
     assert_eq!((printed.workers, printed.drain), (empty.workers, empty.drain));
     assert_eq!(printed.routes.counts(), empty.routes.counts());
     assert_eq!(printed.observe, empty.observe);
@@ -49,6 +50,34 @@ fn what_is_printed_as_a_comment_is_read_too() {
     let log = configuration.observe.access_log.unwrap();
     assert_eq!((log.format, log.limits), (LogFormat::Combined, LogLimits::default()));
     assert_eq!(configuration.observe.admin.unwrap().address.port(), 9090);
+}
+
+#[test]
+fn limits_of_websockets_are_set_by_name() {
+    let text = "[limits.websocket]\nmessage-bytes = \"64KiB\"\nempty-fragments-count = 0\n\
+                ping-interval = \"0s\"\noutput-bytes = 4096\n";
+    let websocket = read(text).unwrap().websocket;
+    let (messages, kept) = (websocket.messages, websocket.kept);
+    assert_eq!((messages.message_bytes, messages.empty_fragments_count), (65_536, 0));
+    assert_eq!((kept.ping_interval, kept.output_bytes), (Duration::ZERO, 4096));
+    for (line, said) in [
+        (
+            "mesage-bytes = 1",
+            "b.toml:2:1: `mesage-bytes` is not known in [limits.websocket]: did you mean `message-bytes`?",
+        ),
+        (
+            "message-bytes = 0",
+            "b.toml:2:17: `message-bytes` is out of range: give a number from 1 to",
+        ),
+        ("message-bytes = \"2MB\"", "b.toml:2:17: `message-bytes` is \"2MB\""),
+        ("close-timeout = 5", "b.toml:2:17: `close-timeout` is a number: give a time"),
+    ] {
+        mistaken(&format!("[limits.websocket]\n{line}\n"), said);
+    }
+    mistaken(
+        "[limits.websockets]\n",
+        "b.toml:1:9: `websockets` is not known in [limits]: did you mean `websocket`?",
+    );
 }
 
 #[test]

@@ -51,6 +51,10 @@ impl Plan {
                 Routes::builtin()
             }
         };
+        let routes = match &file {
+            Some(file) => routes.with_websocket(file.websocket.options()),
+            None => routes,
+        };
         let observe = file.as_ref().map(|file| file.observe.clone()).unwrap_or_default();
         let ndt7 = arguments.routes.ndt7()?;
         let in_file = file.as_ref().map_or(&[][..], |file| &file.listen);

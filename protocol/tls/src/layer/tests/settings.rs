@@ -1,5 +1,7 @@
 //! Several certificates, clients that say who they are, and settings that are replaced.
 
+use std::cell::Cell;
+
 use super::*;
 
 /// The parameters of a certificate that is valid on the day of these tests.
@@ -118,6 +120,32 @@ fn a_new_certificate_is_shown_and_old_sessions_are_resumed() {
     assert!(facts.resumed, "a new certificate costs no full handshake");
     let (facts, seen) = handshake(&server, &client(None), "localhost").unwrap();
     assert!(!facts.resumed && seen == new[0].certificate_der());
+}
+
+thread_local! {
+    /// Seconds that have passed for a server.
+    static PASSED: Cell<u64> = const { Cell::new(0) };
+}
+
+const MOVED: WallClock = WallClock(|| (CLOCK.0)() + Duration::from_secs(PASSED.get()));
+
+#[test]
+fn a_session_is_resumed_after_one_rotation_of_the_ticket_keys_and_not_after_two() {
+    const ROTATION: u64 = 6 * 60 * 60;
+    let own = [identity("localhost")];
+    let options = ServerOptions { identities: &own, clients: Clients::Anybody };
+    let server = ServerTls::with(&options, MOVED).unwrap();
+    for (passes, resumed) in
+        [(ROTATION - 1, true), (ROTATION, true), (2 * ROTATION - 1, true), (2 * ROTATION, false)]
+    {
+        // Each time another client that has been here once; the keys were made at a full hour of rotation.
+        let client = client(None);
+        assert!(!handshake(&server, &client, "localhost").unwrap().0.resumed);
+        PASSED.set(PASSED.get() + passes);
+        let (facts, _) = handshake(&server, &client, "localhost").unwrap();
+        assert_eq!(facts.resumed, resumed, "after {passes} s");
+        PASSED.set(PASSED.get().next_multiple_of(ROTATION));
+    }
 }
 
 #[test]

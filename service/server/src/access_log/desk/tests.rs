@@ -15,7 +15,7 @@ fn desk(format: LogFormat, queue: SyncSender<Order>) -> Desk {
 }
 
 fn outcome(began: Instant) -> Outcome {
-    Outcome { status: 200, received_bytes: 0, sent_bytes: 4, began, answer: None, abort: None }
+    Outcome { status: 200, received_bytes: 0, sent_bytes: 4, began, abort: None }
 }
 
 fn write_line(desk: &mut Desk, now: Instant) {
@@ -27,7 +27,11 @@ fn write_line_of(desk: &mut Desk, began: Instant, abort: Option<&'static str>) {
     let outcome = Outcome { abort, ..outcome(began) };
     let asked = Asked::unread(Version::HTTP_11);
     let route = RoutePiece::new("/a");
-    desk.line(&mut stamp, &Ended { asked: &asked, route: &route, outcome: &outcome }, None);
+    desk.line(
+        &mut stamp,
+        &Ended { asked: &asked, route: &route, outcome: &outcome, stages: None },
+        None,
+    );
 }
 
 /// What was handed over: how many lines, and what stands in the file.
@@ -45,12 +49,12 @@ fn a_line_waits_no_longer_than_it_may() {
     let (queue, orders) = sync_channel(4);
     let mut desk = desk(LogFormat::Common, queue);
     let now = Instant::now();
-    assert_eq!(desk.turn_ended(now), None);
+    assert_eq!(desk.turn_ended(now, false), None);
     write_line(&mut desk, now);
     desk.settle(now);
-    assert_eq!(desk.turn_ended(now), Some(now + LOG_DELAY));
+    assert_eq!(desk.turn_ended(now, false), Some(now + LOG_DELAY));
     assert_eq!(handed_over(&orders), None);
-    assert_eq!(desk.turn_ended(now + LOG_DELAY), None);
+    assert_eq!(desk.turn_ended(now + LOG_DELAY, false), None);
     assert_eq!(handed_over(&orders).map(|(count, _)| count), Some(1));
 }
 
@@ -83,7 +87,8 @@ fn log_flood_by_one_request_fills_a_sheet() {
     let now = Instant::now();
     let mut stamp = Stamp::new(LogFormat::Json, "unix", None);
     let (asked, outcome) = (Asked::unread(Version::HTTP_2), outcome(now));
-    let ended = Ended { asked: &asked, route: &RoutePiece::new("/a"), outcome: &outcome };
+    let ended =
+        Ended { asked: &asked, route: &RoutePiece::new("/a"), outcome: &outcome, stages: None };
     let said = Said::new(HeadMarks::default().make(), ROUTE, &outcome).unwrap();
     let mut written = 0;
     let (count, text) = loop {
@@ -116,7 +121,11 @@ fn a_line_comes_again_only_if_it_says_the_same() {
     let route = RoutePiece::new("/a");
     let said = |outcome: &Outcome| Said::new(mark, ROUTE, outcome);
     let first = said(&outcome).unwrap();
-    desk.line(&mut stamp, &Ended { asked: &asked, route: &route, outcome: &outcome }, Some(first));
+    desk.line(
+        &mut stamp,
+        &Ended { asked: &asked, route: &route, outcome: &outcome, stages: None },
+        Some(first),
+    );
     for other in [
         Said::new(marks.make(), ROUTE, &outcome).unwrap(),
         Said::new(mark, RouteId::NONE, &outcome).unwrap(),
@@ -126,7 +135,6 @@ fn a_line_comes_again_only_if_it_says_the_same() {
     ] {
         assert!(!desk.line_again(&stamp, &other, now));
     }
-    assert_eq!(said(&Outcome { answer: Some(Duration::ZERO), ..outcome }), None);
     assert_eq!(said(&Outcome { abort: Some("gone"), ..outcome }), None);
     // The same, in the same turn, in the next and after it.
     assert!(desk.line_again(&stamp, &first, now));
@@ -189,8 +197,12 @@ fn a_clock_that_jumps_stops_no_line() {
         desk.set_time(Duration::from_secs(day), now);
         write_line(&mut desk, now);
         desk.settle(now);
-        assert_eq!(desk.turn_ended(now), Some(now + LOG_DELAY), "its delay is no time of day");
-        assert_eq!(desk.turn_ended(now + LOG_DELAY), None);
+        assert_eq!(
+            desk.turn_ended(now, false),
+            Some(now + LOG_DELAY),
+            "its delay is no time of day"
+        );
+        assert_eq!(desk.turn_ended(now + LOG_DELAY, false), None);
         assert_eq!(handed_over(&orders).map(|(count, _)| count), Some(1));
     }
 }
@@ -206,8 +218,69 @@ fn a_sheet_that_came_back_is_used_again() {
         places.push(desk.sheet.place());
         desk.settle(now);
         now += LOG_DELAY;
-        desk.turn_ended(now);
+        desk.turn_ended(now, false);
         assert!(handed_over(&orders).is_some());
     }
     assert_eq!(places[0], places[2]);
+}
+
+/// A measured turn in which so many requests began; a stage of the loop took 90 ns in it, the sending 30 ns.
+fn measured(units: u32) -> Measured {
+    let mut spent_ns = [0; bolide_eventloop::STAGES_COUNT];
+    spent_ns[bolide_eventloop::Stage::LOOP.index()] = 90;
+    spent_ns[bolide_eventloop::Stage::SEND.index()] = 30;
+    Measured { spent_ns, units, ..Measured::default() }
+}
+
+#[test]
+fn lines_of_a_measured_turn_have_its_split_and_no_others() {
+    let (queue, orders) = sync_channel(2);
+    let mut desk = desk(LogFormat::Json, queue);
+    let start = Instant::now();
+    let turn = |desk: &mut Desk, at: u64, begins: &[u64], measured: Option<Measured>| {
+        let now = start + Duration::from_micros(at);
+        for begin in begins {
+            write_line(desk, start + Duration::from_micros(*begin));
+        }
+        desk.settle(now + Duration::from_micros(1));
+        desk.turn_ended(now, measured.is_some());
+        if let Some(measured) = measured {
+            desk.split(&measured, now);
+        }
+    };
+    turn(&mut desk, 0, &[0], None);
+    // Of three requests that began in this turn two end in it, with one of a turn before.
+    turn(&mut desk, 10, &[10, 0, 10], Some(measured(3)));
+    // One of them ends later; and nothing is said of turns that say nothing.
+    turn(&mut desk, 20, &[10, 20], None);
+    turn(&mut desk, 30, &[30], Some(Measured { is_disturbed: true, ..measured(1) }));
+    turn(&mut desk, 40, &[0], Some(measured(0)));
+    turn(&mut desk, 50, &[50], Some(measured(1)));
+    drop(desk);
+    let (_, text) = handed_over(&orders).expect("lines");
+    let splits: Vec<_> = text
+        .lines()
+        .map(|line| line.split_once(",\"stages_ns\":").map(|(_, split)| split))
+        .collect();
+    let shared = Some("{\"send\":10,\"loop\":30}}");
+    let whole = Some("{\"send\":30,\"loop\":90}}");
+    assert_eq!(splits, [None, shared, None, shared, None, None, None, None, whole], "{text}");
+    assert!(text.lines().all(|line| line.ends_with('}')), "{text}");
+}
+
+#[test]
+fn lines_of_a_measured_turn_wait_for_what_it_took() {
+    let (queue, orders) = sync_channel(2);
+    let mut desk = desk(LogFormat::Json, queue);
+    let now = Instant::now();
+    write_line(&mut desk, now);
+    desk.settle(now);
+    let later = now + LOG_DELAY;
+    write_line(&mut desk, later);
+    desk.settle(later);
+    assert_eq!(desk.turn_ended(later, true), None);
+    assert_eq!(handed_over(&orders), None);
+    desk.split(&measured(1), later);
+    let (_, text) = handed_over(&orders).expect("lines");
+    assert!(text.contains("stages_ns"), "{text}");
 }
