@@ -28,6 +28,7 @@ use crate::router::RouteId;
 use crate::session::timing;
 use crate::{Exchange, Handler, Response, Waker};
 
+mod cancel;
 mod whole;
 
 /// The largest piece that a body stream is asked for at once, in bytes.
