@@ -59,6 +59,9 @@ impl Connection {
             Role::Client if refused => {
                 by_peer("refused", "the server refused the request").untouched()
             }
+            Role::Client if code == ErrorCode::Cancel as u32 => {
+                by_peer(AbortReason::CANCELLED, "the server cancelled the stream")
+            }
             Role::Client => by_peer("server-reset", "the server reset the stream"),
             Role::Server => by_peer("client-reset", "the client reset the stream"),
         };

@@ -319,11 +319,23 @@ impl Connection {
     /// Gives up an exchange: RST_STREAM with INTERNAL_ERROR (server) or CANCEL (client). Nothing is
     /// reported about it any more.
     pub fn abort(&mut self, cx: &mut Context<'_>, id: ExchangeId) {
+        self.reset(
+            cx,
+            id,
+            match self.role {
+                Role::Server => ErrorCode::InternalError,
+                Role::Client => ErrorCode::Cancel,
+            },
+        );
+    }
+
+    /// As [`Self::abort`], and the peer is told that nothing failed here: somebody does not go on (CANCEL).
+    pub fn cancel(&mut self, cx: &mut Context<'_>, id: ExchangeId) {
+        self.reset(cx, id, ErrorCode::Cancel);
+    }
+
+    fn reset(&mut self, cx: &mut Context<'_>, id: ExchangeId, code: ErrorCode) {
         let Ok(slot) = self.ordered(cx, id) else { return };
-        let code = match self.role {
-            Role::Server => ErrorCode::InternalError,
-            Role::Client => ErrorCode::Cancel,
-        };
         // Too many unread control frames are found out about with the peer's next frame.
         let _ = self.write_reset(cx, id.0, code);
         self.remove(cx, slot);

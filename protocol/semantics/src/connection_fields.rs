@@ -17,14 +17,14 @@ pub fn is_connection_specific(name: FieldName) -> bool {
     )
 }
 
-/// Whether an intermediary must not forward the field, even when no `Connection` field lists it.
+/// Whether an intermediary must not forward the field, even when no `Connection` field lists it. `trailer` is none of
+/// them (RFC 9110 §6.6.2): some recipients take only those trailers that it has announced.
 #[must_use]
 pub fn is_hop_by_hop(name: FieldName) -> bool {
     is_connection_specific(name)
         || matches!(
             name,
             FieldName::Te
-                | FieldName::Trailer
                 | FieldName::Http2Settings
                 | FieldName::ProxyAuthenticate
                 | FieldName::ProxyAuthorization
@@ -53,5 +53,6 @@ mod tests {
             assert!(!is_connection_specific(*name) || is_hop_by_hop(*name));
         }
         assert!(!is_hop_by_hop(FieldName::ContentLength));
+        assert!(!is_hop_by_hop(FieldName::Trailer));
     }
 }

@@ -78,6 +78,9 @@ pub struct AbortReason {
 }
 
 impl AbortReason {
+    /// The name of a reason: the server says that it does not go on (HTTP/2's CANCEL).
+    pub const CANCELLED: &'static str = "server-cancelled";
+
     /// A reason that doesn't say that the request is untouched. `name` is short and fixed, `what` one fixed sentence.
     #[must_use]
     pub const fn new(blame: Blame, name: &'static str, what: &'static str) -> Self {

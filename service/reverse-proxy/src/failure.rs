@@ -32,19 +32,35 @@ pub(crate) struct Failure {
     pub(crate) repeat: Repeat,
     /// Whether it speaks against the upstream's health.
     pub(crate) counts: bool,
+    /// The upstream says itself that it does not go on.
+    pub(crate) cancelled: bool,
 }
 
 impl Failure {
     const fn gateway(error: &'static str, what: &'static str, repeat: Repeat) -> Self {
-        Self { status: StatusCode::BAD_GATEWAY, error, what, repeat, counts: true }
+        Self {
+            status: StatusCode::BAD_GATEWAY,
+            error,
+            what,
+            repeat,
+            counts: true,
+            cancelled: false,
+        }
     }
 
     const fn timeout(error: &'static str, what: &'static str, repeat: Repeat) -> Self {
-        Self { status: StatusCode::GATEWAY_TIMEOUT, error, what, repeat, counts: true }
+        Self {
+            status: StatusCode::GATEWAY_TIMEOUT,
+            error,
+            what,
+            repeat,
+            counts: true,
+            cancelled: false,
+        }
     }
 
     const fn refused(status: StatusCode, error: &'static str, what: &'static str) -> Self {
-        Self { status, error, what, repeat: Repeat::Never, counts: false }
+        Self { status, error, what, repeat: Repeat::Never, counts: false, cancelled: false }
     }
 
     /// The answer's head did not come in time.
@@ -162,6 +178,11 @@ impl Failure {
     pub(crate) fn aborted(reason: &AbortReason, eof: bool) -> Self {
         if reason.untouched {
             return Self::gateway("connection_terminated", reason.what, Repeat::Always);
+        }
+        if reason.name == AbortReason::CANCELLED {
+            let failed = Self::gateway("http_response_incomplete", reason.what, Repeat::Never);
+            // As it does with a call whose deadline, which its client has set, has passed.
+            return Self { counts: false, cancelled: true, ..failed };
         }
         if eof {
             return Self::gateway("http_response_incomplete", reason.what, Repeat::Idempotent);

@@ -3,7 +3,9 @@
 use std::rc::Rc;
 
 use bolide_semantics::{End, FieldRef, HeadKind};
-use bolide_server::{Bytes, Exchange, Head, Io, StatusCode, UpstreamTimes, Version};
+use bolide_server::{
+    Bytes, Exchange, FieldName, Head, Io, Method, StatusCode, UpstreamTimes, Version,
+};
 
 use crate::crossing::{Next, Shared};
 use crate::failure::{Failure, Repeat};
@@ -18,15 +20,25 @@ pub(crate) struct Passage {
     /// Where it counts as open.
     upstream: Option<usize>,
     is_idempotent: bool,
+    /// A call of gRPC over HTTP/2: its client knows what a cancelled stream means, and a 502 tells it something else.
+    is_grpc: bool,
     repeats_left: u8,
     /// The answer's head has gone to the client.
     started: bool,
 }
 
 impl Passage {
-    pub(crate) fn new(worker: Rc<Worker>, crossing: Shared, is_idempotent: bool) -> Self {
+    pub(crate) fn new(worker: Rc<Worker>, crossing: Shared, request: &Head) -> Self {
+        let is_idempotent = matches!(
+            *request.method(),
+            Method::GET | Method::HEAD | Method::OPTIONS | Method::PUT | Method::DELETE
+        );
+        let kind = request.get(FieldName::ContentType);
+        let is_grpc = request.version() == Version::HTTP_2
+            && kind.is_some_and(|kind| kind.starts_with(b"application/grpc"));
+        let (upstream, started) = (None, false);
         let repeats_left = worker.limits().retries_count;
-        Self { worker, crossing, upstream: None, is_idempotent, repeats_left, started: false }
+        Self { worker, crossing, upstream, is_idempotent, is_grpc, repeats_left, started }
     }
 
     /// Finds an upstream and a connection to it, or waits for one.
@@ -117,6 +129,9 @@ impl Passage {
         }
         if let Some(upstream) = upstream {
             self.worker.failed(upstream, &failure, now);
+        }
+        if failure.cancelled && (self.started || self.is_grpc) {
+            return io.cancel();
         }
         if self.started {
             return io.abort();

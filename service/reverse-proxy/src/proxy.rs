@@ -81,12 +81,8 @@ impl Handler for ReverseProxy {
             wish.put_into(&mut head, self.worker.backends.borrow_mut().random());
         }
         let up = if request.has_body() { Flow::default() } else { Flow::none() };
-        let is_idempotent = matches!(
-            *request.method(),
-            Method::GET | Method::HEAD | Method::OPTIONS | Method::PUT | Method::DELETE
-        );
         let crossing = Rc::new(RefCell::new(Crossing::new(head, up, wish)));
-        Reply::Exchange(Box::new(Passage::new(Rc::clone(&self.worker), crossing, is_idempotent)))
+        Reply::Exchange(Box::new(Passage::new(Rc::clone(&self.worker), crossing, request.head())))
     }
 
     fn body_bytes_max(&self) -> Option<u64> {

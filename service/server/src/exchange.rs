@@ -28,6 +28,7 @@ use crate::router::RouteId;
 use crate::session::timing;
 use crate::{Exchange, Handler, Response, Waker};
 
+mod cancel;
 mod notes;
 mod whole;
 

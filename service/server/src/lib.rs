@@ -44,7 +44,7 @@ pub use bolide_eventloop::{
     After, Agenda, Around, BbrInfo, CloseCause, Destination, Limits as LoopLimits, Stats, TcpInfo,
     Token, Turn,
 };
-pub use bolide_semantics::{AbortReason, Blame, End, FieldName, Head, HeadMark, HeadMarks};
+pub use bolide_semantics::{AbortReason, Blame, ByMark, End, FieldName, Head, HeadMark, HeadMarks};
 pub use bytes::Bytes;
 pub use collect::{Collect, collect};
 pub use error::Error;

@@ -14,9 +14,9 @@ use crate::body::{Body, Feed, body};
 use crate::client::{Client, Extend};
 use crate::exchange::{Call, Open, Stage};
 use crate::informational::{Outlet, informational};
-use crate::known_heads::KnownHeads;
 use crate::panics::caught;
 use crate::request::Translator;
+use crate::response_heads::ResponseHeads;
 use crate::spare::{Place, Spare};
 use crate::tunnel::{Offer, may_switch};
 use crate::wake::Ring;
@@ -32,7 +32,7 @@ pub(crate) struct Worker<S: Service<http::Request<Body>>, B> {
     extend: Vec<Extend>,
     informs: bool,
     pub(crate) translator: RefCell<Translator>,
-    pub(crate) heads: RefCell<KnownHeads>,
+    pub(crate) heads: RefCell<ResponseHeads>,
     rings: Spare<Ring>,
     pub(crate) futures: Spare<Place<S::Future>>,
     pub(crate) bodies: Spare<Place<B>>,

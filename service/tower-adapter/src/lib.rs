@@ -19,10 +19,10 @@ mod grpc_deadline;
 mod handler;
 mod hyper_service;
 mod informational;
-mod known_heads;
 mod listener;
 mod panics;
 mod request;
+mod response_heads;
 mod runtime;
 mod serve;
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use bolide_server::{
-    Bytes, FieldName, Head, HeadMark, HeaderMap, HeaderName, HeaderValue, Version,
+    ByMark, Bytes, FieldName, Head, HeadMark, HeaderMap, HeaderName, HeaderValue, Version,
 };
 use bytes::BytesMut;
 use http::request::Parts;
@@ -23,8 +23,8 @@ static NAMES: LazyLock<Vec<HeaderName>> = LazyLock::new(|| {
     FieldName::ALL.iter().map(|name| HeaderName::from_static(name.as_str())).collect()
 });
 
-/// How many heads a worker remembers what it made of them. A client sends the same again and again, or the
-/// same but for the target.
+/// How many heads of HTTP/1.1 a worker remembers what it made of them. A client sends the same again and again, or
+/// the same but for the target.
 const REMEMBERED_COUNT: usize = 8;
 
 /// A head that came, and what was made of it once it had come twice.
@@ -37,9 +37,11 @@ struct Remembered {
 /// What a worker keeps for the translation of requests.
 #[derive(Debug, Default)]
 pub(crate) struct Translator {
+    /// What was made of heads of HTTP/2: those that come again and again have marks that stay.
+    marked: ByMark<Parts>,
+    /// What was made of heads of HTTP/1.1, found by their octets: of these only the one that came last has a mark.
     remembered: [Remembered; REMEMBERED_COUNT],
-    /// The mark of the head that came last, and the number of what was made of it: the same mark again, and nothing
-    /// has to be compared. Not all heads are marked.
+    /// That mark, and the number of what was made of it: the same mark again, and nothing has to be compared.
     latest: Option<(HeadMark, usize)>,
     /// Texts of heads stand in it, one after another. When all of its requests are gone it is used
     /// from its beginning again.
@@ -52,6 +54,9 @@ impl Translator {
     /// The request as tower knows it, with this body. `None` when the target is none that `http` allows.
     #[inline]
     pub(crate) fn translate(&mut self, head: &Head, body: Body) -> Option<http::Request<Body>> {
+        if let Some(mark) = head.mark().filter(|_| head.version() == Version::HTTP_2) {
+            return Some(http::Request::from_parts(self.by_mark(mark, head)?, body));
+        }
         let number = match self.latest {
             Some((mark, number)) if head.mark() == Some(mark) => Some(number),
             _ => self.search(head),
@@ -65,13 +70,27 @@ impl Translator {
         Some(http::Request::from_parts(self.make(head, &text)?, body))
     }
 
+    #[inline]
+    fn by_mark(&mut self, mark: HeadMark, head: &Head) -> Option<Parts> {
+        if let Some(made) = self.marked.get(mark) {
+            return Some(made.clone());
+        }
+        if !may_stay(head) {
+            let text = self.text(head);
+            return self.make(head, &text);
+        }
+        let made = self.make_own(head)?;
+        self.marked.insert(mark, made.clone());
+        Some(made)
+    }
+
     /// The number of what was made of an equal head. What has come twice is remembered from then on.
     fn search(&mut self, head: &Head) -> Option<usize> {
         let length = head.text().len();
         let number = (length + head.field_count()) % REMEMBERED_COUNT;
         let place = &mut self.remembered[number];
         if !(place.head.says_the_same(head) && place.head.method() == head.method()) {
-            if length <= SHARED_BYTES_MAX && !head.fields().any(|field| field.sensitive) {
+            if may_stay(head) {
                 place.head.copy_from(head);
                 place.made = None;
                 self.latest = self.latest.filter(|(_, latest)| *latest != number);
@@ -79,12 +98,15 @@ impl Translator {
             return None;
         }
         if place.made.is_none() {
-            // In memory of its own, for it stays.
-            let text = Text { from: head.text(), to: Bytes::copy_from_slice(head.text()) };
-            self.remembered[number].made = Some(self.make(head, &text)?);
+            self.remembered[number].made = Some(self.make_own(head)?);
         }
         self.latest = head.mark().map(|mark| (mark, number));
         Some(number)
+    }
+
+    /// In memory of its own, for it stays.
+    fn make_own(&mut self, head: &Head) -> Option<Parts> {
+        self.make(head, &Text { from: head.text(), to: Bytes::copy_from_slice(head.text()) })
     }
 
     fn make(&mut self, head: &Head, text: &Text<'_>) -> Option<Parts> {
@@ -152,6 +174,11 @@ impl Translator {
         self.authority = Some(made.clone());
         Some(made)
     }
+}
+
+/// Whether a head may be remembered: it is short, and says nothing secret.
+fn may_stay(head: &Head) -> bool {
+    head.text().len() <= SHARED_BYTES_MAX && !head.fields().any(|field| field.sensitive)
 }
 
 /// A head's text and its copy.
@@ -263,15 +290,39 @@ mod tests {
     }
 
     #[test]
+    fn heads_of_http2_are_known_by_their_marks() {
+        let mut translator = Translator::default();
+        let mut marks = HeadMarks::default();
+        // More than are remembered.
+        let mut heads: Vec<_> = (0..600).map(|number| head(&format!("/{number}"), "one")).collect();
+        heads.extend([head("/0", "one"), head("/0", "two")]);
+        heads[7].set_method(Method::POST);
+        for head in &mut heads {
+            head.set_mark(marks.make());
+        }
+        for head in heads.iter().chain(&heads).chain(heads.iter().rev()) {
+            let made = translator.by_mark(head.mark().unwrap(), head).unwrap();
+            let made = format!("{} {} {:?}", made.method, made.uri, made.headers);
+            assert_eq!(made, said(&mut Translator::default(), head));
+        }
+        let made = translator.marked.get(heads[7].mark().unwrap()).expect("it came last");
+        assert_eq!((&made.method, made.uri.path()), (&Method::POST, "/7"));
+    }
+
+    #[test]
     fn secrets_and_long_heads_are_not_remembered() {
         let mut translator = Translator::default();
+        let mut marks = HeadMarks::default();
         let mut secret = head("/a", "one");
         secret.mark_sensitive();
         let long = head("/a", &"x".repeat(SHARED_BYTES_MAX));
-        for head in [&secret, &long] {
+        for head in [secret, long] {
+            let mark = marks.make();
             for _ in 0..3 {
-                said(&mut translator, head);
+                said(&mut translator, &head);
+                assert_eq!(translator.by_mark(mark, &head).unwrap().uri, "http://a:1/a");
             }
+            assert!(translator.marked.get(mark).is_none());
         }
         assert!(translator.remembered.iter().all(|place| place.head.field_count() == 0));
     }

@@ -1,7 +1,7 @@
 //! RFC 9113 §5.1: which frames a stream takes in which state.
 
 use bolide_h2::Limits;
-use bolide_semantics::{End, Misuse};
+use bolide_semantics::{AbortReason, End, Misuse};
 use http::Method;
 
 use crate::raw::{
@@ -94,6 +94,21 @@ fn a_reset_is_reported_once() {
     assert!(matches!(seen[..], [Seen::Head(1, ..), Seen::Aborted(1, _)]), "{seen:?}");
     assert_eq!(server.answer(1, 200, End::Yes), Err(Misuse::UnknownExchange));
     assert!(server.connection.is_idle());
+}
+
+#[test]
+fn what_a_server_cancels_is_told_from_what_failed() {
+    let mut server = Subject::server();
+    server.feed(&raw::post(1));
+    server.cancel(1);
+    server.cancel(1);
+    assert_eq!(server.sent_one().u32_at(0), CANCEL);
+    for (code, name) in [(CANCEL, AbortReason::CANCELLED), (raw::INTERNAL_ERROR, "server-reset")] {
+        let mut client = Subject::client();
+        let id = client.ask(&Method::GET, End::Yes).unwrap();
+        let seen = client.feed(&raw::rst_stream(id, code));
+        assert!(matches!(&seen[..], [Seen::Aborted(_, reason)] if reason.name == name), "{seen:?}");
+    }
 }
 
 #[test]

@@ -305,6 +305,10 @@ impl Subject {
         self.with(|connection, cx| connection.abort(cx, ExchangeId(id)));
     }
 
+    pub(crate) fn cancel(&mut self, id: u32) {
+        self.with(|connection, cx| connection.cancel(cx, ExchangeId(id)));
+    }
+
     /// Feeds bytes that end the connection: the name of the reason, and the GOAWAY's error code.
     pub(crate) fn dies_of(&mut self, bytes: &[u8]) -> (&'static str, u32) {
         let seen = self.feed(bytes);

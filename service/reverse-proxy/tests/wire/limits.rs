@@ -92,10 +92,12 @@ fn a_client_that_goes_away_ends_its_request_upstream() {
 
 #[test]
 fn a_proxy_that_shuts_down_completes_what_is_open() {
-    let behind = Behind::new(|talk, _| {
+    let drains = Arc::new(Barrier::new(2));
+    let gate = Arc::clone(&drains);
+    let behind = Behind::new(move |talk, _| {
         talk.head();
         talk.send("HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nha");
-        std::thread::sleep(Duration::from_millis(300));
+        gate.wait();
         talk.send("lf");
         talk.rest();
     });
@@ -103,7 +105,13 @@ fn a_proxy_that_shuts_down_completes_what_is_open() {
     let mut talk = proxy.connect();
     talk.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
     talk.head();
+    let address = proxy.address;
     let ended = std::thread::spawn(move || proxy.shut_down());
+    // It listens until it begins to drain.
+    while TcpStream::connect(address).is_ok() {
+        std::thread::yield_now();
+    }
+    drains.wait();
     assert_eq!(talk.rest(), "half");
     assert_eq!(ended.join().expect("it ends").panics, 0);
 }

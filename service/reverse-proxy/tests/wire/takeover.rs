@@ -42,31 +42,25 @@ fn who_was_down_is_down_until_the_checks_say_otherwise() {
 
 #[test]
 fn checks_of_a_proxy_that_was_replaced_end() {
-    let count = Arc::new(AtomicUsize::new(0));
-    let counted = Arc::clone(&count);
-    let behind = Behind::new(move |talk, _| {
+    let (ended, ends) = mpsc::channel();
+    let behind = Behind::new(move |talk, number| {
         while !talk.head().is_empty() {
-            counted.fetch_add(1, Ordering::SeqCst);
             talk.send("HTTP/1.1 204 No Content\r\n\r\n");
         }
+        // The test may be over.
+        let _ = ended.send(number);
     });
     let url = behind.url();
     let before = checked(&[&url], SHORT);
     let mut proxy = Proxy::with(before.clone());
     until(&before, 0, |stats| stats.health_checks > 2);
+    assert_eq!(ends.try_recv(), Err(mpsc::TryRecvError::Empty), "checks share a connection");
     proxy.replace(checked(&[&url], LONG));
     // The interval is another: the checks are others too, and begin anew.
     until(&proxy.settings, 0, |stats| stats.health_checks == 1);
-    let mut last = before.stats()[0].health_checks;
-    loop {
-        std::thread::sleep(SHORT * 10);
-        let now = before.stats()[0].health_checks;
-        if now == last {
-            break;
-        }
-        last = now;
-    }
-    assert!(count.load(Ordering::SeqCst) > 2);
+    // The client of the checks before has one connection, which ends with it, once nobody checks any more.
+    assert_eq!(ends.recv_timeout(Duration::from_secs(10)), Ok(0));
+    assert_eq!((behind.connections(), proxy.settings.stats()[0].health_checks), (2, 1));
 }
 
 #[test]

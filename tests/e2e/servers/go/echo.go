@@ -4,6 +4,8 @@
 package main
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"net"
@@ -28,6 +30,16 @@ func echo(response http.ResponseWriter, request *http.Request) {
 		events(response, request.Header.Get("Last-Event-ID"))
 		return
 	}
+	switch request.URL.Path {
+	case "/hinted":
+		response.Header().Set("Link", "</style>; rel=preload")
+		response.WriteHeader(http.StatusEarlyHints)
+		response.Header().Del("Link")
+		return
+	case "/told":
+		told(response, request)
+		return
+	}
 	if request.Method == http.MethodPost {
 		// Over HTTP/1.1, it would read nothing more once it answers.
 		http.NewResponseController(response).EnableFullDuplex()
@@ -47,8 +59,22 @@ func events(response http.ResponseWriter, last string) {
 	fmt.Fprintf(response, "retry: 1\nid: %d\ndata: event %d\n\n", after+1, after+1)
 }
 
-func listen() net.Listener {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+// told reads the body, and says in trailers what it was and which trailer came with it.
+func told(response http.ResponseWriter, request *http.Request) {
+	response.Header().Set("Trailer", "X-Sum, X-Came")
+	sum := sha256.New()
+	if _, err := io.Copy(sum, request.Body); err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	fmt.Fprint(response, "read")
+	// Otherwise it gets a length, with which HTTP/1.1 has no trailers.
+	http.NewResponseController(response).Flush()
+	response.Header().Set("X-Sum", hex.EncodeToString(sum.Sum(nil)))
+	response.Header().Set("X-Came", request.Trailer.Get("X-Sent"))
+}
+
+func listen(network, address string) net.Listener {
+	listener, err := net.Listen(network, address)
 	if err != nil {
 		panic(err)
 	}
@@ -64,8 +90,10 @@ func server(h1, h2, h2c bool) *http.Server {
 }
 
 func main() {
-	plain, clear, secure := listen(), listen(), listen()
+	any := "127.0.0.1:0"
+	plain, clear, secure := listen("tcp", any), listen("tcp", any), listen("tcp", any)
 	go server(true, false, false).Serve(plain)
+	go server(true, false, false).Serve(listen("unix", os.Args[3]))
 	go server(false, false, true).Serve(clear)
 	go server(true, true, false).ServeTLS(secure, os.Args[2], os.Args[1])
 	port := func(listener net.Listener) int { return listener.Addr().(*net.TCPAddr).Port }

@@ -1,6 +1,7 @@
 //! Foreign servers that echo.
 
 use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -13,6 +14,8 @@ pub(crate) struct Behind {
     pub(crate) urls: Vec<String>,
     /// The certificate of the last.
     pub(crate) certificate: PathBuf,
+    /// A Unix socket on which it speaks HTTP/1.1, as the proxy names it; Go alone has one.
+    pub(crate) unix: String,
 }
 
 impl Drop for Behind {
@@ -24,15 +27,13 @@ impl Drop for Behind {
 }
 
 impl Behind {
-    /// Starts a server that takes a key and a certificate, and prints its three ports.
+    /// Starts a server that takes a key, a certificate and the path of a socket, and prints its three ports.
     pub(crate) fn start(program: &Path, arguments: &[&str], folder: &Path) -> Self {
-        let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
-        let (key, certificate) = (folder.join("key.pem"), folder.join("certificate.pem"));
-        std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
-        std::fs::write(&certificate, made.cert.pem()).unwrap();
+        let (key, certificate) = identity(folder);
+        let socket = folder.join("socket");
         let mut child = Command::new(program)
             .args(arguments)
-            .args([&key, &certificate])
+            .args([&key, &certificate, &socket])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -44,7 +45,7 @@ impl Behind {
         let urls: Vec<_> =
             urls.map(|(scheme, port)| format!("{scheme}://127.0.0.1:{port}")).collect();
         assert_eq!(urls.len(), 3, "the server said {line:?}");
-        Self { child, urls, certificate }
+        Self { child, urls, certificate, unix: format!("unix:{}", socket.display()) }
     }
 }
 
@@ -56,4 +57,46 @@ pub(crate) fn nginx_before(backend: &str, program: &Path, folder: &Path) -> Ngin
              location / {{ proxy_pass {backend}; proxy_http_version 1.1; }} }}"
         )
     })
+}
+
+/// The same, asked over HTTP/1.1, h2c, TLS with HTTP/2, and a Unix socket: as the proxy names them.
+pub(crate) fn nginx_of_each_version(
+    backend: &str,
+    program: &Path,
+    folder: &Path,
+) -> (Nginx, [String; 4]) {
+    let (key, certificate) = identity(folder);
+    let socket = folder.join("socket");
+    let port = || {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        listener.local_addr().expect("an address")
+    };
+    let (clear, secure) = (port(), port());
+    let nginx = Nginx::start(program, folder, |address| {
+        format!(
+            "ssl_certificate {}; ssl_certificate_key {};\n\
+             server {{ listen {address}; listen unix:{}; listen {clear} http2; listen {secure} ssl http2;\n\
+             client_max_body_size 0;\n\
+             location / {{ proxy_pass {backend}; proxy_http_version 1.1; }} }}",
+            certificate.display(),
+            key.display(),
+            socket.display()
+        )
+    });
+    let urls = [
+        nginx.url(),
+        format!("h2c://{clear}"),
+        format!("https://{secure}"),
+        format!("unix:{}", socket.display()),
+    ];
+    (nginx, urls)
+}
+
+/// A key and a certificate for it, in files.
+fn identity(folder: &Path) -> (PathBuf, PathBuf) {
+    let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
+    let (key, certificate) = (folder.join("key.pem"), folder.join("certificate.pem"));
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    std::fs::write(&certificate, made.cert.pem()).unwrap();
+    (key, certificate)
 }

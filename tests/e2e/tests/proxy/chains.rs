@@ -3,7 +3,7 @@
 use bolide_e2e::{SIZES, assert_same, random_file};
 use bolide_launcher::{Server, find, run, scratch};
 
-use crate::behind::nginx_before;
+use crate::behind::{nginx_before, nginx_of_each_version};
 use crate::pairs::{exercise, proxy};
 
 #[test]
@@ -34,6 +34,21 @@ fn nginx_stands_before_and_behind() {
     let first = nginx_before(server.http(), &nginx, &scratch("nginx-before"));
     let text = run(&curl, ["-sSf", &format!("{}/ping", first.url())]).well().text();
     assert_eq!(text, "pong");
+}
+
+#[test]
+fn nginx_behind_is_asked_in_each_version() {
+    let test = "nginx_behind_is_asked";
+    let Some(nginx) = find("nginx", test) else { return };
+    let Some(curl) = find("curl", test) else { return };
+    let origin = Server::start_both();
+    let (_nginx, urls) = nginx_of_each_version(origin.http(), &nginx, &scratch(test));
+    // With more, nginx and a server that echoes as it reads wait for each other.
+    let sizes = &SIZES[..SIZES.len() - 1];
+    for (number, url) in urls.iter().enumerate() {
+        let server = proxy(&[url], &["--proxy-insecure"]);
+        exercise(&curl, &server, "/echo", sizes, &format!("{test}-{number}"));
+    }
 }
 
 #[test]

@@ -14,6 +14,8 @@ mod grpc;
 #[cfg(test)]
 mod hyper_server;
 #[cfg(test)]
+mod messages;
+#[cfg(test)]
 mod pairs;
 #[cfg(test)]
 mod tunnels;

@@ -89,4 +89,6 @@ fn node_behind() {
 fn go_behind() {
     let Some(behind) = go("go_behind") else { return };
     exercise_all(&behind, "go_behind");
+    let Some(curl) = find("curl", "go_behind") else { return };
+    exercise(&curl, &proxy(&[&behind.unix], &[]), "/", SIZES, "go_behind_unix");
 }

@@ -1,5 +1,5 @@
 //! gRPC: the cases of its interoperability tests, by tonic's client and by grpc-go's; deadlines;
-//! the health and the reflection service.
+//! the health and the reflection service. The cases go through `bolide serve --proxy` too.
 
 #[cfg(test)]
 mod cases;
@@ -9,6 +9,8 @@ mod deadlines;
 mod go;
 #[cfg(test)]
 mod messages;
+#[cfg(test)]
+mod proxied;
 #[cfg(test)]
 mod service;
 #[cfg(test)]

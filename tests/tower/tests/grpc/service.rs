@@ -11,6 +11,7 @@ use futures_util::{Stream, StreamExt, stream};
 use http::{HeaderMap, HeaderName, Request as HttpRequest, Response as HttpResponse};
 use http_body_util::BodyExt;
 use tonic::body::Body;
+use tonic::codec::CompressionEncoding;
 use tonic::server::{Grpc, NamedService};
 use tonic::service::Routes;
 use tonic::{Code, Request, Response, Status, Streaming};
@@ -99,6 +100,17 @@ async fn full_duplex(
     Ok(Response::new(request.into_inner().flat_map(answers).boxed()))
 }
 
+/// Takes compressed messages, and sends them to who takes them.
+fn grpc<Q, A>() -> Grpc<ProstCodec<A, Q>>
+where
+    Q: prost::Message + Default + 'static,
+    A: prost::Message + Default + 'static,
+{
+    Grpc::new(ProstCodec::default())
+        .accept_compressed(CompressionEncoding::Gzip)
+        .send_compressed(CompressionEncoding::Gzip)
+}
+
 impl<B> Service<HttpRequest<B>> for TestService
 where
     B: http_body::Body + Send + 'static,
@@ -118,21 +130,19 @@ where
             let response = match method {
                 "EmptyCall" => {
                     let empty = async |_: Request<Empty>| Ok(Response::new(Empty {}));
-                    Grpc::new(ProstCodec::default()).unary(service_fn(empty), request).await
+                    grpc().unary(service_fn(empty), request).await
                 }
-                "UnaryCall" => {
-                    Grpc::new(ProstCodec::default()).unary(service_fn(unary), request).await
-                }
+                "UnaryCall" => grpc().unary(service_fn(unary), request).await,
                 "StreamingOutputCall" => {
-                    let mut grpc = Grpc::new(ProstCodec::default());
+                    let mut grpc = grpc();
                     grpc.server_streaming(service_fn(streaming_output), request).await
                 }
                 "StreamingInputCall" => {
-                    let mut grpc = Grpc::new(ProstCodec::default());
+                    let mut grpc = grpc();
                     grpc.client_streaming(service_fn(streaming_input), request).await
                 }
                 "FullDuplexCall" => {
-                    let mut grpc = Grpc::new(ProstCodec::default());
+                    let mut grpc = grpc();
                     grpc.streaming(service_fn(full_duplex), request).await
                 }
                 other => Status::unimplemented(format!("there is no `{other}`")).into_http(),

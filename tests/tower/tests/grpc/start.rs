@@ -25,6 +25,10 @@ pub(crate) async fn start() -> SocketAddr {
 
 /// A channel to a server of its own.
 pub(crate) async fn channel() -> Channel {
-    let endpoint = Endpoint::from_shared(format!("http://{}", start().await)).unwrap();
-    endpoint.connect().await.unwrap()
+    channel_to(format!("http://{}", start().await)).await
+}
+
+/// A channel to a server.
+pub(crate) async fn channel_to(url: String) -> Channel {
+    Endpoint::from_shared(url).unwrap().connect().await.unwrap()
 }

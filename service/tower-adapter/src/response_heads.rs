@@ -14,7 +14,7 @@ const HEAD_BYTES_MAX: usize = 1024;
 
 /// The heads of answers that a worker remembers.
 #[derive(Debug, Default)]
-pub(crate) struct KnownHeads {
+pub(crate) struct ResponseHeads {
     places: [Place; REMEMBERED_COUNT],
     /// Where the one stands that was found last.
     latest: usize,
@@ -27,7 +27,7 @@ struct Place {
     fields: Option<Fields>,
 }
 
-impl KnownHeads {
+impl ResponseHeads {
     /// The lines of `map` but its `Content-Length`, which the engine adds: `announced` is what it will say. `None`
     /// when they are sent as they are given: the first time, when one of them is a secret, when there are too many,
     /// or when what the engine adds would be another length, or stand elsewhere.
@@ -150,7 +150,7 @@ mod tests {
 
     /// What is found for the lines when they have come often.
     fn found(lines: &[(&'static str, &str)], announced: Option<u64>) -> Option<String> {
-        let mut heads = KnownHeads::default();
+        let mut heads = ResponseHeads::default();
         let map = map(lines);
         assert!(heads.find(&map, announced).is_none(), "the first time");
         heads.find(&map, announced);
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn what_differs_is_told_apart_whatever_its_sample() {
-        let mut heads = KnownHeads::default();
+        let mut heads = ResponseHeads::default();
         // Equal length, beginning, middle and end.
         let values = ["01234567a.89abcdef.b76543210", "01234567c.89abcdef.d76543210"];
         for value in values.iter().cycle().take(8) {
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn secrets_and_long_heads_are_not_remembered() {
-        let mut heads = KnownHeads::default();
+        let mut heads = ResponseHeads::default();
         let mut secret = map(&[("x-a", "1")]);
         secret.iter_mut().for_each(|(_, value)| value.set_sensitive(true));
         let long = map(&[("x-a", &"x".repeat(HEAD_BYTES_MAX))]);
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn what_has_become_a_secret_is_none_that_is_known() {
-        let mut heads = KnownHeads::default();
+        let mut heads = ResponseHeads::default();
         let mut map = map(&[("x-a", "1")]);
         heads.find(&map, None);
         assert!(heads.find(&map, None).is_some());
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn heads_that_never_come_again_make_nothing() {
-        let mut heads = KnownHeads::default();
+        let mut heads = ResponseHeads::default();
         for number in 0..1000 {
             assert!(heads.find(&map(&[("x-request-id", &number.to_string())]), None).is_none());
         }

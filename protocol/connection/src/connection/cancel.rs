@@ -1,0 +1,16 @@
+//! RFC 9113 §7: an exchange that is given up although nothing failed.
+
+use bolide_semantics::{Context, ExchangeId};
+
+use super::{Connection, Stack};
+
+impl Connection {
+    /// As [`Self::abort`]; over HTTP/2 the peer is told that nothing failed here (CANCEL).
+    pub fn cancel(&mut self, cx: &mut Context<'_>, id: ExchangeId) {
+        match &mut self.stack {
+            Stack::H2(core) => core.cancel(cx, id),
+            Stack::H1(core) => core.abort(cx, id),
+            Stack::Open { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! What is uploaded: octets that nobody has to hold, and that tell their place.
+
+use std::sync::LazyLock;
+
+/// The octets come again after so many: a prime, so that what is lost or doubled is never a whole turn of it.
+const PERIOD: usize = 1_048_573;
+
+static OCTETS: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    // xorshift64*
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let next = || {
+        state ^= state >> 12;
+        state ^= state << 25;
+        state ^= state >> 27;
+        (state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 56) as u8
+    };
+    std::iter::repeat_with(next).take(PERIOD).collect()
+});
+
+/// The next octets after the first `place`: at least one and at most `count`.
+pub(crate) fn octets_at(place: u64, count: usize) -> &'static [u8] {
+    let start = (place % PERIOD as u64) as usize;
+    &OCTETS[start..PERIOD.min(start + count)]
+}
+
+/// Whether `octets` are those after the first `place`.
+pub(crate) fn are_at(place: u64, mut octets: &[u8]) -> bool {
+    let mut place = place;
+    while !octets.is_empty() {
+        let wanted = octets_at(place, octets.len());
+        if !octets.starts_with(wanted) {
+            return false;
+        }
+        octets = &octets[wanted.len()..];
+        place += wanted.len() as u64;
+    }
+    true
+}
+
+#[test]
+fn a_place_that_is_wrong_by_one_is_seen() {
+    let place = PERIOD as u64 * 3 - 2;
+    let octets = [octets_at(place, 10), octets_at(0, 4)].concat();
+    assert_eq!(octets.len(), 6);
+    assert!(are_at(place, &octets));
+    assert!(!are_at(place + 1, &octets) && !are_at(place, &octets[1..]));
+}

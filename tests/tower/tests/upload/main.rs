@@ -1,0 +1,11 @@
+//! Uploads that are larger than what anybody may hold, as multipart, to one axum application under `axum::serve`
+//! and under Bolide. The servers and the client are in one process, whose memory is looked at.
+
+#[cfg(test)]
+mod client;
+#[cfg(test)]
+mod content;
+#[cfg(test)]
+mod multipart;
+#[cfg(test)]
+mod servers;

@@ -1,0 +1,85 @@
+//! The uploads.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use crate::client::{Framing, over_http1, over_http2};
+use crate::servers::start;
+
+/// What is uploaded over HTTP/1.1.
+const LENGTH: u64 = 1 << 30;
+
+/// What is uploaded over HTTP/2.
+const LENGTH_HTTP2: u64 = 64 << 20;
+
+/// What is uploaded first, for what a process needs once, it needs for any upload.
+const LENGTH_SMALL: u64 = 4 << 20;
+
+/// What the process may grow by while the tests run, all at once: a thousandth of what passes through it.
+const GROWTH_BYTES_MAX: u64 = 32 << 20;
+
+/// Longer than an upload takes.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// A line of what the kernel says of this process, in bytes.
+fn memory_bytes(name: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("such a line");
+    let kilobytes = line.trim_start_matches(':').trim().trim_end_matches(" kB");
+    kilobytes.parse::<u64>().expect("a number") * 1024
+}
+
+/// Uploads to both servers, little and then `length`; compares the answers; returns the last.
+async fn same<F>(what: &str, length: u64, upload: impl Fn(SocketAddr, u64) -> F) -> String
+where
+    F: Future<Output = String>,
+{
+    let servers = start().await;
+    for (_, address) in servers {
+        upload(address, LENGTH_SMALL).await;
+    }
+    let is_linux = cfg!(target_os = "linux");
+    let before = if is_linux { memory_bytes("VmRSS") } else { 0 };
+    let mut answers = Vec::new();
+    for (name, address) in servers {
+        let start = Instant::now();
+        let answer = tokio::time::timeout(PATIENCE, upload(address, length)).await;
+        answers.push(answer.unwrap_or_else(|_| panic!("{name} takes too long: {what}")));
+        let took = start.elapsed().as_secs_f64();
+        if is_linux {
+            let growth = memory_bytes("VmHWM").saturating_sub(before);
+            eprintln!("{what}: {name} took {took:.1} s, {growth} bytes more than {before}");
+            assert!(growth < GROWTH_BYTES_MAX, "{what}: {name} and its client hold {growth} bytes");
+        }
+    }
+    if !is_linux {
+        eprintln!("SKIPPED: the memory of a process is read from /proc");
+    }
+    let [hyper, bolide] = &answers[..] else { panic!("two answers") };
+    assert_eq!(bolide, hyper, "{what}");
+    bolide.clone()
+}
+
+async fn same_over_http1(framing: Framing) {
+    let upload = |address, length| over_http1(address, length, framing);
+    let answer = same(&format!("{framing:?}"), LENGTH, upload).await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK\n"), "{answer}");
+    let told = r#"empty None 0 true;file Some("f") 1073741824 true;"#;
+    assert!(answer.contains(told), "{answer}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gibibyte_of_known_length_arrives_and_nobody_holds_it() {
+    same_over_http1(Framing::Length).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gibibyte_in_chunks_arrives_and_nobody_holds_it() {
+    same_over_http1(Framing::Chunked).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_upload_over_http2_arrives_and_nobody_holds_it() {
+    let answer = same("HTTP/2", LENGTH_HTTP2, over_http2).await;
+    assert_eq!(answer, r#"200 OK empty None 0 true;file Some("f") 67108864 true;"#);
+}
