@@ -17,6 +17,8 @@ use bytes::Bytes;
 use crate::version::{Version, by_alpn, by_preface};
 use crate::{Http2Stats, Limits};
 
+mod outside;
+
 static TLS_HANDSHAKE: CloseReason = CloseReason::peer("tls-handshake", "the TLS handshake failed");
 static TLS_RECORD: CloseReason = CloseReason::peer("tls-record", "a TLS record was wrong");
 static TLS_TIMEOUT: CloseReason =
