@@ -172,6 +172,7 @@ mod tests {
         assert!(shared.is_cached(4095, 2));
         assert!(!shared.is_cached(1 << 20, 1), "there is no such byte");
         assert!(!shared.is_cached(0, 2 << 20));
+        assert!(!shared.is_cached(0, 0) && !shared.is_cached(u64::MAX, 2));
         file.set_len(4 << 20).unwrap();
         assert!(!shared.is_cached(2 << 20, 1), "a hole was never read");
         assert!(!shared.is_cached(0, 4 << 20));

@@ -13,6 +13,16 @@ use crate::sink::Sink;
 use crate::socket::Slot;
 
 impl<K: Kernel, S: Service> Slot<K, S> {
+    /// A piece of a file is among what is to be sent: until nothing follows at once, segments leave full. Each call
+    /// that sends from a file would end with a short one.
+    #[cold]
+    pub(crate) fn hold_back(&mut self, lent: &mut Lent<K, S>) {
+        if !self.state.held_back {
+            self.state.held_back = true;
+            lent.kernel.hold_back(&mut self.socket, true);
+        }
+    }
+
     /// Goes on with a flush that has come to a piece of a file.
     #[cold]
     pub(crate) fn flush_outside<const MEASURED: bool>(

@@ -75,6 +75,8 @@ pub(crate) struct State {
     pub(crate) filled: bool,
     /// The next pass reads into the large block.
     pub(crate) bulk: bool,
+    /// The kernel keeps a last segment that isn't full: more of a file follows.
+    pub(crate) held_back: bool,
 }
 
 /// A connection and its session.
@@ -448,6 +450,9 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         if self.state.blocked {
             return Ok(Flush::Blocked);
         }
+        if lent.output.has_outside() {
+            self.hold_back(lent);
+        }
         let mut sent = 0;
         let mut flush = self.flush_once::<MEASURED>(lent, &mut sent);
         if matches!(flush, Ok(Flush::Outside)) {
@@ -462,6 +467,10 @@ impl<K: Kernel, S: Service> Slot<K, S> {
                     self.pace.drained(sent, &lent.limits);
                 } else {
                     self.pace.rest();
+                    if self.state.held_back {
+                        self.state.held_back = false;
+                        lent.kernel.hold_back(&mut self.socket, false);
+                    }
                 }
                 Ok(Flush::Drained)
             }

@@ -23,9 +23,8 @@ mod linux {
 
     /// Whether all of a range is in memory. False where it can't be told.
     pub(crate) fn is_cached(file: BorrowedFd<'_>, offset: u64, bytes: usize) -> bool {
-        let Some(last) = (offset + bytes as u64).checked_sub(1).filter(|_| bytes > 0) else {
-            return false;
-        };
+        let end = offset.checked_add(bytes as u64).filter(|_| bytes > 0);
+        let Some(last) = end.map(|end| end - 1) else { return false };
         match pages::are_resident(file, offset, bytes) {
             Some(false) => false,
             // A page that is being read counts as there; the last one is the last to come.

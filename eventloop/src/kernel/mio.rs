@@ -17,6 +17,7 @@ use super::{
     tcp_info,
 };
 use crate::agenda::Destination;
+#[cfg(target_os = "linux")]
 use crate::file::SharedFile;
 use crate::service::Address;
 
@@ -317,6 +318,12 @@ impl Kernel for MioKernel {
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn hold_back(&mut self, socket: &mut MioSocket, holds: bool) {
+        // A Unix socket has no segments.
+        let _ = rustix::net::sockopt::set_tcp_cork(&socket.descriptor, holds);
     }
 
     fn end_writing(&mut self, socket: &mut MioSocket) -> io::Result<()> {

@@ -221,6 +221,11 @@ pub trait Kernel: 'static {
         if piece.is_empty() { Ok(0) } else { self.send(socket, &piece) }
     }
 
+    /// Keeps a last segment that isn't full until more follows, or sends it again at once, where that can be told.
+    fn hold_back(&mut self, socket: &mut Self::Socket, holds: bool) {
+        let _ = (socket, holds);
+    }
+
     /// Sends FIN behind what has been written.
     ///
     /// # Errors

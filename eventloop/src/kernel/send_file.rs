@@ -3,7 +3,7 @@
 use std::os::fd::BorrowedFd;
 
 /// The most that is read at a time where the kernel can't send from the file itself, in bytes.
-pub(super) const READ_BYTES: usize = 64 * 1024;
+const READ_BYTES: usize = 64 * 1024;
 
 /// Reads a piece of a file into memory.
 pub(super) fn read(file: BorrowedFd<'_>, offset: u64, bytes: usize) -> std::io::Result<Vec<u8>> {

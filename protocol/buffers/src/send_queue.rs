@@ -89,6 +89,8 @@ pub struct SendQueue {
     shared: VecDeque<Piece>,
     /// Unsent bytes of `shared`.
     shared_bytes: usize,
+    /// How many of `shared` are not in memory.
+    outside_count: usize,
 }
 
 impl SendQueue {
@@ -135,10 +137,18 @@ impl SendQueue {
     pub fn push_outside(&mut self, outside: Outside) {
         if outside.bytes > 0 {
             self.shared_bytes += outside.bytes;
+            self.outside_count += 1;
             let chunk = Chunk::own(bytes::Bytes::new());
             let outside = Some(Box::new(outside));
             self.shared.push_back(Piece { after: self.copied.len(), chunk, outside });
         }
+    }
+
+    /// Whether anything in it is not in memory.
+    #[inline]
+    #[must_use]
+    pub fn has_outside(&self) -> bool {
+        self.outside_count > 0
     }
 
     /// What comes next, if it is not in memory.
@@ -193,6 +203,7 @@ impl SendQueue {
             }
             count -= length;
             self.shared_bytes -= length;
+            self.outside_count -= usize::from(piece.outside.is_some());
             self.shared.pop_front();
         }
         self.copied_sent += count;
@@ -420,7 +431,7 @@ mod tests {
         assert_eq!(steps, 1 + 3 + 1);
         let expected = [b"01head 456781", &[b'x'; COPIED_BYTES][..], b" tail"].concat();
         assert_eq!(sink.taken, expected);
-        assert!(queue.is_empty() && queue.outside().is_none());
+        assert!(queue.is_empty() && queue.outside().is_none() && !queue.has_outside());
     }
 
     #[test]

@@ -216,9 +216,8 @@ mod tests {
 
     #[test]
     fn a_piece_that_is_not_in_memory_is_framed_as_any() {
-        let outside = |bytes| {
-            Piece::Outside(Outside { source: std::sync::Arc::new(()), offset: 7, bytes })
-        };
+        let outside =
+            |bytes| Piece::Outside(Outside { source: std::sync::Arc::new(()), offset: 7, bytes });
         let mut queue = SendQueue::new();
         let mut sending = Sending::new();
         sending.begin(Framing::Length(5));

@@ -1,4 +1,4 @@
-//! Pieces of bodies that are not in memory.
+//! RFC 9112 §6.2, §7.1: pieces of a body that are not in memory.
 
 use bolide_buffers::Outside;
 use bolide_semantics::{Context, End, ExchangeId, Misuse};

@@ -17,9 +17,7 @@ use bytes::Bytes;
 use http::Method;
 
 use super::*;
-use crate::{
-    BodyStream, FilePiece, FileVersion, Pull, Response, SharedFile, body_limit, collect,
-};
+use crate::{BodyStream, FilePiece, FileVersion, Pull, Response, SharedFile, body_limit, collect};
 
 const SEEDS: u64 = 256;
 
