@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use bolide_server::{FileVersion, Limits, SharedFile};
+use bolide_server::{FileVersion, Limits, LoopLimits, SharedFile};
 use bolide_static_files::limits::SENDFILE_BYTES;
 use bolide_static_files::{Disk, DiskFile, Found, Listed, Stamp, StaticFiles, Time};
 
@@ -62,10 +62,7 @@ impl DiskFile for CountingFile {
         let nanoseconds = |value: i64| u32::try_from(value).unwrap();
         Ok(Stamp {
             length: about.len(),
-            modified: Time {
-                seconds: about.mtime(),
-                nanoseconds: nanoseconds(about.mtime_nsec()),
-            },
+            modified: Time { seconds: about.mtime(), nanoseconds: nanoseconds(about.mtime_nsec()) },
             ..Stamp::default()
         })
     }
@@ -250,6 +247,9 @@ fn what_the_kernel_sends_is_counted_and_finished_before_the_end() {
     let counted = site.counted();
     assert!(counted.bytes_sent > content.len() as u64, "{counted:?}");
     assert_eq!(counted.closed_drained, 0);
+    // One piece is a pass's worth at most: others have their turn in between.
+    let pieces = content.len() / LoopLimits::default().pass_bytes;
+    assert!(counted.turns >= pieces as u64, "{counted:?}");
 }
 
 #[test]
