@@ -17,8 +17,8 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         self.state.idle = false;
         // Once in a connection's life: a look whether the turn is measured is nothing here.
         match self.flush::<true>(lent, budget) {
-            Err(error) => Outcome::Closed(CloseCause::Failed(error.kind())),
-            Ok(Flush::Blocked) => {
+            Err(error) => Outcome::Closed(CloseCause::of(&error)),
+            Ok(Flush::Blocked | Flush::Outside) => {
                 self.phase = Phase::Flushing;
                 self.deadline = lent.ticks.meeting(lent.now + lent.limits.close_stall);
                 Outcome::Wait

@@ -17,6 +17,7 @@ mod agenda;
 mod budget;
 mod closing;
 mod door;
+mod file;
 pub mod kernel;
 mod lent;
 pub mod limits;
@@ -24,6 +25,7 @@ mod listener;
 mod mailbox;
 mod meter;
 mod offload;
+mod outside;
 mod outward;
 mod pace;
 mod quiet;
@@ -40,6 +42,7 @@ mod worker;
 
 pub use affinity::pin_to_core;
 pub use agenda::{Agenda, Destination, Outbound};
+pub use file::{FileVersion, SharedFile};
 pub use kernel::{
     BbrInfo, Clocks, FileLimit, Kernel, MioKernel, MioListener, Path, SocketPath, TcpInfo,
     file_limit, hand_on, inherited, raise_file_limit,

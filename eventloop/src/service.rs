@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use bolide_buffers::{Flush, ReceiveBuffer, SendQueue};
 
 use crate::agenda::{Agenda, Outbound};
+use crate::file::Changed;
 use crate::kernel::Path;
 use crate::mailbox::Mailbox;
 use crate::meter::{Measured, Meter};
@@ -112,7 +113,8 @@ pub trait Service: 'static {
     ) -> After;
 
     /// Writes what is to be sent. A session that holds bytes beside `output` (sealed TLS records)
-    /// writes these too and reports [`Flush::Drained`] only when nothing is left.
+    /// writes these too and reports [`Flush::Drained`] only when nothing is left. Of what is not in memory, the
+    /// worker sends [files](crate::SharedFile), when this reports [`Flush::Outside`].
     ///
     /// # Errors
     ///
@@ -240,4 +242,13 @@ pub enum CloseCause {
     Panicked,
     /// The session had finished, and the peer did not take its last answer.
     Stalled,
+    /// A [file](crate::SharedFile) that was being sent has changed, or ended early. The connection was reset.
+    Broken,
+}
+
+impl CloseCause {
+    /// What an error of writing comes to.
+    pub(crate) fn of(error: &io::Error) -> Self {
+        if Changed::is(error) { Self::Broken } else { Self::Failed(error.kind()) }
+    }
 }

@@ -11,7 +11,6 @@ use crate::lent::Lent;
 use crate::meter::Stage;
 use crate::pace::Pace;
 use crate::service::{After, Close, CloseCause, Service, Turn};
-use crate::sink::Sink;
 use crate::slots::Token;
 use crate::timer_wheel::NEVER;
 
@@ -76,12 +75,14 @@ pub(crate) struct State {
     pub(crate) filled: bool,
     /// The next pass reads into the large block.
     pub(crate) bulk: bool,
+    /// The kernel keeps a last segment that isn't full: more of a file follows.
+    pub(crate) held_back: bool,
 }
 
 /// A connection and its session.
 pub(crate) struct Slot<K: Kernel, S: Service> {
     pub(crate) socket: K::Socket,
-    session: S::Session,
+    pub(crate) session: S::Session,
     rest: Box<[u8]>,
     pub(crate) unsent: Option<Box<SendQueue>>,
     /// The tick by which the deadline has come; `NEVER` without one.
@@ -239,7 +240,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
                     call = waits.then_some(Call::Again);
                 }
                 Ok(_) => {}
-                Err(error) => return Outcome::Closed(CloseCause::Failed(error.kind())),
+                Err(error) => return Outcome::Closed(CloseCause::of(&error)),
             }
         }
         let works = call.is_some() || self.may_read();
@@ -315,7 +316,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
                     }
                     Ok(Flush::Drained) if self.state.more => return Outcome::Again,
                     Ok(_) => {}
-                    Err(error) => return Outcome::Closed(CloseCause::Failed(error.kind())),
+                    Err(error) => return Outcome::Closed(CloseCause::of(&error)),
                 }
             }
             if call.is_none() && !self.may_read() {
@@ -449,13 +450,14 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         if self.state.blocked {
             return Ok(Flush::Blocked);
         }
-        let (kernel, socket) = (&mut lent.kernel, &mut self.socket);
-        let mut sink = Sink::<'_, K, MEASURED> { kernel, socket, meter: &lent.meter, sent: 0 };
-        let flush = lent.service.flush(&mut self.session, &mut lent.output, &mut sink);
-        if MEASURED {
-            lent.meter.enter(Stage::LOOP);
+        if lent.output.has_outside() {
+            self.hold_back(lent);
         }
-        let sent = sink.sent;
+        let mut sent = 0;
+        let mut flush = self.flush_once::<MEASURED>(lent, &mut sent);
+        if matches!(flush, Ok(Flush::Outside)) {
+            flush = self.flush_outside::<MEASURED>(lent, &mut sent);
+        }
         budget.spend_sent(sent);
         lent.stats.bytes_sent += sent as u64;
         self.pace.sent(sent);
@@ -465,10 +467,14 @@ impl<K: Kernel, S: Service> Slot<K, S> {
                     self.pace.drained(sent, &lent.limits);
                 } else {
                     self.pace.rest();
+                    if self.state.held_back {
+                        self.state.held_back = false;
+                        lent.kernel.hold_back(&mut self.socket, false);
+                    }
                 }
                 Ok(Flush::Drained)
             }
-            Flush::Blocked => {
+            Flush::Blocked | Flush::Outside => {
                 self.state.blocked = true;
                 self.state.room = false;
                 lent.stats.write_blocked += 1;

@@ -56,7 +56,7 @@ impl Stats {
     pub(crate) fn count_close(&mut self, cause: CloseCause) {
         match cause {
             CloseCause::Finished => self.closed_finished += 1,
-            CloseCause::Failed(_) => self.closed_failed += 1,
+            CloseCause::Failed(_) | CloseCause::Broken => self.closed_failed += 1,
             CloseCause::Shed => self.closed_shed += 1,
             CloseCause::Drained => self.closed_drained += 1,
             CloseCause::Panicked => self.closed_panicked += 1,

@@ -13,9 +13,12 @@ use rustix::net::{SendAncillaryBuffer, SendFlags, Shutdown, SocketAddrAny};
 use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 
 use super::{
-    BbrInfo, Incoming, Kernel, Path, Ready, SocketPath, Wake, alarm::Alarm, receive, tcp_info,
+    BbrInfo, Incoming, Kernel, Path, Ready, SocketPath, Wake, alarm::Alarm, receive, send_file,
+    tcp_info,
 };
 use crate::agenda::Destination;
+#[cfg(target_os = "linux")]
+use crate::file::SharedFile;
 use crate::service::Address;
 
 /// Events taken from the kernel at a time, in number.
@@ -64,6 +67,10 @@ impl Path for MioSocket {
 
     fn bbr(&self) -> Option<BbrInfo> {
         SocketPath(self.descriptor.as_fd()).bbr()
+    }
+
+    fn takes_files(&self) -> bool {
+        send_file::is_possible()
     }
 }
 
@@ -290,6 +297,33 @@ impl Kernel for MioKernel {
     ) -> io::Result<usize> {
         let mut none = SendAncillaryBuffer::default();
         Ok(rustix::net::sendmsg(&socket.descriptor, slices, &mut none, SEND_FLAGS)?)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn send_file(
+        &mut self,
+        socket: &mut MioSocket,
+        file: &SharedFile,
+        offset: u64,
+        bytes: usize,
+    ) -> io::Result<usize> {
+        use rustix::io::Errno;
+        let mut place = offset;
+        match rustix::fs::sendfile(&socket.descriptor, file, Some(&mut place), bytes) {
+            Ok(count) => Ok(count),
+            // A file system, or a filter of calls, that doesn't have it.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP | Errno::PERM) => {
+                let piece = send_file::read(file.as_fd(), offset, bytes)?;
+                if piece.is_empty() { Ok(0) } else { self.send(socket, &piece) }
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn hold_back(&mut self, socket: &mut MioSocket, holds: bool) {
+        // A Unix socket has no segments.
+        let _ = rustix::net::sockopt::set_tcp_cork(&socket.descriptor, holds);
     }
 
     fn end_writing(&mut self, socket: &mut MioSocket) -> io::Result<()> {

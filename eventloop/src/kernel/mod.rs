@@ -4,22 +4,25 @@
 //! The only folder with unsafe code.
 
 mod alarm;
+pub(crate) mod cached;
 mod clocks;
 mod file_limit;
 mod inherited;
 pub(crate) mod memory;
 mod mio;
 mod receive;
+mod send_file;
 mod tcp_info;
 
 use std::io::{self, IoSlice};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 
 use crate::agenda::Destination;
+use crate::file::SharedFile;
 use crate::service::Address;
 
 pub use self::clocks::Clocks;
@@ -57,6 +60,11 @@ pub trait Path: std::fmt::Debug {
     /// What BBR believes, by two system calls; `None` where it is not the congestion control.
     fn bbr(&self) -> Option<BbrInfo> {
         None
+    }
+
+    /// Whether ranges of [files](SharedFile) go down this path without passing through the process.
+    fn takes_files(&self) -> bool {
+        false
     }
 }
 
@@ -195,6 +203,28 @@ pub trait Kernel: 'static {
         socket: &mut Self::Socket,
         slices: &[IoSlice<'_>],
     ) -> io::Result<usize>;
+
+    /// Sends once from a file, at most `bytes` bytes from `offset` on. 0: the file ends there. It may wait for the
+    /// disk where the range is not [in memory](SharedFile::is_cached).
+    ///
+    /// # Errors
+    ///
+    /// Those of reading and of `send`.
+    fn send_file(
+        &mut self,
+        socket: &mut Self::Socket,
+        file: &SharedFile,
+        offset: u64,
+        bytes: usize,
+    ) -> io::Result<usize> {
+        let piece = send_file::read(file.as_fd(), offset, bytes)?;
+        if piece.is_empty() { Ok(0) } else { self.send(socket, &piece) }
+    }
+
+    /// Keeps a last segment that isn't full until more follows, or sends it again at once, where that can be told.
+    fn hold_back(&mut self, socket: &mut Self::Socket, holds: bool) {
+        let _ = (socket, holds);
+    }
 
     /// Sends FIN behind what has been written.
     ///

@@ -8,9 +8,11 @@
 //! This crate must never know what the bytes mean.
 
 mod chunk;
+mod outside;
 mod receive_buffer;
 mod send_queue;
 
 pub use chunk::{Chunk, settle};
+pub use outside::Outside;
 pub use receive_buffer::{ReceiveBuffer, detach};
 pub use send_queue::{COPIED_BYTES, Flush, SendQueue};

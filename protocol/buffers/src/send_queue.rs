@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::io::{self, IoSlice, Write};
 
 use crate::chunk::{Chunk, settle};
+use crate::outside::Outside;
 
 /// Pieces below this size are copied, in bytes: copying them costs less than a vectored write does beyond a plain
 /// one, and than one more element of it.
@@ -24,7 +25,29 @@ const COMPACT_ABOVE_BYTES: usize = 64 * 1024;
 struct Piece {
     /// It follows so many of the copied bytes.
     after: usize,
+    /// Its bytes; none when they are not in memory.
     chunk: Chunk,
+    /// Where its bytes are instead.
+    outside: Option<Box<Outside>>,
+}
+
+impl Piece {
+    /// Its unsent bytes.
+    #[inline]
+    fn len(&self) -> usize {
+        self.outside.as_ref().map_or(self.chunk.bytes.len(), |outside| outside.bytes)
+    }
+
+    /// The first `count` of its bytes, which are not all, have been written.
+    fn advance(&mut self, count: usize) {
+        match &mut self.outside {
+            None => bytes::Buf::advance(&mut self.chunk.bytes, count),
+            Some(outside) => {
+                outside.offset += count as u64;
+                outside.bytes -= count;
+            }
+        }
+    }
 }
 
 impl AsRef<Chunk> for Piece {
@@ -46,6 +69,9 @@ pub enum Flush {
     Drained,
     /// The sink takes no more for now.
     Blocked,
+    /// What comes next is not in memory: whoever owns the sink sends [it](SendQueue::outside) and
+    /// [advances](SendQueue::advance). Only a queue that such a piece was given to comes to this.
+    Outside,
 }
 
 /// Bytes that wait to be written.
@@ -63,6 +89,8 @@ pub struct SendQueue {
     shared: VecDeque<Piece>,
     /// Unsent bytes of `shared`.
     shared_bytes: usize,
+    /// How many of `shared` are not in memory.
+    outside_count: usize,
 }
 
 impl SendQueue {
@@ -101,15 +129,41 @@ impl SendQueue {
             self.copied.extend_from_slice(&chunk.bytes);
         } else {
             self.shared_bytes += chunk.bytes.len();
-            self.shared.push_back(Piece { after: self.copied.len(), chunk });
+            self.shared.push_back(Piece { after: self.copied.len(), chunk, outside: None });
         }
     }
 
-    /// Fills `slices` with the unsent bytes in order and returns how many elements were filled.
+    /// Appends bytes that are not in memory. Only for a queue whose sink's owner knows what they are.
+    pub fn push_outside(&mut self, outside: Outside) {
+        if outside.bytes > 0 {
+            self.shared_bytes += outside.bytes;
+            self.outside_count += 1;
+            let chunk = Chunk::own(bytes::Bytes::new());
+            let outside = Some(Box::new(outside));
+            self.shared.push_back(Piece { after: self.copied.len(), chunk, outside });
+        }
+    }
+
+    /// Whether anything in it is not in memory.
+    #[inline]
+    #[must_use]
+    pub fn has_outside(&self) -> bool {
+        self.outside_count > 0
+    }
+
+    /// What comes next, if it is not in memory.
+    #[must_use]
+    pub fn outside(&self) -> Option<&Outside> {
+        let piece = self.shared.front().filter(|piece| piece.after == self.copied_sent)?;
+        piece.outside.as_deref()
+    }
+
+    /// Fills `slices` with the unsent bytes in order, up to what is not in memory, and returns how many elements
+    /// were filled.
     fn gather<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
         let mut filled = 0;
         let mut position = self.copied_sent;
-        for Piece { after, chunk } in &self.shared {
+        for Piece { after, chunk, outside } in &self.shared {
             if filled + 2 > slices.len() {
                 return filled;
             }
@@ -117,6 +171,9 @@ impl SendQueue {
                 slices[filled] = IoSlice::new(&self.copied[position..*after]);
                 filled += 1;
                 position = *after;
+            }
+            if outside.is_some() {
+                return filled;
             }
             slices[filled] = IoSlice::new(&chunk.bytes);
             filled += 1;
@@ -130,21 +187,23 @@ impl SendQueue {
 
     /// Drops the first `count` unsent bytes: they have been written.
     pub fn advance(&mut self, mut count: usize) {
-        while let Some(Piece { after, chunk: Chunk { bytes, .. } }) = self.shared.front_mut() {
-            let before = *after - self.copied_sent;
+        while let Some(piece) = self.shared.front_mut() {
+            let before = piece.after - self.copied_sent;
             if count < before {
                 self.copied_sent += count;
                 return;
             }
             count -= before;
-            self.copied_sent = *after;
-            if count < bytes.len() {
-                bytes::Buf::advance(bytes, count);
+            self.copied_sent = piece.after;
+            let length = piece.len();
+            if count < length {
+                piece.advance(count);
                 self.shared_bytes -= count;
                 return;
             }
-            count -= bytes.len();
-            self.shared_bytes -= bytes.len();
+            count -= length;
+            self.shared_bytes -= length;
+            self.outside_count -= usize::from(piece.outside.is_some());
             self.shared.pop_front();
         }
         self.copied_sent += count;
@@ -155,7 +214,7 @@ impl SendQueue {
         }
     }
 
-    /// Writes until nothing is left or `sink` takes no more. A short write counts as full: an
+    /// Writes until nothing is left, `sink` takes no more, or what comes next is not in memory. A short write counts as full: an
     /// edge-triggered socket reports again when it has room.
     ///
     /// # Errors
@@ -168,6 +227,8 @@ impl SendQueue {
             let (written, offered) = if self.shared.is_empty() {
                 let bytes = &self.copied[self.copied_sent..];
                 (sink.write(bytes), bytes.len())
+            } else if self.outside().is_some() {
+                return Ok(Flush::Outside);
             } else if self.shared.len() < SLICES_FEW / 2 {
                 self.write_vectored::<SLICES_FEW>(sink)
             } else {
@@ -230,6 +291,8 @@ impl SendQueue {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use bytes::Bytes;
     use proptest::prelude::*;
@@ -337,6 +400,38 @@ mod tests {
         let mut sink = Narrow { taken: Vec::new(), per_call: vec![usize::MAX] };
         assert_eq!(queue.flush(&mut sink).unwrap(), Flush::Drained);
         assert_eq!(sink.taken.len(), 64 * (16 * 1024 + 9));
+    }
+
+    #[test]
+    fn what_is_not_in_memory_keeps_its_place_and_is_sent_by_somebody_else() {
+        let file = Arc::new(b"0123456789".to_vec());
+        let piece = |offset, bytes| Outside { source: file.clone(), offset, bytes };
+        let mut queue = SendQueue::new();
+        queue.push_outside(piece(0, 2));
+        queue.tail().extend_from_slice(b"head ");
+        queue.push_outside(piece(4, 5));
+        queue.push_outside(piece(9, 0));
+        queue.push_outside(piece(1, 1));
+        queue.push(Bytes::from(vec![b'x'; COPIED_BYTES]));
+        queue.tail().extend_from_slice(b" tail");
+        assert_eq!(queue.len(), 2 + 5 + 5 + 1 + COPIED_BYTES + 5);
+        let mut sink = Narrow { taken: Vec::new(), per_call: vec![usize::MAX; 9] };
+        let mut steps = 0;
+        while queue.flush(&mut sink).unwrap() == Flush::Outside {
+            let next = queue.outside().unwrap();
+            let file = next.source.downcast_ref::<Vec<u8>>().unwrap();
+            // At most two bytes at a time: the rest stays at the front.
+            let start = usize::try_from(next.offset).unwrap();
+            let count = next.bytes.min(2);
+            sink.taken.extend_from_slice(&file[start..start + count]);
+            queue.advance(count);
+            queue.settle();
+            steps += 1;
+        }
+        assert_eq!(steps, 1 + 3 + 1);
+        let expected = [b"01head 456781", &[b'x'; COPIED_BYTES][..], b" tail"].concat();
+        assert_eq!(sink.taken, expected);
+        assert!(queue.is_empty() && queue.outside().is_none() && !queue.has_outside());
     }
 
     #[test]

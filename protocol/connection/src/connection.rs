@@ -19,6 +19,8 @@ use crate::{Http2Stats, Limits, Resets};
 
 mod cancel;
 
+mod outside;
+
 static TLS_HANDSHAKE: CloseReason = CloseReason::peer("tls-handshake", "the TLS handshake failed");
 static TLS_RECORD: CloseReason = CloseReason::peer("tls-record", "a TLS record was wrong");
 static TLS_TIMEOUT: CloseReason =

@@ -1,6 +1,6 @@
 //! RFC 9112 §6, §7.1, §9.6: responses, and the bodies of either role, as they are sent.
 
-use bolide_buffers::{COPIED_BYTES, Chunk};
+use bolide_buffers::{COPIED_BYTES, Chunk, Outside};
 use bolide_semantics::{
     Context, End, ExchangeId, FieldRef, Misuse, OutgoingHead, Role, Start, has_no_body,
 };
@@ -13,7 +13,7 @@ use crate::error::{Failure, TUNNEL_ENDED, UNREAD};
 use crate::exchanges::Kind;
 use crate::framing::response_has_no_body;
 use crate::head_lines::WrittenHead;
-use crate::sending::Framing;
+use crate::sending::{Framing, Piece};
 
 impl Connection {
     /// Sends the head of a response (server): interim (1xx, any number of them), or final. 101, if the
@@ -303,9 +303,36 @@ impl Connection {
         data: impl Into<Chunk>,
         end: End,
     ) -> Result<bool, Misuse> {
+        self.send_piece(cx, id, Piece::Chunk(data.into()), end)
+    }
+
+    /// [`Self::send_data`] for a piece whose bytes are not in memory: it is framed by its length. Whoever owns
+    /// the socket must know what it is.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::send_data`].
+    pub fn send_outside(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: ExchangeId,
+        outside: Outside,
+        end: End,
+    ) -> Result<bool, Misuse> {
+        self.send_piece(cx, id, Piece::Outside(outside), end)
+    }
+
+    #[inline]
+    fn send_piece(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: ExchangeId,
+        piece: Piece,
+        end: End,
+    ) -> Result<bool, Misuse> {
         self.check_sending(id)?;
         let before = cx.output.len();
-        let framing = self.sending.data(cx.output, data.into(), end)?;
+        let framing = self.sending.data(cx.output, piece, end)?;
         self.progress.queued(cx.output.len() - before);
         if end == End::Yes {
             self.sent(framing, cx.input.len());

@@ -1,6 +1,6 @@
 //! RFC 9112 §6, §7: the message that is being sent.
 
-use bolide_buffers::{Chunk, SendQueue};
+use bolide_buffers::{Chunk, Outside, SendQueue};
 use bolide_semantics::{End, Misuse};
 
 /// How the body that is being sent is framed.
@@ -27,6 +27,31 @@ enum State {
     Body(Framing),
     /// The response was sent; its request has not been read yet.
     Complete,
+}
+
+/// A piece of a body, in memory or not.
+#[derive(Debug)]
+pub(crate) enum Piece {
+    Chunk(Chunk),
+    Outside(Outside),
+}
+
+impl Piece {
+    #[inline]
+    fn len(&self) -> u64 {
+        match self {
+            Self::Chunk(chunk) => chunk.bytes.len() as u64,
+            Self::Outside(outside) => outside.bytes as u64,
+        }
+    }
+
+    #[inline]
+    fn queue(self, output: &mut SendQueue) {
+        match self {
+            Self::Chunk(chunk) => output.push(chunk),
+            Self::Outside(outside) => output.push_outside(outside),
+        }
+    }
 }
 
 /// The message that is being sent.
@@ -99,7 +124,7 @@ impl Sending {
     pub(crate) fn data(
         &mut self,
         output: &mut SendQueue,
-        data: Chunk,
+        data: Piece,
         end: End,
     ) -> Result<Framing, Misuse> {
         let framing = self.framing()?;
@@ -108,15 +133,15 @@ impl Sending {
         }
         match framing {
             Framing::Length(left) => {
-                let length = data.bytes.len() as u64;
+                let length = data.len();
                 if length > left || (end == End::Yes && length < left) {
                     return Err(Misuse::WrongLength);
                 }
                 self.state = State::Body(Framing::Length(left - length));
-                output.push(data);
+                data.queue(output);
             }
             Framing::Chunked => chunk(output, data, end),
-            Framing::UntilClose | Framing::Tunnel => output.push(data),
+            Framing::UntilClose | Framing::Tunnel => data.queue(output),
             Framing::Nothing => {}
         }
         Ok(framing)
@@ -127,12 +152,12 @@ impl Sending {
 const SIZE_LINE_BYTES: usize = 18;
 
 /// Appends one chunk, and the last one if the body ends with it.
-fn chunk(output: &mut SendQueue, data: Chunk, end: End) {
-    if !data.bytes.is_empty() {
+fn chunk(output: &mut SendQueue, data: Piece, end: End) {
+    if data.len() > 0 {
         let mut line = [0; SIZE_LINE_BYTES];
-        let start = size_line(data.bytes.len() as u64, &mut line);
+        let start = size_line(data.len(), &mut line);
         output.tail().extend_from_slice(&line[start..]);
-        output.push(data);
+        data.queue(output);
         output.tail().extend_from_slice(b"\r\n");
     }
     if end == End::Yes {
@@ -180,19 +205,42 @@ mod tests {
         let mut queue = SendQueue::new();
         let mut sending = Sending::new();
         sending.begin(Framing::Chunked);
-        sending.data(&mut queue, Bytes::new().into(), End::No).unwrap();
+        sending.data(&mut queue, Piece::Chunk(Bytes::new().into()), End::No).unwrap();
         assert!(queue.is_empty());
-        sending.data(&mut queue, Bytes::from(vec![b'x'; 3000]).into(), End::No).unwrap();
-        sending.data(&mut queue, Bytes::from_static(b"abc").into(), End::Yes).unwrap();
+        let piece = |bytes: Bytes| Piece::Chunk(bytes.into());
+        sending.data(&mut queue, piece(vec![b'x'; 3000].into()), End::No).unwrap();
+        sending.data(&mut queue, piece(Bytes::from_static(b"abc")), End::Yes).unwrap();
         let expected = format!("bb8\r\n{}\r\n3\r\nabc\r\n0\r\n\r\n", "x".repeat(3000));
         assert_eq!(sent(&mut queue), expected.as_bytes());
+    }
+
+    #[test]
+    fn a_piece_that_is_not_in_memory_is_framed_as_any() {
+        let outside =
+            |bytes| Piece::Outside(Outside { source: std::sync::Arc::new(()), offset: 7, bytes });
+        let mut queue = SendQueue::new();
+        let mut sending = Sending::new();
+        sending.begin(Framing::Length(5));
+        assert_eq!(sending.data(&mut queue, outside(6), End::No), Err(Misuse::WrongLength));
+        assert_eq!(sending.data(&mut queue, outside(4), End::Yes), Err(Misuse::WrongLength));
+        assert!(queue.is_empty());
+        assert!(sending.data(&mut queue, outside(5), End::Yes).is_ok());
+        assert_eq!((queue.len(), queue.outside().map(|next| next.offset)), (5, Some(7)));
+        queue.advance(5);
+        sending.begin(Framing::Chunked);
+        assert!(sending.data(&mut queue, outside(0x1234), End::Yes).is_ok());
+        let mut bytes = Vec::new();
+        assert_eq!(queue.flush(&mut bytes).unwrap(), bolide_buffers::Flush::Outside);
+        queue.advance(0x1234);
+        queue.flush(&mut bytes).unwrap();
+        assert_eq!(bytes, b"1234\r\n\r\n0\r\n\r\n");
     }
 
     #[test]
     fn a_counted_body_keeps_its_length() {
         let mut queue = SendQueue::new();
         let mut sending = Sending::new();
-        let data = |length| Chunk::from(Bytes::from(vec![b'x'; length]));
+        let data = |length| Piece::Chunk(Bytes::from(vec![b'x'; length]).into());
         assert_eq!(sending.data(&mut queue, data(1), End::No), Err(Misuse::OutOfOrder));
         sending.begin(Framing::Length(5));
         assert_eq!(sending.data(&mut queue, data(6), End::No), Err(Misuse::WrongLength));

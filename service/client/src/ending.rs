@@ -41,6 +41,9 @@ impl Ending {
             CloseCause::Stalled => {
                 CloseReason::circumstance("write-stall", "the peer took nothing any more")
             }
+            CloseCause::Broken => {
+                CloseReason::circumstance("file-changed", "a file changed while it was sent")
+            }
             CloseCause::Panicked => CloseReason {
                 blame: Some(Blame::Caller),
                 name: "panic",

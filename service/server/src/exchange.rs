@@ -71,7 +71,7 @@ pub(crate) struct State {
     connect: bool,
     pub(crate) phase: Phase,
     /// The body that is being pulled.
-    stream: Option<Box<dyn BodyStream>>,
+    pub(crate) stream: Option<Box<dyn BodyStream>>,
     /// How many bytes of the request's body may still come.
     pub(crate) body_left: u64,
     /// The client waits for `100 Continue`.
@@ -438,9 +438,11 @@ impl Io<'_> {
     }
 
     fn pull_pieces(&mut self) {
-        while self.state.phase == Phase::Sendable
-            && let Some(stream) = &mut self.state.stream
-        {
+        while self.state.phase == Phase::Sendable {
+            if self.send_file_piece() {
+                continue;
+            }
+            let Some(stream) = &mut self.state.stream else { return };
             let bytes_max = self.cx.output_room().clamp(16 * 1024, PULL_BYTES_MAX);
             let before = self.meter.enter(HANDLER);
             let pulled = stream.pull(bytes_max);

@@ -10,6 +10,7 @@ mod collect;
 mod ends;
 mod error;
 mod exchange;
+mod file_piece;
 mod handler;
 mod handover;
 pub mod limits;
@@ -41,14 +42,15 @@ pub use bolide_connection::{
     Limits as ConnectionLimits,
 };
 pub use bolide_eventloop::{
-    After, Agenda, Around, BbrInfo, CloseCause, Destination, Limits as LoopLimits, Stats, TcpInfo,
-    Token, Turn,
+    After, Agenda, Around, BbrInfo, CloseCause, Destination, FileVersion, Limits as LoopLimits,
+    SharedFile, Stats, TcpInfo, Token, Turn,
 };
 pub use bolide_semantics::{AbortReason, Blame, ByMark, End, FieldName, Head, HeadMark, HeadMarks};
 pub use bytes::Bytes;
 pub use collect::{Collect, collect};
 pub use error::Error;
 pub use exchange::{Io, UpstreamTimes};
+pub use file_piece::FilePiece;
 pub use handler::{BodyLimit, Exchange, Handler, Reply, body_limit};
 pub use handover::Pulse;
 pub use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};

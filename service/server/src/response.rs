@@ -11,6 +11,10 @@ use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
 use smallvec::SmallVec;
 
+use crate::FilePiece;
+#[cfg(doc)]
+use crate::SharedFile;
+
 /// A response: status, fields and body.
 ///
 /// `Content-Length` and `Date` are added; a body is left out where there can be none (HEAD, 204,
@@ -307,6 +311,15 @@ pub trait BodyStream: std::fmt::Debug + Send {
 
     /// The next piece, of at most about `bytes_max` bytes.
     fn pull(&mut self, bytes_max: usize) -> Pull;
+
+    /// The next piece as a range of an open file, of at most about `bytes_max` bytes: asked for before
+    /// [`pull`](Self::pull) where the connection can send it without reading it. `None`: pull it. Sending waits for the
+    /// disk when the range is not [in memory](SharedFile::is_cached), and then all connections of the worker
+    /// wait. Default: `None`.
+    fn pull_file(&mut self, bytes_max: usize) -> Option<FilePiece> {
+        let _ = bytes_max;
+        None
+    }
 }
 
 impl Response {

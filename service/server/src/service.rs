@@ -420,6 +420,11 @@ impl Service for HttpService {
                     CloseCause::Failed(_) => {
                         AbortReason::new(Blame::Peer, "connection-failed", "the connection failed")
                     }
+                    CloseCause::Broken => AbortReason::new(
+                        Blame::Circumstance,
+                        "file-changed",
+                        "a file changed while it was sent",
+                    ),
                     _ => AbortReason::new(
                         Blame::Circumstance,
                         "connection-closed",

@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bolide_eventloop::Offload;
 use bolide_semantics::ByteRange;
-use bolide_server::{BodyStream, Pull, Waker};
+use bolide_server::{BodyStream, FilePiece, FileVersion, Pull, SharedFile, Waker};
 use bytes::Bytes;
 
 use crate::disk::{DiskFile, Stamp};
+use crate::limits::SENDFILE_BYTES;
 use crate::pieces::Pieces;
 
 /// What reads on behalf of one exchange.
@@ -25,6 +26,8 @@ pub(crate) struct Reader {
 pub(crate) struct Version {
     pub(crate) file: Arc<dyn DiskFile>,
     pub(crate) stamp: Stamp,
+    /// The same for the kernel, if it may send it.
+    shared: Option<Arc<SharedFile>>,
 }
 
 /// A part of a body.
@@ -58,13 +61,15 @@ pub(crate) struct FileBody {
     /// What a job on another thread reads into.
     awaited: Option<Slot>,
     taken: u64,
+    /// The last piece was left to the kernel, and its segment goes on.
+    by_kernel: bool,
 }
 
 impl FileBody {
     pub(crate) fn new(segments: Vec<Segment>, version: Version, reader: Reader) -> Self {
         let length = segments.iter().map(Segment::length).sum();
         let segments = segments.into();
-        Self { segments, length, version, reader, awaited: None, taken: 0 }
+        Self { segments, length, version, reader, awaited: None, taken: 0, by_kernel: false }
     }
 
     /// The piece that was waited for, if it has come.
@@ -106,19 +111,37 @@ impl FileBody {
         }
     }
 
-    fn take(&mut self, piece: Bytes) -> Pull {
-        self.taken += piece.len() as u64;
+    /// So many bytes of the file go on their way.
+    fn pass(&mut self, bytes: u64) {
+        self.taken += bytes;
         if let Some(Segment::File(range)) = self.segments.front_mut() {
-            range.start += piece.len() as u64;
+            range.start += bytes;
             if range.start == range.end {
+                self.by_kernel = false;
                 self.segments.pop_front();
             }
         }
+    }
+
+    fn take(&mut self, piece: Bytes) -> Pull {
+        self.pass(piece.len() as u64);
         if self.segments.is_empty() { Pull::Last(piece) } else { Pull::Data(piece) }
     }
 }
 
 impl Version {
+    /// `sends`: whether the kernel may send it, where it can.
+    pub(crate) fn new(file: Arc<dyn DiskFile>, stamp: Stamp, sends: bool) -> Self {
+        let version = FileVersion {
+            length: stamp.length,
+            modified_seconds: stamp.modified.seconds,
+            modified_nanoseconds: stamp.modified.nanoseconds,
+        };
+        let descriptor = file.descriptor().filter(|_| sends);
+        let shared = descriptor.map(|file| Arc::new(SharedFile::new(file, version)));
+        Self { file, stamp, shared }
+    }
+
     /// One piece, of this version for sure: of a file that has become another, nothing is sent.
     fn read(
         &self,
@@ -149,6 +172,21 @@ fn ended() -> io::Error {
 impl BodyStream for FileBody {
     fn length(&self) -> Option<u64> {
         Some(self.length)
+    }
+
+    /// Of a large file, what is in memory already: the rest is read by the pool.
+    fn pull_file(&mut self, bytes_max: usize) -> Option<FilePiece> {
+        let file = self.version.shared.as_ref().filter(|_| self.awaited.is_none())?;
+        let Some(Segment::File(range)) = self.segments.front() else { return None };
+        let is_large = self.by_kernel || range.length() >= SENDFILE_BYTES;
+        let bytes = usize::try_from(range.length()).unwrap_or(usize::MAX).min(bytes_max);
+        if !is_large || !file.is_cached(range.start, bytes) {
+            return None;
+        }
+        let (file, offset) = (Arc::clone(file), range.start);
+        self.by_kernel = true;
+        self.pass(bytes as u64);
+        Some(FilePiece { file, offset, bytes, is_last: self.segments.is_empty() })
     }
 
     fn pull(&mut self, bytes_max: usize) -> Pull {

@@ -2,6 +2,8 @@
 
 use std::fmt::Debug;
 use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 /// Where files come from. Called on threads that may wait, but for [`DiskFile::read_now`].
 ///
@@ -56,6 +58,12 @@ pub trait DiskFile: Debug + Send + Sync {
     fn read_now(&self, buffer: &mut [u8], offset: u64) -> io::Result<Option<usize>> {
         let _ = (buffer, offset);
         Ok(None)
+    }
+
+    /// The file of the system that this is, open for reading, by which the kernel can send it without its being read;
+    /// `None` where it is none. Default: `None`.
+    fn descriptor(&self) -> Option<Arc<OwnedFd>> {
+        None
     }
 }
 

@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -108,7 +109,7 @@ impl Disk for Folder {
         let file = if LOOK == READ { looked_at } else { self.open_beneath(name, READ)? };
         // Something else may have taken the name meanwhile.
         match FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) {
-            FileType::RegularFile => Ok(Found::File(Box::new(OpenFile(file)))),
+            FileType::RegularFile => Ok(Found::File(Box::new(OpenFile(file.into())))),
             FileType::Directory => Ok(Found::Folder),
             _ => Err(not_found()),
         }
@@ -143,7 +144,7 @@ impl Disk for Folder {
 }
 
 #[derive(Debug)]
-struct OpenFile(OwnedFd);
+struct OpenFile(Arc<OwnedFd>);
 
 #[allow(
     clippy::unnecessary_cast,
@@ -167,6 +168,10 @@ impl DiskFile for OpenFile {
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         Ok(rustix::io::retry_on_intr(|| rustix::io::pread(&self.0, &mut *buffer, offset))?)
+    }
+
+    fn descriptor(&self) -> Option<Arc<OwnedFd>> {
+        Some(Arc::clone(&self.0))
     }
 
     #[cfg(target_os = "linux")]

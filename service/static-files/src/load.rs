@@ -130,7 +130,7 @@ impl StaticFiles {
         let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
         let mut sources = Vec::with_capacity(files.len());
         for (coding, file, stamp) in files {
-            sources.push(source(coding, file, stamp, whole_bytes_max)?);
+            sources.push(source(coding, file, stamp, whole_bytes_max, self.settings.sendfile)?);
         }
         if compresses {
             add_compressed(&mut sources);
@@ -151,11 +151,12 @@ fn source(
     file: Box<dyn DiskFile>,
     mut stamp: Stamp,
     whole_bytes_max: usize,
+    sends: bool,
 ) -> io::Result<Source> {
     for _ in 0..ATTEMPTS {
         let length = usize::try_from(stamp.length).unwrap_or(usize::MAX);
         if length > whole_bytes_max {
-            let content = Content::File(Version { file: file.into(), stamp });
+            let content = Content::File(Version::new(file.into(), stamp, sends));
             return Ok(Source { coding, content, length: stamp.length, stamp, is_made: false });
         }
         let content = read_whole(&*file, length)?;

@@ -67,6 +67,7 @@ pub(crate) struct Settings {
     pub(crate) compress: bool,
     pub(crate) listing: bool,
     pub(crate) hidden: bool,
+    pub(crate) sendfile: bool,
     pub(crate) not_found: Option<String>,
     pub(crate) cache_control: Vec<(String, HeaderValue)>,
     pub(crate) cache_bytes: usize,
@@ -85,6 +86,7 @@ impl Default for Settings {
             compress: false,
             listing: false,
             hidden: false,
+            sendfile: true,
             not_found: None,
             cache_control: Vec::new(),
             cache_bytes: CACHE_BYTES,
@@ -170,6 +172,16 @@ impl StaticFiles {
     #[must_use]
     pub fn hidden(mut self, hidden: bool) -> Self {
         self.settings.hidden = hidden;
+        self
+    }
+
+    /// Whether large files go by sendfile: over cleartext HTTP/1.1, on Linux, what the page cache holds of a range of
+    /// [`SENDFILE_BYTES`](crate::limits::SENDFILE_BYTES) and more is not copied. A file that changes meanwhile ends
+    /// the connection by a reset; but bytes that wait in the kernel are the file's own, so that whoever writes into
+    /// it in place changes them, too. Files that are replaced by renaming need no care. Default: yes.
+    #[must_use]
+    pub fn sendfile(mut self, sendfile: bool) -> Self {
+        self.settings.sendfile = sendfile;
         self
     }
 

@@ -27,6 +27,10 @@ impl Path for SimSocket {
     fn rtt(&self) -> Option<Duration> {
         Some(self.rtt)
     }
+
+    fn takes_files(&self) -> bool {
+        true
+    }
 }
 
 /// A listener of the simulated network.

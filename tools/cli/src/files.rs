@@ -43,6 +43,10 @@ pub(crate) struct Arguments {
     /// Serve names that begin with a dot.
     #[arg(long, requires = "root")]
     hidden: bool,
+
+    /// Read large files even where the kernel could send them by sendfile: over cleartext HTTP/1.1.
+    #[arg(long, requires = "root")]
+    no_sendfile: bool,
 }
 
 /// A rule: `PATTERN=VALUE`.
@@ -70,7 +74,8 @@ impl Arguments {
             .listing(self.listing)
             .compress(self.compress)
             .precompressed(!self.no_precompressed)
-            .hidden(self.hidden);
+            .hidden(self.hidden)
+            .sendfile(!self.no_sendfile);
         if !self.index.is_empty() {
             files = files.index(self.index.iter().cloned());
         }

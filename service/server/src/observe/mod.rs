@@ -425,6 +425,7 @@ impl Observer {
             CloseCause::Drained => "drain-timeout",
             CloseCause::Panicked => "panic",
             CloseCause::Stalled => "stalled",
+            CloseCause::Broken => "file-changed",
         };
         shard.closes.count(reason);
         if subject.is_handshaking {

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::LazyLock;
 use std::time::{Duration, Instant, SystemTime};
 
 use bolide_connection::{
@@ -16,7 +17,7 @@ use bytes::Bytes;
 use http::Method;
 
 use super::*;
-use crate::{BodyStream, Pull, Response, body_limit, collect};
+use crate::{BodyStream, FilePiece, FileVersion, Pull, Response, SharedFile, body_limit, collect};
 
 const SEEDS: u64 = 256;
 
@@ -47,12 +48,39 @@ impl BodyStream for Fill {
     }
 
     fn pull(&mut self, bytes_max: usize) -> Pull {
-        let piece = (self.length - self.sent).min(bytes_max as u64);
+        let third = (FILE_BYTES / 3) as u64;
+        let to_file = if self.length > FILE_BYTES as u64 { u64::MAX } else { third };
+        let piece = (self.length - self.sent).min(bytes_max as u64).min(to_file);
         let bytes: Vec<u8> = (self.sent..self.sent + piece).map(fill_byte).collect();
         self.sent += piece;
         if self.sent == self.length { Pull::Last(bytes.into()) } else { Pull::Data(bytes.into()) }
     }
+
+    /// Every other third of it comes from a file.
+    fn pull_file(&mut self, bytes_max: usize) -> Option<FilePiece> {
+        let bytes = bytes_max.min(FILE_BYTES / 3);
+        if self.length > FILE_BYTES as u64 || (self.sent / (FILE_BYTES / 3) as u64) % 2 == 1 {
+            return None;
+        }
+        let bytes = bytes.min(usize::try_from(self.length - self.sent).expect("it is small"));
+        let offset = self.sent;
+        self.sent += bytes as u64;
+        let is_last = self.sent == self.length;
+        Some(FilePiece { file: Arc::clone(&FILLED), offset, bytes, is_last })
+    }
 }
+
+/// How long the longest answers are that come from a file in part, in bytes.
+const FILE_BYTES: usize = 70_000;
+
+/// A file of what `/fill/{n}` is made of.
+static FILLED: LazyLock<Arc<SharedFile>> = LazyLock::new(|| {
+    let mut file = tempfile::tempfile().expect("a file");
+    let bytes: Vec<u8> = (0..FILE_BYTES as u64).map(fill_byte).collect();
+    file.write_all(&bytes).expect("it is open");
+    let version = FileVersion::of(&file).expect("it is there");
+    Arc::new(SharedFile::new(Arc::new(file.into()), version))
+});
 
 /// The settings of both ends of a TLS connection: a certificate of its own making, trusted unseen.
 pub(super) fn tls(clock: fn() -> SystemTime) -> (ServerTls, ClientTls) {

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use bolide_server::{Router, Running, Server};
+use bolide_server::{Limits, Router, Running, Server, Stats};
 use bolide_static_files::StaticFiles;
 use tempfile::TempDir;
 
@@ -40,14 +40,31 @@ impl Site {
 
     /// Serves what these serve, beside `/ping`.
     pub(crate) fn serving(folder: TempDir, files: StaticFiles) -> Self {
+        Self::serving_within(folder, files, Limits::default())
+    }
+
+    /// The same within other limits.
+    pub(crate) fn serving_within(folder: TempDir, files: StaticFiles, limits: Limits) -> Self {
         let running = Server::new()
             .workers(1)
+            .limits(limits)
             .drain(Duration::from_secs(5))
             .http("127.0.0.1:0")
             .start(move || files.routes(Router::new().get("/ping", |_| "pong")))
             .expect("a free port");
         let address = running.addresses()[0].expect("an address");
         Self { address, running: Some(running), folder }
+    }
+
+    /// Begins to end the server: what is under way has some seconds.
+    pub(crate) fn shut_down(&self) {
+        self.running.iter().for_each(Running::shut_down);
+    }
+
+    /// What was counted until the end.
+    pub(crate) fn counted(mut self) -> Stats {
+        self.shut_down();
+        self.running.take().expect("it runs").join().expect("it ends")
     }
 
     pub(crate) fn address(&self) -> SocketAddr {

@@ -15,6 +15,8 @@ mod ranges;
 #[cfg(test)]
 mod repeated;
 #[cfg(test)]
+mod sendfile;
+#[cfg(test)]
 mod slow_disk;
 #[cfg(test)]
 mod variants;

@@ -39,6 +39,7 @@ const BUILDERS: &[Builder] = &[
             ("compress", Some("compress =")),
             ("listing", Some("listing =")),
             ("hidden", Some("hidden =")),
+            ("sendfile", Some("sendfile =")),
             ("not_found", Some("not-found =")),
             ("cache_control", Some("cache-control =")),
             ("cache", Some("cache-bytes =")),

@@ -493,6 +493,11 @@ mod tests {
             &["PIECE_BYTES", "PIECE_MIN_BYTES", "PIECES_BYTES"],
             "they are tuned together: how much of files is in memory on its way",
         ),
+        (
+            "service/static-files",
+            &["SENDFILE_BYTES"],
+            "what is gained decides, not the site; sendfile can be turned off",
+        ),
     ];
 
     /// The names on the page below the heading of a crate.

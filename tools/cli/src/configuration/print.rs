@@ -67,6 +67,7 @@ builtin = true
 # compress = false
 # precompressed = true
 # hidden = false
+# sendfile = true
 ";
 
 const ROUTES: &str = "

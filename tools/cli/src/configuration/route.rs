@@ -173,6 +173,9 @@ fn files(section: &mut Section<'_>, path: &str, path_at: &Place) -> Result<Stati
     if let Some(hidden) = section.value("hidden")? {
         files = files.hidden(hidden);
     }
+    if let Some(sendfile) = section.value("sendfile")? {
+        files = files.sendfile(sendfile);
+    }
     if section.has("index") {
         files = files.index(section.texts("index")?.into_iter().map(|(name, _)| name));
     }

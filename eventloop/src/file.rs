@@ -1,0 +1,180 @@
+//! Files whose bytes go from the kernel's memory to a socket without passing through the process.
+
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use bolide_buffers::Outside;
+
+use crate::kernel::cached;
+
+/// Which version of a file: what changes when its content does, as far as can be told. A file that is renamed or
+/// removed keeps its content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileVersion {
+    /// Its length in bytes.
+    pub length: u64,
+    /// When its content changed last: seconds since the epoch.
+    pub modified_seconds: i64,
+    /// Nanoseconds of that second.
+    pub modified_nanoseconds: u32,
+}
+
+impl FileVersion {
+    /// The version that is there now.
+    ///
+    /// # Errors
+    ///
+    /// Those of `fstat`.
+    #[allow(
+        clippy::unnecessary_cast,
+        clippy::cast_lossless,
+        reason = "the fields have other types on other systems"
+    )]
+    pub fn of(file: impl AsFd) -> io::Result<Self> {
+        let stat = rustix::fs::fstat(file)?;
+        Ok(Self {
+            length: u64::try_from(stat.st_size).unwrap_or(0),
+            modified_seconds: stat.st_mtime as i64,
+            modified_nanoseconds: stat.st_mtime_nsec as u32,
+        })
+    }
+}
+
+/// An open file and the version of it that was promised to whoever gets its bytes.
+///
+/// Before and after each call that sends from it, the worker compares it with what is there; once it has become
+/// another, the connection is reset. What the kernel has been given by then it may still send, and those pages
+/// are the file's own: who writes into a file in place can change bytes that are on their way. A file that is
+/// replaced by [renaming](std::fs::rename) another over it is sent to its end as it was.
+#[derive(Debug, Clone)]
+pub struct SharedFile {
+    file: Arc<OwnedFd>,
+    version: FileVersion,
+}
+
+impl SharedFile {
+    /// A regular file, open for reading, of which this version was promised.
+    #[must_use]
+    pub fn new(file: Arc<OwnedFd>, version: FileVersion) -> Self {
+        Self { file, version }
+    }
+
+    /// The version that was promised.
+    #[must_use]
+    pub fn version(&self) -> FileVersion {
+        self.version
+    }
+
+    /// Whether all of a range is in memory, so that sending it waits for no disk; by some system calls. False where
+    /// it can't be told.
+    #[must_use]
+    pub fn is_cached(&self, offset: u64, bytes: usize) -> bool {
+        cached::is_cached(self.file.as_fd(), offset, bytes)
+    }
+
+    /// A range of it as a piece of what is to be sent.
+    #[must_use]
+    pub fn piece(self: Arc<Self>, offset: u64, bytes: usize) -> Outside {
+        Outside { source: self, offset, bytes }
+    }
+
+    /// Fails once it is another version.
+    pub(crate) fn check(&self) -> io::Result<()> {
+        if FileVersion::of(&self.file)? == self.version { Ok(()) } else { Err(Changed.into()) }
+    }
+}
+
+impl AsFd for SharedFile {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+/// A file is not what was promised any more: nothing can complete what was begun with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Changed;
+
+impl fmt::Display for Changed {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a file changed, or ended early, while it was sent")
+    }
+}
+
+impl std::error::Error for Changed {}
+
+impl From<Changed> for io::Error {
+    fn from(changed: Changed) -> Self {
+        Self::other(changed)
+    }
+}
+
+impl Changed {
+    /// Whether that is what went wrong.
+    pub(crate) fn is(error: &io::Error) -> bool {
+        error.get_ref().is_some_and(|inner| inner.is::<Self>())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::io::Write;
+
+    fn file(bytes: usize) -> File {
+        let path = std::env::temp_dir().join(format!(
+            "bolide-file-{}-{:?}",
+            std::process::id(),
+            std::thread::current().id()
+        ));
+        let mut file = File::options()
+            .create(true)
+            .truncate(true)
+            .read(true)
+            .write(true)
+            .open(&path)
+            .expect("a file");
+        std::fs::remove_file(&path).expect("it is there");
+        file.write_all(&vec![7; bytes]).expect("it is open");
+        file
+    }
+
+    #[test]
+    fn a_file_that_grows_shrinks_or_is_written_over_is_another_version() {
+        let file = file(1000);
+        let promised = |file: &File| {
+            let version = FileVersion::of(file).unwrap();
+            SharedFile::new(Arc::new(file.try_clone().unwrap().into()), version)
+        };
+        let shared = promised(&file);
+        assert!(shared.check().is_ok());
+        file.set_len(999).unwrap();
+        assert!(Changed::is(&shared.check().unwrap_err()));
+        let shared = promised(&file);
+        file.set_len(1000).unwrap();
+        assert!(shared.check().is_err());
+        let shared = promised(&file);
+        let then = std::time::SystemTime::UNIX_EPOCH;
+        file.set_modified(then).unwrap();
+        assert!(shared.check().is_err());
+        assert!(!Changed::is(&io::ErrorKind::Other.into()));
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn what_was_just_written_is_in_memory_and_what_is_not_there_is_not() {
+        let file = file(1 << 20);
+        let version = FileVersion::of(&file).unwrap();
+        let shared = SharedFile::new(Arc::new(file.try_clone().unwrap().into()), version);
+        assert!(shared.is_cached(0, 1 << 20));
+        assert!(shared.is_cached(4095, 2));
+        assert!(!shared.is_cached(1 << 20, 1), "there is no such byte");
+        assert!(!shared.is_cached(0, 2 << 20));
+        assert!(!shared.is_cached(0, 0) && !shared.is_cached(u64::MAX, 2));
+        file.set_len(4 << 20).unwrap();
+        assert!(!shared.is_cached(2 << 20, 1), "a hole was never read");
+        assert!(!shared.is_cached(0, 4 << 20));
+    }
+}

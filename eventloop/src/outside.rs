@@ -1,0 +1,109 @@
+//! What is to be sent and is not in memory: ranges of files, from the kernel's memory to the socket.
+
+use std::io;
+
+use bolide_buffers::Flush;
+
+use crate::file::{Changed, SharedFile};
+use crate::kernel::Kernel;
+use crate::lent::Lent;
+use crate::meter::Stage;
+use crate::service::Service;
+use crate::sink::Sink;
+use crate::socket::Slot;
+
+impl<K: Kernel, S: Service> Slot<K, S> {
+    /// A piece of a file is among what is to be sent: until nothing follows at once, segments leave full. Each call
+    /// that sends from a file would end with a short one.
+    #[cold]
+    pub(crate) fn hold_back(&mut self, lent: &mut Lent<K, S>) {
+        if !self.state.held_back {
+            self.state.held_back = true;
+            lent.kernel.hold_back(&mut self.socket, true);
+        }
+    }
+
+    /// Goes on with a flush that has come to a piece of a file.
+    #[cold]
+    pub(crate) fn flush_outside<const MEASURED: bool>(
+        &mut self,
+        lent: &mut Lent<K, S>,
+        sent: &mut usize,
+    ) -> io::Result<Flush> {
+        loop {
+            match self.send_outside::<MEASURED>(lent, sent) {
+                Ok(Flush::Blocked) => return Ok(Flush::Blocked),
+                Ok(_) => {}
+                Err(error) => {
+                    if Changed::is(&error) {
+                        // What the kernel holds of it must not look like a part of an answer.
+                        lent.kernel.reset_on_close(&mut self.socket);
+                    }
+                    return Err(error);
+                }
+            }
+            match self.flush_once::<MEASURED>(lent, sent)? {
+                Flush::Outside => {}
+                flush => return Ok(flush),
+            }
+        }
+    }
+
+    /// Sends from the file that comes next: all of the piece, unless the socket takes no more. A call may come short
+    /// for other reasons than that, which nobody would report.
+    fn send_outside<const MEASURED: bool>(
+        &mut self,
+        lent: &mut Lent<K, S>,
+        sent: &mut usize,
+    ) -> io::Result<Flush> {
+        while let Some(outside) = lent.output.outside() {
+            let Some(file) = outside.source.downcast_ref::<SharedFile>() else {
+                return Err(io::Error::other("the loop sends from files alone"));
+            };
+            // The version that is there when the bytes are taken is the one before and after.
+            file.check()?;
+            if MEASURED {
+                lent.meter.enter(Stage::SEND);
+            }
+            let (offset, bytes) = (outside.offset, outside.bytes);
+            let taken = lent.kernel.send_file(&mut self.socket, file, offset, bytes);
+            if MEASURED {
+                lent.meter.enter(Stage::LOOP);
+            }
+            match taken {
+                Ok(0) => return Err(Changed.into()),
+                Ok(count) => {
+                    *sent += count;
+                    file.check()?;
+                    lent.output.advance(count);
+                    if count == bytes {
+                        break;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Ok(Flush::Blocked);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Flush::Drained)
+    }
+
+    /// Has the session write what waits, up to the next piece of a file.
+    #[inline]
+    pub(crate) fn flush_once<const MEASURED: bool>(
+        &mut self,
+        lent: &mut Lent<K, S>,
+        sent: &mut usize,
+    ) -> io::Result<Flush> {
+        let (kernel, socket) = (&mut lent.kernel, &mut self.socket);
+        let mut sink = Sink::<'_, K, MEASURED> { kernel, socket, meter: &lent.meter, sent: 0 };
+        let flush = lent.service.flush(&mut self.session, &mut lent.output, &mut sink);
+        *sent += sink.sent;
+        if MEASURED {
+            lent.meter.enter(Stage::LOOP);
+        }
+        flush
+    }
+}

@@ -1,0 +1,16 @@
+//! A piece of what is to be sent whose bytes are not in memory.
+
+use std::any::Any;
+use std::sync::Arc;
+
+/// Bytes that stand somewhere else, in a file say. A queue knows how many they are and in which order they
+/// leave; only whoever owns the sink knows what `source` is, and sends them.
+#[derive(Debug, Clone)]
+pub struct Outside {
+    /// Where the bytes are.
+    pub source: Arc<dyn Any + Send + Sync>,
+    /// Where they begin there, in bytes.
+    pub offset: u64,
+    /// How many they are. At least 1.
+    pub bytes: usize,
+}
