@@ -17,6 +17,7 @@ mod agenda;
 mod budget;
 mod closing;
 mod door;
+mod gather;
 pub mod kernel;
 mod lent;
 pub mod limits;

@@ -32,6 +32,7 @@ mod receive_headers;
 mod receive_settings;
 mod receive_window;
 mod request_memory;
+mod run;
 mod scan;
 mod scheduler;
 mod send;
