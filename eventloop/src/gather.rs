@@ -37,9 +37,12 @@ pub(crate) struct Arrivals {
 }
 
 impl Arrivals {
+    /// So many ticks have passed since the last call.
     #[inline]
-    pub(crate) fn tick_begins(&mut self) {
-        self.bytes = 0;
+    pub(crate) fn at(&mut self, ticks: u32) {
+        if ticks != 0 {
+            self.bytes = 0;
+        }
     }
 
     #[inline]

@@ -215,10 +215,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         if self.phase != Phase::Open {
             return self.closing_pass(lent, &call);
         }
-        if self.called != tick {
-            self.called = tick;
-            self.arrivals.tick_begins();
-        }
+        self.arrivals.at(tick.wrapping_sub(std::mem::replace(&mut self.called, tick)));
         let established = if self.state.connecting { self.establish(lent) } else { Ok(false) };
         let was_established = match established {
             Ok(was_established) => was_established,

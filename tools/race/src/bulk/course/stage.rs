@@ -215,7 +215,7 @@ impl<'a> Stage<'a> {
 
     /// A file of that size for those who serve files, without any data on the disk.
     fn file(&self, bytes: u64) -> Result<(), String> {
-        let path = self.place.www().join(bytes.to_string());
+        let path = self.place.www().join(format!("{bytes}.bin"));
         if path.exists() {
             return Ok(());
         }
@@ -350,9 +350,10 @@ fn url(
         let test = if direction == Direction::Download { "download" } else { "upload" };
         return format!("ws{tls}://{address}/ndt/v7/{test}");
     }
-    // Behind a proxy it is the backend's path.
-    let path = present.contender.paths.get("bulk").filter(|_| stack.way == Way::Direct);
-    let path = path.map_or("/{size}", String::as_str).replace("{size}", &bytes.to_string());
+    // Behind a proxy it is the backend's path; who names none serves the file.
+    let named = present.contender.paths.get("bulk").map_or("/{size}.bin", String::as_str);
+    let path = if stack.way == Way::Direct { named } else { "/{size}" };
+    let path = path.replace("{size}", &bytes.to_string());
     format!("http{tls}://{address}{path}")
 }
 
