@@ -6,6 +6,7 @@ use std::time::Instant;
 use bolide_buffers::{ReceiveBuffer, SendQueue};
 
 use crate::agenda::Agenda;
+use crate::gather::Gathering;
 use crate::kernel::Kernel;
 use crate::limits::Limits;
 use crate::mailbox::Mailbox;
@@ -41,6 +42,7 @@ pub(crate) struct Lent<K: Kernel, S: Service> {
     /// The last deadline and its tick: those of one turn are mostly the same.
     met: (Instant, u64),
     pub(crate) meter: Rc<Meter>,
+    pub(crate) gathering: Gathering,
 }
 
 impl<K: Kernel, S: Service> Lent<K, S> {
@@ -69,6 +71,7 @@ impl<K: Kernel, S: Service> Lent<K, S> {
             ticks: Ticks::new(now),
             met: (now, Ticks::new(now).meeting(now)),
             meter,
+            gathering: Gathering::default(),
         }
     }
 

@@ -18,6 +18,7 @@ mod budget;
 mod closing;
 mod door;
 mod file;
+mod gather;
 pub mod kernel;
 mod lent;
 pub mod limits;

@@ -32,6 +32,21 @@ pub const PASS_READS_COUNT: u32 = 8;
 /// Answers: greedy-peer.
 pub const PASS_CALLS_COUNT: u32 = 32;
 
+/// What must have arrived of a long body that comes fast before its reader is woken; 0: any byte wakes it.
+/// Default: 512 KiB. Unit: bytes. Reason: a wake-up for each burst of 64 KiB costs as much as TCP's own receiving does; beyond this, the bytes leave the cache before they are read.
+/// Answers: none.
+pub const GATHER_BYTES: usize = 512 * 1024;
+
+/// What must have come of a connection within 8 ms for that.
+/// Default: 4 MiB. Unit: bytes. Reason: 4 Gbit/s, at which gathering takes a millisecond; slower ones are read as they come.
+/// Answers: none.
+pub const GATHER_AFTER_BYTES: usize = 4 * 1024 * 1024;
+
+/// How often connections whose bytes are gathered are looked at; one of which nothing was read since the look before is read as it comes again.
+/// Default: 1 ms. Unit: time. Reason: what a peer that pauses in the middle of a fast body has sent waits for twice as long at most.
+/// Answers: pause-in-a-body.
+pub const GATHER_TIME: Duration = Duration::from_millis(1);
+
 /// Connections accepted from one listener before the open ones have their turn.
 /// Default: 64. Unit: connections. Reason: a burst of new connections must not delay the open ones by more than a millisecond.
 /// Answers: connection-flood.
@@ -117,6 +132,12 @@ pub struct Limits {
     pub pass_reads_count: u32,
     /// [`PASS_CALLS_COUNT`]
     pub pass_calls_count: u32,
+    /// [`GATHER_BYTES`]
+    pub gather_bytes: usize,
+    /// [`GATHER_AFTER_BYTES`]
+    pub gather_after_bytes: usize,
+    /// [`GATHER_TIME`]
+    pub gather_time: Duration,
     /// [`ACCEPTS_PER_TURN_COUNT`]
     pub accepts_per_turn_count: u32,
     /// [`MAILS_PER_TURN_COUNT`]
@@ -150,6 +171,9 @@ impl Default for Limits {
             pass_bytes: PASS_BYTES,
             pass_reads_count: PASS_READS_COUNT,
             pass_calls_count: PASS_CALLS_COUNT,
+            gather_bytes: GATHER_BYTES,
+            gather_after_bytes: GATHER_AFTER_BYTES,
+            gather_time: GATHER_TIME,
             accepts_per_turn_count: ACCEPTS_PER_TURN_COUNT,
             mails_per_turn_count: MAILS_PER_TURN_COUNT,
             backlog_count: BACKLOG_COUNT,

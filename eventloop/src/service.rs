@@ -183,6 +183,9 @@ pub struct After {
     pub more: bool,
     /// Call at this time even if nothing happens. Each call replaces it.
     pub deadline: Option<Instant>,
+    /// How many bytes the peer is sure to send, beyond those that are here, before it waits for anything from this
+    /// side; 0: nobody knows. While that is much, and they come fast, they are gathered before the next call.
+    pub expects: u64,
     /// Nothing is under way: the connection may be shed when room is needed.
     pub idle: bool,
     /// Close the connection.
@@ -191,8 +194,14 @@ pub struct After {
 
 impl After {
     /// Reads on, at work.
-    pub const READ: Self =
-        Self { wants_input: true, more: false, deadline: None, idle: false, close: None };
+    pub const READ: Self = Self {
+        wants_input: true,
+        more: false,
+        deadline: None,
+        expects: 0,
+        idle: false,
+        close: None,
+    };
 
     /// Reads on, with nothing under way.
     pub const IDLE: Self = Self { idle: true, ..Self::READ };

@@ -6,6 +6,7 @@ use std::io;
 use bolide_buffers::{Flush, SendQueue};
 
 use crate::budget::Budget;
+use crate::gather::Arrivals;
 use crate::kernel::{Kernel, Ready};
 use crate::lent::Lent;
 use crate::meter::Stage;
@@ -92,6 +93,7 @@ pub(crate) struct Slot<K: Kernel, S: Service> {
     pace: Pace,
     /// The tick of the last call; they are compared with each other only.
     called: u32,
+    pub(crate) arrivals: Arrivals,
     pub(crate) phase: Phase,
     pub(crate) state: State,
 }
@@ -113,6 +115,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
             filed: NEVER,
             pace: Pace::new(&lent.limits),
             called: tick,
+            arrivals: Arrivals::default(),
             phase: Phase::Open,
             state: State::default(),
         };
@@ -213,7 +216,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         if self.phase != Phase::Open {
             return self.closing_pass(lent, &call);
         }
-        self.called = tick;
+        self.arrivals.at(tick.wrapping_sub(std::mem::replace(&mut self.called, tick)));
         let established = if self.state.connecting { self.establish(lent) } else { Ok(false) };
         let was_established = match established {
             Ok(was_established) => was_established,
@@ -266,6 +269,9 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         };
         if let Some(unsent) = lent.keep_unsent(works) {
             self.unsent = Some(unsent);
+        }
+        if self.arrivals.expects != self.arrivals.gathers {
+            self.change_gathering(lent, token);
         }
         outcome
     }
@@ -376,6 +382,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
             Ok(count) => {
                 budget.spend_read(count);
                 lent.stats.bytes_received += count as u64;
+                self.arrivals.add(count);
                 self.state.filled |= count == offered || count >= lent.limits.block_bytes;
                 // A short read has drained the socket, but data and FIN can share one event.
                 if count < offered && !self.state.read_closed && !self.state.failed {
@@ -437,6 +444,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         self.state.wants_input = after.wants_input;
         self.state.more = after.more;
         self.state.idle = after.idle;
+        self.arrivals.expects = after.expects > 2 * lent.limits.gather_bytes as u64;
         self.deadline = after.deadline.map_or(NEVER, |deadline| lent.meeting(deadline));
     }
 
@@ -518,6 +526,6 @@ mod tests {
     #[test]
     fn a_slot_adds_little_to_its_session() {
         let own = size_of::<Slot<MioKernel, Nothing>>() - size_of::<u64>();
-        assert!(own <= 104, "{own}");
+        assert!(own <= 112, "{own}");
     }
 }

@@ -45,6 +45,8 @@ pub struct Stats {
     pub write_blocked: u64,
     /// Times a connection used up its pass and was put in the run queue.
     pub requeued: u64,
+    /// Times a connection was so fast, and expected so much, that its bytes were gathered from then on.
+    pub gathered: u64,
     /// Times accepting was paused: no file descriptors, or no room for connections.
     pub accept_pauses: u64,
     /// Connections that are open (a level, not a counter).
@@ -97,6 +99,7 @@ impl AddAssign for Stats {
         self.events += other.events;
         self.write_blocked += other.write_blocked;
         self.requeued += other.requeued;
+        self.gathered += other.gathered;
         self.accept_pauses += other.accept_pauses;
         self.open += other.open;
     }

@@ -140,6 +140,9 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         self.lent.service.turn_started(self.lent.now, &mut self.lent.agenda);
         self.lent.trim();
         self.take_events();
+        if self.lent.gathering.look_at.is_some_and(|at| at <= self.lent.now) {
+            self.look_at_gathering();
+        }
         self.accept();
         self.run_queue();
         self.take_deadlines();
@@ -179,7 +182,8 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         let until = |at: Instant| at.saturating_duration_since(self.lent.now);
         let timer = self.wheel.next().map(|tick| until(self.lent.ticks.instant_of(tick)));
         let mut least = at_most;
-        for other in [timer, self.door.paused_until().map(until), self.ending.map(until)] {
+        let others = [self.door.paused_until(), self.ending, self.lent.gathering.look_at];
+        for other in others.map(|at| at.map(until)).into_iter().chain([timer]) {
             least = match (least, other) {
                 (Some(least), Some(other)) => Some(least.min(other)),
                 (least, other) => least.or(other),

@@ -13,8 +13,8 @@ use rustix::net::{SendAncillaryBuffer, SendFlags, Shutdown, SocketAddrAny};
 use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 
 use super::{
-    BbrInfo, Incoming, Kernel, Path, Ready, SocketPath, Wake, alarm::Alarm, receive, send_file,
-    tcp_info,
+    BbrInfo, Incoming, Kernel, Path, Ready, SocketPath, Wake, alarm::Alarm, low_water, receive,
+    send_file, tcp_info,
 };
 use crate::agenda::Destination;
 #[cfg(target_os = "linux")]
@@ -340,6 +340,10 @@ impl Kernel for MioKernel {
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
     fn limit_unsent(&mut self, socket: &mut MioSocket, bytes: usize) {
         let _ = (socket, bytes);
+    }
+
+    fn gather(&mut self, socket: &mut MioSocket, bytes: usize) {
+        low_water::set(socket.descriptor.as_fd(), bytes);
     }
 
     fn reset_on_close(&mut self, socket: &mut MioSocket) {

@@ -8,6 +8,7 @@ pub(crate) mod cached;
 mod clocks;
 mod file_limit;
 mod inherited;
+mod low_water;
 pub(crate) mod memory;
 mod mio;
 mod receive;
@@ -243,6 +244,12 @@ pub trait Kernel: 'static {
 
     /// Keeps the bytes that are written and not yet sent below `bytes`, where that can be told.
     fn limit_unsent(&mut self, socket: &mut Self::Socket, bytes: usize);
+
+    /// Reports `socket` as readable only once so many bytes have arrived, or it has ended; 1: once there is any, and
+    /// that at once. Where that can't be told, nothing changes.
+    fn gather(&mut self, socket: &mut Self::Socket, bytes: usize) {
+        let _ = (socket, bytes);
+    }
 
     /// Closing `socket` will reset the connection.
     fn reset_on_close(&mut self, socket: &mut Self::Socket);

@@ -30,6 +30,8 @@ pub(crate) struct Session {
     ending: bool,
     silent: bool,
     stopped: bool,
+    /// The peer has promised much.
+    expects: bool,
     deadline: Option<Instant>,
 }
 
@@ -56,6 +58,8 @@ impl Echo {
             b'I' => session.busy = false,
             b'N' => session.silent = true,
             b'S' => session.stopped = true,
+            b'G' => session.expects = true,
+            b'H' => session.expects = false,
             b'D' => session.deadline = Some(turn.now + Duration::from_millis(40)),
             b'M' => {
                 let (mailbox, token) = (turn.mailbox.clone(), turn.token);
@@ -120,7 +124,8 @@ impl Service for Echo {
         }
         let idle = !session.busy && turn.input.is_empty();
         let wants_input = !full && !session.stopped;
-        After { wants_input, more: full, idle, ..After::READ }.by(session.deadline)
+        let expects = if session.expects { u64::MAX } else { 0 };
+        After { wants_input, more: full, idle, expects, ..After::READ }.by(session.deadline)
     }
 
     fn message(

@@ -21,6 +21,8 @@ mod cancel;
 
 mod outside;
 
+mod windows;
+
 static TLS_HANDSHAKE: CloseReason = CloseReason::peer("tls-handshake", "the TLS handshake failed");
 static TLS_RECORD: CloseReason = CloseReason::peer("tls-record", "a TLS record was wrong");
 static TLS_TIMEOUT: CloseReason =
@@ -553,29 +555,6 @@ impl Connection {
     /// RST_STREAM frames over HTTP/2 by error code, since this was asked last; `None`: there were none.
     pub fn take_resets(&mut self) -> Option<Box<Resets>> {
         if let Stack::H2(core) = &mut self.stack { core.take_resets() } else { None }
-    }
-
-    /// Tells the receive windows the round-trip time that the kernel has measured.
-    pub fn set_rtt(&mut self, rtt: Duration) {
-        if let Stack::H2(core) = &mut self.stack {
-            core.set_rtt(rtt);
-        }
-    }
-
-    /// What the connection's receive window may grow to, in bytes (HTTP/2; RFC 9113 §5.2).
-    pub fn set_receive_budget(&mut self, bytes: u32) {
-        if let Stack::H2(core) = &mut self.stack {
-            core.set_receive_budget(bytes);
-        }
-    }
-
-    /// Whether the connection's receive window would be larger by now, had its budget been.
-    #[must_use]
-    pub fn wants_receive_budget(&self) -> bool {
-        match &self.stack {
-            Stack::H2(core) => core.wants_receive_budget(),
-            Stack::H1(_) | Stack::Open { .. } => false,
-        }
     }
 
     /// Whether reading from the socket makes sense.

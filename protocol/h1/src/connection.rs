@@ -161,6 +161,17 @@ impl Connection {
         }
     }
 
+    /// How many bytes of the body that is read are still to come, as far as its length is known (RFC 9112 §6.3): the
+    /// peer sends them without waiting for anything. 0: nobody knows.
+    #[inline]
+    #[must_use]
+    pub fn expects(&self) -> u64 {
+        match self.reading {
+            Reading::Body(Body::Length(left)) => left,
+            _ => 0,
+        }
+    }
+
     /// Whether no exchange is open and nothing is half received.
     #[inline]
     #[must_use]

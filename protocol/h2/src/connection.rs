@@ -112,6 +112,11 @@ impl Connection {
     /// Call it until it returns [`Output::Wait`] or [`Output::Closed`]; once closed, a connection
     /// stays closed.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Output {
+        if self.incoming.is_in_run()
+            && let Some(output) = self.next_of_run(cx)
+        {
+            return output;
+        }
         if let Some(closed) = self.begin(cx) {
             return Output::Closed(closed);
         }
@@ -255,6 +260,9 @@ impl Connection {
         }
         if !self.settings.sent {
             self.start(cx);
+        }
+        if self.incoming.is_in_run() {
+            self.settle_run(cx);
         }
         None
     }

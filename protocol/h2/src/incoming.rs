@@ -1,5 +1,6 @@
 //! RFC 9113 §4.1, §4.3: what is left of a frame or of a header block that began earlier.
 
+use crate::run::Run;
 use crate::whole_body::Ahead;
 
 /// A DATA frame of which a part has been reported.
@@ -44,6 +45,8 @@ pub(crate) struct Incoming {
     pub(crate) frames: u32,
     /// Bodies that were taken with their heads.
     pub(crate) ahead: Ahead,
+    /// A body of which frames follow each other, once there was one; in a box, for most connections have none.
+    pub(crate) run: Option<Box<Run>>,
 }
 
 impl Incoming {
@@ -57,7 +60,14 @@ impl Incoming {
             held: false,
             frames: 0,
             ahead: Ahead::default(),
+            run: None,
         }
+    }
+
+    /// Whether a run is under way. It goes on only between two frames.
+    #[inline]
+    pub(crate) fn is_in_run(&self) -> bool {
+        self.run.as_ref().is_some_and(|run| run.is_open())
     }
 
     /// Whether the input stands between two frames, outside of a header block.

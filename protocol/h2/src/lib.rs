@@ -33,6 +33,7 @@ mod receive_settings;
 mod receive_window;
 mod request_memory;
 mod resets;
+mod run;
 mod scan;
 mod scheduler;
 mod send;

@@ -212,6 +212,9 @@ impl Connection {
         } else if stream.discarding {
             return Step::Next;
         }
+        if complete && !ended && self.incoming.skip == 0 {
+            self.begin_run(slot);
+        }
         let end = if ended { End::Yes } else { End::No };
         Step::Event(ExchangeId(id), ExchangeEvent::Data(bytes, end))
     }

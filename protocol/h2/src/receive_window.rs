@@ -95,6 +95,14 @@ impl ReceiveWindow {
         i64::from(self.available) - i64::from(unknown) <= i64::from(self.size / 64)
     }
 
+    /// What the peer may send before it [has used the window up](Self::is_used_up), whatever was given back in this
+    /// turn.
+    #[inline]
+    pub(crate) fn room(&self) -> u32 {
+        let reserve = i64::from(self.size / 64) + 1;
+        u32::try_from(i64::from(self.available) - reserve).unwrap_or(0)
+    }
+
     /// `bytes` were consumed. Returns what to give back to the peer, if it is worth a frame: half of
     /// the window. The window doubles when that half took less than two round trips, for then the
     /// peer is (or will soon be) held back by the window and not by the path or by the consumer; and

@@ -88,6 +88,7 @@ impl Connection {
         self.compression.scratch = Vec::new();
         self.compression.memory.trim();
         self.compression.encoder.forget();
+        self.incoming.run = None;
         if self.incoming.block.stream == 0 {
             self.incoming.block.bytes = Vec::new();
             self.incoming.ahead.taken.trim();

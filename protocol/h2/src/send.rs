@@ -416,10 +416,19 @@ impl Connection {
     /// much again. Calls for exchanges that are over are harmless.
     #[inline]
     pub fn consumed(&mut self, cx: &mut Context<'_>, id: ExchangeId, bytes: usize) {
+        if self.incoming.run.as_mut().is_some_and(|run| run.consumes(id, bytes)) {
+            return;
+        }
         let Ok(slot) = self.ordered(cx, id) else { return };
+        self.consume(cx, slot, u32::try_from(bytes).unwrap_or(u32::MAX));
+    }
+
+    /// The same for an open stream.
+    #[inline]
+    pub(crate) fn consume(&mut self, cx: &mut Context<'_>, slot: u32, bytes: u32) {
         let clock = self.deadlines.clock;
         let stream = self.streams.get_mut(slot);
-        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX).min(stream.unconsumed);
+        let (id, bytes) = (stream.id, bytes.min(stream.unconsumed));
         stream.unconsumed -= bytes;
         if stream.receiving != Progress::Ended {
             let enough = stream.receive_left != LENGTH_UNKNOWN
@@ -430,7 +439,7 @@ impl Connection {
                 let tuning = self.receive_flow.stream_tuning(clock.us, &self.limits);
                 let size = stream.window.size;
                 if let Some(increment) = stream.window.consume(bytes, tuning) {
-                    frame::window_update::write(cx.output.tail(), id.0, increment);
+                    frame::window_update::write(cx.output.tail(), id, increment);
                 }
                 if stream.window.size > size {
                     let size = stream.window.size;

@@ -135,18 +135,25 @@ impl Session {
         };
         let mut orders = Orders { connection: &mut self.connection, cx, ordered: false };
         let driven = drive(&mut orders, &mut self.step, self.required, &bench.limits, owner);
+        let unread = orders.cx.input.len();
         if is_tls {
             self.connection.keep_records(&mut bench.plain);
         }
         match driven {
-            Ok(deadline) => self.after(turn, deadline, owner),
+            Ok(deadline) => self.after(turn, deadline, unread, owner),
             Err(reason) => self.finish(reason, owner),
         }
     }
 
     /// What the loop is to do next.
     #[inline]
-    fn after<M>(&self, turn: &Turn<'_, M>, deadline: Option<Instant>, owner: &impl Owner) -> After {
+    fn after<M>(
+        &self,
+        turn: &Turn<'_, M>,
+        deadline: Option<Instant>,
+        unread: usize,
+        owner: &impl Owner,
+    ) -> After {
         let own = if self.step == Step::Ready { owner.deadline() } else { Some(self.ready_by) };
         After {
             wants_input: self.connection.wants_input(),
@@ -155,6 +162,7 @@ impl Session {
                 (Some(a), Some(b)) => Some(a.min(b)),
                 (a, b) => a.or(b),
             },
+            expects: self.connection.expects().saturating_sub(unread as u64),
             idle: false,
             close: None,
         }

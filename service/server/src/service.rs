@@ -187,7 +187,7 @@ impl HttpService {
             meter: &self.meter,
         };
         let deadline = act(session, &mut work, &self.router);
-        let is_empty = work.cx.input.is_empty();
+        let unread = work.cx.input.len();
         if tls {
             if MEASURED {
                 self.meter.enter(TLS_OPEN);
@@ -201,7 +201,7 @@ impl HttpService {
         if let Some(subject) = &mut session.subject {
             self.observer.pass_ended(subject, &mut session.connection, is_idle);
         }
-        after(session, turn, deadline, is_empty, is_idle)
+        after(session, turn, deadline, unread, is_idle)
     }
 }
 
@@ -221,7 +221,7 @@ fn after(
     session: &mut Session,
     turn: &Turn<'_, Message>,
     deadline: Option<Instant>,
-    is_empty: bool,
+    unread: usize,
     is_idle: bool,
 ) -> After {
     match session.closed {
@@ -235,9 +235,10 @@ fn after(
     }
     After {
         // Reading is the only way to learn that a client is gone.
-        wants_input: session.connection.wants_input() || (is_empty && session.watches_client()),
+        wants_input: session.connection.wants_input() || (unread == 0 && session.watches_client()),
         more: turn.output.len() >= turn.output_limit,
         deadline,
+        expects: session.connection.expects().saturating_sub(unread as u64),
         idle: is_idle,
         close: None,
     }

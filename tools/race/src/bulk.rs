@@ -11,12 +11,19 @@ mod sweep;
 mod swept;
 mod watched;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use bolide_netlab::quantity;
 use clap::Args;
+
+use crate::report::Part;
+
+/// Payload of a transfer (1 GiB), rounds, and how long a transfer may take, where nothing else is said.
+const BYTES: u64 = 1 << 30;
+const ROUNDS: u32 = 5;
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 const AFTER_HELP: &str = "Examples:
   bolide net bulk
@@ -79,6 +86,52 @@ pub struct Arguments {
     out: PathBuf,
 }
 
+/// What a race passes on to its bulk table.
+pub(crate) struct OfRace {
+    pub(crate) only: Vec<String>,
+    pub(crate) rounds: Option<u32>,
+    pub(crate) contenders: Option<PathBuf>,
+    pub(crate) seed: Option<u64>,
+    pub(crate) out: PathBuf,
+}
+
+impl OfRace {
+    /// Fills the table T11. `Ok(false)`: a transfer failed.
+    ///
+    /// # Errors
+    ///
+    /// One sentence: a wrong name, or a machine on which no lab can be made.
+    pub(crate) fn run(self) -> Result<bool, String> {
+        let Self { mut only, rounds, contenders, seed, out } = self;
+        if !only.is_empty() {
+            // What the others are compared with.
+            only.insert(0, "raw".to_owned());
+        }
+        course::run(&Arguments {
+            only,
+            bytes: BYTES,
+            rounds: rounds.unwrap_or(ROUNDS),
+            sweep: Vec::new(),
+            congestion: "cubic".to_owned(),
+            program: None,
+            client: None,
+            contenders,
+            seed: seed.unwrap_or(1),
+            timeout: TIMEOUT,
+            out,
+        })
+    }
+}
+
+/// What `bulk.json` in a folder says, as a part of a race's page; `None` where there is none.
+///
+/// # Errors
+///
+/// One that can't be read.
+pub(crate) fn part(folder: &Path) -> Result<Option<Part>, String> {
+    show::part(folder)
+}
+
 /// Carries the command out.
 #[must_use]
 pub fn run(arguments: &Arguments) -> ExitCode {
@@ -89,5 +142,20 @@ pub fn run(arguments: &Arguments) -> ExitCode {
             eprintln!("bolide net bulk: {mistake}");
             ExitCode::from(2)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_race_asks_for_stacks_by_their_names() {
+        let only = vec!["nobody".to_owned()];
+        let out = std::env::temp_dir().join("bolide-t11-nobody");
+        let table = OfRace { only, rounds: None, contenders: None, seed: None, out: out.clone() };
+        let told = table.run().unwrap_err();
+        assert!(told.contains("nobody: no such stack") || told.contains("a core each"), "{told}");
+        assert!(!out.exists());
     }
 }

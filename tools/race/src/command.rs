@@ -101,7 +101,8 @@ struct RaceArguments {
     #[arg(long, conflicts_with = "table")]
     seeds: bool,
 
-    /// Only these tables, such as `T1,T6` or `handshakes`, `idle`, `latency`, `cores`.
+    /// Only these tables, such as `T1,T6` or `handshakes`, `idle`, `latency`, `cores`. T11 moves bulk data through
+    /// a lab, as `bolide net bulk` does: as root, on Linux.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     table: Vec<String>,
 

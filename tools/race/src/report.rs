@@ -20,7 +20,9 @@ use crate::catalogue::Table;
 use crate::manifest::Manifest;
 use crate::outcome::CellOutcome;
 
-/// Writes `report/index.html`, `report/results.json`, `report/manifest.json` and, if servers can be
+/// Writes the report; bulk transfers that `bulk.json` in the same folder tells of are a part of its page.
+///
+/// The files are `report/index.html`, `report/results.json`, `report/manifest.json` and, if servers can be
 /// compared, `report/glance.svg`; returns the page.
 pub(crate) fn write(
     out: &Path,
@@ -43,7 +45,12 @@ pub(crate) fn write(
     if let Some(plot) = glance::glance(outcomes, &names(outcomes), &manifest.reference, false) {
         put("glance.svg", plot)?;
     }
-    put("index.html", page::page(manifest, tables, outcomes))
+    // A race that took an hour has its page even if a file beside it is broken.
+    let bulk = crate::bulk::part(out).unwrap_or_else(|error| {
+        eprintln!("warning: {error}; the report is without bulk transfers");
+        None
+    });
+    put("index.html", page::page(manifest, tables, outcomes, bulk.as_ref()))
 }
 
 /// A part of a plain page.
@@ -54,6 +61,14 @@ pub(crate) struct Section {
     pub(crate) plots: String,
     /// A table, its heads in the first row.
     pub(crate) rows: Vec<Vec<String>>,
+}
+
+/// What a page has of bulk transfers: sentences, plots and tables, and who was left out.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Part {
+    pub(crate) notes: Vec<String>,
+    pub(crate) sections: Vec<Section>,
+    pub(crate) skipped: Vec<String>,
 }
 
 /// A page of tables and plots: sentences first, what was left out last.

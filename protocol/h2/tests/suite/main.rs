@@ -15,6 +15,7 @@ mod pair;
 mod priorities;
 mod raw;
 mod repeated_requests;
+mod runs;
 mod section_3_4_preface;
 mod section_4_frames;
 mod section_5_1_states;

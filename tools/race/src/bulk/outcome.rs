@@ -102,7 +102,7 @@ pub(super) struct Point {
 }
 
 /// Everything, as it is written to `bulk.json`.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Results {
     pub(super) started_unix_s: u64,
     pub(super) machine: Machine,

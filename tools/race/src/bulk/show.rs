@@ -7,7 +7,7 @@ use super::browser::Parts;
 use super::outcome::{Results, Row};
 use super::stack::Direction;
 use super::swept::{size, sweeps};
-use crate::report::{self, Section};
+use crate::report::{self, Part, Section};
 use crate::statistics::{Comparison, Verdict};
 use crate::table::aligned;
 
@@ -54,6 +54,40 @@ pub(super) fn write(out: &Path, results: &Results) -> Result<PathBuf, String> {
     fs::create_dir_all(out).map_err(|error| format!("{}: {error}", out.display()))?;
     let json = serde_json::to_string_pretty(results).map_err(|error| error.to_string())?;
     put("bulk.json", json + "\n")?;
+    let (lead, notes) = (lead(results), notes(results));
+    let (sections, skipped) = (sections(results), skipped(results));
+    put("bulk.html", report::plain_page("Bulk transfer", &lead, &notes, &sections, &skipped))
+}
+
+/// What `bulk.json` in a folder says, as a part of another page; `None` where there is none.
+///
+/// # Errors
+///
+/// One that can't be read.
+pub(super) fn part(folder: &Path) -> Result<Option<Part>, String> {
+    let file = folder.join("bulk.json");
+    let text = match fs::read_to_string(&file) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(format!("{}: {error}", file.display())),
+    };
+    let results: Results =
+        serde_json::from_str(&text).map_err(|error| format!("{}: {error}", file.display()))?;
+    let notes = std::iter::once(lead(&results)).chain(notes(&results)).collect();
+    Ok(Some(Part { notes, sections: sections(&results), skipped: skipped(&results) }))
+}
+
+/// When and where it was measured.
+fn lead(results: &Results) -> String {
+    format!(
+        "{} · {} · {}",
+        report::date(results.started_unix_s),
+        results.machine.cpu,
+        results.machine.kernel
+    )
+}
+
+fn sections(results: &Results) -> Vec<Section> {
     let mut sections = Vec::new();
     for direction in Direction::ALL {
         let (head, rows) = (direction.title().to_owned(), rows(results, direction));
@@ -61,7 +95,12 @@ pub(super) fn write(out: &Path, results: &Results) -> Result<PathBuf, String> {
     }
     sections.extend(sweeps(results));
     sections.extend(parts(results));
-    let notes = [
+    sections
+}
+
+/// How it was measured.
+fn notes(results: &Results) -> Vec<String> {
+    vec![
         format!(
             "One connection moves {} through client – router – server on one machine: congestion \
              control {}, {} interleaved round(s), the server on core {:?}, the client (bolide measure) on \
@@ -77,16 +116,12 @@ pub(super) fn write(out: &Path, results: &Results) -> Result<PathBuf, String> {
          of HTTP/1.1 on the client's core. ndt7 takes a second. Chromium is given 256 MiB at most."
             .to_owned(),
         results.versions.iter().map(|(name, version)| format!("{name}: {version}. ")).collect(),
-    ];
-    let skipped: Vec<String> =
-        results.skipped.iter().map(|(name, why)| format!("{name}: {why}")).collect();
-    let lead = format!(
-        "{} · {} · {}",
-        report::date(results.started_unix_s),
-        results.machine.cpu,
-        results.machine.kernel
-    );
-    put("bulk.html", report::plain_page("Bulk transfer", &lead, &notes, &sections, &skipped))
+    ]
+}
+
+/// Who is not here, and why.
+fn skipped(results: &Results) -> Vec<String> {
+    results.skipped.iter().map(|(name, why)| format!("{name}: {why}")).collect()
 }
 
 /// The rows of a direction, the heads first; the fastest next.
@@ -212,5 +247,30 @@ mod tests {
         assert_eq!(page.matches("<figure>").count(), 2, "a map and lines");
         assert!(page.contains("nginx: nginx/1.22."));
         assert!(page.contains("Bolide &lt;h2c&gt;") && page.contains("`h2o` is not in PATH"));
+    }
+
+    #[test]
+    fn what_was_written_stands_on_the_page_of_a_race_in_the_same_folder() {
+        let folder = std::env::temp_dir().join(format!("bolide-t11-{}", std::process::id()));
+        let race = |folder: &Path| {
+            let manifest = crate::store::tests::manifest();
+            let outcomes = [crate::outcome::tests::outcome()];
+            fs::read_to_string(report::write(folder, 1, &manifest, &[], &outcomes).unwrap())
+                .unwrap()
+        };
+        assert!(part(&folder).unwrap().is_none());
+        assert!(!race(&folder).contains("id=\"bulk\""));
+        write(&folder, &results()).unwrap();
+        let read = fs::read_to_string(folder.join("bulk.json")).unwrap();
+        assert_eq!(serde_json::from_str::<Results>(&read).unwrap(), results());
+        let page = race(&folder);
+        let bulk = &page[page.find("id=\"bulk\"").unwrap()..];
+        assert!(bulk.contains("download: server") && bulk.contains(">fast<"), "{bulk}");
+        assert_eq!(bulk.matches("<figure>").count(), 2, "a map and lines");
+        assert!(bulk.contains("`h2o` is not in PATH") && page.matches("<h1>").count() == 1);
+        fs::write(folder.join("bulk.json"), "{").unwrap();
+        assert!(part(&folder).unwrap_err().contains("bulk.json: EOF"));
+        assert!(!race(&folder).contains("id=\"bulk\""));
+        fs::remove_dir_all(folder).unwrap();
     }
 }

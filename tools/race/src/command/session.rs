@@ -10,7 +10,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use super::RaceArguments;
 use super::progress::{Progress, text};
 use super::reference::Wish;
-use crate::catalogue::{Cell, Kind, Selection, Table, cells};
+use crate::bulk::OfRace;
+use crate::catalogue::{Cell, Kind, Selection, Table, cells, is_bulk};
 use crate::contender::{Contender, Sources, from_command_line};
 use crate::entrant::{Ground, Present, detect};
 use crate::generator::Generator;
@@ -47,6 +48,13 @@ struct Plan {
 
 /// `bolide race`. `Ok(false)`: it ran, and something was wrong with a server, or it was stopped.
 pub(super) fn race(arguments: &RaceArguments) -> Result<bool, String> {
+    let has_bulk = arguments.table.iter().any(|name| is_bulk(name));
+    // First, for it says at once where no lab can be made; and a wrong name is told before both.
+    let is_all = arguments.selection().tables()?.is_empty();
+    let is_fine = !has_bulk || bulk(arguments)?;
+    if has_bulk && is_all {
+        return Ok(is_fine);
+    }
     let sources = Sources::find(arguments.contenders.as_deref())?;
     let mut contenders = sources.contenders()?;
     for text in &arguments.contender {
@@ -57,7 +65,7 @@ pub(super) fn race(arguments: &RaceArguments) -> Result<bool, String> {
     retain_named(&mut contenders, &arguments.only)?;
     let names: Vec<&str> = contenders.iter().map(|contender| contender.name.as_str()).collect();
     let reference = Wish::new(arguments.reference.as_deref(), &names)?;
-    run(Plan {
+    let ran = run(Plan {
         selection: arguments.selection(),
         contenders,
         sources,
@@ -72,7 +80,24 @@ pub(super) fn race(arguments: &RaceArguments) -> Result<bool, String> {
         is_fresh: arguments.fresh,
         is_forced: arguments.force,
         out: arguments.place.out.clone(),
-    })
+    })?;
+    Ok(ran && is_fine)
+}
+
+/// The table of bulk transfers, in the race's folder, where its report finds it.
+fn bulk(arguments: &RaceArguments) -> Result<bool, String> {
+    let rounds = match arguments.rounds {
+        Some(Rounds::Fixed(rounds)) => u32::try_from(rounds).ok(),
+        Some(Rounds::Auto) | None => None,
+    };
+    let table = OfRace {
+        only: arguments.only.clone(),
+        rounds,
+        contenders: arguments.contenders.clone(),
+        seed: arguments.seed,
+        out: arguments.place.out.clone(),
+    };
+    table.run()
 }
 
 /// `bolide race replay`.

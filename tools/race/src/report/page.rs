@@ -9,7 +9,7 @@ use super::seeds::section;
 use super::spectrum::spectrum;
 use super::stages::stages;
 use super::throughput::throughput;
-use super::{Section, date, names};
+use super::{Part, Section, date, names};
 use crate::catalogue::Table;
 use crate::manifest::Manifest;
 use crate::outcome::{CellOutcome, EntrantOutcome, Fate};
@@ -20,7 +20,12 @@ use crate::table::{percent, ratio_text};
 const STYLE: &str = include_str!("style.css");
 
 /// The whole page; nothing is loaded from anywhere.
-pub(super) fn page(manifest: &Manifest, tables: &[Table], outcomes: &[CellOutcome]) -> String {
+pub(super) fn page(
+    manifest: &Manifest,
+    tables: &[Table],
+    outcomes: &[CellOutcome],
+    bulk: Option<&Part>,
+) -> String {
     let names = names(outcomes);
     let kind = if manifest.is_quick { "Quick race" } else { "Race" };
     let mut text = format!(
@@ -62,6 +67,7 @@ pub(super) fn page(manifest: &Manifest, tables: &[Table], outcomes: &[CellOutcom
     if !sections.is_empty() {
         let _ = write!(text, "<section id=\"tables\"><h2>Tables</h2>\n{sections}</section>\n");
     }
+    text += &bulk.map(bulk_part).unwrap_or_default();
     text += &fallen(manifest, outcomes);
     text += &described(manifest, outcomes);
     text + "</main></body></html>\n"
@@ -82,15 +88,28 @@ pub(super) fn plain(
         escape(title),
         escape(lead)
     );
+    text += &parts("h2", notes, sections, skipped);
+    text + "</main></body></html>\n"
+}
+
+/// Bulk transfers, as a section of a race's page.
+fn bulk_part(part: &Part) -> String {
+    let parts = parts("h3", &part.notes, &part.sections, &part.skipped);
+    format!("<section id=\"bulk\"><h2>Bulk transfer</h2>\n{parts}</section>\n")
+}
+
+/// Sentences, then plots and tables, then what was left out; `head` is the element of the parts' heads.
+fn parts(head: &str, notes: &[String], sections: &[Section], skipped: &[String]) -> String {
+    let mut text = String::new();
     for note in notes {
         let _ = writeln!(text, "<p>{}</p>", escape(note));
     }
-    for Section { head, plots, rows } in sections {
+    for Section { head: title, plots, rows } in sections {
         if let Some((heads, rows)) = rows.split_first().filter(|(_, rows)| !rows.is_empty()) {
             let _ = writeln!(
                 text,
-                "<section><h2>{}</h2>\n<div class=\"plots\">{plots}</div>\n{}</section>",
-                escape(head),
+                "<section><{head}>{}</{head}>\n<div class=\"plots\">{plots}</div>\n{}</section>",
+                escape(title),
                 table(heads, rows)
             );
         }
@@ -98,9 +117,9 @@ pub(super) fn plain(
     if !skipped.is_empty() {
         let items: String =
             skipped.iter().map(|line| format!("<li>{}</li>\n", escape(line))).collect();
-        let _ = writeln!(text, "<section><h2>Left out</h2>\n<ul>\n{items}</ul></section>");
+        let _ = writeln!(text, "<section><{head}>Left out</{head}>\n<ul>\n{items}</ul></section>");
     }
-    text + "</main></body></html>\n"
+    text
 }
 
 /// What can be said in sentences, where the reference leads and where it doesn't.
@@ -333,7 +352,7 @@ mod tests {
 
     fn made() -> String {
         let tables = crate::catalogue::tables().unwrap();
-        page(&crate::store::tests::manifest(), &tables, &[crate::outcome::tests::outcome()])
+        page(&crate::store::tests::manifest(), &tables, &[crate::outcome::tests::outcome()], None)
     }
 
     #[test]
@@ -380,7 +399,7 @@ mod tests {
         for figures in outcome.entrants[2].rounds.iter_mut().flatten() {
             figures.cpu_us /= 4.0;
         }
-        let page = page(&crate::store::tests::manifest(), &[], &[outcome]);
+        let page = page(&crate::store::tests::manifest(), &[], &[outcome], None);
         assert!(page.contains("and is behind in 1."), "{page}");
         assert!(
             page.contains("It does not lead in: HTTP/1.1 GET /ping, 100 connections (behind go)")

@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bolide_netlab::iperf;
 use bolide_netlab::lab::Lab;
 use bolide_netlab::shape::Shape;
 use bolide_netlab::spec::{Node, Spec};
@@ -27,17 +26,14 @@ use crate::workplace::Workplace;
 /// Nobody else is in the server's namespace.
 const PORTS: Ports = Ports { plain: 8080, h2c: 8081, tls: 8443 };
 
-/// How long raw TCP is measured.
-const RAW_TIME: Duration = Duration::from_secs(1);
-
 /// How long ndt7 is: it knows no sizes.
 const NDT7_TIME: &str = "1s";
 
 /// Where proxies find what they ask, in the server's namespace.
 const BACKEND_PORT: u16 = 9080;
 
-/// How long that may take to start.
-const BACKEND_LIMIT: Duration = Duration::from_secs(10);
+/// How long that, and what speaks raw TCP, may take to start.
+const LISTEN_LIMIT: Duration = Duration::from_secs(10);
 
 /// How often a server that starts is asked whether it is ready.
 const READY_INTERVAL: Duration = Duration::from_millis(10);
@@ -136,16 +132,10 @@ impl<'a> Stage<'a> {
         options: &[String],
     ) -> Result<Sample, String> {
         self.check()?;
-        let (Some(protocol), Some(name)) = (stack.protocol, stack.server()) else {
-            return self.raw(direction, bytes);
+        let (server, address, url) = match (stack.protocol, stack.server()) {
+            (Some(protocol), Some(name)) => self.serve(stack, protocol, name, direction, bytes)?,
+            _ => self.listen()?,
         };
-        let present = self
-            .present
-            .iter()
-            .find(|present| present.contender.name == name)
-            .ok_or_else(|| format!("`{name}` is not here"))?;
-        self.file(bytes)?;
-        let (server, address) = self.start(present, protocol, stack.way)?;
         let (measured, watched, parts) = if stack.way == Way::Browser {
             let bytes = bytes.min(browser::BYTES_MAX);
             let task = browser::Task {
@@ -153,7 +143,7 @@ impl<'a> Stage<'a> {
                 url: format!("https://{address}/{bytes}"),
                 direction,
                 bytes,
-                is_h1: protocol == Protocol::H1s,
+                is_h1: stack.protocol == Some(Protocol::H1s),
                 core: self.cores[1],
                 folder: self.place.folder("browser")?,
                 time: self.arguments.timeout,
@@ -165,9 +155,10 @@ impl<'a> Stage<'a> {
             let mut command = self.lab()?.command(Node::Client, &self.client);
             command.args(["measure", "--quiet", "--json", "-"]).args(options);
             command.args(["--server-pid", &server.id().to_string()]);
-            let url = url(stack, present, direction, bytes, address);
-            command.args(words(stack, protocol, direction, &url));
-            if direction == Direction::Upload && stack.way != Way::Ndt7 {
+            command.args(words(stack, direction, &url));
+            // The URL of a download over HTTP says how much.
+            let says = stack.protocol.is_some() && direction == Direction::Download;
+            if !says && stack.way != Way::Ndt7 {
                 command.args(["-n", &bytes.to_string()]);
             }
             let mut watched = Watched::begin(server.id());
@@ -193,35 +184,38 @@ impl<'a> Stage<'a> {
         })
     }
 
-    fn raw(&self, direction: Direction, bytes: u64) -> Result<Sample, String> {
-        let download = direction == Direction::Download;
-        // As long as the others, where a rate says how long that is.
-        let rate = self.lab()?.spec().down.rate;
-        let time = rate.map(|rate| Duration::from_secs_f64(bytes as f64 * 8.0 / rate as f64));
-        let time = time.unwrap_or(RAW_TIME);
-        let options = iperf::Options { download, time, congestion: None };
-        let found = iperf::run(self.lab()?, &options).map_err(|mistake| mistake.to_string())?;
-        let sender = (found.sender_cpu_seconds_per_gib, found.sender_busy);
-        let receiver = (found.receiver_cpu_seconds_per_gib, found.receiver_busy);
-        let (server, client) = if download { (sender, receiver) } else { (receiver, sender) };
-        Ok(Sample {
-            bits_per_second: found.bits_per_second,
-            server_cpu_per_gib: server.0,
-            client_cpu_per_gib: client.0,
-            server_busy: server.1,
-            client_busy: client.1,
-            server_memory_bytes: None,
-            client_memory_bytes: None,
-            limit: found.full,
-            congestion_control: Some(found.congestion_control),
-            distance_ns: None,
-            parts: None,
-        })
+    /// Starts a contender. Its process, its address, and what it is asked for.
+    fn serve(
+        &self,
+        stack: &Stack,
+        protocol: Protocol,
+        name: &str,
+        direction: Direction,
+        bytes: u64,
+    ) -> Result<(Process, SocketAddr, String), String> {
+        let present = self
+            .present
+            .iter()
+            .find(|present| present.contender.name == name)
+            .ok_or_else(|| format!("`{name}` is not here"))?;
+        self.file(bytes)?;
+        let (server, address) = self.start(present, protocol, stack.way)?;
+        Ok((server, address, url(stack, present, direction, bytes, address)))
+    }
+
+    /// Starts what speaks raw TCP: a process as every server is one, whose client and length are the others'.
+    fn listen(&self) -> Result<(Process, SocketAddr, String), String> {
+        let address = SocketAddr::from((self.lab()?.spec().right.host(), PORTS.plain));
+        let program = self.ground.program.display().to_string();
+        let command = [program, "net".to_owned(), "listen".to_owned(), address.to_string()];
+        let mut process = self.run_inside("run-raw", command.to_vec(), self.cores[0])?;
+        self.wait(&mut process, address, LISTEN_LIMIT)?;
+        Ok((process, address, format!("raw://{address}")))
     }
 
     /// A file of that size for those who serve files, without any data on the disk.
     fn file(&self, bytes: u64) -> Result<(), String> {
-        let path = self.place.www().join(bytes.to_string());
+        let path = self.place.www().join(format!("{bytes}.bin"));
         if path.exists() {
             return Ok(());
         }
@@ -239,20 +233,24 @@ impl<'a> Stage<'a> {
             let listen = address.to_string();
             let command = ["serve", "--http", &listen, "--no-https", "--workers", "1"];
             let command = std::iter::once(program.as_str()).chain(command).map(str::to_owned);
-            let folder = self.place.folder("run-backend")?;
-            let launch = Launch {
-                command: command.collect(),
-                env: std::collections::BTreeMap::new(),
-                log: folder.join("log"),
-                folder,
-                cores: vec![self.cores[1]],
-            };
-            let mut process = self.start_inside(launch)?;
-            self.wait(&mut process, address, BACKEND_LIMIT)?;
+            let mut process = self.run_inside("run-backend", command.collect(), self.cores[1])?;
+            self.wait(&mut process, address, LISTEN_LIMIT)?;
             // Nobody else can have set it.
             let _ = self.backend.set(process);
         }
         Ok(address)
+    }
+
+    /// Starts a program of ours in the server's namespace, with a folder of its own.
+    fn run_inside(
+        &self,
+        folder: &str,
+        command: Vec<String>,
+        core: usize,
+    ) -> Result<Process, String> {
+        let folder = self.place.folder(folder)?;
+        let (env, log) = (std::collections::BTreeMap::new(), folder.join("log"));
+        self.start_inside(Launch { command, env, log, folder, cores: vec![core] })
     }
 
     /// Starts something in the server's namespace.
@@ -318,20 +316,19 @@ impl<'a> Stage<'a> {
 }
 
 /// The words for `bolide measure`.
-fn words(stack: &Stack, protocol: Protocol, direction: Direction, url: &str) -> Vec<String> {
+fn words(stack: &Stack, direction: Direction, url: &str) -> Vec<String> {
     let mut words = Vec::new();
-    if protocol.is_tls() {
+    if stack.protocol.is_some_and(Protocol::is_tls) {
         words.push("--insecure");
     }
     if stack.way == Way::Ndt7 {
         words.extend(["-t", NDT7_TIME]);
     } else {
-        words.push(match protocol {
+        words.extend(stack.protocol.map(|protocol| match protocol {
             Protocol::H1 | Protocol::H1s => "--h1",
             Protocol::H2c => "--h2c",
             Protocol::H2 => "--h2",
-        });
-        // Of a download the URL says how much.
+        }));
         if direction == Direction::Upload {
             words.extend(["-X", "PUT"]);
         }
@@ -353,9 +350,10 @@ fn url(
         let test = if direction == Direction::Download { "download" } else { "upload" };
         return format!("ws{tls}://{address}/ndt/v7/{test}");
     }
-    // Behind a proxy it is the backend's path.
-    let path = present.contender.paths.get("bulk").filter(|_| stack.way == Way::Direct);
-    let path = path.map_or("/{size}", String::as_str).replace("{size}", &bytes.to_string());
+    // Behind a proxy it is the backend's path; who names none serves the file.
+    let named = present.contender.paths.get("bulk").map_or("/{size}.bin", String::as_str);
+    let path = if stack.way == Way::Direct { named } else { "/{size}" };
+    let path = path.replace("{size}", &bytes.to_string());
     format!("http{tls}://{address}{path}")
 }
 
