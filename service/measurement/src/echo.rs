@@ -27,15 +27,22 @@ static FILL: [u8; 256 * 1024] = [b'x'; 256 * 1024];
 /// `GET /echo?size=N`: N times `x`.
 #[derive(Debug, Default)]
 pub(crate) struct Fills {
-    /// The last target, and what answered it: who measures asks for one size again and again.
-    last: RefCell<Option<(Box<[u8]>, Rc<Prepared>)>>,
+    /// Who measures asks for one size again and again.
+    last: RefCell<Option<Answered>>,
+}
+
+/// The last target, and what answered it.
+#[derive(Debug)]
+struct Answered {
+    target: Box<[u8]>,
+    prepared: Rc<Prepared>,
 }
 
 impl Handler for Fills {
     fn handle(&self, request: &mut Request<'_>) -> Reply {
         let target = request.head().path_and_query_bytes();
-        if let Some((_, prepared)) = self.last.borrow().as_ref().filter(|last| *last.0 == *target) {
-            return Reply::Prepared(Rc::clone(prepared));
+        if let Some(last) = self.last.borrow().as_ref().filter(|last| *last.target == *target) {
+            return Reply::Prepared(Rc::clone(&last.prepared));
         }
         let Some(size) = size_of(request) else {
             let what = format!("size is a number of bytes from 0 to {ECHO_BYTES_MAX}\n");
@@ -47,7 +54,8 @@ impl Handler for Fills {
                 let all = Bytes::from_static(all);
                 let prepared = Rc::new(Prepared::new(StatusCode::OK, &octets, all));
                 if target.len() <= TARGET_BYTES_MAX {
-                    *self.last.borrow_mut() = Some((target.into(), Rc::clone(&prepared)));
+                    let (target, prepared) = (target.into(), Rc::clone(&prepared));
+                    *self.last.borrow_mut() = Some(Answered { target, prepared });
                 }
                 Reply::Prepared(prepared)
             }
