@@ -23,30 +23,19 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         }
     }
 
-    /// Goes on with a flush that has come to a piece of a file.
+    /// A flush has come to a piece of a file: sends it. Anything but `Flush::Blocked`: the flush may go on.
     #[cold]
     pub(crate) fn flush_outside<const MEASURED: bool>(
         &mut self,
         lent: &mut Lent<K, S>,
         sent: &mut usize,
     ) -> io::Result<Flush> {
-        loop {
-            match self.send_outside::<MEASURED>(lent, sent) {
-                Ok(Flush::Blocked) => return Ok(Flush::Blocked),
-                Ok(_) => {}
-                Err(error) => {
-                    if Changed::is(&error) {
-                        // What the kernel holds of it must not look like a part of an answer.
-                        lent.kernel.reset_on_close(&mut self.socket);
-                    }
-                    return Err(error);
-                }
-            }
-            match self.flush_once::<MEASURED>(lent, sent)? {
-                Flush::Outside => {}
-                flush => return Ok(flush),
-            }
+        let done = self.send_outside::<MEASURED>(lent, sent);
+        if done.as_ref().is_err_and(Changed::is) {
+            // What the kernel holds of it must not look like a part of an answer.
+            lent.kernel.reset_on_close(&mut self.socket);
         }
+        done
     }
 
     /// Sends from the file that comes next: all of the piece, unless the socket takes no more. A call may come short

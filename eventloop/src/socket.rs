@@ -462,10 +462,16 @@ impl<K: Kernel, S: Service> Slot<K, S> {
             self.hold_back(lent);
         }
         let mut sent = 0;
-        let mut flush = self.flush_once::<MEASURED>(lent, &mut sent);
-        if matches!(flush, Ok(Flush::Outside)) {
-            flush = self.flush_outside::<MEASURED>(lent, &mut sent);
-        }
+        let flush = loop {
+            let flush = self.flush_once::<MEASURED>(lent, &mut sent);
+            if !matches!(flush, Ok(Flush::Outside)) {
+                break flush;
+            }
+            let outside = self.flush_outside::<MEASURED>(lent, &mut sent);
+            if !matches!(outside, Ok(Flush::Drained)) {
+                break outside;
+            }
+        };
         budget.spend_sent(sent);
         lent.stats.bytes_sent += sent as u64;
         self.pace.sent(sent);
