@@ -7,6 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
+#[cfg(target_os = "linux")]
 use rustix::io::Errno;
 
 use crate::disk::{Disk, DiskFile, Found, Listed, Stamp, Time};
@@ -18,6 +19,7 @@ pub(crate) struct Folder {
     /// Its name without symbolic links, by which absolute ones inside of it are recognised.
     path: PathBuf,
     /// Whether the kernel is asked to stay beneath the root. Where it can't, each step is checked.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "Linux alone can"))]
     by_kernel: bool,
 }
 

@@ -16,6 +16,7 @@ pub mod spec;
 
 mod mistake;
 mod random;
+#[cfg(target_os = "linux")]
 mod text_table;
 
 #[cfg(target_os = "linux")]
@@ -24,5 +25,13 @@ pub mod iperf;
 pub mod lab;
 #[cfg(target_os = "linux")]
 mod linux;
+#[cfg(not(target_os = "linux"))]
+mod no_lab;
 
 pub use mistake::Mistake;
+
+/// Labs where there are none.
+#[cfg(not(target_os = "linux"))]
+pub mod lab {
+    pub use crate::no_lab::Lab;
+}
