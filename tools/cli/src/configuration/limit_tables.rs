@@ -407,6 +407,11 @@ mod tests {
             &["UNSENT_START_BYTES", "UNSENT_MIN_BYTES", "UNSENT_MAX_BYTES", "UNSENT_TIME"],
             "each connection finds its own value between them, by the rate of its path",
         ),
+        (
+            "eventloop",
+            &["GATHER_BYTES", "GATHER_AFTER_BYTES", "GATHER_TIME"],
+            "what a wake-up costs decides them, and what the processor's cache holds",
+        ),
         ("protocol/h1", &["CHUNK_SIZE_DIGITS_COUNT"], "what a number of 64 bits holds"),
         ("protocol/h1", &["LEAVE_NOTICE"], "how an upgrade works, not what a client may do"),
         (
