@@ -93,6 +93,14 @@ fn serve(pieces: &[&[u8]]) -> Account {
     account
 }
 
+/// What a head says; its mark is of one connection alone.
+fn said(head: &Head) -> String {
+    let fields: Vec<_> = head.fields().map(|field| (field.name, field.value)).collect();
+    let (version, method) = (head.version(), head.method());
+    let target = (head.scheme(), head.authority_bytes(), head.path_and_query_bytes());
+    format!("{version:?} {method} {target:?} {fields:?}")
+}
+
 /// Notes a report; consumes bodies; answers what is complete or rejected.
 fn handle(
     connection: &mut Connection,
@@ -103,7 +111,7 @@ fn handle(
 ) {
     let (status, complete) = match event {
         ExchangeEvent::Head(end) => {
-            account.reports.push(format!("{id:?} {:?}", cx.head));
+            account.reports.push(format!("{id:?} {}", said(cx.head)));
             (StatusCode::OK, *end == End::Yes)
         }
         ExchangeEvent::Data(data, end) => {
@@ -112,7 +120,7 @@ fn handle(
             (StatusCode::OK, *end == End::Yes)
         }
         ExchangeEvent::Trailers => {
-            account.reports.push(format!("{id:?} {:?}", cx.head));
+            account.reports.push(format!("{id:?} {}", said(cx.head)));
             (StatusCode::OK, true)
         }
         ExchangeEvent::Rejected(status) => {

@@ -124,7 +124,7 @@ impl EventParser {
     ///
     /// When a line or an event is too long; the stream can't be read further.
     pub fn push(&mut self, mut bytes: &[u8], events: &mut Vec<Event>) -> Result<(), TooLong> {
-        if mem::take(&mut self.after_return) {
+        if !bytes.is_empty() && mem::take(&mut self.after_return) {
             bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
         }
         while let Some(at) = memchr2(b'\n', b'\r', bytes) {

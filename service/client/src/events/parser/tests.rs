@@ -157,3 +157,14 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_line_end_in_two_pieces_is_one_whatever_lies_between_them() {
+    let mut parser = EventParser::new();
+    let mut events = Vec::new();
+    for piece in ["data: a\r", "", "\ndata: b\r\n\r", "", "", "\n"] {
+        parser.push(piece.as_bytes(), &mut events).unwrap();
+    }
+    assert_eq!(events.len(), 1);
+    assert_eq!(events[0].data, "a\nb");
+}
