@@ -78,9 +78,7 @@ impl Http2Counts {
         self.connection_window_ms.add(stalls.connection_window_ms - was.connection_window_ms);
         self.socket_ms.add(stalls.socket_ms - was.socket_ms);
     }
-}
 
-impl Http2Counts {
     /// Adds streams that were reset on a connection.
     pub(crate) fn add_resets(&self, resets: &Resets) {
         let ways = [(&self.resets_received, resets.received), (&self.resets_sent, resets.sent)];
