@@ -14,14 +14,14 @@ use crate::priority::Priority;
 use crate::receive_headers::decode;
 
 /// Changes of its table after which a connection shares no states with others: its peer changes it again and again.
-const SHARED_CHANGES_COUNT: u32 = 64;
+const SHARED_CHANGES_COUNT: u64 = 64;
 
 /// What the meaning of the peer's blocks depends on.
 #[derive(Debug)]
 pub(crate) struct RequestMemory {
     state: CodingState,
     /// The decoder's count of changes, for which that holds.
-    changes: u32,
+    changes: u64,
 }
 
 impl RequestMemory {
@@ -63,7 +63,7 @@ impl RequestMemory {
     /// A block has changed the table.
     #[cold]
     fn has_changed(&mut self, decoder: &Decoder, block: &[u8], head: &mut Head) {
-        let count = decoder.changes().wrapping_sub(self.changes) as usize;
+        let count = (decoder.changes() - self.changes) as usize;
         self.changes = decoder.changes();
         let lines = decoder.newest();
         let resizes = block.first().is_some_and(|first| first & 0xe0 == 0x20);

@@ -25,6 +25,9 @@ pub enum Error {
     /// A table size update after the first field line (RFC 7541 §4.2).
     #[error("a table size update inside a block")]
     MisplacedSizeUpdate,
+    /// More table size updates in one block than an encoder can need (RFC 7541 §4.2).
+    #[error("more than two table size updates in a block")]
+    TooManySizeUpdates,
     /// No table size update in the first block after our reduction was acknowledged
     /// (RFC 9113 §4.3.1).
     #[error("the table size update that a reduction requires is missing")]

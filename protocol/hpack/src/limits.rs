@@ -16,3 +16,7 @@ pub const LENGTH_CEILING_BYTES: u32 = 1 << 28;
 /// Octets of an integer after its prefix. Default: 5. Unit: octets. Reason: 28 bits need four; one
 /// more is tolerated. Answers: integer-overflow.
 pub const INTEGER_OCTETS_COUNT: usize = 5;
+
+/// Table size updates at the beginning of a block. Default: 2. Unit: updates. Reason: the smallest size since the
+/// last block and the final one are all that an encoder has to signal (RFC 7541 §4.2). Answers: size-update-flood.
+pub const SIZE_UPDATES_COUNT: u32 = 2;

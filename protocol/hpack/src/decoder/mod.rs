@@ -2,7 +2,7 @@
 
 use bolide_semantics::{TOKEN_LOWER, is_field_value};
 
-use crate::limits::{TABLE_BYTES, TABLE_CEILING_BYTES};
+use crate::limits::{SIZE_UPDATES_COUNT, TABLE_BYTES, TABLE_CEILING_BYTES};
 use crate::static_table::{self, ENTRIES};
 use crate::table::{Table, size_of_line};
 use crate::{DecodedField, Error, NameKind, huffman, integer};
@@ -16,8 +16,8 @@ pub struct Decoder {
     /// The least that was allowed since the last block, if that was a reduction: the next block must
     /// begin with an update that is not above it.
     required: Option<u32>,
-    /// Counts what changes the meaning of blocks.
-    changes: u32,
+    /// Counts what changes the meaning of blocks. 64 bits never come round.
+    changes: u64,
 }
 
 /// What was found out about the parts of an entry when it was inserted.
@@ -89,7 +89,7 @@ impl Decoder {
                 let name = self.name(block, &mut at, 6, scratch)?;
                 let line = literal(block, &mut at, name, scratch, false)?;
                 wanted = wanted && field(line.0);
-                self.changes = self.changes.wrapping_add(1);
+                self.changes += 1;
                 insert(&mut self.table, &line.0, name.valid, line.1);
             } else if first & 0x20 != 0 {
                 return Err(Error::MisplacedSizeUpdate);
@@ -110,17 +110,17 @@ impl Decoder {
             return;
         }
         self.allowed = allowed;
-        self.changes = self.changes.wrapping_add(1);
+        self.changes += 1;
         if self.allowed < self.table.max() {
             self.required = Some(self.required.unwrap_or(self.allowed).min(self.allowed));
         }
     }
 
-    /// Counts what changes the meaning of later blocks, modulo 2^32. A block that didn't change the count means
+    /// Counts what changes the meaning of later blocks. A block that didn't change the count means
     /// the same as long as nothing else does: it needs no second decoding.
     #[inline]
     #[must_use]
-    pub fn changes(&self) -> u32 {
+    pub fn changes(&self) -> u64 {
         self.changes
     }
 
@@ -150,8 +150,12 @@ impl Decoder {
     /// they end.
     #[inline]
     fn size_updates(&mut self, block: &[u8]) -> Result<usize, Error> {
-        let mut at = 0;
+        let (mut at, mut updates) = (0, 0);
         while block.get(at).is_some_and(|first| first & 0xe0 == 0x20) {
+            updates += 1;
+            if updates > SIZE_UPDATES_COUNT {
+                return Err(Error::TooManySizeUpdates);
+            }
             let size = integer::decode(block, &mut at, 5)?;
             if size > self.allowed as usize {
                 return Err(Error::SizeUpdateTooLarge);
@@ -159,7 +163,7 @@ impl Decoder {
             if self.required.take().is_some_and(|least| size > least as usize) {
                 return Err(Error::MissingSizeUpdate);
             }
-            self.changes = self.changes.wrapping_add(1);
+            self.changes += 1;
             self.table.set_max(size as u32);
             while self.table.is_short_of(0) {
                 self.table.evict();

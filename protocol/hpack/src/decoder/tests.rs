@@ -93,6 +93,23 @@ fn a_size_update_stands_at_the_beginning_only() {
 }
 
 #[test]
+fn size_update_flood() {
+    let mut decoder = Decoder::default();
+    let two = [size_update(0), size_update(4096)].concat();
+    assert_eq!(decode(&mut decoder, &two), Ok(vec![]));
+    let three = [&two[..], &size_update(4096)].concat();
+    assert_eq!(decode(&mut decoder, &three), Err(Error::TooManySizeUpdates));
+}
+
+/// A count of 32 bits came back to its beginning after 2^32 changes, and then named another table's contents.
+#[test]
+fn the_count_of_changes_does_not_wrap() {
+    let mut decoder = Decoder { changes: u64::from(u32::MAX), ..Decoder::default() };
+    decode(&mut decoder, &insertion(b"a", b"b")).unwrap();
+    assert_eq!(decoder.changes(), u64::from(u32::MAX) + 1);
+}
+
+#[test]
 fn a_size_update_stays_within_what_was_allowed() {
     let mut decoder = Decoder::default();
     assert_eq!(decode(&mut decoder, &size_update(4097)), Err(Error::SizeUpdateTooLarge));
