@@ -50,6 +50,16 @@ pub(crate) enum Change {
     Routes(Arc<dyn Fn() -> Router + Send + Sync>),
     Limits(Box<Limits>),
     ServerTiming(bool),
+    /// The access log is about to go elsewhere: lines that wait belong to where it goes now.
+    AccessLog,
+}
+
+impl Change {
+    /// Sends it to a worker, which drops a copy of `done` once it has it. `false`: the worker has ended.
+    pub(crate) fn send(&self, worker: &Mailbox<Message>, done: &Sender<()>) -> bool {
+        let reload = Reload { change: self.clone(), done: done.clone() };
+        worker.send(Token::NOBODY, Message::to_worker(MessageKind::Reload(reload))).is_ok()
+    }
 }
 
 impl fmt::Debug for Reload {

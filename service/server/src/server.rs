@@ -11,11 +11,11 @@ use std::time::{Duration, Instant, SystemTime};
 
 use bolide_connection::{Clients, ServerOptions, ServerTls, WallClock};
 use bolide_eventloop::{
-    Address, Around, Config, Handle, Listeners, Service, Signal, Signals, Stats, Token,
+    Address, Around, Config, Handle, Listeners, Service, Signal, Signals, Stats,
 };
 
 use crate::observe::Observed;
-use crate::responder::{Change, MessageKind, Reload};
+use crate::responder::Change;
 use crate::service::HttpService;
 use crate::watchdog::{Beats, Watchdog};
 use crate::{
@@ -359,7 +359,10 @@ impl Server {
         let start = |beats: &Beats| Watchdog::start(beats.clone(), self.name, limits.long_turn);
         let watchdog = observed.beats.as_ref().map(start).transpose()?;
         let config = Config { around: self.around, limits: limits.event_loop, ..Config::default() };
-        let handle = bolide_eventloop::run(&config, listeners, move |_, _| {
+        let handle = bolide_eventloop::run(&config, listeners, move |_, mailbox| {
+            if let Some(log) = &observed.access_log {
+                log.add_worker(mailbox);
+            }
             let (limits, tls, now) = (limits.clone(), tls.clone(), Instant::now());
             HttpService::observed(routes(), limits, tls, wall_clock, now, &observed)
         })?;
@@ -492,9 +495,8 @@ impl Running {
     fn change(&self, change: &Change) {
         let (done, all_done) = mpsc::channel();
         for mailbox in self.handle.mailboxes() {
-            let reload = Reload { change: change.clone(), done: done.clone() };
             // A worker that has ended needs nothing.
-            let _ = mailbox.send(Token::NOBODY, Message::to_worker(MessageKind::Reload(reload)));
+            change.send(mailbox, &done);
         }
         drop(done);
         // Nothing is ever sent: the end of the last sender is what is waited for.

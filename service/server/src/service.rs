@@ -262,6 +262,7 @@ impl HttpService {
                 self.window_memory.change(&window_memory);
             }
             Change::ServerTiming(tells) => self.shared.server_timing = tells,
+            Change::AccessLog => self.observer.hand_over_log(),
         }
     }
 }

@@ -134,6 +134,16 @@ impl Desk {
         self.hand_over();
     }
 
+    /// Hands over what waits, due or not.
+    pub(crate) fn hand_over_rest(&mut self) {
+        if self.has_waiting() {
+            self.settle(Instant::now());
+        }
+        if self.sheet.count() > 0 {
+            self.hand_over();
+        }
+    }
+
     /// Gives the sheet to the thread that writes it; drops its lines when too many sheets wait.
     fn hand_over(&mut self) {
         self.due = None;
@@ -154,12 +164,7 @@ impl Desk {
 
 impl Drop for Desk {
     fn drop(&mut self) {
-        if self.has_waiting() {
-            self.settle(Instant::now());
-        }
-        if self.sheet.count() > 0 {
-            self.hand_over();
-        }
+        self.hand_over_rest();
     }
 }
 

@@ -4,6 +4,9 @@
 //! request began and ended. A full sheet, or one that is old enough, goes to the thread by a bounded queue, which
 //! writes its lines and sends it back empty. Nothing of it waits: when the queue is full, the sheet's lines are dropped
 //! and counted.
+//!
+//! A line belongs to the file in use when it was made: before another file takes its place, each worker hands over what
+//! is on its sheet.
 
 mod civil;
 mod desk;
@@ -19,17 +22,21 @@ mod writer;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
+use bolide_eventloop::Mailbox;
+
+use crate::Message;
 use crate::limits::LogLimits;
+use crate::responder::Change;
 pub(crate) use desk::Desk;
 pub(crate) use entry::{Asked, Entry};
 pub(crate) use format::{Ended, Outcome, RoutePiece};
 pub use format::{JSON_FIELDS, LogFormat};
 pub(crate) use stages::Stages;
 pub(crate) use stamp::{Said, Stamp};
-use writer::Writer;
+use writer::{Sink, Writer};
 
 /// Where the lines of an access log go.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,6 +67,8 @@ pub struct AccessLog {
     format: LogFormat,
     limits: LogLimits,
     writer: Arc<Writer>,
+    /// Those that have lines for it.
+    workers: Arc<Mutex<Vec<Mailbox<Message>>>>,
 }
 
 impl fmt::Debug for AccessLog {
@@ -88,21 +97,27 @@ impl AccessLog {
         format: LogFormat,
         limits: LogLimits,
     ) -> io::Result<Self> {
-        Ok(Self { format, limits, writer: Arc::new(Writer::start(target, limits.queue_count)?) })
+        let writer = Arc::new(Writer::start(target, limits.queue_count)?);
+        Ok(Self { format, limits, writer, workers: Arc::default() })
     }
 
-    /// Writes to another file from here on: lines that were handed over before still go to the old one.
+    /// Writes to another file from here on: lines of requests that were answered before still go to the old one. Waits
+    /// for the turn that each worker is in, so it is not for handlers.
     ///
     /// # Errors
     ///
     /// When the file can't be opened for appending: the old one stays in use.
     pub fn redirect(&self, target: LogTarget) -> io::Result<()> {
-        self.writer.redirect(target)
+        let sink = Sink::open(&target)?;
+        self.collect();
+        self.writer.redirect(target, sink);
+        Ok(())
     }
 
-    /// Opens the file again, after it was moved away: what follows goes to a new one. When that can't be, the
-    /// old one stays in use and an event says so.
+    /// Opens the file again, after it was moved away: what follows goes to a new one, as with
+    /// [`redirect`](Self::redirect). When that can't be, the old one stays in use and an event says so.
     pub fn reopen(&self) {
+        self.collect();
         self.writer.reopen();
     }
 
@@ -115,6 +130,23 @@ impl AccessLog {
     /// Waits until what the workers have handed over is written, at most for `patience`. Whether it is.
     pub fn flush(&self, patience: Duration) -> bool {
         self.writer.flush(patience)
+    }
+
+    /// A worker writes to it from here on.
+    pub(crate) fn add_worker(&self, worker: Mailbox<Message>) {
+        self.workers.lock().unwrap_or_else(PoisonError::into_inner).push(worker);
+    }
+
+    /// Returns when each worker has handed over the lines that waited.
+    fn collect(&self) {
+        let (done, all_done) = mpsc::channel();
+        self.workers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .retain(|worker| Change::AccessLog.send(worker, &done));
+        drop(done);
+        // Nothing is ever sent: the end of the last sender is what is waited for.
+        let _ = all_done.recv();
     }
 
     /// A worker's part.

@@ -231,6 +231,13 @@ impl Observer {
         }
     }
 
+    /// The lines that wait go to the log now.
+    pub(crate) fn hand_over_log(&mut self) {
+        if let Some(logging) = &mut self.logging {
+            logging.desk.hand_over_rest();
+        }
+    }
+
     #[inline]
     pub(crate) fn turn_ended(&mut self, stats: &Stats, measured: bool, agenda: &mut Agenda) {
         if let Some(beat) = &self.beat {

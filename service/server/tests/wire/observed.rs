@@ -1,12 +1,14 @@
 //! What metrics and access log say of what happened on the wire.
 
+use std::io::ErrorKind;
+use std::path::Path;
 use std::time::Duration;
 
 use crate::raw_client::Served;
 use bolide_server::{
-    AbortReason, AccessLog, Bytes, End, Exchange, Io, LogFormat, LogTarget, Metrics, Protocol,
-    Reply, Request, Response, Router, Server, ServerState, Snapshot, Standing, StatusCode,
-    admin_routes, collect,
+    AbortReason, AccessLog, Bytes, End, Exchange, Io, LogFormat, LogLimits, LogTarget, Metrics,
+    Protocol, Reply, Request, Response, Router, Server, ServerState, Snapshot, Standing,
+    StatusCode, admin_routes, collect,
 };
 
 /// Begins an answer that never ends.
@@ -228,6 +230,52 @@ fn the_log_has_a_line_for_each_request() {
         }
     }
     assert_eq!((log.stats().written, log.stats().dropped, log.stats().failed), (6, 0, 0));
+}
+
+/// Lines may wait for an hour here: only the change of the file can have written them.
+#[test]
+fn a_line_belongs_to_the_log_in_force_when_it_was_made() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [one, other, moved] = ["one", "other", "moved"].map(|name| folder.path().join(name));
+    let limits = LogLimits { delay: Duration::from_secs(3600), ..LogLimits::default() };
+    let target = LogTarget::File(one.clone());
+    let log = AccessLog::with_limits(target, LogFormat::Common, limits).expect("a log");
+    // A log may have lines of several servers, with a worker each.
+    let servers = [(); 2].map(|()| Served::with(Server::new().access_log(&log), routes));
+    let written = |path: &Path| {
+        assert!(log.flush(Duration::from_secs(20)));
+        let text = std::fs::read_to_string(path).expect("a log");
+        let target = |line: &str| line.split(' ').nth(6).unwrap_or_default().to_owned();
+        text.lines().map(target).collect::<Vec<_>>()
+    };
+    let ask = |what: &str| {
+        for served in &servers {
+            let mut client = served.connect();
+            client.send(format!("GET /ping?{what} HTTP/1.1\r\nhost: a\r\n\r\n").as_bytes());
+            assert_eq!(client.answer().body, b"pong");
+        }
+    };
+    ask("first");
+    assert!(written(&one).is_empty(), "they wait");
+    // A file that can't be opened changes nothing.
+    let nowhere = LogTarget::File(folder.path().join("none/log"));
+    assert_eq!(log.redirect(nowhere).expect_err("no folder").kind(), ErrorKind::NotFound);
+    log.redirect(LogTarget::File(other.clone())).expect("another file");
+    assert_eq!(written(&one), ["/ping?first"; 2]);
+    ask("redirected");
+    std::fs::rename(&other, &moved).expect("it is there");
+    log.reopen();
+    assert_eq!(written(&moved), ["/ping?redirected"; 2]);
+    ask("reopened");
+    assert!(written(&other).is_empty(), "they wait");
+    for served in servers {
+        served.shut_down();
+    }
+    assert_eq!(written(&other), ["/ping?reopened"; 2]);
+    assert_eq!((written(&one).len(), written(&moved).len()), (2, 2));
+    assert_eq!((log.stats().written, log.stats().dropped, log.stats().failed), (6, 0, 0));
+    // Nobody is left who could have lines.
+    log.reopen();
 }
 
 #[test]

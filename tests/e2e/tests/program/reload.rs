@@ -207,13 +207,14 @@ fn an_upstream_is_exchanged() {
     }
 }
 
+/// Lines may wait for an hour here: only the reload and the end can have written them.
 #[test]
 fn limits_levels_and_the_log_file_are_taken_over() {
     let subject = Subject::new("limits_levels_and_the_log_file");
     let folder = subject.path.parent().unwrap();
     let with = |log: &str, level: &str, limits: &str| {
         format!(
-            "{}[log]\nlevel = \"{level}\"\n[access-log]\nfile = \"{log}\"\nformat = \"common\"\ndelay = \"1ms\"\n\
+            "{}[log]\nlevel = \"{level}\"\n[access-log]\nfile = \"{log}\"\nformat = \"common\"\ndelay = \"1h\"\n\
              [limits]\n{limits}",
             text(0)
         )

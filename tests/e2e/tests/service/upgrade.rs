@@ -223,6 +223,32 @@ fn a_successor_has_its_own_configuration() {
     assert!(instance.wait().success());
 }
 
+/// Lines may wait for an hour here: only the end of each process can have written its own.
+#[test]
+fn each_process_writes_its_lines_to_its_own_log() {
+    let folder = scratch("each_process_writes_its_lines_to_its_own_log");
+    let path = install(&folder);
+    let configuration = folder.join("bolide.toml");
+    let log_to = |name: &str| {
+        let listen = "[[listen]]\nhttp = \"127.0.0.1:0\"\n";
+        let log = format!("{listen}[access-log]\nfile = \"{name}\"\ndelay = \"1h\"\n");
+        fs::write(&configuration, log).unwrap();
+    };
+    log_to("one");
+    let file = configuration.display().to_string();
+    let mut instance = Instance::start(&mut serve(&path, &["--config", &file]));
+    assert_eq!(instance.get("/ping?first"), "pong");
+    log_to("other");
+    instance.upgrade_fully();
+    assert_eq!(instance.get("/ping?second"), "pong");
+    instance.signal(Signal::TERM);
+    instance.wait_for_last();
+    let log = |name: &str| fs::read_to_string(folder.join(name)).expect("it is there");
+    let (one, other) = (log("one"), log("other"));
+    assert!(one.contains("/ping?first") && one.lines().count() == 1, "{one}");
+    assert!(other.contains("/ping?second") && other.lines().count() == 1, "{other}");
+}
+
 /// What ends while a successor starts takes it along.
 #[test]
 fn an_end_calls_an_upgrade_off() {
