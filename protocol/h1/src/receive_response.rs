@@ -34,16 +34,14 @@ impl Connection {
         self.wait(cx, None)
     }
 
-    /// No request waits for its response.
+    /// No request waits for its response. One that was answered early may have to be sent to its end: that it moves is
+    /// waited for as long as for the next.
     fn await_exchange(&mut self, cx: &Context<'_>) -> Output {
         if !cx.input.is_empty() {
             self.finish(&UNSOLICITED)
         } else if self.persistence.ended {
             self.finish(&EOF)
-        } else if !self.sending.is_ready() {
-            // The rest of a request that was answered early.
-            self.wait(cx, None)
-        } else if self.persistence.draining {
+        } else if self.persistence.draining && self.sending.is_ready() {
             self.finish(&SHUT_DOWN)
         } else {
             self.wait_idle(cx)

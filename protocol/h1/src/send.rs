@@ -334,6 +334,10 @@ impl Connection {
         let before = cx.output.len();
         let framing = self.sending.data(cx.output, piece, end)?;
         self.progress.queued(cx.output.len() - before);
+        if self.exchanges.is_empty() {
+            // The rest of a request that was answered early moves.
+            self.clock.busy();
+        }
         if end == End::Yes {
             self.sent(framing, cx.input.len());
             return Ok(true);

@@ -59,6 +59,7 @@ impl Connection {
                 // The server is asked to close: no request follows this one.
                 self.persistence.draining |= close;
                 self.progress.queued(cx.output.len() - before);
+                self.clock.busy();
                 Ok(self.exchanges.open(kind))
             }
             Err(misuse) => {

@@ -326,9 +326,8 @@ impl Traffic {
         let id = self.open[at].0;
         let crossing = self.remove(at);
         let mut crossing = crossing.borrow_mut();
-        // What asked for a tunnel of HTTP/1.1 was complete with its head.
-        let was_sent = crossing.wish_sent && !self.desk.is_multiplexed.get();
-        if !crossing.up.finished && (crossing.tunnel || !was_sent) {
+        // A connection of HTTP/1.1 ends if the request is not complete as it was framed.
+        if !crossing.up.finished {
             orders.abort(id);
         }
         crossing.came_to(|times| &mut times.end, orders.now());
@@ -447,6 +446,8 @@ fn send(
     let ends = |field: &Field<'_>| match field.known {
         Some(FieldName::Upgrade) => is_multiplexed,
         Some(FieldName::SecWebsocketKey) => is_connect,
+        // What follows the head is no content: it is the tunnel, or nothing.
+        Some(FieldName::ContentLength) => crossing.wish_sent,
         _ => false,
     };
     let fields = head.fields().filter(|field| !ends(field)).map(FieldRef::from);

@@ -144,6 +144,40 @@ fn a_slow_answer_is_the_owners_affair() {
 }
 
 #[test]
+fn the_rest_of_a_request_that_was_answered_early_has_a_deadline() {
+    let mut wire = Wire::client();
+    wire.request("POST", "/", &[("content-length", "3")], End::No).unwrap();
+    wire.sent();
+    wire.now += Duration::from_secs(40);
+    wire.listen(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n");
+    assert_eq!(wire.logged(), ["1 403 [content-length: 0] end"]);
+    for octet in ["a", "b"] {
+        let deadline = wire.deadline.unwrap();
+        assert_eq!(deadline.reason, DeadlineReason::Idle);
+        assert_eq!(deadline.at - wire.now, Duration::from_secs(60));
+        wire.now += Duration::from_secs(59);
+        wire.data(ID, octet, End::No).unwrap();
+        wire.sent();
+        wire.listen(b"");
+    }
+    wire.expire(60);
+    assert_eq!(wire.logged(), ["closed idle"]);
+}
+
+#[test]
+fn a_client_is_idle_since_its_last_response() {
+    let mut wire = Wire::client();
+    wire.listen(b"");
+    wire.now += Duration::from_secs(59);
+    wire.request("GET", "/", &[], End::Yes).unwrap();
+    wire.sent();
+    wire.now += Duration::from_secs(10);
+    wire.listen(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    wire.expire(60);
+    assert_eq!(wire.logged(), ["1 200 [content-length: 0] end", "closed idle"]);
+}
+
+#[test]
 fn tunnels_may_be_silent() {
     let mut wire = Wire::server();
     wire.listen(b"CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n");

@@ -4,6 +4,8 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use bolide_reverse_proxy::ProxyLimits;
+
 use crate::scene::{Behind, Proxy, Talk};
 
 /// Answers with what it was sent, coded as it was.
@@ -83,11 +85,15 @@ fn an_upstream_that_answers_early_ends_the_upload() {
         talk.send("HTTP/1.1 413 Content Too Large\r\ncontent-length: 3\r\n\r\nno\n");
         talk.rest();
     });
-    let proxy = Proxy::to(&[&behind.url()]);
-    let mut talk = proxy.connect();
-    talk.send("POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 1000000\r\n\r\nsome");
-    let answer = talk.message();
-    assert!(answer.starts_with("HTTP/1.1 413") && answer.ends_with("no\n"), "{answer}");
+    let limits = ProxyLimits { connections_count: 1, ..ProxyLimits::default() };
+    let proxy = Proxy::limited(&[&behind.url()], limits);
+    for connections in [1, 2, 3] {
+        let mut talk = proxy.connect();
+        talk.send("POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 1000000\r\n\r\nsome");
+        let answer = talk.message();
+        assert!(answer.starts_with("HTTP/1.1 413") && answer.ends_with("no\n"), "{answer}");
+        assert_eq!(behind.connections(), connections, "the one before has ended");
+    }
 }
 
 /// How much an upstream can write while nobody reads, in bytes.

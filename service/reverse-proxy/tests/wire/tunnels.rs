@@ -268,6 +268,65 @@ fn a_switch_to_what_was_not_asked_for_is_no_tunnel() {
     }
 }
 
+/// A client of HTTP/2 by prior knowledge that asks for a WebSocket, with these fields more, and keeps its side open.
+fn extended_connect(proxy: &Proxy, fields: &[(&str, &str)]) -> Talk {
+    let own = [
+        (":method", "CONNECT"),
+        (":protocol", "websocket"),
+        (":scheme", "http"),
+        (":path", "/chat"),
+        (":authority", "a"),
+        ("sec-websocket-version", "13"),
+    ];
+    let mut block = Vec::new();
+    for (name, value) in own.iter().chain(fields) {
+        // RFC 7541 §6.2.2: a literal field line without indexing.
+        block.push(0);
+        for text in [name, value] {
+            block.push(u8::try_from(text.len()).expect("a short text"));
+            block.extend_from_slice(text.as_bytes());
+        }
+    }
+    let length = u8::try_from(block.len()).expect("a short block");
+    let mut talk = proxy.connect();
+    talk.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\u{4}\0\0\0\0\0");
+    // HEADERS of stream 1 with END_HEADERS.
+    talk.stream.write_all(&[0, 0, length, 1, 4, 0, 0, 0, 1]).expect("it reads");
+    talk.stream.write_all(&block).expect("it reads");
+    talk
+}
+
+#[test]
+fn an_extended_connect_with_a_length_that_is_refused_leaves_its_connection_free() {
+    let (asked, heads) = mpsc::channel();
+    let behind = Behind::new(move |talk, _| {
+        loop {
+            let head = talk.head();
+            if head.is_empty() {
+                return;
+            }
+            let (refused, granted) = ("403 Forbidden", "200 OK");
+            let status = if head.contains("\r\nupgrade: ") { refused } else { granted };
+            talk.send(&format!("HTTP/1.1 {status}\r\ncontent-length: 2\r\n\r\nno"));
+            asked.send(head).expect("the test waits");
+        }
+    });
+    let limits = ProxyLimits { connections_count: 1, ..ProxyLimits::default() };
+    let proxy = Proxy::limited(&[&behind.url()], limits);
+    let mut clients = Vec::new();
+    for length in ["0", "5", "0", "5"] {
+        clients.push(extended_connect(&proxy, &[("content-length", length)]));
+        let head = heads.recv_timeout(Duration::from_secs(20)).expect("it is passed on");
+        assert!(head.starts_with("GET /chat HTTP/1.1\r\n"), "{head}");
+        assert!(head.contains("\r\nupgrade: websocket\r\n"), "{head}");
+        assert!(!head.contains("content-length"), "what follows is the tunnel: {head}");
+        let answer = proxy.get();
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+        heads.recv_timeout(Duration::from_secs(20)).expect("it is passed on");
+    }
+    assert_eq!(behind.connections(), 1);
+}
+
 #[test]
 fn a_plain_connect_goes_nowhere() {
     let proxy = Proxy::to(&["http://127.0.0.1:1"]);
