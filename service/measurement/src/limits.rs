@@ -16,3 +16,12 @@ pub(crate) const NDT7_MEASUREMENTS_COUNT: usize = 256;
 /// The length of a client's measurement; longer ones are not kept. Default: 8192. Unit: bytes. Reason: one with
 /// everything that is defined has about 1500. Answers: ndt7-measurement-flood.
 pub(crate) const NDT7_MEASUREMENT_BYTES: usize = 8192;
+
+/// How much more than `WEBSOCKET_OUTPUT_BYTES` may wait to be sent on one connection of `/ws` before nothing more is
+/// received on it. Default: 16 MiB. Unit: bytes. Reason: the largest message, of a client that reads nothing before it
+/// has sent all of it. Answers: websocket-hoard.
+pub(crate) const ECHO_AHEAD_BYTES: usize = 16 * 1024 * 1024;
+
+/// How much more that may be on all connections of a worker to `/ws` together; beyond it, each waits for its client to
+/// read. Default: 64 MiB. Unit: bytes. Reason: four of the largest messages. Answers: websocket-hoard.
+pub(crate) const ECHO_AHEAD_WORKER_BYTES: usize = 64 * 1024 * 1024;

@@ -2,10 +2,12 @@
 
 use std::fs::File;
 use std::io;
+use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use bolide_server::End;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
@@ -92,16 +94,29 @@ pub(super) struct Record {
 
 /// The client's measurements: a limited number of JSON objects.
 #[derive(Debug, Default)]
-pub(super) struct ClientMeasurements(Vec<Value>);
+pub(super) struct ClientMeasurements {
+    kept: Vec<Value>,
+    /// The message that is not complete, unless it is too long.
+    message: Vec<u8>,
+    is_too_long: bool,
+}
 
 impl ClientMeasurements {
-    /// Keeps a message, if it is one worth keeping.
-    pub(super) fn add(&mut self, message: &[u8]) {
-        if self.0.len() < NDT7_MEASUREMENTS_COUNT
-            && message.len() <= NDT7_MEASUREMENT_BYTES
-            && let Ok(value @ Value::Object(_)) = serde_json::from_slice(message)
+    /// Takes the next piece of a message, which is kept if it is one worth keeping.
+    pub(super) fn push(&mut self, piece: &[u8], end: End) {
+        self.is_too_long |= self.message.len() + piece.len() > NDT7_MEASUREMENT_BYTES;
+        if !self.is_too_long {
+            self.message.extend_from_slice(piece);
+        }
+        if end == End::No {
+            return;
+        }
+        let message = mem::take(&mut self.message);
+        if !mem::take(&mut self.is_too_long)
+            && self.kept.len() < NDT7_MEASUREMENTS_COUNT
+            && let Ok(value @ Value::Object(_)) = serde_json::from_slice(&message)
         {
-            self.0.push(value);
+            self.kept.push(value);
         }
     }
 }
@@ -146,7 +161,7 @@ fn write(folder: &Path, record: Record, ended: SystemTime) -> io::Result<()> {
         "StartTime": start,
         "EndTime": end,
         "ServerMeasurements": record.server_measurements,
-        "ClientMeasurements": record.client_measurements.0,
+        "ClientMeasurements": record.client_measurements.kept,
         "ClientMetadata": pairs(record.metadata),
         "ServerMetadata": [],
     });
@@ -191,15 +206,23 @@ mod tests {
     fn an_ndt7_measurement_flood_is_not_kept() {
         let mut kept = ClientMeasurements::default();
         for _ in 0..2 * NDT7_MEASUREMENTS_COUNT {
-            kept.add(b"{\"AppInfo\":{}}");
+            kept.push(b"{\"AppInfo\":{}}", End::Yes);
         }
-        assert_eq!(kept.0.len(), NDT7_MEASUREMENTS_COUNT);
+        assert_eq!(kept.kept.len(), NDT7_MEASUREMENTS_COUNT);
         let mut kept = ClientMeasurements::default();
         let long = format!("{{\"a\":\"{}\"}}", "b".repeat(NDT7_MEASUREMENT_BYTES));
         for message in [long.as_str(), "7", "not JSON", ""] {
-            kept.add(message.as_bytes());
+            kept.push(message.as_bytes(), End::Yes);
         }
-        assert!(kept.0.is_empty());
+        // One that never ends is not held either.
+        for _ in 0..1000 {
+            kept.push(&[b' '; 1000], End::No);
+            assert!(kept.message.capacity() <= 2 * NDT7_MEASUREMENT_BYTES);
+        }
+        kept.push(b"{}", End::Yes);
+        assert!(kept.kept.is_empty());
+        kept.push(b"{}", End::Yes);
+        assert_eq!(kept.kept.len(), 1, "the next one is a message of its own");
     }
 
     #[test]
@@ -223,7 +246,8 @@ mod tests {
     fn a_test_becomes_one_whole_file() {
         let folder = tempfile::tempdir().unwrap();
         let mut client_measurements = ClientMeasurements::default();
-        client_measurements.add(b"{\"Origin\":\"client\"}");
+        client_measurements.push(b"{\"Origin\":", End::No);
+        client_measurements.push(b"\"client\"}", End::Yes);
         let record = Record {
             direction: Direction::Upload,
             facts: ConnectionFacts {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use bolide_server::websocket::{Assembly, Close, CloseCode, Kind, Owner, Payload, Socket};
+use bolide_server::websocket::{Close, CloseCode, Kind, Owner, Payload, Socket};
 use bolide_server::{Bytes, End};
 
 use super::Direction;
@@ -58,8 +58,6 @@ pub(super) struct Test {
     /// Sent in a download, received in an upload.
     bytes: u64,
     message_bytes: usize,
-    /// A text of the client's that is not complete.
-    text: Assembly,
     client_measurements: ClientMeasurements,
     server_measurements: Vec<serde_json::Value>,
 }
@@ -75,7 +73,6 @@ impl Test {
             began: None,
             bytes: 0,
             message_bytes: FIRST_MESSAGE_BYTES,
-            text: Assembly::default(),
             client_measurements: ClientMeasurements::default(),
             server_measurements: Vec::new(),
         }
@@ -138,11 +135,8 @@ impl Owner for Test {
         } else if kind == Kind::Binary {
             let _ = socket.close(CloseCode::UNSUPPORTED, "a download's client sends no data");
         }
-        if kind == Kind::Text
-            && let Some(text) = self.text.push(payload, end)
-            && self.archive.is_some()
-        {
-            self.client_measurements.add(&text);
+        if kind == Kind::Text && self.archive.is_some() {
+            self.client_measurements.push(&payload.into_bytes(), end);
         }
     }
 

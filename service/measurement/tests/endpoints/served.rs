@@ -19,8 +19,13 @@ pub(crate) struct Served {
 
 impl Served {
     pub(crate) fn new(settings: impl Into<Settings>) -> Self {
+        Self::on(Server::new(), settings)
+    }
+
+    /// On a server that is set up so far.
+    pub(crate) fn on(server: Server, settings: impl Into<Settings>) -> Self {
         let settings = settings.into();
-        let running = Server::new()
+        let running = server
             .workers(1)
             .drain(Duration::from_secs(5))
             .http("127.0.0.1:0")

@@ -35,7 +35,7 @@ pub(super) struct Core {
     input_ended: bool,
     /// What the connection did not take.
     refused: Option<Bytes>,
-    output_bytes_max: usize,
+    pub(super) output_bytes_max: usize,
     ping_interval: Duration,
     close_timeout: Duration,
     /// When the peer was heard last.

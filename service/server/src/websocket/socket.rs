@@ -108,6 +108,18 @@ impl Socket<'_, '_> {
         self.core.unsent_bytes()
     }
 
+    /// Above how many [unsent bytes](Self::unsent_bytes) nothing more is received: those of
+    /// [the options](super::Options::output_bytes_max) at first.
+    #[must_use]
+    pub fn output_bytes_max(&self) -> usize {
+        self.core.output_bytes_max
+    }
+
+    /// Changes that for this connection.
+    pub fn set_output_bytes_max(&mut self, bytes: usize) {
+        self.core.output_bytes_max = bytes;
+    }
+
     /// Whether the connection takes more now.
     #[must_use]
     pub fn is_sendable(&self) -> bool {
