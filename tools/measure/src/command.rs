@@ -34,11 +34,11 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 }
 
 fn measure(arguments: &Arguments) -> Result<u8, String> {
-    can_be_written(arguments)?;
     if arguments.rpm {
         return score(arguments);
     }
     let plan = arguments.plan()?;
+    can_be_written(arguments)?;
     plan.stop.at_signals();
     let mut live = (!arguments.quiet).then(|| Live::new(io::stderr(), io::stderr().is_terminal()));
     let report = transfer::run(&plan, &mut |progress| {
@@ -57,6 +57,7 @@ fn measure(arguments: &Arguments) -> Result<u8, String> {
 /// Responsiveness instead of a transfer.
 fn score(arguments: &Arguments) -> Result<u8, String> {
     let plan = arguments.responsiveness()?;
+    can_be_written(arguments)?;
     plan.stop.at_signals();
     let report = responsiveness::run(&plan, &mut |progress| {
         if !arguments.quiet {

@@ -238,6 +238,23 @@ fn files_that_could_not_be_written() {
 }
 
 #[test]
+fn a_measurement_that_cannot_begin_makes_no_report() {
+    let folder = scratch("a_measurement_that_cannot_begin");
+    let report = folder.join("report.json");
+    let path = report.display().to_string();
+    let missing = folder.join("missing").join("file").display().to_string();
+    for (right, wrong, word) in [
+        (&["http://127.0.0.1:1/5"][..], &["http://127.0.0.1:1/5", "-n", "6"][..], "-n"),
+        (&["http://127.0.0.1:1/", "--rpm"], &["ws://127.0.0.1:1/", "--rpm"], "--rpm"),
+    ] {
+        one_sentence(&[&["measure", "--json", &path], wrong].concat(), &[word]);
+        assert!(!report.exists(), "{wrong:?}");
+        let measure = [&["measure", "--json", &missing], right].concat();
+        one_sentence(&measure, &["--json", &missing, "No such file"]);
+    }
+}
+
+#[test]
 fn an_encrypted_key() {
     let folder = scratch("an_encrypted_key");
     let [certificate, key] = pair(&folder, "good");
