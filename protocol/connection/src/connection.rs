@@ -23,6 +23,8 @@ mod outside;
 
 mod windows;
 
+mod written;
+
 static TLS_HANDSHAKE: CloseReason = CloseReason::peer("tls-handshake", "the TLS handshake failed");
 static TLS_RECORD: CloseReason = CloseReason::peer("tls-record", "a TLS record was wrong");
 static TLS_TIMEOUT: CloseReason =

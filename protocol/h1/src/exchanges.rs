@@ -40,6 +40,29 @@ impl Kind {
     }
 }
 
+/// What is known of an open exchange: where its request begins in what a client sends, and two bits for its kind.
+#[derive(Debug, Clone, Copy)]
+struct Opened(u64);
+
+impl Opened {
+    #[inline]
+    fn new(kind: Kind, start: u64) -> Self {
+        Self(start << 2 | kind as u64)
+    }
+
+    #[inline]
+    fn kind(self) -> Kind {
+        Kind::from_bits(self.0)
+    }
+
+    #[inline]
+    fn start(self) -> u64 {
+        self.0 >> 2
+    }
+}
+
+const PLACES: usize = PIPELINED_COUNT as usize;
+
 /// The open exchanges: a run of numbers. A server has at most one, a client up to
 /// [`PIPELINED_COUNT`].
 #[derive(Debug)]
@@ -47,17 +70,16 @@ pub(crate) struct Exchanges {
     /// The number of the oldest open exchange, or of the next one.
     first: u32,
     count: u8,
-    /// Two bits for each, the oldest lowest.
-    kinds: [u64; 2],
+    newest: Opened,
+    /// Those before it, by their numbers modulo the most that can be open: one alone needs no memory on the heap.
+    earlier: Option<Box<[Opened; PLACES]>>,
     /// The exchange that its owner gave up: its end is not reported.
     given_up: u32,
 }
 
-const _: () = assert!(PIPELINED_COUNT as u32 * 2 <= u128::BITS, "two bits for each exchange");
-
 impl Exchanges {
     pub(crate) fn new() -> Self {
-        Self { first: 1, count: 0, kinds: [0; 2], given_up: 0 }
+        Self { first: 1, count: 0, newest: Opened(0), earlier: None, given_up: 0 }
     }
 
     #[inline]
@@ -76,21 +98,38 @@ impl Exchanges {
         self.first - 1 + u32::from(self.count)
     }
 
-    /// Opens the next exchange.
+    /// Opens the next exchange. `start`: where its request begins in what a client sends.
     #[inline]
-    pub(crate) fn open(&mut self, kind: Kind) -> ExchangeId {
+    pub(crate) fn open(&mut self, kind: Kind, start: u64) -> ExchangeId {
         debug_assert!(self.count < PIPELINED_COUNT, "too many open exchanges");
-        let place = self.count * 2;
-        self.kinds[usize::from(place / 64)] |= (kind as u64) << (place % 64);
+        if self.count > 0 {
+            let place = self.total() as usize % PLACES;
+            self.earlier.get_or_insert_with(|| Box::new([Opened(0); PLACES]))[place] = self.newest;
+        }
+        self.newest = Opened::new(kind, start);
         self.count += 1;
         ExchangeId(self.total())
+    }
+
+    /// What is known of an exchange that is open.
+    #[inline]
+    fn opened(&self, id: u32) -> Opened {
+        match &self.earlier {
+            Some(earlier) if id != self.total() => earlier[id as usize % PLACES],
+            _ => self.newest,
+        }
     }
 
     /// The oldest open exchange.
     #[inline]
     pub(crate) fn oldest(&self) -> Option<(ExchangeId, Kind)> {
-        let kind = Kind::from_bits(self.kinds[0]);
-        (self.count > 0).then_some((ExchangeId(self.first), kind))
+        (self.count > 0).then(|| (ExchangeId(self.first), self.opened(self.first).kind()))
+    }
+
+    /// Where the request of an open exchange begins in what a client sends.
+    #[inline]
+    pub(crate) fn start(&self, id: ExchangeId) -> u64 {
+        self.opened(id.0).start()
     }
 
     /// Whether `id` is the oldest open exchange.
@@ -102,7 +141,7 @@ impl Exchanges {
     /// Whether `id` is the only open exchange, and a plain one.
     #[inline]
     pub(crate) fn is_plain(&self, id: ExchangeId) -> bool {
-        self.count == 1 && id.0 == self.first && self.kinds[0] == 0
+        self.count == 1 && id.0 == self.first && self.newest.kind() == Kind::Plain
     }
 
     /// Closes the only open exchange, which is a plain one.
@@ -132,21 +171,20 @@ impl Exchanges {
         if id.0 == self.given_up { self.close_oldest() } else { Some(id) }
     }
 
-    /// Whether an open exchange may become a tunnel, or is one.
+    /// Whether an open exchange may become a tunnel, or is one: the newest, for none is opened behind it.
     #[inline]
     pub(crate) fn may_switch(&self) -> bool {
-        (self.kinds[0] | self.kinds[1]) & 0xaaaa_aaaa_aaaa_aaaa != 0
+        self.count > 0 && matches!(self.newest.kind(), Kind::Connect | Kind::Upgrade)
     }
 
     /// Closes the oldest open exchange.
     #[inline]
     pub(crate) fn close_oldest(&mut self) -> Option<ExchangeId> {
-        let (id, _) = self.oldest()?;
-        self.kinds[0] = self.kinds[0] >> 2 | self.kinds[1] << 62;
-        self.kinds[1] >>= 2;
+        let count = self.count.checked_sub(1)?;
+        let id = ExchangeId(self.first);
         // The last number there is never closes into another: `total` is checked before opening.
         self.first = self.first.saturating_add(1);
-        self.count -= 1;
+        self.count = count;
         Some(id)
     }
 }
@@ -159,31 +197,36 @@ mod tests {
 
     proptest! {
         #[test]
-        fn exchanges_are_a_queue(steps in proptest::collection::vec(0_u8..6, 0..300)) {
+        fn exchanges_are_a_queue(steps in proptest::collection::vec(0_u8..40, 0..600)) {
             let mut exchanges = Exchanges::new();
             let mut model = VecDeque::new();
             let mut next = 1;
             for step in steps {
                 let kind = match step {
-                    0 => Kind::Plain,
-                    1 => Kind::Head,
-                    2 => Kind::Connect,
-                    3 => Kind::Upgrade,
+                    0 if next % 2 == 0 => Kind::Connect,
+                    0 => Kind::Upgrade,
+                    1..5 => Kind::Head,
+                    5..25 => Kind::Plain,
                     _ => {
                         let closed = exchanges.close_oldest();
                         prop_assert_eq!(closed, model.pop_front().map(|(id, _)| id));
                         continue;
                     }
                 };
-                if model.len() < usize::from(PIPELINED_COUNT) {
-                    prop_assert_eq!(exchanges.open(kind), ExchangeId(next));
+                let switches = |kind| matches!(kind, Kind::Connect | Kind::Upgrade);
+                let may_switch = model.back().is_some_and(|(_, kind)| switches(*kind));
+                prop_assert_eq!(exchanges.may_switch(), may_switch);
+                if model.len() < PLACES && !may_switch {
+                    let start = u64::from(next) << 40;
+                    prop_assert_eq!(exchanges.open(kind, start), ExchangeId(next));
                     model.push_back((ExchangeId(next), kind));
                     next += 1;
                 }
                 prop_assert_eq!(exchanges.oldest(), model.front().copied());
                 prop_assert_eq!(usize::from(exchanges.count()), model.len());
-                let switches = |kind| matches!(kind, Kind::Connect | Kind::Upgrade);
-                prop_assert_eq!(exchanges.may_switch(), model.iter().any(|(_, kind)| switches(*kind)));
+                for (id, _) in &model {
+                    prop_assert_eq!(exchanges.start(*id), u64::from(id.0) << 40);
+                }
                 prop_assert!(exchanges.contains(ExchangeId(next - 1)));
                 prop_assert!(!exchanges.contains(ExchangeId(next)));
             }

@@ -4,13 +4,16 @@ use std::time::{Duration, Instant};
 
 use crate::deadlines::after;
 
-/// Watches the send queue from poll to poll: it moved if it is shorter than what was added explains.
+/// No position: that many bytes are never queued.
+const NOTHING: u64 = u64::MAX;
+
+/// Watches the send queue from poll to poll. Positions count all bytes that were ever queued.
 #[derive(Debug)]
 pub(crate) struct WriteProgress {
-    /// How long the queue would be, had nothing been written since the last look.
-    unmoved: u64,
-    /// Whether anything waited at the last look.
-    waiting: bool,
+    /// The position of the next byte that is queued.
+    queued: u64,
+    /// The position up to which everything had been written at the last look; [`NOTHING`] if nothing waited.
+    waited: u64,
     /// When it last moved, or began to fill.
     since: Instant,
 }
@@ -28,25 +31,37 @@ pub(crate) enum Progress {
 
 impl WriteProgress {
     pub(crate) fn new(now: Instant) -> Self {
-        Self { unmoved: 0, waiting: false, since: now }
+        Self { queued: 0, waited: NOTHING, since: now }
     }
 
     /// So many bytes were queued.
     #[inline]
     pub(crate) fn queued(&mut self, bytes: usize) {
-        self.unmoved += bytes as u64;
+        self.queued += bytes as u64;
+    }
+
+    /// The position of the next byte that is queued.
+    #[inline]
+    pub(crate) fn position(&self) -> u64 {
+        self.queued
+    }
+
+    /// The position up to which everything has been written while so many bytes are in the queue.
+    #[inline]
+    pub(crate) fn written(&self, queued: usize) -> u64 {
+        self.queued.saturating_sub(queued as u64)
     }
 
     /// Looks at the queue.
     #[inline]
     pub(crate) fn look(&mut self, queued: usize, now: Instant, timeout: Duration) -> Progress {
-        let moved = (queued as u64) < self.unmoved;
-        let was_waiting = std::mem::replace(&mut self.waiting, queued > 0);
-        self.unmoved = queued as u64;
         if queued == 0 {
+            self.waited = NOTHING;
             return Progress::Drained;
         }
-        if moved || !was_waiting {
+        let written = self.written(queued);
+        if self.waited != written {
+            self.waited = written;
             self.since = now;
         }
         let until = after(self.since, timeout);

@@ -64,7 +64,7 @@ impl Connection {
         self.scan.complete();
         self.clock.busy();
         self.gate = Gate::default();
-        let id = self.exchanges.open(request.kind);
+        let id = self.exchanges.open(request.kind, 0);
         self.persistence.persists = request.persists
             && !self.persistence.draining
             && self.persistence.leaving.is_none()
@@ -94,7 +94,7 @@ impl Connection {
             Some((id, _)) => id,
             None => {
                 self.current = Current::default();
-                self.exchanges.open(Kind::Plain)
+                self.exchanges.open(Kind::Plain, 0)
             }
         };
         cx.input.consume(cx.input.len());

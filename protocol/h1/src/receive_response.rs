@@ -19,6 +19,9 @@ impl Connection {
             return self.await_exchange(cx);
         };
         let unread = cx.input.unread();
+        if !unread.is_empty() && !self.is_begun(cx, id) {
+            return self.finish(&UNSOLICITED);
+        }
         let limits = [self.limits.head_bytes; 2];
         if !unread.is_empty() && self.scan.is_worthwhile(unread, limits) {
             match response_head::read(unread, cx.head, kind, &self.limits) {
@@ -32,6 +35,13 @@ impl Connection {
             return self.finish(if cx.input.is_empty() { &UNANSWERED } else { &TRUNCATED });
         }
         self.wait(cx, None)
+    }
+
+    /// Whether open request `id` has begun to be written. Before, the server can't respond to it; behind a part of
+    /// it, it can refuse it.
+    #[inline]
+    fn is_begun(&self, cx: &Context<'_>, id: ExchangeId) -> bool {
+        self.exchanges.start(id) < self.progress.written(cx.output.len())
     }
 
     /// No request waits for its response. One that was answered early may have to be sent to its end: that it moves is

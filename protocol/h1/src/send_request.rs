@@ -58,14 +58,28 @@ impl Connection {
                 }
                 // The server is asked to close: no request follows this one.
                 self.persistence.draining |= close;
+                let start = self.progress.position();
                 self.progress.queued(cx.output.len() - before);
                 self.clock.busy();
-                Ok(self.exchanges.open(kind))
+                Ok(self.exchanges.open(kind, start))
             }
             Err(misuse) => {
                 tail.truncate(start);
                 Err(misuse)
             }
+        }
+    }
+
+    /// Whether all of request `id` has been written (client): one that is open, or whose response was completed
+    /// last. Over TLS, what waits as records counts as written.
+    #[inline]
+    #[must_use]
+    pub fn is_written(&self, cx: &Context<'_>, id: ExchangeId) -> bool {
+        let written = self.progress.written(cx.output.len());
+        if id.0 == self.exchanges.total() {
+            self.sending.is_ready() && written == self.progress.position()
+        } else {
+            written >= self.exchanges.start(ExchangeId(id.0 + 1))
         }
     }
 

@@ -43,6 +43,14 @@ impl Orders<'_> {
         self.cx.output_room() == 0
     }
 
+    /// Whether all of request `id` has been written: one that is open, or whose response was completed last. Over
+    /// TLS, what waits as records counts as written. Always true over HTTP/2.
+    #[inline]
+    #[must_use]
+    pub fn is_written(&self, id: ExchangeId) -> bool {
+        self.connection.is_written(&self.cx, id)
+    }
+
     /// Sends a request.
     ///
     /// # Errors

@@ -112,6 +112,7 @@ fn many_trailers() {
 fn interim_flood() {
     let mut wire = Wire::client();
     wire.request("GET", "/", &[], End::Yes).unwrap();
+    wire.sent();
     for _ in 0..INTERIM_COUNT {
         wire.listen(b"HTTP/1.1 103 Early Hints\r\n\r\n");
     }

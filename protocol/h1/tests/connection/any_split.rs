@@ -70,6 +70,7 @@ fn received(pieces: &[&[u8]]) -> Vec<String> {
     for method in ["GET", "HEAD", "GET", "GET"] {
         wire.request(method, "/", &[], End::Yes).unwrap();
     }
+    wire.sent();
     for piece in pieces {
         wire.turn(piece, &mut |wire, id, event| {
             if let bolide_semantics::ExchangeEvent::Data(data, _) = event {

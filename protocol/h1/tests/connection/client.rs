@@ -199,6 +199,7 @@ fn pipelined_responses_match_their_requests() {
         wire.request(method, "/", &[], End::Yes).unwrap();
     }
     assert_eq!(wire.request("GET", "/", &[], End::Yes), Err(Misuse::Refused));
+    wire.sent();
     for number in (1..=PIPELINED_COUNT).step_by(2) {
         wire.listen(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na");
         wire.listen(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n");
@@ -218,6 +219,7 @@ fn what_follows_the_last_response_is_untouched() {
     for _ in 0..3 {
         wire.request("GET", "/", &[], End::Yes).unwrap();
     }
+    wire.sent();
     wire.listen(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
     let what = "the last message said that the connection closes";
     let expected = [
@@ -233,6 +235,7 @@ fn what_follows_the_last_response_is_untouched() {
     for _ in 0..2 {
         wire.request("GET", "/", &[], End::Yes).unwrap();
     }
+    wire.sent();
     wire.eof();
     wire.listen(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
     let log = wire.logged();
@@ -245,6 +248,7 @@ fn a_client_may_ask_to_close() {
     wire.request("GET", "/", &[], End::Yes).unwrap();
     wire.request("GET", "/", &[("connection", "close")], End::Yes).unwrap();
     assert_eq!(wire.request("GET", "/", &[], End::Yes), Err(Misuse::Refused));
+    wire.sent();
     wire.listen(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
     wire.listen(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
     let length = "[content-length: 0] end";
@@ -256,6 +260,7 @@ fn a_client_may_ask_to_close() {
 fn an_early_response_does_not_end_the_request() {
     let mut wire = Wire::client();
     wire.request("POST", "/", &[("content-length", "3")], End::No).unwrap();
+    wire.sent();
     wire.listen(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
     assert_eq!(wire.logged(), ["1 200 [content-length: 0] end"]);
     assert!(!wire.connection.is_idle());
@@ -268,6 +273,7 @@ fn an_early_response_does_not_end_the_request() {
 fn an_early_response_may_make_the_client_give_up() {
     let mut wire = Wire::client();
     wire.request("POST", "/", &[("content-length", "3")], End::No).unwrap();
+    wire.sent();
     wire.listen(b"HTTP/1.1 413 Content Too Large\r\nContent-Length: 0\r\n\r\n");
     wire.abort(ID);
     wire.listen(b"");
@@ -294,10 +300,12 @@ fn giving_up_one_request_takes_the_others_along() {
 fn upgrades_and_connects_become_tunnels() {
     let mut upgrade = Wire::client();
     upgrade.request("GET", "/", &[("upgrade", "websocket")], End::No).unwrap();
+    upgrade.sent();
     upgrade.listen(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n");
     assert_eq!(upgrade.logged(), ["1 101 [upgrade: websocket]"]);
     let mut connect = Wire::client();
     connect.request("CONNECT", "", &[], End::No).unwrap();
+    connect.sent();
     connect.listen(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n");
     assert_eq!(connect.logged(), ["1 200 [content-length: 5]"]);
     for mut wire in [upgrade, connect] {
@@ -319,6 +327,7 @@ fn nothing_is_pipelined_behind_what_may_become_a_tunnel() {
     wire.request("CONNECT", "", &[], End::Yes).unwrap();
     assert_eq!(wire.request("GET", "/", &[], End::Yes), Err(Misuse::Refused));
     assert_eq!(wire.data(ID, "x", End::No), Err(Misuse::OutOfOrder));
+    wire.sent();
     wire.listen(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n");
     assert_eq!(wire.request("GET", "/", &[], End::Yes), Ok(ExchangeId(2)));
 }
@@ -337,6 +346,7 @@ fn a_switch_waits_for_the_end_of_the_request() {
     let mut wire = Wire::client();
     let fields = &[("upgrade", "websocket"), ("content-length", "3")];
     wire.request("POST", "/", fields, End::No).unwrap();
+    wire.sent();
     wire.listen(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n");
     let expected = ["1 aborted: protocols were switched unasked", "closed bad-message"];
     assert_eq!(wire.logged(), expected);
@@ -348,6 +358,7 @@ fn each_response_has_its_own_room() {
     let mut wire = Wire::client();
     for _ in 0..2 {
         wire.request("GET", "/", &[], End::Yes).unwrap();
+        wire.sent();
         wire.listen(format!("HTTP/1.1 200 OK\r\nContent-Length: {limit}\r\n\r\n").as_bytes());
         wire.listen(&vec![b'x'; limit - 1]);
         assert!(wire.connection.wants_input());

@@ -4,6 +4,7 @@
 
 mod abuse;
 mod any_split;
+mod before_the_request;
 mod bodies;
 mod client;
 mod conversation;

@@ -1,0 +1,19 @@
+//! RFC 9112 §9.3.2: whether a request can have been read by its server.
+
+use bolide_semantics::{Context, ExchangeId};
+
+use super::{Connection, Stack};
+
+impl Connection {
+    /// Whether all of request `id` has been written (client): one that is open, or whose response was completed
+    /// last. Over TLS, what waits as records counts as written. Always true over HTTP/2.
+    #[inline]
+    #[must_use]
+    pub fn is_written(&self, cx: &Context<'_>, id: ExchangeId) -> bool {
+        match &self.stack {
+            Stack::H1(core) => core.is_written(cx, id),
+            Stack::H2(_) => true,
+            Stack::Open { .. } => false,
+        }
+    }
+}
