@@ -119,8 +119,8 @@ pub struct Counts {
     pub completed: u64,
     /// Answered as expected.
     pub succeeded: u64,
-    /// Answered wrong, or never; and connections that could not be made and had no request yet. The
-    /// failures by kind add up to this.
+    /// Answered wrong, or never; and connections that had no request and could not be made, or broke the
+    /// protocol. The failures by kind add up to this.
     pub failed: u64,
     /// Bodies that were compared byte for byte.
     pub compared: u64,
@@ -142,7 +142,7 @@ pub enum Failure {
     Reset,
     /// The server said GOAWAY and did not process the request.
     Goaway,
-    /// The server broke the protocol.
+    /// The server broke the protocol, or responded to a request that had not been written.
     Protocol,
     /// The status is not one of those expected.
     Status,

@@ -71,7 +71,10 @@ impl Subject<'_> {
         let mut line = Line::open(self.address, self.cell.protocol)?;
         for check in self.checks(&mut Random::new(seed)) {
             // A server may close after any answer; that a new connection works is all that counts.
-            let answer = line.ask(&check.ask).or_else(|_| {
+            let answer = line.ask(&check.ask).or_else(|error| {
+                if line.is_broken {
+                    return Err(error);
+                }
                 line = Line::open(self.address, self.cell.protocol)?;
                 line.ask(&check.ask)
             });

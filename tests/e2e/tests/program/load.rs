@@ -1,7 +1,8 @@
 //! `bolide load` against `bolide serve` and a foreign server: protocols, checks, exit codes, and the
 //! command lines of other tools.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
 use std::process::{Command, Stdio};
 
 use bolide_launcher::{Finished, Server, find, program, run, scratch};
@@ -70,6 +71,30 @@ fn exit_codes_say_what_happened() {
     let said = ends_with(2, &["--reqests", "10", &ping]);
     assert!(said.contains("load --help") || said.contains("similar"), "{said}");
     ends_with(2, &["-n", "10", "http://no-such-host.invalid/"]);
+}
+
+#[test]
+fn a_server_that_reads_one_request_and_only_sends_fails_the_run() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for mut socket in listener.incoming().map_while(Result::ok) {
+            std::thread::spawn(move || {
+                let response = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok".repeat(1000);
+                let _ = socket.read(&mut [0; 4096]);
+                while socket.write_all(&response).is_ok() {}
+            });
+        }
+    });
+    for depth in ["1", "16"] {
+        let common = ["-c", "4", "-m", depth, "--quiet", "--json", "-"];
+        let finished = load(&[&common[..], &["-n", "1000", &url]].concat());
+        assert_eq!(finished.status.code(), Some(1), "{}", finished.both());
+        let json = finished.text();
+        let failed = figure(&json, "/failures/protocol");
+        // Each connection has as many responses as requests were written before the first of them.
+        assert!(failed >= 400 && figure(&json, "/counts/succeeded") <= 600, "{json}");
+    }
 }
 
 #[test]

@@ -21,6 +21,8 @@ pub(super) struct Asked {
     pub(super) counted: bool,
     /// The head's status is wrong.
     pub(super) wrong_status: bool,
+    /// The response came before the request was written.
+    pub(super) is_early: bool,
     /// The answer's status; 0 before its head.
     pub(super) status: u16,
     /// What has come of the body.

@@ -164,6 +164,9 @@ impl Owner for Asker<'_> {
             let request = self.conn.single.take();
             return self.desk.connect_failed(failure, what, request);
         }
+        if self.conn.asked.is_empty() && failure == Failure::Protocol {
+            self.desk.idle_failed(failure);
+        }
         for asked in self.conn.asked.drain() {
             self.desk.failed(&asked, failure);
         }
@@ -266,8 +269,14 @@ impl Asker<'_> {
             tally.traffic.head_wire_bytes += head.wire_bytes() as u64;
             tally.traffic.head_decoded_bytes += head.decoded_bytes() as u64;
         }
-        let answer = &desk.task.script.requests[asked.request as usize].answer;
-        desk.task.judge.begin(answer, &mut asked.seen, asked.wrong_status, &mut desk.random);
+        let request = &desk.task.script.requests[asked.request as usize];
+        asked.is_early = request.body.is_empty() && !orders.is_written(id);
+        desk.task.judge.begin(
+            &request.answer,
+            &mut asked.seen,
+            asked.wrong_status,
+            &mut desk.random,
+        );
         if end == End::Yes {
             self.complete(id, orders);
         }
@@ -291,11 +300,16 @@ impl Asker<'_> {
     fn complete(&mut self, id: ExchangeId, orders: &mut Orders<'_>) {
         let Some(mut asked) = self.conn.asked.remove(id) else { return };
         let task = &self.desk.task;
-        let answer = &task.script.requests[asked.request as usize].answer;
+        let request = &task.script.requests[asked.request as usize];
+        // A response may begin before its request's content has left, as that of an echo does; only a refusal may
+        // be complete by then.
+        asked.is_early |= asked.status < 400 && !orders.is_written(id);
         let verdict = if asked.wrong_status {
             Err(Failure::Status)
+        } else if asked.is_early {
+            Err(Failure::Protocol)
         } else {
-            task.judge.finish(answer, &mut asked.seen)
+            task.judge.finish(&request.answer, &mut asked.seen)
         };
         self.desk.answered(self.conn.seat, &asked, verdict);
         if self.conn.single.is_some() {

@@ -197,22 +197,19 @@ impl Desk {
     #[cold]
     pub(super) fn connect_failed(&mut self, failure: Failure, what: String, request: Option<u64>) {
         self.trouble = Some(what);
+        let Some(begun_ns) = request else { return self.idle_failed(failure) };
         let number = self.pacer.number;
-        match request {
-            Some(begun_ns) => {
-                let counted = self.pacer.counts(begun_ns);
-                self.failed(&Asked { begun_ns, number, counted, ..Asked::default() }, failure);
-            }
-            None if self.pacer.counts_answer(
-                number,
-                self.pacer.counts(self.now_ns),
-                self.now_ns,
-            ) =>
-            {
-                self.interval.failed += 1;
-                self.tally.failure(failure);
-            }
-            None => {}
+        let counted = self.pacer.counts(begun_ns);
+        self.failed(&Asked { begun_ns, number, counted, ..Asked::default() }, failure);
+    }
+
+    /// A connection failed that had no request.
+    #[cold]
+    pub(super) fn idle_failed(&mut self, failure: Failure) {
+        let counted = self.pacer.counts(self.now_ns);
+        if self.pacer.counts_answer(self.pacer.number, counted, self.now_ns) {
+            self.interval.failed += 1;
+            self.tally.failure(failure);
         }
     }
 }

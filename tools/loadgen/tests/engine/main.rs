@@ -6,6 +6,8 @@ mod plans;
 mod planted;
 
 #[cfg(test)]
+mod early;
+#[cfg(test)]
 mod failures;
 #[cfg(test)]
 mod loads;

@@ -392,12 +392,13 @@ impl At<'_> {
             return;
         }
         let (received, id) = (moving.received, moving.id);
-        let is_early = moving.feed.as_ref().is_some_and(|feed| !feed.is_over);
+        let is_early =
+            moving.feed.as_ref().is_some_and(|feed| !feed.is_over) || !orders.is_written(id);
         let is_upload = moving.feed.is_some();
         let expected = self.desk.task.transfer.expected_bytes.filter(|_| !is_upload);
         if is_early {
             let status = moving.status.unwrap_or_default();
-            let what = format!("the answer {status} came before the body was complete");
+            let what = format!("the answer {status} came before the request was sent");
             self.desk.fail(&what);
             return orders.abort(id);
         }

@@ -1,8 +1,10 @@
 //! Servers that don't do what was asked for: one precise sentence each.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use bolide_measure::plan::{Amount, Plan};
 
@@ -14,6 +16,14 @@ fn error(plan: &Plan) -> String {
 
 /// A server that reads a head and answers with these bytes, once.
 fn once(answer: &'static [u8]) -> (SocketAddr, JoinHandle<()>) {
+    once_then(answer, drop)
+}
+
+/// The same, with something to do before the connection is closed.
+fn once_then(
+    answer: &'static [u8],
+    then: impl FnOnce(TcpStream) + Send + 'static,
+) -> (SocketAddr, JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let serving = std::thread::spawn(move || {
@@ -25,6 +35,7 @@ fn once(answer: &'static [u8]) -> (SocketAddr, JoinHandle<()>) {
             head.push(byte[0]);
         }
         socket.write_all(answer).unwrap();
+        then(socket);
     });
     (address, serving)
 }
@@ -53,6 +64,34 @@ fn a_server_that_closes_early_is_told_of_with_the_bytes() {
     let (address, serving) = once(b"");
     let said = error(&plan("http", address, "/1000"));
     assert!(said.contains("the connection ended after 0 of 1000 bytes"), "{said}");
+    serving.join().unwrap();
+}
+
+#[test]
+fn a_second_response_to_one_request_is_told_of() {
+    let two = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n12345\
+        HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n12345";
+    let why = "bytes came that answered no request";
+    let (address, serving) = once(two);
+    let mut timed = plan("http", address, "/5");
+    timed.transfer.amount = Amount::Time(Duration::from_secs(60));
+    let said = error(&timed);
+    assert!(said.contains(&format!("the connection ended after 0 of 5 bytes: {why}")), "{said}");
+    serving.join().unwrap();
+    let (address, serving) = once(two);
+    let said = error(&plan("http", address, "/5"));
+    assert!(said.contains(why), "{said}");
+    serving.join().unwrap();
+}
+
+#[test]
+fn a_response_before_the_end_of_an_upload_is_told_of() {
+    let (hold, held) = channel::<()>();
+    let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+    let (address, serving) = once_then(answer, move |_open| assert!(held.recv().is_err()));
+    let said = error(&upload_plan("http", address, "/", Amount::Bytes(1 << 30)));
+    assert!(said.contains("the answer 200 OK came before the request was sent"), "{said}");
+    drop(hold);
     serving.join().unwrap();
 }
 

@@ -49,7 +49,7 @@ fn planted() {
 
 fn serve(mut stream: TcpStream, part: &str, answered: &AtomicU32) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
-    loop {
+    for number in 1.. {
         let mut request = String::new();
         reader.read_line(&mut request)?;
         loop {
@@ -78,8 +78,16 @@ fn serve(mut stream: TcpStream, part: &str, answered: &AtomicU32) -> std::io::Re
             _ => size,
         };
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {size}\r\n\r\n");
-        stream.write_all(&[head.as_bytes(), &vec![b'x'; size]].concat())?;
+        let response = [head.as_bytes(), &vec![b'x'; size]].concat();
+        let copies = match part {
+            "gushing" => 1000,
+            // Each connection that verifies it asks for less.
+            "doubling" if number > 10 => 2,
+            _ => 1,
+        };
+        stream.write_all(&response.repeat(copies))?;
     }
+    Ok(())
 }
 
 fn present(part: &str, interrupt: &Interrupt) -> Present {
@@ -174,6 +182,20 @@ fn a_server_that_cheats_is_disqualified_and_the_others_go_on() {
     };
     assert!(evidence.contains("the body has 64 bytes, not 1"), "{evidence}");
     assert!(outcome.entrant("plain").unwrap().counts());
+}
+
+#[test]
+fn a_server_that_sends_more_responses_than_it_reads_requests_is_not_timed() {
+    let outcome = raced(&["gushing", "doubling"], &Interrupt::default(), &mut |_| {}).unwrap();
+    let why = "bytes came that answered no request";
+    let Fate::Disqualified(evidence) = &outcome.entrant("gushing").unwrap().fate else {
+        panic!("{:?}", outcome.entrants)
+    };
+    assert!(evidence.contains(why), "{evidence}");
+    // This one begins when it has been verified.
+    let doubling = outcome.entrant("doubling").unwrap();
+    assert!(!doubling.counts(), "{doubling:?}");
+    assert_eq!(doubling.remarks, [why; 3]);
 }
 
 #[test]

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant, SystemTime};
 use bolide_buffers::{Flush, ReceiveBuffer, SendQueue};
 use bolide_connection::{Alpn, ClientTls, Connection, Limits, Trust, WallClock};
 use bolide_semantics::{
-    Context, End, ExchangeEvent, ExchangeId, FieldRef, Head, OutgoingHead, Output, Role, Start,
+    Blame, Context, End, ExchangeEvent, ExchangeId, FieldRef, Head, OutgoingHead, Output, Role,
+    Start,
 };
 use bytes::Bytes;
 use http::{Method, StatusCode, Version};
@@ -62,6 +63,8 @@ pub(crate) struct Line {
     authority: String,
     scheme: &'static str,
     ended: bool,
+    /// The server broke the protocol.
+    pub(crate) is_broken: bool,
 }
 
 /// An exchange that is under way.
@@ -103,6 +106,7 @@ impl Line {
             authority: address.to_string(),
             scheme: if protocol.is_tls() { "https" } else { "http" },
             ended: false,
+            is_broken: false,
         })
     }
 
@@ -115,7 +119,8 @@ impl Line {
         let mut output = SendQueue::new();
         let mut head = Head::default();
         let mut block = vec![0; BLOCK_BYTES];
-        let mut read = 0;
+        // What is there already can't be the response.
+        let mut read = self.receive(&mut block, Flush::Drained, Instant::now())?;
         loop {
             input.start(&self.rest);
             input.extend(&block[..read]);
@@ -169,6 +174,7 @@ impl Line {
                 Output::Wait(_) => return,
                 Output::Connection(_) => {}
                 Output::Closed(reason) => {
+                    self.is_broken |= reason.blame == Some(Blame::Peer);
                     progress.failure.get_or_insert_with(|| reason.what.to_owned());
                     return;
                 }
@@ -203,7 +209,7 @@ impl Line {
         let head = OutgoingHead { start, fields };
         progress.id = self.connection.send_request(cx, head, end).ok();
         if progress.id.is_none() {
-            progress.failure = Some("the connection takes no request".to_owned());
+            progress.failure.get_or_insert_with(|| "the connection takes no request".to_owned());
         }
     }
 

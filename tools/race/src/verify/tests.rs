@@ -132,6 +132,13 @@ fn a_wrong_status_and_a_wrong_version_are_evidence() {
 }
 
 #[test]
+fn bytes_after_a_response_are_evidence() {
+    let twice: Answer = |_, _| with_status("200 OK", b"pong").repeat(2);
+    let evidence = verdict(twice, Route::Ping, 0).unwrap_err();
+    assert_eq!(evidence, "GET /ping over HTTP/1.1: bytes came that answered no request");
+}
+
+#[test]
 fn a_server_that_hangs_up_in_the_middle_is_evidence() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
