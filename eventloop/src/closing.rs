@@ -5,9 +5,10 @@ use std::io;
 use bolide_buffers::Flush;
 
 use crate::budget::Budget;
+use crate::close_cause::CloseCause;
 use crate::kernel::Kernel;
 use crate::lent::Lent;
-use crate::service::{CloseCause, Service};
+use crate::service::Service;
 use crate::socket::{Call, Outcome, Phase, Slot};
 
 impl<K: Kernel, S: Service> Slot<K, S> {
@@ -16,7 +17,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
     pub(crate) fn finish(&mut self, lent: &mut Lent<K, S>, budget: &mut Budget) -> Outcome {
         self.state.idle = false;
         // Once in a connection's life: a look whether the turn is measured is nothing here.
-        match self.flush::<true>(lent, budget) {
+        match self.flush(lent, budget) {
             Err(error) => Outcome::Closed(CloseCause::of(&error)),
             Ok(Flush::Blocked | Flush::Outside) => {
                 self.phase = Phase::Flushing;

@@ -5,10 +5,12 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
+use crate::address::Address;
+use crate::close_cause::CloseCause;
 use crate::kernel::{Incoming, Kernel, file_limit};
 use crate::limits::Limits;
 use crate::mailbox::HandedIn;
-use crate::service::{Accepted, Address, CloseCause, Service};
+use crate::service::{Accepted, Service};
 use crate::slots::Token;
 use crate::socket::{Call, Slot};
 use crate::worker::Worker;

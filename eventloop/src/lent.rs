@@ -84,12 +84,6 @@ impl<K: Kernel, S: Service> Lent<K, S> {
         self.met.1
     }
 
-    /// Whether this turn of the loop is measured.
-    #[inline]
-    pub(crate) fn is_measured(&self) -> bool {
-        S::METERED && self.meter.is_on()
-    }
-
     /// Puts the large block in place, or the usual one.
     #[inline]
     pub(crate) fn choose_block(&mut self, bulk: bool) {

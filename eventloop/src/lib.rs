@@ -12,9 +12,11 @@
 //! The crate must never know what the bytes mean.
 
 mod acceptor;
+mod address;
 mod affinity;
 mod agenda;
 mod budget;
+mod close_cause;
 mod closing;
 mod door;
 mod file;
@@ -41,8 +43,10 @@ mod ticks;
 mod timer_wheel;
 mod worker;
 
+pub use address::Address;
 pub use affinity::pin_to_core;
 pub use agenda::{Agenda, Destination, Outbound};
+pub use close_cause::CloseCause;
 pub use file::{FileVersion, SharedFile};
 pub use kernel::{
     BbrInfo, Clocks, FileLimit, Kernel, MioKernel, MioListener, Path, SocketPath, TcpInfo,
@@ -54,7 +58,7 @@ pub use mailbox::Mailbox;
 pub use meter::{Measured, Meter, STAGES_COUNT, Sampling, Stage};
 pub use offload::{Full, Job, Offload, OffloadLimits};
 pub use run::{Around, Config, Handle, Stopper, run};
-pub use service::{Accepted, Address, After, Close, CloseCause, Service, Turn};
+pub use service::{Accepted, After, Close, Service, Turn};
 pub use signals::{Signal, Signals};
 pub use slots::Token;
 pub use stats::Stats;

@@ -10,9 +10,9 @@ use std::path::Path;
 
 use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, Type};
 
+use crate::address::Address;
 use crate::kernel::MioListener;
 use crate::limits::BACKLOG_COUNT;
-use crate::service::Address;
 
 /// Whether several listeners on one port share its connections evenly.
 const PORT_IS_SHARED: bool = cfg!(any(target_os = "linux", target_os = "android"));

@@ -14,8 +14,8 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Instant;
 
 use self::state::State;
+use crate::address::Address;
 use crate::kernel::Wake;
-use crate::service::Address;
 use crate::slots::Token;
 use crate::stats::Stats;
 

@@ -9,7 +9,6 @@ use crate::kernel::Kernel;
 use crate::lent::Lent;
 use crate::meter::Stage;
 use crate::service::Service;
-use crate::sink::Sink;
 use crate::socket::Slot;
 
 impl<K: Kernel, S: Service> Slot<K, S> {
@@ -25,12 +24,12 @@ impl<K: Kernel, S: Service> Slot<K, S> {
 
     /// A flush has come to a piece of a file: sends it. Anything but `Flush::Blocked`: the flush may go on.
     #[cold]
-    pub(crate) fn flush_outside<const MEASURED: bool>(
+    pub(crate) fn flush_outside(
         &mut self,
         lent: &mut Lent<K, S>,
         sent: &mut usize,
     ) -> io::Result<Flush> {
-        let done = self.send_outside::<MEASURED>(lent, sent);
+        let done = self.send_outside(lent, sent);
         if done.as_ref().is_err_and(Changed::is) {
             // What the kernel holds of it must not look like a part of an answer.
             lent.kernel.reset_on_close(&mut self.socket);
@@ -40,25 +39,17 @@ impl<K: Kernel, S: Service> Slot<K, S> {
 
     /// Sends from the file that comes next: all of the piece, unless the socket takes no more. A call may come short
     /// for other reasons than that, which nobody would report.
-    fn send_outside<const MEASURED: bool>(
-        &mut self,
-        lent: &mut Lent<K, S>,
-        sent: &mut usize,
-    ) -> io::Result<Flush> {
+    fn send_outside(&mut self, lent: &mut Lent<K, S>, sent: &mut usize) -> io::Result<Flush> {
         while let Some(outside) = lent.output.outside() {
             let Some(file) = outside.source.downcast_ref::<SharedFile>() else {
                 return Err(io::Error::other("the loop sends from files alone"));
             };
             // The version that is there when the bytes are taken is the one before and after.
             file.check()?;
-            if MEASURED {
-                lent.meter.enter(Stage::SEND);
-            }
+            lent.meter.enter(Stage::SEND);
             let (offset, bytes) = (outside.offset, outside.bytes);
             let taken = lent.kernel.send_file(&mut self.socket, file, offset, bytes);
-            if MEASURED {
-                lent.meter.enter(Stage::LOOP);
-            }
+            lent.meter.enter(Stage::LOOP);
             match taken {
                 Ok(0) => return Err(Changed.into()),
                 Ok(count) => {
@@ -77,22 +68,5 @@ impl<K: Kernel, S: Service> Slot<K, S> {
             }
         }
         Ok(Flush::Drained)
-    }
-
-    /// Has the session write what waits, up to the next piece of a file.
-    #[inline]
-    pub(crate) fn flush_once<const MEASURED: bool>(
-        &mut self,
-        lent: &mut Lent<K, S>,
-        sent: &mut usize,
-    ) -> io::Result<Flush> {
-        let (kernel, socket) = (&mut lent.kernel, &mut self.socket);
-        let mut sink = Sink::<'_, K, MEASURED> { kernel, socket, meter: &lent.meter, sent: 0 };
-        let flush = lent.service.flush(&mut self.session, &mut lent.output, &mut sink);
-        *sent += sink.sent;
-        if MEASURED {
-            lent.meter.enter(Stage::LOOP);
-        }
-        flush
     }
 }

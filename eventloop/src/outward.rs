@@ -4,8 +4,9 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::agenda::{Agenda, Destination, Outbound};
+use crate::close_cause::CloseCause;
 use crate::kernel::Kernel;
-use crate::service::{CloseCause, Service};
+use crate::service::Service;
 use crate::socket::{Call, Slot};
 use crate::worker::Worker;
 

@@ -1,28 +1,19 @@
 //! What a worker drives: a [`Service`] and its sessions.
 
 use std::io;
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use bolide_buffers::{Flush, ReceiveBuffer, SendQueue};
 
+use crate::address::Address;
 use crate::agenda::{Agenda, Outbound};
-use crate::file::Changed;
+use crate::close_cause::CloseCause;
 use crate::kernel::Path;
 use crate::mailbox::Mailbox;
 use crate::meter::{Measured, Meter};
 use crate::slots::Token;
 use crate::stats::Stats;
-
-/// One end of a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Address {
-    /// An IP address and a port.
-    Inet(SocketAddr),
-    /// A Unix socket.
-    Unix,
-}
 
 /// A connection that has been accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -234,30 +225,4 @@ pub enum Close {
     Now,
     /// At once, and the peer gets a reset: for an end that must not look like one.
     Reset,
-}
-
-/// Why a connection was closed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CloseCause {
-    /// The session asked for it.
-    Finished,
-    /// Reading or writing failed.
-    Failed(io::ErrorKind),
-    /// It was idle and its room was needed.
-    Shed,
-    /// The shutdown ran out of patience.
-    Drained,
-    /// The session panicked.
-    Panicked,
-    /// The session had finished, and the peer did not take its last answer.
-    Stalled,
-    /// A [file](crate::SharedFile) that was being sent has changed, or ended early. The connection was reset.
-    Broken,
-}
-
-impl CloseCause {
-    /// What an error of writing comes to.
-    pub(crate) fn of(error: &io::Error) -> Self {
-        if Changed::is(error) { Self::Broken } else { Self::Failed(error.kind()) }
-    }
 }

@@ -6,12 +6,14 @@ use std::io;
 use bolide_buffers::{Flush, SendQueue};
 
 use crate::budget::Budget;
+use crate::close_cause::CloseCause;
 use crate::gather::Arrivals;
 use crate::kernel::{Kernel, Ready};
 use crate::lent::Lent;
 use crate::meter::Stage;
 use crate::pace::Pace;
-use crate::service::{After, Close, CloseCause, Service, Turn};
+use crate::service::{After, Close, Service, Turn};
+use crate::sink::Sink;
 use crate::slots::Token;
 use crate::timer_wheel::NEVER;
 
@@ -203,9 +205,8 @@ impl<K: Kernel, S: Service> Slot<K, S> {
     }
 
     /// Gives the connection its turn: flushes what waited, reads, calls the session, flushes.
-    /// `MEASURED`: the turn's stages are told apart; without, nothing is paid for that it can be.
     #[inline]
-    pub(crate) fn pass<const MEASURED: bool>(
+    pub(crate) fn pass(
         &mut self,
         lent: &mut Lent<K, S>,
         token: Token,
@@ -236,7 +237,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         }
         if self.state.blocked && self.state.room {
             self.state.blocked = false;
-            match self.flush::<MEASURED>(lent, &mut budget) {
+            match self.flush(lent, &mut budget) {
                 Ok(Flush::Drained) if call.is_none() => {
                     // A session that stopped reading may have done so for its output.
                     let waits = self.state.more || !self.state.wants_input;
@@ -253,7 +254,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
             if !self.rest.is_empty() {
                 self.rest = Box::default();
             }
-            let outcome = self.work::<MEASURED>(lent, token, call, &mut budget);
+            let outcome = self.work(lent, token, call, &mut budget);
             if !lent.input.is_empty() && self.phase == Phase::Open {
                 self.rest = lent.input.take_rest();
             }
@@ -278,7 +279,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
 
     /// Reads, calls and flushes in turn until there is nothing to do or the budget is spent.
     #[inline]
-    fn work<const MEASURED: bool>(
+    fn work(
         &mut self,
         lent: &mut Lent<K, S>,
         token: Token,
@@ -288,7 +289,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         let mut unflushed = false;
         loop {
             if self.may_read() && budget.allows_read() {
-                match self.receive::<MEASURED>(lent, budget) {
+                match self.receive(lent, budget) {
                     Ok(true) if call.is_none() => call = Some(Call::Event),
                     Ok(_) => {}
                     Err(error) => return Outcome::Closed(CloseCause::Failed(error.kind())),
@@ -297,7 +298,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
             if let Some(call) = call.take() {
                 unflushed = true;
                 budget.spend_call();
-                match self.call::<MEASURED>(lent, token, call) {
+                match self.call(lent, token, call) {
                     Some(Close::Now) => return Outcome::Closed(CloseCause::Finished),
                     Some(Close::Reset) => {
                         lent.kernel.reset_on_close(&mut self.socket);
@@ -316,7 +317,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
             }
             if unflushed {
                 unflushed = false;
-                match self.flush::<MEASURED>(lent, budget) {
+                match self.flush(lent, budget) {
                     Ok(Flush::Drained) if self.state.more && budget.allows_call() => {
                         call = Some(Call::Again);
                     }
@@ -358,21 +359,13 @@ impl<K: Kernel, S: Service> Slot<K, S> {
 
     /// Reads once. Whether there is something new: bytes, or the end.
     #[inline]
-    fn receive<const MEASURED: bool>(
-        &mut self,
-        lent: &mut Lent<K, S>,
-        budget: &mut Budget,
-    ) -> io::Result<bool> {
+    fn receive(&mut self, lent: &mut Lent<K, S>, budget: &mut Budget) -> io::Result<bool> {
         lent.input.make_room();
         let block = lent.input.block_mut();
         let offered = block.capacity() - block.len();
-        if MEASURED {
-            lent.meter.enter(Stage::RECEIVE);
-        }
+        lent.meter.enter(Stage::RECEIVE);
         let received = lent.kernel.receive(&mut self.socket, block);
-        if MEASURED {
-            lent.meter.enter(Stage::LOOP);
-        }
+        lent.meter.enter(Stage::LOOP);
         match received {
             Ok(0) => {
                 self.state.readable = false;
@@ -405,7 +398,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
 
     /// Calls the session.
     #[inline]
-    fn call<const MEASURED: bool>(
+    fn call(
         &mut self,
         lent: &mut Lent<K, S>,
         token: Token,
@@ -432,9 +425,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
                 lent.service.turn(session, &mut turn)
             }
         };
-        if MEASURED {
-            lent.meter.enter(Stage::LOOP);
-        }
+        lent.meter.enter(Stage::LOOP);
         self.obey(&after, lent);
         after.close
     }
@@ -448,9 +439,24 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         self.deadline = after.deadline.map_or(NEVER, |deadline| lent.meeting(deadline));
     }
 
+    /// Has the session write what waits, up to the next piece of a file.
+    #[inline]
+    pub(crate) fn flush_once(
+        &mut self,
+        lent: &mut Lent<K, S>,
+        sent: &mut usize,
+    ) -> io::Result<Flush> {
+        let (kernel, socket) = (&mut lent.kernel, &mut self.socket);
+        let mut sink = Sink::<'_, K> { kernel, socket, meter: &lent.meter, sent: 0 };
+        let flush = lent.service.flush(&mut self.session, &mut lent.output, &mut sink);
+        *sent += sink.sent;
+        lent.meter.enter(Stage::LOOP);
+        flush
+    }
+
     /// Writes what waits, unless the socket is full.
     #[inline]
-    pub(crate) fn flush<const MEASURED: bool>(
+    pub(crate) fn flush(
         &mut self,
         lent: &mut Lent<K, S>,
         budget: &mut Budget,
@@ -463,11 +469,11 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         }
         let mut sent = 0;
         let flush = loop {
-            let flush = self.flush_once::<MEASURED>(lent, &mut sent);
+            let flush = self.flush_once(lent, &mut sent);
             if !matches!(flush, Ok(Flush::Outside)) {
                 break flush;
             }
-            let outside = self.flush_outside::<MEASURED>(lent, &mut sent);
+            let outside = self.flush_outside(lent, &mut sent);
             if !matches!(outside, Ok(Flush::Drained)) {
                 break outside;
             }

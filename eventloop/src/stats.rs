@@ -2,7 +2,7 @@
 
 use std::ops::AddAssign;
 
-use crate::service::CloseCause;
+use crate::close_cause::CloseCause;
 
 /// Counters of one worker since it started, or the sum of several.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

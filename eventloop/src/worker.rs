@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use bolide_buffers::SendQueue;
 
+use crate::close_cause::CloseCause;
 use crate::door::Door;
 use crate::kernel::{Kernel, Ready, memory};
 use crate::lent::Lent;
@@ -13,7 +14,7 @@ use crate::limits::Limits;
 use crate::mailbox::{Inbox, Mail, Mailbox, mailbox};
 use crate::meter::Stage;
 use crate::quiet::Quiet;
-use crate::service::{CloseCause, Service};
+use crate::service::Service;
 use crate::slots::{Slots, Token};
 use crate::socket::{Call, Outcome, Slot};
 use crate::stats::Stats;
@@ -263,13 +264,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
     pub(crate) fn pass(&mut self, token: Token, call: Call<S::Message>) {
         let Self { slots, lent, tick, .. } = self;
         let Some(slot) = slots.get_mut(token) else { return };
-        let is_measured = lent.is_measured();
-        let pass = AssertUnwindSafe(|| {
-            if is_measured {
-                return slot.pass::<true>(lent, token, *tick as u32, call);
-            }
-            slot.pass::<false>(lent, token, *tick as u32, call)
-        });
+        let pass = AssertUnwindSafe(|| slot.pass(lent, token, *tick as u32, call));
         let outcome = catch_unwind(pass).unwrap_or_else(|_| {
             lent.stats.panics += 1;
             // Whatever stage it panicked in is over.

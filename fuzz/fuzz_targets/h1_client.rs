@@ -13,7 +13,7 @@ use std::time::Instant;
 use bolide_buffers::{ReceiveBuffer, SendQueue};
 use bolide_h1::{Connection, Limits};
 use bolide_semantics::{
-    Context, End, ExchangeEvent, FieldName, FieldRef, Head, OutgoingHead, Output, Role, Start,
+    Context, End, ExchangeEvent, FieldName, FieldRef, Head, Output, RequestHead, Role,
 };
 use http::Method;
 use libfuzzer_sys::fuzz_target;
@@ -105,15 +105,15 @@ fn receive(pieces: &[&[u8]]) -> (Vec<String>, Vec<u8>) {
 /// Sends three requests, the last of which asks for another protocol.
 fn ask(connection: &mut Connection, cx: &mut Context<'_>) {
     for (method, upgrade) in [(&Method::GET, false), (&Method::HEAD, false), (&Method::GET, true)] {
-        let start = Start::Request {
+        let upgrade = upgrade.then_some(FieldRef::known(FieldName::Upgrade, b"websocket"));
+        let head = RequestHead {
             method,
             scheme: "http",
             authority: "example",
             path: "/",
             protocol: None,
+            fields: upgrade.as_slice(),
         };
-        let upgrade = upgrade.then_some(FieldRef::known(FieldName::Upgrade, b"websocket"));
-        let head = OutgoingHead { start, fields: upgrade.into_iter() };
-        connection.send_request(cx, head, End::Yes).expect("the connection is new");
+        connection.send_request(cx, &head, End::Yes).expect("the connection is new");
     }
 }

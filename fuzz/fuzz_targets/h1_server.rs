@@ -12,8 +12,7 @@ use std::time::Instant;
 use bolide_buffers::{ReceiveBuffer, SendQueue};
 use bolide_h1::{Connection, Limits};
 use bolide_semantics::{
-    Context, End, ExchangeEvent, ExchangeId, FieldName, FieldRef, Head, OutgoingHead, Output, Role,
-    Start,
+    Content, Context, End, ExchangeEvent, ExchangeId, Head, Output, ResponseHead, Role,
 };
 use bytes::Bytes;
 use http::StatusCode;
@@ -133,10 +132,9 @@ fn handle(
         }
     };
     if complete {
-        let fields = [FieldRef::known(FieldName::ContentLength, b"4")].into_iter();
-        let head = OutgoingHead { start: Start::Response { status }, fields };
-        connection.send_head(cx, id, head, End::No).expect("the exchange is open");
-        let sent = connection.send_data(cx, id, Bytes::from_static(b"pong"), End::Yes);
+        let head = ResponseHead { length: Some(4), ..ResponseHead::new(status, &[]) };
+        let body = Content::Whole(Bytes::from_static(b"pong").into());
+        let sent = connection.send_response(cx, id, &head, body);
         assert!(sent.is_ok(), "{sent:?}");
     }
 }

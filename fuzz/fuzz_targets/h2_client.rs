@@ -9,9 +9,7 @@ use std::time::{Duration, Instant};
 
 use bolide_buffers::{ReceiveBuffer, SendQueue};
 use bolide_h2::{Connection, Limits};
-use bolide_semantics::{
-    Context, End, ExchangeEvent, ExchangeId, Head, OutgoingHead, Output, Role, Start,
-};
+use bolide_semantics::{Context, End, ExchangeEvent, ExchangeId, Head, Output, RequestHead, Role};
 use bytes::Bytes;
 use http::Method;
 use libfuzzer_sys::fuzz_target;
@@ -20,11 +18,11 @@ fn ask(connection: &mut Connection, cx: &mut Context<'_>) {
     for method in [Method::GET, Method::HEAD, Method::POST, Method::CONNECT] {
         let path = if method == Method::CONNECT { "" } else { "/" };
         let (scheme, authority) = ("https", "a:443");
-        let start = Start::Request { method: &method, scheme, authority, path, protocol: None };
         let body = method == Method::POST || method == Method::CONNECT;
         let end = if body { End::No } else { End::Yes };
-        let head = OutgoingHead { start, fields: std::iter::empty() };
-        connection.send_request(cx, head, end).expect("a fresh connection takes four requests");
+        let head =
+            RequestHead { method: &method, scheme, authority, path, protocol: None, fields: &[] };
+        connection.send_request(cx, &head, end).expect("a fresh connection takes four requests");
     }
     let body = Bytes::from_static(&[b'x'; 100_000]);
     let more = connection.send_data(cx, ExchangeId(5), body, End::No);

@@ -11,8 +11,8 @@ use arbitrary::Arbitrary;
 use bolide_buffers::{Chunk, ReceiveBuffer, SendQueue};
 use bolide_h2::{Connection, Limits};
 use bolide_semantics::{
-    Blame, Context, End, ExchangeEvent, ExchangeId, FieldName, FieldRef, Head, OutgoingHead,
-    Output, Role, Start,
+    Blame, Content, Context, End, ExchangeEvent, ExchangeId, FieldName, FieldRef, Head, Output,
+    RequestHead, ResponseHead, Role,
 };
 use bytes::Bytes;
 use http::{Method, StatusCode};
@@ -143,32 +143,42 @@ impl Side {
 
     fn order(&mut self, order: &Order) {
         let fields = [FieldRef::known(FieldName::ContentType, b"text/plain")];
-        let fields = fields.iter().copied();
         match *order {
             Order::Ask { body } => {
                 let (scheme, authority, path) = ("http", "a", "/");
                 let method = &Method::POST;
-                let start = Start::Request { method, scheme, authority, path, protocol: None };
-                let head = OutgoingHead { start, fields };
+                let head = RequestHead {
+                    method,
+                    scheme,
+                    authority,
+                    path,
+                    protocol: None,
+                    fields: &fields,
+                };
                 let end = if body { End::No } else { End::Yes };
-                if let Ok(id) = self.with(|c, cx| c.send_request(cx, head, end)) {
+                if let Ok(id) = self.with(|c, cx| c.send_request(cx, &head, end)) {
                     self.given.insert(id.0, 0);
                 }
             }
             Order::Interim { exchange } | Order::Answer { exchange, .. } => {
-                let (status, end) = match order {
-                    Order::Answer { end: true, .. } => (StatusCode::OK, End::Yes),
-                    Order::Answer { .. } => (StatusCode::OK, End::No),
-                    _ => (StatusCode::EARLY_HINTS, End::No),
-                };
                 let id = ExchangeId(u32::from(exchange) * 2 + 1);
-                let head = OutgoingHead { start: Start::Response { status }, fields };
-                let _ = self.with(|c, cx| c.send_head(cx, id, head, end));
+                let content = match order {
+                    Order::Answer { end: true, .. } => Content::None,
+                    _ => Content::Follows,
+                };
+                self.with(|c, cx| {
+                    if matches!(order, Order::Interim { .. }) {
+                        let _ = c.send_interim(cx, id, StatusCode::EARLY_HINTS, &fields);
+                        return;
+                    }
+                    let head = ResponseHead::new(StatusCode::OK, &fields);
+                    let _ = c.send_response(cx, id, &head, content);
+                });
             }
             Order::Give { exchange, bytes, end, .. } => self.give(exchange, bytes, end),
             Order::Trailers { exchange, .. } => {
                 let id = ExchangeId(u32::from(exchange) * 2 + 1);
-                let _ = self.with(|c, cx| c.send_trailers(cx, id, fields));
+                let _ = self.with(|c, cx| c.send_trailers(cx, id, &fields));
             }
             Order::Abort { exchange, .. } => {
                 let id = ExchangeId(u32::from(exchange) * 2 + 1);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use bolide_buffers::{ReceiveBuffer, SendQueue};
 use bolide_h2::{Connection, Limits};
 use bolide_semantics::{
-    Context, End, ExchangeEvent, Head, Misuse, OutgoingHead, Output, Role, Start,
+    Content, Context, End, ExchangeEvent, Head, Misuse, Output, ResponseHead, Role,
 };
 use bytes::Bytes;
 use http::StatusCode;
@@ -45,11 +45,9 @@ fn turn(connection: &mut Connection, cx: &mut Context<'_>) -> bool {
                     _ => false,
                 };
                 if ended {
-                    let fields = std::iter::empty();
-                    let head =
-                        OutgoingHead { start: Start::Response { status: StatusCode::OK }, fields };
-                    match connection.send_head(cx, id, head, End::No) {
-                        Ok(()) => {
+                    let head = ResponseHead::new(StatusCode::OK, &[]);
+                    match connection.send_response(cx, id, &head, Content::Follows) {
+                        Ok(_) => {
                             let body = Bytes::from_static(&[b'x'; 3000]);
                             let given = connection.send_data(cx, id, body, End::Yes);
                             assert!(

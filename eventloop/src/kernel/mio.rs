@@ -16,10 +16,10 @@ use super::{
     BbrInfo, Incoming, Kernel, Path, Ready, SocketPath, Wake, alarm::Alarm, low_water, receive,
     send_file, tcp_info,
 };
+use crate::address::Address;
 use crate::agenda::Destination;
 #[cfg(target_os = "linux")]
 use crate::file::SharedFile;
-use crate::service::Address;
 
 /// Events taken from the kernel at a time, in number.
 const EVENTS_COUNT: usize = 1024;

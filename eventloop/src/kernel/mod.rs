@@ -22,9 +22,9 @@ use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 
+use crate::address::Address;
 use crate::agenda::Destination;
 use crate::file::SharedFile;
-use crate::service::Address;
 
 pub use self::clocks::Clocks;
 pub use self::file_limit::{FileLimit, file_limit, raise_file_limit};

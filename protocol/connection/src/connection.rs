@@ -5,17 +5,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bolide_buffers::{Chunk, Flush, ReceiveBuffer, SendQueue};
-use bolide_h1::{HeadLines, WrittenHead};
-use bolide_h2::OwnLines;
 use bolide_semantics::{
-    CloseReason, Context, Deadline, DeadlineReason, End, ExchangeId, FieldRef, HeadName, Misuse,
-    OutgoingHead, Output, Role,
+    CloseReason, Content, Context, Deadline, DeadlineReason, End, ExchangeId, FieldRef, Misuse,
+    Output, RequestHead, ResponseHead, Role,
 };
 use bolide_tls::{HandshakeFacts, TlsFailure, TlsLayer};
 use bytes::Bytes;
+use http::StatusCode;
 
 use crate::version::{Version, by_alpn, by_preface};
-use crate::{Http2Stats, Limits, Resets};
+use crate::{Http2Stats, Limits, Resets, SharedFields};
 
 mod cancel;
 
@@ -67,17 +66,6 @@ enum Stack {
     },
     H1(bolide_h1::Connection),
     H2(Box<bolide_h2::Connection>),
-}
-
-/// The head of a final response that many exchanges have in common.
-#[derive(Debug, Clone, Copy)]
-pub struct KnownHead<'a> {
-    /// What it is called.
-    pub name: HeadName,
-    /// Its lines but `Content-Length` and `Date`, written out; none when they can't be.
-    pub lines: Option<&'a HeadLines>,
-    /// The value of `Date`, unless that is among the lines.
-    pub date: Option<&'a [u8; 29]>,
 }
 
 /// Calls the same verb of whichever core there is; `$none` when there is none yet.
@@ -316,151 +304,54 @@ impl Connection {
     ///
     /// [`Misuse::Refused`] when no exchange can be opened, [`Misuse::InvalidHead`] when the head
     /// can't be sent.
-    pub fn send_request<'a, I>(
+    #[inline]
+    pub fn send_request(
         &mut self,
         cx: &mut Context<'_>,
-        head: OutgoingHead<'a, I>,
+        head: &RequestHead<'_>,
         end: End,
-    ) -> Result<ExchangeId, Misuse>
-    where
-        I: Iterator<Item = FieldRef<'a>> + Clone,
-    {
+    ) -> Result<ExchangeId, Misuse> {
         core!(self, core => core.send_request(cx, head, end), Err(Misuse::Refused))
     }
 
-    /// The same for a head that is sent again and again: `name`, which is not 0, stands for it. Two
-    /// calls of a connection with the same name must have the same head.
+    /// Sends the head of an interim response (server).
     ///
     /// # Errors
     ///
-    /// As [`Self::send_request`].
-    pub fn send_named_request<'a, I>(
-        &mut self,
-        cx: &mut Context<'_>,
-        name: u16,
-        head: OutgoingHead<'a, I>,
-        end: End,
-    ) -> Result<ExchangeId, Misuse>
-    where
-        I: Iterator<Item = FieldRef<'a>> + Clone,
-    {
-        match &mut self.stack {
-            // Copying a head's octets costs as much as writing them.
-            Stack::H1(core) => core.send_request(cx, head, end),
-            Stack::H2(core) => core.send_named_request(cx, name, head, end),
-            Stack::Open { .. } => Err(Misuse::Refused),
-        }
-    }
-
-    /// HTTP/1.1: sends a whole answer in one step, if nothing about it and its request is unusual: its head is
-    /// written out, and its body is so small that it is copied anyway. False: nothing has happened.
-    #[inline]
-    pub fn send_whole(
+    /// [`Misuse`] says which rule the call breaks.
+    pub fn send_interim(
         &mut self,
         cx: &mut Context<'_>,
         id: ExchangeId,
-        head: &KnownHead<'_>,
-        body: &[u8],
-    ) -> bool {
-        let (Stack::H1(core), Some(lines)) = (&mut self.stack, head.lines) else { return false };
-        let HeadName { status, length, .. } = head.name;
-        core.send_whole(cx, id, &WrittenHead { status, lines, length, date: head.date }, body)
+        status: StatusCode,
+        fields: &[FieldRef<'_>],
+    ) -> Result<(), Misuse> {
+        let none = Err(Misuse::UnknownExchange);
+        core!(self, core => core.send_interim(cx, id, status, fields), none)
     }
 
-    /// Sends the head of a response, interim or final (server).
+    /// Sends the head of the final response (server), and its content where that is at hand. Returns what
+    /// [`Self::send_data`] does.
     ///
     /// # Errors
     ///
     /// [`Misuse`] says which rule the call breaks.
     #[inline]
-    pub fn send_head<'a, I>(
+    pub fn send_response(
         &mut self,
         cx: &mut Context<'_>,
         id: ExchangeId,
-        head: OutgoingHead<'a, I>,
-        end: End,
-    ) -> Result<(), Misuse>
-    where
-        I: Iterator<Item = FieldRef<'a>> + Clone,
-    {
-        core!(self, core => core.send_head(cx, id, head, end), Err(Misuse::UnknownExchange))
-    }
-
-    /// The same for the head of a final response that is at hand as its version needs it: written out for
-    /// HTTP/1.1, remembered from the last time under its name by HTTP/2. `None`: it isn't, and nothing has happened.
-    ///
-    /// # Errors
-    ///
-    /// [`Misuse`] says which rule the call breaks.
-    #[inline]
-    pub fn send_head_again(
-        &mut self,
-        cx: &mut Context<'_>,
-        id: ExchangeId,
-        head: &KnownHead<'_>,
-        end: End,
-    ) -> Option<Result<(), Misuse>> {
+        head: &ResponseHead<'_, SharedFields>,
+        content: Content,
+    ) -> Result<bool, Misuse> {
         match &mut self.stack {
             Stack::H1(core) => {
-                let HeadName { status, length, .. } = head.name;
-                let head = WrittenHead { status, lines: head.lines?, length, date: head.date };
-                core.send_written_head(cx, id, &head, end)
+                core.send_response(cx, id, &head.with_shared(|shared| &shared.h1), content)
             }
-            Stack::H2(core) => core.send_head_again(cx, id, &head.name, end),
-            Stack::Open { .. } => None,
-        }
-    }
-
-    /// Sends the head of a final response: the lines that `name` stands for, with no `Content-Length` among them,
-    /// and `own` ones, which are encoded already. `None`: the connection's version has no use for that, and nothing
-    /// has happened.
-    ///
-    /// # Errors
-    ///
-    /// [`Misuse`] says which rule the call breaks.
-    pub fn send_common_head<'a, I>(
-        &mut self,
-        cx: &mut Context<'_>,
-        id: ExchangeId,
-        named: (&HeadName, I),
-        own: &OwnLines,
-        end: End,
-    ) -> Option<Result<(), Misuse>>
-    where
-        I: Iterator<Item = FieldRef<'a>> + Clone,
-    {
-        match &mut self.stack {
-            Stack::H2(core) => Some(core.send_common_head(cx, id, named, own, end)),
-            Stack::H1(_) | Stack::Open { .. } => None,
-        }
-    }
-
-    /// The same with a small body, which is copied, and the end of the answer. `None`: that can't be done in one
-    /// step, and nothing has happened.
-    ///
-    /// # Errors
-    ///
-    /// [`Misuse`] says which rule the call breaks.
-    #[inline]
-    pub fn send_whole_again(
-        &mut self,
-        cx: &mut Context<'_>,
-        id: ExchangeId,
-        name: &HeadName,
-        own: &OwnLines,
-        body: &[u8],
-    ) -> Option<Result<(), Misuse>> {
-        match &mut self.stack {
-            Stack::H2(core) => core.send_whole_again(cx, id, name, own, body),
-            Stack::H1(_) | Stack::Open { .. } => None,
-        }
-    }
-
-    /// Names the head that was sent last, for [`Self::send_head_again`].
-    #[inline]
-    pub fn name_head(&mut self, name: HeadName) {
-        if let Stack::H2(core) = &mut self.stack {
-            core.name_head(name);
+            Stack::H2(core) => {
+                core.send_response(cx, id, &head.with_shared(|shared| &shared.h2), content)
+            }
+            Stack::Open { .. } => Err(Misuse::UnknownExchange),
         }
     }
 
@@ -486,15 +377,12 @@ impl Connection {
     /// # Errors
     ///
     /// [`Misuse`] says which rule the call breaks.
-    pub fn send_trailers<'a, I>(
+    pub fn send_trailers(
         &mut self,
         cx: &mut Context<'_>,
         id: ExchangeId,
-        fields: I,
-    ) -> Result<(), Misuse>
-    where
-        I: Iterator<Item = FieldRef<'a>> + Clone,
-    {
+        fields: &[FieldRef<'_>],
+    ) -> Result<(), Misuse> {
         core!(self, core => core.send_trailers(cx, id, fields), Err(Misuse::UnknownExchange))
     }
 

@@ -5,14 +5,16 @@
 
 mod connection;
 mod limits;
+mod shared_fields;
 mod version;
 
-pub use bolide_h1::{HeadLines, Limits as Http1Limits};
-pub use bolide_h2::{Limits as Http2Limits, OwnLines, RESET_CODES, Resets, Stats as Http2Stats};
+pub use bolide_h1::Limits as Http1Limits;
+pub use bolide_h2::{Limits as Http2Limits, RESET_CODES, Resets, Stats as Http2Stats};
 pub use bolide_tls::{
     Alpn, ClientCertificate, ClientOptions, ClientTls, Clients, HandshakeFacts, Identity,
     IdentityError, ServerOptions, ServerTls, TlsFailure, TlsLayer,
 };
 pub use bolide_tls::{Trust, WallClock};
-pub use connection::{Connection, KnownHead};
+pub use connection::Connection;
 pub use limits::{HANDSHAKE_TIMEOUT, Limits, VERSION_TIMEOUT};
+pub use shared_fields::SharedFields;

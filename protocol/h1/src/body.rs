@@ -3,7 +3,7 @@
 use bolide_buffers::ReceiveBuffer;
 use bolide_semantics::End;
 
-use crate::chunked::Chunked;
+use crate::chunked::{Chunked, Step};
 use crate::error::Failure;
 
 /// How a body ends, and how far it has been read.
@@ -17,19 +17,6 @@ pub(crate) enum Body {
     UntilClose,
     /// Not a body: everything that comes, until the peer ends.
     Tunnel,
-}
-
-/// What comes next of a body.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// So many bytes at the beginning of the input are content; the caller consumes them.
-    Content(usize, End),
-    /// The body has ended.
-    End,
-    /// A trailer section begins at the beginning of the input.
-    Trailers,
-    /// Nothing until more bytes come.
-    Starved,
 }
 
 impl Body {

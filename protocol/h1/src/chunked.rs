@@ -3,12 +3,24 @@
 use bolide_buffers::ReceiveBuffer;
 use bolide_semantics::{End, TOKEN_LOWER};
 
-use crate::body::Step;
 use crate::error::{
     BAD_CHUNK_END, BAD_CHUNK_EXTENSION, BAD_CHUNK_SIZE, BARE_LF, CHUNK_EXTENSIONS_TOO_LARGE,
     Failure,
 };
 use crate::limits::CHUNK_SIZE_DIGITS_COUNT;
+
+/// What comes next of a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// So many bytes at the beginning of the input are content; the caller consumes them.
+    Content(usize, End),
+    /// The body has ended.
+    End,
+    /// A trailer section begins at the beginning of the input.
+    Trailers,
+    /// Nothing until more bytes come.
+    Starved,
+}
 
 /// How far a chunked body has been read. Everything but trailers is consumed as it comes, byte by
 /// byte, so that no line is ever looked at twice.

@@ -25,23 +25,23 @@ pub(crate) struct Written {
     pub(crate) te: bool,
 }
 
-/// Appends field lines. After an error the caller takes back what was appended.
+/// Appends fields. After an error the caller takes back what was appended.
 #[inline]
-pub(crate) fn fields<'a>(
+pub(crate) fn fields(
     tail: &mut Vec<u8>,
-    fields: impl Iterator<Item = FieldRef<'a>>,
+    fields: &[FieldRef<'_>],
     pass: Pass,
 ) -> Result<Written, Misuse> {
     let mut written = Written::default();
-    // A chain of iterators is asked for its lines part by part this way, rather than line by line which part it is at.
-    let mut fields = fields;
-    fields.try_for_each(|field| one_field(tail, &field, pass, &mut written))?;
+    for one in fields {
+        field(tail, one, pass, &mut written)?;
+    }
     Ok(written)
 }
 
-/// Appends one field line, unless it is one that the connection writes.
+/// Appends one field, unless it is one that the connection writes.
 #[inline]
-fn one_field(
+pub(crate) fn field(
     tail: &mut Vec<u8>,
     field: &FieldRef<'_>,
     pass: Pass,
@@ -99,9 +99,6 @@ fn one_field(
 
 /// Digits that a 64-bit number has at most, and the end of a line.
 const NUMBER_LINE_BYTES: usize = 22;
-
-/// What a number, the `Date` line, an unusual status line and the last lines take together, in bytes.
-pub(crate) const NUMBERS_AND_DATE_BYTES: usize = 256;
 
 /// Appends a number and the end of its line.
 #[inline]
@@ -268,21 +265,25 @@ mod tests {
 
     const PASS: Pass = Pass { length: true, upgrade: false, te: false };
 
-    fn encode(list: &[(&str, &[u8])], pass: Pass) -> Result<(String, Written), Misuse> {
+    fn encode(
+        list: &[(&'static str, &'static [u8])],
+        pass: Pass,
+    ) -> Result<(String, Written), Misuse> {
         let mut tail = Vec::new();
-        let given = list.iter().map(|(name, value)| FieldRef {
+        let given = |(name, value): &(&'static str, &'static [u8])| FieldRef {
             known: None,
             name,
             value,
             sensitive: false,
-        });
-        let written = fields(&mut tail, given, pass)?;
+        };
+        let given: Vec<_> = list.iter().map(given).collect();
+        let written = fields(&mut tail, &given, pass)?;
         Ok((String::from_utf8(tail).unwrap(), written))
     }
 
     #[test]
     fn lines_that_are_not_ours_to_give_are_dropped() {
-        let given: &[(&str, &[u8])] = &[
+        let given: &[(&'static str, &'static [u8])] = &[
             ("x-a", b"1"),
             ("connection", b"upgrade, Close"),
             ("transfer-encoding", b"chunked"),
@@ -327,7 +328,8 @@ mod tests {
         ] {
             assert_eq!(encode(&[(name, value)], PASS).unwrap_err(), Misuse::InvalidHead, "{name}");
         }
-        let twice: &[(&str, &[u8])] = &[("content-length", b"1"), ("content-length", b"1")];
+        let twice: &[(&'static str, &'static [u8])] =
+            &[("content-length", b"1"), ("content-length", b"1")];
         assert_eq!(encode(twice, PASS).unwrap_err(), Misuse::InvalidHead);
     }
 

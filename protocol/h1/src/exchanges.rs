@@ -138,19 +138,6 @@ impl Exchanges {
         self.count > 0 && id.0 == self.first
     }
 
-    /// Whether `id` is the only open exchange, and a plain one.
-    #[inline]
-    pub(crate) fn is_plain(&self, id: ExchangeId) -> bool {
-        self.count == 1 && id.0 == self.first && self.newest.kind() == Kind::Plain
-    }
-
-    /// Closes the only open exchange, which is a plain one.
-    #[inline]
-    pub(crate) fn close_plain(&mut self) {
-        self.first = self.first.saturating_add(1);
-        self.count = 0;
-    }
-
     /// Whether `id` is open.
     pub(crate) fn contains(&self, id: ExchangeId) -> bool {
         id.0 >= self.first && id.0 <= self.total() && id.0 != self.given_up

@@ -1,14 +1,13 @@
 //! RFC 9112 §5: field lines, of a head or of a trailer section.
 
+use std::convert::Infallible;
+
 use bolide_semantics::{FieldName, Head, TOKEN_LOWER};
 
 use crate::error::{
     BAD_NAME, BARE_CR, BARE_LF, CONTROL, FOLDED, Failure, SPACE_BEFORE_COLON, Stop, TOO_MANY_FIELDS,
 };
 use crate::scan::{fault, value_end};
-
-/// Names up to this length are brought to lower case in place, in bytes.
-const NAME_BYTES: usize = 64;
 
 /// Reads the lines of `bytes` from `at` up to the empty one, and returns the place behind it.
 ///
@@ -23,20 +22,12 @@ pub(crate) fn read(
 ) -> Result<usize, Stop> {
     let mut count = 0;
     while bytes.get(at) != Some(&b'\r') {
-        let mut lower = [0; NAME_BYTES];
-        let mut length = 0;
-        for (slot, octet) in lower.iter_mut().zip(bytes.get(at..).unwrap_or_default()) {
-            *slot = TOKEN_LOWER[usize::from(*octet)];
-            if *slot == 0 {
-                break;
-            }
-            length += 1;
-        }
-        if length == NAME_BYTES {
-            let rest = bytes.get(at + length..).unwrap_or_default();
-            length +=
-                rest.iter().take_while(|octet| TOKEN_LOWER[usize::from(**octet)] != 0).count();
-        }
+        let line = bytes.get(at..).unwrap_or_default();
+        let text_start = head.text_mut().len();
+        let (known, length) = match line.first_chunk().and_then(FieldName::at_start_of) {
+            Some((name, length)) => (Some(name), length),
+            None => push_name(line, head),
+        };
         let colon = at + length;
         if length == 0 || bytes.get(colon) != Some(&b':') {
             return Err(no_name(bytes, at, colon));
@@ -57,23 +48,17 @@ pub(crate) fn read(
         while let [before @ .., b' ' | b'\t'] = value {
             value = before;
         }
-        if length > NAME_BYTES {
-            let text = head.text_mut();
-            let from = text.len();
-            let name = bytes[at..colon].iter();
-            text.extend(name.map(|octet| TOKEN_LOWER[usize::from(*octet)]));
-            let name = head.span(from, from + length);
-            let value = head.push_text(value);
-            head.push_named(name, value);
-        } else if let Some(name) = FieldName::lookup(&lower[..length]) {
-            if note(name, value)? {
-                let value = head.push_text(value);
-                head.push_known(name, value);
+        let keeps = match known {
+            Some(name) => note(name, value)?,
+            None => true,
+        };
+        if keeps {
+            let value_start = head.text_mut().len();
+            head.text_mut().push(value);
+            match known {
+                Some(name) => head.push_known(name, value_start),
+                None => head.push_named(text_start, value_start),
             }
-        } else {
-            let name = head.push_text(&lower[..length]);
-            let value = head.push_text(value);
-            head.push_named(name, value);
         }
         at = end + 2;
     }
@@ -81,6 +66,27 @@ pub(crate) fn read(
         Some(b'\n') => Ok(at + 2),
         _ => Err(line_end(bytes, at)),
     }
+}
+
+/// Appends the name that a line begins with to the head's text, in lower case, unless it is an interned one.
+#[inline(never)]
+fn push_name(line: &[u8], head: &mut Head) -> (Option<FieldName>, usize) {
+    let is_token = |octet: &&u8| TOKEN_LOWER[usize::from(**octet)] != 0;
+    let length = line.iter().take_while(is_token).count();
+    let text = head.text_mut();
+    let start = text.len();
+    let lower = |room: &mut [u8]| {
+        for (slot, octet) in room.iter_mut().zip(&line[..length]) {
+            *slot = TOKEN_LOWER[usize::from(*octet)];
+        }
+        Ok::<_, Infallible>(length)
+    };
+    let Ok(()) = text.write(length, lower);
+    let known = FieldName::lookup(&text.bytes()[start..]);
+    if known.is_some() {
+        text.truncate(start);
+    }
+    (known, length)
 }
 
 /// Why no name and colon stand at `at`; `end` is where the name, if any, ends.

@@ -10,7 +10,7 @@
 //!
 //! use bolide_buffers::{ReceiveBuffer, SendQueue};
 //! use bolide_h1::{Connection, Limits};
-//! use bolide_semantics::{Context, End, ExchangeEvent, Head, OutgoingHead, Output, Role, Start};
+//! use bolide_semantics::{Content, Context, ExchangeEvent, Head, Output, ResponseHead, Role};
 //!
 //! let now = std::time::Instant::now();
 //! let mut connection = Connection::new(Role::Server, &Arc::new(Limits::default()), now);
@@ -24,9 +24,9 @@
 //!     now,
 //! };
 //! while let Output::Exchange(id, ExchangeEvent::Head(_)) = connection.poll(&mut cx) {
-//!     let start = Start::Response { status: http::StatusCode::OK };
-//!     let head = OutgoingHead { start, fields: std::iter::empty() };
-//!     connection.send_head(&mut cx, id, head, End::Yes).expect("the exchange is open");
+//!     let head = ResponseHead::new(http::StatusCode::OK, &[]);
+//!     let sent = connection.send_response(&mut cx, id, &head, Content::None);
+//!     sent.expect("the exchange is open");
 //! }
 //! assert_eq!(output.tail(), b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
 //! ```
@@ -43,7 +43,6 @@ mod exchanges;
 mod field_lines;
 mod framing;
 mod gate;
-mod head_lines;
 mod head_scan;
 mod limits;
 mod persistence;
@@ -58,14 +57,15 @@ mod scan;
 mod send;
 mod send_request;
 mod sending;
+mod shared_fields;
 mod target;
 
 pub use connection::Connection;
-pub use head_lines::{HeadLines, WrittenHead};
 pub use limits::{
     BODY_RATE_BYTES, BODY_RATE_WINDOW, BODY_TIMEOUT, CHUNK_EXTENSION_BYTES,
     CHUNK_SIZE_DIGITS_COUNT, DISCARD_BYTES, EMPTY_LINES_COUNT, FIELDS_COUNT, HEAD_BYTES,
     HEAD_TIMEOUT, IDLE_TIMEOUT, INTERIM_COUNT, LEAVE_NOTICE, Limits, PIPELINED_COUNT,
-    REMEMBERED_REQUEST_BYTES, REQUEST_LINE_BYTES, REQUESTS_COUNT, TRAILER_BYTES, TRAILERS_COUNT,
-    UNCONSUMED_BYTES, UNCONSUMED_BYTES_MAX, WRITE_TIMEOUT,
+    REQUEST_LINE_BYTES, REQUESTS_COUNT, TRAILER_BYTES, TRAILERS_COUNT, UNCONSUMED_BYTES,
+    UNCONSUMED_BYTES_MAX, WRITE_TIMEOUT,
 };
+pub use shared_fields::SharedFields;

@@ -10,11 +10,6 @@ pub const REQUEST_LINE_BYTES: u32 = 16 * 1024;
 /// bytes. Reason: nginx takes as much, and browsers send less. Answers: large-head.
 pub const HEAD_BYTES: u32 = 32 * 1024;
 
-/// The length of a head that is remembered until the next one, so that the same octets need not be read twice: one
-/// head for each worker. Default: 1 KiB. Unit: bytes. Reason: programs send less, and what browsers send differs from
-/// page to page. Answers: none.
-pub const REMEMBERED_REQUEST_BYTES: usize = 1024;
-
 /// The number of field lines in a head; beyond it the answer is 431. Default: 100. Unit: lines. Reason:
 /// Apache, Envoy and hyper take as many. Answers: many-fields.
 pub const FIELDS_COUNT: u16 = 100;

@@ -8,7 +8,8 @@ use bolide_semantics::{
 use bytes::Bytes;
 use http::Version;
 
-use crate::body::{Body, Step};
+use crate::body::Body;
+use crate::chunked::Step;
 use crate::connection::{Connection, Reading};
 use crate::error::{BODY_TIMED_OUT, EOF, Failure, Stop, TRAILERS_TOO_LARGE, TRUNCATED, UNREAD};
 use crate::field_lines;

@@ -11,8 +11,8 @@ use crate::error::{
 };
 use crate::exchanges::Kind;
 use crate::gate::Gate;
-use crate::limits::{LEAVE_NOTICE, REMEMBERED_REQUEST_BYTES};
-use crate::request_head::{self, RequestHead};
+use crate::limits::LEAVE_NOTICE;
+use crate::request_head::{self, ReceivedRequest};
 
 impl Connection {
     /// Reads the next request's head.
@@ -29,29 +29,12 @@ impl Connection {
             Some(b'\r' | b'\n') => return self.skip_empty_line(cx),
             Some(_) => {}
         }
-        if let Some((length, note)) = cx.head.source(unread) {
-            let count = cx.head.field_count();
-            if let Some(request) = RequestHead::noted(note, length, count, &self.limits) {
-                return self.begin(cx, &request);
-            }
-        }
-        self.read_request(cx)
-    }
-
-    /// Reads a head that is not the one that stands already.
-    fn read_request(&mut self, cx: &mut Context<'_>) -> Output {
-        let unread = cx.input.unread();
         let limits = [self.limits.request_line_bytes, self.limits.head_bytes];
         if !self.scan.is_worthwhile(unread, limits) {
             return self.await_head(cx);
         }
         match request_head::read(unread, cx.head, &self.limits) {
-            Ok(request) => {
-                if request.length <= REMEMBERED_REQUEST_BYTES {
-                    cx.head.keep_source(&unread[..request.length], request.note());
-                }
-                self.begin(cx, &request)
-            }
+            Ok(request) => self.begin(cx, &request),
             Err(Stop::Incomplete) => self.await_head(cx),
             Err(Stop::Fault(failure)) => self.refuse(cx, failure),
         }
@@ -59,7 +42,7 @@ impl Connection {
 
     /// A request's head is complete.
     #[inline]
-    fn begin(&mut self, cx: &mut Context<'_>, request: &RequestHead) -> Output {
+    fn begin(&mut self, cx: &mut Context<'_>, request: &ReceivedRequest) -> Output {
         cx.input.consume(request.length);
         self.scan.complete();
         self.clock.busy();

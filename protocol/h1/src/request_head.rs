@@ -1,12 +1,11 @@
 //! RFC 9112 §3: a request's line and fields.
 
-use bolide_semantics::{FieldName, Head, HeadKind, SourceNote, TOKEN_LOWER};
+use bolide_semantics::{FieldName, Head, HeadKind, TOKEN_LOWER};
 use http::{Method, Version};
 use memchr::memchr;
 
 use crate::Limits;
 use crate::body::Body;
-use crate::chunked::Chunked;
 use crate::error::{
     BAD_METHOD, BAD_TARGET, BAD_VERSION, BARE_LF, CONNECT_WITH_BODY, Failure, HEAD_TOO_LARGE,
     LINE_TOO_LONG, NO_VERSION, OTHER_VERSION, Stop,
@@ -19,7 +18,7 @@ use crate::target::{self, Host};
 
 /// What the connection must know about a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct RequestHead {
+pub(crate) struct ReceivedRequest {
     pub(crate) kind: Kind,
     /// HTTP/1.0: no chunks, no interim responses.
     pub(crate) version_10: bool,
@@ -27,74 +26,17 @@ pub(crate) struct RequestHead {
     /// The client waits for `100 Continue` before it sends the body.
     pub(crate) expects_continue: bool,
     pub(crate) body: Option<Body>,
-    /// The length in bytes, and that of the request line.
+    /// The length in bytes.
     pub(crate) length: usize,
-    pub(crate) line_length: usize,
-}
-
-/// What the lowest bits of a note say.
-const KIND: u64 = 0b11;
-const VERSION_10: u64 = 1 << 2;
-const PERSISTS: u64 = 1 << 3;
-const EXPECTS_CONTINUE: u64 = 1 << 4;
-const COUNTED: u64 = 1 << 5;
-const CHUNKED: u64 = 1 << 6;
-/// Where the length of the request line begins in it.
-const LINE_LENGTH: u32 = 32;
-
-impl RequestHead {
-    /// What is noted with the octets of the head.
-    #[inline]
-    pub(crate) fn note(&self) -> SourceNote {
-        let flag = |is_set, flag| if is_set { flag } else { 0 };
-        let (body, length) = match self.body {
-            None => (0, 0),
-            Some(Body::Length(length)) => (COUNTED, length),
-            // No request has another body.
-            Some(_) => (CHUNKED, 0),
-        };
-        let flags = self.kind as u64
-            | flag(self.version_10, VERSION_10)
-            | flag(self.persists, PERSISTS)
-            | flag(self.expects_continue, EXPECTS_CONTINUE);
-        SourceNote([flags | body | (self.line_length as u64) << LINE_LENGTH, length])
-    }
-
-    /// The same from its note, if the head is allowed here: what was read by one connection may be too long for
-    /// another.
-    #[inline]
-    pub(crate) fn noted(
-        SourceNote([flags, body_length]): SourceNote,
-        length: usize,
-        field_count: usize,
-        limits: &Limits,
-    ) -> Option<Self> {
-        let line_length = (flags >> LINE_LENGTH) as usize;
-        let is_allowed = line_length <= limits.request_line_bytes as usize
-            && length <= limits.head_bytes as usize
-            && field_count <= usize::from(limits.fields_count);
-        let body = if flags & COUNTED != 0 {
-            Some(Body::Length(body_length))
-        } else if flags & CHUNKED != 0 {
-            Some(Body::Chunked(Chunked::default()))
-        } else {
-            None
-        };
-        is_allowed.then_some(Self {
-            kind: Kind::from_bits(flags & KIND),
-            version_10: flags & VERSION_10 != 0,
-            persists: flags & PERSISTS != 0,
-            expects_continue: flags & EXPECTS_CONTINUE != 0,
-            body,
-            length,
-            line_length,
-        })
-    }
 }
 
 /// Reads the head at the beginning of `unread` into `head`.
 #[inline]
-pub(crate) fn read(unread: &[u8], head: &mut Head, limits: &Limits) -> Result<RequestHead, Stop> {
+pub(crate) fn read(
+    unread: &[u8],
+    head: &mut Head,
+    limits: &Limits,
+) -> Result<ReceivedRequest, Stop> {
     let (line, line_cut) = cut(unread, limits.request_line_bytes.min(limits.head_bytes));
     let (at, version_10) = match request_line(line, head) {
         Ok(read) => read,
@@ -121,14 +63,13 @@ pub(crate) fn read(unread: &[u8], head: &mut Head, limits: &Limits) -> Result<Re
     if kind == Kind::Connect && body.is_some() {
         return Err(Stop::Fault(&CONNECT_WITH_BODY));
     }
-    Ok(RequestHead {
+    Ok(ReceivedRequest {
         kind,
         version_10,
         persists: noted.persists(version_10),
         expects_continue: noted.expects_continue && !version_10 && body.is_some(),
         body,
         length,
-        line_length: at,
     })
 }
 
@@ -217,32 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_note_says_all_that_there_is_to_know() {
-        let limits = Limits::default();
-        for text in [
-            "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
-            "HEAD / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
-            "GET / HTTP/1.0\r\n\r\n",
-            "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
-            "CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n",
-            "GET / HTTP/1.1\r\nHost: a\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n",
-            "POST /12 HTTP/1.1\r\nHost: a\r\nContent-Length: 9223372036854775807\r\n\r\n",
-            "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n",
-            "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n",
-        ] {
-            let mut head = Head::default();
-            let request = read(text.as_bytes(), &mut head, &limits).unwrap();
-            let count = head.field_count();
-            assert_eq!(
-                RequestHead::noted(request.note(), text.len(), count, &limits),
-                Some(request),
-                "{text}"
-            );
-        }
-    }
-
-    #[test]
-    fn what_is_too_long_is_so_the_second_time_as_well() {
+    fn a_head_at_its_limits_is_read_and_one_beyond_is_not() {
         let text = b"GET /abc HTTP/1.1\r\nHost: a\r\nX-A: b\r\n\r\n";
         let mut head = Head::default();
         let just = Limits {
@@ -251,15 +167,12 @@ mod tests {
             fields_count: 2,
             ..Limits::default()
         };
-        let request = read(text, &mut head, &just).unwrap();
-        let noted = |limits: &Limits| RequestHead::noted(request.note(), text.len(), 2, limits);
-        assert_eq!(noted(&just), Some(request));
+        assert_eq!(read(text, &mut head, &just).unwrap().length, text.len());
         for less in [
             Limits { request_line_bytes: 18, ..just.clone() },
             Limits { head_bytes: text.len() as u32 - 1, ..just.clone() },
             Limits { fields_count: 1, ..just.clone() },
         ] {
-            assert_eq!(noted(&less), None);
             assert!(read(text, &mut Head::default(), &less).is_err());
         }
     }

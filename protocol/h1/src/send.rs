@@ -1,10 +1,8 @@
 //! RFC 9112 §6, §7.1, §9.6: responses, and the bodies of either role, as they are sent.
 
-use bolide_buffers::{COPIED_BYTES, Chunk, Outside};
-use bolide_semantics::{
-    Context, End, ExchangeId, FieldRef, Misuse, OutgoingHead, Role, Start, has_no_body,
-};
-use http::{Method, StatusCode};
+use bolide_buffers::{Chunk, Outside};
+use bolide_semantics::{Content, Context, End, ExchangeId, FieldRef, Misuse, ResponseHead, Role};
+use http::StatusCode;
 
 use crate::body::Body;
 use crate::connection::{Connection, Reading};
@@ -12,133 +10,99 @@ use crate::encode::{self, Pass, Written};
 use crate::error::{Failure, TUNNEL_ENDED, UNREAD};
 use crate::exchanges::Kind;
 use crate::framing::response_has_no_body;
-use crate::head_lines::WrittenHead;
 use crate::sending::{Framing, Piece};
+use crate::shared_fields::SharedFields;
 
 impl Connection {
-    /// Sends the head of a response (server): interim (1xx, any number of them), or final. 101, if the
-    /// request asked for an upgrade, and a 2xx to CONNECT turn the exchange into a tunnel.
+    /// Sends the head of an interim response (server); it is left out for HTTP/1.0 (RFC 9110 §15.2).
+    ///
+    /// # Errors
+    ///
+    /// [`Misuse::UnknownExchange`] when the exchange is not open, [`Misuse::OutOfOrder`] when it has its final head,
+    /// [`Misuse::InvalidHead`] when a field can't be sent, or the status is not an interim one. 101 is final.
+    pub fn send_interim(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: ExchangeId,
+        status: StatusCode,
+        fields: &[FieldRef<'_>],
+    ) -> Result<(), Misuse> {
+        self.answerable(id)?;
+        if !status.is_informational() || status == StatusCode::SWITCHING_PROTOCOLS {
+            return Err(Misuse::InvalidHead);
+        }
+        if self.current.version_10 {
+            return Ok(());
+        }
+        let tail = cx.output.tail();
+        let start = tail.len();
+        encode::status_line(tail, status);
+        let pass = Pass { length: false, upgrade: false, te: false };
+        if let Err(misuse) = encode::fields(tail, fields, pass) {
+            tail.truncate(start);
+            return Err(misuse);
+        }
+        tail.extend_from_slice(b"\r\n");
+        let queued = tail.len() - start;
+        self.progress.queued(queued);
+        if status == StatusCode::CONTINUE {
+            self.current.expects_continue = false;
+        }
+        Ok(())
+    }
+
+    /// Sends the head of the final response (server), and its content where that is at hand. 101, if the request
+    /// asked for an upgrade, and a 2xx to CONNECT turn the exchange into a tunnel. Returns what
+    /// [`Self::send_data`] does.
     ///
     /// The framing is added: `Transfer-Encoding: chunked` when a body of unknown length follows,
     /// `Content-Length: 0` when none follows, `Connection` when it matters. With `Connection: close`
-    /// among the fields the connection ends with this response.
+    /// among its own fields the connection ends with this response.
     ///
     /// # Errors
     ///
     /// [`Misuse::UnknownExchange`] when the exchange is not open, [`Misuse::OutOfOrder`] when it has its
     /// final head, or when a switch of protocols was not asked for or comes before the request is
-    /// complete, [`Misuse::InvalidHead`] when a field can't be sent, [`Misuse::WrongLength`] when
-    /// content was announced and `end` says that there is none.
+    /// complete, [`Misuse::InvalidHead`] when a field can't be sent, [`Misuse::WrongLength`] when the
+    /// content is not as long as the head says.
     #[inline]
-    pub fn send_head<'a, I>(
+    pub fn send_response(
         &mut self,
         cx: &mut Context<'_>,
         id: ExchangeId,
-        head: OutgoingHead<'a, I>,
-        end: End,
-    ) -> Result<(), Misuse>
-    where
-        I: Iterator<Item = FieldRef<'a>> + Clone,
-    {
+        head: &ResponseHead<'_, SharedFields>,
+        content: Content,
+    ) -> Result<bool, Misuse> {
         let kind = self.answerable(id)?;
-        let Start::Response { status } = head.start else { return Err(Misuse::InvalidHead) };
-        let before = cx.output.len();
+        let (end, whole) = match content {
+            Content::None => (End::Yes, None),
+            Content::Whole(chunk) if chunk.bytes.is_empty() => (End::Yes, None),
+            Content::Whole(chunk) => (End::No, Some(chunk)),
+            Content::Follows => (End::No, None),
+        };
+        let input_bytes = cx.input.len();
         let tail = cx.output.tail();
         let start = tail.len();
-        let input = cx.input.len();
-        let sent = if status == StatusCode::SWITCHING_PROTOCOLS
-            || (kind == Kind::Connect && status.is_success())
-        {
-            self.switch(tail, kind, status, head.fields)
-        } else if status.is_informational() {
-            self.interim(tail, status, head.fields)
+        let is_switch = head.status == StatusCode::SWITCHING_PROTOCOLS
+            || (kind == Kind::Connect && head.status.is_success());
+        let sent = if is_switch {
+            self.switch(tail, kind, head)
         } else {
-            self.response(tail, input, kind, status, head.fields, end)
+            self.response(tail, input_bytes, kind, head, end)
         };
         if let Err(misuse) = sent {
             tail.truncate(start);
             return Err(misuse);
         }
-        self.progress.queued(cx.output.len() - before);
-        let interim = status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS;
-        if end == End::Yes && !interim {
-            self.sent(self.sending.framing().unwrap_or(Framing::Nothing), input);
-        }
-        Ok(())
-    }
-
-    /// [`Self::send_head`] for the head of a final response whose lines are written out already. `None`: it begins
-    /// a tunnel or is interim, and nothing has happened.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::send_head`].
-    #[inline]
-    pub fn send_written_head(
-        &mut self,
-        cx: &mut Context<'_>,
-        id: ExchangeId,
-        head: &WrittenHead<'_>,
-        end: End,
-    ) -> Option<Result<(), Misuse>> {
-        let kind = match self.answerable(id) {
-            Ok(kind) => kind,
-            Err(misuse) => return Some(Err(misuse)),
-        };
-        let status = head.status;
-        if status.is_informational() || (kind == Kind::Connect && status.is_success()) {
-            return None;
-        }
-        let input = cx.input.len();
-        let tail = cx.output.tail();
-        let start = tail.len();
-        let written = head.write(tail);
-        if let Err(misuse) = self.frame(tail, input, kind, status, &written, end) {
-            tail.truncate(start);
-            return Some(Err(misuse));
-        }
         let queued = tail.len() - start;
         self.progress.queued(queued);
+        if let Some(chunk) = whole {
+            return self.send_piece(cx, Piece::Chunk(chunk), End::Yes);
+        }
         if end == End::Yes {
-            self.sent(self.sending.framing().unwrap_or(Framing::Nothing), input);
+            self.sent(self.sending.framing().unwrap_or(Framing::Nothing), input_bytes);
         }
-        Some(Ok(()))
-    }
-
-    /// Server: sends a whole answer in one step, octet for octet what [`Self::send_written_head`] and
-    /// [`Self::send_data`] send, where nothing about it is unusual: a plain request that has been read, a connection
-    /// that goes on, and a body that is copied anyway. False: something is, and nothing has happened.
-    #[inline]
-    pub fn send_whole(
-        &mut self,
-        cx: &mut Context<'_>,
-        id: ExchangeId,
-        head: &WrittenHead<'_>,
-        body: &[u8],
-    ) -> bool {
-        let is_usual = self.role == Role::Server
-            && matches!(self.reading, Reading::Complete)
-            && self.sending.is_ready()
-            && self.exchanges.is_plain(id)
-            && self.persistence.persists
-            && self.ending.is_none()
-            && !self.current.version_10
-            && head.length == Some(body.len() as u64)
-            && body.len() < COPIED_BYTES
-            && (head.status == StatusCode::OK || !has_no_body(&Method::GET, head.status));
-        if !is_usual {
-            return false;
-        }
-        let tail = cx.output.tail();
-        let start = tail.len();
-        tail.reserve(head.bytes_max() + body.len());
-        head.write(tail);
-        tail.extend_from_slice(b"\r\n");
-        tail.extend_from_slice(body);
-        self.progress.queued(tail.len() - start);
-        self.exchanges.close_plain();
-        self.reading = Reading::Head;
-        true
+        Ok(true)
     }
 
     /// Server: what kind of exchange `id` is, when its response may begin.
@@ -151,22 +115,43 @@ impl Connection {
 
     /// Writes the head of a final response, and decides how its body is framed.
     #[inline]
-    fn response<'a>(
+    fn response(
         &mut self,
         tail: &mut Vec<u8>,
         input_bytes: usize,
         kind: Kind,
-        status: StatusCode,
-        fields: impl Iterator<Item = FieldRef<'a>>,
+        head: &ResponseHead<'_, SharedFields>,
         end: End,
     ) -> Result<(), Misuse> {
-        encode::status_line(tail, status);
-        let pass = Pass {
-            length: status != StatusCode::NO_CONTENT,
-            upgrade: status == StatusCode::UPGRADE_REQUIRED,
-            te: false,
-        };
-        let written = encode::fields(tail, fields, pass)?;
+        let status = head.status;
+        let has_length = status != StatusCode::NO_CONTENT;
+        match (head.shared, head.length) {
+            (Some(shared), Some(length)) if status == StatusCode::OK => {
+                tail.extend_from_slice(shared.up_to_length());
+                encode::number_line(tail, length);
+            }
+            (shared, length) => {
+                if status.is_informational() {
+                    return Err(Misuse::InvalidHead);
+                }
+                encode::status_line(tail, status);
+                tail.extend_from_slice(shared.map_or(&[], SharedFields::text));
+                if let Some(length) = length.filter(|_| has_length) {
+                    tail.extend_from_slice(b"content-length: ");
+                    encode::number_line(tail, length);
+                }
+            }
+        }
+        let upgrade = status == StatusCode::UPGRADE_REQUIRED;
+        let pass = Pass { length: has_length, upgrade, te: false };
+        let mut written = encode::fields(tail, head.own, pass)?;
+        if head.length.is_some() && written.length.is_some() {
+            return Err(Misuse::InvalidHead);
+        }
+        written.length = written.length.or(head.length);
+        if let Some(date) = head.date {
+            encode::date(tail, date);
+        }
         self.frame(tail, input_bytes, kind, status, &written, end)
     }
 
@@ -238,45 +223,29 @@ impl Connection {
         u64::from(self.limits.discard_bytes)
     }
 
-    /// Writes the head of an interim response, for whom it can be sent to.
-    fn interim<'a>(
-        &mut self,
-        tail: &mut Vec<u8>,
-        status: StatusCode,
-        fields: impl Iterator<Item = FieldRef<'a>>,
-    ) -> Result<(), Misuse> {
-        // RFC 9110 §15.2: never to HTTP/1.0.
-        if self.current.version_10 {
-            return Ok(());
-        }
-        encode::status_line(tail, status);
-        encode::fields(tail, fields, Pass { length: false, upgrade: false, te: false })?;
-        tail.extend_from_slice(b"\r\n");
-        if status == StatusCode::CONTINUE {
-            self.current.expects_continue = false;
-        }
-        Ok(())
-    }
-
     /// Writes the head after which the exchange is a tunnel.
-    fn switch<'a>(
+    #[cold]
+    fn switch(
         &mut self,
         tail: &mut Vec<u8>,
         kind: Kind,
-        status: StatusCode,
-        fields: impl Iterator<Item = FieldRef<'a>>,
+        head: &ResponseHead<'_, SharedFields>,
     ) -> Result<(), Misuse> {
-        let upgrades = status == StatusCode::SWITCHING_PROTOCOLS;
+        let upgrades = head.status == StatusCode::SWITCHING_PROTOCOLS;
         let asked = kind == if upgrades { Kind::Upgrade } else { Kind::Connect };
         if !asked || !matches!(self.reading, Reading::Complete) {
             return Err(Misuse::OutOfOrder);
         }
-        encode::status_line(tail, status);
+        encode::status_line(tail, head.status);
+        tail.extend_from_slice(head.shared.map_or(&[], SharedFields::text));
         let pass = Pass { length: false, upgrade: upgrades, te: false };
-        let written = encode::fields(tail, fields, pass)?;
+        let written = encode::fields(tail, head.own, pass)?;
         // RFC 9110 §15.2.2: it must say which protocol.
         if upgrades && !written.upgrade {
             return Err(Misuse::InvalidHead);
+        }
+        if let Some(date) = head.date {
+            encode::date(tail, date);
         }
         encode::connection(tail, [upgrades.then_some("upgrade"), None, None]);
         tail.extend_from_slice(b"\r\n");
@@ -303,7 +272,8 @@ impl Connection {
         data: impl Into<Chunk>,
         end: End,
     ) -> Result<bool, Misuse> {
-        self.send_piece(cx, id, Piece::Chunk(data.into()), end)
+        self.check_sending(id)?;
+        self.send_piece(cx, Piece::Chunk(data.into()), end)
     }
 
     /// [`Self::send_data`] for a piece whose bytes are not in memory: it is framed by its length. Whoever owns
@@ -319,18 +289,12 @@ impl Connection {
         outside: Outside,
         end: End,
     ) -> Result<bool, Misuse> {
-        self.send_piece(cx, id, Piece::Outside(outside), end)
+        self.check_sending(id)?;
+        self.send_piece(cx, Piece::Outside(outside), end)
     }
 
     #[inline]
-    fn send_piece(
-        &mut self,
-        cx: &mut Context<'_>,
-        id: ExchangeId,
-        piece: Piece,
-        end: End,
-    ) -> Result<bool, Misuse> {
-        self.check_sending(id)?;
+    fn send_piece(&mut self, cx: &mut Context<'_>, piece: Piece, end: End) -> Result<bool, Misuse> {
         let before = cx.output.len();
         let framing = self.sending.data(cx.output, piece, end)?;
         self.progress.queued(cx.output.len() - before);
@@ -355,15 +319,12 @@ impl Connection {
     /// # Errors
     ///
     /// As [`Self::send_data`]; [`Misuse::InvalidHead`] when a field can't be sent.
-    pub fn send_trailers<'a, I>(
+    pub fn send_trailers(
         &mut self,
         cx: &mut Context<'_>,
         id: ExchangeId,
-        fields: I,
-    ) -> Result<(), Misuse>
-    where
-        I: Iterator<Item = FieldRef<'a>> + Clone,
-    {
+        fields: &[FieldRef<'_>],
+    ) -> Result<(), Misuse> {
         self.check_sending(id)?;
         let framing = self.sending.framing()?;
         match framing {

@@ -1,7 +1,7 @@
 //! RFC 9112 §3, §6: requests, as a client sends them.
 
 use bolide_semantics::{
-    Context, End, ExchangeId, FieldRef, Misuse, OutgoingHead, Role, Start, is_valid_authority,
+    Context, End, ExchangeId, FieldRef, Misuse, RequestHead, Role, is_valid_authority,
     is_valid_target,
 };
 use http::Method;
@@ -25,21 +25,16 @@ impl Connection {
     /// become a tunnel, or was the last; or too many are open. [`Misuse::InvalidHead`] when the head
     /// can't be sent, [`Misuse::WrongLength`] when it announces content and `end` says that there is
     /// none.
-    pub fn send_request<'a, I>(
+    pub fn send_request(
         &mut self,
         cx: &mut Context<'_>,
-        head: OutgoingHead<'a, I>,
+        head: &RequestHead<'_>,
         end: End,
-    ) -> Result<ExchangeId, Misuse>
-    where
-        I: Iterator<Item = FieldRef<'a>> + Clone,
-    {
+    ) -> Result<ExchangeId, Misuse> {
         if !self.takes_request() {
             return Err(Misuse::Refused);
         }
-        let Start::Request { method, authority, path, protocol, .. } = head.start else {
-            return Err(Misuse::InvalidHead);
-        };
+        let RequestHead { method, authority, path, protocol, .. } = *head;
         if protocol.is_some() || !is_valid_authority(authority.as_bytes()) {
             return Err(Misuse::InvalidHead);
         }
@@ -131,10 +126,10 @@ fn request_line(tail: &mut Vec<u8>, method: &Method, target: &str, authority: &s
 /// Writes a request's fields and framing. Returns the kind, the framing of the body that follows, and
 /// whether the server was asked to close.
 #[inline]
-fn request_fields<'a>(
+fn request_fields(
     tail: &mut Vec<u8>,
     method: &Method,
-    fields: impl Iterator<Item = FieldRef<'a>>,
+    fields: &[FieldRef<'_>],
     end: End,
 ) -> Result<(Kind, Option<Framing>, bool), Misuse> {
     let connects = *method == Method::CONNECT;

@@ -135,9 +135,9 @@ fn normal_path(head: &mut Head, path: &[u8]) -> Span {
         Some(b'/') => head.push_text(path),
         Some(_) => {
             let start = head.text_mut().len();
-            head.text_mut().push(b'/');
-            head.text_mut().extend_from_slice(path);
-            head.span(start, start + 1 + path.len())
+            head.text_mut().push(b"/");
+            head.text_mut().push(path);
+            head.span_from(start)
         }
         None if *head.method() == Method::OPTIONS => head.push_text(b"*"),
         None => head.push_text(b"/"),

@@ -14,14 +14,12 @@ use crate::deadlines::{Deadlines, Earliest};
 use crate::error::{ErrorCode, Fault};
 use crate::frame::{self, PREFACE};
 use crate::goaway::{Goaway, LAST_OF_ALL, Leaving};
-use crate::head_memory::HeadMemory;
 use crate::incoming::Incoming;
 use crate::limits::{DRAIN_NOTICE, Limits, SCAN_INTERVAL, TRIM_AFTER};
 use crate::output_watch::OutputWatch;
 use crate::pending::{Event, Pending};
 use crate::ping::{Ping, Purpose};
 use crate::receive_flow::ReceiveFlow;
-use crate::request_memory::RequestMemory;
 use crate::resets::Resets;
 use crate::scheduler::Scheduler;
 use crate::settings::Settings;
@@ -34,12 +32,6 @@ use crate::streams::Streams;
 pub(crate) struct Compression {
     pub(crate) decoder: Decoder,
     pub(crate) encoder: Encoder,
-    /// The response head that was encoded last.
-    pub(crate) memory: HeadMemory,
-    /// What the meaning of the peer's requests depends on.
-    pub(crate) requests: RequestMemory,
-    /// For the decoder's Huffman strings.
-    pub(crate) scratch: Vec<u8>,
 }
 
 /// One HTTP/2 connection, server or client.
@@ -96,9 +88,6 @@ impl Connection {
             compression: Compression {
                 decoder: Decoder::new(crate::limits::HEADER_TABLE_BYTES as usize),
                 encoder: Encoder::new(),
-                memory: HeadMemory::default(),
-                requests: RequestMemory::new(),
-                scratch: Vec::new(),
             },
             incoming: Incoming::new(role == Role::Server),
             pending: Pending::default(),
@@ -202,10 +191,10 @@ impl Connection {
     }
 
     /// What the connection's receive window may grow to, and so the bytes of bodies that the peer
-    /// can make the caller hold, in bytes: it takes the place of
+    /// can make the caller hold, in bytes: at most
     /// [`connection_window_bytes_max`](Limits::connection_window_bytes_max). A window never shrinks.
     pub fn set_receive_budget(&mut self, bytes: u32) {
-        self.receive_flow.set_window_max(bytes);
+        self.receive_flow.set_window_max(bytes.min(self.limits.connection_window_bytes_max));
     }
 
     /// Whether the connection's receive window would be larger by now, had its budget been.
@@ -245,8 +234,6 @@ impl Connection {
         self.streams.allocated_bytes()
             + self.compression.decoder.allocated_bytes()
             + self.compression.encoder.allocated_bytes()
-            + self.compression.memory.allocated_bytes()
-            + self.compression.scratch.capacity()
             + self.incoming.block.bytes.capacity()
     }
 

@@ -1,5 +1,7 @@
 //! RFC 9113 §4, §6: frames as bytes and as structs, without any state.
 
+use bolide_semantics::Context;
+
 pub(crate) mod continuation;
 pub(crate) mod data;
 pub(crate) mod goaway;
@@ -85,6 +87,12 @@ impl FrameHeader {
 #[inline]
 pub(crate) fn read_u32(bytes: &[u8]) -> u32 {
     bytes.first_chunk().map_or(0, |chunk| u32::from_be_bytes(*chunk))
+}
+
+/// The payload of a frame whose length is known to be small, if all of it is there.
+#[inline]
+pub(crate) fn payload<'a>(cx: &'a Context<'_>, header: FrameHeader) -> Option<&'a [u8]> {
+    cx.input.unread().get(HEADER_BYTES..HEADER_BYTES + header.length as usize)
 }
 
 #[cfg(test)]

@@ -1,9 +1,8 @@
-//! RFC 9113 §8.2, §8.3: from the field lines of a header block to a head, with everything that a head
-//! must be.
+//! RFC 9113 §8.2, §8.3: the section of fields that a header block is decoded into, and what it must be.
 
-use bolide_hpack::{DecodedField, NameKind, Pseudo};
+use bolide_hpack::{FieldSection, Line, NameKind, Note, Pseudo};
 use bolide_semantics::{
-    FieldName, Head, HeadKind, Span, is_connection_specific, is_token, is_valid_authority,
+    FieldName, Head, HeadKind, Span, Text, is_connection_specific, is_token, is_valid_authority,
     is_valid_scheme, is_valid_target, parse_content_length,
 };
 use http::{Method, StatusCode, Version};
@@ -45,12 +44,9 @@ pub(crate) struct Summary {
     /// Bodies of this type may pause for as long as they like.
     pub(crate) patient: bool,
     pub(crate) priority: Option<Priority>,
-    /// What the head counts against the limits of a header list, in bytes, and of its fields.
-    pub(crate) list_bytes: u32,
-    pub(crate) fields: u32,
 }
 
-/// Takes one field line after the other.
+/// A head that takes one field after the other.
 #[derive(Debug)]
 pub(crate) struct HeadReader<'a> {
     head: &'a mut Head,
@@ -61,13 +57,11 @@ pub(crate) struct HeadReader<'a> {
     /// A bit for each pseudo-field that may still come.
     open: u8,
     authority: Option<Span>,
-    path: Span,
     host: Option<Span>,
     list_bytes: usize,
+    /// Fields that take more than that together are not kept; none is, once the section is malformed.
     list_bytes_max: usize,
-    excess_count: usize,
-    fields: u32,
-    fields_max: u32,
+    limits: &'a Limits,
 }
 
 const fn bit(pseudo: Pseudo) -> u8 {
@@ -83,7 +77,7 @@ const STATUS: u8 = bit(Pseudo::Status);
 
 impl<'a> HeadReader<'a> {
     #[inline]
-    pub(crate) fn new(head: &'a mut Head, expected: Expected, limits: &Limits) -> Self {
+    pub(crate) fn new(head: &'a mut Head, expected: Expected, limits: &'a Limits) -> Self {
         let kind = match expected {
             Expected::Request => HeadKind::Request,
             Expected::Response => HeadKind::Response,
@@ -100,8 +94,6 @@ impl<'a> HeadReader<'a> {
                 connect: false,
                 patient: false,
                 priority: None,
-                list_bytes: 0,
-                fields: 0,
             },
             seen: 0,
             open: match expected {
@@ -111,77 +103,78 @@ impl<'a> HeadReader<'a> {
                 Expected::Nothing => u8::MAX,
             },
             authority: None,
-            path: Span::default(),
             host: None,
             list_bytes: 0,
             list_bytes_max: limits.header_list_bytes as usize,
-            excess_count: limits.header_list_excess_count as usize,
-            fields: 0,
-            fields_max: limits.header_fields_count,
+            limits,
         }
     }
 
-    /// Takes a line; false when no further line is wanted.
-    #[inline]
-    pub(crate) fn field(&mut self, field: DecodedField<'_>) -> bool {
-        // RFC 9113 §6.5.2: a line counts with 32 octets on top.
-        self.list_bytes += field.name.len() + field.value.len() + 32;
-        if self.list_bytes > self.list_bytes_max {
-            return self.excess();
-        }
-        let taken = match field.kind {
-            NameKind::Known(name) if field.valid => self.known(name, field.value),
-            NameKind::Other if field.valid => self.named(field.name, field.value),
-            NameKind::Pseudo(pseudo) if field.valid => self.pseudo(pseudo, field.value),
-            _ => Err("a field name or value that is not allowed"),
-        };
-        match taken {
-            Ok(()) => {
-                if field.never_indexed && !matches!(field.kind, NameKind::Pseudo(_)) {
-                    self.head.mark_sensitive();
-                }
-                true
-            }
-            Err(what) => {
-                self.summary.malformed.get_or_insert(what);
-                false
-            }
-        }
-    }
-
+    /// Why a field is not to be kept: what came before it was malformed, or too much.
     #[cold]
-    fn excess(&mut self) -> bool {
-        if self.list_bytes > self.list_bytes_max.saturating_mul(self.excess_count) {
-            self.summary.size = Size::Absurd;
-            return false;
+    fn declines(&mut self) -> bool {
+        let most = self.limits.header_list_bytes as usize;
+        if self.list_bytes > most {
+            let absurd = most.saturating_mul(self.limits.header_list_excess_count as usize);
+            let size = if self.list_bytes > absurd { Size::Absurd } else { Size::Excessive };
+            self.summary.size = size;
         }
-        self.summary.size = Size::Excessive;
-        true
+        false
     }
 
-    /// Counts a regular field; false when there are too many to keep it.
+    /// The section is malformed: nothing more of it is kept.
+    #[cold]
+    fn refuse(&mut self, what: &'static str) {
+        self.summary.malformed.get_or_insert(what);
+        self.list_bytes_max = 0;
+    }
+
+    /// A field that is there to be kept and nothing else.
     #[inline]
-    fn counts(&mut self) -> bool {
+    fn keep(&mut self, line: Line) {
         self.open = 0;
-        self.fields += 1;
-        if self.fields > self.fields_max {
+        if self.head.field_count() >= self.limits.header_fields_count as usize {
             self.summary.size = Size::Excessive;
-            return false;
+            return self.head.text_mut().truncate(line.start);
         }
-        true
+        match line.kind {
+            NameKind::Known(name) => self.head.push_known(name, line.value),
+            NameKind::Other | NameKind::Pseudo(_) => self.head.push_named(line.start, line.value),
+        }
     }
 
-    #[inline]
-    fn known(&mut self, name: FieldName, value: &[u8]) -> Result<(), &'static str> {
-        if !self.counts() {
-            return Ok(());
+    /// A field that is invalid, or means something to HTTP/2.
+    #[inline(never)]
+    fn special(&mut self, line: Line) {
+        let Line { kind, note, value, .. } = line;
+        if !note.is_valid() {
+            return self.refuse("a field name or value that is not allowed");
         }
+        let span = self.head.span_from(value);
+        let taken = match kind {
+            NameKind::Pseudo(pseudo) if !note.has(Note::CHECKED) => Err(wrong(pseudo)),
+            NameKind::Pseudo(pseudo) => {
+                return self.pseudo(pseudo, span).unwrap_or_else(|what| self.refuse(what));
+            }
+            NameKind::Known(name) => self.known(name, span),
+            NameKind::Other => Ok(()),
+        };
+        if let Err(what) = taken {
+            return self.refuse(what);
+        }
+        self.keep(line);
+        if note.has(Note::NEVER_INDEXED) {
+            self.head.mark_sensitive();
+        }
+    }
+
+    fn known(&mut self, name: FieldName, span: Span) -> Result<(), &'static str> {
+        let value = self.head.bytes(span);
         if is_connection_specific(name) {
             return Err("a connection-specific field");
         }
-        let span = self.head.push_text(value);
         match name {
-            FieldName::ContentLength => self.content_length(value)?,
+            FieldName::ContentLength => return self.content_length(span),
             FieldName::Te if !value.eq_ignore_ascii_case(b"trailers") => {
                 return Err("a te field other than trailers");
             }
@@ -195,24 +188,15 @@ impl<'a> HeadReader<'a> {
                 self.summary.priority = Some(Priority::parse(value));
             }
             FieldName::ContentType => {
-                self.summary.patient = value.starts_with(b"application/grpc");
+                self.summary.patient = value.starts_with(GRPC);
             }
             _ => {}
         }
-        self.head.push_known(name, span);
         Ok(())
     }
 
-    fn named(&mut self, name: &[u8], value: &[u8]) -> Result<(), &'static str> {
-        if self.counts() {
-            let name = self.head.push_text(name);
-            let value = self.head.push_text(value);
-            self.head.push_named(name, value);
-        }
-        Ok(())
-    }
-
-    fn content_length(&mut self, value: &[u8]) -> Result<(), &'static str> {
+    fn content_length(&mut self, value: Span) -> Result<(), &'static str> {
+        let value = self.head.bytes(value);
         let length = parse_content_length(value).ok_or("an invalid content-length")?;
         if self.expected == Expected::Trailers {
             return Ok(());
@@ -225,7 +209,7 @@ impl<'a> HeadReader<'a> {
     }
 
     #[inline]
-    fn pseudo(&mut self, pseudo: Pseudo, value: &[u8]) -> Result<(), &'static str> {
+    fn pseudo(&mut self, pseudo: Pseudo, span: Span) -> Result<(), &'static str> {
         let bit = bit(pseudo);
         if self.open & bit == 0 {
             return Err("a pseudo-field that comes twice, too late, or does not belong here");
@@ -233,54 +217,34 @@ impl<'a> HeadReader<'a> {
         self.open &= !bit;
         self.seen |= bit;
         match pseudo {
-            Pseudo::Method => self.method(value)?,
-            Pseudo::Scheme => {
-                if !is_valid_scheme(value) {
-                    return Err("an invalid :scheme");
-                }
-                let span = self.head.push_text(value);
-                self.head.set_scheme(span);
-            }
-            Pseudo::Path => {
-                if !is_valid_target(value) {
-                    return Err("an invalid :path");
-                }
-                self.path = self.head.push_text(value);
-                self.head.set_path(self.path);
-            }
+            Pseudo::Method => self.method(span)?,
+            Pseudo::Scheme => self.head.set_scheme(span),
+            Pseudo::Path => self.head.set_path(span),
             Pseudo::Authority => {
-                if !is_valid_authority(value) {
-                    return Err("an invalid :authority");
-                }
-                let span = self.head.push_text(value);
                 self.authority = Some(span);
                 self.head.set_authority(span);
             }
-            Pseudo::Protocol => {
-                if !is_token(value) {
-                    return Err("an invalid :protocol");
-                }
-                let span = self.head.push_text(value);
-                self.head.set_protocol(span);
-            }
-            Pseudo::Status => self.status(value)?,
+            Pseudo::Protocol => self.head.set_protocol(span),
+            Pseudo::Status => self.status(span)?,
         }
         Ok(())
     }
 
     #[inline]
-    fn method(&mut self, value: &[u8]) -> Result<(), &'static str> {
+    fn method(&mut self, value: Span) -> Result<(), &'static str> {
+        let value = self.head.bytes(value);
         if value == b"GET" {
             return Ok(()); // What an empty head begins with.
         }
-        let method = Method::from_bytes(value).map_err(|_| "an invalid :method")?;
+        let method = Method::from_bytes(value).map_err(|_| wrong(Pseudo::Method))?;
         self.summary.connect = method == Method::CONNECT;
         self.head.set_method(method);
         Ok(())
     }
 
-    fn status(&mut self, value: &[u8]) -> Result<(), &'static str> {
-        let status = StatusCode::from_bytes(value).map_err(|_| "an invalid :status")?;
+    fn status(&mut self, value: Span) -> Result<(), &'static str> {
+        let value = self.head.bytes(value);
+        let status = StatusCode::from_bytes(value).map_err(|_| wrong(Pseudo::Status))?;
         if !(100..600).contains(&status.as_u16()) || status == StatusCode::SWITCHING_PROTOCOLS {
             return Err("a :status that HTTP/2 does not have");
         }
@@ -299,8 +263,6 @@ impl<'a> HeadReader<'a> {
             };
             self.summary.malformed = complete.err();
         }
-        self.summary.list_bytes = u32::try_from(self.list_bytes).unwrap_or(u32::MAX);
-        self.summary.fields = self.fields;
         self.summary
     }
 
@@ -321,7 +283,7 @@ impl<'a> HeadReader<'a> {
         if self.authority.is_none() {
             return Err("a request without :authority and host");
         }
-        let path = self.head.bytes(self.path);
+        let path = self.head.path_and_query_bytes();
         if path[0] != b'/' && !(path == b"*" && self.head.method() == Method::OPTIONS) {
             return Err("a :path that does not begin with a slash");
         }
@@ -358,6 +320,84 @@ impl<'a> HeadReader<'a> {
             }
         }
         Ok(())
+    }
+}
+
+impl FieldSection for HeadReader<'_> {
+    #[inline]
+    fn note(kind: NameKind, value: &[u8]) -> Note {
+        match kind {
+            NameKind::Known(name) if IS_SPECIAL[name as usize] => {
+                Note::SPECIAL.when(name != FieldName::ContentType || value.starts_with(GRPC))
+            }
+            NameKind::Known(_) | NameKind::Other => Note::PLAIN,
+            NameKind::Pseudo(pseudo) => Note::SPECIAL.and(Note::CHECKED.when(match pseudo {
+                Pseudo::Path => is_valid_target(value),
+                Pseudo::Authority => is_valid_authority(value),
+                Pseudo::Scheme => is_valid_scheme(value),
+                Pseudo::Protocol => is_token(value),
+                Pseudo::Method | Pseudo::Status => true,
+            })),
+        }
+    }
+
+    #[inline]
+    fn text(&mut self) -> &mut Text {
+        self.head.text_mut()
+    }
+
+    #[inline]
+    fn counts(&mut self, bytes: usize) -> bool {
+        // RFC 9113 §6.5.2: a field counts with 32 octets on top.
+        self.list_bytes += bytes + 32;
+        if self.list_bytes > self.list_bytes_max {
+            return self.declines();
+        }
+        true
+    }
+
+    #[inline]
+    fn take(&mut self, line: Line) {
+        if line.note == Note::PLAIN {
+            return self.keep(line);
+        }
+        self.special(line);
+    }
+}
+
+/// What the type of bodies begins with that may pause for as long as they like.
+const GRPC: &[u8] = b"application/grpc";
+
+/// The fields that mean something to HTTP/2, or are not allowed in it.
+static IS_SPECIAL: [bool; FieldName::ALL.len()] = {
+    let mut special = [false; FieldName::ALL.len()];
+    let mut at = 0;
+    while at < special.len() {
+        let name = FieldName::ALL[at];
+        special[at] = is_connection_specific(name)
+            || matches!(
+                name,
+                FieldName::ContentLength
+                    | FieldName::Te
+                    | FieldName::Host
+                    | FieldName::Priority
+                    | FieldName::ContentType
+            );
+        at += 1;
+    }
+    special
+};
+
+/// What is said of a pseudo-field whose value is not right for it.
+#[cold]
+fn wrong(pseudo: Pseudo) -> &'static str {
+    match pseudo {
+        Pseudo::Method => "an invalid :method",
+        Pseudo::Scheme => "an invalid :scheme",
+        Pseudo::Path => "an invalid :path",
+        Pseudo::Authority => "an invalid :authority",
+        Pseudo::Protocol => "an invalid :protocol",
+        Pseudo::Status => "an invalid :status",
     }
 }
 

@@ -2,17 +2,18 @@
 
 use bolide_hpack::{Encoder, Pseudo};
 use bolide_semantics::{
-    FieldName, FieldRef, Misuse, Start, TOKEN_LOWER, is_connection_specific, is_field_value,
-    parse_content_length,
+    FieldName, FieldRef, Misuse, RequestHead, ResponseHead, TOKEN_LOWER, is_connection_specific,
+    is_field_value, parse_content_length,
 };
 
 use crate::frame::{HEADER_BYTES, continuation, headers};
+use crate::shared_fields::SharedFields;
 use crate::stream::LENGTH_UNKNOWN;
 
 /// Checks the fields of a head before anything of it enters the compression table. Returns the
 /// Content-Length, or [`LENGTH_UNKNOWN`].
 #[inline]
-pub(crate) fn check<'a>(fields: impl Iterator<Item = FieldRef<'a>>) -> Result<u64, Misuse> {
+pub(crate) fn check(fields: &[FieldRef<'_>]) -> Result<u64, Misuse> {
     let mut length = LENGTH_UNKNOWN;
     for field in fields {
         if !is_field_value(field.value) {
@@ -50,42 +51,75 @@ pub(crate) fn travels(field: &FieldRef<'_>, request: bool) -> bool {
     }
 }
 
-/// Appends a whole head, in one HEADERS frame if it fits into `frame_bytes_max`. `own` is the end of its block,
-/// encoded already.
-#[inline]
-pub(crate) fn write<'a>(
+/// Appends the head of a request.
+pub(crate) fn request(
     encoder: &mut Encoder,
     out: &mut Vec<u8>,
     target: Target,
-    start: Option<Start<'_>>,
-    fields: impl Iterator<Item = FieldRef<'a>>,
-    own: &[u8],
+    head: &RequestHead<'_>,
 ) {
+    let frame = begin(encoder, out);
+    let RequestHead { method, scheme, authority, path, protocol, fields } = *head;
+    encoder.pseudo(Pseudo::Method, method.as_str().as_bytes(), out);
+    if method != http::Method::CONNECT || protocol.is_some() {
+        encoder.pseudo(Pseudo::Scheme, scheme.as_bytes(), out);
+        encoder.pseudo(Pseudo::Path, path.as_bytes(), out);
+    }
+    encoder.pseudo(Pseudo::Authority, authority.as_bytes(), out);
+    if let Some(protocol) = protocol {
+        encoder.pseudo(Pseudo::Protocol, protocol.as_bytes(), out);
+    }
+    for field in fields.iter().filter(|field| travels(field, true)) {
+        encoder.field(field, out);
+    }
+    end(out, frame, target);
+}
+
+/// Appends the head of a response, interim or final.
+#[inline]
+pub(crate) fn response(
+    encoder: &mut Encoder,
+    out: &mut Vec<u8>,
+    target: Target,
+    head: &ResponseHead<'_, SharedFields>,
+) {
+    let frame = begin(encoder, out);
+    Encoder::response_start(head.status.as_u16(), head.length, head.date, out);
+    if let Some(shared) = head.shared {
+        out.extend_from_slice(shared.block());
+    }
+    for field in head.own.iter().filter(|field| travels(field, false)) {
+        encoder.field(field, out);
+    }
+    end(out, frame, target);
+}
+
+/// Appends trailers.
+pub(crate) fn trailers<'a>(
+    encoder: &mut Encoder,
+    out: &mut Vec<u8>,
+    target: Target,
+    fields: impl Iterator<Item = FieldRef<'a>>,
+) {
+    let frame = begin(encoder, out);
+    for field in fields.filter(|field| travels(field, false)) {
+        encoder.field(&field, out);
+    }
+    end(out, frame, target);
+}
+
+/// Leaves room for a frame's header, and says where.
+#[inline]
+fn begin(encoder: &mut Encoder, out: &mut Vec<u8>) -> usize {
     let frame = out.len();
     out.extend_from_slice(&[0; HEADER_BYTES]);
     encoder.begin(out);
-    match start {
-        Some(Start::Response { status }) => encoder.status(status.as_u16(), out),
-        Some(Start::Request { method, scheme, authority, path, protocol }) => {
-            encoder.pseudo(Pseudo::Method, method.as_str().as_bytes(), out);
-            if method != http::Method::CONNECT || protocol.is_some() {
-                encoder.pseudo(Pseudo::Scheme, scheme.as_bytes(), out);
-                encoder.pseudo(Pseudo::Path, path.as_bytes(), out);
-            }
-            encoder.pseudo(Pseudo::Authority, authority.as_bytes(), out);
-            if let Some(protocol) = protocol {
-                encoder.pseudo(Pseudo::Protocol, protocol.as_bytes(), out);
-            }
-        }
-        None => {}
-    }
-    let request = matches!(start, Some(Start::Request { .. }));
-    for field in fields {
-        if travels(&field, request) {
-            encoder.field(&field, out);
-        }
-    }
-    out.extend_from_slice(own);
+    frame
+}
+
+/// Frames the block at the end of `out`: one HEADERS frame if it fits.
+#[inline]
+fn end(out: &mut Vec<u8>, frame: usize, target: Target) {
     let block = out.len() - frame - HEADER_BYTES;
     if block <= target.frame_bytes_max as usize {
         let header = headers::header(target.stream, block as u32, target.end_stream, true);
@@ -93,29 +127,6 @@ pub(crate) fn write<'a>(
     } else {
         split(out, frame, target);
     }
-}
-
-/// Appends a head whose block is at hand, in two parts. Returns false, and appends nothing, when the encoder has
-/// something to say first.
-#[inline]
-pub(crate) fn write_again(
-    encoder: &mut Encoder,
-    out: &mut Vec<u8>,
-    target: Target,
-    [remembered, own]: [&[u8]; 2],
-) -> bool {
-    let frame = out.len();
-    let length = (remembered.len() + own.len()) as u32;
-    let header = headers::header(target.stream, length, target.end_stream, true);
-    header.write(out);
-    encoder.begin(out);
-    if out.len() != frame + HEADER_BYTES {
-        out.truncate(frame);
-        return false;
-    }
-    out.extend_from_slice(remembered);
-    out.extend_from_slice(own);
-    true
 }
 
 /// Which stream a head is for, and how it is framed.
@@ -148,7 +159,7 @@ fn split(out: &mut Vec<u8>, frame: usize, target: Target) {
 
 #[cfg(test)]
 mod tests {
-    use bolide_hpack::Decoder;
+    use bolide_hpack::{Decoder, EachField};
     use http::{Method, StatusCode};
 
     use super::*;
@@ -158,12 +169,12 @@ mod tests {
 
     fn decode(block: &[u8]) -> Vec<(String, String)> {
         let mut lines = Vec::new();
-        let mut field = |field: bolide_hpack::DecodedField<'_>| {
+        let field = |field: bolide_hpack::DecodedField<'_>| {
             let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
             lines.push((text(field.name), text(field.value)));
             true
         };
-        Decoder::new(4096).decode(block, &mut Vec::new(), &mut field).unwrap();
+        Decoder::new(4096).decode(block, &mut EachField::new(field)).unwrap();
         lines
     }
 
@@ -174,22 +185,18 @@ mod tests {
 
     #[test]
     fn a_request_begins_with_its_pseudo_fields() {
-        let start = Start::Request {
-            method: &Method::GET,
-            scheme: "https",
-            authority: "a",
-            path: "/b",
-            protocol: None,
-        };
-        let fields = [
+        let fields = &[
             line("te", b"gzip"),
             line("host", b"a"),
             line("x", b"1"),
             line("upgrade", b"h2c"),
             line("te", b"trailers"),
         ];
+        let (scheme, authority, path) = ("https", "a", "/b");
+        let head =
+            RequestHead { method: &Method::GET, scheme, authority, path, protocol: None, fields };
         let mut out = Vec::new();
-        write(&mut Encoder::new(), &mut out, TARGET, Some(start), fields.into_iter(), &[]);
+        request(&mut Encoder::new(), &mut out, TARGET, &head);
         let header = FrameHeader::parse(out[..9].try_into().unwrap());
         assert_eq!(header.length as usize, out.len() - 9);
         assert_eq!(
@@ -202,27 +209,23 @@ mod tests {
 
     #[test]
     fn a_plain_connect_has_no_path() {
-        let start = Start::Request {
-            method: &Method::CONNECT,
-            scheme: "https",
-            authority: "a:1",
-            path: "",
-            protocol: None,
-        };
+        let (method, scheme, authority, path) = (&Method::CONNECT, "https", "a:1", "");
+        let head = RequestHead { method, scheme, authority, path, protocol: None, fields: &[] };
         let mut out = Vec::new();
-        write(&mut Encoder::new(), &mut out, TARGET, Some(start), std::iter::empty(), &[]);
+        request(&mut Encoder::new(), &mut out, TARGET, &head);
         let names: Vec<_> = decode(&out[9..]).into_iter().map(|line| line.0).collect();
         assert_eq!(names, [":method", ":authority"]);
     }
 
     #[test]
     fn a_long_block_is_continued() {
-        let start = Start::Response { status: StatusCode::OK };
         let value = vec![b'#'; 100];
         let field = FieldRef { known: None, name: "x-long", value: &value, sensitive: true };
         let target = Target { frame_bytes_max: 40, ..TARGET };
         let mut out = b"before".to_vec();
-        write(&mut Encoder::new(), &mut out, target, Some(start), [field].into_iter(), &[]);
+        let own = [field];
+        let head = ResponseHead::new(StatusCode::OK, &own);
+        response(&mut Encoder::new(), &mut out, target, &head);
         let mut rest = &out[6..];
         let mut block = Vec::new();
         let mut seen = Vec::new();
@@ -241,8 +244,8 @@ mod tests {
 
     #[test]
     fn fields_that_could_be_read_otherwise_are_refused() {
-        assert_eq!(check([line("x", b"1"), line("content-length", b"5")].into_iter()), Ok(5));
-        assert_eq!(check([line("x", b"1")].into_iter()), Ok(LENGTH_UNKNOWN));
+        assert_eq!(check(&[line("x", b"1"), line("content-length", b"5")]), Ok(5));
+        assert_eq!(check(&[line("x", b"1")]), Ok(LENGTH_UNKNOWN));
         for bad in [
             line("X", b"1"),
             line("", b"1"),
@@ -252,7 +255,7 @@ mod tests {
             line("x", b" a"),
             line("content-length", b"x"),
         ] {
-            assert_eq!(check([bad].into_iter()), Err(Misuse::InvalidHead), "{bad:?}");
+            assert_eq!(check(&[bad]), Err(Misuse::InvalidHead), "{bad:?}");
         }
     }
 }

@@ -1,7 +1,8 @@
 //! RFC 9113 §4.1, §4.3: what is left of a frame or of a header block that began earlier.
 
-use crate::run::Run;
-use crate::whole_body::Ahead;
+use bolide_semantics::{ExchangeEvent, ExchangeId};
+
+use crate::stream_list::StreamList;
 
 /// A DATA frame of which a part has been reported.
 #[derive(Debug, Clone, Copy)]
@@ -26,6 +27,82 @@ pub(crate) struct HeaderBlock {
     pub(crate) continuations: u32,
     /// When it began.
     pub(crate) since_ms: u32,
+}
+
+/// A body of which frames follow each other.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Run {
+    /// Zero when there is none.
+    pub(crate) stream: u32,
+    pub(crate) slot: u32,
+    /// What may follow in it, in bytes.
+    pub(crate) left: u32,
+    /// What came in it.
+    pub(crate) received: u32,
+    /// What of the body waits to be consumed, and what was consumed since the run began.
+    pub(crate) unconsumed: u32,
+    pub(crate) consumed: u32,
+    /// The stream of the last run.
+    pub(crate) last: u32,
+}
+
+impl Run {
+    #[inline]
+    pub(crate) fn is_open(&self) -> bool {
+        self.stream != 0
+    }
+
+    /// Counts consumed bytes; false when they are not the run's.
+    #[inline]
+    pub(crate) fn consumes(&mut self, id: ExchangeId, bytes: usize) -> bool {
+        if self.stream != id.0 || bytes > self.unconsumed as usize {
+            return false;
+        }
+        self.unconsumed -= bytes as u32;
+        self.consumed += bytes as u32;
+        true
+    }
+}
+
+/// Nothing was taken since more input came: bodies are looked for from where reading stands.
+const UNKNOWN: u32 = u32::MAX;
+
+/// A body was not found: none is looked for until more input comes.
+pub(crate) const EXHAUSTED: u32 = u32::MAX - 1;
+
+/// What was read ahead.
+#[derive(Debug)]
+pub(crate) struct Ahead {
+    /// The streams whose frames are to be passed over.
+    pub(crate) taken: StreamList,
+    /// Where the frame after the one taken last begins, in bytes before the end of the input: the next is looked
+    /// for from there on. Holds until more input can come.
+    pub(crate) from_end: u32,
+}
+
+impl Default for Ahead {
+    fn default() -> Self {
+        Self { taken: StreamList::default(), from_end: UNKNOWN }
+    }
+}
+
+impl Ahead {
+    /// More input may come.
+    #[inline]
+    pub(crate) fn forget(&mut self) {
+        self.from_end = UNKNOWN;
+    }
+}
+
+/// What a frame came to.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// The input does not hold enough of it.
+    Incomplete,
+    /// It has been dealt with, and consumed.
+    Next,
+    /// It has been dealt with, and there is something to report.
+    Event(ExchangeId, ExchangeEvent),
 }
 
 /// What is left of earlier input.

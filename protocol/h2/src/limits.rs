@@ -60,14 +60,6 @@ pub const HEADER_BLOCK_BYTES: u32 = 128 * 1024;
 /// memory for each connection buys little. Answers: hpack-bomb.
 pub const HEADER_TABLE_BYTES: u32 = 4096;
 
-/// The response head that is remembered in its encoded form. Default: 512. Unit: bytes. Reason: a
-/// head without cookies and policies. Answers: none.
-pub const REMEMBERED_HEAD_BYTES: usize = 512;
-
-/// The body of an answer that is sent in one step with its head, by a copy. Default: 1024. Unit: bytes. Reason:
-/// above it, copying costs as much as the steps that are saved. Answers: none.
-pub const WHOLE_BODY_BYTES: usize = 1024;
-
 /// Resets by the client before our answer was complete, at once. Default: 100. Unit: resets. Reason:
 /// as many as it may have streams. Answers: rapid-reset.
 pub const CLIENT_RESETS_BURST_COUNT: u32 = 100;
@@ -205,6 +197,10 @@ pub struct Limits {
     pub stream_window_bytes_max: u32,
     /// [`CONNECTION_WINDOW_BYTES_MAX`]; equal to `connection_window_bytes`, the window stays as it is.
     pub connection_window_bytes_max: u32,
+    /// Whether a connection's receive window grows only as far as
+    /// [`set_receive_budget`](crate::Connection::set_receive_budget) allows, for its owner shares memory among
+    /// connections. Default: `false`.
+    pub connection_window_is_granted: bool,
     /// [`HEADER_LIST_BYTES`].
     pub header_list_bytes: u32,
     /// [`HEADER_LIST_EXCESS_COUNT`].
@@ -275,6 +271,7 @@ impl Default for Limits {
             connection_window_bytes: CONNECTION_WINDOW_BYTES,
             stream_window_bytes_max: STREAM_WINDOW_BYTES_MAX,
             connection_window_bytes_max: CONNECTION_WINDOW_BYTES_MAX,
+            connection_window_is_granted: false,
             header_list_bytes: HEADER_LIST_BYTES,
             header_list_excess_count: HEADER_LIST_EXCESS_COUNT,
             header_fields_count: HEADER_FIELDS_COUNT,

@@ -5,18 +5,8 @@ use bolide_semantics::{Context, ExchangeEvent, ExchangeId, Role};
 use crate::connection::Connection;
 use crate::error::Fault;
 use crate::frame::{FrameHeader, HEADER_BYTES, PREFACE, kind};
+use crate::incoming::Step;
 use crate::limits::FRAME_BYTES;
-
-/// What a frame came to.
-#[derive(Debug)]
-pub(crate) enum Step {
-    /// The input does not hold enough of it.
-    Incomplete,
-    /// It has been dealt with, and consumed.
-    Next,
-    /// It has been dealt with, and there is something to report.
-    Event(ExchangeId, ExchangeEvent),
-}
 
 impl Connection {
     /// Reads frames until there is something to report or the input is used up.
@@ -126,10 +116,4 @@ impl Connection {
             Role::Client => id >= self.streams.next_own || id.is_multiple_of(2),
         }
     }
-}
-
-/// The payload of a frame whose length is known to be small, if all of it is there.
-#[inline]
-pub(crate) fn payload<'a>(cx: &'a Context<'_>, header: FrameHeader) -> Option<&'a [u8]> {
-    cx.input.unread().get(HEADER_BYTES..HEADER_BYTES + header.length as usize)
 }

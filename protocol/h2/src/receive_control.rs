@@ -5,13 +5,14 @@ use bolide_semantics::{AbortReason, Blame, Context, ExchangeEvent, ExchangeId, R
 
 use crate::connection::Connection;
 use crate::error::{ErrorCode, Fault};
+use crate::frame::payload;
 use crate::frame::priority_update::PriorityUpdate;
 use crate::frame::{FrameHeader, HEADER_BYTES, flag, goaway, ping, priority, read_u32, rst_stream};
 use crate::goaway::Leaving;
+use crate::incoming::Step;
 use crate::pending::Event;
 use crate::ping::Purpose;
 use crate::priority::Priority;
-use crate::receive::{Step, payload};
 use crate::stream::{Place, Progress};
 
 /// A longer PRIORITY_UPDATE is ignored. Unit: bytes.

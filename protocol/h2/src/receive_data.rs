@@ -7,7 +7,7 @@ use crate::error::{ErrorCode, Fault};
 use crate::frame::data::Layout;
 use crate::frame::{FrameHeader, HEADER_BYTES, flag, window_update};
 use crate::incoming::DataRest;
-use crate::receive::Step;
+use crate::incoming::Step;
 use crate::stream::{LENGTH_UNKNOWN, Progress};
 
 impl Connection {
@@ -47,23 +47,14 @@ impl Connection {
         if windows.0.available <= 0 || windows.1.available <= 0 {
             self.stats.stats.receive_windows_used_up += 1;
         }
-        self.stats.received(windows.0.is_used_up(clock.us), windows.1.is_used_up(clock.us), &clock);
-        if stream.receive_left != LENGTH_UNKNOWN {
-            let left = stream.receive_left.checked_sub(u64::from(layout.data));
-            let Some(left) = left.filter(|left| !end_stream || *left == 0) else {
-                stream.unconsumed += header.length;
-                let what = "a body that is not as long as its content-length";
-                return self.bad_counted(cx, header, ErrorCode::ProtocolError, what);
-            };
-            stream.receive_left = left;
+        if !stream.expects(layout.data, end_stream) {
+            stream.unconsumed += header.length;
+            let what = "a body that is not as long as its content-length";
+            return self.bad_counted(cx, header, ErrorCode::ProtocolError, what);
         }
-        let discarding = stream.discarding;
-        if !discarding {
-            stream.unconsumed += layout.data;
-        }
-        stream.received_ms = clock.ms;
-        stream.rate_bytes = stream.rate_bytes.saturating_add(layout.data);
-        if !stream.tunnel {
+        let (discarding, tunnel) = (stream.discarding, stream.tunnel);
+        self.count_received(slot, layout.data);
+        if !tunnel {
             self.budgets.data(layout.data, end_stream, clock.ms, &self.limits)?;
         }
         cx.input.consume(HEADER_BYTES + layout.before as usize);
@@ -80,6 +71,25 @@ impl Connection {
             self.incoming.data = Some(DataRest { stream, left, end_stream });
         }
         Ok(Step::Next)
+    }
+
+    /// Data of a body counts as received, and not yet as [consumed](Self::consumed). Both windows have taken it, and its
+    /// stream [expects](crate::stream::Stream::expects) it.
+    #[inline]
+    pub(crate) fn count_received(&mut self, slot: u32, data: u32) {
+        let clock = self.deadlines.clock;
+        let stream = self.streams.get_mut(slot);
+        if stream.receive_left != LENGTH_UNKNOWN {
+            stream.receive_left -= u64::from(data);
+        }
+        if !stream.discarding {
+            stream.unconsumed += data;
+        }
+        stream.received_ms = clock.ms;
+        stream.rate_bytes = stream.rate_bytes.saturating_add(data);
+        let connection = &self.receive_flow.window;
+        let used_up = (stream.window.is_used_up(clock.us), connection.is_used_up(clock.us));
+        self.stats.received(used_up.0, used_up.1, &clock);
     }
 
     /// RFC 9113 §8.1: what follows an answer that came early is read as long as it is short, so that

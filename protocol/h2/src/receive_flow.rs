@@ -23,7 +23,8 @@ pub(crate) struct ReceiveFlow {
 impl ReceiveFlow {
     pub(crate) fn new(limits: &Limits) -> Self {
         let size = limits.connection_window_bytes.max(crate::settings::INITIAL_WINDOW_BYTES);
-        let window_max = limits.connection_window_bytes_max.max(size);
+        let allowed = limits.connection_window_bytes_max.max(size);
+        let window_max = if limits.connection_window_is_granted { size } else { allowed };
         Self { window: ReceiveWindow::new(size), window_max, rtt_us: 0, grown: 0 }
     }
 

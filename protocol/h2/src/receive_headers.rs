@@ -4,29 +4,28 @@ use bolide_hpack::Decoder;
 use bolide_semantics::{Context, End, ExchangeEvent, ExchangeId, Head, Role, has_no_body};
 use http::{Method, StatusCode};
 
-use crate::connection::{Compression, Connection};
+use crate::connection::Connection;
 use crate::error::{ErrorCode, Fault};
 use crate::frame::headers::Layout;
+use crate::frame::payload;
 use crate::frame::{FrameHeader, HEADER_BYTES, flag, kind};
 use crate::head_reader::{Expected, HeadReader, Size, Summary};
+use crate::incoming::Step;
 use crate::limits::Limits;
 use crate::priority::Priority;
-use crate::receive::{Step, payload};
 use crate::stream::{LENGTH_UNKNOWN, Opening, Progress};
 
 /// Decodes a block into the head.
 #[inline]
 pub(crate) fn decode(
     decoder: &mut Decoder,
-    scratch: &mut Vec<u8>,
     block: &[u8],
     head: &mut Head,
     expected: Expected,
     limits: &Limits,
 ) -> Result<Summary, Fault> {
     let mut reader = HeadReader::new(head, expected, limits);
-    let decoded = decoder.decode(block, scratch, &mut |field| reader.field(field));
-    if decoded.is_err() {
+    if decoder.decode(block, &mut reader).is_err() {
         let what = "a header block that can't be decoded";
         return Err(Fault::peer(ErrorCode::CompressionError, "compression-error", what));
     }
@@ -86,12 +85,8 @@ impl Connection {
         let Context { input, head, .. } = &mut *cx;
         let start = HEADER_BYTES + fragment.start;
         let encoded = &input.unread()[start..HEADER_BYTES + fragment.end];
-        let Compression { decoder, scratch, requests, .. } = &mut self.compression;
-        let summary = if expected == Expected::Request {
-            requests.read(decoder, scratch, encoded, head, &self.limits)?
-        } else {
-            decode(decoder, scratch, encoded, head, expected, &self.limits)?
-        };
+        let decoder = &mut self.compression.decoder;
+        let summary = decode(decoder, encoded, head, expected, &self.limits)?;
         input.consume(HEADER_BYTES + header.length as usize);
         self.received_block(cx, block, expected, summary)
     }
@@ -125,9 +120,8 @@ impl Connection {
         open.stream = 0;
         let encoded = std::mem::take(&mut open.bytes);
         let expected = self.expected(id)?;
-        let compression = &mut self.compression;
-        let (decoder, scratch) = (&mut compression.decoder, &mut compression.scratch);
-        let summary = decode(decoder, scratch, &encoded, cx.head, expected, &self.limits)?;
+        let decoder = &mut self.compression.decoder;
+        let summary = decode(decoder, &encoded, cx.head, expected, &self.limits)?;
         self.received_block(cx, block, expected, summary)
     }
 

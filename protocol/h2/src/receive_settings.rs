@@ -4,10 +4,11 @@ use bolide_semantics::{Context, Role};
 
 use crate::connection::Connection;
 use crate::error::{ErrorCode, Fault};
+use crate::frame::payload;
 use crate::frame::settings::ENTRY_BYTES;
 use crate::frame::{FrameHeader, HEADER_BYTES, flag, settings, window_update};
+use crate::incoming::Step;
 use crate::pending::Event;
-use crate::receive::{Step, payload};
 use crate::stream::Place;
 
 impl Connection {
@@ -43,7 +44,6 @@ impl Connection {
         self.count_control(cx)?;
         if let Some(bytes) = changes.header_table_bytes {
             self.compression.encoder.set_peer_table_bytes(bytes);
-            self.compression.memory.forget();
         }
         if changes.window_difference != 0 {
             self.shift_send_windows(changes.window_difference)?;

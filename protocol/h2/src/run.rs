@@ -10,43 +10,9 @@ use bytes::Buf;
 
 use crate::connection::Connection;
 use crate::frame::{FrameHeader, HEADER_BYTES, kind};
+use crate::incoming::Run;
 use crate::limits::{FRAME_BYTES, SMALL_DATA_BYTES};
 use crate::stream::{LENGTH_UNKNOWN, Progress};
-
-/// A body of which frames follow each other.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Run {
-    /// Zero when there is none.
-    stream: u32,
-    slot: u32,
-    /// What may follow in it, in bytes.
-    left: u32,
-    /// What came in it.
-    received: u32,
-    /// What of the body waits to be consumed, and what was consumed since the run began.
-    unconsumed: u32,
-    consumed: u32,
-    /// The stream of the last run.
-    last: u32,
-}
-
-impl Run {
-    #[inline]
-    pub(crate) fn is_open(&self) -> bool {
-        self.stream != 0
-    }
-
-    /// Counts consumed bytes; false when they are not the run's.
-    #[inline]
-    pub(crate) fn consumes(&mut self, id: ExchangeId, bytes: usize) -> bool {
-        if self.stream != id.0 || bytes > self.unconsumed as usize {
-            return false;
-        }
-        self.unconsumed -= bytes as u32;
-        self.consumed += bytes as u32;
-        true
-    }
-}
 
 impl Connection {
     /// A DATA frame of this stream was read to its end, and the stream has not ended.
@@ -99,14 +65,7 @@ impl Connection {
             // The run's length has seen to it that both take it.
             let _ = stream.window.receive(received, clock.us);
             let _ = self.receive_flow.window.receive(received, clock.us);
-            if stream.receive_left != LENGTH_UNKNOWN {
-                stream.receive_left -= u64::from(received);
-            }
-            stream.unconsumed += received;
-            stream.received_ms = clock.ms;
-            stream.rate_bytes = stream.rate_bytes.saturating_add(received);
-            let used_up = [stream.window, self.receive_flow.window].map(|w| w.is_used_up(clock.us));
-            self.stats.received(used_up[0], used_up[1], &clock);
+            self.count_received(slot, received);
         }
         if consumed > 0 {
             self.consume(cx, slot, consumed);

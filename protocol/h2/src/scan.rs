@@ -85,8 +85,6 @@ impl Connection {
         self.pending.trim();
         self.stats.trim();
         self.scheduler.early.trim();
-        self.compression.scratch = Vec::new();
-        self.compression.memory.trim();
         self.compression.encoder.forget();
         self.incoming.run = None;
         if self.incoming.block.stream == 0 {

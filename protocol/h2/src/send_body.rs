@@ -52,10 +52,22 @@ impl Connection {
         chunk: impl Into<Chunk>,
         end: End,
     ) -> Result<bool, Misuse> {
-        let mut chunk = chunk.into();
         let slot = self.ordered(cx, id)?;
+        self.give(cx, slot, chunk.into(), end)
+    }
+
+    /// The same for an open stream.
+    #[inline]
+    pub(crate) fn give(
+        &mut self,
+        cx: &mut Context<'_>,
+        slot: u32,
+        mut chunk: Chunk,
+        end: End,
+    ) -> Result<bool, Misuse> {
         let frame_bytes_max = self.frame_bytes_max();
         let stream = self.streams.get_mut(slot);
+        let id = stream.id;
         if stream.sending != Progress::Body || stream.end_after {
             return Err(Misuse::OutOfOrder);
         }
@@ -70,7 +82,7 @@ impl Connection {
         }
         if chunk.bytes.is_empty() {
             if ends {
-                data::write_header(cx.output.tail(), id.0, 0, true);
+                data::write_header(cx.output.tail(), id, 0, true);
                 self.finish_sending(cx, slot);
             }
             return Ok(ends || self.may_give_more(cx, slot));
@@ -101,12 +113,12 @@ impl Connection {
         }
         self.send_listed(cx);
         // Its turn may have come already, and its slot may be another stream's.
-        if let Some(slot) = self.streams.find(id.0)
+        if let Some(slot) = self.streams.find(id)
             && let Some(rest) = self.streams.get_mut(slot).chunk.take()
         {
             self.streams.get_mut(slot).chunk = Some(rest.detach());
         }
-        Ok(ends && !self.streams.find(id.0).is_some_and(|slot| self.streams.get(slot).end_after))
+        Ok(ends && !self.streams.find(id).is_some_and(|slot| self.streams.get(slot).end_after))
     }
 
     #[inline]
@@ -186,7 +198,7 @@ impl Connection {
                 self.scheduler.turn(self.streams.slots_mut(), slot);
             } else {
                 if let Some(trailers) = stream.trailers.take() {
-                    self.write_head(cx, id, true, None, trailers.fields());
+                    self.write_trailers(cx, id, trailers.fields());
                 }
                 self.finish_sending(cx, slot);
             }

@@ -203,6 +203,14 @@ impl Stream {
         Ok(())
     }
 
+    /// Whether the body may go on with so much data, and end there.
+    #[inline]
+    pub(crate) fn expects(&self, data: u32, end_stream: bool) -> bool {
+        self.receive_left == LENGTH_UNKNOWN
+            || (u64::from(data) <= self.receive_left
+                && (!end_stream || u64::from(data) == self.receive_left))
+    }
+
     /// Whether there is something to frame or to ask for.
     #[inline]
     pub(crate) fn wants_to_send(&self) -> bool {
@@ -219,7 +227,7 @@ pub(crate) struct PendingTrailers {
 }
 
 impl PendingTrailers {
-    pub(crate) fn new<'a>(fields: impl Iterator<Item = FieldRef<'a>>) -> Self {
+    pub(crate) fn new(fields: &[FieldRef<'_>]) -> Self {
         let mut trailers = Self::default();
         for field in fields {
             trailers.text.extend_from_slice(field.name.as_bytes());
@@ -285,7 +293,7 @@ mod tests {
             FieldRef::known(FieldName::Etag, b"\"a\""),
             FieldRef { known: None, name: "grpc-status", value: b"0", sensitive: true },
         ];
-        let trailers = PendingTrailers::new(given.into_iter());
+        let trailers = PendingTrailers::new(&given);
         let back: Vec<_> = trailers.fields().collect();
         assert_eq!(back.len(), 2);
         assert_eq!((back[0].known, back[0].value), (Some(FieldName::Etag), &b"\"a\""[..]));

@@ -9,39 +9,9 @@ use bytes::Bytes;
 
 use crate::connection::Connection;
 use crate::frame::{FrameHeader, HEADER_BYTES, flag, kind};
+use crate::incoming::EXHAUSTED;
 use crate::limits::FRAMES_AHEAD_COUNT;
-use crate::stream::{LENGTH_UNKNOWN, Progress};
-use crate::stream_list::StreamList;
-
-/// Nothing was taken since more input came: bodies are looked for from where reading stands.
-const UNKNOWN: u32 = u32::MAX;
-
-/// A body was not found: none is looked for until more input comes.
-const EXHAUSTED: u32 = u32::MAX - 1;
-
-/// What was read ahead.
-#[derive(Debug)]
-pub(crate) struct Ahead {
-    /// The streams whose frames are to be passed over.
-    pub(crate) taken: StreamList,
-    /// Where the frame after the one taken last begins, in bytes before the end of the input: the next is looked
-    /// for from there on. Holds until more input can come.
-    from_end: u32,
-}
-
-impl Default for Ahead {
-    fn default() -> Self {
-        Self { taken: StreamList::default(), from_end: UNKNOWN }
-    }
-}
-
-impl Ahead {
-    /// More input may come.
-    #[inline]
-    pub(crate) fn forget(&mut self) {
-        self.from_end = UNKNOWN;
-    }
-}
+use crate::stream::Progress;
 
 impl Connection {
     /// A copy of the whole body of the request whose head was just reported, if it has arrived in one frame
@@ -125,13 +95,12 @@ impl Connection {
         let Some(slot) = self.streams.find(header.stream) else { return false };
         let connection = &mut self.receive_flow.window;
         let stream = self.streams.get_mut(slot);
-        let left = stream.receive_left;
         let takes = ends
             && length as usize <= bytes_max
             && stream.receiving == Progress::Body
             && !stream.discarding
             && !stream.tunnel
-            && (left == LENGTH_UNKNOWN || left == u64::from(length))
+            && stream.expects(length, true)
             && i64::from(length) < i64::from(stream.window.available)
             && i64::from(length) < i64::from(connection.available);
         if !takes || !connection.receive(length, clock.us) {
@@ -141,12 +110,7 @@ impl Connection {
         let received = stream.window.receive(length, clock.us);
         debug_assert!(received, "the window has room, as was looked at");
         stream.receiving = Progress::Ended;
-        if left != LENGTH_UNKNOWN {
-            stream.receive_left = 0;
-        }
-        stream.unconsumed += length;
-        stream.received_ms = clock.ms;
-        stream.rate_bytes = stream.rate_bytes.saturating_add(length);
+        self.count_received(slot, length);
         true
     }
 }

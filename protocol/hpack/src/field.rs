@@ -74,7 +74,7 @@ impl NameKind {
     }
 }
 
-/// One field line of a block.
+/// One field of a block, as [`EachField`] shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DecodedField<'a> {
     /// How the name is known.
@@ -84,9 +84,9 @@ pub struct DecodedField<'a> {
     /// The value as it was sent.
     pub value: &'a [u8],
     /// Whether the name is a token in lower case (or a pseudo-field's) and the value passes
-    /// [`bolide_semantics::is_field_value`]. Found out once, remembered in the table.
+    /// [`bolide_semantics::is_field_value`].
     pub valid: bool,
-    /// Whether the peer forbids to put the line into a table, here and further on
+    /// Whether the peer forbids to put the field into a table, here and further on
     /// (RFC 7541 §6.2.3).
     pub never_indexed: bool,
 }

@@ -1,6 +1,6 @@
 //! HPACK (RFC 7541): header compression for HTTP/2.
 //!
-//! [`Decoder`] turns header blocks into [`DecodedField`]s, [`Encoder`] turns field lines into header
+//! [`Decoder`] turns header blocks into [sections of fields](FieldSection), [`Encoder`] turns fields into header
 //! blocks. Each holds one dynamic table and owns no memory until something is put into it.
 //!
 //! This crate must never know frames, streams, or what a field means.
@@ -14,6 +14,7 @@ mod integer;
 pub mod limits;
 mod lookup;
 mod policy;
+mod section;
 mod static_table;
 mod table;
 
@@ -21,3 +22,4 @@ pub use decoder::Decoder;
 pub use encoder::Encoder;
 pub use error::Error;
 pub use field::{DecodedField, NameKind, Pseudo};
+pub use section::{EachField, FieldSection, Line, Note};

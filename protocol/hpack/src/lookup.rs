@@ -42,24 +42,17 @@ pub(crate) struct Lookup {
     /// For each interned name and pseudo-field, where its line was the last time. The entry may have
     /// left or moved since.
     recent: Box<[u8]>,
-    changes: u32,
 }
 
 impl Lookup {
     pub(crate) fn new(max: u32) -> Self {
         let (chains, recent) = (Box::default(), Box::default());
-        Self { table: Table::new(max), chains, recent, changes: 0 }
+        Self { table: Table::new(max), chains, recent }
     }
 
     #[inline]
     pub(crate) fn max(&self) -> u32 {
         self.table.max()
-    }
-
-    /// Insertions and evictions so far, modulo 2^32.
-    #[inline]
-    pub(crate) fn changes(&self) -> u32 {
-        self.changes
     }
 
     pub(crate) fn allocated_bytes(&self) -> usize {
@@ -127,7 +120,6 @@ impl Lookup {
         self.evict_for(size_of_line(name.len(), value.len()));
         let room = self.table.room();
         let slot = self.table.push(kind, name, value, Link { hash, next: NONE, used: false });
-        self.changes = self.changes.wrapping_add(1);
         if self.table.room() == room {
             self.chain(slot);
         } else {
@@ -150,7 +142,6 @@ impl Lookup {
         while self.table.is_short_of(size) {
             let Some(slot) = self.table.evict() else { break };
             self.unchain(slot);
-            self.changes = self.changes.wrapping_add(1);
         }
     }
 

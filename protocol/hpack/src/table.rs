@@ -21,12 +21,18 @@ pub(crate) struct Entry<T> {
 }
 
 impl<T> Entry<T> {
+    /// What the name and the value take, in bytes.
+    #[inline]
+    pub(crate) fn text_bytes(&self) -> usize {
+        usize::from(self.name_len) + usize::from(self.value_len)
+    }
+
     fn size(&self) -> u32 {
         size_of_line(usize::from(self.name_len), usize::from(self.value_len)) as u32
     }
 
     #[inline]
-    fn stored_name_len(&self) -> usize {
+    pub(crate) fn stored_name_len(&self) -> usize {
         if self.kind == NameKind::Other { usize::from(self.name_len) } else { 0 }
     }
 }
@@ -97,6 +103,21 @@ impl<T: Copy + Default> Table<T> {
     pub(crate) fn release(&mut self) {
         debug_assert!(self.len == 0, "entries would be lost");
         *self = Self::new(self.max);
+    }
+
+    /// The entry that `age` newer ones follow.
+    #[inline]
+    pub(crate) fn by_age(&self, age: usize) -> Option<&Entry<T>> {
+        let slot = self.slot_of(age)?;
+        self.ring.get(slot)
+    }
+
+    /// The text that is stored of an entry: its name, unless its kind has that, and its value.
+    #[inline]
+    pub(crate) fn stored(&self, entry: &Entry<T>) -> &[u8] {
+        let start = entry.start.wrapping_sub(self.base) as usize;
+        let text = self.text.get(start..).unwrap_or_default();
+        text.get(..entry.stored_name_len() + usize::from(entry.value_len)).unwrap_or_default()
     }
 
     /// Whether an entry of `size` octets (0: none) needs others to leave first.

@@ -1,6 +1,6 @@
 //! RFC 7541 Appendix C: its examples, by number.
 
-use bolide_hpack::{Decoder, Encoder, Pseudo};
+use bolide_hpack::{Decoder, EachField, Encoder, Pseudo};
 use bolide_semantics::{FieldName, FieldRef};
 
 fn octets(hex: &str) -> Vec<u8> {
@@ -12,14 +12,14 @@ fn octets(hex: &str) -> Vec<u8> {
 #[track_caller]
 fn check(decoder: &mut Decoder, hex: &str, lines: &[(&str, &str)], table_bytes: usize) {
     let mut left = lines.iter();
-    let mut compare = |field: bolide_hpack::DecodedField<'_>| {
+    let compare = |field: bolide_hpack::DecodedField<'_>| {
         let (name, value) = left.next().expect("not more lines than expected");
         assert_eq!((field.name, field.value), (name.as_bytes(), value.as_bytes()));
         assert!(field.valid);
         assert_eq!(field.never_indexed, *name == "password");
         true
     };
-    decoder.decode(&octets(hex), &mut Vec::new(), &mut compare).expect("an example of the RFC");
+    decoder.decode(&octets(hex), &mut EachField::new(compare)).expect("an example of the RFC");
     assert_eq!(left.next(), None);
     assert_eq!(decoder.table_bytes(), table_bytes);
 }

@@ -6,7 +6,7 @@ use crate::FieldName;
 /// `trailers` only, and is not listed here.
 #[inline]
 #[must_use]
-pub fn is_connection_specific(name: FieldName) -> bool {
+pub const fn is_connection_specific(name: FieldName) -> bool {
     matches!(
         name,
         FieldName::Connection

@@ -29,24 +29,14 @@ impl Head {
                 }
                 continue;
             }
-            let value = self.push_text(field.value);
             match field.known {
-                Some(name) => self.push_known(name, value),
-                None => {
-                    let name = self.push_text(field.name.as_bytes());
-                    self.push_named(name, value);
-                }
+                Some(name) => self.push_field(name, field.value),
+                None => self.append(field.name, field.value),
             }
             if field.sensitive {
                 self.mark_sensitive();
             }
         }
-    }
-
-    /// Appends a field line.
-    pub fn push_field(&mut self, name: FieldName, value: &[u8]) {
-        let value = self.push_text(value);
-        self.push_known(name, value);
     }
 
     fn forward_target(&mut self, from: &Self) {
@@ -78,9 +68,7 @@ impl Head {
             self.push_text(cookie.value);
             sensitive |= cookie.sensitive;
         }
-        let end = self.text_mut().len();
-        let value = self.span(start, end);
-        self.push_known(FieldName::Cookie, value);
+        self.push_known(FieldName::Cookie, start);
         if sensitive {
             self.mark_sensitive();
         }
@@ -113,14 +101,7 @@ mod tests {
         let authority = head.push_text(b"b:1");
         head.set_authority(authority);
         for (name, value) in fields {
-            match FieldName::lookup(name.as_bytes()) {
-                Some(name) => head.push_field(name, value.as_bytes()),
-                None => {
-                    let name = head.push_text(name.as_bytes());
-                    let value = head.push_text(value.as_bytes());
-                    head.push_named(name, value);
-                }
-            }
+            head.append(name, value.as_bytes());
         }
         head
     }

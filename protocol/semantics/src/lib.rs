@@ -1,7 +1,7 @@
 //! What HTTP means in every version (RFC 9110): one vocabulary of heads, exchanges and events.
 //!
 //! HTTP/1.1 and HTTP/2 speak in the same [`ExchangeEvent`]s about the same [`Head`], and take the
-//! same [`OutgoingHead`], so that nothing above them is written twice.
+//! same [`RequestHead`] and [`ResponseHead`], so that nothing above them is written twice.
 //!
 //! This crate must never know a version's wire format.
 
@@ -16,15 +16,13 @@ mod exchange;
 mod field_name;
 mod forwarding;
 mod head;
-mod head_mark;
-mod head_source;
-mod known_heads;
 pub mod limits;
 mod message;
 mod outgoing;
 mod range;
 mod syntax;
 mod target_path;
+mod text;
 
 pub use accept_encoding::preferred_coding;
 pub use conditional::{Conditions, Precondition, Validators};
@@ -39,13 +37,11 @@ pub use exchange::{
 };
 pub use field_name::FieldName;
 pub use head::{Field, Head, HeadKind, Span};
-pub use head_mark::{ByMark, HeadMark, HeadMarks};
-pub use head_source::SourceNote;
-pub use known_heads::{CodingState, HeadNote};
 pub use message::{has_no_body, parse_content_length};
-pub use outgoing::{FieldRef, HeadName, OutgoingHead, Start};
+pub use outgoing::{Content, FieldRef, RequestHead, ResponseHead};
 pub use range::{ByteRange, RangeRequest, parse_range, unsatisfied_content_range};
 pub use syntax::{
     TOKEN_LOWER, is_field_value, is_token, is_valid_authority, is_valid_scheme, is_valid_target,
 };
 pub use target_path::decode_path;
+pub use text::Text;

@@ -1,12 +1,11 @@
-//! RFC 9110 §6.2, §6.3: a head that is to be sent.
+//! RFC 9110 §6.2, §6.3: heads that are to be sent.
 
-use std::num::NonZeroU32;
-
+use bolide_buffers::Chunk;
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 
 use crate::{Field, FieldName};
 
-/// One field line to be sent.
+/// One field to be sent.
 #[derive(Debug, Clone, Copy)]
 pub struct FieldRef<'a> {
     /// The interned name, when it has one.
@@ -20,24 +19,26 @@ pub struct FieldRef<'a> {
 }
 
 impl<'a> FieldRef<'a> {
-    /// A line with an interned name.
+    /// A field with an interned name.
     #[inline]
     #[must_use]
     pub fn known(name: FieldName, value: &'a [u8]) -> Self {
         Self { known: Some(name), name: name.as_str(), value, sensitive: false }
+    }
+
+    /// A field whose name is text in lower case; it is looked up among the interned ones.
+    #[inline]
+    #[must_use]
+    pub fn named(name: &'a str, value: &'a [u8]) -> Self {
+        Self { known: FieldName::lookup(name.as_bytes()), name, value, sensitive: false }
     }
 }
 
 impl<'a> From<(&'a HeaderName, &'a HeaderValue)> for FieldRef<'a> {
     #[inline]
     fn from((name, value): (&'a HeaderName, &'a HeaderValue)) -> Self {
-        let text = name.as_str();
-        Self {
-            known: FieldName::lookup(text.as_bytes()),
-            name: text,
-            value: value.as_bytes(),
-            sensitive: value.is_sensitive(),
-        }
+        let sensitive = value.is_sensitive();
+        Self { sensitive, ..Self::named(name.as_str(), value.as_bytes()) }
     }
 }
 
@@ -51,53 +52,77 @@ impl<'a> From<Field<'a>> for FieldRef<'a> {
     }
 }
 
-/// What an outgoing head begins with.
-#[derive(Debug, Clone, Copy)]
-pub enum Start<'a> {
-    /// A request.
-    Request {
-        /// The method.
-        method: &'a Method,
-        /// `http` or `https`. HTTP/1.1 sends it only in absolute form, which it never does.
-        scheme: &'a str,
-        /// Host and port: `:authority`, or the `Host` field in HTTP/1.1.
-        authority: &'a str,
-        /// Path and query; `*` for a server-wide OPTIONS; empty for a plain CONNECT.
-        path: &'a str,
-        /// `:protocol` of an extended CONNECT (RFC 8441).
-        protocol: Option<&'a str>,
-    },
-    /// A response, interim (1xx) or final.
-    Response {
-        /// The status.
-        status: StatusCode,
-    },
-}
-
-/// Stands for the head of a final response: two that have the same name are the same, line for line, as long as
-/// the process lives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HeadName {
-    /// The status.
-    pub status: StatusCode,
-    /// Field lines that were made once, with no `Content-Length` among them: their number, which no others of
-    /// the process have.
-    pub lines: NonZeroU32,
-    /// The value of the `Content-Length` that follows them, if one does.
-    pub length: Option<u64>,
-    /// The second of the `Date` after that, since the epoch; any if there is one among the lines.
-    pub second: u32,
-}
-
-/// A head to be sent: `fields` are written in their order.
+/// The head of a request: its fields are written in their order.
 ///
 /// The connection adds what its version needs to frame the message (`Host`, `Transfer-Encoding`,
 /// `Connection`), drops connection-specific fields, and refuses field values that could be read as
-/// anything else. It never adds `Content-Length`, `Date` or `Server`: these are the caller's.
+/// anything else. It never adds `Content-Length`.
+#[derive(Debug, Clone, Copy)]
+pub struct RequestHead<'a> {
+    /// The method.
+    pub method: &'a Method,
+    /// `http` or `https`. HTTP/1.1 sends it only in absolute form, which it never does.
+    pub scheme: &'a str,
+    /// Host and port: `:authority`, or the `Host` field in HTTP/1.1.
+    pub authority: &'a str,
+    /// Path and query; `*` for a server-wide OPTIONS; empty for a plain CONNECT.
+    pub path: &'a str,
+    /// `:protocol` of an extended CONNECT (RFC 8441).
+    pub protocol: Option<&'a str>,
+    /// The fields.
+    pub fields: &'a [FieldRef<'a>],
+}
+
+/// The head of a final response: status, length, date, the fields that many responses share, and its own; a version
+/// sends them in the order that costs it least. `S` is the form in which a version has the shared fields.
+///
+/// The connection frames the message, drops connection-specific fields, and refuses field values that could be read
+/// as anything else.
+#[derive(Debug)]
+pub struct ResponseHead<'a, S> {
+    /// The status.
+    pub status: StatusCode,
+    /// Fields that were checked and serialized when they were made.
+    pub shared: Option<&'a S>,
+    /// Fields of this response alone.
+    pub own: &'a [FieldRef<'a>],
+    /// The value of `Content-Length`, in bytes, unless it is unknown or among `own`.
+    pub length: Option<u64>,
+    /// The value of `Date`, unless that is among the fields.
+    pub date: Option<&'a [u8; 29]>,
+}
+
+impl<S> Clone for ResponseHead<'_, S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S> Copy for ResponseHead<'_, S> {}
+
+impl<'a, S> ResponseHead<'a, S> {
+    /// A head with fields of its own and nothing else.
+    #[must_use]
+    pub fn new(status: StatusCode, own: &'a [FieldRef<'a>]) -> Self {
+        Self { status, shared: None, own, length: None, date: None }
+    }
+
+    /// The same head with the shared fields in another form.
+    #[inline]
+    #[must_use]
+    pub fn with_shared<T>(self, form: impl FnOnce(&'a S) -> &'a T) -> ResponseHead<'a, T> {
+        let Self { status, shared, own, length, date } = self;
+        ResponseHead { status, shared: shared.map(form), own, length, date }
+    }
+}
+
+/// What follows the head of a final response.
 #[derive(Debug, Clone)]
-pub struct OutgoingHead<'a, I> {
-    /// Start line or pseudo-fields.
-    pub start: Start<'a>,
-    /// The field lines.
-    pub fields: I,
+pub enum Content {
+    /// Nothing: the message ends with its head.
+    None,
+    /// All of it, which is at hand: head and content leave together where they can.
+    Whole(Chunk),
+    /// Pieces, by later calls; or a tunnel's bytes.
+    Follows,
 }

@@ -4,11 +4,12 @@ use bolide_semantics::{End, Role};
 use bytes::Bytes;
 
 use crate::deflate::Deflater;
+use crate::failure::Failure;
 use crate::inflate::Inflater;
 use crate::mask::{MaskKey, MaskKeys};
 use crate::outbox::Outbox;
 use crate::receive::Receiver;
-use crate::{Close, CloseCode, Deflate, Limits, Payload};
+use crate::{Close, Deflate, Limits, Payload};
 
 /// The kind of a message (RFC 6455 §5.6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,15 +42,6 @@ pub enum Event {
     Closed(Close),
     /// The peer broke a rule or a limit: a close frame says so to it. Nothing follows.
     Failed(Failure),
-}
-
-/// A rule or a limit that the peer broke.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Failure {
-    /// The code that the peer is told.
-    pub code: CloseCode,
-    /// What was wrong.
-    pub what: &'static str,
 }
 
 /// An order that can't be carried out. It had no effect.

@@ -3,7 +3,7 @@
 use bolide_semantics::Role;
 
 use crate::CloseCode;
-use crate::codec::Failure;
+use crate::failure::Failure;
 use crate::mask::MaskKey;
 
 /// The longest head: two octets, a length of eight, a key of four.

@@ -4,8 +4,8 @@ use bolide_semantics::End;
 use bytes::{Buf, Bytes};
 use flate2::{Decompress, FlushDecompress, Status};
 
-use crate::codec::Failure;
 use crate::deflate::FLUSH_TAIL;
+use crate::failure::Failure;
 use crate::{CloseCode, Limits};
 
 /// The largest piece that is inflated at once, in bytes.

@@ -31,6 +31,7 @@ mod close;
 mod codec;
 mod deflate;
 mod extension;
+mod failure;
 mod frame;
 pub mod handshake;
 mod inflate;
@@ -44,7 +45,8 @@ mod utf8;
 
 pub use assembly::Assembly;
 pub use close::{Close, CloseCode};
-pub use codec::{Codec, Event, Failure, Kind, Misuse, Settings};
+pub use codec::{Codec, Event, Kind, Misuse, Settings};
 pub use extension::{Deflate, DeflatePolicy};
+pub use failure::Failure;
 pub use limits::Limits;
 pub use payload::Payload;

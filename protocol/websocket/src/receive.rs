@@ -3,7 +3,8 @@
 use bolide_semantics::{End, Role};
 use bytes::{Buf, Bytes};
 
-use crate::codec::{Failure, Kind};
+use crate::codec::Kind;
+use crate::failure::Failure;
 use crate::frame::{FrameHead, HEAD_BYTES_MAX, Opcode};
 use crate::mask::MaskKey;
 use crate::utf8::Utf8;

@@ -3,7 +3,8 @@
 use bolide_semantics::End;
 use bytes::Bytes;
 
-use crate::codec::{Failure, Kind, Misuse};
+use crate::codec::{Kind, Misuse};
+use crate::failure::Failure;
 use crate::frame::{CONTROL_BYTES_MAX, FrameHead, Opcode};
 use crate::limits::PONGS_BYTES;
 use crate::{CloseCode, Codec};

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use bolide_buffers::Chunk;
 use bolide_connection::{Connection, Http2Stats};
-use bolide_semantics::{Context, End, ExchangeId, FieldRef, Head, Misuse, OutgoingHead};
+use bolide_semantics::{Context, End, ExchangeId, FieldRef, Head, Misuse, RequestHead};
 
 /// A connection and the buffers of this turn.
 #[derive(Debug)]
@@ -58,36 +58,9 @@ impl Orders<'_> {
     /// [`Misuse::Refused`] when none can be sent now, [`Misuse::InvalidHead`] and
     /// [`Misuse::WrongLength`] when the head can't be sent.
     #[inline]
-    pub fn send_request<'a, I>(
-        &mut self,
-        head: OutgoingHead<'a, I>,
-        end: End,
-    ) -> Result<ExchangeId, Misuse>
-    where
-        I: Iterator<Item = FieldRef<'a>> + Clone,
-    {
+    pub fn send_request(&mut self, head: &RequestHead<'_>, end: End) -> Result<ExchangeId, Misuse> {
         self.ordered = true;
         self.connection.send_request(&mut self.cx, head, end)
-    }
-
-    /// Sends a request whose head is sent again and again: `name`, which is not 0, stands for it. Two
-    /// calls for a connection with the same name must have the same head.
-    ///
-    /// # Errors
-    ///
-    /// As [`send_request`](Self::send_request).
-    #[inline]
-    pub fn send_named_request<'a, I>(
-        &mut self,
-        name: u16,
-        head: OutgoingHead<'a, I>,
-        end: End,
-    ) -> Result<ExchangeId, Misuse>
-    where
-        I: Iterator<Item = FieldRef<'a>> + Clone,
-    {
-        self.ordered = true;
-        self.connection.send_named_request(&mut self.cx, name, head, end)
     }
 
     /// Gives the next piece of a request's body. `Ok(false)`: the one after waits for
@@ -111,10 +84,7 @@ impl Orders<'_> {
     /// # Errors
     ///
     /// [`Misuse`] says which rule the call breaks.
-    pub fn send_trailers<'a, I>(&mut self, id: ExchangeId, fields: I) -> Result<(), Misuse>
-    where
-        I: Iterator<Item = FieldRef<'a>> + Clone,
-    {
+    pub fn send_trailers(&mut self, id: ExchangeId, fields: &[FieldRef<'_>]) -> Result<(), Misuse> {
         self.ordered = true;
         self.connection.send_trailers(&mut self.cx, id, fields)
     }

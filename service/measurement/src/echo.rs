@@ -1,12 +1,10 @@
 //! `GET /echo?size=N` answers N bytes; `POST /echo` answers what it is sent.
 
-use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::rc::Rc;
 
 use bolide_server::{
-    AbortReason, BodyStream, Bytes, End, Exchange, Fields, Handler, HeaderName, HeaderValue, Io,
-    Prepared, Pull, Reply, Request, Response, StatusCode, Version, detach,
+    AbortReason, BodyStream, Bytes, End, Exchange, Handler, HeaderValue, Io, Pull, Reply, Request,
+    Response, StatusCode, Version, detach,
 };
 
 /// The largest `size`, in bytes.
@@ -15,10 +13,6 @@ pub const ECHO_BYTES_MAX: u64 = 1 << 30;
 /// The `size` when none is given, in bytes.
 const ECHO_BYTES_DEFAULT: u64 = 64;
 
-/// A longer target is not remembered, in bytes.
-const TARGET_BYTES_MAX: usize = 64;
-
-const CONTENT_TYPE: HeaderName = HeaderName::from_static("content-type");
 const OCTETS: HeaderValue = HeaderValue::from_static("application/octet-stream");
 
 /// What answers are cut from.
@@ -26,42 +20,22 @@ static FILL: [u8; 256 * 1024] = [b'x'; 256 * 1024];
 
 /// `GET /echo?size=N`: N times `x`.
 #[derive(Debug, Default)]
-pub(crate) struct Fills {
-    /// Who measures asks for one size again and again.
-    last: RefCell<Option<Answered>>,
-}
-
-/// The last target, and what answered it.
-#[derive(Debug)]
-struct Answered {
-    target: Box<[u8]>,
-    prepared: Rc<Prepared>,
-}
+pub(crate) struct Fills;
 
 impl Handler for Fills {
     fn handle(&self, request: &mut Request<'_>) -> Reply {
-        let target = request.head().path_and_query_bytes();
-        if let Some(last) = self.last.borrow().as_ref().filter(|last| *last.target == *target) {
-            return Reply::Prepared(Rc::clone(&last.prepared));
-        }
         let Some(size) = size_of(request) else {
             let what = format!("size is a number of bytes from 0 to {ECHO_BYTES_MAX}\n");
             return Reply::Now(Response::text(what).with_status(StatusCode::BAD_REQUEST));
         };
         match usize::try_from(size).ok().and_then(|size| FILL.get(..size)) {
             Some(all) => {
-                let octets = Fields::new([(CONTENT_TYPE, OCTETS)]);
-                let all = Bytes::from_static(all);
-                let prepared = Rc::new(Prepared::new(StatusCode::OK, &octets, all));
-                if target.len() <= TARGET_BYTES_MAX {
-                    let (target, prepared) = (target.into(), Rc::clone(&prepared));
-                    *self.last.borrow_mut() = Some(Answered { target, prepared });
-                }
-                Reply::Prepared(prepared)
+                Reply::Now(Response::octets(Bytes::new()).own_body(Bytes::from_static(all)))
             }
-            None => Reply::Now(
-                Response::stream(Fill { length: size, left: size }).header("content-type", OCTETS),
-            ),
+            None => {
+                let fill = Fill { length: size, left: size };
+                Reply::Now(Response::stream(fill).header("content-type", OCTETS))
+            }
         }
     }
 }

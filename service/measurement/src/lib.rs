@@ -59,7 +59,7 @@ pub fn endpoints_with(router: Router, settings: &Settings) -> Router {
     let router = websocket::route(router, &settings.websocket);
     let router = responsiveness::routes(ndt7::routes(router, settings));
     ping(router)
-        .handle(Method::GET, "/echo", echo::Fills::default())
+        .handle(Method::GET, "/echo", echo::Fills)
         .handle(Method::POST, "/echo", echo::Echoes)
         .claim(bulk::is_size, bulk::Sizes)
 }

@@ -2,14 +2,14 @@
 
 use std::rc::Rc;
 
-use bolide_semantics::{End, FieldRef, HeadKind};
+use bolide_semantics::{End, HeadKind};
 use bolide_server::{
     Bytes, Exchange, FieldName, Head, Io, Method, StatusCode, UpstreamTimes, Version,
 };
 
 use crate::crossing::{Next, Shared};
 use crate::failure::{Failure, Repeat};
-use crate::traffic::TELL_BYTES;
+use crate::traffic::{TELL_BYTES, refs};
 use crate::worker::Worker;
 
 /// One request on its way to an upstream, and its answer on the way back.
@@ -175,7 +175,7 @@ impl Passage {
                         let _ = io.send(piece.bytes, end);
                     }
                     Next::Trailers(head) => {
-                        io.finish_with_fields(head.fields().map(FieldRef::from));
+                        io.finish_with_fields(&refs(&head));
                     }
                 }
             }
@@ -207,13 +207,13 @@ impl Passage {
         while let Some(head) = crossing.interim.pop_front() {
             match head.status() {
                 StatusCode::CONTINUE => io.send_continue(),
-                status => io.start_with(status, head.fields().map(FieldRef::from), End::No),
+                status => io.start_with(status, &refs(&head), End::No),
             }
         }
         if let Some(end) = crossing.answer.take() {
             self.started = true;
             let head = &crossing.answer_head;
-            io.start_with(head.status(), head.fields().map(FieldRef::from), end);
+            io.start_with(head.status(), &refs(head), end);
         }
     }
 }

@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 
 use bolide_client::{Ending, Established, LineKey, Orders, Owner};
 use bolide_semantics::{
-    ConnectionEvent, End, ExchangeEvent, ExchangeId, Field, FieldName, FieldRef, Head, HeadKind,
-    Misuse, OutgoingHead, Start,
+    ConnectionEvent, End, ExchangeEvent, ExchangeId, FieldName, FieldRef, Head, HeadKind, Misuse,
+    RequestHead,
 };
 use bolide_server::{Agenda, Bytes, Method};
 use http::Version;
+use smallvec::SmallVec;
 
 use crate::crossing::{Crossing, Flow, Next, Shared};
 use crate::failure::{Failure, Repeat};
@@ -220,9 +221,7 @@ impl Traffic {
             crossing.moved = Some(orders.now());
             let sent = match next {
                 Next::Piece(piece, end) => orders.send_data(id, piece, end),
-                Next::Trailers(head) => {
-                    orders.send_trailers(id, head.fields().map(FieldRef::from)).map(|()| true)
-                }
+                Next::Trailers(head) => orders.send_trailers(id, &refs(&head)).map(|()| true),
             };
             match sent {
                 Ok(more) => crossing.up.blocked = !more,
@@ -436,23 +435,33 @@ fn send(
     // Over HTTP/2, a wish is an extended CONNECT.
     let protocol = crossing.asked().filter(|_| is_multiplexed).and_then(Wish::over_http2);
     let is_connect = protocol.is_some();
-    let start = Start::Request {
-        method: if is_connect { &Method::CONNECT } else { head.method() },
-        scheme: if backend.is_https { "https" } else { "http" },
-        authority: given.unwrap_or(&backend.authority),
-        path: head.path_and_query(),
-        protocol,
-    };
-    let ends = |field: &Field<'_>| match field.known {
+    let ends = |field: &FieldRef<'_>| match field.known {
         Some(FieldName::Upgrade) => is_multiplexed,
         Some(FieldName::SecWebsocketKey) => is_connect,
         // What follows the head is no content: it is the tunnel, or nothing.
         Some(FieldName::ContentLength) => crossing.wish_sent,
         _ => false,
     };
-    let fields = head.fields().filter(|field| !ends(field)).map(FieldRef::from);
+    let mut fields = refs(head);
+    fields.retain(|field| !ends(field));
+    let outgoing = RequestHead {
+        method: if is_connect { &Method::CONNECT } else { head.method() },
+        scheme: if backend.is_https { "https" } else { "http" },
+        authority: given.unwrap_or(&backend.authority),
+        path: head.path_and_query(),
+        protocol,
+        fields: &fields,
+    };
     let end = if crossing.up.finished && !is_connect { End::Yes } else { End::No };
-    orders.send_request(OutgoingHead { start, fields }, end)
+    orders.send_request(&outgoing, end)
+}
+
+/// The fields of most heads fit into so many places on the stack.
+const FIELDS_COUNT: usize = 16;
+
+/// The fields of a head, as they are sent on.
+pub(crate) fn refs(head: &Head) -> SmallVec<[FieldRef<'_>; FIELDS_COUNT]> {
+    head.fields().map(FieldRef::from).collect()
 }
 
 impl Owner for Traffic {

@@ -6,10 +6,10 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use bolide_buffers::Chunk;
-use bolide_connection::Connection;
+use bolide_connection::{Connection, SharedFields};
 use bolide_eventloop::{BbrInfo, Meter, Path, TcpInfo};
 use bolide_semantics::{
-    Context, Date, End, ExchangeId, FieldName, FieldRef, Head, Misuse, OutgoingHead, Start,
+    Content, Context, Date, End, ExchangeId, FieldName, FieldRef, Head, Misuse, ResponseHead,
     has_no_body,
 };
 use bytes::Bytes;
@@ -30,7 +30,6 @@ use crate::{Exchange, Handler, Response, Waker};
 
 mod cancel;
 mod notes;
-mod whole;
 
 pub use notes::UpstreamTimes;
 
@@ -140,6 +139,12 @@ impl State {
         self.phase == Phase::Done
     }
 
+    /// Whether a response with this status turns the exchange into a tunnel.
+    #[inline]
+    fn begins_tunnel(&self, status: StatusCode) -> bool {
+        status == StatusCode::SWITCHING_PROTOCOLS || (self.connect && status.is_success())
+    }
+
     /// The method as far as it decides whether a response has a body.
     pub(crate) fn method(&self) -> &'static Method {
         const HEAD: Method = Method::HEAD;
@@ -198,51 +203,43 @@ impl Io<'_> {
     /// body.
     #[inline]
     pub(crate) fn answer(&mut self, response: &mut Response) {
-        if self.state.phase != Phase::Unanswered || self.answer_whole(response) {
+        if self.state.phase != Phase::Unanswered {
             return;
         }
         if response.invalid {
             *response = Response::error(StatusCode::INTERNAL_SERVER_ERROR);
         }
         let no_body = has_no_body(self.state.method(), response.status);
-        match std::mem::take(&mut response.body) {
+        let follows = if no_body { Content::None } else { Content::Follows };
+        let whole = match std::mem::take(&mut response.body) {
             Body::Empty => {
                 // The length of what HEAD would have got is not known.
                 let length = (!no_body).then_some(0);
-                self.send_head(response, length, End::Yes);
+                self.begin(response, length, Content::None);
+                return;
             }
-            Body::Bytes(bytes) => self.respond_whole(response, bytes.into(), no_body),
-            Body::Own(bytes) => self.respond_whole(response, Chunk::own(bytes), no_body),
+            Body::Bytes(bytes) => Chunk::from(bytes),
+            Body::Own(bytes) => Chunk::own(bytes),
             Body::Trailed(body) => {
-                let end = if no_body { End::Yes } else { End::No };
-                if self.send_head(response, body.length, end) && end == End::No {
+                if self.begin(response, body.length, follows) && !no_body {
                     self.finish_whole(*body);
                 }
+                return;
             }
             Body::Stream(stream) => {
-                let length = stream.length();
-                let end = if no_body { End::Yes } else { End::No };
-                if self.send_head(response, length, end) && end == End::No {
+                if self.begin(response, stream.length(), follows) && !no_body {
                     self.state.stream = Some(stream);
                     self.pull();
                 }
+                return;
             }
-        }
-    }
-
-    /// Sends a response whose body is at hand.
-    #[inline]
-    fn respond_whole(&mut self, response: &Response, body: Chunk, no_body: bool) {
-        let body_bytes = body.bytes.len() as u64;
-        let length = (!no_body || self.state.head_only).then_some(body_bytes);
+        };
+        let bytes = whole.bytes.len() as u64;
+        let length = (!no_body || self.state.head_only).then_some(bytes);
         if no_body {
-            self.send_head(response, length, End::Yes);
-            return;
-        }
-        if self.send_head(response, length, End::No) {
-            self.state.sent_bytes += body_bytes;
-            let sent = self.connection.send_data(&mut self.cx, self.id, body, End::Yes);
-            self.settle(sent, End::Yes);
+            self.begin(response, length, Content::None);
+        } else if self.begin(response, length, Content::Whole(whole)) {
+            self.state.sent_bytes += bytes;
         }
     }
 
@@ -262,16 +259,11 @@ impl Io<'_> {
     pub fn start(&mut self, response: &Response, length: Option<u64>) {
         if self.state.phase == Phase::Unanswered {
             let no_body = has_no_body(self.state.method(), response.status);
-            let tunnel = response.status == StatusCode::SWITCHING_PROTOCOLS
-                || (self.state.connect && response.status.is_success());
+            let tunnel = self.state.begins_tunnel(response.status);
             let length = if tunnel { None } else { length };
-            self.state.is_tunnel = tunnel;
-            if tunnel {
-                // What comes in it is no request's body.
-                self.state.body_left = u64::MAX;
-            }
-            let end = if no_body && !tunnel { End::Yes } else { End::No };
-            self.encoding(|io| io.send_head(response, length, end));
+            let ends = no_body && !tunnel;
+            let content = if ends { Content::None } else { Content::Follows };
+            self.encoding(|io| io.begin(response, length, content));
         }
     }
 
@@ -308,7 +300,7 @@ impl Io<'_> {
         if matches!(self.state.phase, Phase::Sendable | Phase::Blocked) {
             let fields: SmallVec<[FieldRef<'_>; OWN_FIELDS_COUNT]> =
                 trailers.iter().map(FieldRef::from).collect();
-            self.finish_with_fields(fields.iter().copied());
+            self.finish_with_fields(&fields);
         }
     }
 
@@ -384,32 +376,31 @@ impl Io<'_> {
     /// Sends the head of a response, interim or final, from field lines that were received or written
     /// elsewhere; of a final one, the body follows by [`Self::send`] unless `end` says that there is none.
     /// `Date` is added when it is missing. Ignored when the response has begun already.
-    pub fn start_with<'f>(
-        &mut self,
-        status: StatusCode,
-        fields: impl Iterator<Item = FieldRef<'f>> + Clone,
-        end: End,
-    ) {
+    pub fn start_with(&mut self, status: StatusCode, fields: &[FieldRef<'_>], end: End) {
         if self.state.phase != Phase::Unanswered {
             return;
         }
-        let dated = status.is_informational()
-            || fields.clone().any(|field| field.known == Some(FieldName::Date));
-        let ours = self.date;
-        let date = (!dated).then(|| FieldRef::known(FieldName::Date, ours.as_bytes()));
-        let timed = self.state.timed.filter(|_| !status.is_informational()).map(timing::total);
-        let timed = timed.as_deref().map(|value| FieldRef {
-            known: None,
-            name: "server-timing",
-            value: value.as_bytes(),
-            sensitive: false,
-        });
-        let fields = fields.map(|field| FieldRef { ..field }).chain(date).chain(timed);
-        self.encoding(|io| io.send_fields(status, fields, end));
+        if is_interim(status) {
+            return self.encoding(|io| io.send_interim(status, fields));
+        }
+        let is_dated = fields.iter().any(|field| field.known == Some(FieldName::Date));
+        let is_final = !status.is_informational();
+        let date = (!is_dated && is_final).then_some(self.date.as_bytes());
+        let timed = self.state.timed.map(timing::total);
+        let mut own: SmallVec<[FieldRef<'_>; 2 * OWN_FIELDS_COUNT]> = SmallVec::new();
+        let mut fields = fields;
+        if let Some(value) = &timed {
+            own.extend_from_slice(fields);
+            own.push(FieldRef::named("server-timing", value.as_bytes()));
+            fields = &own;
+        }
+        let head = ResponseHead { date, ..ResponseHead::new(status, fields) };
+        let content = if end == End::Yes { Content::None } else { Content::Follows };
+        self.encoding(|io| io.send_response(&head, content));
     }
 
     /// Ends the body with these trailers.
-    pub fn finish_with_fields<'f>(&mut self, fields: impl Iterator<Item = FieldRef<'f>> + Clone) {
+    pub fn finish_with_fields(&mut self, fields: &[FieldRef<'_>]) {
         if matches!(self.state.phase, Phase::Sendable | Phase::Blocked) {
             let sent = self.encoding(|io| io.connection.send_trailers(&mut io.cx, io.id, fields));
             if sent.is_err() {
@@ -426,10 +417,7 @@ impl Io<'_> {
         if !waits || self.state.phase != Phase::Unanswered {
             return;
         }
-        let start = Start::Response { status: StatusCode::CONTINUE };
-        let head = OutgoingHead { start, fields: std::iter::empty() };
-        // A client that has gone meanwhile is noticed by the next event.
-        let _ = self.connection.send_head(&mut self.cx, self.id, head, End::No);
+        self.send_interim(StatusCode::CONTINUE, &[]);
     }
 
     /// Pulls the body stream as long as the connection takes more.
@@ -495,93 +483,86 @@ impl Io<'_> {
         }
     }
 
-    /// Sends status and fields, with `Content-Length` and `Date`. Whether they could be sent.
+    /// Begins a response that has not begun. Whether its head could be sent, and its content where that is whole.
     #[inline]
-    fn send_head(&mut self, response: &Response, length: Option<u64>, end: End) -> bool {
+    fn begin(&mut self, response: &Response, length: Option<u64>, content: Content) -> bool {
         let status = response.status;
-        let known = match &response.prepared {
-            Some(prepared) if response.fields.is_empty() && !status.is_informational() => {
-                prepared.known_head(status, length, self.date)
-            }
-            _ => None,
-        };
-        if let Some(head) = &known
-            && let Some(sent) = self.connection.send_head_again(&mut self.cx, self.id, head, end)
-        {
-            return self.head_was_sent(status, sent, end);
+        let shared = response.shared.as_ref();
+        let (mut has_date, mut has_length) =
+            shared.map(Fields::has_date_and_length).unwrap_or_default();
+        let mut own: SmallVec<[FieldRef<'_>; OWN_FIELDS_COUNT]> = SmallVec::new();
+        let written = shared.and_then(Fields::shared).filter(|_| !is_interim(status));
+        if written.is_none() {
+            own.extend(shared.into_iter().flat_map(Fields::refs));
         }
-        let sent = self.send_made_head(response, length, end);
-        if let Some(head) = known
-            && sent
-        {
-            self.connection.name_head(head.name);
-        }
-        sent
-    }
-
-    /// Sends a head line by line. Whether it could be sent.
-    fn send_made_head(&mut self, response: &Response, length: Option<u64>, end: End) -> bool {
-        let status = response.status;
-        let mut digits = itoa::Buffer::new();
-        let length = length.map(|length| {
-            FieldRef::known(FieldName::ContentLength, digits.format(length).as_bytes())
-        });
-        let prepared = response.prepared.iter().flat_map(Fields::refs);
-        let given = response.prepared.as_ref().map(Fields::has_date_and_length);
-        let (mut has_date, mut has_length) = given.unwrap_or_default();
-        // Looked up once, for the connection goes over them more than once.
-        let own: SmallVec<[FieldRef<'_>; OWN_FIELDS_COUNT]> =
-            response.fields.iter().map(FieldRef::from).collect();
-        for field in &own {
+        for field in response.fields.iter().map(FieldRef::from) {
             has_date |= field.known == Some(FieldName::Date);
             has_length |= field.known == Some(FieldName::ContentLength);
+            own.push(field);
         }
-        let date = (!status.is_informational() && !has_date)
-            .then(|| FieldRef::known(FieldName::Date, self.date.as_bytes()));
-        let length = length.filter(|_| !has_length);
-        let fields = prepared.chain(own.iter().copied()).chain(length).chain(date);
-        self.send_fields(status, fields, end)
-    }
-
-    /// Sends status and fields. Whether they could be sent.
-    #[inline]
-    fn send_fields<'f>(
-        &mut self,
-        status: StatusCode,
-        fields: impl Iterator<Item = FieldRef<'f>> + Clone,
-        end: End,
-    ) -> bool {
-        let head = OutgoingHead { start: Start::Response { status }, fields };
-        let sent = self.connection.send_head(&mut self.cx, self.id, head, end);
-        self.head_was_sent(status, sent, end)
-    }
-
-    /// Notes what became of a head. Whether it could be sent.
-    #[inline]
-    pub(crate) fn head_was_sent(
-        &mut self,
-        status: StatusCode,
-        sent: Result<(), Misuse>,
-        end: End,
-    ) -> bool {
-        let interim = status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS;
-        self.state.phase = match (&sent, end) {
-            (Ok(()), _) if interim => Phase::Unanswered,
-            (Ok(()), End::No) => Phase::Sendable,
-            _ => Phase::Done,
+        if is_interim(status) {
+            self.send_interim(status, &own);
+            return false;
+        }
+        let head = ResponseHead {
+            status,
+            shared: written,
+            own: &own,
+            length: length.filter(|_| !has_length),
+            date: (!has_date && !status.is_informational()).then_some(self.date.as_bytes()),
         };
-        match sent {
-            Ok(()) if interim => {}
-            Ok(()) => {
-                self.state.status = status.as_u16();
-                self.state.answered = self.state.began.map(|_| self.cx.now);
-            }
-            Err(Misuse::UnknownExchange) => self.state.aborted = Some("client-gone"),
-            Err(_) => {
-                self.state.aborted = Some("head-not-sent");
-                self.connection.abort(&mut self.cx, self.id);
-            }
-        }
-        sent.is_ok()
+        self.send_response(&head, content)
     }
+
+    /// Sends the head of an interim response.
+    fn send_interim(&mut self, status: StatusCode, fields: &[FieldRef<'_>]) {
+        match self.connection.send_interim(&mut self.cx, self.id, status, fields) {
+            // A client that has gone meanwhile is noticed by the next event.
+            Ok(()) | Err(Misuse::UnknownExchange) => {}
+            Err(_) => self.head_is_refused(),
+        }
+    }
+
+    /// Sends the head of the final response, and its content where that is whole. Whether they could be sent.
+    #[inline]
+    fn send_response(&mut self, head: &ResponseHead<'_, SharedFields>, content: Content) -> bool {
+        let follows = matches!(content, Content::Follows);
+        if self.state.begins_tunnel(head.status) {
+            self.state.is_tunnel = true;
+            // What comes in it is not a request's body.
+            self.state.body_left = u64::MAX;
+        }
+        match self.connection.send_response(&mut self.cx, self.id, head, content) {
+            Ok(more) => {
+                self.state.phase = match (follows, more) {
+                    (false, _) => Phase::Done,
+                    (true, true) => Phase::Sendable,
+                    (true, false) => Phase::Blocked,
+                };
+                self.state.status = head.status.as_u16();
+                self.state.answered = self.state.began.map(|_| self.cx.now);
+                return true;
+            }
+            Err(Misuse::UnknownExchange) => {
+                self.state.aborted = Some("client-gone");
+                self.state.phase = Phase::Done;
+            }
+            Err(_) => self.head_is_refused(),
+        }
+        false
+    }
+
+    /// A head that its connection does not send: its maker could have prevented that.
+    #[cold]
+    fn head_is_refused(&mut self) {
+        self.state.aborted = Some("head-not-sent");
+        self.connection.abort(&mut self.cx, self.id);
+        self.state.phase = Phase::Done;
+    }
+}
+
+/// Whether a final response is still to come after this status.
+#[inline]
+fn is_interim(status: StatusCode) -> bool {
+    status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS
 }

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use bolide_semantics::{AbortReason, End, Head};
 use bytes::Bytes;
 
-use crate::{Io, Prepared, Request, Response};
+use crate::{Io, Request, Response};
 
 /// Answers requests of one route. One value per worker, so it needs no lock.
 pub trait Handler: 'static {
@@ -19,12 +19,6 @@ pub trait Handler: 'static {
     /// Default: `true`, every path.
     fn takes(&self, path: &str) -> bool {
         let _ = path;
-        true
-    }
-
-    /// Whether it asks for [parameters](Request::param) of the route. If not, requests that repeat needn't have their
-    /// path matched again. Default: `true`.
-    fn uses_parameters(&self) -> bool {
         true
     }
 
@@ -65,8 +59,6 @@ pub(crate) fn call(handler: &dyn Handler, request: &mut Request<'_>) -> std::thr
 pub enum Reply {
     /// This is the answer. What is left of the request's body is not looked at.
     Now(Response),
-    /// The same, made before and kept.
-    Prepared(Rc<Prepared>),
     /// The exchange goes on with this object: it reads the body, answers when it likes, streams.
     Exchange(Box<dyn Exchange>),
     /// A [`Responder`](crate::Responder) will answer. The request's body is discarded.
@@ -80,7 +72,6 @@ impl fmt::Debug for Reply {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Now(response) => formatter.debug_tuple("Now").field(response).finish(),
-            Self::Prepared(prepared) => formatter.debug_tuple("Prepared").field(prepared).finish(),
             Self::Exchange(exchange) => formatter.debug_tuple("Exchange").field(exchange).finish(),
             Self::Later => formatter.write_str("Later"),
             Self::LaterOr(_) => formatter.write_str("LaterOr"),

@@ -19,7 +19,6 @@ mod metrics;
 mod observe;
 mod outward;
 mod patience;
-mod prepared;
 mod profile;
 mod refusal;
 mod request;
@@ -45,7 +44,7 @@ pub use bolide_eventloop::{
     After, Agenda, Around, BbrInfo, CloseCause, Destination, FileVersion, Limits as LoopLimits,
     SharedFile, Stats, TcpInfo, Token, Turn,
 };
-pub use bolide_semantics::{AbortReason, Blame, ByMark, End, FieldName, Head, HeadMark, HeadMarks};
+pub use bolide_semantics::{AbortReason, Blame, End, FieldName, Head};
 pub use bytes::Bytes;
 pub use collect::{Collect, collect};
 pub use error::Error;
@@ -64,7 +63,6 @@ pub use metrics::{
     Metric, Metrics, Protocol, RouteSnapshot, ServerState, Snapshot, Standing, TlsSnapshot,
 };
 pub use outward::{Dialled, Outbound, Outward};
-pub use prepared::{CommonLines, Prepared};
 pub use profile::{
     PROFILE_ONE_IN, Profile, ProfileSnapshot, STAGE_BOUNDS_NS, Stage, StageSnapshot,
 };

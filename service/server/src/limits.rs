@@ -128,7 +128,3 @@ impl Default for Limits {
         }
     }
 }
-
-/// The kinds of lines that a worker's prepared answers have in common; further ones are made anew for each answer.
-/// Default: 64. Unit: kinds. Reason: one for each media type of a site. Answers: common-lines-flood.
-pub const COMMON_LINES_COUNT: usize = 64;

@@ -1,11 +1,9 @@
 //! What a handler answers.
 
-use std::num::NonZeroU32;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 
-use bolide_connection::{HeadLines, KnownHead};
-use bolide_semantics::{Date, FieldName, FieldRef, HeadName};
+use bolide_connection::SharedFields;
+use bolide_semantics::{FieldName, FieldRef};
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
@@ -31,7 +29,7 @@ pub struct Response {
     pub(crate) status: StatusCode,
     pub(crate) fields: OwnFields,
     /// Fields that other responses have too; sent before the own ones.
-    pub(crate) prepared: Option<Fields>,
+    pub(crate) shared: Option<Fields>,
     pub(crate) body: Body,
     /// A field that could not be made; the response becomes a 500.
     pub(crate) invalid: bool,
@@ -140,24 +138,19 @@ static TEXT: LazyLock<Lines> = LazyLock::new(|| of_type("text/plain; charset=utf
 static HTML: LazyLock<Lines> = LazyLock::new(|| of_type("text/html; charset=utf-8"));
 static OCTETS: LazyLock<Lines> = LazyLock::new(|| of_type("application/octet-stream"));
 
-/// The number of the next lines that are made.
-static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
-
 /// The lines, and what is looked for among them with every response.
 #[derive(Debug)]
 struct Lines {
-    /// No others of the process have it. None once numbers have run out.
-    number: Option<NonZeroU32>,
-    lines: Box<[Prepared]>,
-    /// As HTTP/1.1 sends them, where it can.
-    written: Option<HeadLines>,
+    lines: Box<[Line]>,
+    /// As each version sends them, where they are not for each response to decide.
+    shared: Option<SharedFields>,
     has_date: bool,
     has_length: bool,
 }
 
 /// A line whose name has been looked up.
 #[derive(Debug)]
-struct Prepared {
+struct Line {
     known: Option<FieldName>,
     name: HeaderName,
     value: HeaderValue,
@@ -165,21 +158,19 @@ struct Prepared {
 
 impl Lines {
     fn new(lines: impl IntoIterator<Item = (HeaderName, HeaderValue)>) -> Self {
-        let prepare = |(name, value): (HeaderName, HeaderValue)| {
+        let look_up = |(name, value): (HeaderName, HeaderValue)| {
             let known = FieldName::lookup(name.as_str().as_bytes());
-            Prepared { known, name, value }
+            Line { known, name, value }
         };
-        let lines: Box<[Prepared]> = lines.into_iter().map(prepare).collect();
+        let lines: Box<[Line]> = lines.into_iter().map(look_up).collect();
         let has = |name| lines.iter().any(|line| line.known == Some(name));
         let (has_date, has_length) = (has(FieldName::Date), has(FieldName::ContentLength));
-        let number = u32::try_from(NEXT_NUMBER.fetch_add(1, Ordering::Relaxed)).ok();
-        let number = number.and_then(NonZeroU32::new);
-        let written = HeadLines::new(lines.iter().map(Prepared::field));
-        Self { number, lines, written, has_date, has_length }
+        let shared = SharedFields::new(lines.iter().map(Line::field));
+        Self { lines, shared, has_date, has_length }
     }
 }
 
-impl Prepared {
+impl Line {
     /// The line as it is sent.
     #[inline]
     fn field(&self) -> FieldRef<'_> {
@@ -218,25 +209,15 @@ impl Fields {
         (self.lines().has_date, self.lines().has_length)
     }
 
-    /// A head that has these lines and no others but these two.
+    /// The lines in the form in which connections send them, unless one of them is for each response to decide.
     #[inline]
-    pub(crate) fn known_head<'a>(
-        &'a self,
-        status: StatusCode,
-        length: Option<u64>,
-        date: &'a Date,
-    ) -> Option<KnownHead<'a>> {
-        let own = self.lines();
-        let lines = own.number.filter(|_| !own.has_length)?;
-        let name = HeadName { status, lines, length, second: date.second() as u32 };
-        let date = if own.has_date { None } else { Some(date.as_bytes()) };
-        Some(KnownHead { name, lines: own.written.as_ref(), date })
+    pub(crate) fn shared(&self) -> Option<&SharedFields> {
+        self.lines().shared.as_ref()
     }
 
     /// The lines as they are sent.
-    #[inline]
-    pub(crate) fn refs(&self) -> impl Iterator<Item = FieldRef<'_>> + Clone {
-        self.lines().lines.iter().map(Prepared::field)
+    pub(crate) fn refs(&self) -> impl Iterator<Item = FieldRef<'_>> {
+        self.lines().lines.iter().map(Line::field)
     }
 }
 
@@ -330,7 +311,7 @@ impl Response {
         Self {
             status,
             fields: OwnFields::default(),
-            prepared: None,
+            shared: None,
             body: Body::Empty,
             invalid: false,
         }
@@ -353,7 +334,7 @@ impl Response {
         Self {
             status,
             fields: OwnFields::default(),
-            prepared: Some(fields.clone()),
+            shared: Some(fields.clone()),
             body: if body.is_empty() { Body::Empty } else { Body::Bytes(body) },
             invalid: false,
         }
@@ -385,7 +366,7 @@ impl Response {
         Self {
             status: StatusCode::OK,
             fields: OwnFields::default(),
-            prepared: Some(Fields(Made::Fixed(lines))),
+            shared: Some(Fields(Made::Fixed(lines))),
             body,
             invalid: false,
         }
@@ -469,7 +450,7 @@ impl Response {
     #[inline]
     #[must_use]
     pub fn with_fields(mut self, fields: &Fields) -> Self {
-        if let Some(Fields(Made::Fixed(lines))) = self.prepared.replace(fields.clone()) {
+        if let Some(Fields(Made::Fixed(lines))) = self.shared.replace(fields.clone()) {
             // The type that it began with is one of its own.
             let own = lines.lines.iter().map(|line| (line.name.clone(), line.value.clone()));
             self.fields.prepend(own);
@@ -492,8 +473,8 @@ impl Response {
 
     /// The fields given so far.
     pub fn headers(&self) -> impl Iterator<Item = (&HeaderName, &HeaderValue)> {
-        let prepared = self.prepared.iter().flat_map(Fields::iter);
-        prepared.chain(self.fields.iter())
+        let shared = self.shared.iter().flat_map(Fields::iter);
+        shared.chain(self.fields.iter())
     }
 
     /// An error page that tells the client its status and nothing else.

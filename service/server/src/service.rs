@@ -98,7 +98,7 @@ impl HttpService {
         now: Instant,
         observed: &Observed,
     ) -> Self {
-        let (limits, window_memory) = parted(limits);
+        let (limits, window_memory) = with_window_memory(limits);
         let (meter, measured) = match observed.profile.as_ref().map(Profile::add_worker) {
             Some((meter, shard)) => (meter, Some(shard)),
             None => Default::default(),
@@ -124,26 +124,9 @@ impl HttpService {
         }
     }
 
-    /// Whether stages are told apart in this turn. What a turn goes through is compiled twice, so that the
-    /// others pay for this look only.
-    #[inline]
-    fn is_measured(&self) -> bool {
-        self.meter.is_on() || self.shared.server_timing
-    }
-
-    /// A turn whose stages are told apart: out of the way of the others.
-    #[cold]
-    #[inline(never)]
-    fn measured_turn(&mut self, session: &mut Session, turn: &mut Turn<'_, Message>) -> After {
-        self.work::<true>(session, turn, |session, work, router| {
-            session.wake_woken(work);
-            session.drive::<true>(work, router)
-        })
-    }
-
     /// Lends the worker's things to a session for one turn.
     #[inline]
-    fn work<const MEASURED: bool>(
+    fn work(
         &mut self,
         session: &mut Session,
         turn: &mut Turn<'_, Message>,
@@ -153,9 +136,7 @@ impl HttpService {
         // Before records are opened: what they take from the input has been received, too.
         let received = turn.input.len();
         if tls {
-            if MEASURED {
-                self.meter.enter(TLS_OPEN);
-            }
+            self.meter.enter(TLS_OPEN);
             session.connection.open_records(turn.input, &mut self.plain);
             if let Some(subject) = &mut session.subject {
                 self.observer.received(subject, &session.connection);
@@ -167,9 +148,7 @@ impl HttpService {
         if session.tuning.is_due(received) {
             session.tuning.tune(&mut session.connection, &mut self.window_memory, turn.rtt());
         }
-        if MEASURED {
-            self.meter.enter(PARSE);
-        }
+        self.meter.enter(PARSE);
         let input = if tls { &mut self.plain } else { &mut *turn.input };
         let mut work = Work {
             cx: Context {
@@ -189,14 +168,10 @@ impl HttpService {
         let deadline = act(session, &mut work, &self.router);
         let unread = work.cx.input.len();
         if tls {
-            if MEASURED {
-                self.meter.enter(TLS_OPEN);
-            }
+            self.meter.enter(TLS_OPEN);
             session.connection.keep_records(&mut self.plain);
         }
-        if MEASURED {
-            self.meter.enter(LOOP);
-        }
+        self.meter.enter(LOOP);
         let is_idle = session.connection.is_idle() && !session.has_exchanges();
         if let Some(subject) = &mut session.subject {
             self.observer.pass_ended(subject, &mut session.connection, is_idle);
@@ -205,13 +180,12 @@ impl HttpService {
     }
 }
 
-/// What connections are given, and what their receive windows may take of the worker together.
-fn parted(mut limits: Limits) -> (Limits, WindowMemory) {
+/// The same limits for connections whose receive windows share the worker's memory, and that memory.
+fn with_window_memory(mut limits: Limits) -> (Limits, WindowMemory) {
     let h2 = Arc::make_mut(&mut limits.connection.h2);
     let (window, window_max) = (h2.connection_window_bytes, h2.connection_window_bytes_max);
     let window_memory = WindowMemory::new(limits.windows_bytes, window, window_max);
-    // Beyond that, a window grows by what it is granted.
-    h2.connection_window_bytes_max = window;
+    h2.connection_window_is_granted = true;
     (limits, window_memory)
 }
 
@@ -257,7 +231,7 @@ impl HttpService {
                 }
             }
             Change::Limits(limits) => {
-                let (limits, window_memory) = parted(*limits);
+                let (limits, window_memory) = with_window_memory(*limits);
                 self.shared.limits = limits;
                 self.window_memory.change(&window_memory);
             }
@@ -337,10 +311,9 @@ impl Service for HttpService {
     #[inline]
     fn turn(&mut self, owner: &mut Owner, turn: &mut Turn<'_, Message>) -> After {
         match owner {
-            Owner::Client(session) if self.is_measured() => self.measured_turn(session, turn),
-            Owner::Client(session) => self.work::<false>(session, turn, |session, work, router| {
+            Owner::Client(session) => self.work(session, turn, |session, work, router| {
                 session.wake_woken(work);
-                session.drive::<false>(work, router)
+                session.drive(work, router)
             }),
             Owner::Handler(outbound) => {
                 self.meter.enter(HANDLER);
@@ -356,9 +329,9 @@ impl Service for HttpService {
         turn: &mut Turn<'_, Message>,
     ) -> After {
         match owner {
-            Owner::Client(session) => self.work::<true>(session, turn, |session, work, router| {
+            Owner::Client(session) => self.work(session, turn, |session, work, router| {
                 session.message(message, work);
-                session.drive::<true>(work, router)
+                session.drive(work, router)
             }),
             // Messages are for exchanges.
             Owner::Handler(outbound) => {
@@ -385,9 +358,9 @@ impl Service for HttpService {
     fn shut_down(&mut self, owner: &mut Owner, turn: &mut Turn<'_, Message>) -> After {
         let leaves = self.leaves;
         match owner {
-            Owner::Client(session) => self.work::<true>(session, turn, |session, work, router| {
+            Owner::Client(session) => self.work(session, turn, |session, work, router| {
                 session.shut_down(leaves, work);
-                session.drive::<true>(work, router)
+                session.drive(work, router)
             }),
             Owner::Handler(outbound) => outbound.0.shut_down(turn),
         }
@@ -444,6 +417,8 @@ impl Service for HttpService {
     }
 }
 
+#[cfg(test)]
+mod isolation;
 #[cfg(test)]
 mod logged;
 #[cfg(test)]

@@ -24,7 +24,6 @@ use crate::{Exchange, Message, Reply, Response};
 use offer::Offer;
 use timing::Timing;
 
-mod again;
 mod late;
 mod offer;
 pub(crate) mod timing;
@@ -70,20 +69,16 @@ impl Session {
 
     /// Handles everything that the connection has to report. Returns the deadline that it waits
     /// for.
-    ///
-    /// `MEASURED`: the turn's stages may have to be told apart; without, nothing is paid for that.
-    pub(crate) fn drive<const MEASURED: bool>(
+    pub(crate) fn drive(
         &mut self,
         work: &mut Work<'_>,
         router: &Router,
     ) -> Option<std::time::Instant> {
         loop {
-            if MEASURED {
-                work.meter.enter(PARSE);
-            }
+            work.meter.enter(PARSE);
             match self.connection.poll(&mut work.cx, &work.shared.limits.connection) {
                 Output::Exchange(id, event) => {
-                    self.exchange::<MEASURED>(id, event, work, router);
+                    self.exchange(id, event, work, router);
                 }
                 Output::Connection(_) => {}
                 Output::Closed(reason) => {
@@ -114,7 +109,7 @@ impl Session {
         }
     }
 
-    fn exchange<const MEASURED: bool>(
+    fn exchange(
         &mut self,
         id: ExchangeId,
         event: ExchangeEvent,
@@ -122,7 +117,7 @@ impl Session {
         router: &Router,
     ) {
         match event {
-            ExchangeEvent::Head(end) => self.begin::<MEASURED>(id, end, work, router),
+            ExchangeEvent::Head(end) => self.begin(id, end, work, router),
             ExchangeEvent::Data(data, end) => self.data(id, data, end, work),
             ExchangeEvent::Rejected(status) => self.reject(id, status, work),
             ExchangeEvent::Trailers => self.trailers(id, work),
@@ -160,33 +155,24 @@ impl Session {
             }
             None => {}
         }
-        self.answer::<true>(id, state, &mut Response::error(status), false, work);
+        self.answer(id, state, &mut Response::error(status), false, work);
     }
 
     /// A request's head has arrived.
     #[inline]
-    fn begin<const MEASURED: bool>(
-        &mut self,
-        id: ExchangeId,
-        end: End,
-        work: &mut Work<'_>,
-        router: &Router,
-    ) {
-        let mut timing = None;
-        if MEASURED {
-            work.meter.count();
-            work.meter.enter(ROUTE);
-            timing = work.shared.server_timing.then(Timing::new);
-        }
+    fn begin(&mut self, id: ExchangeId, end: End, work: &mut Work<'_>, router: &Router) {
+        work.meter.count();
+        work.meter.enter(ROUTE);
+        let mut timing = work.shared.server_timing.then(Timing::new);
         let body_follows = end == End::No;
         let head = &*work.cx.head;
-        let (method, (route, found)) = (head.method(), router.find_of(head));
+        let (method, (route, found)) = (head.method(), router.find(head));
         let (handler, parameters) = match found {
             Found::Handler(handler, parameters) => (handler, parameters),
             refusal => {
                 let response = &mut refuse(&refusal, head);
                 let state = &mut State::new(method, 0, route);
-                return self.answer::<MEASURED>(id, state, response, true, work);
+                return self.answer(id, state, response, true, work);
             }
         };
         let mut offer = Offer::nothing(work.shared.limits.body_bytes_max);
@@ -198,7 +184,7 @@ impl Session {
             }
             let state = &mut State::new(method, 0, route);
             let response = &mut Response::error(status);
-            return self.answer::<MEASURED>(id, state, response, true, work);
+            return self.answer(id, state, response, true, work);
         }
         let whole_bytes = offer.whole.as_ref().map_or(0, Bytes::len);
         let mut request = Request {
@@ -211,10 +197,8 @@ impl Session {
             now: work.cx.now,
             address: Address { exchange: id, ..work.address },
         };
-        if MEASURED {
-            work.meter.enter(HANDLER);
-            timing.iter_mut().for_each(Timing::routed);
-        }
+        work.meter.enter(HANDLER);
+        timing.iter_mut().for_each(Timing::routed);
         let mut state = State::new(method, offer.bytes_max, route);
         state.awaits_continue = offer.continues;
         let called = call(handler, &mut request);
@@ -222,12 +206,12 @@ impl Session {
         let Ok(mut reply) = called else {
             work.observer.panicked(Some(route), Some(router));
             let response = Response::error(StatusCode::INTERNAL_SERVER_ERROR);
-            return self.carry_out::<MEASURED>(id, &mut Reply::Now(response), &mut state, work);
+            return self.carry_out(id, &mut Reply::Now(response), &mut state, work);
         };
         if let Some(timing) = timing {
             timing.handled(&mut reply, &mut state);
         }
-        self.handled::<MEASURED>(id, &mut reply, whole, &mut state, work);
+        self.handled(id, &mut reply, whole, &mut state, work);
     }
 
     /// Does what a handler has decided. The worker's head is the request's.
@@ -235,26 +219,20 @@ impl Session {
     /// Responses are large, and a processor that copies what it has written just before waits for it to be
     /// written; so they stay where they are.
     #[inline]
-    fn carry_out<const MEASURED: bool>(
+    fn carry_out(
         &mut self,
         id: ExchangeId,
         reply: &mut Reply,
         state: &mut State,
         work: &mut Work<'_>,
     ) {
-        if let Reply::Prepared(prepared) = reply {
-            if self.answer_prepared::<MEASURED>(id, prepared, state, work) {
-                return;
-            }
-            *reply = Reply::Now(prepared.response());
-        }
         if let Reply::Now(response) = reply {
             state.body_left = 0;
             state.awaits_continue = false;
-            return self.answer::<MEASURED>(id, state, response, true, work);
+            return self.answer(id, state, response, true, work);
         }
         match std::mem::replace(reply, Reply::Later) {
-            Reply::Now(_) | Reply::Prepared(_) => {}
+            Reply::Now(_) => {}
             Reply::Exchange(driver) => {
                 state.entry = work.observer.keep(work.cx.head);
                 self.open(id, state, Some(driver), work);
@@ -309,14 +287,14 @@ impl Session {
             Reply::Now(Response::error(StatusCode::INTERNAL_SERVER_ERROR))
         });
         // A handler of a handler may want to know more than the head of the last request.
-        work.cx.head.copy_from(&head);
+        *work.cx.head = head;
         state.body_left = 0;
-        self.carry_out::<true>(id, &mut reply, &mut state, work);
+        self.carry_out(id, &mut reply, &mut state, work);
     }
 
     /// Answers at once; keeps what can't be sent yet. `head_stands`: the worker's head is the request's.
     #[inline]
-    fn answer<const MEASURED: bool>(
+    fn answer(
         &mut self,
         id: ExchangeId,
         state: &mut State,
@@ -324,26 +302,22 @@ impl Session {
         head_stands: bool,
         work: &mut Work<'_>,
     ) {
-        if MEASURED {
-            work.meter.enter(ENCODE);
-        }
+        work.meter.enter(ENCODE);
         let woken = &mut self.woken;
         work.io(&mut self.connection, &self.ends, id, state, woken).answer(response);
-        self.answered::<MEASURED>(id, state, head_stands, work);
+        self.answered(id, state, head_stands, work);
     }
 
     /// An answer was given, all of it or what can be sent yet.
     #[inline]
-    fn answered<const MEASURED: bool>(
+    fn answered(
         &mut self,
         id: ExchangeId,
         state: &mut State,
         head_stands: bool,
         work: &mut Work<'_>,
     ) {
-        if MEASURED {
-            work.meter.enter(LOOP);
-        }
+        work.meter.enter(LOOP);
         if state.is_done() {
             let head = if head_stands { Some(&*work.cx.head) } else { None };
             self.ended(state, head, work.observer);

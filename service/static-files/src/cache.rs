@@ -1,22 +1,17 @@
 //! What one worker keeps of files: bounded, the least used make place.
 
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
-use bolide_server::{CommonLines, Prepared, StatusCode};
 use hashbrown::HashMap;
 
-use crate::entry::{Content, Entry, Variant};
+use crate::entry::Entry;
 
 /// One file in memory.
 #[derive(Debug)]
 pub(crate) struct Kept {
     name: Box<str>,
     pub(crate) entry: Arc<Entry>,
-    /// The answer to a request that asks for nothing but the file, if its bytes are in memory and it has no other
-    /// codings.
-    pub(crate) plain: Option<Rc<Prepared>>,
     weight: usize,
     /// When the disk was looked at last.
     pub(crate) checked: Instant,
@@ -34,16 +29,6 @@ pub(crate) struct Cache {
     bytes: usize,
     bytes_max: usize,
     files_max: usize,
-    /// Counts what gives places to other files.
-    changes: u64,
-    common: CommonLines,
-}
-
-/// Where a file is, as long as no place is given to another.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
-    at: usize,
-    changes: u64,
 }
 
 impl Cache {
@@ -55,31 +40,13 @@ impl Cache {
             bytes: 0,
             bytes_max,
             files_max,
-            changes: 0,
-            common: CommonLines::default(),
         }
     }
 
     /// The file of this name.
     #[inline]
     pub(crate) fn get(&mut self, name: &str) -> Option<&Kept> {
-        let place = self.place(name)?;
-        self.at(place)
-    }
-
-    /// Where the file of this name is.
-    #[inline]
-    pub(crate) fn place(&self, name: &str) -> Option<Place> {
-        Some(Place { at: *self.places.get(name)?, changes: self.changes })
-    }
-
-    /// The file that is at a place, if it is the same still.
-    #[inline]
-    pub(crate) fn at(&mut self, place: Place) -> Option<&Kept> {
-        if place.changes != self.changes {
-            return None;
-        }
-        let kept = self.kept.get_mut(place.at)?;
+        let kept = self.kept.get_mut(*self.places.get(name)?)?;
         kept.is_used = true;
         Some(kept)
     }
@@ -102,10 +69,8 @@ impl Cache {
             }
         }
         self.bytes += weight;
-        self.changes += 1;
         self.places.insert(name.into(), self.kept.len());
-        let plain = plain(&entry, &mut self.common).map(Rc::new);
-        self.kept.push(Kept { name: name.into(), entry, plain, weight, checked, is_used: false });
+        self.kept.push(Kept { name: name.into(), entry, weight, checked, is_used: false });
     }
 
     /// Forgets what has this name.
@@ -133,7 +98,6 @@ impl Cache {
     }
 
     fn take_out(&mut self, place: usize) {
-        self.changes += 1;
         let gone = self.kept.swap_remove(place);
         self.bytes -= gone.weight;
         if let Some(moved) = self.kept.get(place)
@@ -144,21 +108,11 @@ impl Cache {
     }
 }
 
-/// The answer that an entry has for requests that ask for nothing in particular.
-fn plain(entry: &Entry, others: &mut CommonLines) -> Option<Prepared> {
-    match (&entry.variants[..], entry.offered.is_empty()) {
-        ([Variant { content: Content::Memory(bytes), fields, .. }], true) => {
-            Some(Prepared::among(others, StatusCode::OK, fields, bytes.clone()))
-        }
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::disk::Stamp;
-    use crate::entry::{Description, Source};
+    use crate::entry::{Content, Description, Source};
     use bolide_server::HeaderValue;
 
     fn entry(bytes: usize) -> Arc<Entry> {
@@ -209,10 +163,7 @@ mod tests {
         assert_eq!(cache.get("/a").unwrap().checked, later);
         cache.insert("/a", new.clone(), later);
         assert!(Arc::ptr_eq(&cache.get("/a").unwrap().entry, &new));
-        let place = cache.place("/b").unwrap();
-        assert_eq!(cache.at(place).unwrap().checked, now);
         cache.remove("/a");
-        assert!(cache.at(place).is_none(), "another file may be there");
         assert!(cache.get("/a").is_none());
         assert!(cache.get("/b").is_some());
         assert_eq!(cache.kept.len(), 1);

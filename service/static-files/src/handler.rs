@@ -7,13 +7,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bolide_semantics::{ByMark, Conditions, decode_path};
-use bolide_server::{Handler, Method, Prepared, Reply, Request, Response, StatusCode};
+use bolide_semantics::{Conditions, decode_path};
+use bolide_server::{Handler, Method, Reply, Request, Response, StatusCode};
 use hashbrown::HashMap;
 
 use crate::answer::{answer, unavailable, whole};
 use crate::body::Reader;
-use crate::cache::{Cache, Kept, Place};
+use crate::cache::{Cache, Kept};
 use crate::entry::Entry;
 use crate::flight::{Flight, Inbox, Landed, Total, Waiting, redirect};
 use crate::load::Loaded;
@@ -34,8 +34,6 @@ struct Worker {
 
 struct State {
     ages: Ages,
-    /// The files that requests which ask for nothing in particular got: another with the same mark gets the same.
-    known: ByMark<Place>,
     cache: Cache,
     flights: HashMap<Box<str>, Arc<Flight>, foldhash::fast::FixedState>,
 }
@@ -78,7 +76,6 @@ impl FileHandler {
             waiting: Arc::default(),
             state: RefCell::new(State {
                 ages: Ages::default(),
-                known: ByMark::default(),
                 cache,
                 flights: HashMap::default(),
             }),
@@ -100,9 +97,6 @@ impl Handler for FileHandler {
             }
         }
         worker.receive();
-        if let Some(answer) = worker.same_again(request) {
-            return Reply::Prepared(answer);
-        }
         let prefix = worker.site.settings.prefix.as_str();
         let path = request.path();
         let path = path.strip_prefix(prefix).unwrap_or(path);
@@ -115,11 +109,6 @@ impl Handler for FileHandler {
             return Reply::Now(redirect(prefix, "", Some(request.head())));
         }
         worker.answer_from_disk(path, request)
-    }
-
-    fn uses_parameters(&self) -> bool {
-        // Without others it has the path, and others may.
-        self.0.other.is_some()
     }
 
     fn body_bytes_max(&self) -> Option<u64> {
@@ -156,21 +145,6 @@ impl Worker {
         }
     }
 
-    /// The answer to a request that came before, if the file is still there and was looked at lately. The last half
-    /// of that time is left to who looks for its name, and has it looked at again.
-    #[inline]
-    fn same_again(&self, request: &Request<'_>) -> Option<Rc<Prepared>> {
-        let mark = request.head().mark()?;
-        let mut state = self.state.borrow_mut();
-        let State { ages, cache, known, .. } = &mut *state;
-        ages.at(request.now(), self.site.settings.fresh);
-        let kept = cache.at(*known.get(mark)?)?;
-        if ages.old.is_some_and(|old| kept.checked <= old) {
-            return None;
-        }
-        kept.plain.clone()
-    }
-
     /// The answer, if the file is in memory and was looked at lately.
     #[inline]
     fn answer_from_memory(&self, name: &str, request: &Request<'_>) -> Option<Reply> {
@@ -183,35 +157,26 @@ impl Worker {
     #[inline]
     fn of_name(&self, name: &str, request: &Request<'_>) -> Option<Reply> {
         let mut state = self.state.borrow_mut();
-        let State { ages, cache, known, .. } = &mut *state;
+        let State { ages, cache, .. } = &mut *state;
         ages.at(request.now(), self.site.settings.fresh);
-        let place = cache.place(name)?;
-        let Kept { entry, plain, checked, .. } = cache.at(place)?;
+        let Kept { entry, checked, .. } = cache.get(name)?;
         let checked = *checked;
         if ages.stale.is_some_and(|stale| checked <= stale) {
             return None;
         }
         let is_old = ages.old.is_some_and(|old| checked <= old);
         let reader = || self.reader(request);
-        let reply = if entry.offered.is_empty() && !Conditions::are_in(request.head()) {
-            match plain {
-                Some(answer) => {
-                    if let Some(mark) = request.head().mark() {
-                        known.insert(mark, place);
-                    }
-                    Reply::Prepared(Rc::clone(answer))
-                }
-                None => Reply::Now(whole(&entry.variants[0], reader)),
-            }
+        let response = if entry.offered.is_empty() && !Conditions::are_in(request.head()) {
+            whole(&entry.variants[0], reader)
         } else {
             let conditions = Conditions::of(request.head());
-            Reply::Now(answer(entry, &conditions, request.method(), reader))
+            answer(entry, &conditions, request.method(), reader)
         };
         if is_old {
             let entry = Arc::clone(entry);
             self.refresh(&mut state, name, entry, request.now());
         }
-        Some(reply)
+        Some(Reply::Now(response))
     }
 
     fn reader(&self, request: &Request<'_>) -> Reader {

@@ -133,7 +133,7 @@ impl Outlet {
         let waiting = std::mem::take(&mut self.0.lock().waiting);
         for (status, fields) in &waiting {
             let fields: Vec<_> = fields.iter().map(Into::into).collect();
-            io.start_with(*status, fields.iter().copied(), End::No);
+            io.start_with(*status, &fields, End::No);
         }
     }
 }

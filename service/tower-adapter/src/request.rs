@@ -2,9 +2,7 @@
 
 use std::sync::LazyLock;
 
-use bolide_server::{
-    ByMark, Bytes, FieldName, Head, HeadMark, HeaderMap, HeaderName, HeaderValue, Version,
-};
+use bolide_server::{Bytes, FieldName, Head, HeaderMap, HeaderName, HeaderValue, Version};
 use bytes::BytesMut;
 use http::request::Parts;
 use http::uri::{Authority, PathAndQuery, Scheme, Uri};
@@ -23,26 +21,9 @@ static NAMES: LazyLock<Vec<HeaderName>> = LazyLock::new(|| {
     FieldName::ALL.iter().map(|name| HeaderName::from_static(name.as_str())).collect()
 });
 
-/// How many heads of HTTP/1.1 a worker remembers what it made of them. A client sends the same again and again, or
-/// the same but for the target.
-const REMEMBERED_COUNT: usize = 8;
-
-/// A head that came, and what was made of it once it had come twice.
-#[derive(Debug, Default)]
-struct Remembered {
-    head: Head,
-    made: Option<Parts>,
-}
-
 /// What a worker keeps for the translation of requests.
 #[derive(Debug, Default)]
 pub(crate) struct Translator {
-    /// What was made of heads of HTTP/2: those that come again and again have marks that stay.
-    marked: ByMark<Parts>,
-    /// What was made of heads of HTTP/1.1, found by their octets: of these only the one that came last has a mark.
-    remembered: [Remembered; REMEMBERED_COUNT],
-    /// That mark, and the number of what was made of it: the same mark again, and nothing has to be compared.
-    latest: Option<(HeadMark, usize)>,
     /// Texts of heads stand in it, one after another. When all of its requests are gone it is used
     /// from its beginning again.
     block: BytesMut,
@@ -54,59 +35,8 @@ impl Translator {
     /// The request as tower knows it, with this body. `None` when the target is none that `http` allows.
     #[inline]
     pub(crate) fn translate(&mut self, head: &Head, body: Body) -> Option<http::Request<Body>> {
-        if let Some(mark) = head.mark().filter(|_| head.version() == Version::HTTP_2) {
-            return Some(http::Request::from_parts(self.by_mark(mark, head)?, body));
-        }
-        let number = match self.latest {
-            Some((mark, number)) if head.mark() == Some(mark) => Some(number),
-            _ => self.search(head),
-        };
-        if let Some(number) = number
-            && let Some(made) = &self.remembered[number].made
-        {
-            return Some(http::Request::from_parts(made.clone(), body));
-        }
         let text = self.text(head);
         Some(http::Request::from_parts(self.make(head, &text)?, body))
-    }
-
-    #[inline]
-    fn by_mark(&mut self, mark: HeadMark, head: &Head) -> Option<Parts> {
-        if let Some(made) = self.marked.get(mark) {
-            return Some(made.clone());
-        }
-        if !may_stay(head) {
-            let text = self.text(head);
-            return self.make(head, &text);
-        }
-        let made = self.make_own(head)?;
-        self.marked.insert(mark, made.clone());
-        Some(made)
-    }
-
-    /// The number of what was made of an equal head. What has come twice is remembered from then on.
-    fn search(&mut self, head: &Head) -> Option<usize> {
-        let length = head.text().len();
-        let number = (length + head.field_count()) % REMEMBERED_COUNT;
-        let place = &mut self.remembered[number];
-        if !(place.head.says_the_same(head) && place.head.method() == head.method()) {
-            if may_stay(head) {
-                place.head.copy_from(head);
-                place.made = None;
-                self.latest = self.latest.filter(|(_, latest)| *latest != number);
-            }
-            return None;
-        }
-        if place.made.is_none() {
-            self.remembered[number].made = Some(self.make_own(head)?);
-        }
-        self.latest = head.mark().map(|mark| (mark, number));
-        Some(number)
-    }
-
-    /// In memory of its own, for it stays.
-    fn make_own(&mut self, head: &Head) -> Option<Parts> {
-        self.make(head, &Text { from: head.text(), to: Bytes::copy_from_slice(head.text()) })
     }
 
     fn make(&mut self, head: &Head, text: &Text<'_>) -> Option<Parts> {
@@ -176,11 +106,6 @@ impl Translator {
     }
 }
 
-/// Whether a head may be remembered: it is short, and says nothing secret.
-fn may_stay(head: &Head) -> bool {
-    head.text().len() <= SHARED_BYTES_MAX && !head.fields().any(|field| field.sensitive)
-}
-
 /// A head's text and its copy.
 struct Text<'a> {
     from: &'a [u8],
@@ -220,7 +145,7 @@ fn fields(head: &Head, text: &Text<'_>) -> HeaderMap {
 
 #[cfg(test)]
 mod tests {
-    use bolide_server::{HeadMarks, Method};
+    use bolide_server::Method;
 
     use super::*;
 
@@ -233,12 +158,9 @@ mod tests {
         let span = head.push_text(path.as_bytes());
         head.set_path(span);
         for text in [value, "same"] {
-            let name = head.push_text(b"x-a");
-            let value = head.push_text(text.as_bytes());
-            head.push_named(name, value);
+            head.append("x-a", text.as_bytes());
         }
-        let value = head.push_text(b"text/plain");
-        head.push_known(FieldName::ContentType, value);
+        head.push_field(FieldName::ContentType, b"text/plain");
         head
     }
 
@@ -249,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_that_is_remembered_says_what_it_said() {
+    fn every_head_is_translated_as_if_it_were_the_first() {
         let mut translator = Translator::default();
         let heads = [head("/a", "one"), head("/b", "one"), head("/a", "two"), head("/a", "one")];
         for _ in 0..4 {
@@ -265,65 +187,5 @@ mod tests {
             assert!(said(&mut translator, &posted).starts_with("POST http://a:1/a {"));
         }
         assert!(said(&mut translator, &heads[0]).starts_with("GET http://a:1/a {"));
-    }
-
-    #[test]
-    fn a_mark_that_came_last_stands_for_what_was_made_of_it() {
-        let mut translator = Translator::default();
-        let mut marks = HeadMarks::default();
-        let mut marked = |path| {
-            let mut head = head(path, "one");
-            head.set_mark(marks.make());
-            head
-        };
-        // The last two take the place of each other.
-        let heads = [marked("/a"), head("/a", "one"), marked("/a"), marked("/b"), marked("/c")];
-        for times in 1..4 {
-            for head in heads.iter().cycle().take(15) {
-                for _ in 0..times {
-                    assert_eq!(said(&mut translator, head), said(&mut Translator::default(), head));
-                }
-            }
-        }
-        let latest = heads[4].mark().unwrap();
-        assert!(translator.latest.is_some_and(|(mark, _)| mark == latest));
-    }
-
-    #[test]
-    fn heads_of_http2_are_known_by_their_marks() {
-        let mut translator = Translator::default();
-        let mut marks = HeadMarks::default();
-        // More than are remembered.
-        let mut heads: Vec<_> = (0..600).map(|number| head(&format!("/{number}"), "one")).collect();
-        heads.extend([head("/0", "one"), head("/0", "two")]);
-        heads[7].set_method(Method::POST);
-        for head in &mut heads {
-            head.set_mark(marks.make());
-        }
-        for head in heads.iter().chain(&heads).chain(heads.iter().rev()) {
-            let made = translator.by_mark(head.mark().unwrap(), head).unwrap();
-            let made = format!("{} {} {:?}", made.method, made.uri, made.headers);
-            assert_eq!(made, said(&mut Translator::default(), head));
-        }
-        let made = translator.marked.get(heads[7].mark().unwrap()).expect("it came last");
-        assert_eq!((&made.method, made.uri.path()), (&Method::POST, "/7"));
-    }
-
-    #[test]
-    fn secrets_and_long_heads_are_not_remembered() {
-        let mut translator = Translator::default();
-        let mut marks = HeadMarks::default();
-        let mut secret = head("/a", "one");
-        secret.mark_sensitive();
-        let long = head("/a", &"x".repeat(SHARED_BYTES_MAX));
-        for head in [secret, long] {
-            let mark = marks.make();
-            for _ in 0..3 {
-                said(&mut translator, &head);
-                assert_eq!(translator.by_mark(mark, &head).unwrap().uri, "http://a:1/a");
-            }
-            assert!(translator.marked.get(mark).is_none());
-        }
-        assert!(translator.remembered.iter().all(|place| place.head.field_count() == 0));
     }
 }

@@ -134,8 +134,7 @@ fn parse(text: &str) -> io::Result<Head> {
     for (name, value) in lines.filter_map(|line| line.split_once(':')) {
         let name = name.to_ascii_lowercase();
         if let Some((_, known)) = WANTED.iter().find(|(wanted, _)| *wanted == name) {
-            let value = head.push_text(value.trim().as_bytes());
-            head.push_known(*known, value);
+            head.push_field(*known, value.trim().as_bytes());
         }
     }
     Ok(head)

@@ -8,8 +8,8 @@ use bolide_connection::{
     Alpn, ClientTls, Connection, Identity, Limits, ServerTls, Trust, WallClock,
 };
 use bolide_semantics::{
-    Context, DeadlineReason, End, ExchangeEvent, ExchangeId, FieldRef, Head, OutgoingHead, Output,
-    Role, Start,
+    Content, Context, DeadlineReason, End, ExchangeEvent, ExchangeId, Head, Output, RequestHead,
+    ResponseHead, Role,
 };
 use bytes::Bytes;
 use http::{Method, StatusCode, Version};
@@ -149,13 +149,10 @@ fn exchange_over_tls(offer: &[Alpn], piece: usize) -> Version {
             if let Some(id) = head_of(&seen) {
                 version = Some(server.head.version());
                 server.with(|connection, cx, _| {
-                    let start = Start::Response { status: StatusCode::OK };
-                    let fields =
-                        [FieldRef::known(bolide_semantics::FieldName::ContentLength, b"5")];
-                    let head = OutgoingHead { start, fields: fields.into_iter() };
-                    connection.send_head(cx, id, head, End::No).unwrap();
-                    let body = Bytes::from_static(b"hello");
-                    connection.send_data(cx, id, body, End::Yes).unwrap();
+                    let head =
+                        ResponseHead { length: Some(5), ..ResponseHead::new(StatusCode::OK, &[]) };
+                    let body = Content::Whole(Bytes::from_static(b"hello").into());
+                    connection.send_response(cx, id, &head, body).unwrap();
                 });
             }
         }
@@ -173,15 +170,15 @@ fn exchange_over_tls(offer: &[Alpn], piece: usize) -> Version {
         }
         if asked.is_none() && client.connection.is_h2().is_some() {
             asked = client.with(|connection, cx, _| {
-                let start = Start::Request {
+                let head = RequestHead {
                     method: &Method::GET,
                     scheme: "https",
                     authority: "localhost",
                     path: "/",
                     protocol: None,
+                    fields: &[],
                 };
-                let head = OutgoingHead { start, fields: std::iter::empty() };
-                connection.send_request(cx, head, End::Yes).ok()
+                connection.send_request(cx, &head, End::Yes).ok()
             });
         }
     }
@@ -243,10 +240,10 @@ fn leaving_before_the_version_is_known_still_answers_a_request() {
     assert_eq!(deadline.at, start() + bolide_h1::LEAVE_NOTICE);
     let seen = server.turn(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n");
     let id = head_of(&seen).expect("it is served");
-    let start = Start::Response { status: StatusCode::OK };
-    let fields = [FieldRef::known(bolide_semantics::FieldName::ContentLength, b"0")];
-    let head = OutgoingHead { start, fields: fields.into_iter() };
-    server.with(|connection, cx, _| connection.send_head(cx, id, head, End::Yes)).unwrap();
+    let head = ResponseHead::new(StatusCode::OK, &[]);
+    let send =
+        server.with(|connection, cx, _| connection.send_response(cx, id, &head, Content::None));
+    send.unwrap();
     assert!(String::from_utf8(server.sent()).unwrap().contains("connection: close"));
     let seen = server.turn(b"");
     assert!(matches!(seen[..], [Output::Closed(reason)] if reason.name == "shutdown"), "{seen:?}");

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use bolide_buffers::{ReceiveBuffer, SendQueue};
 use bolide_h1::{Connection, Limits};
 use bolide_semantics::{
-    Context, Deadline, End, ExchangeEvent, ExchangeId, FieldName, FieldRef, Head, Misuse,
-    OutgoingHead, Output, Role, Start,
+    Content, Context, Deadline, End, ExchangeEvent, ExchangeId, FieldName, FieldRef, Head, Misuse,
+    Output, RequestHead, ResponseHead, Role,
 };
 use bytes::Bytes;
 use http::{Method, StatusCode};
@@ -198,9 +198,17 @@ impl Wire {
         fields: &[(&str, &str)],
         end: End,
     ) -> Result<(), Misuse> {
-        let start = Start::Response { status: StatusCode::from_u16(status).unwrap() };
-        let head = OutgoingHead { start, fields: lines(fields) };
-        self.with(|connection, cx| connection.send_head(cx, id, head, end))
+        let status = StatusCode::from_u16(status).unwrap();
+        let fields = lines(fields);
+        let is_interim = status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS;
+        self.with(|connection, cx| {
+            if is_interim {
+                return connection.send_interim(cx, id, status, &fields);
+            }
+            let content = if end == End::Yes { Content::None } else { Content::Follows };
+            let head = ResponseHead::new(status, &fields);
+            connection.send_response(cx, id, &head, content).map(|_| ())
+        })
     }
 
     pub(crate) fn request(
@@ -211,15 +219,10 @@ impl Wire {
         end: End,
     ) -> Result<ExchangeId, Misuse> {
         let method = Method::from_bytes(method.as_bytes()).unwrap();
-        let start = Start::Request {
-            method: &method,
-            scheme: "http",
-            authority: "example:80",
-            path,
-            protocol: None,
-        };
-        let head = OutgoingHead { start, fields: lines(fields) };
-        self.with(|connection, cx| connection.send_request(cx, head, end))
+        let (scheme, authority, fields) = ("http", "example:80", lines(fields));
+        let method = &method;
+        let head = RequestHead { method, scheme, authority, path, protocol: None, fields: &fields };
+        self.with(|connection, cx| connection.send_request(cx, &head, end))
     }
 
     pub(crate) fn data(&mut self, id: ExchangeId, data: &str, end: End) -> Result<bool, Misuse> {
@@ -232,7 +235,7 @@ impl Wire {
         id: ExchangeId,
         fields: &[(&str, &str)],
     ) -> Result<(), Misuse> {
-        self.with(|connection, cx| connection.send_trailers(cx, id, lines(fields)))
+        self.with(|connection, cx| connection.send_trailers(cx, id, &lines(fields)))
     }
 
     pub(crate) fn consumed(&mut self, id: ExchangeId, bytes: usize) {
@@ -260,13 +263,8 @@ impl Wire {
     }
 }
 
-fn lines<'a>(fields: &'a [(&'a str, &'a str)]) -> impl Iterator<Item = FieldRef<'a>> + Clone {
-    fields.iter().map(|(name, value)| FieldRef {
-        known: FieldName::lookup(name.as_bytes()),
-        name,
-        value: value.as_bytes(),
-        sensitive: false,
-    })
+fn lines<'a>(fields: &'a [(&'a str, &'a str)]) -> Vec<FieldRef<'a>> {
+    fields.iter().map(|(name, value)| FieldRef::named(name, value.as_bytes())).collect()
 }
 
 /// An owner that answers each request, once it is complete, with 200 and its path, and each that was

@@ -1,36 +1,33 @@
 //! RFC 9113 §8.2, §8.3: what is a head and what is not.
 
+use bolide_hpack::{Decoder, Encoder};
 use bolide_semantics::FieldRef;
 
 use super::*;
 
-type Line<'a> = (&'a str, &'a str);
+type Pair<'a> = (&'a str, &'a str);
 
-const GET: [Line<'static>; 4] =
+const GET: [Pair<'static>; 4] =
     [(":method", "GET"), (":scheme", "http"), (":path", "/"), (":authority", "a:80")];
 
-fn read(expected: Expected, lines: &[Line<'_>], limits: &Limits) -> (Head, Summary) {
+fn read(expected: Expected, lines: &[Pair<'_>], limits: &Limits) -> (Head, Summary) {
+    let mut block = Vec::new();
+    for (name, value) in lines {
+        let field = FieldRef { known: None, name, value: value.as_bytes(), sensitive: false };
+        Encoder::stateless(&field, &mut block);
+    }
     let mut head = Head::default();
     let mut reader = HeadReader::new(&mut head, expected, limits);
-    for (name, value) in lines {
-        let kind = NameKind::of(name.as_bytes());
-        let lower = is_token(name.as_bytes()) && !name.bytes().any(|b| b.is_ascii_uppercase());
-        let named = matches!(kind, NameKind::Pseudo(_)) || lower;
-        let valid = named && bolide_semantics::is_field_value(value.as_bytes());
-        let (name, value) = (name.as_bytes(), value.as_bytes());
-        if !reader.field(DecodedField { kind, name, value, valid, never_indexed: false }) {
-            break;
-        }
-    }
+    Decoder::default().decode(&block, &mut reader).unwrap();
     let summary = reader.finish();
     (head, summary)
 }
 
-fn request(lines: &[Line<'_>]) -> (Head, Summary) {
+fn request(lines: &[Pair<'_>]) -> (Head, Summary) {
     read(Expected::Request, lines, &Limits::default())
 }
 
-fn with(more: &[Line<'static>]) -> Vec<Line<'static>> {
+fn with(more: &[Pair<'static>]) -> Vec<Pair<'static>> {
     GET.iter().chain(more).copied().collect()
 }
 
@@ -84,7 +81,7 @@ fn connects() {
 
 #[test]
 fn malformed_requests() {
-    let bad_lines: &[Line<'static>] = &[
+    let bad_lines: &[Pair<'static>] = &[
         ("X-Upper", "1"),
         ("", "1"),
         ("a b", "1"),
@@ -160,7 +157,7 @@ fn pseudo_fields_have_values_of_their_own_kind() {
 
 #[test]
 fn responses() {
-    let response = |lines: &[Line<'_>]| read(Expected::Response, lines, &Limits::default()).1;
+    let response = |lines: &[Pair<'_>]| read(Expected::Response, lines, &Limits::default()).1;
     assert_eq!(response(&[(":status", "204"), ("server", "x")]).malformed, None);
     for bad in [
         &[("server", "x")][..],
@@ -180,7 +177,7 @@ fn responses() {
 
 #[test]
 fn trailers_have_no_pseudo_fields() {
-    let trailers = |lines: &[Line<'_>]| read(Expected::Trailers, lines, &Limits::default()).1;
+    let trailers = |lines: &[Pair<'_>]| read(Expected::Trailers, lines, &Limits::default()).1;
     assert_eq!(trailers(&[("grpc-status", "0")]).malformed, None);
     assert!(trailers(&[(":status", "200")]).malformed.is_some());
     assert!(trailers(&[("connection", "x")]).malformed.is_some());
@@ -192,7 +189,7 @@ fn sizes_are_judged() {
     let long = |length| "x".repeat(length);
     for (length, size) in [(150, Size::Fine), (500, Size::Excessive), (2000, Size::Absurd)] {
         let value = long(length);
-        let mut lines: Vec<Line<'_>> = GET.to_vec();
+        let mut lines: Vec<Pair<'_>> = GET.to_vec();
         lines.push(("a", &value));
         assert_eq!(read(Expected::Request, &lines, &limits).1.size, size, "{length}");
     }
@@ -222,7 +219,8 @@ fn what_must_enter_no_table_is_marked() {
     let mut head = Head::default();
     let limits = Limits::default();
     let mut reader = HeadReader::new(&mut head, Expected::Request, &limits);
-    for (name, value, never_indexed) in [
+    let mut block = Vec::new();
+    for (name, value, sensitive) in [
         (":method", "GET", true),
         (":scheme", "http", false),
         (":path", "/", false),
@@ -230,10 +228,10 @@ fn what_must_enter_no_table_is_marked() {
         ("cookie", "secret", true),
         ("x-a", "b", false),
     ] {
-        let kind = NameKind::of(name.as_bytes());
-        let (name, value) = (name.as_bytes(), value.as_bytes());
-        assert!(reader.field(DecodedField { kind, name, value, valid: true, never_indexed }));
+        let value = value.as_bytes();
+        Encoder::stateless(&FieldRef { known: None, name, value, sensitive }, &mut block);
     }
+    Decoder::default().decode(&block, &mut reader).unwrap();
     assert_eq!(reader.finish().malformed, None);
     let sensitive: Vec<bool> = head.fields().map(|field| field.sensitive).collect();
     assert_eq!(sensitive, [true, false]);

@@ -1,7 +1,7 @@
 //! RFC 9113 §8.5, RFC 8441: tunnels.
 
 use bolide_h2::{Connection, Limits};
-use bolide_semantics::{Context, End, Misuse, OutgoingHead, Start};
+use bolide_semantics::{Context, End, Misuse, RequestHead};
 use http::Method;
 
 use crate::raw::{self, PROTOCOL_ERROR, data, headers};
@@ -62,16 +62,16 @@ fn an_extended_connect_names_its_protocol() {
 }
 
 fn extended(client: &mut Subject) -> Result<u32, Misuse> {
-    let start = Start::Request {
+    let head = RequestHead {
         method: &Method::CONNECT,
         scheme: "https",
         authority: "a",
         path: "/chat",
         protocol: Some("websocket"),
+        fields: &[],
     };
-    let head = OutgoingHead { start, fields: std::iter::empty() };
     let send = |connection: &mut Connection, cx: &mut Context<'_>| {
-        connection.send_request(cx, head, End::No)
+        connection.send_request(cx, &head, End::No)
     };
     client.with(send).map(|id| id.0)
 }

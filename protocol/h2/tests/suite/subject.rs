@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use bolide_buffers::{Chunk, Flush, ReceiveBuffer, SendQueue};
 use bolide_h2::{Connection, Limits};
 use bolide_semantics::{
-    AbortReason, ConnectionEvent, Context, Deadline, End, ExchangeEvent, ExchangeId, FieldName,
-    FieldRef, Head, HeadKind, HeadName, Misuse, OutgoingHead, Output, Role, Start,
+    AbortReason, ConnectionEvent, Content, Context, Deadline, End, ExchangeEvent, ExchangeId,
+    FieldRef, Head, HeadKind, Misuse, Output, RequestHead, ResponseHead, Role,
 };
 use bytes::Bytes;
 use http::{Method, StatusCode};
@@ -221,27 +221,15 @@ impl Subject {
         end: End,
     ) -> Result<(), Misuse> {
         let status = StatusCode::from_u16(status).unwrap();
-        let fields = fields.iter().map(|(name, value)| field(name, value));
-        let head = OutgoingHead { start: Start::Response { status }, fields };
-        self.with(|connection, cx| connection.send_head(cx, ExchangeId(id), head, end))
-    }
-
-    /// Answers with a head that `name` stands for.
-    pub(crate) fn answer_named(
-        &mut self,
-        id: u32,
-        name: HeadName,
-        fields: &[(&str, &str)],
-        end: End,
-    ) -> Result<(), Misuse> {
-        let again =
-            self.with(|connection, cx| connection.send_head_again(cx, ExchangeId(id), &name, end));
-        if let Some(sent) = again {
-            return sent;
-        }
-        self.answer_with(id, name.status.as_u16(), fields, end)?;
-        self.connection.name_head(name);
-        Ok(())
+        let fields: Vec<_> = fields.iter().map(|(name, value)| field(name, value)).collect();
+        self.with(|connection, cx| {
+            if status.is_informational() && end == End::No {
+                return connection.send_interim(cx, ExchangeId(id), status, &fields);
+            }
+            let head = ResponseHead::new(status, &fields);
+            let content = if end == End::Yes { Content::None } else { Content::Follows };
+            connection.send_response(cx, ExchangeId(id), &head, content).map(|_| ())
+        })
     }
 
     pub(crate) fn ask(&mut self, method: &Method, end: End) -> Result<u32, Misuse> {
@@ -256,26 +244,9 @@ impl Subject {
     ) -> Result<u32, Misuse> {
         let (scheme, authority) = ("http", "a:1");
         let path = if method == Method::CONNECT { "" } else { "/" };
-        let start = Start::Request { method, scheme, authority, path, protocol: None };
-        let fields = fields.iter().map(|(name, value)| field(name, value));
-        let head = OutgoingHead { start, fields };
-        let id = self.with(|connection, cx| connection.send_request(cx, head, end));
-        id.map(|id| id.0)
-    }
-
-    /// Asks with a head that `name` stands for.
-    pub(crate) fn ask_named(
-        &mut self,
-        name: u16,
-        path: &str,
-        fields: &[(&str, &str)],
-        end: End,
-    ) -> Result<u32, Misuse> {
-        let (method, scheme, authority) = (&Method::GET, "http", "a:1");
-        let start = Start::Request { method, scheme, authority, path, protocol: None };
-        let fields = fields.iter().map(|(name, value)| field(name, value));
-        let head = OutgoingHead { start, fields };
-        let id = self.with(|connection, cx| connection.send_named_request(cx, name, head, end));
+        let fields: Vec<_> = fields.iter().map(|(name, value)| field(name, value)).collect();
+        let head = RequestHead { method, scheme, authority, path, protocol: None, fields: &fields };
+        let id = self.with(|connection, cx| connection.send_request(cx, &head, end));
         id.map(|id| id.0)
     }
 
@@ -293,8 +264,8 @@ impl Subject {
     }
 
     pub(crate) fn give_trailers(&mut self, id: u32, fields: &[(&str, &str)]) -> Result<(), Misuse> {
-        let fields = fields.iter().map(|(name, value)| field(name, value));
-        self.with(|connection, cx| connection.send_trailers(cx, ExchangeId(id), fields))
+        let fields: Vec<_> = fields.iter().map(|(name, value)| field(name, value)).collect();
+        self.with(|connection, cx| connection.send_trailers(cx, ExchangeId(id), &fields))
     }
 
     pub(crate) fn consumed(&mut self, id: u32, bytes: usize) {
@@ -332,8 +303,7 @@ impl Subject {
 }
 
 pub(crate) fn field<'a>(name: &'a str, value: &'a str) -> FieldRef<'a> {
-    let known = FieldName::lookup(name.as_bytes());
-    FieldRef { known, name, value: value.as_bytes(), sensitive: false }
+    FieldRef::named(name, value.as_bytes())
 }
 
 /// Only the frames of one kind.

@@ -1,46 +1,22 @@
 //! RFC 7541 §3, §6: from a header block to field lines.
 
-use bolide_semantics::{TOKEN_LOWER, is_field_value};
+use bolide_semantics::{TOKEN_LOWER, Text, is_field_value};
 
 use crate::limits::{SIZE_UPDATES_COUNT, TABLE_BYTES, TABLE_CEILING_BYTES};
 use crate::static_table::{self, ENTRIES};
 use crate::table::{Table, size_of_line};
-use crate::{DecodedField, Error, NameKind, huffman, integer};
+use crate::{Error, FieldSection, Line, NameKind, Note, huffman, integer};
 
 /// Decodes the header blocks of one direction of a connection, in their order.
 #[derive(Debug)]
 pub struct Decoder {
-    table: Table<Validity>,
+    /// Entries with what is known of them.
+    table: Table<Note>,
     /// What our acknowledged SETTINGS_HEADER_TABLE_SIZE allows.
     allowed: u32,
     /// The least that was allowed since the last block, if that was a reduction: the next block must
     /// begin with an update that is not above it.
     required: Option<u32>,
-    /// Counts what changes the meaning of blocks. 64 bits never come round.
-    changes: u64,
-}
-
-/// What was found out about the parts of an entry when it was inserted.
-#[derive(Debug, Clone, Copy, Default)]
-struct Validity {
-    name: bool,
-    value: bool,
-}
-
-/// Where a string is.
-#[derive(Clone, Copy)]
-enum Place {
-    Block(usize, usize),
-    Scratch(usize, usize),
-}
-
-/// A name, and whether it is valid.
-#[derive(Clone, Copy)]
-struct Name {
-    kind: NameKind,
-    /// Nothing if `kind` has the text.
-    place: Option<Place>,
-    valid: bool,
 }
 
 impl Default for Decoder {
@@ -56,47 +32,27 @@ impl Decoder {
     #[must_use]
     pub fn new(table_bytes_max: usize) -> Self {
         let allowed = within_ceiling(table_bytes_max);
-        Self { table: Table::new(allowed), allowed, required: None, changes: 0 }
+        Self { table: Table::new(allowed), allowed, required: None }
     }
 
-    /// Decodes one whole header block and calls `field` for each line in order, until it returns
-    /// `false`: the rest of the block is still decoded, since the table must stay in step, but not
-    /// shown. `scratch` takes what is Huffman-coded; its content means nothing before and after.
+    /// Decodes one whole header block, field by field into `section`, each of which must hold sections of one type:
+    /// what is known of an entry is kept with it.
     ///
-    /// How large a section may become decoded is for `field` to watch: one octet of a block can
-    /// stand for a line as large as the table.
+    /// How large a section may become is for `section` to [count](FieldSection::counts): one octet of a block can
+    /// stand for a field as large as the table.
     ///
     /// # Errors
-    /// The block breaks RFC 7541: a connection error of type `COMPRESSION_ERROR`. Lines before the
-    /// fault have been shown. The decoder must not be used again.
-    pub fn decode<F>(
-        &mut self,
-        block: &[u8],
-        scratch: &mut Vec<u8>,
-        field: &mut F,
-    ) -> Result<(), Error>
-    where
-        F: FnMut(DecodedField<'_>) -> bool,
-    {
+    /// The block breaks RFC 7541: a connection error of type `COMPRESSION_ERROR`. Fields before the
+    /// fault have been taken. The decoder must not be used again.
+    #[inline]
+    pub fn decode<S: FieldSection>(&mut self, block: &[u8], section: &mut S) -> Result<(), Error> {
         let mut at = self.size_updates(block)?;
-        let mut wanted = true;
         while let Some(&first) = block.get(at) {
             if first & 0x80 != 0 {
                 let index = integer::decode(block, &mut at, 7)?;
-                let line = self.indexed(index)?;
-                wanted = wanted && field(line);
-            } else if first & 0x40 != 0 {
-                let name = self.name(block, &mut at, 6, scratch)?;
-                let line = literal(block, &mut at, name, scratch, false)?;
-                wanted = wanted && field(line.0);
-                self.changes += 1;
-                insert(&mut self.table, &line.0, name.valid, line.1);
-            } else if first & 0x20 != 0 {
-                return Err(Error::MisplacedSizeUpdate);
+                self.indexed(index, section)?;
             } else {
-                let name = self.name(block, &mut at, 4, scratch)?;
-                let line = literal(block, &mut at, name, scratch, first & 0x10 != 0)?;
-                wanted = wanted && field(line.0);
+                self.literal(block, &mut at, first, section)?;
             }
         }
         Ok(())
@@ -110,28 +66,9 @@ impl Decoder {
             return;
         }
         self.allowed = allowed;
-        self.changes += 1;
         if self.allowed < self.table.max() {
             self.required = Some(self.required.unwrap_or(self.allowed).min(self.allowed));
         }
-    }
-
-    /// Counts what changes the meaning of later blocks. A block that didn't change the count means
-    /// the same as long as nothing else does: it needs no second decoding.
-    #[inline]
-    #[must_use]
-    pub fn changes(&self) -> u64 {
-        self.changes
-    }
-
-    /// The lines that were inserted last, names and values, the newest first: all that are in the table.
-    pub fn newest(&self) -> impl ExactSizeIterator<Item = (&[u8], &[u8])> {
-        (0..self.table.len()).map(|age| {
-            let slot = self.table.slot_of(age).expect("there are as many entries");
-            let entry = self.table.entry(slot);
-            let (name, value) = self.table.line(entry);
-            (name, value)
-        })
     }
 
     /// The memory that the decoder holds outside itself, in bytes.
@@ -163,7 +100,6 @@ impl Decoder {
             if self.required.take().is_some_and(|least| size > least as usize) {
                 return Err(Error::MissingSizeUpdate);
             }
-            self.changes += 1;
             self.table.set_max(size as u32);
             while self.table.is_short_of(0) {
                 self.table.evict();
@@ -175,131 +111,134 @@ impl Decoder {
         if self.required.is_some() { Err(Error::MissingSizeUpdate) } else { Ok(at) }
     }
 
-    /// RFC 7541 §6.1: an indexed line.
+    /// RFC 7541 §6.1: a field that is in a table.
     #[inline]
-    fn indexed(&self, index: usize) -> Result<DecodedField<'_>, Error> {
-        if index > static_table::LENGTH {
-            let slot = self.table.slot_of(index - static_table::LENGTH - 1);
-            let entry = self.table.entry(slot.ok_or(Error::InvalidIndex)?);
-            let (name, value) = self.table.line(entry);
-            let valid = entry.tag.name & entry.tag.value;
-            return Ok(DecodedField { kind: entry.kind, name, value, valid, never_indexed: false });
+    fn indexed<S: FieldSection>(&self, index: usize, section: &mut S) -> Result<(), Error> {
+        let Some(age) = index.checked_sub(static_table::LENGTH + 1) else {
+            return from_static(index, section);
+        };
+        let entry = self.table.by_age(age).ok_or(Error::InvalidIndex)?;
+        if section.counts(entry.text_bytes()) {
+            let text = section.text();
+            let start = text.len();
+            text.push(self.table.stored(entry));
+            let value = start + entry.stored_name_len();
+            section.take(Line { kind: entry.kind, note: entry.tag, start, value });
         }
-        let (kind, value) = ENTRIES.get(index.wrapping_sub(1)).ok_or(Error::InvalidIndex)?;
-        Ok(DecodedField {
-            kind: *kind,
-            name: kind.text().unwrap_or_default().as_bytes(),
-            value: value.as_bytes(),
-            valid: true,
-            never_indexed: false,
-        })
+        Ok(())
     }
 
-    /// The name of a literal (RFC 7541 §6.2): an index with a prefix of `prefix` bits, or a string.
+    /// RFC 7541 §6.2: a literal, with or without indexing.
+    #[inline]
+    fn literal<S: FieldSection>(
+        &mut self,
+        block: &[u8],
+        at: &mut usize,
+        first: u8,
+        section: &mut S,
+    ) -> Result<(), Error> {
+        let inserts = first & 0x40 != 0;
+        if !inserts && first & 0x20 != 0 {
+            return Err(Error::MisplacedSizeUpdate);
+        }
+        let text = section.text();
+        let start = text.len();
+        let (kind, mut note) = self.name(block, at, if inserts { 6 } else { 4 }, text)?;
+        let middle = text.len();
+        string(block, at, text)?;
+        let (name, value) = text.bytes()[start..].split_at(middle - start);
+        note = note.and(S::note(kind, value));
+        note = note.and(Note::VALUE_INVALID.when(!is_field_value(value)));
+        let name = kind.text().map_or(name, str::as_bytes);
+        let bytes = name.len() + value.len();
+        if inserts {
+            insert(&mut self.table, kind, name, value, note);
+        } else {
+            note = note.and(Note::NEVER_INDEXED.when(first & 0x10 != 0));
+        }
+        if section.counts(bytes) {
+            section.take(Line { kind, note, start, value: middle });
+        } else {
+            section.text().truncate(start);
+        }
+        Ok(())
+    }
+
+    /// The name of a literal (RFC 7541 §6.2): an index with a prefix of `prefix` bits, or a string. It is appended to
+    /// the text if its kind does not have it.
     #[inline]
     fn name(
         &self,
         block: &[u8],
         at: &mut usize,
         prefix: u32,
-        scratch: &mut Vec<u8>,
-    ) -> Result<Name, Error> {
+        text: &mut Text,
+    ) -> Result<(NameKind, Note), Error> {
         let index = integer::decode(block, at, prefix)?;
         if index == 0 {
-            let place = string(block, at, scratch, 0)?;
-            let text = place.text(block, scratch);
-            let kind = NameKind::of(text);
-            let valid = kind != NameKind::Other || is_lower_token(text);
-            return Ok(Name { kind, place: Some(place), valid });
+            return new_name(block, at, text);
         }
         if let Some((kind, _)) = ENTRIES.get(index - 1) {
-            return Ok(Name { kind: *kind, place: None, valid: true });
+            return Ok((*kind, Note::PLAIN));
         }
-        let slot = self.table.slot_of(index - static_table::LENGTH - 1);
-        let entry = self.table.entry(slot.ok_or(Error::InvalidIndex)?);
-        if entry.kind != NameKind::Other {
-            return Ok(Name { kind: entry.kind, place: None, valid: entry.tag.name });
-        }
-        // The entry may leave when the line is inserted (RFC 7541 §4.4), so its name is copied.
-        let name = self.table.line(entry).0;
-        if scratch.len() < name.len() {
-            scratch.resize(name.len(), 0);
-        }
-        scratch[..name.len()].copy_from_slice(name);
-        let place = Some(Place::Scratch(0, name.len()));
-        Ok(Name { kind: NameKind::Other, place, valid: entry.tag.name })
+        let entry = self.table.by_age(index - static_table::LENGTH - 1);
+        let entry = entry.ok_or(Error::InvalidIndex)?;
+        text.push(&self.table.stored(entry)[..entry.stored_name_len()]);
+        Ok((entry.kind, entry.tag.only(Note::NAME_INVALID)))
     }
 }
 
-/// The rest of a literal: its value. Returns the line, and whether the value is valid.
+/// RFC 7541 Appendix A: a field that every connection has.
 #[inline]
-fn literal<'a>(
-    block: &'a [u8],
-    at: &mut usize,
-    name: Name,
-    scratch: &'a mut Vec<u8>,
-    never_indexed: bool,
-) -> Result<(DecodedField<'a>, bool), Error> {
-    let free = match name.place {
-        Some(Place::Scratch(_, end)) => end,
-        _ => 0,
-    };
-    let place = string(block, at, scratch, free)?;
-    let value = place.text(block, scratch);
-    let text = match name.place {
-        Some(place) => place.text(block, scratch),
-        None => name.kind.text().unwrap_or_default().as_bytes(),
-    };
-    let value_valid = is_field_value(value);
-    let valid = name.valid & value_valid;
-    Ok((DecodedField { kind: name.kind, name: text, value, valid, never_indexed }, value_valid))
+fn from_static<S: FieldSection>(index: usize, section: &mut S) -> Result<(), Error> {
+    let (kind, value) = ENTRIES.get(index.wrapping_sub(1)).ok_or(Error::InvalidIndex)?;
+    let value = value.as_bytes();
+    if section.counts(kind.text().map_or(0, str::len) + value.len()) {
+        let text = section.text();
+        let start = text.len();
+        text.push(value);
+        let note = S::note(*kind, value);
+        section.take(Line { kind: *kind, note, start, value: start });
+    }
+    Ok(())
 }
 
-/// RFC 7541 §4.4: a line larger than the table empties it.
-fn insert(
-    table: &mut Table<Validity>,
-    line: &DecodedField<'_>,
-    name_valid: bool,
-    value_valid: bool,
-) {
-    let size = size_of_line(line.name.len(), line.value.len());
+/// A name that is sent as a string.
+fn new_name(block: &[u8], at: &mut usize, text: &mut Text) -> Result<(NameKind, Note), Error> {
+    let start = text.len();
+    string(block, at, text)?;
+    let name = &text.bytes()[start..];
+    let kind = NameKind::of(name);
+    if kind == NameKind::Other {
+        return Ok((kind, Note::NAME_INVALID.when(!is_lower_token(name))));
+    }
+    text.truncate(start);
+    Ok((kind, Note::PLAIN))
+}
+
+/// RFC 7541 §4.4: a field larger than the table empties it.
+fn insert(table: &mut Table<Note>, kind: NameKind, name: &[u8], value: &[u8], note: Note) {
+    let size = size_of_line(name.len(), value.len());
     while table.is_short_of(size) {
         if table.evict().is_none() {
             return;
         }
     }
-    let tag = Validity { name: name_valid, value: value_valid };
-    table.push(line.kind, line.name, line.value, tag);
+    table.push(kind, name, value, note);
 }
 
-/// RFC 7541 §5.2: a string. What is Huffman-coded goes to `scratch` from `free` on.
+/// RFC 7541 §5.2: appends a string to the text.
 #[inline]
-fn string(
-    block: &[u8],
-    at: &mut usize,
-    scratch: &mut Vec<u8>,
-    free: usize,
-) -> Result<Place, Error> {
+fn string(block: &[u8], at: &mut usize, text: &mut Text) -> Result<(), Error> {
     let coded = block.get(*at).ok_or(Error::Truncated)? & 0x80 != 0;
     let length = integer::decode(block, at, 7)?;
-    let start = *at;
-    let input = block[start..].get(..length).ok_or(Error::Truncated)?;
+    let input = block.get(*at..).and_then(|rest| rest.get(..length)).ok_or(Error::Truncated)?;
     *at += length;
     if coded {
-        Ok(Place::Scratch(free, huffman::decode(input, scratch, free)?))
-    } else {
-        Ok(Place::Block(start, start + length))
+        return text.write(huffman::room_for(length), |room| huffman::decode(input, room));
     }
-}
-
-impl Place {
-    #[inline]
-    fn text<'a>(self, block: &'a [u8], scratch: &'a [u8]) -> &'a [u8] {
-        match self {
-            Self::Block(start, end) => &block[start..end],
-            Self::Scratch(start, end) => &scratch[start..end],
-        }
-    }
+    text.push(input);
+    Ok(())
 }
 
 fn is_lower_token(name: &[u8]) -> bool {

@@ -70,8 +70,7 @@ impl Encoder {
         self.lookup.set_max(max);
     }
 
-    /// Begins a block in `out`. To be called before each block, also before one that is sent from
-    /// memory: and before [`Self::generation`] is compared.
+    /// Begins a block in `out`. To be called before each block.
     #[inline]
     pub fn begin(&mut self, out: &mut Vec<u8>) {
         let max = self.lookup.max();
@@ -80,9 +79,17 @@ impl Encoder {
         }
     }
 
-    /// Appends `:status`. `status` has three digits.
+    /// Appends what most responses begin with, in a form that means the same whatever the tables hold: `:status`, which
+    /// has three digits, then `Content-Length` and `Date` where they are given.
     #[inline]
-    pub fn status(&mut self, status: u16, out: &mut Vec<u8>) {
+    pub fn response_start(
+        status: u16,
+        length: Option<u64>,
+        date: Option<&[u8; 29]>,
+        out: &mut Vec<u8>,
+    ) {
+        // One copy of constant length costs less than one for each part.
+        let mut start = [0; 64];
         let index = match status {
             200 => 8,
             204 => 9,
@@ -91,12 +98,34 @@ impl Encoder {
             400 => 12,
             404 => 13,
             500 => 14,
-            _ => {
-                let digit = |unit: u16| b'0' + (status / unit % 10) as u8;
-                return self.pseudo(Pseudo::Status, &[digit(100), digit(10), digit(1)], out);
-            }
+            _ => 0,
         };
-        out.push(0x80 | index);
+        let mut end = 1;
+        start[0] = 0x80 | index;
+        if index == 0 {
+            let digit = |unit: u16| b'0' + (status / unit % 10) as u8;
+            start[..5].copy_from_slice(&[0x08, 3, digit(100), digit(10), digit(1)]);
+            end = 5;
+        }
+        if let Some(length) = length {
+            let digits = length.checked_ilog10().unwrap_or(0) as usize + 1;
+            // A literal without indexing by the 28th name of the static table.
+            start[end..end + 3].copy_from_slice(&[0x0f, 28 - 15, digits as u8]);
+            let mut left = length;
+            for place in start[end + 3..end + 3 + digits].iter_mut().rev() {
+                *place = b'0' + (left % 10) as u8;
+                left /= 10;
+            }
+            end += 3 + digits;
+        }
+        if let Some(date) = date {
+            start[end..end + 3].copy_from_slice(&[0x0f, 33 - 15, 29]);
+            start[end + 3..end + 32].copy_from_slice(date);
+            end += 32;
+        }
+        let before = out.len();
+        out.extend_from_slice(&start);
+        out.truncate(before + end);
     }
 
     /// Appends a pseudo-field.
@@ -129,41 +158,23 @@ impl Encoder {
         self.line(name, field.value, rule, out);
     }
 
-    /// Appends a field line that every encoder encodes alike, whatever its table holds: whether it is one.
-    pub fn fixed(field: &FieldRef<'_>, out: &mut Vec<u8>) -> bool {
-        let (index, rule) = match field.known {
-            Some(known) => (static_table::index_of(known), rule_of(known, field)),
-            None => (0, if field.sensitive { Rule::Never } else { Rule::Insert }),
+    /// Appends a field in a form that every encoder may send at any time, whatever its table holds: by the static
+    /// table where that has it whole, else as a literal without indexing (RFC 7541 §6.2.2).
+    pub fn stateless(field: &FieldRef<'_>, out: &mut Vec<u8>) {
+        let (kind, index) = match field.known {
+            Some(known) => (NameKind::Known(known), static_table::index_of(known)),
+            None => (NameKind::Other, 0),
+        };
+        let rule = match field.known {
+            Some(known) => rule_of(known, field),
+            None if field.sensitive => Rule::Never,
+            None => Rule::Once,
         };
         if index != 0 && rule != Rule::Never && value_at(index) == field.value {
-            out.push(0x80 | index as u8);
-            return true;
+            return out.push(0x80 | index as u8);
         }
-        let form = match rule {
-            Rule::Insert => return false,
-            Rule::Once => WITHOUT_INDEXING,
-            Rule::Never => NEVER_INDEXED,
-        };
-        let kind = field.known.map_or(NameKind::Other, NameKind::Known);
+        let form = if rule == Rule::Never { NEVER_INDEXED } else { WITHOUT_INDEXING };
         literal(form, Name { kind, text: field.name, index }, field.value, out);
-        true
-    }
-
-    /// Counts changes of the table, modulo 2^32. While it is unchanged, a block that was remembered
-    /// still means the same and may be sent again, provided that it inserted nothing itself (the
-    /// count was the same before and after it).
-    #[inline]
-    #[must_use]
-    pub fn generation(&self) -> u32 {
-        self.lookup.changes()
-    }
-
-    /// Counts lines that could have been inserted but were not yet, modulo 2^32. A block during
-    /// which it changed is better not remembered: encoded again, it will get shorter.
-    #[inline]
-    #[must_use]
-    pub fn withheld(&self) -> u32 {
-        self.withheld
     }
 
     /// The memory that the encoder holds outside itself, in bytes.

@@ -4,7 +4,7 @@ mod code;
 mod decode;
 mod encode;
 
-pub(crate) use decode::decode;
+pub(crate) use decode::{decode, room_for};
 pub(crate) use encode::{encode, encoded_len};
 
 #[cfg(test)]

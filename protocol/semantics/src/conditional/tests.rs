@@ -19,8 +19,7 @@ fn head(fields: &[(&str, &str)]) -> Head {
     head.clear(HeadKind::Request, Version::HTTP_11);
     for (name, value) in fields {
         let known = FieldName::lookup(name.as_bytes()).unwrap();
-        let value = head.push_text(value.as_bytes());
-        head.push_known(known, value);
+        head.push_field(known, value.as_bytes());
     }
     head
 }

@@ -9,8 +9,7 @@ fn head(kind: HeadKind, version: Version, fields: &[(FieldName, &str)]) -> Head 
     let mut head = Head::default();
     head.clear(kind, version);
     for (name, value) in fields {
-        let value = head.push_text(value.as_bytes());
-        head.push_known(*name, value);
+        head.push_field(*name, value.as_bytes());
     }
     head
 }
@@ -36,8 +35,7 @@ fn with(name: FieldName, value: &'static str) -> Head {
 fn a_right_request_is_granted() {
     let mut head = with(FieldName::SecWebsocketExtensions, "permessage-deflate");
     for names in ["chat, superchat", "echo"] {
-        let names = head.push_text(names.as_bytes());
-        head.push_known(FieldName::SecWebsocketProtocol, names);
+        head.push_field(FieldName::SecWebsocketProtocol, names.as_bytes());
     }
     let request = Request::check(&head).unwrap();
     assert_eq!(request.accept().unwrap(), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
@@ -57,8 +55,7 @@ fn what_is_wrong_is_named() {
         assert_eq!(refused(&with(FieldName::SecWebsocketKey, key)), NO_KEY, "{key}");
     }
     let mut twice = with(FieldName::Te, "");
-    let key = twice.push_text(KEY.as_bytes());
-    twice.push_known(FieldName::SecWebsocketKey, key);
+    twice.push_field(FieldName::SecWebsocketKey, KEY.as_bytes());
     assert_eq!(refused(&twice), NO_KEY);
     let mut posted = with(FieldName::Te, "");
     posted.set_method(Method::POST);

@@ -8,8 +8,7 @@ use std::time::Instant;
 
 use bolide_buffers::detach;
 use bolide_semantics::{
-    ConnectionEvent, End, ExchangeEvent, ExchangeId, FieldName, FieldRef, Head, Misuse,
-    OutgoingHead, Start,
+    ConnectionEvent, End, ExchangeEvent, ExchangeId, FieldName, FieldRef, Head, Misuse, RequestHead,
 };
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -136,16 +135,16 @@ impl Traffic {
             if state.up_finished { End::Yes } else { End::No }
         };
         let head = &ticket.head;
-        let start = Start::Request {
+        let fields: Vec<FieldRef<'_>> = head.fields.iter().map(FieldRef::from).collect();
+        let outgoing = RequestHead {
             method: &head.method,
             scheme: head.scheme,
             authority: &head.authority,
             path: &head.path,
             protocol: None,
+            fields: &fields,
         };
-        let lines: Vec<FieldRef<'_>> = head.fields.iter().map(FieldRef::from).collect();
-        let fields = lines.iter().copied();
-        match orders.send_request(OutgoingHead { start, fields }, end) {
+        match orders.send_request(&outgoing, end) {
             Ok(id) => {
                 ticket.lock().exchange = Some(id);
                 self.open.push((id, Arc::clone(&ticket)));
@@ -185,7 +184,7 @@ impl Traffic {
                 Up::Piece(piece, end) => orders.send_data(id, piece, end),
                 Up::Trailers(fields) => {
                     let lines: Vec<FieldRef<'_>> = fields.iter().map(FieldRef::from).collect();
-                    orders.send_trailers(id, lines.iter().copied()).map(|()| true)
+                    orders.send_trailers(id, &lines).map(|()| true)
                 }
             };
             match sent {

@@ -13,7 +13,7 @@ use bolide_eventloop::{
     Accepted, After, Agenda, CloseCause, Destination, Limits as LoopLimits, MioKernel, Outbound,
     Service, Turn, Worker,
 };
-use bolide_semantics::{End, ExchangeEvent, ExchangeId, FieldRef, OutgoingHead, Start};
+use bolide_semantics::{End, ExchangeEvent, ExchangeId, RequestHead};
 use http::Method;
 
 /// What an owner was told.
@@ -57,16 +57,16 @@ impl Owner for Asker {
 
     fn ready(&mut self, _: &Established, orders: &mut Orders<'_>) {
         self.asked.told.push(Told::Ready);
-        let start = Start::Request {
+        let head = RequestHead {
             method: &Method::GET,
             scheme: "http",
             authority: "test",
             path: "/ping",
             protocol: None,
+            fields: &[],
         };
-        let head = OutgoingHead { start, fields: std::iter::empty::<FieldRef<'_>>() };
         assert!(orders.available() > 0);
-        orders.send_request(head, End::Yes).unwrap();
+        orders.send_request(&head, End::Yes).unwrap();
     }
 
     fn exchange(&mut self, id: ExchangeId, event: ExchangeEvent, orders: &mut Orders<'_>) {

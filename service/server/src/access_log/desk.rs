@@ -8,7 +8,7 @@ use bolide_eventloop::Measured;
 
 use super::format::{Ended, LogFormat, write_json, write_plain};
 use super::sheet::Sheet;
-use super::stamp::{Said, Stamp};
+use super::stamp::Stamp;
 use super::writer::{Counts, Order};
 use crate::limits::LogLimits;
 
@@ -22,8 +22,6 @@ pub(crate) struct Desk {
     /// Sheets that come back empty.
     returned: Receiver<Sheet>,
     sheet: Sheet,
-    /// Of the sheet, among those of this worker; the first has 1.
-    number: u64,
     /// When the sheet has to be handed over at the latest, if there are lines on it that know their end.
     due: Option<Instant>,
     /// The time of day, since the epoch, at an instant.
@@ -45,7 +43,6 @@ impl Desk {
             counts,
             returned,
             sheet: Sheet::new(format, limits, home),
-            number: 1,
             due: None,
             day: (Duration::ZERO, Instant::now()),
         }
@@ -56,21 +53,9 @@ impl Desk {
         self.day = (since_epoch, now);
     }
 
-    /// Writes the line that the connection had last once more, if it would say the same. Whether it has.
-    #[inline]
-    pub(crate) fn line_again(&mut self, stamp: &Stamp, said: &Said, began: Instant) -> bool {
-        let Some(text) = stamp.text_of(self.number, said) else { return false };
-        self.sheet.add_line(text, began);
-        if self.sheet.is_full() {
-            self.hand_over_early();
-        }
-        true
-    }
-
-    /// Writes a line, which waits until it is [settled](Self::settle). `said`: by what the next that says the same is
-    /// known.
+    /// Writes a line, which waits until it is [settled](Self::settle).
     #[inline(never)]
-    pub(crate) fn line(&mut self, stamp: &mut Stamp, ended: &Ended<'_>, said: Option<Said>) {
+    pub(crate) fn line(&mut self, stamp: &mut Stamp, ended: &Ended<'_>) {
         let format = self.format;
         let text = self.sheet.add_text(|text| {
             if format == LogFormat::Json {
@@ -83,7 +68,6 @@ impl Desk {
                 stamp.fixed().len()
             }
         });
-        stamp.set_text(self.number, said, text);
         self.sheet.add_line(text, ended.outcome.began);
         if self.sheet.is_full() {
             self.hand_over_early();
@@ -147,7 +131,6 @@ impl Desk {
     /// Gives the sheet to the thread that writes it; drops its lines when too many sheets wait.
     fn hand_over(&mut self) {
         self.due = None;
-        self.number += 1;
         let spare = self.returned.try_recv().unwrap_or_else(|_| self.sheet.another());
         let mut sheet = std::mem::replace(&mut self.sheet, spare);
         sheet.date(self.day);

@@ -126,13 +126,9 @@ mod tests {
         head.set_path(path);
         let host = head.push_text(b"example");
         head.set_authority(host);
-        let agent = head.push_text(b"curl");
-        head.push_known(FieldName::UserAgent, agent);
-        let secret = head.push_text(b"Bearer secret");
-        head.push_known(FieldName::Authorization, secret);
-        let name = head.push_text(b"traceparent");
-        let value = head.push_text(b"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
-        head.push_named(name, value);
+        head.push_field(FieldName::UserAgent, b"curl");
+        head.push_field(FieldName::Authorization, b"Bearer secret");
+        head.append("traceparent", b"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
         head
     }
 

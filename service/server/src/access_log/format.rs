@@ -284,8 +284,7 @@ mod tests {
         head.clear(HeadKind::Request, Version::HTTP_11);
         let path = head.push_text(target);
         head.set_path(path);
-        let agent = head.push_text(agent);
-        head.push_known(FieldName::UserAgent, agent);
+        head.push_field(FieldName::UserAgent, agent);
         head
     }
 

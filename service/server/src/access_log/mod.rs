@@ -1,6 +1,6 @@
 //! The access log: a line for each request, written by a thread of its own.
 //!
-//! A worker puts its lines on a sheet of its own: the text of each, once if it comes again as it was, and when its
+//! A worker puts its lines on a sheet of its own: the text of each, and when its
 //! request began and ended. A full sheet, or one that is old enough, goes to the thread by a bounded queue, which
 //! writes its lines and sends it back empty. Nothing of it waits: when the queue is full, the sheet's lines are dropped
 //! and counted.
@@ -35,7 +35,7 @@ pub(crate) use entry::{Asked, Entry};
 pub(crate) use format::{Ended, Outcome, RoutePiece};
 pub use format::{JSON_FIELDS, LogFormat};
 pub(crate) use stages::Stages;
-pub(crate) use stamp::{Said, Stamp};
+pub(crate) use stamp::Stamp;
 use writer::{Sink, Writer};
 
 /// Where the lines of an access log go.

@@ -34,8 +34,6 @@ pub(super) struct Span {
 struct Line {
     began: Instant,
     text: Span,
-    /// How many such requests there were in a row.
-    times: u32,
 }
 
 /// Lines of requests that have ended at the same time.
@@ -112,13 +110,7 @@ impl Sheet {
     pub(super) fn add_line(&mut self, text: Span, began: Instant) {
         self.count += 1;
         self.bytes += LINE_BYTES + text.length as usize;
-        let settled = self.settled();
-        match self.lines.last_mut() {
-            Some(last) if last.text.at == text.at && last.began == began && !settled => {
-                last.times += 1;
-            }
-            _ => self.lines.push(Line { began, text, times: 1 }),
-        }
+        self.lines.push(Line { began, text });
     }
 
     /// Whether every line knows when its request has ended.
@@ -177,7 +169,6 @@ impl Sheet {
                 let Span { at, length, before } = line.text;
                 let text = &self.text[at as usize..][..length as usize];
                 let (before, after) = text.split_at(before as usize);
-                let start = out.len();
                 if !before.is_empty() {
                     out.extend_from_slice(before);
                 }
@@ -186,10 +177,6 @@ impl Sheet {
                 while splits.next_if(|split| split.until <= index).is_some() {}
                 if let Some(split) = splits.peek().filter(|split| split.began == line.began) {
                     split.put(out);
-                }
-                let end = out.len();
-                for _ in 1..line.times {
-                    out.extend_from_within(start..end);
                 }
             }
             first = group.until as usize;

@@ -1,53 +1,19 @@
-//! What every line of one connection begins with: made once, and again when its client says something else of itself;
-//! and the line that it had last, which may come again as it was.
+//! What every line of one connection begins with: made once, and again when its client says something else of itself.
 
 use std::ops::Range;
 
 use bolide_connection::HandshakeFacts;
-use bolide_semantics::HeadMark;
 use http::Version;
 
 use super::entry::Asked;
-use super::format::{LogFormat, Outcome, version_text};
-use super::sheet::Span;
+use super::format::{LogFormat, version_text};
 use super::text::{is_plain, json};
 use crate::limits::LOG_STAMP_BYTES;
-use crate::router::RouteId;
-
-/// Everything that the text of a line depends on, but for its connection. Of two lines of one connection that say the
-/// same, all but the times is equal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Said {
-    mark: HeadMark,
-    received_bytes: u64,
-    sent_bytes: u64,
-    route: RouteId,
-    status: u16,
-}
-
-impl Said {
-    /// None when there is more to say than that: of a request that was not answered completely.
-    #[inline]
-    pub(crate) fn new(mark: HeadMark, route: RouteId, outcome: &Outcome) -> Option<Self> {
-        let Outcome { status, received_bytes, sent_bytes, abort, .. } = *outcome;
-        abort.is_none().then_some(Self { mark, received_bytes, sent_bytes, route, status })
-    }
-}
-
-/// The line that a connection had last.
-#[derive(Debug, Clone, Copy)]
-struct Last {
-    /// The sheet that it stands on, by its number.
-    sheet: u64,
-    text: Span,
-    said: Said,
-}
 
 /// The beginning of a connection's lines, kept. In JSON: who the client is, by address, TLS, version, host and user
 /// agent; else its address.
 #[derive(Debug)]
 pub(crate) struct Stamp {
-    last: Option<Last>,
     text: Vec<u8>,
     /// How much of the text is said of the connection, and stays.
     fixed: usize,
@@ -68,28 +34,13 @@ impl Stamp {
         }
         let (fixed, version) = (text.len(), Version::HTTP_11);
         let (host, user_agent) = (0..0, 0..0);
-        Self { last: None, text, fixed, is_whole: false, version, host, user_agent }
+        Self { text, fixed, is_whole: false, version, host, user_agent }
     }
 
     /// What is said of the connection alone.
     #[inline]
     pub(super) fn fixed(&self) -> &[u8] {
         &self.text[..self.fixed]
-    }
-
-    /// Where on this sheet the text stands that says this.
-    #[inline]
-    pub(super) fn text_of(&self, sheet: u64, said: &Said) -> Option<Span> {
-        self.last
-            .as_ref()
-            .filter(|last| last.sheet == sheet && last.said == *said)
-            .map(|last| last.text)
-    }
-
-    /// The line that was written last is this one.
-    #[inline]
-    pub(super) fn set_text(&mut self, sheet: u64, said: Option<Said>, text: Span) {
-        self.last = said.map(|said| Last { sheet, text, said });
     }
 
     /// Whether its text says what this request says.

@@ -15,7 +15,7 @@ use bolide_semantics::{CloseReason, Head};
 use http::Version;
 
 use crate::access_log::{
-    AccessLog, Asked, Desk, Ended, Entry, LogFormat, Outcome, RoutePiece, Said, Stages, Stamp,
+    AccessLog, Asked, Desk, Ended, Entry, LogFormat, Outcome, RoutePiece, Stages, Stamp,
 };
 use crate::ends::Ends;
 use crate::exchange::State;
@@ -119,7 +119,7 @@ impl Logging {
         connection: &Connection,
         ends: &Ends,
         (state, head, now): (&mut State, Option<&Head>, Instant),
-        (route, outcome, said): (RouteId, &Outcome, Option<Said>),
+        (route, outcome): (RouteId, &Outcome),
     ) {
         let entry = state.entry.take();
         let stages = entry.as_ref().map(|entry| {
@@ -142,7 +142,7 @@ impl Logging {
         });
         let route = &self.routes[route.index()];
         let stages = stages.as_ref();
-        self.desk.line(stamp, &Ended { asked: &asked, route, outcome, stages }, said);
+        self.desk.line(stamp, &Ended { asked: &asked, route, outcome, stages });
         if let Some(entry) = entry
             && self.spare.len() < SPARE_ENTRIES
         {
@@ -492,15 +492,8 @@ impl Observer {
             began,
             abort: state.aborted,
         };
-        let mark = head.and_then(Head::mark).filter(|_| state.entry.is_none());
-        let said = mark.and_then(|mark| Said::new(mark, route, &outcome));
-        if let (Some(stamp), Some(said)) = (&subject.stamp, &said)
-            && logging.desk.line_again(stamp, said, began)
-        {
-            return;
-        }
         let now = self.now;
-        logging.line(subject, connection, ends, (state, head, now), (route, &outcome, said));
+        logging.line(subject, connection, ends, (state, head, now), (route, &outcome));
     }
 
     /// A limit was hit by one request.

@@ -38,11 +38,6 @@ impl Below {
         Some((at, &*self.0[at].1))
     }
 
-    /// The handler with this place among the paths.
-    pub(super) fn get(&self, at: usize) -> Option<&dyn Handler> {
-        self.0.get(at).map(|(_, handler)| &**handler)
-    }
-
     pub(super) fn paths(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|(path, _)| &**path)
     }

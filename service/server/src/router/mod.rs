@@ -5,11 +5,10 @@ mod hosts;
 mod methods;
 mod rest;
 
-use std::cell::RefCell;
 use std::rc::Rc;
 use std::{fmt, mem};
 
-use bolide_semantics::{ByMark, Head, HeadMark};
+use bolide_semantics::Head;
 use hashbrown::HashMap;
 use http::{HeaderValue, Method};
 
@@ -52,9 +51,6 @@ pub struct Router {
     hosts: Option<Box<Hosts>>,
     /// The number of its first name.
     first: u32,
-    /// The routes of requests that came before, where nobody asks for parameters: requests with the same mark have
-    /// them.
-    known: RefCell<ByMark<RouteId>>,
     error: Option<RouteError>,
 }
 
@@ -335,69 +331,17 @@ impl Router {
 
     /// Finds what answers the request with this head.
     #[inline]
-    pub(crate) fn find_of<'r, 'h>(&'r self, head: &'h Head) -> (RouteId, Found<'r, 'h>) {
-        let (method, mark) = (head.method(), head.mark());
-        match self.find_again(mark, method) {
-            Some((route, handler)) => (route, Found::Handler(handler, None)),
-            None => {
-                let path = path_of(head.path_and_query_bytes());
-                self.find(mark, method, path, || head.authority())
-            }
-        }
-    }
-
-    /// What answers a request whose head has this mark, if that is known: the route needs no parameters.
-    #[inline]
-    fn find_again(
-        &self,
-        mark: Option<HeadMark>,
-        method: &Method,
-    ) -> Option<(RouteId, &dyn Handler)> {
-        let route = *self.known.borrow().get(mark?)?;
-        Some((route, self.handler_of(route, method)?))
-    }
-
-    /// Finds what answers `method` on `path`; `authority` is asked for when there are routes by host. `mark` is
-    /// the request's head's, and not that of [`Self::find_again`].
-    #[inline]
-    fn find<'r, 'p, 'a>(
-        &'r self,
-        mark: Option<HeadMark>,
-        method: &Method,
-        path: &'p [u8],
-        authority: impl FnOnce() -> Option<&'a str>,
-    ) -> (RouteId, Found<'r, 'p>) {
+    pub(crate) fn find<'r, 'h>(&'r self, head: &'h Head) -> (RouteId, Found<'r, 'h>) {
+        let (method, path) = (head.method(), path_of(head.path_and_query_bytes()));
         if let Some(hosts) = &self.hosts
-            && let Some(routes) = authority().and_then(|authority| hosts.of(authority))
+            && let Some(routes) = head.authority().and_then(|authority| hosts.of(authority))
         {
             let found = routes.find_path(method, path);
             if !matches!(found.1, Found::Nothing) {
                 return found;
             }
         }
-        let found = self.find_path(method, path);
-        if let (Some(mark), (route, Found::Handler(handler, parameters))) = (mark, &found)
-            && (parameters.is_none() || !handler.uses_parameters())
-            && *route != RouteId(self.first + CLAIMED)
-        {
-            self.known.borrow_mut().insert(mark, *route);
-        }
-        found
-    }
-
-    /// What answers by a route of this router whose parameters nobody asks for, and that isn't claimed.
-    #[inline]
-    fn handler_of(&self, route: RouteId, method: &Method) -> Option<&dyn Handler> {
-        match route.0.wrapping_sub(self.first) {
-            FALLBACK => self.fallback.as_deref(),
-            number => {
-                let at = number.checked_sub(ROUTES)? as usize;
-                match self.routes.get(at) {
-                    Some(methods) => methods.find(method),
-                    None => self.below.get(at - self.routes.len()),
-                }
-            }
-        }
+        self.find_path(method, path)
     }
 
     #[inline]
@@ -465,7 +409,6 @@ impl Router {
     /// Numbers the routes from `first` on, and says which number comes next.
     pub(crate) fn number(&mut self, first: u32) -> u32 {
         self.first = first;
-        self.known.get_mut().clear();
         let own = first + ROUTES + (self.routes.len() + self.below.paths().count()) as u32;
         let hosts = self.hosts.iter_mut().flat_map(|hosts| hosts.routers_mut());
         hosts.fold(own, |next, router| router.number(next))

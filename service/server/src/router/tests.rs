@@ -5,7 +5,7 @@ fn found(router: &Router, method: Method, path: &str) -> String {
 }
 
 fn found_at(router: &Router, method: Method, host: &str, path: &str) -> String {
-    match router.find(None, &method, path.as_bytes(), || Some(host)).1 {
+    match router.find(&head(method, host, path)).1 {
         Found::Handler(handler, parameters) => {
             let parameters: Vec<_> = parameters
                 .iter()
@@ -18,6 +18,16 @@ fn found_at(router: &Router, method: Method, host: &str, path: &str) -> String {
         Found::Options(allow) => format!("204 {}", allow.to_str().unwrap()),
         Found::Nothing => "404".to_owned(),
     }
+}
+
+fn head(method: Method, host: &str, path: &str) -> Head {
+    let mut head = Head::default();
+    head.set_method(method);
+    let path = head.push_text(path.as_bytes());
+    head.set_path(path);
+    let host = head.push_text(host.as_bytes());
+    head.set_authority(host);
+    head
 }
 
 fn numbered(number: u64) -> impl Handler {
@@ -158,7 +168,8 @@ fn what_is_found_has_a_name() {
         .host("example.org", Router::new().get("/own", |_| "").fallback(numbered(3)));
     assert_eq!(router.number(10), 10 + router.names().len() as u32);
     let name = |router: &Router, host: &str, method: Method, path: &str| {
-        let (route, _) = router.find(None, &method, path.as_bytes(), || Some(host));
+        let head = head(method, host, path);
+        let (route, _) = router.find(&head);
         router.name(route).unwrap_or_default()
     };
     for (host, method, path, expected) in [
@@ -202,93 +213,4 @@ fn what_is_claimed_comes_after_routes_and_before_the_fallback() {
     let router = Router::new().claim(|path| path == "/1", numbered(3)).fallback(numbered(4));
     assert_eq!(found(&router, Method::GET, "/1"), "Some(3) ");
     assert_eq!(found(&router, Method::GET, "/2"), "Some(4) ");
-}
-
-#[test]
-fn a_request_that_comes_again_finds_its_route_again() {
-    let mut router = Router::new()
-        .handle(Method::GET, "/a", numbered(1))
-        .handle(Method::GET, "/users/{id}", numbered(2))
-        .below("/api/", numbered(3))
-        .claim(|path| path == "/7", numbered(4))
-        .host("own.org", Router::new().handle(Method::GET, "/a", numbered(5)))
-        .fallback(numbered(6));
-    let mut marks = bolide_semantics::HeadMarks::default();
-    let requests = [
-        ("", Method::GET, "/a", "Some(1)"),
-        ("", Method::GET, "/users/7", "Some(2)"),
-        ("", Method::GET, "/users/8", "Some(2)"),
-        ("", Method::PUT, "/api/7", "Some(3)"),
-        ("", Method::PUT, "/7", "Some(4)"),
-        ("own.org", Method::GET, "/a", "Some(5)"),
-        ("own.org", Method::GET, "/b", "Some(6)"),
-        ("", Method::PUT, "/a", "405"),
-    ]
-    .map(|request| (marks.make(), request));
-    for first in [2, 100] {
-        router.number(first);
-        for _ in 0..2 {
-            for (mark, (host, method, path, expected)) in &requests {
-                let find = |mark| {
-                    let (route, found) = match router.find_again(mark, method) {
-                        Some((route, handler)) => (route, Found::Handler(handler, None)),
-                        None => router.find(mark, method, path.as_bytes(), || Some(*host)),
-                    };
-                    let bytes = match &found {
-                        Found::Handler(handler, _) => format!("{:?}", handler.body_bytes_max()),
-                        _ => "405".to_owned(),
-                    };
-                    let count = match found {
-                        Found::Handler(_, Some(parameters)) => parameters.len(),
-                        _ => 0,
-                    };
-                    (route, bytes, count)
-                };
-                let fresh = find(None);
-                assert_eq!(fresh.1, *expected, "{host}{path}");
-                assert_eq!([find(Some(*mark)), find(Some(*mark))], [fresh.clone(), fresh]);
-            }
-        }
-    }
-}
-
-/// A handler that knows the path and no more.
-struct Plain;
-
-impl Handler for Plain {
-    fn handle(&self, request: &mut Request<'_>) -> Reply {
-        request.path().to_owned().into()
-    }
-
-    fn uses_parameters(&self) -> bool {
-        false
-    }
-}
-
-#[test]
-fn parameters_that_nobody_asks_for_are_not_looked_for_again() {
-    let router = Router::new().handle(Method::GET, "/{*path}", Plain).handle(
-        Method::GET,
-        "/users/{id}",
-        numbered(1),
-    );
-    let mut marks = bolide_semantics::HeadMarks::default();
-    for (path, counts) in [("/a/b", [1, 0, 0]), ("/users/7", [1, 1, 1])] {
-        let mark = marks.make();
-        let mut routes = Vec::new();
-        for count in counts {
-            let (route, looked_for) = match router.find_again(Some(mark), &Method::GET) {
-                Some((route, _)) => (route, 0),
-                None => {
-                    let path = path.as_bytes();
-                    let (route, found) = router.find(Some(mark), &Method::GET, path, || None);
-                    let Found::Handler(_, parameters) = found else { panic!("it is routed") };
-                    (route, parameters.map_or(0, |parameters| parameters.len()))
-                }
-            };
-            assert_eq!(looked_for, count, "{path}");
-            routes.push(route);
-        }
-        assert!(routes.windows(2).all(|pair| pair[0] == pair[1]));
-    }
 }

@@ -10,7 +10,7 @@ use bolide_connection::{
 };
 use bolide_eventloop::{Limits as LoopLimits, Stats};
 use bolide_semantics::{
-    Context, End, ExchangeEvent, ExchangeId, FieldName, FieldRef, OutgoingHead, Output, Start,
+    Context, End, ExchangeEvent, ExchangeId, FieldName, FieldRef, Output, RequestHead,
 };
 use bolide_simnet::{ClientId, Faults, Random, Simulation, Wire, for_each_seed};
 use bytes::Bytes;
@@ -262,15 +262,15 @@ impl Multiplexed {
             let one = &self.exchanges[self.asked.len()];
             let length = one.body.len().to_string();
             let fields = [FieldRef::known(FieldName::ContentLength, length.as_bytes())];
-            let start = Start::Request {
+            let outgoing = RequestHead {
                 method: &one.method,
                 scheme: "http",
                 authority: "a",
                 path: &one.path,
                 protocol: None,
+                fields: &fields,
             };
-            let outgoing = OutgoingHead { start, fields: fields.into_iter() };
-            let Ok(id) = connection.send_request(&mut cx, outgoing, End::No) else { break };
+            let Ok(id) = connection.send_request(&mut cx, &outgoing, End::No) else { break };
             let body = Bytes::from(one.body.clone());
             connection.send_data(&mut cx, id, body, End::Yes).expect("the first piece");
             self.asked.push(id);

@@ -7,9 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use bolide_connection::{ClientTls, Limits as ConnectionLimits, ServerTls};
 use bolide_eventloop::Limits as LoopLimits;
-use bolide_semantics::{
-    Context, End, ExchangeEvent, ExchangeId, OutgoingHead, Output, Role, Start,
-};
+use bolide_semantics::{Context, End, ExchangeEvent, ExchangeId, Output, RequestHead, Role};
 use bolide_simnet::{Faults, Simulation, Wire};
 use bytes::Bytes;
 use http::Method;
@@ -135,10 +133,15 @@ impl Uploader {
         loop {
             if self.asked.is_none() {
                 let (method, path) = (&Method::PUT, "/");
-                let start =
-                    Start::Request { method, scheme: "http", authority: "a", path, protocol: None };
-                let request = OutgoingHead { start, fields: std::iter::empty() };
-                self.asked = connection.send_request(&mut cx, request, End::No).ok();
+                let request = RequestHead {
+                    method,
+                    scheme: "http",
+                    authority: "a",
+                    path,
+                    protocol: None,
+                    fields: &[],
+                };
+                self.asked = connection.send_request(&mut cx, &request, End::No).ok();
                 sendable = self.asked.is_some();
                 assert!(sendable || connection.is_h2().is_none(), "a request can be sent at once");
             }

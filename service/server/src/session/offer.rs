@@ -51,7 +51,7 @@ impl Session {
 
     /// Does what a handler has decided that was offered the whole body, of so many bytes, and has left it or not.
     #[inline]
-    pub(super) fn handled<const MEASURED: bool>(
+    pub(super) fn handled(
         &mut self,
         id: ExchangeId,
         reply: &mut Reply,
@@ -64,7 +64,7 @@ impl Session {
             self.connection.consumed(&mut work.cx, id, whole_bytes);
         }
         let goes_on = matches!(reply, Reply::Exchange(_));
-        self.carry_out::<MEASURED>(id, reply, state, work);
+        self.carry_out(id, reply, state, work);
         if let Some(data) = left.filter(|_| goes_on) {
             self.data(id, data, End::Yes, work);
         }

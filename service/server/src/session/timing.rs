@@ -31,9 +31,6 @@ impl Timing {
 
     /// The handler has returned: an answer gets the field, and what answers later is to have it then.
     pub(super) fn handled(self, reply: &mut Reply, state: &mut State) {
-        if let Reply::Prepared(prepared) = reply {
-            *reply = Reply::Now(prepared.response());
-        }
         match reply {
             Reply::Now(response) => {
                 let handler = self.routed.elapsed().as_secs_f64();

@@ -4,7 +4,9 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use bolide_semantics::{End, ExchangeEvent, ExchangeId, FieldName, FieldRef, OutgoingHead, Start};
+use bolide_semantics::{
+    Content, End, ExchangeEvent, ExchangeId, FieldName, FieldRef, RequestHead, ResponseHead,
+};
 use bolide_server::{Bytes, Method, StatusCode};
 
 use crate::party::{Orders, Role};
@@ -86,17 +88,17 @@ impl Role for Asker {
             let length = asked.body.len().to_string();
             let field = FieldRef::known(FieldName::ContentLength, length.as_bytes());
             let has_body = asked.method != Method::GET;
-            let start = Start::Request {
+            let fields = (has_body && asked.counted).then_some(field);
+            let end = if has_body { End::No } else { End::Yes };
+            let head = RequestHead {
                 method: &asked.method,
                 scheme: "http",
                 authority: "a",
                 path: asked.path(),
                 protocol: None,
+                fields: fields.as_slice(),
             };
-            let fields = (has_body && asked.counted).then_some(field).into_iter();
-            let end = if has_body { End::No } else { End::Yes };
-            let head = OutgoingHead { start, fields };
-            let Ok(id) = orders.connection.send_request(&mut orders.cx, head, end) else { return };
+            let Ok(id) = orders.connection.send_request(&mut orders.cx, &head, end) else { return };
             orders.ordered = true;
             self.ids.push(id);
             if has_body {
@@ -122,12 +124,10 @@ impl Origin {
         let field = FieldRef::known(FieldName::ContentLength, length.as_bytes());
         // Of the others, some lengths are said and some are not.
         let says = dies || !body.len().is_multiple_of(3);
-        let head = OutgoingHead {
-            start: Start::Response { status: StatusCode::OK },
-            fields: says.then_some(field).into_iter(),
-        };
+        let fields = if says { std::slice::from_ref(&field) } else { &[] };
+        let head = ResponseHead::new(StatusCode::OK, fields);
         let connection = &mut orders.connection;
-        if connection.send_head(&mut orders.cx, id, head, End::No).is_err() {
+        if connection.send_response(&mut orders.cx, id, &head, Content::Follows).is_err() {
             return;
         }
         orders.ordered = true;

@@ -13,9 +13,6 @@ use super::messages::Facts;
 use super::retransmits::Retransmits;
 use crate::report::Failure;
 
-/// The name of the only request of a script: its head is encoded once.
-const ONLY: u16 = 1;
-
 /// What belongs to one connection.
 #[derive(Debug)]
 pub(super) struct Conn {
@@ -238,12 +235,7 @@ impl Asker<'_> {
             ..Asked::default()
         };
         let end = if request.body.is_empty() { End::Yes } else { End::No };
-        let head = script.head(request);
-        let sent = if script.requests.len() == 1 {
-            orders.send_named_request(ONLY, head, end)
-        } else {
-            orders.send_request(head, end)
-        };
+        let sent = orders.send_request(&script.head(request, &request.refs()), end);
         let Ok(id) = sent else {
             // The connection has drawn to its end since its room was looked at.
             return desk.failed(&asked, Failure::Reset);

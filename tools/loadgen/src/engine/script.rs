@@ -1,13 +1,17 @@
 //! What is asked, prepared once so that asking again costs little.
 
-use bolide_semantics::{FieldName, FieldRef, OutgoingHead, Start};
+use bolide_semantics::{FieldName, FieldRef, RequestHead};
 use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderName, HeaderValue, Method};
+use smallvec::SmallVec;
 
 use super::checks::Answer;
 use super::random::Random;
 use crate::plan::{Plan, RequestPlan};
+
+/// The fields of most requests fit into so many places on the stack.
+const FIELDS_COUNT: usize = 16;
 
 /// All requests of a plan.
 #[derive(Debug)]
@@ -73,6 +77,12 @@ impl Request {
             answer: Answer::new(plan),
         }
     }
+
+    /// Its fields, as they are sent.
+    #[inline]
+    pub(super) fn refs(&self) -> SmallVec<[FieldRef<'_>; FIELDS_COUNT]> {
+        self.fields.iter().map(Line::refer).collect()
+    }
 }
 
 impl Script {
@@ -98,20 +108,21 @@ impl Script {
         }
     }
 
-    /// The head of a request.
+    /// The head of a request with its [fields](Request::refs).
     #[inline]
     pub(super) fn head<'a>(
         &'a self,
         request: &'a Request,
-    ) -> OutgoingHead<'a, impl Iterator<Item = FieldRef<'a>> + Clone> {
-        let start = Start::Request {
+        fields: &'a [FieldRef<'a>],
+    ) -> RequestHead<'a> {
+        RequestHead {
             method: &request.method,
             scheme: self.scheme,
             authority: &self.authority,
             path: &request.target,
             protocol: None,
-        };
-        OutgoingHead { start, fields: request.fields.iter().map(Line::refer) }
+            fields,
+        }
     }
 
     /// Which request is the next: in turn, or by weight.
@@ -156,7 +167,7 @@ mod tests {
         plan.requests[0].method = Method::POST;
         plan.requests[0].body = Bytes::from_static(b"four");
         let script = Script::new(&plan);
-        let lines: Vec<_> = script.head(&script.requests[0]).fields.collect();
+        let lines = script.requests[0].refs();
         let last = lines.last().unwrap();
         assert_eq!((last.name, last.value), ("content-length", &b"4"[..]));
     }

@@ -179,7 +179,10 @@ fn check_requests(
                 now,
             };
             let end = if request.body.is_empty() { End::Yes } else { End::No };
-            if connection.send_request(&mut cx, script.head(request), end).is_err() {
+            if connection
+                .send_request(&mut cx, &script.head(request, &request.refs()), end)
+                .is_err()
+            {
                 let (method, target) = (&planned.method, &planned.target);
                 return Err(Mistake::new(format!(
                     "`{method} {target}` can't be sent to `{}`: the target must begin with `/`, and no name or value of its fields may hold control characters",

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use bolide_buffers::{Flush, ReceiveBuffer, SendQueue};
 use bolide_connection::{Connection, Http2Limits, Limits, ServerTls};
 use bolide_semantics::{
-    Context, End, ExchangeEvent, ExchangeId, FieldName, FieldRef, Head, OutgoingHead, Output, Role,
-    Start,
+    Content, Context, End, ExchangeEvent, ExchangeId, FieldName, FieldRef, Head, Output,
+    ResponseHead, Role,
 };
 use bytes::Bytes;
 use http::StatusCode;
@@ -313,16 +313,12 @@ impl<'a> Served<'a> {
 
     fn answer(&mut self, answer: &Answer) {
         let length = answer.body.len().to_string();
-        let start = Start::Response { status: answer.status };
-        let fields = [FieldRef::known(FieldName::ContentLength, length.as_bytes())].into_iter();
+        let fields = [FieldRef::known(FieldName::ContentLength, length.as_bytes())];
         let (id, body) = (answer.id, Bytes::from_static(answer.body));
         self.shared.answers.fetch_add(1, Ordering::SeqCst);
         self.with(|connection, cx| {
-            let end = if body.is_empty() { End::Yes } else { End::No };
-            connection.send_head(cx, id, OutgoingHead { start, fields }, end).unwrap();
-            if !body.is_empty() {
-                connection.send_data(cx, id, body, End::Yes).unwrap();
-            }
+            let head = ResponseHead::new(answer.status, &fields);
+            connection.send_response(cx, id, &head, Content::Whole(body.into())).unwrap();
         });
     }
 }

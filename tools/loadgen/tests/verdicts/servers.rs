@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use bolide_buffers::{ReceiveBuffer, SendQueue};
 use bolide_connection::{Connection, Http2Limits, Limits};
-use bolide_semantics::{Context, End, ExchangeEvent, Head, OutgoingHead, Output, Role, Start};
+use bolide_semantics::{Content, Context, End, ExchangeEvent, Head, Output, ResponseHead, Role};
 use http::StatusCode;
 
 /// What is answered over HTTP/1.1.
@@ -181,10 +181,9 @@ fn http2(mut socket: TcpStream) -> std::io::Result<()> {
             };
             connection.consumed(&mut cx, id, length);
             if end == End::Yes {
-                let start = Start::Response { status: StatusCode::OK };
-                let head = OutgoingHead { start, fields: std::iter::empty() };
+                let head = ResponseHead::new(StatusCode::OK, &[]);
                 // A client that has gone meanwhile is noticed by the next read.
-                let _ = connection.send_head(&mut cx, id, head, End::Yes);
+                let _ = connection.send_response(&mut cx, id, &head, Content::None);
             }
         }
         rest = input.take_rest();

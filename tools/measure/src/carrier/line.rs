@@ -5,7 +5,7 @@ use std::time::Instant;
 use bolide_client::{Ending, Established, Orders, Owner};
 use bolide_connection::Http2Stats;
 use bolide_semantics::{
-    ConnectionEvent, End, ExchangeEvent, ExchangeId, FieldName, FieldRef, OutgoingHead, Start,
+    ConnectionEvent, End, ExchangeEvent, ExchangeId, FieldName, FieldRef, RequestHead,
     parse_content_length,
 };
 use bytes::Bytes;
@@ -196,13 +196,6 @@ impl At<'_> {
     fn ask(&mut self, orders: &mut Orders<'_>) {
         let task = std::sync::Arc::clone(&self.desk.task);
         let (route, transfer) = (&task.route, &task.transfer);
-        let start = Start::Request {
-            method: &transfer.method,
-            scheme: route.scheme,
-            authority: &route.authority,
-            path: &transfer.path,
-            protocol: None,
-        };
         let length = match transfer.amount {
             Amount::Bytes(bytes) => Some(bytes),
             Amount::Whole | Amount::Time(_) => None,
@@ -224,8 +217,15 @@ impl At<'_> {
             None => {}
         }
         let end = if is_upload || tunnel.is_some() { End::No } else { End::Yes };
-        let head = OutgoingHead { start, fields: fields.iter().copied() };
-        let Ok(id) = orders.send_request(head, end) else {
+        let head = RequestHead {
+            method: &transfer.method,
+            scheme: route.scheme,
+            authority: &route.authority,
+            path: &transfer.path,
+            protocol: None,
+            fields: &fields,
+        };
+        let Ok(id) = orders.send_request(&head, end) else {
             return self.desk.fail("the connection took no further request");
         };
         let feed = (is_upload && tunnel.is_none()).then(|| Feed::new(length));
@@ -429,15 +429,15 @@ impl At<'_> {
             && let Some(due_ns) = self.desk.due.pop()
         {
             let route = &task.route;
-            let start = Start::Request {
+            let head = RequestHead {
                 method: &Method::GET,
                 scheme: route.scheme,
                 authority: &route.authority,
                 path,
                 protocol: None,
+                fields: &[],
             };
-            let head = OutgoingHead { start, fields: std::iter::empty::<FieldRef<'_>>() };
-            match orders.send_request(head, End::Yes) {
+            match orders.send_request(&head, End::Yes) {
                 Ok(id) => {
                     self.line.probes.push((id, due_ns));
                     self.desk.probes += 1;

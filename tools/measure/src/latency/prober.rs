@@ -14,9 +14,7 @@ use bolide_eventloop::{
     Accepted, After, Agenda, CloseCause, Limits as LoopLimits, MioKernel, Outbound, Service, Token,
     Turn, Worker,
 };
-use bolide_semantics::{
-    ConnectionEvent, End, ExchangeEvent, ExchangeId, FieldRef, OutgoingHead, Start,
-};
+use bolide_semantics::{ConnectionEvent, End, ExchangeEvent, ExchangeId, RequestHead};
 use http::Method;
 
 use super::{Kind, Pulse, Sample};
@@ -332,15 +330,15 @@ impl At<'_> {
     fn ask(&mut self, due_ns: u64, orders: &mut Orders<'_>) {
         let Self { probing, desk } = self;
         let route = &desk.task.route;
-        let start = Start::Request {
+        let head = RequestHead {
             method: &Method::GET,
             scheme: route.scheme,
             authority: &route.authority,
             path: &desk.task.path,
             protocol: None,
+            fields: &[],
         };
-        let head = OutgoingHead { start, fields: std::iter::empty::<FieldRef<'_>>() };
-        match orders.send_request(head, End::Yes) {
+        match orders.send_request(&head, End::Yes) {
             Ok(id) => probing.asked.push((id, due_ns)),
             Err(_) => {
                 desk.lost("the connection took no request".to_owned());

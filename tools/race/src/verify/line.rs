@@ -8,8 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 use bolide_buffers::{Flush, ReceiveBuffer, SendQueue};
 use bolide_connection::{Alpn, ClientTls, Connection, Limits, Trust, WallClock};
 use bolide_semantics::{
-    Blame, Context, End, ExchangeEvent, ExchangeId, FieldRef, Head, OutgoingHead, Output, Role,
-    Start,
+    Blame, Context, End, ExchangeEvent, ExchangeId, FieldRef, Head, Output, RequestHead, Role,
 };
 use bytes::Bytes;
 use http::{Method, StatusCode, Version};
@@ -192,22 +191,19 @@ impl Line {
     fn send_head(&mut self, cx: &mut Context<'_>, ask: &Ask, progress: &mut Progress) {
         let length = ask.body.as_ref().map(|body| body.len().to_string());
         let length = length.iter().map(|length| ("content-length", length.as_str()));
-        let fields = ask.fields.iter().copied().chain(length).map(|(name, value)| FieldRef {
-            known: None,
-            name,
-            value: value.as_bytes(),
-            sensitive: false,
-        });
-        let start = Start::Request {
+        let fields = ask.fields.iter().copied().chain(length);
+        let fields = fields.map(|(name, value)| FieldRef::named(name, value.as_bytes()));
+        let fields: Vec<_> = fields.collect();
+        let end = if progress.pieces.is_empty() { End::Yes } else { End::No };
+        let head = RequestHead {
             method: if ask.body.is_some() { &Method::POST } else { &Method::GET },
             scheme: self.scheme,
             authority: &self.authority,
             path: &ask.path,
             protocol: None,
+            fields: &fields,
         };
-        let end = if progress.pieces.is_empty() { End::Yes } else { End::No };
-        let head = OutgoingHead { start, fields };
-        progress.id = self.connection.send_request(cx, head, end).ok();
+        progress.id = self.connection.send_request(cx, &head, end).ok();
         if progress.id.is_none() {
             progress.failure.get_or_insert_with(|| "the connection takes no request".to_owned());
         }

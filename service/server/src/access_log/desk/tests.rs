@@ -1,4 +1,3 @@
-use bolide_semantics::HeadMarks;
 use http::Version;
 
 use super::super::civil::Civil;
@@ -6,9 +5,6 @@ use super::super::entry::Asked;
 use super::super::format::{Outcome, RoutePiece};
 use super::*;
 use crate::limits::LOG_DELAY;
-use crate::router::RouteId;
-
-const ROUTE: RouteId = RouteId::REFUSED;
 
 fn desk(format: LogFormat, queue: SyncSender<Order>) -> Desk {
     Desk::new(format, &LogLimits::default(), queue, Arc::default())
@@ -27,11 +23,7 @@ fn write_line_of(desk: &mut Desk, began: Instant, abort: Option<&'static str>) {
     let outcome = Outcome { abort, ..outcome(began) };
     let asked = Asked::unread(Version::HTTP_11);
     let route = RoutePiece::new("/a");
-    desk.line(
-        &mut stamp,
-        &Ended { asked: &asked, route: &route, outcome: &outcome, stages: None },
-        None,
-    );
+    desk.line(&mut stamp, &Ended { asked: &asked, route: &route, outcome: &outcome, stages: None });
 }
 
 /// What was handed over: how many lines, and what stands in the file.
@@ -79,7 +71,6 @@ fn log_flood_beyond_the_queue_is_dropped_and_counted() {
     assert_eq!(handed_over(&orders).map(|(count, _)| count), Some(1));
 }
 
-/// Requests that come again as they were stand on a sheet once, but are lines of their own for its size.
 #[test]
 fn log_flood_by_one_request_fills_a_sheet() {
     let (queue, orders) = sync_channel(2);
@@ -89,65 +80,18 @@ fn log_flood_by_one_request_fills_a_sheet() {
     let (asked, outcome) = (Asked::unread(Version::HTTP_2), outcome(now));
     let ended =
         Ended { asked: &asked, route: &RoutePiece::new("/a"), outcome: &outcome, stages: None };
-    let said = Said::new(HeadMarks::default().make(), ROUTE, &outcome).unwrap();
-    let mut written = 0;
     let (count, text) = loop {
-        if !desk.line_again(&stamp, &said, now) {
-            desk.line(&mut stamp, &ended, Some(said));
-            written += 1;
-        }
+        desk.line(&mut stamp, &ended);
         if let Some(handed_over) = handed_over(&orders) {
             break handed_over;
         }
     };
-    assert_eq!(written, 1);
     let bytes_max = LogLimits::default().block_bytes;
-    assert!((bytes_max / 2..=bytes_max).contains(&text.len()), "{}", text.len());
+    assert!((bytes_max / 2..=2 * bytes_max).contains(&text.len()), "{}", text.len());
     assert_eq!(text.lines().count() as u64, count);
     let mut lines = text.lines();
     let first = lines.next().unwrap();
     assert!(lines.all(|line| line == first));
-    // What was said on another sheet is not taken to stand on the next.
-    assert!(!desk.line_again(&stamp, &said, now));
-}
-
-#[test]
-fn a_line_comes_again_only_if_it_says_the_same() {
-    let (queue, orders) = sync_channel(2);
-    let mut desk = desk(LogFormat::Json, queue);
-    let (mut marks, now) = (HeadMarks::default(), Instant::now());
-    let mut stamp = Stamp::new(LogFormat::Json, "unix", None);
-    let (asked, outcome, mark) = (Asked::unread(Version::HTTP_2), outcome(now), marks.make());
-    let route = RoutePiece::new("/a");
-    let said = |outcome: &Outcome| Said::new(mark, ROUTE, outcome);
-    let first = said(&outcome).unwrap();
-    desk.line(
-        &mut stamp,
-        &Ended { asked: &asked, route: &route, outcome: &outcome, stages: None },
-        Some(first),
-    );
-    for other in [
-        Said::new(marks.make(), ROUTE, &outcome).unwrap(),
-        Said::new(mark, RouteId::NONE, &outcome).unwrap(),
-        said(&Outcome { status: 304, ..outcome }).unwrap(),
-        said(&Outcome { sent_bytes: 5, ..outcome }).unwrap(),
-        said(&Outcome { received_bytes: 1, ..outcome }).unwrap(),
-    ] {
-        assert!(!desk.line_again(&stamp, &other, now));
-    }
-    assert_eq!(said(&Outcome { abort: Some("gone"), ..outcome }), None);
-    // The same, in the same turn, in the next and after it.
-    assert!(desk.line_again(&stamp, &first, now));
-    desk.settle(now + Duration::from_micros(5));
-    assert!(desk.line_again(&stamp, &first, now));
-    desk.settle(now + Duration::from_micros(7));
-    assert!(desk.line_again(&stamp, &first, now + Duration::from_micros(9)));
-    desk.settle(now + Duration::from_micros(17));
-    drop(desk);
-    let (count, text) = handed_over(&orders).unwrap();
-    let durations: Vec<_> =
-        text.lines().map(|line| line.split(':').nth(4).unwrap().split(',').next()).collect();
-    assert_eq!((count, durations), (4, vec![Some("5"), Some("5"), Some("7"), Some("8")]), "{text}");
 }
 
 #[test]

@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 use bolide_buffers::{ReceiveBuffer, SendQueue};
 use bolide_connection::{Connection, Limits};
 use bolide_semantics::{
-    Context, End, ExchangeEvent, ExchangeId, FieldName, FieldRef, Head, OutgoingHead, Output, Role,
-    Start,
+    Context, End, ExchangeEvent, ExchangeId, FieldName, FieldRef, Head, Output, RequestHead, Role,
 };
 use bolide_websocket::{Assembly, CloseCode, Codec, Event, Kind, Settings};
 use bytes::Bytes;
@@ -74,13 +73,6 @@ impl Client {
             let _ = self.turn();
         }
         assert_eq!(self.connection.takes_protocols(), Some(true));
-        let start = Start::Request {
-            method: &Method::CONNECT,
-            scheme: "http",
-            authority: "a",
-            path,
-            protocol: Some(protocol),
-        };
         let fields = [
             FieldRef::known(FieldName::SecWebsocketVersion, b"13"),
             FieldRef::known(FieldName::SecWebsocketProtocol, subprotocol.as_bytes()),
@@ -92,8 +84,15 @@ impl Client {
             head: &mut self.head,
             now: Instant::now(),
         };
-        let head = OutgoingHead { start, fields: fields.into_iter() };
-        self.exchange = self.connection.send_request(&mut cx, head, End::No).expect("it is open");
+        let head = RequestHead {
+            method: &Method::CONNECT,
+            scheme: "http",
+            authority: "a",
+            path,
+            protocol: Some(protocol),
+            fields: &fields,
+        };
+        self.exchange = self.connection.send_request(&mut cx, &head, End::No).expect("it is open");
         self.flush();
         loop {
             if let Turn::Answer(status, chosen) = self.turn() {

@@ -1,0 +1,59 @@
+//! RFC 9113 §5.2, §6.9: received data has been used up, and windows open again.
+
+use bolide_semantics::{Context, ExchangeId};
+
+use crate::connection::Connection;
+use crate::frame;
+use crate::stream::{LENGTH_UNKNOWN, Progress};
+
+impl Connection {
+    /// `bytes` of the data that was reported for an exchange have been used up: the peer may send as
+    /// much again. Calls for exchanges that are over are harmless.
+    #[inline]
+    pub fn consumed(&mut self, cx: &mut Context<'_>, id: ExchangeId, bytes: usize) {
+        if self.incoming.run.as_mut().is_some_and(|run| run.consumes(id, bytes)) {
+            return;
+        }
+        let Ok(slot) = self.ordered(cx, id) else { return };
+        self.consume(cx, slot, u32::try_from(bytes).unwrap_or(u32::MAX));
+    }
+
+    /// The same for an open stream.
+    #[inline]
+    pub(crate) fn consume(&mut self, cx: &mut Context<'_>, slot: u32, bytes: u32) {
+        let clock = self.deadlines.clock;
+        let stream = self.streams.get_mut(slot);
+        let (id, bytes) = (stream.id, bytes.min(stream.unconsumed));
+        stream.unconsumed -= bytes;
+        if stream.receiving != Progress::Ended {
+            let enough = stream.receive_left != LENGTH_UNKNOWN
+                && stream.receive_left <= stream.window.available.max(0) as u64;
+            if enough {
+                stream.window.consumed += bytes;
+            } else {
+                let tuning = self.receive_flow.stream_tuning(clock.us, &self.limits);
+                let size = stream.window.size;
+                if let Some(increment) = stream.window.consume(bytes, tuning) {
+                    frame::window_update::write(cx.output.tail(), id, increment);
+                }
+                if stream.window.size > size {
+                    let size = stream.window.size;
+                    self.stream_window_grew(cx, size);
+                }
+            }
+        }
+        self.release(cx, bytes);
+    }
+
+    #[cold]
+    fn stream_window_grew(&mut self, cx: &mut Context<'_>, size: u32) {
+        let initial = self.settings.window_bytes;
+        if let Some(bytes) = self.receive_flow.stream_grew(size, initial) {
+            let now_ms = self.deadlines.clock.ms;
+            let difference = self.settings.write_window(cx.output.tail(), bytes, now_ms);
+            for stream in self.streams.slots_mut().iter_mut().filter(|stream| stream.id != 0) {
+                stream.window.shift(difference);
+            }
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! RFC 6455 §7.1.7: why an end fails the connection.
+
+use crate::close::CloseCode;
+
+/// A rule or a limit that the peer broke.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Failure {
+    /// The code that the peer is told.
+    pub code: CloseCode,
+    /// What was wrong.
+    pub what: &'static str,
+}
