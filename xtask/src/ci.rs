@@ -14,6 +14,9 @@ const FUZZ_SECONDS: u32 = 5;
 /// The packages whose tests talk to the program from outside.
 const OUTSIDE: &[&str] = &["bolide-e2e", "bolide-conformance"];
 
+/// Where the release build is.
+const PROGRAM: &str = "target/release/bolide";
+
 /// `cargo xtask test`: every test that this machine can run.
 pub(crate) fn test(_: &[String]) -> ExitCode {
     let root = crate::root();
@@ -34,6 +37,9 @@ pub(crate) fn all(_: &[String]) -> ExitCode {
     let lint = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     report.step("clippy", in_root(&root, &lint));
     tests(&mut report, &root);
+    let mut instructions = counting(&root);
+    instructions.env("BOLIDE_BIN", root.join(PROGRAM));
+    report.step("instructions", instructions);
     let mut docs = in_root(&root, &["doc", "--no-deps", "--workspace"]);
     docs.env("RUSTDOCFLAGS", "-D warnings");
     report.step("documentation", docs);
@@ -65,6 +71,14 @@ pub(crate) fn interop(_: &[String]) -> ExitCode {
     report.finish()
 }
 
+/// `cargo xtask instructions`: of the program that `BOLIDE_BIN` names, or the release build.
+pub(crate) fn instructions(arguments: &[String]) -> ExitCode {
+    let status = counting(&crate::root()).args(arguments).status();
+    let code = status.ok().and_then(|status| status.code());
+    // One that was killed has no code.
+    code.and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from)
+}
+
 /// The release build, the tests of all crates, then those that talk to the program from outside:
 /// on their own, for they load the machine and measure nothing but right answers.
 fn tests(report: &mut Report, root: &Path) {
@@ -78,8 +92,12 @@ fn tests(report: &mut Report, root: &Path) {
 fn outside(report: &mut Report, root: &Path) {
     let mut outside = in_root(root, &["test", "--no-fail-fast"]);
     outside.args(OUTSIDE.iter().flat_map(|package| ["--package", package]));
-    outside.env("BOLIDE_BIN", root.join("target/release/bolide"));
+    outside.env("BOLIDE_BIN", root.join(PROGRAM));
     report.tests("conformance and interoperation", outside);
+}
+
+fn counting(root: &Path) -> Command {
+    in_root(root, &["run", "--quiet", "--package", "bolide-instructions", "--"])
 }
 
 fn in_root(root: &Path, arguments: &[&str]) -> Command {

@@ -60,6 +60,11 @@ const TASKS: &[Task] = &[
         run: autobahn::run,
     },
     Task {
+        name: "instructions",
+        purpose: "compare the server's instructions per request with their baseline; needs valgrind: cargo xtask instructions [--row ROW | --annotate ROW] [--json FILE] [--update]",
+        run: ci::instructions,
+    },
+    Task {
         name: "tools",
         purpose: "install the foreign test tools that no package manager of the system has",
         run: tools::install,
@@ -94,7 +99,7 @@ fn main() -> ExitCode {
 fn help() {
     println!("Usage: cargo xtask TASK [ARGUMENT]…\n");
     for task in TASKS {
-        println!("  {:<10}{}", task.name, task.purpose);
+        println!("  {:<14}{}", task.name, task.purpose);
     }
 }
 

@@ -34,7 +34,17 @@ impl Server {
     ///
     /// If it ends, or says something else than the contract of its output.
     pub fn start(arguments: &[&str]) -> Self {
-        let mut child = Command::new(program())
+        Self::start_by(Command::new(program()), arguments)
+    }
+
+    /// The same by a command of its own, such as that of a tool that runs the program: `serve` and the arguments are
+    /// added to it.
+    ///
+    /// # Panics
+    ///
+    /// As [`Server::start`].
+    pub fn start_by(mut command: Command, arguments: &[&str]) -> Self {
+        let mut child = command
             .arg("serve")
             .args(arguments)
             .stdin(Stdio::null())

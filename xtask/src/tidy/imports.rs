@@ -138,6 +138,10 @@ const TABLE: &[(&str, &[&str])] = &[
         ],
     ),
     ("bolide-launcher", &[]),
+    (
+        "bolide-instructions",
+        &["bolide-buffers", "bolide-connection", "bolide-launcher", "bolide-semantics"],
+    ),
     ("bolide-conformance", &["bolide-launcher", "bolide-semantics", "bolide-websocket"]),
     ("bolide-e2e", &["bolide", "bolide-launcher"]),
     ("bolide-tower-tests", &["bolide"]),
