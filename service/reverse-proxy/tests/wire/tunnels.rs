@@ -127,6 +127,31 @@ fn a_websocket_passes_from_any_version_to_any() {
     }
 }
 
+/// What passes through a tunnel is not the body of the request that began it.
+#[test]
+fn a_tunnel_carries_more_than_a_body_may_have() {
+    const BYTES: usize = 3 << 20;
+    for before in [1, 2] {
+        let behind = Behind::new(|talk, _| {
+            talk.head();
+            talk.send(
+                "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
+                 sec-websocket-accept: of the hop\r\n\r\n",
+            );
+            assert_eq!(talk.take(BYTES).len(), BYTES);
+            talk.send("all of it");
+        });
+        let proxies = chain(&behind.url(), before);
+        for proxy in &proxies {
+            let mut talk = proxy.connect();
+            talk.send(&REQUEST.replace("key: k", "key: dGhlIHNhbXBsZSBub25jZQ=="));
+            assert!(talk.head().starts_with("HTTP/1.1 101 "));
+            talk.send(&"x".repeat(BYTES));
+            assert_eq!(talk.take(9), b"all of it");
+        }
+    }
+}
+
 #[test]
 fn a_refused_websocket_is_no_tunnel_in_any_version() {
     for (answer, expected) in [
