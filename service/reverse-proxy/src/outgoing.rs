@@ -75,19 +75,29 @@ pub(crate) fn passes(protocol: &str) -> bool {
 
 /// Whether upstreams read from it where a request came from, or what it asked for there.
 fn is_origin(field: &Field<'_>) -> bool {
-    const FAMILY: &str = "x-forwarded-";
+    let is_one =
+        |name: &str| name == "forwarded" || name == "x-real-ip" || name.starts_with("x-forwarded-");
     match field.known {
-        Some(FieldName::Forwarded) => true,
-        Some(FieldName::XForwardedFor | FieldName::XForwardedHost | FieldName::XForwardedProto) => {
-            true
-        }
-        Some(_) => false,
-        None => {
-            let name = field.name;
-            name.eq_ignore_ascii_case("x-real-ip")
-                || name.get(..FAMILY.len()).is_some_and(|own| own.eq_ignore_ascii_case(FAMILY))
-        }
+        Some(name) => is_one(name.as_str()),
+        // CGI and WSGI read a name with underscores as the one with hyphens.
+        None if field.name.contains('_') => is_one(&field.name.replace('_', "-")),
+        None => is_one(field.name),
     }
+}
+
+/// Whether a field of a request's trailers goes on: upstreams that merge trailers into the head must not read from
+/// them where the request came from, or in whose name (RFC 9110 §6.5.1).
+pub(crate) fn passes_in_trailers(field: &Field<'_>) -> bool {
+    let is_credential = matches!(
+        field.known,
+        Some(
+            FieldName::Authorization
+                | FieldName::Cookie
+                | FieldName::Host
+                | FieldName::ProxyAuthorization
+        )
+    );
+    !is_credential && !is_origin(field)
 }
 
 /// Says where a request came from.
@@ -119,6 +129,32 @@ mod tests {
         let mut head = Head::default();
         say_origin(&mut head, peer.map(|peer| peer.parse().unwrap()), host, "https");
         String::from_utf8(head.get(FieldName::Forwarded).unwrap().to_vec()).unwrap()
+    }
+
+    #[test]
+    fn origin_fields_with_underscores_and_in_trailers_are_known() {
+        let mut head = Head::default();
+        for (name, is_known) in [
+            ("x-forwarded-for", true),
+            ("x_forwarded_for", true),
+            ("x-forwarded_port", true),
+            ("x_real_ip", true),
+            ("forwarded", true),
+            ("x_forwarded", false),
+            ("x-real-ipx", false),
+            ("grpc-status", false),
+        ] {
+            head.clear(bolide_semantics::HeadKind::Trailers, Version::HTTP_11);
+            head.append(name, b"1");
+            let field = head.fields().next().unwrap();
+            assert_eq!(is_origin(&field), is_known, "{name}");
+            assert_eq!(passes_in_trailers(&field), !is_known, "{name}");
+        }
+        for name in ["authorization", "cookie", "host", "proxy-authorization"] {
+            head.clear(bolide_semantics::HeadKind::Trailers, Version::HTTP_11);
+            head.append(name, b"1");
+            assert!(!passes_in_trailers(&head.fields().next().unwrap()), "{name}");
+        }
     }
 
     #[test]

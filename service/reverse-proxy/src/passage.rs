@@ -9,6 +9,7 @@ use bolide_server::{
 
 use crate::crossing::{Next, Shared};
 use crate::failure::{Failure, Repeat};
+use crate::outgoing::passes_in_trailers;
 use crate::traffic::{TELL_BYTES, refs};
 use crate::worker::Worker;
 
@@ -246,7 +247,7 @@ impl Exchange for Passage {
             let crossing = &mut *self.crossing.borrow_mut();
             let mut kept = Box::<Head>::default();
             kept.clear(HeadKind::Trailers, Version::HTTP_11);
-            kept.forward(trailers, |_| true);
+            kept.forward(trailers, passes_in_trailers);
             crossing.up.trailers = Some(kept);
             crossing.up.ended = true;
         }

@@ -60,18 +60,38 @@ pub(super) fn json(line: &mut Vec<u8>, value: &[u8]) {
 
 #[cold]
 pub(super) fn json_escaped(line: &mut Vec<u8>, value: &[u8]) {
-    let is_text = std::str::from_utf8(value).is_ok();
-    for byte in value {
-        match byte {
-            b'"' | b'\\' => line.extend_from_slice(&[b'\\', *byte]),
-            0x20..=0x7e => line.push(*byte),
-            0x80.. if is_text => line.push(*byte),
-            _ => {
-                line.extend_from_slice(b"\\u00");
-                line.extend_from_slice(&digits(*byte));
+    match std::str::from_utf8(value) {
+        Ok(text) => text.chars().for_each(|one| json_char(line, one)),
+        Err(_) => value.iter().for_each(|byte| {
+            if byte.is_ascii() {
+                json_char(line, char::from(*byte));
+            } else {
+                code_unit(line, u16::from(*byte));
             }
-        }
+        }),
     }
+}
+
+fn json_char(line: &mut Vec<u8>, one: char) {
+    match one {
+        '"' | '\\' => line.extend_from_slice(&[b'\\', one as u8]),
+        ' '..='~' => line.push(one as u8),
+        // Each of them has one code unit.
+        _ if one.is_control() || changes_direction(one) => code_unit(line, one as u16),
+        _ => line.extend_from_slice(one.encode_utf8(&mut [0; 4]).as_bytes()),
+    }
+}
+
+/// Whether a character changes the direction or the lines in which a terminal or an editor shows what follows.
+fn changes_direction(one: char) -> bool {
+    matches!(one, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+fn code_unit(line: &mut Vec<u8>, unit: u16) {
+    let [high, low] = unit.to_be_bytes();
+    line.extend_from_slice(b"\\u");
+    line.extend_from_slice(&digits(high));
+    line.extend_from_slice(&digits(low));
 }
 
 /// The inside of a quoted part of the common and combined formats: what is no visible ASCII, the quote and
@@ -205,6 +225,13 @@ mod tests {
         assert_eq!(made(json, b"a\"b\\c\nd\x7f"), "a\\\"b\\\\c\\u000ad\\u007f");
         assert_eq!(made(json, "a\u{e9}\"".as_bytes()), "a\u{e9}\\\"");
         assert_eq!(made(json, b"a\xe9"), "a\\u00e9", "no UTF-8");
+    }
+
+    #[test]
+    fn log_escapes_of_terminals_and_of_direction_are_escaped() {
+        let odd = "a\u{9b}31m\u{202e}b\u{2066}c\u{200f}d\u{61c}e\u{2028}f\u{1f600}";
+        let escaped = "a\\u009b31m\\u202eb\\u2066c\\u200fd\\u061ce\\u2028f\u{1f600}";
+        assert_eq!(made(json, odd.as_bytes()), escaped);
     }
 
     #[test]
