@@ -166,7 +166,9 @@ fn an_honest_server_and_its_twin_are_timed_in_every_round() {
     let outcome = raced(&["honest"], &Interrupt::default(), &mut |_| {}).unwrap();
     assert_eq!(outcome.entrants.len(), 2);
     for entrant in &outcome.entrants {
-        assert_eq!((&entrant.fate, entrant.rounds.len()), (&Fate::Timed, 3));
+        // Where the host has moved the cores, rounds that have no like are run again.
+        assert_eq!(entrant.fate, Fate::Timed);
+        assert!((3..=6).contains(&entrant.rounds.len()), "{}", entrant.rounds.len());
         assert!(entrant.figures().all(|figures| figures.cpu_us > 0.0), "{entrant:?}");
         assert!(entrant.peak_memory_bytes > 100_000);
     }
