@@ -74,7 +74,7 @@ impl NameKind {
     }
 }
 
-/// One field of a block, as [`EachField`] shows it.
+/// One field of a block, as [`EachField`](crate::EachField) shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DecodedField<'a> {
     /// How the name is known.
