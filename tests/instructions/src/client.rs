@@ -96,10 +96,11 @@ impl Client {
     }
 
     fn queue(&mut self, request: Request) -> Result<(), String> {
-        let field = |(name, value): &'_ (&'static str, String)| (*name, value.clone());
-        let fields: Vec<_> = request.fields.iter().map(field).collect();
-        let fields: Vec<_> =
-            fields.iter().map(|(name, value)| FieldRef::named(name, value.as_bytes())).collect();
+        let fields: Vec<_> = request
+            .fields
+            .iter()
+            .map(|(name, value)| FieldRef::named(name, value.as_bytes()))
+            .collect();
         let head = RequestHead {
             method: &request.method,
             scheme: "http",
@@ -109,13 +110,7 @@ impl Client {
             fields: &fields,
         };
         let end = if request.body.is_empty() { End::Yes } else { End::No };
-        let mut cx = Context {
-            input: &mut self.input,
-            output: &mut self.output,
-            output_limit: usize::MAX,
-            head: &mut self.head,
-            now: Instant::now(),
-        };
+        let mut cx = context(&mut self.input, &mut self.output, &mut self.head);
         let misused = |misuse| format!("the connection takes no request: {misuse:?}");
         let id = self.connection.send_request(&mut cx, &head, end).map_err(misused)?;
         if end == End::No {
@@ -129,13 +124,7 @@ impl Client {
     fn advance(&mut self, count: usize) -> Result<(), String> {
         self.input.start(&self.rest);
         self.input.extend(&self.block[..count]);
-        let mut cx = Context {
-            input: &mut self.input,
-            output: &mut self.output,
-            output_limit: usize::MAX,
-            head: &mut self.head,
-            now: Instant::now(),
-        };
+        let mut cx = context(&mut self.input, &mut self.output, &mut self.head);
         loop {
             match self.connection.poll(&mut cx, &self.limits) {
                 Output::Wait(_) => break,
@@ -154,6 +143,15 @@ impl Client {
         self.rest = self.input.take_rest();
         Ok(())
     }
+}
+
+/// What the connection works on, with room for every request.
+fn context<'a>(
+    input: &'a mut ReceiveBuffer,
+    output: &'a mut SendQueue,
+    head: &'a mut Head,
+) -> Context<'a> {
+    Context { input, output, output_limit: usize::MAX, head, now: Instant::now() }
 }
 
 /// Takes one event of an exchange; a response that is complete and right leaves the list.
