@@ -79,7 +79,8 @@ impl Device {
         })?
         .map_err(|error| {
             Mistake::Failed(format!(
-                "the delay line needs a TUN device (/dev/net/tun), and there is none to be had: {error}"
+                "cannot open /dev/net/tun, which the delay line needs: {error}; the device must \
+                 exist and be readable and writable for this user (mode 0666 is usual)"
             ))
         })?;
         tun.set_nonblocking(true).map_err(Mistake::io(name))?;
