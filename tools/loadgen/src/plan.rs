@@ -122,6 +122,9 @@ pub struct RequestPlan {
     pub target: String,
     /// Fields, without Host and Content-Length.
     pub fields: Vec<(HeaderName, HeaderValue)>,
+    /// In the target and in field values, `{connection}` stands for the number of the connection and
+    /// `{request}` for that of the request on its connection; both count from 0.
+    pub has_placeholders: bool,
     /// The body; empty: none, unless the method calls for `Content-Length: 0`.
     pub body: Bytes,
     /// How often it is taken, relative to the others. All 1: in turn.

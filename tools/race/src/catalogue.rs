@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::nearest::suggestion;
+use crate::requests::Requests;
 
 /// The catalogue's text.
 const TEXT: &str = include_str!("catalogue.toml");
@@ -120,6 +121,12 @@ impl Route {
         }
     }
 
+    /// Whether a file is requested.
+    #[must_use]
+    pub fn is_file(self) -> bool {
+        matches!(self, Self::Static6 | Self::Static4k | Self::Proxy6 | Self::Proxy4k)
+    }
+
     /// Whether a backend is needed.
     #[must_use]
     pub fn is_proxy(self) -> bool {
@@ -189,6 +196,9 @@ pub struct Cell {
     /// The server's certificate. Results stored without it are of ECDSA.
     #[serde(default)]
     pub certificate: Certificate,
+    /// How requests differ. Results stored without it repeat one request.
+    #[serde(default)]
+    pub requests: Requests,
 }
 
 impl Cell {
@@ -207,6 +217,7 @@ impl Cell {
         if let Some(window) = self.window {
             key += &format!("-w{window}");
         }
+        key += self.requests.suffix();
         if self.load != Kind::Closed {
             key += &format!("-{}", serde_name(&self.load));
         }
@@ -257,8 +268,9 @@ impl Cell {
         let certificate = if self.certificate == Certificate::Rsa2048 { ", RSA-2048" } else { "" };
         let connections = self.connections;
         format!(
-            "{} {what}, {connections} connections{depth}{window}{how}{certificate}{cores}",
-            self.protocol.title()
+            "{} {what}, {connections} connections{depth}{window}{how}{certificate}{cores}{}",
+            self.protocol.title(),
+            self.requests.title()
         )
     }
 }
@@ -345,6 +357,7 @@ struct RawCell {
     load: Option<Kind>,
     cores: Option<Cores>,
     certificate: Option<Certificate>,
+    requests: Option<Requests>,
 }
 
 #[derive(Deserialize)]
@@ -399,6 +412,7 @@ fn table(raw: RawTable) -> Result<Table, String> {
             load: own.load.or(all.load).unwrap_or_default(),
             cores: own.cores.or(all.cores).unwrap_or_default(),
             certificate: own.certificate.or(all.certificate).unwrap_or_default(),
+            requests: own.requests.or(all.requests).unwrap_or_default(),
         };
         rows.push(Row { x: row.x, cell, seed: row.seed, quick: row.quick });
     }
@@ -515,12 +529,12 @@ mod tests {
         let mut keys: Vec<String> = cells.iter().map(Cell::key).collect();
         keys.sort();
         let expected = [
-            "h1-ping-c100",
+            "h1-ping-c100-distinct",
             "h1-post-4096-c100",
-            "h1s-ping-c100",
-            "h2-ping-c100-m10",
-            "h2c-echo-1024-c100-m10",
+            "h2-ping-c100-m10-distinct",
             "h2c-ping-c100-m10",
+            "h2c-ping-c100-m10-distinct",
+            "h2c-post-12-c100-m10-rpc",
         ];
         assert_eq!(keys, expected);
     }

@@ -377,6 +377,7 @@ fn check_words(table: &Table, key: &str, known: &[&str], origin: &str) -> Result
 mod tests {
     use super::*;
     use crate::catalogue::{Certificate, Cores, Kind};
+    use crate::requests::Requests;
 
     const TEXT: &str = r#"
 name = "nginx"
@@ -406,6 +407,7 @@ single = { workers = 1 }
             load: Kind::Closed,
             cores: Cores::One,
             certificate: Certificate::default(),
+            requests: Requests::default(),
         }
     }
 

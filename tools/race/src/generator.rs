@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::catalogue::{Cell, Kind};
 use crate::interrupt::Interrupt;
 use crate::process::{Reading, are_alike, find_program, last_lines, spawn_on, tree};
+use crate::requests::Requests;
 use crate::verify::loaded_body;
 
 /// How much longer than planned a generator may run before it is ended.
@@ -102,6 +103,9 @@ impl Generator {
     /// Whether it can do what the cell asks for.
     #[must_use]
     pub fn can(self, cell: &Cell) -> bool {
+        if cell.requests != Requests::Same && self == Self::H2loadAndWrk {
+            return false;
+        }
         match cell.load {
             Kind::Closed | Kind::Idle => true,
             Kind::Handshake => self == Self::Bolide || cell.protocol.is_tls(),

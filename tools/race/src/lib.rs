@@ -11,6 +11,7 @@ pub mod contender;
 pub mod generator;
 pub mod manifest;
 pub mod outcome;
+pub mod requests;
 pub mod rounds;
 pub mod statistics;
 

@@ -298,6 +298,7 @@ impl CellOutcome {
 pub(crate) mod tests {
     use super::*;
     use crate::catalogue::{Certificate, Cores, Protocol, Route};
+    use crate::requests::Requests;
 
     /// An entrant whose rounds cost these µs; 250,000 / cost requests per second.
     pub(crate) fn entrant(name: &str, is_twin: bool, costs: &[f64]) -> EntrantOutcome {
@@ -342,6 +343,7 @@ pub(crate) mod tests {
                 load: Kind::Closed,
                 cores: Cores::One,
                 certificate: Certificate::default(),
+                requests: Requests::default(),
             },
             entrants: vec![
                 entrant("bolide", false, &costs),

@@ -6,6 +6,7 @@ use bolide_loadgen::report::Bound;
 
 use crate::catalogue::Kind;
 use crate::outcome::{CellOutcome, EntrantOutcome, Fate};
+use crate::requests::Requests;
 use crate::statistics::{Comparison, Interval, Verdict, median};
 
 /// So many cores used by others are worth a line.
@@ -14,6 +15,9 @@ const FOREIGN_CORES_SHOWN: f64 = 0.10;
 /// The table of one cell: the best first, then those that were not timed, with the reasons.
 pub(crate) fn table(outcome: &CellOutcome) -> String {
     let mut text = format!("\n{}\n", outcome.cell.title());
+    if outcome.cell.requests == Requests::Same && outcome.cell.load != Kind::Idle {
+        text += "  one request, repeated\n";
+    }
     let mut rows =
         if outcome.cell.load == Kind::Idle { idle_rows(outcome) } else { timed_rows(outcome) };
     text += &aligned(&mut rows);

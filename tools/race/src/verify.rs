@@ -15,6 +15,7 @@ pub(crate) use line::{Answer, Ask, Line};
 use crate::catalogue::{Cell, Protocol, Route};
 use crate::contender::Contender;
 use crate::random::Random;
+use crate::requests::{self, Requests, filled};
 
 /// The file of 6 bytes.
 pub(crate) const FILE_6: &[u8] = b"hello\n";
@@ -114,10 +115,18 @@ impl Subject<'_> {
             _ => loaded_body(&cell).into(),
         };
         let posted = cell.route.has_body().then(|| body.clone());
-        let fields = match cell.route {
-            Route::Post => &[("content-type", "application/octet-stream")],
+        let own = match cell.route {
+            Route::Post if cell.requests != Requests::Rpc => {
+                &[("content-type", "application/octet-stream")]
+            }
             route => route.fields(),
         };
+        let (connection, request) = (random.below(1000), random.below(1_000_000));
+        let targets = requests::targets(&cell, &path);
+        let path = filled(&targets[random.below(targets.len())].1, connection, request);
+        let fields = own.iter().chain(cell.requests.fields());
+        let fields = fields.map(|(name, value)| (*name, filled(value, connection, request)));
+        let fields = fields.collect();
         Check { ask: Ask { path, body: posted, pieces, fields }, body }
     }
 

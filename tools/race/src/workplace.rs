@@ -9,6 +9,7 @@ use rcgen::{CertificateParams, DnType, KeyPair, SanType};
 use crate::catalogue::Certificate;
 use crate::process::is_alive;
 use crate::random::Random;
+use crate::requests::{self, FILES_COUNT};
 use crate::verify::{FILE_6, Ports, file_4k};
 
 /// Ports are taken from here: below those that the kernel gives to clients.
@@ -60,6 +61,10 @@ impl Workplace {
         fs::write(www.join("6"), FILE_6)?;
         fs::write(www.join("4096"), file_4k())?;
         fs::write(www.join("ping"), b"pong")?;
+        for number in 0..FILES_COUNT {
+            fs::write(www.join(requests::file("6", number)), FILE_6)?;
+            fs::write(www.join(requests::file("4096", number)), file_4k())?;
+        }
         for kind in [Certificate::EcdsaP256, Certificate::Rsa2048] {
             let (certificate, key) = certificate(kind).map_err(std::io::Error::other)?;
             fs::write(self.certificate(kind), &certificate)?;

@@ -11,6 +11,7 @@ use super::asked::{Asked, AskedQueue};
 use super::desk::{Desk, failure_of_abort, failure_of_ending, trouble};
 use super::messages::Facts;
 use super::retransmits::Retransmits;
+use super::template::Numbers;
 use crate::report::Failure;
 
 /// What belongs to one connection.
@@ -23,6 +24,8 @@ pub(super) struct Conn {
     connected_ns: u64,
     /// The connection exists for the one request that began at this time.
     single: Option<u64>,
+    /// Its number and that of its next request, for placeholders.
+    numbers: Numbers,
     is_h2: bool,
     /// The server's settings are known, or there are none: requests can be counted on.
     open: bool,
@@ -34,12 +37,13 @@ pub(super) struct Conn {
 }
 
 impl Conn {
-    pub(super) fn new(seat: u32, dialed_ns: u64, single: Option<u64>) -> Self {
+    pub(super) fn new(seat: u32, dialed_ns: u64, single: Option<u64>, number: u64) -> Self {
         Self {
             seat: Some(seat),
             dialed_ns,
             connected_ns: 0,
             single,
+            numbers: Numbers { connection: number, request: 0 },
             is_h2: false,
             open: false,
             retiring: false,
@@ -226,6 +230,8 @@ impl Asker<'_> {
         let script = &desk.task.script;
         let index = script.choose(&mut desk.turn, &mut desk.random);
         let request = &script.requests[index];
+        request.render(conn.numbers, &mut desk.rendered);
+        conn.numbers.request += 1;
         let asked = Asked {
             begun_ns,
             handed_ns: desk.now_ns,
@@ -235,7 +241,7 @@ impl Asker<'_> {
             ..Asked::default()
         };
         let end = if request.body.is_empty() { End::Yes } else { End::No };
-        let sent = orders.send_request(&script.head(request, &request.refs()), end);
+        let sent = script.with_head(request, &desk.rendered, |head| orders.send_request(head, end));
         let Ok(id) = sent else {
             // The connection has drawn to its end since its room was looked at.
             return desk.failed(&asked, Failure::Reset);

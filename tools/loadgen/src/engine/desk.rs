@@ -16,6 +16,7 @@ use super::random::Random;
 use super::script::Script;
 use super::seats::Seats;
 use super::tally::Tally;
+use super::template::Rendered;
 use crate::report::Failure;
 
 /// What all threads work with.
@@ -76,6 +77,11 @@ pub(super) struct Desk {
     pub(super) random: Random,
     /// The next request of the script.
     pub(super) turn: usize,
+    /// The texts of the request that is sent.
+    pub(super) rendered: Rendered,
+    /// The number of the next connection, and how many threads number theirs.
+    next_connection: u64,
+    threads: u64,
     next_destination: usize,
     /// Requests in flight, those that don't count included.
     pub(super) in_flight: u64,
@@ -86,7 +92,14 @@ pub(super) struct Desk {
 }
 
 impl Desk {
-    pub(super) fn new(task: Arc<Task>, seats: usize, random: Random) -> Self {
+    /// `number`: the thread's, of so many. Threads begin at different requests of the script.
+    pub(super) fn new(
+        task: Arc<Task>,
+        seats: usize,
+        random: Random,
+        (number, threads): (usize, usize),
+    ) -> Self {
+        let turn = number * task.script.requests.len() / threads;
         Self {
             task,
             now_ns: 0,
@@ -95,7 +108,10 @@ impl Desk {
             tally: Tally::new(),
             interval: Interval::new(),
             random,
-            turn: 0,
+            turn,
+            rendered: Rendered::default(),
+            next_connection: number as u64,
+            threads: threads as u64,
             next_destination: 0,
             in_flight: 0,
             counted_in_flight: 0,
@@ -123,6 +139,13 @@ impl Desk {
         if let Some(at_ns) = self.seats.rested_at() {
             agenda.alarm(self.task.instant(at_ns));
         }
+    }
+
+    /// A number that no other connection of the run has.
+    pub(super) fn connection_number(&mut self) -> u64 {
+        let number = self.next_connection;
+        self.next_connection += self.threads;
+        number
     }
 
     /// A request has been handed to a connection, or to one that is still to be made.

@@ -21,6 +21,7 @@ mod seats;
 mod service;
 mod tally;
 mod task;
+mod template;
 #[cfg(test)]
 mod testing;
 mod thread;
@@ -113,6 +114,7 @@ impl Engine {
             let seats = share(plan.connections as u64, number, count) as usize;
             let recipe = Recipe {
                 number,
+                threads: count,
                 task: Arc::clone(&task),
                 seats,
                 limits: limits.clone(),

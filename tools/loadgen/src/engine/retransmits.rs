@@ -78,8 +78,17 @@ mod tests {
         let task = Arc::new(task(&plan, &limits, Instant::now()).unwrap());
         let (news, _) = channel();
         let (_, commands) = channel();
-        let recipe =
-            Recipe { number: 0, task, seats: 3, limits, seed: 1, core: None, news, commands };
+        let recipe = Recipe {
+            number: 0,
+            threads: 1,
+            task,
+            seats: 3,
+            limits,
+            seed: 1,
+            core: None,
+            news,
+            commands,
+        };
         LoadService::new(recipe, Rc::default())
     }
 

@@ -1,4 +1,4 @@
-//! What is asked, prepared once so that asking again costs little.
+//! The requests of a run, prepared once so that sending one costs little.
 
 use bolide_semantics::{FieldName, FieldRef, RequestHead};
 use bytes::Bytes;
@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 
 use super::checks::Answer;
 use super::random::Random;
+use super::template::{Numbers, Rendered, Template};
 use crate::plan::{Plan, RequestPlan};
 
 /// The fields of most requests fit into so many places on the stack.
@@ -28,6 +29,8 @@ pub(super) struct Script {
 pub(super) struct Request {
     method: Method,
     target: String,
+    /// Of the target, if it has placeholders.
+    target_template: Option<Template>,
     fields: Vec<Line>,
     pub(super) body: Bytes,
     /// What its answer must be.
@@ -40,48 +43,43 @@ struct Line {
     known: Option<FieldName>,
     name: HeaderName,
     value: HeaderValue,
+    /// Of the value, if it has placeholders.
+    template: Option<Template>,
 }
 
 impl Line {
-    fn new(name: HeaderName, value: HeaderValue) -> Self {
-        Self { known: FieldName::lookup(name.as_str().as_bytes()), name, value }
-    }
-
-    #[inline]
-    fn refer(&self) -> FieldRef<'_> {
-        FieldRef {
-            known: self.known,
-            name: self.name.as_str(),
-            value: self.value.as_bytes(),
-            sensitive: self.value.is_sensitive(),
-        }
+    fn new(name: HeaderName, value: HeaderValue, template: Option<Template>) -> Self {
+        Self { known: FieldName::lookup(name.as_str().as_bytes()), name, value, template }
     }
 }
 
 impl Request {
     fn new(plan: &RequestPlan) -> Self {
-        let mut fields: Vec<_> = plan
-            .fields
-            .iter()
-            .map(|(name, value)| Line::new(name.clone(), value.clone()))
-            .collect();
+        let template = |text: &str| plan.has_placeholders.then(|| Template::parse(text)).flatten();
+        let line = |(name, value): &(HeaderName, HeaderValue)| {
+            let template = value.to_str().ok().and_then(template);
+            Line::new(name.clone(), value.clone(), template)
+        };
+        let mut fields: Vec<_> = plan.fields.iter().map(line).collect();
         let has_content = matches!(plan.method, Method::POST | Method::PUT | Method::PATCH);
         if !plan.body.is_empty() || has_content {
-            fields.push(Line::new(CONTENT_LENGTH, HeaderValue::from(plan.body.len())));
+            fields.push(Line::new(CONTENT_LENGTH, HeaderValue::from(plan.body.len()), None));
         }
         Self {
             method: plan.method.clone(),
             target: plan.target.clone(),
+            target_template: template(&plan.target),
             fields,
             body: plan.body.clone(),
             answer: Answer::new(plan),
         }
     }
 
-    /// Its fields, as they are sent.
+    /// Replaces the placeholders.
     #[inline]
-    pub(super) fn refs(&self) -> SmallVec<[FieldRef<'_>; FIELDS_COUNT]> {
-        self.fields.iter().map(Line::refer).collect()
+    pub(super) fn render(&self, numbers: Numbers, rendered: &mut Rendered) {
+        let fields = self.fields.iter().filter_map(|line| line.template.as_ref());
+        rendered.render(self.target_template.iter().chain(fields), numbers);
     }
 }
 
@@ -108,21 +106,40 @@ impl Script {
         }
     }
 
-    /// The head of a request with its [fields](Request::refs).
+    /// Calls `send` with the head of a request that was [rendered](Request::render).
     #[inline]
-    pub(super) fn head<'a>(
-        &'a self,
-        request: &'a Request,
-        fields: &'a [FieldRef<'a>],
-    ) -> RequestHead<'a> {
-        RequestHead {
+    pub(super) fn with_head<R>(
+        &self,
+        request: &Request,
+        rendered: &Rendered,
+        send: impl FnOnce(&RequestHead<'_>) -> R,
+    ) -> R {
+        let mut texts = rendered.texts();
+        let path = match &request.target_template {
+            Some(_) => texts.next().unwrap_or_default(),
+            None => &request.target,
+        };
+        let fields: SmallVec<[FieldRef<'_>; FIELDS_COUNT]> = request
+            .fields
+            .iter()
+            .map(|line| FieldRef {
+                known: line.known,
+                name: line.name.as_str(),
+                value: match &line.template {
+                    Some(_) => texts.next().unwrap_or_default().as_bytes(),
+                    None => line.value.as_bytes(),
+                },
+                sensitive: line.value.is_sensitive(),
+            })
+            .collect();
+        send(&RequestHead {
             method: &request.method,
             scheme: self.scheme,
             authority: &self.authority,
-            path: &request.target,
+            path,
             protocol: None,
-            fields,
-        }
+            fields: &fields,
+        })
     }
 
     /// Which request is the next: in turn, or by weight.
@@ -166,9 +183,41 @@ mod tests {
         let mut plan = plan_for("127.0.0.1:1".parse().unwrap());
         plan.requests[0].method = Method::POST;
         plan.requests[0].body = Bytes::from_static(b"four");
-        let script = Script::new(&plan);
-        let lines = script.requests[0].refs();
-        let last = lines.last().unwrap();
-        assert_eq!((last.name, last.value), ("content-length", &b"4"[..]));
+        assert_eq!(sent(&plan, 0), "/ content-length: 4");
+    }
+
+    /// Path and fields of the `request`th request of connection 3.
+    fn sent(plan: &Plan, request: u64) -> String {
+        let script = Script::new(plan);
+        let mut rendered = Rendered::default();
+        script.requests[0].render(Numbers { connection: 3, request }, &mut rendered);
+        script.with_head(&script.requests[0], &rendered, |head| {
+            let fields = head
+                .fields
+                .iter()
+                .map(|field| format!(" {}: {}", field.name, String::from_utf8_lossy(field.value)));
+            format!("{}{}", head.path, fields.collect::<String>())
+        })
+    }
+
+    #[test]
+    fn placeholders_make_each_request_another() {
+        let mut plan = plan_for("127.0.0.1:1".parse().unwrap());
+        let field = |name: &'static str, value: &'static str| {
+            (HeaderName::from_static(name), HeaderValue::from_static(value))
+        };
+        plan.requests[0] = RequestPlan {
+            target: "/a?n={connection}-{request}".to_owned(),
+            fields: vec![field("x", "{}"), field("cookie", "id={connection}"), field("y", "z")],
+            has_placeholders: true,
+            ..request("/")
+        };
+        assert_eq!(sent(&plan, 0), "/a?n=3-0 x: {} cookie: id=3 y: z");
+        assert_eq!(sent(&plan, 12), "/a?n=3-12 x: {} cookie: id=3 y: z");
+        plan.requests[0].has_placeholders = false;
+        assert_eq!(
+            sent(&plan, 12),
+            "/a?n={connection}-{request} x: {} cookie: id={connection} y: z"
+        );
     }
 }

@@ -82,11 +82,11 @@ pub(super) struct LoadService {
 
 impl LoadService {
     pub(super) fn new(recipe: Recipe, window: Rc<Window>) -> Self {
-        let Recipe { number, task, seats, limits, seed, news, commands, .. } = recipe;
+        let Recipe { number, threads, task, seats, limits, seed, news, commands, .. } = recipe;
         let random = Random::new(seed, number as u64);
         Self {
             number,
-            desk: Desk::new(task, seats, random),
+            desk: Desk::new(task, seats, random, (number, threads)),
             bench: Workbench::new(limits),
             facts: None,
             commands,
@@ -331,7 +331,7 @@ impl Service for LoadService {
         let session = Session::new(&self.desk.task.dial, &self.bench, now).ok()?;
         let (dialed_ns, request) = self.desk.seats.begun(seat, outbound.token);
         let after = session.first_wish();
-        let mut conn = Conn::new(seat, dialed_ns, request);
+        let mut conn = Conn::new(seat, dialed_ns, request, self.desk.connection_number());
         conn.retransmits = Retransmits::since(self.measurement);
         Some((LoadSession { session, conn }, after))
     }

@@ -17,6 +17,7 @@ use super::checks::Judge;
 use super::desk::Task;
 use super::mistake::Mistake;
 use super::script::Script;
+use super::template::{Numbers, Rendered};
 use crate::plan::{Http2Plan, Load, Origin, Phase, Plan, ServerAddress, TlsTrust, Version};
 
 /// Longer than any run.
@@ -167,6 +168,7 @@ fn check_requests(
 ) -> Result<(), Mistake> {
     let (mut input, mut output, mut head) =
         (ReceiveBuffer::new(0), SendQueue::new(), Head::default());
+    let mut rendered = Rendered::default();
     for (request, planned) in script.requests.iter().zip(&plan.requests) {
         for mut connection in
             [Connection::http1(limits, now), Connection::with_prior_knowledge(limits, now)]
@@ -179,10 +181,10 @@ fn check_requests(
                 now,
             };
             let end = if request.body.is_empty() { End::Yes } else { End::No };
-            if connection
-                .send_request(&mut cx, &script.head(request, &request.refs()), end)
-                .is_err()
-            {
+            request.render(Numbers { connection: u64::MAX, request: u64::MAX }, &mut rendered);
+            let sent = script
+                .with_head(request, &rendered, |head| connection.send_request(&mut cx, head, end));
+            if sent.is_err() {
                 let (method, target) = (&planned.method, &planned.target);
                 return Err(Mistake::new(format!(
                     "`{method} {target}` can't be sent to `{}`: the target must begin with `/`, and no name or value of its fields may hold control characters",

@@ -17,6 +17,7 @@ pub(super) fn request(target: &str) -> RequestPlan {
         method: Method::GET,
         target: target.to_owned(),
         fields: Vec::new(),
+        has_placeholders: false,
         body: Bytes::new(),
         weight: 1,
         answer: None,

@@ -21,6 +21,8 @@ const COMMAND_WAIT: Duration = Duration::from_millis(5);
 #[derive(Debug)]
 pub(super) struct Recipe {
     pub(super) number: usize,
+    /// How many threads there are.
+    pub(super) threads: usize,
     pub(super) task: Arc<Task>,
     pub(super) seats: usize,
     pub(super) limits: Limits,

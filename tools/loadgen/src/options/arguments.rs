@@ -19,6 +19,8 @@ Examples:
       the highest rate whose p99 stays under 5 ms, to 5 %
   bolide load -D 10 --data-size 64K --expect-status 200 --html run.html URL
       uploads, and a page with the latency spectrum and the rate over time
+  bolide load -c 50 -H 'Cookie: id={connection}' 'URL/items?id={connection}-{request}'
+      each connection with a cookie of its own, each request with a query of its own
   bolide load --new-connections -c 20 -D 10 --insecure https://127.0.0.1:8443/ping
       a connection and a TLS handshake for each request
   bolide load --h2load -n 100000 -c 100 -m 10 http://127.0.0.1:8080/ping
@@ -35,8 +37,9 @@ condition of --fail-if held.";
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = EXAMPLES, override_usage = "bolide load [OPTIONS] URL...\n       bolide load --h2load ARGS...\n       bolide load --wrk ARGS...")]
 pub struct Arguments {
-    /// What to ask for: `http://HOST[:PORT]/PATH` or `https://…`; several of one server are asked for
-    /// in turn.
+    /// `http://HOST[:PORT]/PATH` or `https://…`; several URLs of one server are requested in turn.
+    /// `{connection}` and `{request}` in the path or query are replaced by the number of the connection
+    /// and that of the request on its connection, both from 0: `'/items?id={connection}-{request}'`.
     #[arg(value_name = "URL", required_unless_present_any = ["urls", "h2load", "wrk"])]
     pub(super) url: Vec<String>,
 
@@ -141,7 +144,8 @@ pub(super) struct RequestArguments {
     #[arg(short = 'X', long, value_name = "METHOD")]
     pub(super) method: Option<String>,
 
-    /// A field, as `Name: value`. May be repeated.
+    /// A field, as `Name: value`. May be repeated. `{connection}` and `{request}` in the value are
+    /// replaced as in the URL; other braces are sent as they are.
     #[arg(short = 'H', long = "header", value_name = "FIELD")]
     pub(super) headers: Vec<String>,
 

@@ -201,10 +201,12 @@ pub(super) fn requests(
             }
             target.path
         };
+        check_placeholders(&path)?;
         plans.push(RequestPlan {
             method: line.method.or_else(|| chosen.clone()).unwrap_or_else(|| default.clone()),
             target: path,
             fields: fields.clone(),
+            has_placeholders: true,
             body: body.clone(),
             weight: line.weight,
             answer: answer.clone(),
@@ -212,6 +214,18 @@ pub(super) fn requests(
     }
     let target = base.ok_or("a list of paths needs a URL beside it, which says whose they are")?;
     Ok(Requests { target, authority, plans })
+}
+
+/// A brace is not a character of a URL: one that is not of a placeholder is a mistake.
+fn check_placeholders(path: &str) -> Result<(), String> {
+    let rest = path.replace("{connection}", "").replace("{request}", "");
+    if rest.contains(['{', '}']) {
+        return Err(format!(
+            "`{path}` has a brace that belongs to no placeholder: {{connection}} and {{request}} are \
+             replaced by numbers; write other braces as %7B and %7D"
+        ));
+    }
+    Ok(())
 }
 
 fn read_list(path: &Path) -> Result<String, String> {

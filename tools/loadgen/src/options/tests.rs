@@ -135,6 +135,8 @@ fn wrong_values_are_told_what_would_be_right() {
         ("--connect-to a:b", "--connect-to"),
         ("http://127.0.0.2:8080/", "another server"),
         ("ftp://a", "begin with http://"),
+        ("http://127.0.0.1:8080/{requests}", "%7B"),
+        ("http://127.0.0.1:8080/?{}", "belongs to no placeholder"),
     ] {
         let mistake = mistake(&format!("{options} {URL}"));
         assert!(mistake.contains(said), "{options}: {mistake}");

@@ -183,3 +183,23 @@ fn bodies_are_sent_under_windows_of_one_byte() {
     assert_eq!(report.traffic.payload_sent_bytes, 5000);
     assert!(report.stalls.stream_window_ns > 0, "{:?}", report.stalls);
 }
+
+#[test]
+fn no_two_requests_are_alike_where_a_placeholder_counts_them() {
+    for h2 in [false, true] {
+        let server = Planted::start(Behaviour::default());
+        let mut plan = if h2 { h2_plan(server.address) } else { plan(server.address) };
+        let request = &mut plan.requests[0];
+        request.target = "/?n={connection}-{request}".to_owned();
+        request.fields = vec![(http::header::COOKIE, "id={connection}".parse().unwrap())];
+        request.has_placeholders = true;
+        assert_eq!(run(&plan, &requests(501)).counts.succeeded, 501);
+        let distinct = server.distinct();
+        assert_eq!(distinct.len(), 501);
+        for (target, cookie) in distinct {
+            let connection = cookie.strip_prefix("id=").unwrap();
+            assert!(target.starts_with(&format!("/?n={connection}-")), "{target} {cookie}");
+            assert!(connection.parse::<u64>().unwrap() < 4, "{cookie}");
+        }
+    }
+}

@@ -38,6 +38,7 @@ pub(crate) fn plan(address: SocketAddr) -> Plan {
             method: Method::GET,
             target: "/".to_owned(),
             fields: Vec::new(),
+            has_placeholders: false,
             body: Bytes::new(),
             weight: 1,
             answer: Some(ExpectedBody::Exact(Bytes::from_static(crate::planted::BODY))),

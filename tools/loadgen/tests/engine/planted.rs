@@ -1,5 +1,6 @@
 //! A server with planted behaviour: a thread for each connection, blocking, simple to reason about.
 
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -82,6 +83,8 @@ impl Behaviour {
 struct Shared {
     behaviour: Behaviour,
     requests: AtomicU64,
+    /// Targets and cookies, each once.
+    distinct: Mutex<BTreeSet<(String, String)>>,
     answers: AtomicU64,
     received_bytes: AtomicU64,
     connections: AtomicU64,
@@ -105,6 +108,7 @@ impl Planted {
         let shared = Arc::new(Shared {
             behaviour,
             requests: AtomicU64::new(0),
+            distinct: Mutex::default(),
             answers: AtomicU64::new(0),
             received_bytes: AtomicU64::new(0),
             connections: AtomicU64::new(0),
@@ -136,6 +140,11 @@ impl Planted {
     /// Answers that it gave.
     pub(crate) fn answers(&self) -> u64 {
         self.shared.answers.load(Ordering::SeqCst)
+    }
+
+    /// Targets and cookies of the requests, each pair once.
+    pub(crate) fn distinct(&self) -> BTreeSet<(String, String)> {
+        self.shared.distinct.lock().unwrap().clone()
     }
 
     /// Bytes of requests' bodies.
@@ -264,7 +273,12 @@ impl<'a> Served<'a> {
         let limits = self.shared.behaviour.limits.clone();
         loop {
             let (id, end) = match self.with(|connection, cx| connection.poll(cx, &limits)) {
-                Output::Exchange(id, ExchangeEvent::Head(end)) => (id, end),
+                Output::Exchange(id, ExchangeEvent::Head(end)) => {
+                    let cookie = self.head.get(FieldName::Cookie).unwrap_or_default();
+                    let pair = (self.head.path_and_query().to_owned(), text(cookie));
+                    self.shared.distinct.lock().unwrap().insert(pair);
+                    (id, end)
+                }
                 Output::Exchange(id, ExchangeEvent::Data(data, end)) => {
                     self.shared.received_bytes.fetch_add(data.len() as u64, Ordering::SeqCst);
                     self.with(|connection, cx| connection.consumed(cx, id, data.len()));
@@ -324,6 +338,10 @@ impl<'a> Served<'a> {
 }
 
 /// GOAWAY with this stream as the last one (RFC 9113 §6.8).
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
 fn goaway(last: ExchangeId) -> Vec<u8> {
     let mut frame = vec![0, 0, 8, 7, 0, 0, 0, 0, 0];
     frame.extend_from_slice(&last.0.to_be_bytes());

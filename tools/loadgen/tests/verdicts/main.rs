@@ -70,6 +70,7 @@ fn plan(server: &Server) -> Plan {
             method: Method::GET,
             target: "/".to_owned(),
             fields: Vec::new(),
+            has_placeholders: false,
             body: Bytes::new(),
             weight: 1,
             answer: None,

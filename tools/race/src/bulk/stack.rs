@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::catalogue::{Cell, Certificate, Cores, Kind, Protocol, Route};
 use crate::contender::Contender;
+use crate::requests::Requests;
 
 /// Which way the payload goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -155,6 +156,7 @@ pub(super) fn cell(protocol: Protocol, way: Way) -> Cell {
         load: Kind::Closed,
         cores: Cores::One,
         certificate: Certificate::default(),
+        requests: Requests::default(),
     }
 }
 

@@ -9,6 +9,7 @@ use super::{Figures, Job, Marks, watch_program};
 use crate::catalogue::{Kind, Route};
 use crate::interrupt::Interrupt;
 use crate::process::busy_cores;
+use crate::requests;
 use crate::verify::loaded_body;
 
 /// Whether this program can make load.
@@ -31,7 +32,14 @@ pub(super) fn run(
     let expected = job.folder.join(format!("expected-{}", job.cell.key()));
     std::fs::write(&expected, loaded_body(job.cell))
         .map_err(|error| format!("{}: {error}", expected.display()))?;
-    let arguments = arguments(job, &expected);
+    let targets = requests::targets(job.cell, &job.path);
+    let urls = job.folder.join(format!("urls-{}", job.cell.key()));
+    let urls = (targets.iter().any(|(_, target)| *target != job.path)).then_some(urls);
+    if let Some(urls) = &urls {
+        std::fs::write(urls, requests::list(&targets))
+            .map_err(|error| format!("{}: {error}", urls.display()))?;
+    }
+    let arguments = arguments(job, &expected, urls.as_deref());
     let seen = watch_program(job, &arguments, &Marks::Whole, interrupt, middle)?;
     let mut figures = parse(&seen.text)?;
     if machine.is_some() {
@@ -47,7 +55,7 @@ pub(super) fn run(
 }
 
 /// The command, in the words of `bolide load --help`.
-fn arguments(job: &Job<'_>, expected: &Path) -> Vec<String> {
+fn arguments(job: &Job<'_>, expected: &Path, urls: Option<&Path>) -> Vec<String> {
     let cell = job.cell;
     let cores: Vec<String> = job.cores.iter().map(usize::to_string).collect();
     let mut arguments: Vec<String> = vec![job.program.display().to_string(), "load".to_owned()];
@@ -89,10 +97,14 @@ fn arguments(job: &Job<'_>, expected: &Path) -> Vec<String> {
         Route::Grpc => add(&["-X", "POST", "--data-file", &expected.display().to_string()]),
         _ => {}
     }
-    for (name, value) in cell.route.fields() {
+    for (name, value) in cell.route.fields().iter().chain(cell.requests.fields()) {
         add(&["-H", &format!("{name}: {value}")]);
     }
-    add(&["--quiet", "--json", "-", &job.url()]);
+    add(&["--quiet", "--json", "-"]);
+    match urls {
+        Some(urls) => add(&["--urls", &urls.display().to_string(), &job.url()]),
+        None => add(&[&job.url()]),
+    }
     arguments
 }
 
@@ -198,6 +210,7 @@ mod tests {
     #[test]
     fn the_command_says_what_the_cell_is() {
         use crate::catalogue::{Certificate, Cores, Protocol};
+        use crate::requests::Requests;
         let cell = Cell {
             protocol: Protocol::H2,
             route: Route::Post,
@@ -208,6 +221,7 @@ mod tests {
             load: Kind::Latency,
             cores: Cores::One,
             certificate: Certificate::default(),
+            requests: Requests::default(),
         };
         let job = Job {
             cell: &cell,
@@ -228,7 +242,7 @@ mod tests {
                         --insecure --rate 1000.0 --poisson --stream-window 65535 \
                         --connection-window 65535 -X POST --data-size 4096 --data-pattern x \
                         --quiet --json - https://127.0.0.1:8443/echo";
-        assert_eq!(arguments(&job, Path::new("e")).join(" "), expected);
+        assert_eq!(arguments(&job, Path::new("e"), None).join(" "), expected);
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub(super) fn run(
     middle: &mut dyn FnMut(),
 ) -> Result<Figures, String> {
     let (begin, started) = (Reading::of(&job.server), Instant::now());
-    let ask = Ask { path: job.path.clone(), body: None, pieces: 1, fields: &[] };
+    let ask = Ask { path: job.path.clone(), body: None, pieces: 1, fields: Vec::new() };
     let mut line = Line::open(job.address, job.cell.protocol)?;
     for number in 0..REQUESTS_COUNT {
         interrupt.check()?;

@@ -11,6 +11,7 @@ use crate::contender::{Contender, Sources};
 use crate::interrupt::INTERRUPTED;
 use crate::interrupt::Interrupt;
 use crate::process::is_alive;
+use crate::requests::Requests;
 use crate::rounds::Rounds;
 
 /// What the planted server is to do; unset in the test's own process.
@@ -119,6 +120,7 @@ fn cell() -> Cell {
         load: Kind::Closed,
         cores: Cores::One,
         certificate: Certificate::default(),
+        requests: Requests::default(),
     }
 }
 

@@ -324,6 +324,12 @@ fn described(manifest: &Manifest, outcomes: &[CellOutcome]) -> String {
                 settings.warm_up.as_millis()
             ),
         ),
+        (
+            "requests",
+            "rows repeat one request unless they say that each request or each connection is \
+             different"
+                .to_owned(),
+        ),
         ("seed of the order", manifest.seed.to_string()),
         ("tables", manifest.tables.join(", ")),
         ("program", format!("bolide {}", manifest.program)),

@@ -38,7 +38,7 @@ pub(crate) struct Ask {
     /// The body leaves in so many pieces, each in a segment of its own.
     pub(crate) pieces: usize,
     /// Fields beside the length of the body.
-    pub(crate) fields: &'static [(&'static str, &'static str)],
+    pub(crate) fields: Vec<(&'static str, String)>,
 }
 
 /// An answer.
@@ -191,7 +191,7 @@ impl Line {
     fn send_head(&mut self, cx: &mut Context<'_>, ask: &Ask, progress: &mut Progress) {
         let length = ask.body.as_ref().map(|body| body.len().to_string());
         let length = length.iter().map(|length| ("content-length", length.as_str()));
-        let fields = ask.fields.iter().copied().chain(length);
+        let fields = ask.fields.iter().map(|(name, value)| (*name, value.as_str())).chain(length);
         let fields = fields.map(|(name, value)| FieldRef::named(name, value.as_bytes()));
         let fields: Vec<_> = fields.collect();
         let end = if progress.pieces.is_empty() { End::Yes } else { End::No };

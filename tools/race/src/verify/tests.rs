@@ -6,6 +6,7 @@ use std::thread;
 
 use super::*;
 use crate::catalogue::{Certificate, Cores, Kind};
+use crate::requests::Requests;
 
 /// Answers one request whose head and body have been read.
 type Answer = fn(path: &str, body: &[u8]) -> Vec<u8>;
@@ -80,6 +81,7 @@ fn cell(route: Route, size: usize) -> Cell {
         load: Kind::Closed,
         cores: Cores::One,
         certificate: Certificate::default(),
+        requests: Requests::default(),
     }
 }
 

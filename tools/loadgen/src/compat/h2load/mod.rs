@@ -400,6 +400,7 @@ fn requests(settings: &Settings) -> Result<Asked, String> {
                 method: method.clone(),
                 target: path,
                 fields: fields.clone(),
+                has_placeholders: false,
                 body: settings.data.clone().unwrap_or_default(),
                 weight: 1,
                 answer: None,

@@ -109,6 +109,7 @@ pub fn parse(words: &[String]) -> Result<Foreign, String> {
             method,
             target: target.path.clone(),
             fields,
+            has_placeholders: false,
             body: script.body.map(Bytes::from).unwrap_or_default(),
             weight: 1,
             answer: None,
