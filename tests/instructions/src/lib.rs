@@ -6,6 +6,7 @@
 mod baseline;
 mod client;
 mod count;
+mod on_the_way;
 mod profile;
 mod request;
 mod row;
@@ -13,6 +14,7 @@ mod table;
 
 pub use baseline::{Baseline, TOLERANCE, Verdict};
 pub use count::{Counted, Valgrind};
+pub use on_the_way::{PAGE, check};
 pub use profile::{Cost, Place, Profile};
 pub use row::{ROWS, Row};
 pub use table::{annotated, json, line, title};

@@ -1,11 +1,11 @@
 //! Counts instructions per request and compares them with the committed baseline.
 #![allow(clippy::print_stdout, reason = "a task writes to its terminal")]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use bolide_instructions::{
-    Baseline, ROWS, Row, TOLERANCE, Valgrind, Verdict, annotated, json, line, title,
+    Baseline, PAGE, ROWS, Row, TOLERANCE, Valgrind, Verdict, annotated, check, json, line, title,
 };
 use clap::Parser;
 use clap::builder::PossibleValuesParser;
@@ -71,11 +71,13 @@ fn compare(valgrind: &Valgrind, arguments: &Arguments) -> Result<(), String> {
     let path = Baseline::path();
     let mut baseline = Baseline::read(&path)?;
     let chosen = |row: &&Row| arguments.row.as_ref().is_none_or(|name| name == row.name);
-    let mut counts = Vec::new();
+    let mut counted_rows = Vec::new();
     for row in ROWS.iter().filter(chosen) {
         let counted = valgrind.count(row).map_err(|why| format!("{}: {why}", row.name))?;
-        counts.push((row.name, counted.per_request()));
+        counted_rows.push((row.name, counted));
     }
+    let counts: Vec<_> =
+        counted_rows.iter().map(|(name, counted)| (*name, counted.per_request())).collect();
     // At the end, for servers talk while they run.
     println!("{}", title());
     for (name, per_request) in &counts {
@@ -104,6 +106,10 @@ fn compare(valgrind: &Valgrind, arguments: &Arguments) -> Result<(), String> {
             below.join(", ")
         );
     }
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(PAGE);
+    let page = std::fs::read_to_string(&page)
+        .map_err(|error| format!("can't read {}: {error}", page.display()))?;
+    check(&page, &counted_rows)?;
     let above = [of(Verdict::Above), of(Verdict::Unknown)].concat();
     if above.is_empty() {
         return Ok(());
