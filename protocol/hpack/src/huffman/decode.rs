@@ -17,70 +17,100 @@ pub(crate) fn room_for(input_bytes: usize) -> usize {
 #[inline]
 pub(crate) fn decode(input: &[u8], out: &mut [u8]) -> Result<usize, Error> {
     let out = &mut out[..room_for(input.len())];
-    // `acc` has the next bits on its left, `bits` of them are counted; those beyond are either zero or the input's
-    // own, so that reading them again changes nothing.
-    let (mut acc, mut bits, mut at, mut end) = (0_u64, 0_u32, 0, 0);
+    let mut pending = Pending { acc: 0, bits: 0 };
+    let (mut at, mut end) = (0, 0);
     while let Some(chunk) = input.get(at..).and_then(<[u8]>::first_chunk::<8>) {
-        acc |= u64::from_be_bytes(*chunk) >> bits;
-        let octets = (63 - bits) / 8;
-        at += octets as usize;
-        bits += octets * 8;
-        // Any code fits into what is there.
-        while bits >= LONGEST as u32 {
-            let window = window(acc);
+        at += pending.refill(*chunk);
+        end = pending.whole(out, end)?;
+    }
+    let mut rest = &input[at..];
+    if let Some((four, others)) = rest.split_first_chunk::<4>() {
+        pending.append(four);
+        end = pending.whole(out, end)?;
+        rest = others;
+    }
+    pending.append(rest);
+    pending.last(out, end)
+}
+
+/// The next bits of the input.
+struct Pending {
+    /// On its left. Those beyond `bits` are zero or the input's own, so that adding them again changes nothing.
+    acc: u64,
+    /// How many are counted.
+    bits: u32,
+}
+
+impl Pending {
+    /// Takes as many of the next octets as there is room for, and returns how many those are.
+    #[inline]
+    fn refill(&mut self, next: [u8; 8]) -> usize {
+        self.acc |= u64::from_be_bytes(next) >> self.bits;
+        let octets = (63 - self.bits) / 8;
+        self.bits += octets * 8;
+        octets as usize
+    }
+
+    /// Takes at most four octets, for which there is room once no code is [whole](Self::whole).
+    #[inline]
+    fn append(&mut self, octets: &[u8]) {
+        let mut last = [0; 8];
+        last[..octets.len()].copy_from_slice(octets);
+        self.acc |= u64::from_be_bytes(last) >> self.bits;
+        self.bits += 8 * octets.len() as u32;
+    }
+
+    /// Decodes while any code would be whole.
+    #[inline]
+    fn whole(&mut self, out: &mut [u8], mut end: usize) -> Result<usize, Error> {
+        while self.bits >= LONGEST as u32 {
+            let window = window(self.acc);
             if window.is_long() {
-                let (symbol, length) = long(acc)?;
+                let (symbol, length) = long(self.acc)?;
                 out[end] = symbol;
-                (end, acc, bits) = (end + 1, acc << length, bits - length);
+                end += 1;
+                self.skip(length);
             } else {
                 out[end..end + 2].copy_from_slice(&window.symbols());
                 end += window.count();
-                (acc, bits) = (acc << window.bits(), bits - window.bits());
+                self.skip(window.bits());
             }
         }
+        Ok(end)
     }
-    finish((acc, bits), &input[at..], out, end)
-}
 
-/// The last bits: those counted, and fewer than eight octets.
-#[inline]
-fn finish(
-    (acc, bits): (u64, u32),
-    rest: &[u8],
-    out: &mut [u8],
-    mut end: usize,
-) -> Result<usize, Error> {
-    let mut last = [0; 8];
-    last[..rest.len()].copy_from_slice(rest);
-    let mut acc = u128::from(acc) << 64 | u128::from(u64::from_be_bytes(last)) << 64 >> bits;
-    let mut left = bits + 8 * rest.len() as u32;
-    loop {
-        let next = (acc >> 64) as u64;
-        let window = window(next);
-        let length = if window.is_long() {
-            let (symbol, length) = long(next)?;
-            if length > left {
+    /// Decodes the codes that are left, and checks the padding: at most seven bits, all ones.
+    #[inline]
+    fn last(mut self, out: &mut [u8], mut end: usize) -> Result<usize, Error> {
+        loop {
+            let window = window(self.acc);
+            let (symbol, length) = match window.is_long() {
+                true => long(self.acc)?,
+                false if window.bits() <= self.bits => {
+                    out[end..end + 2].copy_from_slice(&window.symbols());
+                    end += window.count();
+                    self.skip(window.bits());
+                    continue;
+                }
+                false => (window.symbols()[0], window.first_bits()),
+            };
+            if length > self.bits {
                 break;
             }
             out[end] = symbol;
             end += 1;
-            length
-        } else if window.bits() <= left {
-            out[end..end + 2].copy_from_slice(&window.symbols());
-            end += window.count();
-            window.bits()
-        } else if window.first_bits() <= left {
-            out[end] = window.symbols()[0];
-            end += 1;
-            window.first_bits()
-        } else {
-            break;
-        };
-        (acc, left) = (acc << length, left - length);
+            self.skip(length);
+        }
+        let is_padding =
+            self.bits < 8 && (self.acc >> 57) as u32 == (0x7f << (7 - self.bits)) & 0x7f;
+        if is_padding { Ok(end) } else { Err(Error::InvalidHuffman) }
     }
-    // At most seven bits, all ones.
-    let is_padding = left < 8 && (acc >> 121) as u32 == (0x7f << (7 - left)) & 0x7f;
-    if is_padding { Ok(end) } else { Err(Error::InvalidHuffman) }
+
+    #[inline]
+    fn skip(&mut self, bits: u32) {
+        self.acc <<= bits;
+        self.bits -= bits;
+    }
 }
 
 #[inline]
