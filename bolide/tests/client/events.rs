@@ -42,7 +42,7 @@ fn a_stream_that_breaks_off_goes_on_where_it_was() {
     let events: Vec<_> = events
         .expect("the server has no more")
         .into_iter()
-        .map(|event| (event.kind, event.data, event.id))
+        .map(|event| (event.kind, event.data, event.id.to_string()))
         .collect();
     let event =
         |kind: &str, data: &str, id: &str| (kind.to_owned(), data.to_owned(), id.to_owned());

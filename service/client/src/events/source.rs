@@ -1,8 +1,8 @@
 //! HTML §9.2.2, §9.2.3: a stream of events that is asked for again when it breaks off.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
+use bytes::{Buf, Bytes};
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http::{HeaderName, StatusCode};
 
@@ -38,7 +38,8 @@ pub struct EventSource {
     request: Option<Request>,
     response: Option<Response>,
     parser: EventParser,
-    ready: VecDeque<Event>,
+    /// The part of the stream that has come and is not read yet.
+    piece: Bytes,
     delay: Duration,
     /// In a row.
     failures: u32,
@@ -56,7 +57,7 @@ impl Request {
             request: Some(self),
             response: None,
             parser: EventParser::new(),
-            ready: VecDeque::new(),
+            piece: Bytes::new(),
             delay: RECONNECT_DELAY,
             failures: 0,
             failures_max: RECONNECTS_COUNT,
@@ -138,7 +139,6 @@ impl EventSource {
 
     /// Another attempt may follow, or this is the end.
     fn failed(&mut self, error: ClientError) -> Option<Result<Event, ClientError>> {
-        self.response = None;
         self.failures += 1;
         let may_pass = matches!(
             error.kind(),
@@ -156,20 +156,25 @@ impl EventSource {
         Some(Err(error))
     }
 
-    /// Reads on. `Ok(false)`: the stream has ended.
-    fn read(
-        response: &mut Response,
-        parser: &mut EventParser,
-        ready: &mut VecDeque<Event>,
-    ) -> Result<bool, ClientError> {
-        let Some(piece) = response.chunk()? else { return Ok(false) };
-        let mut events = Vec::new();
-        parser.push(&piece, &mut events).map_err(|error| {
-            let what = format!("{}: {error}", response.url());
-            ClientError::new(ErrorKind::Answer, what).touched()
-        })?;
-        ready.extend(events);
-        Ok(true)
+    /// Reads on until an event is complete. `Ok(None)`: the stream has ended.
+    fn read(&mut self, response: &mut Response) -> Result<Option<Event>, ClientError> {
+        loop {
+            let mut rest = &*self.piece;
+            let event = self.parser.next_event(&mut rest).map_err(|error| {
+                let what = format!("{}: {error}", response.url());
+                ClientError::new(ErrorKind::Answer, what).touched()
+            })?;
+            self.piece.advance(self.piece.len() - rest.len());
+            if event.is_some() {
+                return Ok(event);
+            }
+            // Its block is free while the next one is waited for.
+            self.piece = Bytes::new();
+            match response.chunk()? {
+                Some(piece) => self.piece = piece,
+                None => return Ok(None),
+            }
+        }
     }
 }
 
@@ -178,13 +183,13 @@ impl Iterator for EventSource {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            if let Some(event) = self.ready.pop_front() {
-                return Some(Ok(event));
-            }
-            if let Some(response) = &mut self.response {
-                match Self::read(response, &mut self.parser, &mut self.ready) {
-                    Ok(true) => {}
-                    Ok(false) => self.response = None,
+            if let Some(mut response) = self.response.take() {
+                match self.read(&mut response) {
+                    Ok(Some(event)) => {
+                        self.response = Some(response);
+                        return Some(Ok(event));
+                    }
+                    Ok(None) => {}
                     Err(error) => {
                         if let Some(end) = self.failed(error) {
                             return Some(end);
@@ -198,6 +203,7 @@ impl Iterator for EventSource {
                 std::thread::sleep(self.wait());
             }
             self.parser.restart();
+            self.piece = Bytes::new();
             let asked = self.ask(&request);
             self.request = Some(request);
             match asked {
