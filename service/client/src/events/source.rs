@@ -19,8 +19,9 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 ///
 /// It is an iterator that waits for each event. It ends when the server says 204, and after an error that
 /// another attempt would not help: a status other than 200, a body that is no event stream, or as many
-/// failures in a row as are borne: a stream that begins ends the row. A stream may be quiet for as long as it
-/// likes, unless [`pause`](Self::pause) says otherwise. Redirections are followed.
+/// failures in a row as are borne. A stream that ends without an event is a failure too; an event ends the row.
+/// A stream may be quiet for as long as it likes, unless [`pause`](Self::pause) says otherwise. Redirections are
+/// followed.
 ///
 /// ```no_run
 /// use bolide_client::Client;
@@ -46,6 +47,8 @@ pub struct EventSource {
     failures_max: u32,
     pause: Option<Duration>,
     has_asked: bool,
+    /// An event has come of this response.
+    has_spoken: bool,
 }
 
 impl Request {
@@ -63,6 +66,7 @@ impl Request {
             failures_max: RECONNECTS_COUNT,
             pause: None,
             has_asked: false,
+            has_spoken: false,
         }
     }
 }
@@ -186,10 +190,19 @@ impl Iterator for EventSource {
             if let Some(mut response) = self.response.take() {
                 match self.read(&mut response) {
                     Ok(Some(event)) => {
+                        self.failures = 0;
+                        self.has_spoken = true;
                         self.response = Some(response);
                         return Some(Ok(event));
                     }
-                    Ok(None) => {}
+                    Ok(None) if self.has_spoken => {}
+                    Ok(None) => {
+                        let what = format!("{}: the stream ended without an event", response.url());
+                        let error = ClientError::new(ErrorKind::Closed, what).touched();
+                        if let Some(end) = self.failed(error) {
+                            return Some(end);
+                        }
+                    }
                     Err(error) => {
                         if let Some(end) = self.failed(error) {
                             return Some(end);
@@ -208,7 +221,7 @@ impl Iterator for EventSource {
             self.request = Some(request);
             match asked {
                 Ok(Some(response)) => {
-                    self.failures = 0;
+                    self.has_spoken = false;
                     self.response = Some(response);
                 }
                 Ok(None) => {
