@@ -118,7 +118,8 @@ impl Subject<'_> {
             Route::Post => &[("content-type", "application/octet-stream")],
             route => route.fields(),
         };
-        Check { ask: Ask { path, body: posted, pieces, fields }, body }
+        let expected_bytes = body.len();
+        Check { ask: Ask { path, body: posted, pieces, fields, expected_bytes }, body }
     }
 
     fn checks(&self, random: &mut Random) -> Vec<Check> {
