@@ -40,8 +40,9 @@ fn write(text: &mut String, report: &Report) -> std::fmt::Result {
         writeln!(text, "  TLS      {}, {}{alpn}", tls.version, tls.cipher_suite)?;
     }
     writeln!(text, "  TCP      {}", tcp(report))?;
-    if let Some(told) = &report.told {
-        let speed = told.goodput_bits_per_second.map(speed).unwrap_or_default();
+    if let Some(told) = &report.told
+        && let Some(speed) = told.goodput_bits_per_second.map(speed)
+    {
         let again = told
             .retransmitted_bytes
             .map(|bytes| format!(", and sent {} again", self::bytes(bytes)));
