@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
+use bolide_semantics::{in_lines, in_one_line};
 use serde::Serialize;
 
 use crate::arguments::Arguments;
@@ -27,7 +28,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     match measure(arguments) {
         Ok(code) => ExitCode::from(code),
         Err(mistake) => {
-            eprintln!("bolide: {mistake}");
+            eprintln!("bolide: {}", in_lines(&mistake));
             ExitCode::from(USAGE)
         }
     }
@@ -94,6 +95,7 @@ pub(crate) fn finish(
 ) -> Result<u8, String> {
     let to_standard_output = arguments.json.as_deref() == Some(Path::new("-"));
     if !arguments.quiet {
+        let text = in_lines(text);
         // A closed output is no reason to lose the file.
         let _ = if to_standard_output {
             io::stderr().write_all(text.as_bytes())
@@ -112,7 +114,7 @@ pub(crate) fn finish(
         written.map_err(|error| format!("--json {}: {error}", path.display()))?;
     }
     if let Some(error) = error {
-        eprintln!("bolide: {error}");
+        eprintln!("bolide: {}", in_one_line(error));
         return Ok(FAILED);
     }
     Ok(0)

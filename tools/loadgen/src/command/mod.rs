@@ -18,6 +18,7 @@ use crate::compat::{self, Foreign};
 use crate::cost::Accounting;
 use crate::options::{Arguments, Job};
 use crate::output::live::Live;
+use crate::output::{in_lines, in_one_line};
 use crate::plan::{Phase, Plan, TlsTrust};
 use crate::progress::{Control, Progress, Runner};
 use crate::report::{KneeReport, PhaseReport, Report};
@@ -53,13 +54,13 @@ pub fn run(
             run_foreign(foreign, Box::new(engine), &stop, &mut io::stdout().lock()).unwrap_or(1)
         }
         Some(Err(mistake)) => {
-            eprintln!("{mistake}");
+            eprintln!("{}", in_lines(&mistake));
             1
         }
         None => match run_job(arguments, Box::new(engine), &stop) {
             Ok(code) => code,
             Err(mistake) => {
-                eprintln!("bolide: {mistake}");
+                eprintln!("bolide: {}", in_lines(&mistake));
                 USAGE
             }
         },
@@ -81,6 +82,7 @@ fn run_job(arguments: &Arguments, engine: Box<Engine<'_>>, stop: &Stop) -> Resul
     let broken: Vec<String> =
         job.thresholds.iter().filter_map(|threshold| threshold.broken_by(&report)).collect();
     let text = crate::output::text::summary(&report, &broken);
+    let text = in_lines(&text).into_owned();
     if !job.outputs.quiet {
         // A closed output is no reason to lose the files.
         let _ = if files.json_is_standard_output() {
@@ -91,7 +93,7 @@ fn run_job(arguments: &Arguments, engine: Box<Engine<'_>>, stop: &Stop) -> Resul
     }
     let written = files.write(&report, &text);
     if let Err(error) = &written {
-        eprintln!("bolide: {error}");
+        eprintln!("bolide: {}", in_one_line(&error.to_string()));
     }
     Ok(conclusion::exit_code(&report, &broken).max(u8::from(written.is_err())))
 }
