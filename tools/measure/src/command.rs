@@ -60,7 +60,8 @@ fn score(arguments: &Arguments) -> Result<u8, String> {
     let plan = arguments.responsiveness()?;
     can_be_written(arguments)?;
     plan.stop.at_signals();
-    let report = responsiveness::run(&plan, &mut |progress| {
+    let mut announce = |what: &str| eprintln!("bolide: {}", in_one_line(what));
+    let report = responsiveness::run(&plan, &mut announce, &mut |progress| {
         if !arguments.quiet {
             let rpm = progress.rpm.map(|rpm| format!(", {rpm:.0} RPM")).unwrap_or_default();
             eprintln!(
