@@ -74,10 +74,8 @@ fn limits(connecting: &Connecting) -> Limits {
         ..Http1Limits::default()
     };
     let mut h2 = Http2Limits {
-        glitches_burst_count: u32::MAX,
-        small_data_burst_count: u32::MAX,
-        control_frames_count: u32::MAX,
-        settings_frames_count: u32::MAX,
+        glitches_burst_count: None,
+        small_data_burst_count: None,
         stalled_stream: NEVER,
         stalled_connection: NEVER,
         head_time: NEVER,
