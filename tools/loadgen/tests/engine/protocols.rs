@@ -88,7 +88,7 @@ fn a_certificate_that_nobody_trusts_is_a_mistake_with_a_way_out() {
 fn tls_with_somebody_who_does_not_speak_it_is_a_mistake() {
     let server = Planted::start(Behaviour::default());
     let mut plan = https(&server, Version::Negotiated);
-    plan.connect_timeout = std::time::Duration::from_millis(300);
+    plan.connect_timeout = Duration::from_millis(300);
     let mistake = Engine::prepare(&plan, Box::new(Free)).unwrap_err().to_string();
     assert!(mistake.contains("no connection to 127.0.0.1:"), "{mistake}");
 }
