@@ -78,7 +78,7 @@ fn limits(connecting: &Connecting) -> Limits {
         small_data_burst_count: None,
         stalled_stream: NEVER,
         stalled_connection: NEVER,
-        head_time: NEVER,
+        head_time: connecting.timeout,
         body_pause: NEVER,
         body_rate_bytes: 0,
         idle_time: NEVER,

@@ -188,3 +188,13 @@ fn a_server_that_speaks_no_http2_is_told_of() {
     assert!(said.starts_with("GET http://") && said.len() > 40, "{said}");
     serving.join().unwrap();
 }
+
+#[test]
+fn a_server_of_http2_that_says_nothing_is_given_up_like_a_connection() {
+    let (address, serving) = says(b"");
+    let mut plan = over_h2(plan("http", address, "/"));
+    plan.connecting.timeout = Duration::from_millis(200);
+    let said = error(&plan);
+    assert!(said.starts_with("GET http://") && said.contains("time"), "{said}");
+    serving.join().unwrap();
+}
