@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use bolide_semantics::{in_lines, in_one_line};
+use bolide_semantics::{in_lines, in_one_line, is_terminal_order};
 use serde::Serialize;
 
 use crate::arguments::Arguments;
@@ -105,8 +105,8 @@ pub(crate) fn finish(
         };
     }
     if let Some(path) = &arguments.json {
-        let mut json = serde_json::to_string(report).map_err(|error| error.to_string())?;
-        json.push('\n');
+        let json = serde_json::to_string(report).map_err(|error| error.to_string())?;
+        let json = plain(&json) + "\n";
         let written = if to_standard_output {
             io::stdout().write_all(json.as_bytes())
         } else {
@@ -119,4 +119,30 @@ pub(crate) fn finish(
         return Ok(FAILED);
     }
     Ok(0)
+}
+
+/// JSON without what a terminal obeys: only its strings have such, as a server said it.
+fn plain(json: &str) -> String {
+    let mut plain = String::with_capacity(json.len() + 1);
+    for one in json.chars() {
+        if is_terminal_order(one) {
+            plain.push_str(&format!("\\u{:04x}", u32::from(one)));
+        } else {
+            plain.push(one);
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_has_no_orders_to_the_terminal_and_says_the_same() {
+        let said = "a\x1b[2J\u{9b}31m\u{7f}\u{202e}\n\u{e9}";
+        let json = plain(&serde_json::to_string(said).unwrap());
+        assert_eq!(json, r#""a\u001b[2J\u009b31m\u007f\u202e\né""#);
+        assert_eq!(serde_json::from_str::<String>(&json).unwrap(), said);
+    }
 }
