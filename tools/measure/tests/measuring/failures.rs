@@ -120,22 +120,22 @@ fn a_timed_transfer_without_payload_has_failed() {
     };
     let (silent, one) = says(b"");
     let said = error(&timed(plan("http", silent, "/")));
-    assert!(said.contains("no payload came within 0.2 s"), "{said}");
+    assert!(said.contains("no payload came within"), "{said}");
     let (settings, two) = says(SETTINGS);
     let said = error(&timed(over_h2(plan("http", settings, "/"))));
-    assert!(said.contains("no payload came within 0.2 s"), "{said}");
+    assert!(said.contains("no payload came within"), "{said}");
     let (silent, three) = says(b"");
     let said = error(&timed(ndt7(plan("ws", silent, "/ndt/v7/download"))));
-    assert!(said.contains("no payload came within 0.2 s"), "{said}");
+    assert!(said.contains("no payload came within"), "{said}");
     let (silent, four) = says(b"");
     let said = error(&timed(plan("raw", silent, "/")));
-    assert!(said.contains("no payload came within 0.2 s"), "{said}");
+    assert!(said.contains("no payload came within"), "{said}");
     let (head, five) = once_then(
         b"HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n",
         |mut socket| drop(socket.read_to_end(&mut Vec::new())),
     );
     let said = error(&timed(plan("http", head, "/9")));
-    assert!(said.contains("no payload came within 0.2 s"), "{said}");
+    assert!(said.contains("no payload came within"), "{said}");
     for serving in [one, two, three, four, five] {
         serving.join().unwrap();
     }
