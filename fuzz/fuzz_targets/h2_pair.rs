@@ -64,8 +64,8 @@ impl Side {
         let window = u32::from(plan.window) + 1;
         let limits = Limits {
             stream_window_bytes: window,
-            small_data_burst_count: 1_000_000,
-            glitches_burst_count: 1_000_000,
+            small_data_burst_count: Some(1_000_000),
+            glitches_burst_count: Some(1_000_000),
             client_resets_burst_count: 1_000_000,
             ..Limits::default()
         };

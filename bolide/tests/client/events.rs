@@ -42,7 +42,7 @@ fn a_stream_that_breaks_off_goes_on_where_it_was() {
     let events: Vec<_> = events
         .expect("the server has no more")
         .into_iter()
-        .map(|event| (event.kind, event.data, event.id))
+        .map(|event| (event.kind, event.data, event.id.to_string()))
         .collect();
     let event =
         |kind: &str, data: &str, id: &str| (kind.to_owned(), data.to_owned(), id.to_owned());
@@ -98,12 +98,8 @@ fn an_endless_retry_is_paced_and_given_up() {
 
 #[test]
 fn a_quiet_stream_is_no_failure() {
-    let behind = Scripted::new(|talk, number| {
+    let behind = Scripted::new(|talk, _| {
         talk.head();
-        if number < 4 {
-            // It begins, and ends without a word: that is no failure either.
-            return talk.send(STREAM);
-        }
         talk.send(STREAM);
         std::thread::sleep(Duration::from_millis(300));
         talk.send("data: x\n\n");
@@ -111,10 +107,29 @@ fn a_quiet_stream_is_no_failure() {
     let limits =
         ClientLimits { pause_timeout: Duration::from_millis(50), ..ClientLimits::default() };
     let client = Client::builder().limits(limits).build().expect("a client");
-    let request = client.get(&behind.url("/"));
-    let mut events = request.events().failures_max(1).delay(Duration::from_millis(1));
+    let mut events = client.get(&behind.url("/")).events().failures_max(1);
     assert_eq!(events.next().expect("an event").expect("an event").data, "x");
-    assert_eq!(behind.connections(), 5);
+    assert_eq!(behind.connections(), 1);
+}
+
+#[test]
+fn a_stream_that_ends_without_an_event_is_a_failure() {
+    let behind = Scripted::new(|talk, number| {
+        talk.head();
+        talk.send(STREAM);
+        talk.send("retry: 0\n: a comment\n\n");
+        if number == 1 {
+            talk.send("data: x\n\n");
+        }
+    });
+    let client = Client::new().expect("a client");
+    let mut events = client.get(&behind.url("/")).events().failures_max(2);
+    assert_eq!(events.next().expect("an event").expect("an event").data, "x");
+    let error = events.next().expect("an error").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Closed);
+    assert!(error.to_string().contains("ended without an event"), "{error}");
+    assert!(events.next().is_none(), "it is over");
+    assert_eq!(behind.connections(), 4, "an event ends the row of failures");
 }
 
 #[test]

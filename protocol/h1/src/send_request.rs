@@ -78,6 +78,18 @@ impl Connection {
         }
     }
 
+    /// How many bytes of request `id` wait to be written (client), of those that were given: of one that is open, or
+    /// whose response was completed last.
+    #[must_use]
+    pub fn unwritten_bytes(&self, cx: &Context<'_>, id: ExchangeId) -> u64 {
+        let end = if id.0 == self.exchanges.total() {
+            self.progress.position()
+        } else {
+            self.exchanges.start(ExchangeId(id.0 + 1))
+        };
+        end.saturating_sub(self.progress.written(cx.output.len()))
+    }
+
     /// How many requests may be sent now, one after the other (client).
     #[must_use]
     pub fn exchanges_available(&self) -> u32 {

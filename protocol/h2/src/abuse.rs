@@ -6,21 +6,23 @@ use crate::limits::{Limits, SMALL_DATA_BYTES};
 /// Tokens that are used up and come back with time, counted in thousandths.
 #[derive(Debug, Clone, Copy)]
 struct Bucket {
-    thousandths: u32,
+    thousandths: u64,
     at_ms: u32,
 }
 
 impl Bucket {
-    fn full(burst: u32) -> Self {
-        Self { thousandths: burst.saturating_mul(1000), at_ms: 0 }
+    /// A full bucket; without a `burst` there is no limit.
+    fn full(burst: Option<u32>) -> Self {
+        Self { thousandths: u64::from(burst.unwrap_or(0)) * 1000, at_ms: 0 }
     }
 
     /// Takes one token; false when there is none.
-    fn take(&mut self, now_ms: u32, burst: u32, refill: u32) -> bool {
+    fn take(&mut self, now_ms: u32, burst: Option<u32>, refill: u32) -> bool {
+        let Some(burst) = burst else { return true };
         // A token per second is a thousandth per millisecond.
-        let gained = now_ms.wrapping_sub(self.at_ms).saturating_mul(refill);
+        let gained = u64::from(now_ms.wrapping_sub(self.at_ms)) * u64::from(refill);
         self.at_ms = now_ms;
-        self.thousandths = self.thousandths.saturating_add(gained).min(burst.saturating_mul(1000));
+        self.thousandths = self.thousandths.saturating_add(gained).min(u64::from(burst) * 1000);
         match self.thousandths.checked_sub(1000) {
             Some(left) => {
                 self.thousandths = left;
@@ -46,13 +48,13 @@ pub(crate) struct Budgets {
 impl Budgets {
     pub(crate) fn new(limits: &Limits) -> Self {
         Self {
-            client_resets: Bucket::full(limits.client_resets_burst_count),
+            client_resets: Bucket::full(Some(limits.client_resets_burst_count)),
             client_resets_life: 0,
             own_resets: Bucket::full(limits.own_resets_burst_count),
             own_resets_life: 0,
             glitches: Bucket::full(limits.glitches_burst_count),
             small_data: Bucket::full(limits.small_data_burst_count),
-            settings: Bucket::full(limits.settings_frames_count),
+            settings: Bucket::full(Some(limits.settings_frames_count)),
         }
     }
 
@@ -61,7 +63,7 @@ impl Budgets {
         self.client_resets_life += 1;
         let (burst, refill) = (limits.client_resets_burst_count, limits.client_resets_refill_count);
         if self.client_resets_life > limits.client_resets_life_count
-            || !self.client_resets.take(now_ms, burst, refill)
+            || !self.client_resets.take(now_ms, Some(burst), refill)
         {
             return Err(Fault::abuse("rapid-reset", "too many requests were reset"));
         }
@@ -70,9 +72,9 @@ impl Budgets {
 
     /// The peer made us reset a stream.
     pub(crate) fn own_reset(&mut self, now_ms: u32, limits: &Limits) -> Result<(), Fault> {
-        self.own_resets_life += 1;
+        self.own_resets_life = self.own_resets_life.saturating_add(1);
         let (burst, refill) = (limits.own_resets_burst_count, limits.own_resets_refill_count);
-        if self.own_resets_life > limits.own_resets_life_count
+        if limits.own_resets_life_count.is_some_and(|most| self.own_resets_life > most)
             || !self.own_resets.take(now_ms, burst, refill)
         {
             return Err(Fault::abuse("made-you-reset", "too many streams had to be reset"));
@@ -113,7 +115,7 @@ impl Budgets {
     /// The peer sent a SETTINGS frame.
     pub(crate) fn settings(&mut self, now_ms: u32, limits: &Limits) -> Result<(), Fault> {
         let count = limits.settings_frames_count;
-        if self.settings.take(now_ms, count, count) {
+        if self.settings.take(now_ms, Some(count), count) {
             return Ok(());
         }
         Err(Fault::abuse("settings-flood", "too many SETTINGS frames"))
@@ -123,33 +125,52 @@ impl Budgets {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::OWN_RESETS_LIFE_COUNT;
+
+    #[test]
+    fn no_limit_is_none_however_much_comes() {
+        let limits = Limits { small_data_burst_count: None, ..Limits::default() };
+        let mut budgets = Budgets::new(&limits);
+        // More than thousandths of tokens that fit into 32 bits.
+        for _ in 0..5_000_000 {
+            assert_eq!(budgets.data(1, false, 0, &limits), Ok(()));
+        }
+    }
+
+    #[test]
+    fn a_large_burst_is_as_large_as_it_says() {
+        let burst = 5_000_000;
+        let mut bucket = Bucket::full(Some(burst));
+        assert!((0..burst).all(|_| bucket.take(0, Some(burst), 0)));
+        assert!(!bucket.take(0, Some(burst), 0));
+    }
 
     #[test]
     fn a_bucket_empties_and_fills() {
-        let mut bucket = Bucket::full(3);
+        let mut bucket = Bucket::full(Some(3));
         for _ in 0..3 {
-            assert!(bucket.take(0, 3, 10));
+            assert!(bucket.take(0, Some(3), 10));
         }
-        assert!(!bucket.take(99, 3, 10));
-        assert!(bucket.take(100, 3, 10));
-        assert!(!bucket.take(100, 3, 10));
+        assert!(!bucket.take(99, Some(3), 10));
+        assert!(bucket.take(100, Some(3), 10));
+        assert!(!bucket.take(100, Some(3), 10));
         for _ in 0..3 {
-            assert!(bucket.take(60_000, 3, 10));
+            assert!(bucket.take(60_000, Some(3), 10));
         }
-        assert!(!bucket.take(60_000, 3, 10));
+        assert!(!bucket.take(60_000, Some(3), 10));
     }
 
     #[test]
     fn time_that_wraps_refills() {
         let mut bucket = Bucket { thousandths: 0, at_ms: u32::MAX - 50 };
-        assert!(bucket.take(50, 3, 10));
+        assert!(bucket.take(50, Some(3), 10));
     }
 
     #[test]
     fn a_life_is_counted_whatever_the_pace() {
         let limits = Limits::default();
         let mut budgets = Budgets::new(&limits);
-        for reset in 0..limits.own_resets_life_count {
+        for reset in 0..OWN_RESETS_LIFE_COUNT {
             assert_eq!(budgets.own_reset(reset * 1000, &limits), Ok(()));
         }
         assert!(budgets.own_reset(2_000_000, &limits).is_err());
@@ -157,7 +178,7 @@ mod tests {
 
     #[test]
     fn data_that_ends_or_is_large_is_free() {
-        let limits = Limits { small_data_burst_count: 0, ..Limits::default() };
+        let limits = Limits { small_data_burst_count: Some(0), ..Limits::default() };
         let mut budgets = Budgets::new(&limits);
         assert_eq!(budgets.data(0, true, 0, &limits), Ok(()));
         assert_eq!(budgets.data(17, false, 0, &limits), Ok(()));

@@ -219,18 +219,18 @@ pub struct Limits {
     pub client_resets_refill_count: u32,
     /// [`CLIENT_RESETS_LIFE_COUNT`].
     pub client_resets_life_count: u32,
-    /// [`OWN_RESETS_BURST_COUNT`].
-    pub own_resets_burst_count: u32,
+    /// [`OWN_RESETS_BURST_COUNT`]; `None`: no limit.
+    pub own_resets_burst_count: Option<u32>,
     /// [`OWN_RESETS_REFILL_COUNT`].
     pub own_resets_refill_count: u32,
-    /// [`OWN_RESETS_LIFE_COUNT`].
-    pub own_resets_life_count: u32,
-    /// [`GLITCHES_BURST_COUNT`].
-    pub glitches_burst_count: u32,
+    /// [`OWN_RESETS_LIFE_COUNT`]; `None`: no limit.
+    pub own_resets_life_count: Option<u32>,
+    /// [`GLITCHES_BURST_COUNT`]; `None`: no limit.
+    pub glitches_burst_count: Option<u32>,
     /// [`GLITCHES_REFILL_COUNT`].
     pub glitches_refill_count: u32,
-    /// [`SMALL_DATA_BURST_COUNT`].
-    pub small_data_burst_count: u32,
+    /// [`SMALL_DATA_BURST_COUNT`]; `None`: no limit.
+    pub small_data_burst_count: Option<u32>,
     /// [`SMALL_DATA_REFILL_COUNT`].
     pub small_data_refill_count: u32,
     /// [`SETTINGS_ENTRIES_COUNT`].
@@ -281,12 +281,12 @@ impl Default for Limits {
             client_resets_burst_count: CLIENT_RESETS_BURST_COUNT,
             client_resets_refill_count: CLIENT_RESETS_REFILL_COUNT,
             client_resets_life_count: CLIENT_RESETS_LIFE_COUNT,
-            own_resets_burst_count: OWN_RESETS_BURST_COUNT,
+            own_resets_burst_count: Some(OWN_RESETS_BURST_COUNT),
             own_resets_refill_count: OWN_RESETS_REFILL_COUNT,
-            own_resets_life_count: OWN_RESETS_LIFE_COUNT,
-            glitches_burst_count: GLITCHES_BURST_COUNT,
+            own_resets_life_count: Some(OWN_RESETS_LIFE_COUNT),
+            glitches_burst_count: Some(GLITCHES_BURST_COUNT),
             glitches_refill_count: GLITCHES_REFILL_COUNT,
-            small_data_burst_count: SMALL_DATA_BURST_COUNT,
+            small_data_burst_count: Some(SMALL_DATA_BURST_COUNT),
             small_data_refill_count: SMALL_DATA_REFILL_COUNT,
             settings_entries_count: SETTINGS_ENTRIES_COUNT,
             settings_frames_count: SETTINGS_FRAMES_COUNT,

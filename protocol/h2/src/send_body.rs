@@ -34,6 +34,19 @@ fn frame_data(
 }
 
 impl Connection {
+    /// Whether all of request `id` has been framed: one whose stream is open, or has just been reported as ended.
+    #[must_use]
+    pub fn is_framed(&self, id: ExchangeId) -> bool {
+        self.streams.find(id.0).is_none_or(|slot| self.streams.get(slot).sending == Progress::Ended)
+    }
+
+    /// How many bytes of a body, of those that were given, wait to be framed.
+    #[must_use]
+    pub fn unframed_bytes(&self, id: ExchangeId) -> u64 {
+        let chunk = self.streams.find(id.0).and_then(|slot| self.streams.get(slot).chunk.as_ref());
+        chunk.map_or(0, |chunk| chunk.bytes.len() as u64)
+    }
+
     /// Gives the next chunk of a body or of a tunnel's bytes. What of it has to wait is copied, unless it is
     /// [its own](Chunk::own), for plain [`Bytes`](bytes::Bytes) may be a slice of the worker's block. Returns whether more may be given
     /// right away; otherwise [`Sendable`](bolide_semantics::ExchangeEvent::Sendable) says when.

@@ -18,6 +18,7 @@ mod forwarding;
 mod head;
 pub mod limits;
 mod message;
+mod one_line;
 mod outgoing;
 mod range;
 mod syntax;
@@ -38,6 +39,7 @@ pub use exchange::{
 pub use field_name::FieldName;
 pub use head::{Field, Head, HeadKind, Span};
 pub use message::{has_no_body, parse_content_length};
+pub use one_line::{in_lines, in_one_line, is_terminal_order};
 pub use outgoing::{Content, FieldRef, RequestHead, ResponseHead};
 pub use range::{ByteRange, RangeRequest, parse_range, unsatisfied_content_range};
 pub use syntax::{

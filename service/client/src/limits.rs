@@ -67,6 +67,10 @@ pub const COLLECTED_BYTES: usize = 16 * 1024 * 1024;
 /// of it is held until the event is complete. Answers: endless-event.
 pub const EVENT_BYTES: usize = 1024 * 1024;
 
+/// How long the kind and the identifier of an event may be. Default: 4 KiB. Unit: bytes. Reason: an identifier
+/// goes back as a field of a request, which servers take up to 8 KiB. Answers: endless-event-id.
+pub const EVENT_NAME_BYTES: usize = 4096;
+
 /// How long a reader of events waits before it asks again, until the server says otherwise. Default: 3 s.
 /// Unit: time. Reason: browsers wait as long. Answers: none.
 pub const RECONNECT_DELAY: Duration = Duration::from_secs(3);

@@ -44,11 +44,17 @@ impl Orders<'_> {
     }
 
     /// Whether all of request `id` has been written: one that is open, or whose response was completed last. Over
-    /// TLS, what waits as records counts as written. Always true over HTTP/2.
+    /// TLS, what waits as records counts as written, and over HTTP/2 what is in frames.
     #[inline]
     #[must_use]
     pub fn is_written(&self, id: ExchangeId) -> bool {
         self.connection.is_written(&self.cx, id)
+    }
+
+    /// How many bytes of request `id` wait to be written, of those that were given.
+    #[must_use]
+    pub fn unwritten_bytes(&self, id: ExchangeId) -> u64 {
+        self.connection.unwritten_bytes(&self.cx, id)
     }
 
     /// Sends a request.

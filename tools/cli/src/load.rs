@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use bolide_loadgen::cost::Accounting;
-use bolide_loadgen::engine::Engine;
+use bolide_loadgen::engine::{Engine, Mistake};
 use bolide_loadgen::options::Arguments;
 use bolide_loadgen::plan::Plan;
 use bolide_loadgen::progress::Runner;
@@ -17,9 +17,6 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
 fn engine_of_this_build(
     plan: &Plan,
     accounting: Box<dyn Accounting>,
-) -> Result<Box<dyn Runner>, String> {
-    match Engine::prepare(plan, accounting) {
-        Ok(engine) => Ok(Box::new(engine)),
-        Err(mistake) => Err(mistake.to_string()),
-    }
+) -> Result<Box<dyn Runner>, Mistake> {
+    Ok(Box::new(Engine::prepare(plan, accounting)?))
 }

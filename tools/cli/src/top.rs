@@ -6,14 +6,22 @@ mod screen;
 
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
 use std::time::{Duration, Instant};
 
+use bolide::client::Client;
+use bolide_eventloop::{Signal, Signals};
+use bolide_loadgen::output::in_one_line;
 use ratatui::buffer::Buffer;
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyModifiers};
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::Rect;
 
 use figures::Figures;
-use scrape::{Endpoint, Scrape};
+use scrape::{Endpoint, PATIENCE, Scrape};
+
+/// How long the terminal is waited for before there is a look at what was scraped.
+const GLANCE: Duration = Duration::from_millis(100);
 
 /// How wide the table of `--once` is, in columns.
 const ONCE_COLUMNS: u16 = 100;
@@ -34,6 +42,12 @@ pub(crate) struct Arguments {
     interval: u16,
 }
 
+impl Arguments {
+    fn interval(&self) -> Duration {
+        Duration::from_secs(self.interval.into())
+    }
+}
+
 /// Shows the figures until somebody ends it.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     if !arguments.once && !io::stdout().is_terminal() {
@@ -44,16 +58,17 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(what) => {
-            eprintln!("bolide: {what}");
+            eprintln!("bolide: {}", in_one_line(&what));
             ExitCode::FAILURE
         }
     }
 }
 
 fn once(arguments: &Arguments) -> Result<(), String> {
-    let before = arguments.url.scrape()?;
-    std::thread::sleep(Duration::from_secs(arguments.interval.into()));
-    let figures = Figures::between(&before, &arguments.url.scrape()?);
+    let client = client()?;
+    let before = arguments.url.scrape(&client, PATIENCE)?;
+    thread::sleep(arguments.interval());
+    let figures = Figures::between(&before, &arguments.url.scrape(&client, PATIENCE)?);
     let area = Rect::new(0, 0, ONCE_COLUMNS, screen::rows(&figures));
     let mut table = Buffer::empty(area);
     screen::draw(&figures, &arguments.url.to_string(), None, area, &mut table);
@@ -64,48 +79,145 @@ fn once(arguments: &Arguments) -> Result<(), String> {
     Ok(())
 }
 
+fn client() -> Result<Client, String> {
+    Client::new().map_err(|error| error.to_string())
+}
+
 fn live(arguments: &Arguments) -> Result<(), String> {
+    let client = client()?;
     // Nothing is drawn before there is something to draw: a mistyped address is a plain sentence.
-    let before = arguments.url.scrape()?;
+    let first = arguments.url.scrape(&client, PATIENCE)?;
+    let (sender, news) = channel();
+    watch_signals(sender.clone()).map_err(|error| format!("signals: {error}"))?;
+    let (url, interval) = (arguments.url.clone(), arguments.interval());
+    thread::spawn(move || scrape_on(&url, &client, interval, &sender));
+    let server = arguments.url.to_string();
     let mut terminal = ratatui::try_init().map_err(|error| format!("the terminal: {error}"))?;
-    let shown = show(arguments, before, &mut terminal);
+    let mut draw = |figures: &Figures, trouble: Option<&str>| {
+        let drawn = terminal.draw(|frame| {
+            screen::draw(figures, &server, trouble, frame.area(), frame.buffer_mut());
+        });
+        drawn.map(drop)
+    };
+    let shown = show(first, &news, &mut next_event, &mut draw);
     ratatui::restore();
     shown.map_err(|error| format!("the terminal: {error}"))
 }
 
+/// What the threads around the picture have to say.
+enum News {
+    Scraped(Result<Scrape, String>),
+    /// A signal asks for the end: the terminal is given back first.
+    End,
+}
+
+/// SIGTERM ends it, and Ctrl-C as long as that is a signal.
+fn watch_signals(news: Sender<News>) -> io::Result<()> {
+    let mut signals = Signals::new(&[Signal::Interrupt, Signal::Terminate])?;
+    thread::spawn(move || {
+        if signals.wait().is_some() {
+            // Who shows it may have ended.
+            let _ = news.send(News::End);
+        }
+    });
+    Ok(())
+}
+
+/// Scrapes until nobody wants it.
+fn scrape_on(url: &Endpoint, client: &Client, interval: Duration, news: &Sender<News>) {
+    let mut due = Instant::now() + interval;
+    loop {
+        thread::sleep(due.saturating_duration_since(Instant::now()));
+        if news.send(News::Scraped(url.scrape(client, PATIENCE))).is_err() {
+            return;
+        }
+        due = (due + interval).max(Instant::now());
+    }
+}
+
+/// What the terminal has to say, if it says something in time.
+fn next_event(wait: Duration) -> io::Result<Option<Event>> {
+    if event::poll(wait)? { event::read().map(Some) } else { Ok(None) }
+}
+
+/// Draws what is new until a key or a signal ends it; keys wait for no scrape.
 fn show(
-    arguments: &Arguments,
     mut before: Scrape,
-    terminal: &mut ratatui::DefaultTerminal,
+    news: &Receiver<News>,
+    next_event: &mut dyn FnMut(Duration) -> io::Result<Option<Event>>,
+    draw: &mut dyn FnMut(&Figures, Option<&str>) -> io::Result<()>,
 ) -> io::Result<()> {
-    let interval = Duration::from_secs(arguments.interval.into());
-    let server = arguments.url.to_string();
     let mut figures = Figures::between(&before, &before);
     let mut trouble = None;
-    let mut due = Instant::now();
     loop {
-        if Instant::now() >= due {
-            due += interval;
-            match arguments.url.scrape() {
-                Ok(now) => {
-                    figures = Figures::between(&before, &now);
-                    (before, trouble) = (now, None);
+        draw(&figures, trouble.as_deref())?;
+        let mut is_new = false;
+        while !is_new {
+            match next_event(GLANCE)? {
+                Some(Event::Key(key)) if ends(&key) => return Ok(()),
+                Some(_) => is_new = true,
+                None => {}
+            }
+            while let Ok(news) = news.try_recv() {
+                is_new = true;
+                match news {
+                    News::Scraped(Ok(now)) => {
+                        figures = Figures::between(&before, &now);
+                        (before, trouble) = (now, None);
+                    }
+                    News::Scraped(Err(what)) => trouble = Some(what),
+                    News::End => return Ok(()),
                 }
-                Err(what) => trouble = Some(what),
             }
         }
-        terminal.draw(|frame| {
-            let area = frame.area();
-            screen::draw(&figures, &server, trouble.as_deref(), area, frame.buffer_mut());
-        })?;
-        if event::poll(due.saturating_duration_since(Instant::now()))?
-            && let Event::Key(key) = event::read()?
-        {
-            let interrupted =
-                key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
-            if interrupted || matches!(key.code, KeyCode::Char('q') | KeyCode::Esc) {
-                return Ok(());
-            }
+    }
+}
+
+fn ends(key: &KeyEvent) -> bool {
+    let interrupts =
+        key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
+    interrupts || matches!(key.code, KeyCode::Char('q') | KeyCode::Esc)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nothing() -> Scrape {
+        scrape::parse_all(Instant::now(), "bolide_ready 1")
+    }
+
+    #[test]
+    fn keys_wait_for_no_scrape() {
+        for key in [
+            KeyEvent::new(KeyCode::Char('q'), KeyModifiers::NONE),
+            KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL),
+        ] {
+            // Somebody goes on asking a server that says nothing.
+            let (_asking, news) = channel();
+            let mut pictures = 0;
+            let mut draw = |_: &Figures, _: Option<&str>| {
+                pictures += 1;
+                Ok(())
+            };
+            show(nothing(), &news, &mut |_| Ok(Some(Event::Key(key))), &mut draw).unwrap();
+            assert_eq!(pictures, 1);
         }
+    }
+
+    #[test]
+    fn a_signal_ends_it_orderly_and_trouble_is_shown() {
+        let (sender, news) = channel();
+        sender.send(News::Scraped(Err("it says nothing".to_owned()))).unwrap();
+        let mut troubles = Vec::new();
+        let mut draw = |_: &Figures, trouble: Option<&str>| {
+            troubles.extend(trouble.map(str::to_owned));
+            if trouble.is_some() {
+                sender.send(News::End).unwrap();
+            }
+            Ok(())
+        };
+        show(nothing(), &news, &mut |_| Ok(None), &mut draw).unwrap();
+        assert_eq!(troubles, ["it says nothing"]);
     }
 }

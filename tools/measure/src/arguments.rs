@@ -122,6 +122,9 @@ pub struct Arguments {
     /// How long an interval of --rpm takes: older clients use 1s
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = positive_duration)]
     pub rpm_interval: Duration,
+    /// Let the server of --rpm direct the load to another host, port or scheme than the URL's
+    #[arg(long, requires = "rpm")]
+    pub allow_other_hosts: bool,
     /// Write all figures as JSON; -: to the standard output
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
@@ -172,6 +175,7 @@ impl Arguments {
             url: target.to_string(),
             connecting: plain.connecting(&target, self.connect_to.as_deref())?,
             config_path,
+            allows_other_hosts: self.allow_other_hosts,
             interval: self.rpm_interval,
             intervals_max: responsiveness::INTERVALS_MAX,
             parameters: Parameters::default(),

@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
+use bolide_semantics::{in_lines, in_one_line, is_terminal_order};
 use serde::Serialize;
 
 use crate::arguments::Arguments;
@@ -27,7 +28,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     match measure(arguments) {
         Ok(code) => ExitCode::from(code),
         Err(mistake) => {
-            eprintln!("bolide: {mistake}");
+            eprintln!("bolide: {}", in_lines(&mistake));
             ExitCode::from(USAGE)
         }
     }
@@ -59,7 +60,8 @@ fn score(arguments: &Arguments) -> Result<u8, String> {
     let plan = arguments.responsiveness()?;
     can_be_written(arguments)?;
     plan.stop.at_signals();
-    let report = responsiveness::run(&plan, &mut |progress| {
+    let mut announce = |what: &str| eprintln!("bolide: {}", in_one_line(what));
+    let report = responsiveness::run(&plan, &mut announce, &mut |progress| {
         if !arguments.quiet {
             let rpm = progress.rpm.map(|rpm| format!(", {rpm:.0} RPM")).unwrap_or_default();
             eprintln!(
@@ -94,6 +96,7 @@ pub(crate) fn finish(
 ) -> Result<u8, String> {
     let to_standard_output = arguments.json.as_deref() == Some(Path::new("-"));
     if !arguments.quiet {
+        let text = in_lines(text);
         // A closed output is no reason to lose the file.
         let _ = if to_standard_output {
             io::stderr().write_all(text.as_bytes())
@@ -102,8 +105,8 @@ pub(crate) fn finish(
         };
     }
     if let Some(path) = &arguments.json {
-        let mut json = serde_json::to_string(report).map_err(|error| error.to_string())?;
-        json.push('\n');
+        let json = serde_json::to_string(report).map_err(|error| error.to_string())?;
+        let json = plain(&json) + "\n";
         let written = if to_standard_output {
             io::stdout().write_all(json.as_bytes())
         } else {
@@ -112,8 +115,34 @@ pub(crate) fn finish(
         written.map_err(|error| format!("--json {}: {error}", path.display()))?;
     }
     if let Some(error) = error {
-        eprintln!("bolide: {error}");
+        eprintln!("bolide: {}", in_one_line(error));
         return Ok(FAILED);
     }
     Ok(0)
+}
+
+/// JSON without what a terminal obeys: only its strings have such, as a server said it.
+fn plain(json: &str) -> String {
+    let mut plain = String::with_capacity(json.len() + 1);
+    for one in json.chars() {
+        if is_terminal_order(one) {
+            plain.push_str(&format!("\\u{:04x}", u32::from(one)));
+        } else {
+            plain.push(one);
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_has_no_orders_to_the_terminal_and_says_the_same() {
+        let said = "a\x1b[2J\u{9b}31m\u{7f}\u{202e}\n\u{e9}";
+        let json = plain(&serde_json::to_string(said).unwrap());
+        assert_eq!(json, r#""a\u001b[2J\u009b31m\u007f\u202e\né""#);
+        assert_eq!(serde_json::from_str::<String>(&json).unwrap(), said);
+    }
 }

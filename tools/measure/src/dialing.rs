@@ -74,13 +74,11 @@ fn limits(connecting: &Connecting) -> Limits {
         ..Http1Limits::default()
     };
     let mut h2 = Http2Limits {
-        glitches_burst_count: u32::MAX,
-        small_data_burst_count: u32::MAX,
-        control_frames_count: u32::MAX,
-        settings_frames_count: u32::MAX,
+        glitches_burst_count: None,
+        small_data_burst_count: None,
         stalled_stream: NEVER,
         stalled_connection: NEVER,
-        head_time: NEVER,
+        head_time: connecting.timeout,
         body_pause: NEVER,
         body_rate_bytes: 0,
         idle_time: NEVER,

@@ -256,6 +256,10 @@ impl Raw {
             }
         }
         match all {
+            None if moving.bytes == 0 && !moving.is_stopped() => {
+                let seconds = moving.moved.elapsed().as_secs_f64();
+                Err(format!("no payload came within {seconds:.1} s"))
+            }
             Some(all) if moving.bytes > all => {
                 Err(format!("{} bytes came where {all} were asked for", moving.bytes))
             }

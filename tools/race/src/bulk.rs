@@ -16,6 +16,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use bolide_netlab::quantity;
+use bolide_semantics::in_lines;
 use clap::Args;
 
 use crate::report::Part;
@@ -139,7 +140,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(mistake) => {
-            eprintln!("bolide net bulk: {mistake}");
+            eprintln!("bolide net bulk: {}", in_lines(&mistake));
             ExitCode::from(2)
         }
     }

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use bolide_semantics::in_lines;
 use clap::{Args, Subcommand};
 
 use crate::catalogue::Selection;
@@ -193,7 +194,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(FAILED),
         Err(mistake) => {
-            eprintln!("bolide race: {mistake}");
+            eprintln!("bolide race: {}", in_lines(&mistake));
             ExitCode::from(USAGE)
         }
     }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::process::{Command, Stdio};
 
+use bolide_semantics::in_one_line;
 use serde::{Deserialize, Serialize};
 
 use crate::contender::Contender;
@@ -161,7 +162,8 @@ pub fn first_line(command: &[&str]) -> String {
     };
     let text = [output.stdout, output.stderr].concat();
     let text = String::from_utf8_lossy(&text).into_owned();
-    text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default().to_owned()
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    in_one_line(line).into_owned()
 }
 
 #[cfg(test)]

@@ -127,7 +127,8 @@ impl Subject<'_> {
         let fields = own.iter().chain(cell.requests.fields());
         let fields = fields.map(|(name, value)| (*name, filled(value, connection, request)));
         let fields = fields.collect();
-        Check { ask: Ask { path, body: posted, pieces, fields }, body }
+        let expected_bytes = body.len();
+        Check { ask: Ask { path, body: posted, pieces, fields, expected_bytes }, body }
     }
 
     fn checks(&self, random: &mut Random) -> Vec<Check> {

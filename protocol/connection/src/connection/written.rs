@@ -6,14 +6,24 @@ use super::{Connection, Stack};
 
 impl Connection {
     /// Whether all of request `id` has been written (client): one that is open, or whose response was completed
-    /// last. Over TLS, what waits as records counts as written. Always true over HTTP/2.
+    /// last. Over TLS, what waits as records counts as written, and over HTTP/2 what is in frames.
     #[inline]
     #[must_use]
     pub fn is_written(&self, cx: &Context<'_>, id: ExchangeId) -> bool {
         match &self.stack {
             Stack::H1(core) => core.is_written(cx, id),
-            Stack::H2(_) => true,
+            Stack::H2(core) => core.is_framed(id),
             Stack::Open { .. } => false,
+        }
+    }
+
+    /// How many bytes of request `id` wait to be written (client), of those that were given.
+    #[must_use]
+    pub fn unwritten_bytes(&self, cx: &Context<'_>, id: ExchangeId) -> u64 {
+        match &self.stack {
+            Stack::H1(core) => core.unwritten_bytes(cx, id),
+            Stack::H2(core) => core.unframed_bytes(id),
+            Stack::Open { .. } => 0,
         }
     }
 }

@@ -169,8 +169,8 @@ fn end(role: Role, plan: &Plan) -> End2End {
         stream_window_bytes: plan.window,
         stream_window_bytes_max: plan.window,
         frame_bytes: plan.frame,
-        small_data_burst_count: 1_000_000,
-        glitches_burst_count: 1_000_000,
+        small_data_burst_count: Some(1_000_000),
+        glitches_burst_count: Some(1_000_000),
         ..Limits::default()
     };
     let mut subject = Subject::new(role, limits);

@@ -167,7 +167,7 @@ fn the_connections_window_comes_back_whatever_becomes_of_streams() {
     let limits = Limits {
         connection_window_bytes: 65_535,
         connection_window_bytes_max: 65_535,
-        own_resets_burst_count: 1000,
+        own_resets_burst_count: Some(1000),
         client_resets_burst_count: 1000,
         ..Limits::default()
     };

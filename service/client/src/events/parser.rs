@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::mem;
+use std::sync::Arc;
 use std::time::Duration;
 
-use memchr::memchr2;
+use memchr::{memchr, memchr2};
 
-use crate::limits::EVENT_BYTES;
+use crate::limits::{EVENT_BYTES, EVENT_NAME_BYTES};
 
 /// One event.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,37 +16,43 @@ pub struct Event {
     pub kind: String,
     /// What it says; several lines are joined by line feeds.
     pub data: String,
-    /// The identifier that the server gave last, with this event or before; empty if it gave none.
-    pub id: String,
+    /// The identifier that the server gave last, with this event or before; empty if it gave none. Events that
+    /// follow each other share it.
+    pub id: Arc<str>,
 }
 
-/// A line, or the data of an event, is longer than it may be.
+/// A line, or the data, kind or identifier of an event, is longer than it may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooLong {
+    /// Names what is too long.
+    pub what: &'static str,
     /// How long it may be, in bytes.
     pub bytes_max: usize,
 }
 
 impl fmt::Display for TooLong {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "an event of the stream is longer than {} bytes", self.bytes_max)
+        write!(formatter, "the {} is longer than {} bytes", self.what, self.bytes_max)
     }
 }
 
 impl std::error::Error for TooLong {}
 
-/// Reads one stream of events. It is pure: bytes go in, in pieces of any size, and events come out.
+/// Reads one stream of events. It is pure: bytes go in, in pieces of any size, and events come out, one at a
+/// time.
 ///
 /// ```
 /// use bolide_client::EventParser;
 ///
 /// let mut parser = EventParser::new();
-/// let mut events = Vec::new();
-/// parser.push(b"data: fir", &mut events)?;
-/// parser.push(b"st\r\ndata: second\r", &mut events)?;
-/// assert!(events.is_empty());
-/// parser.push(b"\n\r\n", &mut events)?;
-/// assert_eq!(events[0].data, "first\nsecond");
+/// assert_eq!(parser.next_event(&mut &b"data: fir"[..])?, None);
+/// assert_eq!(parser.next_event(&mut &b"st\r\ndata: second\r"[..])?, None);
+/// let mut piece = &b"\n\r\ndata: third\n\n"[..];
+/// let mut data = Vec::new();
+/// while let Some(event) = parser.next_event(&mut piece)? {
+///     data.push(event.data);
+/// }
+/// assert_eq!(data, ["first\nsecond", "third"]);
 /// # Ok::<(), bolide_client::TooLong>(())
 /// ```
 #[derive(Debug, Clone)]
@@ -60,8 +67,8 @@ pub struct EventParser {
     kind: String,
     data: String,
     /// The identifier for the event under way, and that of the last event.
-    id: String,
-    last_id: String,
+    id: Arc<str>,
+    last_id: Arc<str>,
     retry: Option<Duration>,
 }
 
@@ -89,8 +96,8 @@ impl EventParser {
             after_return: false,
             kind: String::new(),
             data: String::new(),
-            id: String::new(),
-            last_id: String::new(),
+            id: Arc::default(),
+            last_id: Arc::default(),
             retry: None,
         }
     }
@@ -118,85 +125,111 @@ impl EventParser {
         self.id.clone_from(&self.last_id);
     }
 
-    /// Reads the next bytes of the stream; what they complete is appended to `events`.
+    /// Reads on until an event is complete; `bytes` begins behind it then. `None`: all bytes are read.
     ///
     /// # Errors
     ///
     /// When a line or an event is too long; the stream can't be read further.
-    pub fn push(&mut self, mut bytes: &[u8], events: &mut Vec<Event>) -> Result<(), TooLong> {
+    pub fn next_event(&mut self, bytes: &mut &[u8]) -> Result<Option<Event>, TooLong> {
         if !bytes.is_empty() && mem::take(&mut self.after_return) {
-            bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
+            *bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
         }
         while let Some(at) = memchr2(b'\n', b'\r', bytes) {
             let (head, rest) = bytes.split_at(at);
-            bytes = &rest[1..];
+            *bytes = &rest[1..];
             if rest[0] == b'\r' {
                 self.after_return = bytes.is_empty();
-                bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
+                *bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
             }
             self.keep(head)?;
             let line = mem::take(&mut self.line);
-            self.end_of_line(&line, events)?;
+            let event = self.end_of_line(&line)?;
             // It keeps its memory.
             self.line = line;
             self.line.clear();
+            if event.is_some() {
+                return Ok(event);
+            }
         }
-        if bytes.is_empty() {
-            return Ok(());
+        if !bytes.is_empty() {
+            self.after_return = false;
+            self.keep(mem::take(bytes))?;
         }
-        self.after_return = false;
-        self.keep(bytes)
+        Ok(None)
     }
 
     fn keep(&mut self, bytes: &[u8]) -> Result<(), TooLong> {
         if self.line.len() + bytes.len() > self.bytes_max {
-            return Err(TooLong { bytes_max: self.bytes_max });
+            return Err(TooLong { what: "line or data of an event", bytes_max: self.bytes_max });
         }
         self.line.extend_from_slice(bytes);
         Ok(())
     }
 
-    fn end_of_line(&mut self, mut line: &[u8], events: &mut Vec<Event>) -> Result<(), TooLong> {
+    fn end_of_line(&mut self, mut line: &[u8]) -> Result<Option<Event>, TooLong> {
         if !mem::replace(&mut self.has_begun, true) {
             line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
         }
         if line.is_empty() {
-            self.dispatch(events);
-            return Ok(());
+            return Ok(self.dispatch());
         }
-        let text = String::from_utf8_lossy(line);
-        let (name, value) = text.split_once(':').unwrap_or((&text, ""));
-        let value = value.strip_prefix(' ').unwrap_or(value);
+        let (name, value) = match memchr(b':', line) {
+            Some(at) => (&line[..at], &line[at + 1..]),
+            None => (line, &[][..]),
+        };
+        let value = value.strip_prefix(b" ").unwrap_or(value);
         match name {
-            "data" => {
-                if self.data.len() + value.len() + 1 > self.bytes_max {
-                    return Err(TooLong { bytes_max: self.bytes_max });
-                }
-                self.data.push_str(value);
-                self.data.push('\n');
+            b"data" => {
+                append(&mut self.data, value, "line or data of an event", self.bytes_max)?;
+                append(&mut self.data, b"\n", "line or data of an event", self.bytes_max)?;
             }
-            "event" => value.clone_into(&mut self.kind),
-            "id" if !value.contains('\0') => value.clone_into(&mut self.id),
-            "retry" if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) => {
+            b"event" => {
+                self.kind.clear();
+                append(&mut self.kind, value, "kind of an event", EVENT_NAME_BYTES)?;
+            }
+            b"id" if memchr(0, value).is_none() => {
+                let mut id = String::new();
+                append(&mut id, value, "identifier of an event", EVENT_NAME_BYTES)?;
+                self.id = id.into();
+            }
+            b"retry" if !value.is_empty() && value.iter().all(u8::is_ascii_digit) => {
                 // A number too large is as long as can be.
-                self.retry = Some(Duration::from_millis(value.parse().unwrap_or(u64::MAX)));
+                let number = str::from_utf8(value).ok().and_then(|digits| digits.parse().ok());
+                self.retry = Some(Duration::from_millis(number.unwrap_or(u64::MAX)));
             }
             // Comments have an empty name; what is not known is passed over.
             _ => {}
         }
-        Ok(())
+        Ok(None)
     }
 
-    fn dispatch(&mut self, events: &mut Vec<Event>) {
-        self.last_id.clone_from(&self.id);
+    fn dispatch(&mut self) -> Option<Event> {
+        self.last_id = Arc::clone(&self.id);
         let kind = mem::take(&mut self.kind);
         let mut data = mem::take(&mut self.data);
-        if data.pop().is_none() {
-            return;
-        }
+        data.pop()?;
         let kind = if kind.is_empty() { "message".to_owned() } else { kind };
-        events.push(Event { kind, data, id: self.last_id.clone() });
+        Some(Event { kind, data, id: Arc::clone(&self.last_id) })
     }
+}
+
+/// Appends what `bytes` say to `text`, which may become `bytes_max` long; what is not UTF-8 becomes U+FFFD.
+fn append(
+    text: &mut String,
+    bytes: &[u8],
+    what: &'static str,
+    bytes_max: usize,
+) -> Result<(), TooLong> {
+    for chunk in bytes.utf8_chunks() {
+        let replacement = if chunk.invalid().is_empty() { "" } else { "\u{fffd}" };
+        for part in [chunk.valid(), replacement] {
+            if text.len() + part.len() > bytes_max {
+                return Err(TooLong { what, bytes_max });
+            }
+            text.push_str(part);
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

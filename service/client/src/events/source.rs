@@ -1,8 +1,8 @@
 //! HTML §9.2.2, §9.2.3: a stream of events that is asked for again when it breaks off.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
+use bytes::{Buf, Bytes};
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http::{HeaderName, StatusCode};
 
@@ -19,8 +19,9 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 ///
 /// It is an iterator that waits for each event. It ends when the server says 204, and after an error that
 /// another attempt would not help: a status other than 200, a body that is no event stream, or as many
-/// failures in a row as are borne: a stream that begins ends the row. A stream may be quiet for as long as it
-/// likes, unless [`pause`](Self::pause) says otherwise. Redirections are followed.
+/// failures in a row as are borne. A stream that ends without an event is a failure too; an event ends the row.
+/// A stream may be quiet for as long as it likes, unless [`pause`](Self::pause) says otherwise. Redirections are
+/// followed.
 ///
 /// ```no_run
 /// use bolide_client::Client;
@@ -38,13 +39,16 @@ pub struct EventSource {
     request: Option<Request>,
     response: Option<Response>,
     parser: EventParser,
-    ready: VecDeque<Event>,
+    /// The part of the stream that has come and is not read yet.
+    piece: Bytes,
     delay: Duration,
     /// In a row.
     failures: u32,
     failures_max: u32,
     pause: Option<Duration>,
     has_asked: bool,
+    /// An event has come of this response.
+    has_spoken: bool,
 }
 
 impl Request {
@@ -56,12 +60,13 @@ impl Request {
             request: Some(self),
             response: None,
             parser: EventParser::new(),
-            ready: VecDeque::new(),
+            piece: Bytes::new(),
             delay: RECONNECT_DELAY,
             failures: 0,
             failures_max: RECONNECTS_COUNT,
             pause: None,
             has_asked: false,
+            has_spoken: false,
         }
     }
 }
@@ -138,7 +143,6 @@ impl EventSource {
 
     /// Another attempt may follow, or this is the end.
     fn failed(&mut self, error: ClientError) -> Option<Result<Event, ClientError>> {
-        self.response = None;
         self.failures += 1;
         let may_pass = matches!(
             error.kind(),
@@ -156,20 +160,25 @@ impl EventSource {
         Some(Err(error))
     }
 
-    /// Reads on. `Ok(false)`: the stream has ended.
-    fn read(
-        response: &mut Response,
-        parser: &mut EventParser,
-        ready: &mut VecDeque<Event>,
-    ) -> Result<bool, ClientError> {
-        let Some(piece) = response.chunk()? else { return Ok(false) };
-        let mut events = Vec::new();
-        parser.push(&piece, &mut events).map_err(|error| {
-            let what = format!("{}: {error}", response.url());
-            ClientError::new(ErrorKind::Answer, what).touched()
-        })?;
-        ready.extend(events);
-        Ok(true)
+    /// Reads on until an event is complete. `Ok(None)`: the stream has ended.
+    fn read(&mut self, response: &mut Response) -> Result<Option<Event>, ClientError> {
+        loop {
+            let mut rest = &*self.piece;
+            let event = self.parser.next_event(&mut rest).map_err(|error| {
+                let what = format!("{}: {error}", response.url());
+                ClientError::new(ErrorKind::Answer, what).touched()
+            })?;
+            self.piece.advance(self.piece.len() - rest.len());
+            if event.is_some() {
+                return Ok(event);
+            }
+            // Its block is free while the next one is waited for.
+            self.piece = Bytes::new();
+            match response.chunk()? {
+                Some(piece) => self.piece = piece,
+                None => return Ok(None),
+            }
+        }
     }
 }
 
@@ -178,13 +187,22 @@ impl Iterator for EventSource {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            if let Some(event) = self.ready.pop_front() {
-                return Some(Ok(event));
-            }
-            if let Some(response) = &mut self.response {
-                match Self::read(response, &mut self.parser, &mut self.ready) {
-                    Ok(true) => {}
-                    Ok(false) => self.response = None,
+            if let Some(mut response) = self.response.take() {
+                match self.read(&mut response) {
+                    Ok(Some(event)) => {
+                        self.failures = 0;
+                        self.has_spoken = true;
+                        self.response = Some(response);
+                        return Some(Ok(event));
+                    }
+                    Ok(None) if self.has_spoken => {}
+                    Ok(None) => {
+                        let what = format!("{}: the stream ended without an event", response.url());
+                        let error = ClientError::new(ErrorKind::Closed, what).touched();
+                        if let Some(end) = self.failed(error) {
+                            return Some(end);
+                        }
+                    }
                     Err(error) => {
                         if let Some(end) = self.failed(error) {
                             return Some(end);
@@ -198,11 +216,12 @@ impl Iterator for EventSource {
                 std::thread::sleep(self.wait());
             }
             self.parser.restart();
+            self.piece = Bytes::new();
             let asked = self.ask(&request);
             self.request = Some(request);
             match asked {
                 Ok(Some(response)) => {
-                    self.failures = 0;
+                    self.has_spoken = false;
                     self.response = Some(response);
                 }
                 Ok(None) => {

@@ -1,5 +1,7 @@
 //! Values as they stand in a line: escaped, so that what a client sends can't forge one.
 
+use bolide_semantics::is_terminal_order;
+
 use crate::limits::LOG_FIELD_BYTES;
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
@@ -77,14 +79,9 @@ fn json_char(line: &mut Vec<u8>, one: char) {
         '"' | '\\' => line.extend_from_slice(&[b'\\', one as u8]),
         ' '..='~' => line.push(one as u8),
         // Each of them has one code unit.
-        _ if one.is_control() || changes_direction(one) => code_unit(line, one as u16),
+        _ if is_terminal_order(one) => code_unit(line, one as u16),
         _ => line.extend_from_slice(one.encode_utf8(&mut [0; 4]).as_bytes()),
     }
-}
-
-/// Whether a character changes the direction or the lines in which a terminal or an editor shows what follows.
-fn changes_direction(one: char) -> bool {
-    matches!(one, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 fn code_unit(line: &mut Vec<u8>, unit: u16) {

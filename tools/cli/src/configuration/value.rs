@@ -183,6 +183,20 @@ macro_rules! number_settings {
 
 number_settings!(u8, u16, u32, u64, usize);
 
+/// A limit that can be off is always on in a server.
+impl Setting for Option<u32> {
+    fn read(&mut self, value: &DeValue<'_>, range: &Range) -> Result<(), String> {
+        let mut number = 0;
+        Setting::read(&mut number, value, range)?;
+        *self = Some(number);
+        Ok(())
+    }
+
+    fn written(&self) -> String {
+        self.unwrap_or(u32::MAX).to_string()
+    }
+}
+
 impl Setting for Duration {
     fn read(&mut self, value: &DeValue<'_>, range: &Range) -> Result<(), String> {
         let time = <Self as Value>::of(value)?;

@@ -1,6 +1,17 @@
 //! From two scrapes to what happened between them.
 
+use std::collections::{BTreeMap, HashMap};
+
 use super::scrape::{Sample, Scrape};
+
+/// The turns of the server's loops.
+const TURNS: &str = "bolide_loop_turn_seconds_bucket";
+
+/// Routes, the busiest first, and others that have names that are shown at most.
+const ROWS_COUNT: usize = 500;
+
+/// Stages that are shown at most; a server of ours has four.
+const STAGES_COUNT: usize = 16;
 
 /// What happened at one route.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,100 +68,137 @@ struct Between<'s> {
     seconds: f64,
 }
 
-impl Between<'_> {
-    /// By how much a metric has grown each second, over those of its samples that are wanted.
-    fn rate(&self, name: &str, wanted: impl Fn(&Sample) -> bool) -> f64 {
-        let sum = |scrape: &Scrape| -> f64 {
-            scrape.of(name).filter(|sample| wanted(sample)).map(|sample| sample.value).sum()
-        };
-        // A server that was started anew counts from 0.
-        ((sum(self.now) - sum(self.before)) / self.seconds).max(0.0)
+impl<'s> Between<'s> {
+    /// By how much a metric has grown each second.
+    fn rate(&self, name: &str) -> f64 {
+        self.growth(self.now.sum(name), self.before.sum(name))
     }
 
-    /// The bound below which a part of a histogram's new durations lies. `None`: there are none.
-    fn quantile(&self, name: &str, part: f64, wanted: impl Fn(&Sample) -> bool) -> Option<f64> {
-        let buckets = |scrape: &Scrape| -> Vec<(f64, f64)> {
-            let bucket = |sample: &Sample| Some((sample.label("le").parse().ok()?, sample.value));
-            scrape.of(name).filter(|sample| wanted(sample)).filter_map(bucket).collect()
-        };
-        let before = buckets(self.before);
-        let grown: Vec<(f64, f64)> = buckets(self.now)
-            .into_iter()
-            .map(|(bound, count)| {
-                let known = before.iter().find(|(known, _)| *known == bound);
-                (bound, count - known.map_or(0.0, |(_, count)| *count))
-            })
-            .collect();
-        let all = grown.last()?.1;
-        let bound = grown.iter().find(|(_, count)| *count >= all * part)?.0;
-        (all > 0.0).then_some(bound)
+    /// A server that was started anew counts from 0.
+    fn growth(&self, now: f64, before: f64) -> f64 {
+        ((now - before) / self.seconds).max(0.0)
+    }
+
+    /// The samples of a metric by a label, now and before.
+    fn by(&self, name: &str, label: &str) -> By<'s> {
+        By { now: self.now.by(name, label), before: self.before.by(name, label) }
     }
 
     fn routes(&self) -> Vec<Route> {
         const CLASSES: [&str; 5] = ["2xx", "3xx", "4xx", "5xx", "none"];
-        const DURATIONS: &str = "bolide_request_duration_seconds_bucket";
-        let mut routes: Vec<Route> = labels(self.now, "bolide_requests_total", "route")
+        let requests = self.by("bolide_requests_total", "route");
+        let durations = self.by("bolide_request_duration_seconds_bucket", "route");
+        let mut routes: Vec<Route> = requests
+            .now
+            .keys()
             .map(|name| {
-                let ours = |sample: &Sample| sample.label("route") == name;
+                let (now, before) = requests.of(name);
                 let class = |class: &str| {
-                    self.rate("bolide_requests_total", |sample| {
-                        ours(sample) && sample.label("status") == class
-                    })
+                    let of = |samples: &[&Sample]| total(samples, |s| s.label("status") == class);
+                    self.growth(of(now), of(before))
                 };
+                let (took, took_before) = durations.of(name);
                 Route {
-                    rate: self.rate("bolide_requests_total", ours),
+                    name: (*name).to_owned(),
+                    rate: self.growth(total(now, |_| true), total(before, |_| true)),
                     classes: CLASSES.map(class),
-                    median: self.quantile(DURATIONS, 0.5, ours),
-                    p99: self.quantile(DURATIONS, 0.99, ours),
-                    name,
+                    median: quantile(took, took_before, 0.5),
+                    p99: quantile(took, took_before, 0.99),
                 }
             })
             .collect();
         routes.sort_by(|a, b| b.rate.total_cmp(&a.rate).then_with(|| a.name.cmp(&b.name)));
+        routes.truncate(ROWS_COUNT);
         routes
     }
 
     /// The stages in the order of the server, when requests were measured between the two.
     fn stages(&self) -> Vec<Stage> {
         const SPENT: &str = "bolide_profile_stage_seconds_total";
-        let requests = self.rate("bolide_profile_requests_total", |_| true);
+        let requests = self.rate("bolide_profile_requests_total");
         if requests == 0.0 {
             return Vec::new();
         }
+        let stages = self.by(SPENT, "stage");
         let stage = |sample: &Sample| {
             let name = sample.label("stage");
-            let spent = self.rate(SPENT, |sample| sample.label("stage") == name);
+            let (now, before) = stages.of(name);
+            let spent = self.growth(total(now, |_| true), total(before, |_| true));
             (name.to_owned(), spent / requests)
         };
-        self.now.of(SPENT).map(stage).collect()
+        self.now.of(SPENT).iter().take(STAGES_COUNT).map(stage).collect()
     }
 
     fn upstreams(&self) -> Vec<Upstream> {
-        labels(self.now, "bolide_upstream_requests_total", "upstream")
-            .map(|name| {
-                let ours = |sample: &Sample| sample.label("upstream") == name;
-                let total = |metric: &str| -> f64 {
-                    self.now.of(metric).filter(|s| ours(s)).map(|sample| sample.value).sum()
-                };
-                Upstream {
-                    rate: self.rate("bolide_upstream_requests_total", ours),
-                    failures: total("bolide_upstream_failures_total"),
-                    retries: total("bolide_upstream_retries_total"),
-                    ejections: total("bolide_upstream_ejections_total"),
-                    name,
-                }
-            })
+        let requests = self.by("bolide_upstream_requests_total", "upstream");
+        let [failures, retries, ejections] = ["failures", "retries", "ejections"]
+            .map(|what| self.now.by(&format!("bolide_upstream_{what}_total"), "upstream"));
+        let of = |counts: &BTreeMap<&str, Vec<&Sample>>, name: &str| {
+            counts.get(name).map_or(0.0, |samples| total(samples, |_| true))
+        };
+        let upstream = |name: &&str| {
+            let (now, before) = requests.of(name);
+            Upstream {
+                name: (*name).to_owned(),
+                rate: self.growth(total(now, |_| true), total(before, |_| true)),
+                failures: of(&failures, name),
+                retries: of(&retries, name),
+                ejections: of(&ejections, name),
+            }
+        };
+        requests.now.keys().take(ROWS_COUNT).map(upstream).collect()
+    }
+
+    /// Open connections by protocol, and those at work.
+    fn connections(&self) -> Vec<(String, f64, f64)> {
+        let by_protocol = self.now.by("bolide_connections_open", "protocol");
+        let connections = by_protocol.iter().map(|(protocol, samples)| {
+            let active = total(samples, |sample| sample.label("state") == "active");
+            ((*protocol).to_owned(), total(samples, |_| true), active)
+        });
+        connections
+            .filter(|(protocol, open, _)| *open > 0.0 || protocol != "unknown")
+            .take(ROWS_COUNT)
             .collect()
     }
 }
 
-/// The values of a label of a metric, each once.
-fn labels(scrape: &Scrape, metric: &str, label: &str) -> impl Iterator<Item = String> + use<> {
-    let mut values: Vec<String> =
-        scrape.of(metric).map(|sample| sample.label(label).to_owned()).collect();
-    values.sort();
-    values.dedup();
-    values.into_iter()
+/// The samples of a metric by the value of a label.
+struct By<'s> {
+    now: BTreeMap<&'s str, Vec<&'s Sample>>,
+    before: BTreeMap<&'s str, Vec<&'s Sample>>,
+}
+
+impl<'s> By<'s> {
+    /// Those of one value, now and before.
+    fn of(&self, value: &str) -> (&[&'s Sample], &[&'s Sample]) {
+        let now = self.now.get(value).map_or(&[][..], Vec::as_slice);
+        (now, self.before.get(value).map_or(&[][..], Vec::as_slice))
+    }
+}
+
+fn total(samples: &[&Sample], wanted: impl Fn(&Sample) -> bool) -> f64 {
+    samples.iter().filter(|sample| wanted(sample)).map(|sample| sample.value).sum()
+}
+
+/// The bound below which a part of a histogram's new durations lies. `None`: there are none.
+fn quantile(now: &[&Sample], before: &[&Sample], part: f64) -> Option<f64> {
+    let bucket = |sample: &&Sample| {
+        let bound: f64 = sample.label("le").parse().ok()?;
+        Some((bound, sample.value))
+    };
+    let known: HashMap<u64, f64> =
+        before.iter().filter_map(bucket).map(|(bound, count)| (bound.to_bits(), count)).collect();
+    let grown: Vec<(f64, f64)> = now
+        .iter()
+        .filter_map(bucket)
+        .map(|(bound, count)| {
+            (bound, count - known.get(&bound.to_bits()).copied().unwrap_or_default())
+        })
+        .collect();
+    let all = grown.last()?.1;
+    let bound = grown.iter().find(|(_, count)| *count >= all * part)?.0;
+    (all > 0.0).then_some(bound)
 }
 
 impl Figures {
@@ -158,21 +206,6 @@ impl Figures {
     pub(super) fn between(before: &Scrape, now: &Scrape) -> Self {
         let seconds = now.at.saturating_duration_since(before.at).as_secs_f64().max(1e-3);
         let between = Between { before, now, seconds };
-        let all = |_: &Sample| true;
-        let connections = labels(now, "bolide_connections_open", "protocol")
-            .map(|protocol| {
-                let open = |state: &str| -> f64 {
-                    let ours = now.of("bolide_connections_open").filter(|sample| {
-                        sample.label("protocol") == protocol
-                            && (state.is_empty() || sample.label("state") == state)
-                    });
-                    ours.map(|sample| sample.value).sum()
-                };
-                let (open, active) = (open(""), open("active"));
-                (protocol, open, active)
-            })
-            .filter(|(protocol, open, _)| *open > 0.0 || protocol != "unknown")
-            .collect();
         let mut troubles: Vec<(String, f64)> = [
             ("handler panics", "bolide_handler_panics_total"),
             ("requests aborted", "bolide_requests_aborted_total"),
@@ -186,21 +219,26 @@ impl Figures {
         for (metric, label) in
             [("bolide_limits_hit_total", "limit"), ("bolide_abuse_budgets_spent_total", "budget")]
         {
-            troubles.extend(now.of(metric).map(|s| (s.label(label).to_owned(), s.value)));
+            troubles.extend(now.of(metric).iter().map(|s| (s.label(label).to_owned(), s.value)));
         }
         troubles.retain(|(_, count)| *count > 0.0);
+        troubles.truncate(ROWS_COUNT);
         Self {
             ready: now.sum("bolide_ready") > 0.0,
             uptime: now.sum("bolide_uptime_seconds"),
             workers: now.sum("bolide_workers"),
-            rate: between.rate("bolide_requests_total", all),
+            rate: between.rate("bolide_requests_total"),
             in_flight: now.sum("bolide_requests_in_flight"),
-            received: between.rate("bolide_received_bytes_total", all),
-            sent: between.rate("bolide_sent_bytes_total", all),
-            connections,
-            accepted: between.rate("bolide_connections_accepted_total", all),
-            handshakes: between.rate("bolide_tls_handshakes_total", all),
-            turn_p99: between.quantile("bolide_loop_turn_seconds_bucket", 0.99, all),
+            received: between.rate("bolide_received_bytes_total"),
+            sent: between.rate("bolide_sent_bytes_total"),
+            connections: between.connections(),
+            accepted: between.rate("bolide_connections_accepted_total"),
+            handshakes: between.rate("bolide_tls_handshakes_total"),
+            turn_p99: quantile(
+                &now.of(TURNS).iter().collect::<Vec<_>>(),
+                &before.of(TURNS).iter().collect::<Vec<_>>(),
+                0.99,
+            ),
             troubles,
             routes: between.routes(),
             upstreams: between.upstreams(),
@@ -252,6 +290,36 @@ mod tests {
         assert!(name == "send" && (spent - 2e-6).abs() < 1e-12, "{spent}");
         // Nothing was measured meanwhile: it is off.
         assert_eq!(Figures::between(&now, &now).stages, []);
+    }
+
+    #[test]
+    fn many_routes_are_indexed_and_the_busiest_are_shown() {
+        // Each would walk all the others' samples some sixteen times otherwise.
+        let text = |factor: u64| -> String {
+            let route = |n: u64| {
+                let count = factor * n;
+                format!(
+                    "bolide_requests_total{{route=\"/{n}\",status=\"2xx\"}} {count}\n\
+                     bolide_request_duration_seconds_bucket{{route=\"/{n}\",le=\"1\"}} {count}\n\
+                     bolide_upstream_requests_total{{upstream=\"{n}\"}} {count}\n\
+                     bolide_connections_open{{protocol=\"{n}\"}} 1\n\
+                     bolide_loop_turn_seconds_bucket{{le=\"{n}\"}} {count}\n\
+                     bolide_profile_stage_seconds_total{{stage=\"{n}\"}} 1\n"
+                )
+            };
+            (0..40_000)
+                .map(route)
+                .chain([format!("bolide_profile_requests_total {factor}")])
+                .collect()
+        };
+        let start = Instant::now();
+        let before = parse_all(start, &text(1));
+        let now = parse_all(start + Duration::from_secs(1), &text(2));
+        let figures = Figures::between(&before, &now);
+        assert_eq!((figures.routes.len(), figures.upstreams.len()), (ROWS_COUNT, ROWS_COUNT));
+        assert_eq!((figures.connections.len(), figures.stages.len()), (ROWS_COUNT, STAGES_COUNT));
+        assert_eq!((figures.routes[0].name.as_str(), figures.routes[0].rate), ("/39999", 39_999.0));
+        assert_eq!(figures.routes[0].p99, Some(1.0));
     }
 
     #[test]

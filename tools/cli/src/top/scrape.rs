@@ -1,14 +1,14 @@
 //! Asking a server for its metrics, and reading what it says.
 
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::io::{Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
-const PATIENCE: Duration = Duration::from_secs(5);
+use bolide::StatusCode;
+use bolide::client::Client;
 
-/// The most that is read of an answer, in bytes.
-const ANSWER_BYTES: u64 = 16 * 1024 * 1024;
+/// How long a server may take to say all of it.
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Where a server shows its metrics.
 #[derive(Debug, Clone)]
@@ -26,7 +26,6 @@ impl fmt::Display for Endpoint {
 /// One sample of one metric.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Sample {
-    pub(super) name: String,
     labels: Vec<(String, String)>,
     pub(super) value: f64,
 }
@@ -43,18 +42,28 @@ impl Sample {
 #[derive(Debug, Clone)]
 pub(super) struct Scrape {
     pub(super) at: Instant,
-    pub(super) samples: Vec<Sample>,
+    /// By the name of the metric.
+    samples: HashMap<String, Vec<Sample>>,
 }
 
 impl Scrape {
     /// The samples of a metric.
-    pub(super) fn of<'s>(&'s self, name: &'s str) -> impl Iterator<Item = &'s Sample> {
-        self.samples.iter().filter(move |sample| sample.name == name)
+    pub(super) fn of(&self, name: &str) -> &[Sample] {
+        self.samples.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// The samples of a metric by the value of a label.
+    pub(super) fn by(&self, name: &str, label: &str) -> BTreeMap<&str, Vec<&Sample>> {
+        let mut groups = BTreeMap::<_, Vec<_>>::new();
+        for sample in self.of(name) {
+            groups.entry(sample.label(label)).or_default().push(sample);
+        }
+        groups
     }
 
     /// All samples of a metric together.
     pub(super) fn sum(&self, name: &str) -> f64 {
-        self.of(name).map(|sample| sample.value).sum()
+        self.of(name).iter().map(|sample| sample.value).sum()
     }
 }
 
@@ -72,48 +81,35 @@ impl Endpoint {
         Ok(Self { authority: authority.to_owned(), path: format!("/{path}") })
     }
 
-    /// Asks the server.
-    pub(super) fn scrape(&self) -> Result<Scrape, String> {
-        let answer = self.ask().map_err(|error| {
+    /// Asks the server, which has so much time for all of its response.
+    pub(super) fn scrape(&self, client: &Client, patience: Duration) -> Result<Scrape, String> {
+        let asked = client.get(&format!("{self}{}", self.path)).timeout(patience).send();
+        let said = asked.and_then(|mut response| Ok((response.status(), response.text()?)));
+        let (status, text) = said.map_err(|error| {
             format!("{self} can't be asked: {error}; is it the address that --admin was given?")
         })?;
-        let at = Instant::now();
-        let (head, text) = answer
-            .split_once("\r\n\r\n")
-            .ok_or_else(|| format!("{self} said something else than HTTP/1.1"))?;
-        let status = head.split(' ').nth(1).unwrap_or_default();
-        if status != "200" {
+        if status != StatusCode::OK {
             return Err(format!("{self}{} answered {status} instead of metrics", self.path));
         }
-        let Scrape { at, samples } = parse_all(at, text);
-        if !samples.iter().any(|sample| sample.name.starts_with("bolide_")) {
+        let scrape = parse_all(Instant::now(), &text);
+        if !scrape.samples.keys().any(|name| name.starts_with("bolide_")) {
             return Err(format!("{self}{} shows no metrics of bolide", self.path));
         }
-        Ok(Scrape { at, samples })
-    }
-
-    fn ask(&self) -> std::io::Result<String> {
-        let unknown = || std::io::Error::other("the name has no address");
-        let address = self.authority.to_socket_addrs()?.next().ok_or_else(unknown)?;
-        let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
-        let (path, host) = (&self.path, &self.authority);
-        let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes())?;
-        let mut answer = Vec::new();
-        stream.take(ANSWER_BYTES).read_to_end(&mut answer)?;
-        Ok(String::from_utf8_lossy(&answer).into_owned())
+        Ok(scrape)
     }
 }
 
 /// Reads a text of samples.
 pub(super) fn parse_all(at: Instant, text: &str) -> Scrape {
-    Scrape { at, samples: text.lines().filter_map(parse).collect() }
+    let mut samples = HashMap::<String, Vec<Sample>>::new();
+    for (name, sample) in text.lines().filter_map(parse) {
+        samples.entry(name).or_default().push(sample);
+    }
+    Scrape { at, samples }
 }
 
 /// Reads a line of the text format: `name{label="value",…} number`. `None`: it is no sample.
-fn parse(line: &str) -> Option<Sample> {
+fn parse(line: &str) -> Option<(String, Sample)> {
     if line.starts_with('#') {
         return None;
     }
@@ -130,8 +126,9 @@ fn parse(line: &str) -> Option<Sample> {
         }
         rest = &rest[1..];
     }
-    let value = rest.split_whitespace().next()?.parse().ok()?;
-    Some(Sample { name: name.to_owned(), labels, value })
+    let value: f64 = rest.split_whitespace().next()?.parse().ok()?;
+    // There is no negative zero of anything.
+    Some((name.to_owned(), Sample { labels, value: value + 0.0 }))
 }
 
 /// Reads up to the quote that ends a value; returns it, and what follows.
@@ -153,15 +150,18 @@ fn unquote(text: &str) -> Option<(String, &str)> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
     use super::*;
 
     #[test]
     fn a_sample_is_read_back() {
-        let sample = parse("a_total{route=\"/a\\\"}\\n\",status=\"2xx\"} 12.5").unwrap();
-        assert_eq!((sample.name.as_str(), sample.value), ("a_total", 12.5));
+        let (name, sample) = parse("a_total{route=\"/a\\\"}\\n\",status=\"2xx\"} 12.5").unwrap();
+        assert_eq!((name.as_str(), sample.value), ("a_total", 12.5));
         assert_eq!((sample.label("route"), sample.label("status")), ("/a\"}\n", "2xx"));
         assert_eq!(sample.label("other"), "");
-        assert_eq!(parse("up 1").unwrap().labels, []);
+        assert_eq!(parse("up 1").unwrap().1.labels, []);
         for odd in ["# HELP a b", "", "a", "a{b=\"c} 1", "a{b} 1", "a{} x"] {
             assert_eq!(parse(odd), None, "{odd}");
         }
@@ -177,12 +177,49 @@ mod tests {
         }
     }
 
+    /// Answers one connection with these bytes, then each 10 ms with `drip`, if that is anything.
+    fn plant(answer: &'static [u8], drip: &'static [u8]) -> Endpoint {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let endpoint = Endpoint::parse(&listener.local_addr().unwrap().to_string()).unwrap();
+        std::thread::spawn(move || {
+            let (mut socket, _) = listener.accept().unwrap();
+            let _ = socket.read(&mut [0; 1000]);
+            let mut written = socket.write_all(answer);
+            while written.is_ok() && !drip.is_empty() {
+                std::thread::sleep(Duration::from_millis(10));
+                written = socket.write_all(drip);
+            }
+        });
+        endpoint
+    }
+
     #[test]
     fn who_is_not_asked_well_says_so() {
-        let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = Client::new().unwrap();
+        let nobody = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = nobody.local_addr().unwrap();
         drop(nobody);
-        let said = Endpoint::parse(&address.to_string()).unwrap().scrape().unwrap_err();
+        let endpoint = Endpoint::parse(&address.to_string()).unwrap();
+        let said = endpoint.scrape(&client, PATIENCE).unwrap_err();
         assert!(said.contains("--admin"), "{said}");
+        let other = plant(b"HTTP/1.1 404 \x9b2J\r\nContent-Length: 0\r\n\r\n", b"");
+        let said = other.scrape(&client, PATIENCE).unwrap_err();
+        assert!(said.ends_with("/metrics answered 404 Not Found instead of metrics"), "{said}");
+    }
+
+    #[test]
+    fn a_response_that_is_cut_off_is_no_scrape() {
+        let client = Client::new().unwrap();
+        let cut = plant(b"HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n\r\nbolide_ready 1\n", b"");
+        let said = cut.scrape(&client, PATIENCE).unwrap_err();
+        assert!(said.contains("can't be asked"), "{said}");
+    }
+
+    #[test]
+    fn a_server_that_drips_has_one_deadline_for_all_of_it() {
+        let client = Client::new().unwrap();
+        let drip = plant(b"HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n", b"b");
+        let said = drip.scrape(&client, Duration::from_millis(300)).unwrap_err();
+        assert!(said.contains("can't be asked"), "{said}");
     }
 }

@@ -1,5 +1,6 @@
 //! The drawing.
 
+use bolide_loadgen::output::in_one_line;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -65,8 +66,22 @@ fn uptime(seconds: f64) -> String {
     }
 }
 
+/// What a server says as it can be shown: what a terminal obeys, and marks that go onto the character before, are
+/// escaped.
+fn plain(text: &str) -> String {
+    let mut shown = String::new();
+    for one in in_one_line(text).chars() {
+        if Span::raw(one.to_string()).width() == 0 {
+            shown.extend(one.escape_unicode());
+        } else {
+            shown.push(one);
+        }
+    }
+    shown
+}
+
 /// The lines above the tables.
-fn head<'a>(figures: &Figures, server: &'a str, trouble: Option<&'a str>) -> Vec<Line<'a>> {
+fn head(figures: &Figures, server: &str, trouble: Option<&str>) -> Vec<Line<'static>> {
     let state =
         if figures.ready { Span::styled("ready", BOLD) } else { Span::styled("not ready", BAD) };
     let of = |what: String| Span::raw(what);
@@ -85,7 +100,7 @@ fn head<'a>(figures: &Figures, server: &'a str, trouble: Option<&'a str>) -> Vec
     let open: Vec<String> = figures
         .connections
         .iter()
-        .map(|(protocol, open, active)| format!("{protocol} {open} ({active} active)"))
+        .map(|(protocol, open, active)| format!("{} {open} ({active} active)", plain(protocol)))
         .collect();
     lines.push(Line::from(format!(
         "connections {}",
@@ -98,9 +113,9 @@ fn head<'a>(figures: &Figures, server: &'a str, trouble: Option<&'a str>) -> Vec
         duration(figures.turn_p99),
     )));
     let troubles: Vec<String> =
-        figures.troubles.iter().map(|(what, count)| format!("{what} {}", short(*count))).collect();
+        figures.troubles.iter().map(|(what, n)| format!("{} {}", plain(what), short(*n))).collect();
     lines.push(if let Some(trouble) = trouble {
-        Line::styled(trouble, BAD)
+        Line::styled(plain(trouble), BAD)
     } else if troubles.is_empty() {
         Line::styled("no limit was hit, nothing failed", DIM)
     } else {
@@ -113,12 +128,12 @@ fn head<'a>(figures: &Figures, server: &'a str, trouble: Option<&'a str>) -> Vec
 /// A row of right-aligned numbers behind a name.
 fn row(name: &str, numbers: impl IntoIterator<Item = String>) -> Row<'static> {
     let numbers = numbers.into_iter().map(|number| Cell::from(Line::from(number).right_aligned()));
-    Row::new([Cell::from(name.to_owned())].into_iter().chain(numbers))
+    Row::new([Cell::from(plain(name))].into_iter().chain(numbers))
 }
 
 fn titles(names: &[&str]) -> Row<'static> {
     let (first, rest) = names.split_first().unwrap_or((&"", &[]));
-    row(first, rest.iter().map(|name| (*name).to_owned())).style(BOLD)
+    row(first, rest.iter().map(|name| plain(name))).style(BOLD)
 }
 
 /// Draws the figures.
@@ -257,6 +272,26 @@ mod tests {
         let drawn: Vec<String> = lines(&buffer).collect();
         assert!(drawn[0].contains("not ready"), "{drawn:?}");
         assert_eq!(drawn[4], "it can't be asked");
+    }
+
+    #[test]
+    fn names_are_no_orders_to_the_terminal() {
+        let mut figures = figures();
+        let odd = "a\u{202e}b\u{9b}31m\x1b[2J\nc\u{301}\u{200d}";
+        figures.routes[0].name = odd.to_owned();
+        figures.connections[0].0 = odd.to_owned();
+        figures.troubles[0].0 = odd.to_owned();
+        figures.stages[0].0 = odd.to_owned();
+        let area = Rect::new(0, 0, 300, rows(&figures));
+        for trouble in [None, Some(odd)] {
+            let mut buffer = Buffer::empty(area);
+            draw(&figures, "http://a:1", trouble, area, &mut buffer);
+            let drawn = lines(&buffer).collect::<Vec<_>>().join("\n");
+            let escaped = "a\\u{202e}b\\u{9b}31m\\u{1b}[2J\\u{a}c\\u{301}\\u{200d}";
+            assert_eq!(drawn.matches(escaped).count(), 3, "{drawn}");
+            assert!(drawn.lines().all(|line| in_one_line(line) == line), "{drawn}");
+            assert!(!drawn.contains(['\u{301}', '\u{200d}']), "{drawn}");
+        }
     }
 
     #[test]

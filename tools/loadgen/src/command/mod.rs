@@ -16,8 +16,10 @@ use bolide_eventloop::{Signal, Signals};
 use crate::accounting::{ProcessAccounting, online_cores};
 use crate::compat::{self, Foreign};
 use crate::cost::Accounting;
+use crate::engine::Mistake;
 use crate::options::{Arguments, Job};
 use crate::output::live::Live;
+use crate::output::{in_lines, in_one_line};
 use crate::plan::{Phase, Plan, TlsTrust};
 use crate::progress::{Control, Progress, Runner};
 use crate::report::{KneeReport, PhaseReport, Report};
@@ -25,21 +27,23 @@ use crate::schedule::{Outcome, Schedule};
 use crate::verdict;
 use conclusion::Files;
 
+/// The exit code of a run that failed.
+const FAILED: u8 = 1;
+
 /// The exit code of a usage or configuration mistake.
 const USAGE: u8 = 2;
 
 /// What makes an engine of a plan and what it is to ask for costs. Its mistake is a sentence: nothing
 /// could be sent.
 pub type Engine<'a> =
-    dyn FnOnce(&Plan, Box<dyn Accounting>) -> Result<Box<dyn Runner>, String> + 'a;
+    dyn FnOnce(&Plan, Box<dyn Accounting>) -> Result<Box<dyn Runner>, Mistake> + 'a;
 
 /// Runs what the arguments ask for. The exit code is 0 when all was fine, 1 when answers were wrong or
-/// missing, 2 when nothing was sent because of a mistake in the arguments or because the server can't
-/// be reached, 3 when a condition of `--fail-if` held. With the command line of another tool it is
-/// that tool's.
+/// missing or the server can't be reached, 2 when nothing was sent because of a mistake in the arguments,
+/// 3 when a condition of `--fail-if` held. With the command line of another tool it is that tool's.
 pub fn run(
     arguments: &Arguments,
-    engine: impl FnOnce(&Plan, Box<dyn Accounting>) -> Result<Box<dyn Runner>, String>,
+    engine: impl FnOnce(&Plan, Box<dyn Accounting>) -> Result<Box<dyn Runner>, Mistake>,
 ) -> ExitCode {
     let stop = Stop::default();
     let foreign = match (&arguments.h2load, &arguments.wrk) {
@@ -53,13 +57,13 @@ pub fn run(
             run_foreign(foreign, Box::new(engine), &stop, &mut io::stdout().lock()).unwrap_or(1)
         }
         Some(Err(mistake)) => {
-            eprintln!("{mistake}");
+            eprintln!("{}", in_lines(&mistake));
             1
         }
         None => match run_job(arguments, Box::new(engine), &stop) {
             Ok(code) => code,
             Err(mistake) => {
-                eprintln!("bolide: {mistake}");
+                eprintln!("bolide: {}", in_lines(&mistake));
                 USAGE
             }
         },
@@ -71,8 +75,14 @@ fn run_job(arguments: &Arguments, engine: Box<Engine<'_>>, stop: &Stop) -> Resul
     let job = arguments.job()?;
     let mut files = Files::open(&job.outputs)?;
     let accounting = ProcessAccounting::new(job.plan.server, &job.plan.origin);
-    let mut runner =
-        engine(&job.plan, Box::new(accounting)).map_err(|mistake| with_hint(mistake, &job.plan))?;
+    let mut runner = match engine(&job.plan, Box::new(accounting)) {
+        Ok(runner) => runner,
+        Err(Mistake::Plan(mistake)) => return Err(with_hint(mistake, &job.plan)),
+        Err(Mistake::Connection(what)) => {
+            eprintln!("bolide: {}", in_lines(&with_hint(what, &job.plan)));
+            return Ok(FAILED);
+        }
+    };
     stop.at_signals();
     let is_terminal = io::stderr().is_terminal();
     let mut live = (!job.outputs.quiet)
@@ -81,6 +91,7 @@ fn run_job(arguments: &Arguments, engine: Box<Engine<'_>>, stop: &Stop) -> Resul
     let broken: Vec<String> =
         job.thresholds.iter().filter_map(|threshold| threshold.broken_by(&report)).collect();
     let text = crate::output::text::summary(&report, &broken);
+    let text = in_lines(&text).into_owned();
     if !job.outputs.quiet {
         // A closed output is no reason to lose the files.
         let _ = if files.json_is_standard_output() {
@@ -91,7 +102,7 @@ fn run_job(arguments: &Arguments, engine: Box<Engine<'_>>, stop: &Stop) -> Resul
     }
     let written = files.write(&report, &text);
     if let Err(error) = &written {
-        eprintln!("bolide: {error}");
+        eprintln!("bolide: {}", in_one_line(&error.to_string()));
     }
     Ok(conclusion::exit_code(&report, &broken).max(u8::from(written.is_err())))
 }
@@ -183,7 +194,7 @@ fn run_foreign(
         Ok(runner) => runner,
         Err(mistake) => {
             foreign.voice.begin(out, "")?;
-            return foreign.voice.refused(out, &mistake);
+            return foreign.voice.refused(out, &mistake.to_string());
         }
     };
     let protocol = runner.protocol();

@@ -150,8 +150,7 @@ fn every_file_is_written_and_reads_back() {
 #[test]
 fn an_untrusted_certificate_gets_a_hint() {
     let refuse = |line: &str, mistake: &'static str| {
-        let refused = Box::new(|_: &Plan, _: Box<dyn Accounting>| Err(mistake.to_owned()));
-        run_job(&arguments(line), refused, &Stop::default()).unwrap_err()
+        with_hint(mistake.to_owned(), &arguments(line).job().unwrap().plan)
     };
     let https = "-q https://127.0.0.1:1/";
     assert!(refuse(https, "invalid peer certificate: UnknownIssuer").contains("--insecure"));
@@ -160,10 +159,19 @@ fn an_untrusted_certificate_gets_a_hint() {
     assert!(!refuse(insecure, "certificate").contains("--insecure"));
 }
 
+#[test]
+fn a_server_that_cannot_be_used_is_no_mistake_of_usage() {
+    let run = |mistake: Mistake| {
+        run_job(&arguments(URL), Box::new(|_, _| Err(mistake)), &Stop::default())
+    };
+    assert_eq!(run(Mistake::Connection("the TLS handshake failed".into())), Ok(1));
+    assert!(run(Mistake::Plan("a phase must end".into())).is_err());
+}
+
 fn foreign(parsed: Result<Foreign, String>, refused: bool) -> (u8, String) {
     let mut out = Vec::new();
     let engine: Box<Engine<'_>> = if refused {
-        Box::new(|_, _| Err("refused".into()))
+        Box::new(|_, _| Err(Mistake::Connection("refused".into())))
     } else {
         Box::new(|_, _| Ok(Box::new(Pretended::default())))
     };

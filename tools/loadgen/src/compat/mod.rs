@@ -7,6 +7,7 @@ pub mod wrk;
 
 use std::io;
 
+use crate::output::in_lines;
 use crate::plan::{Phase, Plan};
 use crate::progress::Progress;
 use crate::report::{Latencies, PhaseReport, Report};
@@ -78,7 +79,7 @@ impl Voice {
     ///
     /// Those of `out`.
     pub fn refused(&mut self, out: &mut dyn io::Write, mistake: &str) -> io::Result<u8> {
-        eprintln!("{mistake}");
+        eprintln!("{}", in_lines(mistake));
         match self {
             Self::H2load(text) => text.refused(out).map(|()| 0),
             Self::Wrk(_) => Ok(1),

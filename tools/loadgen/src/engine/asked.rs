@@ -23,6 +23,8 @@ pub(super) struct Asked {
     pub(super) wrong_status: bool,
     /// The response came before the request was written.
     pub(super) is_early: bool,
+    /// How much of the request's content had not left when the response was complete, in bytes.
+    pub(super) unsent_bytes: u64,
     /// The answer's status; 0 before its head.
     pub(super) status: u16,
     /// What has come of the body.

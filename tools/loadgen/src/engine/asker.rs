@@ -301,7 +301,15 @@ impl Asker<'_> {
         let request = &task.script.requests[asked.request as usize];
         // A response may begin before its request's content has left, as that of an echo does; only a refusal may
         // be complete by then.
-        asked.is_early |= asked.status < 400 && !orders.is_written(id);
+        let is_written = orders.is_written(id);
+        asked.is_early |= asked.status < 400 && !is_written;
+        if !is_written {
+            asked.unsent_bytes = orders.unwritten_bytes(id).min(request.body.len() as u64);
+            if self.conn.is_h2 {
+                // The rest would only use up windows.
+                orders.abort(id);
+            }
+        }
         let verdict = if asked.wrong_status {
             Err(Failure::Status)
         } else if asked.is_early {

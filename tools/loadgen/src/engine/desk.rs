@@ -197,7 +197,7 @@ impl Desk {
         tally.status(asked.status);
         tally.traffic.payload_received_bytes += asked.seen.bytes;
         let body = &self.task.script.requests[asked.request as usize].body;
-        tally.traffic.payload_sent_bytes += body.len() as u64;
+        tally.traffic.payload_sent_bytes += body.len() as u64 - asked.unsent_bytes;
         match verdict {
             Ok(()) => tally.counts.succeeded += 1,
             Err(failure) => tally.failure(failure),

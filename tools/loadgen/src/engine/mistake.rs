@@ -1,14 +1,20 @@
-//! Why a run can't begin: one sentence, and nothing was sent.
+//! Why a run can't begin: one sentence, and no request was sent.
 
 use thiserror::Error;
 
 /// Why a run can't begin.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{0}")]
-pub struct Mistake(String);
+pub enum Mistake {
+    /// The plan can't be carried out: nothing was sent.
+    #[error("{0}")]
+    Plan(String),
+    /// The first connection to the server could not be made.
+    #[error("{0}")]
+    Connection(String),
+}
 
 impl Mistake {
     pub(super) fn new(sentence: impl Into<String>) -> Self {
-        Self(sentence.into())
+        Self::Plan(sentence.into())
     }
 }

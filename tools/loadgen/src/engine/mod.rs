@@ -157,7 +157,7 @@ impl Engine {
             } else {
                 ""
             };
-            Err(Mistake::new(format!("no connection to {to}: {what}{hint}")))
+            Err(Mistake::Connection(format!("no connection to {to}: {what}{hint}")))
         };
         self.tell(0, Command::Connect { at_most: 1 });
         let latest = Instant::now() + self.connect_timeout + DOWN_TIME;

@@ -1,5 +1,7 @@
 //! What is shown and written of a run.
 
+pub use bolide_semantics::{in_lines, in_one_line};
+
 pub mod csv;
 pub mod figures;
 pub mod hdr_log;

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 
-use bolide_loadgen::plan::{Load, Plan};
+use bolide_loadgen::plan::{Load, Plan, Version};
 use bolide_loadgen::report::{Failure, PhaseReport};
 use bytes::Bytes;
 use http::{Method, StatusCode};
@@ -113,6 +113,49 @@ fn a_success_before_the_content_was_written_is_a_failure() {
     let report = answered_early(RESPONSE, Vec::new());
     assert_eq!((report.counts.completed, report.counts.succeeded), (1, 0));
     assert_eq!(report.failures.iter().collect::<Vec<_>>(), [(&Failure::Protocol, &1)]);
+    assert!(report.traffic.payload_sent_bytes < CONTENT_BYTES as u64, "only what left is counted");
+}
+
+/// Posts once over HTTP/2 to a server that responds to the head with this header block, and gives no window.
+fn answered_early_over_http2(block: &'static [u8], expected: Vec<StatusCode>) -> PhaseReport {
+    let address = serve(move |socket| {
+        let mut preface = [0; 24];
+        let settings = b"\0\0\0\x04\0\0\0\0\0";
+        if socket.read_exact(&mut preface).is_err() || socket.get_mut().write_all(settings).is_err()
+        {
+            return;
+        }
+        let mut header = [0; 9];
+        while socket.read_exact(&mut header).is_ok() {
+            let length = u32::from_be_bytes([0, header[0], header[1], header[2]]);
+            if std::io::copy(&mut socket.take(length.into()), &mut std::io::sink()).is_err() {
+                return;
+            }
+            if header[3] == 1 {
+                // HEADERS with END_STREAM and END_HEADERS.
+                let mut frame = vec![0, 0, block.len() as u8, 1, 5];
+                frame.extend_from_slice(&header[5..]);
+                frame.extend_from_slice(block);
+                let _ = socket.get_mut().write_all(&frame);
+            }
+        }
+    });
+    let mut plan = posting(address);
+    plan.version = Version::Http2;
+    plan.expect.statuses = expected;
+    run(&plan, &requests(1))
+}
+
+#[test]
+fn a_success_before_the_content_left_is_a_failure_over_http2_too() {
+    let report = answered_early_over_http2(b"\x88", Vec::new());
+    assert_eq!((report.counts.completed, report.counts.succeeded), (1, 0));
+    assert_eq!(report.failures.iter().collect::<Vec<_>>(), [(&Failure::Protocol, &1)]);
+    assert_eq!(report.traffic.payload_sent_bytes, 65_535, "as much as the window let out");
+    let refusal = b"\x08\x03413";
+    let report = answered_early_over_http2(refusal, vec![StatusCode::PAYLOAD_TOO_LARGE]);
+    assert_eq!(report.counts.succeeded, 1, "{:?}", report.failures);
+    assert_eq!(report.traffic.payload_sent_bytes, 65_535);
 }
 
 #[test]

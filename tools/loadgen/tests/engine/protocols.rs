@@ -1,8 +1,9 @@
-//! TLS, ALPN, resumption, trust, and Unix sockets.
+//! TLS, ALPN, resumption, trust, Unix sockets, and what an HTTP/2 server may cost.
 
 use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use bolide_connection::{Identity, ServerTls, WallClock};
 use bolide_loadgen::engine::Engine;
@@ -10,7 +11,7 @@ use bolide_loadgen::plan::{Load, Phase, Plan, ServerAddress, TlsTrust, Version};
 use bolide_loadgen::progress::{Control, Runner};
 use bytes::Bytes;
 
-use crate::plans::{Free, plan, prepare, requests, run};
+use crate::plans::{Free, h2_plan, lasting, plan, prepare, requests, run};
 use crate::planted::{Behaviour, Planted};
 
 /// A server that speaks TLS, and the certificate that it shows.
@@ -87,7 +88,7 @@ fn a_certificate_that_nobody_trusts_is_a_mistake_with_a_way_out() {
 fn tls_with_somebody_who_does_not_speak_it_is_a_mistake() {
     let server = Planted::start(Behaviour::default());
     let mut plan = https(&server, Version::Negotiated);
-    plan.connect_timeout = std::time::Duration::from_millis(300);
+    plan.connect_timeout = Duration::from_millis(300);
     let mistake = Engine::prepare(&plan, Box::new(Free)).unwrap_err().to_string();
     assert!(mistake.contains("no connection to 127.0.0.1:"), "{mistake}");
 }
@@ -117,4 +118,28 @@ fn unix_sockets_are_asked_like_others() {
     let report = run(&plan, &requests(200));
     assert_eq!((report.counts.succeeded, report.counts.failed), (200, 0));
     std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn a_server_that_does_not_read_the_responses_to_its_pings_is_given_up() {
+    const PINGS: usize = 4_000_000;
+    const BLOCK: usize = 1000;
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let serving = std::thread::spawn(move || {
+        let (mut socket, _) = listener.accept().unwrap();
+        socket.write_all(b"\0\0\0\x04\0\0\0\0\0").unwrap();
+        let pings = b"\0\0\x08\x06\0\0\0\0\0pingping".repeat(BLOCK);
+        drop(listener);
+        (0..PINGS / BLOCK).take_while(|_| socket.write_all(&pings).is_ok()).count() * BLOCK
+    });
+    let connect_timeout = Duration::from_millis(500);
+    let plan = Plan { connections: 1, threads: 1, connect_timeout, ..h2_plan(address) };
+    // It may be given up before a request can be sent.
+    if let Ok(mut engine) = Engine::prepare(&plan, Box::new(Free)) {
+        let report = engine.run(&lasting(Load::Closed, 300), &mut |_| Control::Continue);
+        assert_eq!(report.counts.succeeded, 0);
+    }
+    let taken = serving.join().unwrap();
+    assert!(taken < PINGS, "as many were answered as it sent");
 }

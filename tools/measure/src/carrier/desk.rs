@@ -1,6 +1,7 @@
 //! What the connections of a transfer share: the task, the clock, the counts.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bolide_client::{Ending, Step};
 use bolide_connection::Http2Stats;
@@ -10,6 +11,9 @@ use crate::clock::nanoseconds;
 use crate::latency::{Kind, Pulse, Sample};
 use crate::plan::Amount;
 use crate::report::{Stalls, Told};
+
+/// How long a server lets a subtest of ndt7 take.
+const SUBTEST_TIME: Duration = Duration::from_secs(10);
 
 /// How far the transfer has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +41,8 @@ pub(super) struct Desk {
     pub(super) open: usize,
     /// Requests that are complete and have no successor.
     pub(super) done: usize,
+    /// Streams on which payload has moved.
+    pub(super) moving: usize,
     /// Payload.
     pub(super) bytes: u64,
     pub(super) began_ns: u64,
@@ -68,6 +74,7 @@ impl Desk {
             facts: None,
             open: 0,
             done: 0,
+            moving: 0,
             bytes: 0,
             began_ns: 0,
             ended_ns: 0,
@@ -95,6 +102,31 @@ impl Desk {
     pub(super) fn fail(&mut self, what: &str) {
         if self.error.is_none() && !matches!(self.stage, Stage::Counting | Stage::Over) {
             self.error = Some(format!("{}: {what}", self.subject()));
+        }
+    }
+
+    /// The server has ended a subtest of ndt7: one that took less than half of its time says nothing of the path.
+    pub(super) fn judge_end(&mut self) {
+        let Amount::Time(time) = self.task.transfer.amount else { return };
+        let took = Duration::from_nanos(self.now_ns.saturating_sub(self.began_ns));
+        let due = time.min(SUBTEST_TIME);
+        if took < due / 2 {
+            let (took, due) = (took.as_secs_f64(), due.as_secs_f64());
+            self.fail(&format!("the server ended the subtest after {took:.3} s of {due} s"));
+        }
+    }
+
+    /// The time of a download is over: payload has to have come on each of its streams.
+    pub(super) fn judge_time(&mut self, streams: usize) {
+        if self.moving < streams && self.error.is_none() {
+            let took = Duration::from_nanos(self.now_ns.saturating_sub(self.began_ns));
+            let (silent, took) = (streams - self.moving, took.as_secs_f64());
+            let what = if streams == 1 {
+                format!("no payload came within {took:.1} s")
+            } else {
+                format!("no payload came on {silent} of {streams} streams within {took:.1} s")
+            };
+            self.fail(&what);
         }
     }
 

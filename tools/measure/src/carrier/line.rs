@@ -38,8 +38,20 @@ struct Moving {
     tunnel: Option<Box<Ndt7>>,
     /// The piece that was given last has not left.
     is_busy: bool,
+    /// Payload has moved on this stream, with this request or one before.
+    has_moved: bool,
     /// The answer is complete, or nothing more is expected of it.
     is_complete: bool,
+}
+
+impl Moving {
+    /// Payload has moved in the direction that is measured.
+    fn count(&mut self, payload_bytes: u64, desk: &mut Desk) {
+        if payload_bytes > 0 && desk.counts() {
+            desk.bytes += payload_bytes;
+            desk.moving += usize::from(!std::mem::replace(&mut self.has_moved, true));
+        }
+    }
 }
 
 /// What belongs to one connection.
@@ -188,12 +200,12 @@ impl At<'_> {
             return self.desk.fail(&what);
         }
         for _ in 0..streams {
-            self.ask(orders);
+            self.ask(false, orders);
         }
     }
 
-    /// Sends one request.
-    fn ask(&mut self, orders: &mut Orders<'_>) {
+    /// Sends one request. `has_moved`: another one on this stream has moved payload.
+    fn ask(&mut self, has_moved: bool, orders: &mut Orders<'_>) {
         let task = std::sync::Arc::clone(&self.desk.task);
         let (route, transfer) = (&task.route, &task.transfer);
         let length = match transfer.amount {
@@ -237,6 +249,7 @@ impl At<'_> {
             feed,
             tunnel,
             is_busy: false,
+            has_moved,
             is_complete: false,
         });
         self.feed(self.line.moving.len() - 1, orders);
@@ -264,9 +277,7 @@ impl At<'_> {
             match orders.send_data(moving.id, piece, end) {
                 Ok(more) => {
                     moving.is_busy = !more;
-                    if desk.counts() {
-                        desk.bytes += payload_bytes;
-                    }
+                    moving.count(payload_bytes, desk);
                 }
                 // What the server did to the exchange is about to be reported.
                 Err(_) => return,
@@ -296,8 +307,8 @@ impl At<'_> {
                 // The block is free again before the next read.
                 drop(data);
                 moving.received += length as u64;
-                if moving.feed.is_none() && desk.counts() {
-                    desk.bytes += length as u64;
+                if moving.feed.is_none() {
+                    moving.count(length as u64, desk);
                 }
                 orders.consumed(moving.id, length);
                 if end == End::Yes {
@@ -353,8 +364,8 @@ impl At<'_> {
         match received {
             Ok(payload_bytes) => {
                 moving.received += payload_bytes;
-                if desk.counts() && desk.task.transfer.direction == Direction::Download {
-                    desk.bytes += payload_bytes;
+                if desk.task.transfer.direction == Direction::Download {
+                    moving.count(payload_bytes, desk);
                 }
             }
             Err(what) => return desk.fail(&what),
@@ -364,6 +375,7 @@ impl At<'_> {
         if is_over && !std::mem::replace(&mut line.moving[position].is_complete, true) {
             desk.done += 1;
             desk.ended_ns = desk.now_ns;
+            desk.judge_end();
         } else if end == End::Yes && !is_over {
             desk.fail("the server ended the connection without a close frame");
         }
@@ -409,10 +421,10 @@ impl At<'_> {
             return self.desk.fail(&what);
         }
         if self.desk.goes_on() && self.desk.error.is_none() {
-            self.line.moving.remove(position);
+            let before = self.line.moving.remove(position);
             // An HTTP/1.1 connection that the server ends is told of by its end.
             if orders.available() > 0 {
-                return self.ask(orders);
+                return self.ask(before.has_moved, orders);
             }
             return self.desk.fail("the server takes no further request on this connection");
         }

@@ -23,6 +23,9 @@ const MESSAGE_BYTES_MAX: usize = 1 << 20;
 /// A message grows when it is less than this part of what was sent.
 const FRACTION: u64 = 16;
 
+/// What TLS and heads may add to the bytes of a tunnel, beyond as many again, in bytes.
+const OVERHEAD_BYTES: u64 = 1 << 16;
+
 /// How often the server is told what we count, in nanoseconds (250 ms).
 const TELL_NS: u64 = 250_000_000;
 
@@ -56,6 +59,8 @@ pub(super) struct Ndt7 {
     sent: u64,
     /// Payload received.
     received: u64,
+    /// All bytes of the tunnel that were received.
+    tunnelled: u64,
     began_ns: u64,
     told_ns: u64,
     text: Vec<u8>,
@@ -78,6 +83,7 @@ impl Ndt7 {
             message_bytes: MESSAGE_BYTES_MIN,
             sent: 0,
             received: 0,
+            tunnelled: 0,
             began_ns: now_ns,
             told_ns: now_ns,
             text: Vec::new(),
@@ -109,6 +115,7 @@ impl Ndt7 {
     /// What the server did wrong.
     pub(super) fn received(&mut self, mut bytes: Bytes, now_ns: u64) -> Result<u64, String> {
         let mut payload_bytes = 0;
+        self.tunnelled += bytes.len() as u64;
         while let Some(event) = self.codec.receive(&mut bytes) {
             match event {
                 Event::Message { kind: Kind::Binary, payload, .. } => {
@@ -155,7 +162,13 @@ impl Ndt7 {
     fn measured(&mut self) {
         let text = std::mem::take(&mut self.text);
         if let Ok(measurement) = serde_json::from_slice(&text) {
-            self.told = told(&measurement, self.direction).or(self.told);
+            let moved = match self.direction {
+                Direction::Download => self.tunnelled,
+                Direction::Upload => self.sent,
+            };
+            // The server has measured what it sent before the measurement, or received until then.
+            let bytes_max = moved.saturating_mul(2).saturating_add(OVERHEAD_BYTES);
+            self.told = told(&measurement, self.direction, bytes_max).or(self.told);
         }
     }
 
@@ -196,23 +209,26 @@ impl Ndt7 {
     }
 }
 
-/// What a measurement says of the server's side.
-fn told(measurement: &Value, direction: Direction) -> Option<Told> {
+/// What a measurement says of the server's side; a count that can't be is not believed. `bytes_max`: what the
+/// connection can have carried.
+fn told(measurement: &Value, direction: Direction, bytes_max: u64) -> Option<Told> {
     let info = measurement.get("TCPInfo")?;
     let number = |name: &str| info.get(name).and_then(Value::as_u64);
     let elapsed_us = number("ElapsedTime").filter(|us| *us > 0)?;
     let bytes = number(match direction {
         Direction::Download => "BytesAcked",
         Direction::Upload => "BytesReceived",
-    });
+    })
+    .filter(|bytes| *bytes <= bytes_max);
     let share = |us: u64| us as f64 / elapsed_us as f64;
     Some(Told {
         goodput_bits_per_second: bytes.map(|bytes| bytes as f64 * 8e6 / elapsed_us as f64),
         min_rtt_us: number("MinRTT").map(|us| us as f64),
-        retransmitted_bytes: number("BytesRetrans").filter(|_| direction == Direction::Download),
+        retransmitted_bytes: number("BytesRetrans")
+            .filter(|bytes| direction == Direction::Download && *bytes <= bytes_max),
         receive_window_limited: number("RWndLimited")
             .map(share)
-            .filter(|_| direction == Direction::Download),
+            .filter(|share| direction == Direction::Download && *share <= 1.0),
     })
 }
 
@@ -252,7 +268,7 @@ mod tests {
         let mut subtest = open(Direction::Download);
         let mut server = Codec::new(Role::Server, Settings::default());
         server.send(Kind::Binary, vec![0; 10_000]).unwrap();
-        let info = r#"{"TCPInfo":{"ElapsedTime":2000000,"BytesAcked":1000000,"MinRTT":150,"BytesRetrans":7,"RWndLimited":500000}}"#;
+        let info = r#"{"TCPInfo":{"ElapsedTime":2000000,"BytesAcked":10000,"MinRTT":150,"BytesRetrans":7,"RWndLimited":500000}}"#;
         server.send(Kind::Text, info).unwrap();
         server.send_close(CloseCode::NORMAL, "Done sending").unwrap();
         let mut payload_bytes = 0;
@@ -263,7 +279,7 @@ mod tests {
         assert_eq!(
             subtest.told,
             Some(Told {
-                goodput_bits_per_second: Some(4e6),
+                goodput_bits_per_second: Some(4e4),
                 min_rtt_us: Some(150.0),
                 retransmitted_bytes: Some(7),
                 receive_window_limited: Some(0.25),
@@ -277,8 +293,25 @@ mod tests {
     fn what_is_no_measurement_is_nothing() {
         for text in ["{}", r#"{"TCPInfo":{}}"#, r#"{"TCPInfo":{"ElapsedTime":0}}"#] {
             let value = serde_json::from_str(text).unwrap();
-            assert_eq!(told(&value, Direction::Upload), None, "{text}");
+            assert_eq!(told(&value, Direction::Upload, 1000), None, "{text}");
         }
+    }
+
+    #[test]
+    fn counts_that_cannot_be_are_not_believed() {
+        let mut subtest = open(Direction::Download);
+        let mut server = Codec::new(Role::Server, Settings::default());
+        let most = u64::MAX;
+        let info = format!(
+            r#"{{"TCPInfo":{{"ElapsedTime":1000,"BytesAcked":{most},"BytesRetrans":{most},"RWndLimited":1001}}}}"#
+        );
+        server.send(Kind::Text, info).unwrap();
+        while let Some(bytes) = server.pop_output() {
+            subtest.received(bytes, 0).unwrap();
+        }
+        let told = subtest.told.unwrap();
+        assert_eq!(told.goodput_bits_per_second, None);
+        assert_eq!((told.retransmitted_bytes, told.receive_window_limited), (None, None));
     }
 
     #[test]

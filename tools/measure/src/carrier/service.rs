@@ -165,6 +165,8 @@ impl LineService {
         if let Some(end_ns) = end_ns {
             let is_upload = self.desk.task.transfer.direction == Direction::Upload;
             if now_ns >= end_ns && !is_upload {
+                let requests = self.requests();
+                self.desk.judge_time(requests);
                 return self.count(agenda);
             }
             if now_ns >= end_ns && self.desk.stage == Stage::Running {

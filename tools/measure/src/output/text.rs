@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use bolide_loadgen::output::figures::{bytes, duration, memory};
+use bolide_semantics::in_one_line;
 
 use super::speed;
 use crate::latency::Percentiles;
@@ -40,8 +41,9 @@ fn write(text: &mut String, report: &Report) -> std::fmt::Result {
         writeln!(text, "  TLS      {}, {}{alpn}", tls.version, tls.cipher_suite)?;
     }
     writeln!(text, "  TCP      {}", tcp(report))?;
-    if let Some(told) = &report.told {
-        let speed = told.goodput_bits_per_second.map(speed).unwrap_or_default();
+    if let Some(told) = &report.told
+        && let Some(speed) = told.goodput_bits_per_second.map(speed)
+    {
         let again = told
             .retransmitted_bytes
             .map(|bytes| format!(", and sent {} again", self::bytes(bytes)));
@@ -54,7 +56,7 @@ fn write(text: &mut String, report: &Report) -> std::fmt::Result {
         probes(text, report, latency)?;
     }
     if let Some(error) = &report.error {
-        return writeln!(text, "  failed   {error}");
+        return writeln!(text, "  failed   {}", in_one_line(error));
     }
     if report.interrupted {
         writeln!(text, "  stopped  before its end: the figures are of what was done until then")?;
@@ -240,6 +242,14 @@ mod tests {
     fn a_failure_takes_the_place_of_the_verdict() {
         let text = summary(&Report { error: Some("it broke".into()), ..report() });
         assert!(text.contains("  failed   it broke\n") && !text.contains("limit"), "{text}");
+    }
+
+    #[test]
+    fn what_a_server_says_is_no_order_to_the_terminal() {
+        let error = Some("closed with 1011 \x1b[2J\nlimit \u{9b}31m\u{202e}".into());
+        let text = summary(&Report { error, ..report() });
+        let line = "  failed   closed with 1011 \\u{1b}[2J\\u{a}limit \\u{9b}31m\\u{202e}\n";
+        assert!(text.ends_with(line), "{text:?}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! draft-ietf-ippm-responsiveness-09 §7: what a server says about its measurement resources.
 
+use bolide_loadgen::options::target::Target as HttpTarget;
 use serde::Deserialize;
 
 use crate::target::Target;
@@ -65,6 +66,16 @@ impl Resources {
         }
         Ok(Self { small, large, upload, endpoint: sent.test_endpoint })
     }
+
+    /// The host that the load goes to where scheme, host and port are not those of the server that was asked.
+    pub(super) fn other_host(&self, asked: &HttpTarget) -> Option<&str> {
+        let target = &self.small.http;
+        match self.endpoint.as_deref() {
+            Some(endpoint) if !endpoint.eq_ignore_ascii_case(&asked.host) => Some(endpoint),
+            _ if target.has_origin_of(asked) => None,
+            _ => Some(&target.host),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -87,6 +98,30 @@ mod tests {
         let old = Resources::parse(old.as_bytes()).unwrap();
         assert_eq!((old.small, old.upload), (today.small, today.upload));
         assert_eq!(old.endpoint.as_deref(), Some("h2"));
+    }
+
+    #[test]
+    fn another_scheme_host_port_or_endpoint_is_another_host() {
+        let other = |url: &str, endpoint: &str| {
+            let json = GOOD.replace("https://h/", url);
+            let json = json.replace("\"urls\"", &format!("\"test_endpoint\":{endpoint},\"urls\""));
+            let resources = Resources::parse(json.as_bytes()).unwrap();
+            let asked = Target::parse("https://h/nq").unwrap().http;
+            resources.other_host(&asked).map(str::to_owned)
+        };
+        for (url, endpoint) in [("https://h/", "null"), ("https://H:443/", "\"h\"")] {
+            assert_eq!(other(url, endpoint), None, "{url} {endpoint}");
+        }
+        for (url, endpoint, host) in [
+            ("http://h/", "null", "h"),
+            ("https://h:8443/", "null", "h"),
+            ("https://h:8443/", "\"h\"", "h"),
+            ("https://127.0.0.1/", "null", "127.0.0.1"),
+            ("https://h/", "\"10.0.0.1\"", "10.0.0.1"),
+            ("https://other/", "\"10.0.0.1\"", "10.0.0.1"),
+        ] {
+            assert_eq!(other(url, endpoint).as_deref(), Some(host), "{url} {endpoint}");
+        }
     }
 
     #[test]

@@ -32,6 +32,8 @@ pub struct Plan {
     pub connecting: Connecting,
     /// Where the server says what it has to measure with.
     pub config_path: String,
+    /// The server may name another origin or host than the URL's.
+    pub allows_other_hosts: bool,
     /// How long an interval takes.
     pub interval: Duration,
     /// Intervals of each direction at most.

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use bolide_loadgen::options::target::{ConnectTo, resolve};
+use bolide_loadgen::plan::ServerAddress;
 use http::Method;
 
 use super::config::Resources;
@@ -20,30 +21,36 @@ use crate::transfer::PATIENCE;
 /// What is said of a measurement that Ctrl-C or SIGTERM ended.
 const STOPPED: &str = "stopped before its end; what is scored stands on the intervals until then";
 
-/// Carries it out, one direction after the other. `show` is called after each interval.
+/// Carries it out, one direction after the other. `announce` is called with a sentence before load goes to another
+/// place than the URL's, and `show` after each interval.
 ///
 /// What goes wrong once the server has been asked stands in the report.
 ///
 /// # Errors
 ///
 /// What stands in the way before anything is sent, in a sentence.
-pub fn run(plan: &Plan, show: &mut dyn FnMut(&Progress)) -> Result<Report, String> {
+pub fn run(
+    plan: &Plan,
+    announce: &mut dyn FnMut(&str),
+    show: &mut dyn FnMut(&Progress),
+) -> Result<Report, String> {
     let connecting = Connecting { version: Version::Http2, ..plan.connecting.clone() };
     let route = Route::new(&connecting)?;
     let mut report = Report { url: plan.url.clone(), download: None, upload: None, error: None };
-    let found = resources(plan, &connecting, &route).and_then(|(resources, connecting)| {
-        for direction in [Direction::Download, Direction::Upload] {
-            let scored = Some(measure(plan, &connecting, &resources, direction, show)?);
-            match direction {
-                Direction::Download => report.download = scored,
-                Direction::Upload => report.upload = scored,
+    let found =
+        resources(plan, &connecting, &route, announce).and_then(|(resources, connecting)| {
+            for direction in [Direction::Download, Direction::Upload] {
+                let scored = Some(measure(plan, &connecting, &resources, direction, show)?);
+                match direction {
+                    Direction::Download => report.download = scored,
+                    Direction::Upload => report.upload = scored,
+                }
+                if plan.stop.is_asked() {
+                    return Err(STOPPED.to_owned());
+                }
             }
-            if plan.stop.is_asked() {
-                return Err(STOPPED.to_owned());
-            }
-        }
-        Ok(())
-    });
+            Ok(())
+        });
     report.error = found.err();
     Ok(report)
 }
@@ -53,6 +60,7 @@ fn resources(
     plan: &Plan,
     connecting: &Connecting,
     route: &Route,
+    announce: &mut dyn FnMut(&str),
 ) -> Result<(Resources, Connecting), String> {
     let carrier = Carrier::start(Task {
         route: route.clone(),
@@ -76,19 +84,35 @@ fn resources(
         }
     };
     let subject = format!("{}://{}{}", route.scheme, route.authority, plan.config_path);
-    let resources = Resources::parse(&kept).map_err(|why| format!("{subject}: {why}"))?;
+    let failed = |why: String| format!("{subject}: {why}");
+    let resources = Resources::parse(&kept).map_err(failed)?;
     let mut connecting = connecting.clone();
     let target = &resources.small.http;
+    let asked = Target::parse(&plan.url)?.http;
+    let Some(host) = resources.other_host(&asked) else { return Ok((resources, connecting)) };
+    let place =
+        format!("{}://{host}:{}", if target.is_https { "https" } else { "http" }, target.port());
+    if !plan.allows_other_hosts {
+        return Err(failed(format!(
+            "it directs the load to {place} instead of {}://{} (--allow-other-hosts lets it)",
+            route.scheme, route.authority
+        )));
+    }
     connecting.origin.is_https = target.is_https;
     connecting.origin.authority = target.authority();
-    // Who answered for the description answers for its own host, too.
-    let asked = Target::parse(&plan.url).map(|asked| asked.http);
-    let is_same = asked.is_ok_and(|asked| asked.has_origin_of(target));
-    let elsewhere = resources.endpoint.clone().or_else(|| (!is_same).then(|| target.host.clone()));
-    if let Some(host) = elsewhere {
-        let place = [ConnectTo::Host(host, target.port())];
-        connecting.origin.addresses = resolve(target, &place, connecting.timeout)?.addresses;
-    }
+    let place_of = [ConnectTo::Host(host.to_owned(), target.port())];
+    connecting.origin.addresses = resolve(target, &place_of, connecting.timeout)?.addresses;
+    let addresses: Vec<String> = connecting
+        .origin
+        .addresses
+        .iter()
+        .map(|address| match address {
+            ServerAddress::Inet(address) => address.ip().to_string(),
+            ServerAddress::Unix(path) => path.display().to_string(),
+        })
+        .collect();
+    let addresses = addresses.join(", ");
+    announce(&format!("{subject} directs the load to {place} ({addresses})"));
     Ok((resources, connecting))
 }
 

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use bolide_semantics::in_one_line;
+
 use super::{Report, Scored};
 use crate::output::speed;
 
@@ -16,7 +18,7 @@ pub fn summary(report: &Report) -> String {
         }
     }
     if let Some(error) = &report.error {
-        let _ = writeln!(text, "  failed    {error}");
+        let _ = writeln!(text, "  failed    {}", in_one_line(error));
     }
     text
 }

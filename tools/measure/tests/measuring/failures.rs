@@ -95,6 +95,52 @@ fn a_response_before_the_end_of_an_upload_is_told_of() {
     serving.join().unwrap();
 }
 
+/// Accepts a connection and reads it to its end, saying these bytes first.
+fn says(bytes: &'static [u8]) -> (SocketAddr, JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let serving = std::thread::spawn(move || {
+        let (mut socket, _) = listener.accept().unwrap();
+        socket.write_all(bytes).unwrap();
+        let _ = socket.read_to_end(&mut Vec::new());
+    });
+    (address, serving)
+}
+
+#[test]
+fn a_timed_transfer_without_payload_has_failed() {
+    const SETTINGS: &[u8] = b"\0\0\0\x04\0\0\0\0\0";
+    let timed = |mut plan: Plan| {
+        plan.transfer.amount = Amount::Time(Duration::from_millis(200));
+        plan
+    };
+    let ndt7 = |mut plan: Plan| {
+        plan.transfer.is_ndt7 = true;
+        plan
+    };
+    let (silent, one) = says(b"");
+    let said = error(&timed(plan("http", silent, "/")));
+    assert!(said.contains("no payload came within"), "{said}");
+    let (settings, two) = says(SETTINGS);
+    let said = error(&timed(over_h2(plan("http", settings, "/"))));
+    assert!(said.contains("no payload came within"), "{said}");
+    let (silent, three) = says(b"");
+    let said = error(&timed(ndt7(plan("ws", silent, "/ndt/v7/download"))));
+    assert!(said.contains("no payload came within"), "{said}");
+    let (silent, four) = says(b"");
+    let said = error(&timed(plan("raw", silent, "/")));
+    assert!(said.contains("no payload came within"), "{said}");
+    let (head, five) = once_then(
+        b"HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n",
+        |mut socket| drop(socket.read_to_end(&mut Vec::new())),
+    );
+    let said = error(&timed(plan("http", head, "/9")));
+    assert!(said.contains("no payload came within"), "{said}");
+    for serving in [one, two, three, four, five] {
+        serving.join().unwrap();
+    }
+}
+
 #[test]
 fn another_length_than_was_asked_for_is_an_error() {
     let (address, serving) = once(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n12345");
@@ -140,5 +186,15 @@ fn a_server_that_speaks_no_http2_is_told_of() {
     });
     let said = error(&over_h2(plan("http", address, "/5")));
     assert!(said.starts_with("GET http://") && said.len() > 40, "{said}");
+    serving.join().unwrap();
+}
+
+#[test]
+fn a_server_of_http2_that_says_nothing_is_given_up_like_a_connection() {
+    let (address, serving) = says(b"");
+    let mut plan = over_h2(plan("http", address, "/"));
+    plan.connecting.timeout = Duration::from_millis(200);
+    let said = error(&plan);
+    assert!(said.starts_with("GET http://") && said.contains("time"), "{said}");
     serving.join().unwrap();
 }

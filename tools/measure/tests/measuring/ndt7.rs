@@ -12,7 +12,10 @@ use bytes::Bytes;
 
 use crate::planted::{measure, measured, plan};
 
-const INFO: &str = r#"{"TCPInfo":{"ElapsedTime":1000000,"BytesAcked":125000000,"BytesReceived":125000000,"RWndLimited":0}}"#;
+const INFO: &str = r#"{"TCPInfo":{"ElapsedTime":8000,"BytesAcked":1000000,"BytesReceived":1000000,"RWndLimited":0}}"#;
+
+/// What is moved at least before the server has measured it.
+const INFO_BYTES: u64 = 1_000_000;
 
 fn read_head(socket: &mut TcpStream) -> String {
     let mut head = Vec::new();
@@ -33,9 +36,14 @@ fn flush(codec: &mut Codec, socket: &mut TcpStream) -> bool {
     true
 }
 
-/// Answers the handshake and carries the subtest out: a download of `messages`, or an upload of what comes.
-/// Returns how much came in binary messages, and the texts.
-fn serve(mut socket: TcpStream, protocol: &str, messages: usize) -> (u64, Vec<Bytes>) {
+/// Answers the handshake and carries the subtest out: a download of `messages` that ends after `pause`, or an
+/// upload of what comes. Returns how much came in binary messages, and the texts.
+fn serve(
+    mut socket: TcpStream,
+    protocol: &str,
+    messages: usize,
+    pause: Duration,
+) -> (u64, Vec<Bytes>) {
     let head = read_head(&mut socket);
     let field = |name: &str| {
         let line = head.lines().find(|line| line.to_ascii_lowercase().starts_with(name));
@@ -50,14 +58,17 @@ fn serve(mut socket: TcpStream, protocol: &str, messages: usize) -> (u64, Vec<By
     );
     socket.write_all(answer.as_bytes()).unwrap();
     let mut codec = Codec::new(Role::Server, Settings::default());
-    codec.send(Kind::Text, INFO).unwrap();
     for _ in 0..messages {
         codec.send(Kind::Binary, vec![0; 1 << 20]).unwrap();
         if !flush(&mut codec, &mut socket) {
             break;
         }
     }
-    if messages > 0 {
+    let mut has_measured = messages > 0;
+    if has_measured {
+        codec.send(Kind::Text, INFO).unwrap();
+        flush(&mut codec, &mut socket);
+        std::thread::sleep(pause);
         codec.send_close(CloseCode::NORMAL, "Done sending").unwrap();
     }
     flush(&mut codec, &mut socket);
@@ -77,6 +88,9 @@ fn serve(mut socket: TcpStream, protocol: &str, messages: usize) -> (u64, Vec<By
                 _ => {}
             }
         }
+        if received >= INFO_BYTES && !std::mem::replace(&mut has_measured, true) {
+            codec.send(Kind::Text, INFO).unwrap();
+        }
         flush(&mut codec, &mut socket);
         if codec.is_over() {
             return (received, texts);
@@ -84,11 +98,15 @@ fn serve(mut socket: TcpStream, protocol: &str, messages: usize) -> (u64, Vec<By
     }
 }
 
-fn start(protocol: &'static str, messages: usize) -> (SocketAddr, JoinHandle<(u64, Vec<Bytes>)>) {
+fn start(
+    protocol: &'static str,
+    messages: usize,
+    pause: Duration,
+) -> (SocketAddr, JoinHandle<(u64, Vec<Bytes>)>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let serving =
-        std::thread::spawn(move || serve(listener.accept().unwrap().0, protocol, messages));
+        std::thread::spawn(move || serve(listener.accept().unwrap().0, protocol, messages, pause));
     (address, serving)
 }
 
@@ -104,10 +122,11 @@ fn subtest(address: SocketAddr, direction: Direction, time: Duration) -> Plan {
 
 #[test]
 fn a_download_ends_when_the_server_closes() {
-    let (address, serving) = start(AGREED, 20);
+    let time = Duration::from_secs(8);
+    let (address, serving) = start(AGREED, 20, time / 2);
     let began = Instant::now();
-    let report = measured(&subtest(address, Direction::Download, Duration::from_secs(15)));
-    assert!(began.elapsed() < Duration::from_secs(10), "it did not wait for its time");
+    let report = measured(&subtest(address, Direction::Download, time));
+    assert!(began.elapsed() < time, "it did not wait for its time");
     assert_eq!((report.protocol, report.bytes), ("ws", 20 << 20));
     let told = report.told.unwrap();
     assert_eq!(told.goodput_bits_per_second, Some(1e9));
@@ -116,8 +135,19 @@ fn a_download_ends_when_the_server_closes() {
 }
 
 #[test]
+fn a_subtest_that_the_server_ends_well_before_its_time_has_failed() {
+    let (address, serving) = start(AGREED, 1, Duration::ZERO);
+    let report = measure(&subtest(address, Direction::Download, Duration::from_secs(60)));
+    let said = report.error.unwrap();
+    assert!(said.contains("the server ended the subtest after "), "{said}");
+    assert!(said.ends_with(" s of 10 s"), "{said}");
+    assert_eq!(report.bytes, 1 << 20);
+    serving.join().unwrap();
+}
+
+#[test]
 fn an_upload_ends_after_its_time_and_every_byte_arrives() {
-    let (address, serving) = start(AGREED, 0);
+    let (address, serving) = start(AGREED, 0, Duration::ZERO);
     let report = measured(&subtest(address, Direction::Upload, Duration::from_millis(300)));
     let (received, _) = serving.join().unwrap();
     assert_eq!(report.bytes, received);
@@ -127,7 +157,7 @@ fn an_upload_ends_after_its_time_and_every_byte_arrives() {
 
 #[test]
 fn a_server_that_does_not_know_ndt7_is_told_of() {
-    let (address, serving) = start("", 0);
+    let (address, serving) = start("", 0, Duration::ZERO);
     let plan = subtest(address, Direction::Download, Duration::from_secs(1));
     let said = measure(&plan).error.unwrap();
     assert!(said.contains("does not agree to the subprotocol net.measurementlab.ndt.v7"), "{said}");

@@ -70,8 +70,18 @@ fn upload(_: &mut Request<'_>) -> Reply {
 
 /// The resources of a responsiveness server.
 fn config(request: &mut Request<'_>) -> Response {
+    let host = request.authority().unwrap_or_default().to_owned();
+    resources(request, &host)
+}
+
+/// Names the resources of another server, by its port.
+fn config_elsewhere(request: &mut Request<'_>) -> Response {
+    let host = format!("127.0.0.1:{}", request.param("port").unwrap_or_default());
+    resources(request, &host)
+}
+
+fn resources(request: &Request<'_>, host: &str) -> Response {
     let scheme = if request.tls().is_some() { "https" } else { "http" };
-    let host = request.authority().unwrap_or_default();
     let url = |path: &str| format!("{scheme}://{host}/{path}");
     let urls = serde_json::json!({
         "small_download_url": url("small"),
@@ -89,6 +99,7 @@ fn router() -> Router {
         .handle(Method::POST, "/{size}", sink())
         .get("/ping", |_: &mut Request<'_>| "pong")
         .get("/.well-known/nq", config)
+        .get("/elsewhere/{port}", config_elsewhere)
         .get("/small", |_: &mut Request<'_>| "s")
         .get("/large", |_: &mut Request<'_>| {
             Response::stream(Zeros { length: 8 << 30, left: 8 << 30 })

@@ -8,18 +8,24 @@ use bolide_measure::stop::Stop;
 
 use crate::planted::{Planted, plan};
 
-fn score(scheme: &str, address: std::net::SocketAddr, path: &str) -> Report {
-    let plan = Plan {
+fn plan_for(scheme: &str, address: std::net::SocketAddr, path: &str) -> Plan {
+    Plan {
         url: format!("{scheme}://{address}/"),
         connecting: plan(scheme, address, "/").connecting,
         config_path: path.to_owned(),
+        allows_other_hosts: false,
         interval: Duration::from_millis(150),
         intervals_max: 6,
         parameters: Parameters { moving_count: 2, connections_max: 3, ..Parameters::default() },
         stop: Stop::default(),
-    };
+    }
+}
+
+fn score(scheme: &str, address: std::net::SocketAddr, path: &str) -> Report {
     let mut intervals = 0;
-    let report = run(&plan, &mut |_| intervals += 1).unwrap();
+    let mut announce = |what: &str| panic!("{what}");
+    let report =
+        run(&plan_for(scheme, address, path), &mut announce, &mut |_| intervals += 1).unwrap();
     assert!(report.error.is_some() || intervals >= 6, "{intervals}");
     report
 }
@@ -39,6 +45,24 @@ fn both_directions_are_scored_over_tls_and_without() {
             assert!(!settled_in_time || scored.confidence == Confidence::High, "{scored:?}");
         }
     }
+}
+
+#[test]
+fn load_goes_to_another_host_only_where_that_is_allowed_and_announced() {
+    let (asked, other) = (Planted::start(), Planted::start());
+    let mut plan = plan_for("http", asked.http, &format!("/elsewhere/{}", other.http.port()));
+    let report = run(&plan, &mut |what| panic!("{what}"), &mut |_| panic!("load")).unwrap();
+    let said = report.error.unwrap();
+    let expected = format!("it directs the load to http://127.0.0.1:{} ", other.http.port());
+    assert!(said.contains(&expected) && said.contains("--allow-other-hosts"), "{said}");
+    plan.allows_other_hosts = true;
+    let mut announced = Vec::new();
+    let report = run(&plan, &mut |what| announced.push(what.to_owned()), &mut |_| {}).unwrap();
+    assert!(report.error.is_none() && report.download.is_some(), "{:?}", report.error);
+    let [said] = &announced[..] else { panic!("{announced:?}") };
+    let expected =
+        format!("directs the load to http://127.0.0.1:{} (127.0.0.1)", other.http.port());
+    assert!(said.ends_with(&expected), "{said}");
 }
 
 #[test]

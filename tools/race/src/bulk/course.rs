@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bolide_netlab::shape::Shape;
+use bolide_semantics::in_lines;
 
 use self::stage::Stage;
 use super::outcome::{Point, Results, Row};
@@ -119,7 +120,7 @@ fn gather(
                 present.push(there);
             }
             Err(why) => {
-                eprintln!("skipped {}: {why}", contender.name);
+                eprintln!("skipped {}: {}", contender.name, in_lines(&why));
                 skipped.push((contender.name.clone(), why));
             }
         }
@@ -177,7 +178,8 @@ fn rounds(stage: &Stage<'_>, arguments: &Arguments, rows: &mut [Row]) -> Result<
                 Ok(sample) => row.samples.push(sample),
                 Err(error) => {
                     stage.check()?;
-                    eprintln!("\x1b[2K\r{}, {}: {error}", row.stack.title, row.direction.title());
+                    let (title, direction) = (&row.stack.title, row.direction.title());
+                    eprintln!("\x1b[2K\r{title}, {direction}: {}", in_lines(&error));
                     row.failed = Some(error);
                 }
             }

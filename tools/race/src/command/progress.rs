@@ -3,6 +3,8 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
+use bolide_semantics::in_one_line;
+
 /// Tells people how far a race is.
 #[derive(Debug)]
 pub(super) struct Progress {
@@ -39,7 +41,7 @@ impl Progress {
     pub(super) fn say(&self, what: &str) {
         if self.is_terminal {
             // A terminal that is gone is no reason to stop.
-            let _ = write!(io::stderr(), "\r\x1b[2K{}: {what}", self.cell);
+            let _ = write!(io::stderr(), "\r\x1b[2K{}: {}", self.cell, in_one_line(what));
             let _ = io::stderr().flush();
         }
     }

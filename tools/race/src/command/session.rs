@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use bolide_semantics::in_lines;
+
 use super::RaceArguments;
 use super::progress::{Progress, text};
 use super::reference::Wish;
@@ -231,7 +233,7 @@ fn gather(
                 present.push(there);
             }
             Err(why) => {
-                eprintln!("skipped {}: {why}", contender.name);
+                eprintln!("skipped {}: {}", contender.name, in_lines(&why));
                 entry.skipped = Some(why);
             }
         }
@@ -367,7 +369,7 @@ impl Course<'_> {
                     was_stopped = true;
                     break;
                 }
-                Err(error) => eprintln!("{}: {error}", cell.title()),
+                Err(error) => eprintln!("{}: {}", cell.title(), in_lines(&error)),
             }
         }
         if !was_stopped {
@@ -408,7 +410,7 @@ impl Course<'_> {
 /// To the standard output; if that is closed, nobody reads it.
 pub(super) fn print(text: &str) {
     let mut out = io::stdout().lock();
-    let _ = out.write_all(text.as_bytes());
+    let _ = out.write_all(in_lines(text).as_bytes());
     let _ = out.flush();
 }
 

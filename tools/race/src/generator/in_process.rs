@@ -5,7 +5,7 @@ use std::time::Instant;
 use super::{Figures, Job};
 use crate::interrupt::Interrupt;
 use crate::process::Reading;
-use crate::verify::{Ask, Line};
+use crate::verify::{Ask, Line, loaded_body};
 
 const REQUESTS_COUNT: u64 = 200;
 
@@ -15,7 +15,9 @@ pub(super) fn run(
     middle: &mut dyn FnMut(),
 ) -> Result<Figures, String> {
     let (begin, started) = (Reading::of(&job.server), Instant::now());
-    let ask = Ask { path: job.path.clone(), body: None, pieces: 1, fields: Vec::new() };
+    let expected_bytes = loaded_body(job.cell).len();
+    let (path, fields) = (job.path.clone(), Vec::new());
+    let ask = Ask { path, body: None, pieces: 1, fields, expected_bytes };
     let mut line = Line::open(job.address, job.cell.protocol)?;
     for number in 0..REQUESTS_COUNT {
         interrupt.check()?;

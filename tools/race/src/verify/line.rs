@@ -25,6 +25,9 @@ const BLOCK_BYTES: usize = 64 * 1024;
 /// Output that may wait; bodies are given in pieces below it.
 const OUTPUT_BYTES: usize = 64 * 1024;
 
+/// How much longer than expected a body may become: enough to show in a sentence by how much it is wrong.
+const EXCESS_BYTES: usize = 64 * 1024;
+
 /// Rest between two pieces, so that they arrive apart.
 const PIECE_PAUSE: Duration = Duration::from_micros(500);
 
@@ -39,6 +42,8 @@ pub(crate) struct Ask {
     pub(crate) pieces: usize,
     /// Fields beside the length of the body.
     pub(crate) fields: Vec<(&'static str, String)>,
+    /// How long the response's body should be, in bytes.
+    pub(crate) expected_bytes: usize,
 }
 
 /// An answer.
@@ -61,6 +66,8 @@ pub(crate) struct Line {
     rest: Box<[u8]>,
     authority: String,
     scheme: &'static str,
+    /// How long one exchange may take.
+    pub(super) timeout: Duration,
     ended: bool,
     /// The server broke the protocol.
     pub(crate) is_broken: bool,
@@ -74,6 +81,7 @@ struct Progress {
     /// The head, with a body that is still empty.
     head: Option<Answer>,
     body: Vec<u8>,
+    body_bytes_max: usize,
     trailers: Vec<(String, Vec<u8>)>,
     is_complete: bool,
     failure: Option<String>,
@@ -104,6 +112,7 @@ impl Line {
             rest: Box::default(),
             authority: address.to_string(),
             scheme: if protocol.is_tls() { "https" } else { "http" },
+            timeout: EXCHANGE_TIMEOUT,
             ended: false,
             is_broken: false,
         })
@@ -111,7 +120,7 @@ impl Line {
 
     /// Asks, and waits for the whole answer.
     pub(crate) fn ask(&mut self, ask: &Ask) -> Result<Answer, String> {
-        let deadline = Instant::now() + EXCHANGE_TIMEOUT;
+        let deadline = Instant::now() + self.timeout;
         let mut progress = Progress::new(ask);
         let mut input = ReceiveBuffer::new(BLOCK_BYTES);
         let mut plain = ReceiveBuffer::new(BLOCK_BYTES);
@@ -153,15 +162,14 @@ impl Line {
             if self.ended {
                 return Err("the connection ended before the answer did".to_owned());
             }
+            if Instant::now() >= deadline {
+                return Err(format!("no response within {} s", self.timeout.as_secs_f64()));
+            }
             read = if more && flushed == Flush::Drained {
                 thread::sleep(PIECE_PAUSE);
                 self.receive(&mut block, flushed, Instant::now())?
             } else {
-                let read = self.receive(&mut block, flushed, deadline)?;
-                if read == 0 && !self.ended && Instant::now() >= deadline {
-                    return Err(format!("no answer within {} s", EXCHANGE_TIMEOUT.as_secs()));
-                }
-                read
+                self.receive(&mut block, flushed, deadline)?
             };
         }
     }
@@ -283,6 +291,7 @@ impl Progress {
             can_send: true,
             head: None,
             body: Vec::new(),
+            body_bytes_max: ask.expected_bytes + EXCESS_BYTES,
             trailers: Vec::new(),
             is_complete: false,
             failure: None,
@@ -301,6 +310,14 @@ impl Progress {
                     trailers: Vec::new(),
                 });
                 self.is_complete = end == End::Yes;
+            }
+            ExchangeEvent::Data(data, _) if self.body.len() + data.len() > self.body_bytes_max => {
+                let bytes = self.body_bytes_max - EXCESS_BYTES;
+                self.failure = Some(format!(
+                    "the body has more than {} bytes, not {bytes}",
+                    self.body_bytes_max
+                ));
+                return Some(data.len());
             }
             ExchangeEvent::Data(data, end) => {
                 self.body.extend_from_slice(&data);

@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
+use std::time::Duration;
 
 use super::*;
 use crate::catalogue::{Certificate, Cores, Kind};
@@ -138,6 +139,47 @@ fn bytes_after_a_response_are_evidence() {
     let twice: Answer = |_, _| with_status("200 OK", b"pong").repeat(2);
     let evidence = verdict(twice, Route::Ping, 0).unwrap_err();
     assert_eq!(evidence, "GET /ping over HTTP/1.1: bytes came that answered no request");
+}
+
+/// Answers each connection with this head, and then with `piece` until nobody takes it, `pause` apart.
+fn plant_endless(head: &'static [u8], piece: &'static [u8], pause: Duration) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            thread::spawn(move || {
+                let _ = stream.read(&mut [0; 1000]);
+                let mut written = stream.write_all(head);
+                while written.is_ok() {
+                    thread::sleep(pause);
+                    written = stream.write_all(piece);
+                }
+            });
+        }
+    });
+    address
+}
+
+#[test]
+fn an_endless_body_is_evidence_and_not_kept() {
+    let head = b"HTTP/1.1 200 OK\r\n\r\n";
+    let address = plant_endless(head, &[b'x'; 65_536], Duration::ZERO);
+    let (contender, cell) = (contender(), cell(Route::Ping, 0));
+    let subject = Subject { contender: &contender, cell: &cell, address };
+    let evidence = subject.verify(1).unwrap_err();
+    assert!(evidence.contains("the body has more than 65540 bytes, not 4"), "{evidence}");
+}
+
+#[test]
+fn a_response_that_never_ends_meets_its_deadline_though_bytes_keep_coming() {
+    let head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let address = plant_endless(head, b"1\r\nx\r\n", Duration::from_millis(1));
+    let mut line = Line::open(address, Protocol::H1).unwrap();
+    line.timeout = Duration::from_millis(200);
+    let (contender, cell) = (contender(), cell(Route::Ping, 0));
+    let ask = Subject { contender: &contender, cell: &cell, address }.question(1);
+    let error = line.ask(&ask).unwrap_err();
+    assert_eq!(error, "no response within 0.2 s");
 }
 
 #[test]

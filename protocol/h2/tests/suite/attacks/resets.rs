@@ -126,7 +126,7 @@ fn myr_malformed_request() {
 
 #[test]
 fn stream_limit_ignored() {
-    let limits = Limits { glitches_burst_count: 200, ..Limits::default() };
+    let limits = Limits { glitches_burst_count: Some(200), ..Limits::default() };
     let mut server = Subject::server_with(limits, &[]);
     let (times, name, _) = until_closed(&mut server, 1000, raw::get);
     assert_eq!((times, name), (300, "glitches"));

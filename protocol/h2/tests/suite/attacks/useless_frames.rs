@@ -151,7 +151,7 @@ fn continuation_empty() {
 
 #[test]
 fn goaway_flood() {
-    let limits = Limits { glitches_burst_count: 50, ..Limits::default() };
+    let limits = Limits { glitches_burst_count: Some(50), ..Limits::default() };
     let mut server = Subject::server_with(limits, &[]);
     assert_eq!(flood(&mut server, &raw::goaway(0, 0)).1, "glitches");
 }

@@ -3,14 +3,17 @@
 use super::*;
 use proptest::prelude::*;
 
+/// Reads a piece of a stream.
+fn push(parser: &mut EventParser, mut piece: &[u8]) -> Result<Vec<Event>, TooLong> {
+    std::iter::from_fn(|| parser.next_event(&mut piece).transpose()).collect()
+}
+
 fn events(stream: &str) -> Vec<Event> {
-    let mut events = Vec::new();
-    EventParser::new().push(stream.as_bytes(), &mut events).unwrap();
-    events
+    push(&mut EventParser::new(), stream.as_bytes()).unwrap()
 }
 
 fn event(kind: &str, data: &str, id: &str) -> Event {
-    Event { kind: kind.to_owned(), data: data.to_owned(), id: id.to_owned() }
+    Event { kind: kind.to_owned(), data: data.to_owned(), id: id.into() }
 }
 
 #[test]
@@ -59,13 +62,12 @@ fn a_byte_order_mark_is_passed_over_once() {
 fn an_id_with_nul_is_ignored_and_ids_last() {
     let stream = "id: 1\ndata: a\n\nid: \0\ndata: b\n\nid:\ndata: c\n\n";
     let ids: Vec<_> = events(stream).into_iter().map(|event| event.id).collect();
-    assert_eq!(ids, ["1", "1", ""]);
+    assert_eq!(ids.iter().map(|id| &**id).collect::<Vec<_>>(), ["1", "1", ""]);
     let mut parser = EventParser::new();
-    parser.push(b"id: 7\n\nid: 8\ndata: x\n", &mut Vec::new()).unwrap();
+    push(&mut parser, b"id: 7\n\nid: 8\ndata: x\n").unwrap();
     assert_eq!(parser.last_event_id(), "7", "an event without data has an identifier too");
     parser.restart();
-    let mut after = Vec::new();
-    parser.push(b"data: y\n\n", &mut after).unwrap();
+    let after = push(&mut parser, b"data: y\n\n").unwrap();
     assert_eq!(after, [event("message", "y", "7")], "what was incomplete is dropped");
 }
 
@@ -81,7 +83,7 @@ fn the_time_to_wait_is_digits_only() {
         ("99999999999999999999999", Some(Duration::from_millis(u64::MAX))),
     ] {
         let mut parser = EventParser::new();
-        parser.push(format!("retry: {value}\n").as_bytes(), &mut Vec::new()).unwrap();
+        push(&mut parser, format!("retry: {value}\n").as_bytes()).unwrap();
         assert_eq!(parser.retry(), expected, "{value:?}");
     }
 }
@@ -105,12 +107,44 @@ fn an_endless_event_ends_the_stream() {
     let limit = 64;
     let mut parser = EventParser::with_limit(limit);
     let line = "x".repeat(limit);
-    let mut none = Vec::new();
-    parser.push(line.as_bytes(), &mut none).unwrap();
-    assert_eq!(parser.push(b"x", &mut none), Err(TooLong { bytes_max: limit }));
+    push(&mut parser, line.as_bytes()).unwrap();
+    assert_eq!(push(&mut parser, b"x").unwrap_err().bytes_max, limit);
     let mut parser = EventParser::with_limit(limit);
-    let fed = (0..limit).find(|_| parser.push(b"data: 1234567\n", &mut none).is_err());
+    let fed = (0..limit).find(|_| push(&mut parser, b"data: 1234567\n").is_err());
     assert_eq!(fed, Some(limit / 8), "lines of data add up");
+    let mut parser = EventParser::with_limit(limit);
+    let line = [&b"data:"[..], &[0xff; 22], b"\n"].concat();
+    assert_eq!(push(&mut parser, &line).unwrap_err().bytes_max, limit, "as long as it is read");
+}
+
+#[test]
+fn an_endless_event_id_or_kind_ends_the_stream() {
+    for name in ["event", "id"] {
+        let fits = format!("{name}: {}\ndata\n\n", "x".repeat(EVENT_NAME_BYTES));
+        assert_eq!(events(&fits).len(), 1);
+        let line = format!("{name}: {}x\n", "x".repeat(EVENT_NAME_BYTES));
+        let error = push(&mut EventParser::new(), line.as_bytes()).unwrap_err();
+        assert_eq!(error.bytes_max, EVENT_NAME_BYTES, "{error}");
+        let line = [name.as_bytes(), b":", &[0xff; EVENT_NAME_BYTES / 3 + 1], b"\n"].concat();
+        let error = push(&mut EventParser::new(), &line).unwrap_err();
+        assert_eq!(error.bytes_max, EVENT_NAME_BYTES, "{error}");
+    }
+}
+
+#[test]
+fn events_take_memory_in_proportion_to_their_bytes() {
+    let id = format!("id: {}\n", "x".repeat(EVENT_NAME_BYTES));
+    let stream = id + &"data\n\n".repeat(10_000);
+    let mut read = Vec::with_capacity(10_000);
+    let memory = allocation_counter::measure(|| {
+        let mut parser = EventParser::new();
+        let mut rest = stream.as_bytes();
+        while let Some(event) = parser.next_event(&mut rest).unwrap() {
+            read.push(event);
+        }
+    });
+    assert_eq!(read.len(), 10_000);
+    assert!(memory.bytes_max < 4 * stream.len() as u64, "{memory:?} for {} bytes", stream.len());
 }
 
 /// Streams out of what matters.
@@ -140,8 +174,7 @@ proptest! {
     #[test]
     fn any_split_reads_the_same(stream in stream(), cuts in proptest::collection::vec(any::<prop::sample::Index>(), 0..8)) {
         let mut whole = EventParser::new();
-        let mut expected = Vec::new();
-        whole.push(&stream, &mut expected).unwrap();
+        let expected = push(&mut whole, &stream).unwrap();
         let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(stream.len() + 1)).collect();
         cuts.extend([0, stream.len()]);
         cuts.sort_unstable();
@@ -149,7 +182,7 @@ proptest! {
             let mut parser = EventParser::new();
             let mut events = Vec::new();
             for pair in cuts.windows(2) {
-                parser.push(&stream[pair[0]..pair[1]], &mut events).unwrap();
+                events.extend(push(&mut parser, &stream[pair[0]..pair[1]]).unwrap());
             }
             prop_assert_eq!(&events, &expected);
             prop_assert_eq!(parser.last_event_id(), whole.last_event_id());
@@ -163,7 +196,7 @@ fn a_line_end_in_two_pieces_is_one_whatever_lies_between_them() {
     let mut parser = EventParser::new();
     let mut events = Vec::new();
     for piece in ["data: a\r", "", "\ndata: b\r\n\r", "", "", "\n"] {
-        parser.push(piece.as_bytes(), &mut events).unwrap();
+        events.extend(push(&mut parser, piece.as_bytes()).unwrap());
     }
     assert_eq!(events.len(), 1);
     assert_eq!(events[0].data, "a\nb");

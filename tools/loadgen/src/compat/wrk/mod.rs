@@ -87,7 +87,7 @@ pub fn parse(words: &[String]) -> Result<Foreign, String> {
     let target = Target::parse(url).map_err(|_| with_usage(format!("invalid URL: {url}")))?;
     let script = settings.script;
     // A field of the command line comes after one of the script, and overrides it.
-    let lines = script.headers.iter().filter(|line| {
+    let lines = script.headers.values().filter(|line| {
         let name = |line: &str| line.split(':').next().unwrap_or("").to_ascii_lowercase();
         !settings.headers.iter().any(|other| name(other) == name(line))
     });

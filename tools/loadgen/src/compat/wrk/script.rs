@@ -3,18 +3,24 @@
 //! Strings are literals, `string.rep(text, count)`, and such joined by `..`. All else is an error that
 //! names the line, for a script that is half understood would measure something else.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// The largest body that a script may make, in bytes.
-const LARGEST_BODY_BYTES: usize = 1 << 30;
+use memchr::memmem;
+
+/// The strings that a script may make, in bytes, all of them together.
+const STRING_BYTES_MAX: usize = 1 << 30;
+
+/// `string.rep` in `string.rep`, at most.
+const DEPTH_MAX: usize = 100;
 
 /// What a script sets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Script {
     pub(super) method: Option<String>,
-    /// `Name: value`, in order; a name that is set again is there once.
-    pub(super) headers: Vec<String>,
+    /// `Name: value` by the name in lower case; a name that is set again is there once.
+    pub(super) headers: BTreeMap<String, String>,
     pub(super) body: Option<Vec<u8>>,
 }
 
@@ -32,6 +38,10 @@ struct Reader {
     tokens: Vec<(Token, usize)>,
     place: usize,
     last_line: usize,
+    /// `string.rep` under way.
+    depth: usize,
+    /// What the strings so far come to.
+    string_bytes: usize,
 }
 
 impl Script {
@@ -47,7 +57,7 @@ impl Script {
 
     pub(super) fn parse(source: &[u8]) -> Result<Self, String> {
         let (tokens, last_line) = tokens(source)?;
-        let mut reader = Reader { tokens, place: 0, last_line };
+        let mut reader = Reader { tokens, place: 0, last_line, depth: 0, string_bytes: 0 };
         let mut script = Self::default();
         while !reader.is_at_end() {
             if reader.take(&Token::Sign(';')) {
@@ -60,10 +70,8 @@ impl Script {
 
     fn set_header(&mut self, name: &[u8], value: &[u8]) {
         let name = String::from_utf8_lossy(name).into_owned();
-        self.headers.retain(|line| {
-            line.split(':').next().is_some_and(|other| !other.eq_ignore_ascii_case(&name))
-        });
-        self.headers.push(format!("{name}: {}", String::from_utf8_lossy(value)));
+        let line = format!("{name}: {}", String::from_utf8_lossy(value));
+        self.headers.insert(name.to_ascii_lowercase(), line);
     }
 }
 
@@ -100,13 +108,17 @@ impl Reader {
         }
     }
 
+    fn line(&self) -> usize {
+        self.tokens.get(self.place).map_or(self.last_line, |(_, line)| *line)
+    }
+
     fn unsupported(&self) -> String {
-        let line = self.tokens.get(self.place).map_or(self.last_line, |(_, line)| *line);
+        let line = self.line();
         let what = match self.tokens.get(self.place) {
             Some((Token::Name(name), _)) => format!("`{name}`"),
             Some((Token::Text(_), _)) => "a string".to_owned(),
             Some((Token::Number(number), _)) => format!("`{number}`"),
-            Some((Token::Sign(sign), _)) => format!("`{sign}`"),
+            Some((Token::Sign(sign), _)) => format!("`{}`", sign.escape_default()),
             Some((Token::Join, _)) => "`..`".to_owned(),
             None => "the end".to_owned(),
         };
@@ -160,16 +172,16 @@ impl Reader {
         let mut text = self.piece()?;
         while self.take(&Token::Join) {
             text.extend(self.piece()?);
-            if text.len() > LARGEST_BODY_BYTES {
-                return Err("a string is longer than 1 GiB, the most that is supported".into());
-            }
         }
         Ok(text)
     }
 
     fn piece(&mut self) -> Result<Vec<u8>, String> {
         match self.next() {
-            Some(Token::Text(text)) => Ok(text),
+            Some(Token::Text(text)) => {
+                self.made(Some(text.len()))?;
+                Ok(text)
+            }
             Some(Token::Name(name)) if name == "string" => {
                 self.expect('.')?;
                 if self.name()? != "rep" {
@@ -177,20 +189,37 @@ impl Reader {
                     return Err(self.unsupported());
                 }
                 self.expect('(')?;
+                self.depth += 1;
+                if self.depth > DEPTH_MAX {
+                    let line = self.line();
+                    return Err(format!(
+                        "line {line}: string.rep is nested more than {DEPTH_MAX} deep, the most that \
+                         is supported"
+                    ));
+                }
                 let text = self.string()?;
+                self.depth -= 1;
                 self.expect(',')?;
                 let count = self.number()?;
                 self.expect(')')?;
-                match text.len().checked_mul(count) {
-                    Some(length) if length <= LARGEST_BODY_BYTES => Ok(text.repeat(count)),
-                    _ => Err("string.rep makes more than 1 GiB, the most that is supported".into()),
-                }
+                self.made(text.len().checked_mul(count))?;
+                Ok(text.repeat(count))
             }
             other => {
                 self.place -= usize::from(other.is_some());
                 Err(self.unsupported())
             }
         }
+    }
+
+    /// A string of so many bytes is about to be made.
+    fn made(&mut self, bytes: Option<usize>) -> Result<(), String> {
+        let all = bytes.and_then(|bytes| self.string_bytes.checked_add(bytes));
+        self.string_bytes = all.filter(|all| *all <= STRING_BYTES_MAX).ok_or_else(|| {
+            let line = self.line();
+            format!("line {line}: strings of more than 1 GiB are made, the most that is supported")
+        })?;
+        Ok(())
     }
 
     /// A number, or a product of numbers such as `64 * 1024`.
@@ -215,6 +244,7 @@ impl Reader {
 fn tokens(source: &[u8]) -> Result<(Vec<(Token, usize)>, usize), String> {
     let mut tokens = Vec::new();
     let (mut at, mut line) = (0, 1);
+    let mut long = LongBrackets { source, end: 0 };
     while let Some(byte) = source.get(at).copied() {
         let rest = &source[at..];
         let begin = line;
@@ -224,13 +254,13 @@ fn tokens(source: &[u8]) -> Result<(Vec<(Token, usize)>, usize), String> {
         } else if byte.is_ascii_whitespace() {
             at += 1;
         } else if rest.starts_with(b"--") {
-            if let Some(length) = long_bracket(&rest[2..]) {
+            if let Some(length) = long.length(at + 2) {
                 line += rest[..2 + length].iter().filter(|byte| **byte == b'\n').count();
                 at += 2 + length;
             } else {
                 at += rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
             }
-        } else if let Some(length) = long_bracket(rest) {
+        } else if let Some(length) = long.length(at) {
             let text = &rest[2..length - 2];
             line += text.iter().filter(|byte| **byte == b'\n').count();
             let text = text.strip_prefix(b"\n").unwrap_or(text);
@@ -269,10 +299,24 @@ fn word_length(rest: &[u8]) -> usize {
     rest.iter().position(|byte| !is_word(byte)).unwrap_or(rest.len())
 }
 
-/// The length of `[[…]]`, if that is what begins here.
-fn long_bracket(rest: &[u8]) -> Option<usize> {
-    let inner = rest.strip_prefix(b"[[")?;
-    inner.windows(2).position(|pair| pair == b"]]").map(|end| end + 4)
+/// Finds `[[…]]`.
+struct LongBrackets<'a> {
+    source: &'a [u8],
+    /// The next `]]` is here, or none is left where this is the end of the source; nothing is searched twice.
+    end: usize,
+}
+
+impl LongBrackets<'_> {
+    /// The length of `[[…]]`, if that is what begins at `at`.
+    fn length(&mut self, at: usize) -> Option<usize> {
+        self.source.get(at..)?.strip_prefix(b"[[")?;
+        let inner = at + 2;
+        if self.end < inner {
+            let found = memmem::find(&self.source[inner..], b"]]");
+            self.end = found.map_or(self.source.len(), |found| inner + found);
+        }
+        (self.end < self.source.len()).then(|| self.end + 2 - at)
+    }
 }
 
 /// A string in quotes, and its length with them.
@@ -321,7 +365,8 @@ mod tests {
         )
         .unwrap();
         assert_eq!(script.method.as_deref(), Some("PUT"));
-        assert_eq!(script.headers, ["Content-Type: text/plain", "accept: ab"]);
+        let headers: Vec<_> = script.headers.values().collect();
+        assert_eq!(headers, ["accept: ab", "Content-Type: text/plain"]);
         assert_eq!(script.body.unwrap(), b"{\"a\":\nxyxyxyxy}");
         assert_eq!(Script::parse(b""), Ok(Script::default()));
     }
@@ -345,6 +390,33 @@ mod tests {
             let mistake = Script::parse(source.as_bytes()).unwrap_err();
             assert!(mistake.contains(said), "{source}: {mistake}");
         }
+    }
+
+    #[test]
+    fn a_deep_script_is_refused() {
+        let nested = |depth: usize| {
+            let (open, close) = ("string.rep(".repeat(depth), ", 1)".repeat(depth));
+            Script::parse(format!("wrk.body = {open}'x'{close}").as_bytes())
+        };
+        assert_eq!(nested(DEPTH_MAX).unwrap().body.unwrap(), b"x");
+        let mistake = nested(200_000).unwrap_err();
+        assert!(mistake.contains("line 1: string.rep is nested more than 100 deep"), "{mistake}");
+    }
+
+    #[test]
+    fn the_strings_of_a_script_are_bounded_together() {
+        let line = "wrk.body = string.rep('x', 400000000)\n";
+        let mistake = Script::parse(line.repeat(3).as_bytes()).unwrap_err();
+        assert!(mistake.contains("1 GiB"), "{mistake}");
+    }
+
+    #[test]
+    fn many_headers_and_brackets_take_linear_time() {
+        // Minutes if each were compared with, or searched behind, all others.
+        let headers: String = (0..200_000).map(|n| format!("wrk.headers.h{n} = 'x'\n")).collect();
+        assert_eq!(Script::parse(headers.as_bytes()).unwrap().headers.len(), 200_000);
+        let brackets = "[[".repeat(1_000_000);
+        assert!(Script::parse(brackets.as_bytes()).is_err());
     }
 
     proptest! {
