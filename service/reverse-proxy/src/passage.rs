@@ -180,7 +180,7 @@ impl Passage {
                     }
                 }
             }
-            if !crossing.down.pieces.is_empty() {
+            if !crossing.down.is_empty() {
                 crossing.down.settle();
             }
             let enough = match &crossing.line {

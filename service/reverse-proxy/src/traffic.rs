@@ -233,7 +233,7 @@ impl Traffic {
         if taken > had && (!crossing.up.ended || taken >= TELL_BYTES) {
             self.woken.push(Rc::clone(shared));
         }
-        if !crossing.up.pieces.is_empty() {
+        if !crossing.up.is_empty() {
             crossing.up.settle();
         }
         // The end of a tunnel of HTTP/1.1 in one direction ends it.
@@ -414,7 +414,7 @@ fn waits_for_upstream(crossing: &Crossing) -> bool {
     if crossing.tunnel {
         true
     } else if crossing.answered {
-        crossing.down.pieces.is_empty()
+        crossing.down.is_empty()
     } else {
         crossing.up.finished || crossing.up.blocked || crossing.wish_sent
     }
