@@ -16,6 +16,7 @@ use smallvec::SmallVec;
 
 use crate::crossing::{Crossing, Flow, Next, Shared};
 use crate::failure::{Failure, Repeat};
+use crate::limits::INTERIM_WAITING_COUNT;
 use crate::line::Desk;
 use crate::tunnels::Wish;
 use crate::worker::{Dial, Worker};
@@ -337,9 +338,11 @@ impl Traffic {
     fn informed(&mut self, at: usize, orders: &Orders<'_>) {
         {
             let crossing = &mut *self.open[at].1.borrow_mut();
-            let mut head = Head::default();
-            head.forward(orders.head(), |_| true);
-            crossing.interim.push_back(head);
+            if crossing.interim.len() < INTERIM_WAITING_COUNT {
+                let mut head = Head::default();
+                head.forward(orders.head(), |_| true);
+                crossing.interim.push_back(head);
+            }
             crossing.moved = Some(orders.now());
         }
         self.woken.push(Rc::clone(&self.open[at].1));

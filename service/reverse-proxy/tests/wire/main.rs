@@ -7,6 +7,8 @@ mod failures;
 #[cfg(test)]
 mod heads;
 #[cfg(test)]
+mod interim;
+#[cfg(test)]
 mod journal;
 #[cfg(test)]
 mod limits;
