@@ -19,6 +19,8 @@ mod scene;
 #[cfg(test)]
 mod takeover;
 #[cfg(test)]
+mod truncation;
+#[cfg(test)]
 mod tunnels;
 #[cfg(test)]
 mod versions;
