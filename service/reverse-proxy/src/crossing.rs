@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Instant;
 
+use bolide_client::WaitKey;
 use bolide_semantics::{End, ExchangeId, Head};
 use bolide_server::{Agenda, Bytes, Chunk, LocalWaker, UpstreamTimes};
 
@@ -50,8 +51,8 @@ pub(crate) struct Crossing {
     pub(crate) tunnel: bool,
     /// Some of the request's body has left: it can't be sent again.
     pub(crate) body_left: bool,
-    /// It waits in a pool for a connection.
-    pub(crate) waits: bool,
+    /// It waits in its upstream's pool for a connection.
+    pub(crate) waits: Option<WaitKey>,
     /// The client's side is over.
     pub(crate) abandoned: bool,
     /// The client's side, and whether it was woken and has not looked yet.
@@ -197,7 +198,7 @@ impl Crossing {
             wish_sent: false,
             tunnel: false,
             body_left: false,
-            waits: false,
+            waits: None,
             abandoned: false,
             waker: None,
             woken: false,

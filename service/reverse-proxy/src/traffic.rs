@@ -152,7 +152,7 @@ impl Traffic {
     fn begin(&mut self, shared: Shared, orders: &mut Orders<'_>) {
         let worker = Rc::clone(&self.worker);
         let mut crossing = shared.borrow_mut();
-        crossing.waits = false;
+        crossing.waits = None;
         crossing.line = Some(Rc::clone(&self.desk));
         let is_multiplexed = self.desk.is_multiplexed.get();
         let goes_over = |wish: &Wish| !is_multiplexed || wish.over_http2().is_some();
@@ -191,12 +191,12 @@ impl Traffic {
             Err(Misuse::Refused) if orders.available() == 0 => {
                 // The line has come to its end since it was chosen: another takes the request.
                 crossing.line = None;
-                crossing.waits = true;
                 drop(crossing);
                 let backend = &mut worker.backends.borrow_mut()[self.upstream];
                 backend.pool.set_room(self.key, 0);
                 backend.pool.done(self.key);
-                backend.pool.wait_first(shared, orders.now());
+                let key = backend.pool.wait_first(Rc::clone(&shared), orders.now());
+                shared.borrow_mut().waits = Some(key);
             }
             Err(misuse) => {
                 let refused = misuse == Misuse::Refused;
