@@ -39,5 +39,5 @@ pub use counters::{Latency, UpstreamStats};
 pub use health::HealthCheck;
 pub use limits::ProxyLimits;
 pub use proxy::ReverseProxy;
-pub use settings::{Balance, Origin, ProxySettings};
+pub use settings::{Balance, DotSegments, Origin, ProxySettings};
 pub use upstream::{Upstream, UpstreamError};

@@ -42,6 +42,17 @@ pub enum Origin {
     Hide,
 }
 
+/// What becomes of a request whose path has a [dot segment](bolide_semantics::has_dot_segment), in any spelling: clients
+/// resolve these before they send a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DotSegments {
+    /// It is answered with 400: an upstream that resolves them would serve what no route leads to.
+    #[default]
+    Refuse,
+    /// It goes on as it came: for upstreams that take such a path as it stands, and of which all may be asked for.
+    Pass,
+}
+
 /// What a reverse proxy does: one value for all workers, from which each makes its
 /// [`ReverseProxy`](crate::ReverseProxy).
 #[derive(Debug, Clone)]
@@ -56,6 +67,7 @@ pub struct ProxySettings {
     pub(crate) balance: Balance,
     pub(crate) origin: Origin,
     pub(crate) rewrites_host: bool,
+    pub(crate) dot_segments: DotSegments,
     pub(crate) limits: ProxyLimits,
     pub(crate) watch: Arc<Watch>,
     /// What each worker counts.
@@ -105,6 +117,7 @@ impl ProxySettings {
             balance: Balance::default(),
             origin: Origin::default(),
             rewrites_host: false,
+            dot_segments: DotSegments::default(),
             limits: ProxyLimits::default(),
             counters: Arc::default(),
         };
@@ -135,6 +148,13 @@ impl ProxySettings {
     #[must_use]
     pub fn rewrites_host(mut self, rewrites: bool) -> Self {
         self.rewrites_host = rewrites;
+        self
+    }
+
+    /// What becomes of paths with dot segments. Default: they are refused.
+    #[must_use]
+    pub fn dot_segments(mut self, dot_segments: DotSegments) -> Self {
+        self.dot_segments = dot_segments;
         self
     }
 

@@ -56,6 +56,7 @@ const BUILDERS: &[Builder] = &[
             ("balance", Some("balance =")),
             ("origin", Some("origin =")),
             ("rewrites_host", Some("rewrite-host =")),
+            ("dot_segments", Some("dot-segments =")),
             ("limits", Some("connect-timeout =")),
             ("health_check", Some("health =")),
             // None: code.
