@@ -27,6 +27,7 @@ mod line;
 mod outgoing;
 mod passage;
 mod proxy;
+mod pseudonym;
 mod settings;
 mod traffic;
 mod tunnels;

@@ -7,6 +7,7 @@ use bolide_semantics::has_dot_segment;
 use bolide_server::{Handler, Method, Reply, Request, Response, StatusCode};
 
 use crate::crossing::{Crossing, Flow};
+use crate::failure::Failure;
 use crate::outgoing;
 use crate::passage::Passage;
 use crate::tunnels::Wish;
@@ -82,12 +83,16 @@ impl Handler for ReverseProxy {
             _ => {}
         }
         let settings = &self.worker.settings;
+        if settings.pseudonym.is_in(request.head()) {
+            self.worker.looped(request.now());
+            return Failure::LOOP.response().into();
+        }
         let refuses_dots = settings.dot_segments == DotSegments::Refuse;
         if refuses_dots && has_dot_segment(request.path().as_bytes()) {
             let response = Response::error(StatusCode::BAD_REQUEST);
             return response.header("proxy-status", NO_DOT_SEGMENTS).into();
         }
-        let mut head = outgoing::head(request, settings.origin);
+        let mut head = outgoing::head(request, settings.origin, &settings.pseudonym);
         let mut wish = Wish::of(request.head(), request.has_body()).map(Box::new);
         if let Some(wish) = &mut wish {
             wish.put_into(&mut head, self.worker.backends.borrow_mut().random());

@@ -11,6 +11,7 @@ use bolide_server::{ConnectionLimits, Http1Limits, Http2Limits};
 
 use crate::counters::{Counters, UpstreamStats};
 use crate::limits::CONNECT_TIMEOUT;
+use crate::pseudonym::Pseudonym;
 use crate::upstream::Scheme;
 use crate::watch::{Orders, Resolver, Watch, Watched};
 use crate::{HealthCheck, ProxyLimits, Upstream, UpstreamError};
@@ -68,6 +69,7 @@ pub struct ProxySettings {
     pub(crate) origin: Origin,
     pub(crate) rewrites_host: bool,
     pub(crate) dot_segments: DotSegments,
+    pub(crate) pseudonym: Arc<Pseudonym>,
     pub(crate) limits: ProxyLimits,
     pub(crate) watch: Arc<Watch>,
     /// What each worker counts.
@@ -118,6 +120,7 @@ impl ProxySettings {
             origin: Origin::default(),
             rewrites_host: false,
             dot_segments: DotSegments::default(),
+            pseudonym: Arc::new(Pseudonym::random()),
             limits: ProxyLimits::default(),
             counters: Arc::default(),
         };
@@ -156,6 +159,19 @@ impl ProxySettings {
     pub fn dot_segments(mut self, dot_segments: DotSegments) -> Self {
         self.dot_segments = dot_segments;
         self
+    }
+
+    /// What `Via` calls the proxy (RFC 9110 §7.6.3). A request that has this name in its `Via` is answered with 508: it went
+    /// round. Default: a random name, another for each value that is made.
+    ///
+    /// # Errors
+    ///
+    /// When the name is not a token.
+    pub fn pseudonym(mut self, name: &str) -> Result<Self, UpstreamError> {
+        let pseudonym = Pseudonym::new(name);
+        let refused = || UpstreamError::Pseudonym { given: name.to_owned() };
+        self.pseudonym = Arc::new(pseudonym.ok_or_else(refused)?);
+        Ok(self)
     }
 
     /// The limits.

@@ -159,6 +159,14 @@ impl Worker {
         }
     }
 
+    /// A request came back from an upstream.
+    #[cold]
+    pub(crate) fn looped(&self, now: Instant) {
+        let watched = &self.settings.watch.list[0];
+        let Failure { error, what, .. } = Failure::LOOP;
+        watched.journal.failed(watched.name(), error, &what, now);
+    }
+
     /// A request failed at an upstream.
     pub(crate) fn failed(&self, upstream: usize, failure: &Failure, now: Instant) {
         failure.count(self.counters(upstream));

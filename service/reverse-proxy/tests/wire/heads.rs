@@ -15,7 +15,7 @@ fn sent_on(origin: Origin, rewrites_host: bool, request: &str) -> (String, Strin
         talk.rest();
     });
     let settings = settings(&[&behind.url()]).origin(origin).rewrites_host(rewrites_host);
-    let proxy = Proxy::with(settings);
+    let proxy = Proxy::with(settings.pseudonym("bolide").expect("a name"));
     let answer = proxy.ask(request);
     assert!(answer.starts_with("HTTP/1.1 204"), "{answer}");
     (receiver.recv().expect("the upstream was asked"), behind.address.to_string())
