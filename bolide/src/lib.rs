@@ -73,8 +73,8 @@
 //! `docs/MIGRATING.md` shows the changed line and tells what differs.
 
 pub use bolide_reverse_proxy::{
-    Balance, HealthCheck, Latency, Origin, ProxyLimits, ProxySettings, ResolveError, ReverseProxy,
-    Trust, Upstream, UpstreamError, UpstreamStats,
+    Balance, DotSegments, HealthCheck, Latency, Origin, ProxyLimits, ProxySettings, ResolveError,
+    ReverseProxy, Trust, Upstream, UpstreamError, UpstreamStats,
 };
 pub use bolide_server::{
     AbortReason, AccessLog, AccessLogStats, BODY_BYTES_MAX, BbrInfo, Blame, Body, BodyLimit,

@@ -42,23 +42,31 @@ impl FileVersion {
     }
 }
 
+/// How many of the last promised bytes of a file tell one that grew by appending from one that was written anew.
+const TAIL_BYTES: usize = 256;
+
 /// An open file and the version of it that was promised to whoever gets its bytes.
 ///
 /// Before and after each call that sends from it, the worker compares it with what is there; once it has become
-/// another, the connection is reset. What the kernel has been given by then it may still send, and those pages
+/// another, the connection is reset. A file that has grown, a log say, is the same as far as was promised if the last 256 bytes of
+/// that are what they were; who writes elsewhere into it and lets it grow is not noticed. What the kernel has been given by then it may still send, and those pages
 /// are the file's own: who writes into a file in place can change bytes that are on their way. A file that is
 /// replaced by [renaming](std::fs::rename) another over it is sent to its end as it was.
 #[derive(Debug, Clone)]
 pub struct SharedFile {
     file: Arc<OwnedFd>,
     version: FileVersion,
+    /// Its last bytes; none where they could not be read.
+    tail: Option<Arc<[u8]>>,
 }
 
 impl SharedFile {
-    /// A regular file, open for reading, of which this version was promised.
+    /// A regular file, open for reading, of which this version was promised. Reads its last bytes, which may wait for the
+    /// disk.
     #[must_use]
     pub fn new(file: Arc<OwnedFd>, version: FileVersion) -> Self {
-        Self { file, version }
+        let tail = read_tail(version.length, |buffer, at| rustix::io::pread(&file, buffer, at));
+        Self { file, version, tail: tail.map(Arc::from) }
     }
 
     /// The version that was promised.
@@ -80,10 +88,35 @@ impl SharedFile {
         Outside { source: self, offset, bytes }
     }
 
-    /// Fails once it is another version.
-    pub(crate) fn check(&self) -> io::Result<()> {
-        if FileVersion::of(&self.file)? == self.version { Ok(()) } else { Err(Changed.into()) }
+    /// Fails once what was promised is no longer what is there. Waits for no disk.
+    ///
+    /// # Errors
+    ///
+    /// Those of `fstat`, and that it has changed.
+    pub fn check(&self) -> io::Result<()> {
+        let version = FileVersion::of(&self.file)?;
+        let has_grown = || version.length > self.version.length && self.ends_as_promised();
+        if version == self.version || has_grown() { Ok(()) } else { Err(Changed.into()) }
     }
+
+    /// Whether the last bytes that were promised are still there.
+    #[cold]
+    fn ends_as_promised(&self) -> bool {
+        let now =
+            read_tail(self.version.length, |buffer, at| cached::read(self.as_fd(), buffer, at));
+        now.is_some() && now.as_deref() == self.tail.as_deref()
+    }
+}
+
+/// The last bytes of the first `length`, if `read` can read them all at once.
+fn read_tail(
+    length: u64,
+    read: impl FnOnce(&mut [u8], u64) -> rustix::io::Result<usize>,
+) -> Option<Vec<u8>> {
+    let mut tail = vec![0; usize::try_from(length).unwrap_or(usize::MAX).min(TAIL_BYTES)];
+    let start = length - tail.len() as u64;
+    let count = read(&mut tail, start).ok()?;
+    (count == tail.len()).then_some(tail)
 }
 
 impl AsFd for SharedFile {
@@ -142,7 +175,24 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_grows_shrinks_or_is_written_over_is_another_version() {
+    fn a_file_that_grows_by_appending_is_the_same_as_far_as_promised() {
+        for length in [0, 1, 255, 256, 100_000] {
+            let mut file = file(length);
+            let version = FileVersion::of(&file).unwrap();
+            let shared = SharedFile::new(Arc::new(file.try_clone().unwrap().into()), version);
+            for _ in 0..3 {
+                file.write_all(b"one more line\n").unwrap();
+                assert!(shared.check().is_ok(), "{length} bytes");
+            }
+            // Longer, and written anew.
+            file.set_len(0).unwrap();
+            std::os::unix::fs::FileExt::write_all_at(&file, &vec![8; length + 100], 0).unwrap();
+            assert_eq!(shared.check().is_err(), length > 0, "{length} bytes");
+        }
+    }
+
+    #[test]
+    fn a_file_that_shrinks_or_is_written_over_is_another_version() {
         let file = file(1000);
         let promised = |file: &File| {
             let version = FileVersion::of(file).unwrap();
@@ -152,9 +202,6 @@ mod tests {
         assert!(shared.check().is_ok());
         file.set_len(999).unwrap();
         assert!(Changed::is(&shared.check().unwrap_err()));
-        let shared = promised(&file);
-        file.set_len(1000).unwrap();
-        assert!(shared.check().is_err());
         let shared = promised(&file);
         let then = std::time::SystemTime::UNIX_EPOCH;
         file.set_modified(then).unwrap();

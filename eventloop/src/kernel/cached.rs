@@ -6,8 +6,18 @@ pub(crate) fn is_cached(_: std::os::fd::BorrowedFd<'_>, _: u64, _: usize) -> boo
     false
 }
 
+/// Reads what is in memory.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn read(
+    file: std::os::fd::BorrowedFd<'_>,
+    buffer: &mut [u8],
+    at: u64,
+) -> rustix::io::Result<usize> {
+    rustix::io::pread(file, buffer, at)
+}
+
 #[cfg(target_os = "linux")]
-pub(crate) use self::linux::is_cached;
+pub(crate) use self::linux::{is_cached, read};
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -33,6 +43,21 @@ mod linux {
                 let mut places = (offset..last).step_by(PROBED_EACH_BYTES as usize);
                 places.all(|at| probe(file, at) == Some(true)) && probe(file, last) == Some(true)
             }
+        }
+    }
+
+    /// Reads what is in memory, as far as that can be told.
+    pub(crate) fn read(
+        file: BorrowedFd<'_>,
+        buffer: &mut [u8],
+        at: u64,
+    ) -> rustix::io::Result<usize> {
+        let mut slices = [IoSliceMut::new(buffer)];
+        match rustix::io::preadv2(file, &mut slices, at, ReadWriteFlags::NOWAIT) {
+            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
+                rustix::io::pread(file, buffer, at)
+            }
+            read => read,
         }
     }
 

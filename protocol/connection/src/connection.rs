@@ -45,6 +45,8 @@ pub struct Connection {
     tls: Option<Box<TlsLayer>>,
     stack: Stack,
     ended: bool,
+    /// The transport ended without `close_notify`.
+    is_cut: bool,
     /// Why the connection is over, when it was not the version's core that ended it.
     closed: Option<&'static CloseReason>,
     /// What TLS found wrong.
@@ -88,6 +90,7 @@ impl Connection {
             tls: tls.map(Box::new),
             stack: Stack::Open { since: now, leaving: None },
             ended: false,
+            is_cut: false,
             closed: None,
             tls_failure: None,
         }
@@ -148,7 +151,8 @@ impl Connection {
         match tls.receive(input, plain) {
             Ok(ended) => {
                 if ended {
-                    self.receive_eof();
+                    self.ended = true;
+                    self.pass_end();
                 }
             }
             Err(failure) => {
@@ -242,7 +246,7 @@ impl Connection {
             }
         };
         if self.ended {
-            self.receive_eof();
+            self.pass_end();
         }
         if leaving.is_some() {
             self.leave(cx);
@@ -255,10 +259,25 @@ impl Connection {
         Output::Closed(*reason)
     }
 
-    /// The peer will send nothing more. Takes effect once the input has been consumed.
+    /// The transport has ended: the peer will send nothing more. Takes effect once the input has been consumed. With TLS,
+    /// the peer says so itself, by `close_notify`, before; else what it sent was cut (RFC 9112 §9.8), and a body that
+    /// nothing but the end delimits is not complete.
     pub fn receive_eof(&mut self) {
-        self.ended = true;
-        core!(self, core => core.receive_eof(), ());
+        if !self.ended {
+            self.ended = true;
+            self.is_cut = self.is_tls();
+            self.pass_end();
+        }
+    }
+
+    /// Tells the version's core of the end.
+    fn pass_end(&mut self) {
+        match &mut self.stack {
+            Stack::H1(core) if self.is_cut => core.receive_cut(),
+            Stack::H1(core) => core.receive_eof(),
+            Stack::H2(core) => core.receive_eof(),
+            Stack::Open { .. } => {}
+        }
     }
 
     /// Whether the peer has ended its side.

@@ -100,6 +100,13 @@ impl Connection {
         self.persistence.ended = true;
     }
 
+    /// The same, but the peer did not close its side as TLS has it: anybody on the way may have (RFC 9112 §9.8). A
+    /// body that only the end of the connection delimits is not complete.
+    pub fn receive_cut(&mut self) {
+        self.persistence.is_cut = true;
+        self.receive_eof();
+    }
+
     /// Reports `bytes` of received data as used up, so that more is read.
     #[inline]
     pub fn consumed(&mut self, _cx: &mut Context<'_>, id: ExchangeId, bytes: usize) {

@@ -17,11 +17,20 @@ pub(crate) struct Persistence {
     pub(crate) leaving: Option<Instant>,
     /// The peer has ended its side of the transport.
     pub(crate) ended: bool,
+    /// It did not say so itself, where the transport has a way to: what it sent may have been cut off.
+    pub(crate) is_cut: bool,
 }
 
 impl Persistence {
     pub(crate) fn new() -> Self {
-        Self { persists: true, peer_closes: false, draining: false, leaving: None, ended: false }
+        Self {
+            persists: true,
+            peer_closes: false,
+            draining: false,
+            leaving: None,
+            ended: false,
+            is_cut: false,
+        }
     }
 
     /// Why the connection ends when the newest message was the last.

@@ -102,7 +102,8 @@ impl Connection {
                 self.reading = Reading::Complete;
                 return Output::Exchange(id, ExchangeEvent::Data(Bytes::new(), End::Yes));
             }
-            if matches!(self.reading, Reading::Body(Body::UntilClose)) {
+            let is_until_close = matches!(self.reading, Reading::Body(Body::UntilClose));
+            if is_until_close && !self.persistence.is_cut {
                 return self.report_end(id);
             }
             return self.finish(&TRUNCATED);

@@ -56,6 +56,10 @@ pub const CONTINUATION_FRAMES_COUNT: u32 = 8;
 /// the connection ends, without any compression. Answers: continuation-flood.
 pub const HEADER_BLOCK_BYTES: u32 = 128 * 1024;
 
+/// How many interim responses may come before a final one. Default: 32. Unit: responses. Reason: 100, 102
+/// and 103 come once or a few times; as over HTTP/1.1. Answers: interim-flood.
+pub const INTERIM_COUNT: u8 = 32;
+
 /// The decoder's dynamic table. Default: 4096. Unit: bytes. Reason: the protocol's default; more
 /// memory for each connection buys little. Answers: hpack-bomb.
 pub const HEADER_TABLE_BYTES: u32 = 4096;
@@ -211,6 +215,8 @@ pub struct Limits {
     pub continuation_frames_count: u32,
     /// [`HEADER_BLOCK_BYTES`].
     pub header_block_bytes: u32,
+    /// [`INTERIM_COUNT`].
+    pub interim_count: u8,
     /// [`HEADER_TABLE_BYTES`].
     pub header_table_bytes: u32,
     /// [`CLIENT_RESETS_BURST_COUNT`].
@@ -277,6 +283,7 @@ impl Default for Limits {
             header_fields_count: HEADER_FIELDS_COUNT,
             continuation_frames_count: CONTINUATION_FRAMES_COUNT,
             header_block_bytes: HEADER_BLOCK_BYTES,
+            interim_count: INTERIM_COUNT,
             header_table_bytes: HEADER_TABLE_BYTES,
             client_resets_burst_count: CLIENT_RESETS_BURST_COUNT,
             client_resets_refill_count: CLIENT_RESETS_REFILL_COUNT,

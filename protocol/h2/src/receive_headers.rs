@@ -269,10 +269,16 @@ impl Connection {
             self.stream_error(cx, id, ErrorCode::ProtocolError, what)?;
             return Ok(Step::Next);
         }
+        let stream = self.streams.get_mut(slot);
         if status.is_informational() {
+            stream.interim_count = stream.interim_count.saturating_add(1);
+            if stream.interim_count > self.limits.interim_count {
+                let what = "too many interim responses came";
+                self.stream_error(cx, id, ErrorCode::EnhanceYourCalm, what)?;
+                return Ok(Step::Next);
+            }
             return Ok(Step::Event(ExchangeId(id), ExchangeEvent::Informational));
         }
-        let stream = self.streams.get_mut(slot);
         stream.tunnel = stream.connect && status.is_success();
         let method = match (stream.head_request, stream.tunnel) {
             (true, _) => Method::HEAD,

@@ -53,6 +53,8 @@ pub(crate) struct Stream {
     pub(crate) patient: bool,
     /// The answer is complete: what still comes of the request is discarded.
     pub(crate) discarding: bool,
+    /// Interim responses that have come.
+    pub(crate) interim_count: u8,
 
     /// What the peer lets us send, in bytes. Negative after it lowered its initial size.
     pub(crate) send_window: i32,
@@ -115,6 +117,7 @@ impl Stream {
             head_request: false,
             patient: false,
             discarding: false,
+            interim_count: 0,
             send_window: opening.send_window as i32,
             place: Place::Nowhere,
             priority: opening.priority,
@@ -155,6 +158,7 @@ impl Stream {
         self.head_request = false;
         self.patient = false;
         self.discarding = false;
+        self.interim_count = 0;
         self.send_window = opening.send_window as i32;
         self.place = Place::Nowhere;
         self.priority = opening.priority;

@@ -45,5 +45,5 @@ pub use range::{ByteRange, RangeRequest, parse_range, unsatisfied_content_range}
 pub use syntax::{
     TOKEN_LOWER, is_field_value, is_token, is_valid_authority, is_valid_scheme, is_valid_target,
 };
-pub use target_path::decode_path;
+pub use target_path::{decode_path, has_dot_segment};
 pub use text::Text;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use percent_encoding::percent_decode_str;
+use percent_encoding::{percent_decode, percent_decode_str};
 
 /// Decodes a path and checks that it can only name what lies below a root: it begins with a slash, no
 /// segment is empty but the last, none is `.` or `..`, and none has a slash, a backslash or a control
@@ -29,6 +29,40 @@ pub fn decode_path(path: &str) -> Option<Cow<'_, str>> {
         }
     }
     Some(decoded)
+}
+
+/// How often escapes are decoded to find a dot segment: servers that decode the path of a decoded target read `%252e` as a dot.
+const DECODINGS_COUNT: usize = 2;
+
+/// Whether a server could leave the folder that a path names, or name it in another way: a segment is `.` or `..`, as
+/// it is sent or decoded, once or twice. Slashes and backslashes end a segment, escaped ones too; what follows `;`, `?`,
+/// `#`, a space or a control character does not count, for some servers cut a segment there.
+#[must_use]
+pub fn has_dot_segment(path: &[u8]) -> bool {
+    if names_dots(path) {
+        return true;
+    }
+    let mut decoded = Cow::Borrowed(path);
+    for _ in 0..DECODINGS_COUNT {
+        if !decoded.contains(&b'%') {
+            return false;
+        }
+        decoded = Cow::Owned(percent_decode(&decoded).collect());
+        if names_dots(&decoded) {
+            return true;
+        }
+    }
+    false
+}
+
+/// Whether a segment is `.` or `..` as it stands.
+fn names_dots(path: &[u8]) -> bool {
+    path.contains(&b'.')
+        && path.split(|byte| matches!(byte, b'/' | b'\\')).any(|segment| {
+            let is_cut = |byte: &u8| *byte <= b' ' || matches!(byte, b';' | b'?' | b'#' | 0x7f);
+            let end = segment.iter().position(is_cut).unwrap_or(segment.len());
+            matches!(&segment[..end], b"." | b"..")
+        })
 }
 
 /// Decodes `%` and two digits; refuses what is half an escape, a slash in disguise, or no UTF-8.
@@ -114,7 +148,81 @@ mod tests {
         assert_eq!(decode_path("/%252e%252e").as_deref(), Some("/%2e%2e"), "decoded once");
     }
 
+    #[test]
+    fn dot_segments_are_found_however_they_are_written() {
+        for dots in [
+            "..",
+            ".",
+            "%2e%2e",
+            ".%2E",
+            "%2e",
+            "..;",
+            "..;a=b",
+            "..%3bx",
+            "..%2f",
+            "%2e%2e%2f",
+            "..%5c",
+            "\\..",
+            "\\..\\..",
+            "%5c..",
+            "..\\",
+            ".%2f",
+            "%252e%252e",
+            "..%252f",
+            "..%255c",
+            "%25%32%65.",
+            "..%00",
+            "..%20",
+            "..%23",
+            "..%3f",
+        ] {
+            for path in
+                [format!("/api/{dots}/secret"), format!("/api/{dots}"), format!("/{dots}/x")]
+            {
+                assert!(has_dot_segment(path.as_bytes()), "{path}");
+            }
+        }
+        for path in [
+            "/",
+            "/api/a.b",
+            "/api/..a",
+            "/api/a..",
+            "/api/...",
+            "/.well-known/x",
+            "/a;..",
+            "/a;b=..",
+            "/%2e%2ea",
+            "/a%2eb",
+            "/100%",
+            "/%zz..",
+            "/%",
+            "*",
+            "",
+        ] {
+            assert!(!has_dot_segment(path.as_bytes()), "{path}");
+        }
+    }
+
     proptest! {
+        #[test]
+        fn what_has_no_dot_segment_names_the_same_for_servers_that_resolve_dots(
+            path in "/(/|%2[eEfF5]|%5[cC]|%252[eEfF]|\\.|\\\\|;|a|%){0,16}",
+        ) {
+            // Servers that decode once, twice or never, and take backslashes for slashes, or cut parameters.
+            for decodings in 0..=2 {
+                let mut decoded = path.clone().into_bytes();
+                for _ in 0..decodings {
+                    decoded = percent_decode(&decoded).collect();
+                }
+                let read = String::from_utf8_lossy(&decoded).replace('\\', "/");
+                let resolves = read.split('/').any(|segment| {
+                    let bare = segment.split(';').next().unwrap();
+                    [segment, bare].iter().any(|name| matches!(*name, "." | ".."))
+                });
+                prop_assert!(!resolves || has_dot_segment(path.as_bytes()), "{}", path);
+            }
+        }
+
         #[test]
         fn a_name_stays_below_its_root(
             path in "(/|%2[eEfF5]|%5[cC]|\\.|\\\\|%00|a|é|%){0,16}",

@@ -54,18 +54,13 @@ pub struct ServerOptions<'a> {
 
 /// A server's TLS settings, shared by all of its connections: TLS 1.3 and 1.2, ALPN `h2` and
 /// `http/1.1`, one session ticket per handshake. Every six hours another key seals them, and the one before opens its own for
-/// six hours more.
+/// six hours more. Where clients are asked for a certificate there are no tickets: a session that is resumed is not
+/// checked again, so each connection shows the certificate anew, which must be valid then.
 #[derive(Debug, Clone)]
 pub struct ServerTls {
-    current: Arc<RwLock<Current>>,
+    current: Arc<RwLock<Arc<ServerConfig>>>,
     clock: WallClock,
-}
-
-/// What new connections get.
-#[derive(Debug)]
-struct Current {
-    config: Arc<ServerConfig>,
-    clients: Clients,
+    ticketer: Arc<dyn ProducesTickets>,
 }
 
 impl ServerTls {
@@ -87,29 +82,19 @@ impl ServerTls {
     /// made.
     pub fn with(options: &ServerOptions<'_>, clock: WallClock) -> Result<Self, IdentityError> {
         let ticketer = Tickets::ticketer(clock).map_err(unusable)?;
-        let current = Current::new(options, clock, ticketer)?;
-        Ok(Self { current: Arc::new(RwLock::new(current)), clock })
+        let config = Arc::new(config(options, clock, &ticketer)?);
+        Ok(Self { current: Arc::new(RwLock::new(config)), clock, ticketer })
     }
 
     /// Replaces what new connections get, in every clone of these settings; those that are open go on as
-    /// they began. Sessions can be resumed as before, unless what clients have to show has changed.
+    /// they began. Sessions can be resumed as before.
     ///
     /// # Errors
     ///
     /// As [`Self::with`]: the old settings stay.
     pub fn replace(&self, options: &ServerOptions<'_>) -> Result<(), IdentityError> {
-        let (ticketer, clients) = {
-            let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
-            (Arc::clone(&current.config.ticketer), current.clients.clone())
-        };
-        // A ticket says that its client was checked, by the rules of its time.
-        let ticketer = if clients == options.clients {
-            ticketer
-        } else {
-            Tickets::ticketer(self.clock).map_err(unusable)?
-        };
-        let new = Current::new(options, self.clock, ticketer)?;
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) = new;
+        let new = config(options, self.clock, &self.ticketer)?;
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
         Ok(())
     }
 
@@ -121,7 +106,7 @@ impl ServerTls {
     pub fn accept(&self) -> Result<TlsLayer, IdentityError> {
         let config = {
             let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(&current.config)
+            Arc::clone(&current)
         };
         ServerConnection::new(config)
             .map(|connection| TlsLayer::new(connection.into()))
@@ -129,31 +114,35 @@ impl ServerTls {
     }
 }
 
-impl Current {
-    fn new(
-        options: &ServerOptions<'_>,
-        clock: WallClock,
-        ticketer: Arc<dyn ProducesTickets>,
-    ) -> Result<Self, IdentityError> {
-        if options.identities.is_empty() {
-            return Err(IdentityError::NoCertificate);
-        }
-        let builder = ServerConfig::builder_with_details(provider(), Arc::new(clock))
-            .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
-            .map_err(unusable)?;
-        let builder = match options.clients.verifier()? {
-            None => builder.with_no_client_auth(),
-            Some(verifier) => builder.with_client_cert_verifier(verifier),
-        };
-        let certificates = Arc::new(Certificates::new(options.identities));
-        let mut config = builder.with_cert_resolver(certificates);
-        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        // Tickets keep the state at the client: the default store is a lock shared by all cores.
-        config.session_storage = Arc::new(NoServerSessionStorage {});
-        config.ticketer = ticketer;
-        config.send_tls13_tickets = 1;
-        Ok(Self { config: Arc::new(config), clients: options.clients.clone() })
+/// What new connections get.
+fn config(
+    options: &ServerOptions<'_>,
+    clock: WallClock,
+    ticketer: &Arc<dyn ProducesTickets>,
+) -> Result<ServerConfig, IdentityError> {
+    if options.identities.is_empty() {
+        return Err(IdentityError::NoCertificate);
     }
+    let builder = ServerConfig::builder_with_details(provider(), Arc::new(clock))
+        .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
+        .map_err(unusable)?;
+    let verifier = options.clients.verifier()?;
+    let resumes = verifier.is_none();
+    let builder = match verifier {
+        None => builder.with_no_client_auth(),
+        Some(verifier) => builder.with_client_cert_verifier(verifier),
+    };
+    let certificates = Arc::new(Certificates::new(options.identities));
+    let mut config = builder.with_cert_resolver(certificates);
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    // Tickets keep the state at the client: the default store is a lock shared by all cores.
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.send_tls13_tickets = usize::from(resumes);
+    // The default ticketer makes none.
+    if resumes {
+        config.ticketer = Arc::clone(ticketer);
+    }
+    Ok(config)
 }
 
 fn unusable(error: rustls::Error) -> IdentityError {

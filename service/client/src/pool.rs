@@ -10,6 +10,18 @@ use slab::Slab;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LineKey(usize);
 
+/// Names a request that waits in a [`Pool`]; never given again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct WaitKey(i64);
+
+/// A place among the requests that wait: empty once its request was taken back.
+#[derive(Debug)]
+struct Waiting<W> {
+    key: WaitKey,
+    due: Instant,
+    request: Option<W>,
+}
+
 /// How much a [`Pool`] holds.
 #[derive(Debug, Clone, Copy)]
 pub struct PoolLimits {
@@ -54,7 +66,11 @@ pub struct Pool<L, W> {
     lines: Slab<Line<L>>,
     /// Lines with room, the one used last at the end.
     roomy: Vec<usize>,
-    waiting: VecDeque<(Instant, W)>,
+    /// By rising key. The first is never an empty place, and of the others at most as many are empty as are not.
+    waiting: VecDeque<Waiting<W>>,
+    waiting_count: usize,
+    /// The keys of the next that waits behind all others, and of the next that waits before them.
+    next_keys: (i64, i64),
     connecting: usize,
     /// Lines with a request on them.
     busy: usize,
@@ -64,7 +80,7 @@ pub struct Pool<L, W> {
 
 impl<L, W> fmt::Debug for Pool<L, W> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (lines, waiting) = (self.lines.len(), self.waiting.len());
+        let (lines, waiting) = (self.lines.len(), self.waiting_count);
         let Self { connecting, multiplexes, .. } = self;
         write!(
             formatter,
@@ -79,7 +95,19 @@ impl<L, W> Pool<L, W> {
     #[must_use]
     pub fn new(limits: PoolLimits, multiplexes: Option<bool>) -> Self {
         let (lines, roomy, waiting) = (Slab::new(), Vec::new(), VecDeque::new());
-        Self { limits, lines, roomy, waiting, connecting: 0, busy: 0, multiplexes }
+        let (waiting_count, next_keys) = (0, (0, -1));
+        let (connecting, busy) = (0, 0);
+        Self {
+            limits,
+            lines,
+            roomy,
+            waiting,
+            waiting_count,
+            next_keys,
+            connecting,
+            busy,
+            multiplexes,
+        }
     }
 
     /// Takes room for a request on a line that has some.
@@ -99,17 +127,40 @@ impl<L, W> Pool<L, W> {
     /// # Errors
     ///
     /// The request itself, when as many wait as may.
-    pub fn wait(&mut self, request: W, now: Instant) -> Result<(), W> {
-        if self.waiting.len() >= self.limits.waiting_count {
+    pub fn wait(&mut self, request: W, now: Instant) -> Result<WaitKey, W> {
+        if self.waiting_count >= self.limits.waiting_count {
             return Err(request);
         }
-        self.waiting.push_back((now + self.limits.wait_timeout, request));
-        Ok(())
+        let (key, due) = (WaitKey(self.next_keys.0), now + self.limits.wait_timeout);
+        self.next_keys.0 += 1;
+        self.waiting_count += 1;
+        self.waiting.push_back(Waiting { key, due, request: Some(request) });
+        Ok(key)
     }
 
     /// Queues a request again, before all others: its line could not carry it.
-    pub fn wait_first(&mut self, request: W, now: Instant) {
-        self.waiting.push_front((now + self.limits.wait_timeout, request));
+    pub fn wait_first(&mut self, request: W, now: Instant) -> WaitKey {
+        let (key, due) = (WaitKey(self.next_keys.1), now + self.limits.wait_timeout);
+        self.next_keys.1 -= 1;
+        self.waiting_count += 1;
+        self.waiting.push_front(Waiting { key, due, request: Some(request) });
+        key
+    }
+
+    /// Takes the request out that waits the longest.
+    fn pop_waiting(&mut self) -> Option<W> {
+        let request = self.waiting.pop_front()?.request;
+        self.waiting_count -= usize::from(request.is_some());
+        self.drop_empty();
+        request
+    }
+
+    /// Drops empty places: at the beginning, and all when they are more than the others.
+    fn drop_empty(&mut self) {
+        while self.waiting.pop_front_if(|place| place.request.is_none()).is_some() {}
+        if self.waiting.len() > 2 * self.waiting_count {
+            self.waiting.retain(|place| place.request.is_some());
+        }
     }
 
     /// How many connections are to be made now.
@@ -117,7 +168,7 @@ impl<L, W> Pool<L, W> {
     pub fn dials_wanted(&self) -> usize {
         let room = self.limits.connections_count.saturating_sub(self.lines.len());
         let wanted = match self.multiplexes {
-            Some(false) => self.waiting.len().saturating_sub(self.connecting),
+            Some(false) => self.waiting_count.saturating_sub(self.connecting),
             // What the first turns out to be decides about the next.
             Some(true) | None => usize::from(self.connecting == 0 && !self.waiting.is_empty()),
         };
@@ -151,11 +202,12 @@ impl<L, W> Pool<L, W> {
 
     /// The next request that waits, for a line that has room for it.
     pub fn next_waiting(&mut self, key: LineKey) -> Option<W> {
-        let line = &mut self.lines[key.0];
+        let line = &self.lines[key.0];
         if line.outstanding >= line.capacity {
             return None;
         }
-        let (_, request) = self.waiting.pop_front()?;
+        let request = self.pop_waiting()?;
+        let line = &mut self.lines[key.0];
         self.busy += usize::from(line.outstanding == 0);
         line.outstanding += 1;
         if line.outstanding >= line.capacity {
@@ -180,15 +232,16 @@ impl<L, W> Pool<L, W> {
         if self.remove(key) || !self.lines.is_empty() {
             return Vec::new();
         }
-        self.waiting.drain(..).map(|(_, request)| request).collect()
+        self.waiting_count = 0;
+        self.waiting.drain(..).filter_map(|place| place.request).collect()
     }
 
     /// A connection could not be made, and the next goes elsewhere: those who wait have waited for nothing so
     /// far, and go on.
     pub fn elsewhere(&mut self, key: LineKey, now: Instant) {
         self.remove(key);
-        for (due, _) in &mut self.waiting {
-            *due = now + self.limits.wait_timeout;
+        for place in &mut self.waiting {
+            place.due = now + self.limits.wait_timeout;
         }
     }
 
@@ -204,30 +257,34 @@ impl<L, W> Pool<L, W> {
     /// Who waits the longest.
     #[must_use]
     pub fn first_waiting(&self) -> Option<&W> {
-        self.waiting.front().map(|(_, request)| request)
+        self.waiting.front()?.request.as_ref()
     }
 
-    /// Takes a request back that waits.
-    pub fn forget(&mut self, is_it: impl Fn(&W) -> bool) {
-        self.waiting.retain(|(_, request)| !is_it(request));
+    /// Takes a request back, if it still waits.
+    pub fn forget(&mut self, key: WaitKey) -> Option<W> {
+        let at = self.waiting.binary_search_by_key(&key, |place| place.key).ok()?;
+        let request = self.waiting[at].request.take()?;
+        self.waiting_count -= 1;
+        self.drop_empty();
+        Some(request)
     }
 
     /// When the first of those who wait has waited long enough.
     #[inline]
     #[must_use]
     pub fn next_due(&self) -> Option<Instant> {
-        self.waiting.front().map(|(due, _)| *due)
+        self.waiting.front().map(|place| place.due)
     }
 
     /// The next request that has waited long enough.
     pub fn overdue(&mut self, now: Instant) -> Option<W> {
-        self.waiting.pop_front_if(|(due, _)| *due <= now).map(|(_, request)| request)
+        if self.next_due()? <= now { self.pop_waiting() } else { None }
     }
 
     /// How many connections there are, and how many requests wait.
     #[must_use]
     pub fn counts(&self) -> (usize, usize) {
-        (self.lines.len(), self.waiting.len())
+        (self.lines.len(), self.waiting_count)
     }
 
     /// All that it holds, in numbers.
@@ -235,7 +292,7 @@ impl<L, W> Pool<L, W> {
     pub fn census(&self) -> PoolCensus {
         let Self { connecting, busy, .. } = *self;
         let open = self.lines.len() - connecting;
-        PoolCensus { connecting, open, busy, waiting: self.waiting.len() }
+        PoolCensus { connecting, open, busy, waiting: self.waiting_count }
     }
 
     /// The lines, in no particular order.
@@ -263,7 +320,7 @@ mod tests {
         for request in 0..3 {
             pool.wait(request, now).unwrap();
         }
-        assert_eq!(pool.wait(3, now), Err(3));
+        assert_eq!(pool.wait(3, now).unwrap_err(), 3);
         assert_eq!(pool.dials_wanted(), 2, "two connections are all there may be");
         let (a, b) = (pool.dial('a'), pool.dial('b'));
         assert_eq!(pool.dials_wanted(), 0);
@@ -326,12 +383,45 @@ mod tests {
     #[test]
     fn who_waits_in_vain_is_told() {
         let (mut pool, now) = (pool(Some(false)), Instant::now());
-        pool.wait(0, now).unwrap();
+        let first = pool.wait(0, now).unwrap();
         pool.wait(1, now).unwrap();
         let (a, b) = (pool.dial('a'), pool.dial('b'));
         assert_eq!(pool.closed(a), Vec::<u32>::new(), "the other may still come");
-        pool.forget(|request| *request == 0);
+        assert_eq!((pool.forget(first), pool.forget(first)), (Some(0), None));
         assert_eq!(pool.closed(b), [1]);
         assert_eq!(pool.counts(), (0, 0));
+    }
+
+    #[test]
+    fn requests_that_are_given_up_leave_few_places_and_the_order_of_the_others() {
+        const COUNT: usize = 16_384;
+        let limits = PoolLimits { waiting_count: COUNT, ..LIMITS };
+        let (mut pool, now) = (Pool::<char, usize>::new(limits, Some(false)), Instant::now());
+        let first = pool.wait(0, now).unwrap();
+        // One stays in front, and the others come and go.
+        for request in 1..COUNT {
+            let key = pool.wait(request, now).unwrap();
+            assert_eq!(pool.forget(key), Some(request));
+            assert!(pool.waiting.len() <= 2, "{} places", pool.waiting.len());
+        }
+        let keys: Vec<_> = (1..COUNT).map(|request| pool.wait(request, now).unwrap()).collect();
+        assert!(pool.wait(COUNT, now).is_err());
+        let mut kept = 0;
+        for (at, key) in keys.iter().enumerate().rev() {
+            if at % 64 == 0 {
+                kept += 1;
+            } else {
+                assert_eq!(pool.forget(*key), Some(at + 1));
+            }
+            assert!(pool.waiting.len() <= 2 * pool.waiting_count);
+        }
+        assert_eq!((pool.forget(first), pool.counts().1), (Some(0), kept));
+        pool.wait_first(7, now);
+        let key = pool.dial('a');
+        pool.ready(key, false);
+        pool.set_room(key, u32::MAX);
+        assert_eq!(pool.next_waiting(key), Some(7));
+        let rest: Vec<_> = std::iter::from_fn(|| pool.next_waiting(key)).collect();
+        assert_eq!(rest, (0..kept).map(|nth| nth * 64 + 1).collect::<Vec<_>>());
     }
 }

@@ -5,12 +5,23 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Instant;
 
+use bolide_client::WaitKey;
 use bolide_semantics::{End, ExchangeId, Head};
 use bolide_server::{Agenda, Bytes, Chunk, LocalWaker, UpstreamTimes};
 
 use crate::failure::Failure;
 use crate::line::Desk;
 use crate::tunnels::Wish;
+
+/// Pieces below this size are merged while others wait before them, in bytes: what keeping a piece takes is then at most
+/// a small part of it, however small the chunks and frames are that a body comes in.
+const MERGE_BELOW_BYTES: usize = 2 * 1024;
+
+/// The most that small pieces are merged into, in bytes.
+const MERGED_BYTES_MAX: usize = 16 * 1024;
+
+/// A lent slice that begins a run of less than this is copied to wait, in bytes, as [`bolide_server::settle`] does it.
+const RUN_BYTES: usize = 64 * 1024;
 
 /// A crossing as both sides hold it.
 pub(crate) type Shared = Rc<RefCell<Crossing>>;
@@ -40,8 +51,8 @@ pub(crate) struct Crossing {
     pub(crate) tunnel: bool,
     /// Some of the request's body has left: it can't be sent again.
     pub(crate) body_left: bool,
-    /// It waits in a pool for a connection.
-    pub(crate) waits: bool,
+    /// It waits in its upstream's pool for a connection.
+    pub(crate) waits: Option<WaitKey>,
     /// The client's side is over.
     pub(crate) abandoned: bool,
     /// The client's side, and whether it was woken and has not looked yet.
@@ -62,7 +73,13 @@ pub(crate) struct Crossing {
 #[derive(Debug, Default)]
 pub(crate) struct Flow {
     /// What has come and has not been passed on: at most what the windows of the side it came from allow.
-    pub(crate) pieces: VecDeque<Chunk>,
+    pieces: VecDeque<Chunk>,
+    /// Small pieces that follow them.
+    merged: Vec<u8>,
+    /// How many of the pieces, from the first on, are ready to wait.
+    settled_count: usize,
+    /// The first of them were passed on since.
+    is_begun: bool,
     /// Nothing follows the pieces, but trailers.
     pub(crate) ended: bool,
     pub(crate) trailers: Option<Box<Head>>,
@@ -89,17 +106,43 @@ impl Flow {
 
     /// What came.
     pub(crate) fn push(&mut self, piece: Bytes, end: End) {
-        if !piece.is_empty() {
+        self.ended |= end == End::Yes;
+        if piece.is_empty() {
+            return;
+        }
+        let is_small = piece.len() < MERGE_BELOW_BYTES && !self.is_empty();
+        if !is_small || self.merged.len() + piece.len() > MERGED_BYTES_MAX {
+            self.end_merging();
+        }
+        if is_small {
+            self.merged.extend_from_slice(&piece);
+        } else {
             self.pieces.push_back(piece.into());
         }
-        self.ended |= end == End::Yes;
+    }
+
+    /// What was merged becomes a piece.
+    fn end_merging(&mut self) {
+        if !self.merged.is_empty() {
+            self.pieces.push_back(Chunk::own(std::mem::take(&mut self.merged).into()));
+        }
+    }
+
+    /// Whether nothing waits to be passed on but the end or trailers.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pieces.is_empty() && self.merged.is_empty()
     }
 
     /// Takes the next part. It must be passed on, for it counts as taken.
     pub(crate) fn next(&mut self) -> Option<Next> {
+        if self.pieces.is_empty() {
+            self.end_merging();
+        }
         if let Some(piece) = self.pieces.pop_front() {
+            self.is_begun = true;
+            self.settled_count = self.settled_count.saturating_sub(1);
             self.taken_bytes += piece.bytes.len();
-            self.finished = self.ended && self.pieces.is_empty() && self.trailers.is_none();
+            self.finished = self.ended && self.is_empty() && self.trailers.is_none();
             return Some(Next::Piece(piece, if self.finished { End::Yes } else { End::No }));
         }
         if !self.ended || std::mem::replace(&mut self.finished, true) {
@@ -113,9 +156,30 @@ impl Flow {
         std::mem::take(&mut self.taken_bytes)
     }
 
-    /// What stays for longer must not keep whole blocks of the worker's receive buffer.
-    pub(crate) fn settle(&mut self) {
-        bolide_server::settle(self.pieces.make_contiguous());
+    /// What stays for longer must not keep whole blocks of the worker's receive buffer. Looks at what came since it was
+    /// called last, and at the rest of a run that was passed on in part. Returns how many pieces that were.
+    pub(crate) fn settle(&mut self) -> usize {
+        let begun = if std::mem::take(&mut self.is_begun) { self.first_run() } else { 0 };
+        let (first, second) = self.pieces.as_mut_slices();
+        let rest = begun.min(first.len());
+        bolide_server::settle(&mut first[..rest]);
+        let new = self.settled_count.min(first.len());
+        bolide_server::settle(&mut first[new..]);
+        bolide_server::settle(&mut second[self.settled_count - new..]);
+        let new_count = self.pieces.len() - self.settled_count;
+        self.settled_count = self.pieces.len();
+        begun + new_count
+    }
+
+    /// How many settled pieces are lent from the first on, up to a run that is worth its block.
+    fn first_run(&self) -> usize {
+        let mut bytes = 0;
+        let lent = self.pieces.iter().take(self.settled_count).take_while(|piece| {
+            let counts = !piece.is_own && bytes < RUN_BYTES;
+            bytes += piece.bytes.len();
+            counts
+        });
+        lent.count()
     }
 }
 
@@ -134,7 +198,7 @@ impl Crossing {
             wish_sent: false,
             tunnel: false,
             body_left: false,
-            waits: false,
+            waits: None,
             abandoned: false,
             waker: None,
             woken: false,
@@ -195,5 +259,66 @@ mod tests {
             addresses = now;
         }
         assert!(!addresses.contains(&lent.as_ptr()), "a frame alone must not keep its block");
+    }
+
+    #[test]
+    fn however_small_the_pieces_of_a_body_are_to_keep_one_more_looks_at_few() {
+        for (size, count) in [(1, 262_144), (MERGE_BELOW_BYTES, 4096), (16 * 1024, 512)] {
+            let mut flow = Flow::default();
+            let (mut looked_at, mut most) = (0, 0);
+            for _ in 0..count {
+                flow.push(Bytes::from(vec![7; size]), End::No);
+                looked_at += flow.settle();
+                most = most.max(flow.pieces.len());
+            }
+            assert!(looked_at <= count, "{looked_at} for {count} pieces of {size}");
+            assert!(most <= (count * size).div_ceil(MERGE_BELOW_BYTES), "{most} pieces");
+            // One is passed on for each that comes.
+            looked_at = 0;
+            for _ in 0..count {
+                assert!(flow.next().is_some());
+                flow.push(Bytes::from(vec![7; size]), End::No);
+                looked_at += flow.settle();
+            }
+            assert!(looked_at <= 2 * count, "{looked_at} for {count} pieces of {size}");
+        }
+    }
+
+    #[test]
+    fn small_pieces_are_merged_in_order_and_the_last_ends_the_body() {
+        let mut flow = Flow::default();
+        let mut sent = Vec::new();
+        for (nth, size) in [1, 5, 5000, 7, 2047, 2048, 1, 9000, 100].into_iter().enumerate() {
+            let piece = vec![nth as u8; size];
+            sent.extend_from_slice(&piece);
+            flow.push(piece.into(), End::No);
+            flow.settle();
+        }
+        flow.push(Bytes::new(), End::Yes);
+        let (mut passed_on, mut ends) = (Vec::new(), Vec::new());
+        while let Some(Next::Piece(piece, end)) = flow.next() {
+            passed_on.extend_from_slice(&piece.bytes);
+            ends.push(end);
+        }
+        assert_eq!(passed_on, sent);
+        assert_eq!(flow.taken(), sent.len());
+        assert_eq!(ends.iter().position(|end| *end == End::Yes), Some(ends.len() - 1));
+        assert!(flow.finished && flow.is_empty());
+    }
+
+    #[test]
+    fn the_rest_of_a_block_that_was_passed_on_is_copied() {
+        let mut flow = Flow::default();
+        let block = Bytes::from(vec![7; 128 * 1024]);
+        for start in (0..block.len()).step_by(16 * 1024) {
+            flow.push(block.slice(start + 9..start + 16 * 1024), End::No);
+        }
+        for left in (1..=8).rev() {
+            flow.settle();
+            assert_eq!(flow.pieces.len(), left);
+            let is_lent = flow.pieces.iter().any(|piece| !piece.is_own);
+            assert_eq!(is_lent, left > 4, "{left} pieces are left");
+            flow.next();
+        }
     }
 }

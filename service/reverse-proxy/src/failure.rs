@@ -122,6 +122,13 @@ impl Failure {
         "the upstream does not go on with this protocol",
     );
 
+    /// It comes from this proxy.
+    pub(crate) const LOOP: Self = Self::refused(
+        StatusCode::LOOP_DETECTED,
+        "proxy_loop_detected",
+        "the request has passed this proxy before: an upstream leads back to it",
+    );
+
     /// The connection could not even begin.
     pub(crate) fn unconnected(error: &io::Error) -> Self {
         match error.kind() {

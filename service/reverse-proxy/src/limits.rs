@@ -93,6 +93,11 @@ pub const HEALTH_RISE_COUNT: u32 = 2;
 /// says nothing. Answers: none.
 pub const HEALTH_FALL_COUNT: u32 = 3;
 
+/// How many interim responses of one exchange wait for the client's side, which looks once a turn; more are dropped.
+/// Default: 4. Unit: responses. Reason: a server sends one or two, and few bytes of HTTP/2 stand for a large head.
+/// Answers: interim-flood.
+pub const INTERIM_WAITING_COUNT: usize = 4;
+
 /// The limits of a reverse proxy. Each is named after the constant that is its default, and is counted for
 /// each worker and upstream.
 #[derive(Debug, Clone)]

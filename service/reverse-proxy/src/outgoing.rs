@@ -7,15 +7,11 @@ use bolide_semantics::{Field, FieldName, Head, names_in};
 use bolide_server::{Method, Request, Version};
 
 use crate::Origin;
-
-/// What `Via` says of this proxy (RFC 9110 §7.6.3).
-const VIA_1_0: &[u8] = b"1.0 bolide";
-const VIA_1_1: &[u8] = b"1.1 bolide";
-const VIA_2: &[u8] = b"2 bolide";
+use crate::pseudonym::Pseudonym;
 
 /// The head to send on for `request`: without what concerned the client's connection only, and with what
 /// the proxy has to say.
-pub(crate) fn head(request: &Request<'_>, origin: Origin) -> Head {
+pub(crate) fn head(request: &Request<'_>, origin: Origin, pseudonym: &Pseudonym) -> Head {
     let from = request.head();
     let mut head = Head::default();
     let counts_hops = *from.method() == Method::OPTIONS;
@@ -31,12 +27,7 @@ pub(crate) fn head(request: &Request<'_>, origin: Origin) -> Head {
     if from.get_all(FieldName::Te).flat_map(names_in).any(names_trailers) {
         head.push_field(FieldName::Te, b"trailers");
     }
-    let via = match from.version() {
-        Version::HTTP_10 => VIA_1_0,
-        Version::HTTP_2 => VIA_2,
-        _ => VIA_1_1,
-    };
-    head.push_field(FieldName::Via, via);
+    head.push_field(FieldName::Via, pseudonym.via(from.version()));
     if origin != Origin::Hide {
         let scheme = if request.tls().is_some() { "https" } else { "http" };
         say_origin(&mut head, request.peer(), request.authority(), scheme);

@@ -75,8 +75,8 @@ impl Passage {
                 crossing.line = Some(Rc::clone(desk));
                 crossing.listed = true;
                 desk.leave(Rc::clone(&self.crossing))
-            } else if backend.pool.wait(Rc::clone(&self.crossing), now).is_ok() {
-                crossing.waits = true;
+            } else if let Ok(key) = backend.pool.wait(Rc::clone(&self.crossing), now) {
+                crossing.waits = Some(key);
                 // The first that waits needs a line that watches the clock for it.
                 let watches = backend.pool.counts().1 == 1;
                 backend.pool.lines().find_map(|desk| desk.token()).filter(|_| watches)
@@ -180,7 +180,7 @@ impl Passage {
                     }
                 }
             }
-            if !crossing.down.pieces.is_empty() {
+            if !crossing.down.is_empty() {
                 crossing.down.settle();
             }
             let enough = match &crossing.line {
@@ -270,7 +270,9 @@ impl Exchange for Passage {
         if let Some(failure) = failure {
             return self.failed(failure, io);
         }
-        if waits && let Some(upstream) = self.upstream {
+        if waits.is_some()
+            && let Some(upstream) = self.upstream
+        {
             let now = io.now();
             return self.worker.dial(upstream, io.outward(), now);
         }
@@ -297,9 +299,8 @@ impl Drop for Passage {
         drop(crossing);
         let upstream = self.upstream;
         self.leave();
-        if waits && let Some(upstream) = upstream {
-            let is_this = |other: &Shared| Rc::ptr_eq(other, &self.crossing);
-            self.worker.backends.borrow_mut()[upstream].pool.forget(is_this);
+        if let (Some(key), Some(upstream)) = (waits, upstream) {
+            self.worker.backends.borrow_mut()[upstream].pool.forget(key);
         }
     }
 }

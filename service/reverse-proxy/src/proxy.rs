@@ -3,14 +3,16 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use bolide_semantics::has_dot_segment;
 use bolide_server::{Handler, Method, Reply, Request, Response, StatusCode};
 
-use crate::ProxySettings;
 use crate::crossing::{Crossing, Flow};
+use crate::failure::Failure;
 use crate::outgoing;
 use crate::passage::Passage;
 use crate::tunnels::Wish;
 use crate::worker::Worker;
+use crate::{DotSegments, ProxySettings};
 
 /// Answers requests with what an upstream says: one for each worker.
 ///
@@ -42,6 +44,11 @@ const ALLOWED: &str = "GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH";
 /// (RFC 9110 §9.3.6) would make it an open door, and HTTP in a tunnel passes by all that it reads.
 const NO_FORWARD_PROXY: &str = "bolide; error=http_request_denied; details=\"this is a reverse proxy: \
      CONNECT without a protocol, or with one that is HTTP or TLS, goes nowhere\"";
+
+/// RFC 3986 §6.2.2.3: clients resolve dot segments. Routes are chosen by the path as it is sent, so an upstream that resolves
+/// them could be asked for what no route leads to.
+const NO_DOT_SEGMENTS: &str =
+    "bolide; error=http_request_error; details=\"the path has a dot segment\"";
 
 impl ReverseProxy {
     /// A worker's part of a proxy. Its connections are made when requests need them.
@@ -75,7 +82,17 @@ impl Handler for ReverseProxy {
             }
             _ => {}
         }
-        let mut head = outgoing::head(request, self.worker.settings.origin);
+        let settings = &self.worker.settings;
+        if settings.pseudonym.is_in(request.head()) {
+            self.worker.looped(request.now());
+            return Failure::LOOP.response().into();
+        }
+        let refuses_dots = settings.dot_segments == DotSegments::Refuse;
+        if refuses_dots && has_dot_segment(request.path().as_bytes()) {
+            let response = Response::error(StatusCode::BAD_REQUEST);
+            return response.header("proxy-status", NO_DOT_SEGMENTS).into();
+        }
+        let mut head = outgoing::head(request, settings.origin, &settings.pseudonym);
         let mut wish = Wish::of(request.head(), request.has_body()).map(Box::new);
         if let Some(wish) = &mut wish {
             wish.put_into(&mut head, self.worker.backends.borrow_mut().random());

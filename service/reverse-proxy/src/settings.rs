@@ -11,6 +11,7 @@ use bolide_server::{ConnectionLimits, Http1Limits, Http2Limits};
 
 use crate::counters::{Counters, UpstreamStats};
 use crate::limits::CONNECT_TIMEOUT;
+use crate::pseudonym::Pseudonym;
 use crate::upstream::Scheme;
 use crate::watch::{Orders, Resolver, Watch, Watched};
 use crate::{HealthCheck, ProxyLimits, Upstream, UpstreamError};
@@ -42,6 +43,17 @@ pub enum Origin {
     Hide,
 }
 
+/// What becomes of a request whose path has a [dot segment](bolide_semantics::has_dot_segment), in any spelling: clients
+/// resolve these before they send a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DotSegments {
+    /// It is answered with 400: an upstream that resolves them would serve what no route leads to.
+    #[default]
+    Refuse,
+    /// It goes on as it came: for upstreams that take such a path as it stands, and of which all may be asked for.
+    Pass,
+}
+
 /// What a reverse proxy does: one value for all workers, from which each makes its
 /// [`ReverseProxy`](crate::ReverseProxy).
 #[derive(Debug, Clone)]
@@ -56,6 +68,8 @@ pub struct ProxySettings {
     pub(crate) balance: Balance,
     pub(crate) origin: Origin,
     pub(crate) rewrites_host: bool,
+    pub(crate) dot_segments: DotSegments,
+    pub(crate) pseudonym: Arc<Pseudonym>,
     pub(crate) limits: ProxyLimits,
     pub(crate) watch: Arc<Watch>,
     /// What each worker counts.
@@ -105,6 +119,8 @@ impl ProxySettings {
             balance: Balance::default(),
             origin: Origin::default(),
             rewrites_host: false,
+            dot_segments: DotSegments::default(),
+            pseudonym: Arc::new(Pseudonym::random()),
             limits: ProxyLimits::default(),
             counters: Arc::default(),
         };
@@ -136,6 +152,26 @@ impl ProxySettings {
     pub fn rewrites_host(mut self, rewrites: bool) -> Self {
         self.rewrites_host = rewrites;
         self
+    }
+
+    /// What becomes of paths with dot segments. Default: they are refused.
+    #[must_use]
+    pub fn dot_segments(mut self, dot_segments: DotSegments) -> Self {
+        self.dot_segments = dot_segments;
+        self
+    }
+
+    /// What `Via` calls the proxy (RFC 9110 §7.6.3). A request that has this name in its `Via` is answered with 508: it went
+    /// round. Default: a random name, another for each value that is made.
+    ///
+    /// # Errors
+    ///
+    /// When the name is not a token.
+    pub fn pseudonym(mut self, name: &str) -> Result<Self, UpstreamError> {
+        let pseudonym = Pseudonym::new(name);
+        let refused = || UpstreamError::Pseudonym { given: name.to_owned() };
+        self.pseudonym = Arc::new(pseudonym.ok_or_else(refused)?);
+        Ok(self)
     }
 
     /// The limits.

@@ -16,6 +16,7 @@ use smallvec::SmallVec;
 
 use crate::crossing::{Crossing, Flow, Next, Shared};
 use crate::failure::{Failure, Repeat};
+use crate::limits::INTERIM_WAITING_COUNT;
 use crate::line::Desk;
 use crate::tunnels::Wish;
 use crate::worker::{Dial, Worker};
@@ -151,7 +152,7 @@ impl Traffic {
     fn begin(&mut self, shared: Shared, orders: &mut Orders<'_>) {
         let worker = Rc::clone(&self.worker);
         let mut crossing = shared.borrow_mut();
-        crossing.waits = false;
+        crossing.waits = None;
         crossing.line = Some(Rc::clone(&self.desk));
         let is_multiplexed = self.desk.is_multiplexed.get();
         let goes_over = |wish: &Wish| !is_multiplexed || wish.over_http2().is_some();
@@ -190,12 +191,12 @@ impl Traffic {
             Err(Misuse::Refused) if orders.available() == 0 => {
                 // The line has come to its end since it was chosen: another takes the request.
                 crossing.line = None;
-                crossing.waits = true;
                 drop(crossing);
                 let backend = &mut worker.backends.borrow_mut()[self.upstream];
                 backend.pool.set_room(self.key, 0);
                 backend.pool.done(self.key);
-                backend.pool.wait_first(shared, orders.now());
+                let key = backend.pool.wait_first(Rc::clone(&shared), orders.now());
+                shared.borrow_mut().waits = Some(key);
             }
             Err(misuse) => {
                 let refused = misuse == Misuse::Refused;
@@ -233,7 +234,7 @@ impl Traffic {
         if taken > had && (!crossing.up.ended || taken >= TELL_BYTES) {
             self.woken.push(Rc::clone(shared));
         }
-        if !crossing.up.pieces.is_empty() {
+        if !crossing.up.is_empty() {
             crossing.up.settle();
         }
         // The end of a tunnel of HTTP/1.1 in one direction ends it.
@@ -337,9 +338,11 @@ impl Traffic {
     fn informed(&mut self, at: usize, orders: &Orders<'_>) {
         {
             let crossing = &mut *self.open[at].1.borrow_mut();
-            let mut head = Head::default();
-            head.forward(orders.head(), |_| true);
-            crossing.interim.push_back(head);
+            if crossing.interim.len() < INTERIM_WAITING_COUNT {
+                let mut head = Head::default();
+                head.forward(orders.head(), |_| true);
+                crossing.interim.push_back(head);
+            }
             crossing.moved = Some(orders.now());
         }
         self.woken.push(Rc::clone(&self.open[at].1));
@@ -414,7 +417,7 @@ fn waits_for_upstream(crossing: &Crossing) -> bool {
     if crossing.tunnel {
         true
     } else if crossing.answered {
-        crossing.down.pieces.is_empty()
+        crossing.down.is_empty()
     } else {
         crossing.up.finished || crossing.up.blocked || crossing.wish_sent
     }

@@ -49,6 +49,12 @@ pub enum UpstreamError {
         /// The path that was given.
         path: String,
     },
+    /// The proxy can't have this name.
+    #[error("a proxy can't be called `{given}` in Via: give a word of letters, digits and hyphens")]
+    Pseudonym {
+        /// The name that was given.
+        given: String,
+    },
     /// There is none.
     #[error("a reverse proxy needs at least one upstream")]
     None,

@@ -101,7 +101,7 @@ impl Worker {
         let in_vain = backend.dial_failed(key, to, now);
         for crossing in &in_vain {
             let mut crossing = crossing.borrow_mut();
-            crossing.waits = false;
+            crossing.waits = None;
             crossing.fail(*failure);
         }
         let next = backend.pool.first_waiting().filter(|_| backend.may_dial());
@@ -119,7 +119,7 @@ impl Worker {
     pub(crate) fn end_overdue(&self, upstream: usize, agenda: &mut Agenda, now: Instant) {
         while let Some(crossing) = self.overdue(upstream, now) {
             let mut crossing = crossing.borrow_mut();
-            crossing.waits = false;
+            crossing.waits = None;
             crossing.fail(Failure::WAITED);
             crossing.wake(agenda);
         }
@@ -157,6 +157,14 @@ impl Worker {
         if backend.upstream == at {
             self.settings.watch.list[at].set_health(backend.health);
         }
+    }
+
+    /// A request came back from an upstream.
+    #[cold]
+    pub(crate) fn looped(&self, now: Instant) {
+        let watched = &self.settings.watch.list[0];
+        let Failure { error, what, .. } = Failure::LOOP;
+        watched.journal.failed(watched.name(), error, &what, now);
     }
 
     /// A request failed at an upstream.

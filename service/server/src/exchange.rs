@@ -375,12 +375,16 @@ impl Io<'_> {
 
     /// Sends the head of a response, interim or final, from field lines that were received or written
     /// elsewhere; of a final one, the body follows by [`Self::send`] unless `end` says that there is none.
-    /// `Date` is added when it is missing. Ignored when the response has begun already.
+    /// `Date` is added when it is missing. Ignored when the response has begun already; an interim one, which a client
+    /// can do without, also while what was queued before it has no room left.
     pub fn start_with(&mut self, status: StatusCode, fields: &[FieldRef<'_>], end: End) {
         if self.state.phase != Phase::Unanswered {
             return;
         }
         if is_interim(status) {
+            if self.cx.output_room() == 0 {
+                return;
+            }
             return self.encoding(|io| io.send_interim(status, fields));
         }
         let is_dated = fields.iter().any(|field| field.known == Some(FieldName::Date));

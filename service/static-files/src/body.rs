@@ -26,8 +26,10 @@ pub(crate) struct Reader {
 pub(crate) struct Version {
     pub(crate) file: Arc<dyn DiskFile>,
     pub(crate) stamp: Stamp,
-    /// The same for the kernel, if it may send it.
+    /// The same as a file of the system, if it is one.
     shared: Option<Arc<SharedFile>>,
+    /// The kernel may send it.
+    sends: bool,
 }
 
 /// A part of a body.
@@ -130,16 +132,15 @@ impl FileBody {
 }
 
 impl Version {
-    /// `sends`: whether the kernel may send it, where it can.
+    /// `sends`: whether the kernel may send it, where it can. May wait for the disk.
     pub(crate) fn new(file: Arc<dyn DiskFile>, stamp: Stamp, sends: bool) -> Self {
         let version = FileVersion {
             length: stamp.length,
             modified_seconds: stamp.modified.seconds,
             modified_nanoseconds: stamp.modified.nanoseconds,
         };
-        let descriptor = file.descriptor().filter(|_| sends);
-        let shared = descriptor.map(|file| Arc::new(SharedFile::new(file, version)));
-        Self { file, stamp, shared }
+        let shared = file.descriptor().map(|file| Arc::new(SharedFile::new(file, version)));
+        Self { file, stamp, shared, sends }
     }
 
     /// One piece, of this version for sure: of a file that has become another, nothing is sent.
@@ -157,10 +158,15 @@ impl Version {
             Some(_) => {}
         }
         // Looked at after the read: whatever was written before it is seen.
-        if self.file.stamp()?.is_same_content(&self.stamp) {
-            Ok(piece)
-        } else {
-            Err(io::Error::other("the file changed while it was sent"))
+        self.check().map(|()| piece)
+    }
+
+    /// Fails once what the head has promised is no longer what is there.
+    fn check(&self) -> io::Result<()> {
+        match &self.shared {
+            Some(shared) => shared.check(),
+            None if self.file.stamp()?.is_same_content(&self.stamp) => Ok(()),
+            None => Err(io::Error::other("the file changed while it was sent")),
         }
     }
 }
@@ -176,7 +182,8 @@ impl BodyStream for FileBody {
 
     /// Of a large file, what is in memory already: the rest is read by the pool.
     fn pull_file(&mut self, bytes_max: usize) -> Option<FilePiece> {
-        let file = self.version.shared.as_ref().filter(|_| self.awaited.is_none())?;
+        let may_send = self.version.sends && self.awaited.is_none();
+        let file = self.version.shared.as_ref().filter(|_| may_send)?;
         let Some(Segment::File(range)) = self.segments.front() else { return None };
         let is_large = self.by_kernel || range.length() >= SENDFILE_BYTES;
         let bytes = usize::try_from(range.length()).unwrap_or(usize::MAX).min(bytes_max);

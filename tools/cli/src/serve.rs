@@ -205,7 +205,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 /// another user, for it ends here.
 fn check(arguments: &Arguments, plan: &Plan, identity: Option<&Identity>) -> Result<(), String> {
     if let Some(path) = &arguments.pid_file {
-        PidFile::check(path)?;
+        PidFile::check(path, identity.map(Identity::user))?;
     }
     if let Some(identity) = identity {
         identity.check()?;
@@ -245,7 +245,9 @@ fn open(
     let (server, listeners) = assemble(plan, &materials, listen)?;
     let server = server.bind().map_err(|error| error.to_string())?;
     let sockets = server.sockets().map_err(|error| error.to_string())?;
-    let pid_file = arguments.pid_file.as_deref().map(PidFile::open).transpose()?;
+    let user = identity.map(Identity::user);
+    let pid_file = arguments.pid_file.as_deref().map(|path| PidFile::open(path, user));
+    let pid_file = pid_file.transpose()?;
     if let Some(identity) = identity {
         identity.assume(&pid_file.iter().map(PidFile::file).collect::<Vec<_>>())?;
         check_reading(arguments, identity)?;

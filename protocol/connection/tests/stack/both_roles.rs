@@ -257,3 +257,76 @@ fn leaving_ends_what_says_nothing() {
     let seen = server.turn(b"");
     assert!(matches!(seen[..], [Output::Closed(_)]), "{seen:?}");
 }
+
+/// What a client reports of a response over TLS whose server then ends the connection, and whether it says so first.
+fn ended_over_tls(response: &str, says_so: bool) -> Vec<Output> {
+    let (identity, _) = identity();
+    let mut server = ServerTls::new(&identity, CLOCK).unwrap().accept().unwrap();
+    let layer = ClientTls::new(&Trust::Anybody, &[], CLOCK).unwrap().connect("localhost").unwrap();
+    let mut client = Side::new(Connection::new(Role::Client, Some(layer), start()));
+    let (mut input, mut plain) = (ReceiveBuffer::new(65_536), ReceiveBuffer::new(65_536));
+    let mut queue = SendQueue::new();
+    let mut seen = Vec::new();
+    let (mut is_asked, mut is_answered) = (false, false);
+    while !is_answered {
+        if !is_asked && client.connection.is_h2().is_some() {
+            is_asked = true;
+            client.with(|connection, cx, _| {
+                let head = RequestHead {
+                    method: &Method::GET,
+                    scheme: "https",
+                    authority: "localhost",
+                    path: "/",
+                    protocol: None,
+                    fields: &[],
+                };
+                connection.send_request(cx, &head, End::Yes).unwrap();
+            });
+        }
+        client.turn(&[]);
+        input.start(&[]);
+        input.extend(&client.sent());
+        server.receive(&mut input, &mut plain).unwrap();
+        if !plain.is_empty() {
+            is_answered = true;
+            queue.tail().extend_from_slice(response.as_bytes());
+            if says_so {
+                server.close();
+            }
+        }
+        let mut wire = Vec::new();
+        server.flush(&mut queue, &mut wire).unwrap();
+        seen.extend(client.turn(&wire));
+    }
+    client.connection.receive_eof();
+    seen.extend(client.turn(&[]));
+    seen
+}
+
+#[test]
+fn over_tls_only_close_notify_ends_a_body_without_a_length() {
+    let is_whole = |response: &str, says_so: bool| {
+        let seen = ended_over_tls(response, says_so);
+        let ends = |output: &Output| {
+            matches!(output, Output::Exchange(_, ExchangeEvent::Data(_, End::Yes)))
+        };
+        let aborts =
+            |output: &Output| matches!(output, Output::Exchange(_, ExchangeEvent::Aborted(_)));
+        let is_whole = seen.iter().any(ends);
+        assert_ne!(is_whole, seen.iter().any(aborts), "{seen:?}");
+        is_whole
+    };
+    let unframed = "HTTP/1.1 200 OK\r\n\r\nhello";
+    assert!(is_whole(unframed, true));
+    assert!(!is_whole(unframed, false), "anybody on the way can end a connection");
+    for says_so in [false, true] {
+        assert!(is_whole("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello", says_so));
+        assert!(!is_whole("HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nhello", says_so));
+    }
+}
+
+#[test]
+fn interim_responses_have_one_limit_in_both_versions() {
+    let limits = Limits::default();
+    assert_eq!(limits.h1.interim_count, limits.h2.interim_count);
+}

@@ -109,9 +109,12 @@ impl Office {
             desk.inbox.push(job.ticket);
             return (host, desk.token);
         }
-        if let Err(ticket) = pool.wait(job.ticket, Instant::now()) {
-            let what = "as many requests wait for this server as may";
-            ticket.fail(ClientError::new(ErrorKind::Full, what));
+        match pool.wait(Arc::clone(&job.ticket), Instant::now()) {
+            Ok(key) => job.ticket.lock().waits = Some((host, key)),
+            Err(ticket) => {
+                let what = "as many requests wait for this server as may";
+                ticket.fail(ClientError::new(ErrorKind::Full, what));
+            }
         }
         (host, None)
     }
@@ -121,9 +124,12 @@ impl Office {
         let mut state = ticket.lock();
         let Some(line) = state.line else {
             state.listed = false;
-            if state.abandoned {
+            // Nobody waits for it any more.
+            if state.abandoned
+                && let Some((host, key)) = state.waits.take()
+            {
                 drop(state);
-                self.forget(&ticket);
+                self.hosts[host].pool.forget(key);
             }
             return None;
         };
@@ -131,15 +137,6 @@ impl Office {
         let desk = self.desks.get_mut(line)?;
         desk.inbox.push(ticket);
         desk.token
-    }
-
-    /// Nobody waits for it any more.
-    fn forget(&mut self, ticket: &Arc<Ticket>) {
-        for (_, host) in &mut self.hosts {
-            if host.pool.first_waiting().is_some() {
-                host.pool.forget(|waiting| Arc::ptr_eq(waiting, ticket));
-            }
-        }
     }
 
     /// A connection could not be made: another address is tried, or those who wait are told.
@@ -152,8 +149,11 @@ impl Office {
         for ticket in waiting {
             if !tries_another {
                 ticket.fail(error.clone());
-            } else if let Err(ticket) = host.pool.wait(ticket, Instant::now()) {
-                ticket.fail(error.clone());
+                continue;
+            }
+            match host.pool.wait(Arc::clone(&ticket), Instant::now()) {
+                Ok(key) => ticket.lock().waits = Some((dialling.host, key)),
+                Err(ticket) => ticket.fail(error.clone()),
             }
         }
         self.desks.remove(dialling.desk);

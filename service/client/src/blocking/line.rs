@@ -158,10 +158,12 @@ impl Traffic {
                     state.phase = Phase::Waiting(Instant::now());
                 }
                 let office = &mut *self.office.borrow_mut();
-                let pool = &mut office.hosts[self.dialling.host].pool;
+                let host = self.dialling.host;
+                let pool = &mut office.hosts[host].pool;
                 pool.set_room(self.dialling.key, 0);
                 pool.done(self.dialling.key);
-                pool.wait_first(ticket, Instant::now());
+                let key = pool.wait_first(Arc::clone(&ticket), Instant::now());
+                ticket.lock().waits = Some((host, key));
             }
             Err(_) => {
                 let what = "a field of the request, or its length, can't be sent as it stands";

@@ -10,6 +10,7 @@ use http::{HeaderMap, Method, StatusCode, Version};
 
 use super::error::ClientError;
 use super::post::Post;
+use crate::WaitKey;
 
 /// The head of a request, as it is sent.
 #[derive(Debug, Clone)]
@@ -63,6 +64,8 @@ pub(crate) struct State {
     pub(crate) error: Option<ClientError>,
     /// The caller wants nothing more of it.
     pub(crate) abandoned: bool,
+    /// Where it waits for a connection: the server's number, and its place there.
+    pub(crate) waits: Option<(usize, WaitKey)>,
     /// It lies on the client's desk to be looked at.
     pub(crate) listed: bool,
     /// The line that carries it, and its number there.
@@ -116,6 +119,7 @@ impl Ticket {
             read_bytes: 0,
             error: None,
             abandoned: false,
+            waits: None,
             listed: false,
             line: None,
             exchange: None,
@@ -137,6 +141,7 @@ impl Ticket {
     pub(crate) fn fail(&self, error: ClientError) {
         let mut state = self.lock();
         state.line = None;
+        state.waits = None;
         state.exchange = None;
         state.error.get_or_insert(error);
         drop(state);

@@ -1,11 +1,12 @@
 //! Upstreams that are not there, die, or talk nonsense.
 
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
-use bolide_reverse_proxy::{ProxyLimits, ProxySettings, Trust, Upstream};
+use bolide_reverse_proxy::{ProxyLimits, ProxySettings, ReverseProxy, Trust, Upstream};
+use bolide_server::{Router, Server};
 
-use crate::scene::{Behind, Proxy};
+use crate::scene::{Behind, Proxy, Talk, settings};
 
 const POST: &str = "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\nhi";
 
@@ -149,10 +150,10 @@ fn a_certificate_that_is_not_trusted() {
     let (chain, key) = (made.cert.pem(), made.signing_key.serialize_pem());
     let identity = bolide_server::Identity::from_pem(chain.as_bytes(), key.as_bytes());
     let tls = bolide_server::Tls::new(&identity.expect("an identity")).expect("settings");
-    let behind = bolide_server::Server::new()
+    let behind = Server::new()
         .workers(1)
         .https("127.0.0.1:0", &tls)
-        .start(|| bolide_server::Router::new().get("/", |_| "ok"))
+        .start(|| Router::new().get("/", |_| "ok"))
         .expect("a free port");
     let url = format!("https://{}", behind.addresses()[0].expect("an address"));
     let other = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("one");
@@ -199,4 +200,27 @@ fn stalled_upstream() {
     let answer = proxy.get();
     assert!(answer.ends_with("\r\n\r\nhalf"), "{answer}");
     assert_eq!(proxy.settings.stats()[0].timeouts, 1);
+}
+
+#[test]
+fn a_proxy_whose_upstream_is_itself_says_so() {
+    // A port that is free for the proxy itself.
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("an address");
+    drop(listener);
+    let settings = settings(&[&format!("http://{address}")]);
+    let routed = settings.clone();
+    let server = Server::new().workers(1).http(&address.to_string());
+    let running = server
+        .start(move || Router::new().fallback(ReverseProxy::new(&routed)))
+        .expect("the port is still free");
+    let stream = TcpStream::connect(address).expect("the proxy listens");
+    let mut client = Talk::new(stream);
+    client.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
+    let response = client.message();
+    assert!(response.starts_with("HTTP/1.1 508"), "{response}");
+    assert!(response.contains("proxy_loop_detected"), "{response}");
+    assert_eq!(settings.stats()[0].connections, 1, "it went round once");
+    running.shut_down();
+    assert_eq!(running.join().expect("no worker failed").panics, 0);
 }

@@ -2,7 +2,7 @@
 
 use std::sync::mpsc;
 
-use bolide_reverse_proxy::Origin;
+use bolide_reverse_proxy::{DotSegments, Origin};
 
 use crate::scene::{Behind, Proxy, lines, settings};
 
@@ -14,7 +14,8 @@ fn sent_on(origin: Origin, rewrites_host: bool, request: &str) -> (String, Strin
         talk.send("HTTP/1.1 204 No Content\r\n\r\n");
         talk.rest();
     });
-    let proxy = Proxy::with(settings(&[&behind.url()]).origin(origin).rewrites_host(rewrites_host));
+    let settings = settings(&[&behind.url()]).origin(origin).rewrites_host(rewrites_host);
+    let proxy = Proxy::with(settings.pseudonym("bolide").expect("a name"));
     let answer = proxy.ask(request);
     assert!(answer.starts_with("HTTP/1.1 204"), "{answer}");
     (receiver.recv().expect("the upstream was asked"), behind.address.to_string())
@@ -154,4 +155,43 @@ fn a_proxy_answers_some_requests_itself() {
         head.starts_with("OPTIONS * HTTP/1.1\r\n") && head.contains("max-forwards: 4"),
         "{head}"
     );
+}
+
+/// What a client gets that asks for this path, and what the upstream was asked for.
+fn asked_for(dot_segments: DotSegments, request: &str) -> (String, Option<String>) {
+    let (sender, receiver) = mpsc::channel();
+    let behind = Behind::new(move |talk, _| {
+        sender.send(talk.head()).expect("the test waits");
+        talk.send("HTTP/1.1 204 No Content\r\n\r\n");
+        talk.rest();
+    });
+    let proxy = Proxy::with(settings(&[&behind.url()]).dot_segments(dot_segments));
+    (proxy.ask(request), receiver.try_recv().ok())
+}
+
+#[test]
+fn a_path_that_leaves_its_route_by_dot_segments_is_refused() {
+    for path in [
+        "/api/../secret",
+        "/api/%2e%2e/secret",
+        "/api/..;/secret",
+        "/api/..%2fsecret",
+        "/api/%5c..%5csecret",
+        "/api/%252e%252e/secret",
+        "http://a/api/../secret",
+    ] {
+        let request = format!("GET {path} HTTP/1.1\r\nhost: a\r\n\r\n");
+        let (response, sent) = asked_for(DotSegments::Refuse, &request);
+        assert!(response.starts_with("HTTP/1.1 400"), "{path}: {response}");
+        assert_eq!(sent, None, "{path}");
+        let (response, sent) = asked_for(DotSegments::Pass, &request);
+        assert!(response.starts_with("HTTP/1.1 204"), "{path}: {response}");
+        let line = format!("GET {} ", path.trim_start_matches("http://a"));
+        assert!(sent.expect("it goes on").starts_with(&line), "{path}: as it came");
+    }
+    for path in ["/api/a.b", "/api/..a", "/api/?x=../y", "/api/...", "http://a/api/x"] {
+        let request = format!("GET {path} HTTP/1.1\r\nhost: a\r\n\r\n");
+        let (response, _) = asked_for(DotSegments::Refuse, &request);
+        assert!(response.starts_with("HTTP/1.1 204"), "{path}: {response}");
+    }
 }

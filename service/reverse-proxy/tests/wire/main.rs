@@ -7,6 +7,8 @@ mod failures;
 #[cfg(test)]
 mod heads;
 #[cfg(test)]
+mod interim;
+#[cfg(test)]
 mod journal;
 #[cfg(test)]
 mod limits;
@@ -16,6 +18,8 @@ mod logged;
 mod scene;
 #[cfg(test)]
 mod takeover;
+#[cfg(test)]
+mod truncation;
 #[cfg(test)]
 mod tunnels;
 #[cfg(test)]

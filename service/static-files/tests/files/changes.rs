@@ -99,6 +99,47 @@ fn a_file_that_shrinks_breaks_the_answer_off() {
     assert!(rest.iter().all(|byte| *byte == 0));
 }
 
+#[test]
+fn a_file_that_is_appended_to_is_sent_to_the_promised_length() {
+    for sends in [false, true] {
+        let site = Site::with(&[], |site| site.sendfile(sends));
+        File::create(site.path("large")).unwrap().set_len(LARGE_BYTES).unwrap();
+        let mut client = site.connect();
+        client.send("GET", "/large", &[]);
+        assert_eq!(client.head().0, 200);
+        let mut log = File::options().append(true).open(site.path("large")).unwrap();
+        for taken in 0..64 {
+            log.write_all(b"one more line\n").unwrap();
+            let piece = client.take(1024 * 1024);
+            assert!(
+                piece.len() == 1024 * 1024 && piece.iter().all(|byte| *byte == 0),
+                "{taken} MiB"
+            );
+        }
+        assert_eq!(
+            client.ask("GET", "/ping", &[]).text(),
+            "pong",
+            "nothing follows what was promised"
+        );
+    }
+}
+
+#[test]
+fn a_file_that_is_written_anew_and_longer_breaks_the_answer_off() {
+    for sends in [false, true] {
+        let site = Site::with(&[], |site| site.sendfile(sends));
+        File::create(site.path("large")).unwrap().set_len(LARGE_BYTES).unwrap();
+        let mut client = site.connect();
+        client.send("GET", "/large", &[]);
+        assert_eq!(client.head().0, 200);
+        fs::write(site.path("large"), vec![1; LARGE_BYTES as usize + 1000]).unwrap();
+        assert!(
+            (client.rest().len() as u64) < LARGE_BYTES,
+            "an answer of two versions looks complete"
+        );
+    }
+}
+
 /// Asks for a file of zeros that is written over with ones meanwhile. What came of the body.
 fn written_over(site: &Site) -> Vec<u8> {
     fs::write(site.path("large"), vec![0; LARGE_BYTES as usize]).unwrap();

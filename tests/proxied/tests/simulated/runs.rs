@@ -17,7 +17,7 @@ use crate::roles::{Asked, Asker, Fate, Origin, Requests};
 const SEEDS: u64 = 256;
 
 /// Longer than every deadline.
-const LONG: Duration = Duration::from_secs(3600);
+pub(crate) const LONG: Duration = Duration::from_secs(3600);
 
 const HTTP1: &str = "203.0.113.1:9000";
 const HTTP2: &str = "203.0.113.2:9000";
@@ -29,7 +29,7 @@ struct Run {
     digest: u64,
 }
 
-fn wall_clock() -> SystemTime {
+pub(crate) fn wall_clock() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777)
 }
 
@@ -51,7 +51,9 @@ fn settings(seed: u64) -> ProxySettings {
     let upstreams = urls.iter().map(|url| Upstream::parse(url).expect("an upstream")).collect();
     // Few connections, so that requests wait for one.
     let limits = ProxyLimits { connections_count: 2, ..ProxyLimits::default() };
-    ProxySettings::new(upstreams).expect("settings").limits(limits)
+    let settings = ProxySettings::new(upstreams).expect("settings").limits(limits);
+    // A random name would make the bytes of each run others.
+    settings.pseudonym("bolide").expect("a name")
 }
 
 fn run(seed: u64, faults: Faults, fates: &[Fate]) -> Run {

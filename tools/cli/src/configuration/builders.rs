@@ -56,6 +56,9 @@ const BUILDERS: &[Builder] = &[
             ("balance", Some("balance =")),
             ("origin", Some("origin =")),
             ("rewrites_host", Some("rewrite-host =")),
+            ("dot_segments", Some("dot-segments =")),
+            // None: a random name does as well.
+            ("pseudonym", None),
             ("limits", Some("connect-timeout =")),
             ("health_check", Some("health =")),
             // None: code.

@@ -268,6 +268,7 @@ table!(HTTP2: Http2Limits, "protocol/h2", [
     header_fields_count,
     continuation_frames_count from 0,
     header_block_bytes,
+    interim_count from 0,
     header_table_bytes from 0 to 65_535,
     client_resets_burst_count,
     client_resets_refill_count from 0,

@@ -95,6 +95,7 @@ const ROUTES: &str = "
 # servers = [\"http://127.0.0.1:9000\", { url = \"h2c://127.0.0.1:9001\", weight = 2, http1-tunnels = false }]
 # balance = \"round-robin\" # or \"least-requests\", \"power-of-two\"
 # origin = \"replace\" # what Forwarded and X-Forwarded-* say: or \"append\", \"hide\"
+# dot-segments = \"refuse\" # paths with . or .. for a segment: or \"pass\"
 # rewrite-host = false
 # ca = \"upstreams.pem\"
 # insecure = false

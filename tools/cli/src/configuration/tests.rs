@@ -261,7 +261,8 @@ fn upstreams() {
              servers = [\"http://127.0.0.1:1\", {{ url = \"http://127.0.0.1:2\", weight = 3 }}]\n{more}"
         )
     };
-    let more = "balance = \"power-of-two\"\norigin = \"append\"\nrewrite-host = true\nidle-timeout = \"9s\"\n";
+    let more = "balance = \"power-of-two\"\norigin = \"append\"\nrewrite-host = true\nidle-timeout = \"9s\"\n\
+                dot-segments = \"pass\"\n";
     assert_eq!(read(&upstream(more)).unwrap().routes.counts(), (1, 1));
     let url = "[[route]]\nproxy = [\"http://127.0.0.1:1\", \"unix:/run/a\"]\n";
     assert_eq!(read(url).unwrap().routes.counts(), (1, 1));
@@ -274,6 +275,10 @@ fn upstreams() {
     mistaken(
         &upstream("idle-timout = \"9s\"\n"),
         "b.toml:6:1: `idle-timout` is not known in [[upstream]]: did you mean `idle-timeout`?",
+    );
+    mistaken(
+        &upstream("dot-segments = \"resolve\"\n"),
+        "b.toml:6:16: `dot-segments` is `resolve`: give one of refuse, pass",
     );
     let slip = upstream("").replace("proxy = \"backend\"", "proxy = \"bakend\"");
     mistaken(&slip, "b.toml:2:9: there is no upstream `bakend`: did you mean `backend`?");

@@ -4,7 +4,9 @@ use std::fs;
 
 use std::ops::RangeInclusive;
 
-use bolide::{Balance, HealthCheck, Origin, ProxyLimits, ProxySettings, Trust, Upstream};
+use bolide::{
+    Balance, DotSegments, HealthCheck, Origin, ProxyLimits, ProxySettings, Trust, Upstream,
+};
 
 use super::document::{Place, Section};
 use super::limit_tables::{HEALTH, HealthLimits, PROXY};
@@ -102,6 +104,11 @@ pub(super) fn read(mut section: Section<'_>) -> Result<Named, String> {
         "origin",
         &[("replace", Origin::Replace), ("append", Origin::Append), ("hide", Origin::Hide)],
     )?;
+    let dot_segments = choice(
+        &mut section,
+        "dot-segments",
+        &[("refuse", DotSegments::Refuse), ("pass", DotSegments::Pass)],
+    )?;
     let rewrites_host = section.value::<bool>("rewrite-host")?.unwrap_or(false);
     let ca = section.placed::<String>("ca")?;
     let insecure = section.value::<bool>("insecure")?.unwrap_or(false);
@@ -140,6 +147,7 @@ pub(super) fn read(mut section: Section<'_>) -> Result<Named, String> {
         .balance(balance.unwrap_or_default())
         .origin(origin.unwrap_or_default())
         .rewrites_host(rewrites_host)
+        .dot_segments(dot_segments.unwrap_or_default())
         .limits(limits);
     let settings = match health {
         None => settings,

@@ -18,6 +18,13 @@ impl fmt::Display for Identity {
     }
 }
 
+impl Identity {
+    /// The user's number.
+    pub(super) fn user(&self) -> u32 {
+        self.user
+    }
+}
+
 #[cfg(target_os = "linux")]
 mod linux {
     use std::ffi::CString;

@@ -1,7 +1,9 @@
 //! RFC 9113 §10.5.1: heads that are larger than they look, or never end.
 
 use bolide_h2::Limits;
+use bolide_h2::limits::INTERIM_COUNT;
 use bolide_semantics::End;
+use http::Method;
 
 use crate::raw::{
     self, CONTINUATION, END_HEADERS, END_STREAM, ENHANCE_YOUR_CALM, GET, HEADERS, PROTOCOL_ERROR,
@@ -99,4 +101,19 @@ fn trailers_bomb() {
     server.feed(&raw::post(1));
     let fields = vec![("x", "y"); 200];
     assert_eq!(server.resets(&headers(1, true, &fields), 1), PROTOCOL_ERROR);
+}
+
+#[test]
+fn interim_flood() {
+    let mut client = Subject::client();
+    let id = client.ask(&Method::GET, End::Yes).unwrap();
+    let other = client.ask(&Method::GET, End::Yes).unwrap();
+    client.sent_bytes();
+    let interim = headers(id, false, &[(":status", "103")]);
+    for _ in 0..INTERIM_COUNT {
+        assert_eq!(client.feed(&interim), [Seen::Informational(id, 103)]);
+    }
+    assert_eq!(client.resets(&interim, id), ENHANCE_YOUR_CALM);
+    let interim = headers(other, false, &[(":status", "103")]);
+    assert_eq!(client.feed(&interim), [Seen::Informational(other, 103)], "counted by stream");
 }

@@ -18,7 +18,7 @@ fn identity(name: &str) -> Identity {
     Identity::from_pem(chain.as_bytes(), key.as_bytes()).unwrap()
 }
 
-/// An authority in PEM, and the certificate of a client that it has signed.
+/// An authority in PEM, and the certificate of a client that it has signed, which expires at the end of the tests' day.
 fn authority_and_client() -> (Vec<u8>, Identity) {
     let mut authority = parameters(&[]);
     authority.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
@@ -27,6 +27,7 @@ fn authority_and_client() -> (Vec<u8>, Identity) {
     let root = authority.self_signed(&authority_key).unwrap();
     let issuer = rcgen::Issuer::new(authority, authority_key);
     let mut client = parameters(&[]);
+    client.not_after = rcgen::date_time_ymd(2026, 9, 22);
     client.distinguished_name = rcgen::DistinguishedName::new();
     client.distinguished_name.push(rcgen::DnType::CommonName, "alice");
     let key = rcgen::KeyPair::generate().unwrap();
@@ -149,23 +150,58 @@ fn a_session_is_resumed_after_one_rotation_of_the_ticket_keys_and_not_after_two(
 }
 
 #[test]
-fn who_was_let_in_by_other_rules_shakes_hands_anew() {
+fn a_client_shows_its_certificate_on_each_connection() {
     let own = [identity("localhost")];
     let (authority, alice) = authority_and_client();
-    let server = server(&own, Clients::Optional(authority.clone()));
+    let server = server(&own, Clients::Anybody);
     let (alice, nobody) = (client(Some(&alice)), client(None));
     for resumed in [false, true] {
-        for client in [&alice, &nobody] {
-            let (facts, _) = handshake(&server, client, "localhost").unwrap();
-            assert_eq!(facts.resumed, resumed);
+        let (facts, _) = handshake(&server, &nobody, "localhost").unwrap();
+        assert_eq!(facts.resumed, resumed);
+    }
+    let asks = |clients| server.replace(&ServerOptions { identities: &own, clients }).unwrap();
+    for clients in [Clients::Optional(authority.clone()), Clients::Required(authority)] {
+        asks(clients);
+        for _ in 0..2 {
+            let (facts, _) = handshake(&server, &alice, "localhost").unwrap();
+            assert!(!facts.resumed && facts.client.is_some());
         }
     }
-    let (facts, _) = handshake(&server, &alice, "localhost").unwrap();
-    assert!(facts.resumed && facts.client.is_some(), "a resumed session knows its client");
-    let clients = Clients::Required(authority);
+    assert!(handshake(&server, &nobody, "localhost").is_err(), "a session of before is resumed");
+}
+
+#[test]
+fn a_client_certificate_that_has_expired_ends_what_it_began() {
+    /// Within the time of a ticket's key, and after the end of the day.
+    const EXPIRED: u64 = 10 * 60 * 60;
+    let own = [identity("localhost")];
+    let (authority, alice) = authority_and_client();
+    for clients in [Clients::Optional(authority.clone()), Clients::Required(authority)] {
+        PASSED.set(0);
+        let options = ServerOptions { identities: &own, clients };
+        let server = ServerTls::with(&options, MOVED).unwrap();
+        let alice = client(Some(&alice));
+        // As often as it comes back, nothing is prolonged.
+        for passed in (0..EXPIRED).step_by(3600).take(9) {
+            PASSED.set(passed);
+            assert!(handshake(&server, &alice, "localhost").unwrap().0.client.is_some());
+        }
+        PASSED.set(EXPIRED);
+        let failure = handshake(&server, &alice, "localhost").map(drop).unwrap_err();
+        assert!(failure.what.to_lowercase().contains("expired"), "{failure}");
+    }
+}
+
+#[test]
+fn an_authority_that_is_taken_out_ends_what_its_clients_began() {
+    let own = [identity("localhost")];
+    let ((authority, alice), (other, _)) = (authority_and_client(), authority_and_client());
+    let server = server(&own, Clients::Required(authority));
+    let alice = client(Some(&alice));
+    assert!(handshake(&server, &alice, "localhost").is_ok());
+    let clients = Clients::Required(other);
     server.replace(&ServerOptions { identities: &own, clients }).unwrap();
-    assert!(handshake(&server, &nobody, "localhost").is_err());
-    assert!(!handshake(&server, &alice, "localhost").unwrap().0.resumed);
+    assert!(handshake(&server, &alice, "localhost").is_err());
 }
 
 #[test]
