@@ -40,6 +40,7 @@ pub(crate) struct Budgets {
     own_resets_life: u32,
     glitches: Bucket,
     small_data: Bucket,
+    tunnel_data: Bucket,
     settings: Bucket,
 }
 
@@ -52,6 +53,7 @@ impl Budgets {
             own_resets_life: 0,
             glitches: Bucket::full(limits.glitches_burst_count),
             small_data: Bucket::full(limits.small_data_burst_count),
+            tunnel_data: Bucket::full(limits.tunnel_data_burst_count),
             settings: Bucket::full(limits.settings_frames_count),
         }
     }
@@ -108,6 +110,29 @@ impl Budgets {
             return Ok(());
         }
         Err(Fault::abuse("small-data", "too many small DATA frames"))
+    }
+
+    /// The peer sent a DATA frame with so many bytes of data in a tunnel. While nothing sent before it waits for its reader
+    /// (`is_first`), a frame may be as small as a message is.
+    #[inline]
+    pub(crate) fn tunnel_data(
+        &mut self,
+        bytes: u32,
+        is_first: bool,
+        now_ms: u32,
+        limits: &Limits,
+    ) -> Result<(), Fault> {
+        if bytes == 0 {
+            return self.glitch(now_ms, limits);
+        }
+        if bytes > SMALL_DATA_BYTES || is_first {
+            return Ok(());
+        }
+        let (burst, refill) = (limits.tunnel_data_burst_count, limits.tunnel_data_refill_count);
+        if self.tunnel_data.take(now_ms, burst, refill) {
+            return Ok(());
+        }
+        Err(Fault::abuse("tunnel-data", "too many small DATA frames wait in tunnels"))
     }
 
     /// The peer sent a SETTINGS frame.

@@ -104,6 +104,15 @@ pub const SMALL_DATA_BURST_COUNT: u32 = 10_000;
 /// octets are honest at this rate. Answers: one-byte-data.
 pub const SMALL_DATA_REFILL_COUNT: u32 = 5000;
 
+/// Small DATA frames in tunnels that arrive while earlier bytes of their tunnel wait to be read, at once. Default:
+/// 100000. Unit: frames. Reason: more than a tunnel's first window has bytes; who reads what comes is never counted.
+/// Answers: one-byte-data.
+pub const TUNNEL_DATA_BURST_COUNT: u32 = 100_000;
+
+/// Small DATA frames in tunnels that arrive while earlier bytes of their tunnel wait to be read, refill. Default:
+/// 100000. Unit: frames per second. Reason: their cost is then some hundredths of a core. Answers: one-byte-data.
+pub const TUNNEL_DATA_REFILL_COUNT: u32 = 100_000;
+
 /// Entries of one SETTINGS frame. Default: 32. Unit: entries. Reason: fewer than ten are defined.
 /// Answers: settings-flood.
 pub const SETTINGS_ENTRIES_COUNT: u32 = 32;
@@ -233,6 +242,10 @@ pub struct Limits {
     pub small_data_burst_count: u32,
     /// [`SMALL_DATA_REFILL_COUNT`].
     pub small_data_refill_count: u32,
+    /// [`TUNNEL_DATA_BURST_COUNT`].
+    pub tunnel_data_burst_count: u32,
+    /// [`TUNNEL_DATA_REFILL_COUNT`].
+    pub tunnel_data_refill_count: u32,
     /// [`SETTINGS_ENTRIES_COUNT`].
     pub settings_entries_count: u32,
     /// [`SETTINGS_FRAMES_COUNT`].
@@ -288,6 +301,8 @@ impl Default for Limits {
             glitches_refill_count: GLITCHES_REFILL_COUNT,
             small_data_burst_count: SMALL_DATA_BURST_COUNT,
             small_data_refill_count: SMALL_DATA_REFILL_COUNT,
+            tunnel_data_burst_count: TUNNEL_DATA_BURST_COUNT,
+            tunnel_data_refill_count: TUNNEL_DATA_REFILL_COUNT,
             settings_entries_count: SETTINGS_ENTRIES_COUNT,
             settings_frames_count: SETTINGS_FRAMES_COUNT,
             control_frames_count: CONTROL_FRAMES_COUNT,

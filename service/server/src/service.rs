@@ -428,4 +428,6 @@ mod simulated;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+mod tunnels;
+#[cfg(test)]
 mod uploads;

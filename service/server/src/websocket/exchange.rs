@@ -1,9 +1,8 @@
 //! A WebSocket connection as an exchange: bytes in, bytes out, timers.
 
-use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use bolide_buffers::detach;
+use bolide_buffers::PieceQueue;
 use bolide_semantics::{AbortReason, End};
 use bolide_websocket::{Close, CloseCode, Codec, Event};
 use bytes::Bytes;
@@ -31,7 +30,7 @@ pub(super) struct Core {
     /// When the owner wants to be woken.
     pub(super) alarm: Option<Instant>,
     /// What was received and not looked at.
-    input: VecDeque<Bytes>,
+    input: PieceQueue,
     input_ended: bool,
     /// What the connection did not take.
     refused: Option<Bytes>,
@@ -61,7 +60,7 @@ impl Core {
             protocol,
             paused: false,
             alarm: None,
-            input: VecDeque::new(),
+            input: PieceQueue::new(),
             input_ended: false,
             refused: None,
             output_bytes_max: options.output_bytes_max,
@@ -104,7 +103,7 @@ impl Core {
             if event.is_some() {
                 return event;
             }
-            self.input.pop_front();
+            self.input.pop();
         }
     }
 
@@ -175,9 +174,7 @@ impl WebSocket {
                 break;
             }
         }
-        for bytes in &mut self.core.input {
-            *bytes = detach(std::mem::take(bytes));
-        }
+        self.core.input.keep();
         self.end_if_over(io);
         self.core.set_timers(io);
     }
@@ -223,9 +220,7 @@ impl Exchange for WebSocket {
     fn on_data(&mut self, data: Bytes, end: End, io: &mut Io<'_>) {
         self.core.heard = io.now();
         self.core.pinged = false;
-        if !data.is_empty() {
-            self.core.input.push_back(data);
-        }
+        self.core.input.push(data);
         self.core.input_ended |= end == End::Yes;
         self.run(io);
     }
