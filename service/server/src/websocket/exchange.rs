@@ -158,8 +158,10 @@ impl WebSocket {
     fn run(&mut self, io: &mut Io<'_>) {
         loop {
             while self.core.can_receive()
+                && io.may_go_on()
                 && let Some(event) = self.core.receive(io)
             {
+                io.count_event();
                 self.handle(event, io);
             }
             self.core.flush(io);
@@ -170,7 +172,7 @@ impl WebSocket {
                 }
                 self.core.flush(io);
             }
-            if !self.core.can_receive() {
+            if !self.core.can_receive() || !io.may_go_on() {
                 break;
             }
         }
