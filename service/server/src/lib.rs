@@ -42,7 +42,7 @@ pub use bolide_connection::{
 };
 pub use bolide_eventloop::{
     After, Agenda, Around, BbrInfo, CloseCause, Destination, FileVersion, Limits as LoopLimits,
-    SharedFile, Stats, TcpInfo, Token, Turn,
+    Offload, OffloadLimits, SharedFile, Stats, TcpInfo, Token, Turn,
 };
 pub use bolide_semantics::{AbortReason, Blame, End, FieldName, Head};
 pub use bytes::Bytes;
