@@ -97,6 +97,8 @@ pub(crate) struct State {
     pub(crate) alarm: Option<Instant>,
     /// The handler has events left for the next call.
     pub(crate) yields: bool,
+    /// A limit of the handler's ended the exchange.
+    pub(crate) limit: Option<&'static str>,
     /// The client is told how long the answer took since then.
     pub(crate) timed: Option<Instant>,
 }
@@ -135,6 +137,7 @@ impl State {
             entry: None,
             alarm: None,
             yields: false,
+            limit: None,
             timed: None,
         }
     }
@@ -356,6 +359,11 @@ impl Io<'_> {
         let may = self.events_left.get() > 0;
         self.state.yields |= !may;
         may
+    }
+
+    /// Reports that the limit of this name ends the exchange.
+    pub(crate) fn note_limit(&mut self, limit: &'static str) {
+        self.state.limit = Some(limit);
     }
 
     /// Counts such an event.

@@ -425,6 +425,8 @@ mod fairness;
 #[cfg(test)]
 mod isolation;
 #[cfg(test)]
+mod limited;
+#[cfg(test)]
 mod logged;
 #[cfg(test)]
 mod profiled;

@@ -138,7 +138,10 @@ impl Session {
                     driver.on_sendable(io);
                 }
             }),
-            ExchangeEvent::Aborted(reason) => self.abandon(id, reason, work.observer),
+            ExchangeEvent::Aborted(reason) => {
+                work.observer.stream_ended(self.ends.peer(), &reason);
+                self.abandon(id, reason, work.observer);
+            }
             ExchangeEvent::Informational => {}
         }
     }
@@ -536,9 +539,13 @@ impl Session {
             io.abort();
         }
         io.meter.enter(before);
+        let limit = io.state.limit.take();
         if std::mem::take(&mut io.state.yields) {
             io.woken.get_or_insert_default().borrow_mut().push(id);
             self.cut = true;
+        }
+        if let Some(limit) = limit {
+            work.observer.limit(self.ends.peer(), limit);
         }
         if self.exchanges[index].state.is_done() {
             let mut active = self.exchanges.remove(index);

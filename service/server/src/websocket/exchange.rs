@@ -191,6 +191,9 @@ impl WebSocket {
             Event::Pong(content) => self.call(io, |owner, socket| owner.on_pong(content, socket)),
             Event::Closed(close) => self.tell(&close),
             Event::Failed(failure) => {
+                if let Some(limit) = failure.limit {
+                    io.note_limit(limit);
+                }
                 let reason = Bytes::from_static(failure.what.as_bytes());
                 self.tell(&Close { code: failure.code, reason });
             }
