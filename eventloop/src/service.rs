@@ -172,6 +172,8 @@ pub struct After {
     pub wants_input: bool,
     /// There is more to send: call again once the output has drained.
     pub more: bool,
+    /// Some of the input was left for a later call: the other connections have theirs first, and nothing is read before it.
+    pub cut: bool,
     /// Call at this time even if nothing happens. Each call replaces it.
     pub deadline: Option<Instant>,
     /// How many bytes the peer is sure to send, beyond those that are here, before it waits for anything from this
@@ -188,6 +190,7 @@ impl After {
     pub const READ: Self = Self {
         wants_input: true,
         more: false,
+        cut: false,
         deadline: None,
         expects: 0,
         idle: false,

@@ -72,6 +72,8 @@ pub(crate) struct State {
     pub(crate) eof: bool,
     pub(crate) wants_input: bool,
     pub(crate) more: bool,
+    /// The session left some of the input for a later call.
+    pub(crate) cut: bool,
     pub(crate) idle: bool,
     pub(crate) queued: bool,
     /// A read of this pass filled the block.
@@ -226,11 +228,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         if self.state.failed && (self.state.eof || !self.state.wants_input) {
             return Outcome::Closed(CloseCause::Failed(io::ErrorKind::ConnectionReset));
         }
-        let mut call = match call {
-            Call::Event => was_established.then_some(Call::Event),
-            Call::Again => (self.state.more && !self.state.blocked).then_some(Call::Again),
-            call => Some(call),
-        };
+        let mut call = self.due(call, was_established);
         let mut budget = Budget::new(&lent.limits);
         if let Some(unsent) = self.unsent.take() {
             lent.take_unsent(unsent);
@@ -277,6 +275,17 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         outcome
     }
 
+    /// The call that is due before anything is read.
+    #[inline]
+    fn due(&self, call: Call<S::Message>, was_established: bool) -> Option<Call<S::Message>> {
+        let due = match call {
+            Call::Event => was_established.then_some(Call::Event),
+            Call::Again => (self.state.more && !self.state.blocked).then_some(Call::Again),
+            call => Some(call),
+        };
+        due.or_else(|| self.state.cut.then_some(Call::Again))
+    }
+
     /// Reads, calls and flushes in turn until there is nothing to do or the budget is spent.
     #[inline]
     fn work(
@@ -318,6 +327,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
             if unflushed {
                 unflushed = false;
                 match self.flush(lent, budget) {
+                    Ok(Flush::Drained) if self.state.cut => {}
                     Ok(Flush::Drained) if self.state.more && budget.allows_call() => {
                         call = Some(Call::Again);
                     }
@@ -325,6 +335,9 @@ impl<K: Kernel, S: Service> Slot<K, S> {
                     Ok(_) => {}
                     Err(error) => return Outcome::Closed(CloseCause::of(&error)),
                 }
+            }
+            if call.is_none() && self.state.cut {
+                return Outcome::Again;
             }
             if call.is_none() && !self.may_read() {
                 return Outcome::Wait;
@@ -354,7 +367,8 @@ impl<K: Kernel, S: Service> Slot<K, S> {
 
     #[inline]
     fn may_read(&self) -> bool {
-        self.state.readable && !self.state.connecting && self.state.wants_input && !self.state.eof
+        let State { readable, connecting, wants_input, cut, eof, .. } = self.state;
+        readable && wants_input && !connecting && !cut && !eof
     }
 
     /// Reads once. Whether there is something new: bytes, or the end.
@@ -434,6 +448,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
     fn obey(&mut self, after: &After, lent: &mut Lent<K, S>) {
         self.state.wants_input = after.wants_input;
         self.state.more = after.more;
+        self.state.cut = after.cut;
         self.state.idle = after.idle;
         self.arrivals.expects = after.expects > 2 * lent.limits.gather_bytes as u64;
         self.deadline = after.deadline.map_or(NEVER, |deadline| lent.meeting(deadline));

@@ -3,16 +3,18 @@
 //! [`ReceiveBuffer`] is filled at its end by whoever reads and consumed at its front by whoever
 //! parses. [`SendQueue`] is appended to by whoever encodes and drained, in one vectored write, by
 //! whoever owns the socket. Both belong to a worker, not to a connection: an idle connection owns
-//! no buffer.
+//! no buffer. A [`PieceQueue`] holds what was received and waits for its reader.
 //!
 //! This crate must never know what the bytes mean.
 
 mod chunk;
 mod outside;
+mod piece_queue;
 mod receive_buffer;
 mod send_queue;
 
 pub use chunk::{Chunk, settle};
 pub use outside::Outside;
+pub use piece_queue::PieceQueue;
 pub use receive_buffer::{ReceiveBuffer, detach};
 pub use send_queue::{COPIED_BYTES, Flush, SendQueue};

@@ -146,5 +146,5 @@ failures! {
     };
     HEAD_TIMED_OUT = Failure::timeout("head-timeout", "the head took too long");
     BODY_TIMED_OUT = Failure::timeout("body-timeout", "the body came too slowly");
-    WRITE_TIMED_OUT = Failure::timeout("write-timeout", "the peer took nothing for too long");
+    WRITE_TIMED_OUT = Failure::timeout("write-timeout", "the peer took too little for too long");
 }

@@ -64,8 +64,8 @@ impl Connection {
     /// Nothing until more bytes come, or until a deadline.
     #[inline]
     pub(crate) fn wait(&mut self, cx: &Context<'_>, until: Option<Deadline>) -> Output {
-        let timeout = self.limits.write_timeout;
-        match self.progress.look(cx.output.len(), cx.now, timeout) {
+        let (timeout, rate) = (self.limits.write_timeout, self.limits.body_rate_bytes);
+        match self.progress.look(cx.output.len(), cx.now, timeout, rate) {
             Progress::Drained => Output::Wait(until),
             Progress::Until(at) => {
                 let write = Deadline { at, reason: DeadlineReason::Write };

@@ -42,6 +42,7 @@ pub(crate) struct Budgets {
     own_resets_life: u32,
     glitches: Bucket,
     small_data: Bucket,
+    tunnel_data: Bucket,
     settings: Bucket,
 }
 
@@ -55,6 +56,7 @@ impl Budgets {
             glitches: Bucket::full(limits.glitches_burst_count),
             small_data: Bucket::full(limits.small_data_burst_count),
             settings: Bucket::full(Some(limits.settings_frames_count)),
+            tunnel_data: Bucket::full(Some(limits.tunnel_data_burst_count)),
         }
     }
 
@@ -110,6 +112,29 @@ impl Budgets {
             return Ok(());
         }
         Err(Fault::abuse("small-data", "too many small DATA frames"))
+    }
+
+    /// The peer sent a DATA frame with so many bytes of data in a tunnel. While nothing sent before it waits for its reader
+    /// (`is_first`), a frame may be as small as a message is.
+    #[inline]
+    pub(crate) fn tunnel_data(
+        &mut self,
+        bytes: u32,
+        is_first: bool,
+        now_ms: u32,
+        limits: &Limits,
+    ) -> Result<(), Fault> {
+        if bytes == 0 {
+            return self.glitch(now_ms, limits);
+        }
+        if bytes > SMALL_DATA_BYTES || is_first {
+            return Ok(());
+        }
+        let (burst, refill) = (limits.tunnel_data_burst_count, limits.tunnel_data_refill_count);
+        if self.tunnel_data.take(now_ms, Some(burst), refill) {
+            return Ok(());
+        }
+        Err(Fault::abuse("tunnel-data", "too many small DATA frames wait in tunnels"))
     }
 
     /// The peer sent a SETTINGS frame.

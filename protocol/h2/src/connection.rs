@@ -383,7 +383,7 @@ impl Connection {
             None => {}
         }
         if output_length > 0 {
-            earliest.consider(self.output.moved_ms, limits.write_pause, DeadlineReason::Write);
+            earliest.consider(self.output.since_ms, limits.write_pause, DeadlineReason::Write);
         }
         if self.streams.open() > 0 {
             earliest.consider(deadlines.scan_ms, SCAN_INTERVAL, DeadlineReason::Body);

@@ -108,6 +108,15 @@ pub const SMALL_DATA_BURST_COUNT: u32 = 10_000;
 /// octets are honest at this rate. Answers: one-byte-data.
 pub const SMALL_DATA_REFILL_COUNT: u32 = 5000;
 
+/// Small DATA frames in tunnels that arrive while earlier bytes of their tunnel wait to be read, at once. Default:
+/// 100000. Unit: frames. Reason: more than a tunnel's first window has bytes; who reads what comes is never counted.
+/// Answers: one-byte-data.
+pub const TUNNEL_DATA_BURST_COUNT: u32 = 100_000;
+
+/// Small DATA frames in tunnels that arrive while earlier bytes of their tunnel wait to be read, refill. Default:
+/// 100000. Unit: frames per second. Reason: their cost is then some hundredths of a core. Answers: one-byte-data.
+pub const TUNNEL_DATA_REFILL_COUNT: u32 = 100_000;
+
 /// Entries of one SETTINGS frame. Default: 32. Unit: entries. Reason: fewer than ten are defined.
 /// Answers: settings-flood.
 pub const SETTINGS_ENTRIES_COUNT: u32 = 32;
@@ -128,11 +137,11 @@ pub const EARLY_PRIORITIES_COUNT: usize = 16;
 /// frames that cross our reset are not the peer's fault. Answers: none.
 pub const RESET_RANGES_COUNT: usize = 32;
 
-/// How long a stream may wait for the peer to open its window. Default: 30 s. Unit: time. Reason: a
+/// How long in all a stream may wait for the peer to open its window, unless the peer takes [`BODY_RATE_BYTES`] of it meanwhile. Default: 30 s. Unit: time. Reason: a
 /// waiting response holds memory. Answers: h2-bomb.
 pub const STALLED_STREAM: Duration = Duration::from_secs(30);
 
-/// How long the connection's window may keep every stream waiting. Default: 60 s. Unit: time. Reason:
+/// How long in all the connection's window may keep every stream waiting, unless the peer takes [`BODY_RATE_BYTES`] meanwhile. Default: 60 s. Unit: time. Reason:
 /// a waiting response holds memory. Answers: zero-window.
 pub const STALLED_CONNECTION: Duration = Duration::from_secs(60);
 
@@ -156,7 +165,7 @@ pub const BODY_RATE_TIME: Duration = Duration::from_secs(10);
 /// next click. Answers: none.
 pub const IDLE_TIME: Duration = Duration::from_secs(60);
 
-/// How long the socket may take nothing while we have something to send. Default: 30 s. Unit: time.
+/// How long the socket may take nothing, or less than [`BODY_RATE_BYTES`], while we have something to send. Default: 30 s. Unit: time.
 /// Reason: the peer is gone or does not read. Answers: tcp-window-closed.
 pub const WRITE_PAUSE: Duration = Duration::from_secs(30);
 
@@ -239,6 +248,10 @@ pub struct Limits {
     pub small_data_burst_count: Option<u32>,
     /// [`SMALL_DATA_REFILL_COUNT`].
     pub small_data_refill_count: u32,
+    /// [`TUNNEL_DATA_BURST_COUNT`].
+    pub tunnel_data_burst_count: u32,
+    /// [`TUNNEL_DATA_REFILL_COUNT`].
+    pub tunnel_data_refill_count: u32,
     /// [`SETTINGS_ENTRIES_COUNT`].
     pub settings_entries_count: u32,
     /// [`SETTINGS_FRAMES_COUNT`].
@@ -295,6 +308,8 @@ impl Default for Limits {
             glitches_refill_count: GLITCHES_REFILL_COUNT,
             small_data_burst_count: Some(SMALL_DATA_BURST_COUNT),
             small_data_refill_count: SMALL_DATA_REFILL_COUNT,
+            tunnel_data_burst_count: TUNNEL_DATA_BURST_COUNT,
+            tunnel_data_refill_count: TUNNEL_DATA_REFILL_COUNT,
             settings_entries_count: SETTINGS_ENTRIES_COUNT,
             settings_frames_count: SETTINGS_FRAMES_COUNT,
             control_frames_count: CONTROL_FRAMES_COUNT,

@@ -15,13 +15,21 @@ pub(crate) struct OutputWatch {
     /// Control frames in two batches: how many, and `sent` when the last of the batch has left.
     older: (u32, u64),
     newer: (u32, u64),
-    /// When bytes last left, or began to wait.
-    pub(crate) moved_ms: u32,
+    /// Since when it is measured what leaves, and `sent` at that time.
+    pub(crate) since_ms: u32,
+    since_sent: u64,
 }
 
 impl OutputWatch {
     pub(crate) fn new() -> Self {
-        Self { length_at_rest: AWAKE, sent: 0, older: (0, 0), newer: (0, 0), moved_ms: 0 }
+        Self {
+            length_at_rest: AWAKE,
+            sent: 0,
+            older: (0, 0),
+            newer: (0, 0),
+            since_ms: 0,
+            since_sent: 0,
+        }
     }
 
     /// A turn begins.
@@ -33,7 +41,6 @@ impl OutputWatch {
         let left = self.length_at_rest.saturating_sub(length);
         if left > 0 {
             self.sent += left as u64;
-            self.moved_ms = now_ms;
             if self.older.0 > 0 && self.sent >= self.older.1 {
                 self.older = std::mem::take(&mut self.newer);
                 if self.older.0 > 0 && self.sent >= self.older.1 {
@@ -42,9 +49,19 @@ impl OutputWatch {
             }
         }
         if length == 0 {
-            self.moved_ms = now_ms;
+            self.measure_anew(now_ms);
         }
         self.length_at_rest = AWAKE;
+    }
+
+    /// What leaves is measured from now on.
+    pub(crate) fn measure_anew(&mut self, now_ms: u32) {
+        (self.since_ms, self.since_sent) = (now_ms, self.sent);
+    }
+
+    /// How much has left since the measurement began, in bytes.
+    pub(crate) fn taken_bytes(&self) -> u32 {
+        u32::try_from(self.sent - self.since_sent).unwrap_or(u32::MAX)
     }
 
     /// A turn ends.
@@ -94,16 +111,16 @@ mod tests {
     }
 
     #[test]
-    fn movement_is_seen() {
+    fn what_leaves_is_measured_until_nothing_waits() {
         let mut watch = OutputWatch::new();
         watch.rest(100);
         watch.wake(100, 7);
-        assert_eq!(watch.moved_ms, 0);
+        assert_eq!((watch.since_ms, watch.taken_bytes()), (0, 0));
         watch.rest(100);
         watch.wake(99, 8);
-        assert_eq!(watch.moved_ms, 8);
+        assert_eq!((watch.since_ms, watch.taken_bytes()), (0, 1));
         watch.rest(0);
         watch.wake(0, 9);
-        assert_eq!(watch.moved_ms, 9);
+        assert_eq!((watch.since_ms, watch.taken_bytes()), (9, 0));
     }
 }

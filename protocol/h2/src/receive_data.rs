@@ -52,10 +52,13 @@ impl Connection {
             let what = "a body that is not as long as its content-length";
             return self.bad_counted(cx, header, ErrorCode::ProtocolError, what);
         }
-        let (discarding, tunnel) = (stream.discarding, stream.tunnel);
+        let (discarding, tunnel, is_first) =
+            (stream.discarding, stream.tunnel, stream.unconsumed == 0);
         self.count_received(slot, layout.data);
         if !tunnel {
             self.budgets.data(layout.data, end_stream, clock.ms, &self.limits)?;
+        } else if !end_stream {
+            self.budgets.tunnel_data(layout.data, is_first, clock.ms, &self.limits)?;
         }
         cx.input.consume(HEADER_BYTES + layout.before as usize);
         let padding = header.length - layout.data;

@@ -20,9 +20,14 @@ impl Connection {
         let clock = self.deadlines.clock;
         let over = |since_ms: u32, limit| clock.elapsed_ms(since_ms) >= millis(limit);
         let limits = &*self.limits;
-        if !cx.output.is_empty() && over(self.output.moved_ms, limits.write_pause) {
-            let what = "the peer takes nothing of what is sent";
-            return Ok(Some(CloseReason::circumstance("write-stall", what)));
+        if !cx.output.is_empty() && over(self.output.since_ms, limits.write_pause) {
+            let passed_ms = clock.elapsed_ms(self.output.since_ms);
+            let taken_bytes = self.output.taken_bytes();
+            if taken_bytes == 0 || !keeps_pace(taken_bytes, passed_ms, limits.body_rate_bytes) {
+                let what = "the peer takes too little of what is sent";
+                return Ok(Some(CloseReason::circumstance("write-stall", what)));
+            }
+            self.output.measure_anew(clock.ms);
         }
         if !self.settings.received && over(0, limits.head_time) {
             let what = "no preface or SETTINGS in time";
@@ -96,8 +101,9 @@ impl Connection {
     /// Looks through the open streams for those that are too slow.
     fn scan(&mut self, cx: &mut Context<'_>) -> Result<(), Fault> {
         let clock = self.deadlines.clock;
+        let passed_ms = clock.elapsed_ms(self.deadlines.scan_ms);
         self.deadlines.scan_ms = clock.ms;
-        self.connection_stall()?;
+        self.connection_stall(passed_ms)?;
         let silent_ms = clock.elapsed_ms(self.deadlines.received_ms);
         if silent_ms >= millis(self.limits.ping_after) && self.ping.waiting().is_none() {
             let payload = self.ping.send(Purpose::Alive, clock.ms);
@@ -108,7 +114,7 @@ impl Connection {
             if self.streams.get(slot).id == 0 {
                 continue;
             }
-            if let Some(what) = self.too_slow(slot) {
+            if let Some(what) = self.too_slow(slot, passed_ms) {
                 let stream = self.streams.get(slot);
                 let (id, discarding) = (stream.id, stream.discarding);
                 let code = if discarding { ErrorCode::NoError } else { ErrorCode::Cancel };
@@ -123,15 +129,22 @@ impl Connection {
         Ok(())
     }
 
-    /// Streams have waited for the connection's window for too long.
-    fn connection_stall(&mut self) -> Result<(), Fault> {
+    /// Streams have waited for the connection's window for too long. The time since the last look counts when they wait now, and
+    /// an open window in between takes nothing back: only bytes do.
+    fn connection_stall(&mut self, since_scan_ms: u32) -> Result<(), Fault> {
         let clock = self.deadlines.clock;
         let blocked = self.scheduler.window <= 0 && !self.scheduler.is_empty();
-        let Some(since_ms) = self.scheduler.blocked_ms.filter(|_| blocked) else {
+        // Without streams nobody looks.
+        let goes_on = since_scan_ms < 2 * millis(SCAN_INTERVAL);
+        let Some(since_ms) = self.scheduler.blocked_ms.filter(|_| goes_on) else {
             self.scheduler.blocked_ms = blocked.then_some(clock.ms);
             self.scheduler.taken_bytes = 0;
             return Ok(());
         };
+        if !blocked {
+            self.scheduler.blocked_ms = Some(later(since_ms, since_scan_ms, clock.ms));
+            return Ok(());
+        }
         let passed_ms = clock.elapsed_ms(since_ms);
         if passed_ms < millis(self.limits.stalled_connection) {
             return Ok(());
@@ -145,8 +158,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Why a stream should end, if it should.
-    fn too_slow(&mut self, slot: u32) -> Option<&'static str> {
+    /// Why a stream should end, if it should. The last look was so long ago.
+    fn too_slow(&mut self, slot: u32, since_scan_ms: u32) -> Option<&'static str> {
         let clock = self.deadlines.clock;
         let rate = self.limits.body_rate_bytes;
         let stream = self.streams.get_mut(slot);
@@ -157,10 +170,9 @@ impl Connection {
         }
         match stream.place {
             Place::Nowhere => {}
-            // It waits for others, for the connection's window or for the socket.
+            // It waits for others, for the connection's window or for the socket: this time does not count.
             Place::Listed => {
-                stream.waiting_ms = clock.ms;
-                stream.taken_bytes = 0;
+                stream.waiting_ms = later(stream.waiting_ms, since_scan_ms, clock.ms);
             }
             Place::Window => {
                 let passed_ms = clock.elapsed_ms(stream.waiting_ms);
@@ -205,6 +217,12 @@ impl Connection {
         }
         None
     }
+}
+
+/// The beginning of a time that is to be shorter by `by_ms`.
+fn later(since_ms: u32, by_ms: u32, now_ms: u32) -> u32 {
+    let passed_ms = now_ms.wrapping_sub(since_ms);
+    now_ms.wrapping_sub(passed_ms.saturating_sub(by_ms))
 }
 
 /// Whether so many bytes in so many milliseconds are at least `rate` bytes per second.

@@ -9,4 +9,6 @@ pub struct Failure {
     pub code: CloseCode,
     /// What was wrong.
     pub what: &'static str,
+    /// The name of the limit that was exceeded, if one was.
+    pub limit: Option<&'static str>,
 }

@@ -60,7 +60,7 @@ pub(crate) struct FrameHead {
 }
 
 const fn wrong(what: &'static str) -> Failure {
-    Failure { code: CloseCode::PROTOCOL, what }
+    Failure { code: CloseCode::PROTOCOL, what, limit: None }
 }
 
 static RESERVED: Failure = wrong("a frame has a reserved bit set that no extension uses");

@@ -11,11 +11,21 @@ use crate::{CloseCode, Limits};
 /// The largest piece that is inflated at once, in bytes.
 const PIECE_BYTES: usize = 64 * 1024;
 
-static CORRUPT: Failure =
-    Failure { code: CloseCode::INVALID_DATA, what: "a compressed message can't be inflated" };
-static TOO_BIG: Failure = Failure { code: CloseCode::TOO_BIG, what: "a message is too big" };
-static BOMB: Failure =
-    Failure { code: CloseCode::TOO_BIG, what: "a message inflates to far more than it took" };
+static CORRUPT: Failure = Failure {
+    code: CloseCode::INVALID_DATA,
+    what: "a compressed message can't be inflated",
+    limit: None,
+};
+static TOO_BIG: Failure = Failure {
+    code: CloseCode::TOO_BIG,
+    what: "a message is too big",
+    limit: Some("message-bytes"),
+};
+static BOMB: Failure = Failure {
+    code: CloseCode::TOO_BIG,
+    what: "a message inflates to far more than it took",
+    limit: Some("inflate-ratio-count"),
+};
 
 /// The decompressor of one direction.
 #[derive(Debug)]

@@ -11,18 +11,29 @@ use crate::utf8::Utf8;
 use crate::{Close, CloseCode, Codec, Event, Limits, Payload};
 
 const fn wrong(what: &'static str) -> Failure {
-    Failure { code: CloseCode::PROTOCOL, what }
+    Failure { code: CloseCode::PROTOCOL, what, limit: None }
 }
 
 static NOTHING_TO_CONTINUE: Failure = wrong("a continuation frame continues no message");
 static INTERLEAVED: Failure = wrong("a message begins before the one before it is complete");
 static NOT_AGREED: Failure = wrong("a compressed message, and no compression was agreed on");
-static FRAGMENTS: Failure =
-    Failure { code: CloseCode::POLICY, what: "a message has too many frames" };
-static EMPTY_FRAGMENTS: Failure =
-    Failure { code: CloseCode::POLICY, what: "a message has too many frames without content" };
-static TOO_BIG: Failure = Failure { code: CloseCode::TOO_BIG, what: "a message is too big" };
-static NOT_UTF8: Failure = Failure { code: CloseCode::INVALID_DATA, what: "a text is not UTF-8" };
+static FRAGMENTS: Failure = Failure {
+    code: CloseCode::POLICY,
+    what: "a message has too many frames",
+    limit: Some("fragments-count"),
+};
+static EMPTY_FRAGMENTS: Failure = Failure {
+    code: CloseCode::POLICY,
+    what: "a message has too many frames without content",
+    limit: Some("empty-fragments-count"),
+};
+static TOO_BIG: Failure = Failure {
+    code: CloseCode::TOO_BIG,
+    what: "a message is too big",
+    limit: Some("message-bytes"),
+};
+static NOT_UTF8: Failure =
+    Failure { code: CloseCode::INVALID_DATA, what: "a text is not UTF-8", limit: None };
 
 /// The message that is being received.
 #[derive(Debug, Clone, Copy)]
@@ -269,8 +280,11 @@ impl Codec {
             }
             Opcode::Pong => Event::Pong(content.into()),
             _ => {
-                let close =
-                    Close::parse(&content).map_err(|(code, what)| Failure { code, what })?;
+                let close = Close::parse(&content).map_err(|(code, what)| Failure {
+                    code,
+                    what,
+                    limit: None,
+                })?;
                 self.is_over = true;
                 self.answer_close(close.code);
                 Event::Closed(close)

@@ -158,6 +158,7 @@ impl Session {
         After {
             wants_input: self.connection.wants_input(),
             more: turn.output.len() >= turn.output_limit,
+            cut: false,
             deadline: match (deadline, own) {
                 (Some(a), Some(b)) => Some(a.min(b)),
                 (a, b) => a.or(b),

@@ -1,10 +1,8 @@
 //! `GET /echo?size=N` answers N bytes; `POST /echo` answers what it is sent.
 
-use std::collections::VecDeque;
-
 use bolide_server::{
-    AbortReason, BodyStream, Bytes, End, Exchange, Handler, HeaderValue, Io, Pull, Reply, Request,
-    Response, StatusCode, Version, detach,
+    AbortReason, BodyStream, Bytes, End, Exchange, Handler, HeaderValue, Io, PieceQueue, Pull,
+    Reply, Request, Response, StatusCode, Version,
 };
 
 /// The largest `size`, in bytes.
@@ -83,7 +81,12 @@ impl Handler for Echoes {
             let length = request.body_length();
             // What is wrong with a chunked body shows in it alone, mostly in the segment that has its head.
             let looks_first = length.is_none() && request.version() <= Version::HTTP_11;
-            Reply::Exchange(Box::new(Echo { length, looks_first, kept: VecDeque::new() }))
+            Reply::Exchange(Box::new(Echo {
+                length,
+                looks_first,
+                kept: PieceQueue::new(),
+                ended: false,
+            }))
         } else {
             Reply::Now(Response::octets(Bytes::new()))
         }
@@ -104,15 +107,18 @@ struct Echo {
     /// The answer begins once what has come with the request's head was looked at: 200 can't be taken back.
     looks_first: bool,
     /// What could not be sent on at once; at most a receive window of it, for it is not consumed.
-    kept: VecDeque<(Bytes, End)>,
+    kept: PieceQueue,
+    /// Nothing follows `kept`.
+    ended: bool,
 }
 
 impl Echo {
-    fn send(&mut self, io: &mut Io<'_>, data: Bytes, end: End) {
+    /// Sends a piece on, which the connection must be ready for.
+    fn send(io: &mut Io<'_>, data: Bytes, end: End) {
         let length = data.len();
         match io.send(data, end) {
             Ok(()) => io.consumed(length),
-            Err(data) => self.kept.push_front((data, end)),
+            Err(_) => io.abort(),
         }
     }
 }
@@ -136,21 +142,27 @@ impl Exchange for Echo {
 
     fn on_data(&mut self, data: Bytes, end: End, io: &mut Io<'_>) {
         if self.kept.is_empty() && io.is_sendable() {
-            self.send(io, data, end);
+            Self::send(io, data, end);
         } else {
-            self.kept.push_back((detach(data), end));
+            self.kept.push(data);
+            self.kept.keep();
+            self.ended |= end == End::Yes;
         }
     }
 
     fn on_sendable(&mut self, io: &mut Io<'_>) {
-        while io.is_sendable()
-            && let Some((data, end)) = self.kept.pop_front()
-        {
-            self.send(io, data, end);
+        while io.is_sendable() {
+            let data = match self.kept.pop() {
+                Some(data) => data,
+                None if self.ended => Bytes::new(),
+                None => return,
+            };
+            let is_last = self.ended && self.kept.is_empty();
+            Self::send(io, data, if is_last { End::Yes } else { End::No });
         }
     }
 
     fn on_abort(&mut self, _: AbortReason) {
-        self.kept.clear();
+        self.kept = PieceQueue::new();
     }
 }

@@ -17,6 +17,22 @@ pub(crate) const NDT7_MEASUREMENTS_COUNT: usize = 256;
 /// everything that is defined has about 1500. Answers: ndt7-measurement-flood.
 pub(crate) const NDT7_MEASUREMENT_BYTES: usize = 8192;
 
+/// The client's measurements of one test together; those beyond it are not kept. Default: 512 KiB. Unit: bytes. Reason: as many as are
+/// kept, of the usual 1500 bytes, and more. Answers: ndt7-measurement-flood.
+pub(crate) const NDT7_MEASUREMENTS_BYTES: usize = 512 * 1024;
+
+/// Archive files of one worker that wait to be written; those of tests that end meanwhile are dropped and counted. Default: 64. Unit: files.
+/// Reason: one thread writes some hundred in a second, and each may hold 600 KiB until then. Answers: ndt7-archive-flood.
+pub(crate) const NDT7_ARCHIVE_QUEUE_COUNT: usize = 64;
+
+/// Archive files of one worker, at once; beyond it they are dropped and counted. Default: 200. Unit: files. Reason: tests that began
+/// together end together. Answers: ndt7-archive-flood.
+pub(crate) const NDT7_ARCHIVE_BURST_COUNT: u32 = 200;
+
+/// Archive files of one worker, refill. Default: 20. Unit: files per second. Reason: a test takes ten seconds, and two hundred at a time
+/// measure nothing but each other. Answers: ndt7-archive-flood.
+pub(crate) const NDT7_ARCHIVE_REFILL_COUNT: u32 = 20;
+
 /// How much more than `WEBSOCKET_OUTPUT_BYTES` may wait to be sent on one connection of `/ws` before nothing more is
 /// received on it. Default: 16 MiB. Unit: bytes. Reason: the largest message, of a client that reads nothing before it
 /// has sent all of it. Answers: websocket-hoard.

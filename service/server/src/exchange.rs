@@ -1,5 +1,6 @@
 //! One exchange in flight: from a handler's decision to its last byte.
 
+use std::cell::Cell;
 use std::fmt;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -26,6 +27,7 @@ use crate::responder::Address;
 use crate::response::{Body, BodyStream, Fields, Pull, Trailed};
 use crate::router::RouteId;
 use crate::session::timing;
+use crate::work::take_event;
 use crate::{Exchange, Handler, Response, Waker};
 
 mod cancel;
@@ -93,6 +95,10 @@ pub(crate) struct State {
     pub(crate) entry: Option<Box<Entry>>,
     /// When the handler wants to be woken.
     pub(crate) alarm: Option<Instant>,
+    /// The handler has events left for the next call.
+    pub(crate) yields: bool,
+    /// A limit of the handler's ended the exchange.
+    pub(crate) limit: Option<&'static str>,
     /// The client is told how long the answer took since then.
     pub(crate) timed: Option<Instant>,
 }
@@ -130,6 +136,8 @@ impl State {
             aborted: None,
             entry: None,
             alarm: None,
+            yields: false,
+            limit: None,
             timed: None,
         }
     }
@@ -172,6 +180,7 @@ pub struct Io<'a> {
     pub(crate) meter: &'a Meter,
     pub(crate) outward: Outward<'a>,
     pub(crate) woken: &'a mut Option<WokenList>,
+    pub(crate) events_left: &'a Cell<u32>,
 }
 
 impl<'a> Io<'a> {
@@ -342,6 +351,24 @@ impl Io<'_> {
     #[must_use]
     pub fn bbr(&self) -> Option<BbrInfo> {
         self.path.bbr()
+    }
+
+    /// Whether one more event may be handled of which one piece of data may bring many, a message say. If not, the other
+    /// connections have their turn first, and [`Exchange::on_wake`] follows.
+    pub(crate) fn may_go_on(&mut self) -> bool {
+        let may = self.events_left.get() > 0;
+        self.state.yields |= !may;
+        may
+    }
+
+    /// Reports that the limit of this name ends the exchange.
+    pub(crate) fn note_limit(&mut self, limit: &'static str) {
+        self.state.limit = Some(limit);
+    }
+
+    /// Counts such an event.
+    pub(crate) fn count_event(&self) {
+        take_event(self.events_left);
     }
 
     /// Asks for [`Exchange::on_wake`] at this time, in place of any asked for before; `None`: not any more. It

@@ -35,14 +35,14 @@ mod work;
 
 pub use access_log::{AccessLog, AccessLogStats, JSON_FIELDS, LogFormat, LogTarget};
 pub use admin::{MetricSource, admin_routes};
-pub use bolide_buffers::{Chunk, Flush, SendQueue, detach, settle};
+pub use bolide_buffers::{Chunk, Flush, PieceQueue, SendQueue, detach, settle};
 pub use bolide_connection::{
     ClientCertificate, Clients, HandshakeFacts, Http1Limits, Http2Limits, Identity, IdentityError,
     Limits as ConnectionLimits,
 };
 pub use bolide_eventloop::{
     After, Agenda, Around, BbrInfo, CloseCause, Destination, FileVersion, Limits as LoopLimits,
-    SharedFile, Stats, TcpInfo, Token, Turn,
+    Offload, OffloadLimits, SharedFile, Stats, TcpInfo, Token, Turn,
 };
 pub use bolide_semantics::{AbortReason, Blame, End, FieldName, Head};
 pub use bytes::Bytes;

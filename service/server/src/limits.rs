@@ -27,6 +27,12 @@ pub const EXCHANGE_TIMEOUT: Duration = Duration::ZERO;
 /// every connection begins with. Default: 256 MiB. Unit: bytes. Reason: eight uploads as fast as a long path
 /// allows; a crowd of uploads whose handlers stall holds no more. Answers: stalled-uploads.
 pub const WINDOWS_BYTES: u64 = 256 * 1024 * 1024;
+
+/// What one connection may do in one call before the others have their turn: requests, pieces of bodies and messages of
+/// WebSockets. Default: 1024. Unit: events. Reason: some hundred microseconds of work; a megabyte has more than a hundred thousand
+/// chunks of one byte. Answers: one-byte-chunks.
+pub const PASS_EVENTS_COUNT: u32 = 1024;
+
 /// After how many bytes a worker hands its lines of the access log over. Default: 256 KiB. Unit: bytes.
 /// Reason: some thousand lines, so that the thread that writes is woken seldom, and the kernel takes many pages at
 /// once. Answers: none.

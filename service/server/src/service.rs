@@ -1,5 +1,6 @@
 //! What a worker shares among its sessions, and how the event loop drives them.
 
+use std::cell::Cell;
 use std::fmt;
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,6 +17,7 @@ use bolide_eventloop::{
 use bolide_semantics::{AbortReason, Blame, Context, Date, ExchangeId, Head, Role};
 
 use crate::ends::Ends;
+use crate::limits::PASS_EVENTS_COUNT;
 use crate::observe::{Observed, Observer};
 use crate::outward::{Dials, Outbound, Outward};
 use crate::profile::{ENCODE, HANDLER, LOOP, PARSE, ProfileShard, TLS_OPEN, TLS_SEAL};
@@ -149,6 +151,8 @@ impl HttpService {
             session.tuning.tune(&mut session.connection, &mut self.window_memory, turn.rtt());
         }
         self.meter.enter(PARSE);
+        session.cut = false;
+        let events_left = Cell::new(PASS_EVENTS_COUNT);
         let input = if tls { &mut self.plain } else { &mut *turn.input };
         let mut work = Work {
             cx: Context {
@@ -164,6 +168,7 @@ impl HttpService {
             observer: &mut self.observer,
             path: turn.path,
             meter: &self.meter,
+            events_left: &events_left,
         };
         let deadline = act(session, &mut work, &self.router);
         let unread = work.cx.input.len();
@@ -211,9 +216,10 @@ fn after(
         // Reading is the only way to learn that a client is gone.
         wants_input: session.connection.wants_input() || (unread == 0 && session.watches_client()),
         more: turn.output.len() >= turn.output_limit,
+        cut: session.cut,
         deadline,
         expects: session.connection.expects().saturating_sub(unread as u64),
-        idle: is_idle,
+        idle: is_idle && !session.cut,
         close: None,
     }
 }
@@ -311,10 +317,7 @@ impl Service for HttpService {
     #[inline]
     fn turn(&mut self, owner: &mut Owner, turn: &mut Turn<'_, Message>) -> After {
         match owner {
-            Owner::Client(session) => self.work(session, turn, |session, work, router| {
-                session.wake_woken(work);
-                session.drive(work, router)
-            }),
+            Owner::Client(session) => self.work(session, turn, Session::drive),
             Owner::Handler(outbound) => {
                 self.meter.enter(HANDLER);
                 outbound.0.turn(turn)
@@ -418,7 +421,11 @@ impl Service for HttpService {
 }
 
 #[cfg(test)]
+mod fairness;
+#[cfg(test)]
 mod isolation;
+#[cfg(test)]
+mod limited;
 #[cfg(test)]
 mod logged;
 #[cfg(test)]
@@ -427,5 +434,7 @@ mod profiled;
 mod simulated;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tunnels;
 #[cfg(test)]
 mod uploads;

@@ -19,7 +19,7 @@ use crate::request::Request;
 use crate::responder::{Address, MessageKind};
 use crate::router::{Found, RouteId, Router};
 use crate::tuning::Tuning;
-use crate::work::Work;
+use crate::work::{Work, take_event};
 use crate::{Exchange, Message, Reply, Response};
 use offer::Offer;
 use timing::Timing;
@@ -40,6 +40,8 @@ pub(crate) struct Session {
     pub(crate) tuning: Tuning,
     /// Exchanges that others of this worker have woken; made when the first asks for a waker.
     woken: Option<WokenList>,
+    /// This call's events are used up, and there may be more.
+    pub(crate) cut: bool,
     /// The handlers were told that the client has ended its side.
     client_ended: bool,
     /// What is noted of the connection, when anything is.
@@ -62,6 +64,7 @@ impl Session {
             closed: None,
             tuning: Tuning::default(),
             woken: None,
+            cut: false,
             client_ended: false,
             subject: None,
         }
@@ -74,10 +77,16 @@ impl Session {
         work: &mut Work<'_>,
         router: &Router,
     ) -> Option<std::time::Instant> {
+        self.wake_woken(work);
         loop {
+            if work.events_left.get() == 0 {
+                self.cut = true;
+                return None;
+            }
             work.meter.enter(PARSE);
             match self.connection.poll(&mut work.cx, &work.shared.limits.connection) {
                 Output::Exchange(id, event) => {
+                    take_event(work.events_left);
                     self.exchange(id, event, work, router);
                 }
                 Output::Connection(_) => {}
@@ -129,7 +138,10 @@ impl Session {
                     driver.on_sendable(io);
                 }
             }),
-            ExchangeEvent::Aborted(reason) => self.abandon(id, reason, work.observer),
+            ExchangeEvent::Aborted(reason) => {
+                work.observer.stream_ended(self.ends.peer(), &reason);
+                self.abandon(id, reason, work.observer);
+            }
             ExchangeEvent::Informational => {}
         }
     }
@@ -393,7 +405,7 @@ impl Session {
 
     /// Wakes the exchanges that others of this worker have asked for.
     #[inline]
-    pub(crate) fn wake_woken(&mut self, work: &mut Work<'_>) {
+    fn wake_woken(&mut self, work: &mut Work<'_>) {
         let Some(list) = self.woken.as_ref().filter(|list| !list.borrow().is_empty()) else {
             return;
         };
@@ -527,6 +539,14 @@ impl Session {
             io.abort();
         }
         io.meter.enter(before);
+        let limit = io.state.limit.take();
+        if std::mem::take(&mut io.state.yields) {
+            io.woken.get_or_insert_default().borrow_mut().push(id);
+            self.cut = true;
+        }
+        if let Some(limit) = limit {
+            work.observer.limit(self.ends.peer(), limit);
+        }
         if self.exchanges[index].state.is_done() {
             let mut active = self.exchanges.remove(index);
             if panicked {

@@ -1,5 +1,7 @@
 //! What a worker lends to a session.
 
+use std::cell::Cell;
+
 use bolide_connection::Connection;
 use bolide_eventloop::{Meter, Path};
 use bolide_semantics::{Context, ExchangeId};
@@ -21,6 +23,14 @@ pub(crate) struct Work<'a> {
     pub(crate) observer: &'a mut Observer,
     pub(crate) path: &'a dyn Path,
     pub(crate) meter: &'a Meter,
+    /// How many events of this call are left.
+    pub(crate) events_left: &'a Cell<u32>,
+}
+
+/// Takes one of the events that a call has left.
+#[inline]
+pub(crate) fn take_event(left: &Cell<u32>) {
+    left.set(left.get().saturating_sub(1));
 }
 
 impl Work<'_> {
@@ -43,6 +53,7 @@ impl Work<'_> {
             ends,
             path: self.path,
             meter: self.meter,
+            events_left: self.events_left,
             outward: Outward { agenda: self.outward.agenda, dials: self.outward.dials },
             woken,
         }

@@ -1,12 +1,11 @@
 //! A request's body: pulled by the service, from any thread, and filled by the worker.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
-use bolide_server::{Bytes, HeaderMap, Io, detach};
+use bolide_server::{Bytes, HeaderMap, Io, PieceQueue};
 use http_body::{Frame, SizeHint};
 
 use crate::wake::Bell;
@@ -57,7 +56,7 @@ impl fmt::Debug for Inbox {
 
 #[derive(Default)]
 struct State {
-    pieces: VecDeque<Bytes>,
+    pieces: PieceQueue,
     trailers: Option<HeaderMap>,
     /// Nothing more comes.
     ended: bool,
@@ -72,8 +71,6 @@ struct State {
     dropped: bool,
     /// The worker is at this exchange now and looks by itself.
     attended: bool,
-    /// How many of `pieces` no longer share the worker's block.
-    detached: usize,
     /// The length that the client has announced, less what was read.
     left: Option<u64>,
 }
@@ -119,8 +116,7 @@ impl http_body::Body for Body {
         let mut state = inbox.lock();
         let told = !state.wanted;
         state.wanted = true;
-        let polled = if let Some(piece) = state.pieces.pop_front() {
-            state.detached = state.detached.saturating_sub(1);
+        let polled = if let Some(piece) = state.pieces.pop() {
             state.read_bytes += piece.len();
             if let Some(left) = &mut state.left {
                 *left = left.saturating_sub(piece.len() as u64);
@@ -174,7 +170,7 @@ impl Drop for Body {
         let mut state = inbox.lock();
         state.dropped = true;
         state.reader = None;
-        let unread: usize = state.pieces.drain(..).map(|piece| piece.len()).sum();
+        let unread = std::mem::take(&mut state.pieces).bytes();
         state.read_bytes += unread;
         let tells = !state.attended && unread > 0;
         drop(state);
@@ -206,11 +202,7 @@ impl Feed {
         let mut state = self.0.lock();
         state.attended = false;
         let read_bytes = std::mem::take(&mut state.read_bytes);
-        let kept = state.detached;
-        for piece in state.pieces.iter_mut().skip(kept) {
-            *piece = detach(std::mem::take(piece));
-        }
-        state.detached = state.pieces.len();
+        state.pieces.keep();
         let wanted = state.wanted;
         drop(state);
         if wanted {
@@ -227,8 +219,8 @@ impl Feed {
         state.attended = true;
         if state.dropped {
             state.read_bytes += piece.len();
-        } else if !piece.is_empty() {
-            state.pieces.push_back(piece);
+        } else {
+            state.pieces.push(piece);
         }
         state.ended |= is_last;
         let reader = state.reader.take();

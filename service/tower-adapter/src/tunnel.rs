@@ -5,14 +5,13 @@
 //! memory. Its handle goes to the service; the bytes are relayed.
 
 use std::cell::Cell;
-use std::collections::VecDeque;
 use std::fmt;
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use bolide_server::{Bytes, End, FieldName, Io, Request, Version};
+use bolide_server::{Bytes, End, FieldName, Io, PieceQueue, Request, Version};
 use bytes::BytesMut;
 use http::{Method, StatusCode};
 use hyper::service::service_fn;
@@ -103,7 +102,7 @@ impl Offer {
             hyper: Some(self.hyper),
             far: self.far,
             head: Some(BytesMut::new()),
-            inbound: VecDeque::new(),
+            inbound: PieceQueue::new(),
             inbound_ended: false,
             outbound: None,
             buffer: BytesMut::new(),
@@ -118,7 +117,7 @@ pub(crate) struct Tunnel {
     far: DuplexStream,
     /// What has come of hyper's own answer.
     head: Option<BytesMut>,
-    inbound: VecDeque<Bytes>,
+    inbound: PieceQueue,
     inbound_ended: bool,
     /// What could not be sent yet.
     outbound: Option<Bytes>,
@@ -134,9 +133,8 @@ impl fmt::Debug for Tunnel {
 impl Tunnel {
     /// Bytes from the client.
     pub(crate) fn push(&mut self, data: Bytes, end: End) {
-        if !data.is_empty() {
-            self.inbound.push_back(bolide_server::detach(data));
-        }
+        self.inbound.push(data);
+        self.inbound.keep();
         self.inbound_ended |= end == End::Yes;
     }
 
@@ -180,7 +178,7 @@ impl Tunnel {
                 }
             }
             if front.is_empty() {
-                self.inbound.pop_front();
+                self.inbound.pop();
             }
         }
         if self.inbound_ended {

@@ -59,7 +59,7 @@ pub(super) struct Test {
     bytes: u64,
     message_bytes: usize,
     client_measurements: ClientMeasurements,
-    server_measurements: Vec<serde_json::Value>,
+    server_measurements: Vec<Box<str>>,
 }
 
 impl Test {
@@ -88,11 +88,12 @@ impl Test {
         let (elapsed, tcp) = (self.elapsed(socket), socket.tcp_info());
         let (bytes, bbr) = (self.bytes, socket.bbr());
         let made = measurement(self.direction, facts, elapsed, bytes, tcp.as_ref(), bbr);
-        // It can only be closed already: the last measurement has left then.
-        let _ = socket.send(Kind::Text, made.to_string());
+        let made = made.to_string();
         if self.archive.is_some() {
-            self.server_measurements.push(made);
+            self.server_measurements.push(made.as_str().into());
         }
+        // It can only be closed already: the last measurement has left then.
+        let _ = socket.send(Kind::Text, made);
     }
 
     /// Ends the test when it is time. Whether it has ended.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use bolide_connection::{Connection, Http2Stats};
 use bolide_eventloop::{Agenda, CloseCause, Measured, Stats};
-use bolide_semantics::{CloseReason, Head};
+use bolide_semantics::{AbortReason, CloseReason, Head};
 use http::Version;
 
 use crate::access_log::{
@@ -404,7 +404,7 @@ impl Observer {
             && let Some(suppressed) = self.reports.may(self.now)
         {
             let (limit, what) = (reason.name, reason.what);
-            tracing::info!(
+            tracing::warn!(
                 target: "bolide::limits",
                 peer = Peer(peer).to_string(), limit, what, suppressed, "a limit ended a connection"
             );
@@ -503,10 +503,19 @@ impl Observer {
             counting.shard.limits.count(limit);
         }
         if let Some(suppressed) = self.reports.may(self.now) {
-            tracing::info!(
+            tracing::warn!(
                 target: "bolide::limits",
                 peer = Peer(peer).to_string(), limit, suppressed, "a limit ended a request"
             );
+        }
+    }
+
+    /// The connection has given a stream up, and goes on.
+    #[cold]
+    pub(crate) fn stream_ended(&mut self, peer: Option<SocketAddr>, reason: &AbortReason) {
+        // What ends a connection ends its exchanges, and is reported once.
+        if reason.name == "stream-timeout" {
+            self.limit(peer, reason.name);
         }
     }
 

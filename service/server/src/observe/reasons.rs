@@ -32,6 +32,7 @@ const ABUSE: &[&str] = &[
     "rapid-reset",
     "settings-flood",
     "small-data",
+    "tunnel-data",
     "unread-control-frames",
 ];
 

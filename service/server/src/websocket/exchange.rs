@@ -1,9 +1,8 @@
 //! A WebSocket connection as an exchange: bytes in, bytes out, timers.
 
-use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use bolide_buffers::detach;
+use bolide_buffers::PieceQueue;
 use bolide_semantics::{AbortReason, End};
 use bolide_websocket::{Close, CloseCode, Codec, Event};
 use bytes::Bytes;
@@ -31,7 +30,7 @@ pub(super) struct Core {
     /// When the owner wants to be woken.
     pub(super) alarm: Option<Instant>,
     /// What was received and not looked at.
-    input: VecDeque<Bytes>,
+    input: PieceQueue,
     input_ended: bool,
     /// What the connection did not take.
     refused: Option<Bytes>,
@@ -61,7 +60,7 @@ impl Core {
             protocol,
             paused: false,
             alarm: None,
-            input: VecDeque::new(),
+            input: PieceQueue::new(),
             input_ended: false,
             refused: None,
             output_bytes_max: options.output_bytes_max,
@@ -104,7 +103,7 @@ impl Core {
             if event.is_some() {
                 return event;
             }
-            self.input.pop_front();
+            self.input.pop();
         }
     }
 
@@ -159,8 +158,10 @@ impl WebSocket {
     fn run(&mut self, io: &mut Io<'_>) {
         loop {
             while self.core.can_receive()
+                && io.may_go_on()
                 && let Some(event) = self.core.receive(io)
             {
+                io.count_event();
                 self.handle(event, io);
             }
             self.core.flush(io);
@@ -171,13 +172,11 @@ impl WebSocket {
                 }
                 self.core.flush(io);
             }
-            if !self.core.can_receive() {
+            if !self.core.can_receive() || !io.may_go_on() {
                 break;
             }
         }
-        for bytes in &mut self.core.input {
-            *bytes = detach(std::mem::take(bytes));
-        }
+        self.core.input.keep();
         self.end_if_over(io);
         self.core.set_timers(io);
     }
@@ -192,6 +191,9 @@ impl WebSocket {
             Event::Pong(content) => self.call(io, |owner, socket| owner.on_pong(content, socket)),
             Event::Closed(close) => self.tell(&close),
             Event::Failed(failure) => {
+                if let Some(limit) = failure.limit {
+                    io.note_limit(limit);
+                }
                 let reason = Bytes::from_static(failure.what.as_bytes());
                 self.tell(&Close { code: failure.code, reason });
             }
@@ -223,9 +225,7 @@ impl Exchange for WebSocket {
     fn on_data(&mut self, data: Bytes, end: End, io: &mut Io<'_>) {
         self.core.heard = io.now();
         self.core.pinged = false;
-        if !data.is_empty() {
-            self.core.input.push_back(data);
-        }
+        self.core.input.push(data);
         self.core.input_ended |= end == End::Yes;
         self.run(io);
     }

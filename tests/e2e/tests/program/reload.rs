@@ -240,7 +240,7 @@ fn limits_levels_and_the_log_file_are_taken_over() {
     subject.reload(&with("other", "info", "body-bytes-max = 10\n"));
     assert!(subject.server.said("bolide: reloaded").ends_with("reloaded"));
     assert_eq!(post("/number?other"), "413");
-    assert!(subject.server.said("body-bytes-max").contains("INFO bolide::limits"));
+    assert!(subject.server.said("body-bytes-max").contains("WARN bolide::limits"));
     subject.reload(&with("none/log", "info", ""));
     let said = subject.server.said("not reloaded");
     assert!(said.contains("none/log: can't be opened for appending"), "{said}");

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use bolide_connection::{Connection, Limits as ConnectionLimits};
+use bolide_connection::Connection;
 use bolide_eventloop::Limits as LoopLimits;
 use bolide_reverse_proxy::{ProxySettings, ReverseProxy, Upstream};
 use bolide_semantics::{

@@ -280,6 +280,8 @@ table!(HTTP2: Http2Limits, "protocol/h2", [
     glitches_refill_count from 0,
     small_data_burst_count,
     small_data_refill_count from 0,
+    tunnel_data_burst_count,
+    tunnel_data_refill_count from 0,
     settings_entries_count,
     settings_frames_count,
     control_frames_count,

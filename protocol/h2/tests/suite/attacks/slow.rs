@@ -131,6 +131,38 @@ fn h2_bomb_with_a_dripping_window() {
 }
 
 #[test]
+fn h2_bomb_with_windows_that_close_alternately() {
+    // At every other look the stream waits for its own window, at the others for the connection's; six bytes a second pass.
+    let mut server = Subject::server_with(Limits::default(), &[(4, 65_535)]);
+    server.feed(&raw::get(1));
+    server.answer(1, 200, End::No).unwrap();
+    server.give(1, &[0; 200_000], End::Yes).unwrap();
+    server.turn();
+    server.sent();
+    let (second, seen) = seconds(&mut server, |second| match second % 10 {
+        4 => window_update(0, 60),
+        9 => window_update(1, 60),
+        _ => Vec::new(),
+    });
+    assert!((30..=130).contains(&second), "{second}");
+    let ends = matches!(seen[..], [Seen::Aborted(1, _)] | [Seen::Closed("zero-window")]);
+    assert!(ends, "{seen:?}");
+}
+
+#[test]
+fn tcp_window_that_opens_for_a_byte_now_and_then() {
+    let mut server = Subject::server();
+    server.feed(&raw::get(1));
+    server.answer(1, 200, End::No).unwrap();
+    server.give(1, &[0; 10_000], End::Yes).unwrap();
+    server.turn();
+    server.output.advance(1);
+    assert_eq!(server.after(29 * SECOND), []);
+    server.output.advance(1);
+    assert_eq!(server.after(2 * SECOND), [Seen::Closed("write-stall")]);
+}
+
+#[test]
 fn a_reader_of_a_kilobyte_per_second_is_no_attack() {
     let mut server = with_answer(0);
     for _ in 0..49 {

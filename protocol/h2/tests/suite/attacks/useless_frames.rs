@@ -142,6 +142,23 @@ fn one_byte_data_in_a_tunnel_is_no_attack() {
 }
 
 #[test]
+fn one_byte_data_that_nobody_reads_in_a_tunnel() {
+    let limits = Limits { tunnel_data_burst_count: 5000, ..Limits::default() };
+    let mut server = Subject::server_with(limits, &[]);
+    server.feed(&headers(1, false, &[(":method", "CONNECT"), (":authority", "a:80")]));
+    server.answer(1, 200, End::No).unwrap();
+    assert_eq!(flood(&mut server, &data(1, false, b"x")), (5000, "tunnel-data"));
+}
+
+#[test]
+fn empty_data_in_a_tunnel() {
+    let mut server = Subject::server();
+    server.feed(&headers(1, false, &[(":method", "CONNECT"), (":authority", "a:80")]));
+    server.answer(1, 200, End::No).unwrap();
+    assert_eq!(flood(&mut server, &data(1, false, b"")), (10_000, "glitches"));
+}
+
+#[test]
 fn continuation_empty() {
     let mut server = Subject::server();
     let mut bytes = frame(raw::HEADERS, 0, 1, &[]);

@@ -1,0 +1,105 @@
+//! What one connection may do before the others have their turn, in whatever its events travel.
+
+use std::cell::Cell;
+use std::io::Write;
+use std::net::{TcpListener, TcpStream};
+use std::rc::Rc;
+use std::time::{Duration, Instant, SystemTime};
+
+use bolide_eventloop::{Limits as LoopLimits, MioKernel, MioListener, Worker};
+use bolide_semantics::End;
+use bytes::Bytes;
+
+use super::*;
+use crate::websocket::{Kind, Options, Owner, Payload, Socket, WebSocket};
+use crate::{Exchange, Io, Reply, Request};
+
+/// How many chunks, frames or messages are sent.
+const EVENTS: u32 = 20_000;
+
+/// Counts what it is told.
+#[derive(Debug, Clone, Default)]
+struct Count(Rc<Cell<u32>>);
+
+impl Count {
+    fn add(&self) {
+        self.0.set(self.0.get() + 1);
+    }
+}
+
+impl Exchange for Count {
+    fn on_start(&mut self, _: &mut Io<'_>) {}
+
+    fn on_data(&mut self, data: Bytes, _: End, io: &mut Io<'_>) {
+        self.add();
+        io.consumed(data.len());
+    }
+}
+
+impl Owner for Count {
+    fn on_message(&mut self, _: Kind, _: Payload, _: End, _: &mut Socket<'_, '_>) {
+        self.add();
+    }
+}
+
+/// Sends `opening` and then `event` many times at once: the most events that one turn of the loop has handled.
+fn most_of_a_turn(opening: &[u8], event: &[u8]) -> u32 {
+    let count = Count::default();
+    let (body, messages) = (count.clone(), count.clone());
+    let options = Options::new();
+    let router = Router::new()
+        .post("/count", move |_: &mut Request<'_>| Reply::Exchange(Box::new(body.clone())))
+        .websocket("/ws", move |request: &mut Request<'_>| {
+            WebSocket::accept(request, &options, messages.clone())
+        });
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut worker = Worker::new(MioKernel::new().unwrap(), LoopLimits::default(), |_| {
+        let now = Instant::now();
+        HttpService::new(router, Limits::default(), vec![None], SystemTime::now, now)
+    });
+    worker.listen(MioListener::new(listener.into()).unwrap(), 0).unwrap();
+    let mut client = TcpStream::connect(address).unwrap();
+    client.write_all(opening).unwrap();
+    client.write_all(&event.repeat(EVENTS as usize)).unwrap();
+    let mut most = 0;
+    while count.0.get() < EVENTS {
+        let before = count.0.get();
+        worker.step(Some(Duration::from_millis(1))).unwrap();
+        most = most.max(count.0.get() - before);
+        let stats = worker.stats();
+        assert!(stats.open == 1 || stats.accepted == 0, "closed after {} events", count.0.get());
+    }
+    assert_eq!(worker.stats().panics, 0);
+    most
+}
+
+/// A connection may have two calls in a turn of the loop: for what its socket brought, and from the run queue.
+const MOST: u32 = 2 * PASS_EVENTS_COUNT;
+
+#[test]
+fn a_connection_with_one_byte_chunks_lets_the_others_have_their_turns() {
+    let opening = b"POST /count HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n";
+    let most = most_of_a_turn(opening, b"1\r\nx\r\n");
+    assert!(most <= MOST, "{most} chunks in a turn");
+}
+
+#[test]
+fn a_connection_with_small_data_frames_lets_the_others_have_their_turns() {
+    let mut opening = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0".to_vec();
+    let block = b"\x83\x86\x04\x06/count\x01\x01a";
+    opening.extend_from_slice(&[0, 0, block.len() as u8, 1, 4, 0, 0, 0, 1]);
+    opening.extend_from_slice(block);
+    // As small as those that no budget counts.
+    let frame = [&[0, 0, 17, 0, 0, 0, 0, 0, 1][..], &[b'x'; 17]].concat();
+    let most = most_of_a_turn(&opening, &frame);
+    assert!(most <= MOST, "{most} frames in a turn");
+}
+
+#[test]
+fn a_connection_with_messages_of_one_byte_lets_the_others_have_their_turns() {
+    let opening = b"GET /ws HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
+        sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+    let most = most_of_a_turn(opening, &[0x82, 0x81, 0, 0, 0, 0, b'x']);
+    assert!(most <= MOST, "{most} messages in a turn");
+}
