@@ -212,7 +212,7 @@ impl Observation {
         let access_log = settings.access_log.as_ref().map(AccessLogSettings::open).transpose()?;
         let upstreams = Upstreams::default();
         upstreams.replace(proxies);
-        let started = settings.admin.map(|asked| Admin::start(asked, &upstreams, admin));
+        let started = settings.admin.clone().map(|asked| Admin::start(asked, &upstreams, admin));
         let admin = started.transpose()?;
         let profiling = arguments.profile.start(settings.profile_one_in);
         Ok(Self { settings, admin, upstreams, access_log, profiling, events })

@@ -128,8 +128,8 @@ fn resets_count_by_their_error_code() {
     let counted = metrics.snapshot();
     assert_eq!(counted.http2.resets_received, [("CANCEL", 2), ("other", 1)]);
     assert_eq!(counted.http2.resets_sent, [("PROTOCOL_ERROR", 1)]);
-    let admin = Served::new(move || admin_routes(&metrics, &[]));
-    let text = ask(&admin, "GET /metrics HTTP/1.1\r\nhost: a");
+    let admin = Served::new(move || admin_routes(&metrics, &[], &[]));
+    let text = ask(&admin, "GET /metrics HTTP/1.1\r\nhost: localhost");
     let line = "\nbolide_h2_resets_total{direction=\"received\",code=\"CANCEL\"} 2\n";
     assert!(text.contains(line), "{text}");
 }
@@ -282,19 +282,40 @@ fn a_line_belongs_to_the_log_in_force_when_it_was_made() {
 fn the_admin_routes_say_how_it_is() {
     let metrics = Metrics::new();
     let watched = metrics.clone();
-    let admin = Served::new(move || admin_routes(&watched, &[]));
-    let answer = ask(&admin, "GET /readyz HTTP/1.1\r\nhost: a");
+    let admin = Served::new(move || admin_routes(&watched, &[], &[]));
+    let answer = ask(&admin, "GET /readyz HTTP/1.1\r\nhost: localhost");
     assert!(answer.starts_with("HTTP/1.1 503") && answer.ends_with("starting\n"), "{answer}");
     let served = Served::with(Server::new().metrics(&metrics), routes);
     ask(&served, "GET /ping HTTP/1.1\r\nhost: a");
-    let answer = ask(&admin, "GET /readyz HTTP/1.1\r\nhost: a");
+    let answer = ask(&admin, "GET /readyz HTTP/1.1\r\nhost: localhost");
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    let answer = ask(&admin, "GET /metrics HTTP/1.1\r\nhost: a");
+    let answer = ask(&admin, "GET /metrics HTTP/1.1\r\nhost: localhost");
     assert!(answer.contains("content-type: text/plain; version=0.0.4; charset=utf-8"), "{answer}");
     let line = "\nbolide_requests_total{route=\"/ping\",status=\"2xx\"} 1\n";
     assert!(answer.contains(line), "{answer}");
     served.shut_down();
-    let answer = ask(&admin, "GET /readyz HTTP/1.1\r\nhost: a");
+    let answer = ask(&admin, "GET /readyz HTTP/1.1\r\nhost: localhost");
     assert!(answer.starts_with("HTTP/1.1 503") && answer.ends_with("draining\n"), "{answer}");
-    assert!(ask(&admin, "GET /healthz HTTP/1.1\r\nhost: a").starts_with("HTTP/1.1 200"));
+    assert!(ask(&admin, "GET /healthz HTTP/1.1\r\nhost: localhost").starts_with("HTTP/1.1 200"));
+}
+
+#[test]
+fn the_admin_routes_refuse_other_names_and_pages_of_other_sites() {
+    let metrics = Metrics::new();
+    let names = ["metrics.example".to_owned()];
+    let admin = Served::new(move || admin_routes(&metrics, &[], &names));
+    let status =
+        |fields: &str| ask(&admin, &format!("GET /metrics HTTP/1.1\r\n{fields}"))[9..12].to_owned();
+    for own in ["localhost", "127.0.0.1:9090", "metrics.example"] {
+        assert_eq!(status(&format!("host: {own}")), "200", "{own}");
+        assert_eq!(status(&format!("host: {own}\r\norigin: http://{own}")), "200", "{own}");
+        assert_eq!(status(&format!("host: {own}\r\norigin: http://evil.example")), "403", "{own}");
+        assert_eq!(status(&format!("host: {own}\r\norigin: null")), "403", "{own}");
+    }
+    for path in ["/", "/metrics", "/healthz", "/readyz", "/profile"] {
+        let answer = ask(&admin, &format!("GET {path} HTTP/1.1\r\nhost: evil.example"));
+        assert!(answer.starts_with("HTTP/1.1 421"), "{path}: {answer}");
+    }
+    let answer = ask(&admin, "PUT /profile?one-in=1 HTTP/1.1\r\nhost: evil.example");
+    assert!(answer.starts_with("HTTP/1.1 421"), "{answer}");
 }

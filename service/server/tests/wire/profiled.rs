@@ -78,9 +78,9 @@ fn a_handler_that_burns_shows_as_the_handler() {
 fn it_is_turned_on_and_off_while_the_server_runs() {
     let (profile, metrics) = (Profile::new(0), Metrics::new());
     let served = Served::with(Server::new().profile(&profile).metrics(&metrics), routes);
-    let admin = Served::new(move || admin_routes(&metrics, &[]));
+    let admin = Served::new(move || admin_routes(&metrics, &[], &[]));
     let admin = |request: &str| {
-        admin.ask(&format!("{request} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n"))
+        admin.ask(&format!("{request} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"))
     };
     ask(&served, "/ping", 20);
     assert!(!admin("GET /metrics").contains("bolide_request_stage_cpu_seconds"));
@@ -111,8 +111,8 @@ fn it_is_turned_on_and_off_while_the_server_runs() {
 #[test]
 fn a_server_without_a_profile_says_so() {
     let metrics = Metrics::new();
-    let admin = Served::new(move || admin_routes(&metrics, &[]));
-    let said = admin.ask("GET /profile HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
+    let admin = Served::new(move || admin_routes(&metrics, &[], &[]));
+    let said = admin.ask("GET /profile HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
     assert!(said.starts_with("HTTP/1.1 404 ") && said.contains("no profile"), "{said}");
 }
 

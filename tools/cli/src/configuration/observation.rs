@@ -5,6 +5,7 @@ use bolide::{LogFormat, LogTarget, PROFILE_ONE_IN};
 use super::document::Section;
 use super::limit_tables::LOG;
 use super::upstream::choice;
+use super::value::Texts;
 use crate::observe::{
     AccessLogSettings, AdminSettings, EventFormat, LEVELS, Levels, PROFILE_RANGE, Settings, TARGETS,
 };
@@ -104,6 +105,7 @@ fn admin(root: &mut Section<'_>) -> Result<Option<AdminSettings>, String> {
     let place = section.place();
     let listen = section.placed::<String>("listen")?;
     let public = section.value::<bool>("public")?.unwrap_or(false);
+    let names = section.value::<Texts>("names")?.map_or_else(Vec::new, |names| names.0);
     section.finish()?;
     let Some((given, at)) = listen else {
         let what = "[admin] has no address: write `listen`, or take it out";
@@ -114,7 +116,7 @@ fn admin(root: &mut Section<'_>) -> Result<Option<AdminSettings>, String> {
             "`listen` is `{given}`: give an IP address and a port, such as 127.0.0.1:9090"
         ))
     })?;
-    let settings = AdminSettings { address, public };
+    let settings = AdminSettings { address, public, names };
     if !settings.may_be() {
         return Err(at.mistake(format!(
             "`listen` is {address}: other machines could reach it, and it asks nobody who they are: \

@@ -20,14 +20,21 @@ pub(crate) struct Arguments {
     /// Let other machines reach --admin, which asks nobody who they are.
     #[arg(long, requires = "admin")]
     pub(super) admin_public: bool,
+
+    /// Serve requests to --admin that name this host (repeatable); localhost, loopback addresses and the address that they were
+    /// sent to are always served.
+    #[arg(long, value_name = "HOST", requires = "admin")]
+    pub(super) admin_name: Vec<String>,
 }
 
 /// Where the operator's listener is to be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AdminSettings {
     pub(crate) address: SocketAddr,
     /// Other machines may reach it.
     pub(crate) public: bool,
+    /// What requests may name besides its address.
+    pub(crate) names: Vec<String>,
 }
 
 impl AdminSettings {
@@ -52,7 +59,8 @@ impl Arguments {
     /// What the flags ask for.
     pub(super) fn settings(&self) -> Result<Option<AdminSettings>, String> {
         let Some(address) = self.admin else { return Ok(None) };
-        let settings = AdminSettings { address, public: self.admin_public };
+        let settings =
+            AdminSettings { address, public: self.admin_public, names: self.admin_name.clone() };
         if !settings.may_be() {
             return Err(format!(
                 "--admin {address}: other machines could reach it, and it asks nobody who they are: \
@@ -79,7 +87,9 @@ impl Admin {
         let listener = inherited.unwrap_or(Listener::Tcp(settings.address));
         let server = server.listener(listener, None).bind().map_err(failed)?;
         let sockets = server.sockets().map_err(failed)?.into_iter().flatten().collect();
-        let running = server.start(move || admin_routes(&watched, &sources)).map_err(failed)?;
+        let names = settings.names;
+        let running =
+            server.start(move || admin_routes(&watched, &sources, &names)).map_err(failed)?;
         Ok(Self { asked: settings.address, sockets, metrics, running })
     }
 
