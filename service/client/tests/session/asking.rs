@@ -201,7 +201,7 @@ pub(crate) fn refused() -> Ending {
 pub(crate) fn silent_handshake() -> Ending {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let to = listener.local_addr().unwrap();
-    run(tls(), to, Duration::from_millis(100)).ending.unwrap()
+    run(tls(), to, Duration::from_secs(1)).ending.unwrap()
 }
 
 /// TLS that trusts anybody.
