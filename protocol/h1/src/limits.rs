@@ -78,7 +78,7 @@ pub const BODY_RATE_BYTES: u32 = 500;
 /// of a mobile network are nothing to refuse. Answers: slow-body.
 pub const BODY_RATE_WINDOW: Duration = Duration::from_secs(10);
 
-/// How long the peer may take nothing of what waits to be sent, or, on average, less than [`BODY_RATE_BYTES`]. Default: 30 s. Unit: time. Reason: nginx
+/// How long the peer may take nothing of what waits to be sent, or, on average, less than `BODY_RATE_BYTES`. Default: 30 s. Unit: time. Reason: nginx
 /// waits 60 s for the same. Answers: slow-read.
 pub const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 

@@ -137,11 +137,11 @@ pub const EARLY_PRIORITIES_COUNT: usize = 16;
 /// frames that cross our reset are not the peer's fault. Answers: none.
 pub const RESET_RANGES_COUNT: usize = 32;
 
-/// How long in all a stream may wait for the peer to open its window, unless the peer takes [`BODY_RATE_BYTES`] of it meanwhile. Default: 30 s. Unit: time. Reason: a
+/// How long in all a stream may wait for the peer to open its window, unless the peer takes `BODY_RATE_BYTES` of it meanwhile. Default: 30 s. Unit: time. Reason: a
 /// waiting response holds memory. Answers: h2-bomb.
 pub const STALLED_STREAM: Duration = Duration::from_secs(30);
 
-/// How long in all the connection's window may keep every stream waiting, unless the peer takes [`BODY_RATE_BYTES`] meanwhile. Default: 60 s. Unit: time. Reason:
+/// How long in all the connection's window may keep every stream waiting, unless the peer takes `BODY_RATE_BYTES` meanwhile. Default: 60 s. Unit: time. Reason:
 /// a waiting response holds memory. Answers: zero-window.
 pub const STALLED_CONNECTION: Duration = Duration::from_secs(60);
 
@@ -165,7 +165,7 @@ pub const BODY_RATE_TIME: Duration = Duration::from_secs(10);
 /// next click. Answers: none.
 pub const IDLE_TIME: Duration = Duration::from_secs(60);
 
-/// How long the socket may take nothing, or less than [`BODY_RATE_BYTES`], while we have something to send. Default: 30 s. Unit: time.
+/// How long the socket may take nothing, or less than `BODY_RATE_BYTES`, while we have something to send. Default: 30 s. Unit: time.
 /// Reason: the peer is gone or does not read. Answers: tcp-window-closed.
 pub const WRITE_PAUSE: Duration = Duration::from_secs(30);
 

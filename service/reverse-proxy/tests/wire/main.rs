@@ -19,8 +19,6 @@ mod scene;
 #[cfg(test)]
 mod takeover;
 #[cfg(test)]
-mod truncation;
-#[cfg(test)]
 mod tunnels;
 #[cfg(test)]
 mod versions;

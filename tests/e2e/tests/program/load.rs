@@ -66,7 +66,7 @@ fn exit_codes_say_what_happened() {
     ends_with(0, &["-n", "10", "--expect-status", "404", &missing]);
     ends_with(1, &["-n", "10", "--expect-body", "ping", "--sample", "100%", &ping]);
     ends_with(3, &["-n", "10", "--fail-if", "p50>1ns", &ping]);
-    let said = ends_with(2, &["-n", "10", &format!("{}/ping", server.https())]);
+    let said = ends_with(1, &["-n", "10", &format!("{}/ping", server.https())]);
     assert!(said.contains("--insecure"), "{said}");
     let said = ends_with(2, &["--reqests", "10", &ping]);
     assert!(said.contains("load --help") || said.contains("similar"), "{said}");

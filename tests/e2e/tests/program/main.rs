@@ -39,4 +39,6 @@ mod stalled;
 #[cfg(test)]
 mod start;
 #[cfg(test)]
+mod truncation;
+#[cfg(test)]
 mod under_load;

@@ -21,7 +21,7 @@ fn start(arguments: &[&str]) -> Server {
 fn get(url: &str, path: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(Server::authority(url)).expect("it listens");
     stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-    let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).expect("it reads");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("it answers");

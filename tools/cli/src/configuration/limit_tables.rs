@@ -460,6 +460,21 @@ mod tests {
             ],
             "parts of what the measurement endpoints promise their clients",
         ),
+        (
+            "service/measurement",
+            &[
+                "NDT7_ARCHIVE_BURST_COUNT",
+                "NDT7_ARCHIVE_QUEUE_COUNT",
+                "NDT7_ARCHIVE_REFILL_COUNT",
+                "NDT7_MEASUREMENTS_BYTES",
+            ],
+            "more than honest clients need; they bound what the archive takes from disk and memory",
+        ),
+        (
+            "service/reverse-proxy",
+            &["INTERIM_WAITING_COUNT"],
+            "how the engine works: more than that come within one turn from no honest server",
+        ),
         ("service/server", &["WHOLE_BODY_BYTES"], "how the engine works: no client notices"),
         (
             "service/server",

@@ -1,0 +1,89 @@
+//! RFC 9112 §9.8: a response over TLS that was cut off.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use bolide_launcher::{Server, scratch};
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::PrivateKeyDer;
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A foreign server's TLS, which agrees to no protocol by ALPN, and its certificate in PEM.
+fn foreign_tls() -> (Arc<ServerConfig>, String) {
+    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+    let config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key)
+        .unwrap();
+    (Arc::new(config), made.cert.pem())
+}
+
+/// Answers one request, and ends the connection, saying so before or not.
+fn answer(config: &Arc<ServerConfig>, socket: TcpStream, response: &str, says_so: bool) {
+    let connection = ServerConnection::new(Arc::clone(config)).unwrap();
+    let mut sealed = StreamOwned::new(connection, socket);
+    let mut request = Vec::new();
+    while !request.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        sealed.read_exact(&mut byte).unwrap();
+        request.push(byte[0]);
+    }
+    sealed.write_all(response.as_bytes()).unwrap();
+    sealed.flush().unwrap();
+    if says_so {
+        sealed.conn.send_close_notify();
+        sealed.conn.write_tls(&mut sealed.sock).unwrap();
+    }
+    sealed.sock.shutdown(Shutdown::Write).unwrap();
+    // Until the proxy ends the connection, too.
+    let _ = sealed.sock.read_to_end(&mut Vec::new());
+}
+
+/// What a client of the proxy gets of a response whose server then ends the connection.
+fn passed_on(test: &str, response: &'static str, says_so: bool) -> String {
+    let (config, certificate) = foreign_tls();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let folder = scratch(test);
+    std::fs::write(folder.join("ca.pem"), certificate).unwrap();
+    let text = format!(
+        "[[listen]]\nhttp = \"127.0.0.1:0\"\n[[route]]\nproxy = \"one\"\n[[upstream]]\nname = \"one\"\n\
+         servers = [\"https://{}\"]\nca = \"ca.pem\"\n",
+        listener.local_addr().unwrap()
+    );
+    let file = folder.join("bolide.toml");
+    std::fs::write(&file, text).unwrap();
+    let proxy = Server::start(&["--config", &file.display().to_string()]);
+    let behind = thread::spawn(move || {
+        let (socket, _) = listener.accept().unwrap();
+        answer(&config, socket, response, says_so);
+    });
+    let mut client = TcpStream::connect(Server::authority(proxy.http())).unwrap();
+    client.set_read_timeout(Some(PATIENCE)).unwrap();
+    client.write_all(b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").unwrap();
+    let mut seen = Vec::new();
+    // The proxy may reset the connection of a response that it can't complete.
+    let _ = client.read_to_end(&mut seen);
+    behind.join().unwrap();
+    String::from_utf8(seen).unwrap()
+}
+
+#[test]
+fn a_response_that_was_cut_off_over_tls_gets_no_last_chunk() {
+    const UNFRAMED: &str = "HTTP/1.1 200 OK\r\n\r\nhello";
+    const FRAMED: &str = "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello";
+    let test = "a_response_that_was_cut_off_over_tls_gets_no_last_chunk";
+    let whole = passed_on(test, UNFRAMED, true);
+    assert!(whole.ends_with("hello\r\n0\r\n\r\n"), "{whole}");
+    let cut = passed_on(test, UNFRAMED, false);
+    assert!(!cut.contains("\r\n0\r\n"), "{cut}");
+    let framed = passed_on(test, FRAMED, false);
+    assert!(framed.starts_with("HTTP/1.1 200") && framed.ends_with("hello"), "{framed}");
+}
