@@ -68,9 +68,9 @@ pub const BACKLOG_COUNT: u32 = 4096;
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Unsent bytes of a connection at which its session is asked for more no longer, before a rate is known.
-/// Default: 256 KiB. Unit: bytes. Reason: what most answers fit in, and what one vectored write takes well.
-/// Answers: tcp-window-closed.
-pub const UNSENT_START_BYTES: usize = 256 * 1024;
+/// Default: 64 KiB. Unit: bytes. Reason: what most responses fit in, and as much as a peer that reads nothing takes; it doubles
+/// while the peer takes everything. Answers: tcp-window-closed.
+pub const UNSENT_START_BYTES: usize = 64 * 1024;
 
 /// The least that bound falls to on a slow path.
 /// Default: 16 KiB. Unit: bytes. Reason: one TLS record, one HTTP/2 frame.

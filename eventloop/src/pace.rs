@@ -19,11 +19,14 @@ pub(crate) struct Pace {
     limit: u32,
     /// The bound that the kernel was told; 0: none.
     told: u32,
+    /// The socket has been full once: from then on it is the rate that says what the bound is.
+    is_measured: bool,
 }
 
 impl Pace {
     pub(crate) fn new(limits: &Limits) -> Self {
-        Self { since: None, sent: 0, limit: limits.unsent_start_bytes as u32, told: 0 }
+        let limit = limits.unsent_start_bytes as u32;
+        Self { since: None, sent: 0, limit, told: 0, is_measured: false }
     }
 
     /// How many bytes may wait.
@@ -38,12 +41,15 @@ impl Pace {
         self.sent = self.sent.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
     }
 
-    /// So much left at once, the socket has room, and more follows: the path is faster than the bound.
+    /// So much left at once, the socket has room, and more follows: the path may be faster than the bound. Returns the
+    /// bound that the kernel should be told, so that a peer that takes nothing is handed no more than that.
     #[inline]
-    pub(crate) fn drained(&mut self, sent: usize, limits: &Limits) {
-        if sent >= self.limit() && self.told == 0 {
-            self.limit = self.limit.saturating_mul(2).min(limits.unsent_max_bytes as u32);
+    pub(crate) fn drained(&mut self, sent: usize, limits: &Limits) -> Option<usize> {
+        if self.is_measured || sent < self.limit() {
+            return None;
         }
+        self.limit = self.limit.saturating_mul(2).min(limits.unsent_max_bytes as u32);
+        self.tell()
     }
 
     /// Everything left and nothing follows: what comes later says nothing about the path.
@@ -67,6 +73,12 @@ impl Pace {
             }
             None => (self.since, self.sent) = (Some(now), 0),
         }
+        self.is_measured = true;
+        self.tell()
+    }
+
+    /// The bound, if the kernel was told another one that differs by much, or none.
+    fn tell(&mut self) -> Option<usize> {
         let step = self.told / 4;
         if self.told == 0 || self.limit.abs_diff(self.told) > step {
             self.told = self.limit;
@@ -112,14 +124,14 @@ mod tests {
     fn a_socket_that_takes_everything_is_offered_more() {
         let limits = Limits::default();
         let mut pace = Pace::new(&limits);
-        pace.drained(pace.limit() - 1, &limits);
+        assert_eq!(pace.drained(pace.limit() - 1, &limits), None);
         assert_eq!(pace.limit(), limits.unsent_start_bytes);
-        for _ in 0..10 {
-            pace.drained(pace.limit(), &limits);
-        }
+        let told: Vec<_> = (0..10).filter_map(|_| pace.drained(pace.limit(), &limits)).collect();
+        let doubled = |doublings: u32| limits.unsent_start_bytes << doublings;
+        assert_eq!(told, (1..=4).map(doubled).collect::<Vec<_>>());
         assert_eq!(pace.limit(), limits.unsent_max_bytes);
         let (mut slow, _) = after_a_second_of(1);
-        slow.drained(slow.limit(), &limits);
+        assert_eq!(slow.drained(slow.limit(), &limits), None);
         assert_eq!(slow.limit(), limits.unsent_min_bytes, "the kernel knows another bound");
     }
 

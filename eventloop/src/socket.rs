@@ -499,7 +499,9 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         match flush? {
             Flush::Drained => {
                 if self.state.more {
-                    self.pace.drained(sent, &lent.limits);
+                    if let Some(limit) = self.pace.drained(sent, &lent.limits) {
+                        lent.kernel.limit_unsent(&mut self.socket, limit);
+                    }
                 } else {
                     self.pace.rest();
                     if self.state.held_back {
