@@ -68,6 +68,7 @@ impl WriteProgress {
         let written = self.written(queued);
         if self.waited == NOTHING {
             (self.waited, self.since) = (written, now);
+            return Progress::Until(after(now, timeout));
         }
         let passed = now.saturating_duration_since(self.since).max(timeout);
         let least = (passed.as_millis() * u128::from(rate_bytes) / 1000).max(1);
