@@ -478,6 +478,11 @@ mod tests {
         ("service/server", &["WHOLE_BODY_BYTES"], "how the engine works: no client notices"),
         (
             "service/server",
+            &["PASS_EVENTS_COUNT"],
+            "tuned with the event loop's bytes of a turn: how long it takes, and what it costs",
+        ),
+        (
+            "service/server",
             &["LOG_FIELD_BYTES", "LOG_STAMP_BYTES"],
             "who reads the log relies on the longest line",
         ),
