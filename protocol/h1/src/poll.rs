@@ -15,6 +15,9 @@ impl Connection {
         if let Some(failure) = self.ending {
             return self.wind_up(failure);
         }
+        if cx.output.is_empty() {
+            self.progress.drained();
+        }
         if self.sending.is_blocked() && cx.output_room() > 0 {
             return self.report_room();
         }

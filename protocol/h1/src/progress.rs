@@ -52,6 +52,12 @@ impl WriteProgress {
         self.queued.saturating_sub(queued as u64)
     }
 
+    /// Nothing waits: what comes next is measured from its own beginning.
+    #[inline]
+    pub(crate) fn drained(&mut self) {
+        self.waited = NOTHING;
+    }
+
     /// Looks at the queue, of which the peer has to take so many bytes per second on average over each `timeout`, and one at least.
     #[inline]
     pub(crate) fn look(

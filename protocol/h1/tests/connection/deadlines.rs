@@ -122,6 +122,17 @@ fn slow_read() {
 }
 
 #[test]
+fn small_responses_that_are_taken_at_once_are_not_a_slow_read() {
+    let mut wire = Wire::server();
+    for second in 0..100 {
+        wire.turn(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", &mut answer_all);
+        assert!(!wire.is_closed(), "after {second} s");
+        wire.sent();
+        wire.now += Duration::from_secs(1);
+    }
+}
+
+#[test]
 fn slow_read_between_requests() {
     let mut wire = Wire::server();
     wire.turn(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", &mut answer_all);
