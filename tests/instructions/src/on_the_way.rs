@@ -78,7 +78,7 @@ fn compare(page: &str, seen: &[(&str, BTreeMap<&str, f64>)]) -> Result<(), Strin
     if wrong.is_empty() { Ok(()) } else { Err(format!("{PAGE} is not what requests do:{wrong}")) }
 }
 
-/// The files of the page's first table; `false`: its step stands in parentheses, and is not part of every request.
+/// Files of the page's first table; `false`: the step is in parentheses, so it is not part of every request.
 fn named(page: &str) -> Vec<(&str, bool)> {
     let rows = page.lines().skip_while(|line| !line.starts_with('|'));
     let rows = rows.take_while(|line| line.starts_with('|')).skip(2);

@@ -116,7 +116,7 @@ fn watch_signals(news: Sender<News>) -> io::Result<()> {
     let mut signals = Signals::new(&[Signal::Interrupt, Signal::Terminate])?;
     thread::spawn(move || {
         if signals.wait().is_some() {
-            // Who shows it may have ended.
+            // The view may have ended.
             let _ = news.send(News::End);
         }
     });
