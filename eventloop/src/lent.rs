@@ -43,6 +43,8 @@ pub(crate) struct Lent<K: Kernel, S: Service> {
     met: (Instant, u64),
     pub(crate) meter: Rc<Meter>,
     pub(crate) gathering: Gathering,
+    /// What the session whose turn it is says that it keeps, in bytes.
+    pub(crate) session_held_bytes: usize,
 }
 
 impl<K: Kernel, S: Service> Lent<K, S> {
@@ -72,6 +74,7 @@ impl<K: Kernel, S: Service> Lent<K, S> {
             met: (now, Ticks::new(now).meeting(now)),
             meter,
             gathering: Gathering::default(),
+            session_held_bytes: 0,
         }
     }
 

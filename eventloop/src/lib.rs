@@ -12,6 +12,7 @@
 //! The crate must never know what the bytes mean.
 
 mod acceptor;
+mod account;
 mod address;
 mod affinity;
 mod agenda;

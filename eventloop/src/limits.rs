@@ -87,6 +87,17 @@ pub const UNSENT_MAX_BYTES: usize = 1024 * 1024;
 /// Answers: none.
 pub const UNSENT_TIME: Duration = Duration::from_millis(4);
 
+/// What foreign bytes may make one connection keep before nothing more is read from it.
+/// Default: 64 MiB. Unit: bytes. Reason: the largest window that grows with use and 100 pieces of responses have room beneath
+/// it; what a peer sends beyond waits in its own memory. Answers: memory-of-a-connection.
+pub const CONNECTION_HELD_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// What foreign bytes may make one worker, or, of a server, all workers together keep before the connections that hold most are
+/// closed; 0 stands for half of the memory that the process may use.
+/// Default: 0. Unit: bytes. Reason: the other half is for the program, its files and the kernel's sockets; a few connections are
+/// lost rather than all of them. Answers: memory-of-a-worker.
+pub const HELD_BYTES_MAX: usize = 0;
+
 /// How long a closing connection may take no byte of what is still to be sent.
 /// Default: 30 s. Unit: time. Reason: a reader that stopped must not keep its last answer in memory for ever.
 /// Answers: slow-reader.
@@ -154,6 +165,10 @@ pub struct Limits {
     pub unsent_max_bytes: usize,
     /// [`UNSENT_TIME`]
     pub unsent_time: Duration,
+    /// [`CONNECTION_HELD_BYTES_MAX`]
+    pub connection_held_bytes_max: usize,
+    /// [`HELD_BYTES_MAX`]
+    pub held_bytes_max: usize,
     /// [`CLOSE_STALL`]
     pub close_stall: Duration,
     /// [`LINGER`]
@@ -182,6 +197,8 @@ impl Default for Limits {
             unsent_min_bytes: UNSENT_MIN_BYTES,
             unsent_max_bytes: UNSENT_MAX_BYTES,
             unsent_time: UNSENT_TIME,
+            connection_held_bytes_max: CONNECTION_HELD_BYTES_MAX,
+            held_bytes_max: HELD_BYTES_MAX,
             close_stall: CLOSE_STALL,
             linger: LINGER,
             linger_bytes: LINGER_BYTES,

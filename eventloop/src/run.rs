@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::acceptor::{Acceptor, StopSwitch};
 use crate::affinity::pin_to_core;
-use crate::kernel::MioKernel;
+use crate::kernel::{MioKernel, memory};
 use crate::limits::Limits;
 use crate::listener::{Listeners, Numbered};
 use crate::mailbox::Mailbox;
@@ -153,6 +153,7 @@ where
     let workers = listeners.workers();
     let mut limits = config.limits;
     limits.connections_max_count = room_of_one(limits.connections_max_count, workers);
+    limits.held_bytes_max = memory_of_one(limits.held_bytes_max, workers);
     let (own, dealt) = listeners.deal();
     // Whatever can fail does so before the first thread runs.
     let kernels = (0..workers).map(|_| MioKernel::new()).collect::<io::Result<Vec<_>>>()?;
@@ -198,6 +199,13 @@ fn room_of_one(all: usize, workers: usize) -> usize {
         all => all,
     };
     all.div_ceil(workers).max(1)
+}
+
+/// What one worker of several may keep, of `all` bytes; 0 stands for half of the memory.
+fn memory_of_one(all: usize, workers: usize) -> usize {
+    let half = || usize::try_from(memory::usable_bytes() / 2).unwrap_or(usize::MAX);
+    let all = if all == 0 { half() } else { all };
+    (all / workers).max(1)
 }
 
 /// What a worker's thread starts with.

@@ -181,6 +181,9 @@ pub struct After {
     pub expects: u64,
     /// Nothing is under way: the connection may be shed when room is needed.
     pub idle: bool,
+    /// What the peer's bytes make the session keep, beyond what one that is idle has and beyond what is left in `input`
+    /// and `output`, in bytes.
+    pub held_bytes: usize,
     /// Close the connection.
     pub close: Option<Close>,
 }
@@ -194,6 +197,7 @@ impl After {
         deadline: None,
         expects: 0,
         idle: false,
+        held_bytes: 0,
         close: None,
     };
 

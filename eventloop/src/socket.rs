@@ -80,6 +80,8 @@ pub(crate) struct State {
     pub(crate) filled: bool,
     /// The next pass reads into the large block.
     pub(crate) bulk: bool,
+    /// The connection's account is full: nothing is read.
+    pub(crate) full: bool,
     /// The kernel keeps a last segment that isn't full: more of a file follows.
     pub(crate) held_back: bool,
 }
@@ -88,13 +90,15 @@ pub(crate) struct State {
 pub(crate) struct Slot<K: Kernel, S: Service> {
     pub(crate) socket: K::Socket,
     pub(crate) session: S::Session,
-    rest: Box<[u8]>,
+    pub(crate) rest: Box<[u8]>,
     pub(crate) unsent: Option<Box<SendQueue>>,
     /// The tick by which the deadline has come; `NEVER` without one.
     pub(crate) deadline: u64,
     /// The tick at which its entry in the timer wheel comes up: at the deadline or before.
     filed: u64,
     pace: Pace,
+    /// What the connection is charged with, in bytes.
+    pub(crate) held_bytes: u32,
     /// The tick of the last call; they are compared with each other only.
     called: u32,
     pub(crate) arrivals: Arrivals,
@@ -118,6 +122,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
             deadline: NEVER,
             filed: NEVER,
             pace: Pace::new(&lent.limits),
+            held_bytes: 0,
             called: tick,
             arrivals: Arrivals::default(),
             phase: Phase::Open,
@@ -176,6 +181,11 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         spare.then(|| tick.wrapping_sub(self.called))
     }
 
+    /// How long ago its last pass was, in ticks.
+    pub(crate) fn silent_ticks(&self, tick: u32) -> u32 {
+        tick.wrapping_sub(self.called)
+    }
+
     pub(crate) fn socket(&self) -> &K::Socket {
         &self.socket
     }
@@ -230,6 +240,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         }
         let mut call = self.due(call, was_established);
         let mut budget = Budget::new(&lent.limits);
+        lent.session_held_bytes = (self.held_bytes as usize).saturating_sub(self.loop_held_bytes());
         if let Some(unsent) = self.unsent.take() {
             lent.take_unsent(unsent);
         }
@@ -271,6 +282,11 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         }
         if self.arrivals.expects != self.arrivals.gathers {
             self.change_gathering(lent, token);
+        }
+        let was_full = self.state.full;
+        self.charge(lent);
+        if was_full && !self.state.full && outcome == Outcome::Wait && self.may_read() {
+            return Outcome::Again;
         }
         outcome
     }
@@ -367,8 +383,8 @@ impl<K: Kernel, S: Service> Slot<K, S> {
 
     #[inline]
     fn may_read(&self) -> bool {
-        let State { readable, connecting, wants_input, cut, eof, .. } = self.state;
-        readable && wants_input && !connecting && !cut && !eof
+        let State { readable, connecting, wants_input, cut, full, eof, .. } = self.state;
+        readable && wants_input && !connecting && !cut && !full && !eof
     }
 
     /// Reads once. Whether there is something new: bytes, or the end.
@@ -450,6 +466,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         self.state.more = after.more;
         self.state.cut = after.cut;
         self.state.idle = after.idle;
+        lent.session_held_bytes = after.held_bytes;
         self.arrivals.expects = after.expects > 2 * lent.limits.gather_bytes as u64;
         self.deadline = after.deadline.map_or(NEVER, |deadline| lent.meeting(deadline));
     }
@@ -555,6 +572,6 @@ mod tests {
     #[test]
     fn a_slot_adds_little_to_its_session() {
         let own = size_of::<Slot<MioKernel, Nothing>>() - size_of::<u64>();
-        assert!(own <= 112, "{own}");
+        assert!(own <= 120, "{own}");
     }
 }

@@ -27,6 +27,8 @@ pub struct Stats {
     pub closed_panicked: u64,
     /// Closed because the peer took no byte of the last answer for too long.
     pub closed_stalled: u64,
+    /// Closed because they held most of what foreign bytes made the worker keep, and that was too much.
+    pub closed_memory: u64,
     /// Panics in calls for a session. Those in `open` and `close` end no connection of this cause.
     pub panics: u64,
     /// Bytes read from sockets.
@@ -49,6 +51,10 @@ pub struct Stats {
     pub gathered: u64,
     /// Times accepting was paused: no file descriptors, or no room for connections.
     pub accept_pauses: u64,
+    /// Times a connection kept so much that nothing more was read from it.
+    pub held_full: u64,
+    /// What foreign bytes make the worker keep, in bytes (a level, not a counter).
+    pub held_bytes: u64,
     /// Connections that are open (a level, not a counter).
     pub open: u64,
 }
@@ -63,6 +69,7 @@ impl Stats {
             CloseCause::Drained => self.closed_drained += 1,
             CloseCause::Panicked => self.closed_panicked += 1,
             CloseCause::Stalled => self.closed_stalled += 1,
+            CloseCause::Memory => self.closed_memory += 1,
         }
     }
 
@@ -75,6 +82,7 @@ impl Stats {
             + self.closed_drained
             + self.closed_panicked
             + self.closed_stalled
+            + self.closed_memory
     }
 }
 
@@ -90,6 +98,7 @@ impl AddAssign for Stats {
         self.closed_drained += other.closed_drained;
         self.closed_panicked += other.closed_panicked;
         self.closed_stalled += other.closed_stalled;
+        self.closed_memory += other.closed_memory;
         self.panics += other.panics;
         self.bytes_received += other.bytes_received;
         self.bytes_sent += other.bytes_sent;
@@ -101,6 +110,8 @@ impl AddAssign for Stats {
         self.requeued += other.requeued;
         self.gathered += other.gathered;
         self.accept_pauses += other.accept_pauses;
+        self.held_full += other.held_full;
+        self.held_bytes += other.held_bytes;
         self.open += other.open;
     }
 }

@@ -39,6 +39,8 @@ pub struct Worker<K: Kernel, S: Service> {
     /// Connections that the agenda asked a turn for, while they have it.
     pub(crate) calling: Vec<Token>,
     tick: u64,
+    /// What all connections together may keep, in bytes.
+    pub(crate) held_bytes_max: u64,
     /// Set when the worker is to end: when patience does.
     ending: Option<Instant>,
 }
@@ -60,6 +62,10 @@ impl<K: Kernel, S: Service> Worker<K, S> {
             running: Vec::new(),
             calling: Vec::new(),
             tick: 0,
+            held_bytes_max: match limits.held_bytes_max {
+                0 => memory::usable_bytes() / 2,
+                bytes => bytes as u64,
+            },
             ending: None,
         }
     }
@@ -149,6 +155,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         self.take_deadlines();
         self.take_mail();
         self.carry_out_agenda();
+        self.relieve();
         let goes_on = self.goes_on();
         let stats = self.stats();
         self.lent.service.turn_ended(&stats, &mut self.lent.agenda);
@@ -306,7 +313,8 @@ impl<K: Kernel, S: Service> Worker<K, S> {
 
     /// Ends a connection.
     pub(crate) fn close(&mut self, token: Token, cause: CloseCause) {
-        let Some(slot) = self.slots.remove(token) else { return };
+        let Some(mut slot) = self.slots.remove(token) else { return };
+        slot.uncharge(&mut self.lent);
         self.lent.stats.connects_failed += u64::from(slot.is_connecting());
         self.wheel.remove(token.index());
         if !self.lent.output.is_empty() || cause == CloseCause::Panicked {

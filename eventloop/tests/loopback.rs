@@ -57,7 +57,7 @@ fn pattern(length: usize) -> Vec<u8> {
 }
 
 /// The worker handles what it was sent in order, so a count that was asked for later is later.
-fn wait_until(handle: &Handle<Message>, reached: impl Fn(Stats) -> bool) {
+fn wait_until(handle: &Handle<Message>, mut reached: impl FnMut(Stats) -> bool) {
     let start = Instant::now();
     loop {
         let mut sum = Stats::default();
@@ -324,6 +324,66 @@ fn connection_flood_sheds_the_longest_idle() {
     assert_eq!(ask(&mut streams[2], b"still"), b"still");
     let stats = end(handle);
     assert_eq!((stats.accepted, stats.closed_shed), (4, 1));
+}
+
+#[test]
+fn memory_of_a_connection_is_bounded_by_reading_no_more() {
+    const HELD_BYTES: usize = 256 * 1024;
+    let limits = Limits { connection_held_bytes_max: HELD_BYTES, ..limits() };
+    let most = (HELD_BYTES + limits.pass_bytes + limits.bulk_block_bytes) as u64;
+    let (address, handle) = start(1, limits);
+    let mut greedy = connect(address);
+    greedy.write_all(b"LK").unwrap();
+    wait_until(&handle, |stats| stats.bytes_received == 2);
+    let sender = std::thread::spawn(move || {
+        greedy.write_all(&pattern(32 * 1024 * 1024)).unwrap();
+        greedy
+    });
+    wait_until(&handle, |stats| stats.held_full == 1);
+    let mut other = connect(address);
+    assert_eq!(ask(&mut other, b"others go on"), b"others go on");
+    let received = handle.stats()[0].bytes_received;
+    assert!(received <= most, "{received} were read of a connection that is full");
+    // Each time it forgets what it has, it reads on.
+    while !sender.is_finished() {
+        assert_eq!(ask(&mut other, b"F"), b"F");
+    }
+    wait_until(&handle, |stats| {
+        assert_eq!(ask(&mut other, b"F"), b"F");
+        stats.bytes_received > 32 * 1024 * 1024
+    });
+    assert!(handle.stats()[0].held_full > 1);
+    drop((sender, other));
+    assert_eq!(end(handle).held_bytes, 0);
+}
+
+#[test]
+fn memory_of_a_worker_is_bounded_by_closing_those_that_hold_most() {
+    const LARGE_BYTES: usize = 1536 * 1024;
+    let limits = Limits { held_bytes_max: 2 * LARGE_BYTES, ..limits() };
+    let (address, handle) = start(1, limits);
+    let keep = |bytes: usize| {
+        let before = handle.stats()[0].bytes_received;
+        let mut stream = connect(address);
+        stream.write_all(b"K").unwrap();
+        stream.write_all(&pattern(bytes)).unwrap();
+        let until = before + 1 + bytes as u64;
+        wait_until(&handle, |stats| stats.bytes_received == until);
+        stream
+    };
+    let mut small = keep(10_000);
+    let mut oldest = keep(LARGE_BYTES);
+    assert_eq!(handle.stats()[0].closed_memory, 0);
+    let mut newest = keep(LARGE_BYTES);
+    wait_until(&handle, |stats| stats.closed_memory == 1);
+    let _ = oldest.read_to_end(&mut Vec::new());
+    for survivor in [&mut small, &mut newest] {
+        // The mail is no byte that is kept.
+        assert_eq!(ask(survivor, b"W"), b"W");
+    }
+    let held = handle.stats()[0].held_bytes;
+    assert!((1..=2 * LARGE_BYTES as u64).contains(&held), "{held}");
+    end(handle);
 }
 
 #[test]

@@ -134,7 +134,7 @@ impl Side {
             (given..given + usize::from(bytes)).map(|place| octet(id, place)).collect();
         let end = if end { End::Yes } else { End::No };
         // Some wait as they are, others as copies.
-        let chunk = Chunk { is_own: given % 2 == 0, bytes: Bytes::from(body) };
+        let chunk = if given % 2 == 0 { Chunk::kept(body.into()) } else { Bytes::from(body).into() };
         let given = self.with(|c, cx| c.send_data(cx, ExchangeId(id), chunk, end));
         if given.is_ok() {
             *self.given.get_mut(&id).expect("it was there") += usize::from(bytes);

@@ -10,6 +10,9 @@ use bytes::Bytes;
 /// Mail for a session: bytes to send.
 pub(crate) type Message = &'static [u8];
 
+/// The mail that empties what a session keeps.
+const FORGET: Message = b"forget";
+
 pub(crate) struct Echo {
     mailbox: Mailbox<Message>,
     /// Named by the order `L`.
@@ -30,6 +33,8 @@ pub(crate) struct Session {
     ending: bool,
     silent: bool,
     stopped: bool,
+    /// Everything that is no order is kept in here.
+    kept: Option<Vec<u8>>,
     /// The peer has promised much.
     expects: bool,
     deadline: Option<Instant>,
@@ -60,6 +65,12 @@ impl Echo {
             b'S' => session.stopped = true,
             b'G' => session.expects = true,
             b'H' => session.expects = false,
+            b'K' => session.kept = Some(Vec::new()),
+            b'F' => {
+                let token = self.last.expect("`L` came before");
+                self.mailbox.send(token, FORGET).unwrap();
+                turn.output.tail().push(b'F');
+            }
             b'D' => session.deadline = Some(turn.now + Duration::from_millis(40)),
             b'M' => {
                 let (mailbox, token) = (turn.mailbox.clone(), turn.token);
@@ -99,7 +110,9 @@ impl Service for Echo {
             let plain = plain.min(turn.output_limit - turn.output.len());
             if plain > 0 {
                 let bytes = turn.input.take(plain);
-                if !session.silent {
+                if let Some(kept) = &mut session.kept {
+                    kept.extend_from_slice(&bytes);
+                } else if !session.silent {
                     turn.output.push(bytes);
                 }
                 continue;
@@ -125,7 +138,9 @@ impl Service for Echo {
         let idle = !session.busy && turn.input.is_empty();
         let wants_input = !full && !session.stopped;
         let expects = if session.expects { u64::MAX } else { 0 };
-        After { wants_input, more: full, idle, expects, ..After::READ }.by(session.deadline)
+        let held_bytes = session.kept.as_ref().map_or(0, Vec::capacity);
+        After { wants_input, more: full, idle, held_bytes, expects, ..After::READ }
+            .by(session.deadline)
     }
 
     fn message(
@@ -134,7 +149,11 @@ impl Service for Echo {
         message: Message,
         turn: &mut Turn<'_, Message>,
     ) -> After {
-        turn.output.tail().extend_from_slice(message);
+        if message == FORGET {
+            session.kept = Some(Vec::new());
+        } else {
+            turn.output.tail().extend_from_slice(message);
+        }
         self.turn(session, turn)
     }
 

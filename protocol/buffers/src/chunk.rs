@@ -8,6 +8,18 @@ use crate::receive_buffer::DETACH_BELOW_BYTES;
 /// two of them stands a frame's header.
 const NEAR_BYTES: usize = 64;
 
+/// Whose memory the bytes of a [`Chunk`] are in.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Memory {
+    /// A slice of a block that is read into, maybe: who keeps it copies it.
+    #[default]
+    Lent,
+    /// Of its own, for as long as the chunk waits.
+    Kept,
+    /// Of somebody who keeps it anyway, a cached file say: waiting for it costs nothing.
+    Shared,
+}
+
 /// Bytes that are to be sent, and whether they may wait as they are.
 ///
 /// Bytes are *lent* unless said otherwise: they may be a slice of a
@@ -18,23 +30,43 @@ const NEAR_BYTES: usize = 64;
 pub struct Chunk {
     /// The bytes.
     pub bytes: Bytes,
-    /// Whether they are no slice of a block that is read into.
-    pub is_own: bool,
+    /// Whose memory they are in.
+    pub memory: Memory,
 }
 
 impl Chunk {
-    /// Bytes that are no slice of a block that is read into: they are never copied to wait.
+    /// Bytes that their owner keeps anyway: they are never copied to wait.
     #[inline]
     #[must_use]
-    pub fn own(bytes: Bytes) -> Self {
-        Self { bytes, is_own: true }
+    pub fn shared(bytes: Bytes) -> Self {
+        Self { bytes, memory: Memory::Shared }
+    }
+
+    /// Bytes in memory of their own: they are never copied to wait.
+    #[inline]
+    #[must_use]
+    pub fn kept(bytes: Bytes) -> Self {
+        Self { bytes, memory: Memory::Kept }
+    }
+
+    /// Whether they may be a slice of a block that is read into.
+    #[inline]
+    #[must_use]
+    pub fn is_lent(&self) -> bool {
+        self.memory == Memory::Lent
+    }
+
+    /// The memory that waits with them, in bytes.
+    #[inline]
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        if self.memory == Memory::Shared { 0 } else { self.bytes.len() }
     }
 
     /// The same, ready to wait for longer than the turn.
     #[must_use]
     pub fn detach(self) -> Self {
-        let Self { bytes, is_own } = self;
-        if is_own { Self::own(bytes) } else { Self::own(crate::detach(bytes)) }
+        if self.is_lent() { Self::kept(crate::detach(self.bytes)) } else { self }
     }
 }
 
@@ -56,8 +88,8 @@ impl AsMut<Self> for Chunk {
 pub fn settle(pieces: &mut [impl AsRef<Chunk> + AsMut<Chunk>]) {
     for run in pieces.chunk_by_mut(|before, after| is_near(before.as_ref(), after.as_ref())) {
         if run.iter().map(|piece| piece.as_ref().bytes.len()).sum::<usize>() < DETACH_BELOW_BYTES {
-            for chunk in run.iter_mut().map(AsMut::as_mut).filter(|chunk| !chunk.is_own) {
-                *chunk = Chunk::own(Bytes::copy_from_slice(&chunk.bytes));
+            for chunk in run.iter_mut().map(AsMut::as_mut).filter(|chunk| chunk.is_lent()) {
+                *chunk = Chunk::kept(Bytes::copy_from_slice(&chunk.bytes));
             }
         }
     }
@@ -66,13 +98,14 @@ pub fn settle(pieces: &mut [impl AsRef<Chunk> + AsMut<Chunk>]) {
 /// Whether `after` is lent like `before` and begins where that ends in memory, or a header further.
 fn is_near(before: &Chunk, after: &Chunk) -> bool {
     let end = before.bytes.as_ptr() as usize + before.bytes.len();
-    before.is_own == after.is_own && (after.bytes.as_ptr() as usize).wrapping_sub(end) <= NEAR_BYTES
+    before.is_lent() == after.is_lent()
+        && (after.bytes.as_ptr() as usize).wrapping_sub(end) <= NEAR_BYTES
 }
 
 impl From<Bytes> for Chunk {
     #[inline]
     fn from(bytes: Bytes) -> Self {
-        Self { bytes, is_own: false }
+        Self { bytes, memory: Memory::Lent }
     }
 }
 
@@ -86,7 +119,7 @@ mod tests {
         let lent = Chunk::from(bytes.clone()).detach();
         assert_eq!(lent.bytes, bytes);
         assert_ne!(lent.bytes.as_ptr(), bytes.as_ptr());
-        let own = Chunk::own(bytes.clone()).detach();
+        let own = Chunk::shared(bytes.clone()).detach();
         assert_eq!(own.bytes.as_ptr(), bytes.as_ptr());
     }
 

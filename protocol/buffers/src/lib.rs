@@ -13,7 +13,7 @@ mod piece_queue;
 mod receive_buffer;
 mod send_queue;
 
-pub use chunk::{Chunk, settle};
+pub use chunk::{Chunk, Memory, settle};
 pub use outside::Outside;
 pub use piece_queue::PieceQueue;
 pub use receive_buffer::{ReceiveBuffer, detach};

@@ -29,6 +29,8 @@ struct Piece {
     chunk: Chunk,
     /// Where its bytes are instead.
     outside: Option<Box<Outside>>,
+    /// The memory that stays until its last byte has left, in bytes.
+    held_bytes: usize,
 }
 
 impl Piece {
@@ -89,6 +91,8 @@ pub struct SendQueue {
     shared: VecDeque<Piece>,
     /// Unsent bytes of `shared`.
     shared_bytes: usize,
+    /// The memory of the pieces in `shared` that nobody else keeps.
+    held_bytes: usize,
     /// How many of `shared` are not in memory.
     outside_count: usize,
 }
@@ -129,7 +133,10 @@ impl SendQueue {
             self.copied.extend_from_slice(&chunk.bytes);
         } else {
             self.shared_bytes += chunk.bytes.len();
-            self.shared.push_back(Piece { after: self.copied.len(), chunk, outside: None });
+            let held_bytes = chunk.held_bytes();
+            self.held_bytes += held_bytes;
+            let after = self.copied.len();
+            self.shared.push_back(Piece { after, chunk, outside: None, held_bytes });
         }
     }
 
@@ -138,9 +145,10 @@ impl SendQueue {
         if outside.bytes > 0 {
             self.shared_bytes += outside.bytes;
             self.outside_count += 1;
-            let chunk = Chunk::own(bytes::Bytes::new());
+            let chunk = Chunk::shared(bytes::Bytes::new());
             let outside = Some(Box::new(outside));
-            self.shared.push_back(Piece { after: self.copied.len(), chunk, outside });
+            let after = self.copied.len();
+            self.shared.push_back(Piece { after, chunk, outside, held_bytes: 0 });
         }
     }
 
@@ -163,7 +171,7 @@ impl SendQueue {
     fn gather<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
         let mut filled = 0;
         let mut position = self.copied_sent;
-        for Piece { after, chunk, outside } in &self.shared {
+        for Piece { after, chunk, outside, .. } in &self.shared {
             if filled + 2 > slices.len() {
                 return filled;
             }
@@ -203,6 +211,7 @@ impl SendQueue {
             }
             count -= length;
             self.shared_bytes -= length;
+            self.held_bytes -= piece.held_bytes;
             self.outside_count -= usize::from(piece.outside.is_some());
             self.shared.pop_front();
         }
@@ -282,6 +291,13 @@ impl SendQueue {
         }
     }
 
+    /// The memory that is in use for what waits, in bytes: all but what somebody else keeps anyway.
+    #[inline]
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        self.allocated_bytes() + self.held_bytes
+    }
+
     /// The memory that the queue has allocated for itself, in bytes, without shared pieces.
     #[must_use]
     pub fn allocated_bytes(&self) -> usize {
@@ -339,7 +355,7 @@ mod tests {
                 expected.extend_from_slice(&piece);
                 match kind {
                     0 => queue.push(Bytes::from(piece)),
-                    1 => queue.push(Chunk::own(piece.into())),
+                    1 => queue.push(Chunk::shared(piece.into())),
                     _ => queue.tail().extend_from_slice(&piece),
                 }
                 if let Some(room) = rooms.get(index) {
@@ -376,7 +392,7 @@ mod tests {
         let mut queue = SendQueue::new();
         let block = Bytes::from(vec![7; 20_000]);
         queue.push(block.slice(..10_000));
-        queue.push(Chunk::own(block.slice(10_000..)));
+        queue.push(Chunk::shared(block.slice(10_000..)));
         queue.settle();
         let address = |queue: &SendQueue, index: usize| queue.shared[index].chunk.bytes.as_ptr();
         let copy = address(&queue, 0);

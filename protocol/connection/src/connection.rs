@@ -18,6 +18,8 @@ use crate::{Http2Stats, Limits, Resets, SharedFields};
 
 mod cancel;
 
+mod held;
+
 mod outside;
 
 mod windows;

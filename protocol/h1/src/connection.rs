@@ -191,6 +191,13 @@ impl Connection {
             && self.ending.is_none()
     }
 
+    /// Bytes of the current body or tunnel that were reported and are not [consumed](Self::consumed).
+    #[inline]
+    #[must_use]
+    pub fn unconsumed_bytes(&self) -> usize {
+        self.gate.unconsumed() as usize
+    }
+
     /// Whether the owner has enough of the body for now.
     #[inline]
     pub(crate) fn is_gated(&self) -> bool {

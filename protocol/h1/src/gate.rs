@@ -27,6 +27,12 @@ impl Gate {
         self.unconsumed >= self.room(limits)
     }
 
+    /// What was reported and not consumed, in bytes.
+    #[inline]
+    pub(crate) fn unconsumed(self) -> u32 {
+        self.unconsumed
+    }
+
     /// `bytes` were reported.
     #[inline]
     pub(crate) fn received(&mut self, bytes: usize) {

@@ -228,6 +228,24 @@ impl Connection {
         self.streams.find(id.0).map(|slot| self.stats.of_stream(slot, id.0))
     }
 
+    /// The memory that the connection holds besides itself, in bytes: streams, header tables, a header block in pieces, and
+    /// what waits for a window or its turn.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        self.allocated_bytes() + self.streams.waiting_bytes
+    }
+
+    /// Bytes of bodies and tunnels that were reported and are not [consumed](Self::consumed).
+    #[inline]
+    #[must_use]
+    pub fn unconsumed_bytes(&self) -> usize {
+        // What comes and goes in a run reaches the window at its end.
+        let (came, went) =
+            self.incoming.run.as_ref().map_or((0, 0), |run| (run.received, run.consumed));
+        let before = self.receive_flow.window.unconsumed();
+        (before.saturating_add(came)).saturating_sub(went) as usize
+    }
+
     /// The memory that the connection holds besides itself, without body bytes.
     #[must_use]
     pub fn allocated_bytes(&self) -> usize {

@@ -83,9 +83,14 @@ impl ReceiveWindow {
             return;
         }
         self.edge = -1;
-        let unconsumed =
-            i64::from(self.size) - i64::from(self.available) - i64::from(self.consumed);
-        self.stalled |= now_us as u16 != self.edge_turn && unconsumed < i64::from(self.size / 4);
+        self.stalled |= now_us as u16 != self.edge_turn && self.unconsumed() < self.size / 4;
+    }
+
+    /// What the peer sent and nobody has consumed, in bytes.
+    #[inline]
+    pub(crate) fn unconsumed(&self) -> u32 {
+        let sent = i64::from(self.size) - i64::from(self.available);
+        u32::try_from(sent - i64::from(self.consumed)).unwrap_or(0)
     }
 
     /// Whether the peer, which can't know yet what was given back in this turn, may send next to nothing.

@@ -199,7 +199,9 @@ impl Connection {
         }
         if stream.chunk.is_some() {
             stream.end_after = true;
-            stream.trailers = Some(Box::new(PendingTrailers::new(fields)));
+            let trailers = Box::new(PendingTrailers::new(fields));
+            self.streams.waiting_bytes += trailers.held_bytes();
+            self.streams.get_mut(slot).trailers = Some(trailers);
             return Ok(());
         }
         self.write_trailers(cx, id.0, fields.iter().copied());

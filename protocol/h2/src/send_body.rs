@@ -27,9 +27,9 @@ fn frame_data(
     let last = length == chunk.bytes.len();
     let end_stream = last && stream.end_after && stream.trailers.is_none();
     data::write_header(cx.output.tail(), stream.id, length as u32, end_stream);
-    let Chunk { bytes, is_own } = chunk;
+    let Chunk { bytes, memory } = chunk;
     let bytes = if last { std::mem::take(bytes) } else { bytes.split_to(length) };
-    cx.output.push(Chunk { bytes, is_own: *is_own });
+    cx.output.push(Chunk { bytes, memory: *memory });
     scheduler.sent(stream, length as u32);
 }
 
@@ -47,8 +47,8 @@ impl Connection {
         chunk.map_or(0, |chunk| chunk.bytes.len() as u64)
     }
 
-    /// Gives the next chunk of a body or of a tunnel's bytes. What of it has to wait is copied, unless it is
-    /// [its own](Chunk::own), for plain [`Bytes`](bytes::Bytes) may be a slice of the worker's block. Returns whether more may be given
+    /// Gives the next chunk of a body or of a tunnel's bytes. What of it has to wait is copied if it is
+    /// [lent](bolide_buffers::Memory), for plain [`Bytes`](bytes::Bytes) may be a slice of the worker's block. Returns whether more may be given
     /// right away; otherwise [`Sendable`](bolide_semantics::ExchangeEvent::Sendable) says when.
     /// Nothing is reported after a chunk with [`End::Yes`].
     ///
@@ -101,7 +101,8 @@ impl Connection {
             return Ok(ends || self.may_give_more(cx, slot));
         }
         stream.end_after = ends;
-        if stream.place == Place::Nowhere && self.scheduler.is_empty() {
+        let is_first = stream.place == Place::Nowhere;
+        if is_first && self.scheduler.is_empty() {
             while !chunk.bytes.is_empty()
                 && stream.send_window > 0
                 && self.scheduler.window > 0
@@ -116,12 +117,17 @@ impl Connection {
                 }
                 return Ok(self.may_give_more(cx, slot));
             }
-            stream.chunk = Some(chunk.detach());
+            let chunk = chunk.detach();
+            let held = chunk.held_bytes();
+            stream.chunk = Some(chunk);
+            self.streams.waiting_bytes += held;
             self.wait_to_send(slot);
             return Ok(false);
         }
+        let held = chunk.held_bytes();
         stream.chunk = Some(chunk);
-        if stream.place == Place::Nowhere {
+        self.streams.waiting_bytes += held;
+        if is_first {
             self.wait_to_send(slot);
         }
         self.send_listed(cx);
@@ -202,7 +208,10 @@ impl Connection {
                 self.pending.push(Event::Sendable(id));
                 continue;
             };
+            let held = chunk.held_bytes();
             frame_data(cx, &mut self.scheduler, stream, &mut chunk, frame_bytes_max);
+            self.streams.waiting_bytes -= held - chunk.held_bytes();
+            let stream = self.streams.get_mut(slot);
             if !chunk.bytes.is_empty() {
                 stream.chunk = Some(chunk);
                 self.scheduler.turn(self.streams.slots_mut(), slot);
@@ -211,6 +220,7 @@ impl Connection {
                 self.scheduler.turn(self.streams.slots_mut(), slot);
             } else {
                 if let Some(trailers) = stream.trailers.take() {
+                    self.streams.waiting_bytes -= trailers.held_bytes();
                     self.write_trailers(cx, id, trailers.fields());
                 }
                 self.finish_sending(cx, slot);

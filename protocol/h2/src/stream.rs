@@ -220,6 +220,12 @@ impl Stream {
     pub(crate) fn wants_to_send(&self) -> bool {
         self.chunk.is_some() || self.hungry
     }
+
+    /// The memory of what it was given and has not sent, in bytes.
+    pub(crate) fn waiting_bytes(&self) -> usize {
+        let chunk = self.chunk.as_ref().map_or(0, Chunk::held_bytes);
+        chunk + self.trailers.as_ref().map_or(0, |trailers| trailers.held_bytes())
+    }
 }
 
 /// Trailers that wait for a chunk to leave: header compression follows the order of sending.
@@ -239,6 +245,10 @@ impl PendingTrailers {
             trailers.lines.push((field.name.len(), field.value.len(), field.sensitive));
         }
         trailers
+    }
+
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.text.capacity() + self.lines.capacity() * size_of::<(usize, usize, bool)>()
     }
 
     pub(crate) fn fields(&self) -> impl Iterator<Item = FieldRef<'_>> + Clone {

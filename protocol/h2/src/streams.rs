@@ -21,6 +21,8 @@ pub(crate) struct Streams {
     /// Entries of the index that are not where half of their number points to.
     displaced: u32,
     open: u32,
+    /// The memory of what streams were given and wait to send, in bytes.
+    pub(crate) waiting_bytes: usize,
     /// The highest number of a stream that the peer opened.
     pub(crate) highest_peer: u32,
     /// The number of the next stream that we open.
@@ -36,6 +38,7 @@ impl Streams {
             index: Vec::new(),
             displaced: 0,
             open: 0,
+            waiting_bytes: 0,
             highest_peer: 0,
             next_own: 1,
             reset: ResetStreams::default(),
@@ -109,6 +112,7 @@ impl Streams {
         self.unplace(id);
         let stream = &mut self.slots[slot as usize];
         stream.id = 0;
+        self.waiting_bytes -= stream.waiting_bytes();
         stream.chunk = None;
         stream.trailers = None;
         stream.next = self.free;
@@ -133,6 +137,7 @@ impl Streams {
         }
     }
 
+    /// The memory of the streams themselves, in bytes.
     pub(crate) fn allocated_bytes(&self) -> usize {
         self.slots.capacity() * size_of::<Stream>() + self.index.capacity() * size_of::<u32>()
     }

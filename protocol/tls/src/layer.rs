@@ -62,6 +62,8 @@ pub struct TlsLayer {
     connection: Box<Connection>,
     /// Plaintext that no parser could use yet.
     rest: Box<[u8]>,
+    /// Records that wait to be written, by the plaintext in them, in bytes.
+    sealed_bytes: usize,
     /// Once everything is sealed, the peer is told that nothing more comes.
     closing: bool,
     /// What the client's certificate says, once somebody has asked.
@@ -76,6 +78,7 @@ impl TlsLayer {
         Self {
             connection: Box::new(connection),
             rest: Box::default(),
+            sealed_bytes: 0,
             closing: false,
             client: OnceCell::new(),
             facts: OnceCell::new(),
@@ -226,7 +229,7 @@ impl TlsLayer {
             while self.connection.wants_write() {
                 match self.connection.write_tls(&mut sink) {
                     Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                    Ok(_) => {}
+                    Ok(count) => self.sealed_bytes = self.sealed_bytes.saturating_sub(count),
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                         return Ok(Flush::Blocked);
                     }
@@ -234,6 +237,7 @@ impl TlsLayer {
                     Err(error) => return Err(error),
                 }
             }
+            self.sealed_bytes = 0;
             // Plaintext is not handed over before it can be sealed: it would be copied and kept.
             if queue.is_empty() && self.closing {
                 self.closing = false;
@@ -243,8 +247,16 @@ impl TlsLayer {
             if queue.is_empty() || self.connection.is_handshaking() {
                 return Ok(Flush::Drained);
             }
+            let before = queue.len();
             queue.flush(&mut self.connection.writer())?;
+            self.sealed_bytes += before - queue.len();
         }
+    }
+
+    /// What waits to be parsed or to be written, in bytes.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        self.rest.len() + self.sealed_bytes
     }
 
     /// Whether records or alerts wait to be written.

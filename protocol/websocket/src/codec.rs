@@ -135,6 +135,16 @@ impl Codec {
         self.outbox.len() + self.pong.as_ref().map_or(0, |pong| pong.len() + 2)
     }
 
+    /// The memory that the peer makes the codec keep, in bytes: frames that wait to leave,
+    /// and the compressors in use.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        let inflater = self.inflater.as_ref().map_or(0, |inflater| inflater.held_bytes());
+        let deflater = self.deflater.as_ref().map_or(0, |deflater| deflater.held_bytes());
+        let pong = self.pong.as_ref().map_or(0, Bytes::len);
+        self.outbox.held_bytes() + pong + inflater + deflater
+    }
+
     /// Whether a close frame was sent or queued: no message can be sent any more.
     #[must_use]
     pub fn is_closing(&self) -> bool {

@@ -12,6 +12,9 @@ const LEVEL: u32 = 3;
 /// Output grows by this, in bytes.
 const GROWTH_BYTES: usize = 16 * 1024;
 
+/// What a compressor takes, in bytes.
+const STATE_BYTES: usize = 350 * 1024;
+
 /// The compressor of one direction.
 #[derive(Debug)]
 pub(crate) struct Deflater {
@@ -25,6 +28,11 @@ impl Deflater {
     /// A compressor; `None` for a window that is too small for it: messages go as they are then.
     pub(crate) fn new(window_bits: u8, keeps_context: bool) -> Option<Self> {
         (9..=15).contains(&window_bits).then_some(Self { stream: None, window_bits, keeps_context })
+    }
+
+    /// Its memory, in bytes.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.stream.as_ref().map_or(0, |_| STATE_BYTES)
     }
 
     /// Compresses a piece of a message.

@@ -27,6 +27,9 @@ static BOMB: Failure = Failure {
     limit: Some("inflate-ratio-count"),
 };
 
+/// What a decompressor takes beside its window, in bytes.
+const STATE_BYTES: usize = 10 * 1024;
+
 /// The decompressor of one direction.
 #[derive(Debug)]
 pub(crate) struct Inflater {
@@ -59,6 +62,12 @@ impl Inflater {
             taken_bytes: 0,
             made_bytes: 0,
         }
+    }
+
+    /// Its memory, in bytes.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let stream = self.stream.as_ref().map_or(0, |_| STATE_BYTES + (1 << self.window_bits));
+        stream + self.pending.len()
     }
 
     /// Gives the next piece, once everything of the one before was pulled.

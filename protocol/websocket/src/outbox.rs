@@ -21,6 +21,12 @@ impl Outbox {
         self.ready_bytes + self.tail.len()
     }
 
+    /// The memory of what waits, in bytes.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let places = self.ready.capacity() * size_of::<Bytes>();
+        self.ready_bytes + places + self.tail.capacity()
+    }
+
     /// Where heads and small pieces are appended.
     pub(crate) fn tail(&mut self) -> &mut Vec<u8> {
         &mut self.tail

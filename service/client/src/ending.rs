@@ -41,6 +41,9 @@ impl Ending {
             CloseCause::Stalled => {
                 CloseReason::circumstance("write-stall", "the peer took nothing any more")
             }
+            CloseCause::Memory => {
+                CloseReason::circumstance("held-bytes-max", "its bytes took too much memory")
+            }
             CloseCause::Broken => {
                 CloseReason::circumstance("file-changed", "a file changed while it was sent")
             }

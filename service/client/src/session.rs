@@ -165,6 +165,8 @@ impl Session {
             },
             expects: self.connection.expects().saturating_sub(unread as u64),
             idle: false,
+            // What is not consumed is its reader's.
+            held_bytes: self.connection.held_bytes(),
             close: None,
         }
     }

@@ -67,6 +67,10 @@ impl Owner for Echo {
         self.read_ahead(socket);
     }
 
+    fn held_bytes(&self) -> usize {
+        self.small.capacity()
+    }
+
     fn on_sendable(&mut self, socket: &mut Socket<'_, '_>) {
         if !self.small.is_empty() {
             let _ = socket.send_piece(self.kind, mem::take(&mut self.small), End::No);

@@ -76,6 +76,8 @@ pub(crate) struct Flow {
     pieces: VecDeque<Chunk>,
     /// Small pieces that follow them.
     merged: Vec<u8>,
+    /// The bytes of the pieces.
+    pieces_bytes: usize,
     /// How many of the pieces, from the first on, are ready to wait.
     settled_count: usize,
     /// The first of them were passed on since.
@@ -117,14 +119,27 @@ impl Flow {
         if is_small {
             self.merged.extend_from_slice(&piece);
         } else {
-            self.pieces.push_back(piece.into());
+            self.push_chunk(piece.into());
         }
+    }
+
+    fn push_chunk(&mut self, chunk: Chunk) {
+        self.pieces_bytes += chunk.bytes.len();
+        self.pieces.push_back(chunk);
+    }
+
+    /// The memory of what waits, in bytes.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let places = self.pieces.capacity() * size_of::<Chunk>();
+        let trailers = self.trailers.as_ref().map_or(0, |trailers| trailers.allocated_bytes());
+        self.pieces_bytes + places + self.merged.capacity() + trailers
     }
 
     /// What was merged becomes a piece.
     fn end_merging(&mut self) {
         if !self.merged.is_empty() {
-            self.pieces.push_back(Chunk::own(std::mem::take(&mut self.merged).into()));
+            let merged = Chunk::kept(std::mem::take(&mut self.merged).into());
+            self.push_chunk(merged);
         }
     }
 
@@ -140,6 +155,7 @@ impl Flow {
         }
         if let Some(piece) = self.pieces.pop_front() {
             self.is_begun = true;
+            self.pieces_bytes -= piece.bytes.len();
             self.settled_count = self.settled_count.saturating_sub(1);
             self.taken_bytes += piece.bytes.len();
             self.finished = self.ended && self.is_empty() && self.trailers.is_none();
@@ -175,7 +191,7 @@ impl Flow {
     fn first_run(&self) -> usize {
         let mut bytes = 0;
         let lent = self.pieces.iter().take(self.settled_count).take_while(|piece| {
-            let counts = !piece.is_own && bytes < RUN_BYTES;
+            let counts = piece.is_lent() && bytes < RUN_BYTES;
             bytes += piece.bytes.len();
             counts
         });
@@ -208,6 +224,14 @@ impl Crossing {
             times: None,
             moved: None,
         }
+    }
+
+    /// The memory that it keeps, in bytes: heads, and the response's body on its way. The request's body counts as not
+    /// consumed where it came from.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let interim: usize = self.interim.iter().map(Head::allocated_bytes).sum();
+        let heads = self.request.allocated_bytes() + self.answer_head.allocated_bytes();
+        size_of::<Self>() + heads + interim + self.down.held_bytes()
     }
 
     /// Notes when something happened at the upstream.
@@ -316,7 +340,7 @@ mod tests {
         for left in (1..=8).rev() {
             flow.settle();
             assert_eq!(flow.pieces.len(), left);
-            let is_lent = flow.pieces.iter().any(|piece| !piece.is_own);
+            let is_lent = flow.pieces.iter().any(Chunk::is_lent);
             assert_eq!(is_lent, left > 4, "{left} pieces are left");
             flow.next();
         }

@@ -63,6 +63,14 @@ impl<F> std::fmt::Debug for Collecting<F> {
 impl<F: Fn(&Head, Bytes) -> Response> Exchange for Collecting<F> {
     fn on_start(&mut self, _: &mut Io<'_>) {}
 
+    fn held_bytes(&self) -> usize {
+        let body = match &self.body {
+            Collected::Nothing => 0,
+            Collected::Pieces(pieces) => pieces.capacity(),
+        };
+        self.head.allocated_bytes() + body
+    }
+
     fn on_data(&mut self, data: Bytes, end: End, io: &mut Io<'_>) {
         io.consumed(data.len());
         let body = match (std::mem::replace(&mut self.body, Collected::Nothing), end) {

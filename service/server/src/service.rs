@@ -220,6 +220,7 @@ fn after(
         deadline,
         expects: session.connection.expects().saturating_sub(unread as u64),
         idle: is_idle && !session.cut,
+        held_bytes: if is_idle { 0 } else { session.held_bytes() },
         close: None,
     }
 }
@@ -409,6 +410,9 @@ impl Service for HttpService {
                         "the connection was closed",
                     ),
                 };
+                if cause == CloseCause::Memory {
+                    self.observer.limit(session.ends.peer(), "held-bytes-max");
+                }
                 session.abandon_all(reason, &mut self.observer);
                 if let Some(subject) = session.subject.take() {
                     let cause = if session.closed.is_some() { None } else { Some(cause) };

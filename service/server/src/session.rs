@@ -473,6 +473,12 @@ impl Session {
         self.exchanges.insert(at, Active { id, driver, state, patience, or_else: None });
     }
 
+    /// The memory that the client makes the session keep, in bytes.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let connection = self.connection.held_bytes() + self.connection.unconsumed_bytes();
+        connection + self.exchanges.iter().map(Active::held_bytes).sum::<usize>()
+    }
+
     fn index(&self, id: ExchangeId) -> Result<usize, usize> {
         self.exchanges.binary_search_by_key(&id, |active| active.id)
     }

@@ -89,6 +89,11 @@ impl Body {
         Self(Source::Nowhere)
     }
 
+    /// How many bytes of it came with its head, if all of it did.
+    pub(crate) fn whole_bytes(&self) -> usize {
+        if let Source::Whole(bytes, _) = &self.0 { bytes.len() } else { 0 }
+    }
+
     /// A body that has arrived; its bytes keep no worker's block.
     pub(crate) fn whole(bytes: Bytes, is_announced: bool) -> Self {
         let is_empty = bytes.is_empty();

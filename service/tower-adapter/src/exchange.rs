@@ -99,6 +99,8 @@ pub(crate) struct Open<S: Service<http::Request<Body>>, B> {
     /// What the log calls it.
     pub(crate) name: Name,
     pub(crate) stage: Stage<S, B>,
+    /// The memory of the request, as the service has it: its head, and the body that came with it.
+    pub(crate) request_bytes: usize,
 }
 
 impl<S: Service<http::Request<Body>>, B> fmt::Debug for Open<S, B> {
@@ -276,6 +278,10 @@ where
 
     fn watches_client(&self) -> bool {
         true
+    }
+
+    fn held_bytes(&self) -> usize {
+        size_of::<Self>() + self.request_bytes
     }
 
     fn on_start(&mut self, io: &mut Io<'_>) {

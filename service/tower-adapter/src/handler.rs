@@ -120,6 +120,7 @@ where
 {
     let ring = Ring::of(request, worker.rings.take());
     let (body, feed) = body_of(request, &ring);
+    let whole_bytes = body.whole_bytes();
     let translated = worker.translator.borrow_mut().translate(request.head(), body);
     let Some(mut translated) = translated else {
         return *reply = Response::error(StatusCode::BAD_REQUEST).into();
@@ -165,7 +166,8 @@ where
     }
     let worker = Rc::clone(worker);
     let name = (request.method().clone(), request.path().into());
-    let open = Open { worker, ring, feed, asked, offer, outlet, name, stage };
+    let request_bytes = request.head().allocated_bytes() + whole_bytes;
+    let open = Open { worker, ring, feed, asked, offer, outlet, name, stage, request_bytes };
     *reply = Reply::Exchange(Box::new(open));
 }
 

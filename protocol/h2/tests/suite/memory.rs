@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bolide_buffers::Chunk;
+use bolide_buffers::{Chunk, Memory};
 use bolide_h2::{Connection, Limits};
 use bolide_semantics::{DeadlineReason, End};
 use bytes::Bytes;
@@ -54,17 +54,17 @@ fn a_hundred_streams_take_what_they_need() {
 
 #[test]
 fn bodies_that_wait_for_a_window_are_shared_when_they_are_own() {
-    for is_own in [true, false] {
+    for memory in [Memory::Shared, Memory::Kept, Memory::Lent] {
         let mut server = Subject::server_with(Limits::default(), &[(4, 1000)]);
         let body = Bytes::from(vec![b'x'; 4096]);
         for id in (1..200).step_by(2) {
             server.feed(&raw::get(id));
             server.answer(id, 200, End::No).unwrap();
-            let chunk = Chunk { bytes: body.clone(), is_own };
+            let chunk = Chunk { bytes: body.clone(), memory };
             assert_eq!(server.give_chunk(id, chunk, End::Yes), Ok(false));
         }
         server.sent();
-        assert_eq!(!body.is_unique(), is_own, "what is lent was copied to wait");
+        assert_eq!(body.is_unique(), memory == Memory::Lent, "what is lent was copied to wait");
         let updates = (1..200).step_by(2).flat_map(|id| raw::window_update(id, 4096));
         let updates: Vec<u8> = raw::window_update(0, 1 << 20).into_iter().chain(updates).collect();
         server.feed(&updates);

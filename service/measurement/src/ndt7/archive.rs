@@ -135,6 +135,12 @@ pub(super) struct ClientMeasurements {
 }
 
 impl ClientMeasurements {
+    /// Their memory, in bytes.
+    pub(super) fn held_bytes(&self) -> usize {
+        let places = self.kept.capacity() * size_of::<Box<str>>();
+        self.kept_bytes + places + self.message.capacity()
+    }
+
     /// Takes the next piece of a message, which is kept if it is one worth keeping.
     pub(super) fn push(&mut self, piece: &[u8], end: End) {
         self.is_too_long |= self.message.len() + piece.len() > NDT7_MEASUREMENT_BYTES;

@@ -116,6 +116,11 @@ impl Test {
 }
 
 impl Owner for Test {
+    fn held_bytes(&self) -> usize {
+        let server: usize = self.server_measurements.iter().map(|made| made.len()).sum();
+        self.client_measurements.held_bytes() + server
+    }
+
     fn on_open(&mut self, socket: &mut Socket<'_, '_>) {
         let name = |address: Option<std::net::SocketAddr>| {
             address.map_or_else(String::new, |address| address.to_string())

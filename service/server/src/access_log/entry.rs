@@ -73,6 +73,11 @@ impl Entry {
         Self { version: Version::HTTP_11, text, ends: [0; PARTS], times }
     }
 
+    /// Its memory, in bytes.
+    pub(crate) fn held_bytes(&self) -> usize {
+        size_of::<Self>() + self.text.capacity()
+    }
+
     pub(crate) fn fill(&mut self, head: &Head) {
         let asked = Asked::of_head(head);
         let Asked { version, method, target, host, user_agent, referer, trace, upstream } = asked;

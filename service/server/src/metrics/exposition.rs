@@ -42,6 +42,9 @@ metrics! {
         "Connections that were closed at once, for want of room";
     PAUSES: counter "bolide_accept_pauses_total" ("")
         "Times accepting was paused: no file descriptors, or no room";
+    HELD: gauge "bolide_held_bytes" ("") "Memory that peers make the workers keep: input, bodies, and output that waits";
+    HELD_FULL: counter "bolide_held_bytes_full_total" ("")
+        "Times a connection kept so much that nothing more was read from it";
     CLOSED: counter "bolide_connections_closed_total" ("reason") "Clients' connections that ended";
     OUTBOUND: counter "bolide_connections_outbound_total" ("") "Connections made to other servers";
     OUTBOUND_FAILED: counter "bolide_connections_outbound_failed_total" ("")
@@ -281,6 +284,8 @@ impl Snapshot {
         text.sample(&ACCEPTED, &[], event_loop.accepted);
         text.sample(&REFUSED, &[], event_loop.refused);
         text.sample(&PAUSES, &[], event_loop.accept_pauses);
+        text.sample(&HELD, &[], event_loop.held_bytes);
+        text.sample(&HELD_FULL, &[], event_loop.held_full);
         for (reason, count) in &self.closes {
             text.sample(&CLOSED, &[("reason", reason)], count);
         }

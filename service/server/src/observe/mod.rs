@@ -432,6 +432,7 @@ impl Observer {
             CloseCause::Drained => "drain-timeout",
             CloseCause::Panicked => "panic",
             CloseCause::Stalled => "stalled",
+            CloseCause::Memory => "memory",
             CloseCause::Broken => "file-changed",
         };
         shard.closes.count(reason);

@@ -246,6 +246,11 @@ impl Exchange for WebSocket {
         self.run(io);
     }
 
+    fn held_bytes(&self) -> usize {
+        let refused = self.core.refused.as_ref().map_or(0, Bytes::len);
+        self.core.codec.held_bytes() + refused + self.owner.held_bytes()
+    }
+
     fn on_shut_down(&mut self, io: &mut Io<'_>) {
         // Nothing to do when it is being closed already.
         let _ = self.core.codec.send_close(CloseCode::GOING_AWAY, "the server is shutting down");

@@ -42,6 +42,12 @@ pub trait Owner: fmt::Debug + 'static {
         let _ = socket;
     }
 
+    /// The memory that it keeps of what the peer has sent, in bytes: a message in the making, say
+    /// ([`Assembly::allocated_bytes`](super::Assembly::allocated_bytes)). As [`Exchange::held_bytes`](crate::Exchange::held_bytes).
+    fn held_bytes(&self) -> usize {
+        0
+    }
+
     /// The connection is over: the peer's close frame, or [`CloseCode::ABNORMAL`] when there was none. When
     /// the peer broke a rule, what it was told.
     fn on_close(&mut self, close: &Close) {

@@ -220,6 +220,8 @@ table!(LOOP: LoopLimits, "eventloop", [
     connections_max_count from 0 to 1 << 30,
     backlog_count to (1 << 31) - 1,
     accept_pause,
+    connection_held_bytes_max,
+    held_bytes_max from 0,
     close_stall,
     linger from 0,
     linger_bytes from 0,

@@ -1,0 +1,28 @@
+//! What foreign bytes make a connection keep.
+
+use super::{Connection, Stack};
+
+impl Connection {
+    /// The memory that the connection keeps on behalf of its peer, in bytes, beyond what an idle one has: records and
+    /// plaintext that wait, a header block in pieces, open streams, and what waits for a window or its turn to be sent.
+    /// Not what was reported and is [not consumed](Self::unconsumed_bytes).
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        let core = match &self.stack {
+            Stack::H2(core) => core.held_bytes(),
+            Stack::H1(_) | Stack::Open { .. } => 0,
+        };
+        core + self.tls.as_ref().map_or(0, |tls| tls.held_bytes())
+    }
+
+    /// Bytes of bodies and tunnels that were reported and are not [consumed](Self::consumed): whoever was told keeps
+    /// them.
+    #[must_use]
+    pub fn unconsumed_bytes(&self) -> usize {
+        match &self.stack {
+            Stack::H1(core) => core.unconsumed_bytes(),
+            Stack::H2(core) => core.unconsumed_bytes(),
+            Stack::Open { .. } => 0,
+        }
+    }
+}
