@@ -23,22 +23,21 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         self.rest.len() + self.unsent.as_ref().map_or(0, |unsent| unsent.held_bytes())
     }
 
-    /// Charges the connection with what it keeps at the end of a pass.
+    /// Charges the connection with what it keeps at the end of a pass. Whether its account was full and is not any more.
     #[inline]
-    pub(crate) fn charge(&mut self, lent: &mut Lent<K, S>) {
+    pub(crate) fn charge(&mut self, lent: &mut Lent<K, S>) -> bool {
         let held = lent.session_held_bytes + self.loop_held_bytes();
-        if held != self.held_bytes as usize {
-            self.change_charge(held, lent);
-        }
+        held != self.held_bytes as usize && self.change_charge(held, lent)
     }
 
-    fn change_charge(&mut self, held: usize, lent: &mut Lent<K, S>) {
+    fn change_charge(&mut self, held: usize, lent: &mut Lent<K, S>) -> bool {
         self.uncharge(lent);
         self.held_bytes = u32::try_from(held).unwrap_or(u32::MAX);
         lent.stats.held_bytes += u64::from(self.held_bytes);
         let is_full = held > lent.limits.connection_held_bytes_max;
-        lent.stats.held_full += u64::from(is_full && !self.state.full);
-        self.state.full = is_full;
+        let was_full = std::mem::replace(&mut self.state.full, is_full);
+        lent.stats.held_full += u64::from(is_full && !was_full);
+        was_full && !is_full
     }
 
     /// The connection keeps nothing any more.
@@ -68,7 +67,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
                 holders.push((slot.held_bytes.ilog2(), slot.silent_ticks(now), token));
             }
         }
-        holders.sort_unstable_by(|a, b| (b.0, b.1).cmp(&(a.0, a.1)));
+        holders.sort_unstable_by_key(|(size, silent, _)| std::cmp::Reverse((*size, *silent)));
         let enough = self.held_bytes_max / 100 * RELIEVED_PERCENT;
         for (_, _, token) in holders {
             if self.lent.stats.held_bytes <= enough {

@@ -283,12 +283,8 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         if self.arrivals.expects != self.arrivals.gathers {
             self.change_gathering(lent, token);
         }
-        let was_full = self.state.full;
-        self.charge(lent);
-        if was_full && !self.state.full && outcome == Outcome::Wait && self.may_read() {
-            return Outcome::Again;
-        }
-        outcome
+        let has_room_again = self.charge(lent) && self.may_read();
+        if has_room_again && outcome == Outcome::Wait { Outcome::Again } else { outcome }
     }
 
     /// The call that is due before anything is read.

@@ -365,7 +365,7 @@ impl FieldSection for HeadReader<'_> {
     }
 }
 
-/// What the type of bodies begins with that may pause for as long as they like.
+/// What the type of a gRPC call's bodies begins with.
 const GRPC: &[u8] = b"application/grpc";
 
 /// The fields that mean something to HTTP/2, or are not allowed in it.

@@ -153,6 +153,11 @@ pub const HEAD_TIME: Duration = Duration::from_secs(10);
 /// waiting handler holds memory. Answers: slow-body.
 pub const BODY_PAUSE: Duration = Duration::from_secs(30);
 
+/// The same for the request of a gRPC call, whose messages may be far between; its rate is not measured. Default: 10 min.
+/// Unit: time. Reason: any client may say that its request is one, so its handler waits for long, not for ever.
+/// Answers: slow-body.
+pub const CALL_PAUSE: Duration = Duration::from_secs(600);
+
 /// The slowest body, in either direction, measured over ten seconds when receiving. Default: 500.
 /// Unit: bytes per second. Reason: slower than any modem. Answers: slow-body.
 pub const BODY_RATE_BYTES: u32 = 500;
@@ -266,6 +271,8 @@ pub struct Limits {
     pub head_time: Duration,
     /// [`BODY_PAUSE`].
     pub body_pause: Duration,
+    /// [`CALL_PAUSE`]
+    pub call_pause: Duration,
     /// [`BODY_RATE_BYTES`].
     pub body_rate_bytes: u32,
     /// [`IDLE_TIME`].
@@ -317,6 +324,7 @@ impl Default for Limits {
             stalled_connection: STALLED_CONNECTION,
             head_time: HEAD_TIME,
             body_pause: BODY_PAUSE,
+            call_pause: CALL_PAUSE,
             body_rate_bytes: BODY_RATE_BYTES,
             idle_time: IDLE_TIME,
             write_pause: WRITE_PAUSE,

@@ -194,8 +194,7 @@ impl Connection {
             && stream.sending == Progress::Head
             && stream.unconsumed <= news
             && stream.window.available > 0
-            && !stream.connect
-            && !stream.patient;
+            && !stream.connect;
         if !wanted {
             stream.rate_ms = clock.ms;
             stream.rate_bytes = 0;
@@ -203,7 +202,11 @@ impl Connection {
             stream.received_ms = clock.ms;
             return None;
         }
-        if clock.elapsed_ms(stream.received_ms) >= millis(self.limits.body_pause) {
+        let (pause, rate) = match stream.patient {
+            true => (self.limits.call_pause, 0),
+            false => (self.limits.body_pause, rate),
+        };
+        if clock.elapsed_ms(stream.received_ms) >= millis(pause) {
             return Some("the request's body pauses for too long");
         }
         let measured_ms = clock.elapsed_ms(stream.rate_ms);

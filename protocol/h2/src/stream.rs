@@ -49,7 +49,7 @@ pub(crate) struct Stream {
     pub(crate) tunnel: bool,
     /// The response to this request never has content (HEAD).
     pub(crate) head_request: bool,
-    /// A slow body is no reason to end the stream.
+    /// A gRPC call: its body may be slow, and pause for longer.
     pub(crate) patient: bool,
     /// The answer is complete: what still comes of the request is discarded.
     pub(crate) discarding: bool,

@@ -52,16 +52,6 @@ pub(crate) struct Active {
     pub(crate) or_else: Option<Box<OrElse>>,
 }
 
-impl Active {
-    /// The memory that it keeps, in bytes.
-    pub(crate) fn held_bytes(&self) -> usize {
-        let driver = self.driver.as_ref().map_or(0, |driver| driver.held_bytes());
-        let entry = self.state.entry.as_ref().map_or(0, |entry| entry.held_bytes());
-        let or_else = self.or_else.as_ref().map_or(0, |other| other.head.allocated_bytes());
-        size_of::<Self>() + driver + entry + or_else
-    }
-}
-
 /// A request that may be passed on to another handler.
 pub(crate) struct OrElse {
     pub(crate) head: Head,

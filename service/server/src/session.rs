@@ -24,6 +24,7 @@ use crate::{Exchange, Message, Reply, Response};
 use offer::Offer;
 use timing::Timing;
 
+mod held;
 mod late;
 mod offer;
 pub(crate) mod timing;
@@ -471,12 +472,6 @@ impl Session {
         let at = self.exchanges.partition_point(|active| active.id < id);
         let patience = Patience::new(work.cx.now);
         self.exchanges.insert(at, Active { id, driver, state, patience, or_else: None });
-    }
-
-    /// The memory that the client makes the session keep, in bytes.
-    pub(crate) fn held_bytes(&self) -> usize {
-        let connection = self.connection.held_bytes() + self.connection.unconsumed_bytes();
-        connection + self.exchanges.iter().map(Active::held_bytes).sum::<usize>()
     }
 
     fn index(&self, id: ExchangeId) -> Result<usize, usize> {

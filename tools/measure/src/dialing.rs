@@ -80,6 +80,7 @@ fn limits(connecting: &Connecting) -> Limits {
         stalled_connection: NEVER,
         head_time: connecting.timeout,
         body_pause: NEVER,
+        call_pause: NEVER,
         body_rate_bytes: 0,
         idle_time: NEVER,
         write_pause: NEVER,

@@ -127,6 +127,10 @@ const TABLE: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "bolide-memory",
+        &["bolide-eventloop", "bolide-measurement", "bolide-reverse-proxy", "bolide-server"],
+    ),
+    (
         "bolide-proxied",
         &[
             "bolide-buffers",

@@ -1,4 +1,4 @@
-//! What foreign bytes make a connection keep.
+//! RFC 9113 §10.5: what foreign bytes make a connection keep.
 
 use super::{Connection, Stack};
 

@@ -117,6 +117,26 @@ fn silence_with_an_open_exchange_is_asked_about() {
 }
 
 #[test]
+fn slow_body_of_a_call_has_minutes_and_not_for_ever() {
+    let grpc = [&raw::POST[..], &[("content-type", "application/grpc")]].concat();
+    let mut server = Subject::server();
+    server.feed(&headers(1, false, &grpc));
+    for (seconds, is_over) in [(30, false), (30, false), (30, false), (510, true)] {
+        let mut seen = Vec::new();
+        for _ in 0..seconds / 10 {
+            seen.extend(wait(&mut server, 10 * SECOND));
+            for frame in server.sent() {
+                if frame.kind == PING {
+                    server.feed(&self::frame(PING, ACK, 0, &frame.payload));
+                }
+            }
+        }
+        let aborted = matches!(seen[..], [Seen::Aborted(1, _)]);
+        assert!(if is_over { aborted } else { seen.is_empty() }, "{seconds}: {seen:?}");
+    }
+}
+
+#[test]
 fn grpc_and_tunnels_may_be_silent() {
     let grpc = [&raw::POST[..], &[("content-type", "application/grpc")]].concat();
     let connect = [(":method", "CONNECT"), (":authority", "a:80")];

@@ -242,3 +242,37 @@ fn identities_say_what_is_wrong() {
 }
 
 mod settings;
+
+/// Takes so many bytes, then nothing.
+struct Narrow(usize);
+
+impl Write for Narrow {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match bytes.len().min(self.0) {
+            0 => Err(io::ErrorKind::WouldBlock.into()),
+            count => {
+                self.0 -= count;
+                Ok(count)
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_sealed_record_is_charged_until_it_is_written() {
+    let mut pair = Pair::new(&[], 65_536);
+    pair.shake_hands();
+    assert_eq!(pair.server.held_bytes(), 0);
+    let mut queue = SendQueue::new();
+    queue.push(Bytes::from(vec![7; 4 << 20]));
+    assert_eq!(pair.server.flush(&mut queue, &mut Narrow(100_000)).unwrap(), Flush::Blocked);
+    let sealed = (4 << 20) - queue.len();
+    let held = pair.server.held_bytes();
+    assert!((sealed - 100_000..=sealed).contains(&held), "{held} of {sealed}");
+    while pair.server.flush(&mut queue, &mut Narrow(usize::MAX)).unwrap() != Flush::Drained {}
+    assert_eq!(pair.server.held_bytes(), 0);
+}

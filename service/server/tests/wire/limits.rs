@@ -1,5 +1,6 @@
 //! Each limit has its status.
 
+use std::io::{Read, Write};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
@@ -7,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::raw_client::Served;
 use bolide_server::{
     AbortReason, Bytes, End, Exchange, Http1Limits, Http2Limits, Io, Limits, LoopLimits, Method,
-    Reply, Request, Response, Router, Server, StatusCode, body_limit, collect,
+    Metrics, Reply, Request, Response, Router, Server, StatusCode, body_limit, collect,
 };
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -203,6 +204,28 @@ fn connection_flood() {
     };
     let (mut first, _second) = (ping(), ping());
     assert_eq!(first.rest(), b"", "the idle one has made room");
+}
+
+#[test]
+fn memory_of_a_worker_is_given_back_by_who_holds_most() {
+    let event_loop = LoopLimits { held_bytes_max: 3 << 20, ..LoopLimits::default() };
+    let limits = Limits { event_loop, ..Limits::default() };
+    let metrics = Metrics::new();
+    let server = Server::new().limits(limits).workers(1).metrics(&metrics);
+    let served = Served::with(server, routes);
+    let mut modest = served.connect();
+    modest.send(b"POST /large HTTP/1.1\r\nhost: a\r\ncontent-length: 100000\r\n\r\n");
+    modest.send(&[b'x'; 90_000]);
+    let mut greedy = served.connect();
+    greedy.send(b"POST /large HTTP/1.1\r\nhost: a\r\ncontent-length: 4194304\r\n\r\n");
+    // It may be closed while it sends.
+    let _ = greedy.stream.write_all(&vec![b'x'; (4 << 20) - 1]);
+    let _ = greedy.stream.read_to_end(&mut Vec::new());
+    modest.send(&[b'x'; 10_000]);
+    assert_eq!(modest.answer().body, b"100000");
+    let counted = metrics.snapshot();
+    assert!(counted.closes.contains(&("memory", 1)), "{:?}", counted.closes);
+    assert!(counted.limits.contains(&("held-bytes-max", 1)), "{:?}", counted.limits);
 }
 
 #[test]

@@ -291,6 +291,7 @@ table!(HTTP2: Http2Limits, "protocol/h2", [
     stalled_connection,
     head_time,
     body_pause,
+    call_pause,
     body_rate_bytes from 0,
     idle_time,
     write_pause,

@@ -54,6 +54,7 @@ pub(super) fn limits(plan: &Plan) -> Limits {
         stalled_connection: NEVER,
         head_time: plan.connect_timeout,
         body_pause: NEVER,
+        call_pause: NEVER,
         body_rate_bytes: 0,
         idle_time: NEVER,
         write_pause: NEVER,

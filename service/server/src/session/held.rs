@@ -1,0 +1,22 @@
+//! What a client makes a session keep.
+
+use super::Session;
+use crate::exchange::Active;
+
+impl Session {
+    /// The memory that the client makes the session keep, in bytes.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let connection = self.connection.held_bytes() + self.connection.unconsumed_bytes();
+        connection + self.exchanges.iter().map(Active::held_bytes).sum::<usize>()
+    }
+}
+
+impl Active {
+    /// The memory that it keeps, in bytes.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let driver = self.driver.as_ref().map_or(0, |driver| driver.held_bytes());
+        let entry = self.state.entry.as_ref().map_or(0, |entry| entry.held_bytes());
+        let or_else = self.or_else.as_ref().map_or(0, |other| other.head.allocated_bytes());
+        size_of::<Self>() + driver + entry + or_else
+    }
+}
