@@ -8,7 +8,7 @@ use crate::frame::data::Layout;
 use crate::frame::{FrameHeader, HEADER_BYTES, flag, window_update};
 use crate::incoming::DataRest;
 use crate::incoming::Step;
-use crate::stream::{LENGTH_UNKNOWN, Progress};
+use crate::stream::{Kind, LENGTH_UNKNOWN, Part, State};
 
 impl Connection {
     /// The header of a DATA frame. The whole frame counts against the windows at once.
@@ -32,13 +32,16 @@ impl Connection {
         };
         let end_stream = header.has(flag::END_STREAM);
         let stream = self.streams.get_mut(slot);
-        if stream.receiving != Progress::Body {
-            let (code, what) = match stream.receiving {
-                Progress::Ended => (ErrorCode::StreamClosed, "DATA after the end of the stream"),
-                _ => (ErrorCode::ProtocolError, "DATA before the head"),
-            };
+        let (discarding, tunnel) = (stream.state == State::Discarding, stream.kind == Kind::Tunnel);
+        let misplaced = match stream.state.receiving() {
+            Some(Part::Content) => None,
+            Some(Part::Head) => Some((ErrorCode::ProtocolError, "DATA before the head")),
+            None => Some((ErrorCode::StreamClosed, "DATA after the end of the stream")),
+        };
+        if let Some((code, what)) = misplaced {
             return self.bad_data(cx, header, code, what);
         }
+        let stream = &mut stream.receiving;
         if !stream.window.receive(header.length, clock.us) {
             let what = "more DATA than the stream's window allows";
             return self.bad_data(cx, header, ErrorCode::FlowControlError, what);
@@ -52,8 +55,7 @@ impl Connection {
             let what = "a body that is not as long as its content-length";
             return self.bad_counted(cx, header, ErrorCode::ProtocolError, what);
         }
-        let (discarding, tunnel, is_first) =
-            (stream.discarding, stream.tunnel, stream.unconsumed == 0);
+        let is_first = stream.unconsumed == 0;
         self.count_received(slot, layout.data);
         if !tunnel {
             self.budgets.data(layout.data, end_stream, clock.ms, &self.limits)?;
@@ -77,19 +79,20 @@ impl Connection {
     }
 
     /// Data of a body counts as received, and not yet as [consumed](Self::consumed). Both windows have taken it, and its
-    /// stream [expects](crate::stream::Stream::expects) it.
+    /// stream [expects](crate::stream::Receiving::expects) it.
     #[inline]
     pub(crate) fn count_received(&mut self, slot: u32, data: u32) {
         let clock = self.deadlines.clock;
         let stream = self.streams.get_mut(slot);
-        if stream.receive_left != LENGTH_UNKNOWN {
-            stream.receive_left -= u64::from(data);
+        let (state, stream) = (stream.state, &mut stream.receiving);
+        if stream.left != LENGTH_UNKNOWN {
+            stream.left -= u64::from(data);
         }
-        if !stream.discarding {
+        if state != State::Discarding {
             stream.unconsumed += data;
         }
-        stream.received_ms = clock.ms;
-        stream.rate_bytes = stream.rate_bytes.saturating_add(data);
+        stream.pace.received_ms = clock.ms;
+        stream.pace.bytes = stream.pace.bytes.saturating_add(data);
         let connection = &self.receive_flow.window;
         let used_up = (stream.window.is_used_up(clock.us), connection.is_used_up(clock.us));
         self.stats.received(used_up.0, used_up.1, &clock);
@@ -107,7 +110,7 @@ impl Connection {
     ) -> Result<(), Fault> {
         self.release(cx, data);
         let stream = self.streams.get(slot);
-        if !end_stream && stream.window.is_half_used() {
+        if !end_stream && stream.receiving.window.is_half_used() {
             let id = stream.id;
             self.write_reset(cx, id, ErrorCode::NoError)?;
             self.remove(cx, slot);
@@ -127,7 +130,7 @@ impl Connection {
         self.release(cx, padding);
         let tuning = self.receive_flow.stream_tuning(self.deadlines.clock.us, &self.limits);
         let stream = self.streams.get_mut(slot);
-        if let Some(increment) = stream.window.consume(padding, tuning)
+        if let Some(increment) = stream.receiving.window.consume(padding, tuning)
             && !end_stream
         {
             window_update::write(cx.output.tail(), stream.id, increment);
@@ -213,16 +216,11 @@ impl Connection {
         // The stream may have ended since the frame began: its bytes have been given back.
         let Some(slot) = self.streams.find(id) else { return Step::Next };
         let stream = self.streams.get_mut(slot);
-        if ended {
-            stream.receiving = Progress::Ended;
-            if stream.discarding || stream.sending == Progress::Ended {
-                let silent = stream.discarding;
-                self.remove(cx, slot);
-                if silent {
-                    return Step::Next;
-                }
-            }
-        } else if stream.discarding {
+        let silent = stream.state == State::Discarding;
+        if ended && stream.state.end_received() {
+            self.remove(cx, slot);
+        }
+        if silent {
             return Step::Next;
         }
         if complete && !ended && self.incoming.skip == 0 {

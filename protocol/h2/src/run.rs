@@ -12,17 +12,18 @@ use crate::connection::Connection;
 use crate::frame::{FrameHeader, HEADER_BYTES, kind};
 use crate::incoming::Run;
 use crate::limits::{FRAME_BYTES, SMALL_DATA_BYTES};
-use crate::stream::{LENGTH_UNKNOWN, Progress};
+use crate::stream::{LENGTH_UNKNOWN, Part};
 
 impl Connection {
     /// A DATA frame of this stream was read to its end, and the stream has not ended.
     #[inline]
     pub(crate) fn begin_run(&mut self, slot: u32) {
         let stream = self.streams.get(slot);
-        let room = stream.window.room().min(self.receive_flow.window.room());
+        let receiving = &stream.receiving;
+        let room = receiving.window.room().min(self.receive_flow.window.room());
         // The last byte may be no body's end, and the end itself is looked at.
-        let left = u64::from(room).min(stream.receive_left.saturating_sub(1)) as u32;
-        let unconsumed = stream.unconsumed;
+        let left = u64::from(room).min(receiving.left.saturating_sub(1)) as u32;
+        let unconsumed = receiving.unconsumed;
         let (stream, last) = (stream.id, stream.id);
         let run = Run { stream, slot, left, received: 0, unconsumed, consumed: 0, last };
         **self.incoming.run.get_or_insert_default() = run;
@@ -63,7 +64,7 @@ impl Connection {
             self.deadlines.received_ms = clock.ms;
             let stream = self.streams.get_mut(slot);
             // The run's length has seen to it that both take it.
-            let _ = stream.window.receive(received, clock.us);
+            let _ = stream.receiving.window.receive(received, clock.us);
             let _ = self.receive_flow.window.receive(received, clock.us);
             self.count_received(slot, received);
         }
@@ -83,10 +84,11 @@ impl Connection {
     fn expects_of(&self, id: u32) -> u64 {
         let Some(slot) = self.streams.find(id) else { return 0 };
         let stream = self.streams.get(slot);
-        if stream.receive_left == LENGTH_UNKNOWN || stream.receiving != Progress::Body {
+        let (state, stream) = (stream.state, &stream.receiving);
+        if stream.left == LENGTH_UNKNOWN || state.receiving() != Some(Part::Content) {
             return 0;
         }
         let allowed = stream.window.available.min(self.receive_flow.window.available);
-        stream.receive_left.min(allowed.max(0) as u64)
+        stream.left.min(allowed.max(0) as u64)
     }
 }
