@@ -1,13 +1,13 @@
 //! RFC 9113 §6.1, §5.1: DATA frames, reported piece by piece as they arrive.
 
-use bolide_semantics::{Context, End, ExchangeEvent, ExchangeId};
+use bolide_semantics::{Context, End, ExchangeEvent, ExchangeId, Output};
 
 use crate::connection::Connection;
 use crate::error::{ErrorCode, Fault};
 use crate::frame::data::Layout;
 use crate::frame::{FrameHeader, HEADER_BYTES, flag, window_update};
-use crate::incoming::DataRest;
-use crate::incoming::Step;
+use crate::incoming::{DataRest, Step};
+use crate::run::Run;
 use crate::stream::{Kind, LENGTH_UNKNOWN, Part, State};
 
 impl Connection {
@@ -224,10 +224,60 @@ impl Connection {
             return Step::Next;
         }
         if complete && !ended && self.incoming.skip == 0 {
-            self.begin_run(slot);
+            let run = Run::of(self.streams.get(slot), slot, &self.receive_flow.window);
+            **self.incoming.run.get_or_insert_default() = run;
         }
         let end = if ended { End::Yes } else { End::No };
         Step::Event(ExchangeId(id), ExchangeEvent::Data(bytes, end))
+    }
+
+    /// The next frame of the run.
+    #[inline]
+    pub(crate) fn next_of_run(&mut self, cx: &mut Context<'_>) -> Option<Output> {
+        if !self.pending.is_empty() {
+            return None;
+        }
+        let run = self.incoming.run.as_mut()?;
+        let data = run.next(cx.input, self.limits.frame_bytes)?;
+        self.incoming.frames = self.incoming.frames.wrapping_add(1);
+        Some(Output::Exchange(ExchangeId(run.stream), ExchangeEvent::Data(data, End::No)))
+    }
+
+    /// The run is over: what came in it counts.
+    pub(crate) fn settle_run(&mut self, cx: &mut Context<'_>) {
+        let Some(run) = &mut self.incoming.run else { return };
+        let Run { slot, received, consumed, .. } = run.close();
+        let clock = self.deadlines.clock;
+        if received > 0 {
+            self.deadlines.received_ms = clock.ms;
+            let stream = self.streams.get_mut(slot);
+            // The run's length has seen to it that both take it.
+            let _ = stream.receiving.window.receive(received, clock.us);
+            let _ = self.receive_flow.window.receive(received, clock.us);
+            self.count_received(slot, received);
+        }
+        if consumed > 0 {
+            self.consume(cx, slot, consumed);
+        }
+    }
+
+    /// How many bytes of the body that came last are still to come, as far as its length is known and our windows let
+    /// the peer send them (RFC 9113 §5.2): it sends them without waiting for anything. 0: nobody knows.
+    #[inline]
+    #[must_use]
+    pub fn expects(&self) -> u64 {
+        self.incoming.run.as_ref().map_or(0, |run| self.expects_of(run.last))
+    }
+
+    fn expects_of(&self, id: u32) -> u64 {
+        let Some(slot) = self.streams.find(id) else { return 0 };
+        let stream = self.streams.get(slot);
+        let (state, stream) = (stream.state, &stream.receiving);
+        if stream.left == LENGTH_UNKNOWN || state.receiving() != Some(Part::Content) {
+            return 0;
+        }
+        let allowed = stream.window.available.min(self.receive_flow.window.available);
+        stream.left.min(allowed.max(0) as u64)
     }
 
     fn skip(&mut self, cx: &mut Context<'_>) -> Step {

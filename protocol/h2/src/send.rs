@@ -11,6 +11,7 @@ use crate::error::{ErrorCode, Fault};
 use crate::goaway::LAST_OF_ALL;
 use crate::head_writer::{self, Target};
 use crate::priority::Priority;
+use crate::sent_fields;
 use crate::shared_fields::SharedFields;
 use crate::stream::{After, Kind, LENGTH_UNKNOWN, Opening, Part, PendingTrailers, Place, State};
 
@@ -35,7 +36,7 @@ impl Connection {
         if head.protocol.is_some() && !self.settings.peer_connect_protocol {
             return Err(Misuse::Refused);
         }
-        let length = head_writer::check(head.fields)?;
+        let length = sent_fields::check(head.fields)?;
         let id = self.open_request(head.method, length, end)?;
         let target = self.target(id, end == End::Yes);
         head_writer::request(&mut self.compression.encoder, cx.output.tail(), target, head);
@@ -104,7 +105,7 @@ impl Connection {
         if !status.is_informational() || status == StatusCode::SWITCHING_PROTOCOLS {
             return Err(Misuse::InvalidHead);
         }
-        head_writer::check(fields)?;
+        sent_fields::check(fields)?;
         let target = self.target(id.0, false);
         let head = ResponseHead::new(status, fields);
         head_writer::response(&mut self.compression.encoder, cx.output.tail(), target, &head);
@@ -132,7 +133,7 @@ impl Connection {
         if stream.state.sending() != Some(Part::Head) {
             return Err(Misuse::OutOfOrder);
         }
-        let length = match (head_writer::check(head.own)?, head.length) {
+        let length = match (sent_fields::check(head.own)?, head.length) {
             (LENGTH_UNKNOWN, length) => length.unwrap_or(LENGTH_UNKNOWN),
             (length, None) => length,
             (_, Some(_)) => return Err(Misuse::InvalidHead),
@@ -191,7 +192,7 @@ impl Connection {
         fields: &[FieldRef<'_>],
     ) -> Result<(), Misuse> {
         let slot = self.ordered(cx, id)?;
-        head_writer::check(fields)?;
+        sent_fields::check(fields)?;
         let stream = self.streams.get_mut(slot);
         if stream.state.sending() != Some(Part::Content) || stream.kind == Kind::Tunnel {
             return Err(Misuse::OutOfOrder);
