@@ -8,6 +8,7 @@ use crate::budget::Budget;
 use crate::close_cause::CloseCause;
 use crate::kernel::Kernel;
 use crate::lent::Lent;
+use crate::readiness::{Reading, Writing};
 use crate::service::Service;
 use crate::socket::{Call, Outcome, Phase, Slot};
 
@@ -25,7 +26,9 @@ impl<K: Kernel, S: Service> Slot<K, S> {
                 Outcome::Wait
             }
             Ok(Flush::Drained) => {
-                if self.state.eof || lent.kernel.end_writing(&mut self.socket).is_err() {
+                if self.state.reading == Reading::Ended
+                    || lent.kernel.end_writing(&mut self.socket).is_err()
+                {
                     return Outcome::Closed(CloseCause::Finished);
                 }
                 let left = u32::try_from(lent.limits.linger_bytes).unwrap_or(u32::MAX);
@@ -51,9 +54,11 @@ impl<K: Kernel, S: Service> Slot<K, S> {
             _ if self.state.failed => {
                 Outcome::Closed(CloseCause::Failed(io::ErrorKind::ConnectionReset))
             }
-            _ if self.state.blocked && !self.state.room => Outcome::Wait,
+            _ if matches!(self.state.writing, Writing::Blocked | Writing::Connecting) => {
+                Outcome::Wait
+            }
             _ => {
-                self.state.blocked = false;
+                self.state.writing = Writing::Open;
                 let mut budget = Budget::new(&lent.limits);
                 if let Some(unsent) = self.unsent.take() {
                     lent.take_unsent(unsent);
@@ -68,7 +73,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
     /// Reads and forgets, so that what arrives after the end causes no reset.
     fn discard(&mut self, lent: &mut Lent<K, S>) -> Outcome {
         let mut budget = Budget::new(&lent.limits);
-        while self.state.readable {
+        while self.state.reading.is_ready() {
             if !budget.allows_read() {
                 return Outcome::Again;
             }
@@ -86,7 +91,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.state.readable = false;
+                    self.state.reading = Reading::Drained;
                 }
                 Err(_) => return Outcome::Closed(CloseCause::Finished),
             }

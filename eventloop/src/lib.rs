@@ -32,6 +32,7 @@ mod outside;
 mod outward;
 mod pace;
 mod quiet;
+mod readiness;
 mod run;
 mod service;
 mod signals;

@@ -12,6 +12,7 @@ use crate::kernel::{Kernel, Ready};
 use crate::lent::Lent;
 use crate::meter::Stage;
 use crate::pace::Pace;
+use crate::readiness::{Reading, Writing};
 use crate::service::{After, Close, Service, Turn};
 use crate::sink::Sink;
 use crate::slots::Token;
@@ -47,6 +48,13 @@ pub(crate) enum Outcome {
 }
 
 /// Where a connection is in its life.
+///
+/// ```text
+///  Open ──────────▶ Flushing ──────────────────▶ Lingering ─────────────▶ closed
+///   │ the session        │ what it queued has left      │ FIN, the time or the bytes are over
+///   │ has finished       │
+///   └────────────────────┴─── failed, or closed at once ────────────────▶ closed
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// Bytes come and go.
@@ -60,24 +68,17 @@ pub(crate) enum Phase {
 /// What the kernel said and no call has used up yet, and what the session said last.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct State {
-    pub(crate) readable: bool,
-    pub(crate) read_closed: bool,
+    pub(crate) reading: Reading,
+    pub(crate) writing: Writing,
+    /// The kernel reported an error.
     pub(crate) failed: bool,
-    /// There is room in the socket, reported after it was full.
-    pub(crate) room: bool,
-    /// The socket took no more.
-    pub(crate) blocked: bool,
-    /// The connection is not established yet; until then, nothing can be written.
-    pub(crate) connecting: bool,
-    pub(crate) eof: bool,
     pub(crate) wants_input: bool,
     pub(crate) more: bool,
     /// The session left some of the input for a later call.
     pub(crate) cut: bool,
     pub(crate) idle: bool,
+    /// It stands in the run queue.
     pub(crate) queued: bool,
-    /// A read of this pass filled the block.
-    pub(crate) filled: bool,
     /// The next pass reads into the large block.
     pub(crate) bulk: bool,
     /// The kernel keeps a last segment that isn't full: more of a file follows.
@@ -136,14 +137,14 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         tick: u32,
     ) -> Self {
         let mut slot = Self::new(socket, session, after, lent, tick);
-        slot.state.connecting = true;
-        slot.state.blocked = true;
+        slot.state.writing = Writing::Connecting;
         slot
     }
 
     /// Whether the connection was never established.
+    #[inline]
     pub(crate) fn is_connecting(&self) -> bool {
-        self.state.connecting
+        self.state.writing == Writing::Connecting
     }
 
     /// The deadline, if it must be filed because it comes before the entry that stands in the timer
@@ -171,7 +172,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
     /// How long it has been idle, in ticks; `None` while it is at work.
     pub(crate) fn idle_ticks(&self, tick: u32) -> Option<u32> {
         // A session is idle once it has said all it has to; what the kernel still has of it is another question.
-        let idle = self.state.idle && !self.state.blocked && self.unsent.is_none();
+        let idle = self.state.idle && self.state.writing == Writing::Open && self.unsent.is_none();
         let spare = idle || matches!(self.phase, Phase::Lingering { .. });
         spare.then(|| tick.wrapping_sub(self.called))
     }
@@ -194,10 +195,12 @@ impl<K: Kernel, S: Service> Slot<K, S> {
     #[inline]
     fn noted(&mut self, call: Call<S::Message>) -> Call<S::Message> {
         let Call::Ready(ready) = call else { return call };
-        self.state.readable |= ready.readable | ready.failed;
-        self.state.read_closed |= ready.read_closed;
-        self.state.failed |= ready.failed;
-        self.state.room |= ready.writable;
+        let State { reading, writing, failed, .. } = &mut self.state;
+        *failed |= ready.failed;
+        reading.reported(ready, *failed);
+        if ready.writable {
+            writing.reported(*failed);
+        }
         Call::Event
     }
 
@@ -215,26 +218,27 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         tick: u32,
         call: Call<S::Message>,
     ) -> Outcome {
+        let was_connecting = self.is_connecting();
         let call = self.noted(call);
         if self.phase != Phase::Open {
             return self.closing_pass(lent, &call);
         }
         self.arrivals.at(tick.wrapping_sub(std::mem::replace(&mut self.called, tick)));
-        let established = if self.state.connecting { self.establish(lent) } else { Ok(false) };
-        let was_established = match established {
-            Ok(was_established) => was_established,
-            Err(error) => return Outcome::Closed(CloseCause::Failed(error.kind())),
-        };
-        if self.state.failed && (self.state.eof || !self.state.wants_input) {
-            return Outcome::Closed(CloseCause::Failed(io::ErrorKind::ConnectionReset));
+        if self.state.failed {
+            if was_connecting {
+                return Outcome::Closed(CloseCause::Failed(self.failure(lent)));
+            }
+            if self.state.reading == Reading::Ended || !self.state.wants_input {
+                return Outcome::Closed(CloseCause::Failed(io::ErrorKind::ConnectionReset));
+            }
         }
-        let mut call = self.due(call, was_established);
+        let mut call = self.due(call, was_connecting && !self.is_connecting());
         let mut budget = Budget::new(&lent.limits);
         if let Some(unsent) = self.unsent.take() {
             lent.take_unsent(unsent);
         }
-        if self.state.blocked && self.state.room {
-            self.state.blocked = false;
+        if self.state.writing == Writing::Room {
+            self.state.writing = Writing::Open;
             match self.flush(lent, &mut budget) {
                 Ok(Flush::Drained) if call.is_none() => {
                     // A session that stopped reading may have done so for its output.
@@ -256,11 +260,10 @@ impl<K: Kernel, S: Service> Slot<K, S> {
             if !lent.input.is_empty() && self.phase == Phase::Open {
                 self.rest = lent.input.take_rest();
             }
-            if self.state.filled || self.state.bulk {
+            if budget.filled || self.state.bulk {
                 // A large block is for who fills it and keeps nothing of it.
-                let filled = std::mem::take(&mut self.state.filled);
                 let rest_is_small = self.rest.len() < lent.limits.block_bytes / 4;
-                self.state.bulk = filled && rest_is_small && lent.input.is_free();
+                self.state.bulk = budget.filled && rest_is_small && lent.input.is_free();
             }
             outcome
         } else {
@@ -280,7 +283,9 @@ impl<K: Kernel, S: Service> Slot<K, S> {
     fn due(&self, call: Call<S::Message>, was_established: bool) -> Option<Call<S::Message>> {
         let due = match call {
             Call::Event => was_established.then_some(Call::Event),
-            Call::Again => (self.state.more && !self.state.blocked).then_some(Call::Again),
+            Call::Again => {
+                (self.state.more && self.state.writing == Writing::Open).then_some(Call::Again)
+            }
             call => Some(call),
         };
         due.or_else(|| self.state.cut.then_some(Call::Again))
@@ -348,27 +353,18 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         }
     }
 
-    /// Notes that a connection outward is established, when the kernel has said so. Whether it was
-    /// just now.
+    /// Why a connection could not be established: a read tells.
     #[cold]
-    fn establish(&mut self, lent: &mut Lent<K, S>) -> io::Result<bool> {
-        if !(self.state.room || self.state.failed) {
-            return Ok(false);
-        }
-        if self.state.failed {
-            // A read tells why.
-            lent.input.start(&[]);
-            lent.kernel.receive(&mut self.socket, lent.input.block_mut())?;
-            return Err(io::ErrorKind::ConnectionReset.into());
-        }
-        self.state.connecting = false;
-        Ok(true)
+    fn failure(&mut self, lent: &mut Lent<K, S>) -> io::ErrorKind {
+        lent.input.start(&[]);
+        let received = lent.kernel.receive(&mut self.socket, lent.input.block_mut());
+        received.map_or_else(|error| error.kind(), |_| io::ErrorKind::ConnectionReset)
     }
 
     #[inline]
     fn may_read(&self) -> bool {
-        let State { readable, connecting, wants_input, cut, eof, .. } = self.state;
-        readable && wants_input && !connecting && !cut && !eof
+        let State { reading, wants_input, cut, .. } = self.state;
+        reading.is_ready() && wants_input && !cut && !self.is_connecting()
     }
 
     /// Reads once. Whether there is something new: bytes, or the end.
@@ -382,24 +378,21 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         lent.meter.enter(Stage::LOOP);
         match received {
             Ok(0) => {
-                self.state.readable = false;
-                self.state.eof = true;
+                self.state.reading = Reading::Ended;
                 Ok(true)
             }
             Ok(count) => {
                 budget.spend_read(count);
                 lent.stats.bytes_received += count as u64;
                 self.arrivals.add(count);
-                self.state.filled |= count == offered || count >= lent.limits.block_bytes;
-                // A short read has drained the socket, but data and FIN can share one event.
-                if count < offered && !self.state.read_closed && !self.state.failed {
-                    self.state.readable = false;
+                budget.filled |= count == offered || count >= lent.limits.block_bytes;
+                if count < offered {
+                    self.state.reading.came_short();
                 }
                 Ok(true)
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                self.state.readable = false;
-                self.state.read_closed = false;
+                self.state.reading = Reading::Drained;
                 Ok(false)
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {
@@ -425,8 +418,8 @@ impl<K: Kernel, S: Service> Slot<K, S> {
             output: &mut lent.output,
             output_limit: self.pace.limit(),
             now: lent.now,
-            connected: !self.state.connecting,
-            eof: self.state.eof,
+            connected: self.state.writing != Writing::Connecting,
+            eof: self.state.reading == Reading::Ended,
             mailbox: &lent.mailbox,
             agenda: &mut lent.agenda,
             path: &self.socket,
@@ -476,7 +469,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         lent: &mut Lent<K, S>,
         budget: &mut Budget,
     ) -> io::Result<Flush> {
-        if self.state.blocked {
+        if self.state.writing != Writing::Open {
             return Ok(Flush::Blocked);
         }
         if lent.output.has_outside() {
@@ -512,8 +505,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
                 Ok(Flush::Drained)
             }
             Flush::Blocked | Flush::Outside => {
-                self.state.blocked = true;
-                self.state.room = false;
+                self.state.writing = Writing::Blocked;
                 lent.stats.write_blocked += 1;
                 if let Some(limit) = self.pace.blocked(lent.now, &lent.limits) {
                     lent.kernel.limit_unsent(&mut self.socket, limit);
