@@ -11,6 +11,8 @@
 //!
 //! The crate must never know what the bytes mean.
 
+mod accept;
+
 mod acceptor;
 mod address;
 mod affinity;
@@ -18,7 +20,6 @@ mod agenda;
 mod budget;
 mod close_cause;
 mod closing;
-mod door;
 mod file;
 mod gather;
 pub mod kernel;
@@ -28,6 +29,7 @@ mod listener;
 mod mailbox;
 mod meter;
 mod offload;
+mod open_listeners;
 mod outside;
 mod outward;
 mod pace;

@@ -353,6 +353,26 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         }
     }
 
+    /// A pass ends in which the session expects much and its bytes are not gathered, or the other way round.
+    fn change_gathering(&mut self, lent: &mut Lent<K, S>, token: Token) {
+        if self.arrivals.gathers {
+            self.arrivals.stop(&mut lent.kernel, &mut self.socket);
+        } else if self.arrivals.is_fast(&lent.limits) && self.phase == Phase::Open {
+            self.arrivals.start(&mut lent.kernel, &mut self.socket, &lent.limits);
+            lent.stats.gathered += 1;
+            lent.gathering.add(token, lent.now, &lent.limits);
+        }
+    }
+
+    /// Ends the gathering unless something came since this was asked last. Whether it goes on.
+    pub(crate) fn goes_on_gathering(&mut self, kernel: &mut K) -> bool {
+        let goes_on = self.arrivals.gathers && self.arrivals.take_moved();
+        if self.arrivals.gathers && !goes_on {
+            self.arrivals.stop(kernel, &mut self.socket);
+        }
+        goes_on
+    }
+
     /// Why a connection could not be established: a read tells.
     #[cold]
     fn failure(&mut self, lent: &mut Lent<K, S>) -> io::ErrorKind {

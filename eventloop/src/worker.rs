@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use bolide_buffers::SendQueue;
 
 use crate::close_cause::CloseCause;
-use crate::door::Door;
 use crate::kernel::{Kernel, Ready, memory};
 use crate::lent::Lent;
 use crate::limits::Limits;
 use crate::mailbox::{Inbox, Mail, Mailbox, mailbox};
 use crate::meter::Stage;
+use crate::open_listeners::OpenListeners;
 use crate::quiet::Quiet;
 use crate::service::Service;
 use crate::slots::{Slots, Token};
@@ -27,7 +27,7 @@ use crate::timer_wheel::TimerWheel;
 pub struct Worker<K: Kernel, S: Service> {
     pub(crate) lent: Lent<K, S>,
     pub(crate) slots: Slots<Slot<K, S>>,
-    pub(crate) door: Door<K>,
+    pub(crate) listeners: OpenListeners<K>,
     wheel: TimerWheel,
     inbox: Inbox<S::Message>,
     ready: Vec<Ready>,
@@ -51,7 +51,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         Self {
             lent: Lent::new(kernel, make(sender.clone()), sender, limits, now),
             slots: Slots::new(),
-            door: Door::new(&limits),
+            listeners: OpenListeners::new(&limits),
             wheel: TimerWheel::new(),
             inbox,
             ready: Vec::new(),
@@ -70,8 +70,8 @@ impl<K: Kernel, S: Service> Worker<K, S> {
     ///
     /// When the kernel cannot watch it.
     pub fn listen(&mut self, mut listener: K::Listener, index: usize) -> io::Result<()> {
-        self.lent.kernel.listen(&mut listener, self.door.next_key())?;
-        self.door.add(listener, index);
+        self.lent.kernel.listen(&mut listener, self.listeners.next_key())?;
+        self.listeners.add(listener, index);
         Ok(())
     }
 
@@ -174,7 +174,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
     fn timeout(&self, at_most: Option<Duration>) -> Option<Duration> {
         let alarm_is_due = self.lent.agenda.alarm.is_some_and(|alarm| alarm <= self.lent.now);
         if !self.runs.is_empty()
-            || self.door.is_ready()
+            || self.listeners.is_ready()
             || self.lent.agenda.has_work()
             || alarm_is_due
         {
@@ -183,7 +183,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         let until = |at: Instant| at.saturating_duration_since(self.lent.now);
         let timer = self.wheel.next().map(|tick| until(self.lent.ticks.instant_of(tick)));
         let mut least = at_most;
-        let others = [self.door.paused_until(), self.ending, self.lent.gathering.look_at];
+        let others = [self.listeners.paused_until, self.ending, self.lent.gathering.look_at];
         for other in others.map(|at| at.map(until)).into_iter().chain([timer]) {
             least = match (least, other) {
                 (Some(least), Some(other)) => Some(least.min(other)),
@@ -200,7 +200,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
             let ready = self.ready[position];
             let token = Token::from_key(ready.key);
             if token.generation() == 0 {
-                self.door.note(token.index());
+                self.listeners.note(token.index());
             } else {
                 self.pass(token, Call::Ready(ready));
             }
@@ -259,6 +259,15 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         }
     }
 
+    /// Ends the gathering for connections of which nothing has come for a while: what lies there is reported now.
+    #[cold]
+    fn look_at_gathering(&mut self) {
+        let Lent { gathering, kernel, limits, now, .. } = &mut self.lent;
+        gathering.retain(*now, limits, |token| {
+            self.slots.get_mut(token).is_some_and(|slot| slot.goes_on_gathering(kernel))
+        });
+    }
+
     /// Gives one connection its turn and does what follows from it.
     #[inline]
     pub(crate) fn pass(&mut self, token: Token, call: Call<S::Message>) {
@@ -314,7 +323,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         }
         let (socket, mut session) = slot.into_parts();
         self.lent.stats.count_close(cause);
-        self.door.room_was_made();
+        self.listeners.room_was_made();
         let (service, agenda) = (&mut self.lent.service, &mut self.lent.agenda);
         let kernel = &mut self.lent.kernel;
         let closed = AssertUnwindSafe(|| {
@@ -333,7 +342,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         self.ending = Some(deadline);
         // What waits in the backlog would be reset; a session at least says goodbye.
         self.accept();
-        self.door.shut(&mut self.lent.kernel);
+        self.listeners.shut(&mut self.lent.kernel);
         for index in 0..self.slots.places() {
             if let Some((token, slot)) = self.slots.at(index)
                 && slot.is_open()
