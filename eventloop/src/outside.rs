@@ -1,6 +1,7 @@
 //! What is to be sent and is not in memory: ranges of files, from the kernel's memory to the socket.
 
 use std::io;
+use std::os::fd::AsFd;
 
 use bolide_buffers::Flush;
 
@@ -48,7 +49,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
             file.check()?;
             lent.meter.enter(Stage::SEND);
             let (offset, bytes) = (outside.offset, outside.bytes);
-            let taken = lent.kernel.send_file(&mut self.socket, file, offset, bytes);
+            let taken = lent.kernel.send_file(&mut self.socket, file.as_fd(), offset, bytes);
             lent.meter.enter(Stage::LOOP);
             match taken {
                 Ok(0) => return Err(Changed.into()),
