@@ -26,7 +26,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
     /// Accepts from every listener that has connections.
     #[inline]
     pub(crate) fn accept(&mut self) {
-        if self.listeners.paused_until.is_some_and(|until| until <= self.lent.now) {
+        if self.listeners.paused_until.is_some_and(|until| until <= self.cx.now) {
             self.listeners.paused_until = None;
         }
         if !self.listeners.is_ready() {
@@ -43,12 +43,12 @@ impl<K: Kernel, S: Service> Worker<K, S> {
     }
 
     fn accept_from(&mut self, position: usize) {
-        let budget = self.lent.limits.accepts_per_turn_count;
+        let budget = self.cx.limits.accepts_per_turn_count;
         let mut failures = 0;
         for _ in 0..budget {
             let listener = &mut self.listeners.open[position];
             let index = listener.index;
-            match self.lent.kernel.accept(&mut listener.socket) {
+            match self.cx.kernel.accept(&mut listener.socket) {
                 Ok(incoming) => {
                     self.welcome(incoming, index);
                     if self.listeners.paused_until.is_some() {
@@ -88,8 +88,8 @@ impl<K: Kernel, S: Service> Worker<K, S> {
     }
 
     fn pause(&mut self) {
-        self.lent.stats.accept_pauses += 1;
-        self.listeners.paused_until = Some(self.lent.now + self.lent.limits.accept_pause);
+        self.cx.stats.accept_pauses += 1;
+        self.listeners.paused_until = Some(self.cx.now + self.cx.limits.accept_pause);
     }
 
     /// Whether one more connection has room; an idle one makes room if it must.
@@ -112,7 +112,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
             let Some((token, slot)) = self.slots.at(self.listeners.hand) else { continue };
             if let Some(ticks) = slot.idle_ticks(now)
                 && longest.is_none_or(|(most, _)| ticks > most)
-                && self.lent.kernel.has_arrived(slot.socket())
+                && self.cx.kernel.has_arrived(slot.socket())
             {
                 longest = Some((ticks, token));
             }
@@ -129,43 +129,43 @@ impl<K: Kernel, S: Service> Worker<K, S> {
     pub(crate) fn take_in(&mut self, handed_in: HandedIn) {
         let HandedIn { socket, peer, local, listener } = handed_in;
         if self.is_ending() || !self.has_room() {
-            self.lent.stats.refused += 1;
+            self.cx.stats.refused += 1;
             return;
         }
-        match self.lent.kernel.adopt(socket) {
+        match self.cx.kernel.adopt(socket) {
             Ok(socket) => self.admit(socket, peer, local, listener),
-            Err(_) => self.lent.stats.refused += 1,
+            Err(_) => self.cx.stats.refused += 1,
         }
     }
 
     /// Opens a session for a socket.
     fn admit(&mut self, mut socket: K::Socket, peer: Address, local: Address, listener: usize) {
         let token = self.slots.vacant();
-        if self.lent.kernel.register(&mut socket, token.key()).is_err() {
-            self.lent.kernel.close(socket);
-            self.lent.stats.refused += 1;
+        if self.cx.kernel.register(&mut socket, token.key()).is_err() {
+            self.cx.kernel.close(socket);
+            self.cx.stats.refused += 1;
             return;
         }
         let accepted = Accepted { token, peer, local, listener };
-        let (service, now) = (&mut self.lent.service, self.lent.now);
+        let (service, now) = (&mut self.cx.service, self.cx.now);
         let opened = catch_unwind(AssertUnwindSafe(|| service.open(&accepted, now)));
         let (session, after) = match opened {
             Ok(Some(opened)) => opened,
             Ok(None) => {
-                self.lent.kernel.close(socket);
-                self.lent.stats.refused += 1;
+                self.cx.kernel.close(socket);
+                self.cx.stats.refused += 1;
                 return;
             }
             Err(_) => {
-                self.lent.kernel.close(socket);
-                self.lent.stats.refused += 1;
-                self.lent.stats.panics += 1;
+                self.cx.kernel.close(socket);
+                self.cx.stats.refused += 1;
+                self.cx.stats.panics += 1;
                 return;
             }
         };
-        self.lent.stats.accepted += 1;
+        self.cx.stats.accepted += 1;
         let tick = self.short_tick();
-        let slot = Slot::new(socket, session, after, &mut self.lent, tick);
+        let slot = Slot::new(socket, session, after, &mut self.cx, tick);
         let deadline = self.slots.insert(slot).deadline_to_file();
         if let Some(deadline) = deadline {
             self.file(token, deadline);

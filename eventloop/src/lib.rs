@@ -23,7 +23,7 @@ mod closing;
 mod file;
 mod gather;
 pub mod kernel;
-mod lent;
+
 pub mod limits;
 mod listener;
 mod mailbox;
@@ -45,6 +45,7 @@ mod stats;
 mod ticks;
 mod timer_wheel;
 mod worker;
+mod worker_context;
 
 pub use address::Address;
 pub use affinity::pin_to_core;

@@ -9,7 +9,6 @@ use crate::budget::Budget;
 use crate::close_cause::CloseCause;
 use crate::gather::Arrivals;
 use crate::kernel::{Kernel, Ready};
-use crate::lent::Lent;
 use crate::meter::Stage;
 use crate::pace::Pace;
 use crate::readiness::{Reading, Writing};
@@ -17,6 +16,7 @@ use crate::service::{After, Close, Service, Turn};
 use crate::sink::Sink;
 use crate::slots::Token;
 use crate::timer_wheel::NEVER;
+use crate::worker_context::WorkerContext;
 
 /// Why a pass begins.
 pub(crate) enum Call<M> {
@@ -108,7 +108,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         socket: K::Socket,
         session: S::Session,
         after: After,
-        lent: &mut Lent<K, S>,
+        cx: &mut WorkerContext<K, S>,
         tick: u32,
     ) -> Self {
         let mut slot = Self {
@@ -118,13 +118,13 @@ impl<K: Kernel, S: Service> Slot<K, S> {
             unsent: None,
             deadline: NEVER,
             filed: NEVER,
-            pace: Pace::new(&lent.limits),
+            pace: Pace::new(&cx.limits),
             called: tick,
             arrivals: Arrivals::default(),
             phase: Phase::Open,
             state: State::default(),
         };
-        slot.obey(&after, lent);
+        slot.obey(&after, cx);
         slot
     }
 
@@ -133,10 +133,10 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         socket: K::Socket,
         session: S::Session,
         after: After,
-        lent: &mut Lent<K, S>,
+        cx: &mut WorkerContext<K, S>,
         tick: u32,
     ) -> Self {
-        let mut slot = Self::new(socket, session, after, lent, tick);
+        let mut slot = Self::new(socket, session, after, cx, tick);
         slot.state.writing = Writing::Connecting;
         slot
     }
@@ -213,7 +213,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
     #[inline]
     pub(crate) fn pass(
         &mut self,
-        lent: &mut Lent<K, S>,
+        cx: &mut WorkerContext<K, S>,
         token: Token,
         tick: u32,
         call: Call<S::Message>,
@@ -221,25 +221,25 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         let was_connecting = self.is_connecting();
         let call = self.noted(call);
         if self.phase != Phase::Open {
-            return self.closing_pass(lent, &call);
+            return self.closing_pass(cx, &call);
         }
         self.arrivals.at(tick.wrapping_sub(std::mem::replace(&mut self.called, tick)));
         if self.state.failed {
             if was_connecting {
-                return Outcome::Closed(CloseCause::Failed(self.failure(lent)));
+                return Outcome::Closed(CloseCause::Failed(self.failure(cx)));
             }
             if self.state.reading == Reading::Ended || !self.state.wants_input {
                 return Outcome::Closed(CloseCause::Failed(io::ErrorKind::ConnectionReset));
             }
         }
         let mut call = self.due(call, was_connecting && !self.is_connecting());
-        let mut budget = Budget::new(&lent.limits);
+        let mut budget = Budget::new(&cx.limits);
         if let Some(unsent) = self.unsent.take() {
-            lent.take_unsent(unsent);
+            cx.take_unsent(unsent);
         }
         if self.state.writing == Writing::Room {
             self.state.writing = Writing::Open;
-            match self.flush(lent, &mut budget) {
+            match self.flush(cx, &mut budget) {
                 Ok(Flush::Drained) if call.is_none() => {
                     // A session that stopped reading may have done so for its output.
                     let waits = self.state.more || !self.state.wants_input;
@@ -251,29 +251,29 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         }
         let works = call.is_some() || self.may_read();
         let outcome = if works {
-            lent.choose_block(self.state.bulk);
-            lent.input.start(&self.rest);
+            cx.choose_block(self.state.bulk);
+            cx.input.start(&self.rest);
             if !self.rest.is_empty() {
                 self.rest = Box::default();
             }
-            let outcome = self.work(lent, token, call, &mut budget);
-            if !lent.input.is_empty() && self.phase == Phase::Open {
-                self.rest = lent.input.take_rest();
+            let outcome = self.work(cx, token, call, &mut budget);
+            if !cx.input.is_empty() && self.phase == Phase::Open {
+                self.rest = cx.input.take_rest();
             }
             if budget.filled || self.state.bulk {
                 // A large block is for who fills it and keeps nothing of it.
-                let rest_is_small = self.rest.len() < lent.limits.block_bytes / 4;
-                self.state.bulk = budget.filled && rest_is_small && lent.input.is_free();
+                let rest_is_small = self.rest.len() < cx.limits.block_bytes / 4;
+                self.state.bulk = budget.filled && rest_is_small && cx.input.is_free();
             }
             outcome
         } else {
             Outcome::Wait
         };
-        if let Some(unsent) = lent.keep_unsent(works) {
+        if let Some(unsent) = cx.keep_unsent(works) {
             self.unsent = Some(unsent);
         }
         if self.arrivals.expects != self.arrivals.gathers {
-            self.change_gathering(lent, token);
+            self.change_gathering(cx, token);
         }
         outcome
     }
@@ -295,7 +295,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
     #[inline]
     fn work(
         &mut self,
-        lent: &mut Lent<K, S>,
+        cx: &mut WorkerContext<K, S>,
         token: Token,
         mut call: Option<Call<S::Message>>,
         budget: &mut Budget,
@@ -303,7 +303,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         let mut unflushed = false;
         loop {
             if self.may_read() && budget.allows_read() {
-                match self.receive(lent, budget) {
+                match self.receive(cx, budget) {
                     Ok(true) if call.is_none() => call = Some(Call::Event),
                     Ok(_) => {}
                     Err(error) => return Outcome::Closed(CloseCause::Failed(error.kind())),
@@ -312,17 +312,17 @@ impl<K: Kernel, S: Service> Slot<K, S> {
             if let Some(call) = call.take() {
                 unflushed = true;
                 budget.spend_call();
-                match self.call(lent, token, call) {
+                match self.call(cx, token, call) {
                     Some(Close::Now) => return Outcome::Closed(CloseCause::Finished),
                     Some(Close::Reset) => {
-                        lent.kernel.reset_on_close(&mut self.socket);
+                        cx.kernel.reset_on_close(&mut self.socket);
                         return Outcome::Closed(CloseCause::Finished);
                     }
-                    Some(Close::Flushed) => return self.finish(lent, budget),
+                    Some(Close::Flushed) => return self.finish(cx, budget),
                     // What the next read brings leaves with what this one brought.
                     None if self.may_read()
                         && budget.allows_read()
-                        && lent.output.len() < self.pace.limit() =>
+                        && cx.output.len() < self.pace.limit() =>
                     {
                         continue;
                     }
@@ -331,7 +331,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
             }
             if unflushed {
                 unflushed = false;
-                match self.flush(lent, budget) {
+                match self.flush(cx, budget) {
                     Ok(Flush::Drained) if self.state.cut => {}
                     Ok(Flush::Drained) if self.state.more && budget.allows_call() => {
                         call = Some(Call::Again);
@@ -354,13 +354,13 @@ impl<K: Kernel, S: Service> Slot<K, S> {
     }
 
     /// A pass ends in which the session expects much and its bytes are not gathered, or the other way round.
-    fn change_gathering(&mut self, lent: &mut Lent<K, S>, token: Token) {
+    fn change_gathering(&mut self, cx: &mut WorkerContext<K, S>, token: Token) {
         if self.arrivals.gathers {
-            self.arrivals.stop(&mut lent.kernel, &mut self.socket);
-        } else if self.arrivals.is_fast(&lent.limits) && self.phase == Phase::Open {
-            self.arrivals.start(&mut lent.kernel, &mut self.socket, &lent.limits);
-            lent.stats.gathered += 1;
-            lent.gathering.add(token, lent.now, &lent.limits);
+            self.arrivals.stop(&mut cx.kernel, &mut self.socket);
+        } else if self.arrivals.is_fast(&cx.limits) && self.phase == Phase::Open {
+            self.arrivals.start(&mut cx.kernel, &mut self.socket, &cx.limits);
+            cx.stats.gathered += 1;
+            cx.gathering.add(token, cx.now, &cx.limits);
         }
     }
 
@@ -375,9 +375,9 @@ impl<K: Kernel, S: Service> Slot<K, S> {
 
     /// Why a connection could not be established: a read tells.
     #[cold]
-    fn failure(&mut self, lent: &mut Lent<K, S>) -> io::ErrorKind {
-        lent.input.start(&[]);
-        let received = lent.kernel.receive(&mut self.socket, lent.input.block_mut());
+    fn failure(&mut self, cx: &mut WorkerContext<K, S>) -> io::ErrorKind {
+        cx.input.start(&[]);
+        let received = cx.kernel.receive(&mut self.socket, cx.input.block_mut());
         received.map_or_else(|error| error.kind(), |_| io::ErrorKind::ConnectionReset)
     }
 
@@ -389,13 +389,13 @@ impl<K: Kernel, S: Service> Slot<K, S> {
 
     /// Reads once. Whether there is something new: bytes, or the end.
     #[inline]
-    fn receive(&mut self, lent: &mut Lent<K, S>, budget: &mut Budget) -> io::Result<bool> {
-        lent.input.make_room();
-        let block = lent.input.block_mut();
+    fn receive(&mut self, cx: &mut WorkerContext<K, S>, budget: &mut Budget) -> io::Result<bool> {
+        cx.input.make_room();
+        let block = cx.input.block_mut();
         let offered = block.capacity() - block.len();
-        lent.meter.enter(Stage::RECEIVE);
-        let received = lent.kernel.receive(&mut self.socket, block);
-        lent.meter.enter(Stage::LOOP);
+        cx.meter.enter(Stage::RECEIVE);
+        let received = cx.kernel.receive(&mut self.socket, block);
+        cx.meter.enter(Stage::LOOP);
         match received {
             Ok(0) => {
                 self.state.reading = Reading::Ended;
@@ -403,9 +403,9 @@ impl<K: Kernel, S: Service> Slot<K, S> {
             }
             Ok(count) => {
                 budget.spend_read(count);
-                lent.stats.bytes_received += count as u64;
+                cx.stats.bytes_received += count as u64;
                 self.arrivals.add(count);
-                budget.filled |= count == offered || count >= lent.limits.block_bytes;
+                budget.filled |= count == offered || count >= cx.limits.block_bytes;
                 if count < offered {
                     self.state.reading.came_short();
                 }
@@ -427,58 +427,58 @@ impl<K: Kernel, S: Service> Slot<K, S> {
     #[inline]
     fn call(
         &mut self,
-        lent: &mut Lent<K, S>,
+        cx: &mut WorkerContext<K, S>,
         token: Token,
         call: Call<S::Message>,
     ) -> Option<Close> {
-        lent.stats.turns += 1;
+        cx.stats.turns += 1;
         let mut turn = Turn {
             token,
-            input: &mut lent.input,
-            output: &mut lent.output,
+            input: &mut cx.input,
+            output: &mut cx.output,
             output_limit: self.pace.limit(),
-            now: lent.now,
+            now: cx.now,
             connected: self.state.writing != Writing::Connecting,
             eof: self.state.reading == Reading::Ended,
-            mailbox: &lent.mailbox,
-            agenda: &mut lent.agenda,
+            mailbox: &cx.mailbox,
+            agenda: &mut cx.agenda,
             path: &self.socket,
         };
         let session = &mut self.session;
         let after = match call {
-            Call::Message(message) => lent.service.message(session, message, &mut turn),
-            Call::ShutDown => lent.service.shut_down(session, &mut turn),
+            Call::Message(message) => cx.service.message(session, message, &mut turn),
+            Call::ShutDown => cx.service.shut_down(session, &mut turn),
             Call::Ready(_) | Call::Event | Call::Again | Call::Deadline | Call::Asked => {
-                lent.service.turn(session, &mut turn)
+                cx.service.turn(session, &mut turn)
             }
         };
-        lent.meter.enter(Stage::LOOP);
-        self.obey(&after, lent);
+        cx.meter.enter(Stage::LOOP);
+        self.obey(&after, cx);
         after.close
     }
 
     #[inline]
-    fn obey(&mut self, after: &After, lent: &mut Lent<K, S>) {
+    fn obey(&mut self, after: &After, cx: &mut WorkerContext<K, S>) {
         self.state.wants_input = after.wants_input;
         self.state.more = after.more;
         self.state.cut = after.cut;
         self.state.idle = after.idle;
-        self.arrivals.expects = after.expects > 2 * lent.limits.gather_bytes as u64;
-        self.deadline = after.deadline.map_or(NEVER, |deadline| lent.meeting(deadline));
+        self.arrivals.expects = after.expects > 2 * cx.limits.gather_bytes as u64;
+        self.deadline = after.deadline.map_or(NEVER, |deadline| cx.meeting(deadline));
     }
 
     /// Has the session write what waits, up to the next piece of a file.
     #[inline]
     pub(crate) fn flush_once(
         &mut self,
-        lent: &mut Lent<K, S>,
+        cx: &mut WorkerContext<K, S>,
         sent: &mut usize,
     ) -> io::Result<Flush> {
-        let (kernel, socket) = (&mut lent.kernel, &mut self.socket);
-        let mut sink = Sink::<'_, K> { kernel, socket, meter: &lent.meter, sent: 0 };
-        let flush = lent.service.flush(&mut self.session, &mut lent.output, &mut sink);
+        let (kernel, socket) = (&mut cx.kernel, &mut self.socket);
+        let mut sink = Sink::<'_, K> { kernel, socket, meter: &cx.meter, sent: 0 };
+        let flush = cx.service.flush(&mut self.session, &mut cx.output, &mut sink);
         *sent += sink.sent;
-        lent.meter.enter(Stage::LOOP);
+        cx.meter.enter(Stage::LOOP);
         flush
     }
 
@@ -486,49 +486,49 @@ impl<K: Kernel, S: Service> Slot<K, S> {
     #[inline]
     pub(crate) fn flush(
         &mut self,
-        lent: &mut Lent<K, S>,
+        cx: &mut WorkerContext<K, S>,
         budget: &mut Budget,
     ) -> io::Result<Flush> {
         if self.state.writing != Writing::Open {
             return Ok(Flush::Blocked);
         }
-        if lent.output.has_outside() {
-            self.hold_back(lent);
+        if cx.output.has_outside() {
+            self.hold_back(cx);
         }
         let mut sent = 0;
         let flush = loop {
-            let flush = self.flush_once(lent, &mut sent);
+            let flush = self.flush_once(cx, &mut sent);
             if !matches!(flush, Ok(Flush::Outside)) {
                 break flush;
             }
-            let outside = self.flush_outside(lent, &mut sent);
+            let outside = self.flush_outside(cx, &mut sent);
             if !matches!(outside, Ok(Flush::Drained)) {
                 break outside;
             }
         };
         budget.spend_sent(sent);
-        lent.stats.bytes_sent += sent as u64;
+        cx.stats.bytes_sent += sent as u64;
         self.pace.sent(sent);
         match flush? {
             Flush::Drained => {
                 if self.state.more {
-                    if let Some(limit) = self.pace.drained(sent, &lent.limits) {
-                        lent.kernel.limit_unsent(&mut self.socket, limit);
+                    if let Some(limit) = self.pace.drained(sent, &cx.limits) {
+                        cx.kernel.limit_unsent(&mut self.socket, limit);
                     }
                 } else {
                     self.pace.rest();
                     if self.state.held_back {
                         self.state.held_back = false;
-                        lent.kernel.hold_back(&mut self.socket, false);
+                        cx.kernel.hold_back(&mut self.socket, false);
                     }
                 }
                 Ok(Flush::Drained)
             }
             Flush::Blocked | Flush::Outside => {
                 self.state.writing = Writing::Blocked;
-                lent.stats.write_blocked += 1;
-                if let Some(limit) = self.pace.blocked(lent.now, &lent.limits) {
-                    lent.kernel.limit_unsent(&mut self.socket, limit);
+                cx.stats.write_blocked += 1;
+                if let Some(limit) = self.pace.blocked(cx.now, &cx.limits) {
+                    cx.kernel.limit_unsent(&mut self.socket, limit);
                 }
                 Ok(Flush::Blocked)
             }
