@@ -6,11 +6,11 @@
 
 use crate::close_cause::CloseCause;
 use crate::kernel::Kernel;
-use crate::lent::Lent;
 use crate::service::Service;
 use crate::slots::Token;
 use crate::socket::Slot;
 use crate::worker::Worker;
+use crate::worker_context::WorkerContext;
 
 /// Once the sum is too large, connections are closed until it is this part of the bound, in percent: then they are looked
 /// through again only after much has come.
@@ -25,24 +25,24 @@ impl<K: Kernel, S: Service> Slot<K, S> {
 
     /// Charges the connection with what it keeps at the end of a pass. Whether its account was full and is not any more.
     #[inline]
-    pub(crate) fn charge(&mut self, lent: &mut Lent<K, S>) -> bool {
-        let held = lent.session_held_bytes + self.loop_held_bytes();
-        held != self.held_bytes as usize && self.change_charge(held, lent)
+    pub(crate) fn charge(&mut self, cx: &mut WorkerContext<K, S>) -> bool {
+        let held = cx.session_held_bytes + self.loop_held_bytes();
+        held != self.held_bytes as usize && self.change_charge(held, cx)
     }
 
-    fn change_charge(&mut self, held: usize, lent: &mut Lent<K, S>) -> bool {
-        self.uncharge(lent);
+    fn change_charge(&mut self, held: usize, cx: &mut WorkerContext<K, S>) -> bool {
+        self.uncharge(cx);
         self.held_bytes = u32::try_from(held).unwrap_or(u32::MAX);
-        lent.stats.held_bytes += u64::from(self.held_bytes);
-        let is_full = held > lent.limits.connection_held_bytes_max;
+        cx.stats.held_bytes += u64::from(self.held_bytes);
+        let is_full = held > cx.limits.connection_held_bytes_max;
         let was_full = std::mem::replace(&mut self.state.full, is_full);
-        lent.stats.held_full += u64::from(is_full && !was_full);
+        cx.stats.held_full += u64::from(is_full && !was_full);
         was_full && !is_full
     }
 
     /// The connection keeps nothing any more.
-    pub(crate) fn uncharge(&mut self, lent: &mut Lent<K, S>) {
-        lent.stats.held_bytes -= u64::from(std::mem::take(&mut self.held_bytes));
+    pub(crate) fn uncharge(&mut self, cx: &mut WorkerContext<K, S>) {
+        cx.stats.held_bytes -= u64::from(std::mem::take(&mut self.held_bytes));
     }
 }
 
@@ -50,7 +50,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
     /// Closes connections when they keep too much together.
     #[inline]
     pub(crate) fn relieve(&mut self) {
-        if self.lent.stats.held_bytes > self.held_bytes_max {
+        if self.cx.stats.held_bytes > self.held_bytes_max {
             self.close_largest();
         }
     }
@@ -70,7 +70,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         holders.sort_unstable_by_key(|(size, silent, _)| std::cmp::Reverse((*size, *silent)));
         let enough = self.held_bytes_max / 100 * RELIEVED_PERCENT;
         for (_, _, token) in holders {
-            if self.lent.stats.held_bytes <= enough {
+            if self.cx.stats.held_bytes <= enough {
                 break;
             }
             self.close(token, CloseCause::Memory);

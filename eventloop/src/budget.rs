@@ -8,6 +8,8 @@ pub(crate) struct Budget {
     bytes: usize,
     reads: u32,
     calls: u32,
+    /// A read filled its block.
+    pub(crate) filled: bool,
 }
 
 impl Budget {
@@ -18,6 +20,7 @@ impl Budget {
             bytes: limits.pass_bytes,
             reads: limits.pass_reads_count,
             calls: limits.pass_calls_count,
+            filled: false,
         }
     }
 

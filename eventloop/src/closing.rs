@@ -7,31 +7,34 @@ use bolide_buffers::Flush;
 use crate::budget::Budget;
 use crate::close_cause::CloseCause;
 use crate::kernel::Kernel;
-use crate::lent::Lent;
+use crate::readiness::{Reading, Writing};
 use crate::service::Service;
 use crate::socket::{Call, Outcome, Phase, Slot};
+use crate::worker_context::WorkerContext;
 
 impl<K: Kernel, S: Service> Slot<K, S> {
     /// The session has finished: what it queued leaves, then the sending side ends.
     #[cold]
-    pub(crate) fn finish(&mut self, lent: &mut Lent<K, S>, budget: &mut Budget) -> Outcome {
+    pub(crate) fn finish(&mut self, cx: &mut WorkerContext<K, S>, budget: &mut Budget) -> Outcome {
         self.state.idle = false;
         // Once in a connection's life: a look whether the turn is measured is nothing here.
-        match self.flush(lent, budget) {
+        match self.flush(cx, budget) {
             Err(error) => Outcome::Closed(CloseCause::of(&error)),
             Ok(Flush::Blocked | Flush::Outside) => {
                 self.phase = Phase::Flushing;
-                self.deadline = lent.ticks.meeting(lent.now + lent.limits.close_stall);
+                self.deadline = cx.ticks.meeting(cx.now + cx.limits.close_stall);
                 Outcome::Wait
             }
             Ok(Flush::Drained) => {
-                if self.state.eof || lent.kernel.end_writing(&mut self.socket).is_err() {
+                if self.state.reading == Reading::Ended
+                    || cx.kernel.end_writing(&mut self.socket).is_err()
+                {
                     return Outcome::Closed(CloseCause::Finished);
                 }
-                let left = u32::try_from(lent.limits.linger_bytes).unwrap_or(u32::MAX);
+                let left = u32::try_from(cx.limits.linger_bytes).unwrap_or(u32::MAX);
                 self.phase = Phase::Lingering { left };
-                self.deadline = lent.ticks.meeting(lent.now + lent.limits.linger);
-                self.discard(lent)
+                self.deadline = cx.ticks.meeting(cx.now + cx.limits.linger);
+                self.discard(cx)
             }
         }
     }
@@ -40,44 +43,46 @@ impl<K: Kernel, S: Service> Slot<K, S> {
     #[cold]
     pub(crate) fn closing_pass(
         &mut self,
-        lent: &mut Lent<K, S>,
+        cx: &mut WorkerContext<K, S>,
         call: &Call<S::Message>,
     ) -> Outcome {
         let expired = matches!(call, Call::Deadline);
         match self.phase {
             Phase::Lingering { .. } if expired => Outcome::Closed(CloseCause::Finished),
-            Phase::Lingering { .. } => self.discard(lent),
+            Phase::Lingering { .. } => self.discard(cx),
             _ if expired => Outcome::Closed(CloseCause::Stalled),
             _ if self.state.failed => {
                 Outcome::Closed(CloseCause::Failed(io::ErrorKind::ConnectionReset))
             }
-            _ if self.state.blocked && !self.state.room => Outcome::Wait,
+            _ if matches!(self.state.writing, Writing::Blocked | Writing::Connecting) => {
+                Outcome::Wait
+            }
             _ => {
-                self.state.blocked = false;
-                let mut budget = Budget::new(&lent.limits);
+                self.state.writing = Writing::Open;
+                let mut budget = Budget::new(&cx.limits);
                 if let Some(unsent) = self.unsent.take() {
-                    lent.take_unsent(unsent);
+                    cx.take_unsent(unsent);
                 }
-                let outcome = self.finish(lent, &mut budget);
-                self.unsent = lent.keep_unsent(false);
+                let outcome = self.finish(cx, &mut budget);
+                self.unsent = cx.keep_unsent(false);
                 outcome
             }
         }
     }
 
     /// Reads and forgets, so that what arrives after the end causes no reset.
-    fn discard(&mut self, lent: &mut Lent<K, S>) -> Outcome {
-        let mut budget = Budget::new(&lent.limits);
-        while self.state.readable {
+    fn discard(&mut self, cx: &mut WorkerContext<K, S>) -> Outcome {
+        let mut budget = Budget::new(&cx.limits);
+        while self.state.reading.is_ready() {
             if !budget.allows_read() {
                 return Outcome::Again;
             }
-            lent.input.start(&[]);
-            match lent.kernel.receive(&mut self.socket, lent.input.block_mut()) {
+            cx.input.start(&[]);
+            match cx.kernel.receive(&mut self.socket, cx.input.block_mut()) {
                 Ok(0) => return Outcome::Closed(CloseCause::Finished),
                 Ok(count) => {
                     budget.spend_read(count);
-                    lent.input.start(&[]);
+                    cx.input.start(&[]);
                     let Phase::Lingering { left } = &mut self.phase else { break };
                     let discarded = u32::try_from(count).ok();
                     match discarded.and_then(|count| left.checked_sub(count)) {
@@ -86,7 +91,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.state.readable = false;
+                    self.state.reading = Reading::Drained;
                 }
                 Err(_) => return Outcome::Closed(CloseCause::Finished),
             }

@@ -8,12 +8,8 @@
 use std::time::Instant;
 
 use crate::kernel::Kernel;
-use crate::lent::Lent;
 use crate::limits::Limits;
-use crate::service::Service;
 use crate::slots::Token;
-use crate::socket::{Phase, Slot};
-use crate::worker::Worker;
 
 /// The connections of a worker whose bytes are gathered.
 #[derive(Debug, Default)]
@@ -21,6 +17,25 @@ pub(crate) struct Gathering {
     tokens: Vec<Token>,
     /// When they are looked at next: there are some.
     pub(crate) look_at: Option<Instant>,
+}
+
+impl Gathering {
+    /// The bytes of one more connection are gathered.
+    pub(crate) fn add(&mut self, token: Token, now: Instant, limits: &Limits) {
+        self.tokens.push(token);
+        self.look_at.get_or_insert(now + limits.gather_time);
+    }
+
+    /// Looks through the connections, and keeps those that `goes_on` says yes to.
+    pub(crate) fn retain(
+        &mut self,
+        now: Instant,
+        limits: &Limits,
+        mut goes_on: impl FnMut(Token) -> bool,
+    ) {
+        self.tokens.retain(|token| goes_on(*token));
+        self.look_at = (!self.tokens.is_empty()).then_some(now + limits.gather_time);
+    }
 }
 
 /// What has arrived for one connection, as far as its pace goes.
@@ -51,50 +66,31 @@ impl Arrivals {
         self.moved = true;
     }
 
-    fn is_fast(self, limits: &Limits) -> bool {
+    /// Whether enough comes for it to be gathered.
+    pub(crate) fn is_fast(self, limits: &Limits) -> bool {
         limits.gather_bytes > 0 && self.bytes as usize >= limits.gather_after_bytes
     }
-}
 
-impl<K: Kernel, S: Service> Slot<K, S> {
-    /// A pass ends in which the session expects much and its bytes are not gathered, or the other way round.
-    pub(crate) fn change_gathering(&mut self, lent: &mut Lent<K, S>, token: Token) {
-        if self.arrivals.gathers {
-            self.stop_gathering(lent);
-        } else if self.arrivals.is_fast(&lent.limits) && self.phase == Phase::Open {
-            lent.kernel.gather(&mut self.socket, lent.limits.gather_bytes);
-            self.arrivals.gathers = true;
-            lent.stats.gathered += 1;
-            lent.gathering.tokens.push(token);
-            let look_at = lent.now + lent.limits.gather_time;
-            lent.gathering.look_at.get_or_insert(look_at);
-        }
+    /// The kernel gathers from now on.
+    pub(crate) fn start<K: Kernel>(
+        &mut self,
+        kernel: &mut K,
+        socket: &mut K::Socket,
+        limits: &Limits,
+    ) {
+        kernel.gather(socket, limits.gather_bytes);
+        self.gathers = true;
     }
 
-    fn stop_gathering(&mut self, lent: &mut Lent<K, S>) {
-        lent.kernel.gather(&mut self.socket, 1);
-        self.arrivals.gathers = false;
-        self.arrivals.bytes = 0;
+    /// The kernel reports every byte again.
+    pub(crate) fn stop<K: Kernel>(&mut self, kernel: &mut K, socket: &mut K::Socket) {
+        kernel.gather(socket, 1);
+        self.gathers = false;
+        self.bytes = 0;
     }
-}
 
-impl<K: Kernel, S: Service> Worker<K, S> {
-    /// Ends the gathering for connections of which nothing has come for a while: what lies there is reported now.
-    #[cold]
-    pub(crate) fn look_at_gathering(&mut self) {
-        let mut tokens = std::mem::take(&mut self.lent.gathering.tokens);
-        tokens.retain(|token| {
-            let Some(slot) = self.slots.get_mut(*token).filter(|slot| slot.arrivals.gathers) else {
-                return false;
-            };
-            let moved = std::mem::take(&mut slot.arrivals.moved);
-            if !moved {
-                slot.stop_gathering(&mut self.lent);
-            }
-            moved
-        });
-        let next = self.lent.now + self.lent.limits.gather_time;
-        self.lent.gathering.look_at = (!tokens.is_empty()).then_some(next);
-        self.lent.gathering.tokens = tokens;
+    /// Whether something came since this was asked last.
+    pub(crate) fn take_moved(&mut self) -> bool {
+        std::mem::take(&mut self.moved)
     }
 }

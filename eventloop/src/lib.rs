@@ -11,6 +11,8 @@
 //!
 //! The crate must never know what the bytes mean.
 
+mod accept;
+
 mod acceptor;
 mod account;
 mod address;
@@ -19,20 +21,21 @@ mod agenda;
 mod budget;
 mod close_cause;
 mod closing;
-mod door;
 mod file;
 mod gather;
 pub mod kernel;
-mod lent;
+
 pub mod limits;
 mod listener;
 mod mailbox;
 mod meter;
 mod offload;
+mod open_listeners;
 mod outside;
 mod outward;
 mod pace;
 mod quiet;
+mod readiness;
 mod run;
 mod service;
 mod signals;
@@ -43,6 +46,7 @@ mod stats;
 mod ticks;
 mod timer_wheel;
 mod worker;
+mod worker_context;
 
 pub use address::Address;
 pub use affinity::pin_to_core;

@@ -1,24 +1,25 @@
 //! What is to be sent and is not in memory: ranges of files, from the kernel's memory to the socket.
 
 use std::io;
+use std::os::fd::AsFd;
 
 use bolide_buffers::Flush;
 
 use crate::file::{Changed, SharedFile};
 use crate::kernel::Kernel;
-use crate::lent::Lent;
 use crate::meter::Stage;
 use crate::service::Service;
 use crate::socket::Slot;
+use crate::worker_context::WorkerContext;
 
 impl<K: Kernel, S: Service> Slot<K, S> {
     /// A piece of a file is among what is to be sent: until nothing follows at once, segments leave full. Each call
     /// that sends from a file would end with a short one.
     #[cold]
-    pub(crate) fn hold_back(&mut self, lent: &mut Lent<K, S>) {
+    pub(crate) fn hold_back(&mut self, cx: &mut WorkerContext<K, S>) {
         if !self.state.held_back {
             self.state.held_back = true;
-            lent.kernel.hold_back(&mut self.socket, true);
+            cx.kernel.hold_back(&mut self.socket, true);
         }
     }
 
@@ -26,36 +27,40 @@ impl<K: Kernel, S: Service> Slot<K, S> {
     #[cold]
     pub(crate) fn flush_outside(
         &mut self,
-        lent: &mut Lent<K, S>,
+        cx: &mut WorkerContext<K, S>,
         sent: &mut usize,
     ) -> io::Result<Flush> {
-        let done = self.send_outside(lent, sent);
+        let done = self.send_outside(cx, sent);
         if done.as_ref().is_err_and(Changed::is) {
             // What the kernel holds of it must not look like a part of an answer.
-            lent.kernel.reset_on_close(&mut self.socket);
+            cx.kernel.reset_on_close(&mut self.socket);
         }
         done
     }
 
     /// Sends from the file that comes next: all of the piece, unless the socket takes no more. A call may come short
     /// for other reasons than that, which nobody would report.
-    fn send_outside(&mut self, lent: &mut Lent<K, S>, sent: &mut usize) -> io::Result<Flush> {
-        while let Some(outside) = lent.output.outside() {
+    fn send_outside(
+        &mut self,
+        cx: &mut WorkerContext<K, S>,
+        sent: &mut usize,
+    ) -> io::Result<Flush> {
+        while let Some(outside) = cx.output.outside() {
             let Some(file) = outside.source.downcast_ref::<SharedFile>() else {
                 return Err(io::Error::other("the loop sends from files alone"));
             };
             // The version that is there when the bytes are taken is the one before and after.
             file.check()?;
-            lent.meter.enter(Stage::SEND);
+            cx.meter.enter(Stage::SEND);
             let (offset, bytes) = (outside.offset, outside.bytes);
-            let taken = lent.kernel.send_file(&mut self.socket, file, offset, bytes);
-            lent.meter.enter(Stage::LOOP);
+            let taken = cx.kernel.send_file(&mut self.socket, file.as_fd(), offset, bytes);
+            cx.meter.enter(Stage::LOOP);
             match taken {
                 Ok(0) => return Err(Changed.into()),
                 Ok(count) => {
                     *sent += count;
                     file.check()?;
-                    lent.output.advance(count);
+                    cx.output.advance(count);
                     if count == bytes {
                         break;
                     }

@@ -19,7 +19,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
     #[inline]
     pub(crate) fn carry_out_agenda(&mut self) {
         for _ in 0..ROUNDS_COUNT {
-            if !self.lent.agenda.has_work() {
+            if !self.cx.agenda.has_work() {
                 return;
             }
             self.carry_out_once();
@@ -27,7 +27,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
     }
 
     fn carry_out_once(&mut self) {
-        let Agenda { connects, calls, .. } = &mut self.lent.agenda;
+        let Agenda { connects, calls, .. } = &mut self.cx.agenda;
         let connects = std::mem::take(connects);
         std::mem::swap(calls, &mut self.calling);
         for (to, tag) in connects {
@@ -44,11 +44,11 @@ impl<K: Kernel, S: Service> Worker<K, S> {
 
     fn connect(&mut self, to: &Destination, tag: u64) {
         if let Err(error) = self.try_connect(to, tag) {
-            self.lent.stats.connects_failed += 1;
-            let (service, agenda) = (&mut self.lent.service, &mut self.lent.agenda);
+            self.cx.stats.connects_failed += 1;
+            let (service, agenda) = (&mut self.cx.service, &mut self.cx.agenda);
             let told = AssertUnwindSafe(|| service.connect_failed(tag, error, agenda));
             if catch_unwind(told).is_err() {
-                self.lent.stats.panics += 1;
+                self.cx.stats.panics += 1;
             }
         }
     }
@@ -58,23 +58,23 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         if !self.has_room() {
             return Err(io::Error::other("the worker holds as many connections as it may"));
         }
-        let mut socket = self.lent.kernel.connect(to)?;
+        let mut socket = self.cx.kernel.connect(to)?;
         let token = self.slots.vacant();
-        if let Err(error) = self.lent.kernel.register(&mut socket, token.key()) {
-            self.lent.kernel.close(socket);
+        if let Err(error) = self.cx.kernel.register(&mut socket, token.key()) {
+            self.cx.kernel.close(socket);
             return Err(error);
         }
         let outbound = Outbound { token, tag };
-        let (service, now) = (&mut self.lent.service, self.lent.now);
+        let (service, now) = (&mut self.cx.service, self.cx.now);
         let opened = catch_unwind(AssertUnwindSafe(|| service.connecting(&outbound, now)));
         let Ok(Some((session, after))) = opened else {
-            self.lent.kernel.close(socket);
-            self.lent.stats.panics += u64::from(opened.is_err());
+            self.cx.kernel.close(socket);
+            self.cx.stats.panics += u64::from(opened.is_err());
             return Ok(());
         };
-        self.lent.stats.outbound += 1;
+        self.cx.stats.outbound += 1;
         let tick = self.short_tick();
-        let slot = Slot::connecting(socket, session, after, &mut self.lent, tick);
+        let slot = Slot::connecting(socket, session, after, &mut self.cx, tick);
         let deadline = self.slots.insert(slot).deadline_to_file();
         if let Some(deadline) = deadline {
             self.file(token, deadline);

@@ -9,13 +9,14 @@ use crate::budget::Budget;
 use crate::close_cause::CloseCause;
 use crate::gather::Arrivals;
 use crate::kernel::{Kernel, Ready};
-use crate::lent::Lent;
 use crate::meter::Stage;
 use crate::pace::Pace;
+use crate::readiness::{Reading, Writing};
 use crate::service::{After, Close, Service, Turn};
 use crate::sink::Sink;
 use crate::slots::Token;
 use crate::timer_wheel::NEVER;
+use crate::worker_context::WorkerContext;
 
 /// Why a pass begins.
 pub(crate) enum Call<M> {
@@ -47,6 +48,13 @@ pub(crate) enum Outcome {
 }
 
 /// Where a connection is in its life.
+///
+/// ```text
+///  Open ──────────▶ Flushing ──────────────────▶ Lingering ─────────────▶ closed
+///   │ the session        │ what it queued has left      │ FIN, the time or the bytes are over
+///   │ has finished       │
+///   └────────────────────┴─── failed, or closed at once ────────────────▶ closed
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// Bytes come and go.
@@ -60,24 +68,17 @@ pub(crate) enum Phase {
 /// What the kernel said and no call has used up yet, and what the session said last.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct State {
-    pub(crate) readable: bool,
-    pub(crate) read_closed: bool,
+    pub(crate) reading: Reading,
+    pub(crate) writing: Writing,
+    /// The kernel reported an error.
     pub(crate) failed: bool,
-    /// There is room in the socket, reported after it was full.
-    pub(crate) room: bool,
-    /// The socket took no more.
-    pub(crate) blocked: bool,
-    /// The connection is not established yet; until then, nothing can be written.
-    pub(crate) connecting: bool,
-    pub(crate) eof: bool,
     pub(crate) wants_input: bool,
     pub(crate) more: bool,
     /// The session left some of the input for a later call.
     pub(crate) cut: bool,
     pub(crate) idle: bool,
+    /// It stands in the run queue.
     pub(crate) queued: bool,
-    /// A read of this pass filled the block.
-    pub(crate) filled: bool,
     /// The next pass reads into the large block.
     pub(crate) bulk: bool,
     /// The connection's account is full: nothing is read.
@@ -111,7 +112,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         socket: K::Socket,
         session: S::Session,
         after: After,
-        lent: &mut Lent<K, S>,
+        cx: &mut WorkerContext<K, S>,
         tick: u32,
     ) -> Self {
         let mut slot = Self {
@@ -121,14 +122,14 @@ impl<K: Kernel, S: Service> Slot<K, S> {
             unsent: None,
             deadline: NEVER,
             filed: NEVER,
-            pace: Pace::new(&lent.limits),
+            pace: Pace::new(&cx.limits),
             held_bytes: 0,
             called: tick,
             arrivals: Arrivals::default(),
             phase: Phase::Open,
             state: State::default(),
         };
-        slot.obey(&after, lent);
+        slot.obey(&after, cx);
         slot
     }
 
@@ -137,18 +138,18 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         socket: K::Socket,
         session: S::Session,
         after: After,
-        lent: &mut Lent<K, S>,
+        cx: &mut WorkerContext<K, S>,
         tick: u32,
     ) -> Self {
-        let mut slot = Self::new(socket, session, after, lent, tick);
-        slot.state.connecting = true;
-        slot.state.blocked = true;
+        let mut slot = Self::new(socket, session, after, cx, tick);
+        slot.state.writing = Writing::Connecting;
         slot
     }
 
     /// Whether the connection was never established.
+    #[inline]
     pub(crate) fn is_connecting(&self) -> bool {
-        self.state.connecting
+        self.state.writing == Writing::Connecting
     }
 
     /// The deadline, if it must be filed because it comes before the entry that stands in the timer
@@ -176,7 +177,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
     /// How long it has been idle, in ticks; `None` while it is at work.
     pub(crate) fn idle_ticks(&self, tick: u32) -> Option<u32> {
         // A session is idle once it has said all it has to; what the kernel still has of it is another question.
-        let idle = self.state.idle && !self.state.blocked && self.unsent.is_none();
+        let idle = self.state.idle && self.state.writing == Writing::Open && self.unsent.is_none();
         let spare = idle || matches!(self.phase, Phase::Lingering { .. });
         spare.then(|| tick.wrapping_sub(self.called))
     }
@@ -204,10 +205,12 @@ impl<K: Kernel, S: Service> Slot<K, S> {
     #[inline]
     fn noted(&mut self, call: Call<S::Message>) -> Call<S::Message> {
         let Call::Ready(ready) = call else { return call };
-        self.state.readable |= ready.readable | ready.failed;
-        self.state.read_closed |= ready.read_closed;
-        self.state.failed |= ready.failed;
-        self.state.room |= ready.writable;
+        let State { reading, writing, failed, .. } = &mut self.state;
+        *failed |= ready.failed;
+        reading.reported(ready, *failed);
+        if ready.writable {
+            writing.reported(*failed);
+        }
         Call::Event
     }
 
@@ -220,33 +223,34 @@ impl<K: Kernel, S: Service> Slot<K, S> {
     #[inline]
     pub(crate) fn pass(
         &mut self,
-        lent: &mut Lent<K, S>,
+        cx: &mut WorkerContext<K, S>,
         token: Token,
         tick: u32,
         call: Call<S::Message>,
     ) -> Outcome {
+        let was_connecting = self.is_connecting();
         let call = self.noted(call);
         if self.phase != Phase::Open {
-            return self.closing_pass(lent, &call);
+            return self.closing_pass(cx, &call);
         }
         self.arrivals.at(tick.wrapping_sub(std::mem::replace(&mut self.called, tick)));
-        let established = if self.state.connecting { self.establish(lent) } else { Ok(false) };
-        let was_established = match established {
-            Ok(was_established) => was_established,
-            Err(error) => return Outcome::Closed(CloseCause::Failed(error.kind())),
-        };
-        if self.state.failed && (self.state.eof || !self.state.wants_input) {
-            return Outcome::Closed(CloseCause::Failed(io::ErrorKind::ConnectionReset));
+        if self.state.failed {
+            if was_connecting {
+                return Outcome::Closed(CloseCause::Failed(self.failure(cx)));
+            }
+            if self.state.reading == Reading::Ended || !self.state.wants_input {
+                return Outcome::Closed(CloseCause::Failed(io::ErrorKind::ConnectionReset));
+            }
         }
-        let mut call = self.due(call, was_established);
-        let mut budget = Budget::new(&lent.limits);
-        lent.session_held_bytes = (self.held_bytes as usize).saturating_sub(self.loop_held_bytes());
+        let mut call = self.due(call, was_connecting && !self.is_connecting());
+        let mut budget = Budget::new(&cx.limits);
+        cx.session_held_bytes = (self.held_bytes as usize).saturating_sub(self.loop_held_bytes());
         if let Some(unsent) = self.unsent.take() {
-            lent.take_unsent(unsent);
+            cx.take_unsent(unsent);
         }
-        if self.state.blocked && self.state.room {
-            self.state.blocked = false;
-            match self.flush(lent, &mut budget) {
+        if self.state.writing == Writing::Room {
+            self.state.writing = Writing::Open;
+            match self.flush(cx, &mut budget) {
                 Ok(Flush::Drained) if call.is_none() => {
                     // A session that stopped reading may have done so for its output.
                     let waits = self.state.more || !self.state.wants_input;
@@ -258,32 +262,31 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         }
         let works = call.is_some() || self.may_read();
         let outcome = if works {
-            lent.choose_block(self.state.bulk);
-            lent.input.start(&self.rest);
+            cx.choose_block(self.state.bulk);
+            cx.input.start(&self.rest);
             if !self.rest.is_empty() {
                 self.rest = Box::default();
             }
-            let outcome = self.work(lent, token, call, &mut budget);
-            if !lent.input.is_empty() && self.phase == Phase::Open {
-                self.rest = lent.input.take_rest();
+            let outcome = self.work(cx, token, call, &mut budget);
+            if !cx.input.is_empty() && self.phase == Phase::Open {
+                self.rest = cx.input.take_rest();
             }
-            if self.state.filled || self.state.bulk {
+            if budget.filled || self.state.bulk {
                 // A large block is for who fills it and keeps nothing of it.
-                let filled = std::mem::take(&mut self.state.filled);
-                let rest_is_small = self.rest.len() < lent.limits.block_bytes / 4;
-                self.state.bulk = filled && rest_is_small && lent.input.is_free();
+                let rest_is_small = self.rest.len() < cx.limits.block_bytes / 4;
+                self.state.bulk = budget.filled && rest_is_small && cx.input.is_free();
             }
             outcome
         } else {
             Outcome::Wait
         };
-        if let Some(unsent) = lent.keep_unsent(works) {
+        if let Some(unsent) = cx.keep_unsent(works) {
             self.unsent = Some(unsent);
         }
         if self.arrivals.expects != self.arrivals.gathers {
-            self.change_gathering(lent, token);
+            self.change_gathering(cx, token);
         }
-        let has_room_again = self.charge(lent) && self.may_read();
+        let has_room_again = self.charge(cx) && self.may_read();
         if has_room_again && outcome == Outcome::Wait { Outcome::Again } else { outcome }
     }
 
@@ -292,7 +295,9 @@ impl<K: Kernel, S: Service> Slot<K, S> {
     fn due(&self, call: Call<S::Message>, was_established: bool) -> Option<Call<S::Message>> {
         let due = match call {
             Call::Event => was_established.then_some(Call::Event),
-            Call::Again => (self.state.more && !self.state.blocked).then_some(Call::Again),
+            Call::Again => {
+                (self.state.more && self.state.writing == Writing::Open).then_some(Call::Again)
+            }
             call => Some(call),
         };
         due.or_else(|| self.state.cut.then_some(Call::Again))
@@ -302,7 +307,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
     #[inline]
     fn work(
         &mut self,
-        lent: &mut Lent<K, S>,
+        cx: &mut WorkerContext<K, S>,
         token: Token,
         mut call: Option<Call<S::Message>>,
         budget: &mut Budget,
@@ -310,7 +315,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         let mut unflushed = false;
         loop {
             if self.may_read() && budget.allows_read() {
-                match self.receive(lent, budget) {
+                match self.receive(cx, budget) {
                     Ok(true) if call.is_none() => call = Some(Call::Event),
                     Ok(_) => {}
                     Err(error) => return Outcome::Closed(CloseCause::Failed(error.kind())),
@@ -319,17 +324,17 @@ impl<K: Kernel, S: Service> Slot<K, S> {
             if let Some(call) = call.take() {
                 unflushed = true;
                 budget.spend_call();
-                match self.call(lent, token, call) {
+                match self.call(cx, token, call) {
                     Some(Close::Now) => return Outcome::Closed(CloseCause::Finished),
                     Some(Close::Reset) => {
-                        lent.kernel.reset_on_close(&mut self.socket);
+                        cx.kernel.reset_on_close(&mut self.socket);
                         return Outcome::Closed(CloseCause::Finished);
                     }
-                    Some(Close::Flushed) => return self.finish(lent, budget),
+                    Some(Close::Flushed) => return self.finish(cx, budget),
                     // What the next read brings leaves with what this one brought.
                     None if self.may_read()
                         && budget.allows_read()
-                        && lent.output.len() < self.pace.limit() =>
+                        && cx.output.len() < self.pace.limit() =>
                     {
                         continue;
                     }
@@ -338,7 +343,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
             }
             if unflushed {
                 unflushed = false;
-                match self.flush(lent, budget) {
+                match self.flush(cx, budget) {
                     Ok(Flush::Drained) if self.state.cut => {}
                     Ok(Flush::Drained) if self.state.more && budget.allows_call() => {
                         call = Some(Call::Again);
@@ -360,58 +365,66 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         }
     }
 
-    /// Notes that a connection outward is established, when the kernel has said so. Whether it was
-    /// just now.
+    /// A pass ends in which the session expects much and its bytes are not gathered, or the other way round.
+    fn change_gathering(&mut self, cx: &mut WorkerContext<K, S>, token: Token) {
+        if self.arrivals.gathers {
+            self.arrivals.stop(&mut cx.kernel, &mut self.socket);
+        } else if self.arrivals.is_fast(&cx.limits) && self.phase == Phase::Open {
+            self.arrivals.start(&mut cx.kernel, &mut self.socket, &cx.limits);
+            cx.stats.gathered += 1;
+            cx.gathering.add(token, cx.now, &cx.limits);
+        }
+    }
+
+    /// Ends the gathering unless something came since this was asked last. Whether it goes on.
+    pub(crate) fn goes_on_gathering(&mut self, kernel: &mut K) -> bool {
+        let goes_on = self.arrivals.gathers && self.arrivals.take_moved();
+        if self.arrivals.gathers && !goes_on {
+            self.arrivals.stop(kernel, &mut self.socket);
+        }
+        goes_on
+    }
+
+    /// Why a connection could not be established: a read tells.
     #[cold]
-    fn establish(&mut self, lent: &mut Lent<K, S>) -> io::Result<bool> {
-        if !(self.state.room || self.state.failed) {
-            return Ok(false);
-        }
-        if self.state.failed {
-            // A read tells why.
-            lent.input.start(&[]);
-            lent.kernel.receive(&mut self.socket, lent.input.block_mut())?;
-            return Err(io::ErrorKind::ConnectionReset.into());
-        }
-        self.state.connecting = false;
-        Ok(true)
+    fn failure(&mut self, cx: &mut WorkerContext<K, S>) -> io::ErrorKind {
+        cx.input.start(&[]);
+        let received = cx.kernel.receive(&mut self.socket, cx.input.block_mut());
+        received.map_or_else(|error| error.kind(), |_| io::ErrorKind::ConnectionReset)
     }
 
     #[inline]
     fn may_read(&self) -> bool {
-        let State { readable, connecting, wants_input, cut, full, eof, .. } = self.state;
-        readable && wants_input && !connecting && !cut && !full && !eof
+        let State { reading, wants_input, cut, full, .. } = self.state;
+        reading.is_ready() && wants_input && !cut && !full && !self.is_connecting()
     }
 
     /// Reads once. Whether there is something new: bytes, or the end.
     #[inline]
-    fn receive(&mut self, lent: &mut Lent<K, S>, budget: &mut Budget) -> io::Result<bool> {
-        lent.input.make_room();
-        let block = lent.input.block_mut();
+    fn receive(&mut self, cx: &mut WorkerContext<K, S>, budget: &mut Budget) -> io::Result<bool> {
+        cx.input.make_room();
+        let block = cx.input.block_mut();
         let offered = block.capacity() - block.len();
-        lent.meter.enter(Stage::RECEIVE);
-        let received = lent.kernel.receive(&mut self.socket, block);
-        lent.meter.enter(Stage::LOOP);
+        cx.meter.enter(Stage::RECEIVE);
+        let received = cx.kernel.receive(&mut self.socket, block);
+        cx.meter.enter(Stage::LOOP);
         match received {
             Ok(0) => {
-                self.state.readable = false;
-                self.state.eof = true;
+                self.state.reading = Reading::Ended;
                 Ok(true)
             }
             Ok(count) => {
                 budget.spend_read(count);
-                lent.stats.bytes_received += count as u64;
+                cx.stats.bytes_received += count as u64;
                 self.arrivals.add(count);
-                self.state.filled |= count == offered || count >= lent.limits.block_bytes;
-                // A short read has drained the socket, but data and FIN can share one event.
-                if count < offered && !self.state.read_closed && !self.state.failed {
-                    self.state.readable = false;
+                budget.filled |= count == offered || count >= cx.limits.block_bytes;
+                if count < offered {
+                    self.state.reading.came_short();
                 }
                 Ok(true)
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                self.state.readable = false;
-                self.state.read_closed = false;
+                self.state.reading = Reading::Drained;
                 Ok(false)
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {
@@ -426,59 +439,59 @@ impl<K: Kernel, S: Service> Slot<K, S> {
     #[inline]
     fn call(
         &mut self,
-        lent: &mut Lent<K, S>,
+        cx: &mut WorkerContext<K, S>,
         token: Token,
         call: Call<S::Message>,
     ) -> Option<Close> {
-        lent.stats.turns += 1;
+        cx.stats.turns += 1;
         let mut turn = Turn {
             token,
-            input: &mut lent.input,
-            output: &mut lent.output,
+            input: &mut cx.input,
+            output: &mut cx.output,
             output_limit: self.pace.limit(),
-            now: lent.now,
-            connected: !self.state.connecting,
-            eof: self.state.eof,
-            mailbox: &lent.mailbox,
-            agenda: &mut lent.agenda,
+            now: cx.now,
+            connected: self.state.writing != Writing::Connecting,
+            eof: self.state.reading == Reading::Ended,
+            mailbox: &cx.mailbox,
+            agenda: &mut cx.agenda,
             path: &self.socket,
         };
         let session = &mut self.session;
         let after = match call {
-            Call::Message(message) => lent.service.message(session, message, &mut turn),
-            Call::ShutDown => lent.service.shut_down(session, &mut turn),
+            Call::Message(message) => cx.service.message(session, message, &mut turn),
+            Call::ShutDown => cx.service.shut_down(session, &mut turn),
             Call::Ready(_) | Call::Event | Call::Again | Call::Deadline | Call::Asked => {
-                lent.service.turn(session, &mut turn)
+                cx.service.turn(session, &mut turn)
             }
         };
-        lent.meter.enter(Stage::LOOP);
-        self.obey(&after, lent);
+        cx.meter.enter(Stage::LOOP);
+        self.obey(&after, cx);
         after.close
     }
 
     #[inline]
-    fn obey(&mut self, after: &After, lent: &mut Lent<K, S>) {
+    fn obey(&mut self, after: &After, cx: &mut WorkerContext<K, S>) {
         self.state.wants_input = after.wants_input;
         self.state.more = after.more;
         self.state.cut = after.cut;
         self.state.idle = after.idle;
-        lent.session_held_bytes = after.held_bytes;
-        self.arrivals.expects = after.expects > 2 * lent.limits.gather_bytes as u64;
-        self.deadline = after.deadline.map_or(NEVER, |deadline| lent.meeting(deadline));
+        cx.session_held_bytes = after.held_bytes;
+        self.arrivals.expects = after.expects > 2 * cx.limits.gather_bytes as u64;
+        self.deadline = after.deadline.map_or(NEVER, |deadline| cx.meeting(deadline));
     }
 
     /// Has the session write what waits, up to the next piece of a file.
     #[inline]
     pub(crate) fn flush_once(
         &mut self,
-        lent: &mut Lent<K, S>,
+        cx: &mut WorkerContext<K, S>,
         sent: &mut usize,
     ) -> io::Result<Flush> {
-        let (kernel, socket) = (&mut lent.kernel, &mut self.socket);
-        let mut sink = Sink::<'_, K> { kernel, socket, meter: &lent.meter, sent: 0 };
-        let flush = lent.service.flush(&mut self.session, &mut lent.output, &mut sink);
+        let (kernel, socket) = (&mut cx.kernel, &mut self.socket);
+        let mut sink = Sink::<'_, K> { kernel, socket, meter: &cx.meter, sent: 0 };
+        let flush = cx.service.flush(&mut self.session, &mut cx.output, &mut sink);
         *sent += sink.sent;
-        lent.meter.enter(Stage::LOOP);
+        cx.meter.enter(Stage::LOOP);
         flush
     }
 
@@ -486,50 +499,49 @@ impl<K: Kernel, S: Service> Slot<K, S> {
     #[inline]
     pub(crate) fn flush(
         &mut self,
-        lent: &mut Lent<K, S>,
+        cx: &mut WorkerContext<K, S>,
         budget: &mut Budget,
     ) -> io::Result<Flush> {
-        if self.state.blocked {
+        if self.state.writing != Writing::Open {
             return Ok(Flush::Blocked);
         }
-        if lent.output.has_outside() {
-            self.hold_back(lent);
+        if cx.output.has_outside() {
+            self.hold_back(cx);
         }
         let mut sent = 0;
         let flush = loop {
-            let flush = self.flush_once(lent, &mut sent);
+            let flush = self.flush_once(cx, &mut sent);
             if !matches!(flush, Ok(Flush::Outside)) {
                 break flush;
             }
-            let outside = self.flush_outside(lent, &mut sent);
+            let outside = self.flush_outside(cx, &mut sent);
             if !matches!(outside, Ok(Flush::Drained)) {
                 break outside;
             }
         };
         budget.spend_sent(sent);
-        lent.stats.bytes_sent += sent as u64;
+        cx.stats.bytes_sent += sent as u64;
         self.pace.sent(sent);
         match flush? {
             Flush::Drained => {
                 if self.state.more {
-                    if let Some(limit) = self.pace.drained(sent, &lent.limits) {
-                        lent.kernel.limit_unsent(&mut self.socket, limit);
+                    if let Some(limit) = self.pace.drained(sent, &cx.limits) {
+                        cx.kernel.limit_unsent(&mut self.socket, limit);
                     }
                 } else {
                     self.pace.rest();
                     if self.state.held_back {
                         self.state.held_back = false;
-                        lent.kernel.hold_back(&mut self.socket, false);
+                        cx.kernel.hold_back(&mut self.socket, false);
                     }
                 }
                 Ok(Flush::Drained)
             }
             Flush::Blocked | Flush::Outside => {
-                self.state.blocked = true;
-                self.state.room = false;
-                lent.stats.write_blocked += 1;
-                if let Some(limit) = self.pace.blocked(lent.now, &lent.limits) {
-                    lent.kernel.limit_unsent(&mut self.socket, limit);
+                self.state.writing = Writing::Blocked;
+                cx.stats.write_blocked += 1;
+                if let Some(limit) = self.pace.blocked(cx.now, &cx.limits) {
+                    cx.kernel.limit_unsent(&mut self.socket, limit);
                 }
                 Ok(Flush::Blocked)
             }
@@ -568,6 +580,6 @@ mod tests {
     #[test]
     fn a_slot_adds_little_to_its_session() {
         let own = size_of::<Slot<MioKernel, Nothing>>() - size_of::<u64>();
-        assert!(own <= 120, "{own}");
+        assert!(own <= 112, "{own}");
     }
 }

@@ -7,27 +7,27 @@ use std::time::{Duration, Instant};
 use bolide_buffers::SendQueue;
 
 use crate::close_cause::CloseCause;
-use crate::door::Door;
 use crate::kernel::{Kernel, Ready, memory};
-use crate::lent::Lent;
 use crate::limits::Limits;
 use crate::mailbox::{Inbox, Mail, Mailbox, mailbox};
 use crate::meter::Stage;
+use crate::open_listeners::OpenListeners;
 use crate::quiet::Quiet;
 use crate::service::Service;
 use crate::slots::{Slots, Token};
 use crate::socket::{Call, Outcome, Slot};
 use crate::stats::Stats;
 use crate::timer_wheel::TimerWheel;
+use crate::worker_context::WorkerContext;
 
 /// One thread's loop: its poller, its connections, its timers, its service.
 ///
 /// [`run`](crate::run()) starts several; embedded in a thread of one's own, [`run`](Self::run) is the
 /// whole of it.
 pub struct Worker<K: Kernel, S: Service> {
-    pub(crate) lent: Lent<K, S>,
+    pub(crate) cx: WorkerContext<K, S>,
     pub(crate) slots: Slots<Slot<K, S>>,
-    pub(crate) door: Door<K>,
+    pub(crate) listeners: OpenListeners<K>,
     wheel: TimerWheel,
     inbox: Inbox<S::Message>,
     ready: Vec<Ready>,
@@ -51,9 +51,9 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         let (sender, inbox) = mailbox(kernel.waker());
         let now = kernel.now();
         Self {
-            lent: Lent::new(kernel, make(sender.clone()), sender, limits, now),
+            cx: WorkerContext::new(kernel, make(sender.clone()), sender, limits, now),
             slots: Slots::new(),
-            door: Door::new(&limits),
+            listeners: OpenListeners::new(&limits),
             wheel: TimerWheel::new(),
             inbox,
             ready: Vec::new(),
@@ -76,36 +76,36 @@ impl<K: Kernel, S: Service> Worker<K, S> {
     ///
     /// When the kernel cannot watch it.
     pub fn listen(&mut self, mut listener: K::Listener, index: usize) -> io::Result<()> {
-        self.lent.kernel.listen(&mut listener, self.door.next_key())?;
-        self.door.add(listener, index);
+        self.cx.kernel.listen(&mut listener, self.listeners.next_key())?;
+        self.listeners.add(listener, index);
         Ok(())
     }
 
     /// Sends to this worker.
     pub fn mailbox(&self) -> Mailbox<S::Message> {
-        self.lent.mailbox.clone()
+        self.cx.mailbox.clone()
     }
 
     /// The service.
     pub fn service(&self) -> &S {
-        &self.lent.service
+        &self.cx.service
     }
 
     /// The service, when the worker has done its work. What is still open is closed.
     pub fn into_service(mut self) -> S {
         self.close_all(CloseCause::Drained);
-        self.lent.service
+        self.cx.service
     }
 
     /// The kernel.
     pub fn kernel(&self) -> &K {
-        &self.lent.kernel
+        &self.cx.kernel
     }
 
     /// What has been counted so far.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        Stats { open: self.slots.len() as u64, ..self.lent.stats }
+        Stats { open: self.slots.len() as u64, ..self.cx.stats }
     }
 
     /// Runs until a shutdown is complete.
@@ -115,8 +115,8 @@ impl<K: Kernel, S: Service> Worker<K, S> {
     /// When the poller fails.
     pub fn run(mut self) -> io::Result<Stats> {
         let mut quiet = Quiet::new();
-        while self.step(quiet.at_most(self.lent.now))? {
-            if quiet.begins(self.lent.stats.events, self.lent.now) {
+        while self.step(quiet.at_most(self.cx.now))? {
+            if quiet.begins(self.cx.stats.events, self.cx.now) {
                 memory::give_back();
             }
         }
@@ -131,23 +131,23 @@ impl<K: Kernel, S: Service> Worker<K, S> {
     pub fn step(&mut self, at_most: Option<Duration>) -> io::Result<bool> {
         let timeout = self.timeout(at_most);
         let timeout = if self.inbox.lie_down() { timeout } else { Some(Duration::ZERO) };
-        let is_measured = S::METERED && self.lent.meter.turn_begins();
-        let waited = self.lent.kernel.wait(timeout, self.lent.agenda.alarm, &mut self.ready);
+        let is_measured = S::METERED && self.cx.meter.turn_begins();
+        let waited = self.cx.kernel.wait(timeout, self.cx.agenda.alarm, &mut self.ready);
         self.inbox.get_up();
         waited?;
         if is_measured {
-            self.lent.meter.woken();
+            self.cx.meter.woken();
         }
-        self.lent.now = self.lent.kernel.now();
-        self.tick = self.lent.ticks.until(self.lent.now);
-        self.lent.stats.waits += 1;
-        if self.lent.agenda.alarm.is_some_and(|alarm| alarm <= self.lent.now) {
-            self.lent.agenda.alarm = None;
+        self.cx.now = self.cx.kernel.now();
+        self.tick = self.cx.ticks.until(self.cx.now);
+        self.cx.stats.waits += 1;
+        if self.cx.agenda.alarm.is_some_and(|alarm| alarm <= self.cx.now) {
+            self.cx.agenda.alarm = None;
         }
-        self.lent.service.turn_started(self.lent.now, &mut self.lent.agenda);
-        self.lent.trim();
+        self.cx.service.turn_started(self.cx.now, &mut self.cx.agenda);
+        self.cx.trim();
         self.take_events();
-        if self.lent.gathering.look_at.is_some_and(|at| at <= self.lent.now) {
+        if self.cx.gathering.look_at.is_some_and(|at| at <= self.cx.now) {
             self.look_at_gathering();
         }
         self.accept();
@@ -158,10 +158,10 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         self.relieve();
         let goes_on = self.goes_on();
         let stats = self.stats();
-        self.lent.service.turn_ended(&stats, &mut self.lent.agenda);
+        self.cx.service.turn_ended(&stats, &mut self.cx.agenda);
         if is_measured {
-            let measured = self.lent.meter.turn_ended();
-            self.lent.service.turn_measured(&measured);
+            let measured = self.cx.meter.turn_ended();
+            self.cx.service.turn_measured(&measured);
         }
         Ok(goes_on)
     }
@@ -170,7 +170,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
     #[inline]
     fn goes_on(&mut self) -> bool {
         let Some(deadline) = self.ending else { return true };
-        if deadline <= self.lent.now {
+        if deadline <= self.cx.now {
             self.close_all(CloseCause::Drained);
         }
         self.slots.len() > 0
@@ -179,18 +179,18 @@ impl<K: Kernel, S: Service> Worker<K, S> {
     /// How long the kernel may wait.
     #[inline]
     fn timeout(&self, at_most: Option<Duration>) -> Option<Duration> {
-        let alarm_is_due = self.lent.agenda.alarm.is_some_and(|alarm| alarm <= self.lent.now);
+        let alarm_is_due = self.cx.agenda.alarm.is_some_and(|alarm| alarm <= self.cx.now);
         if !self.runs.is_empty()
-            || self.door.is_ready()
-            || self.lent.agenda.has_work()
+            || self.listeners.is_ready()
+            || self.cx.agenda.has_work()
             || alarm_is_due
         {
             return Some(Duration::ZERO);
         }
-        let until = |at: Instant| at.saturating_duration_since(self.lent.now);
-        let timer = self.wheel.next().map(|tick| until(self.lent.ticks.instant_of(tick)));
+        let until = |at: Instant| at.saturating_duration_since(self.cx.now);
+        let timer = self.wheel.next().map(|tick| until(self.cx.ticks.instant_of(tick)));
         let mut least = at_most;
-        let others = [self.door.paused_until(), self.ending, self.lent.gathering.look_at];
+        let others = [self.listeners.paused_until, self.ending, self.cx.gathering.look_at];
         for other in others.map(|at| at.map(until)).into_iter().chain([timer]) {
             least = match (least, other) {
                 (Some(least), Some(other)) => Some(least.min(other)),
@@ -202,12 +202,12 @@ impl<K: Kernel, S: Service> Worker<K, S> {
 
     #[inline]
     fn take_events(&mut self) {
-        self.lent.stats.events += self.ready.len() as u64;
+        self.cx.stats.events += self.ready.len() as u64;
         for position in 0..self.ready.len() {
             let ready = self.ready[position];
             let token = Token::from_key(ready.key);
             if token.generation() == 0 {
-                self.door.note(token.index());
+                self.listeners.note(token.index());
             } else {
                 self.pass(token, Call::Ready(ready));
             }
@@ -245,15 +245,15 @@ impl<K: Kernel, S: Service> Worker<K, S> {
     }
 
     fn take_mail(&mut self) {
-        for _ in 0..self.lent.limits.mails_per_turn_count {
+        for _ in 0..self.cx.limits.mails_per_turn_count {
             let Some(mail) = self.inbox.next() else { return };
             match mail {
                 Mail::Session(token, message) => {
-                    self.lent.stats.mails += 1;
+                    self.cx.stats.mails += 1;
                     if self.slots.get_mut(token).is_some_and(|slot| slot.is_open()) {
                         self.pass(token, Call::Message(message));
                     } else {
-                        self.lent.service.undelivered(message);
+                        self.cx.service.undelivered(message);
                     }
                 }
                 Mail::HandedIn(socket) => self.take_in(socket),
@@ -266,23 +266,32 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         }
     }
 
+    /// Ends the gathering for connections of which nothing has come for a while: what lies there is reported now.
+    #[cold]
+    fn look_at_gathering(&mut self) {
+        let WorkerContext { gathering, kernel, limits, now, .. } = &mut self.cx;
+        gathering.retain(*now, limits, |token| {
+            self.slots.get_mut(token).is_some_and(|slot| slot.goes_on_gathering(kernel))
+        });
+    }
+
     /// Gives one connection its turn and does what follows from it.
     #[inline]
     pub(crate) fn pass(&mut self, token: Token, call: Call<S::Message>) {
-        let Self { slots, lent, tick, .. } = self;
+        let Self { slots, cx, tick, .. } = self;
         let Some(slot) = slots.get_mut(token) else { return };
-        let pass = AssertUnwindSafe(|| slot.pass(lent, token, *tick as u32, call));
+        let pass = AssertUnwindSafe(|| slot.pass(cx, token, *tick as u32, call));
         let outcome = catch_unwind(pass).unwrap_or_else(|_| {
-            lent.stats.panics += 1;
+            cx.stats.panics += 1;
             // Whatever stage it panicked in is over.
-            lent.meter.enter(Stage::LOOP);
+            cx.meter.enter(Stage::LOOP);
             Outcome::Closed(CloseCause::Panicked)
         });
         let deadline = slot.deadline_to_file();
         match outcome {
             Outcome::Wait => {}
             Outcome::Again => {
-                lent.stats.requeued += 1;
+                cx.stats.requeued += 1;
                 if slot.enqueue() {
                     self.runs.push(token);
                 }
@@ -314,23 +323,23 @@ impl<K: Kernel, S: Service> Worker<K, S> {
     /// Ends a connection.
     pub(crate) fn close(&mut self, token: Token, cause: CloseCause) {
         let Some(mut slot) = self.slots.remove(token) else { return };
-        slot.uncharge(&mut self.lent);
-        self.lent.stats.connects_failed += u64::from(slot.is_connecting());
+        slot.uncharge(&mut self.cx);
+        self.cx.stats.connects_failed += u64::from(slot.is_connecting());
         self.wheel.remove(token.index());
-        if !self.lent.output.is_empty() || cause == CloseCause::Panicked {
-            self.lent.output = SendQueue::new();
+        if !self.cx.output.is_empty() || cause == CloseCause::Panicked {
+            self.cx.output = SendQueue::new();
         }
         let (socket, mut session) = slot.into_parts();
-        self.lent.stats.count_close(cause);
-        self.door.room_was_made();
-        let (service, agenda) = (&mut self.lent.service, &mut self.lent.agenda);
-        let kernel = &mut self.lent.kernel;
+        self.cx.stats.count_close(cause);
+        self.listeners.room_was_made();
+        let (service, agenda) = (&mut self.cx.service, &mut self.cx.agenda);
+        let kernel = &mut self.cx.kernel;
         let closed = AssertUnwindSafe(|| {
             service.closing(&mut session, &socket);
             kernel.close(socket);
             service.close(session, cause, agenda);
         });
-        self.lent.stats.panics += u64::from(catch_unwind(closed).is_err());
+        self.cx.stats.panics += u64::from(catch_unwind(closed).is_err());
     }
 
     fn begin_end(&mut self, deadline: Instant) {
@@ -341,7 +350,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         self.ending = Some(deadline);
         // What waits in the backlog would be reset; a session at least says goodbye.
         self.accept();
-        self.door.shut(&mut self.lent.kernel);
+        self.listeners.shut(&mut self.cx.kernel);
         for index in 0..self.slots.places() {
             if let Some((token, slot)) = self.slots.at(index)
                 && slot.is_open()

@@ -18,8 +18,6 @@ use super::{
 };
 use crate::address::Address;
 use crate::agenda::Destination;
-#[cfg(target_os = "linux")]
-use crate::file::SharedFile;
 
 /// Events taken from the kernel at a time, in number.
 const EVENTS_COUNT: usize = 1024;
@@ -303,7 +301,7 @@ impl Kernel for MioKernel {
     fn send_file(
         &mut self,
         socket: &mut MioSocket,
-        file: &SharedFile,
+        file: BorrowedFd<'_>,
         offset: u64,
         bytes: usize,
     ) -> io::Result<usize> {
@@ -313,7 +311,7 @@ impl Kernel for MioKernel {
             Ok(count) => Ok(count),
             // A file system, or a filter of calls, that doesn't have it.
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP | Errno::PERM) => {
-                let piece = send_file::read(file.as_fd(), offset, bytes)?;
+                let piece = send_file::read(file, offset, bytes)?;
                 if piece.is_empty() { Ok(0) } else { self.send(socket, &piece) }
             }
             Err(error) => Err(error.into()),

@@ -16,7 +16,7 @@ mod send_file;
 mod tcp_info;
 
 use std::io::{self, IoSlice};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,6 @@ use bytes::BytesMut;
 
 use crate::address::Address;
 use crate::agenda::Destination;
-use crate::file::SharedFile;
 
 pub use self::clocks::Clocks;
 pub use self::file_limit::{FileLimit, file_limit, raise_file_limit};
@@ -63,7 +62,7 @@ pub trait Path: std::fmt::Debug {
         None
     }
 
-    /// Whether ranges of [files](SharedFile) go down this path without passing through the process.
+    /// Whether ranges of [files](crate::SharedFile) go down this path without passing through the process.
     fn takes_files(&self) -> bool {
         false
     }
@@ -206,7 +205,7 @@ pub trait Kernel: 'static {
     ) -> io::Result<usize>;
 
     /// Sends once from a file, at most `bytes` bytes from `offset` on. 0: the file ends there. It may wait for the
-    /// disk where the range is not [in memory](SharedFile::is_cached).
+    /// disk where the range is not [in memory](crate::SharedFile::is_cached).
     ///
     /// # Errors
     ///
@@ -214,11 +213,11 @@ pub trait Kernel: 'static {
     fn send_file(
         &mut self,
         socket: &mut Self::Socket,
-        file: &SharedFile,
+        file: BorrowedFd<'_>,
         offset: u64,
         bytes: usize,
     ) -> io::Result<usize> {
-        let piece = send_file::read(file.as_fd(), offset, bytes)?;
+        let piece = send_file::read(file, offset, bytes)?;
         if piece.is_empty() { Ok(0) } else { self.send(socket, &piece) }
     }
 

@@ -12,15 +12,32 @@ use crate::error::{ABORTED, ABORTED_UNFRAMED, Failure, SHUT_DOWN};
 use crate::exchanges::{Exchanges, Kind};
 use crate::gate::Gate;
 use crate::head_scan::HeadScan;
-use crate::persistence::Persistence;
+use crate::persistence::{PeerSide, Persistence, Wish};
 use crate::progress::WriteProgress;
 use crate::sending::{Framing, Sending};
 
 /// What is read next.
+///
+/// A server reads a request while it may send the response, and the next one when both are complete:
+///
+/// ```text
+///          head               the request's end           the response's end
+///  Head ──────────▶ Body ────────────────────▶ Complete ──────────────────▶ Head
+///   ▲  │             │   │ the response's end
+///   │  │ output      │   └──────────────▶ Discard ────── the request's end ─▶ Head
+///   ▼  │ is full     │
+///  Held│             │ malformed, too large or too late
+///      └─────────────┴─────────────────────▶ Refused ──── the response's end ─▶ over
+/// ```
+///
+/// A client reads `Head` and `Body` in turn, one response after the other. In a tunnel, `Body` ends in `Complete` and the
+/// connection with what is sent.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Reading {
     /// The next message's head.
     Head,
+    /// No further request, for the output is full.
+    Held,
     /// The body of the current message.
     Body(Body),
     /// Nothing: the current message is complete, and its exchange still open.
@@ -69,8 +86,6 @@ pub struct Connection {
     pub(crate) persistence: Persistence,
     /// Why the connection is over.
     pub(crate) ending: Option<&'static Failure>,
-    /// The output is full: no further request is read.
-    pub(crate) held: bool,
 }
 
 impl Connection {
@@ -81,7 +96,7 @@ impl Connection {
             role,
             limits: Arc::clone(limits),
             reading: Reading::Head,
-            sending: Sending::new(),
+            sending: Sending::Ready,
             exchanges: Exchanges::new(),
             current: Current::default(),
             gate: Gate::default(),
@@ -90,21 +105,21 @@ impl Connection {
             scan: HeadScan::default(),
             persistence: Persistence::new(),
             ending: None,
-            held: false,
         }
     }
 
     /// The peer has closed its side. Takes effect once the input has been consumed, in the next
     /// poll.
     pub fn receive_eof(&mut self) {
-        self.persistence.ended = true;
+        if !self.persistence.has_ended() {
+            self.persistence.peer_side = PeerSide::Ended;
+        }
     }
 
     /// The same, but the peer did not close its side as TLS has it: anybody on the way may have (RFC 9112 §9.8). A
     /// body that only the end of the connection delimits is not complete.
     pub fn receive_cut(&mut self) {
-        self.persistence.is_cut = true;
-        self.receive_eof();
+        self.persistence.peer_side = PeerSide::Cut;
     }
 
     /// Reports `bytes` of received data as used up, so that more is read.
@@ -129,7 +144,7 @@ impl Connection {
 
     /// Ends the connection gracefully: what is open is completed, nothing new begins.
     pub fn shut_down(&mut self, cx: &mut Context<'_>) {
-        self.persistence.draining = true;
+        self.persistence.wish = Wish::Drain;
         if self.role == Role::Server {
             self.persistence.persists = false;
         }
@@ -146,7 +161,9 @@ impl Connection {
         if self.role == Role::Client {
             return self.shut_down(cx);
         }
-        self.persistence.leaving.get_or_insert(cx.now);
+        if self.persistence.wish == Wish::Stay {
+            self.persistence.wish = Wish::Leave(cx.now);
+        }
         // An answer whose head has left said nothing of an end: one more request may follow it.
         if !self.is_idle() && self.sending.is_ready() {
             self.persistence.persists = false;
@@ -157,14 +174,13 @@ impl Connection {
     #[inline]
     #[must_use]
     pub fn wants_input(&self) -> bool {
-        if self.persistence.ended || self.ending.is_some() {
+        if self.persistence.has_ended() || self.ending.is_some() {
             return false;
         }
         match self.reading {
-            Reading::Head => !self.held,
             Reading::Body(_) => !self.is_gated(),
-            Reading::Discard(..) => true,
-            Reading::Complete | Reading::Refused(_) => false,
+            Reading::Head | Reading::Discard(..) => true,
+            Reading::Held | Reading::Complete | Reading::Refused(_) => false,
         }
     }
 
@@ -187,7 +203,6 @@ impl Connection {
             && matches!(self.reading, Reading::Head)
             && self.sending.is_ready()
             && !self.clock.is_in_head()
-            && !self.held
             && self.ending.is_none()
     }
 
@@ -221,7 +236,7 @@ impl Connection {
     #[inline]
     pub(crate) fn next_request(&mut self) {
         self.reading = Reading::Head;
-        self.sending.make_ready();
+        self.sending = Sending::Ready;
         if !self.persistence.persists {
             self.end(self.persistence.reason());
         }

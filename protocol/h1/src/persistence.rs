@@ -4,6 +4,27 @@ use std::time::Instant;
 
 use crate::error::{Failure, LAST, LAST_BY_VERSION, SHUT_DOWN};
 
+/// What our owner wants of the connection. It goes down this list only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wish {
+    /// That it goes on.
+    Stay,
+    /// An end that costs no request: since when.
+    Leave(Instant),
+    /// An orderly end.
+    Drain,
+}
+
+/// The peer's side of the transport.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PeerSide {
+    Open,
+    /// The peer has ended it.
+    Ended,
+    /// It ended, and not as the transport has a peer say so: what came may have been cut off.
+    Cut,
+}
+
 /// What has been said about the end of the connection.
 #[derive(Debug)]
 pub(crate) struct Persistence {
@@ -11,35 +32,29 @@ pub(crate) struct Persistence {
     pub(crate) persists: bool,
     /// The peer's last message had the option `close`: it acts on nothing that was sent after.
     pub(crate) peer_closes: bool,
-    /// Our owner wants an orderly end.
-    pub(crate) draining: bool,
-    /// Our owner wants an end that costs no request: since when.
-    pub(crate) leaving: Option<Instant>,
-    /// The peer has ended its side of the transport.
-    pub(crate) ended: bool,
-    /// It did not say so itself, where the transport has a way to: what it sent may have been cut off.
-    pub(crate) is_cut: bool,
+    pub(crate) wish: Wish,
+    pub(crate) peer_side: PeerSide,
 }
 
 impl Persistence {
     pub(crate) fn new() -> Self {
-        Self {
-            persists: true,
-            peer_closes: false,
-            draining: false,
-            leaving: None,
-            ended: false,
-            is_cut: false,
-        }
+        let (wish, peer_side) = (Wish::Stay, PeerSide::Open);
+        Self { persists: true, peer_closes: false, wish, peer_side }
+    }
+
+    /// Whether the peer sends nothing more.
+    #[inline]
+    pub(crate) fn has_ended(&self) -> bool {
+        self.peer_side != PeerSide::Open
     }
 
     /// Why the connection ends when the newest message was the last.
     #[cold]
     pub(crate) fn reason(&self) -> &'static Failure {
-        match (self.draining || self.leaving.is_some(), self.peer_closes) {
-            (_, true) => &LAST,
-            (true, _) => &SHUT_DOWN,
-            _ => &LAST_BY_VERSION,
+        match self.wish {
+            _ if self.peer_closes => &LAST,
+            Wish::Leave(_) | Wish::Drain => &SHUT_DOWN,
+            Wish::Stay => &LAST_BY_VERSION,
         }
     }
 }

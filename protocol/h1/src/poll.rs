@@ -22,8 +22,8 @@ impl Connection {
             return self.report_room();
         }
         match self.reading {
-            Reading::Head if self.role == Role::Server => self.poll_request(cx),
-            Reading::Head => self.poll_response(cx),
+            Reading::Head | Reading::Held if self.role == Role::Server => self.poll_request(cx),
+            Reading::Head | Reading::Held => self.poll_response(cx),
             Reading::Body(_) => self.poll_body(cx),
             Reading::Discard(..) => self.poll_discard(cx),
             Reading::Complete | Reading::Refused(_) => self.wait(cx, None),

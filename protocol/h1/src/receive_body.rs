@@ -13,6 +13,7 @@ use crate::chunked::Step;
 use crate::connection::{Connection, Reading};
 use crate::error::{BODY_TIMED_OUT, EOF, Failure, Stop, TRAILERS_TOO_LARGE, TRUNCATED, UNREAD};
 use crate::field_lines;
+use crate::persistence::PeerSide;
 use crate::request_head::{cut, too_long};
 
 impl Connection {
@@ -96,14 +97,14 @@ impl Connection {
     /// More of a body is waited for.
     fn await_body(&mut self, cx: &mut Context<'_>, id: ExchangeId) -> Output {
         let is_tunnel = matches!(self.reading, Reading::Body(Body::Tunnel));
-        if self.persistence.ended {
+        if self.persistence.has_ended() {
             if is_tunnel {
                 // The other direction stays open.
                 self.reading = Reading::Complete;
                 return Output::Exchange(id, ExchangeEvent::Data(Bytes::new(), End::Yes));
             }
             let is_until_close = matches!(self.reading, Reading::Body(Body::UntilClose));
-            if is_until_close && !self.persistence.is_cut {
+            if is_until_close && self.persistence.peer_side == PeerSide::Ended {
                 return self.report_end(id);
             }
             return self.finish(&TRUNCATED);
@@ -163,7 +164,7 @@ impl Connection {
                     self.next_request();
                     return self.go_on(cx);
                 }
-                Ok(Step::Starved | Step::Trailers) if self.persistence.ended => {
+                Ok(Step::Starved | Step::Trailers) if self.persistence.has_ended() => {
                     return self.finish(&EOF);
                 }
                 Ok(Step::Starved | Step::Trailers) => {

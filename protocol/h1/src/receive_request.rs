@@ -12,17 +12,19 @@ use crate::error::{
 use crate::exchanges::Kind;
 use crate::gate::Gate;
 use crate::limits::LEAVE_NOTICE;
+use crate::persistence::Wish;
 use crate::request_head::{self, ReceivedRequest};
 
 impl Connection {
     /// Reads the next request's head.
     #[inline]
     pub(crate) fn poll_request(&mut self, cx: &mut Context<'_>) -> Output {
-        self.held = cx.output_room() == 0;
-        if self.held {
+        if cx.output_room() == 0 {
+            self.reading = Reading::Held;
             self.clock.busy();
             return self.wait(cx, None);
         }
+        self.reading = Reading::Head;
         let unread = cx.input.unread();
         match unread.first() {
             None => return self.await_request(cx),
@@ -49,8 +51,7 @@ impl Connection {
         self.gate = Gate::default();
         let id = self.exchanges.open(request.kind, 0);
         self.persistence.persists = request.persists
-            && !self.persistence.draining
-            && self.persistence.leaving.is_none()
+            && self.persistence.wish == Wish::Stay
             && self.exchanges.total() < self.limits.requests_count.max(1);
         self.current = Current {
             version_10: request.version_10,
@@ -101,14 +102,11 @@ impl Connection {
     /// No request has begun.
     #[inline]
     fn await_request(&mut self, cx: &Context<'_>) -> Output {
-        if self.persistence.ended {
-            self.finish(&EOF)
-        } else if self.persistence.draining {
-            self.finish(&SHUT_DOWN)
-        } else if let Some(since) = self.persistence.leaving {
-            self.await_last_request(cx, since)
-        } else {
-            self.wait_idle(cx)
+        match self.persistence.wish {
+            _ if self.persistence.has_ended() => self.finish(&EOF),
+            Wish::Stay => self.wait_idle(cx),
+            Wish::Leave(since) => self.await_last_request(cx, since),
+            Wish::Drain => self.finish(&SHUT_DOWN),
         }
     }
 
@@ -127,7 +125,7 @@ impl Connection {
     #[cold]
     fn await_head(&mut self, cx: &mut Context<'_>) -> Output {
         self.scan.incomplete(cx.input.len());
-        if self.persistence.ended {
+        if self.persistence.has_ended() {
             return self.finish(&TRUNCATED);
         }
         let at = self.clock.head(cx.now, self.limits.head_timeout);

@@ -9,6 +9,7 @@ use crate::error::{
 };
 use crate::exchanges::Kind;
 use crate::gate::Gate;
+use crate::persistence::Wish;
 use crate::response_head::{self, ResponseHead};
 
 impl Connection {
@@ -31,7 +32,7 @@ impl Connection {
             }
         }
         self.scan.incomplete(cx.input.len());
-        if self.persistence.ended {
+        if self.persistence.has_ended() {
             return self.finish(if cx.input.is_empty() { &UNANSWERED } else { &TRUNCATED });
         }
         self.wait(cx, None)
@@ -49,9 +50,9 @@ impl Connection {
     fn await_exchange(&mut self, cx: &Context<'_>) -> Output {
         if !cx.input.is_empty() {
             self.finish(&UNSOLICITED)
-        } else if self.persistence.ended {
+        } else if self.persistence.has_ended() {
             self.finish(&EOF)
-        } else if self.persistence.draining && self.sending.is_ready() {
+        } else if self.persistence.wish == Wish::Drain && self.sending.is_ready() {
             self.finish(&SHUT_DOWN)
         } else {
             self.wait_idle(cx)

@@ -10,7 +10,7 @@ use crate::encode::{self, Pass, Written};
 use crate::error::{Failure, TUNNEL_ENDED, UNREAD};
 use crate::exchanges::Kind;
 use crate::framing::response_has_no_body;
-use crate::sending::{Framing, Piece};
+use crate::sending::{Framing, Piece, Sending};
 use crate::shared_fields::SharedFields;
 
 impl Connection {
@@ -373,7 +373,7 @@ impl Connection {
             self.exchanges.close_oldest();
             self.end(&TUNNEL_ENDED);
         } else if self.role == Role::Client {
-            self.sending.make_ready();
+            self.sending = Sending::Ready;
         } else {
             self.answered_all(input_bytes);
         }
@@ -383,7 +383,7 @@ impl Connection {
     #[inline]
     fn answered_all(&mut self, input_bytes: usize) {
         self.exchanges.close_oldest();
-        self.sending.complete();
+        self.sending = Sending::Complete;
         match self.reading {
             Reading::Body(body) => {
                 // Whoever still waits for `100 Continue` was told that the connection closes.
@@ -398,7 +398,9 @@ impl Connection {
                 }
             }
             Reading::Refused(failure) => self.end(failure),
-            Reading::Complete | Reading::Head | Reading::Discard(..) => self.next_request(),
+            Reading::Complete | Reading::Head | Reading::Held | Reading::Discard(..) => {
+                self.next_request()
+            }
         }
     }
 

@@ -10,6 +10,7 @@ use crate::connection::Connection;
 use crate::encode::{self, Pass, Written};
 use crate::exchanges::Kind;
 use crate::limits::PIPELINED_COUNT;
+use crate::persistence::Wish;
 use crate::sending::Framing;
 
 impl Connection {
@@ -52,7 +53,9 @@ impl Connection {
                     self.sending.begin(framing);
                 }
                 // The server is asked to close: no request follows this one.
-                self.persistence.draining |= close;
+                if close {
+                    self.persistence.wish = Wish::Drain;
+                }
                 let start = self.progress.position();
                 self.progress.queued(cx.output.len() - before);
                 self.clock.busy();
@@ -108,8 +111,8 @@ impl Connection {
             && self.ending.is_none()
             && self.sending.is_ready()
             && self.persistence.persists
-            && !self.persistence.draining
-            && !self.persistence.ended
+            && self.persistence.wish == Wish::Stay
+            && !self.persistence.has_ended()
             && !self.exchanges.may_switch()
             && self.exchanges.count() < self.limits.pipelined_count.clamp(1, PIPELINED_COUNT)
             && self.exchanges.total() < self.limits.requests_count.max(1)

@@ -18,17 +18,6 @@ pub(crate) enum Framing {
     Tunnel,
 }
 
-/// How far the message is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    /// The next head may be sent.
-    Ready,
-    /// A body follows its head.
-    Body(Framing),
-    /// The response was sent; its request has not been read yet.
-    Complete,
-}
-
 /// A piece of a body, in memory or not.
 #[derive(Debug)]
 pub(crate) enum Piece {
@@ -54,69 +43,72 @@ impl Piece {
     }
 }
 
-/// The message that is being sent.
+/// How far the message is that is being sent.
+///
+/// ```text
+///          head           the output is full
+///  Ready ───────▶ Body ◀─────────────────────▶ Blocked
+///   ▲ ▲            │        there is room          │ trailers
+///   │ └── client ──┼───────────────────────────────┘
+///   │              ▼ server: the response is complete
+///   └────────── Complete
+///      the request is complete, too
+/// ```
 #[derive(Debug)]
-pub(crate) struct Sending {
-    state: State,
-    /// The output was full after the last chunk: its leaving will be reported.
-    blocked: bool,
+pub(crate) enum Sending {
+    /// The next head may be sent.
+    Ready,
+    /// A body follows its head.
+    Body(Framing),
+    /// The same, and the output was full after the last chunk: its leaving will be reported.
+    Blocked(Framing),
+    /// The response was sent; its request has not been read yet.
+    Complete,
 }
 
 impl Sending {
-    pub(crate) fn new() -> Self {
-        Self { state: State::Ready, blocked: false }
-    }
-
     /// Whether a head may be sent.
     #[inline]
     pub(crate) fn is_ready(&self) -> bool {
-        self.state == State::Ready
+        matches!(self, Self::Ready)
     }
 
     /// A head was sent whose body follows.
     #[inline]
     pub(crate) fn begin(&mut self, framing: Framing) {
-        self.state = State::Body(framing);
-    }
-
-    /// The next head may be sent.
-    #[inline]
-    pub(crate) fn make_ready(&mut self) {
-        *self = Self::new();
-    }
-
-    /// The message was sent; no head may follow yet.
-    #[inline]
-    pub(crate) fn complete(&mut self) {
-        *self = Self { state: State::Complete, blocked: false };
+        *self = Self::Body(framing);
     }
 
     /// How the body that may be continued is framed.
     #[inline]
     pub(crate) fn framing(&self) -> Result<Framing, Misuse> {
-        match self.state {
-            State::Ready => Err(Misuse::OutOfOrder),
-            State::Body(framing) => Ok(framing),
-            State::Complete => Err(Misuse::UnknownExchange),
+        match self {
+            Self::Ready => Err(Misuse::OutOfOrder),
+            Self::Body(framing) | Self::Blocked(framing) => Ok(*framing),
+            Self::Complete => Err(Misuse::UnknownExchange),
         }
     }
 
-    /// Whether to report that more may be given, to be asked when there is room.
+    /// There is room in the output: more may be given.
     #[inline]
-    pub(crate) fn unblock(&mut self) -> bool {
-        std::mem::take(&mut self.blocked)
+    pub(crate) fn unblock(&mut self) {
+        if let Self::Blocked(framing) = *self {
+            *self = Self::Body(framing);
+        }
     }
 
     /// Whether a chunk waits for its report.
     #[inline]
     pub(crate) fn is_blocked(&self) -> bool {
-        self.blocked
+        matches!(self, Self::Blocked(_))
     }
 
     /// The output is full: more may be given after a report.
     #[inline]
     pub(crate) fn block(&mut self) {
-        self.blocked = true;
+        if let Self::Body(framing) = *self {
+            *self = Self::Blocked(framing);
+        }
     }
 
     /// Frames a piece of the body.
@@ -128,7 +120,7 @@ impl Sending {
         end: End,
     ) -> Result<Framing, Misuse> {
         let framing = self.framing()?;
-        if self.blocked {
+        if self.is_blocked() {
             return Err(Misuse::Busy);
         }
         match framing {
@@ -137,7 +129,7 @@ impl Sending {
                 if length > left || (end == End::Yes && length < left) {
                     return Err(Misuse::WrongLength);
                 }
-                self.state = State::Body(Framing::Length(left - length));
+                *self = Self::Body(Framing::Length(left - length));
                 data.queue(output);
             }
             Framing::Chunked => chunk(output, data, end),
@@ -203,7 +195,7 @@ mod tests {
     #[test]
     fn an_empty_piece_is_no_chunk() {
         let mut queue = SendQueue::new();
-        let mut sending = Sending::new();
+        let mut sending = Sending::Ready;
         sending.begin(Framing::Chunked);
         sending.data(&mut queue, Piece::Chunk(Bytes::new().into()), End::No).unwrap();
         assert!(queue.is_empty());
@@ -219,7 +211,7 @@ mod tests {
         let outside =
             |bytes| Piece::Outside(Outside { source: std::sync::Arc::new(()), offset: 7, bytes });
         let mut queue = SendQueue::new();
-        let mut sending = Sending::new();
+        let mut sending = Sending::Ready;
         sending.begin(Framing::Length(5));
         assert_eq!(sending.data(&mut queue, outside(6), End::No), Err(Misuse::WrongLength));
         assert_eq!(sending.data(&mut queue, outside(4), End::Yes), Err(Misuse::WrongLength));
@@ -239,7 +231,7 @@ mod tests {
     #[test]
     fn a_counted_body_keeps_its_length() {
         let mut queue = SendQueue::new();
-        let mut sending = Sending::new();
+        let mut sending = Sending::Ready;
         let data = |length| Piece::Chunk(Bytes::from(vec![b'x'; length]).into());
         assert_eq!(sending.data(&mut queue, data(1), End::No), Err(Misuse::OutOfOrder));
         sending.begin(Framing::Length(5));
@@ -249,7 +241,7 @@ mod tests {
         assert!(sending.data(&mut queue, data(4), End::No).is_ok());
         sending.block();
         assert_eq!(sending.data(&mut queue, data(1), End::Yes), Err(Misuse::Busy));
-        assert!(sending.unblock());
+        sending.unblock();
         assert!(sending.data(&mut queue, data(1), End::Yes).is_ok());
         assert_eq!(sent(&mut queue), b"xxxxx");
     }

@@ -24,7 +24,7 @@ use crate::resets::Resets;
 use crate::scheduler::Scheduler;
 use crate::settings::Settings;
 use crate::stats::{Stalls, Stats, StatsBook};
-use crate::stream::Place;
+use crate::stream::{Place, State};
 use crate::streams::Streams;
 
 /// Header compression, both directions.
@@ -158,7 +158,8 @@ impl Connection {
         self.goaway.leaving = Leaving::Final { last };
         // Requests that have been answered don't hold the connection up.
         let answered = self.streams.open_slots().map(|slot| self.streams.get(slot));
-        let answered = answered.filter(|stream| stream.discarding).map(|stream| stream.id);
+        let answered = answered.filter(|stream| stream.state == State::Discarding);
+        let answered = answered.map(|stream| stream.id);
         answered.for_each(|stream| self.pending.refused_rests.push(stream));
         frame::goaway::write(cx.output.tail(), last, ErrorCode::NoError, "");
     }
@@ -309,7 +310,7 @@ impl Connection {
         Some(match event {
             Event::Sendable(id) => {
                 let slot = self.streams.find(id)?;
-                if self.streams.get(slot).place != Place::Nowhere {
+                if self.streams.get(slot).sending.place != Place::Nowhere {
                     return None;
                 }
                 Output::Exchange(ExchangeId(id), ExchangeEvent::Sendable)
@@ -428,7 +429,7 @@ impl Connection {
             return Err(Misuse::UnknownExchange);
         }
         let slot = self.streams.find(id.0).ok_or(Misuse::UnknownExchange)?;
-        if self.streams.get(slot).discarding {
+        if self.streams.get(slot).state == State::Discarding {
             return Err(Misuse::UnknownExchange);
         }
         Ok(slot)
@@ -438,10 +439,10 @@ impl Connection {
     #[inline]
     pub(crate) fn remove(&mut self, cx: &mut Context<'_>, slot: u32) {
         let stream = self.streams.get(slot);
-        let (unconsumed, id) = (stream.unconsumed, stream.id);
-        if stream.place != Place::Nowhere {
+        let (unconsumed, id) = (stream.receiving.unconsumed, stream.id);
+        if stream.sending.place != Place::Nowhere {
             self.stats.stops_waiting(slot, id, &self.deadlines.clock);
-            if stream.place == Place::Listed {
+            if stream.sending.place == Place::Listed {
                 self.scheduler.remove(self.streams.slots_mut(), slot);
             }
         }
@@ -491,7 +492,7 @@ impl Connection {
     ) -> Result<(), Fault> {
         self.write_reset(cx, id, code)?;
         if let Some(slot) = self.streams.find(id) {
-            if !self.streams.get(slot).discarding {
+            if self.streams.get(slot).state != State::Discarding {
                 let reason = AbortReason::new(Blame::Peer, "stream-error", what);
                 self.pending.push(Event::Aborted(id, reason));
             }

@@ -4,7 +4,7 @@ use bolide_semantics::{Context, ExchangeId};
 
 use crate::connection::Connection;
 use crate::frame;
-use crate::stream::{LENGTH_UNKNOWN, Progress};
+use crate::stream::LENGTH_UNKNOWN;
 
 impl Connection {
     /// `bytes` of the data that was reported for an exchange have been used up: the peer may send as
@@ -23,11 +23,12 @@ impl Connection {
     pub(crate) fn consume(&mut self, cx: &mut Context<'_>, slot: u32, bytes: u32) {
         let clock = self.deadlines.clock;
         let stream = self.streams.get_mut(slot);
-        let (id, bytes) = (stream.id, bytes.min(stream.unconsumed));
+        let (id, state, stream) = (stream.id, stream.state, &mut stream.receiving);
+        let bytes = bytes.min(stream.unconsumed);
         stream.unconsumed -= bytes;
-        if stream.receiving != Progress::Ended {
-            let enough = stream.receive_left != LENGTH_UNKNOWN
-                && stream.receive_left <= stream.window.available.max(0) as u64;
+        if state.receiving().is_some() {
+            let enough = stream.left != LENGTH_UNKNOWN
+                && stream.left <= stream.window.available.max(0) as u64;
             if enough {
                 stream.window.consumed += bytes;
             } else {
@@ -51,9 +52,7 @@ impl Connection {
         if let Some(bytes) = self.receive_flow.stream_grew(size, initial) {
             let now_ms = self.deadlines.clock.ms;
             let difference = self.settings.write_window(cx.output.tail(), bytes, now_ms);
-            for stream in self.streams.slots_mut().iter_mut().filter(|stream| stream.id != 0) {
-                stream.window.shift(difference);
-            }
+            self.streams.open_mut().for_each(|stream| stream.receiving.window.shift(difference));
         }
     }
 }

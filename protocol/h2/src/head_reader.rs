@@ -9,7 +9,7 @@ use http::{Method, StatusCode, Version};
 
 use crate::limits::Limits;
 use crate::priority::Priority;
-use crate::stream::LENGTH_UNKNOWN;
+use crate::stream::{Kind, LENGTH_UNKNOWN};
 
 /// What a header block on a stream must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,10 +39,8 @@ pub(crate) struct Summary {
     pub(crate) size: Size,
     /// [`LENGTH_UNKNOWN`] without a Content-Length.
     pub(crate) content_length: u64,
-    /// The method is CONNECT.
-    pub(crate) connect: bool,
-    /// Bodies of this type may pause for as long as they like.
-    pub(crate) patient: bool,
+    /// By the method and the type of the content.
+    pub(crate) kind: Kind,
     pub(crate) priority: Option<Priority>,
 }
 
@@ -91,8 +89,7 @@ impl<'a> HeadReader<'a> {
                 malformed: None,
                 size: Size::Fine,
                 content_length: LENGTH_UNKNOWN,
-                connect: false,
-                patient: false,
+                kind: Kind::Message,
                 priority: None,
             },
             seen: 0,
@@ -187,8 +184,9 @@ impl<'a> HeadReader<'a> {
             FieldName::Priority if self.expected == Expected::Request => {
                 self.summary.priority = Some(Priority::parse(value));
             }
-            FieldName::ContentType => {
-                self.summary.patient = value.starts_with(GRPC);
+            FieldName::ContentType if self.summary.kind != Kind::Connect => {
+                let is_call = value.starts_with(GRPC);
+                self.summary.kind = if is_call { Kind::Call } else { Kind::Message };
             }
             _ => {}
         }
@@ -237,7 +235,9 @@ impl<'a> HeadReader<'a> {
             return Ok(()); // What an empty head begins with.
         }
         let method = Method::from_bytes(value).map_err(|_| wrong(Pseudo::Method))?;
-        self.summary.connect = method == Method::CONNECT;
+        if method == Method::CONNECT {
+            self.summary.kind = Kind::Connect;
+        }
         self.head.set_method(method);
         Ok(())
     }
@@ -271,7 +271,7 @@ impl<'a> HeadReader<'a> {
         if let Some(host) = self.host {
             self.host_agrees(host)?;
         }
-        if self.summary.connect {
+        if self.summary.kind == Kind::Connect {
             return self.connect();
         }
         if self.seen & (METHOD | SCHEME | PATH) != METHOD | SCHEME | PATH {

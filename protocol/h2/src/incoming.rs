@@ -2,6 +2,7 @@
 
 use bolide_semantics::{ExchangeEvent, ExchangeId};
 
+use crate::run::Run;
 use crate::stream_list::StreamList;
 
 /// A DATA frame of which a part has been reported.
@@ -27,41 +28,6 @@ pub(crate) struct HeaderBlock {
     pub(crate) continuations: u32,
     /// When it began.
     pub(crate) since_ms: u32,
-}
-
-/// A body of which frames follow each other.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Run {
-    /// Zero when there is none.
-    pub(crate) stream: u32,
-    pub(crate) slot: u32,
-    /// What may follow in it, in bytes.
-    pub(crate) left: u32,
-    /// What came in it.
-    pub(crate) received: u32,
-    /// What of the body waits to be consumed, and what was consumed since the run began.
-    pub(crate) unconsumed: u32,
-    pub(crate) consumed: u32,
-    /// The stream of the last run.
-    pub(crate) last: u32,
-}
-
-impl Run {
-    #[inline]
-    pub(crate) fn is_open(&self) -> bool {
-        self.stream != 0
-    }
-
-    /// Counts consumed bytes; false when they are not the run's.
-    #[inline]
-    pub(crate) fn consumes(&mut self, id: ExchangeId, bytes: usize) -> bool {
-        if self.stream != id.0 || bytes > self.unconsumed as usize {
-            return false;
-        }
-        self.unconsumed -= bytes as u32;
-        self.consumed += bytes as u32;
-        true
-    }
 }
 
 /// Nothing was taken since more input came: bodies are looked for from where reading stands.

@@ -36,6 +36,7 @@ mod scan;
 mod scheduler;
 mod send;
 mod send_body;
+mod sent_fields;
 mod settings;
 mod shared_fields;
 mod stats;

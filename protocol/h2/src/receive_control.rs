@@ -13,7 +13,7 @@ use crate::incoming::Step;
 use crate::pending::Event;
 use crate::ping::Purpose;
 use crate::priority::Priority;
-use crate::stream::{Place, Progress};
+use crate::stream::{Place, State};
 
 /// A longer PRIORITY_UPDATE is ignored. Unit: bytes.
 const PRIORITY_UPDATE_BYTES_MAX: u32 = 256;
@@ -43,7 +43,8 @@ impl Connection {
         };
         self.stats.reset_received(code);
         let stream = self.streams.get(slot);
-        let (silent, answered) = (stream.discarding, stream.receiving == Progress::Ended);
+        let (silent, answered) =
+            (stream.state == State::Discarding, stream.state.receiving().is_none());
         self.remove(cx, slot);
         if silent {
             return Ok(Step::Next);
@@ -221,12 +222,12 @@ impl Connection {
     }
 
     pub(crate) fn reprioritise(&mut self, slot: u32, priority: Priority) {
-        if self.streams.get(slot).place == Place::Listed {
+        if self.streams.get(slot).sending.place == Place::Listed {
             self.scheduler.remove(self.streams.slots_mut(), slot);
-            self.streams.get_mut(slot).priority = priority;
+            self.streams.get_mut(slot).sending.priority = priority;
             self.scheduler.push(self.streams.slots_mut(), slot);
         } else {
-            self.streams.get_mut(slot).priority = priority;
+            self.streams.get_mut(slot).sending.priority = priority;
         }
     }
 }

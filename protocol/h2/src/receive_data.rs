@@ -1,14 +1,14 @@
 //! RFC 9113 §6.1, §5.1: DATA frames, reported piece by piece as they arrive.
 
-use bolide_semantics::{Context, End, ExchangeEvent, ExchangeId};
+use bolide_semantics::{Context, End, ExchangeEvent, ExchangeId, Output};
 
 use crate::connection::Connection;
 use crate::error::{ErrorCode, Fault};
 use crate::frame::data::Layout;
 use crate::frame::{FrameHeader, HEADER_BYTES, flag, window_update};
-use crate::incoming::DataRest;
-use crate::incoming::Step;
-use crate::stream::{LENGTH_UNKNOWN, Progress};
+use crate::incoming::{DataRest, Step};
+use crate::run::Run;
+use crate::stream::{Kind, LENGTH_UNKNOWN, Part, State};
 
 impl Connection {
     /// The header of a DATA frame. The whole frame counts against the windows at once.
@@ -32,13 +32,16 @@ impl Connection {
         };
         let end_stream = header.has(flag::END_STREAM);
         let stream = self.streams.get_mut(slot);
-        if stream.receiving != Progress::Body {
-            let (code, what) = match stream.receiving {
-                Progress::Ended => (ErrorCode::StreamClosed, "DATA after the end of the stream"),
-                _ => (ErrorCode::ProtocolError, "DATA before the head"),
-            };
+        let (discarding, tunnel) = (stream.state == State::Discarding, stream.kind == Kind::Tunnel);
+        let misplaced = match stream.state.receiving() {
+            Some(Part::Content) => None,
+            Some(Part::Head) => Some((ErrorCode::ProtocolError, "DATA before the head")),
+            None => Some((ErrorCode::StreamClosed, "DATA after the end of the stream")),
+        };
+        if let Some((code, what)) = misplaced {
             return self.bad_data(cx, header, code, what);
         }
+        let stream = &mut stream.receiving;
         if !stream.window.receive(header.length, clock.us) {
             let what = "more DATA than the stream's window allows";
             return self.bad_data(cx, header, ErrorCode::FlowControlError, what);
@@ -52,8 +55,7 @@ impl Connection {
             let what = "a body that is not as long as its content-length";
             return self.bad_counted(cx, header, ErrorCode::ProtocolError, what);
         }
-        let (discarding, tunnel, is_first) =
-            (stream.discarding, stream.tunnel, stream.unconsumed == 0);
+        let is_first = stream.unconsumed == 0;
         self.count_received(slot, layout.data);
         if !tunnel {
             self.budgets.data(layout.data, end_stream, clock.ms, &self.limits)?;
@@ -77,19 +79,20 @@ impl Connection {
     }
 
     /// Data of a body counts as received, and not yet as [consumed](Self::consumed). Both windows have taken it, and its
-    /// stream [expects](crate::stream::Stream::expects) it.
+    /// stream [expects](crate::stream::Receiving::expects) it.
     #[inline]
     pub(crate) fn count_received(&mut self, slot: u32, data: u32) {
         let clock = self.deadlines.clock;
         let stream = self.streams.get_mut(slot);
-        if stream.receive_left != LENGTH_UNKNOWN {
-            stream.receive_left -= u64::from(data);
+        let (state, stream) = (stream.state, &mut stream.receiving);
+        if stream.left != LENGTH_UNKNOWN {
+            stream.left -= u64::from(data);
         }
-        if !stream.discarding {
+        if state != State::Discarding {
             stream.unconsumed += data;
         }
-        stream.received_ms = clock.ms;
-        stream.rate_bytes = stream.rate_bytes.saturating_add(data);
+        stream.pace.received_ms = clock.ms;
+        stream.pace.bytes = stream.pace.bytes.saturating_add(data);
         let connection = &self.receive_flow.window;
         let used_up = (stream.window.is_used_up(clock.us), connection.is_used_up(clock.us));
         self.stats.received(used_up.0, used_up.1, &clock);
@@ -107,7 +110,7 @@ impl Connection {
     ) -> Result<(), Fault> {
         self.release(cx, data);
         let stream = self.streams.get(slot);
-        if !end_stream && stream.window.is_half_used() {
+        if !end_stream && stream.receiving.window.is_half_used() {
             let id = stream.id;
             self.write_reset(cx, id, ErrorCode::NoError)?;
             self.remove(cx, slot);
@@ -127,7 +130,7 @@ impl Connection {
         self.release(cx, padding);
         let tuning = self.receive_flow.stream_tuning(self.deadlines.clock.us, &self.limits);
         let stream = self.streams.get_mut(slot);
-        if let Some(increment) = stream.window.consume(padding, tuning)
+        if let Some(increment) = stream.receiving.window.consume(padding, tuning)
             && !end_stream
         {
             window_update::write(cx.output.tail(), stream.id, increment);
@@ -213,23 +216,68 @@ impl Connection {
         // The stream may have ended since the frame began: its bytes have been given back.
         let Some(slot) = self.streams.find(id) else { return Step::Next };
         let stream = self.streams.get_mut(slot);
-        if ended {
-            stream.receiving = Progress::Ended;
-            if stream.discarding || stream.sending == Progress::Ended {
-                let silent = stream.discarding;
-                self.remove(cx, slot);
-                if silent {
-                    return Step::Next;
-                }
-            }
-        } else if stream.discarding {
+        let silent = stream.state == State::Discarding;
+        if ended && stream.state.end_received() {
+            self.remove(cx, slot);
+        }
+        if silent {
             return Step::Next;
         }
         if complete && !ended && self.incoming.skip == 0 {
-            self.begin_run(slot);
+            let run = Run::of(self.streams.get(slot), slot, &self.receive_flow.window);
+            **self.incoming.run.get_or_insert_default() = run;
         }
         let end = if ended { End::Yes } else { End::No };
         Step::Event(ExchangeId(id), ExchangeEvent::Data(bytes, end))
+    }
+
+    /// The next frame of the run.
+    #[inline]
+    pub(crate) fn next_of_run(&mut self, cx: &mut Context<'_>) -> Option<Output> {
+        if !self.pending.is_empty() {
+            return None;
+        }
+        let run = self.incoming.run.as_mut()?;
+        let data = run.next(cx.input, self.limits.frame_bytes)?;
+        self.incoming.frames = self.incoming.frames.wrapping_add(1);
+        Some(Output::Exchange(ExchangeId(run.stream), ExchangeEvent::Data(data, End::No)))
+    }
+
+    /// The run is over: what came in it counts.
+    pub(crate) fn settle_run(&mut self, cx: &mut Context<'_>) {
+        let Some(run) = &mut self.incoming.run else { return };
+        let Run { slot, received, consumed, .. } = run.close();
+        let clock = self.deadlines.clock;
+        if received > 0 {
+            self.deadlines.received_ms = clock.ms;
+            let stream = self.streams.get_mut(slot);
+            // The run's length has seen to it that both take it.
+            let _ = stream.receiving.window.receive(received, clock.us);
+            let _ = self.receive_flow.window.receive(received, clock.us);
+            self.count_received(slot, received);
+        }
+        if consumed > 0 {
+            self.consume(cx, slot, consumed);
+        }
+    }
+
+    /// How many bytes of the body that came last are still to come, as far as its length is known and our windows let
+    /// the peer send them (RFC 9113 §5.2): it sends them without waiting for anything. 0: nobody knows.
+    #[inline]
+    #[must_use]
+    pub fn expects(&self) -> u64 {
+        self.incoming.run.as_ref().map_or(0, |run| self.expects_of(run.last))
+    }
+
+    fn expects_of(&self, id: u32) -> u64 {
+        let Some(slot) = self.streams.find(id) else { return 0 };
+        let stream = self.streams.get(slot);
+        let (state, stream) = (stream.state, &stream.receiving);
+        if stream.left == LENGTH_UNKNOWN || state.receiving() != Some(Part::Content) {
+            return 0;
+        }
+        let allowed = stream.window.available.min(self.receive_flow.window.available);
+        stream.left.min(allowed.max(0) as u64)
     }
 
     fn skip(&mut self, cx: &mut Context<'_>) -> Step {

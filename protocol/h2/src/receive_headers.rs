@@ -13,7 +13,7 @@ use crate::head_reader::{Expected, HeadReader, Size, Summary};
 use crate::incoming::Step;
 use crate::limits::Limits;
 use crate::priority::Priority;
-use crate::stream::{LENGTH_UNKNOWN, Opening, Progress};
+use crate::stream::{Kind, LENGTH_UNKNOWN, Opening, Part, State};
 
 /// Decodes a block into the head.
 #[inline]
@@ -139,9 +139,8 @@ impl Connection {
 
     fn expected_later(&self, id: u32) -> Result<Expected, Fault> {
         if let Some(slot) = self.streams.find(id) {
-            let stream = self.streams.get(slot);
-            return Ok(match (self.role, stream.receiving) {
-                (Role::Client, Progress::Head) => Expected::Response,
+            return Ok(match self.streams.get(slot).state.receiving() {
+                Some(Part::Head) => Expected::Response,
                 _ => Expected::Trailers,
             });
         }
@@ -206,20 +205,26 @@ impl Connection {
             return Ok(Step::Next);
         }
         let early = self.scheduler.early.take(id);
-        let slot = self.streams.insert(Opening {
+        let sending = Part::Head;
+        self.streams.insert(Opening {
             id,
+            state: if end_stream {
+                State::HalfClosedRemote { sending }
+            } else {
+                State::Open { receiving: Part::Content, sending }
+            },
+            kind: summary.kind,
             send_window: self.settings.peer_window_bytes,
             receive_window: self.settings.window_bytes,
+            receive_left: match summary.kind {
+                Kind::Connect => LENGTH_UNKNOWN,
+                _ => summary.content_length,
+            },
+            send_left: if cx.head.method() == Method::HEAD { 0 } else { LENGTH_UNKNOWN },
             priority: early.or(summary.priority).unwrap_or(Priority::UNSPOKEN),
             now_ms: self.deadlines.clock.ms,
         });
         self.opened();
-        let stream = self.streams.get_mut(slot);
-        stream.receiving = if end_stream { Progress::Ended } else { Progress::Body };
-        stream.connect = summary.connect;
-        stream.head_request = cx.head.method() == Method::HEAD;
-        stream.patient = summary.patient;
-        stream.receive_left = if summary.connect { LENGTH_UNKNOWN } else { summary.content_length };
         let event = if summary.size == Size::Fine {
             ExchangeEvent::Head(if end_stream { End::Yes } else { End::No })
         } else {
@@ -279,26 +284,23 @@ impl Connection {
             }
             return Ok(Step::Event(ExchangeId(id), ExchangeEvent::Informational));
         }
-        stream.tunnel = stream.connect && status.is_success();
-        let method = match (stream.head_request, stream.tunnel) {
-            (true, _) => Method::HEAD,
-            _ => Method::GET,
-        };
-        stream.receive_left = if stream.tunnel {
-            LENGTH_UNKNOWN
-        } else if has_no_body(&method, status) {
-            0
-        } else {
-            summary.content_length
-        };
-        if end_stream && !matches!(stream.receive_left, 0 | LENGTH_UNKNOWN) {
+        let left = &mut stream.receiving.left;
+        if stream.kind == Kind::Connect && status.is_success() {
+            stream.kind = Kind::Tunnel;
+            *left = LENGTH_UNKNOWN;
+        } else if has_no_body(&Method::GET, status) {
+            *left = 0;
+        } else if *left != 0 {
+            *left = summary.content_length;
+        }
+        if end_stream && !matches!(*left, 0 | LENGTH_UNKNOWN) {
             let what = "a body that is not as long as its content-length";
             self.stream_error(cx, id, ErrorCode::ProtocolError, what)?;
             return Ok(Step::Next);
         }
-        stream.receiving = if end_stream { Progress::Ended } else { Progress::Body };
+        stream.state.head_received();
         let end = if end_stream { End::Yes } else { End::No };
-        if end_stream && stream.sending == Progress::Ended {
+        if end_stream && stream.state.end_received() {
             self.remove(cx, slot);
         }
         Ok(Step::Event(ExchangeId(id), ExchangeEvent::Head(end)))
@@ -313,7 +315,7 @@ impl Connection {
         let Block { id, end_stream, self_dependent } = block;
         let slot = self.streams.find(id).expect("trailers are expected for an open stream only");
         let stream = self.streams.get_mut(slot);
-        if stream.receiving == Progress::Ended {
+        if stream.state.receiving().is_none() {
             let what = "HEADERS after the end of the stream";
             self.stream_error(cx, id, ErrorCode::StreamClosed, what)?;
             return Ok(Step::Next);
@@ -322,9 +324,9 @@ impl Connection {
             Some(what) => Some(what),
             None if summary.size != Size::Fine => Some("trailers above the limit"),
             None if !end_stream => Some("trailers that do not end the stream"),
-            None if stream.tunnel => Some("trailers in a tunnel"),
+            None if stream.kind == Kind::Tunnel => Some("trailers in a tunnel"),
             None if self_dependent => Some("a stream that depends on itself"),
-            None if !matches!(stream.receive_left, 0 | LENGTH_UNKNOWN) => {
+            None if !matches!(stream.receiving.left, 0 | LENGTH_UNKNOWN) => {
                 Some("a body that is not as long as its content-length")
             }
             None => None,
@@ -333,9 +335,8 @@ impl Connection {
             self.stream_error(cx, id, ErrorCode::ProtocolError, what)?;
             return Ok(Step::Next);
         }
-        stream.receiving = Progress::Ended;
-        let silent = stream.discarding;
-        if stream.sending == Progress::Ended {
+        let silent = stream.state == State::Discarding;
+        if stream.state.end_received() {
             self.remove(cx, slot);
         }
         if silent {

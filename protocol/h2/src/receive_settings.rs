@@ -9,7 +9,7 @@ use crate::frame::settings::ENTRY_BYTES;
 use crate::frame::{FrameHeader, HEADER_BYTES, flag, settings, window_update};
 use crate::incoming::Step;
 use crate::pending::Event;
-use crate::stream::Place;
+use crate::stream::{Place, State};
 
 impl Connection {
     pub(crate) fn read_settings(
@@ -67,9 +67,9 @@ impl Connection {
         }
         self.compression.decoder.set_table_bytes_max(self.limits.header_table_bytes as usize);
         if difference != 0 {
-            for stream in self.streams.slots_mut().iter_mut().filter(|stream| stream.id != 0) {
-                stream.window.shift(difference);
-                if stream.discarding && stream.window.is_half_used() {
+            for stream in self.streams.open_mut() {
+                stream.receiving.window.shift(difference);
+                if stream.state == State::Discarding && stream.receiving.window.is_half_used() {
                     self.pending.refused_rests.push(stream.id);
                 }
             }
@@ -81,11 +81,11 @@ impl Connection {
     fn shift_send_windows(&mut self, difference: i64) -> Result<(), Fault> {
         for slot in 0..self.streams.slots_mut().len() as u32 {
             let stream = self.streams.get_mut(slot);
-            if stream.id == 0 {
+            if stream.state == State::Closed {
                 continue;
             }
-            let window = i64::from(stream.send_window) + difference;
-            stream.send_window = i32::try_from(window).map_err(|_| {
+            let window = i64::from(stream.sending.window) + difference;
+            stream.sending.window = i32::try_from(window).map_err(|_| {
                 Fault::flow_control("INITIAL_WINDOW_SIZE makes a stream's window too large")
             })?;
             self.window_opened(slot);
@@ -97,9 +97,9 @@ impl Connection {
     #[inline]
     fn window_opened(&mut self, slot: u32) {
         let stream = self.streams.get_mut(slot);
-        if stream.place == Place::Window && stream.send_window > 0 {
+        if stream.sending.place == Place::Window && stream.sending.window > 0 {
             let id = stream.id;
-            stream.place = Place::Nowhere;
+            stream.sending.place = Place::Nowhere;
             self.scheduler.push(self.streams.slots_mut(), slot);
             self.stats.waits_for_turn(slot, id, &self.deadlines.clock);
         }
@@ -154,12 +154,12 @@ impl Connection {
             let what = "a WINDOW_UPDATE of zero";
             return self.stream_error(cx, id, ErrorCode::ProtocolError, what);
         }
-        let stream = self.streams.get_mut(slot);
-        let Some(window) = stream.send_window.checked_add_unsigned(increment) else {
+        let stream = &mut self.streams.get_mut(slot).sending;
+        let Some(window) = stream.window.checked_add_unsigned(increment) else {
             let what = "the stream's window becomes too large";
             return self.stream_error(cx, id, ErrorCode::FlowControlError, what);
         };
-        stream.send_window = window;
+        stream.window = window;
         let is_useless = stream.unanswered.is_answered_uselessly(increment);
         // The first one may come before anything was sent: it opens a small initial window.
         let first = !std::mem::replace(&mut stream.updated, true);

@@ -5,88 +5,90 @@
 //! on as they lie there, and what they and their consumption mean for stream and windows is settled once, before
 //! anything else happens. The peer can't tell: what is queued within a turn leaves at its end.
 
-use bolide_semantics::{Context, End, ExchangeEvent, ExchangeId, Output};
-use bytes::Buf;
+use bolide_buffers::ReceiveBuffer;
+use bolide_semantics::ExchangeId;
+use bytes::{Buf, Bytes};
 
-use crate::connection::Connection;
 use crate::frame::{FrameHeader, HEADER_BYTES, kind};
-use crate::incoming::Run;
 use crate::limits::{FRAME_BYTES, SMALL_DATA_BYTES};
-use crate::stream::{LENGTH_UNKNOWN, Progress};
+use crate::receive_window::ReceiveWindow;
+use crate::stream::Stream;
 
-impl Connection {
+/// A body of which frames follow each other.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Run {
+    /// Zero when there is none.
+    pub(crate) stream: u32,
+    pub(crate) slot: u32,
+    /// What may follow in it, in bytes.
+    left: u32,
+    /// What came in it.
+    pub(crate) received: u32,
+    /// What of the body waits to be consumed, and what was consumed since the run began.
+    unconsumed: u32,
+    pub(crate) consumed: u32,
+    /// The stream of the last run.
+    pub(crate) last: u32,
+}
+
+impl Run {
     /// A DATA frame of this stream was read to its end, and the stream has not ended.
     #[inline]
-    pub(crate) fn begin_run(&mut self, slot: u32) {
-        let stream = self.streams.get(slot);
-        let room = stream.window.room().min(self.receive_flow.window.room());
+    pub(crate) fn of(stream: &Stream, slot: u32, connection: &ReceiveWindow) -> Self {
+        let receiving = &stream.receiving;
+        let room = receiving.window.room().min(connection.room());
         // The last byte may be no body's end, and the end itself is looked at.
-        let left = u64::from(room).min(stream.receive_left.saturating_sub(1)) as u32;
-        let unconsumed = stream.unconsumed;
-        let (stream, last) = (stream.id, stream.id);
-        let run = Run { stream, slot, left, received: 0, unconsumed, consumed: 0, last };
-        **self.incoming.run.get_or_insert_default() = run;
+        let left = u64::from(room).min(receiving.left.saturating_sub(1)) as u32;
+        let (id, unconsumed) = (stream.id, receiving.unconsumed);
+        Self { stream: id, slot, left, received: 0, unconsumed, consumed: 0, last: id }
     }
 
-    /// The next frame of the run, if that is what the input begins with, whole.
     #[inline]
-    pub(crate) fn next_of_run(&mut self, cx: &mut Context<'_>) -> Option<Output> {
-        let unread = cx.input.unread();
+    pub(crate) fn is_open(&self) -> bool {
+        self.stream != 0
+    }
+
+    /// The data of the run's next frame, if that is what the input begins with, whole.
+    #[inline]
+    pub(crate) fn next(
+        &mut self,
+        input: &mut ReceiveBuffer,
+        frame_bytes_max: u32,
+    ) -> Option<Bytes> {
+        let unread = input.unread();
         let header = FrameHeader::parse(unread.first_chunk::<HEADER_BYTES>()?);
         let frame_bytes = HEADER_BYTES + header.length as usize;
-        let run = self.incoming.run.as_mut()?;
-        let fits = header.stream == run.stream
+        let fits = header.stream == self.stream
             && (header.kind, header.flags) == (kind::DATA, 0)
-            && header.length <= run.left
+            && header.length <= self.left
             && header.length > SMALL_DATA_BYTES
-            && header.length <= self.limits.frame_bytes.max(FRAME_BYTES)
+            && header.length <= frame_bytes_max.max(FRAME_BYTES)
             && frame_bytes <= unread.len();
-        if !fits || !self.pending.is_empty() {
+        if !fits {
             return None;
         }
-        run.left -= header.length;
-        run.received += header.length;
-        run.unconsumed += header.length;
-        self.incoming.frames = self.incoming.frames.wrapping_add(1);
-        let mut data = cx.input.take(frame_bytes);
+        self.left -= header.length;
+        self.received += header.length;
+        self.unconsumed += header.length;
+        let mut data = input.take(frame_bytes);
         data.advance(HEADER_BYTES);
-        Some(Output::Exchange(ExchangeId(header.stream), ExchangeEvent::Data(data, End::No)))
+        Some(data)
     }
 
-    /// The run is over: what came in it counts.
-    pub(crate) fn settle_run(&mut self, cx: &mut Context<'_>) {
-        let Some(run) = &mut self.incoming.run else { return };
-        let Run { slot, received, consumed, last, .. } = **run;
-        **run = Run { last, ..Run::default() };
-        let clock = self.deadlines.clock;
-        if received > 0 {
-            self.deadlines.received_ms = clock.ms;
-            let stream = self.streams.get_mut(slot);
-            // The run's length has seen to it that both take it.
-            let _ = stream.window.receive(received, clock.us);
-            let _ = self.receive_flow.window.receive(received, clock.us);
-            self.count_received(slot, received);
-        }
-        if consumed > 0 {
-            self.consume(cx, slot, consumed);
-        }
-    }
-
-    /// How many bytes of the body that came last are still to come, as far as its length is known and our windows let
-    /// the peer send them (RFC 9113 §5.2): it sends them without waiting for anything. 0: nobody knows.
+    /// The run is over. Returns what it came to.
     #[inline]
-    #[must_use]
-    pub fn expects(&self) -> u64 {
-        self.incoming.run.as_ref().map_or(0, |run| self.expects_of(run.last))
+    pub(crate) fn close(&mut self) -> Self {
+        std::mem::replace(self, Self { last: self.last, ..Self::default() })
     }
 
-    fn expects_of(&self, id: u32) -> u64 {
-        let Some(slot) = self.streams.find(id) else { return 0 };
-        let stream = self.streams.get(slot);
-        if stream.receive_left == LENGTH_UNKNOWN || stream.receiving != Progress::Body {
-            return 0;
+    /// Counts consumed bytes; false when they are not the run's.
+    #[inline]
+    pub(crate) fn consumes(&mut self, id: ExchangeId, bytes: usize) -> bool {
+        if self.stream != id.0 || bytes > self.unconsumed as usize {
+            return false;
         }
-        let allowed = stream.window.available.min(self.receive_flow.window.available);
-        stream.receive_left.min(allowed.max(0) as u64)
+        self.unconsumed -= bytes as u32;
+        self.consumed += bytes as u32;
+        true
     }
 }

@@ -1,7 +1,7 @@
 //! RFC 9113 §10.5 and limits of our own: what becomes of a connection, and of the streams in it, when
 //! its time is up.
 
-use bolide_semantics::{AbortReason, Blame, CloseReason, Context, Role};
+use bolide_semantics::{AbortReason, Blame, CloseReason, Context};
 
 use crate::clock::millis;
 use crate::connection::Connection;
@@ -10,7 +10,7 @@ use crate::frame;
 use crate::limits::{BODY_RATE_TIME, DRAIN_NOTICE, SCAN_INTERVAL, TRIM_AFTER};
 use crate::pending::Event;
 use crate::ping::Purpose;
-use crate::stream::{Place, Progress};
+use crate::stream::{Kind, Part, Place, State};
 
 impl Connection {
     /// The reported deadline has passed: finds out which it was. Returns a reason to close without
@@ -111,12 +111,12 @@ impl Connection {
         }
         // Slots keep their places while streams are removed.
         for slot in 0..self.streams.slots_mut().len() as u32 {
-            if self.streams.get(slot).id == 0 {
+            if self.streams.get(slot).state == State::Closed {
                 continue;
             }
             if let Some(what) = self.too_slow(slot, passed_ms) {
                 let stream = self.streams.get(slot);
-                let (id, discarding) = (stream.id, stream.discarding);
+                let (id, discarding) = (stream.id, stream.state == State::Discarding);
                 let code = if discarding { ErrorCode::NoError } else { ErrorCode::Cancel };
                 self.write_reset(cx, id, code)?;
                 self.remove(cx, slot);
@@ -163,60 +163,56 @@ impl Connection {
         let clock = self.deadlines.clock;
         let rate = self.limits.body_rate_bytes;
         let stream = self.streams.get_mut(slot);
-        if stream.discarding {
-            let passed_ms = clock.elapsed_ms(stream.rate_ms);
+        if stream.state == State::Discarding {
+            let passed_ms = clock.elapsed_ms(stream.receiving.pace.since_ms);
             let over = passed_ms >= millis(self.limits.body_pause);
             return over.then_some("an answered request takes too long to end");
         }
-        match stream.place {
+        let sending = &mut stream.sending;
+        match sending.place {
             Place::Nowhere => {}
             // It waits for others, for the connection's window or for the socket: this time does not count.
             Place::Listed => {
-                stream.waiting_ms = later(stream.waiting_ms, since_scan_ms, clock.ms);
+                sending.waiting_ms = later(sending.waiting_ms, since_scan_ms, clock.ms);
             }
             Place::Window => {
-                let passed_ms = clock.elapsed_ms(stream.waiting_ms);
+                let passed_ms = clock.elapsed_ms(sending.waiting_ms);
                 if passed_ms >= millis(self.limits.stalled_stream) {
-                    if !keeps_pace(stream.taken_bytes, passed_ms, rate) {
+                    if !keeps_pace(sending.taken_bytes, passed_ms, rate) {
                         return Some("the stream's window stays closed");
                     }
-                    stream.waiting_ms = clock.ms;
-                    stream.taken_bytes = 0;
+                    sending.waiting_ms = clock.ms;
+                    sending.taken_bytes = 0;
                 }
             }
         }
         // A request's body: only while we want more of it, and until the answer begins. Who has
         // consumed everything but what has come since the last look wants more.
-        let news = stream.rate_bytes - stream.rate_mark;
-        stream.rate_mark = stream.rate_bytes;
-        let wanted = self.role == Role::Server
-            && stream.receiving == Progress::Body
-            && stream.sending == Progress::Head
-            && stream.unconsumed <= news
-            && stream.window.available > 0
-            && !stream.connect;
-        if !wanted {
-            stream.rate_ms = clock.ms;
-            stream.rate_bytes = 0;
-            stream.rate_mark = 0;
-            stream.received_ms = clock.ms;
+        let unanswered = State::Open { receiving: Part::Content, sending: Part::Head };
+        let is_body =
+            stream.state == unanswered && matches!(stream.kind, Kind::Message | Kind::Call);
+        let receiving = &mut stream.receiving;
+        let pace = &mut receiving.pace;
+        let news = pace.bytes - pace.mark;
+        pace.mark = pace.bytes;
+        if !is_body || receiving.unconsumed > news || receiving.window.available <= 0 {
+            pace.measure_anew(clock.ms);
+            pace.received_ms = clock.ms;
             return None;
         }
-        let (pause, rate) = match stream.patient {
-            true => (self.limits.call_pause, 0),
-            false => (self.limits.body_pause, rate),
+        let (pause, rate) = match stream.kind {
+            Kind::Call => (self.limits.call_pause, 0),
+            _ => (self.limits.body_pause, rate),
         };
-        if clock.elapsed_ms(stream.received_ms) >= millis(pause) {
+        if clock.elapsed_ms(pace.received_ms) >= millis(pause) {
             return Some("the request's body pauses for too long");
         }
-        let measured_ms = clock.elapsed_ms(stream.rate_ms);
+        let measured_ms = clock.elapsed_ms(pace.since_ms);
         if measured_ms >= millis(BODY_RATE_TIME) {
-            if !keeps_pace(stream.rate_bytes, measured_ms, rate) && stream.rate_bytes > 0 {
+            if !keeps_pace(pace.bytes, measured_ms, rate) && pace.bytes > 0 {
                 return Some("the request's body comes too slowly");
             }
-            stream.rate_ms = clock.ms;
-            stream.rate_bytes = 0;
-            stream.rate_mark = 0;
+            pace.measure_anew(clock.ms);
         }
         None
     }

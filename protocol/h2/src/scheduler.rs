@@ -34,7 +34,8 @@ pub(crate) struct Scheduler {
 
 #[inline]
 fn ring(stream: &Stream) -> usize {
-    usize::from(stream.priority.urgency & 7) * 2 + usize::from(stream.priority.incremental)
+    usize::from(stream.sending.priority.urgency & 7) * 2
+        + usize::from(stream.sending.priority.incremental)
 }
 
 impl Scheduler {
@@ -60,9 +61,9 @@ impl Scheduler {
     /// So many bytes of a body were framed: both windows have shrunk.
     #[inline]
     pub(crate) fn sent(&mut self, stream: &mut Stream, bytes: u32) {
-        stream.send_window -= bytes as i32;
-        stream.unanswered.sent(bytes);
-        stream.taken_bytes = stream.taken_bytes.saturating_add(bytes);
+        stream.sending.window -= bytes as i32;
+        stream.sending.unanswered.sent(bytes);
+        stream.sending.taken_bytes = stream.sending.taken_bytes.saturating_add(bytes);
         self.window -= bytes as i32;
         self.unanswered.sent(bytes);
         self.taken_bytes = self.taken_bytes.saturating_add(bytes);
@@ -71,41 +72,41 @@ impl Scheduler {
     /// Puts a stream at the end of its ring.
     pub(crate) fn push(&mut self, slots: &mut [Stream], slot: u32) {
         let stream = &mut slots[slot as usize];
-        debug_assert!(stream.place != Place::Listed, "a stream waits in one place");
-        stream.place = Place::Listed;
+        debug_assert!(stream.sending.place != Place::Listed, "a stream waits in one place");
+        stream.sending.place = Place::Listed;
         let ring = ring(stream);
         let first = self.first[ring];
         if first == NO_SLOT {
-            stream.next = slot;
-            stream.previous = slot;
+            stream.sending.next = slot;
+            stream.sending.previous = slot;
             self.first[ring] = slot;
             self.used |= 1 << ring;
             return;
         }
-        let last = slots[first as usize].previous;
-        slots[last as usize].next = slot;
-        slots[first as usize].previous = slot;
+        let last = slots[first as usize].sending.previous;
+        slots[last as usize].sending.next = slot;
+        slots[first as usize].sending.previous = slot;
         let stream = &mut slots[slot as usize];
-        stream.previous = last;
-        stream.next = first;
+        stream.sending.previous = last;
+        stream.sending.next = first;
     }
 
     /// Takes a stream out of its ring.
     pub(crate) fn remove(&mut self, slots: &mut [Stream], slot: u32) {
         let stream = &mut slots[slot as usize];
-        debug_assert!(stream.place == Place::Listed, "a stream waits in its ring");
-        stream.place = Place::Nowhere;
+        debug_assert!(stream.sending.place == Place::Listed, "a stream waits in its ring");
+        stream.sending.place = Place::Nowhere;
         let ring = ring(stream);
-        let (previous, next) = (stream.previous, stream.next);
-        stream.next = NO_SLOT;
-        stream.previous = NO_SLOT;
+        let (previous, next) = (stream.sending.previous, stream.sending.next);
+        stream.sending.next = NO_SLOT;
+        stream.sending.previous = NO_SLOT;
         if next == slot {
             self.first[ring] = NO_SLOT;
             self.used &= !(1 << ring);
             return;
         }
-        slots[previous as usize].next = next;
-        slots[next as usize].previous = previous;
+        slots[previous as usize].sending.next = next;
+        slots[next as usize].sending.previous = previous;
         if self.first[ring] == slot {
             self.first[ring] = next;
         }
@@ -129,8 +130,8 @@ impl Scheduler {
     #[inline]
     pub(crate) fn turn(&mut self, slots: &[Stream], slot: u32) {
         let stream = &slots[slot as usize];
-        if stream.priority.incremental {
-            self.first[ring(stream)] = stream.next;
+        if stream.sending.priority.incremental {
+            self.first[ring(stream)] = stream.sending.next;
         }
     }
 
@@ -150,15 +151,12 @@ impl Scheduler {
 mod tests {
     use super::*;
     use crate::priority::Priority;
-    use crate::stream::Opening;
+    use crate::stream::{Opening, test_opening};
 
     fn streams(priorities: &[(u8, bool)]) -> Vec<Stream> {
         let opening = |index, (urgency, incremental)| Opening {
-            id: index as u32 * 2 + 1,
-            send_window: 1,
-            receive_window: 1,
             priority: Priority { urgency, incremental },
-            now_ms: 0,
+            ..test_opening(index as u32 * 2 + 1)
         };
         let with_index = priorities.iter().copied().enumerate();
         with_index.map(|(index, priority)| Stream::new(opening(index, priority))).collect()

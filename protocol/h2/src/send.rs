@@ -11,8 +11,9 @@ use crate::error::{ErrorCode, Fault};
 use crate::goaway::LAST_OF_ALL;
 use crate::head_writer::{self, Target};
 use crate::priority::Priority;
+use crate::sent_fields;
 use crate::shared_fields::SharedFields;
-use crate::stream::{LENGTH_UNKNOWN, Opening, PendingTrailers, Place, Progress};
+use crate::stream::{After, Kind, LENGTH_UNKNOWN, Opening, Part, PendingTrailers, Place, State};
 
 impl Connection {
     /// Opens an exchange with a request (client only). The request's body, if there is one, follows
@@ -35,7 +36,7 @@ impl Connection {
         if head.protocol.is_some() && !self.settings.peer_connect_protocol {
             return Err(Misuse::Refused);
         }
-        let length = head_writer::check(head.fields)?;
+        let length = sent_fields::check(head.fields)?;
         let id = self.open_request(head.method, length, end)?;
         let target = self.target(id, end == End::Yes);
         head_writer::request(&mut self.compression.encoder, cx.output.tail(), target, head);
@@ -59,26 +60,28 @@ impl Connection {
     /// Opens the stream of a request with content of this length.
     #[inline]
     fn open_request(&mut self, method: &Method, length: u64, end: End) -> Result<u32, Misuse> {
-        let end_stream = end == End::Yes;
-        if end_stream && !matches!(length, 0 | LENGTH_UNKNOWN) {
+        if end == End::Yes && !matches!(length, 0 | LENGTH_UNKNOWN) {
             return Err(Misuse::WrongLength);
         }
         let id = self.streams.next_own;
         self.streams.next_own += 2;
-        let slot = self.streams.insert(Opening {
+        let connect = method == Method::CONNECT;
+        let receiving = Part::Head;
+        self.streams.insert(Opening {
             id,
+            state: match end {
+                End::Yes => State::HalfClosedLocal { receiving },
+                End::No => State::Open { receiving, sending: Part::Content },
+            },
+            kind: if connect { Kind::Connect } else { Kind::Message },
             send_window: self.settings.peer_window_bytes,
             receive_window: self.settings.window_bytes,
+            receive_left: if method == Method::HEAD { 0 } else { LENGTH_UNKNOWN },
+            send_left: if connect { LENGTH_UNKNOWN } else { length },
             priority: Priority::UNSPOKEN,
             now_ms: self.deadlines.clock.ms,
         });
         self.opened();
-        let connect = method == Method::CONNECT;
-        let stream = self.streams.get_mut(slot);
-        stream.connect = connect;
-        stream.head_request = method == Method::HEAD;
-        stream.sending = if end_stream { Progress::Ended } else { Progress::Body };
-        stream.send_left = if connect { LENGTH_UNKNOWN } else { length };
         Ok(id)
     }
 
@@ -96,13 +99,13 @@ impl Connection {
         fields: &[FieldRef<'_>],
     ) -> Result<(), Misuse> {
         let slot = self.ordered(cx, id)?;
-        if self.streams.get(slot).sending != Progress::Head || self.role == Role::Client {
+        if self.streams.get(slot).state.sending() != Some(Part::Head) {
             return Err(Misuse::OutOfOrder);
         }
         if !status.is_informational() || status == StatusCode::SWITCHING_PROTOCOLS {
             return Err(Misuse::InvalidHead);
         }
-        head_writer::check(fields)?;
+        sent_fields::check(fields)?;
         let target = self.target(id.0, false);
         let head = ResponseHead::new(status, fields);
         head_writer::response(&mut self.compression.encoder, cx.output.tail(), target, &head);
@@ -127,10 +130,10 @@ impl Connection {
     ) -> Result<bool, Misuse> {
         let slot = self.ordered(cx, id)?;
         let stream = self.streams.get_mut(slot);
-        if stream.sending != Progress::Head || self.role == Role::Client {
+        if stream.state.sending() != Some(Part::Head) {
             return Err(Misuse::OutOfOrder);
         }
-        let length = match (head_writer::check(head.own)?, head.length) {
+        let length = match (sent_fields::check(head.own)?, head.length) {
             (LENGTH_UNKNOWN, length) => length.unwrap_or(LENGTH_UNKNOWN),
             (length, None) => length,
             (_, Some(_)) => return Err(Misuse::InvalidHead),
@@ -164,7 +167,7 @@ impl Connection {
         let own = head.own.iter().find(|field| field.known == Some(FieldName::Priority));
         let shared = head.shared.and_then(SharedFields::priority);
         if let Some(value) = own.map(|field| field.value).or(shared) {
-            let priority = self.streams.get(slot).priority.merge(value);
+            let priority = self.streams.get(slot).sending.priority.merge(value);
             self.reprioritise(slot, priority);
         }
     }
@@ -189,19 +192,22 @@ impl Connection {
         fields: &[FieldRef<'_>],
     ) -> Result<(), Misuse> {
         let slot = self.ordered(cx, id)?;
-        head_writer::check(fields)?;
+        sent_fields::check(fields)?;
         let stream = self.streams.get_mut(slot);
-        if stream.sending != Progress::Body || stream.end_after || stream.tunnel {
+        if stream.state.sending() != Some(Part::Content) || stream.kind == Kind::Tunnel {
             return Err(Misuse::OutOfOrder);
         }
-        if !matches!(stream.send_left, 0 | LENGTH_UNKNOWN) {
+        if !matches!(stream.sending.left, 0 | LENGTH_UNKNOWN) {
             return Err(Misuse::WrongLength);
         }
-        if stream.chunk.is_some() {
-            stream.end_after = true;
-            let trailers = Box::new(PendingTrailers::new(fields));
-            self.streams.waiting_bytes += trailers.held_bytes();
-            self.streams.get_mut(slot).trailers = Some(trailers);
+        if let Some(waiting) = &mut stream.sending.waiting {
+            if !matches!(waiting.after, After::More) {
+                return Err(Misuse::OutOfOrder);
+            }
+            let trailers = PendingTrailers::new(fields);
+            let held = trailers.held_bytes();
+            waiting.after = After::Trailers(Box::new(trailers));
+            self.streams.waiting_bytes += held;
             return Ok(());
         }
         self.write_trailers(cx, id.0, fields.iter().copied());
@@ -248,26 +254,27 @@ impl Connection {
     #[inline]
     pub(crate) fn finish_sending(&mut self, cx: &mut Context<'_>, slot: u32) {
         let stream = self.streams.get_mut(slot);
-        stream.sending = Progress::Ended;
-        stream.hungry = false;
-        if stream.receiving == Progress::Ended {
-            self.remove(cx, slot);
-        } else if self.role == Role::Server && !stream.tunnel {
-            self.answered_early(cx, slot);
-        } else {
-            self.stop_waiting(slot);
+        match stream.state.receiving() {
+            None => self.remove(cx, slot),
+            Some(_) if self.role == Role::Server && stream.kind != Kind::Tunnel => {
+                self.answered_early(cx, slot);
+            }
+            Some(receiving) => {
+                stream.state = State::HalfClosedLocal { receiving };
+                self.stop_waiting(slot);
+            }
         }
     }
 
     /// The stream has nothing more to send.
     fn stop_waiting(&mut self, slot: u32) {
         let stream = self.streams.get_mut(slot);
-        let (id, place) = (stream.id, stream.place);
+        let (id, place) = (stream.id, stream.sending.place);
         if place == Place::Listed {
             self.scheduler.remove(self.streams.slots_mut(), slot);
         }
         if place != Place::Nowhere {
-            self.streams.get_mut(slot).place = Place::Nowhere;
+            self.streams.get_mut(slot).sending.place = Place::Nowhere;
             self.stats.stops_waiting(slot, id, &self.deadlines.clock);
         }
     }
@@ -276,13 +283,14 @@ impl Connection {
     fn answered_early(&mut self, cx: &mut Context<'_>, slot: u32) {
         self.stop_waiting(slot);
         let stream = self.streams.get_mut(slot);
-        stream.discarding = true;
-        stream.rate_ms = self.deadlines.clock.ms;
-        let unconsumed = std::mem::take(&mut stream.unconsumed);
-        let window = &stream.window;
-        let known = stream.receive_left != LENGTH_UNKNOWN;
-        let long = known && stream.receive_left > window.available.max(0) as u64;
-        if stream.connect || long || window.is_half_used() {
+        stream.state = State::Discarding;
+        let receiving = &mut stream.receiving;
+        receiving.pace.since_ms = self.deadlines.clock.ms;
+        let unconsumed = std::mem::take(&mut receiving.unconsumed);
+        let window = &receiving.window;
+        let known = receiving.left != LENGTH_UNKNOWN;
+        let long = known && receiving.left > window.available.max(0) as u64;
+        if stream.kind == Kind::Connect || long || window.is_half_used() {
             self.pending.refused_rests.push(stream.id);
         }
         self.release(cx, unconsumed);

@@ -9,7 +9,7 @@ use crate::limits::FRAME_BYTES;
 use crate::pending::Event;
 use crate::scheduler::Scheduler;
 use crate::stats::Blocker;
-use crate::stream::{LENGTH_UNKNOWN, Place, Progress, Stream};
+use crate::stream::{After, LENGTH_UNKNOWN, Part, Place, Stream, Waiting};
 
 /// Frames one DATA frame of what is left of a chunk. Both windows and the output have room; a frame
 /// may go beyond the output's limit, so that frames do not become tiny.
@@ -19,14 +19,14 @@ fn frame_data(
     scheduler: &mut Scheduler,
     stream: &mut Stream,
     chunk: &mut Chunk,
+    ends: bool,
     frame_bytes_max: u32,
 ) {
     let room = cx.output_room().max(FRAME_BYTES as usize);
-    let windows = stream.send_window.min(scheduler.window) as usize;
+    let windows = stream.sending.window.min(scheduler.window) as usize;
     let length = chunk.bytes.len().min(windows).min(frame_bytes_max as usize).min(room);
     let last = length == chunk.bytes.len();
-    let end_stream = last && stream.end_after && stream.trailers.is_none();
-    data::write_header(cx.output.tail(), stream.id, length as u32, end_stream);
+    data::write_header(cx.output.tail(), stream.id, length as u32, last && ends);
     let Chunk { bytes, memory } = chunk;
     let bytes = if last { std::mem::take(bytes) } else { bytes.split_to(length) };
     cx.output.push(Chunk { bytes, memory: *memory });
@@ -37,14 +37,15 @@ impl Connection {
     /// Whether all of request `id` has been framed: one whose stream is open, or has just been reported as ended.
     #[must_use]
     pub fn is_framed(&self, id: ExchangeId) -> bool {
-        self.streams.find(id.0).is_none_or(|slot| self.streams.get(slot).sending == Progress::Ended)
+        self.streams.find(id.0).is_none_or(|slot| self.streams.get(slot).state.sending().is_none())
     }
 
     /// How many bytes of a body, of those that were given, wait to be framed.
     #[must_use]
     pub fn unframed_bytes(&self, id: ExchangeId) -> u64 {
-        let chunk = self.streams.find(id.0).and_then(|slot| self.streams.get(slot).chunk.as_ref());
-        chunk.map_or(0, |chunk| chunk.bytes.len() as u64)
+        let stream = self.streams.find(id.0).map(|slot| self.streams.get(slot));
+        let waiting = stream.and_then(|stream| stream.sending.waiting.as_ref());
+        waiting.map_or(0, |waiting| waiting.chunk.bytes.len() as u64)
     }
 
     /// Gives the next chunk of a body or of a tunnel's bytes. What of it has to wait is copied if it is
@@ -81,17 +82,16 @@ impl Connection {
         let frame_bytes_max = self.frame_bytes_max();
         let stream = self.streams.get_mut(slot);
         let id = stream.id;
-        if stream.sending != Progress::Body || stream.end_after {
-            return Err(Misuse::OutOfOrder);
-        }
-        if stream.chunk.is_some() {
-            return Err(Misuse::Busy);
+        match &stream.sending.waiting {
+            None if stream.state.sending() == Some(Part::Content) => {}
+            Some(Waiting { after: After::More, .. }) => return Err(Misuse::Busy),
+            _ => return Err(Misuse::OutOfOrder),
         }
         let ends = end == End::Yes;
-        if stream.send_left != LENGTH_UNKNOWN {
-            let left = stream.send_left.checked_sub(chunk.bytes.len() as u64);
-            let left = left.filter(|left| !ends || *left == 0).ok_or(Misuse::WrongLength)?;
-            stream.send_left = left;
+        let left = &mut stream.sending.left;
+        if *left != LENGTH_UNKNOWN {
+            let rest = left.checked_sub(chunk.bytes.len() as u64);
+            *left = rest.filter(|rest| !ends || *rest == 0).ok_or(Misuse::WrongLength)?;
         }
         if chunk.bytes.is_empty() {
             if ends {
@@ -100,15 +100,15 @@ impl Connection {
             }
             return Ok(ends || self.may_give_more(cx, slot));
         }
-        stream.end_after = ends;
-        let is_first = stream.place == Place::Nowhere;
+        let after = if ends { After::End } else { After::More };
+        let is_first = stream.sending.place == Place::Nowhere;
         if is_first && self.scheduler.is_empty() {
             while !chunk.bytes.is_empty()
-                && stream.send_window > 0
+                && stream.sending.window > 0
                 && self.scheduler.window > 0
                 && cx.output_room() > 0
             {
-                frame_data(cx, &mut self.scheduler, stream, &mut chunk, frame_bytes_max);
+                frame_data(cx, &mut self.scheduler, stream, &mut chunk, ends, frame_bytes_max);
             }
             if chunk.bytes.is_empty() {
                 if ends {
@@ -117,15 +117,16 @@ impl Connection {
                 }
                 return Ok(self.may_give_more(cx, slot));
             }
-            let chunk = chunk.detach();
-            let held = chunk.held_bytes();
-            stream.chunk = Some(chunk);
+            let waiting = Waiting { chunk: chunk.detach(), after };
+            let held = waiting.held_bytes();
+            stream.sending.waiting = Some(waiting);
             self.streams.waiting_bytes += held;
             self.wait_to_send(slot);
             return Ok(false);
         }
-        let held = chunk.held_bytes();
-        stream.chunk = Some(chunk);
+        let waiting = Waiting { chunk, after };
+        let held = waiting.held_bytes();
+        stream.sending.waiting = Some(waiting);
         self.streams.waiting_bytes += held;
         if is_first {
             self.wait_to_send(slot);
@@ -133,11 +134,11 @@ impl Connection {
         self.send_listed(cx);
         // Its turn may have come already, and its slot may be another stream's.
         if let Some(slot) = self.streams.find(id)
-            && let Some(rest) = self.streams.get_mut(slot).chunk.take()
+            && let Some(waiting) = &mut self.streams.get_mut(slot).sending.waiting
         {
-            self.streams.get_mut(slot).chunk = Some(rest.detach());
+            waiting.chunk = std::mem::take(&mut waiting.chunk).detach();
         }
-        Ok(ends && !self.streams.find(id).is_some_and(|slot| self.streams.get(slot).end_after))
+        Ok(ends && self.is_framed(ExchangeId(id)))
     }
 
     #[inline]
@@ -149,13 +150,12 @@ impl Connection {
     #[inline]
     fn may_give_more(&mut self, cx: &Context<'_>, slot: u32) -> bool {
         let stream = self.streams.get_mut(slot);
-        if stream.place != Place::Nowhere {
+        if stream.sending.place != Place::Nowhere {
             return false;
         }
-        if stream.send_window > 0 && self.scheduler.window > 0 && cx.output_room() > 0 {
+        if stream.sending.window > 0 && self.scheduler.window > 0 && cx.output_room() > 0 {
             return true;
         }
-        stream.hungry = true;
         self.wait_to_send(slot);
         false
     }
@@ -164,11 +164,10 @@ impl Connection {
     fn wait_to_send(&mut self, slot: u32) {
         let clock = &self.deadlines.clock;
         let stream = self.streams.get_mut(slot);
-        debug_assert!(stream.wants_to_send(), "only who has something to send waits");
-        let id = stream.id;
+        let (id, stream) = (stream.id, &mut stream.sending);
         stream.waiting_ms = clock.ms;
         stream.taken_bytes = 0;
-        if stream.send_window > 0 {
+        if stream.window > 0 {
             self.stats.waits_for_turn(slot, id, clock);
             self.scheduler.push(self.streams.slots_mut(), slot);
         } else {
@@ -195,35 +194,36 @@ impl Connection {
             }
             let stream = self.streams.get_mut(slot);
             let id = stream.id;
-            if stream.send_window <= 0 {
+            if stream.sending.window <= 0 {
                 self.scheduler.remove(self.streams.slots_mut(), slot);
-                self.streams.get_mut(slot).place = Place::Window;
+                self.streams.get_mut(slot).sending.place = Place::Window;
                 self.stats.waits_for_window(slot, id, &self.deadlines.clock);
                 continue;
             }
-            let Some(mut chunk) = stream.chunk.take() else {
-                stream.hungry = false;
+            let Some(Waiting { mut chunk, after }) = stream.sending.waiting.take() else {
                 self.scheduler.remove(self.streams.slots_mut(), slot);
                 self.stats.stops_waiting(slot, id, &self.deadlines.clock);
                 self.pending.push(Event::Sendable(id));
                 continue;
             };
+            let ends = matches!(after, After::End);
             let held = chunk.held_bytes();
-            frame_data(cx, &mut self.scheduler, stream, &mut chunk, frame_bytes_max);
+            frame_data(cx, &mut self.scheduler, stream, &mut chunk, ends, frame_bytes_max);
             self.streams.waiting_bytes -= held - chunk.held_bytes();
             let stream = self.streams.get_mut(slot);
             if !chunk.bytes.is_empty() {
-                stream.chunk = Some(chunk);
+                stream.sending.waiting = Some(Waiting { chunk, after });
                 self.scheduler.turn(self.streams.slots_mut(), slot);
-            } else if !stream.end_after {
-                stream.hungry = true;
-                self.scheduler.turn(self.streams.slots_mut(), slot);
-            } else {
-                if let Some(trailers) = stream.trailers.take() {
+                continue;
+            }
+            match after {
+                After::More => self.scheduler.turn(self.streams.slots_mut(), slot),
+                After::End => self.finish_sending(cx, slot),
+                After::Trailers(trailers) => {
                     self.streams.waiting_bytes -= trailers.held_bytes();
                     self.write_trailers(cx, id, trailers.fields());
+                    self.finish_sending(cx, slot);
                 }
-                self.finish_sending(cx, slot);
             }
         }
         None

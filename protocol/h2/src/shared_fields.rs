@@ -3,7 +3,7 @@
 use bolide_hpack::Encoder;
 use bolide_semantics::{FieldName, FieldRef};
 
-use crate::head_writer;
+use crate::sent_fields;
 use crate::stream::LENGTH_UNKNOWN;
 
 /// Fields of final responses, checked and encoded once: by the static table or as literals without indexing, so that
@@ -22,13 +22,13 @@ impl SharedFields {
     pub fn new<'a>(fields: impl Iterator<Item = FieldRef<'a>>) -> Option<Self> {
         let (mut block, mut priority) = (Vec::new(), None);
         for field in fields {
-            if head_writer::check(&[field]).ok()? != LENGTH_UNKNOWN {
+            if sent_fields::check(&[field]).ok()? != LENGTH_UNKNOWN {
                 return None;
             }
             if field.known == Some(FieldName::Priority) {
                 priority = Some(field.value.into());
             }
-            if head_writer::travels(&field, false) {
+            if sent_fields::travels(&field, false) {
                 Encoder::stateless(&field, &mut block);
             }
         }

@@ -1,4 +1,4 @@
-//! RFC 9113 §5.1: one stream: its state, its windows, and what it has to send.
+//! RFC 9113 §5.1: one stream: its state, what it receives, and what it has to send.
 
 use bolide_buffers::Chunk;
 use bolide_semantics::{End, FieldRef, Misuse, has_no_body};
@@ -14,15 +14,109 @@ pub(crate) const LENGTH_UNKNOWN: u64 = u64::MAX;
 /// No slot: the end of a list.
 pub(crate) const NO_SLOT: u32 = u32::MAX;
 
-/// How far a message has come, in one direction.
+/// The life of a stream (RFC 9113 §5.1). Nothing is pushed, so no stream is ever reserved.
+///
+/// ```text
+///                       Closed (idle)
+///                          │ HEADERS of a request
+///                          ▼
+///       END_STREAM sent   Open   END_STREAM received
+///       ┌──────────────────┴──────────────────┐
+///       ▼                                     ▼
+///  HalfClosedLocal,                    HalfClosedRemote
+///  Discarding (server, no tunnel)             │
+///       │ END_STREAM received                 │ END_STREAM sent
+///       └──────────────────┬──────────────────┘
+///                          ▼
+///                        Closed ◀── RST_STREAM either way, from any state
+/// ```
+///
+/// A request that ends with its head opens a stream that is half-closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Progress {
-    /// The final head has not been seen.
+pub(crate) enum State {
+    /// Idle or closed: the slot is free, or is about to be.
+    Closed,
+    Open {
+        receiving: Part,
+        sending: Part,
+    },
+    HalfClosedRemote {
+        sending: Part,
+    },
+    HalfClosedLocal {
+        receiving: Part,
+    },
+    /// Half-closed (local) by a complete response: what still comes of the request is discarded.
+    Discarding,
+}
+
+/// What comes next of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Its final head.
     Head,
-    /// A body, a tunnel's bytes, or trailers may follow.
-    Body,
-    /// The stream has ended in this direction.
-    Ended,
+    /// A body, a tunnel's bytes, or trailers.
+    Content,
+}
+
+impl State {
+    /// What the peer sends next; `None` after its END_STREAM.
+    #[inline]
+    pub(crate) fn receiving(self) -> Option<Part> {
+        match self {
+            Self::Open { receiving, .. } | Self::HalfClosedLocal { receiving } => Some(receiving),
+            Self::Discarding => Some(Part::Content),
+            Self::Closed | Self::HalfClosedRemote { .. } => None,
+        }
+    }
+
+    /// What is to be sent next; `None` after our END_STREAM.
+    #[inline]
+    pub(crate) fn sending(self) -> Option<Part> {
+        match self {
+            Self::Open { sending, .. } | Self::HalfClosedRemote { sending } => Some(sending),
+            Self::Closed | Self::HalfClosedLocal { .. } | Self::Discarding => None,
+        }
+    }
+
+    /// The head of the final response has come.
+    #[inline]
+    pub(crate) fn head_received(&mut self) {
+        if let Self::Open { receiving, .. } | Self::HalfClosedLocal { receiving } = self {
+            *receiving = Part::Content;
+        }
+    }
+
+    /// The head of the final response is sent.
+    #[inline]
+    pub(crate) fn head_sent(&mut self) {
+        if let Self::Open { sending, .. } | Self::HalfClosedRemote { sending } = self {
+            *sending = Part::Content;
+        }
+    }
+
+    /// END_STREAM has come. Whether the stream is closed by that.
+    #[inline]
+    pub(crate) fn end_received(&mut self) -> bool {
+        *self = match *self {
+            Self::Open { sending, .. } => Self::HalfClosedRemote { sending },
+            _ => Self::Closed,
+        };
+        *self == Self::Closed
+    }
+}
+
+/// What is exchanged on a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A request and a response.
+    Message,
+    /// The same for gRPC: the body may be slow, and pause for longer.
+    Call,
+    /// CONNECT that has not succeeded.
+    Connect,
+    /// CONNECT succeeded: bytes both ways, no message.
+    Tunnel,
 }
 
 /// Where a stream waits to send.
@@ -36,71 +130,119 @@ pub(crate) enum Place {
     Window,
 }
 
-/// One stream. The order of the fields is left to the compiler.
+/// The rest of the chunk that was given last, and what follows it.
 #[derive(Debug)]
-pub(crate) struct Stream {
-    /// Zero when the slot is free.
-    pub(crate) id: u32,
-    pub(crate) receiving: Progress,
-    pub(crate) sending: Progress,
-    /// The request's method is CONNECT.
-    pub(crate) connect: bool,
-    /// CONNECT succeeded: bytes both ways, no message.
-    pub(crate) tunnel: bool,
-    /// The response to this request never has content (HEAD).
-    pub(crate) head_request: bool,
-    /// A gRPC call: its body may be slow, and pause for longer.
-    pub(crate) patient: bool,
-    /// The answer is complete: what still comes of the request is discarded.
-    pub(crate) discarding: bool,
-    /// Interim responses that have come.
-    pub(crate) interim_count: u8,
+pub(crate) struct Waiting {
+    pub(crate) chunk: Chunk,
+    pub(crate) after: After,
+}
 
+impl Waiting {
+    /// Its memory, in bytes.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let trailers = match &self.after {
+            After::More | After::End => 0,
+            After::Trailers(trailers) => trailers.held_bytes(),
+        };
+        self.chunk.held_bytes() + trailers
+    }
+}
+
+/// What follows a chunk.
+#[derive(Debug)]
+pub(crate) enum After {
+    /// What is given next.
+    More,
+    /// Nothing: the stream ends with the chunk's last byte.
+    End,
+    Trailers(Box<PendingTrailers>),
+}
+
+/// What a stream has to send.
+#[derive(Debug)]
+pub(crate) struct Sending {
+    /// Body bytes that the caller still owes, by its Content-Length; 0 before a response that has no content (HEAD).
+    pub(crate) left: u64,
+    /// While the stream waits in a [`Place`] without, the caller wants to hear when more may be given.
+    pub(crate) waiting: Option<Waiting>,
     /// What the peer lets us send, in bytes. Negative after it lowered its initial size.
-    pub(crate) send_window: i32,
+    pub(crate) window: i32,
+    /// What was sent and not answered by a WINDOW_UPDATE for this stream.
+    pub(crate) unanswered: Unanswered,
+    /// The peer has sent a WINDOW_UPDATE for this stream.
+    pub(crate) updated: bool,
     pub(crate) place: Place,
     pub(crate) priority: Priority,
-    /// Everything given has been framed and the caller wants to hear when more may be given.
-    pub(crate) hungry: bool,
-    /// With the last byte of `chunk`, or with the trailers, the stream ends.
-    pub(crate) end_after: bool,
-    /// The rest of the chunk that was given last.
-    pub(crate) chunk: Option<Chunk>,
-    /// To be sent after `chunk`.
-    pub(crate) trailers: Option<Box<PendingTrailers>>,
-    /// Body bytes that the caller still owes, by its Content-Length.
-    pub(crate) send_left: u64,
     /// The scheduler's list; also the list of free slots.
     pub(crate) next: u32,
     pub(crate) previous: u32,
     /// Since when it waits, and what the peer took since.
     pub(crate) waiting_ms: u32,
     pub(crate) taken_bytes: u32,
-    /// What was sent and not answered by a WINDOW_UPDATE for this stream.
-    pub(crate) unanswered: Unanswered,
-    /// The peer has sent a WINDOW_UPDATE for this stream.
-    pub(crate) updated: bool,
+}
 
+/// What a stream receives.
+#[derive(Debug)]
+pub(crate) struct Receiving {
+    /// Body bytes that the peer still owes, by its Content-Length; 0 before a response that has no content (HEAD).
+    pub(crate) left: u64,
     pub(crate) window: ReceiveWindow,
     /// Received and not consumed, in bytes.
     pub(crate) unconsumed: u32,
-    /// Body bytes that the peer still owes, by its Content-Length.
-    pub(crate) receive_left: u64,
-    /// When body bytes last came.
+    pub(crate) pace: Pace,
+}
+
+impl Receiving {
+    /// Whether the body may go on with so much data, and end there.
+    #[inline]
+    pub(crate) fn expects(&self, data: u32, end_stream: bool) -> bool {
+        self.left == LENGTH_UNKNOWN
+            || (u64::from(data) <= self.left && (!end_stream || u64::from(data) == self.left))
+    }
+}
+
+/// How fast a body comes.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    /// When bytes last came.
     pub(crate) received_ms: u32,
     /// Since when the rate is measured (or the rest is discarded), and what came since.
-    pub(crate) rate_ms: u32,
-    pub(crate) rate_bytes: u32,
-    /// `rate_bytes` when the streams were last looked through.
-    pub(crate) rate_mark: u32,
+    pub(crate) since_ms: u32,
+    pub(crate) bytes: u32,
+    /// `bytes` when the streams were last looked through.
+    pub(crate) mark: u32,
+}
+
+impl Pace {
+    /// The rate is measured from now on.
+    pub(crate) fn measure_anew(&mut self, now_ms: u32) {
+        *self = Self { since_ms: now_ms, bytes: 0, mark: 0, ..*self };
+    }
+}
+
+/// One stream. The order of the fields is left to the compiler.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    pub(crate) id: u32,
+    pub(crate) state: State,
+    pub(crate) kind: Kind,
+    /// Interim responses that have come.
+    pub(crate) interim_count: u8,
+    pub(crate) receiving: Receiving,
+    pub(crate) sending: Sending,
 }
 
 /// What a new stream begins with.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Opening {
     pub(crate) id: u32,
+    pub(crate) state: State,
+    pub(crate) kind: Kind,
     pub(crate) send_window: u32,
     pub(crate) receive_window: u32,
+    /// The Content-Length of what is received, and of what is sent, as far as they are known.
+    pub(crate) receive_left: u64,
+    pub(crate) send_left: u64,
     pub(crate) priority: Priority,
     pub(crate) now_ms: u32,
 }
@@ -108,76 +250,32 @@ pub(crate) struct Opening {
 impl Stream {
     #[inline]
     pub(crate) fn new(opening: Opening) -> Self {
+        let Opening { id, state, kind, now_ms, .. } = opening;
         Self {
-            id: opening.id,
-            receiving: Progress::Head,
-            sending: Progress::Head,
-            connect: false,
-            tunnel: false,
-            head_request: false,
-            patient: false,
-            discarding: false,
+            id,
+            state,
+            kind,
             interim_count: 0,
-            send_window: opening.send_window as i32,
-            place: Place::Nowhere,
-            priority: opening.priority,
-            hungry: false,
-            end_after: false,
-            chunk: None,
-            trailers: None,
-            send_left: LENGTH_UNKNOWN,
-            next: NO_SLOT,
-            previous: NO_SLOT,
-            waiting_ms: 0,
-            taken_bytes: 0,
-            unanswered: Unanswered::default(),
-            updated: false,
-            window: ReceiveWindow::new(opening.receive_window),
-            unconsumed: 0,
-            receive_left: LENGTH_UNKNOWN,
-            received_ms: opening.now_ms,
-            rate_ms: opening.now_ms,
-            rate_bytes: 0,
-            rate_mark: 0,
+            receiving: Receiving {
+                left: opening.receive_left,
+                window: ReceiveWindow::new(opening.receive_window),
+                unconsumed: 0,
+                pace: Pace { received_ms: now_ms, since_ms: now_ms, bytes: 0, mark: 0 },
+            },
+            sending: Sending {
+                left: opening.send_left,
+                waiting: None,
+                window: opening.send_window as i32,
+                unanswered: Unanswered::default(),
+                updated: false,
+                place: Place::Nowhere,
+                priority: opening.priority,
+                next: NO_SLOT,
+                previous: NO_SLOT,
+                waiting_ms: 0,
+                taken_bytes: 0,
+            },
         }
-    }
-
-    /// Takes the place of a stream that was forgotten. Field by field: a whole stream that is made and then
-    /// copied is read before it has been written, for which a processor waits.
-    #[inline]
-    pub(crate) fn reopen(&mut self, opening: Opening) {
-        debug_assert!(
-            self.chunk.is_none() && self.trailers.is_none(),
-            "what is forgotten is empty"
-        );
-        self.id = opening.id;
-        self.receiving = Progress::Head;
-        self.sending = Progress::Head;
-        self.connect = false;
-        self.tunnel = false;
-        self.head_request = false;
-        self.patient = false;
-        self.discarding = false;
-        self.interim_count = 0;
-        self.send_window = opening.send_window as i32;
-        self.place = Place::Nowhere;
-        self.priority = opening.priority;
-        self.hungry = false;
-        self.end_after = false;
-        self.send_left = LENGTH_UNKNOWN;
-        self.next = NO_SLOT;
-        self.previous = NO_SLOT;
-        self.waiting_ms = 0;
-        self.taken_bytes = 0;
-        self.unanswered = Unanswered::default();
-        self.updated = false;
-        self.window = ReceiveWindow::new(opening.receive_window);
-        self.unconsumed = 0;
-        self.receive_left = LENGTH_UNKNOWN;
-        self.received_ms = opening.now_ms;
-        self.rate_ms = opening.now_ms;
-        self.rate_bytes = 0;
-        self.rate_mark = 0;
     }
 
     /// The head of the final response is being sent: what follows it.
@@ -188,43 +286,39 @@ impl Stream {
         length: u64,
         end: End,
     ) -> Result<(), Misuse> {
-        let tunnel = self.connect && status.is_success();
-        let bodiless = self.head_request || has_no_body(&Method::GET, status);
+        let tunnel = self.kind == Kind::Connect && status.is_success();
+        let bodiless = self.sending.left == 0 || has_no_body(&Method::GET, status);
         let ends = end == End::Yes;
         if ends && !bodiless && !tunnel && !matches!(length, 0 | LENGTH_UNKNOWN) {
             return Err(Misuse::WrongLength);
         }
-        self.tunnel = tunnel;
-        self.send_left = match (tunnel, bodiless) {
+        self.sending.left = match (tunnel, bodiless) {
             (true, _) => LENGTH_UNKNOWN,
             (false, true) => 0,
             (false, false) => length,
         };
         if tunnel {
-            self.receive_left = LENGTH_UNKNOWN;
+            self.kind = Kind::Tunnel;
+            self.receiving.left = LENGTH_UNKNOWN;
         }
-        self.sending = Progress::Body;
+        self.state.head_sent();
         Ok(())
     }
+}
 
-    /// Whether the body may go on with so much data, and end there.
-    #[inline]
-    pub(crate) fn expects(&self, data: u32, end_stream: bool) -> bool {
-        self.receive_left == LENGTH_UNKNOWN
-            || (u64::from(data) <= self.receive_left
-                && (!end_stream || u64::from(data) == self.receive_left))
-    }
-
-    /// Whether there is something to frame or to ask for.
-    #[inline]
-    pub(crate) fn wants_to_send(&self) -> bool {
-        self.chunk.is_some() || self.hungry
-    }
-
-    /// The memory of what it was given and has not sent, in bytes.
-    pub(crate) fn waiting_bytes(&self) -> usize {
-        let chunk = self.chunk.as_ref().map_or(0, Chunk::held_bytes);
-        chunk + self.trailers.as_ref().map_or(0, |trailers| trailers.held_bytes())
+/// A stream that is open, for tests.
+#[cfg(test)]
+pub(crate) fn test_opening(id: u32) -> Opening {
+    Opening {
+        id,
+        state: State::Open { receiving: Part::Content, sending: Part::Content },
+        kind: Kind::Message,
+        send_window: 1,
+        receive_window: 1,
+        receive_left: LENGTH_UNKNOWN,
+        send_left: LENGTH_UNKNOWN,
+        priority: Priority::UNSPOKEN,
+        now_ms: 0,
     }
 }
 
@@ -278,27 +372,19 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_as_good_as_new_when_it_is_used_again() {
-        let opening = |id| Opening {
-            id,
-            send_window: id + 1,
-            receive_window: id + 2,
-            priority: Priority { urgency: id as u8, incremental: id == 5 },
-            now_ms: id + 3,
-        };
-        let mut used = Stream::new(opening(3));
-        used.announce(StatusCode::OK, 7, End::No).unwrap();
-        used.receiving = Progress::Ended;
-        (used.connect, used.tunnel, used.head_request, used.patient) = (true, true, true, true);
-        (used.discarding, used.hungry, used.end_after, used.updated) = (true, true, true, true);
-        used.place = Place::Window;
-        (used.next, used.previous, used.waiting_ms, used.taken_bytes) = (1, 2, 3, 4);
-        used.unanswered.sent(9);
-        used.window.consumed = 8;
-        (used.unconsumed, used.receive_left) = (5, 6);
-        (used.rate_bytes, used.rate_mark) = (7, 8);
-        used.reopen(opening(5));
-        assert_eq!(format!("{used:?}"), format!("{:?}", Stream::new(opening(5))));
+    fn a_stream_is_closed_when_both_directions_have_ended() {
+        let (head, content) = (Part::Head, Part::Content);
+        let mut server = State::Open { receiving: content, sending: head };
+        assert!(!server.end_received());
+        server.head_sent();
+        assert_eq!(server, State::HalfClosedRemote { sending: content });
+        let mut client = State::HalfClosedLocal { receiving: head };
+        client.head_received();
+        assert_eq!((client.receiving(), client.sending()), (Some(content), None));
+        for mut state in [client, State::Discarding] {
+            assert!(state.end_received());
+            assert_eq!((state.receiving(), state.sending()), (None, None));
+        }
     }
 
     #[test]

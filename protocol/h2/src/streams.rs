@@ -1,7 +1,7 @@
 //! RFC 9113 §5.1: the streams that are open, found by their numbers.
 
 use crate::closed::ResetStreams;
-use crate::stream::{NO_SLOT, Opening, Stream};
+use crate::stream::{NO_SLOT, Opening, State, Stream};
 
 /// A free place in the index.
 const EMPTY: u32 = u32::MAX;
@@ -51,6 +51,11 @@ impl Streams {
         self.open
     }
 
+    /// The open streams.
+    pub(crate) fn open_mut(&mut self) -> impl Iterator<Item = &mut Stream> {
+        self.slots.iter_mut().filter(|stream| stream.state != State::Closed)
+    }
+
     #[inline]
     pub(crate) fn slots_mut(&mut self) -> &mut [Stream] {
         &mut self.slots
@@ -96,8 +101,8 @@ impl Streams {
         } else {
             let slot = self.free;
             let place = &mut self.slots[slot as usize];
-            self.free = place.next;
-            place.reopen(opening);
+            self.free = place.sending.next;
+            *place = Stream::new(opening);
             slot
         };
         self.open += 1;
@@ -111,11 +116,10 @@ impl Streams {
         let id = self.slots[slot as usize].id;
         self.unplace(id);
         let stream = &mut self.slots[slot as usize];
-        stream.id = 0;
-        self.waiting_bytes -= stream.waiting_bytes();
-        stream.chunk = None;
-        stream.trailers = None;
-        stream.next = self.free;
+        stream.state = State::Closed;
+        let waiting = stream.sending.waiting.take();
+        self.waiting_bytes -= waiting.map_or(0, |waiting| waiting.held_bytes());
+        stream.sending.next = self.free;
         self.free = slot;
         self.open -= 1;
     }
@@ -123,7 +127,8 @@ impl Streams {
     /// The slots of the open streams.
     pub(crate) fn open_slots(&self) -> impl Iterator<Item = u32> {
         let slots = self.slots.iter().enumerate();
-        slots.filter(|(_, stream)| stream.id != 0).map(|(slot, _)| slot as u32)
+        let open = slots.filter(|(_, stream)| stream.state != State::Closed);
+        open.map(|(slot, _)| slot as u32)
     }
 
     /// Gives memory back, when no stream is open.
@@ -198,9 +203,8 @@ impl Streams {
         self.index = vec![EMPTY; places];
         self.displaced = 0;
         for slot in 0..self.slots.len() {
-            let id = self.slots[slot].id;
-            if id != 0 {
-                self.place(id, slot as u32);
+            if self.slots[slot].state != State::Closed {
+                self.place(self.slots[slot].id, slot as u32);
             }
         }
     }
@@ -211,12 +215,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::priority::Priority;
-
-    fn opening(id: u32) -> Opening {
-        let priority = Priority::UNSPOKEN;
-        Opening { id, send_window: 1, receive_window: 1, priority, now_ms: 0 }
-    }
+    use crate::stream::test_opening as opening;
 
     #[test]
     fn an_empty_store_finds_nothing() {

@@ -11,7 +11,7 @@ use crate::connection::Connection;
 use crate::frame::{FrameHeader, HEADER_BYTES, flag, kind};
 use crate::incoming::EXHAUSTED;
 use crate::limits::FRAMES_AHEAD_COUNT;
-use crate::stream::Progress;
+use crate::stream::{Kind, Part, State};
 
 impl Connection {
     /// A copy of the whole body of the request whose head was just reported, if it has arrived in one frame
@@ -97,19 +97,18 @@ impl Connection {
         let stream = self.streams.get_mut(slot);
         let takes = ends
             && length as usize <= bytes_max
-            && stream.receiving == Progress::Body
-            && !stream.discarding
-            && !stream.tunnel
-            && stream.expects(length, true)
-            && i64::from(length) < i64::from(stream.window.available)
+            && matches!(stream.state, State::Open { receiving: Part::Content, .. })
+            && stream.kind != Kind::Tunnel
+            && stream.receiving.expects(length, true)
+            && i64::from(length) < i64::from(stream.receiving.window.available)
             && i64::from(length) < i64::from(connection.available);
         if !takes || !connection.receive(length, clock.us) {
             return false;
         }
         // Windows that are not used up: nothing of that is to be counted.
-        let received = stream.window.receive(length, clock.us);
+        let received = stream.receiving.window.receive(length, clock.us);
         debug_assert!(received, "the window has room, as was looked at");
-        stream.receiving = Progress::Ended;
+        stream.state.end_received();
         self.count_received(slot, length);
         true
     }

@@ -14,24 +14,25 @@ use bolide_semantics::{
     has_no_body,
 };
 use bytes::Bytes;
-use http::{HeaderMap, Method, StatusCode};
+use http::{HeaderMap, StatusCode};
 use smallvec::SmallVec;
 
-use crate::access_log::Entry;
 use crate::ends::Ends;
 use crate::local_waker::{LocalWaker, WokenList};
 use crate::outward::Outward;
 use crate::patience::Patience;
 use crate::profile::{ENCODE, HANDLER};
 use crate::responder::Address;
-use crate::response::{Body, BodyStream, Fields, Pull, Trailed};
-use crate::router::RouteId;
+use crate::response::{Body, Fields, Pull, Trailed};
 use crate::session::timing;
 use crate::work::take_event;
 use crate::{Exchange, Handler, Response, Waker};
 
 mod cancel;
 mod notes;
+mod state;
+
+pub(crate) use state::{Kind, Phase, Record, State};
 
 pub use notes::UpstreamTimes;
 
@@ -64,108 +65,6 @@ impl fmt::Debug for OrElse {
     }
 }
 
-/// What is known of an exchange while it is open.
-#[derive(Debug)]
-pub(crate) struct State {
-    /// HEAD: heads only.
-    head_only: bool,
-    connect: bool,
-    pub(crate) phase: Phase,
-    /// The body that is being pulled.
-    pub(crate) stream: Option<Box<dyn BodyStream>>,
-    /// How many bytes of the request's body may still come.
-    pub(crate) body_left: u64,
-    /// The client waits for `100 Continue`.
-    pub(crate) awaits_continue: bool,
-    /// What follows the head is a tunnel.
-    pub(crate) is_tunnel: bool,
-    /// The route that it counts for; none: it was counted already.
-    pub(crate) route: Option<RouteId>,
-    /// When its head arrived, unless it is answered in the same turn.
-    pub(crate) began: Option<Instant>,
-    /// When the answer's head was given, unless that was in the same turn.
-    pub(crate) answered: Option<Instant>,
-    /// The status of the final head; 0 before.
-    pub(crate) status: u16,
-    pub(crate) received_bytes: u64,
-    pub(crate) sent_bytes: u64,
-    /// Why it ended before it was complete.
-    pub(crate) aborted: Option<&'static str>,
-    /// What the access log needs of the request.
-    pub(crate) entry: Option<Box<Entry>>,
-    /// When the handler wants to be woken.
-    pub(crate) alarm: Option<Instant>,
-    /// The handler has events left for the next call.
-    pub(crate) yields: bool,
-    /// A limit of the handler's ended the exchange.
-    pub(crate) limit: Option<&'static str>,
-    /// The client is told how long the answer took since then.
-    pub(crate) timed: Option<Instant>,
-}
-
-/// How far the response is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Phase {
-    /// No final head was sent.
-    Unanswered,
-    /// The next piece may be given.
-    Sendable,
-    /// The piece before has not left.
-    Blocked,
-    /// Everything was given.
-    Done,
-}
-
-impl State {
-    #[inline]
-    pub(crate) fn new(method: &Method, body_bytes_max: u64, route: RouteId) -> Self {
-        Self {
-            head_only: *method == Method::HEAD,
-            connect: *method == Method::CONNECT,
-            phase: Phase::Unanswered,
-            stream: None,
-            body_left: body_bytes_max,
-            awaits_continue: false,
-            is_tunnel: false,
-            route: Some(route),
-            began: None,
-            answered: None,
-            status: 0,
-            received_bytes: 0,
-            sent_bytes: 0,
-            aborted: None,
-            entry: None,
-            alarm: None,
-            yields: false,
-            limit: None,
-            timed: None,
-        }
-    }
-
-    /// Whether nothing of it is left to do.
-    pub(crate) fn is_done(&self) -> bool {
-        self.phase == Phase::Done
-    }
-
-    /// Whether a response with this status turns the exchange into a tunnel.
-    #[inline]
-    fn begins_tunnel(&self, status: StatusCode) -> bool {
-        status == StatusCode::SWITCHING_PROTOCOLS || (self.connect && status.is_success())
-    }
-
-    /// The method as far as it decides whether a response has a body.
-    pub(crate) fn method(&self) -> &'static Method {
-        const HEAD: Method = Method::HEAD;
-        const CONNECT: Method = Method::CONNECT;
-        const GET: Method = Method::GET;
-        match (self.head_only, self.connect) {
-            (true, _) => &HEAD,
-            (_, true) => &CONNECT,
-            _ => &GET,
-        }
-    }
-}
-
 /// By what an [`Exchange`] answers: orders to the connection, for this exchange.
 #[derive(Debug)]
 pub struct Io<'a> {
@@ -181,6 +80,10 @@ pub struct Io<'a> {
     pub(crate) outward: Outward<'a>,
     pub(crate) woken: &'a mut Option<WokenList>,
     pub(crate) events_left: &'a Cell<u32>,
+    /// The handler has events left for the next call.
+    pub(crate) yields: bool,
+    /// A limit of the handler's ended the exchange.
+    pub(crate) limit: Option<&'static str>,
 }
 
 impl<'a> Io<'a> {
@@ -212,7 +115,7 @@ impl Io<'_> {
     /// body.
     #[inline]
     pub(crate) fn answer(&mut self, response: &mut Response) {
-        if self.state.phase != Phase::Unanswered {
+        if !self.state.phase.is_unanswered() {
             return;
         }
         if response.invalid {
@@ -244,18 +147,18 @@ impl Io<'_> {
             }
         };
         let bytes = whole.bytes.len() as u64;
-        let length = (!no_body || self.state.head_only).then_some(bytes);
+        let length = (!no_body || self.state.kind == Kind::Head).then_some(bytes);
         if no_body {
             self.begin(response, length, Content::None);
         } else if self.begin(response, length, Content::Whole(whole)) {
-            self.state.sent_bytes += bytes;
+            self.state.record.sent_bytes += bytes;
         }
     }
 
     /// Sends a body that is at hand, and its trailers.
     fn finish_whole(&mut self, body: Trailed) {
         if !body.bytes.is_empty() {
-            self.state.sent_bytes += body.bytes.len() as u64;
+            self.state.record.sent_bytes += body.bytes.len() as u64;
             let sent = self.connection.send_data(&mut self.cx, self.id, body.bytes, End::No);
             self.settle(sent, End::No);
         }
@@ -266,7 +169,7 @@ impl Io<'_> {
     /// known. A body of `response` is ignored. With `101 Switching Protocols`, or a 2xx to CONNECT,
     /// what follows is a tunnel.
     pub fn start(&mut self, response: &Response, length: Option<u64>) {
-        if self.state.phase == Phase::Unanswered {
+        if self.state.phase.is_unanswered() {
             let no_body = has_no_body(self.state.method(), response.status);
             let tunnel = self.state.begins_tunnel(response.status);
             let length = if tunnel { None } else { length };
@@ -291,7 +194,7 @@ impl Io<'_> {
     pub fn send(&mut self, data: Bytes, end: End) -> Result<(), Bytes> {
         match self.state.phase {
             Phase::Sendable => {
-                self.state.sent_bytes += data.len() as u64;
+                self.state.record.sent_bytes += data.len() as u64;
                 self.encoding(|io| {
                     let sent = io.connection.send_data(&mut io.cx, io.id, data, end);
                     io.settle(sent, end);
@@ -300,13 +203,13 @@ impl Io<'_> {
             }
             // What is sent after the end, or in answer to HEAD, goes nowhere.
             Phase::Done => Ok(()),
-            Phase::Unanswered | Phase::Blocked => Err(data),
+            Phase::Expected | Phase::Unanswered | Phase::Blocked => Err(data),
         }
     }
 
     /// Ends the body with trailers.
     pub fn finish_with(&mut self, trailers: &HeaderMap) {
-        if matches!(self.state.phase, Phase::Sendable | Phase::Blocked) {
+        if self.state.phase.is_answering() {
             let fields: SmallVec<[FieldRef<'_>; OWN_FIELDS_COUNT]> =
                 trailers.iter().map(FieldRef::from).collect();
             self.finish_with_fields(&fields);
@@ -323,7 +226,7 @@ impl Io<'_> {
         if self.state.phase != Phase::Done {
             self.connection.abort(&mut self.cx, self.id);
             self.state.phase = Phase::Done;
-            self.state.aborted.get_or_insert("the handler gave the answer up");
+            self.state.record.aborted.get_or_insert("the handler gave the answer up");
         }
     }
 
@@ -357,13 +260,13 @@ impl Io<'_> {
     /// connections have their turn first, and [`Exchange::on_wake`] follows.
     pub(crate) fn may_go_on(&mut self) -> bool {
         let may = self.events_left.get() > 0;
-        self.state.yields |= !may;
+        self.yields |= !may;
         may
     }
 
     /// Reports that the limit of this name ends the exchange.
     pub(crate) fn note_limit(&mut self, limit: &'static str) {
-        self.state.limit = Some(limit);
+        self.limit = Some(limit);
     }
 
     /// Counts such an event.
@@ -405,7 +308,7 @@ impl Io<'_> {
     /// `Date` is added when it is missing. Ignored when the response has begun already; an interim one, which a client
     /// can do without, also while what was queued before it has no room left.
     pub fn start_with(&mut self, status: StatusCode, fields: &[FieldRef<'_>], end: End) {
-        if self.state.phase != Phase::Unanswered {
+        if !self.state.phase.is_unanswered() {
             return;
         }
         if is_interim(status) {
@@ -432,7 +335,7 @@ impl Io<'_> {
 
     /// Ends the body with these trailers.
     pub fn finish_with_fields(&mut self, fields: &[FieldRef<'_>]) {
-        if matches!(self.state.phase, Phase::Sendable | Phase::Blocked) {
+        if self.state.phase.is_answering() {
             let sent = self.encoding(|io| io.connection.send_trailers(&mut io.cx, io.id, fields));
             if sent.is_err() {
                 self.abort();
@@ -444,11 +347,9 @@ impl Io<'_> {
     /// Tells a client that waits for it to send its body (RFC 9110 §15.2.1). Ignored when the client
     /// does not wait, was told already, or has its answer.
     pub fn send_continue(&mut self) {
-        let waits = std::mem::take(&mut self.state.awaits_continue);
-        if !waits || self.state.phase != Phase::Unanswered {
-            return;
+        if self.state.take_expectation() {
+            self.send_interim(StatusCode::CONTINUE, &[]);
         }
-        self.send_interim(StatusCode::CONTINUE, &[]);
     }
 
     /// Pulls the body stream as long as the connection takes more.
@@ -477,7 +378,7 @@ impl Io<'_> {
                     return self.finish_with(&trailers);
                 }
             };
-            self.state.sent_bytes += data.len() as u64;
+            self.state.record.sent_bytes += data.len() as u64;
             let sent = self.connection.send_data(&mut self.cx, self.id, data, end);
             self.settle(sent, end);
         }
@@ -499,12 +400,12 @@ impl Io<'_> {
             (Ok(true), End::No) => Phase::Sendable,
             (Ok(false), End::No) => Phase::Blocked,
             (Err(Misuse::UnknownExchange), _) => {
-                self.state.aborted.get_or_insert("the client had gone");
+                self.state.record.aborted.get_or_insert("the client had gone");
                 Phase::Done
             }
             // A body that breaks its announced length, which only its maker could have prevented.
             (Err(_), _) => {
-                self.state.aborted.get_or_insert("the body broke its announced length");
+                self.state.record.aborted.get_or_insert("the body broke its announced length");
                 self.connection.abort(&mut self.cx, self.id);
                 Phase::Done
             }
@@ -559,7 +460,7 @@ impl Io<'_> {
     fn send_response(&mut self, head: &ResponseHead<'_, SharedFields>, content: Content) -> bool {
         let follows = matches!(content, Content::Follows);
         if self.state.begins_tunnel(head.status) {
-            self.state.is_tunnel = true;
+            self.state.kind = Kind::Tunnel;
             // What comes in it is not a request's body.
             self.state.body_left = u64::MAX;
         }
@@ -570,12 +471,12 @@ impl Io<'_> {
                     (true, true) => Phase::Sendable,
                     (true, false) => Phase::Blocked,
                 };
-                self.state.status = head.status.as_u16();
-                self.state.answered = self.state.began.map(|_| self.cx.now);
+                self.state.record.status = head.status.as_u16();
+                self.state.record.answered = self.state.record.began.map(|_| self.cx.now);
                 return true;
             }
             Err(Misuse::UnknownExchange) => {
-                self.state.aborted = Some("client-gone");
+                self.state.record.aborted = Some("client-gone");
                 self.state.phase = Phase::Done;
             }
             Err(_) => self.head_is_refused(),
@@ -586,7 +487,7 @@ impl Io<'_> {
     /// A head that its connection does not send: its maker could have prevented that.
     #[cold]
     fn head_is_refused(&mut self) {
-        self.state.aborted = Some("head-not-sent");
+        self.state.record.aborted = Some("head-not-sent");
         self.connection.abort(&mut self.cx, self.id);
         self.state.phase = Phase::Done;
     }

@@ -102,7 +102,7 @@ impl Io<'_> {
             return false;
         }
         let end = if is_last { End::Yes } else { End::No };
-        self.state.sent_bytes += bytes as u64;
+        self.state.record.sent_bytes += bytes as u64;
         let outside = file.piece(offset, bytes);
         let sent = self.connection.send_outside(&mut self.cx, self.id, outside, end);
         self.settle(sent, end);

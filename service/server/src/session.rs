@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::{Method, StatusCode};
 
 use crate::ends::Ends;
-use crate::exchange::{Active, Io, OrElse, Phase, State};
+use crate::exchange::{Active, Io, Kind, OrElse, Phase, State};
 use crate::handler::call;
 use crate::local_waker::WokenList;
 use crate::observe::{Observer, Subject};
@@ -157,14 +157,11 @@ impl Session {
         let what = "the rest of the request was wrong, or late";
         let reason = AbortReason::new(Blame::Peer, "rest-refused", what);
         match self.take(id, reason, work.observer) {
-            Some(mut before) if before.phase == Phase::Unanswered => {
-                (state.route, state.began) = (before.route, before.began);
-                (state.entry, state.received_bytes) = (before.entry.take(), before.received_bytes);
-            }
+            Some(before) if before.phase.is_unanswered() => state.record = before.record,
             Some(mut before) => {
-                before.aborted = Some(reason.name);
+                before.record.aborted = Some(reason.name);
                 self.ended(&mut before, None, work.observer);
-                state.route = None;
+                state.record.route = None;
             }
             None => {}
         }
@@ -213,7 +210,9 @@ impl Session {
         work.meter.enter(HANDLER);
         timing.iter_mut().for_each(Timing::routed);
         let mut state = State::new(method, offer.bytes_max, route);
-        state.awaits_continue = offer.continues;
+        if offer.continues {
+            state.phase = Phase::Expected;
+        }
         let called = call(handler, &mut request);
         let whole = (whole_bytes, request.whole.take());
         let Ok(mut reply) = called else {
@@ -241,13 +240,12 @@ impl Session {
     ) {
         if let Reply::Now(response) = reply {
             state.body_left = 0;
-            state.awaits_continue = false;
             return self.answer(id, state, response, true, work);
         }
         match std::mem::replace(reply, Reply::Later) {
             Reply::Now(_) => {}
             Reply::Exchange(driver) => {
-                state.entry = work.observer.keep(work.cx.head);
+                state.record.entry = work.observer.keep(work.cx.head);
                 self.open(id, state, Some(driver), work);
                 self.with(id, work, |active, io| {
                     if let Some(driver) = &mut active.driver {
@@ -259,14 +257,14 @@ impl Session {
                 });
             }
             Reply::Later => {
-                state.awaits_continue = false;
-                state.entry = work.observer.keep(work.cx.head);
+                state.take_expectation();
+                state.record.entry = work.observer.keep(work.cx.head);
                 self.open(id, state, None, work);
             }
             Reply::LaterOr(handler) => {
-                state.awaits_continue = false;
+                state.take_expectation();
                 let head = work.cx.head.clone();
-                state.entry = work.observer.keep(work.cx.head);
+                state.record.entry = work.observer.keep(work.cx.head);
                 self.open(id, state, None, work);
                 if let Ok(index) = self.index(id) {
                     self.exchanges[index].or_else = Some(Box::new(OrElse { head, handler }));
@@ -296,7 +294,7 @@ impl Session {
         };
         work.meter.enter(HANDLER);
         let mut reply = call(&*handler, &mut request).unwrap_or_else(|_| {
-            work.observer.panicked(state.route, None);
+            work.observer.panicked(state.record.route, None);
             Reply::Now(Response::error(StatusCode::INTERNAL_SERVER_ERROR))
         });
         // A handler of a handler may want to know more than the head of the last request.
@@ -336,7 +334,7 @@ impl Session {
             self.ended(state, head, work.observer);
         } else {
             if head_stands {
-                state.entry = work.observer.keep(work.cx.head);
+                state.record.entry = work.observer.keep(work.cx.head);
             }
             self.open(id, state, None, work);
         }
@@ -346,7 +344,13 @@ impl Session {
     #[inline]
     fn ended(&mut self, state: &mut State, head: Option<&Head>, observer: &mut Observer) {
         if self.subject.is_some() {
-            observer.exchange_ended(&mut self.subject, &self.connection, &self.ends, state, head);
+            observer.exchange_ended(
+                &mut self.subject,
+                &self.connection,
+                &self.ends,
+                &mut state.record,
+                head,
+            );
         }
     }
 
@@ -357,8 +361,8 @@ impl Session {
             return self.connection.consumed(&mut work.cx, id, data.len());
         };
         let active = &mut self.exchanges[index];
-        active.state.note_received(end, work.cx.now);
-        if active.driver.is_none() && active.state.phase != Phase::Unanswered {
+        active.state.record.note_received(end, work.cx.now);
+        if active.driver.is_none() && !active.state.phase.is_unanswered() {
             // The answer is under way, and nobody reads what else the client has to say.
             return self.connection.consumed(&mut work.cx, id, data.len());
         }
@@ -374,7 +378,7 @@ impl Session {
             return;
         }
         active.state.body_left -= length;
-        active.state.received_bytes += length;
+        active.state.record.received_bytes += length;
         active.patience.request_moved(work.cx.now);
         if active.driver.is_none() {
             return self.connection.consumed(&mut work.cx, id, data.len());
@@ -427,7 +431,7 @@ impl Session {
     /// Whether a handler wants to know when the client ends its side.
     pub(crate) fn watches_client(&self) -> bool {
         let watches = |active: &Active| {
-            !active.state.is_tunnel
+            active.state.kind != Kind::Tunnel
                 && active.driver.as_ref().is_some_and(|driver| driver.watches_client())
         };
         !self.client_ended && self.exchanges.iter().any(watches)
@@ -442,7 +446,7 @@ impl Session {
             self.with(id, work, |active, io| {
                 if let Some(driver) =
                     active.driver.as_mut().filter(|driver| driver.watches_client())
-                    && !io.state.is_tunnel
+                    && io.state.kind != Kind::Tunnel
                 {
                     driver.on_client_end(io);
                 }
@@ -463,7 +467,7 @@ impl Session {
         work: &Work<'_>,
     ) {
         let mut state = std::mem::replace(state, State::new(&Method::GET, 0, RouteId::REFUSED));
-        state.began.get_or_insert(work.cx.now);
+        state.record.began.get_or_insert(work.cx.now);
         work.observer.under_way();
         if self.exchanges.capacity() == 0 {
             // Over HTTP/1.1 there is never a second one.
@@ -502,7 +506,7 @@ impl Session {
     /// Ends an exchange that its client, or the connection, has given up.
     fn abandon(&mut self, id: ExchangeId, reason: AbortReason, observer: &mut Observer) {
         if let Some(mut state) = self.take(id, reason, observer) {
-            state.aborted = Some(reason.name);
+            state.record.aborted = Some(reason.name);
             self.ended(&mut state, None, observer);
         }
     }
@@ -536,12 +540,12 @@ impl Session {
             panicked = true;
             *driven.driver = None;
             io.respond(Response::error(StatusCode::INTERNAL_SERVER_ERROR));
-            io.state.aborted = Some("handler-panic");
+            io.state.record.aborted = Some("handler-panic");
             io.abort();
         }
         io.meter.enter(before);
-        let limit = io.state.limit.take();
-        if std::mem::take(&mut io.state.yields) {
+        let limit = io.limit.take();
+        if io.yields {
             io.woken.get_or_insert_default().borrow_mut().push(id);
             self.cut = true;
         }
@@ -551,7 +555,7 @@ impl Session {
         if self.exchanges[index].state.is_done() {
             let mut active = self.exchanges.remove(index);
             if panicked {
-                work.observer.panicked(active.state.route, None);
+                work.observer.panicked(active.state.record.route, None);
             }
             work.observer.no_longer_under_way();
             self.ended(&mut active.state, None, work.observer);

@@ -56,6 +56,8 @@ impl Work<'_> {
             events_left: self.events_left,
             outward: Outward { agenda: self.outward.agenda, dials: self.outward.dials },
             woken,
+            yields: false,
+            limit: None,
         }
     }
 }

@@ -56,7 +56,8 @@ fn host_stands_in_for_authority() {
 #[test]
 fn connects() {
     let plain = [(":method", "CONNECT"), (":authority", "a:80")];
-    assert!(request(&plain).1.malformed.is_none() && request(&plain).1.connect);
+    assert_eq!(request(&plain).1.malformed, None);
+    assert_eq!(request(&plain).1.kind, Kind::Connect);
     let extended = [
         (":method", "CONNECT"),
         (":protocol", "websocket"),
@@ -208,10 +209,10 @@ fn priorities_and_patience() {
     let (_, summary) =
         request(&with(&[("priority", "u=1, i"), ("content-type", "application/grpc+proto")]));
     assert_eq!(summary.priority, Some(Priority { urgency: 1, incremental: true }));
-    assert!(summary.patient);
+    assert_eq!(summary.kind, Kind::Call);
     let (_, summary) = request(&with(&[("content-type", "text/plain")]));
     assert_eq!(summary.priority, None);
-    assert!(!summary.patient);
+    assert_eq!(summary.kind, Kind::Message);
 }
 
 #[test]

@@ -2,9 +2,7 @@
 
 use std::time::Instant;
 
-use bolide_semantics::End;
-
-use super::{Io, State};
+use super::Io;
 
 /// When a request that is passed on came to each stage at the server behind, by the clock of [`Io::now`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +31,7 @@ impl Io<'_> {
     /// Notes for the access log which server behind was asked; the latest counts. What was noted of the times of
     /// the one before is forgotten.
     pub fn note_upstream(&mut self, name: &str) {
-        if let Some(entry) = &mut self.state.entry {
+        if let Some(entry) = &mut self.state.record.entry {
             entry.set_upstream(name);
             entry.times.upstream = None;
         }
@@ -41,20 +39,8 @@ impl Io<'_> {
 
     /// Notes for the access log when the server behind did what; the latest counts.
     pub fn note_upstream_times(&mut self, times: &UpstreamTimes) {
-        if let Some(entry) = &mut self.state.entry {
+        if let Some(entry) = &mut self.state.record.entry {
             entry.times.upstream = Some(*times);
-        }
-    }
-}
-
-impl State {
-    /// A piece of the request has come.
-    #[inline]
-    pub(crate) fn note_received(&mut self, end: End, now: Instant) {
-        if end == End::Yes
-            && let Some(entry) = &mut self.entry
-        {
-            entry.times.received = Some(now);
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::access_log::{
     AccessLog, Asked, Desk, Ended, Entry, LogFormat, Outcome, RoutePiece, Stages, Stamp,
 };
 use crate::ends::Ends;
-use crate::exchange::State;
+use crate::exchange::Record;
 use crate::metrics::{Metrics, Place, RouteCounts, Shard};
 use crate::profile::Profile;
 use crate::router::{RouteId, Router};
@@ -118,13 +118,13 @@ impl Logging {
         subject: &mut Subject,
         connection: &Connection,
         ends: &Ends,
-        (state, head, now): (&mut State, Option<&Head>, Instant),
+        (record, head, now): (&mut Record, Option<&Head>, Instant),
         (route, outcome): (RouteId, &Outcome),
     ) {
-        let entry = state.entry.take();
+        let entry = record.entry.take();
         let stages = entry.as_ref().map(|entry| {
             // A head that was given in the turn in which its request came has no time of its own.
-            let answered = state.answered.unwrap_or(outcome.began);
+            let answered = record.answered.unwrap_or(outcome.began);
             let answered = (outcome.status != 0).then_some(answered);
             Stages::new(outcome.began, answered, now, &entry.times)
         });
@@ -473,28 +473,28 @@ impl Observer {
         subject: &mut Option<Box<Subject>>,
         connection: &Connection,
         ends: &Ends,
-        state: &mut State,
+        record: &mut Record,
         head: Option<&Head>,
     ) {
         let Some(subject) = subject else { return };
-        let Some(route) = state.route else { return };
-        let began = state.began.unwrap_or(self.now);
+        let Some(route) = record.route else { return };
+        let began = record.began.unwrap_or(self.now);
         if let Some(counting) = &mut self.counting {
-            counting.ended(route, state.status, began);
-            if let Some(what) = state.aborted {
+            counting.ended(route, record.status, began);
+            if let Some(what) = record.aborted {
                 counting.shard.aborts.count(what);
             }
         }
         let Some(logging) = &mut self.logging else { return };
         let outcome = Outcome {
-            status: state.status,
-            received_bytes: state.received_bytes,
-            sent_bytes: state.sent_bytes,
+            status: record.status,
+            received_bytes: record.received_bytes,
+            sent_bytes: record.sent_bytes,
             began,
-            abort: state.aborted,
+            abort: record.aborted,
         };
         let now = self.now;
-        logging.line(subject, connection, ends, (state, head, now), (route, &outcome));
+        logging.line(subject, connection, ends, (record, head, now), (route, &outcome));
     }
 
     /// A limit was hit by one request.

@@ -15,7 +15,7 @@ impl Active {
     /// The memory that it keeps, in bytes.
     pub(crate) fn held_bytes(&self) -> usize {
         let driver = self.driver.as_ref().map_or(0, |driver| driver.held_bytes());
-        let entry = self.state.entry.as_ref().map_or(0, |entry| entry.held_bytes());
+        let entry = self.state.record.entry.as_ref().map_or(0, |entry| entry.held_bytes());
         let or_else = self.or_else.as_ref().map_or(0, |other| other.head.allocated_bytes());
         size_of::<Self>() + driver + entry + or_else
     }

@@ -4,7 +4,7 @@ use bolide_semantics::{AbortReason, Blame, ExchangeId};
 use http::StatusCode;
 
 use super::Session;
-use crate::exchange::{Active, Phase};
+use crate::exchange::Active;
 use crate::work::Work;
 use crate::{Limits, Response};
 
@@ -13,7 +13,7 @@ impl Session {
     #[inline]
     pub(super) fn next_end(&self, limits: &Limits) -> Option<std::time::Instant> {
         let times = |active: &Active| {
-            let answered = active.state.phase != Phase::Unanswered;
+            let answered = !active.state.phase.is_unanswered();
             [active.patience.ends(answered, limits), active.state.alarm]
         };
         self.exchanges.iter().flat_map(times).flatten().min()
@@ -36,7 +36,7 @@ impl Session {
     pub(super) fn end_late_exchanges(&mut self, work: &mut Work<'_>) {
         let (limits, now) = (&work.shared.limits, work.cx.now);
         let is_late = |active: &&Active| {
-            let answered = active.state.phase != Phase::Unanswered;
+            let answered = !active.state.phase.is_unanswered();
             active.patience.ends(answered, limits).is_some_and(|end| end <= now)
         };
         let late: Vec<ExchangeId> =
@@ -44,11 +44,11 @@ impl Session {
         for id in late {
             let index = self.index(id);
             let answered =
-                index.is_ok_and(|index| self.exchanges[index].state.phase != Phase::Unanswered);
+                index.is_ok_and(|index| !self.exchanges[index].state.phase.is_unanswered());
             let name = if answered { "exchange-timeout" } else { "answer-timeout" };
             work.observer.limit(self.ends.peer(), name);
             self.with(id, work, |active, io| {
-                io.state.aborted = Some(name);
+                io.state.record.aborted = Some(name);
                 if let Some(mut driver) = active.driver.take() {
                     let what = "the answer took too long";
                     driver.on_abort(AbortReason::new(Blame::Caller, name, what));

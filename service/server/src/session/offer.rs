@@ -60,7 +60,7 @@ impl Session {
         work: &mut Work<'_>,
     ) {
         if whole_bytes > 0 && left.is_none() {
-            state.received_bytes = whole_bytes as u64;
+            state.record.received_bytes = whole_bytes as u64;
             self.connection.consumed(&mut work.cx, id, whole_bytes);
         }
         let goes_on = matches!(reply, Reply::Exchange(_));
@@ -74,7 +74,7 @@ impl Session {
     pub(super) fn trailers(&mut self, id: ExchangeId, work: &mut Work<'_>) {
         let trailers = std::mem::take(work.cx.head);
         self.with_driver(id, work, |driver, io| {
-            io.state.note_received(End::Yes, io.cx.now);
+            io.state.record.note_received(End::Yes, io.cx.now);
             driver.on_trailers(&trailers, io);
         });
         *work.cx.head = trailers;

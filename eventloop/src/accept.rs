@@ -3,12 +3,10 @@
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::Instant;
 
 use crate::address::Address;
 use crate::close_cause::CloseCause;
-use crate::kernel::{Incoming, Kernel, file_limit};
-use crate::limits::Limits;
+use crate::kernel::{Incoming, Kernel};
 use crate::mailbox::HandedIn;
 use crate::service::{Accepted, Service};
 use crate::slots::Token;
@@ -19,73 +17,6 @@ use crate::worker::Worker;
 /// beyond it the longest idle of a moving sample, and more only until an idle one is found.
 const SHED_SAMPLE_COUNT: u32 = 256;
 
-struct Entrance<L> {
-    listener: L,
-    index: usize,
-    ready: bool,
-}
-
-/// The listeners of a worker, and whether they are open.
-pub(crate) struct Door<K: Kernel> {
-    entrances: Vec<Entrance<K::Listener>>,
-    /// Accepted before it was known that there is no room, with the number of its listener.
-    waiting: Option<(Incoming<K::Socket>, usize)>,
-    room_count: usize,
-    paused_until: Option<Instant>,
-    /// The place after which the search for an idle connection goes on.
-    hand: u32,
-}
-
-impl<K: Kernel> Door<K> {
-    pub(crate) fn new(limits: &Limits) -> Self {
-        let room_count = match limits.connections_max_count {
-            0 => usize::try_from(file_limit() / 10 * 9).unwrap_or(usize::MAX).max(1),
-            count => count,
-        };
-        Self { entrances: Vec::new(), waiting: None, room_count, paused_until: None, hand: 0 }
-    }
-
-    pub(crate) fn next_key(&self) -> u64 {
-        Token::new(0, self.entrances.len() as u32).key()
-    }
-
-    pub(crate) fn add(&mut self, listener: K::Listener, index: usize) {
-        self.entrances.push(Entrance { listener, index, ready: false });
-    }
-
-    /// Connections arrived.
-    pub(crate) fn note(&mut self, position: u32) {
-        if let Some(entrance) = self.entrances.get_mut(position as usize) {
-            entrance.ready = true;
-        }
-    }
-
-    /// Whether connections may be accepted at once.
-    #[inline]
-    pub(crate) fn is_ready(&self) -> bool {
-        self.paused_until.is_none()
-            && (self.waiting.is_some() || self.entrances.iter().any(|entrance| entrance.ready))
-    }
-
-    pub(crate) fn paused_until(&self) -> Option<Instant> {
-        self.paused_until
-    }
-
-    /// A connection was closed.
-    #[inline]
-    pub(crate) fn room_was_made(&mut self) {
-        self.paused_until = None;
-    }
-
-    pub(crate) fn shut(&mut self, kernel: &mut K) {
-        for entrance in self.entrances.drain(..) {
-            kernel.stop_listening(entrance.listener);
-        }
-        self.waiting = None;
-        self.paused_until = None;
-    }
-}
-
 /// Whether `error` says that there are no descriptors, or no memory, for another socket.
 fn is_exhausted(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM))
@@ -95,45 +26,45 @@ impl<K: Kernel, S: Service> Worker<K, S> {
     /// Accepts from every listener that has connections.
     #[inline]
     pub(crate) fn accept(&mut self) {
-        if self.door.paused_until.is_some_and(|until| until <= self.lent.now) {
-            self.door.paused_until = None;
+        if self.listeners.paused_until.is_some_and(|until| until <= self.cx.now) {
+            self.listeners.paused_until = None;
         }
-        if !self.door.is_ready() {
+        if !self.listeners.is_ready() {
             return;
         }
-        if let Some((incoming, index)) = self.door.waiting.take() {
+        if let Some((incoming, index)) = self.listeners.waiting.take() {
             self.welcome(incoming, index);
         }
-        for position in 0..self.door.entrances.len() {
-            if self.door.entrances[position].ready && self.door.paused_until.is_none() {
+        for position in 0..self.listeners.open.len() {
+            if self.listeners.open[position].ready && self.listeners.paused_until.is_none() {
                 self.accept_from(position);
             }
         }
     }
 
     fn accept_from(&mut self, position: usize) {
-        let budget = self.lent.limits.accepts_per_turn_count;
+        let budget = self.cx.limits.accepts_per_turn_count;
         let mut failures = 0;
         for _ in 0..budget {
-            let entrance = &mut self.door.entrances[position];
-            let index = entrance.index;
-            match self.lent.kernel.accept(&mut entrance.listener) {
+            let listener = &mut self.listeners.open[position];
+            let index = listener.index;
+            match self.cx.kernel.accept(&mut listener.socket) {
                 Ok(incoming) => {
                     self.welcome(incoming, index);
-                    if self.door.paused_until.is_some() {
+                    if self.listeners.paused_until.is_some() {
                         return;
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    entrance.ready = false;
+                    listener.ready = false;
                     return;
                 }
                 Err(error) if is_exhausted(&error) => {
                     self.pause();
-                    let until = self.door.paused_until;
+                    let until = self.listeners.paused_until;
                     // It frees one descriptor, but one for each pause: the lack may not be ours.
                     self.shed();
-                    self.door.paused_until = until;
+                    self.listeners.paused_until = until;
                     return;
                 }
                 // A connection that failed before it was accepted says nothing about the next.
@@ -151,19 +82,19 @@ impl<K: Kernel, S: Service> Worker<K, S> {
             let Incoming { socket, peer, local } = incoming;
             self.admit(socket, peer, local, index);
         } else {
-            self.door.waiting = Some((incoming, index));
+            self.listeners.waiting = Some((incoming, index));
             self.pause();
         }
     }
 
     fn pause(&mut self) {
-        self.lent.stats.accept_pauses += 1;
-        self.door.paused_until = Some(self.lent.now + self.lent.limits.accept_pause);
+        self.cx.stats.accept_pauses += 1;
+        self.listeners.paused_until = Some(self.cx.now + self.cx.limits.accept_pause);
     }
 
     /// Whether one more connection has room; an idle one makes room if it must.
     pub(crate) fn has_room(&mut self) -> bool {
-        self.slots.len() < self.door.room_count || self.shed()
+        self.slots.len() < self.listeners.room_count || self.shed()
     }
 
     /// Closes the longest idle connection of those whose peers have all that was sent to them. Whether there
@@ -176,11 +107,12 @@ impl<K: Kernel, S: Service> Worker<K, S> {
             if looked_at >= SHED_SAMPLE_COUNT && longest.is_some() {
                 break;
             }
-            self.door.hand = if self.door.hand + 1 < places { self.door.hand + 1 } else { 0 };
-            let Some((token, slot)) = self.slots.at(self.door.hand) else { continue };
+            self.listeners.hand =
+                if self.listeners.hand + 1 < places { self.listeners.hand + 1 } else { 0 };
+            let Some((token, slot)) = self.slots.at(self.listeners.hand) else { continue };
             if let Some(ticks) = slot.idle_ticks(now)
                 && longest.is_none_or(|(most, _)| ticks > most)
-                && self.lent.kernel.has_arrived(slot.socket())
+                && self.cx.kernel.has_arrived(slot.socket())
             {
                 longest = Some((ticks, token));
             }
@@ -197,43 +129,43 @@ impl<K: Kernel, S: Service> Worker<K, S> {
     pub(crate) fn take_in(&mut self, handed_in: HandedIn) {
         let HandedIn { socket, peer, local, listener } = handed_in;
         if self.is_ending() || !self.has_room() {
-            self.lent.stats.refused += 1;
+            self.cx.stats.refused += 1;
             return;
         }
-        match self.lent.kernel.adopt(socket) {
+        match self.cx.kernel.adopt(socket) {
             Ok(socket) => self.admit(socket, peer, local, listener),
-            Err(_) => self.lent.stats.refused += 1,
+            Err(_) => self.cx.stats.refused += 1,
         }
     }
 
     /// Opens a session for a socket.
     fn admit(&mut self, mut socket: K::Socket, peer: Address, local: Address, listener: usize) {
         let token = self.slots.vacant();
-        if self.lent.kernel.register(&mut socket, token.key()).is_err() {
-            self.lent.kernel.close(socket);
-            self.lent.stats.refused += 1;
+        if self.cx.kernel.register(&mut socket, token.key()).is_err() {
+            self.cx.kernel.close(socket);
+            self.cx.stats.refused += 1;
             return;
         }
         let accepted = Accepted { token, peer, local, listener };
-        let (service, now) = (&mut self.lent.service, self.lent.now);
+        let (service, now) = (&mut self.cx.service, self.cx.now);
         let opened = catch_unwind(AssertUnwindSafe(|| service.open(&accepted, now)));
         let (session, after) = match opened {
             Ok(Some(opened)) => opened,
             Ok(None) => {
-                self.lent.kernel.close(socket);
-                self.lent.stats.refused += 1;
+                self.cx.kernel.close(socket);
+                self.cx.stats.refused += 1;
                 return;
             }
             Err(_) => {
-                self.lent.kernel.close(socket);
-                self.lent.stats.refused += 1;
-                self.lent.stats.panics += 1;
+                self.cx.kernel.close(socket);
+                self.cx.stats.refused += 1;
+                self.cx.stats.panics += 1;
                 return;
             }
         };
-        self.lent.stats.accepted += 1;
+        self.cx.stats.accepted += 1;
         let tick = self.short_tick();
-        let slot = Slot::new(socket, session, after, &mut self.lent, tick);
+        let slot = Slot::new(socket, session, after, &mut self.cx, tick);
         let deadline = self.slots.insert(slot).deadline_to_file();
         if let Some(deadline) = deadline {
             self.file(token, deadline);

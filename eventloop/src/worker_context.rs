@@ -22,7 +22,7 @@ const KEPT_QUEUE_BYTES: usize = 2 * 1024 * 1024;
 const SPARE_QUEUES_COUNT: usize = 16;
 
 /// What a worker lends to the connection whose turn it is.
-pub(crate) struct Lent<K: Kernel, S: Service> {
+pub(crate) struct WorkerContext<K: Kernel, S: Service> {
     pub(crate) kernel: K,
     pub(crate) service: S,
     /// What is read into.
@@ -47,7 +47,7 @@ pub(crate) struct Lent<K: Kernel, S: Service> {
     pub(crate) session_held_bytes: usize,
 }
 
-impl<K: Kernel, S: Service> Lent<K, S> {
+impl<K: Kernel, S: Service> WorkerContext<K, S> {
     pub(crate) fn new(
         kernel: K,
         service: S,
