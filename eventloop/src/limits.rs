@@ -87,10 +87,15 @@ pub const UNSENT_MAX_BYTES: usize = 1024 * 1024;
 /// Answers: none.
 pub const UNSENT_TIME: Duration = Duration::from_millis(4);
 
-/// How long a closing connection may take no byte of what is still to be sent.
+/// How long a closing connection may take to take `CLOSE_STALL_BYTES` of what is still to be sent.
 /// Default: 30 s. Unit: time. Reason: a reader that stopped must not keep its last answer in memory for ever.
 /// Answers: slow-reader.
 pub const CLOSE_STALL: Duration = Duration::from_secs(30);
+
+/// What a closing connection has to take within `CLOSE_STALL` to be given as long again.
+/// Default: 15 KiB. Unit: bytes. Reason: some 500 bytes a second, as a peer has to take while the connection is open; a reader of a byte now and then must not keep its last answer either.
+/// Answers: reader-of-single-bytes.
+pub const CLOSE_STALL_BYTES: usize = 15 * 1024;
 
 /// How long a closed connection is read from and discarded, so that a reset does not destroy its last answer.
 /// Default: 2 s. Unit: time. Reason: a few round trips of a slow path.
@@ -156,6 +161,8 @@ pub struct Limits {
     pub unsent_time: Duration,
     /// [`CLOSE_STALL`]
     pub close_stall: Duration,
+    /// [`CLOSE_STALL_BYTES`]
+    pub close_stall_bytes: usize,
     /// [`LINGER`]
     pub linger: Duration,
     /// [`LINGER_BYTES`]
@@ -183,6 +190,7 @@ impl Default for Limits {
             unsent_max_bytes: UNSENT_MAX_BYTES,
             unsent_time: UNSENT_TIME,
             close_stall: CLOSE_STALL,
+            close_stall_bytes: CLOSE_STALL_BYTES,
             linger: LINGER,
             linger_bytes: LINGER_BYTES,
         }

@@ -221,6 +221,7 @@ table!(LOOP: LoopLimits, "eventloop", [
     backlog_count to (1 << 31) - 1,
     accept_pause,
     close_stall,
+    close_stall_bytes from 0,
     linger from 0,
     linger_bytes from 0,
 ]);
