@@ -1,10 +1,10 @@
 //! What is to be sent, in order: small pieces copied together, large ones shared.
 
-use std::collections::VecDeque;
 use std::io::{self, IoSlice, Write};
 
-use crate::chunk::{Chunk, settle};
+use crate::chunk::Chunk;
 use crate::outside::Outside;
+use crate::waiting_pieces::WaitingPieces;
 
 /// Pieces below this size are copied, in bytes: copying them costs less than a vectored write does beyond a plain
 /// one, and than one more element of it.
@@ -17,7 +17,7 @@ const SLICES_FEW: usize = 32;
 /// 16 KiB, or the answers to 256 requests.
 const SLICES_MAX: usize = 512;
 
-/// When this many copied bytes have been sent from the front, the rest moves up, in bytes.
+/// When this many copied bytes have been sent from the front, and no more are left, the rest moves up, in bytes.
 const COMPACT_ABOVE_BYTES: usize = 64 * 1024;
 
 /// A shared piece of the queue.
@@ -86,7 +86,7 @@ pub struct SendQueue {
     /// How many of `copied` have been written.
     copied_sent: usize,
     /// Shared pieces, in order.
-    shared: VecDeque<Piece>,
+    shared: WaitingPieces<Piece>,
     /// Unsent bytes of `shared`.
     shared_bytes: usize,
     /// How many of `shared` are not in memory.
@@ -129,7 +129,7 @@ impl SendQueue {
             self.copied.extend_from_slice(&chunk.bytes);
         } else {
             self.shared_bytes += chunk.bytes.len();
-            self.shared.push_back(Piece { after: self.copied.len(), chunk, outside: None });
+            self.shared.push(Piece { after: self.copied.len(), chunk, outside: None });
         }
     }
 
@@ -140,7 +140,7 @@ impl SendQueue {
             self.outside_count += 1;
             let chunk = Chunk::own(bytes::Bytes::new());
             let outside = Some(Box::new(outside));
-            self.shared.push_back(Piece { after: self.copied.len(), chunk, outside });
+            self.shared.push(Piece { after: self.copied.len(), chunk, outside });
         }
     }
 
@@ -163,7 +163,7 @@ impl SendQueue {
     fn gather<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
         let mut filled = 0;
         let mut position = self.copied_sent;
-        for Piece { after, chunk, outside } in &self.shared {
+        for Piece { after, chunk, outside } in self.shared.iter() {
             if filled + 2 > slices.len() {
                 return filled;
             }
@@ -204,7 +204,7 @@ impl SendQueue {
             count -= length;
             self.shared_bytes -= length;
             self.outside_count -= usize::from(piece.outside.is_some());
-            self.shared.pop_front();
+            self.shared.pop();
         }
         self.copied_sent += count;
         debug_assert!(self.copied_sent <= self.copied.len(), "more was written than was queued");
@@ -269,13 +269,14 @@ impl SendQueue {
         (sink.write_vectored(&slices[..filled]), offered)
     }
 
-    /// Prepares what is left for waiting beyond the turn: pieces are [settled](settle()), and the space of what was
+    /// Prepares what is left for waiting beyond the turn: pieces are [settled](WaitingPieces::settle), and the space of what was
     /// sent is given back.
     pub fn settle(&mut self) {
-        settle(self.shared.make_contiguous());
-        if self.copied_sent > COMPACT_ABOVE_BYTES {
+        self.shared.settle();
+        let left = self.copied.len() - self.copied_sent;
+        if self.copied_sent > COMPACT_ABOVE_BYTES.max(left) {
             self.copied.drain(..self.copied_sent);
-            for Piece { after, .. } in &mut self.shared {
+            for Piece { after, .. } in self.shared.iter_mut() {
                 *after -= self.copied_sent;
             }
             self.copied_sent = 0;
@@ -358,6 +359,10 @@ mod tests {
         }
     }
 
+    fn piece(queue: &SendQueue, index: usize) -> &Chunk {
+        &queue.shared.iter().nth(index).unwrap().chunk
+    }
+
     #[test]
     fn slices_that_fill_a_block_together_are_kept_without_a_copy() {
         let mut queue = SendQueue::new();
@@ -367,8 +372,8 @@ mod tests {
             queue.push(block.slice(start + 9..start + 16 * 1024));
         }
         queue.settle();
-        assert_eq!(queue.shared[0].chunk.bytes.as_ptr(), block[9..].as_ptr());
-        assert_eq!(queue.shared[7].chunk.bytes.as_ptr(), block[7 * 16 * 1024 + 9..].as_ptr());
+        assert_eq!(piece(&queue, 0).bytes.as_ptr(), block[9..].as_ptr());
+        assert_eq!(piece(&queue, 7).bytes.as_ptr(), block[7 * 16 * 1024 + 9..].as_ptr());
     }
 
     #[test]
@@ -378,7 +383,7 @@ mod tests {
         queue.push(block.slice(..10_000));
         queue.push(Chunk::own(block.slice(10_000..)));
         queue.settle();
-        let address = |queue: &SendQueue, index: usize| queue.shared[index].chunk.bytes.as_ptr();
+        let address = |queue: &SendQueue, index: usize| piece(queue, index).bytes.as_ptr();
         let copy = address(&queue, 0);
         assert_ne!(copy, block.as_ptr());
         assert_eq!(address(&queue, 1), block[10_000..].as_ptr());
