@@ -127,6 +127,19 @@ const TABLE: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "bolide-growth",
+        &[
+            "bolide-buffers",
+            "bolide-client",
+            "bolide-connection",
+            "bolide-eventloop",
+            "bolide-measurement",
+            "bolide-reverse-proxy",
+            "bolide-semantics",
+            "bolide-server",
+        ],
+    ),
+    (
         "bolide-proxied",
         &[
             "bolide-buffers",
