@@ -18,11 +18,12 @@ impl<K: Kernel, S: Service> Slot<K, S> {
     pub(crate) fn finish(&mut self, cx: &mut WorkerContext<K, S>, budget: &mut Budget) -> Outcome {
         self.state.idle = false;
         // Once in a connection's life: a look whether the turn is measured is nothing here.
+        let before = cx.stats.bytes_sent;
         match self.flush(cx, budget) {
             Err(error) => Outcome::Closed(CloseCause::of(&error)),
             Ok(Flush::Blocked | Flush::Outside) => {
-                self.phase = Phase::Flushing;
-                self.deadline = cx.ticks.meeting(cx.now + cx.limits.close_stall);
+                let sent = u32::try_from(cx.stats.bytes_sent - before).unwrap_or(u32::MAX);
+                self.stalls(sent, cx);
                 Outcome::Wait
             }
             Ok(Flush::Drained) => {
@@ -37,6 +38,19 @@ impl<K: Kernel, S: Service> Slot<K, S> {
                 self.discard(cx)
             }
         }
+    }
+
+    /// Some of the last bytes still wait: only who takes enough of them gets more time.
+    fn stalls(&mut self, sent: u32, cx: &WorkerContext<K, S>) {
+        let taken = match self.phase {
+            Phase::Flushing { taken } => Some(taken.saturating_add(sent)),
+            _ => None,
+        };
+        let taken = taken.filter(|taken| (*taken as usize) < cx.limits.close_stall_bytes);
+        if taken.is_none() {
+            self.deadline = cx.ticks.meeting(cx.now + cx.limits.close_stall);
+        }
+        self.phase = Phase::Flushing { taken: taken.unwrap_or(0) };
     }
 
     /// A pass after the session has finished.

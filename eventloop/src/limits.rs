@@ -98,10 +98,15 @@ pub const CONNECTION_HELD_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// lost rather than all of them. Answers: memory-of-a-worker.
 pub const HELD_BYTES_MAX: usize = 0;
 
-/// How long a closing connection may take no byte of what is still to be sent.
+/// How long a closing connection may take to take `CLOSE_STALL_BYTES` of what is still to be sent.
 /// Default: 30 s. Unit: time. Reason: a reader that stopped must not keep its last answer in memory for ever.
 /// Answers: slow-reader.
 pub const CLOSE_STALL: Duration = Duration::from_secs(30);
+
+/// What a closing connection has to take within `CLOSE_STALL` to be given as long again.
+/// Default: 15 KiB. Unit: bytes. Reason: some 500 bytes a second, as a peer has to take while the connection is open; a reader of a byte now and then must not keep its last answer either.
+/// Answers: reader-of-single-bytes.
+pub const CLOSE_STALL_BYTES: usize = 15 * 1024;
 
 /// How long a closed connection is read from and discarded, so that a reset does not destroy its last answer.
 /// Default: 2 s. Unit: time. Reason: a few round trips of a slow path.
@@ -171,6 +176,8 @@ pub struct Limits {
     pub held_bytes_max: usize,
     /// [`CLOSE_STALL`]
     pub close_stall: Duration,
+    /// [`CLOSE_STALL_BYTES`]
+    pub close_stall_bytes: usize,
     /// [`LINGER`]
     pub linger: Duration,
     /// [`LINGER_BYTES`]
@@ -200,6 +207,7 @@ impl Default for Limits {
             connection_held_bytes_max: CONNECTION_HELD_BYTES_MAX,
             held_bytes_max: HELD_BYTES_MAX,
             close_stall: CLOSE_STALL,
+            close_stall_bytes: CLOSE_STALL_BYTES,
             linger: LINGER,
             linger_bytes: LINGER_BYTES,
         }

@@ -59,8 +59,8 @@ pub(crate) enum Outcome {
 pub(crate) enum Phase {
     /// Bytes come and go.
     Open,
-    /// The session has finished, and its last bytes wait for the socket.
-    Flushing,
+    /// The session has finished, and its last bytes wait for the socket, which has taken this many since its deadline was set.
+    Flushing { taken: u32 },
     /// The last bytes have left; what still arrives is discarded, this many bytes at most.
     Lingering { left: u32 },
 }

@@ -85,7 +85,7 @@ impl AsMut<Self> for Chunk {
 /// Prepares pieces, in order, for waiting beyond the turn: those that are lent get memory of their own unless they,
 /// with their neighbours in the same block, fill a good part of it. What was copied once is never copied
 /// again, so this may be called as often as pieces join the others.
-pub fn settle(pieces: &mut [impl AsRef<Chunk> + AsMut<Chunk>]) {
+pub(crate) fn settle(pieces: &mut [impl AsRef<Chunk> + AsMut<Chunk>]) {
     for run in pieces.chunk_by_mut(|before, after| is_near(before.as_ref(), after.as_ref())) {
         if run.iter().map(|piece| piece.as_ref().bytes.len()).sum::<usize>() < DETACH_BELOW_BYTES {
             for chunk in run.iter_mut().map(AsMut::as_mut).filter(|chunk| chunk.is_lent()) {

@@ -12,9 +12,11 @@ mod outside;
 mod piece_queue;
 mod receive_buffer;
 mod send_queue;
+mod waiting_pieces;
 
-pub use chunk::{Chunk, Memory, settle};
+pub use chunk::{Chunk, Memory};
 pub use outside::Outside;
 pub use piece_queue::PieceQueue;
 pub use receive_buffer::{ReceiveBuffer, detach};
 pub use send_queue::{COPIED_BYTES, Flush, SendQueue};
+pub use waiting_pieces::WaitingPieces;

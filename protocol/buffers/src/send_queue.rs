@@ -1,10 +1,10 @@
 //! What is to be sent, in order: small pieces copied together, large ones shared.
 
-use std::collections::VecDeque;
 use std::io::{self, IoSlice, Write};
 
-use crate::chunk::{Chunk, settle};
+use crate::chunk::Chunk;
 use crate::outside::Outside;
+use crate::waiting_pieces::WaitingPieces;
 
 /// Pieces below this size are copied, in bytes: copying them costs less than a vectored write does beyond a plain
 /// one, and than one more element of it.
@@ -17,7 +17,7 @@ const SLICES_FEW: usize = 32;
 /// 16 KiB, or the answers to 256 requests.
 const SLICES_MAX: usize = 512;
 
-/// When this many copied bytes have been sent from the front, the rest moves up, in bytes.
+/// When this many copied bytes have been sent from the front, and no more are left, the rest moves up, in bytes.
 const COMPACT_ABOVE_BYTES: usize = 64 * 1024;
 
 /// A shared piece of the queue.
@@ -88,7 +88,7 @@ pub struct SendQueue {
     /// How many of `copied` have been written.
     copied_sent: usize,
     /// Shared pieces, in order.
-    shared: VecDeque<Piece>,
+    shared: WaitingPieces<Piece>,
     /// Unsent bytes of `shared`.
     shared_bytes: usize,
     /// The memory of the pieces in `shared` that nobody else keeps.
@@ -136,7 +136,7 @@ impl SendQueue {
             let held_bytes = chunk.held_bytes();
             self.held_bytes += held_bytes;
             let after = self.copied.len();
-            self.shared.push_back(Piece { after, chunk, outside: None, held_bytes });
+            self.shared.push(Piece { after, chunk, outside: None, held_bytes });
         }
     }
 
@@ -148,7 +148,7 @@ impl SendQueue {
             let chunk = Chunk::shared(bytes::Bytes::new());
             let outside = Some(Box::new(outside));
             let after = self.copied.len();
-            self.shared.push_back(Piece { after, chunk, outside, held_bytes: 0 });
+            self.shared.push(Piece { after, chunk, outside, held_bytes: 0 });
         }
     }
 
@@ -171,7 +171,7 @@ impl SendQueue {
     fn gather<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
         let mut filled = 0;
         let mut position = self.copied_sent;
-        for Piece { after, chunk, outside, .. } in &self.shared {
+        for Piece { after, chunk, outside, .. } in self.shared.iter() {
             if filled + 2 > slices.len() {
                 return filled;
             }
@@ -213,7 +213,7 @@ impl SendQueue {
             self.shared_bytes -= length;
             self.held_bytes -= piece.held_bytes;
             self.outside_count -= usize::from(piece.outside.is_some());
-            self.shared.pop_front();
+            self.shared.pop();
         }
         self.copied_sent += count;
         debug_assert!(self.copied_sent <= self.copied.len(), "more was written than was queued");
@@ -278,13 +278,14 @@ impl SendQueue {
         (sink.write_vectored(&slices[..filled]), offered)
     }
 
-    /// Prepares what is left for waiting beyond the turn: pieces are [settled](settle()), and the space of what was
+    /// Prepares what is left for waiting beyond the turn: pieces are [settled](WaitingPieces::settle), and the space of what was
     /// sent is given back.
     pub fn settle(&mut self) {
-        settle(self.shared.make_contiguous());
-        if self.copied_sent > COMPACT_ABOVE_BYTES {
+        self.shared.settle();
+        let left = self.copied.len() - self.copied_sent;
+        if self.copied_sent > COMPACT_ABOVE_BYTES.max(left) {
             self.copied.drain(..self.copied_sent);
-            for Piece { after, .. } in &mut self.shared {
+            for Piece { after, .. } in self.shared.iter_mut() {
                 *after -= self.copied_sent;
             }
             self.copied_sent = 0;
@@ -374,6 +375,10 @@ mod tests {
         }
     }
 
+    fn piece(queue: &SendQueue, index: usize) -> &Chunk {
+        &queue.shared.iter().nth(index).unwrap().chunk
+    }
+
     #[test]
     fn slices_that_fill_a_block_together_are_kept_without_a_copy() {
         let mut queue = SendQueue::new();
@@ -383,8 +388,8 @@ mod tests {
             queue.push(block.slice(start + 9..start + 16 * 1024));
         }
         queue.settle();
-        assert_eq!(queue.shared[0].chunk.bytes.as_ptr(), block[9..].as_ptr());
-        assert_eq!(queue.shared[7].chunk.bytes.as_ptr(), block[7 * 16 * 1024 + 9..].as_ptr());
+        assert_eq!(piece(&queue, 0).bytes.as_ptr(), block[9..].as_ptr());
+        assert_eq!(piece(&queue, 7).bytes.as_ptr(), block[7 * 16 * 1024 + 9..].as_ptr());
     }
 
     #[test]
@@ -394,7 +399,7 @@ mod tests {
         queue.push(block.slice(..10_000));
         queue.push(Chunk::shared(block.slice(10_000..)));
         queue.settle();
-        let address = |queue: &SendQueue, index: usize| queue.shared[index].chunk.bytes.as_ptr();
+        let address = |queue: &SendQueue, index: usize| piece(queue, index).bytes.as_ptr();
         let copy = address(&queue, 0);
         assert_ne!(copy, block.as_ptr());
         assert_eq!(address(&queue, 1), block[10_000..].as_ptr());

@@ -9,7 +9,7 @@ use bolide_semantics::{
     CloseReason, Content, Context, Deadline, DeadlineReason, End, ExchangeId, FieldRef, Misuse,
     Output, RequestHead, ResponseHead, Role,
 };
-use bolide_tls::{HandshakeFacts, TlsFailure, TlsLayer};
+use bolide_tls::{HandshakeFacts, Opened, TlsFailure, TlsLayer};
 use bytes::Bytes;
 use http::StatusCode;
 
@@ -150,18 +150,36 @@ impl Connection {
     /// Opens the records of `input` into `plain`, which then takes the place of `input`.
     pub fn open_records(&mut self, input: &mut ReceiveBuffer, plain: &mut ReceiveBuffer) {
         let Some(tls) = &mut self.tls else { return };
-        match tls.receive(input, plain) {
-            Ok(ended) => {
-                if ended {
-                    self.ended = true;
-                    self.pass_end();
-                }
+        let opened = tls.receive(input, plain);
+        self.opened(opened.map(|ended| if ended { Opened::Ended } else { Opened::All }));
+    }
+
+    /// The same for as many as one turn may open. Returns whether `input` keeps some for the next: the peer's end comes behind them.
+    pub fn open_some_records(
+        &mut self,
+        input: &mut ReceiveBuffer,
+        plain: &mut ReceiveBuffer,
+    ) -> bool {
+        let Some(tls) = &mut self.tls else { return false };
+        let opened = tls.receive_some(input, plain);
+        self.opened(opened)
+    }
+
+    /// Records were opened. Returns whether some are left for the next turn.
+    fn opened(&mut self, opened: Result<Opened, TlsFailure>) -> bool {
+        match opened {
+            Ok(Opened::All) => {}
+            Ok(Opened::Cut) => return true,
+            Ok(Opened::Ended) => {
+                self.ended = true;
+                self.pass_end();
             }
             Err(failure) => {
                 self.closed = Some(if failure.in_handshake { &TLS_HANDSHAKE } else { &TLS_RECORD });
                 self.tls_failure = Some(Box::new(failure));
             }
         }
+        false
     }
 
     /// Keeps what polling left of the plaintext.
@@ -377,7 +395,7 @@ impl Connection {
     }
 
     /// Gives the next piece of a body. `Ok(false)`: wait for `Sendable` before the next one. Plain
-    /// [`Bytes`](bytes::Bytes) are lent: what of them has to wait is copied. An [own](Chunk::own) chunk waits as it is.
+    /// [`Bytes`](bytes::Bytes) are lent: what of them has to wait is copied. A [shared](Chunk::shared) chunk waits as it is.
     ///
     /// # Errors
     ///

@@ -8,11 +8,23 @@ use bolide_buffers::{Flush, ReceiveBuffer, SendQueue};
 use rustls::{Connection, HandshakeKind, ProtocolVersion};
 
 use crate::error::kind_of;
+use crate::limits::PASS_OVERHEAD_BYTES;
 use crate::{ClientCertificate, TlsFailure};
 
 /// How much ciphertext may wait inside rustls before more plaintext is sealed, in bytes. A
 /// vectored write of a megabyte costs a third of one of 16 KiB, per byte.
 const SEALED_BYTES_MAX: usize = 1024 * 1024;
+
+/// What [`TlsLayer::receive_some`] came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Opened {
+    /// All that was there is open.
+    All,
+    /// Records are left for the next turn.
+    Cut,
+    /// The peer has ended its side with `close_notify`.
+    Ended,
+}
 
 /// The most that one record holds (RFC 8446 §5.1), in bytes.
 const RECORD_BYTES_MAX: usize = 16 * 1024;
@@ -160,11 +172,34 @@ impl TlsLayer {
         input: &mut ReceiveBuffer,
         plain: &mut ReceiveBuffer,
     ) -> Result<bool, TlsFailure> {
+        Ok(self.open(input, plain, usize::MAX)? == Opened::Ended)
+    }
+
+    /// Opens as much of `input` into `plain` as one turn may: `input` keeps the rest while that is [cut](Opened::Cut).
+    ///
+    /// # Errors
+    ///
+    /// As [`receive`](Self::receive).
+    pub fn receive_some(
+        &mut self,
+        input: &mut ReceiveBuffer,
+        plain: &mut ReceiveBuffer,
+    ) -> Result<Opened, TlsFailure> {
+        self.open(input, plain, PASS_OVERHEAD_BYTES)
+    }
+
+    /// Opens records until those that are open took `overhead_bytes` more than their content.
+    fn open(
+        &mut self,
+        input: &mut ReceiveBuffer,
+        plain: &mut ReceiveBuffer,
+        overhead_bytes: usize,
+    ) -> Result<Opened, TlsFailure> {
         let rest = std::mem::take(&mut self.rest);
         plain.start(&rest);
         // Records are longer than what is in them, and one may have come in part before.
         plain.expect(input.len() + RECORD_BYTES_MAX);
-        let mut ended = false;
+        let (mut ended, mut consumed_bytes) = (false, 0);
         while !input.is_empty() {
             let mut records = input.unread();
             let offered = records.len();
@@ -184,8 +219,16 @@ impl TlsLayer {
             if state.plaintext_bytes_to_read() > 0 {
                 self.drain(plain);
             }
+            consumed_bytes += consumed;
+            let content_bytes = plain.len() - rest.len();
+            if !ended
+                && !input.is_empty()
+                && consumed_bytes.saturating_sub(content_bytes) >= overhead_bytes
+            {
+                return Ok(Opened::Cut);
+            }
         }
-        Ok(ended)
+        Ok(if ended { Opened::Ended } else { Opened::All })
     }
 
     /// Moves what has been opened into `plain`.

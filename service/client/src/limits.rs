@@ -2,6 +2,11 @@
 
 use std::time::Duration;
 
+/// What one connection may bring in one turn before the others have theirs: heads and pieces of responses. Default: 1024. Unit: events.
+/// Reason: some hundred microseconds of work; a megabyte has more than a hundred thousand chunks of one byte. Answers:
+/// one-byte-chunks-of-a-server.
+pub const PASS_EVENTS_COUNT: u32 = 1024;
+
 /// How many connections a client makes to one server. Default: 32. Unit: connections. Reason: five times
 /// what a browser makes; a server with a thread for each still serves others. Answers: none.
 pub const CONNECTIONS_COUNT: usize = 32;

@@ -69,6 +69,8 @@ pub struct Pool<L, W> {
     /// By rising key. The first is never an empty place, and of the others at most as many are empty as are not.
     waiting: VecDeque<Waiting<W>>,
     waiting_count: usize,
+    /// No request that waits is due before.
+    not_due_before: Option<Instant>,
     /// The keys of the next that waits behind all others, and of the next that waits before them.
     next_keys: (i64, i64),
     connecting: usize,
@@ -103,6 +105,7 @@ impl<L, W> Pool<L, W> {
             roomy,
             waiting,
             waiting_count,
+            not_due_before: None,
             next_keys,
             connecting,
             busy,
@@ -240,9 +243,7 @@ impl<L, W> Pool<L, W> {
     /// far, and go on.
     pub fn elsewhere(&mut self, key: LineKey, now: Instant) {
         self.remove(key);
-        for place in &mut self.waiting {
-            place.due = now + self.limits.wait_timeout;
-        }
+        self.not_due_before = Some(now + self.limits.wait_timeout);
     }
 
     /// Takes a line out. Whether it was ever ready.
@@ -273,7 +274,9 @@ impl<L, W> Pool<L, W> {
     #[inline]
     #[must_use]
     pub fn next_due(&self) -> Option<Instant> {
-        self.waiting.front().map(|place| place.due)
+        self.waiting
+            .front()
+            .map(|place| self.not_due_before.map_or(place.due, |at| at.max(place.due)))
     }
 
     /// The next request that has waited long enough.
@@ -390,6 +393,20 @@ mod tests {
         assert_eq!((pool.forget(first), pool.forget(first)), (Some(0), None));
         assert_eq!(pool.closed(b), [1]);
         assert_eq!(pool.counts(), (0, 0));
+    }
+
+    #[test]
+    fn who_has_waited_for_an_address_that_fails_waits_as_long_for_the_next() {
+        let (mut pool, now) = (pool(Some(false)), Instant::now());
+        let half = LIMITS.wait_timeout / 2;
+        pool.wait(0, now).unwrap();
+        let key = pool.dial('a');
+        pool.elsewhere(key, now + half);
+        pool.wait(1, now + 2 * half).unwrap();
+        assert_eq!(pool.next_due(), Some(now + 3 * half));
+        assert_eq!(pool.overdue(now + 2 * half), None);
+        assert_eq!(pool.overdue(now + 3 * half), Some(0));
+        assert_eq!(pool.next_due(), Some(now + 4 * half));
     }
 
     #[test]

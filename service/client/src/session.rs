@@ -8,6 +8,7 @@ use bolide_connection::{Alpn, Connection, IdentityError, Limits};
 use bolide_eventloop::{After, CloseCause, Turn};
 use bolide_semantics::{CloseReason, Context, Head, Output};
 
+use crate::limits::PASS_EVENTS_COUNT;
 use crate::{Dial, Ending, Established, Orders, Owner, Step};
 
 /// How large the block is that plaintext is opened into, in bytes.
@@ -112,10 +113,9 @@ impl Session {
         let is_tls = self.connection.is_tls();
         // Before records are opened: what they take from the input has been received, too.
         let received = turn.input.len();
-        if is_tls {
-            self.connection.open_records(turn.input, &mut bench.plain);
-        }
-        if turn.eof {
+        let records_left =
+            is_tls && self.connection.open_some_records(turn.input, &mut bench.plain);
+        if turn.eof && !records_left {
             self.connection.receive_eof();
         }
         self.rtt_after = self.rtt_after.saturating_sub(received);
@@ -140,26 +140,23 @@ impl Session {
             self.connection.keep_records(&mut bench.plain);
         }
         match driven {
-            Ok(deadline) => self.after(turn, deadline, unread, owner),
+            Ok(pass) => {
+                let pass = Pass { cut: pass.cut || records_left, ..pass };
+                self.after(turn, pass, unread, owner)
+            }
             Err(reason) => self.finish(reason, owner),
         }
     }
 
     /// What the loop is to do next.
     #[inline]
-    fn after<M>(
-        &self,
-        turn: &Turn<'_, M>,
-        deadline: Option<Instant>,
-        unread: usize,
-        owner: &impl Owner,
-    ) -> After {
+    fn after<M>(&self, turn: &Turn<'_, M>, pass: Pass, unread: usize, owner: &impl Owner) -> After {
         let own = if self.step == Step::Ready { owner.deadline() } else { Some(self.ready_by) };
         After {
             wants_input: self.connection.wants_input(),
             more: turn.output.len() >= turn.output_limit,
-            cut: false,
-            deadline: match (deadline, own) {
+            cut: pass.cut,
+            deadline: match (pass.deadline, own) {
                 (Some(a), Some(b)) => Some(a.min(b)),
                 (a, b) => a.or(b),
             },
@@ -228,8 +225,16 @@ impl Session {
     }
 }
 
-/// Reports everything that came and carries out what is ordered. Returns the deadline that the
-/// connection waits for, or why it is over.
+/// How far a turn came.
+#[derive(Debug, Clone, Copy)]
+struct Pass {
+    /// What the connection waits for.
+    deadline: Option<Instant>,
+    /// The turn's events are used up, and there may be more.
+    cut: bool,
+}
+
+/// Reports what came, as far as one turn may go, and carries out what is ordered. Fails with why the connection is over.
 #[inline]
 fn drive(
     orders: &mut Orders<'_>,
@@ -237,24 +242,32 @@ fn drive(
     required: Option<Alpn>,
     limits: &Limits,
     owner: &mut impl Owner,
-) -> Result<Option<Instant>, CloseReason> {
+) -> Result<Pass, CloseReason> {
+    let mut events_left = PASS_EVENTS_COUNT;
     loop {
         match orders.connection.poll(&mut orders.cx, limits) {
-            Output::Exchange(id, event) => owner.exchange(id, event, orders),
+            Output::Exchange(id, event) => {
+                owner.exchange(id, event, orders);
+                events_left -= 1;
+                if events_left == 0 {
+                    return Ok(Pass { deadline: None, cut: true });
+                }
+            }
             Output::Connection(event) => owner.connection(event, orders),
             Output::Closed(reason) => return Err(reason),
             Output::Wait(deadline) => {
+                let pass = Pass { deadline: deadline.map(|deadline| deadline.at), cut: false };
                 if *step == Step::Ready {
                     // Orders from within the reports have been seen by this poll.
                     orders.ordered = false;
                     owner.settled(orders);
                     if !orders.ordered {
-                        return Ok(deadline.map(|deadline| deadline.at));
+                        return Ok(pass);
                     }
                     continue;
                 }
                 let Some(is_h2) = orders.connection.is_h2() else {
-                    return Ok(deadline.map(|deadline| deadline.at));
+                    return Ok(pass);
                 };
                 let tls = orders.connection.tls_facts();
                 let agreed = tls.as_ref().and_then(|facts| facts.alpn);

@@ -7,21 +7,18 @@ use std::time::Instant;
 
 use bolide_client::WaitKey;
 use bolide_semantics::{End, ExchangeId, Head};
-use bolide_server::{Agenda, Bytes, Chunk, LocalWaker, UpstreamTimes};
+use bolide_server::{Agenda, Bytes, Chunk, LocalWaker, UpstreamTimes, WaitingPieces};
 
 use crate::failure::Failure;
 use crate::line::Desk;
 use crate::tunnels::Wish;
 
-/// Pieces below this size are merged while others wait before them, in bytes: what keeping a piece takes is then at most
-/// a small part of it, however small the chunks and frames are that a body comes in.
+/// Pieces below this size are copied and merged, in bytes: what keeping a piece takes is then at most a small part of it, however small
+/// the chunks and frames are that a body comes in, and the worker keeps its block to read into.
 const MERGE_BELOW_BYTES: usize = 2 * 1024;
 
 /// The most that small pieces are merged into, in bytes.
 const MERGED_BYTES_MAX: usize = 16 * 1024;
-
-/// A lent slice that begins a run of less than this is copied to wait, in bytes, as [`bolide_server::settle`] does it.
-const RUN_BYTES: usize = 64 * 1024;
 
 /// A crossing as both sides hold it.
 pub(crate) type Shared = Rc<RefCell<Crossing>>;
@@ -73,15 +70,11 @@ pub(crate) struct Crossing {
 #[derive(Debug, Default)]
 pub(crate) struct Flow {
     /// What has come and has not been passed on: at most what the windows of the side it came from allow.
-    pieces: VecDeque<Chunk>,
+    pieces: WaitingPieces<Chunk>,
     /// Small pieces that follow them.
     merged: Vec<u8>,
     /// The bytes of the pieces.
     pieces_bytes: usize,
-    /// How many of the pieces, from the first on, are ready to wait.
-    settled_count: usize,
-    /// The first of them were passed on since.
-    is_begun: bool,
     /// Nothing follows the pieces, but trailers.
     pub(crate) ended: bool,
     pub(crate) trailers: Option<Box<Head>>,
@@ -112,7 +105,7 @@ impl Flow {
         if piece.is_empty() {
             return;
         }
-        let is_small = piece.len() < MERGE_BELOW_BYTES && !self.is_empty();
+        let is_small = piece.len() < MERGE_BELOW_BYTES;
         if !is_small || self.merged.len() + piece.len() > MERGED_BYTES_MAX {
             self.end_merging();
         }
@@ -125,7 +118,7 @@ impl Flow {
 
     fn push_chunk(&mut self, chunk: Chunk) {
         self.pieces_bytes += chunk.bytes.len();
-        self.pieces.push_back(chunk);
+        self.pieces.push(chunk);
     }
 
     /// The memory of what waits, in bytes.
@@ -153,10 +146,8 @@ impl Flow {
         if self.pieces.is_empty() {
             self.end_merging();
         }
-        if let Some(piece) = self.pieces.pop_front() {
-            self.is_begun = true;
+        if let Some(piece) = self.pieces.pop() {
             self.pieces_bytes -= piece.bytes.len();
-            self.settled_count = self.settled_count.saturating_sub(1);
             self.taken_bytes += piece.bytes.len();
             self.finished = self.ended && self.is_empty() && self.trailers.is_none();
             return Some(Next::Piece(piece, if self.finished { End::Yes } else { End::No }));
@@ -172,30 +163,9 @@ impl Flow {
         std::mem::take(&mut self.taken_bytes)
     }
 
-    /// What stays for longer must not keep whole blocks of the worker's receive buffer. Looks at what came since it was
-    /// called last, and at the rest of a run that was passed on in part. Returns how many pieces that were.
+    /// What stays for longer must not keep whole blocks of the worker's receive buffer. Returns how many pieces it looked at.
     pub(crate) fn settle(&mut self) -> usize {
-        let begun = if std::mem::take(&mut self.is_begun) { self.first_run() } else { 0 };
-        let (first, second) = self.pieces.as_mut_slices();
-        let rest = begun.min(first.len());
-        bolide_server::settle(&mut first[..rest]);
-        let new = self.settled_count.min(first.len());
-        bolide_server::settle(&mut first[new..]);
-        bolide_server::settle(&mut second[self.settled_count - new..]);
-        let new_count = self.pieces.len() - self.settled_count;
-        self.settled_count = self.pieces.len();
-        begun + new_count
-    }
-
-    /// How many settled pieces are lent from the first on, up to a run that is worth its block.
-    fn first_run(&self) -> usize {
-        let mut bytes = 0;
-        let lent = self.pieces.iter().take(self.settled_count).take_while(|piece| {
-            let counts = piece.is_lent() && bytes < RUN_BYTES;
-            bytes += piece.bytes.len();
-            counts
-        });
-        lent.count()
+        self.pieces.settle()
     }
 }
 

@@ -35,7 +35,7 @@ mod work;
 
 pub use access_log::{AccessLog, AccessLogStats, JSON_FIELDS, LogFormat, LogTarget};
 pub use admin::{MetricSource, admin_routes};
-pub use bolide_buffers::{Chunk, Flush, PieceQueue, SendQueue, detach, settle};
+pub use bolide_buffers::{Chunk, Flush, PieceQueue, SendQueue, WaitingPieces, detach};
 pub use bolide_connection::{
     ClientCertificate, Clients, HandshakeFacts, Http1Limits, Http2Limits, Identity, IdentityError,
     Limits as ConnectionLimits,

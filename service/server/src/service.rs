@@ -137,21 +137,21 @@ impl HttpService {
         let tls = session.connection.is_tls();
         // Before records are opened: what they take from the input has been received, too.
         let received = turn.input.len();
+        session.cut = false;
         if tls {
             self.meter.enter(TLS_OPEN);
-            session.connection.open_records(turn.input, &mut self.plain);
+            session.cut = session.connection.open_some_records(turn.input, &mut self.plain);
             if let Some(subject) = &mut session.subject {
                 self.observer.received(subject, &session.connection);
             }
         }
-        if turn.eof {
+        if turn.eof && !session.cut {
             session.connection.receive_eof();
         }
         if session.tuning.is_due(received) {
             session.tuning.tune(&mut session.connection, &mut self.window_memory, turn.rtt());
         }
         self.meter.enter(PARSE);
-        session.cut = false;
         let events_left = Cell::new(PASS_EVENTS_COUNT);
         let input = if tls { &mut self.plain } else { &mut *turn.input };
         let mut work = Work {

@@ -135,6 +135,8 @@ fn every_byte_comes_back_through_a_rough_network() {
         let mut random = Random::new(seed);
         let faults = Faults::rough(&mut random);
         let limits = if seed % 2 == 0 { Limits::default() } else { cramped(&mut random) };
+        // The slowest networks carry less than a reader has to take.
+        let limits = Limits { close_stall_bytes: 1, ..limits };
         let mut simulation = Simulation::with(seed, faults, limits, |_| Echo::default());
         let talks = talk(&mut simulation, seed);
         simulation.run_until(LONG, |simulation| simulation.stats().closed() == 5);
@@ -329,4 +331,27 @@ fn mail_finds_its_session_or_comes_back() {
     let token = *simulation.service().open.first().expect("it is open");
     simulation.mailbox().send(token, b"letter".to_vec()).expect("the worker runs");
     assert!(simulation.run_until(LONG, |simulation| simulation.received(client) == b"letter"));
+}
+
+#[test]
+fn a_reader_of_single_bytes_does_not_keep_its_last_answer() {
+    let faults = Faults { buffer_bytes: 1, ..Faults::none() };
+    let mut simulation = Simulation::with(1, faults, Limits::default(), |_| Echo::default());
+    let mut due = Duration::ZERO;
+    let client = simulation.connect(move |wire: &mut Wire<'_>| {
+        if wire.is_new() {
+            wire.send(&[7; 1000]);
+            wire.finish();
+        }
+        let reads = wire.now() >= due;
+        wire.read(reads);
+        if reads {
+            due = wire.now() + Duration::from_secs(10);
+            wire.wake_after(Duration::from_secs(10));
+        }
+    });
+    let stall = Limits::default().close_stall;
+    simulation.run_until(3 * stall, |simulation| simulation.was_closed(client));
+    assert!(simulation.was_closed(client), "after {:?}", simulation.now());
+    assert_eq!(simulation.service().closed, [CloseCause::Stalled]);
 }

@@ -131,6 +131,19 @@ const TABLE: &[(&str, &[&str])] = &[
         &["bolide-eventloop", "bolide-measurement", "bolide-reverse-proxy", "bolide-server"],
     ),
     (
+        "bolide-growth",
+        &[
+            "bolide-buffers",
+            "bolide-client",
+            "bolide-connection",
+            "bolide-eventloop",
+            "bolide-measurement",
+            "bolide-reverse-proxy",
+            "bolide-semantics",
+            "bolide-server",
+        ],
+    ),
+    (
         "bolide-proxied",
         &[
             "bolide-buffers",

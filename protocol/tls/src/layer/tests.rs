@@ -127,6 +127,43 @@ proptest! {
 }
 
 #[test]
+fn one_byte_records_are_opened_some_in_each_turn_and_none_is_lost() {
+    const RECORDS: usize = 20_000;
+    let mut pair = Pair::new(&[], usize::MAX);
+    pair.shake_hands();
+    let mut wire = Vec::new();
+    for _ in 0..RECORDS {
+        let mut queue = SendQueue::new();
+        queue.tail().push(b'x');
+        pair.client.flush(&mut queue, &mut wire).unwrap();
+    }
+    pair.client.close();
+    pair.client.flush(&mut SendQueue::new(), &mut wire).unwrap();
+    let (mut input, mut plain) = (ReceiveBuffer::new(1024), ReceiveBuffer::new(1024));
+    input.start(&wire);
+    let (mut total, mut turns) = (0, 0);
+    while {
+        let opened = pair.server.receive_some(&mut input, &mut plain).unwrap();
+        assert!(plain.len() <= 2500, "{} records in a turn", plain.len());
+        total += plain.len();
+        plain.consume(plain.len());
+        turns += 1;
+        assert!(opened != Opened::All, "the end is in sight");
+        opened == Opened::Cut
+    } {}
+    assert_eq!(total, RECORDS);
+    assert!(turns >= 8, "{turns}");
+    // Full records have no part in that.
+    let mut queue = SendQueue::new();
+    queue.push(Bytes::from(vec![7; 900_000]));
+    let mut wire = Vec::new();
+    pair.server.flush(&mut queue, &mut wire).unwrap();
+    input.start(&wire);
+    assert_eq!(pair.client.receive_some(&mut input, &mut plain), Ok(Opened::All));
+    assert_eq!(plain.len(), 900_000);
+}
+
+#[test]
 fn a_broken_record_fails_and_leaves_an_alert() {
     let mut pair = Pair::new(&[Alpn::H2], usize::MAX);
     pair.shake_hands();

@@ -6,13 +6,16 @@ use std::net::{TcpListener, TcpStream};
 use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime};
 
+use bolide_connection::{ClientTls, Trust, WallClock};
 use bolide_eventloop::{Limits as LoopLimits, MioKernel, MioListener, Worker};
 use bolide_semantics::End;
+use bolide_simnet::{Faults, Simulation, Wire};
 use bytes::Bytes;
 
+use super::simulated::tls;
 use super::*;
 use crate::websocket::{Kind, Options, Owner, Payload, Socket, WebSocket};
-use crate::{Exchange, Io, Reply, Request};
+use crate::{Exchange, Io, Reply, Request, Response};
 
 /// How many chunks, frames or messages are sent.
 const EVENTS: u32 = 20_000;
@@ -102,4 +105,83 @@ fn a_connection_with_messages_of_one_byte_lets_the_others_have_their_turns() {
         sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
     let most = most_of_a_turn(opening, &[0x82, 0x81, 0, 0, 0, 0, b'x']);
     assert!(most <= MOST, "{most} messages in a turn");
+}
+
+/// Counts the bytes of a body.
+#[derive(Debug, Clone, Default)]
+struct Bytewise(Count, Rc<Cell<u32>>);
+
+impl Exchange for Bytewise {
+    fn on_start(&mut self, _: &mut Io<'_>) {}
+
+    fn on_data(&mut self, data: Bytes, end: End, io: &mut Io<'_>) {
+        self.1.set(self.1.get() + data.len() as u32);
+        io.consumed(data.len());
+        if end == End::Yes {
+            self.0.add();
+            io.respond(Response::from("all of it"));
+        }
+    }
+}
+
+/// Sends a request whose body comes in records of one byte, and ends its side behind them.
+fn in_small_records(tls: &ClientTls) -> impl FnMut(&mut Wire<'_>) + use<> {
+    let mut layer = tls.connect("a").expect("a name");
+    let (mut read, mut is_sent) = (0, false);
+    move |wire: &mut Wire<'_>| {
+        if is_sent {
+            return;
+        }
+        let mut input = ReceiveBuffer::new(65_536);
+        input.start(&wire.received()[read..]);
+        read = wire.received().len();
+        layer.receive(&mut input, &mut ReceiveBuffer::new(65_536)).expect("a handshake");
+        let (mut bytes, mut queue) = (Vec::new(), SendQueue::new());
+        layer.flush(&mut queue, &mut bytes).expect("memory takes everything");
+        if !layer.is_handshaking() {
+            is_sent = true;
+            let head =
+                format!("POST /count HTTP/1.1\r\nhost: a\r\ncontent-length: {EVENTS}\r\n\r\n");
+            queue.tail().extend_from_slice(head.as_bytes());
+            layer.flush(&mut queue, &mut bytes).expect("memory takes everything");
+            for _ in 0..EVENTS {
+                queue.tail().push(b'x');
+                layer.flush(&mut queue, &mut bytes).expect("memory takes everything");
+            }
+            layer.close();
+            layer.flush(&mut queue, &mut bytes).expect("memory takes everything");
+        }
+        wire.send(&bytes);
+        if is_sent {
+            wire.finish();
+        }
+    }
+}
+
+#[test]
+fn a_connection_with_one_byte_records_lets_the_others_have_their_turns_and_is_read_to_its_end() {
+    let count = Bytewise::default();
+    let body = count.clone();
+    let router = Router::new()
+        .post("/count", move |_: &mut Request<'_>| Reply::Exchange(Box::new(body.clone())));
+    let (server, _) = tls(SystemTime::now);
+    let client =
+        ClientTls::new(&Trust::Anybody, &[], WallClock(SystemTime::now)).expect("settings");
+    let buffer_bytes = 1 << 20;
+    let segment_bytes = buffer_bytes..=buffer_bytes;
+    let faults = Faults { segment_bytes, buffer_bytes, ..Faults::none() };
+    let mut simulation = Simulation::with(1, faults, LoopLimits::default(), |_| {
+        let now = Instant::now();
+        HttpService::new(router, Limits::default(), vec![Some(server)], SystemTime::now, now)
+    });
+    simulation.connect(in_small_records(&client));
+    let mut most = 0;
+    while count.0.0.get() == 0 {
+        let before = count.1.get();
+        assert!(simulation.step(Some(Duration::from_secs(1))), "only {before} bytes");
+        most = most.max(count.1.get() - before);
+    }
+    assert_eq!(count.1.get(), EVENTS);
+    // Two calls, each of 48 KiB that are not content.
+    assert!(most <= 5000, "{most} records in a turn");
 }

@@ -223,6 +223,7 @@ table!(LOOP: LoopLimits, "eventloop", [
     connection_held_bytes_max,
     held_bytes_max from 0,
     close_stall,
+    close_stall_bytes from 0,
     linger from 0,
     linger_bytes from 0,
 ]);

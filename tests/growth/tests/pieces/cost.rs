@@ -1,0 +1,42 @@
+//! What some work took: the time of this thread's processor, and memory.
+
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// What some work took.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Cost {
+    /// Time of the processor that this thread had: that of others doesn't count.
+    pub(crate) time: Duration,
+    /// All bytes that were ever allocated.
+    pub(crate) allocated_bytes: u64,
+    /// The most bytes that were held at a time, beyond those that were held before.
+    pub(crate) held_bytes: u64,
+}
+
+impl Cost {
+    /// Measures `work`.
+    pub(crate) fn of(work: impl FnOnce()) -> Self {
+        let mut time = Duration::ZERO;
+        let counted = allocation_counter::measure(|| {
+            let before = processor_time();
+            work();
+            time = processor_time().saturating_sub(before);
+        });
+        Self { time, allocated_bytes: counted.bytes_total, held_bytes: counted.bytes_max }
+    }
+
+    /// The smaller of each: noise only adds.
+    pub(crate) fn least(self, other: Self) -> Self {
+        Self {
+            time: self.time.min(other.time),
+            allocated_bytes: self.allocated_bytes.min(other.allocated_bytes),
+            held_bytes: self.held_bytes.min(other.held_bytes),
+        }
+    }
+}
+
+fn processor_time() -> Duration {
+    clock_gettime(ClockId::ThreadCPUTime).try_into().unwrap_or_default()
+}
