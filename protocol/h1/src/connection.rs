@@ -18,20 +18,22 @@ use crate::sending::{Framing, Sending};
 
 /// What is read next.
 ///
-/// A server reads a request while it may send the response, and the next one when both are complete:
+/// A server reads the next request when this one and its response are complete:
 ///
 /// ```text
-///          head               the request's end           the response's end
-///  Head ──────────▶ Body ────────────────────▶ Complete ──────────────────▶ Head
-///   ▲  │             │   │ the response's end
-///   │  │ output      │   └──────────────▶ Discard ────── the request's end ─▶ Head
-///   ▼  │ is full     │
-///  Held│             │ malformed, too large or too late
-///      └─────────────┴─────────────────────▶ Refused ──── the response's end ─▶ over
+///        the output is full
+///  Held ◀──────────────────▶ Head ◀──────────────────────────────────────┐
+///                             │ a head                                   │
+///                 ┌───────────┴───────────┐                              │
+///                 ▼ with a body           ▼ without                      │
+///                Body ────────────────▶ Complete ── the response's end ──┤
+///                 │ │  the body's end                                    │
+///                 │ └─ the response's end ──▶ Discard ── the body's end ─┘
+///                 └─── malformed or late ──▶ Refused ── the response's end ──▶ over
 /// ```
 ///
-/// A client reads `Head` and `Body` in turn, one response after the other. In a tunnel, `Body` ends in `Complete` and the
-/// connection with what is sent.
+/// A head that is malformed or late leads to `Refused`, too. A client reads `Head` and `Body` alternately, one response
+/// after the other. In a tunnel, `Body` ends in `Complete`, and what is sent ends the connection.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Reading {
     /// The next message's head.
@@ -44,7 +46,7 @@ pub(crate) enum Reading {
     Complete,
     /// The rest of a body whose request was answered, while it is no longer than that, in bytes.
     Discard(Body, u32),
-    /// Nothing more: the request was refused, and the connection ends with the answer to it.
+    /// Nothing more: the request was refused, and the connection ends with the response to it.
     Refused(&'static Failure),
 }
 

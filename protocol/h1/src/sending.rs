@@ -46,13 +46,14 @@ impl Piece {
 /// How far the message is that is being sent.
 ///
 /// ```text
-///          head           the output is full
-///  Ready ───────▶ Body ◀─────────────────────▶ Blocked
-///   ▲ ▲            │        there is room          │ trailers
-///   │ └── client ──┼───────────────────────────────┘
-///   │              ▼ server: the response is complete
-///   └────────── Complete
-///      the request is complete, too
+///         a head           the output is full
+///  Ready ────────▶ Body ◀─────────────────────▶ Blocked
+///    ▲              │         there is room
+///    │              │ the message's end; by trailers from `Blocked` as well
+///    ├── client ────┤
+///    │              ▼ server
+///    └────────── Complete
+///     the request's end
 /// ```
 #[derive(Debug)]
 pub(crate) enum Sending {

@@ -438,14 +438,8 @@ impl Connection {
     /// Takes a stream out of everything; what it received and nobody consumed counts as consumed.
     #[inline]
     pub(crate) fn remove(&mut self, cx: &mut Context<'_>, slot: u32) {
-        let stream = self.streams.get(slot);
-        let (unconsumed, id) = (stream.receiving.unconsumed, stream.id);
-        if stream.sending.place != Place::Nowhere {
-            self.stats.stops_waiting(slot, id, &self.deadlines.clock);
-            if stream.sending.place == Place::Listed {
-                self.scheduler.remove(self.streams.slots_mut(), slot);
-            }
-        }
+        self.stop_waiting(slot);
+        let unconsumed = self.streams.get(slot).receiving.unconsumed;
         self.streams.remove(slot);
         if self.streams.open() == 0 {
             self.deadlines.idle_ms = self.deadlines.clock.ms;

@@ -266,11 +266,8 @@ impl Connection {
     #[inline]
     #[must_use]
     pub fn expects(&self) -> u64 {
-        self.incoming.run.as_ref().map_or(0, |run| self.expects_of(run.last))
-    }
-
-    fn expects_of(&self, id: u32) -> u64 {
-        let Some(slot) = self.streams.find(id) else { return 0 };
+        let Some(run) = &self.incoming.run else { return 0 };
+        let Some(slot) = self.streams.find(run.last) else { return 0 };
         let stream = self.streams.get(slot);
         let (state, stream) = (stream.state, &stream.receiving);
         if stream.left == LENGTH_UNKNOWN || state.receiving() != Some(Part::Content) {

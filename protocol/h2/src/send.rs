@@ -266,17 +266,17 @@ impl Connection {
         }
     }
 
-    /// The stream has nothing more to send.
-    fn stop_waiting(&mut self, slot: u32) {
+    /// The stream waits neither for its turn nor for its window any more.
+    #[inline]
+    pub(crate) fn stop_waiting(&mut self, slot: u32) {
         let stream = self.streams.get_mut(slot);
-        let (id, place) = (stream.id, stream.sending.place);
-        if place == Place::Listed {
-            self.scheduler.remove(self.streams.slots_mut(), slot);
+        let id = stream.id;
+        match stream.sending.place {
+            Place::Nowhere => return,
+            Place::Listed => self.scheduler.remove(self.streams.slots_mut(), slot),
+            Place::Window => stream.sending.place = Place::Nowhere,
         }
-        if place != Place::Nowhere {
-            self.streams.get_mut(slot).sending.place = Place::Nowhere;
-            self.stats.stops_waiting(slot, id, &self.deadlines.clock);
-        }
+        self.stats.stops_waiting(slot, id, &self.deadlines.clock);
     }
 
     /// RFC 9113 §8.1: the answer is complete before the request is.

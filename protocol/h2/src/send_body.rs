@@ -201,8 +201,7 @@ impl Connection {
                 continue;
             }
             let Some(Waiting { mut chunk, after }) = stream.sending.waiting.take() else {
-                self.scheduler.remove(self.streams.slots_mut(), slot);
-                self.stats.stops_waiting(slot, id, &self.deadlines.clock);
+                self.stop_waiting(slot);
                 self.pending.push(Event::Sendable(id));
                 continue;
             };
