@@ -11,7 +11,7 @@ use crate::generator::{Generator, Job, accounted};
 use crate::idle;
 use crate::outcome::{CellOutcome, EntrantOutcome, Fate, OpenLoop};
 use crate::process::{distance_ns, peak_memory_bytes};
-use crate::rounds::{Settings, order};
+use crate::rounds::{Pace, Settings, order};
 use crate::verify::{Flaw, Subject};
 use crate::workplace::Workplace;
 
@@ -99,7 +99,7 @@ impl Race<'_> {
             entrants: Vec::new(),
             reference: self.reference_of(&players.all),
             same_as: players.same_as,
-            seed: self.ground.seed,
+            rule: None,
             elapsed_s: 0.0,
         };
         let mut started = Vec::new();
@@ -198,8 +198,8 @@ impl Race<'_> {
         say: &mut dyn FnMut(&str),
     ) -> Result<(), String> {
         let key = outcome.cell.key();
-        let mut done = 0;
-        while self.settings.goes_on(done, begun.elapsed(), &outcome.comparisons())
+        let (mut done, mut pace) = (0, Pace::new(self.settings));
+        while pace.goes_on(done, begun.elapsed(), &|| outcome.comparisons())
             && outcome.entrants.iter().any(|entrant| entrant.fate == Fate::Timed)
         {
             for place in order(self.ground.seed, &key, done, started.len()) {
