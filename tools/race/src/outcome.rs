@@ -24,6 +24,9 @@ pub struct CellOutcome {
     /// What decides about claims; `None` until all workloads of the race are known ([`settle`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<Rule>,
+    /// The generator compared no bodies.
+    #[serde(default)]
+    pub is_unchecked: bool,
     /// How long it took, in seconds.
     pub elapsed_s: f64,
 }
@@ -136,12 +139,27 @@ impl EntrantOutcome {
         spread(&self.figures().map(|figures| figures.cpu_us).collect::<Vec<_>>())
     }
 
-    /// The share of answers that were wrong or never came.
+    /// Responses that came, right or wrong.
+    #[must_use]
+    pub fn completed(&self) -> u64 {
+        self.figures().map(|figures| figures.completed).sum()
+    }
+
+    /// What went wrong under load, by kind.
+    #[must_use]
+    pub fn failures(&self) -> BTreeMap<&str, u64> {
+        let mut failures = BTreeMap::new();
+        for (kind, count) in self.figures().flat_map(|figures| &figures.failures) {
+            *failures.entry(kind.as_str()).or_default() += count;
+        }
+        failures
+    }
+
+    /// The share of responses that were wrong or never came.
     #[must_use]
     pub fn failed_share(&self) -> f64 {
         let failed: u64 = self.figures().map(|figures| figures.failed).sum();
-        let completed: u64 = self.figures().map(|figures| figures.completed).sum();
-        failed as f64 / (failed + completed).max(1) as f64
+        failed as f64 / (failed + self.completed()).max(1) as f64
     }
 
     /// What most of the rounds were bound by.
@@ -355,6 +373,7 @@ pub(crate) mod tests {
             reference: "bolide".to_owned(),
             same_as: BTreeMap::from([("bolide-all".to_owned(), "bolide".to_owned())]),
             rule: None,
+            is_unchecked: false,
             elapsed_s: 12.0,
         };
         settle(std::slice::from_mut(&mut outcome));

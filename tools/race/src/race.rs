@@ -7,10 +7,12 @@ use std::time::{Duration, Instant};
 
 use crate::catalogue::{Cell, Cores, Kind};
 use crate::entrant::{Ground, Present, Running};
-use crate::generator::{Generator, Job, accounted};
+use crate::generator::{Figures, Generator, Job, accounted};
 use crate::idle;
 use crate::outcome::{CellOutcome, EntrantOutcome, Fate, OpenLoop};
 use crate::process::{distance_ns, peak_memory_bytes};
+use crate::random::Random;
+use crate::requests::Exchange;
 use crate::rounds::{Pace, Settings, order};
 use crate::verify::{Flaw, Subject};
 use crate::workplace::Workplace;
@@ -100,6 +102,7 @@ impl Race<'_> {
             reference: self.reference_of(&players.all),
             same_as: players.same_as,
             rule: None,
+            is_unchecked: !self.generator.is_checking(),
             elapsed_s: 0.0,
         };
         let mut started = Vec::new();
@@ -217,9 +220,9 @@ impl Race<'_> {
             let processes = accounted(server.running.process.id(), true);
             let entrant = &mut outcome.entrants[server.index];
             entrant.peak_memory_bytes = peak_memory_bytes(&processes);
-            if entrant.failed_share() > FAILED_SHARE_MAX && entrant.fate == Fate::Timed {
-                let share = entrant.failed_share() * 100.0;
-                let why = format!("{share:.2} % of its answers under load were wrong or missing");
+            if entrant.fate == Fate::Timed
+                && let Some(why) = complaint(entrant)
+            {
                 entrant.fate = Fate::Disqualified(why);
             }
         }
@@ -233,11 +236,11 @@ impl Race<'_> {
         entrant: &mut EntrantOutcome,
         cell: &Cell,
     ) -> Result<(), String> {
-        let job = self.job(server, cell, None)?;
+        let seed = self.seed_of(entrant.rounds.len());
+        let job = self.job(server, cell, None, seed)?;
         let contender = &server.present.contender;
         let subject = Subject { contender, cell, address: server.running.address };
         let mut flaw = None;
-        let seed = self.ground.seed ^ entrant.rounds.len() as u64;
         let before = self.cores.distance_ns(cell);
         let ran = self.generator.run(&job, self.ground.interrupt, &mut || {
             flaw = subject.sample(seed).err();
@@ -261,6 +264,7 @@ impl Race<'_> {
         }
         match ran {
             Ok(mut figures) => {
+                entrant.remarks.extend(closed(cell, &figures));
                 let after = self.cores.distance_ns(cell);
                 figures.distance_ns = before.zip(after).map(Into::into);
                 entrant.rounds.push(Some(figures));
@@ -273,11 +277,17 @@ impl Race<'_> {
         Ok(())
     }
 
+    /// The seed of a round: each has requests of its own, the same for all contenders.
+    fn seed_of(&self, round: usize) -> u64 {
+        Random::new(self.ground.seed ^ (round as u64) << 32).next()
+    }
+
     fn job<'c>(
         &self,
         server: &Started<'_>,
         cell: &'c Cell,
         rate: Option<f64>,
+        seed: u64,
     ) -> Result<Job<'c>, String> {
         let (server_cores, generator_cores) = self.cores.of_cell(cell);
         let contender = &server.present.contender;
@@ -286,6 +296,7 @@ impl Race<'_> {
             cell,
             address: server.running.address,
             path: contender.path(cell),
+            exchanges: Exchange::all(contender, cell, &mut Random::new(seed)),
             duration: self.settings.duration,
             warm_up: self.settings.warm_up + connecting(cell),
             rate,
@@ -294,7 +305,7 @@ impl Race<'_> {
             server_cores: server_cores.len(),
             folder,
             program: self.ground.program.clone(),
-            seed: self.ground.seed,
+            seed,
         })
     }
 
@@ -311,7 +322,7 @@ impl Race<'_> {
             for share in OPEN_LOOP_SHARES {
                 let rate = capacity * share;
                 say(&format!("{} at {:.0} % of its capacity", entrant.label(), share * 100.0));
-                let job = self.job(server, &outcome.cell, Some(rate))?;
+                let job = self.job(server, &outcome.cell, Some(rate), self.seed_of(0))?;
                 match self.generator.run(&job, self.ground.interrupt, &mut || {}) {
                     Ok(figures) => entrant.open_loop.push(OpenLoop { share, rate, figures }),
                     Err(error) => entrant.remarks.push(error),
@@ -372,6 +383,37 @@ pub(crate) fn players<'p>(cell: &Cell, cores: usize, present: &'p [Present]) -> 
         }
     }
     players
+}
+
+/// What disqualifies a contender after all of its runs: a body that is wrong, or too many responses that are.
+fn complaint(entrant: &EntrantOutcome) -> Option<String> {
+    let failures = entrant.failures();
+    let bodies = failures.get("body").copied().unwrap_or_default();
+    if bodies > 0 {
+        return Some(format!(
+            "{bodies} bodies under load were wrong, of {} responses",
+            entrant.completed()
+        ));
+    }
+    let share = entrant.failed_share();
+    let kinds: Vec<String> =
+        failures.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
+    (share > FAILED_SHARE_MAX).then(|| {
+        let share = share * 100.0;
+        format!(
+            "{share:.2} % of its responses under load were wrong or missing: {}",
+            kinds.join(", ")
+        )
+    })
+}
+
+/// That a contender closed connections which could have been kept.
+fn closed(cell: &Cell, figures: &Figures) -> Option<String> {
+    let needed = cell.connections as u64;
+    let is_kept = matches!(cell.load, Kind::Closed | Kind::Latency);
+    (is_kept && figures.connections > needed).then(|| {
+        format!("it closed connections under load: {} were made for {needed}", figures.connections)
+    })
 }
 
 /// How long the connections of a cell take to be made, and its first heap of requests to be

@@ -93,6 +93,13 @@ pub(crate) fn sentences(reference: &str, outcomes: &[CellOutcome]) -> Vec<String
         let count = outcomes.len() - stand.len();
         sentences.push(format!("{count} further workload(s) compare nothing with {reference}."));
     }
+    let unchecked = outcomes.iter().filter(|outcome| outcome.is_unchecked).count();
+    if unchecked > 0 {
+        sentences.push(format!(
+            "{unchecked} workload(s) are unchecked: their generator compares no bodies, so a server that sends wrong \
+             ones under load is not caught."
+        ));
+    }
     sentences.extend(trust(outcomes));
     sentences.extend(twins(reference, outcomes));
     sentences

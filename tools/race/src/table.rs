@@ -19,6 +19,9 @@ pub(crate) fn table(outcome: &CellOutcome) -> String {
     if outcome.cell.requests == Requests::Same && outcome.cell.load != Kind::Idle {
         text += "  one request, repeated\n";
     }
+    if outcome.is_unchecked {
+        text += "  unchecked: the generator compares no bodies\n";
+    }
     let mut rows =
         if outcome.cell.load == Kind::Idle { idle_rows(outcome) } else { timed_rows(outcome) };
     text += &aligned(&mut rows);
@@ -296,6 +299,16 @@ mod tests {
         let text = table(&outcome);
         let line = text.lines().find(|line| line.starts_with("  bolide  ")).unwrap();
         assert!(line.contains("≥ 83,"), "{text}");
+    }
+
+    #[test]
+    fn what_a_foreign_generator_measures_is_marked() {
+        let mut outcome = crate::outcome::tests::outcome();
+        assert!(!table(&outcome).contains("unchecked"));
+        outcome.is_unchecked = true;
+        assert!(table(&outcome).contains("unchecked: the generator compares no bodies"));
+        let said = crate::summary::sentences("bolide", &[outcome]).join(" ");
+        assert!(said.contains("1 workload(s) are unchecked"), "{said}");
     }
 
     #[test]

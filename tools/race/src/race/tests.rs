@@ -1,6 +1,6 @@
 //! Races between planted servers, which are this test program itself, started again.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -19,6 +19,9 @@ const PART: &str = "BOLIDE_RACE_PLANTED";
 
 /// Requests that the mortal one answers.
 const LIFE: u32 = 300;
+
+/// Requests by which a server knows that it has been verified.
+const VERIFIED: u32 = 30;
 
 /// Not a test when it is started by a race: the planted server.
 #[test]
@@ -50,18 +53,25 @@ fn planted() {
 
 fn serve(mut stream: TcpStream, part: &str, answered: &AtomicU32) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
+    let mut learnt = Vec::new();
     for number in 1.. {
         let mut request = String::new();
         reader.read_line(&mut request)?;
+        let mut length = 0;
         loop {
             let mut field = String::new();
             if reader.read_line(&mut field)? == 0 {
                 return Ok(());
             }
+            if let Some(value) = field.to_ascii_lowercase().strip_prefix("content-length:") {
+                length = value.trim().parse().unwrap();
+            }
             if field.trim().is_empty() {
                 break;
             }
         }
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body)?;
         if part == "diligent" {
             let file = std::fs::File::options().create(true).append(true).open("asked");
             file?.write_all(request.as_bytes())?;
@@ -73,13 +83,26 @@ fn serve(mut stream: TcpStream, part: &str, answered: &AtomicU32) -> std::io::Re
         }
         let size = request.split_once("size=").map(|(_, rest)| rest.split(' ').next().unwrap());
         let size: usize = size.map_or(4, |size| size.parse().unwrap());
-        let size = match part {
-            "constant" => 64,
-            "turncoat" if count > LIFE => size + 1,
-            _ => size,
-        };
-        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {size}\r\n\r\n");
-        let response = [head.as_bytes(), &vec![b'x'; size]].concat();
+        if length == 0 {
+            body = match part {
+                "constant" => vec![b'x'; 64],
+                "turncoat" if count > LIFE => vec![b'x'; size + 1],
+                _ => vec![b'x'; size],
+            };
+        }
+        match part {
+            "smudging" if count > VERIFIED && count.is_multiple_of(20) => body[0] ^= 1,
+            "learning" if count > VERIFIED && learnt.len() == body.len() => {
+                body.clone_from(&learnt)
+            }
+            _ => learnt.clone_from(&body),
+        }
+        let is_busy = part == "busy" && count > VERIFIED && count.is_multiple_of(50);
+        let status = if is_busy { "503 Busy" } else { "200 OK" };
+        let is_last = part == "closing" && number % 10 == 0;
+        let close = if is_last { "Connection: close\r\n" } else { "" };
+        let head = format!("HTTP/1.1 {status}\r\n{close}Content-Length: {}\r\n\r\n", body.len());
+        let response = [head.as_bytes(), &body].concat();
         let copies = match part {
             "gushing" => 1000,
             // Each connection that verifies it asks for less.
@@ -87,6 +110,9 @@ fn serve(mut stream: TcpStream, part: &str, answered: &AtomicU32) -> std::io::Re
             _ => 1,
         };
         stream.write_all(&response.repeat(copies))?;
+        if is_last {
+            break;
+        }
     }
     Ok(())
 }
@@ -94,7 +120,7 @@ fn serve(mut stream: TcpStream, part: &str, answered: &AtomicU32) -> std::io::Re
 fn present(part: &str, interrupt: &Interrupt) -> Present {
     let program = std::env::current_exe().unwrap();
     let text = format!(
-        "name = '{part}'\nprotocols = ['h1']\nroutes = ['echo']\n[start]\n\
+        "name = '{part}'\nprotocols = ['h1']\nroutes = ['echo', 'post']\n[start]\n\
          command = ['{}', 'race::tests::planted', '--exact', '--nocapture']\n\
          env = {{ {PART} = '{part}:{{port}}' }}\nwrites = {}\n[ready]\nwithin_s = {}\n",
         program.display(),
@@ -130,6 +156,15 @@ fn raced(
     interrupt: &Interrupt,
     each: &mut dyn FnMut(&str),
 ) -> Result<CellOutcome, String> {
+    raced_in(&cell(), parts, interrupt, each)
+}
+
+fn raced_in(
+    cell: &Cell,
+    parts: &[&str],
+    interrupt: &Interrupt,
+    each: &mut dyn FnMut(&str),
+) -> Result<CellOutcome, String> {
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let present: Vec<Present> = parts.iter().map(|part| present(part, interrupt)).collect();
@@ -148,7 +183,7 @@ fn raced(
         reference: parts[0].to_owned(),
         cores: Layout::of(crate::process::available()),
     };
-    race.run(&cell(), &present, each).map(Option::unwrap)
+    race.run(cell, &present, each).map(Option::unwrap)
 }
 
 /// Our children that are planted servers of `part`.
@@ -184,7 +219,7 @@ fn a_server_that_cheats_is_disqualified_and_the_others_go_on() {
     let Fate::Disqualified(evidence) = &outcome.entrant("constant").unwrap().fate else {
         panic!("{:?}", outcome.entrants)
     };
-    assert!(evidence.contains("the body has 64 bytes, not 1"), "{evidence}");
+    assert!(evidence.contains("the body has 64 bytes, not "), "{evidence}");
     assert!(outcome.entrant("plain").unwrap().counts());
 }
 
@@ -209,6 +244,42 @@ fn a_server_that_turns_in_the_middle_of_a_run_is_caught() {
         panic!("{:?}", outcome.entrants)
     };
     assert!(evidence.starts_with("in the middle of a run: "), "{evidence}");
+}
+
+/// The evidence against a part that races an honest one.
+fn evidence(cell: &Cell, part: &str) -> String {
+    let outcome = raced_in(cell, &["honest", part], &Interrupt::default(), &mut |_| {}).unwrap();
+    assert!(outcome.entrant("honest").unwrap().counts(), "{:?}", outcome.entrants);
+    match &outcome.entrant(part).unwrap().fate {
+        Fate::Disqualified(evidence) => evidence.clone(),
+        fate => panic!("{fate:?}"),
+    }
+}
+
+#[test]
+fn wrong_bytes_at_the_right_length_are_caught_under_load() {
+    let found = evidence(&cell(), "smudging");
+    assert!(found.contains(" bodies under load were wrong, of 600 responses"), "{found}");
+}
+
+#[test]
+fn a_body_that_is_sent_back_from_memory_is_caught_under_load() {
+    let found = evidence(&Cell { route: Route::Post, ..cell() }, "learning");
+    assert!(found.contains("bod"), "{found}");
+}
+
+#[test]
+fn responses_with_a_wrong_status_are_named_with_their_kind() {
+    let found = evidence(&cell(), "busy");
+    assert!(found.contains("wrong or missing: status 1"), "{found}");
+}
+
+#[test]
+fn a_server_that_announces_that_it_closes_is_named() {
+    let outcome = raced(&["closing"], &Interrupt::default(), &mut |_| {}).unwrap();
+    let closing = outcome.entrant("closing").unwrap();
+    assert_eq!(closing.remarks[0], "it closed connections under load: 21 were made for 1");
+    assert!(closing.counts());
 }
 
 #[test]
