@@ -29,6 +29,12 @@ const HEAP: Duration = Duration::from_micros(20);
 /// A share of wrong answers above this disqualifies.
 const FAILED_SHARE_MAX: f64 = 0.001;
 
+/// Less CPU time for a request than this, in µs, is not possible: reading and writing its bytes takes more.
+const CPU_US_MIN: f64 = 0.05;
+
+/// A contender is disqualified in whose runs so many more cores were used by others than in the reference's.
+const FOREIGN_CORES_MAX: f64 = 0.25;
+
 /// Runs cells.
 #[derive(Debug)]
 pub(crate) struct Race<'a> {
@@ -216,14 +222,16 @@ impl Race<'_> {
             }
             done += 1;
         }
-        for server in started {
+        for server in &*started {
             let processes = accounted(server.running.process.id(), true);
-            let entrant = &mut outcome.entrants[server.index];
-            entrant.peak_memory_bytes = peak_memory_bytes(&processes);
+            outcome.entrants[server.index].peak_memory_bytes = peak_memory_bytes(&processes);
+        }
+        for server in &*started {
+            let entrant = &outcome.entrants[server.index];
             if entrant.fate == Fate::Timed
-                && let Some(why) = complaint(entrant)
+                && let Some(why) = complaint(entrant, outcome.reference())
             {
-                entrant.fate = Fate::Disqualified(why);
+                outcome.entrants[server.index].fate = Fate::Disqualified(why);
             }
         }
         Ok(())
@@ -242,6 +250,7 @@ impl Race<'_> {
         let subject = Subject { contender, cell, address: server.running.address };
         let mut flaw = None;
         let before = self.cores.distance_ns(cell);
+        let outside = server.running.process.outside();
         let ran = self.generator.run(&job, self.ground.interrupt, &mut || {
             flaw = subject.sample(seed).err();
         });
@@ -258,7 +267,8 @@ impl Race<'_> {
             Some(Flaw::Silent(what)) => entrant.remarks.push(format!("under load, {what}")),
             None => {}
         }
-        if let Err(evidence) = server.running.empty_files() {
+        let escape = server.running.process.escape(&outside);
+        if let Some(evidence) = escape.or_else(|| server.running.empty_files().err()) {
             entrant.fate = Fate::Disqualified(evidence);
             return Ok(());
         }
@@ -385,8 +395,28 @@ pub(crate) fn players<'p>(cell: &Cell, cores: usize, present: &'p [Present]) -> 
     players
 }
 
-/// What disqualifies a contender after all of its runs: a body that is wrong, or too many responses that are.
-fn complaint(entrant: &EntrantOutcome) -> Option<String> {
+/// What disqualifies a contender after all of its runs: a body that is wrong, too many responses that are, or CPU time
+/// that can't be all that it took.
+fn complaint(entrant: &EntrantOutcome, reference: Option<&EntrantOutcome>) -> Option<String> {
+    let median = |entrant: &EntrantOutcome, figure: fn(&Figures) -> f64| {
+        entrant.median(|figures| Some(figure(figures))).unwrap_or_default()
+    };
+    let cost = median(entrant, |figures| figures.cpu_us);
+    if let Some(reference) = reference {
+        // Where the system doesn't tell CPU times, the reference has none either.
+        if cost < CPU_US_MIN && median(reference, |figures| figures.cpu_us) >= CPU_US_MIN {
+            return Some(format!(
+                "{cost:.2} µs of CPU per request can't be all that it takes: less than {CPU_US_MIN} µs"
+            ));
+        }
+        let [own, usual] =
+            [entrant, reference].map(|one| median(one, |figures| figures.foreign_cores));
+        if own > usual + FOREIGN_CORES_MAX {
+            return Some(format!(
+                "{own:.2} cores were in use outside of its processes during its runs, {usual:.2} during the reference's"
+            ));
+        }
+    }
     let failures = entrant.failures();
     let bodies = failures.get("body").copied().unwrap_or_default();
     if bodies > 0 {

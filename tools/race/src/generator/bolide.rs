@@ -169,8 +169,10 @@ fn latencies(latency: &Latencies) -> std::collections::BTreeMap<String, f64> {
 mod tests {
     use super::*;
     use crate::catalogue::Cell;
+    use crate::catalogue::Route;
     use bolide_loadgen::plan::{Load, Phase, Until};
     use bolide_loadgen::report::{Bound, Counts, ProcessCost, Stalls, Traffic, Verdict};
+    use bytes::Bytes;
     use std::collections::BTreeMap;
     use std::time::Duration;
 
@@ -222,9 +224,27 @@ mod tests {
         }
     }
 
+    fn job(cell: &Cell) -> Job<'_> {
+        Job {
+            cell,
+            address: "127.0.0.1:8443".parse().unwrap(),
+            path: "/echo".to_owned(),
+            exchanges: Vec::new(),
+            duration: Duration::from_millis(1500),
+            warm_up: Duration::from_millis(300),
+            rate: Some(1000.0),
+            cores: vec![1],
+            server: vec![42],
+            server_cores: 1,
+            folder: PathBuf::new(),
+            program: "bolide".into(),
+            seed: 7,
+        }
+    }
+
     #[test]
     fn the_command_says_what_the_cell_is() {
-        use crate::catalogue::{Certificate, Cores, Protocol, Route};
+        use crate::catalogue::{Certificate, Cores, Protocol};
         use crate::requests::Requests;
         let cell = Cell {
             protocol: Protocol::H2,
@@ -238,27 +258,37 @@ mod tests {
             certificate: Certificate::default(),
             requests: Requests::default(),
         };
-        let job = Job {
-            cell: &cell,
-            address: "127.0.0.1:8443".parse().unwrap(),
-            path: "/echo".to_owned(),
-            exchanges: Vec::new(),
-            duration: Duration::from_millis(1500),
-            warm_up: Duration::from_millis(300),
-            rate: Some(1000.0),
-            cores: vec![1],
-            server: vec![42],
-            server_cores: 1,
-            folder: PathBuf::new(),
-            program: "bolide".into(),
-            seed: 7,
-        };
+        let job = job(&cell);
         let expected = "bolide load --http2 -c 100 -m 10 -t 1 -D 1500ms --warm-up 300ms --seed 7 \
                         --expect-status 200 --sample 100% --exchanges e --cores 1 --server-pid 42 \
                         --insecure --rate 1000.0 --poisson --stream-window 65535 \
                         --connection-window 65535 -H content-type: application/octet-stream \
                         --quiet --json - https://127.0.0.1:8443/echo";
         assert_eq!(arguments(&job, Path::new("e")).join(" "), expected);
+    }
+
+    #[derive(Debug, clap::Parser)]
+    struct Program {
+        #[command(flatten)]
+        load: bolide_loadgen::options::Arguments,
+    }
+
+    #[test]
+    fn the_command_is_one_that_the_generator_takes() {
+        use clap::Parser;
+        let folder = std::env::temp_dir().join(format!("bolide-job-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let cell = Cell { route: Route::Post, ..crate::outcome::tests::outcome().cell };
+        let sent = Bytes::from_static(b"sent");
+        let mut posted = crate::requests::Exchange::with_body("/echo".into(), sent, 2);
+        posted.expected = Bytes::from_static(b"back");
+        let job = Job { folder: folder.clone(), exchanges: vec![posted], ..job(&cell) };
+        let words = arguments(&job, &exchanges(&job).unwrap());
+        let plan = Program::try_parse_from(&words[1..]).unwrap().load.job().unwrap().plan;
+        assert_eq!(plan.requests.len(), 1);
+        assert_eq!((&plan.requests[0].body[..], plan.expect.sampled_share), (&b"sent"[..], 1.0));
+        assert_eq!((plan.requests[0].weight, plan.expect.length), (2, Some(4)));
+        std::fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]

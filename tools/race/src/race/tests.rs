@@ -40,6 +40,18 @@ fn planted() {
         eprintln!("Address already in use");
         std::process::exit(1);
     }
+    if part == "escaping" || part == "hiding" {
+        // Its parent ends at once, so that it is in nobody's tree.
+        let mut parent = std::process::Command::new("sh");
+        parent.args(["-c", "sh -c 'while :; do :; done' &"]);
+        if part == "hiding" {
+            parent.env_clear();
+        }
+        parent.spawn().unwrap().wait().unwrap();
+    }
+    if part == "straying" {
+        crate::process::pin_this_thread(&(0..64).collect::<Vec<_>>());
+    }
     if part == "lazy" {
         std::fs::write("never", "").unwrap();
     }
@@ -280,6 +292,48 @@ fn a_server_that_announces_that_it_closes_is_named() {
     let closing = outcome.entrant("closing").unwrap();
     assert_eq!(closing.remarks[0], "it closed connections under load: 21 were made for 1");
     assert!(closing.counts());
+}
+
+#[test]
+fn work_in_a_process_that_left_the_tree_is_caught_and_the_process_ended() {
+    // Without its environment it is found by its control group alone.
+    let parts: &[&str] =
+        if crate::process::has_groups() { &["escaping", "hiding"] } else { &["escaping"] };
+    for part in parts {
+        let found = evidence(&cell(), part);
+        assert!(found.contains(" left its process tree and used "), "{found}");
+        let id: u32 = found.split(' ').nth(1).unwrap().parse().unwrap();
+        assert!(!is_alive(id));
+    }
+}
+
+#[test]
+fn a_server_that_may_run_on_the_generators_core_is_caught() {
+    if crate::process::available().len() < 2 {
+        return;
+    }
+    let found = evidence(&cell(), "straying");
+    assert!(found.contains(" may run on core 1, which is not the server's"), "{found}");
+}
+
+#[test]
+fn impossible_figures_and_foreign_work_are_caught() {
+    use crate::outcome::tests::entrant;
+    let reference = entrant("bolide", false, &[3.0; 6]);
+    let mut other = entrant("other", false, &[0.001; 6]);
+    let found = complaint(&other, Some(&reference)).unwrap();
+    assert!(found.starts_with("0.00 µs of CPU per request can't be all"), "{found}");
+    assert_eq!(complaint(&other, Some(&entrant("bolide", false, &[0.0; 6]))), None);
+    other = entrant("other", false, &[3.0; 6]);
+    for (index, figures) in other.rounds.iter_mut().flatten().enumerate() {
+        figures.foreign_cores = if index == 0 { 0.9 } else { 0.1 };
+    }
+    assert_eq!(complaint(&other, Some(&reference)), None);
+    for figures in other.rounds.iter_mut().flatten() {
+        figures.foreign_cores = 0.42;
+    }
+    let found = complaint(&other, Some(&reference)).unwrap();
+    assert!(found.starts_with("0.42 cores were in use outside of its processes"), "{found}");
 }
 
 #[test]
