@@ -9,6 +9,12 @@ use crate::generator::Figures;
 use crate::statistics::{Comparison, Interval, LogRatios, Rule, Tested, median, spread};
 use bolide_loadgen::report::Bound;
 
+/// A run is disturbed in which others used so many more cores of the machine than in the median run of the same server.
+pub(crate) const DISTURBED_CORES: f64 = 0.10;
+
+/// How far the machine's totals may be off, in CPU seconds: five ticks of 10 ms. Short runs need more to be disturbed.
+const TOTALS_ERROR_S: f64 = 0.05;
+
 /// A cell that has been run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CellOutcome {
@@ -176,13 +182,31 @@ impl EntrantOutcome {
         most.1
     }
 
+    /// The rounds that came to figures and were not disturbed. What this depends on is not the server's: it is measured
+    /// with the machine's totals, less the server, the generator and the race.
+    fn quiet_runs(&self) -> Vec<Option<&Figures>> {
+        let usual = self.median(|figures| Some(figures.foreign_cores)).unwrap_or_default();
+        let is_quiet = |figures: &&Figures| {
+            let seconds = figures.completed as f64 / figures.rate.max(1e-9);
+            let error = TOTALS_ERROR_S / seconds.max(1e-9);
+            figures.foreign_cores <= usual + DISTURBED_CORES.max(error)
+        };
+        self.rounds.iter().map(|run| run.as_ref().filter(is_quiet)).collect()
+    }
+
+    /// Runs that are left out because they were disturbed.
+    #[must_use]
+    pub fn disturbed_count(&self) -> usize {
+        self.figures().count() - self.quiet_runs().into_iter().flatten().count()
+    }
+
     /// One figure of each run, beside the same of the run of `other` that is nearest in time of those in which the
     /// cores lay alike: of the same round, else of one before or after. No run is in two pairs.
     fn pairs(&self, other: &Self, figure: impl Fn(&Figures) -> f64) -> Vec<(f64, f64)> {
-        let mut free: Vec<Option<&Figures>> = other.rounds.iter().map(Option::as_ref).collect();
-        let runs = self.rounds.iter().enumerate();
+        let mut free = other.quiet_runs();
+        let runs = self.quiet_runs().into_iter().enumerate();
         let mut left: Vec<(usize, &Figures)> =
-            runs.filter_map(|(round, run)| Some((round, run.as_ref()?))).collect();
+            runs.filter_map(|(round, run)| Some((round, run?))).collect();
         let mut pairs = Vec::new();
         for apart in 0..free.len().max(self.rounds.len()) {
             left.retain(|(round, run)| {
@@ -251,9 +275,13 @@ impl CellOutcome {
         let Some(reference) = self.reference() else { return (0, 0) };
         let others = self.entrants.iter().filter(|other| !std::ptr::eq(*other, reference));
         others.fold((0, 0), |(all, unlike), other| {
-            let both = other.rounds.iter().zip(&reference.rounds);
+            let both = other.quiet_runs().into_iter().zip(reference.quiet_runs());
             let both = both.filter(|(own, other)| own.is_some() && other.is_some()).count();
-            (all + both, unlike + both - other.pairs(reference, |figures| figures.cpu_us).len())
+            (
+                all + both,
+                unlike
+                    + both.saturating_sub(other.pairs(reference, |figures| figures.cpu_us).len()),
+            )
         })
     }
 
@@ -435,6 +463,29 @@ pub(crate) mod tests {
         assert_eq!(outcome.pairs_and_unlike(), (24, 2));
         let go = outcome.cpu_ratio(outcome.entrant("go").unwrap()).unwrap();
         assert!(go.ratio.low > 1.9 && go.ratio.high < 2.1, "{go:?}");
+    }
+
+    #[test]
+    fn a_run_in_which_others_used_the_machine_is_left_out() {
+        let mut outcome = outcome();
+        let set = |outcome: &mut CellOutcome, round: usize, foreign: f64| {
+            let figures = outcome.entrants[2].rounds[round].as_mut().unwrap();
+            (figures.completed, figures.foreign_cores) = (figures.rate as u64, foreign);
+            figures.cpu_us *= 1.5;
+        };
+        set(&mut outcome, 3, 0.11);
+        set(&mut outcome, 8, 0.5);
+        let go = outcome.entrant("go").unwrap();
+        assert_eq!(go.disturbed_count(), 2);
+        let found = outcome.cpu_ratio(go).unwrap();
+        assert!(found.pairs == 10 && found.ratio.high < 2.1, "{found:?}");
+        let said = crate::summary::sentences("bolide", std::slice::from_ref(&outcome)).join(" ");
+        assert!(said.contains("2 of 36 runs are left out"), "{said}");
+        // A machine that is always as busy disturbs no run more than the others.
+        for round in (0..12).filter(|round| ![3, 8].contains(round)) {
+            set(&mut outcome, round, 0.5);
+        }
+        assert_eq!(outcome.entrant("go").unwrap().disturbed_count(), 0);
     }
 
     #[test]

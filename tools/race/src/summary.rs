@@ -1,6 +1,6 @@
 //! All workloads of a race together: the ratios, and sentences that follow from them.
 
-use crate::outcome::{CellOutcome, EntrantOutcome, Fate};
+use crate::outcome::{CellOutcome, DISTURBED_CORES, EntrantOutcome, Fate};
 use crate::race::FLOOR;
 use crate::statistics::{Comparison, FALSE_SHARE, PAIRS_MIN, POWER, SHARED_WITHIN, Verdict};
 use crate::table::{aligned, percent, ratio_text, verdict_text};
@@ -100,9 +100,23 @@ pub(crate) fn sentences(reference: &str, outcomes: &[CellOutcome]) -> Vec<String
              ones under load is not caught."
         ));
     }
+    sentences.extend(disturbed(outcomes));
     sentences.extend(trust(outcomes));
     sentences.extend(twins(reference, outcomes));
     sentences
+}
+
+/// How many runs are left out because of what others did.
+pub(crate) fn disturbed(outcomes: &[CellOutcome]) -> Option<String> {
+    let entrants = || outcomes.iter().flat_map(|outcome| &outcome.entrants);
+    let disturbed: usize = entrants().map(EntrantOutcome::disturbed_count).sum();
+    let all: usize = entrants().map(|entrant| entrant.figures().count()).sum();
+    (disturbed > 0).then(|| {
+        format!(
+            "{disturbed} of {all} runs are left out, because others used at least {DISTURBED_CORES:.2} cores more of \
+             the machine than in the median run of the same server."
+        )
+    })
 }
 
 /// By how much the claims of this race are to be trusted.

@@ -8,7 +8,7 @@ use crate::catalogue::Kind;
 use crate::outcome::{CellOutcome, EntrantOutcome, Fate};
 use crate::requests::Requests;
 use crate::statistics::{Comparison, Interval, Verdict, median};
-use crate::summary::full_text;
+use crate::summary::{disturbed, full_text};
 
 /// So many cores used by others are worth a line.
 const FOREIGN_CORES_SHOWN: f64 = 0.10;
@@ -65,6 +65,9 @@ fn footer(outcome: &CellOutcome) -> String {
         .collect();
     if let Some(foreign) = median(&foreign).filter(|cores| *cores > FOREIGN_CORES_SHOWN) {
         let _ = writeln!(text, "  others used {foreign:.2} cores of this machine meanwhile");
+    }
+    if let Some(disturbed) = disturbed(std::slice::from_ref(outcome)) {
+        let _ = writeln!(text, "  {disturbed}");
     }
     text += &distances(outcome);
     for entrant in outcome.ranking() {
