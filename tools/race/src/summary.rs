@@ -128,7 +128,7 @@ fn trust(outcomes: &[CellOutcome]) -> Option<String> {
     });
     let few = few.filter(|found| found.verdict == Verdict::Range).count();
     let mut text = format!(
-        "{} comparisons with at least {PAIRS_MIN} pairs of runs, {} of them claims: by expectation at most {:.0} % of \
+        "Of {} comparisons with at least {PAIRS_MIN} pairs of runs, {} are claims: by expectation at most {:.0} % of \
          the claims are false (Benjamini and Hochberg), and all intervals are at {:.1} %.",
         rule.comparisons,
         rule.claims,
@@ -143,7 +143,8 @@ fn trust(outcomes: &[CellOutcome]) -> Option<String> {
 
 /// How the reference differs from itself.
 fn twins(reference: &str, outcomes: &[CellOutcome]) -> Option<String> {
-    let twins: Vec<Comparison> = outcomes.iter().filter_map(twin).collect();
+    let mut twins: Vec<Comparison> = outcomes.iter().filter_map(twin).collect();
+    twins.retain(|found| found.verdict != Verdict::Range);
     let mids = || twins.iter().map(|found| found.ratio.mid);
     let (low, high) = (mids().reduce(f64::min)?, mids().reduce(f64::max)?);
     let apart = twins.iter().filter(|found| found.verdict.is_claim()).count();
@@ -163,12 +164,16 @@ fn twin(outcome: &CellOutcome) -> Option<Comparison> {
 /// An interval with the pairs that it is of.
 fn detail(found: &Comparison) -> String {
     let (low, high) = (found.ratio.low, found.ratio.high);
-    format!("{low:.2}–{high:.2}, {} pairs", found.pairs)
+    format!("{low:.2}–{high:.2}, {}", pairs_text(found.pairs))
+}
+
+fn pairs_text(count: usize) -> String {
+    if count == 1 { "1 pair".to_owned() } else { format!("{count} pairs") }
 }
 
 /// A ratio with its interval, its pairs, and what would have been found.
 pub(crate) fn full_text(found: &Comparison) -> String {
-    let mut text = format!("{} · {} pairs", verdict_text(found), found.pairs);
+    let mut text = format!("{} · {}", verdict_text(found), pairs_text(found.pairs));
     if let Some(detectable) = found.detectable {
         text += &format!(" · {:.1} %", detectable * 100.0);
     }
@@ -276,11 +281,11 @@ mod tests {
         assert!(text.contains(&format!("{title} (other 1.98–2.02, 4 pairs).")), "{text}");
         assert!(text.contains("within 5 % of 1"), "{text}");
         assert!(
-            text.contains("4 comparisons with at least 6 pairs of runs, 2 of them claims"),
+            text.contains("Of 4 comparisons with at least 6 pairs of runs, 2 are claims"),
             "{text}"
         );
         assert!(text.contains("1 have fewer pairs"), "{text}");
-        assert!(text.contains("told apart in 0 of 5"), "{text}");
+        assert!(text.contains("told apart in 0 of 4"), "{text}");
     }
 
     #[test]

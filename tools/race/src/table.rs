@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use bolide_loadgen::report::Bound;
 
-use crate::catalogue::Kind;
+use crate::catalogue::{Kind, Route};
 use crate::outcome::{CellOutcome, EntrantOutcome, Fate};
 use crate::requests::Requests;
 use crate::statistics::{Comparison, Interval, Verdict, median};
@@ -17,7 +17,15 @@ const FOREIGN_CORES_SHOWN: f64 = 0.10;
 pub(crate) fn table(outcome: &CellOutcome) -> String {
     let mut text = format!("\n{}\n", outcome.cell.title());
     if outcome.cell.requests == Requests::Same && outcome.cell.load != Kind::Idle {
-        text += "  one request, repeated\n";
+        text += match outcome.cell.route {
+            Route::Post | Route::Grpc if !outcome.is_unchecked => {
+                "  one request, repeated with bodies that differ\n"
+            }
+            Route::Echo if !outcome.is_unchecked => {
+                "  one request, repeated; 1 in 100 is for another size\n"
+            }
+            _ => "  one request, repeated\n",
+        };
     }
     if outcome.is_unchecked {
         text += "  unchecked: the generator compares no bodies\n";
@@ -112,7 +120,8 @@ fn timed_rows(outcome: &CellOutcome) -> Vec<Vec<String>> {
         "p99",
     ];
     let mut heads: Vec<String> = heads.iter().map(|head| (*head).to_owned()).collect();
-    heads.extend(["failed", "peak MiB", "server / load CPU", "bound by"].map(str::to_owned));
+    heads
+        .extend(["failed", "peak MiB", "server / load / other CPU", "bound by"].map(str::to_owned));
     let mut rows = vec![heads];
     for entrant in outcome.ranking() {
         let cpu = entrant.cpu_us();
@@ -140,9 +149,10 @@ fn timed_rows(outcome: &CellOutcome) -> Vec<Vec<String>> {
             failed_text(entrant),
             format!("{:.1}", entrant.peak_memory_bytes as f64 / f64::from(1 << 20)),
             format!(
-                "{:.0} / {:.0} %",
+                "{:.0} / {:.0} / {:.0} %",
                 cores(|figures| figures.server_cores),
-                cores(|figures| figures.generator_cores)
+                cores(|figures| figures.generator_cores),
+                cores(|figures| figures.foreign_cores)
             ),
             bound_text(entrant.bound()).to_owned(),
         ]);
@@ -302,6 +312,16 @@ mod tests {
         let text = table(&outcome);
         let line = text.lines().find(|line| line.starts_with("  bolide  ")).unwrap();
         assert!(line.contains("≥ 83,"), "{text}");
+    }
+
+    #[test]
+    fn what_repeats_is_said() {
+        let mut outcome = crate::outcome::tests::outcome();
+        assert!(table(&outcome).contains("one request, repeated\n"));
+        outcome.cell.route = Route::Post;
+        assert!(table(&outcome).contains("one request, repeated with bodies that differ\n"));
+        outcome.is_unchecked = true;
+        assert!(table(&outcome).contains("one request, repeated\n"));
     }
 
     #[test]

@@ -251,8 +251,8 @@ fn described(manifest: &Manifest, outcomes: &[CellOutcome]) -> String {
         ),
         (
             "requests",
-            "rows repeat one request unless they say that each request or each connection is \
-             different"
+            "rows repeat one request, but for posted bodies and 1 in 100 sizes of an echo, unless they say that each \
+             request or each connection is different"
                 .to_owned(),
         ),
         ("seed of the order", manifest.seed.to_string()),
@@ -291,7 +291,7 @@ mod tests {
         let page = made();
         for expected in [
             "needs the least CPU per request in 1 of 1 workloads",
-            "1 comparisons with at least 6 pairs of runs, 1 of them claims",
+            "Of 1 comparisons with at least 6 pairs of runs, 1 are claims",
             "2.00 (1.98–2.02) · 12 pairs",
             "told apart in 0 of 1",
             "others use 0.70 cores",
