@@ -26,6 +26,7 @@ use crate::process;
 use crate::race::{Layout, Race, players};
 use crate::report;
 use crate::rounds::{Rounds, Settings};
+use crate::statistics::PAIRS_MIN;
 use crate::store::Store;
 use crate::summary::claims;
 use crate::table::table;
@@ -317,6 +318,11 @@ fn settings(plan: &Plan, runs: usize, cells: usize, generator: Generator) -> Set
         settings.cell_budget = None;
     }
     settings.profiles = plan.is_profiled;
+    if let Rounds::Fixed(count @ ..PAIRS_MIN) = settings.rounds {
+        eprintln!(
+            "warning: {count} round(s) carry no claim: {PAIRS_MIN} do (--rounds {PAIRS_MIN})"
+        );
+    }
     settings
 }
 
