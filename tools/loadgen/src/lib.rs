@@ -9,6 +9,7 @@ pub mod command;
 pub mod compat;
 pub mod cost;
 pub mod engine;
+pub mod exchanges;
 #[cfg(test)]
 mod fabricated;
 pub mod options;

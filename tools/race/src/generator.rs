@@ -20,8 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::catalogue::{Cell, Kind};
 use crate::interrupt::Interrupt;
 use crate::process::{Reading, are_alike, find_program, last_lines, spawn_on, tree};
-use crate::requests::Requests;
-use crate::verify::loaded_body;
+use crate::requests::{Exchange, Requests};
 
 /// How much longer than planned a generator may run before it is ended.
 const GRACE: Duration = Duration::from_secs(30);
@@ -127,6 +126,12 @@ impl Generator {
         }
     }
 
+    /// Whether it compares every body.
+    #[must_use]
+    pub fn is_checking(self) -> bool {
+        self != Self::H2loadAndWrk
+    }
+
     /// Makes the load of `job`. `watch` is called once, about the middle of the run.
     ///
     /// # Errors
@@ -155,7 +160,10 @@ impl Generator {
 pub(crate) struct Job<'a> {
     pub(crate) cell: &'a Cell,
     pub(crate) address: SocketAddr,
+    /// The path that the cell is named after.
     pub(crate) path: String,
+    /// What is sent, and what has to come back.
+    pub(crate) exchanges: Vec<Exchange>,
     /// What is counted.
     pub(crate) duration: Duration,
     /// What comes before and is not counted.
@@ -185,14 +193,13 @@ impl Job<'_> {
         matches!(self.cell.load, Kind::Handshake | Kind::HandshakeResumed)
     }
 
-    /// The file with what is posted, if anything is.
+    /// The file with what is posted, if anything is, for generators that repeat one body.
     fn posted(&self) -> Result<Option<PathBuf>, String> {
-        if !self.cell.route.has_body() {
+        let Some(body) = self.exchanges.first().and_then(|first| first.body.as_ref()) else {
             return Ok(None);
-        }
+        };
         let file = self.folder.join(format!("body-{}", self.cell.key()));
-        std::fs::write(&file, loaded_body(self.cell))
-            .map_err(|error| format!("{}: {error}", file.display()))?;
+        std::fs::write(&file, body).map_err(|error| format!("{}: {error}", file.display()))?;
         Ok(Some(file))
     }
 }
@@ -204,6 +211,12 @@ pub struct Figures {
     pub completed: u64,
     /// Answers that were wrong, or never came.
     pub failed: u64,
+    /// Failures by kind, as the generator names them.
+    #[serde(default)]
+    pub failures: std::collections::BTreeMap<String, u64>,
+    /// Connections that were made; 0 where the generator doesn't say it.
+    #[serde(default)]
+    pub connections: u64,
     /// Answers per second.
     pub rate: f64,
     /// The server's user and system time per answer, in µs, over the steady part.

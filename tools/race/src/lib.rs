@@ -26,6 +26,7 @@ mod race;
 mod random;
 mod report;
 mod store;
+mod summary;
 mod table;
 mod verify;
 mod workplace;

@@ -6,8 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::catalogue::{Cell, Kind};
 use crate::generator::Figures;
-use crate::statistics::{Comparison, Interval, compare, median, summarise};
+use crate::statistics::{Comparison, Interval, LogRatios, Rule, Tested, median, spread};
 use bolide_loadgen::report::Bound;
+
+/// A run is disturbed in which others used so many more cores of the machine than in the median run of the same server.
+pub(crate) const DISTURBED_CORES: f64 = 0.10;
+
+/// How far the machine's totals may be off, in CPU seconds: five ticks of 10 ms. Short runs need more to be disturbed.
+const TOTALS_ERROR_S: f64 = 0.05;
 
 /// A cell that has been run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -21,8 +27,12 @@ pub struct CellOutcome {
     /// Contenders that come to the same as another one in this cell, and which.
     #[serde(default)]
     pub same_as: BTreeMap<String, String>,
-    /// The seed of the bootstrap.
-    pub seed: u64,
+    /// What decides about claims; `None` until all workloads of the race are known ([`settle`]).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<Rule>,
+    /// The generator compared no bodies.
+    #[serde(default)]
+    pub is_unchecked: bool,
     /// How long it took, in seconds.
     pub elapsed_s: f64,
 }
@@ -129,24 +139,33 @@ impl EntrantOutcome {
         median(&self.figures().filter_map(figure).collect::<Vec<f64>>())
     }
 
-    /// Answers per second with their interval.
+    /// The server's CPU per response, in µs, with the range of the runs.
     #[must_use]
-    pub fn rate(&self, seed: u64) -> Option<Interval> {
-        summarise(&self.figures().map(|figures| figures.rate).collect::<Vec<_>>(), seed)
+    pub fn cpu_us(&self) -> Option<Interval> {
+        spread(&self.figures().map(|figures| figures.cpu_us).collect::<Vec<_>>())
     }
 
-    /// The server's CPU per answer, in µs, with its interval.
+    /// Responses that came, right or wrong.
     #[must_use]
-    pub fn cpu_us(&self, seed: u64) -> Option<Interval> {
-        summarise(&self.figures().map(|figures| figures.cpu_us).collect::<Vec<_>>(), seed)
+    pub fn completed(&self) -> u64 {
+        self.figures().map(|figures| figures.completed).sum()
     }
 
-    /// The share of answers that were wrong or never came.
+    /// What went wrong under load, by kind.
+    #[must_use]
+    pub fn failures(&self) -> BTreeMap<&str, u64> {
+        let mut failures = BTreeMap::new();
+        for (kind, count) in self.figures().flat_map(|figures| &figures.failures) {
+            *failures.entry(kind.as_str()).or_default() += count;
+        }
+        failures
+    }
+
+    /// The share of responses that were wrong or never came.
     #[must_use]
     pub fn failed_share(&self) -> f64 {
         let failed: u64 = self.figures().map(|figures| figures.failed).sum();
-        let completed: u64 = self.figures().map(|figures| figures.completed).sum();
-        failed as f64 / (failed + completed).max(1) as f64
+        failed as f64 / (failed + self.completed()).max(1) as f64
     }
 
     /// What most of the rounds were bound by.
@@ -163,13 +182,31 @@ impl EntrantOutcome {
         most.1
     }
 
+    /// The rounds that came to figures and were not disturbed. What this depends on is not the server's: it is measured
+    /// with the machine's totals, less the server, the generator and the race.
+    fn quiet_runs(&self) -> Vec<Option<&Figures>> {
+        let usual = self.median(|figures| Some(figures.foreign_cores)).unwrap_or_default();
+        let is_quiet = |figures: &&Figures| {
+            let seconds = figures.completed as f64 / figures.rate.max(1e-9);
+            let error = TOTALS_ERROR_S / seconds.max(1e-9);
+            figures.foreign_cores <= usual + DISTURBED_CORES.max(error)
+        };
+        self.rounds.iter().map(|run| run.as_ref().filter(is_quiet)).collect()
+    }
+
+    /// Runs that are left out because they were disturbed.
+    #[must_use]
+    pub fn disturbed_count(&self) -> usize {
+        self.figures().count() - self.quiet_runs().into_iter().flatten().count()
+    }
+
     /// One figure of each run, beside the same of the run of `other` that is nearest in time of those in which the
     /// cores lay alike: of the same round, else of one before or after. No run is in two pairs.
     fn pairs(&self, other: &Self, figure: impl Fn(&Figures) -> f64) -> Vec<(f64, f64)> {
-        let mut free: Vec<Option<&Figures>> = other.rounds.iter().map(Option::as_ref).collect();
-        let runs = self.rounds.iter().enumerate();
+        let mut free = other.quiet_runs();
+        let runs = self.quiet_runs().into_iter().enumerate();
         let mut left: Vec<(usize, &Figures)> =
-            runs.filter_map(|(round, run)| Some((round, run.as_ref()?))).collect();
+            runs.filter_map(|(round, run)| Some((round, run?))).collect();
         let mut pairs = Vec::new();
         for apart in 0..free.len().max(self.rounds.len()) {
             left.retain(|(round, run)| {
@@ -194,58 +231,41 @@ impl CellOutcome {
         own.find(|entrant| entrant.name == self.reference && entrant.counts())
     }
 
-    /// What the same server twice came to.
+    /// CPU per response of the reference's twin over the reference's.
     #[must_use]
-    pub fn twins(&self) -> Option<Comparison> {
-        self.twins_in(|figures| figures.cpu_us)
+    pub fn twins(&self) -> Option<LogRatios> {
+        let twin = self.entrants.iter().find(|entrant| entrant.is_twin)?;
+        self.log_ratios(twin, self.reference()?)
     }
 
-    fn twins_in(&self, figure: impl Fn(&Figures) -> f64) -> Option<Comparison> {
-        let twin = self.entrants.iter().find(|entrant| entrant.is_twin && entrant.counts())?;
-        compare(&twin.pairs(self.reference()?, figure), None, self.seed)
-    }
-
-    /// An entrant's CPU per answer over the reference's.
+    /// An entrant's CPU per response over the reference's.
     #[must_use]
     pub fn cpu_ratio(&self, entrant: &EntrantOutcome) -> Option<Comparison> {
-        self.ratio_in(entrant, |figures| figures.cpu_us)
+        self.judged(entrant, self.reference()?)
     }
 
-    /// An entrant's answers per second over the reference's.
-    #[must_use]
-    pub fn rate_ratio(&self, entrant: &EntrantOutcome) -> Option<Comparison> {
-        self.ratio_in(entrant, |figures| figures.rate)
-    }
-
-    fn ratio_in(
-        &self,
-        entrant: &EntrantOutcome,
-        figure: impl Fn(&Figures) -> f64 + Copy,
-    ) -> Option<Comparison> {
-        self.ratio_to(entrant, self.reference()?, figure)
-    }
-
-    /// An entrant's CPU per answer over that of the contender that it is but for how it is run, and who that is.
+    /// An entrant's CPU per response over that of the contender that it is but for how it is run, with its name.
     #[must_use]
     pub fn cpu_against(&self, entrant: &EntrantOutcome) -> Option<(&str, Comparison)> {
         let other = self.entrant(entrant.against.as_deref()?)?;
-        let found = self.ratio_to(entrant, other, |figures| figures.cpu_us)?;
-        Some((&other.name, found))
+        Some((&other.name, self.judged(entrant, other)?))
     }
 
-    fn ratio_to(
-        &self,
-        entrant: &EntrantOutcome,
-        other: &EntrantOutcome,
-        figure: impl Fn(&Figures) -> f64 + Copy,
-    ) -> Option<Comparison> {
+    fn judged(&self, entrant: &EntrantOutcome, other: &EntrantOutcome) -> Option<Comparison> {
+        let found = self.log_ratios(entrant, other)?;
+        Some(match &self.rule {
+            // The twin is what noise looks like: it is not judged by itself.
+            Some(rule) if entrant.is_twin => rule.judge(&found, None),
+            Some(rule) => rule.judge(&found, self.twins().as_ref()),
+            None => found.range(),
+        })
+    }
+
+    fn log_ratios(&self, entrant: &EntrantOutcome, other: &EntrantOutcome) -> Option<LogRatios> {
         if std::ptr::eq(entrant, other) || !entrant.counts() || !other.counts() {
             return None;
         }
-        // The twin is the floor itself: it isn't measured against itself.
-        let floor =
-            if entrant.is_twin { None } else { self.twins_in(figure).map(|twins| twins.ratio.mid) };
-        compare(&entrant.pairs(other, figure), floor, self.seed)
+        LogRatios::of(&entrant.pairs(other, |figures| figures.cpu_us))
     }
 
     /// How many runs there are to compare with the reference's, and how many of them are left out
@@ -255,15 +275,31 @@ impl CellOutcome {
         let Some(reference) = self.reference() else { return (0, 0) };
         let others = self.entrants.iter().filter(|other| !std::ptr::eq(*other, reference));
         others.fold((0, 0), |(all, unlike), other| {
-            let both = other.rounds.iter().zip(&reference.rounds);
+            let both = other.quiet_runs().into_iter().zip(reference.quiet_runs());
             let both = both.filter(|(own, other)| own.is_some() && other.is_some()).count();
-            (all + both, unlike + both - other.pairs(reference, |figures| figures.cpu_us).len())
+            (
+                all + both,
+                unlike
+                    + both.saturating_sub(other.pairs(reference, |figures| figures.cpu_us).len()),
+            )
         })
     }
 
-    /// What decides whether more rounds are needed.
-    pub(crate) fn comparisons(&self) -> Vec<Comparison> {
-        self.entrants.iter().filter_map(|entrant| self.cpu_ratio(entrant)).collect()
+    /// The pairs of all comparisons, the twin's included.
+    pub(crate) fn comparisons(&self) -> Vec<LogRatios> {
+        self.twins().into_iter().chain(self.tested().into_iter().map(|(found, _)| found)).collect()
+    }
+
+    /// Everything of which something may be claimed.
+    fn tested(&self) -> Vec<Tested> {
+        let twins = self.twins();
+        let others = || self.entrants.iter().filter(|entrant| !entrant.is_twin);
+        let to_reference =
+            others().filter_map(|entrant| self.log_ratios(entrant, self.reference()?));
+        let to_like = others().filter_map(|entrant| {
+            self.log_ratios(entrant, self.entrant(entrant.against.as_deref()?)?)
+        });
+        to_reference.chain(to_like).map(|found| (found, twins)).collect()
     }
 
     /// Those that count, the best first: least CPU per answer, or least memory.
@@ -291,6 +327,16 @@ impl CellOutcome {
     pub fn entrant(&self, name: &str) -> Option<&EntrantOutcome> {
         let name = self.same_as.get(name).map_or(name, String::as_str);
         self.entrants.iter().find(|entrant| entrant.name == name && !entrant.is_twin)
+    }
+}
+
+/// Decides about the claims of all workloads of a race together.
+pub(crate) fn settle(outcomes: &mut [CellOutcome]) {
+    let tested: Vec<Tested> = outcomes.iter().flat_map(CellOutcome::tested).collect();
+    let twins: Vec<LogRatios> = outcomes.iter().filter_map(CellOutcome::twins).collect();
+    let rule = Rule::of(&tested, &twins);
+    for outcome in outcomes {
+        outcome.rule = Some(rule);
     }
 }
 
@@ -323,7 +369,7 @@ pub(crate) mod tests {
         EntrantOutcome { rounds, peak_memory_bytes: 9 << 20, ..EntrantOutcome::new(name, is_twin) }
     }
 
-    /// bolide twice, go at twice the cost, one that cheats and one that died.
+    /// bolide twice, go at twice the cost, one that cheats and one that died; settled.
     pub(crate) fn outcome() -> CellOutcome {
         let costs = [3.0, 3.03, 2.97, 3.01, 2.99, 3.02, 3.0, 2.98, 3.0, 3.01, 3.02, 2.99];
         let twin: Vec<f64> = costs.iter().rev().copied().collect();
@@ -332,7 +378,7 @@ pub(crate) mod tests {
         cheat.fate = Fate::Disqualified("GET /echo?size=7: the body has 4 bytes, not 7".to_owned());
         let mut dead = EntrantOutcome::new("dead", false);
         dead.fate = Fate::Died("    <out of memory>".to_owned());
-        CellOutcome {
+        let mut outcome = CellOutcome {
             cell: Cell {
                 protocol: Protocol::H1,
                 route: Route::Ping,
@@ -354,22 +400,28 @@ pub(crate) mod tests {
             ],
             reference: "bolide".to_owned(),
             same_as: BTreeMap::from([("bolide-all".to_owned(), "bolide".to_owned())]),
-            seed: 1,
+            rule: None,
+            is_unchecked: false,
             elapsed_s: 12.0,
-        }
+        };
+        settle(std::slice::from_mut(&mut outcome));
+        outcome
     }
 
     #[test]
-    fn ratios_are_taken_within_rounds_and_judged_against_the_twin() {
+    fn ratios_are_taken_within_rounds_and_claimed_when_all_are_known() {
         use crate::statistics::Verdict;
-        let outcome = outcome();
-        let twins = outcome.twins().unwrap();
-        assert_eq!(twins.verdict, Verdict::NoDifference);
+        let mut outcome = outcome();
+        let twin = outcome.cpu_ratio(&outcome.entrants[1]).unwrap();
+        assert_eq!(twin.verdict, Verdict::NotDecided);
         let go = outcome.cpu_ratio(outcome.entrant("go").unwrap()).unwrap();
         assert!((go.ratio.mid - 2.0).abs() < 1e-9 && go.verdict == Verdict::More, "{go:?}");
-        let rate = outcome.rate_ratio(outcome.entrant("go").unwrap()).unwrap();
-        assert_eq!(rate.verdict, Verdict::Less);
+        assert_eq!(go.pairs, 12);
         assert_eq!(outcome.cpu_ratio(outcome.reference().unwrap()), None);
+        let rule = outcome.rule.take().unwrap();
+        assert_eq!((rule.comparisons, rule.claims), (1, 1), "the twin is not one of them");
+        let go = outcome.cpu_ratio(outcome.entrant("go").unwrap()).unwrap();
+        assert_eq!(go.verdict, Verdict::Range);
     }
 
     #[test]
@@ -411,6 +463,29 @@ pub(crate) mod tests {
         assert_eq!(outcome.pairs_and_unlike(), (24, 2));
         let go = outcome.cpu_ratio(outcome.entrant("go").unwrap()).unwrap();
         assert!(go.ratio.low > 1.9 && go.ratio.high < 2.1, "{go:?}");
+    }
+
+    #[test]
+    fn a_run_in_which_others_used_the_machine_is_left_out() {
+        let mut outcome = outcome();
+        let set = |outcome: &mut CellOutcome, round: usize, foreign: f64| {
+            let figures = outcome.entrants[2].rounds[round].as_mut().unwrap();
+            (figures.completed, figures.foreign_cores) = (figures.rate as u64, foreign);
+            figures.cpu_us *= 1.5;
+        };
+        set(&mut outcome, 3, 0.11);
+        set(&mut outcome, 8, 0.5);
+        let go = outcome.entrant("go").unwrap();
+        assert_eq!(go.disturbed_count(), 2);
+        let found = outcome.cpu_ratio(go).unwrap();
+        assert!(found.pairs == 10 && found.ratio.high < 2.1, "{found:?}");
+        let said = crate::summary::sentences("bolide", std::slice::from_ref(&outcome)).join(" ");
+        assert!(said.contains("2 of 36 runs are left out"), "{said}");
+        // A machine that is always as busy disturbs no run more than the others.
+        for round in (0..12).filter(|round| ![3, 8].contains(round)) {
+            set(&mut outcome, round, 0.5);
+        }
+        assert_eq!(outcome.entrant("go").unwrap().disturbed_count(), 0);
     }
 
     #[test]

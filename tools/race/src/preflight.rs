@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::process::busy_cores;
+use crate::process::{busy_cores, has_groups};
 
 /// How long the machine is watched for what others do on it.
 const WATCH: Duration = Duration::from_millis(250);
@@ -34,6 +34,7 @@ struct Machine {
     files: u64,
     ports: Option<(u32, u32)>,
     foreign_cores: f64,
+    has_groups: bool,
 }
 
 /// Looks at this machine. `connections` is the most that any cell has.
@@ -47,6 +48,7 @@ pub(crate) fn preflight(cores: usize, connections: usize) -> Preflight {
             Some((words.next()?.ok()?, words.next()?.ok()?))
         }),
         foreign_cores: foreign_cores(),
+        has_groups: has_groups(),
     };
     machine.judge(connections)
 }
@@ -83,6 +85,13 @@ impl Machine {
                 "the CPU governor is `{governor}`: the clock follows the load; `performance` is \
                  steadier"
             ));
+        }
+        if !self.has_groups {
+            found.warnings.push(
+                "no control groups can be made (root and cgroup v2 are needed): a process that leaves its server's \
+                 tree is found only by its environment"
+                    .to_owned(),
+            );
         }
         if self.foreign_cores > FOREIGN_CORES_WARNED {
             found.warnings.push(format!(
@@ -137,6 +146,7 @@ mod tests {
             files: 65_536,
             ports: Some((32_768, 60_999)),
             foreign_cores: 0.01,
+            has_groups: true,
         }
     }
 
@@ -153,6 +163,7 @@ mod tests {
             (Machine { ports: Some((50_000, 50_999)), ..machine() }, 500, true, "1000 ports"),
             (Machine { governors: vec!["powersave".into()], ..machine() }, 1, false, "powersave"),
             (Machine { foreign_cores: 0.7, ..machine() }, 1, false, "0.70 cores"),
+            (Machine { has_groups: false, ..machine() }, 1, false, "no control groups"),
         ] {
             let found = machine.judge(connections);
             let (said, quiet) = if refused {

@@ -3,6 +3,7 @@
 mod cores;
 mod cost;
 mod distance;
+mod outside;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -12,11 +13,13 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use outside::Mark;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 pub(crate) use cores::{available, pin_this_thread};
 pub(crate) use cost::{Reading, busy_cores, peak_memory_bytes, resident_memory_bytes, tree};
 pub(crate) use distance::{are_alike, distance_ns};
+pub(crate) use outside::{Outside, has_groups};
 
 /// How long a process has between SIGTERM and SIGKILL.
 const END_TIMEOUT: Duration = Duration::from_secs(2);
@@ -49,6 +52,9 @@ pub(crate) struct Process {
     child: Child,
     log: PathBuf,
     status: Option<ExitStatus>,
+    mark: Mark,
+    /// The cores that it was given.
+    cores: Vec<usize>,
 }
 
 impl Process {
@@ -59,9 +65,13 @@ impl Process {
         let errors = out.try_clone().map_err(|error| error.to_string())?;
         let mut command = launch.command()?;
         command.stdout(out).stderr(errors);
+        let mark = Mark::new();
+        let (variable, text) = mark.variable();
+        command.env(variable, text);
         let child = spawn_on(command, &launch.cores)
             .map_err(|error| format!("`{}` can't be run: {error}", launch.command[0]))?;
-        Ok(Self { child, log: launch.log.clone(), status: None })
+        mark.take(child.id());
+        Ok(Self { child, log: launch.log.clone(), status: None, mark, cores: launch.cores.clone() })
     }
 
     /// Its id.
@@ -77,6 +87,17 @@ impl Process {
         self.status
     }
 
+    /// What its processes outside of its tree have used so far.
+    pub(crate) fn outside(&self) -> Outside {
+        Outside::of(self.id(), &self.mark)
+    }
+
+    /// The evidence that it worked outside of its tree since `before`, or may run on other cores than its own.
+    pub(crate) fn escape(&self, before: &Outside) -> Option<String> {
+        let all = || self.mark.members().into_iter().chain(tree(self.id())).collect();
+        before.complaint(self.id(), &self.mark).or_else(|| outside::strayed(&all(), &self.cores))
+    }
+
     /// What it said last, indented.
     pub(crate) fn last_lines(&self) -> String {
         last_lines(&self.log)
@@ -84,7 +105,8 @@ impl Process {
 
     /// Ends it and all that it has started: politely first.
     pub(crate) fn stop(&mut self) {
-        let descendants = tree(self.id());
+        let mut descendants = self.mark.members();
+        descendants.extend(tree(self.id()));
         let group = Pid::from_raw(self.child.id().cast_signed());
         for signal in [Signal::TERM, Signal::KILL] {
             if let Some(group) = group {

@@ -7,11 +7,13 @@ use std::time::{Duration, Instant};
 
 use crate::catalogue::{Cell, Cores, Kind};
 use crate::entrant::{Ground, Present, Running};
-use crate::generator::{Generator, Job, accounted};
+use crate::generator::{Figures, Generator, Job, accounted};
 use crate::idle;
 use crate::outcome::{CellOutcome, EntrantOutcome, Fate, OpenLoop};
 use crate::process::{distance_ns, peak_memory_bytes};
-use crate::rounds::{Settings, order};
+use crate::random::Random;
+use crate::requests::Exchange;
+use crate::rounds::{Pace, Settings, order};
 use crate::verify::{Flaw, Subject};
 use crate::workplace::Workplace;
 
@@ -26,6 +28,12 @@ const HEAP: Duration = Duration::from_micros(20);
 
 /// A share of wrong answers above this disqualifies.
 const FAILED_SHARE_MAX: f64 = 0.001;
+
+/// Less CPU time for a request than this, in µs, is not possible: reading and writing its bytes takes more.
+const CPU_US_MIN: f64 = 0.05;
+
+/// A contender is disqualified in whose runs so many more cores were used by others than in the reference's.
+const FOREIGN_CORES_MAX: f64 = 0.25;
 
 /// Runs cells.
 #[derive(Debug)]
@@ -99,7 +107,8 @@ impl Race<'_> {
             entrants: Vec::new(),
             reference: self.reference_of(&players.all),
             same_as: players.same_as,
-            seed: self.ground.seed,
+            rule: None,
+            is_unchecked: !self.generator.is_checking(),
             elapsed_s: 0.0,
         };
         let mut started = Vec::new();
@@ -198,8 +207,8 @@ impl Race<'_> {
         say: &mut dyn FnMut(&str),
     ) -> Result<(), String> {
         let key = outcome.cell.key();
-        let mut done = 0;
-        while self.settings.goes_on(done, begun.elapsed(), &outcome.comparisons())
+        let (mut done, mut pace) = (0, Pace::new(self.settings));
+        while pace.goes_on(done, begun.elapsed(), &|| outcome.comparisons())
             && outcome.entrants.iter().any(|entrant| entrant.fate == Fate::Timed)
         {
             for place in order(self.ground.seed, &key, done, started.len()) {
@@ -213,14 +222,16 @@ impl Race<'_> {
             }
             done += 1;
         }
-        for server in started {
+        for server in &*started {
             let processes = accounted(server.running.process.id(), true);
-            let entrant = &mut outcome.entrants[server.index];
-            entrant.peak_memory_bytes = peak_memory_bytes(&processes);
-            if entrant.failed_share() > FAILED_SHARE_MAX && entrant.fate == Fate::Timed {
-                let share = entrant.failed_share() * 100.0;
-                let why = format!("{share:.2} % of its answers under load were wrong or missing");
-                entrant.fate = Fate::Disqualified(why);
+            outcome.entrants[server.index].peak_memory_bytes = peak_memory_bytes(&processes);
+        }
+        for server in &*started {
+            let entrant = &outcome.entrants[server.index];
+            if entrant.fate == Fate::Timed
+                && let Some(why) = complaint(entrant, outcome.reference())
+            {
+                outcome.entrants[server.index].fate = Fate::Disqualified(why);
             }
         }
         Ok(())
@@ -233,12 +244,13 @@ impl Race<'_> {
         entrant: &mut EntrantOutcome,
         cell: &Cell,
     ) -> Result<(), String> {
-        let job = self.job(server, cell, None)?;
+        let seed = self.seed_of(entrant.rounds.len());
+        let job = self.job(server, cell, None, seed)?;
         let contender = &server.present.contender;
         let subject = Subject { contender, cell, address: server.running.address };
         let mut flaw = None;
-        let seed = self.ground.seed ^ entrant.rounds.len() as u64;
         let before = self.cores.distance_ns(cell);
+        let outside = server.running.process.outside();
         let ran = self.generator.run(&job, self.ground.interrupt, &mut || {
             flaw = subject.sample(seed).err();
         });
@@ -255,12 +267,14 @@ impl Race<'_> {
             Some(Flaw::Silent(what)) => entrant.remarks.push(format!("under load, {what}")),
             None => {}
         }
-        if let Err(evidence) = server.running.empty_files() {
+        let escape = server.running.process.escape(&outside);
+        if let Some(evidence) = escape.or_else(|| server.running.empty_files().err()) {
             entrant.fate = Fate::Disqualified(evidence);
             return Ok(());
         }
         match ran {
             Ok(mut figures) => {
+                entrant.remarks.extend(closed(cell, &figures));
                 let after = self.cores.distance_ns(cell);
                 figures.distance_ns = before.zip(after).map(Into::into);
                 entrant.rounds.push(Some(figures));
@@ -273,11 +287,17 @@ impl Race<'_> {
         Ok(())
     }
 
+    /// The seed of a round: each has requests of its own, the same for all contenders.
+    fn seed_of(&self, round: usize) -> u64 {
+        Random::new(self.ground.seed ^ (round as u64) << 32).next()
+    }
+
     fn job<'c>(
         &self,
         server: &Started<'_>,
         cell: &'c Cell,
         rate: Option<f64>,
+        seed: u64,
     ) -> Result<Job<'c>, String> {
         let (server_cores, generator_cores) = self.cores.of_cell(cell);
         let contender = &server.present.contender;
@@ -286,6 +306,7 @@ impl Race<'_> {
             cell,
             address: server.running.address,
             path: contender.path(cell),
+            exchanges: Exchange::all(contender, cell, &mut Random::new(seed)),
             duration: self.settings.duration,
             warm_up: self.settings.warm_up + connecting(cell),
             rate,
@@ -294,7 +315,7 @@ impl Race<'_> {
             server_cores: server_cores.len(),
             folder,
             program: self.ground.program.clone(),
-            seed: self.ground.seed,
+            seed,
         })
     }
 
@@ -311,7 +332,7 @@ impl Race<'_> {
             for share in OPEN_LOOP_SHARES {
                 let rate = capacity * share;
                 say(&format!("{} at {:.0} % of its capacity", entrant.label(), share * 100.0));
-                let job = self.job(server, &outcome.cell, Some(rate))?;
+                let job = self.job(server, &outcome.cell, Some(rate), self.seed_of(0))?;
                 match self.generator.run(&job, self.ground.interrupt, &mut || {}) {
                     Ok(figures) => entrant.open_loop.push(OpenLoop { share, rate, figures }),
                     Err(error) => entrant.remarks.push(error),
@@ -372,6 +393,57 @@ pub(crate) fn players<'p>(cell: &Cell, cores: usize, present: &'p [Present]) -> 
         }
     }
     players
+}
+
+/// What disqualifies a contender after all of its runs: a body that is wrong, too many responses that are, or CPU time
+/// that can't be all that it took.
+fn complaint(entrant: &EntrantOutcome, reference: Option<&EntrantOutcome>) -> Option<String> {
+    let median = |entrant: &EntrantOutcome, figure: fn(&Figures) -> f64| {
+        entrant.median(|figures| Some(figure(figures))).unwrap_or_default()
+    };
+    let cost = median(entrant, |figures| figures.cpu_us);
+    if let Some(reference) = reference {
+        // Where the system doesn't tell CPU times, the reference has none either.
+        if cost < CPU_US_MIN && median(reference, |figures| figures.cpu_us) >= CPU_US_MIN {
+            return Some(format!(
+                "{cost:.2} µs of CPU per request can't be all that it takes: less than {CPU_US_MIN} µs"
+            ));
+        }
+        let [own, usual] =
+            [entrant, reference].map(|one| median(one, |figures| figures.foreign_cores));
+        if own > usual + FOREIGN_CORES_MAX {
+            return Some(format!(
+                "{own:.2} cores were in use outside of its processes during its runs, {usual:.2} during the reference's"
+            ));
+        }
+    }
+    let failures = entrant.failures();
+    let bodies = failures.get("body").copied().unwrap_or_default();
+    if bodies > 0 {
+        return Some(format!(
+            "{bodies} bodies under load were wrong, of {} responses",
+            entrant.completed()
+        ));
+    }
+    let share = entrant.failed_share();
+    let kinds: Vec<String> =
+        failures.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
+    (share > FAILED_SHARE_MAX).then(|| {
+        let share = share * 100.0;
+        format!(
+            "{share:.2} % of its responses under load were wrong or missing: {}",
+            kinds.join(", ")
+        )
+    })
+}
+
+/// That a contender closed connections which could have been kept.
+fn closed(cell: &Cell, figures: &Figures) -> Option<String> {
+    let needed = cell.connections as u64;
+    let is_kept = matches!(cell.load, Kind::Closed | Kind::Latency);
+    (is_kept && figures.connections > needed).then(|| {
+        format!("it closed connections under load: {} were made for {needed}", figures.connections)
+    })
 }
 
 /// How long the connections of a cell take to be made, and its first heap of requests to be

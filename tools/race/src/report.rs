@@ -39,7 +39,12 @@ pub(crate) fn write(
     };
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let described = json!(manifest);
-    let results = json!({ "race": race, "manifest": described, "cells": outcomes });
+    let results = json!({
+        "race": race,
+        "manifest": described,
+        "comparisons": comparisons(outcomes),
+        "cells": outcomes,
+    });
     put("manifest.json", format!("{described:#}\n"))?;
     put("results.json", format!("{results:#}\n"))?;
     if let Some(plot) = glance::glance(outcomes, &names(outcomes), &manifest.reference, false) {
@@ -51,6 +56,22 @@ pub(crate) fn write(
         None
     });
     put("index.html", page::page(manifest, tables, outcomes, bulk.as_ref()))
+}
+
+/// Every ratio of CPU per request to the reference's, with its pairs, what it says and what would have been found.
+fn comparisons(outcomes: &[CellOutcome]) -> Vec<serde_json::Value> {
+    let of = |outcome: &CellOutcome| -> Vec<serde_json::Value> {
+        let entrants = outcome.entrants.iter();
+        entrants
+            .filter_map(|entrant| {
+                let found = outcome.cpu_ratio(entrant)?;
+                let (cell, reference) = (outcome.cell.key(), &outcome.reference);
+                let server = entrant.label();
+                Some(json!({ "cell": cell, "server": server, "reference": reference, "found": found }))
+            })
+            .collect()
+    };
+    outcomes.iter().flat_map(of).collect()
 }
 
 /// A part of a plain page.
@@ -140,6 +161,11 @@ mod tests {
             let text = fs::read_to_string(out.join("report").join(file)).unwrap();
             assert_eq!(Manifest::parse(&text).unwrap(), manifest, "{file}");
         }
+        let text = fs::read_to_string(out.join("report/results.json")).unwrap();
+        let results: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let go = &results["comparisons"][1];
+        assert_eq!((&go["server"], &go["found"]["pairs"]), (&json!("go"), &json!(12)));
+        assert!(go["found"]["verdict"] == "more" && go["found"]["detectable"].is_f64(), "{go}");
         fs::remove_dir_all(out).unwrap();
     }
 }

@@ -1,10 +1,11 @@
 //! How the requests of a cell differ, so that a server can't live on having seen them before.
 
-use std::fmt::Write as _;
-
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::catalogue::Cell;
+use crate::catalogue::{Cell, Route};
+use crate::contender::Contender;
+use crate::random::Random;
 
 /// How many files stand behind a route of files whose requests differ.
 pub(crate) const FILES_COUNT: usize = 1000;
@@ -91,30 +92,112 @@ impl Requests {
     }
 }
 
-/// The paths of a cell whose route's path is `path`, each with its weight.
-pub(crate) fn targets(cell: &Cell, path: &str) -> Vec<(usize, String)> {
-    match cell.requests {
-        Requests::Distinct if cell.route.is_file() => {
-            (0..FILES_COUNT).map(|number| (ZIPF_SCALE / (number + 1), file(path, number))).collect()
-        }
-        Requests::Distinct => {
-            vec![(1, format!("{path}?item=7b0d5e{{connection}}-{{request}}&page=2"))]
-        }
-        Requests::Same | Requests::Rpc => vec![(1, path.to_owned())],
-    }
-}
-
 /// The path of one of [`FILES_COUNT`] files of one size.
 pub(crate) fn file(path: &str, number: usize) -> String {
     format!("{path}-{number:03}")
 }
 
-/// The targets as a file for `bolide load --urls`.
-pub(crate) fn list(targets: &[(usize, String)]) -> String {
-    targets.iter().fold(String::new(), |mut list, (weight, target)| {
-        let _ = writeln!(list, "{weight} {target}");
-        list
-    })
+/// Requests with random bodies in a run: no more than [`BODIES_BYTES`] together.
+const BODIES_COUNT: usize = 64;
+
+/// Most that the random bodies of a run have together, in bytes.
+const BODIES_BYTES: usize = 4 << 20;
+
+/// One in so many requests of an echo is for another size, of which there are [`OTHER_SIZES_COUNT`].
+const OTHER_SIZES_ONE_IN: usize = 100;
+
+/// Sizes of a run besides the workload's own.
+const OTHER_SIZES_COUNT: usize = 10;
+
+/// A request of a run, and the body that its response must have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Exchange {
+    /// How often it is sent, relative to the others. Never all the same: then they would come in turn.
+    pub(crate) weight: usize,
+    /// With placeholders.
+    pub(crate) path: String,
+    /// The body of a POST; `None`: a GET.
+    pub(crate) body: Option<Bytes>,
+    pub(crate) expected: Bytes,
+}
+
+impl Exchange {
+    /// As many exchanges as a run of `cell` has.
+    fn count(cell: &Cell) -> usize {
+        match cell.route {
+            Route::Post | Route::Grpc => (BODIES_BYTES / cell.size.max(1)).clamp(4, BODIES_COUNT),
+            Route::Echo => 1 + OTHER_SIZES_COUNT,
+            _ if cell.requests == Requests::Distinct && cell.route.is_file() => FILES_COUNT,
+            _ => 1,
+        }
+    }
+
+    /// Those of a run. Nobody can know them beforehand: bodies are random, and sizes are drawn.
+    pub(crate) fn all(contender: &Contender, cell: &Cell, random: &mut Random) -> Vec<Self> {
+        (0..Self::count(cell)).map(|number| Self::of(contender, cell, number, random)).collect()
+    }
+
+    /// One of them.
+    pub(crate) fn any(contender: &Contender, cell: &Cell, random: &mut Random) -> Self {
+        let number = random.below(Self::count(cell));
+        Self::of(contender, cell, number, random)
+    }
+
+    fn of(contender: &Contender, cell: &Cell, number: usize, random: &mut Random) -> Self {
+        let path = contender.path(cell);
+        let exchange = |weight, path, expected| Self { weight, path, body: None, expected };
+        match cell.route {
+            Route::Post | Route::Grpc => {
+                let weight = if number == 0 { 2 } else { 1 };
+                Self::with_body(path, posted(cell.route, cell.size, random), weight)
+            }
+            Route::Echo if number > 0 => {
+                let cell = Cell { size: 1 + random.below(2 * cell.size.max(1)), ..cell.clone() };
+                let expected = vec![b'x'; cell.size].into();
+                exchange(1, contender.path(&cell), expected)
+            }
+            Route::Echo => {
+                let weight = OTHER_SIZES_COUNT * (OTHER_SIZES_ONE_IN - 1);
+                exchange(weight, path, vec![b'x'; cell.size].into())
+            }
+            Route::Ping | Route::Logged if cell.requests == Requests::Distinct => {
+                let path = format!("{path}?item=7b0d5e{{connection}}-{{request}}&page=2");
+                exchange(1, path, Bytes::from_static(b"pong"))
+            }
+            Route::Ping | Route::Logged => exchange(1, path, Bytes::from_static(b"pong")),
+            _ if cell.requests == Requests::Distinct => {
+                let expected = contents(cell.route, Some(number));
+                exchange(ZIPF_SCALE / (number + 1), file(&path, number), expected)
+            }
+            _ => exchange(1, path, contents(cell.route, None)),
+        }
+    }
+
+    /// A POST whose body comes back.
+    pub(crate) fn with_body(path: String, body: Bytes, weight: usize) -> Self {
+        Self { weight, path, body: Some(body.clone()), expected: body }
+    }
+}
+
+/// What is posted: random bytes, as the route frames them.
+pub(crate) fn posted(route: Route, size: usize, random: &mut Random) -> Bytes {
+    let bytes: Vec<u8> = (0..size).map(|_| (random.next() >> 56) as u8).collect();
+    if route == Route::Grpc { crate::verify::grpc_message(&bytes).into() } else { bytes.into() }
+}
+
+/// What is in the file of a route, or in one of its [`FILES_COUNT`] files: no two have the same.
+pub(crate) fn contents(route: Route, number: Option<usize>) -> Bytes {
+    match (route, number) {
+        (Route::Static6 | Route::Proxy6, None) => Bytes::from_static(b"hello\n"),
+        (Route::Static6 | Route::Proxy6, Some(number)) => format!("{number:05}\n").into(),
+        _ => {
+            let first = number.map_or(0, |number| (number + 1) * 1000);
+            (first..first + 512)
+                .flat_map(|line| format!("{line:07}\n").into_bytes())
+                .collect::<Vec<u8>>()
+                .into()
+        }
+    }
 }
 
 /// Text of a request with its placeholders replaced, as `bolide load` replaces them.
@@ -140,5 +223,50 @@ mod tests {
     fn placeholders_are_filled() {
         assert_eq!(filled("/a?{connection}-{request}-{request}", 3, 12), "/a?3-12-12");
         assert_eq!(filled("{}", 3, 12), "{}");
+    }
+
+    fn exchanges(route: Route, size: usize, requests: Requests, seed: u64) -> Vec<Exchange> {
+        let text =
+            "name = 'any'\nprotocols = ['h1']\nroutes = ['ping']\n[start]\ncommand = ['any']\n";
+        let contender = Contender::parse(text, "any.toml").unwrap();
+        let cell = Cell { route, size, requests, ..crate::outcome::tests::outcome().cell };
+        Exchange::all(&contender, &cell, &mut Random::new(seed))
+    }
+
+    #[test]
+    fn bodies_that_are_posted_are_random_and_differ() {
+        let all = exchanges(Route::Post, 4096, Requests::Same, 1);
+        let mut bodies: Vec<&Bytes> = all.iter().filter_map(|one| one.body.as_ref()).collect();
+        bodies.sort();
+        bodies.dedup();
+        assert_eq!(bodies.len(), BODIES_COUNT);
+        assert!(all.iter().all(|one| one.body.as_ref() == Some(&one.expected)));
+        assert_ne!(all, exchanges(Route::Post, 4096, Requests::Same, 2));
+        assert_eq!(exchanges(Route::Post, 4 << 20, Requests::Same, 1).len(), 4);
+    }
+
+    #[test]
+    fn one_in_a_hundred_echoes_has_a_size_that_is_drawn() {
+        let all = exchanges(Route::Echo, 1024, Requests::Same, 1);
+        assert_eq!((all[0].path.as_str(), all[0].expected.len()), ("/echo?size=1024", 1024));
+        let others: usize = all[1..].iter().map(|one| one.weight).sum();
+        assert_eq!(all[0].weight, 99 * others);
+        let other = exchanges(Route::Echo, 1024, Requests::Same, 2);
+        assert!(all[1..].iter().zip(&other[1..]).all(|(one, other)| one.path != other.path));
+    }
+
+    #[test]
+    fn no_two_files_have_the_same_contents() {
+        for (route, bytes) in [(Route::Static6, 6), (Route::Proxy4k, 4096)] {
+            let mut all: Vec<Bytes> =
+                (0..FILES_COUNT).map(|number| contents(route, Some(number))).collect();
+            all.push(contents(route, None));
+            assert!(all.iter().all(|contents| contents.len() == bytes));
+            all.sort();
+            all.dedup();
+            assert_eq!(all.len(), FILES_COUNT + 1);
+        }
+        let files = exchanges(Route::Static4k, 0, Requests::Distinct, 1);
+        assert_eq!((files.len(), files[7].path.as_str()), (FILES_COUNT, "/4096-007"));
     }
 }

@@ -5,15 +5,15 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::random::Random;
-use crate::statistics::{Comparison, ROUNDS_MIN, Verdict};
+use crate::statistics::{LogRatios, PAIRS_MIN};
 
-/// Fewest rounds of `--rounds auto`.
-pub(crate) const AUTO_ROUNDS_MIN: usize = 12;
+/// Rounds after which `--rounds auto` settles how many there are, and the fewest.
+const AUTO_ROUNDS_MIN: usize = 12;
 
 /// Most rounds of `--rounds auto`.
 const AUTO_ROUNDS_MAX: usize = 30;
 
-/// `--rounds auto` stops when ratios are known to this, either way (1.5 %).
+/// `--rounds auto` chooses as many rounds as 95 % intervals of this half-width need (1.5 %).
 const AUTO_HALF_WIDTH: f64 = 0.015;
 
 /// A counted run of a full race.
@@ -31,8 +31,8 @@ const START: Duration = Duration::from_millis(250);
 /// A quick race: all of its cells together.
 const QUICK_BUDGET: Duration = Duration::from_secs(105);
 
-/// Rounds of a quick race: as many as fit, within this.
-const QUICK_ROUNDS: (usize, usize) = (3, 7);
+/// Rounds of a quick race: as many as fit, within this. One more than a claim needs, for a pair that is left out.
+const QUICK_ROUNDS: (usize, usize) = (PAIRS_MIN + 1, 12);
 
 /// A counted run of a quick race: at least and at most.
 const QUICK_DURATION: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(1));
@@ -43,7 +43,7 @@ const QUICK_DURATION: (Duration, Duration) = (Duration::from_millis(250), Durati
 pub enum Rounds {
     /// So many.
     Fixed(usize),
-    /// Until the ratios are known well enough.
+    /// As many as the noise of the first ones asks for.
     Auto,
 }
 
@@ -73,7 +73,7 @@ pub struct Settings {
     pub warm_up: Duration,
     /// How many.
     pub rounds: Rounds,
-    /// No further round of a cell begins after so much time and three rounds; `None`: no limit.
+    /// No further round of a cell begins after so much time and [`PAIRS_MIN`] rounds; `None`: no limit.
     pub cell_budget: Option<Duration>,
     /// Whether those that can are profiled after the rounds of a cell.
     #[serde(default)]
@@ -115,33 +115,6 @@ impl Settings {
         }
     }
 
-    /// Whether a cell needs another round after `done`, given what its ratios are known to.
-    #[must_use]
-    pub(crate) fn goes_on(
-        &self,
-        done: usize,
-        elapsed: Duration,
-        comparisons: &[Comparison],
-    ) -> bool {
-        // Fewer rounds than that would have been run for nothing.
-        if self.cell_budget.is_some_and(|budget| elapsed >= budget) && done >= ROUNDS_MIN {
-            return false;
-        }
-        match self.rounds {
-            // Where the cores moved, half of the rounds or more may be no use.
-            Rounds::Fixed(count) => {
-                let too_few = |found: &Comparison| found.verdict == Verdict::TooFew;
-                done < count
-                    || (count >= ROUNDS_MIN && done < 2 * count && comparisons.iter().any(too_few))
-            }
-            Rounds::Auto if done < AUTO_ROUNDS_MIN => true,
-            Rounds::Auto => {
-                done < AUTO_ROUNDS_MAX
-                    && comparisons.iter().any(|comparison| half_width(comparison) > AUTO_HALF_WIDTH)
-            }
-        }
-    }
-
     /// How long `runs` runs may take at least.
     #[must_use]
     pub(crate) fn estimate(&self, runs: usize) -> Duration {
@@ -153,8 +126,45 @@ impl Settings {
     }
 }
 
-fn half_width(comparison: &Comparison) -> f64 {
-    (comparison.ratio.high / comparison.ratio.low).ln() / 2.0
+/// How far a cell is, and how far it goes.
+///
+/// Nothing depends on what the comparisons say: `auto` looks at the noise once, and never at the ratios.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    settings: Settings,
+    /// Rounds to run.
+    wanted: usize,
+}
+
+impl Pace {
+    pub(crate) fn new(settings: Settings) -> Self {
+        let wanted = match settings.rounds {
+            Rounds::Fixed(count) => count,
+            Rounds::Auto => AUTO_ROUNDS_MIN,
+        };
+        Self { settings, wanted }
+    }
+
+    /// Whether a cell needs another round after `done`, given the pairs of its comparisons.
+    #[must_use]
+    pub(crate) fn goes_on(
+        &mut self,
+        done: usize,
+        elapsed: Duration,
+        comparisons: &dyn Fn() -> Vec<LogRatios>,
+    ) -> bool {
+        // Fewer rounds than that would have been run for nothing.
+        if self.settings.cell_budget.is_some_and(|budget| elapsed >= budget) && done >= PAIRS_MIN {
+            return false;
+        }
+        if self.settings.rounds == Rounds::Auto && done == AUTO_ROUNDS_MIN {
+            let needed = comparisons().iter().map(|found| found.pairs_for(AUTO_HALF_WIDTH)).max();
+            self.wanted = needed.unwrap_or_default().clamp(AUTO_ROUNDS_MIN, AUTO_ROUNDS_MAX);
+        }
+        // Where the cores moved, half of the rounds or more may be no use.
+        let has_few = || comparisons().iter().any(|found| found.count() < PAIRS_MIN);
+        done < self.wanted || (self.wanted >= PAIRS_MIN && done < 2 * self.wanted && has_few())
+    }
 }
 
 /// The order of a round: each has its own, and all follow from the seed.
@@ -168,50 +178,60 @@ pub(crate) fn order(seed: u64, cell: &str, round: usize, count: usize) -> Vec<us
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::statistics::Interval;
 
-    fn known_to(half: f64) -> Comparison {
-        let ratio = Interval { low: (-half).exp(), mid: 1.0, high: half.exp() };
-        Comparison { ratio, verdict: Verdict::NoDifference, detectable: half }
+    /// Pairs that differ by so much, up and down in turn.
+    fn pairs(count: usize, noise: f64) -> LogRatios {
+        let ratio = |index: usize| (if index.is_multiple_of(2) { noise } else { -noise }).exp();
+        LogRatios::of(&(0..count).map(|index| (ratio(index), 1.0)).collect::<Vec<_>>()).unwrap()
+    }
+
+    /// Rounds that a cell has whose comparison is like this after each.
+    fn rounds_of(settings: Settings, found: impl Fn(usize) -> LogRatios) -> usize {
+        let mut pace = Pace::new(settings);
+        (0..).find(|done| !pace.goes_on(*done, Duration::ZERO, &|| vec![found(*done)])).unwrap()
     }
 
     #[test]
-    fn auto_stops_when_all_ratios_are_known() {
-        let settings = Settings::full();
-        let go = |done, half| settings.goes_on(done, Duration::ZERO, &[known_to(half)]);
-        assert!(go(AUTO_ROUNDS_MIN - 1, 0.001));
-        assert!(!go(AUTO_ROUNDS_MIN, 0.014));
-        assert!(go(AUTO_ROUNDS_MIN, 0.016));
-        assert!(!go(AUTO_ROUNDS_MAX, 0.5));
+    fn auto_settles_the_rounds_once_by_the_noise_alone() {
+        let auto = Settings::full();
+        assert_eq!(rounds_of(auto, |done| pairs(done.max(1), 0.001)), AUTO_ROUNDS_MIN);
+        assert_eq!(rounds_of(auto, |done| pairs(done.max(1), 0.1)), AUTO_ROUNDS_MAX);
+        let settled = rounds_of(auto, |done| pairs(done.max(1), 0.03));
+        assert!((15..25).contains(&settled), "{settled}");
+        // Noise that is found later changes nothing.
+        let later =
+            |done: usize| pairs(done.max(1), if done > AUTO_ROUNDS_MIN { 0.1 } else { 0.03 });
+        assert_eq!(rounds_of(auto, later), settled);
     }
 
     #[test]
     fn rounds_that_were_of_no_use_are_run_again_up_to_twice_as_many() {
-        let settings = Settings { rounds: Rounds::Fixed(4), ..Settings::full() };
-        let few = Comparison { verdict: Verdict::TooFew, ..known_to(0.1) };
-        let go = |done, found: Comparison| settings.goes_on(done, Duration::ZERO, &[found]);
-        assert!(go(3, known_to(0.1)) && !go(4, known_to(0.1)));
-        assert!(go(4, few) && go(7, few) && !go(8, few));
-        let one = Settings { rounds: Rounds::Fixed(1), ..Settings::full() };
-        assert!(!one.goes_on(1, Duration::ZERO, &[few]), "one round was asked for");
+        let fixed = |count| Settings { rounds: Rounds::Fixed(count), ..Settings::full() };
+        assert_eq!(rounds_of(fixed(8), |done| pairs(done.max(1), 0.1)), 8);
+        assert_eq!(rounds_of(fixed(8), |done| pairs((done / 2).max(1), 0.1)), 12);
+        assert_eq!(rounds_of(fixed(8), |_| pairs(1, 0.1)), 16);
+        assert_eq!(rounds_of(fixed(5), |_| pairs(1, 0.1)), 5, "five rounds carry no claim");
     }
 
     #[test]
     fn a_budget_ends_a_cell_when_something_can_be_said() {
         let settings = Settings { cell_budget: Some(Duration::from_secs(1)), ..Settings::full() };
-        assert!(settings.goes_on(ROUNDS_MIN - 1, Duration::from_secs(2), &[]));
-        assert!(!settings.goes_on(ROUNDS_MIN, Duration::from_secs(2), &[]));
+        let mut pace = Pace::new(settings);
+        assert!(pace.goes_on(PAIRS_MIN - 1, Duration::from_secs(2), &Vec::new));
+        assert!(!pace.goes_on(PAIRS_MIN, Duration::from_secs(2), &Vec::new));
     }
 
     #[test]
     fn a_quick_race_takes_two_minutes_whoever_takes_part() {
-        for runs in [12, 36, 60, 90] {
-            let settings = Settings::quick(runs, 6, false);
+        for runs in [9, 18, 27, 36, 45] {
+            let settings = Settings::quick(runs, 3, false);
             let total = settings.estimate(runs);
-            let range = Duration::from_secs(20)..Duration::from_secs(165);
+            let range = Duration::from_secs(20)..Duration::from_secs(172);
             assert!(range.contains(&total), "{runs}: {total:?} {settings:?}");
+            let Rounds::Fixed(rounds) = settings.rounds else { panic!("{settings:?}") };
+            assert!(rounds > PAIRS_MIN, "{rounds}");
         }
-        let settings = Settings::quick(36, 6, true);
+        let settings = Settings::quick(18, 3, true);
         assert!(settings.duration + settings.warm_up >= Duration::from_secs(1));
     }
 

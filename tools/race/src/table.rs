@@ -4,10 +4,11 @@ use std::fmt::Write as _;
 
 use bolide_loadgen::report::Bound;
 
-use crate::catalogue::Kind;
+use crate::catalogue::{Kind, Route};
 use crate::outcome::{CellOutcome, EntrantOutcome, Fate};
 use crate::requests::Requests;
 use crate::statistics::{Comparison, Interval, Verdict, median};
+use crate::summary::{disturbed, full_text};
 
 /// So many cores used by others are worth a line.
 const FOREIGN_CORES_SHOWN: f64 = 0.10;
@@ -16,7 +17,18 @@ const FOREIGN_CORES_SHOWN: f64 = 0.10;
 pub(crate) fn table(outcome: &CellOutcome) -> String {
     let mut text = format!("\n{}\n", outcome.cell.title());
     if outcome.cell.requests == Requests::Same && outcome.cell.load != Kind::Idle {
-        text += "  one request, repeated\n";
+        text += match outcome.cell.route {
+            Route::Post | Route::Grpc if !outcome.is_unchecked => {
+                "  one request, repeated with bodies that differ\n"
+            }
+            Route::Echo if !outcome.is_unchecked => {
+                "  one request, repeated; 1 in 100 is for another size\n"
+            }
+            _ => "  one request, repeated\n",
+        };
+    }
+    if outcome.is_unchecked {
+        text += "  unchecked: the generator compares no bodies\n";
     }
     let mut rows =
         if outcome.cell.load == Kind::Idle { idle_rows(outcome) } else { timed_rows(outcome) };
@@ -50,7 +62,7 @@ pub(crate) fn table(outcome: &CellOutcome) -> String {
     text + &footer(outcome)
 }
 
-/// What the twin showed, and what could have been seen.
+/// What disturbed the runs, and what contenders cost that differ only in how they are run.
 fn footer(outcome: &CellOutcome) -> String {
     let mut text = String::new();
     let foreign: Vec<f64> = outcome
@@ -62,30 +74,15 @@ fn footer(outcome: &CellOutcome) -> String {
     if let Some(foreign) = median(&foreign).filter(|cores| *cores > FOREIGN_CORES_SHOWN) {
         let _ = writeln!(text, "  others used {foreign:.2} cores of this machine meanwhile");
     }
-    text += &distances(outcome);
-    if let Some(twins) = outcome.twins() {
-        let _ = writeln!(
-            text,
-            "  noise: {} twice differs by {} in CPU per request",
-            outcome.reference,
-            percent(twins.ratio.mid)
-        );
+    if let Some(disturbed) = disturbed(std::slice::from_ref(outcome)) {
+        let _ = writeln!(text, "  {disturbed}");
     }
+    text += &distances(outcome);
     for entrant in outcome.ranking() {
         if let Some((other, found)) = outcome.cpu_against(entrant) {
             let label = entrant.label();
-            let _ = writeln!(text, "  {label} against {other}: {}", verdict_text(&found));
+            let _ = writeln!(text, "  {label} against {other}: {}", full_text(&found));
         }
-    }
-    let comparisons = outcome.comparisons();
-    let known = comparisons.iter().filter(|found| found.verdict != Verdict::TooFew);
-    let detectable = known.map(|found| found.detectable).fold(0.0, f64::max);
-    if detectable > 0.0 {
-        let _ = writeln!(
-            text,
-            "  a difference of {:.1} % would have been seen in every comparison",
-            detectable * 100.0
-        );
     }
     text
 }
@@ -114,17 +111,22 @@ fn timed_rows(outcome: &CellOutcome) -> Vec<Vec<String>> {
     let heads = [
         "server",
         &format!("CPU µs/{unit}"),
-        "95 %",
+        "range",
         "× reference",
+        "pairs",
+        "would be found",
         &format!("{unit}/s"),
         "p50",
         "p99",
     ];
     let mut heads: Vec<String> = heads.iter().map(|head| (*head).to_owned()).collect();
-    heads.extend(["peak MiB", "server / load CPU", "bound by"].map(str::to_owned));
+    heads
+        .extend(["failed", "peak MiB", "server / load / other CPU", "bound by"].map(str::to_owned));
     let mut rows = vec![heads];
     for entrant in outcome.ranking() {
-        let cpu = entrant.cpu_us(outcome.seed);
+        let cpu = entrant.cpu_us();
+        let found = outcome.cpu_ratio(entrant);
+        let detectable = found.and_then(|found| found.detectable);
         let rate = entrant.median(|figures| Some(figures.rate));
         let latency = |name: &str| {
             entrant
@@ -139,14 +141,18 @@ fn timed_rows(outcome: &CellOutcome) -> Vec<Vec<String>> {
             cpu.map_or_else(dash, |cpu| cost(cpu.mid)),
             cpu.map_or_else(dash, |cpu| format!("{}–{}", cost(cpu.low), cost(cpu.high))),
             ratio_text(outcome, entrant),
+            found.map_or_else(dash, |found| found.pairs.to_string()),
+            detectable.map_or_else(dash, |share| format!("{:.1} %", share * 100.0)),
             rate.map_or_else(dash, |rate| lower_bound(entrant) + &count(rate)),
             latency("50"),
             latency("99"),
+            failed_text(entrant),
             format!("{:.1}", entrant.peak_memory_bytes as f64 / f64::from(1 << 20)),
             format!(
-                "{:.0} / {:.0} %",
+                "{:.0} / {:.0} / {:.0} %",
                 cores(|figures| figures.server_cores),
-                cores(|figures| figures.generator_cores)
+                cores(|figures| figures.generator_cores),
+                cores(|figures| figures.foreign_cores)
             ),
             bound_text(entrant.bound()).to_owned(),
         ]);
@@ -172,21 +178,30 @@ pub(crate) fn lower_bound(entrant: &EntrantOutcome) -> String {
     if entrant.bound() == Bound::Client { "≥ ".to_owned() } else { String::new() }
 }
 
+/// The share of responses that were wrong or missing.
+pub(crate) fn failed_text(entrant: &EntrantOutcome) -> String {
+    match entrant.failed_share() * 100.0 {
+        0.0 => "0".to_owned(),
+        share if share < 0.001 => "< 0.001 %".to_owned(),
+        share => format!("{share:.3} %"),
+    }
+}
+
 /// What the ratio to the reference says.
 pub(crate) fn ratio_text(outcome: &CellOutcome, entrant: &EntrantOutcome) -> String {
     match outcome.cpu_ratio(entrant) {
-        Some(found) if entrant.is_twin => format!("{:.2}: noise", found.ratio.mid),
         Some(found) => verdict_text(&found),
         None if entrant.name == outcome.reference && !entrant.is_twin => "reference".to_owned(),
         None => dash(),
     }
 }
 
-fn verdict_text(found: &Comparison) -> String {
+/// A ratio with its interval, or what there is instead of a claim.
+pub(crate) fn verdict_text(found: &Comparison) -> String {
     let Interval { low, mid, high } = found.ratio;
     match found.verdict {
-        Verdict::NoDifference => format!("no difference ({low:.2}–{high:.2})"),
-        Verdict::TooFew => format!("{mid:.2} (too few rounds)"),
+        Verdict::NotDecided => format!("not decided ({low:.2}–{high:.2})"),
+        Verdict::Range => format!("{mid:.2}, range {low:.2}–{high:.2}"),
         Verdict::Less | Verdict::More => format!("{mid:.2} ({low:.2}–{high:.2})"),
     }
 }
@@ -272,13 +287,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cell_is_shown_with_its_noise_and_those_who_fell_out() {
+    fn a_cell_is_shown_with_its_pairs_and_those_that_fell_out() {
         let text = table(&crate::outcome::tests::outcome());
         assert!(text.contains("HTTP/1.1 GET /ping, 100 connections"), "{text}");
-        assert!(text.contains("2.00 (2.00–2.00)") && text.contains("1.00: noise"), "{text}");
+        assert!(text.contains("2.00 (1.98–2.02)     12 "), "{text}");
+        assert!(text.contains("not decided (0.99–1.01)     12 "), "{text}");
+        assert!(text.contains("would be found") && text.contains(" %  "), "{text}");
         assert!(text.contains("cheat: disqualified: GET /echo?size=7"), "{text}");
         assert!(text.contains("dead: died") && text.contains("<out of memory>"), "{text}");
-        assert!(text.contains("bolide twice differs by"), "{text}");
         let widths: Vec<usize> = text
             .lines()
             .filter(|line| line.contains(" server") && line.contains("300 µs"))
@@ -296,6 +312,38 @@ mod tests {
         let text = table(&outcome);
         let line = text.lines().find(|line| line.starts_with("  bolide  ")).unwrap();
         assert!(line.contains("≥ 83,"), "{text}");
+    }
+
+    #[test]
+    fn what_repeats_is_said() {
+        let mut outcome = crate::outcome::tests::outcome();
+        assert!(table(&outcome).contains("one request, repeated\n"));
+        outcome.cell.route = Route::Post;
+        assert!(table(&outcome).contains("one request, repeated with bodies that differ\n"));
+        outcome.is_unchecked = true;
+        assert!(table(&outcome).contains("one request, repeated\n"));
+    }
+
+    #[test]
+    fn what_a_foreign_generator_measures_is_marked() {
+        let mut outcome = crate::outcome::tests::outcome();
+        assert!(!table(&outcome).contains("unchecked"));
+        outcome.is_unchecked = true;
+        assert!(table(&outcome).contains("unchecked: the generator compares no bodies"));
+        let said = crate::summary::sentences("bolide", &[outcome]).join(" ");
+        assert!(said.contains("1 workload(s) are unchecked"), "{said}");
+    }
+
+    #[test]
+    fn failed_responses_are_shown_however_few_they_are() {
+        let mut outcome = crate::outcome::tests::outcome();
+        assert_eq!(failed_text(&outcome.entrants[0]), "0");
+        for figures in outcome.entrants[0].rounds.iter_mut().flatten() {
+            (figures.completed, figures.failed) = (99_920, 80);
+        }
+        assert!(table(&outcome).contains(" 0.080 % "), "{}", table(&outcome));
+        outcome.entrants[0].rounds[0].as_mut().unwrap().completed = 1_000_000_000;
+        assert_eq!(failed_text(&outcome.entrants[0]), "< 0.001 %");
     }
 
     #[test]

@@ -10,26 +10,19 @@ use std::net::SocketAddr;
 use bytes::Bytes;
 use http::{StatusCode, Version};
 
+pub(crate) use grpc::message as grpc_message;
 pub(crate) use line::{Answer, Ask, Line};
 
 use crate::catalogue::{Cell, Protocol, Route};
 use crate::contender::Contender;
 use crate::random::Random;
-use crate::requests::{self, Requests, filled};
-
-/// The file of 6 bytes.
-pub(crate) const FILE_6: &[u8] = b"hello\n";
+use crate::requests::{Exchange, filled, posted};
 
 /// Bodies of random sizes are at most so many bytes.
 const RANDOM_BYTES_MAX: usize = 100_000;
 
 /// How many random sizes are tried.
 const RANDOM_SIZES_COUNT: usize = 3;
-
-/// The file of 4,096 bytes: lines of 8 bytes with their numbers.
-pub(crate) fn file_4k() -> Vec<u8> {
-    (0..512).flat_map(|line| format!("{line:07}\n").into_bytes()).collect()
-}
 
 /// What is wrong with one answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,17 +31,6 @@ pub(crate) enum Flaw {
     Wrong(String),
     /// It never came: under full load that is no lie.
     Silent(String),
-}
-
-/// The right answer's body when a generator asks what the cell asks; it posts nothing but `x`.
-pub(crate) fn loaded_body(cell: &Cell) -> Vec<u8> {
-    match cell.route {
-        Route::Ping | Route::Logged => b"pong".to_vec(),
-        Route::Echo | Route::Post => vec![b'x'; cell.size],
-        Route::Grpc => grpc::message(&vec![b'x'; cell.size]),
-        Route::Static6 | Route::Proxy6 => FILE_6.to_vec(),
-        Route::Static4k | Route::Proxy4k => file_4k(),
-    }
 }
 
 /// What a question must be answered with.
@@ -100,41 +82,39 @@ impl Subject<'_> {
         self.usual(&mut Random::new(seed)).ask
     }
 
-    /// The question of the cell itself.
+    /// One of those that a run sends.
     fn usual(&self, random: &mut Random) -> Check {
-        self.of_size(self.cell.size, random, 1)
+        let exchange = Exchange::any(self.contender, self.cell, random);
+        self.check(exchange, random, 1)
     }
 
     /// The same question for another size, where the route has sizes.
     fn of_size(&self, size: usize, random: &mut Random, pieces: usize) -> Check {
         let cell = Cell { size, ..self.cell.clone() };
         let path = self.contender.path(&cell);
-        let body: Bytes = match cell.route {
-            Route::Post => random_bytes(size, random).into(),
-            Route::Grpc => grpc::message(&random_bytes(size, random)).into(),
-            _ => loaded_body(&cell).into(),
+        let exchange = if cell.route.has_body() {
+            Exchange::with_body(path, posted(cell.route, size, random), 1)
+        } else {
+            Exchange { weight: 1, path, body: None, expected: vec![b'x'; size].into() }
         };
-        let posted = cell.route.has_body().then(|| body.clone());
-        let own = match cell.route {
-            Route::Post if cell.requests != Requests::Rpc => {
-                &[("content-type", "application/octet-stream")]
-            }
-            route => route.fields(),
-        };
+        self.check(exchange, random, pieces)
+    }
+
+    fn check(&self, exchange: Exchange, random: &mut Random, pieces: usize) -> Check {
         let (connection, request) = (random.below(1000), random.below(1_000_000));
-        let targets = requests::targets(&cell, &path);
-        let path = filled(&targets[random.below(targets.len())].1, connection, request);
-        let fields = own.iter().chain(cell.requests.fields());
+        let path = filled(&exchange.path, connection, request);
+        let fields = self.cell.fields();
         let fields = fields.map(|(name, value)| (*name, filled(value, connection, request)));
         let fields = fields.collect();
-        let expected_bytes = body.len();
-        Check { ask: Ask { path, body: posted, pieces, fields, expected_bytes }, body }
+        let expected_bytes = exchange.expected.len();
+        let ask = Ask { path, body: exchange.body, pieces, fields, expected_bytes };
+        Check { ask, body: exchange.expected }
     }
 
     fn checks(&self, random: &mut Random) -> Vec<Check> {
         let mut checks = vec![self.usual(random), self.usual(random)];
         if matches!(self.cell.route, Route::Echo | Route::Post | Route::Grpc) {
-            let mut sizes = vec![1];
+            let mut sizes = vec![1, self.cell.size];
             sizes.extend((0..RANDOM_SIZES_COUNT).map(|_| 1 + random.below(RANDOM_BYTES_MAX)));
             checks.extend(sizes.into_iter().map(|size| self.of_size(size, random, 1)));
         }
@@ -187,12 +167,8 @@ impl Subject<'_> {
     }
 }
 
-fn random_bytes(count: usize, random: &mut Random) -> Vec<u8> {
-    (0..count).map(|_| (random.next() >> 56) as u8).collect()
-}
-
 /// Where `body` is not as it should be.
-fn difference(body: &[u8], right: &[u8]) -> Option<String> {
+pub(crate) fn difference(body: &[u8], right: &[u8]) -> Option<String> {
     if body.len() != right.len() {
         return Some(format!("the body has {} bytes, not {}", body.len(), right.len()));
     }

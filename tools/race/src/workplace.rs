@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use rcgen::{CertificateParams, DnType, KeyPair, SanType};
 
-use crate::catalogue::Certificate;
+use crate::catalogue::{Certificate, Route};
 use crate::process::is_alive;
 use crate::random::Random;
-use crate::requests::{self, FILES_COUNT};
-use crate::verify::{FILE_6, Ports, file_4k};
+use crate::requests::{self, FILES_COUNT, contents};
+use crate::verify::Ports;
 
 /// Ports are taken from here: below those that the kernel gives to clients.
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
@@ -58,13 +58,14 @@ impl Workplace {
     fn fill(&self) -> std::io::Result<()> {
         let www = self.www();
         fs::create_dir_all(&www)?;
-        fs::write(www.join("6"), FILE_6)?;
-        fs::write(www.join("4096"), file_4k())?;
-        fs::write(www.join("ping"), b"pong")?;
-        for number in 0..FILES_COUNT {
-            fs::write(www.join(requests::file("6", number)), FILE_6)?;
-            fs::write(www.join(requests::file("4096", number)), file_4k())?;
+        for (name, route) in [("6", Route::Static6), ("4096", Route::Static4k)] {
+            fs::write(www.join(name), contents(route, None))?;
+            for number in 0..FILES_COUNT {
+                let path = www.join(requests::file(name, number));
+                fs::write(path, contents(route, Some(number)))?;
+            }
         }
+        fs::write(www.join("ping"), b"pong")?;
         for kind in [Certificate::EcdsaP256, Certificate::Rsa2048] {
             let (certificate, key) = certificate(kind).map_err(std::io::Error::other)?;
             fs::write(self.certificate(kind), &certificate)?;

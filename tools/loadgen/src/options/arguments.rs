@@ -171,6 +171,11 @@ pub(super) struct RequestArguments {
     /// for in turn. `-`: the standard input.
     #[arg(long, value_name = "FILE")]
     pub(super) urls: Option<PathBuf>,
+
+    /// Requests from another program (JSON, `bolide_loadgen::exchanges`), each with its body and the
+    /// response's.
+    #[arg(long, value_name = "FILE", hide = true, conflicts_with_all = ["urls", "body", "method", "answer"])]
+    pub(super) exchanges: Option<PathBuf>,
 }
 
 /// Over what.

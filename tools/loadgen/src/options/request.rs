@@ -9,6 +9,7 @@ use http::{HeaderName, HeaderValue, Method, StatusCode};
 
 use super::arguments::{ExpectArguments, RequestArguments};
 use super::target::{self, Target};
+use crate::exchanges::Exchanges;
 use crate::plan::{Expectations, ExpectedBody, RequestPlan};
 
 /// The largest body that is made or read: it is held in memory once.
@@ -184,6 +185,10 @@ pub(super) fn requests(
         lines = listed;
     }
     let (fields, authority) = fields(arguments.headers.iter().map(String::as_str))?;
+    if let Some(list) = &arguments.exchanges {
+        let target = base.ok_or("--exchanges needs a URL, which says which server it is for")?;
+        return Ok(Requests { target, authority, plans: Exchanges::plans(list, &fields)? });
+    }
     let body = body(arguments, seed)?;
     let chosen = arguments.method.as_deref().map(method).transpose()?;
     let default = if body.is_empty() { Method::GET } else { Method::POST };
@@ -281,10 +286,12 @@ pub(super) fn expectations(
     plans: &[RequestPlan],
 ) -> Result<Expectations, String> {
     let statuses = expect.expect_status.as_deref().map(statuses).transpose()?.unwrap_or_default();
-    let known = match plans.first().and_then(|plan| plan.answer.as_ref()) {
+    let mut lengths = plans.iter().map(|plan| match &plan.answer {
         Some(ExpectedBody::Exact(body)) => Some(body.len() as u64),
         _ => None,
-    };
+    });
+    let first = lengths.next().flatten();
+    let known = first.filter(|first| lengths.all(|other| other == Some(*first)));
     if let (Some(known), Some(asked)) = (known, expect.expect_length)
         && known != asked
     {

@@ -6,7 +6,7 @@ use super::browser::Parts;
 use super::stack::{Direction, Stack};
 use crate::manifest::Machine;
 use crate::process::are_alike;
-use crate::statistics::{Comparison, Interval, compare, median, summarise};
+use crate::statistics::{Interval, LogRatios, median, spread};
 
 /// A side that uses so much of its core is full.
 const FULL: f64 = 0.9;
@@ -52,10 +52,9 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// Gbit/s with its 95 % interval.
-    pub(super) fn gbit(&self, seed: u64) -> Option<Interval> {
-        let values: Vec<f64> = self.samples.iter().map(|s| s.bits_per_second / 1e9).collect();
-        summarise(&values, seed)
+    /// Gbit/s with the range of the transfers.
+    pub(super) fn gbit(&self) -> Option<Interval> {
+        spread(&self.samples.iter().map(|s| s.bits_per_second / 1e9).collect::<Vec<_>>())
     }
 
     /// The median of a figure.
@@ -65,13 +64,13 @@ impl Row {
 
     /// The server's CPU over that of `other` in the same rounds, in those in which the cores lay
     /// alike.
-    pub(super) fn server_cpu_over(&self, other: &Self, seed: u64) -> Option<Comparison> {
+    pub(super) fn server_cpu_over(&self, other: &Self) -> Option<LogRatios> {
         let both = self.samples.iter().zip(&other.samples);
         let pairs: Vec<(f64, f64)> = both
             .filter(|(own, other)| are_alike([own.distance_ns, other.distance_ns]))
             .map(|(own, other)| (own.server_cpu_per_gib, other.server_cpu_per_gib))
             .collect();
-        compare(&pairs, None, seed)
+        LogRatios::of(&pairs)
     }
 
     /// Whose core was full.
@@ -138,9 +137,9 @@ mod tests {
         };
         let raw = row([(0.1, 74.0), (0.2, 350.0), (0.1, 74.0), (0.2, 350.0)]);
         let other = row([(0.11, 74.0), (0.22, 350.0), (0.3, 350.0), (0.22, 351.0)]);
-        let found = other.server_cpu_over(&raw, 1).unwrap().ratio;
+        let found = other.server_cpu_over(&raw).unwrap().range().ratio;
         assert!((found.mid - 1.1).abs() < 1e-9 && found.high < 1.101, "{found:?}");
-        assert_eq!(other.server_cpu_over(&Row { samples: Vec::new(), ..raw }, 1), None);
+        assert_eq!(other.server_cpu_over(&Row { samples: Vec::new(), ..raw }), None);
     }
 
     #[test]
@@ -159,6 +158,6 @@ mod tests {
         );
         assert_eq!(row(vec![sample(0.95, 0.95)]).full(), "both");
         assert_eq!(row(Vec::new()).full(), "neither");
-        assert_eq!(row(Vec::new()).gbit(1), None);
+        assert_eq!(row(Vec::new()).gbit(), None);
     }
 }

@@ -8,13 +8,13 @@ use super::outcome::{Results, Row};
 use super::stack::Direction;
 use super::swept::{size, sweeps};
 use crate::report::{self, Part, Section};
-use crate::statistics::{Comparison, Verdict};
-use crate::table::aligned;
+use crate::statistics::{LogRatios, Rule};
+use crate::table::{aligned, verdict_text};
 
 const HEADS: [&str; 10] = [
     "stack",
     "Gbit/s",
-    "95 %",
+    "range",
     "published",
     "server s/GiB",
     "× raw",
@@ -104,8 +104,9 @@ fn notes(results: &Results) -> Vec<String> {
         format!(
             "One connection moves {} through client – router – server on one machine: congestion \
              control {}, {} interleaved round(s), the server on core {:?}, the client (bolide measure) on \
-             core {:?}. Medians with the 95 % interval of the rounds. × raw: the server's CPU over raw TCP's, within \
-             rounds in which a cache line had the same way between the cores.",
+             core {:?}. Medians with the range of the rounds. × raw: the server's CPU over raw TCP's, within \
+             rounds in which a cache line had the same way between the cores; by the rule of races, \
+             with their interval, from six such rounds.",
             size(results.bytes as f64),
             results.congestion_control,
             results.rounds,
@@ -128,11 +129,11 @@ fn skipped(results: &Results) -> Vec<String> {
 fn rows(results: &Results, direction: Direction) -> Vec<Vec<String>> {
     let mut found: Vec<&Row> =
         results.rows.iter().filter(|row| row.direction == direction).collect();
-    let speed = |row: &Row| row.gbit(results.seed).map_or(0.0, |gbit| gbit.mid);
+    let speed = |row: &Row| row.gbit().map_or(0.0, |gbit| gbit.mid);
     found.sort_by(|a, b| speed(b).total_cmp(&speed(a)));
     let mut rows = vec![HEADS.map(str::to_owned).to_vec()];
     for row in found {
-        let gbit = row.gbit(results.seed);
+        let gbit = row.gbit();
         let figure = |value: Option<f64>, places: usize| {
             value.map_or_else(|| "–".to_owned(), |value| format!("{value:.places$}"))
         };
@@ -153,17 +154,19 @@ fn rows(results: &Results, direction: Direction) -> Vec<Vec<String>> {
     rows
 }
 
-/// The server's CPU over raw TCP's in the same direction and rounds, with its interval.
-fn over_raw(results: &Results, row: &Row) -> String {
+/// The server's CPU over raw TCP's in the same direction and rounds.
+fn ratio_to_raw(results: &Results, row: &Row) -> Option<LogRatios> {
     let is_raw = |other: &&Row| other.stack.protocol.is_none() && other.direction == row.direction;
-    let raw = results.rows.iter().find(is_raw).filter(|raw| !std::ptr::eq(*raw, row));
-    match raw.and_then(|raw| row.server_cpu_over(raw, results.seed)) {
-        Some(found) if found.verdict == Verdict::TooFew => format!("{:.2}", found.ratio.mid),
-        Some(Comparison { ratio, .. }) => {
-            format!("{:.2} ({:.2}–{:.2})", ratio.mid, ratio.low, ratio.high)
-        }
-        None => "–".to_owned(),
-    }
+    let raw = results.rows.iter().find(is_raw).filter(|raw| !std::ptr::eq(*raw, row))?;
+    row.server_cpu_over(raw)
+}
+
+/// What is claimed of that, among all rows.
+fn over_raw(results: &Results, row: &Row) -> String {
+    let all = results.rows.iter().filter_map(|row| Some((ratio_to_raw(results, row)?, None)));
+    let rule = Rule::of(&all.collect::<Vec<_>>(), &[]);
+    ratio_to_raw(results, row)
+        .map_or_else(|| "–".to_owned(), |found| verdict_text(&rule.judge(&found, None)))
 }
 
 /// Where the CPU time of a browser went.

@@ -5,10 +5,11 @@ use std::path::Path;
 
 use super::session::print;
 use crate::catalogue::Selection;
-use crate::outcome::CellOutcome;
+use crate::outcome::{CellOutcome, settle};
 use crate::report;
-use crate::statistics::Interval;
+use crate::statistics::{Comparison, Verdict};
 use crate::store::{Listed, Store};
+use crate::summary::claims;
 use crate::table::{cost, percent, table};
 
 /// `bolide race list`.
@@ -42,11 +43,13 @@ fn line(race: &Listed) -> String {
 pub(super) fn show(id: Option<i64>, out: &Path) -> Result<(), String> {
     let store = Store::open_existing(&out.join("race.db"))?;
     let race = store.race(id)?;
-    let outcomes = store.cells(race.id)?;
+    let mut outcomes = store.cells(race.id)?;
+    settle(&mut outcomes);
     let mut text = line(&race) + "\n";
     for outcome in &outcomes {
         text += &table(outcome);
     }
+    text += &claims(&race.manifest.reference, &outcomes);
     let selection = if race.manifest.is_quick {
         Selection::Quick
     } else {
@@ -66,8 +69,10 @@ pub(super) fn compare(old: i64, new: i64, out: &Path) -> Result<(), String> {
     if old.manifest.machine != new.manifest.machine {
         text += "The machines differ: only the ratios to the reference may be compared.\n";
     }
-    let newer = store.cells(new.id)?;
-    for before in store.cells(old.id)? {
+    let (mut older, mut newer) = (store.cells(old.id)?, store.cells(new.id)?);
+    settle(&mut older);
+    settle(&mut newer);
+    for before in older {
         if let Some(after) = newer.iter().find(|after| after.cell == before.cell) {
             text += &cell(&before, after);
         }
@@ -86,7 +91,7 @@ fn cell(before: &CellOutcome, after: &CellOutcome) -> String {
         else {
             continue;
         };
-        let (Some(was), Some(is)) = (old.cpu_us(before.seed), new.cpu_us(after.seed)) else {
+        let (Some(was), Some(is)) = (old.cpu_us(), new.cpu_us()) else {
             continue;
         };
         let _ = write!(
@@ -98,13 +103,12 @@ fn cell(before: &CellOutcome, after: &CellOutcome) -> String {
             percent(is.mid / was.mid)
         );
         if let (Some(was), Some(is)) = (before.cpu_ratio(old), after.cpu_ratio(new)) {
-            let apart = is_apart(&was.ratio, &is.ratio);
             let _ = write!(
                 text,
                 "; × reference {:.2} → {:.2}{}",
                 was.ratio.mid,
                 is.ratio.mid,
-                if apart { "" } else { ", no difference" }
+                if are_apart(&was, &is) { "" } else { ", not decided" }
             );
         }
         text.push('\n');
@@ -112,9 +116,10 @@ fn cell(before: &CellOutcome, after: &CellOutcome) -> String {
     text
 }
 
-/// Whether two intervals have nothing in common.
-fn is_apart(a: &Interval, b: &Interval) -> bool {
-    a.high < b.low || b.high < a.low
+/// Whether two ratios have intervals without a common part; ranges of few pairs say nothing.
+fn are_apart(a: &Comparison, b: &Comparison) -> bool {
+    let is_known = a.verdict != Verdict::Range && b.verdict != Verdict::Range;
+    is_known && (a.ratio.high < b.ratio.low || b.ratio.high < a.ratio.low)
 }
 
 #[cfg(test)]
@@ -122,11 +127,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ratios_that_overlap_are_no_difference() {
+    fn ratios_are_apart_if_their_intervals_are() {
         let before = crate::outcome::tests::outcome();
         let mut after = before.clone();
         let text = cell(&before, &after);
-        assert!(text.contains("× reference 2.00 → 2.00, no difference"), "{text}");
+        assert!(text.contains("× reference 2.00 → 2.00, not decided"), "{text}");
         for figures in after.entrants[2].rounds.iter_mut().flatten() {
             figures.cpu_us *= 1.2;
         }
@@ -134,5 +139,7 @@ mod tests {
         assert!(text.contains("× reference 2.00 → 2.40\n"), "{text}");
         assert!(text.contains("(+20.0 %)"), "{text}");
         assert!(!text.contains("cheat"), "{text}");
+        after.rule = None;
+        assert!(cell(&before, &after).contains("2.00 → 2.40, not decided"), "few pairs");
     }
 }

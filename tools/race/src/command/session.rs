@@ -20,13 +20,15 @@ use crate::generator::Generator;
 use crate::interrupt::{INTERRUPTED, Interrupt};
 use crate::manifest::{Entry, FORMAT, Machine, Manifest};
 use crate::nearest::suggestion;
-use crate::outcome::{CellOutcome, Fate};
+use crate::outcome::{CellOutcome, Fate, settle};
 use crate::preflight::preflight;
 use crate::process;
 use crate::race::{Layout, Race, players};
 use crate::report;
 use crate::rounds::{Rounds, Settings};
+use crate::statistics::PAIRS_MIN;
 use crate::store::Store;
+use crate::summary::claims;
 use crate::table::table;
 use crate::workplace::Workplace;
 
@@ -316,6 +318,11 @@ fn settings(plan: &Plan, runs: usize, cells: usize, generator: Generator) -> Set
         settings.cell_budget = None;
     }
     settings.profiles = plan.is_profiled;
+    if let Rounds::Fixed(count @ ..PAIRS_MIN) = settings.rounds {
+        eprintln!(
+            "warning: {count} round(s) carry no claim: {PAIRS_MIN} do (--rounds {PAIRS_MIN})"
+        );
+    }
     settings
 }
 
@@ -375,7 +382,7 @@ impl Course<'_> {
         if !was_stopped {
             self.store.finish(self.id, unix_seconds())?;
         }
-        self.finish(&outcomes, was_stopped)
+        self.finish(&mut outcomes, was_stopped)
     }
 
     fn why_not(&self, cell: &Cell) -> String {
@@ -389,11 +396,13 @@ impl Course<'_> {
         format!("{} can't make {what}; `--generator bolide` can", self.race.generator.name())
     }
 
-    fn finish(&self, outcomes: &[CellOutcome], was_stopped: bool) -> Result<bool, String> {
+    fn finish(&self, outcomes: &mut [CellOutcome], was_stopped: bool) -> Result<bool, String> {
         if outcomes.is_empty() {
             eprintln!("nothing was measured");
             return Ok(false);
         }
+        settle(outcomes);
+        print(&claims(&self.manifest.reference, outcomes));
         let page = report::write(&self.out, self.id, &self.manifest, &self.tables, outcomes)?;
         print(&format!("\nreport: {}\n", page.display()));
         if was_stopped {

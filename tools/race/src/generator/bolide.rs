@@ -1,16 +1,15 @@
 //! `bolide load`, for everything.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use bolide_loadgen::exchanges::{Exchange, Exchanges};
 use bolide_loadgen::report::{Latencies, PhaseReport, Report};
 
 use super::{Figures, Job, Marks, watch_program};
-use crate::catalogue::{Kind, Route};
+use crate::catalogue::{Kind, serde_name};
 use crate::interrupt::Interrupt;
 use crate::process::busy_cores;
-use crate::requests;
-use crate::verify::loaded_body;
 
 /// Whether this program can make load.
 pub(super) fn is_there(program: &Path) -> bool {
@@ -29,17 +28,7 @@ pub(super) fn run(
     middle: &mut dyn FnMut(),
 ) -> Result<Figures, String> {
     let machine = busy_cores();
-    let expected = job.folder.join(format!("expected-{}", job.cell.key()));
-    std::fs::write(&expected, loaded_body(job.cell))
-        .map_err(|error| format!("{}: {error}", expected.display()))?;
-    let targets = requests::targets(job.cell, &job.path);
-    let urls = job.folder.join(format!("urls-{}", job.cell.key()));
-    let urls = (targets.iter().any(|(_, target)| *target != job.path)).then_some(urls);
-    if let Some(urls) = &urls {
-        std::fs::write(urls, requests::list(&targets))
-            .map_err(|error| format!("{}: {error}", urls.display()))?;
-    }
-    let arguments = arguments(job, &expected, urls.as_deref());
+    let arguments = arguments(job, &exchanges(job)?);
     let seen = watch_program(job, &arguments, &Marks::Whole, interrupt, middle)?;
     let mut figures = parse(&seen.text)?;
     if machine.is_some() {
@@ -54,8 +43,42 @@ pub(super) fn run(
     Ok(figures)
 }
 
+/// Writes down what is sent and what has to come back.
+fn exchanges(job: &Job<'_>) -> Result<PathBuf, String> {
+    let list = job.folder.join(format!("exchanges-{}", job.cell.key()));
+    let mut bytes = Vec::new();
+    let mut put = |part: &[u8]| {
+        let start = bytes.len();
+        bytes.extend_from_slice(part);
+        start..bytes.len()
+    };
+    let exchanges = job.exchanges.iter().map(|exchange| {
+        let expected = put(&exchange.expected);
+        let body = match &exchange.body {
+            None => 0..0,
+            // What comes back is what was sent.
+            Some(body) if *body == exchange.expected => expected.clone(),
+            Some(body) => put(body),
+        };
+        Exchange {
+            weight: exchange.weight as u32,
+            method: if exchange.body.is_some() { "POST" } else { "GET" }.to_owned(),
+            target: exchange.path.clone(),
+            body,
+            expected,
+        }
+    });
+    let exchanges = exchanges.collect();
+    let exchanges = Exchanges { bytes: list.with_extension("bytes"), exchanges };
+    let text = serde_json::to_vec(&exchanges).map_err(|error| error.to_string())?;
+    for (file, contents) in [(&exchanges.bytes, &bytes), (&list, &text)] {
+        std::fs::write(file, contents).map_err(|error| format!("{}: {error}", file.display()))?;
+    }
+    Ok(list)
+}
+
 /// The command, in the words of `bolide load --help`.
-fn arguments(job: &Job<'_>, expected: &Path, urls: Option<&Path>) -> Vec<String> {
+fn arguments(job: &Job<'_>, exchanges: &Path) -> Vec<String> {
     let cell = job.cell;
     let cores: Vec<String> = job.cores.iter().map(usize::to_string).collect();
     let mut arguments: Vec<String> = vec![job.program.display().to_string(), "load".to_owned()];
@@ -67,7 +90,8 @@ fn arguments(job: &Job<'_>, expected: &Path, urls: Option<&Path>) -> Vec<String>
     add(&["-D", &format!("{}ms", job.duration.as_millis())]);
     add(&["--warm-up", &format!("{}ms", job.warm_up.as_millis())]);
     add(&["--seed", &job.seed.to_string()]);
-    add(&["--expect-status", "200", "--expect-body-file", &expected.display().to_string()]);
+    add(&["--expect-status", "200", "--sample", "100%"]);
+    add(&["--exchanges", &exchanges.display().to_string()]);
     if !cores.is_empty() {
         add(&["--cores", &cores.join(",")]);
     }
@@ -89,22 +113,11 @@ fn arguments(job: &Job<'_>, expected: &Path, urls: Option<&Path>) -> Vec<String>
         let bytes = ((1_u64 << window) - 1).to_string();
         add(&["--stream-window", &bytes, "--connection-window", &bytes]);
     }
-    match cell.route {
-        Route::Post => {
-            add(&["-X", "POST", "--data-size", &cell.size.to_string(), "--data-pattern", "x"]);
-        }
-        // What is expected back is what is sent.
-        Route::Grpc => add(&["-X", "POST", "--data-file", &expected.display().to_string()]),
-        _ => {}
-    }
-    for (name, value) in cell.route.fields().iter().chain(cell.requests.fields()) {
+    for (name, value) in cell.fields() {
         add(&["-H", &format!("{name}: {value}")]);
     }
     add(&["--quiet", "--json", "-"]);
-    match urls {
-        Some(urls) => add(&["--urls", &urls.display().to_string(), &job.url()]),
-        None => add(&[&job.url()]),
-    }
+    add(&[&job.url()]);
     arguments
 }
 
@@ -128,6 +141,8 @@ fn figures(phase: &PhaseReport) -> Figures {
     Figures {
         completed,
         failed: phase.counts.failed,
+        failures: phase.failures.iter().map(|(kind, count)| (serde_name(kind), *count)).collect(),
+        connections: phase.counts.connections,
         rate: completed as f64 / seconds.max(1e-9),
         cpu_us: server.cpu_per_request_ns.unwrap_or(per_request) / 1e3,
         server_cores: server.cpu_ns as f64 / phase.elapsed_ns.max(1) as f64,
@@ -154,8 +169,10 @@ fn latencies(latency: &Latencies) -> std::collections::BTreeMap<String, f64> {
 mod tests {
     use super::*;
     use crate::catalogue::Cell;
+    use crate::catalogue::Route;
     use bolide_loadgen::plan::{Load, Phase, Until};
     use bolide_loadgen::report::{Bound, Counts, ProcessCost, Stalls, Traffic, Verdict};
+    use bytes::Bytes;
     use std::collections::BTreeMap;
     use std::time::Duration;
 
@@ -207,6 +224,24 @@ mod tests {
         }
     }
 
+    fn job(cell: &Cell) -> Job<'_> {
+        Job {
+            cell,
+            address: "127.0.0.1:8443".parse().unwrap(),
+            path: "/echo".to_owned(),
+            exchanges: Vec::new(),
+            duration: Duration::from_millis(1500),
+            warm_up: Duration::from_millis(300),
+            rate: Some(1000.0),
+            cores: vec![1],
+            server: vec![42],
+            server_cores: 1,
+            folder: PathBuf::new(),
+            program: "bolide".into(),
+            seed: 7,
+        }
+    }
+
     #[test]
     fn the_command_says_what_the_cell_is() {
         use crate::catalogue::{Certificate, Cores, Protocol};
@@ -223,26 +258,37 @@ mod tests {
             certificate: Certificate::default(),
             requests: Requests::default(),
         };
-        let job = Job {
-            cell: &cell,
-            address: "127.0.0.1:8443".parse().unwrap(),
-            path: "/echo".to_owned(),
-            duration: Duration::from_millis(1500),
-            warm_up: Duration::from_millis(300),
-            rate: Some(1000.0),
-            cores: vec![1],
-            server: vec![42],
-            server_cores: 1,
-            folder: std::path::PathBuf::new(),
-            program: "bolide".into(),
-            seed: 7,
-        };
+        let job = job(&cell);
         let expected = "bolide load --http2 -c 100 -m 10 -t 1 -D 1500ms --warm-up 300ms --seed 7 \
-                        --expect-status 200 --expect-body-file e --cores 1 --server-pid 42 \
+                        --expect-status 200 --sample 100% --exchanges e --cores 1 --server-pid 42 \
                         --insecure --rate 1000.0 --poisson --stream-window 65535 \
-                        --connection-window 65535 -X POST --data-size 4096 --data-pattern x \
+                        --connection-window 65535 -H content-type: application/octet-stream \
                         --quiet --json - https://127.0.0.1:8443/echo";
-        assert_eq!(arguments(&job, Path::new("e"), None).join(" "), expected);
+        assert_eq!(arguments(&job, Path::new("e")).join(" "), expected);
+    }
+
+    #[derive(Debug, clap::Parser)]
+    struct Program {
+        #[command(flatten)]
+        load: bolide_loadgen::options::Arguments,
+    }
+
+    #[test]
+    fn the_command_is_one_that_the_generator_takes() {
+        use clap::Parser;
+        let folder = std::env::temp_dir().join(format!("bolide-job-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let cell = Cell { route: Route::Post, ..crate::outcome::tests::outcome().cell };
+        let sent = Bytes::from_static(b"sent");
+        let mut posted = crate::requests::Exchange::with_body("/echo".into(), sent, 2);
+        posted.expected = Bytes::from_static(b"back");
+        let job = Job { folder: folder.clone(), exchanges: vec![posted], ..job(&cell) };
+        let words = arguments(&job, &exchanges(&job).unwrap());
+        let plan = Program::try_parse_from(&words[1..]).unwrap().load.job().unwrap().plan;
+        assert_eq!(plan.requests.len(), 1);
+        assert_eq!((&plan.requests[0].body[..], plan.expect.sampled_share), (&b"sent"[..], 1.0));
+        assert_eq!((plan.requests[0].weight, plan.expect.length), (2, Some(4)));
+        std::fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]

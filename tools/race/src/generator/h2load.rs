@@ -52,7 +52,7 @@ fn arguments(job: &Job<'_>) -> Result<Vec<String>, String> {
     if let Some(file) = job.posted()? {
         arguments.extend(["-d".to_owned(), file.display().to_string()]);
     }
-    for (name, value) in cell.route.fields() {
+    for (name, value) in cell.fields() {
         arguments.extend(["-H".to_owned(), format!("{name}: {value}")]);
     }
     arguments.push(job.url());

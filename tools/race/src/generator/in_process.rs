@@ -1,11 +1,16 @@
 //! A few requests from this process: tests of races need no generator on the machine.
 
+use std::collections::BTreeMap;
 use std::time::Instant;
+
+use http::StatusCode;
 
 use super::{Figures, Job};
 use crate::interrupt::Interrupt;
 use crate::process::Reading;
-use crate::verify::{Ask, Line, loaded_body};
+use crate::random::Random;
+use crate::requests::filled;
+use crate::verify::{Ask, Line, difference};
 
 const REQUESTS_COUNT: u64 = 200;
 
@@ -15,13 +20,37 @@ pub(super) fn run(
     middle: &mut dyn FnMut(),
 ) -> Result<Figures, String> {
     let (begin, started) = (Reading::of(&job.server), Instant::now());
-    let expected_bytes = loaded_body(job.cell).len();
-    let (path, fields) = (job.path.clone(), Vec::new());
-    let ask = Ask { path, body: None, pieces: 1, fields, expected_bytes };
     let mut line = Line::open(job.address, job.cell.protocol)?;
+    let mut random = Random::new(job.seed);
+    let mut failures = BTreeMap::new();
+    let mut connections = 1;
     for number in 0..REQUESTS_COUNT {
         interrupt.check()?;
-        line.ask(&ask)?;
+        let exchange = &job.exchanges[random.below(job.exchanges.len())];
+        let path = filled(&exchange.path, 0, number as usize);
+        let expected_bytes = exchange.expected.len();
+        let (body, fields) = (exchange.body.clone(), Vec::new());
+        let answer = match line.ask(&Ask { path, body, pieces: 1, fields, expected_bytes }) {
+            Err(error) if line.is_broken => return Err(error),
+            Err(_) => {
+                *failures.entry("reset".to_owned()).or_default() += 1;
+                line = Line::open(job.address, job.cell.protocol)?;
+                continue;
+            }
+            Ok(answer) => answer,
+        };
+        let kind = if answer.status != StatusCode::OK {
+            Some("status")
+        } else {
+            difference(&answer.body, &exchange.expected).map(|_| "body")
+        };
+        if let Some(kind) = kind {
+            *failures.entry(kind.to_owned()).or_default() += 1;
+        }
+        if answer.fields.contains(&("connection".to_owned(), b"close".to_vec())) {
+            line = Line::open(job.address, job.cell.protocol)?;
+            connections += 1;
+        }
         if number == REQUESTS_COUNT / 2 {
             middle();
         }
@@ -29,6 +58,9 @@ pub(super) fn run(
     let (used, _) = Reading::of(&job.server).since(&begin);
     Ok(Figures {
         completed: REQUESTS_COUNT,
+        failed: failures.values().sum(),
+        failures,
+        connections,
         rate: REQUESTS_COUNT as f64 / started.elapsed().as_secs_f64(),
         cpu_us: used.as_secs_f64() * 1e6 / REQUESTS_COUNT as f64,
         ..Figures::default()

@@ -43,12 +43,12 @@ fn arguments(job: &Job<'_>) -> Result<Vec<String>, String> {
         "--timeout".to_owned(),
         "5s".to_owned(),
     ];
-    if job.cell.route.has_body() {
-        let size = job.cell.size;
-        let script = job.folder.join(format!("post-{size}.lua"));
+    if let Some(body) = job.posted()? {
+        let script = body.with_extension("lua");
         let text = format!(
             "wrk.method = \"POST\"\nwrk.headers[\"Content-Type\"] = \"application/octet-stream\"\n\
-             wrk.body = string.rep(\"x\", {size})\n"
+             wrk.body = io.open({:?}, \"rb\"):read(\"*a\")\n",
+            body.display().to_string()
         );
         fs::write(&script, text).map_err(|error| format!("{}: {error}", script.display()))?;
         arguments.extend(["-s".to_owned(), script.display().to_string()]);

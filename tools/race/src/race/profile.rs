@@ -43,7 +43,7 @@ impl Race<'_> {
                 Ok(running) => {
                     let mut alone =
                         Started { present: &profiled, running, index: 0, backend: None };
-                    let job = self.job(&alone, cell, None)?;
+                    let job = self.job(&alone, cell, None, self.seed_of(0))?;
                     let ran = self.generator.run(&job, self.ground.interrupt, &mut || {});
                     self.ground.interrupt.check()?;
                     alone.running.process.stop();

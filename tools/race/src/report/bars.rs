@@ -1,4 +1,4 @@
-//! Bars with intervals: what one answer costs each server.
+//! Bars with ranges: what one answer costs each server.
 
 use super::markup::Svg;
 use super::scale::{Scale, tick_text};
@@ -103,7 +103,7 @@ fn figure(outcome: &CellOutcome, entrant: &EntrantOutcome) -> Option<Interval> {
             let bytes = entrant.idle_connection_bytes?;
             Some(Interval { low: bytes, mid: bytes, high: bytes })
         }
-        _ => entrant.cpu_us(outcome.seed),
+        _ => entrant.cpu_us(),
     }
 }
 
@@ -112,11 +112,11 @@ pub(super) fn unit(load: Kind) -> &'static str {
     match load {
         Kind::Idle => "bytes of memory per idle connection; less is better",
         Kind::Handshake | Kind::HandshakeResumed => {
-            "server CPU per connection in µs with 95 % interval, and connections per second; less \
+            "server CPU per connection in µs with the range of the runs, and connections per second; less \
              CPU is better"
         }
         Kind::Closed | Kind::Latency => {
-            "server CPU per request in µs with 95 % interval, and requests per second; less CPU is \
+            "server CPU per request in µs with the range of the runs, and requests per second; less CPU is \
              better"
         }
     }

@@ -13,9 +13,9 @@ use super::{Part, Section, date, names};
 use crate::catalogue::Table;
 use crate::manifest::Manifest;
 use crate::outcome::{CellOutcome, EntrantOutcome, Fate};
-use crate::race::FLOOR;
-use crate::statistics::{Verdict, median};
-use crate::table::{percent, ratio_text};
+use crate::statistics::median;
+use crate::summary::{fate_text, legend, overview, sentences};
+use crate::table::failed_text;
 
 const STYLE: &str = include_str!("style.css");
 
@@ -39,12 +39,16 @@ pub(super) fn page(
     );
     text += &headline(manifest, outcomes);
     if let Some(plot) = glance(outcomes, &names, &manifest.reference, true) {
-        let caption = "One workload of each kind. A dot is the median of the ratios within rounds, its \
-                       line the 95 % interval; the scale is logarithmic.";
+        let caption = "One workload of each kind. A dot is the geometric mean of the ratios within rounds, its \
+                       line the interval, or with fewer than six pairs the range; the scale is logarithmic.";
         text += &figure(&plot, caption);
     }
     text += "<section id=\"overview\"><h2>CPU per request against the reference</h2>\n";
-    text += &overview(outcomes);
+    let rows = overview(outcomes);
+    if let Some((heads, rows)) = rows.split_first() {
+        text += &table(heads, rows);
+    }
+    let _ = writeln!(text, "<p class=\"note\">{}</p>", escape(&legend()));
     text +=
         "</section>\n<section id=\"cost\"><h2>What one answer costs</h2>\n<div class=\"plots\">\n";
     for outcome in outcomes {
@@ -122,112 +126,17 @@ fn parts(head: &str, notes: &[String], sections: &[Section], skipped: &[String])
     text
 }
 
-/// What can be said in sentences, where the reference leads and where it doesn't.
+/// What is claimed, in sentences, and what the machine was warned of.
 fn headline(manifest: &Manifest, outcomes: &[CellOutcome]) -> String {
-    let mut led = 0;
-    let mut shared = 0;
-    let mut behind: Vec<String> = Vec::new();
-    let mut counted = 0;
-    for outcome in outcomes {
-        let others = outcome
-            .entrants
-            .iter()
-            .filter(|entrant| entrant.name != outcome.reference && entrant.name != FLOOR);
-        let verdicts: Vec<(&str, Verdict)> = others
-            .filter_map(|entrant| {
-                Some((entrant.name.as_str(), outcome.cpu_ratio(entrant)?.verdict))
-            })
-            .collect();
-        let is_open = verdicts.iter().any(|(_, verdict)| *verdict == Verdict::TooFew);
-        if verdicts.is_empty() || is_open || outcome.reference != manifest.reference {
-            continue;
-        }
-        counted += 1;
-        let less = verdicts.iter().filter(|(_, verdict)| *verdict == Verdict::Less);
-        let ahead: Vec<&str> = less.map(|(name, _)| *name).collect();
-        if !ahead.is_empty() {
-            behind.push(format!("{} (behind {})", outcome.cell.title(), ahead.join(", ")));
-        } else if verdicts.iter().all(|(_, verdict)| *verdict == Verdict::More) {
-            led += 1;
-        } else {
-            shared += 1;
-        }
-    }
-    let reference = escape(&manifest.reference);
-    let mut text = format!(
-        "<p class=\"verdict\"><b>{reference}</b> needs the least CPU per request in {led} of \
-         {counted} workloads, shares the lead within the noise in {shared}, and is behind in {}.",
-        behind.len()
-    );
-    if !behind.is_empty() {
-        let _ = write!(text, " It does not lead in: {}.", escape(&behind.join("; ")));
-    }
-    text.push_str("</p>\n");
-    let twins: Vec<f64> =
-        outcomes.iter().filter_map(CellOutcome::twins).map(|twins| twins.ratio.mid).collect();
-    if let Some(worst) = twins.iter().copied().max_by(|a, b| a.ln().abs().total_cmp(&b.ln().abs()))
-    {
-        let _ = writeln!(
-            text,
-            "<p class=\"note\">Every workload runs {reference} twice. The two differ by {} at the \
-             most: differences below that are noise, and are called “no difference”.</p>",
-            percent(worst)
-        );
+    let mut text = String::new();
+    for (index, sentence) in sentences(&manifest.reference, outcomes).iter().enumerate() {
+        let class = if index == 0 { "verdict" } else { "note" };
+        let _ = writeln!(text, "<p class=\"{class}\">{}</p>", escape(sentence));
     }
     for warning in &manifest.warnings {
         let _ = writeln!(text, "<p class=\"warning\">{}</p>", escape(warning));
     }
     text
-}
-
-/// Workloads against servers: the ratios.
-fn overview(outcomes: &[CellOutcome]) -> String {
-    let mut servers: Vec<String> = Vec::new();
-    for entrant in outcomes.iter().flat_map(|outcome| &outcome.entrants) {
-        if !entrant.is_twin && !servers.contains(&entrant.name) {
-            servers.push(entrant.name.clone());
-        }
-    }
-    let cell = |outcome: &CellOutcome, name: &str| match outcome.entrant(name) {
-        Some(entrant) if entrant.counts() => ratio_text(outcome, entrant),
-        Some(entrant) => fate_text(&entrant.fate).to_owned(),
-        None => "–".to_owned(),
-    };
-    let noise = |outcome: &CellOutcome| {
-        outcome.twins().map_or_else(|| "–".to_owned(), |twins| percent(twins.ratio.mid))
-    };
-    // The longer of the two goes down the page.
-    if outcomes.len() <= servers.len() {
-        let mut heads = vec!["server".to_owned()];
-        heads.extend(outcomes.iter().map(|outcome| outcome.cell.title()));
-        let mut rows: Vec<Vec<String>> = Vec::new();
-        for name in &servers {
-            let cells = outcomes.iter().map(|outcome| cell(outcome, name));
-            rows.push(std::iter::once(name.clone()).chain(cells).collect());
-        }
-        rows.push(std::iter::once("noise".to_owned()).chain(outcomes.iter().map(noise)).collect());
-        return table(&heads, &rows);
-    }
-    let mut heads = vec!["workload".to_owned()];
-    heads.extend(servers.iter().cloned());
-    heads.push("noise".to_owned());
-    let mut rows: Vec<Vec<String>> = Vec::new();
-    for outcome in outcomes {
-        let mut row = vec![outcome.cell.title()];
-        row.extend(servers.iter().map(|name| cell(outcome, name)));
-        row.push(noise(outcome));
-        rows.push(row);
-    }
-    table(&heads, &rows)
-}
-
-fn fate_text(fate: &Fate) -> &'static str {
-    match fate {
-        Fate::Timed => "no figures",
-        Fate::NotStarted(_) => "did not start",
-        Fate::Disqualified(_) => "disqualified",
-        Fate::Died(_) => "died",
-    }
 }
 
 /// Those that were not timed, with the evidence, and those that were not here.
@@ -243,9 +152,19 @@ fn fallen(manifest: &Manifest, outcomes: &[CellOutcome]) -> String {
                 items,
                 "<li><b>{}</b> {} in {}:<pre>{}</pre></li>",
                 escape(&entrant.label()),
-                fate_text(&entrant.fate),
+                fate_text(entrant),
                 escape(&outcome.cell.title()),
                 escape(why)
+            );
+        }
+    }
+    for (outcome, entrant) in entrants(outcomes).filter(|(_, entrant)| entrant.counts()) {
+        if entrant.failed_share() > 0.0 {
+            let (label, title) = (escape(&entrant.label()), escape(&outcome.cell.title()));
+            let failed = escape(&failed_text(entrant));
+            let _ = writeln!(
+                items,
+                "<li><b>{label}</b> was timed in {title}; {failed} of its responses were wrong or missing</li>"
             );
         }
     }
@@ -258,7 +177,13 @@ fn fallen(manifest: &Manifest, outcomes: &[CellOutcome]) -> String {
     if items.is_empty() {
         return String::new();
     }
-    format!("<section id=\"fallen\"><h2>Not timed</h2>\n<ul>\n{items}</ul></section>\n")
+    format!(
+        "<section id=\"fallen\"><h2>Not timed, or with failures</h2>\n<ul>\n{items}</ul></section>\n"
+    )
+}
+
+fn entrants(outcomes: &[CellOutcome]) -> impl Iterator<Item = (&CellOutcome, &EntrantOutcome)> {
+    outcomes.iter().flat_map(|outcome| outcome.entrants.iter().map(move |one| (outcome, one)))
 }
 
 /// What the race itself took from the generator's cores.
@@ -326,8 +251,8 @@ fn described(manifest: &Manifest, outcomes: &[CellOutcome]) -> String {
         ),
         (
             "requests",
-            "rows repeat one request unless they say that each request or each connection is \
-             different"
+            "rows repeat one request, but for posted bodies and 1 in 100 sizes of an echo, unless they say that each \
+             request or each connection is different"
                 .to_owned(),
         ),
         ("seed of the order", manifest.seed.to_string()),
@@ -362,11 +287,13 @@ mod tests {
     }
 
     #[test]
-    fn the_page_says_who_leads_and_what_noise_is() {
+    fn the_page_says_who_leads_and_how_far_that_is_to_be_trusted() {
         let page = made();
         for expected in [
             "needs the least CPU per request in 1 of 1 workloads",
-            "The two differ by",
+            "Of 1 comparisons with at least 6 pairs of runs, 1 are claims",
+            "2.00 (1.98–2.02) · 12 pairs",
+            "told apart in 0 of 1",
             "others use 0.70 cores",
             "id=\"T20\"",
             "<b>cheat</b> disqualified in",
@@ -405,10 +332,11 @@ mod tests {
         for figures in outcome.entrants[2].rounds.iter_mut().flatten() {
             figures.cpu_us /= 4.0;
         }
+        crate::outcome::settle(std::slice::from_mut(&mut outcome));
         let page = page(&crate::store::tests::manifest(), &[], &[outcome], None);
-        assert!(page.contains("and is behind in 1."), "{page}");
+        assert!(page.contains("is behind in 1, and in 0 it is not decided."), "{page}");
         assert!(
-            page.contains("It does not lead in: HTTP/1.1 GET /ping, 100 connections (behind go)")
+            page.contains("Behind: HTTP/1.1 GET /ping, 100 connections (go 0.50–0.50, 12 pairs)")
         );
     }
 }

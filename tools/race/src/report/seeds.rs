@@ -46,7 +46,7 @@ fn ours(table: &Table, rows: &[(&Row, &CellOutcome)]) -> String {
         .map(|name| {
             let cells = rows.iter().map(|(_, outcome)| {
                 let found = outcome.entrant(name).filter(|entrant| entrant.counts());
-                found.map_or_else(|| "–".to_owned(), |entrant| figure(outcome, entrant))
+                found.map_or_else(|| "–".to_owned(), figure)
             });
             std::iter::once(name.clone()).chain(cells).collect()
         })
@@ -54,12 +54,12 @@ fn ours(table: &Table, rows: &[(&Row, &CellOutcome)]) -> String {
     markup::table(&heads, &lines)
 }
 
-fn figure(outcome: &CellOutcome, entrant: &EntrantOutcome) -> String {
+fn figure(entrant: &EntrantOutcome) -> String {
     if let Some(bytes) = entrant.idle_connection_bytes {
         return format!("{} B per connection", count(bytes));
     }
     let rate = entrant.median(|figures| Some(figures.rate)).unwrap_or_default();
-    let cpu = entrant.cpu_us(outcome.seed).map(|cpu| cost(cpu.mid)).unwrap_or_default();
+    let cpu = entrant.cpu_us().map(|cpu| cost(cpu.mid)).unwrap_or_default();
     format!("{}{}/s · {cpu} µs", lower_bound(entrant), count(rate))
 }
 

@@ -1,144 +1,84 @@
-//! Races that are simulated: what is said of servers whose truth is known.
+//! What is said of pairs that are given.
 
 use super::*;
 
-/// The fewest rounds of a full race.
-const ROUNDS: usize = crate::rounds::AUTO_ROUNDS_MIN;
-
-/// A machine as we have seen them: it drifts by tens of per cent within minutes, each start of a
-/// server has a bias of its own, each round its noise, and now and then one is disturbed.
-struct Machine {
-    random: Random,
-    speed: f64,
+/// Pairs that scatter by so much around `ratio`.
+fn pairs(count: usize, ratio: f64, noise: f64) -> LogRatios {
+    let factor = |index: usize| (if index.is_multiple_of(2) { noise } else { -noise }).exp();
+    let pairs: Vec<_> = (0..count).map(|index| (ratio * factor(index), 1.0)).collect();
+    LogRatios::of(&pairs).unwrap()
 }
 
-impl Machine {
-    fn new(seed: u64) -> Self {
-        Self { random: Random::new(seed), speed: 1.0 }
-    }
-
-    fn start(&mut self) -> f64 {
-        1.0 + 0.002 * self.random.normal()
-    }
-
-    fn round(&mut self, truth: f64) -> f64 {
-        self.speed *= (0.01 * self.random.normal()).exp();
-        let disturbed = if self.random.unit() < 0.04 { 1.1 } else { 1.0 };
-        truth * self.speed * disturbed * (0.012 * self.random.normal()).exp()
-    }
-
-    /// Runs a reference, its twin, and a contender that needs `slower` times as much, for as many
-    /// rounds as the default settings of a full race ask for.
-    fn race(seed: u64, slower: f64) -> Comparison {
-        let settings = crate::rounds::Settings::full();
-        let mut machine = Self::new(seed);
-        let truths = [machine.start(), machine.start(), slower * machine.start()];
-        let (mut own, mut twin) = (Vec::new(), Vec::new());
-        let mut found: Vec<Comparison> = Vec::new();
-        while settings.goes_on(own.len(), std::time::Duration::ZERO, &found) {
-            let mut order = [0, 1, 2];
-            machine.random.shuffle(&mut order);
-            let mut figures = [0.0; 3];
-            for entrant in order {
-                figures[entrant] = machine.round(truths[entrant]);
-            }
-            twin.push((figures[1], figures[0]));
-            own.push((figures[2], figures[0]));
-            if own.len() >= ROUNDS {
-                let floor = compare(&twin, None, seed).map(|twins| twins.ratio.mid);
-                found = compare(&own, floor, seed).into_iter().collect();
-            }
-        }
-        found[0]
-    }
+/// What a page says that has these comparisons.
+fn judged(tested: &[LogRatios], twin: Option<LogRatios>) -> Vec<Comparison> {
+    let all: Vec<Tested> = tested.iter().map(|found| (*found, twin)).collect();
+    let twins: Vec<LogRatios> = twin.into_iter().collect();
+    let rule = Rule::of(&all, &twins);
+    tested.iter().map(|found| rule.judge(found, twin.as_ref())).collect()
 }
 
 #[test]
-fn the_same_server_twice_differs_in_at_most_five_of_a_hundred_races() {
-    let wrong =
-        (0..100).filter(|seed| Machine::race(*seed, 1.0).verdict != Verdict::NoDifference).count();
-    assert!(wrong <= 5, "{wrong} of 100 races saw a difference that is not there");
-}
-
-#[test]
-fn the_interval_alone_is_honest_without_the_twin() {
-    let mut wrong = 0;
-    for seed in 0..400_u64 {
-        let mut machine = Machine::new(seed);
-        let pairs: Vec<_> = (0..ROUNDS).map(|_| (machine.round(1.0), machine.round(1.0))).collect();
-        let found = compare(&pairs, None, seed).unwrap();
-        wrong += u32::from(found.verdict != Verdict::NoDifference);
-    }
-    assert!(wrong <= 20, "{wrong} of 400");
-}
-
-#[test]
-fn a_slow_down_of_three_per_cent_is_found() {
-    let found =
-        (0..100).filter(|seed| Machine::race(1000 + seed, 1.03).verdict == Verdict::More).count();
-    assert!(found >= 90, "only {found} of 100 races found it");
-    let faster =
-        (0..100).filter(|seed| Machine::race(2000 + seed, 1.03).verdict == Verdict::Less).count();
-    assert_eq!(faster, 0);
-}
-
-#[test]
-fn the_detectable_difference_is_about_right() {
-    let stated: f64 = (0..50).map(|seed| Machine::race(seed, 1.0).detectable).sum::<f64>() / 50.0;
-    assert!((0.01..0.035).contains(&stated), "{stated}");
-    let found =
-        (0..100).filter(|seed| Machine::race(*seed, 1.0 + stated).verdict == Verdict::More).count();
-    assert!((55..=98).contains(&found), "{found} of 100 at {stated}");
-}
-
-#[test]
-fn drift_of_the_machine_is_no_difference() {
+fn drift_of_the_machine_is_not_a_difference() {
     let pairs: Vec<(f64, f64)> = (0..12)
         .map(|round| {
             let speed = 1.0 + f64::from(round) / 10.0;
             (2.0 * speed, speed)
         })
         .collect();
-    let found = compare(&pairs, None, 1).unwrap();
+    let found = judged(&[LogRatios::of(&pairs).unwrap()], None)[0];
     assert!((found.ratio.mid - 2.0).abs() < 1e-9, "{found:?}");
-    assert_eq!(found.verdict, Verdict::More);
+    assert_eq!((found.verdict, found.pairs), (Verdict::More, 12));
 }
 
 #[test]
-fn one_disturbed_round_moves_nothing() {
-    let mut pairs = vec![(1.0, 1.0); 11];
-    pairs.push((3.0, 1.0));
-    let found = compare(&pairs, None, 1).unwrap();
-    assert!((found.ratio.mid - 1.0).abs() < 1e-9);
-    assert_eq!(found.verdict, Verdict::NoDifference);
+fn below_six_pairs_there_is_a_range_and_no_claim() {
+    for count in 1..PAIRS_MIN {
+        let found = judged(&[pairs(count, 2.0, 0.001)], None)[0];
+        assert_eq!((found.verdict, found.detectable), (Verdict::Range, None));
+    }
+    let found = judged(&[pairs(4, 2.0, 0.1)], None)[0];
+    let [low, high] = [-0.1_f64, 0.1].map(|noise| 2.0 * noise.exp());
+    assert!((found.ratio.low - low).abs() < 1e-9 && (found.ratio.high - high).abs() < 1e-9);
+    assert_eq!(judged(&[pairs(PAIRS_MIN, 2.0, 0.001)], None)[0].verdict, Verdict::More);
+    assert_eq!(LogRatios::of(&[(0.0, 1.0)]), None);
 }
 
 #[test]
-fn few_rounds_say_nothing_and_none_has_no_median() {
-    assert_eq!(compare(&[(2.0, 1.0), (2.0, 1.0)], None, 1).unwrap().verdict, Verdict::TooFew);
-    assert_eq!(compare(&[(0.0, 1.0)], None, 1), None);
+fn the_noise_of_the_twin_widens_the_intervals_of_all() {
+    let quiet = pairs(6, 1.05, 0.01);
+    assert_eq!(judged(&[quiet], Some(pairs(6, 1.0, 0.01)))[0].verdict, Verdict::More);
+    assert_eq!(judged(&[quiet], Some(pairs(6, 1.0, 0.1)))[0].verdict, Verdict::NotDecided);
+    // A twin that differs by more than its noise shows how much starts differ.
+    assert_eq!(judged(&[quiet], Some(pairs(6, 1.04, 0.01)))[0].verdict, Verdict::NotDecided);
+}
+
+#[test]
+fn one_comparison_more_on_the_page_asks_for_more() {
+    let close = pairs(6, 1.03, 0.02);
+    let level = pairs(6, 1.0, 0.02);
+    assert_eq!(judged(&[close], None)[0].verdict, Verdict::More);
+    let many = judged(&[close, level, level, level, level, level], None);
+    assert!(many.iter().all(|found| found.verdict == Verdict::NotDecided), "{many:?}");
+    // Claims that hold anyway cost the others nothing.
+    let clear = pairs(6, 2.0, 0.02);
+    let with_clear = judged(&[close, clear, clear, clear, clear, clear], None);
+    assert!(with_clear.iter().all(|found| found.verdict == Verdict::More), "{with_clear:?}");
+}
+
+#[test]
+fn a_shared_lead_is_an_interval_near_1() {
+    let of = |noise| judged(&[pairs(12, 1.0, noise)], None)[0];
+    assert!(of(0.01).is_level());
+    assert_eq!(of(0.2).verdict, Verdict::NotDecided);
+    assert!(!of(0.2).is_level(), "a wide interval shares nothing");
+    assert!(!judged(&[pairs(3, 1.0, 0.001)], None)[0].is_level());
+}
+
+#[test]
+fn medians_and_ranges_are_those_of_the_values() {
     assert_eq!(median(&[]), None);
     assert_eq!(median(&[3.0, 1.0]), Some(2.0));
-    let one = summarise(&[5.0], 1).unwrap();
-    assert_eq!((one.low, one.mid, one.high), (5.0, 5.0, 5.0));
-}
-
-#[test]
-fn an_interval_of_a_median_holds_the_truth() {
-    let mut inside = 0;
-    for seed in 0..200 {
-        let mut random = Random::new(seed);
-        let values: Vec<f64> = (0..10).map(|_| 100.0 + random.normal()).collect();
-        let found = summarise(&values, seed).unwrap();
-        inside += u32::from(found.low <= 100.0 && 100.0 <= found.high);
-    }
-    assert!(inside >= 185, "{inside} of 200");
-}
-
-#[test]
-fn the_tails_are_those_of_the_books() {
-    assert!((normal_tail(1.96) - 0.025).abs() < 1e-4);
-    assert!((normal_tail(2.576) - 0.005).abs() < 1e-4);
-    assert!((student(9) - 2.262).abs() < 1e-9 && (student(30) - 2.042).abs() < 5e-3);
-    assert!(tail(10) < 0.02 && tail(1000) > 0.018 && tail(1) == 0.0);
+    let found = spread(&[5.0, 1.0, 2.0]).unwrap();
+    assert_eq!((found.low, found.mid, found.high), (1.0, 2.0, 5.0));
+    assert_eq!(spread(&[]), None);
 }

@@ -1,7 +1,7 @@
 //! gRPC over HTTP/2, as far as an echo needs it: a message in its frame, and the status in trailers.
 
 /// A call's body: one uncompressed message whose field 1 is `payload`, in a frame.
-pub(super) fn message(payload: &[u8]) -> Vec<u8> {
+pub(crate) fn message(payload: &[u8]) -> Vec<u8> {
     // Protocol Buffers: field 1, wire type 2 (length-delimited), and the length as a varint.
     let mut content = vec![0x0a];
     let mut length = payload.len();

@@ -1,0 +1,122 @@
+//! Requests with bodies of their own, as a program writes them for `bolide load --exchanges`.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::options::request::{body_file, method};
+use crate::options::target::check_path;
+use crate::plan::{ExpectedBody, RequestPlan};
+
+/// A list of exchanges, as JSON.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exchanges {
+    /// The file that the ranges are of.
+    pub bytes: PathBuf,
+    /// The exchanges.
+    pub exchanges: Vec<Exchange>,
+}
+
+/// A request, and the body that its response must have.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exchange {
+    /// How often it is taken, relative to the others. All the same: in turn.
+    pub weight: u32,
+    /// The method.
+    pub method: String,
+    /// Path and query; `{connection}` and `{request}` are replaced.
+    pub target: String,
+    /// The request's body; an empty range: none.
+    pub body: Range<usize>,
+    /// The response's body.
+    pub expected: Range<usize>,
+}
+
+impl Exchanges {
+    /// Reads a list; `fields` go with each request.
+    pub(crate) fn plans(
+        path: &Path,
+        fields: &[(http::HeaderName, http::HeaderValue)],
+    ) -> Result<Vec<RequestPlan>, String> {
+        let named = |why: &dyn std::fmt::Display| format!("--exchanges {}: {why}", path.display());
+        let text = std::fs::read(path).map_err(|error| named(&error))?;
+        let list: Self = serde_json::from_slice(&text).map_err(|error| named(&error))?;
+        let bytes = body_file("--exchanges", &list.bytes)?;
+        let part = |range: &Range<usize>| -> Result<Bytes, String> {
+            let is_inside = range.start <= range.end && range.end <= bytes.len();
+            if is_inside {
+                Ok(bytes.slice(range.clone()))
+            } else {
+                Err(named(&"a range is too long"))
+            }
+        };
+        if list.exchanges.is_empty() {
+            return Err(named(&"has no exchange"));
+        }
+        list.exchanges
+            .iter()
+            .map(|exchange| {
+                check_path(&exchange.target).map_err(|why| named(&why))?;
+                Ok(RequestPlan {
+                    method: method(&exchange.method).map_err(|why| named(&why))?,
+                    target: exchange.target.clone(),
+                    fields: fields.to_vec(),
+                    has_placeholders: true,
+                    body: part(&exchange.body)?,
+                    weight: exchange.weight.max(1),
+                    answer: Some(ExpectedBody::Exact(part(&exchange.expected)?)),
+                })
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exchange(method: &str, body: Range<usize>, expected: Range<usize>) -> Exchange {
+        Exchange {
+            weight: 3,
+            method: method.to_owned(),
+            target: "/echo".to_owned(),
+            body,
+            expected,
+        }
+    }
+
+    fn plans(exchanges: Vec<Exchange>) -> Result<Vec<RequestPlan>, String> {
+        static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let name = format!("bolide-exchanges-{}-{number}", std::process::id());
+        let list = std::env::temp_dir().join(name);
+        let bytes = list.with_extension("bytes");
+        std::fs::write(&bytes, b"onetwo").unwrap();
+        let text = serde_json::to_vec(&Exchanges { bytes: bytes.clone(), exchanges }).unwrap();
+        std::fs::write(&list, text).unwrap();
+        let plans = Exchanges::plans(&list, &[]);
+        std::fs::remove_file(list).unwrap();
+        std::fs::remove_file(bytes).unwrap();
+        plans
+    }
+
+    #[test]
+    fn each_exchange_has_its_own_body_and_expected_body() {
+        let plans = plans(vec![exchange("POST", 0..3, 3..6), exchange("GET", 0..0, 0..6)]).unwrap();
+        assert_eq!((&plans[0].body[..], plans[0].weight), (&b"one"[..], 3));
+        assert!(matches!(&plans[0].answer, Some(ExpectedBody::Exact(bytes)) if bytes == "two"));
+        assert!(plans[1].body.is_empty() && plans[1].method == http::Method::GET);
+        assert!(matches!(&plans[1].answer, Some(ExpectedBody::Exact(bytes)) if bytes == "onetwo"));
+    }
+
+    #[test]
+    fn a_list_that_is_wrong_is_named_with_what_is_wrong() {
+        assert!(plans(Vec::new()).unwrap_err().contains("has no exchange"));
+        assert!(plans(vec![exchange("GET", 0..7, 0..1)]).unwrap_err().contains("too long"));
+        assert!(plans(vec![exchange("G T", 0..1, 0..1)]).unwrap_err().contains("is no method"));
+        let missing = Exchanges::plans(Path::new("absent"), &[]).unwrap_err();
+        assert!(missing.starts_with("--exchanges absent: "), "{missing}");
+    }
+}
