@@ -6,7 +6,7 @@ use std::process::{Command, ExitCode};
 use crate::manifest::cargo;
 use crate::report::Report;
 use crate::tree::Tree;
-use crate::{deny, fuzz, tidy, tools};
+use crate::{deny, fuzz, steady, tidy, tools};
 
 /// How long each fuzz target runs in CI: enough to see that it runs and holds on its corpus.
 const FUZZ_SECONDS: u32 = 5;
@@ -37,6 +37,7 @@ pub(crate) fn all(_: &[String]) -> ExitCode {
     let lint = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     report.step("clippy", in_root(&root, &lint));
     tests(&mut report, &root);
+    steady::short(&mut report, &root);
     let mut instructions = counting(&root);
     instructions.env("BOLIDE_BIN", root.join(PROGRAM));
     report.step("instructions", instructions);

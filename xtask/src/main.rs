@@ -8,6 +8,7 @@ mod fuzz;
 mod generate;
 mod manifest;
 mod report;
+mod steady;
 mod tidy;
 mod tools;
 mod tree;
@@ -63,6 +64,11 @@ const TASKS: &[Task] = &[
         name: "instructions",
         purpose: "compare the server's instructions per request with their baseline; needs valgrind: cargo xtask instructions [--row ROW | --annotate ROW] [--json FILE] [--update]",
         run: ci::instructions,
+    },
+    Task {
+        name: "steady",
+        purpose: "run the suites that look at time alone, with busy cores and on one core: cargo xtask steady [--times N] [PACKAGE…]",
+        run: steady::run,
     },
     Task {
         name: "tools",

@@ -1,10 +1,12 @@
 //! What the tests from outside need: the program `bolide` as a process, and foreign tools.
 
+mod decision;
 mod nginx;
 mod program;
 mod server;
 mod tools;
 
+pub use decision::decide;
 pub use nginx::Nginx;
 pub use program::{Program, program, root};
 pub use server::Server;

@@ -3,11 +3,14 @@
 use std::path::Path;
 use std::process::Output;
 
-use bolide_launcher::{finish, skip, spawn};
+use bolide_launcher::{decide, finish, skip, spawn};
 use serde_json::Value;
 
 /// The program with the lab's commands.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_bolide-net");
+
+/// How likely it is that a lab looks made and is not.
+const NOT_MADE_CHANCE: f64 = 0.001;
 
 /// A lab of a test.
 pub(crate) struct Lab {
@@ -20,20 +23,23 @@ impl Lab {
         Self { name: format!("t{}-{test}", std::process::id()) }
     }
 
-    /// Makes it; three times, since a busy machine may not carry what was asked.
+    /// Makes it, again if need be: a busy machine may not carry what was asked, and a lab that is made was verified.
     #[track_caller]
     pub(crate) fn up(test: &str, arguments: &str) -> (Self, Value) {
         let lab = Self::named(test);
-        let mut last = String::new();
-        for _ in 0..3 {
+        let mut described = Value::Null;
+        let made = decide(NOT_MADE_CHANCE, || {
             let output = lab.net(&format!("up --json --name {} {arguments}", lab.name));
-            if output.status.success() {
-                let described = serde_json::from_slice(&output.stdout).unwrap();
-                return (lab, described);
+            if !output.status.success() {
+                return Err(words(&output));
             }
-            last = String::from_utf8_lossy(&output.stderr).into_owned();
+            described = serde_json::from_slice(&output.stdout).unwrap();
+            Ok(())
+        });
+        match made {
+            Ok(()) => (lab, described),
+            Err(said) => panic!("{said:?}"),
         }
-        panic!("{last}");
     }
 
     /// `bolide net` with these words.

@@ -1,0 +1,261 @@
+//! Whether the suites that look at time pass whatever else the machine does.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+
+use crate::manifest::cargo;
+use crate::report::Report;
+
+/// The packages whose tests look at time.
+const PACKAGES: &[&str] = &[
+    "bolide-eventloop",
+    "bolide-server",
+    "bolide-loadgen",
+    "bolide-netlab",
+    "bolide-race",
+    "bolide-tower-tests",
+    "bolide-e2e",
+];
+
+/// Those of which CI runs a short form: their cases judge time itself.
+const SHORT_PACKAGES: &[&str] = &["bolide-loadgen", "bolide-netlab"];
+
+/// How often each suite runs in each condition, if nobody says.
+const TIMES: u32 = 20;
+
+/// What else the machine does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Condition {
+    Alone,
+    Busy,
+    OneCore,
+}
+
+const CONDITIONS: &[Condition] = &[Condition::Alone, Condition::Busy, Condition::OneCore];
+
+impl Condition {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Alone => "nothing else",
+            Self::Busy => "a busy loop for each core",
+            Self::OneCore => "one core",
+        }
+    }
+
+    /// The program in this condition.
+    fn command(self, program: &Path) -> Command {
+        match self {
+            Self::OneCore => {
+                let mut command = Command::new("taskset");
+                command.args(["--cpu-list", "0"]).arg(program);
+                command
+            }
+            Self::Alone | Self::Busy => Command::new(program),
+        }
+    }
+}
+
+/// Threads that keep every core busy until they are dropped.
+struct Busy {
+    ends: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Busy {
+    fn start() -> Self {
+        let ends = Arc::new(AtomicBool::new(false));
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let spin = |ends: Arc<AtomicBool>| {
+            move || {
+                while !ends.load(Ordering::Relaxed) {
+                    std::hint::black_box(0);
+                }
+            }
+        };
+        let threads = (0..cores).map(|_| thread::spawn(spin(Arc::clone(&ends)))).collect();
+        Self { ends, threads }
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.ends.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            // A loop without an end of its own can't have panicked.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A test program of a package.
+#[derive(Debug, PartialEq, Eq)]
+struct Suite {
+    package: String,
+    name: String,
+    folder: PathBuf,
+    program: PathBuf,
+}
+
+/// How often a suite passed in a condition, and which of its tests failed.
+struct Row {
+    suite: String,
+    condition: Condition,
+    passed: u32,
+    times: u32,
+    failures: Vec<String>,
+}
+
+impl Row {
+    fn text(&self) -> String {
+        let Self { suite, condition, passed, times, failures } = self;
+        let failed = failures.join(", ");
+        format!("{suite:<40} {:<26} {passed:>3} of {times:>3}  {failed}", condition.name())
+    }
+}
+
+/// `cargo xtask steady [--times N] [PACKAGE…]`
+pub(crate) fn run(arguments: &[String]) -> ExitCode {
+    let mut times = TIMES;
+    let mut wanted = Vec::new();
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        if argument == "--times" {
+            let Some(number) = arguments.next().and_then(|number| number.parse().ok()) else {
+                eprintln!("--times needs a number");
+                return ExitCode::from(2);
+            };
+            times = number;
+        } else {
+            wanted.push(argument.as_str());
+        }
+    }
+    let packages = if wanted.is_empty() { PACKAGES } else { &wanted };
+    let mut report = Report::default();
+    report.check("steady", || check(&crate::root(), packages, CONDITIONS, times));
+    report.finish()
+}
+
+/// The short form of CI: once with busy cores, once on one core.
+pub(crate) fn short(report: &mut Report, root: &Path) {
+    let conditions = [Condition::Busy, Condition::OneCore];
+    report.check("steady", || check(root, SHORT_PACKAGES, &conditions, 1));
+}
+
+/// Runs the suites of these packages; what failed.
+fn check(root: &Path, packages: &[&str], conditions: &[Condition], times: u32) -> Vec<String> {
+    let suites = match suites(root, packages) {
+        Ok(suites) => suites,
+        Err(what) => return vec![what],
+    };
+    let mut rows = Vec::new();
+    for condition in conditions {
+        let busy = (*condition == Condition::Busy).then(Busy::start);
+        for suite in &suites {
+            let row = repeat(root, suite, *condition, times);
+            println!("{}", row.text());
+            rows.push(row);
+        }
+        drop(busy);
+    }
+    rows.iter().filter(|row| row.passed < row.times).map(Row::text).collect()
+}
+
+fn repeat(root: &Path, suite: &Suite, condition: Condition, times: u32) -> Row {
+    let mut passed = 0;
+    let mut failures: Vec<String> = Vec::new();
+    for _ in 0..times {
+        let mut command = condition.command(&suite.program);
+        command.current_dir(&suite.folder).env("BOLIDE_BIN", root.join("target/release/bolide"));
+        match command.stdin(Stdio::null()).output() {
+            Ok(output) if output.status.success() => passed += 1,
+            Ok(output) => failures.extend(failed(&String::from_utf8_lossy(&output.stdout))),
+            Err(error) => failures.push(format!("it can't be run: {error}")),
+        }
+    }
+    failures.sort();
+    failures.dedup();
+    let suite = format!("{} {}", suite.package, suite.name);
+    Row { suite, condition, passed, times, failures }
+}
+
+/// The tests that failed, by what a test program says.
+fn failed(said: &str) -> Vec<String> {
+    let name =
+        |line: &str| line.strip_prefix("test ")?.strip_suffix(" ... FAILED").map(str::to_owned);
+    said.lines().filter_map(name).collect()
+}
+
+/// Builds the test programs of these packages.
+fn suites(root: &Path, packages: &[&str]) -> Result<Vec<Suite>, String> {
+    let mut build = Command::new(cargo());
+    build.args(["test", "--no-run", "--message-format", "json-render-diagnostics"]);
+    build.args(packages.iter().flat_map(|package| ["--package", package])).current_dir(root);
+    let output = build.stderr(Stdio::inherit()).output();
+    let output = output.map_err(|error| format!("cargo can't be run: {error}"))?;
+    if !output.status.success() {
+        return Err("the tests can't be built".to_owned());
+    }
+    Ok(named(&String::from_utf8_lossy(&output.stdout)))
+}
+
+/// The test programs that cargo's messages name.
+fn named(messages: &str) -> Vec<Suite> {
+    messages.lines().filter(|line| is_test(line)).filter_map(suite).collect()
+}
+
+/// Whether it was built to test: of a target, `test` says that it could be.
+fn is_test(message: &str) -> bool {
+    let profile = message.split_once("\"profile\":{").map_or("", |(_, rest)| rest);
+    profile.split('}').next().is_some_and(|profile| profile.contains("\"test\":true"))
+}
+
+fn suite(message: &str) -> Option<Suite> {
+    let program = PathBuf::from(text(message, "\"executable\":\"")?);
+    let manifest = PathBuf::from(text(message, "\"manifest_path\":\"")?);
+    let folder = manifest.parent()?.to_owned();
+    let target = message.split_once("\"target\":")?.1;
+    let name = text(target, "\"name\":\"")?.to_owned();
+    let package = folder.file_name()?.to_string_lossy().into_owned();
+    Some(Suite { package, name, folder, program })
+}
+
+/// The string behind `key`. Paths of ours have nothing that JSON escapes.
+fn text<'a>(message: &'a str, key: &str) -> Option<&'a str> {
+    message.split_once(key)?.1.split('"').next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn test_programs_are_read_from_the_messages_of_cargo() {
+        let messages = r#"{"reason":"compiler-artifact","manifest_path":"/r/tools/netlab/Cargo.toml","target":{"kind":["test"],"name":"lab"},"profile":{"test":true},"executable":"/r/target/debug/deps/lab-1"}
+{"reason":"compiler-artifact","manifest_path":"/r/tools/netlab/Cargo.toml","target":{"kind":["lib"],"name":"x","test":true},"profile":{"test":false},"executable":"/r/x"}"#;
+        let found = named(messages);
+        let suite = Suite {
+            package: "netlab".to_owned(),
+            name: "lab".to_owned(),
+            folder: "/r/tools/netlab".into(),
+            program: "/r/target/debug/deps/lab-1".into(),
+        };
+        assert_eq!(found, [suite]);
+    }
+
+    #[test]
+    fn what_failed_is_named_once() {
+        let said = "running 2 tests\ntest a::b ... ok\ntest a::c ... FAILED\n";
+        assert_eq!(failed(said), ["a::c"]);
+        let suite = Suite {
+            package: "p".to_owned(),
+            name: "s".to_owned(),
+            folder: "/".into(),
+            program: "/bin/false".into(),
+        };
+        let row = repeat(Path::new("/"), &suite, Condition::Alone, 3);
+        assert_eq!((row.passed, row.times), (0, 3));
+    }
+}
