@@ -65,7 +65,13 @@ impl ReceiveBuffer {
         let spare = self.block.capacity() - self.block.len();
         if spare < self.block_bytes / 4 {
             let unread = self.block.len();
-            self.block.reserve(self.block_bytes.saturating_sub(unread).max(self.block_bytes / 4));
+            let wanted = self.block_bytes.saturating_sub(unread).max(self.block_bytes / 4);
+            // A block that grew would be kept, all of it, by whoever holds a slice.
+            if !self.block.try_reclaim(wanted) {
+                let mut block = BytesMut::with_capacity(unread + wanted);
+                block.extend_from_slice(&self.block);
+                self.block = block;
+            }
         }
     }
 
@@ -200,6 +206,21 @@ mod tests {
         assert!(kept.iter().all(|slice| **slice == [7; 100]));
         // 4000 bytes, and the block that is filled next.
         assert!(counted.bytes_current <= 13 * 1024, "{counted:?}");
+    }
+
+    #[test]
+    fn no_block_grows_however_much_of_it_is_unread() {
+        let mut buffer = ReceiveBuffer::new(1024);
+        for taken in (0..1024).step_by(7) {
+            buffer.start(b"");
+            buffer.extend(&[7; 700]);
+            drop(buffer.take(taken.min(700)));
+            buffer.make_room();
+            buffer.extend(&[8; 200]);
+            buffer.make_room();
+            assert!(buffer.block_mut().capacity() <= 2048, "{}", buffer.block_mut().capacity());
+            buffer.consume(buffer.len());
+        }
     }
 
     #[test]

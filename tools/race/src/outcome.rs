@@ -27,7 +27,7 @@ pub struct CellOutcome {
     /// Contenders that come to the same as another one in this cell, and which.
     #[serde(default)]
     pub same_as: BTreeMap<String, String>,
-    /// What decides about claims; `None` until all workloads of the race are known ([`settle`]).
+    /// What decides about claims; `None` until all workloads of the race are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<Rule>,
     /// The generator compared no bodies.

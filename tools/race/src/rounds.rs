@@ -73,7 +73,7 @@ pub struct Settings {
     pub warm_up: Duration,
     /// How many.
     pub rounds: Rounds,
-    /// No further round of a cell begins after so much time and [`PAIRS_MIN`] rounds; `None`: no limit.
+    /// No further round of a cell begins after so much time and six rounds; `None`: no limit.
     pub cell_budget: Option<Duration>,
     /// Whether those that can are profiled after the rounds of a cell.
     #[serde(default)]
