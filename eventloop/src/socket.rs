@@ -77,7 +77,7 @@ pub(crate) struct State {
     /// The session left some of the input for a later call.
     pub(crate) cut: bool,
     pub(crate) idle: bool,
-    /// It stands in the run queue.
+    /// The connection is in the run queue.
     pub(crate) queued: bool,
     /// The next pass reads into the large block.
     pub(crate) bulk: bool,

@@ -33,7 +33,7 @@ pub(crate) struct Session {
     ending: bool,
     silent: bool,
     stopped: bool,
-    /// Everything that is no order is kept in here.
+    /// Bytes other than orders are kept here.
     kept: Option<Vec<u8>>,
     /// The peer has promised much.
     expects: bool,

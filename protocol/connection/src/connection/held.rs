@@ -15,8 +15,8 @@ impl Connection {
         core + self.tls.as_ref().map_or(0, |tls| tls.held_bytes())
     }
 
-    /// Bytes of bodies and tunnels that were reported and are not [consumed](Self::consumed): whoever was told keeps
-    /// them.
+    /// Bytes of bodies and tunnels that were reported and are not [consumed](Self::consumed): the caller
+    /// keeps them.
     #[must_use]
     pub fn unconsumed_bytes(&self) -> usize {
         match &self.stack {
