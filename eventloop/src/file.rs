@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use bolide_buffers::Outside;
 
@@ -40,10 +41,24 @@ impl FileVersion {
             modified_nanoseconds: stat.st_mtime_nsec as u32,
         })
     }
+
+    /// Whether it may be `before` with a write that has not set the length yet.
+    #[cold]
+    fn is_half_appended(&self, before: &Self) -> bool {
+        let seconds = Duration::from_secs(u64::try_from(self.modified_seconds).unwrap_or(0));
+        let begun = seconds.saturating_add(Duration::from_nanos(self.modified_nanoseconds.into()));
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let is_recent = now.checked_sub(begun).is_some_and(|age| age < LENGTH_PAUSE);
+        self.length == before.length && is_recent
+    }
 }
 
 /// How many of the last promised bytes of a file tell one that grew by appending from one that was written anew.
 const TAIL_BYTES: usize = 256;
+
+/// How long after the time of a change the length may still be what it was before the write that made it: the kernel sets the time
+/// first, and the writer may lose its core in between.
+const LENGTH_PAUSE: Duration = Duration::from_millis(10);
 
 /// An open file and the version of it that was promised to whoever gets its bytes.
 ///
@@ -94,9 +109,23 @@ impl SharedFile {
     ///
     /// Those of `fstat`, and that it has changed.
     pub fn check(&self) -> io::Result<()> {
-        let version = FileVersion::of(&self.file)?;
+        let version = self.settled()?;
         let has_grown = || version.length > self.version.length && self.ends_as_promised();
         if version == self.version || has_grown() { Ok(()) } else { Err(Changed.into()) }
+    }
+
+    /// The version that is there once no write is between the time that it sets first and the length that it sets last. Waits for
+    /// that up to [`LENGTH_PAUSE`] after the write began, however many connections ask; a second write whose predecessor left the
+    /// length is in place.
+    fn settled(&self) -> io::Result<FileVersion> {
+        let begun = FileVersion::of(&self.file)?;
+        let mut version = begun;
+        while version == begun && version != self.version && version.is_half_appended(&self.version)
+        {
+            std::thread::yield_now();
+            version = FileVersion::of(&self.file)?;
+        }
+        Ok(version)
     }
 
     /// Whether the last bytes that were promised are still there.
@@ -192,6 +221,30 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_is_being_appended_to_is_the_same_at_every_moment() {
+        let mut log = file(100_000);
+        let read = log.try_clone().unwrap();
+        let appended = std::thread::spawn(move || {
+            for _ in 0..3_000 {
+                log.write_all(b"one more line\n").unwrap();
+                // Who has slept is seldom taken from its core in the middle of a write.
+                std::thread::sleep(Duration::from_micros(50));
+            }
+        });
+        while !appended.is_finished() {
+            let version = FileVersion::of(&read).unwrap();
+            let shared = SharedFile::new(Arc::new(read.try_clone().unwrap().into()), version);
+            while shared.version().length == FileVersion::of(&read).unwrap().length
+                && !appended.is_finished()
+            {
+                assert!(shared.check().is_ok());
+            }
+            assert!(shared.check().is_ok());
+        }
+        appended.join().unwrap();
+    }
+
+    #[test]
     fn a_file_that_shrinks_or_is_written_over_is_another_version() {
         let file = file(1000);
         let promised = |file: &File| {
@@ -203,7 +256,7 @@ mod tests {
         file.set_len(999).unwrap();
         assert!(Changed::is(&shared.check().unwrap_err()));
         let shared = promised(&file);
-        let then = std::time::SystemTime::UNIX_EPOCH;
+        let then = SystemTime::UNIX_EPOCH;
         file.set_modified(then).unwrap();
         assert!(shared.check().is_err());
         assert!(!Changed::is(&io::ErrorKind::Other.into()));

@@ -81,8 +81,8 @@ impl<T: AsRef<Chunk> + AsMut<Chunk>> WaitingPieces<T> {
         self.pieces.capacity()
     }
 
-    /// [Settles](settle()) the pieces that were pushed since the last call, and the rest of a run of which a part has left. Returns how
-    /// many pieces it looked at: over any number of calls, a constant number for each piece.
+    /// Settles the pieces that were pushed since the last call, and the rest of a run of which a part has left. Returns how many pieces
+    /// it looked at: over any number of calls, a constant number for each piece.
     pub fn settle(&mut self) -> usize {
         let begun = if std::mem::take(&mut self.is_begun) { self.first_run() } else { 0 };
         let (first, second) = self.pieces.as_mut_slices();
