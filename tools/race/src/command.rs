@@ -61,16 +61,16 @@ enum Action {
     /// The tables of a stored race, and its report anew.
     Show {
         /// Its number; without it, the latest.
-        race: Option<i64>,
+        race: Option<u32>,
         #[command(flatten)]
         place: Where,
     },
     /// Two stored races side by side.
     Compare {
         /// The older one's number.
-        old: i64,
+        old: u32,
         /// The newer one's number.
-        new: i64,
+        new: u32,
         #[command(flatten)]
         place: Where,
     },
@@ -88,7 +88,7 @@ enum Action {
 
 #[derive(Debug, Clone, Args)]
 struct Where {
-    /// Where `race.db` and the report are.
+    /// Where the races and the report are.
     #[arg(long, value_name = "DIR", default_value = "race")]
     out: PathBuf,
 }

@@ -26,7 +26,7 @@ use crate::outcome::CellOutcome;
 /// compared, `report/glance.svg`; returns the page.
 pub(crate) fn write(
     out: &Path,
-    race: i64,
+    race: u32,
     manifest: &Manifest,
     tables: &[Table],
     outcomes: &[CellOutcome],

@@ -1,163 +1,116 @@
-//! `race.db`: every race with every round, in SQLite; a race that was stopped goes on from here.
+//! `races/N`: a directory of JSON for each race, with its manifest and a file for each cell; a race that was stopped goes on from here.
 
-use std::path::Path;
-use std::time::Duration;
-
-use rusqlite::{Connection, OptionalExtension, params};
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
 
 use crate::manifest::Manifest;
 use crate::outcome::CellOutcome;
 
-/// How long to wait for another race that writes.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// The description of a race, in its directory.
+const MANIFEST: &str = "manifest.json";
 
-/// The tables. `user_version` is their format.
-const SCHEMA: &str = "
-    CREATE TABLE IF NOT EXISTS race (
-        id INTEGER PRIMARY KEY,
-        started_unix_s INTEGER NOT NULL,
-        finished_unix_s INTEGER,
-        fingerprint TEXT NOT NULL,
-        manifest TEXT NOT NULL
-    );
-    CREATE TABLE IF NOT EXISTS cell (
-        race INTEGER NOT NULL REFERENCES race (id),
-        key TEXT NOT NULL,
-        outcome TEXT NOT NULL,
-        PRIMARY KEY (race, key)
-    );
-    PRAGMA user_version = 1;
-";
+/// Marks a race of which all cells are there.
+const FINISHED: &str = "finished";
+
+/// The cells of a race, in its directory.
+const CELLS: &str = "cells";
 
 /// The results of all races.
 #[derive(Debug)]
-pub(crate) struct Store(Connection);
+pub(crate) struct Store(PathBuf);
 
 /// A race, as `bolide race list` shows it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Listed {
-    pub(crate) id: i64,
+    pub(crate) id: u32,
     pub(crate) is_finished: bool,
     pub(crate) cells: usize,
     pub(crate) manifest: Manifest,
 }
 
 impl Store {
-    /// Opens the file, and makes it if it isn't there.
-    pub(crate) fn open(path: &Path) -> Result<Self, String> {
-        let failed = |error: rusqlite::Error| format!("{}: {error}", path.display());
-        let connection = Connection::open(path).map_err(failed)?;
-        connection.busy_timeout(BUSY_TIMEOUT).map_err(failed)?;
-        connection.execute_batch(SCHEMA).map_err(failed)?;
-        Ok(Self(connection))
+    /// The races below a directory. Makes the directory if it isn't there.
+    pub(crate) fn open(out: &Path) -> Result<Self, String> {
+        let root = out.join("races");
+        fs::create_dir_all(&root).map_err(failed(&root))?;
+        Ok(Self(root))
     }
 
-    /// Opens the file if it is there.
-    pub(crate) fn open_existing(path: &Path) -> Result<Self, String> {
-        if !path.is_file() {
-            return Err(format!("{}: there are no races yet", path.display()));
+    /// The races below a directory, if there are any.
+    pub(crate) fn open_existing(out: &Path) -> Result<Self, String> {
+        let root = out.join("races");
+        if !root.is_dir() {
+            return Err(format!("{}: there are no races yet", root.display()));
         }
-        Self::open(path)
+        Ok(Self(root))
     }
 
-    /// Writes a new race down.
-    pub(crate) fn begin(&self, manifest: &Manifest) -> Result<i64, String> {
-        let text = serde_json::to_string(manifest).map_err(|error| error.to_string())?;
-        let values = params![manifest.started_unix_s.cast_signed(), manifest.fingerprint(), text];
-        self.0
-            .execute(
-                "INSERT INTO race (started_unix_s, fingerprint, manifest) VALUES (?1, ?2, ?3)",
-                values,
-            )
-            .map_err(failed)?;
-        Ok(self.0.last_insert_rowid())
+    /// Stores a new race. Its number is one that no other race has, even if another begins at the same time.
+    pub(crate) fn begin(&self, manifest: &Manifest) -> Result<u32, String> {
+        let mut id = self.ids()?.last().map_or(1, |last| last + 1);
+        loop {
+            let race = self.race_directory(id);
+            match fs::create_dir(&race) {
+                Ok(()) => break,
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => id += 1,
+                Err(error) => return Err(failed(&race)(error)),
+            }
+        }
+        let cells = self.race_directory(id).join(CELLS);
+        fs::create_dir(&cells).map_err(failed(&cells))?;
+        let text = serde_json::to_string_pretty(manifest).map_err(|error| error.to_string())?;
+        write(&self.race_directory(id).join(MANIFEST), &text)?;
+        Ok(id)
     }
 
     /// The latest race like this one, if it was not finished.
     pub(crate) fn unfinished(
         &self,
         manifest: &Manifest,
-    ) -> Result<Option<(i64, Manifest)>, String> {
-        let found: Option<(i64, Option<i64>, String)> = self
-            .0
-            .query_row(
-                "SELECT id, finished_unix_s, manifest FROM race WHERE fingerprint = ?1 \
-                 ORDER BY id DESC LIMIT 1",
-                params![manifest.fingerprint()],
-                |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
-            )
-            .optional()
-            .map_err(failed)?;
-        match found {
-            Some((id, None, text)) => Ok(Some((id, Manifest::parse(&text)?))),
-            _ => Ok(None),
-        }
+    ) -> Result<Option<(u32, Manifest)>, String> {
+        let mut races = self.list()?.into_iter().rev();
+        let latest = races.find(|race| race.manifest.fingerprint() == manifest.fingerprint());
+        Ok(latest.filter(|race| !race.is_finished).map(|race| (race.id, race.manifest)))
     }
 
-    /// Writes a finished cell down.
-    pub(crate) fn put(&self, race: i64, outcome: &CellOutcome) -> Result<(), String> {
+    /// Stores a finished cell.
+    pub(crate) fn put(&self, race: u32, outcome: &CellOutcome) -> Result<(), String> {
         let text = serde_json::to_string(outcome).map_err(|error| error.to_string())?;
-        self.0
-            .execute(
-                "INSERT OR REPLACE INTO cell (race, key, outcome) VALUES (?1, ?2, ?3)",
-                params![race, outcome.cell.key(), text],
-            )
-            .map(drop)
-            .map_err(failed)
+        let number = self.cell_files(race)?.len() + 1;
+        let name = format!("{number:04}-{}.json", outcome.cell.key());
+        write(&self.race_directory(race).join(CELLS).join(name), &text)
     }
 
     /// All cells of the race are there.
-    pub(crate) fn finish(&self, race: i64, now_unix_s: u64) -> Result<(), String> {
-        self.0
-            .execute(
-                "UPDATE race SET finished_unix_s = ?2 WHERE id = ?1",
-                params![race, now_unix_s.cast_signed()],
-            )
-            .map(drop)
-            .map_err(failed)
+    pub(crate) fn finish(&self, race: u32) -> Result<(), String> {
+        write(&self.race_directory(race).join(FINISHED), "")
     }
 
     /// The cells of a race, in the order in which they were run.
-    pub(crate) fn cells(&self, race: i64) -> Result<Vec<CellOutcome>, String> {
-        let mut statement = self
-            .0
-            .prepare("SELECT outcome FROM cell WHERE race = ?1 ORDER BY rowid")
-            .map_err(failed)?;
-        let rows =
-            statement.query_map(params![race], |row| row.get::<_, String>(0)).map_err(failed)?;
-        rows.map(|text| {
-            serde_json::from_str(&text.map_err(failed)?)
-                .map_err(|error| format!("race.db: a cell can't be read: {error}"))
-        })
-        .collect()
+    pub(crate) fn cells(&self, race: u32) -> Result<Vec<CellOutcome>, String> {
+        let files = self.cell_files(race)?;
+        files.iter().map(|file| read(file, |text| Ok(serde_json::from_str(text)?))).collect()
     }
 
-    /// All races, the oldest first.
+    /// All races, the oldest first. A race that another process has begun and not described yet is left out.
     pub(crate) fn list(&self) -> Result<Vec<Listed>, String> {
-        let mut statement = self
-            .0
-            .prepare(
-                "SELECT id, finished_unix_s IS NOT NULL, manifest, \
-                 (SELECT count(*) FROM cell WHERE race = id) FROM race ORDER BY id",
-            )
-            .map_err(failed)?;
-        let rows = statement
-            .query_map([], |row| {
-                let cells: i64 = row.get(3)?;
-                Ok((row.get(0)?, row.get(1)?, row.get::<_, String>(2)?, cells))
+        let ids = self.ids()?.into_iter();
+        ids.filter(|id| self.race_directory(*id).join(MANIFEST).exists())
+            .map(|id| {
+                let directory = self.race_directory(id);
+                Ok(Listed {
+                    id,
+                    is_finished: directory.join(FINISHED).exists(),
+                    cells: self.cell_files(id)?.len(),
+                    manifest: read(&directory.join(MANIFEST), |text| Ok(Manifest::parse(text)?))?,
+                })
             })
-            .map_err(failed)?;
-        rows.map(|row| {
-            let (id, is_finished, text, cells) = row.map_err(failed)?;
-            let manifest =
-                Manifest::parse(&text).map_err(|error| format!("race {id}: it {error}"))?;
-            Ok(Listed { id, is_finished, cells: usize::try_from(cells).unwrap_or(0), manifest })
-        })
-        .collect()
+            .collect()
     }
 
     /// One race by its number, or the latest.
-    pub(crate) fn race(&self, id: Option<i64>) -> Result<Listed, String> {
+    pub(crate) fn race(&self, id: Option<u32>) -> Result<Listed, String> {
         let mut all = self.list()?;
         let Some(id) = id else {
             return all.pop().ok_or_else(|| "there are no races yet".to_owned());
@@ -167,10 +120,56 @@ impl Store {
             .find(|race| race.id == id)
             .ok_or_else(|| format!("no race {id}; there are: {}", numbers.join(", ")))
     }
+
+    fn race_directory(&self, id: u32) -> PathBuf {
+        self.0.join(id.to_string())
+    }
+
+    /// The numbers of all races, the smallest first.
+    fn ids(&self) -> Result<Vec<u32>, String> {
+        let mut ids: Vec<u32> =
+            names(&self.0)?.iter().filter_map(|name| name.parse().ok()).collect();
+        ids.sort_unstable();
+        Ok(ids)
+    }
+
+    fn cell_files(&self, race: u32) -> Result<Vec<PathBuf>, String> {
+        let directory = self.race_directory(race).join(CELLS);
+        let mut names = names(&directory)?;
+        names.retain(|name| name.ends_with(".json"));
+        names.sort();
+        Ok(names.iter().map(|name| directory.join(name)).collect())
+    }
 }
 
-fn failed(error: rusqlite::Error) -> String {
-    format!("race.db: {error}")
+/// The names in a directory.
+fn names(directory: &Path) -> Result<Vec<String>, String> {
+    let entries = fs::read_dir(directory).map_err(failed(directory))?;
+    let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
+    entries.map(|entry| entry.map(name).map_err(failed(directory))).collect()
+}
+
+/// Writes a file that is there as a whole or not at all, also after the machine has stopped.
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    let new = path.with_extension("new");
+    let written = File::create(&new).and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        file.sync_all()
+    });
+    written.and_then(|()| fs::rename(&new, path)).map_err(failed(path))
+}
+
+/// Reads a file and understands it.
+fn read<T>(
+    path: &Path,
+    parse: impl FnOnce(&str) -> Result<T, Box<dyn std::error::Error>>,
+) -> Result<T, String> {
+    let text = fs::read_to_string(path).map_err(failed(path))?;
+    parse(&text).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn failed(path: &Path) -> impl Fn(std::io::Error) -> String {
+    move |error| format!("{}: {error}", path.display())
 }
 
 #[cfg(test)]
@@ -202,9 +201,25 @@ pub(crate) mod tests {
         }
     }
 
+    /// A directory that goes when the test ends.
+    struct Directory(PathBuf);
+
+    impl Drop for Directory {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn directory(name: &str) -> Directory {
+        let path = std::env::temp_dir().join(format!("bolide-races-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        Directory(path)
+    }
+
     #[test]
     fn a_race_that_was_stopped_goes_on_and_one_that_ended_does_not() {
-        let store = Store::open(Path::new(":memory:")).unwrap();
+        let out = directory("stopped");
+        let store = Store::open(&out.0).unwrap();
         let manifest = manifest();
         assert_eq!(store.unfinished(&manifest).unwrap(), None);
         let id = store.begin(&manifest).unwrap();
@@ -215,7 +230,7 @@ pub(crate) mod tests {
         assert_eq!(store.cells(id).unwrap(), [outcome]);
         let other = Manifest { tables: vec!["T1".to_owned()], ..manifest.clone() };
         assert_eq!(store.unfinished(&other).unwrap(), None);
-        store.finish(id, 1_790_000_999).unwrap();
+        store.finish(id).unwrap();
         assert_eq!(store.unfinished(&later).unwrap(), None);
         let listed = store.race(None).unwrap();
         assert!(listed.is_finished && listed.cells == 1 && listed.manifest == manifest);
@@ -223,12 +238,34 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_database_is_an_error() {
-        let file = std::env::temp_dir().join(format!("bolide-no-db-{}", std::process::id()));
-        std::fs::write(&file, "this is text, and long enough to be no header of a database")
-            .unwrap();
-        assert!(Store::open(&file).unwrap_err().contains("not a database"));
-        std::fs::remove_file(&file).unwrap();
-        assert!(Store::open_existing(&file).unwrap_err().contains("no races yet"));
+    fn a_file_that_cannot_be_read_is_named() {
+        let out = directory("unreadable");
+        assert!(Store::open_existing(&out.0).unwrap_err().contains("no races yet"));
+        let store = Store::open(&out.0).unwrap();
+        assert!(store.race(None).unwrap_err().contains("no races yet"));
+        let id = store.begin(&manifest()).unwrap();
+        store.put(id, &crate::outcome::tests::outcome()).unwrap();
+        let cell = store.cell_files(id).unwrap().remove(0);
+        fs::write(&cell, "{").unwrap();
+        let error = store.cells(id).unwrap_err();
+        assert!(error.contains(cell.to_str().unwrap()), "{error}");
+        fs::write(store.race_directory(id).join(MANIFEST), "{}").unwrap();
+        assert!(store.list().unwrap_err().contains("manifest.json: "));
+    }
+
+    #[test]
+    fn races_that_begin_at_the_same_time_have_numbers_of_their_own() {
+        let out = directory("numbers");
+        let stores = [Store::open(&out.0).unwrap(), Store::open(&out.0).unwrap()];
+        let begun = std::thread::scope(|scope| {
+            let begin = |store| scope.spawn(move || Store::begin(store, &manifest()).unwrap());
+            stores.each_ref().map(begin).map(|thread| thread.join().unwrap())
+        });
+        assert_ne!(begun[0], begun[1]);
+        // Another process has begun a race and not described it yet.
+        fs::create_dir(stores[0].race_directory(3)).unwrap();
+        let numbers: Vec<u32> = stores[0].list().unwrap().iter().map(|race| race.id).collect();
+        assert_eq!(numbers, [1, 2]);
+        assert_eq!(stores[0].begin(&manifest()).unwrap(), 4);
     }
 }

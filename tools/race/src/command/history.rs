@@ -14,7 +14,7 @@ use crate::table::{cost, percent, table};
 
 /// `bolide race list`.
 pub(super) fn list(out: &Path) -> Result<(), String> {
-    let store = Store::open_existing(&out.join("race.db"))?;
+    let store = Store::open_existing(out)?;
     let mut text = String::new();
     for race in store.list()? {
         let _ = writeln!(text, "{}", line(&race));
@@ -40,8 +40,8 @@ fn line(race: &Listed) -> String {
 }
 
 /// `bolide race show`.
-pub(super) fn show(id: Option<i64>, out: &Path) -> Result<(), String> {
-    let store = Store::open_existing(&out.join("race.db"))?;
+pub(super) fn show(id: Option<u32>, out: &Path) -> Result<(), String> {
+    let store = Store::open_existing(out)?;
     let race = store.race(id)?;
     let mut outcomes = store.cells(race.id)?;
     settle(&mut outcomes);
@@ -62,8 +62,8 @@ pub(super) fn show(id: Option<i64>, out: &Path) -> Result<(), String> {
 }
 
 /// `bolide race compare`.
-pub(super) fn compare(old: i64, new: i64, out: &Path) -> Result<(), String> {
-    let store = Store::open_existing(&out.join("race.db"))?;
+pub(super) fn compare(old: u32, new: u32, out: &Path) -> Result<(), String> {
+    let store = Store::open_existing(out)?;
     let (old, new) = (store.race(Some(old))?, store.race(Some(new))?);
     let mut text = format!("{}\n{}\n", line(&old), line(&new));
     if old.manifest.machine != new.manifest.machine {

@@ -190,8 +190,7 @@ fn run(plan: Plan) -> Result<bool, String> {
         machine: Machine::here(&layout.all, &layout.server, &layout.generator),
         warnings,
     };
-    fs::create_dir_all(&plan.out).map_err(|error| format!("{}: {error}", plan.out.display()))?;
-    let store = Store::open(&plan.out.join("race.db"))?;
+    let store = Store::open(&plan.out)?;
     let stopped = if plan.is_fresh { None } else { store.unfinished(&manifest)? };
     let (id, manifest) = match stopped {
         Some((id, manifest)) => (id, manifest),
@@ -330,7 +329,7 @@ fn settings(plan: &Plan, runs: usize, cells: usize, generator: Generator) -> Set
 struct Course<'a> {
     race: Race<'a>,
     store: Store,
-    id: i64,
+    id: u32,
     tables: Vec<Table>,
     manifest: Manifest,
     out: PathBuf,
@@ -380,7 +379,7 @@ impl Course<'_> {
             }
         }
         if !was_stopped {
-            self.store.finish(self.id, unix_seconds())?;
+            self.store.finish(self.id)?;
         }
         self.finish(&mut outcomes, was_stopped)
     }
