@@ -23,8 +23,11 @@ fn main() -> io::Result<()> {
         let _ = writeln!(table, "    ({name:?}, include_bytes!({path:?})),");
     }
     table.push_str("]\n");
-    let out = env::var("OUT_DIR").map_err(io::Error::other)?;
-    fs::write(Path::new(&out).join("carried.rs"), table)?;
+    let out = PathBuf::from(env::var("OUT_DIR").map_err(io::Error::other)?);
+    fs::write(out.join("carried.rs"), table)?;
+    // Cargo tells the profile's name only by the directory: PROFILE/build/PACKAGE/out.
+    let profile = out.ancestors().nth(3).and_then(Path::file_name).unwrap_or_default();
+    writeln!(io::stdout(), "cargo::rustc-env=BOLIDE_PROFILE={}", profile.display())?;
     writeln!(io::stdout(), "cargo::rerun-if-changed={}", root.display())
 }
 

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::ci;
 use crate::manifest::cargo;
 use crate::report::Report;
 
@@ -52,18 +53,13 @@ pub(crate) fn run(cases: &[String]) -> ExitCode {
         return report.finish();
     }
     let named = std::env::var_os("BOLIDE_BIN").map(PathBuf::from);
-    if named.is_none() {
-        let mut build = Command::new(cargo());
-        build.args(["build", "--release", "--package", "bolide-cli"]).current_dir(&root);
-        report.step("release build", build);
-    }
+    let server = named.unwrap_or_else(|| ci::built(&mut report, &root, ci::FAST));
     let mut build = Command::new(cargo());
     build.args(["build", "--package", "bolide-conformance", "--example"]);
     build.arg("autobahn_client").current_dir(&root);
     report.step("client", build);
     let target = std::env::var_os("CARGO_TARGET_DIR");
     let target = target.map_or_else(|| root.join("target"), PathBuf::from);
-    let server = named.unwrap_or_else(|| target.join("release/bolide"));
     let client = target.join("debug/examples/autobahn_client");
     let parts: Vec<Vec<String>> = if cases.is_empty() {
         PARTS.iter().map(|part| part.iter().map(|case| (*case).to_owned()).collect()).collect()

@@ -1,6 +1,6 @@
 //! The steps of `cargo xtask test`, `cargo xtask ci` and their parts.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use crate::manifest::cargo;
@@ -14,15 +14,19 @@ const FUZZ_SECONDS: u32 = 5;
 /// The packages whose tests talk to the program from outside.
 const OUTSIDE: &[&str] = &["bolide-e2e", "bolide-conformance"];
 
-/// Where the release build is.
-const PROGRAM: &str = "target/release/bolide";
+/// The profile that builds fast, for tests.
+pub(crate) const FAST: &str = "release";
+
+/// The profile of what is published and measured.
+const MEASURED: &str = "dist";
 
 /// `cargo xtask test`: every test that this machine can run.
 pub(crate) fn test(_: &[String]) -> ExitCode {
     let root = crate::root();
     let mut report = Report::default();
     report.check("tidy", || tidy::check(&Tree::read(&root)));
-    tests(&mut report, &root);
+    let program = built(&mut report, &root, FAST);
+    tests(&mut report, &root, &program);
     report.finish()
 }
 
@@ -36,10 +40,11 @@ pub(crate) fn all(_: &[String]) -> ExitCode {
     tools::every(&mut report, &root);
     let lint = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     report.step("clippy", in_root(&root, &lint));
-    tests(&mut report, &root);
-    steady::short(&mut report, &root);
+    let program = built(&mut report, &root, MEASURED);
+    tests(&mut report, &root, &program);
+    steady::short(&mut report, &root, &program);
     let mut instructions = counting(&root);
-    instructions.env("BOLIDE_BIN", root.join(PROGRAM));
+    instructions.env("BOLIDE_BIN", &program);
     report.step("instructions", instructions);
     let mut docs = in_root(&root, &["doc", "--no-deps", "--workspace"]);
     docs.env("RUSTDOCFLAGS", "-D warnings");
@@ -66,34 +71,48 @@ pub(crate) fn deny(_: &[String]) -> ExitCode {
 pub(crate) fn interop(_: &[String]) -> ExitCode {
     let root = crate::root();
     let mut report = Report::default();
-    report
-        .step("release build", in_root(&root, &["build", "--release", "--package", "bolide-cli"]));
-    outside(&mut report, &root);
+    let program = built(&mut report, &root, FAST);
+    outside(&mut report, &root, &program);
     report.finish()
 }
 
-/// `cargo xtask instructions`: of the program that `BOLIDE_BIN` names, or the release build.
+/// `cargo xtask instructions`: of the program that `BOLIDE_BIN` names, or the build that is published.
 pub(crate) fn instructions(arguments: &[String]) -> ExitCode {
-    let status = counting(&crate::root()).args(arguments).status();
+    let root = crate::root();
+    let mut counting = counting(&root);
+    if std::env::var_os("BOLIDE_BIN").is_none() {
+        let mut report = Report::default();
+        counting.env("BOLIDE_BIN", built(&mut report, &root, MEASURED));
+    }
+    let status = counting.args(arguments).status();
     let code = status.ok().and_then(|status| status.code());
     // One that was killed has no code.
     code.and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from)
 }
 
-/// The release build, the tests of all crates, then those that talk to the program from outside:
-/// on their own, for they load the machine and measure nothing but right answers.
-fn tests(report: &mut Report, root: &Path) {
-    report.step("release build", in_root(root, &["build", "--release", "--package", "bolide-cli"]));
-    let mut inside = in_root(root, &["test", "--workspace", "--no-fail-fast"]);
-    inside.args(OUTSIDE.iter().flat_map(|package| ["--exclude", package]));
-    report.tests("tests", inside);
-    outside(report, root);
+/// Builds the program with a profile of cargo. Returns where it is.
+pub(crate) fn built(report: &mut Report, root: &Path, profile: &str) -> PathBuf {
+    let build = ["build", "--profile", profile, "--package", "bolide-cli"];
+    report.step(&format!("{profile} build"), in_root(root, &build));
+    let target = std::env::var_os("CARGO_TARGET_DIR");
+    let target = target.map_or_else(|| root.join("target"), PathBuf::from);
+    target.join(profile).join("bolide")
 }
 
-fn outside(report: &mut Report, root: &Path) {
+/// The tests of all crates, then those that talk to the program from outside: on their own, because they load the machine and
+/// measure nothing but right responses.
+fn tests(report: &mut Report, root: &Path, program: &Path) {
+    let mut inside = in_root(root, &["test", "--workspace", "--no-fail-fast"]);
+    inside.env("BOLIDE_BIN", program);
+    inside.args(OUTSIDE.iter().flat_map(|package| ["--exclude", package]));
+    report.tests("tests", inside);
+    outside(report, root, program);
+}
+
+fn outside(report: &mut Report, root: &Path, program: &Path) {
     let mut outside = in_root(root, &["test", "--no-fail-fast"]);
     outside.args(OUTSIDE.iter().flat_map(|package| ["--package", package]));
-    outside.env("BOLIDE_BIN", root.join(PROGRAM));
+    outside.env("BOLIDE_BIN", program);
     report.tests("conformance and interoperation", outside);
 }
 

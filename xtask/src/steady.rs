@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
+use crate::ci;
 use crate::manifest::cargo;
 use crate::report::Report;
 
@@ -133,19 +134,26 @@ pub(crate) fn run(arguments: &[String]) -> ExitCode {
         }
     }
     let packages = if wanted.is_empty() { PACKAGES } else { &wanted };
-    let mut report = Report::default();
-    report.check("steady", || check(&crate::root(), packages, CONDITIONS, times));
+    let (root, mut report) = (crate::root(), Report::default());
+    let program = ci::built(&mut report, &root, ci::FAST);
+    report.check("steady", || check(&root, &program, packages, CONDITIONS, times));
     report.finish()
 }
 
 /// The short form of CI: once with busy cores, once on one core.
-pub(crate) fn short(report: &mut Report, root: &Path) {
+pub(crate) fn short(report: &mut Report, root: &Path, program: &Path) {
     let conditions = [Condition::Busy, Condition::OneCore];
-    report.check("steady", || check(root, SHORT_PACKAGES, &conditions, 1));
+    report.check("steady", || check(root, program, SHORT_PACKAGES, &conditions, 1));
 }
 
 /// Runs the suites of these packages; what failed.
-fn check(root: &Path, packages: &[&str], conditions: &[Condition], times: u32) -> Vec<String> {
+fn check(
+    root: &Path,
+    program: &Path,
+    packages: &[&str],
+    conditions: &[Condition],
+    times: u32,
+) -> Vec<String> {
     let suites = match suites(root, packages) {
         Ok(suites) => suites,
         Err(what) => return vec![what],
@@ -154,7 +162,7 @@ fn check(root: &Path, packages: &[&str], conditions: &[Condition], times: u32) -
     for condition in conditions {
         let busy = (*condition == Condition::Busy).then(Busy::start);
         for suite in &suites {
-            let row = repeat(root, suite, *condition, times);
+            let row = repeat(program, suite, *condition, times);
             println!("{}", row.text());
             rows.push(row);
         }
@@ -163,12 +171,12 @@ fn check(root: &Path, packages: &[&str], conditions: &[Condition], times: u32) -
     rows.iter().filter(|row| row.passed < row.times).map(Row::text).collect()
 }
 
-fn repeat(root: &Path, suite: &Suite, condition: Condition, times: u32) -> Row {
+fn repeat(program: &Path, suite: &Suite, condition: Condition, times: u32) -> Row {
     let mut passed = 0;
     let mut failures: Vec<String> = Vec::new();
     for _ in 0..times {
         let mut command = condition.command(&suite.program);
-        command.current_dir(&suite.folder).env("BOLIDE_BIN", root.join("target/release/bolide"));
+        command.current_dir(&suite.folder).env("BOLIDE_BIN", program);
         match command.stdin(Stdio::null()).output() {
             Ok(output) if output.status.success() => passed += 1,
             Ok(output) => failures.extend(failed(&String::from_utf8_lossy(&output.stdout))),

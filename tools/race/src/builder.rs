@@ -10,6 +10,10 @@ use crate::contender::{Build, Contender, Sources};
 use crate::interrupt::Interrupt;
 use crate::process::{find_program, last_lines};
 
+/// The profile of cargo by which contenders are built: this program's own, so that all have the same chances.
+pub(crate) const PROFILE: &str =
+    if matches!(env!("BOLIDE_PROFILE").as_bytes(), b"dist") { "dist" } else { "release" };
+
 /// Lies in a folder whose build has come to its end.
 const DONE: &str = "built";
 
@@ -39,7 +43,7 @@ pub(crate) fn place(
         hash.add(name.as_bytes());
         hash.add(text);
     }
-    for word in &build.command {
+    for word in build.command.iter().map(String::as_str).chain([PROFILE]) {
         hash.add(word.as_bytes());
     }
     let folder = cache.join(format!("{}-{:016x}", contender.name, hash.0));
@@ -93,7 +97,16 @@ impl Place {
         let failed = |error: std::io::Error| format!("its build can't be run: {error}");
         let out = self.out.display().to_string();
         let contenders = sources.folder().unwrap_or_else(|| Path::new("")).display().to_string();
-        let fill = |word: &String| word.replace("{out}", &out).replace("{contenders}", &contenders);
+        let target = target(&self.folder).display().to_string();
+        let filled = [
+            ("{out}", out.as_str()),
+            ("{contenders}", &contenders),
+            ("{target}", &target),
+            ("{profile}", PROFILE),
+        ];
+        let fill = |word: &String| {
+            filled.iter().fold(word.clone(), |word, (name, value)| word.replace(name, value))
+        };
         let words: Vec<String> = build.command.iter().map(fill).collect();
         let (program, arguments) = words.split_first().ok_or("`build.command` is empty")?;
         let file = File::create(log).map_err(failed)?;
@@ -119,6 +132,14 @@ impl Place {
             thread::sleep(Duration::from_millis(10));
         }
     }
+}
+
+/// The directory that builds by cargo share: this program's own, where cargo made it, for the libraries that are in both are there
+/// already; else one beside the folder of the build.
+fn target(folder: &Path) -> PathBuf {
+    let program = std::env::current_exe().unwrap_or_default();
+    let of_cargo = program.ancestors().skip(1).find(|above| above.join("CACHEDIR.TAG").is_file());
+    of_cargo.map_or_else(|| folder.with_file_name("target"), Path::to_owned)
 }
 
 /// FNV-1a: tells versions of files apart; nobody attacks it here.

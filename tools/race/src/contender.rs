@@ -76,7 +76,8 @@ pub struct Build {
     #[serde(default)]
     pub beside: Vec<String>,
     /// The command, run in that folder; `{out}` is where to put what it makes, `{contenders}` the
-    /// folder of the TOML file.
+    /// folder of the TOML file, `{target}` a directory that all builds by cargo share, `{profile}` the profile of cargo
+    /// that this program was built with (`release` or `dist`).
     pub command: Vec<String>,
     /// Programs that it needs.
     #[serde(default)]

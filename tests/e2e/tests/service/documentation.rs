@@ -69,9 +69,9 @@ fn every_block_of_commands_has_a_test_that_runs_it() {
 /// A folder as the commands find the repository, with the program that is tested.
 fn repository(test: &str) -> PathBuf {
     let folder = scratch(test);
-    fs::create_dir_all(folder.join("target/release")).expect("target can be written");
+    fs::create_dir_all(folder.join("target/dist")).expect("target can be written");
     let program = program().canonicalize().expect("the program was built");
-    symlink(program, folder.join("target/release/bolide")).expect("target can be written");
+    symlink(program, folder.join("target/dist/bolide")).expect("target can be written");
     symlink(root().join("packaging"), folder.join("packaging")).expect("target can be written");
     folder
 }
@@ -161,7 +161,7 @@ fn what_a_server_shows_is_shown_by_the_commands_of_the_page() {
     let Some(mut machine) = Machine::boot(test) else { return };
     let folder = repository(test);
     let install =
-        "install -m 755 target/release/bolide /usr/local/bin/bolide; mkdir -p /var/log/bolide";
+        "install -m 755 target/dist/bolide /usr/local/bin/bolide; mkdir -p /var/log/bolide";
     runs(&machine, &folder, install);
     let [show] = &blocks("What it shows")[..] else { panic!("other blocks than before") };
     let [rotate] = &blocks("The access log")[..] else { panic!("other blocks than before") };
@@ -206,7 +206,7 @@ fn completions_and_manual_pages_are_where_the_page_puts_them() {
     let test = "completions_and_manual_pages_are_there";
     let Some(machine) = Machine::boot(test) else { return };
     let folder = repository(test);
-    runs(&machine, &folder, "install -m 755 target/release/bolide /usr/local/bin/bolide");
+    runs(&machine, &folder, "install -m 755 target/dist/bolide /usr/local/bin/bolide");
     let [write] = &blocks("Completions and manual pages")[..] else {
         panic!("other blocks than before")
     };

@@ -176,7 +176,7 @@ fn run(plan: Plan) -> Result<bool, String> {
     let seed = plan.seed.unwrap_or_else(|| unix_seconds().wrapping_mul(0x9e37_79b9));
     let manifest = Manifest {
         format: FORMAT,
-        program: env!("CARGO_PKG_VERSION").to_owned(),
+        program: format!("{}, profile {}", env!("CARGO_PKG_VERSION"), env!("BOLIDE_PROFILE")),
         started_unix_s: unix_seconds(),
         seed,
         tables: tables.iter().map(|table| table.name.clone()).collect(),
