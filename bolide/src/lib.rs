@@ -140,3 +140,8 @@ pub mod tower {
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 mod readme {}
+
+/// So do those of the list of features.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/FEATURES.md")]
+mod features {}
