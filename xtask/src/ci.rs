@@ -99,16 +99,14 @@ pub(crate) fn built(report: &mut Report, root: &Path, profile: &str) -> PathBuf 
     target.join(profile).join("bolide")
 }
 
-/// The tests of all crates, then those that talk to the program from outside: on their own, because they load the machine and
-/// measure nothing but right responses.
+/// The tests of all packages, one program after the other.
 fn tests(report: &mut Report, root: &Path, program: &Path) {
-    let mut inside = in_root(root, &["test", "--workspace", "--no-fail-fast"]);
-    inside.env("BOLIDE_BIN", program);
-    inside.args(OUTSIDE.iter().flat_map(|package| ["--exclude", package]));
-    report.tests("tests", inside);
-    outside(report, root, program);
+    let mut tests = in_root(root, &["test", "--workspace", "--no-fail-fast"]);
+    tests.env("BOLIDE_BIN", program);
+    report.tests("tests", tests);
 }
 
+/// The tests that talk to the program from outside, alone.
 fn outside(report: &mut Report, root: &Path, program: &Path) {
     let mut outside = in_root(root, &["test", "--no-fail-fast"]);
     outside.args(OUTSIDE.iter().flat_map(|package| ["--package", package]));

@@ -196,17 +196,22 @@ fn failed(said: &str) -> Vec<String> {
     said.lines().filter_map(name).collect()
 }
 
-/// Builds the test programs of these packages.
+/// Builds all test programs, as `cargo xtask test` does, so that nothing is built twice with other features. Returns those of these
+/// packages.
 fn suites(root: &Path, packages: &[&str]) -> Result<Vec<Suite>, String> {
     let mut build = Command::new(cargo());
-    build.args(["test", "--no-run", "--message-format", "json-render-diagnostics"]);
-    build.args(packages.iter().flat_map(|package| ["--package", package])).current_dir(root);
-    let output = build.stderr(Stdio::inherit()).output();
+    build.args(["test", "--workspace", "--no-run", "--message-format", "json-render-diagnostics"]);
+    let output = build.current_dir(root).stderr(Stdio::inherit()).output();
     let output = output.map_err(|error| format!("cargo can't be run: {error}"))?;
     if !output.status.success() {
         return Err("the tests can't be built".to_owned());
     }
-    Ok(named(&String::from_utf8_lossy(&output.stdout)))
+    let mut suites = named(&String::from_utf8_lossy(&output.stdout));
+    suites.retain(|suite| packages.contains(&suite.package.as_str()));
+    match packages.iter().find(|name| suites.iter().all(|suite| suite.package != **name)) {
+        Some(name) => Err(format!("no package {name} has tests")),
+        None => Ok(suites),
+    }
 }
 
 /// The test programs that cargo's messages name.
@@ -226,7 +231,8 @@ fn suite(message: &str) -> Option<Suite> {
     let folder = manifest.parent()?.to_owned();
     let target = message.split_once("\"target\":")?.1;
     let name = text(target, "\"name\":\"")?.to_owned();
-    let package = folder.file_name()?.to_string_lossy().into_owned();
+    let (_, package) = text(message, "\"package_id\":\"")?.rsplit_once('#')?;
+    let package = package.split('@').next()?.to_owned();
     Some(Suite { package, name, folder, program })
 }
 
@@ -241,11 +247,11 @@ mod tests {
 
     #[test]
     fn test_programs_are_read_from_the_messages_of_cargo() {
-        let messages = r#"{"reason":"compiler-artifact","manifest_path":"/r/tools/netlab/Cargo.toml","target":{"kind":["test"],"name":"lab"},"profile":{"test":true},"executable":"/r/target/debug/deps/lab-1"}
+        let messages = r#"{"reason":"compiler-artifact","package_id":"path+file:///r/tools/netlab#bolide-netlab@0.1.0","manifest_path":"/r/tools/netlab/Cargo.toml","target":{"kind":["test"],"name":"lab"},"profile":{"test":true},"executable":"/r/target/debug/deps/lab-1"}
 {"reason":"compiler-artifact","manifest_path":"/r/tools/netlab/Cargo.toml","target":{"kind":["lib"],"name":"x","test":true},"profile":{"test":false},"executable":"/r/x"}"#;
         let found = named(messages);
         let suite = Suite {
-            package: "netlab".to_owned(),
+            package: "bolide-netlab".to_owned(),
             name: "lab".to_owned(),
             folder: "/r/tools/netlab".into(),
             program: "/r/target/debug/deps/lab-1".into(),
