@@ -281,7 +281,7 @@ where
     }
 
     fn held_bytes(&self) -> usize {
-        size_of::<Self>() + self.request_bytes
+        self.request_bytes
     }
 
     fn on_start(&mut self, io: &mut Io<'_>) {

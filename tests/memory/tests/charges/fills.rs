@@ -198,10 +198,40 @@ pub(crate) fn responses_over_http1(world: &mut World, connections: usize) -> Vec
     each(world, connections, b"GET /endless HTTP/1.1\r\nhost: localhost\r\n\r\n")
 }
 
-pub(crate) fn responses_over_http2(world: &mut World, connections: usize) -> Vec<TcpStream> {
+/// The beginning of an HTTP/2 connection with 100 requests for a response without end.
+fn endless_responses() -> Vec<u8> {
     let mut bytes = PREFACE.to_vec();
     for stream in (1..200).step_by(2) {
         bytes.extend_from_slice(&request("GET", "/endless", END_STREAM, stream));
+    }
+    bytes
+}
+
+pub(crate) fn responses_over_http2(world: &mut World, connections: usize) -> Vec<TcpStream> {
+    each(world, connections, &endless_responses())
+}
+
+pub(crate) fn responses_of_an_ended_connection(
+    world: &mut World,
+    connections: usize,
+) -> Vec<TcpStream> {
+    // RFC 9113 §6.1: DATA belongs to a stream.
+    let mistake = frame(DATA, 0, 0, b"x");
+    each(world, connections, &[endless_responses(), mistake].concat())
+}
+
+pub(crate) fn websockets_over_http2(world: &mut World, connections: usize) -> Vec<TcpStream> {
+    let mut bytes = PREFACE.to_vec();
+    for stream in (1..200).step_by(2) {
+        let fields = [
+            (":method", "CONNECT"),
+            (":protocol", "websocket"),
+            (":scheme", "http"),
+            (":path", "/whole"),
+            (":authority", "localhost"),
+            ("sec-websocket-version", "13"),
+        ];
+        bytes.extend_from_slice(&frame(HEADERS, END_HEADERS, stream, &block(&fields)));
     }
     each(world, connections, &bytes)
 }
