@@ -120,16 +120,11 @@ impl Connection {
             }
             let mut waiting = Waiting::new(chunk, given_bytes, after);
             waiting.detach();
-            let held = waiting.held_bytes();
-            stream.sending.waiting = Some(waiting);
-            self.streams.waiting_bytes += held;
+            self.streams.keep(slot, waiting);
             self.wait_to_send(slot);
             return Ok(false);
         }
-        let waiting = Waiting::new(chunk, given_bytes, after);
-        let held = waiting.held_bytes();
-        stream.sending.waiting = Some(waiting);
-        self.streams.waiting_bytes += held;
+        self.streams.keep(slot, Waiting::new(chunk, given_bytes, after));
         if is_first {
             self.wait_to_send(slot);
         }
