@@ -1,6 +1,7 @@
 //! Frames of HTTP/2, mostly valid.
 
 use arbitrary::Arbitrary;
+use bolide_frames::{block, frame, websocket};
 
 /// Fields that frames with heads are made of, by number.
 const FIELDS: &[(&str, &str)] = &[
@@ -71,6 +72,11 @@ pub enum Frame {
     Any { kind: u8, flags: u8, stream: u8, payload: [u8; 6] },
 }
 
+/// A masked WebSocket frame.
+pub(crate) fn message(first: u8, bytes: u16) -> Vec<u8> {
+    websocket(first, &vec![b'w'; usize::from(bytes)])
+}
+
 /// A stream's number: clients' most of the time.
 fn stream(number: u8) -> u32 {
     match number {
@@ -79,43 +85,10 @@ fn stream(number: u8) -> u32 {
     }
 }
 
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let length = (payload.len() as u32).to_be_bytes();
-    let mut bytes = vec![length[1], length[2], length[3], kind, flags];
-    bytes.extend(stream.to_be_bytes());
-    bytes.extend(payload);
-    bytes
-}
-
-/// A SETTINGS frame without a value.
-pub(crate) fn settings() -> Vec<u8> {
-    frame(4, 0, 0, &[])
-}
-
-/// A masked WebSocket frame.
-pub(crate) fn websocket(first: u8, bytes: u16) -> Vec<u8> {
-    let mut frame = match bytes {
-        0..126 => vec![first, 0x80 | bytes as u8],
-        _ => vec![first, 0xfe, (bytes >> 8) as u8, bytes as u8],
-    };
-    frame.extend([0; 4]);
-    frame.extend(std::iter::repeat_n(b'w', usize::from(bytes)));
-    frame
-}
-
-fn block(head: u8, fields: [u8; 3], more: u8) -> Vec<u8> {
+fn fields(head: u8, fields: [u8; 3], more: u8) -> Vec<u8> {
     let head = HEADS[usize::from(head) % HEADS.len()].iter().copied();
     let more = fields.into_iter().take(usize::from(more) % 4).map(usize::from);
-    let mut block = Vec::new();
-    for at in head.chain(more) {
-        let (name, value) = FIELDS[at % FIELDS.len()];
-        block.push(0);
-        for text in [name, value] {
-            block.push(text.len() as u8);
-            block.extend_from_slice(text.as_bytes());
-        }
-    }
-    block
+    block(&head.chain(more).map(|at| FIELDS[at % FIELDS.len()]).collect::<Vec<_>>())
 }
 
 impl Frame {
@@ -124,7 +97,7 @@ impl Frame {
         match *self {
             Self::Headers { stream: number, head, fields, more, end, is_cut } => {
                 let stream = stream(number) + 2 * nth;
-                let (block, end) = (block(head, fields, more), u8::from(end));
+                let (block, end) = (self::fields(head, fields, more), u8::from(end));
                 if !is_cut {
                     return frame(1, 4 | end, stream, &block);
                 }
@@ -142,7 +115,7 @@ impl Frame {
                 frame(0, flags, stream(number), &payload)
             }
             Self::WebSocket { stream: number, first, bytes } => {
-                frame(0, 0, stream(number), &websocket(first, bytes % 17_000))
+                frame(0, 0, stream(number), &message(first, bytes % 17_000))
             }
             Self::Reset { stream: number, code } => {
                 frame(3, 0, stream(number) + 2 * nth, &[0, 0, 0, code])

@@ -8,4 +8,4 @@ mod run;
 
 pub use act::{Act, Script};
 pub use party::Party;
-pub use run::{HELD_BYTES_MAX, TIME, network, run};
+pub use run::{network, run};

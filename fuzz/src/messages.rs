@@ -2,7 +2,7 @@
 
 use arbitrary::Arbitrary;
 
-use crate::frames::websocket;
+use crate::frames::message;
 
 const STARTS: &[&str] = &[
     "GET /ping HTTP/1.1\r\nhost: a\r\n",
@@ -74,7 +74,7 @@ impl Message {
             Self::Last { has_trailers: false } => b"0\r\n\r\n".into(),
             Self::Last { has_trailers: true } => b"0\r\nx: y\r\n\r\n".into(),
             Self::Content { bytes } => content(bytes).into_bytes(),
-            Self::WebSocket { first, bytes } => websocket(first, bytes),
+            Self::WebSocket { first, bytes } => message(first, bytes),
         }
     }
 }

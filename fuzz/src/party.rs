@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use bolide_frames::{PREFACE, settings};
 use bolide_simnet::{Client, Wire};
 
 use crate::act::{ACTS_MAX, Act, Script};
-use crate::frames::settings;
 
 /// The most bytes that one end sends.
 const SENT_BYTES_MAX: usize = 512 * 1024;
@@ -48,9 +48,8 @@ impl Party {
     fn begin(&mut self, wire: &mut Wire<'_>) {
         self.is_begun = true;
         if self.script.is_h2 {
-            let preface: &[u8] =
-                if self.is_client { b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" } else { b"" };
-            self.send(&[preface, &settings()].concat(), wire);
+            let preface: &[u8] = if self.is_client { PREFACE } else { b"" };
+            self.send(&[preface, &settings(&[])].concat(), wire);
         }
     }
 

@@ -45,7 +45,7 @@ impl Connection {
     pub fn unframed_bytes(&self, id: ExchangeId) -> u64 {
         let stream = self.streams.find(id.0).map(|slot| self.streams.get(slot));
         let waiting = stream.and_then(|stream| stream.sending.waiting.as_ref());
-        waiting.map_or(0, |waiting| waiting.chunk.bytes.len() as u64)
+        waiting.map_or(0, |waiting| waiting.bytes.len() as u64)
     }
 
     /// Gives the next chunk of a body or of a tunnel's bytes. What of it has to wait is copied if it is
@@ -101,6 +101,7 @@ impl Connection {
             return Ok(ends || self.may_give_more(cx, slot));
         }
         let after = if ends { After::End } else { After::More };
+        let given_bytes = chunk.held_bytes();
         let is_first = stream.sending.place == Place::Nowhere;
         if is_first && self.scheduler.is_empty() {
             while !chunk.bytes.is_empty()
@@ -117,17 +118,13 @@ impl Connection {
                 }
                 return Ok(self.may_give_more(cx, slot));
             }
-            let waiting = Waiting { chunk: chunk.detach(), after };
-            let held = waiting.held_bytes();
-            stream.sending.waiting = Some(waiting);
-            self.streams.waiting_bytes += held;
+            let mut waiting = Waiting::new(chunk, given_bytes, after);
+            waiting.detach();
+            self.streams.keep(slot, waiting);
             self.wait_to_send(slot);
             return Ok(false);
         }
-        let waiting = Waiting { chunk, after };
-        let held = waiting.held_bytes();
-        stream.sending.waiting = Some(waiting);
-        self.streams.waiting_bytes += held;
+        self.streams.keep(slot, Waiting::new(chunk, given_bytes, after));
         if is_first {
             self.wait_to_send(slot);
         }
@@ -136,7 +133,8 @@ impl Connection {
         if let Some(slot) = self.streams.find(id)
             && let Some(waiting) = &mut self.streams.get_mut(slot).sending.waiting
         {
-            waiting.chunk = std::mem::take(&mut waiting.chunk).detach();
+            let less = waiting.detach();
+            self.streams.waiting_bytes -= less;
         }
         Ok(ends && self.is_framed(ExchangeId(id)))
     }
@@ -200,21 +198,22 @@ impl Connection {
                 self.stats.waits_for_window(slot, id, &self.deadlines.clock);
                 continue;
             }
-            let Some(Waiting { mut chunk, after }) = stream.sending.waiting.take() else {
+            let Some(waiting) = stream.sending.waiting.take() else {
                 self.stop_waiting(slot);
                 self.pending.push(Event::Sendable(id));
                 continue;
             };
+            let Waiting { bytes, memory, chunk_bytes, after } = waiting;
+            let mut chunk = Chunk { bytes, memory };
             let ends = matches!(after, After::End);
-            let held = chunk.held_bytes();
             frame_data(cx, &mut self.scheduler, stream, &mut chunk, ends, frame_bytes_max);
-            self.streams.waiting_bytes -= held - chunk.held_bytes();
-            let stream = self.streams.get_mut(slot);
             if !chunk.bytes.is_empty() {
-                stream.sending.waiting = Some(Waiting { chunk, after });
+                let Chunk { bytes, memory } = chunk;
+                stream.sending.waiting = Some(Waiting { bytes, memory, chunk_bytes, after });
                 self.scheduler.turn(self.streams.slots_mut(), slot);
                 continue;
             }
+            self.streams.waiting_bytes -= chunk_bytes as usize;
             match after {
                 After::More => self.scheduler.turn(self.streams.slots_mut(), slot),
                 After::End => self.finish_sending(cx, slot),

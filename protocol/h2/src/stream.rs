@@ -1,7 +1,10 @@
 //! RFC 9113 §5.1: one stream: its state, what it receives, and what it has to send.
 
-use bolide_buffers::Chunk;
+use std::mem;
+
+use bolide_buffers::{Chunk, Memory};
 use bolide_semantics::{End, FieldRef, Misuse, has_no_body};
+use bytes::Bytes;
 use http::{Method, StatusCode};
 
 use crate::priority::Priority;
@@ -133,18 +136,38 @@ pub(crate) enum Place {
 /// The rest of the chunk that was given last, and what follows it.
 #[derive(Debug)]
 pub(crate) struct Waiting {
-    pub(crate) chunk: Chunk,
+    pub(crate) bytes: Bytes,
+    pub(crate) memory: Memory,
+    /// The memory of the whole chunk, which stays until its last byte leaves.
+    pub(crate) chunk_bytes: u32,
     pub(crate) after: After,
 }
 
 impl Waiting {
+    /// What is left of a chunk that had so much memory, in bytes, when it was given.
+    pub(crate) fn new(Chunk { bytes, memory }: Chunk, given_bytes: usize, after: After) -> Self {
+        Self { bytes, memory, chunk_bytes: given_bytes.try_into().unwrap_or(u32::MAX), after }
+    }
+
+    /// Gets memory of its own if it is lent, and returns how much less it keeps then, in bytes.
+    pub(crate) fn detach(&mut self) -> usize {
+        if self.memory != Memory::Lent {
+            return 0;
+        }
+        let left = Chunk { bytes: mem::take(&mut self.bytes), memory: self.memory }.detach();
+        let less = (self.chunk_bytes as usize).saturating_sub(left.held_bytes());
+        self.chunk_bytes -= less as u32;
+        (self.bytes, self.memory) = (left.bytes, left.memory);
+        less
+    }
+
     /// Its memory, in bytes.
     pub(crate) fn held_bytes(&self) -> usize {
         let trailers = match &self.after {
             After::More | After::End => 0,
             After::Trailers(trailers) => trailers.held_bytes(),
         };
-        self.chunk.held_bytes() + trailers
+        self.chunk_bytes as usize + trailers
     }
 }
 

@@ -1,7 +1,7 @@
 //! RFC 9113 §5.1: the streams that are open, found by their numbers.
 
 use crate::closed::ResetStreams;
-use crate::stream::{NO_SLOT, Opening, State, Stream};
+use crate::stream::{NO_SLOT, Opening, State, Stream, Waiting};
 
 /// A free place in the index.
 const EMPTY: u32 = u32::MAX;
@@ -108,6 +108,13 @@ impl Streams {
         self.open += 1;
         self.place(opening.id, slot);
         slot
+    }
+
+    /// Lets a stream wait with what is left of a chunk.
+    #[inline]
+    pub(crate) fn keep(&mut self, slot: u32, waiting: Waiting) {
+        self.waiting_bytes += waiting.held_bytes();
+        self.slots[slot as usize].sending.waiting = Some(waiting);
     }
 
     /// Forgets a stream.

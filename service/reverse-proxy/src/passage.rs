@@ -223,7 +223,7 @@ impl Exchange for Passage {
     fn held_bytes(&self) -> usize {
         // After a panic, a cell may be in use.
         let crossing = self.crossing.try_borrow();
-        size_of::<Self>() + crossing.map_or(0, |crossing| crossing.held_bytes())
+        crossing.map_or(0, |crossing| crossing.held_bytes())
     }
 
     /// The upstream says whether it wants the body.

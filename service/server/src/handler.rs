@@ -141,8 +141,8 @@ pub trait Exchange: fmt::Debug {
         let _ = io;
     }
 
-    /// The memory that it keeps because of what its client sends, or does not take, in bytes: beyond data that is not
-    /// [consumed](Io::consumed), which is the connection's. What all exchanges of a
+    /// The memory that it keeps because of what its client sends, or does not take, in bytes: beyond its own size, and beyond data that is
+    /// not [consumed](Io::consumed), which is the connection's. What all exchanges of a
     /// connection keep is bounded by `connection_held_bytes_max`.
     fn held_bytes(&self) -> usize {
         0

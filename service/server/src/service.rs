@@ -203,13 +203,14 @@ fn after(
     unread: usize,
     is_idle: bool,
 ) -> After {
+    let held_bytes = if is_idle { 0 } else { session.held_bytes() };
     match session.closed {
         None => {}
         // The peer of a TLS connection misses the closing alert.
         Some(ended) if ended.resets => return After::RESET,
         Some(_) => {
             session.connection.finish();
-            return After::FINISHED;
+            return After { held_bytes, ..After::FINISHED };
         }
     }
     After {
@@ -220,7 +221,7 @@ fn after(
         deadline,
         expects: session.connection.expects().saturating_sub(unread as u64),
         idle: is_idle && !session.cut,
-        held_bytes: if is_idle { 0 } else { session.held_bytes() },
+        held_bytes,
         close: None,
     }
 }

@@ -38,6 +38,14 @@ pub(crate) struct Stream<B> {
     pub(crate) second: Option<Box<Piece>>,
 }
 
+impl<B> Stream<B> {
+    /// The memory of what was read of the body and not given to the connection, in bytes.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let second = self.second.as_deref().map_or(0, Piece::held_bytes);
+        self.front.held_bytes() + second
+    }
+}
+
 /// What a body had when it was asked.
 #[derive(Debug)]
 pub(crate) enum Piece {
@@ -48,6 +56,12 @@ pub(crate) enum Piece {
     Trailers(HeaderMap),
     End,
     Failed,
+}
+
+impl Piece {
+    fn held_bytes(&self) -> usize {
+        if let Self::Data(data) | Self::Last(data) = self { data.len() } else { 0 }
+    }
 }
 
 /// How the request bears on its answer.

@@ -14,7 +14,7 @@ use crate::handler::Worker;
 use crate::informational::Outlet;
 use crate::panics::{Name, caught};
 use crate::spare::Place;
-use crate::tunnel::{Offer, Tunnel};
+use crate::tunnel::{OFFER_BYTES, Offer, Tunnel};
 use crate::wake::Ring;
 
 /// How often an exchange that wakes itself is polled before the others get their turn.
@@ -281,7 +281,14 @@ where
     }
 
     fn held_bytes(&self) -> usize {
-        size_of::<Self>() + self.request_bytes
+        let response = match &self.stage {
+            Stage::Answered(Answer::Stream(stream)) | Stage::Streaming(stream) => {
+                stream.held_bytes()
+            }
+            _ => 0,
+        };
+        let offer = if self.offer.is_some() { OFFER_BYTES } else { 0 };
+        self.request_bytes + response + offer
     }
 
     fn on_start(&mut self, io: &mut Io<'_>) {

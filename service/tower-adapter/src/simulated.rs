@@ -2,6 +2,7 @@
 //! the worker, any cuts, delays, short calls and resets.
 
 mod clients;
+mod held;
 mod world;
 
 use std::rc::Rc;

@@ -28,6 +28,9 @@ const PIPE_BYTES: usize = 64 * 1024;
 /// The most that is relayed in one piece, in bytes.
 const PIECE_BYTES: usize = 16 * 1024;
 
+/// The memory of an [`Offer`], in bytes: hyper's connection with its buffers, and the pipe to it.
+pub(crate) const OFFER_BYTES: usize = 18 * 1024;
+
 /// What hyper is asked, so that it makes the handle.
 const QUESTION: &[u8] =
     b"GET / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: tunnel\r\n\r\n";

@@ -54,12 +54,26 @@ pub struct SimKernel {
     bell: Arc<Bell>,
     /// The last wait found nothing that could ever end it.
     at_rest: Rc<Cell<bool>>,
+    /// What is called around the network's own work.
+    pub(crate) around: Cell<Around>,
 }
+
+/// Carries work out, perhaps with something before and after it.
+pub type Around = fn(&mut dyn FnMut());
 
 impl SimKernel {
     pub(crate) fn new(network: Rc<RefCell<Network>>, at_rest: Rc<Cell<bool>>) -> Self {
         let bell = Arc::new(Bell(AtomicBool::new(false)));
-        Self { network, start: Instant::now(), bell, at_rest }
+        Self { network, start: Instant::now(), bell, at_rest, around: Cell::new(|work| work()) }
+    }
+
+    /// Lets the network work.
+    fn network<T>(&self, work: impl FnOnce(&mut Network) -> T) -> T {
+        let (mut work, mut result) = (Some(work), None);
+        self.around.get()(&mut || {
+            result = work.take().map(|work| work(&mut self.network.borrow_mut()));
+        });
+        result.expect("work is carried out once")
     }
 
     /// A listener, numbered in order.
@@ -98,42 +112,42 @@ impl SimKernel {
 
     /// Sends as much of `bytes` as there is room for.
     fn send_some(&mut self, line: usize, bytes: &[u8]) -> io::Result<usize> {
-        let mut network = self.network.borrow_mut();
-        let network = &mut *network;
-        let number = network.calls;
-        network.calls += 1;
-        let misfortune = network.faults.draw(&mut network.random, number);
-        let state = &mut network.lines[line];
-        if state.reset_arrived {
-            return Err(io::ErrorKind::ConnectionReset.into());
-        }
-        if state.ended {
-            return Err(io::ErrorKind::BrokenPipe.into());
-        }
-        let room = network.faults.buffer_bytes.saturating_sub(state.going);
-        if room == 0 {
-            state.owed_room = true;
-            return Err(io::ErrorKind::WouldBlock.into());
-        }
-        let mut count = bytes.len().min(room);
-        state.owed_room = count < bytes.len();
-        match misfortune {
-            Some(Misfortune::WouldBlock) => {
-                network.edge_soon(line);
-                return Err(io::ErrorKind::WouldBlock.into());
-            }
-            Some(Misfortune::Short) if count > 1 => {
-                count = network.random.within(1..=count - 1);
-                network.edge_soon(line);
-            }
-            Some(Misfortune::Reset) => {
-                network.sever(line);
+        self.network(|network| {
+            let number = network.calls;
+            network.calls += 1;
+            let misfortune = network.faults.draw(&mut network.random, number);
+            let state = &mut network.lines[line];
+            if state.reset_arrived {
                 return Err(io::ErrorKind::ConnectionReset.into());
             }
-            _ => {}
-        }
-        network.send_down(line, &bytes[..count]);
-        Ok(count)
+            if state.ended {
+                return Err(io::ErrorKind::BrokenPipe.into());
+            }
+            let room = network.faults.buffer_bytes.saturating_sub(state.going);
+            if room == 0 {
+                state.owed_room = true;
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            let mut count = bytes.len().min(room);
+            state.owed_room = count < bytes.len();
+            match misfortune {
+                Some(Misfortune::WouldBlock) => {
+                    network.edge_soon(line);
+                    return Err(io::ErrorKind::WouldBlock.into());
+                }
+                Some(Misfortune::Short) if count > 1 => {
+                    count = network.random.within(1..=count - 1);
+                    network.edge_soon(line);
+                }
+                Some(Misfortune::Reset) => {
+                    network.sever(line);
+                    return Err(io::ErrorKind::ConnectionReset.into());
+                }
+                _ => {}
+            }
+            network.send_down(line, &bytes[..count]);
+            Ok(count)
+        })
     }
 }
 
@@ -155,71 +169,76 @@ impl Kernel for SimKernel {
         alarm: Option<Instant>,
         ready: &mut Vec<Ready>,
     ) -> io::Result<()> {
-        let mut network = self.network.borrow_mut();
-        let until = timeout.map(|timeout| network.now + timeout);
-        let alarm = alarm.map(|alarm| alarm.saturating_duration_since(self.start));
-        let until = until.map_or(alarm, |until| Some(alarm.map_or(until, |at| at.min(until))));
-        self.at_rest.set(false);
-        loop {
-            let woken = self.bell.0.swap(false, Ordering::Acquire);
-            // Whatever happens at the same time is reported together.
-            while network.next_at().is_some_and(|at| at <= network.now) {
-                network.happen();
-            }
-            if woken || network.has_ready() {
-                break;
-            }
-            match (network.next_at(), until) {
-                (Some(next), until) if until.is_none_or(|until| next <= until) => network.happen(),
-                (_, Some(until)) => {
-                    network.now = network.now.max(until);
+        self.network(|network| {
+            let until = timeout.map(|timeout| network.now + timeout);
+            let alarm = alarm.map(|alarm| alarm.saturating_duration_since(self.start));
+            let until = until.map_or(alarm, |until| Some(alarm.map_or(until, |at| at.min(until))));
+            self.at_rest.set(false);
+            loop {
+                let woken = self.bell.0.swap(false, Ordering::Acquire);
+                // Whatever happens at the same time is reported together.
+                while network.next_at().is_some_and(|at| at <= network.now) {
+                    network.happen();
+                }
+                if woken || network.has_ready() {
                     break;
                 }
-                (_, None) => {
-                    self.at_rest.set(true);
-                    break;
+                match (network.next_at(), until) {
+                    (Some(next), until) if until.is_none_or(|until| next <= until) => {
+                        network.happen()
+                    }
+                    (_, Some(until)) => {
+                        network.now = network.now.max(until);
+                        break;
+                    }
+                    (_, None) => {
+                        self.at_rest.set(true);
+                        break;
+                    }
                 }
             }
-        }
-        Self::collect(&mut network, ready);
-        Ok(())
+            Self::collect(network, ready);
+            Ok(())
+        })
     }
 
     fn listen(&mut self, listener: &mut SimListener, key: u64) -> io::Result<()> {
-        let mut network = self.network.borrow_mut();
-        network.backlogs[listener.index].key = Some(key);
-        network.listeners_ready.insert(listener.index);
-        Ok(())
+        self.network(|network| {
+            network.backlogs[listener.index].key = Some(key);
+            network.listeners_ready.insert(listener.index);
+            Ok(())
+        })
     }
 
     fn accept(&mut self, listener: &mut SimListener) -> io::Result<Incoming<SimSocket>> {
-        let mut network = self.network.borrow_mut();
-        let network = &mut *network;
-        let number = network.calls;
-        network.calls += 1;
-        if network.backlogs[listener.index].lines.is_empty() {
-            return Err(io::ErrorKind::WouldBlock.into());
-        }
-        if network.random.once_in(network.faults.accept_failure) {
-            let errors = [libc::ECONNABORTED, libc::EMFILE, libc::ENFILE, libc::EPERM, libc::EINTR];
-            let which = network.random.within(0..=errors.len() - 1);
-            return Err(io::Error::from_raw_os_error(errors[which]));
-        }
-        if network.faults.draw(&mut network.random, number) == Some(Misfortune::WouldBlock) {
-            network.listener_edge_soon(listener.index);
-            return Err(io::ErrorKind::WouldBlock.into());
-        }
-        let Some(line) = network.backlogs[listener.index].lines.pop_front() else {
-            return Err(io::ErrorKind::WouldBlock.into());
-        };
-        let rtt = network.faults.rtt();
-        // Documentation addresses (RFC 5737), one port for each client.
-        let peer = SocketAddr::new(Ipv4Addr::new(192, 0, 2, 1).into(), 10_000 + line as u16);
-        let local = SocketAddr::new(Ipv4Addr::new(198, 51, 100, 1).into(), 80);
-        Ok(Incoming {
-            socket: SimSocket { line, rtt },
-            peer: Address::Inet(peer),
-            local: Address::Inet(local),
+        self.network(|network| {
+            let number = network.calls;
+            network.calls += 1;
+            if network.backlogs[listener.index].lines.is_empty() {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            if network.random.once_in(network.faults.accept_failure) {
+                let errors =
+                    [libc::ECONNABORTED, libc::EMFILE, libc::ENFILE, libc::EPERM, libc::EINTR];
+                let which = network.random.within(0..=errors.len() - 1);
+                return Err(io::Error::from_raw_os_error(errors[which]));
+            }
+            if network.faults.draw(&mut network.random, number) == Some(Misfortune::WouldBlock) {
+                network.listener_edge_soon(listener.index);
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            let Some(line) = network.backlogs[listener.index].lines.pop_front() else {
+                return Err(io::ErrorKind::WouldBlock.into());
+            };
+            let rtt = network.faults.rtt();
+            // Documentation addresses (RFC 5737), one port for each client.
+            let peer = SocketAddr::new(Ipv4Addr::new(192, 0, 2, 1).into(), 10_000 + line as u16);
+            let local = SocketAddr::new(Ipv4Addr::new(198, 51, 100, 1).into(), 80);
+            Ok(Incoming {
+                socket: SimSocket { line, rtt },
+                peer: Address::Inet(peer),
+                local: Address::Inet(local),
+            })
         })
     }
 
@@ -232,59 +251,61 @@ impl Kernel for SimKernel {
     }
 
     fn connect(&mut self, to: &Destination) -> io::Result<SimSocket> {
-        let mut network = self.network.borrow_mut();
-        let rtt = network.faults.rtt();
-        Ok(SimSocket { line: network.connect_out(to), rtt })
+        self.network(|network| {
+            let rtt = network.faults.rtt();
+            Ok(SimSocket { line: network.connect_out(to), rtt })
+        })
     }
 
     fn register(&mut self, socket: &mut SimSocket, key: u64) -> io::Result<()> {
-        let mut network = self.network.borrow_mut();
-        network.lines[socket.line].key = Some(key);
-        if !network.lines[socket.line].connecting {
-            network.lines_ready.insert(socket.line);
-        }
-        Ok(())
+        self.network(|network| {
+            network.lines[socket.line].key = Some(key);
+            if !network.lines[socket.line].connecting {
+                network.lines_ready.insert(socket.line);
+            }
+            Ok(())
+        })
     }
 
     fn receive(&mut self, socket: &mut SimSocket, block: &mut BytesMut) -> io::Result<usize> {
-        let mut network = self.network.borrow_mut();
-        let network = &mut *network;
-        let number = network.calls;
-        network.calls += 1;
-        let misfortune = network.faults.draw(&mut network.random, number);
-        let line = socket.line;
-        let state = &mut network.lines[line];
-        if state.refused {
-            return Err(io::ErrorKind::ConnectionRefused.into());
-        }
-        if state.reset_arrived {
-            return Err(io::ErrorKind::ConnectionReset.into());
-        }
-        if state.arrived.is_empty() {
-            let ended = state.fin_arrived;
-            return if ended { Ok(0) } else { Err(io::ErrorKind::WouldBlock.into()) };
-        }
-        let mut count = state.arrived.len().min(block.capacity() - block.len());
-        match misfortune {
-            Some(Misfortune::WouldBlock) => {
-                network.edge_soon(line);
-                return Err(io::ErrorKind::WouldBlock.into());
+        self.network(|network| {
+            let number = network.calls;
+            network.calls += 1;
+            let misfortune = network.faults.draw(&mut network.random, number);
+            let line = socket.line;
+            let state = &mut network.lines[line];
+            if state.refused {
+                return Err(io::ErrorKind::ConnectionRefused.into());
             }
-            Some(Misfortune::Short) if count > 1 => {
-                count = network.random.within(1..=count - 1);
-                network.edge_soon(line);
-            }
-            Some(Misfortune::Reset) => {
-                network.sever(line);
+            if state.reset_arrived {
                 return Err(io::ErrorKind::ConnectionReset.into());
             }
-            _ => {}
-        }
-        let bytes: Vec<u8> = network.lines[line].arrived.drain(..count).collect();
-        block.extend_from_slice(&bytes);
-        network.note(&bytes);
-        network.pump(line);
-        Ok(count)
+            if state.arrived.is_empty() {
+                let ended = state.fin_arrived;
+                return if ended { Ok(0) } else { Err(io::ErrorKind::WouldBlock.into()) };
+            }
+            let mut count = state.arrived.len().min(block.capacity() - block.len());
+            match misfortune {
+                Some(Misfortune::WouldBlock) => {
+                    network.edge_soon(line);
+                    return Err(io::ErrorKind::WouldBlock.into());
+                }
+                Some(Misfortune::Short) if count > 1 => {
+                    count = network.random.within(1..=count - 1);
+                    network.edge_soon(line);
+                }
+                Some(Misfortune::Reset) => {
+                    network.sever(line);
+                    return Err(io::ErrorKind::ConnectionReset.into());
+                }
+                _ => {}
+            }
+            let bytes: Vec<u8> = network.lines[line].arrived.drain(..count).collect();
+            block.extend_from_slice(&bytes);
+            network.note(&bytes);
+            network.pump(line);
+            Ok(count)
+        })
     }
 
     fn send(&mut self, socket: &mut SimSocket, bytes: &[u8]) -> io::Result<usize> {
@@ -301,7 +322,7 @@ impl Kernel for SimKernel {
     }
 
     fn end_writing(&mut self, socket: &mut SimSocket) -> io::Result<()> {
-        self.network.borrow_mut().fin_down(socket.line);
+        self.network(|network| network.fin_down(socket.line));
         Ok(())
     }
 
@@ -312,15 +333,16 @@ impl Kernel for SimKernel {
     }
 
     fn close(&mut self, socket: SimSocket) {
-        let mut network = self.network.borrow_mut();
-        let state = &mut network.lines[socket.line];
-        state.closed = true;
-        let (unread, reset) = (!state.arrived.is_empty(), state.reset_arrived);
-        if unread || state.resets {
-            // What was not read will never be: the peer is told so by a reset.
-            network.reset_soon(socket.line);
-        } else if !reset {
-            network.fin_down(socket.line);
-        }
+        self.network(|network| {
+            let state = &mut network.lines[socket.line];
+            state.closed = true;
+            let (unread, reset) = (!state.arrived.is_empty(), state.reset_arrived);
+            if unread || state.resets {
+                // What was not read will never be: the peer is told so by a reset.
+                network.reset_soon(socket.line);
+            } else if !reset {
+                network.fin_down(socket.line);
+            }
+        })
     }
 }

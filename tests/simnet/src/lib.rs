@@ -51,6 +51,6 @@ mod simulation;
 
 pub use client::{Client, ClientId, Wire};
 pub use faults::{Call, Faults, Misfortune};
-pub use kernel::{SimKernel, SimListener, SimSocket};
+pub use kernel::{Around, SimKernel, SimListener, SimSocket};
 pub use random::Random;
 pub use simulation::{Simulation, for_each_seed};

@@ -10,7 +10,7 @@ use bolide_eventloop::{Destination, Limits, Mailbox, Service, Stats, Worker};
 
 use crate::client::{Client, ClientId};
 use crate::faults::Faults;
-use crate::kernel::SimKernel;
+use crate::kernel::{Around, SimKernel};
 use crate::network::Network;
 use crate::random::Random;
 
@@ -53,6 +53,11 @@ impl<S: Service> Simulation<S> {
         let listener = worker.kernel().listener();
         worker.listen(listener, 0).expect("the simulated poller never fails");
         Self { worker, network, at_rest, start, ended: false, turns: 0 }
+    }
+
+    /// Calls `around` for all that the network does in place of a kernel and far ends, so that it can be told from the worker.
+    pub fn around_network(&mut self, around: Around) {
+        self.worker.kernel().around.set(around);
     }
 
     /// One more listener; returns its number (the first has number 0).

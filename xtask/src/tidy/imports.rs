@@ -155,6 +155,7 @@ const TABLE: &[(&str, &[&str])] = &[
         ],
     ),
     ("bolide-launcher", &[]),
+    ("bolide-frames", &[]),
     (
         "bolide-instructions",
         &["bolide-buffers", "bolide-connection", "bolide-launcher", "bolide-semantics"],
@@ -169,7 +170,7 @@ const TABLE: &[(&str, &[&str])] = &[
 ];
 
 /// The packages that only test: anybody's tests may name them.
-const TEST_PACKAGES: &[&str] = &["bolide-simnet", "bolide-launcher"];
+const TEST_PACKAGES: &[&str] = &["bolide-frames", "bolide-launcher", "bolide-simnet"];
 
 /// Checks what the manifests name.
 pub(super) fn check(packages: &[Package]) -> Vec<Finding> {

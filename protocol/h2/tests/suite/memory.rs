@@ -53,6 +53,24 @@ fn a_hundred_streams_take_what_they_need() {
 }
 
 #[test]
+fn a_piece_is_charged_as_a_whole_until_its_last_byte_leaves() {
+    for (memory, waits) in [(Memory::Shared, 0), (Memory::Kept, 4096), (Memory::Lent, 96)] {
+        let mut server = Subject::server_with(Limits::default(), &[(4, 4000)]);
+        server.feed(&raw::get(1));
+        server.answer(1, 200, End::No).unwrap();
+        let before = server.connection.held_bytes();
+        let chunk = Chunk { bytes: vec![b'x'; 4096].into(), memory };
+        assert_eq!(server.give_chunk(1, chunk, End::No), Ok(false));
+        server.sent();
+        assert_eq!(server.connection.held_bytes() - before, waits, "{memory:?}");
+        server.feed(&raw::window_update(1, 95));
+        assert_eq!(server.connection.held_bytes() - before, waits, "{memory:?}");
+        server.feed(&raw::window_update(1, 1));
+        assert_eq!(server.connection.held_bytes(), before, "{memory:?}");
+    }
+}
+
+#[test]
 fn bodies_that_wait_for_a_window_are_shared_when_they_are_own() {
     for memory in [Memory::Shared, Memory::Kept, Memory::Lent] {
         let mut server = Subject::server_with(Limits::default(), &[(4, 1000)]);

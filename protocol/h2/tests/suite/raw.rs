@@ -1,24 +1,6 @@
-//! RFC 9113 §4.1, RFC 7541 §6.2.2: frames and header blocks, written and read without the crate.
+//! RFC 9113 §4.1: frames, written and read without the crate.
 
-pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-
-pub(crate) const DATA: u8 = 0;
-pub(crate) const HEADERS: u8 = 1;
-pub(crate) const PRIORITY: u8 = 2;
-pub(crate) const RST_STREAM: u8 = 3;
-pub(crate) const SETTINGS: u8 = 4;
-pub(crate) const PUSH_PROMISE: u8 = 5;
-pub(crate) const PING: u8 = 6;
-pub(crate) const GOAWAY: u8 = 7;
-pub(crate) const WINDOW_UPDATE: u8 = 8;
-pub(crate) const CONTINUATION: u8 = 9;
-pub(crate) const PRIORITY_UPDATE: u8 = 0x10;
-
-pub(crate) const END_STREAM: u8 = 1;
-pub(crate) const ACK: u8 = 1;
-pub(crate) const END_HEADERS: u8 = 4;
-pub(crate) const PADDED: u8 = 8;
-pub(crate) const PRIORITY_FLAG: u8 = 0x20;
+pub(crate) use bolide_frames::*;
 
 pub(crate) const NO_ERROR: u32 = 0;
 pub(crate) const PROTOCOL_ERROR: u32 = 1;
@@ -53,14 +35,6 @@ impl Frame {
     }
 }
 
-pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let mut bytes = (payload.len() as u32).to_be_bytes()[1..].to_vec();
-    bytes.extend([kind, flags]);
-    bytes.extend(stream.to_be_bytes());
-    bytes.extend(payload);
-    bytes
-}
-
 /// Divides bytes into frames; the last must be complete.
 pub(crate) fn frames(mut bytes: &[u8]) -> Vec<Frame> {
     let mut found = Vec::new();
@@ -74,39 +48,6 @@ pub(crate) fn frames(mut bytes: &[u8]) -> Vec<Frame> {
     found
 }
 
-fn string(bytes: &mut Vec<u8>, text: &[u8]) {
-    let mut length = text.len();
-    if length < 127 {
-        bytes.push(length as u8);
-    } else {
-        bytes.push(127);
-        length -= 127;
-        while length >= 128 {
-            bytes.push((length % 128) as u8 | 128);
-            length /= 128;
-        }
-        bytes.push(length as u8);
-    }
-    bytes.extend(text);
-}
-
-/// A header block of literals that enter no table.
-pub(crate) fn block<N: AsRef<[u8]>, V: AsRef<[u8]>>(fields: &[(N, V)]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    for (name, value) in fields {
-        bytes.push(0);
-        string(&mut bytes, name.as_ref());
-        string(&mut bytes, value.as_ref());
-    }
-    bytes
-}
-
-/// HEADERS with a whole block.
-pub(crate) fn headers(stream: u32, end_stream: bool, fields: &[(&str, &str)]) -> Vec<u8> {
-    let flags = END_HEADERS | if end_stream { END_STREAM } else { 0 };
-    frame(HEADERS, flags, stream, &block(fields))
-}
-
 /// A GET request.
 pub(crate) fn get(stream: u32) -> Vec<u8> {
     headers(stream, true, &GET)
@@ -117,29 +58,8 @@ pub(crate) fn post(stream: u32) -> Vec<u8> {
     headers(stream, false, &POST)
 }
 
-pub(crate) fn data(stream: u32, end_stream: bool, bytes: &[u8]) -> Vec<u8> {
-    frame(DATA, if end_stream { END_STREAM } else { 0 }, stream, bytes)
-}
-
-pub(crate) fn settings(entries: &[(u16, u32)]) -> Vec<u8> {
-    let mut payload = Vec::new();
-    for (id, value) in entries {
-        payload.extend(id.to_be_bytes());
-        payload.extend(value.to_be_bytes());
-    }
-    frame(SETTINGS, 0, 0, &payload)
-}
-
 pub(crate) fn settings_ack() -> Vec<u8> {
     frame(SETTINGS, ACK, 0, &[])
-}
-
-pub(crate) fn rst_stream(stream: u32, code: u32) -> Vec<u8> {
-    frame(RST_STREAM, 0, stream, &code.to_be_bytes())
-}
-
-pub(crate) fn window_update(stream: u32, increment: u32) -> Vec<u8> {
-    frame(WINDOW_UPDATE, 0, stream, &increment.to_be_bytes())
 }
 
 pub(crate) fn ping(payload: [u8; 8]) -> Vec<u8> {
@@ -156,9 +76,4 @@ pub(crate) fn priority_update(stream: u32, value: &str) -> Vec<u8> {
     let mut payload = stream.to_be_bytes().to_vec();
     payload.extend(value.as_bytes());
     frame(PRIORITY_UPDATE, 0, 0, &payload)
-}
-
-/// What a client begins with.
-pub(crate) fn client_preface(entries: &[(u16, u32)]) -> Vec<u8> {
-    [PREFACE, &settings(entries)].concat()
 }

@@ -31,6 +31,8 @@ pub(crate) enum Told {
 pub(crate) struct Asked {
     pub(crate) told: Vec<Told>,
     pub(crate) ending: Option<Ending>,
+    /// What the session said that it keeps when it wanted the connection closed.
+    pub(crate) held_bytes: usize,
     /// What the server read.
     pub(crate) received: Vec<u8>,
 }
@@ -121,7 +123,11 @@ impl Service for AskService {
     }
 
     fn turn(&mut self, session: &mut Self::Session, turn: &mut Turn<'_, ()>) -> After {
-        session.0.turn(turn, &mut self.bench, &mut session.1)
+        let after = session.0.turn(turn, &mut self.bench, &mut session.1);
+        if after.close.is_some() {
+            session.1.asked.held_bytes = after.held_bytes;
+        }
+        after
     }
 
     fn message(&mut self, session: &mut Self::Session, (): (), turn: &mut Turn<'_, ()>) -> After {

@@ -43,6 +43,12 @@ fn what_is_no_http_is_the_peers_fault() {
 }
 
 #[test]
+fn what_an_ended_connection_keeps_is_charged_until_it_is_closed() {
+    let asked = ask(Speaks::Http2, &[b"HTTP/1.1 400 Bad Request\r\n\r\n"]);
+    assert!(asked.held_bytes > 0, "its stream");
+}
+
+#[test]
 fn a_refused_connection_has_touched_nobody() {
     let ending = refused();
     assert_eq!(

@@ -1,17 +1,8 @@
 //! RFC 9110 §15.2: interim responses without end from an upstream.
 
+use bolide_frames::{END_HEADERS, END_STREAM, HEADERS, frame, settings};
+
 use crate::scene::{Behind, Proxy, Talk};
-
-const HEADERS: u8 = 1;
-const SETTINGS: u8 = 4;
-const END_STREAM: u8 = 1;
-const END_HEADERS: u8 = 4;
-
-fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(payload.len()).expect("a small frame");
-    let head = [&length.to_be_bytes()[1..], &[kind, flags, 0, 0, 0, stream]].concat();
-    [&head, payload].concat()
-}
 
 /// `:status`, without a place in the table.
 fn status(status: &str) -> Vec<u8> {
@@ -32,7 +23,7 @@ fn passed_on(count: usize) -> (usize, String) {
         talk.take(9);
         let first = [status("103"), large_field()].concat();
         let again = [status("103"), vec![0x80 | 62; 7]].concat();
-        let mut bytes = frame(SETTINGS, 0, 0, &[]);
+        let mut bytes = settings(&[]);
         bytes.extend(frame(HEADERS, END_HEADERS, 1, &first));
         for _ in 1..count {
             bytes.extend(frame(HEADERS, END_HEADERS, 1, &again));

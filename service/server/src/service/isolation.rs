@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use bolide_eventloop::Limits as LoopLimits;
+use bolide_frames::{client_preface, frame};
 use bolide_simnet::{Faults, Random, Simulation, Wire, for_each_seed};
 
 use super::simulated::wall_clock;
@@ -16,8 +17,6 @@ const SEEDS: u64 = 128;
 
 /// Longer than every deadline of a server.
 const LONG: Duration = Duration::from_secs(3600);
-
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
 /// What the handlers of one connection saw, by its name.
 type Log = Rc<RefCell<Vec<String>>>;
@@ -51,14 +50,6 @@ fn http1(name: &str, random: &mut Random) -> Vec<u8> {
     format!("GET {path}?{name} HTTP/1.1\r\nhost: a\r\n{secret}{wrong}\r\n").into_bytes()
 }
 
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let mut frame = (payload.len() as u32).to_be_bytes()[1..].to_vec();
-    frame.extend_from_slice(&[kind, flags]);
-    frame.extend_from_slice(&stream.to_be_bytes());
-    frame.extend_from_slice(payload);
-    frame
-}
-
 fn string(text: &str) -> Vec<u8> {
     [&[text.len() as u8], text.as_bytes()].concat()
 }
@@ -87,7 +78,7 @@ fn block(name: &str, random: &mut Random) -> Vec<u8> {
 }
 
 fn http2(name: &str, random: &mut Random) -> Script {
-    let mut script = vec![(PREFACE.to_vec(), Duration::ZERO)];
+    let mut script = vec![(client_preface(&[]), Duration::ZERO)];
     for index in 0..random.within(1..=8) as u32 {
         let stream = 1 + 2 * index;
         let block = block(name, random);

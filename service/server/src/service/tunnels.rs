@@ -5,13 +5,12 @@ use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant, SystemTime};
 
 use bolide_eventloop::{Limits as LoopLimits, MioKernel, MioListener, Worker};
+use bolide_frames::{client_preface, websocket_request};
 use bolide_semantics::End;
 
 use super::*;
 use crate::Request;
 use crate::websocket::{Kind, Options, Owner, Payload, Socket, WebSocket};
-
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
 /// Receives nothing.
 #[derive(Debug)]
@@ -23,30 +22,6 @@ impl Owner for Deaf {
     }
 
     fn on_message(&mut self, _: Kind, _: Payload, _: End, _: &mut Socket<'_, '_>) {}
-}
-
-/// An extended CONNECT to `/ws` on stream 1, its fields as literals that are not indexed.
-fn handshake() -> Vec<u8> {
-    let fields = [
-        (":method", "CONNECT"),
-        (":protocol", "websocket"),
-        (":scheme", "http"),
-        (":path", "/ws"),
-        (":authority", "a"),
-        ("sec-websocket-version", "13"),
-    ];
-    let mut block = Vec::new();
-    for (name, value) in fields {
-        block.push(0);
-        for text in [name, value] {
-            block.push(text.len() as u8);
-            block.extend_from_slice(text.as_bytes());
-        }
-    }
-    let mut bytes = PREFACE.to_vec();
-    bytes.extend_from_slice(&[0, 0, block.len() as u8, 1, 4, 0, 0, 0, 1]);
-    bytes.extend_from_slice(&block);
-    bytes
 }
 
 /// What a worker allocates in bytes while a WebSocket that receives nothing is sent this many DATA frames of one byte.
@@ -62,7 +37,7 @@ fn allocated_for(frames: usize) -> u64 {
     });
     worker.listen(MioListener::new(listener.into()).unwrap(), 0).unwrap();
     let mut client = TcpStream::connect(address).unwrap();
-    let opening = handshake();
+    let opening = [client_preface(&[]), websocket_request(1, "/ws")].concat();
     client.write_all(&opening).unwrap();
     while worker.stats().accepted == 0 {
         worker.step(Some(Duration::from_millis(1))).unwrap();

@@ -14,7 +14,8 @@ impl Session {
 impl Active {
     /// The memory that it keeps, in bytes.
     pub(crate) fn held_bytes(&self) -> usize {
-        let driver = self.driver.as_ref().map_or(0, |driver| driver.held_bytes());
+        let driver = self.driver.as_deref();
+        let driver = driver.map_or(0, |driver| size_of_val(driver) + driver.held_bytes());
         let entry = self.state.record.entry.as_ref().map_or(0, |entry| entry.held_bytes());
         let or_else = self.or_else.as_ref().map_or(0, |other| other.head.allocated_bytes());
         size_of::<Self>() + driver + entry + or_else

@@ -248,7 +248,8 @@ impl Exchange for WebSocket {
 
     fn held_bytes(&self) -> usize {
         let refused = self.core.refused.as_ref().map_or(0, Bytes::len);
-        self.core.codec.held_bytes() + refused + self.owner.held_bytes()
+        let owner = size_of_val(&*self.owner) + self.owner.held_bytes();
+        self.core.codec.held_bytes() + refused + owner
     }
 
     fn on_shut_down(&mut self, io: &mut Io<'_>) {

@@ -42,7 +42,7 @@ pub trait Owner: fmt::Debug + 'static {
         let _ = socket;
     }
 
-    /// The memory that it keeps of what the peer has sent, in bytes: a message in the making, say
+    /// The memory that it keeps of what the peer has sent beyond its own size, in bytes: a message in the making, say
     /// ([`Assembly::allocated_bytes`](super::Assembly::allocated_bytes)). As [`Exchange::held_bytes`](crate::Exchange::held_bytes).
     fn held_bytes(&self) -> usize {
         0

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::raw_client::Served;
+use bolide_frames::{client_preface, frame, rst_stream, window_update};
 use bolide_server::{
     AbortReason, AccessLog, Bytes, End, Exchange, Io, LogFormat, LogLimits, LogTarget, Metrics,
     Protocol, Reply, Request, Response, Router, Server, ServerState, Snapshot, Standing,
@@ -101,26 +102,19 @@ fn every_kind_of_request_counts_once() {
     assert!(counted.turns.count() > 0 && counted.event_loop.bytes_sent > 0);
 }
 
-/// A frame of HTTP/2.
-fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
-    let head = [0, 0, payload.len() as u8, kind, flags, 0, 0, 0, stream];
-    [&head[..], payload].concat()
-}
-
 #[test]
 fn resets_count_by_their_error_code() {
     let metrics = Metrics::new();
     let served = Served::with(Server::new().metrics(&metrics), routes);
     let mut client = served.connect();
-    client.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
-    client.send(&frame(4, 0, 0, &[]));
+    client.send(&client_preface(&[]));
     for (stream, code) in [(1, 8), (3, 8), (5, 0x77)] {
         client.send(&frame(1, 5, stream, b"\x82\x86\x41\x01a\x04\x08/endless"));
-        client.send(&frame(3, 0, stream, &[0, 0, 0, code]));
+        client.send(&rst_stream(stream, code));
     }
     // An increment of 0 is the stream's error (RFC 9113 §6.9).
     client.send(&frame(1, 5, 7, b"\x82\x86\x41\x01a\x04\x08/endless"));
-    client.send(&frame(8, 0, 7, &[0; 4]));
+    client.send(&window_update(7, 0));
     // A PING of a stream ends the connection (RFC 9113 §6.7), once all that came before is done.
     client.send(&frame(6, 0, 1, &[0; 8]));
     client.rest();

@@ -6,14 +6,12 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use crate::client::Site;
+use bolide_frames::{
+    ACK, DATA, END_HEADERS, END_STREAM, HEADERS, SETTINGS, block, client_preface, frame,
+    window_update,
+};
 
-const DATA: u8 = 0;
-const HEADERS: u8 = 1;
-const SETTINGS: u8 = 4;
-const WINDOW_UPDATE: u8 = 8;
-const END_STREAM: u8 = 1;
-const END_HEADERS: u8 = 4;
+use crate::client::Site;
 
 /// Speaks HTTP/2 without a table of its own.
 struct Http2 {
@@ -27,24 +25,6 @@ type Answer = (u8, Vec<u8>);
 const OK: u8 = 0x88;
 const NOT_MODIFIED: u8 = 0x8b;
 
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
-    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
-}
-
-/// `lines` are name and value; names that begin with a colon come first.
-fn block(lines: &[(&str, &str)]) -> Vec<u8> {
-    let mut block = Vec::new();
-    for (name, value) in lines {
-        let length = |text: &str| u8::try_from(text.len()).unwrap();
-        block.extend([0, length(name)]);
-        block.extend_from_slice(name.as_bytes());
-        block.push(length(value));
-        block.extend_from_slice(value.as_bytes());
-    }
-    block
-}
-
 fn request(method: &str, path: &str, line: Option<(&str, &str)>) -> Vec<u8> {
     let start = [(":method", method), (":scheme", "http"), (":path", path), (":authority", "a")];
     let lines: Vec<_> = start.into_iter().chain(line).collect();
@@ -55,11 +35,10 @@ impl Http2 {
     fn connect(site: &Site) -> Self {
         let mut stream = TcpStream::connect(site.address()).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-        stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").unwrap();
-        stream.write_all(&frame(SETTINGS, 0, 0, &[])).unwrap();
-        stream.write_all(&frame(SETTINGS, 1, 0, &[])).unwrap();
+        stream.write_all(&client_preface(&[])).unwrap();
+        stream.write_all(&frame(SETTINGS, ACK, 0, &[])).unwrap();
         // The connection's window never gets in the way.
-        stream.write_all(&frame(WINDOW_UPDATE, 0, 0, &0x7000_0000_u32.to_be_bytes())).unwrap();
+        stream.write_all(&window_update(0, 0x7000_0000)).unwrap();
         Self { stream, next: 1 }
     }
 

@@ -3,6 +3,10 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use bolide_frames::{
+    ACK, DATA, END_HEADERS, END_STREAM, HEADERS, INITIAL_WINDOW_SIZE, PING, SETTINGS,
+    client_preface, data, frame, window_update,
+};
 use bolide_simnet::{Random, Wire};
 
 use super::world::fill_byte;
@@ -71,20 +75,6 @@ pub(super) fn pipeline(seed: u64) -> (impl FnMut(&mut Wire<'_>), Vec<u8>) {
 /// What has come of each answer, and whether it has ended.
 pub(super) type Answers = Rc<RefCell<Vec<(Vec<u8>, bool)>>>;
 
-const DATA: u8 = 0;
-const HEADERS: u8 = 1;
-const SETTINGS: u8 = 4;
-const PING: u8 = 6;
-const WINDOW_UPDATE: u8 = 8;
-/// `END_STREAM` of data and headers, `ACK` of the others.
-const ENDS: u8 = 1;
-const END_HEADERS: u8 = 4;
-
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(payload.len()).expect("a small frame").to_be_bytes();
-    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
-}
-
 /// A client of HTTP/2 that opens all of its streams at once.
 pub(super) struct Multiplexer {
     asked: Vec<Asked>,
@@ -106,9 +96,8 @@ impl Multiplexer {
 
     /// All that it says of its own accord. The windows are larger than everything that comes.
     fn opening(&self) -> Vec<u8> {
-        let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
-        bytes.extend(frame(SETTINGS, 0, 0, &[0, 4, 0, 0x10, 0, 0]));
-        bytes.extend(frame(WINDOW_UPDATE, 0, 0, &[0, 0x10, 0, 0]));
+        let mut bytes = client_preface(&[(INITIAL_WINDOW_SIZE, 1 << 20)]);
+        bytes.extend(window_update(0, 1 << 20));
         for (one, stream) in self.asked.iter().zip((1..).step_by(2)) {
             // `:method` and `:scheme http` by index, `:path` and `:authority a` in letters.
             let method = if one.body.is_some() { 0x83 } else { 0x82 };
@@ -116,10 +105,10 @@ impl Multiplexer {
             let mut block = vec![method, 0x86, 0x04, length];
             block.extend_from_slice(one.path.as_bytes());
             block.extend_from_slice(&[0x01, 1, b'a']);
-            let ends = if one.body.is_some() { 0 } else { ENDS };
+            let ends = if one.body.is_some() { 0 } else { END_STREAM };
             bytes.extend(frame(HEADERS, END_HEADERS | ends, stream, &block));
             if let Some(body) = &one.body {
-                bytes.extend(frame(DATA, ENDS, stream, body));
+                bytes.extend(data(stream, true, body));
             }
         }
         bytes
@@ -134,7 +123,7 @@ impl Multiplexer {
             let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
             let Some(payload) = rest.get(..length) else { break };
             let stream = u32::from_be_bytes([head[5], head[6], head[7], head[8]]) as usize;
-            match (head[3], head[4] & ENDS != 0) {
+            match (head[3], head[4] & END_STREAM != 0) {
                 (kind @ (DATA | HEADERS), ends) => {
                     let answer = &mut self.answers.borrow_mut()[stream / 2];
                     if kind == DATA {
@@ -144,7 +133,7 @@ impl Multiplexer {
                 }
                 (kind @ (SETTINGS | PING), false) => {
                     let echoed = if kind == PING { payload } else { &[] };
-                    replies.extend(frame(kind, ENDS, 0, echoed));
+                    replies.extend(frame(kind, ACK, 0, echoed));
                 }
                 _ => {}
             }

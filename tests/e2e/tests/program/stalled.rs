@@ -4,6 +4,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
+use bolide_frames::{END_HEADERS, HEADERS, PING, client_preface, data, frame};
 use bolide_launcher::{Server, skip};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -73,18 +74,6 @@ fn idle(address: &str) -> TcpStream {
     stream
 }
 
-fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
-    let mut frame = vec![length[1], length[2], length[3], kind, flags, 0, 0, 0, stream];
-    frame.extend_from_slice(payload);
-    frame
-}
-
-const DATA: u8 = 0;
-const HEADERS: u8 = 1;
-const SETTINGS: u8 = 4;
-const PING: u8 = 6;
-
 /// An upload over h2c (RFC 9113) that has sent one frame and half of another; the server has seen the first.
 fn upload(address: &str) -> TcpStream {
     let mut stream = TcpStream::connect(address).unwrap();
@@ -94,12 +83,11 @@ fn upload(address: &str) -> TcpStream {
         fields.extend([name, u8::try_from(value.len()).unwrap()]);
         fields.extend_from_slice(value.as_bytes());
     }
-    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
-    bytes.extend(frame(SETTINGS, 0, 0, &[]));
-    bytes.extend(frame(HEADERS, 4, 1, &fields));
-    bytes.extend(frame(DATA, 0, 1, &[0; 16_384]));
+    let mut bytes = client_preface(&[]);
+    bytes.extend(frame(HEADERS, END_HEADERS, 1, &fields));
+    bytes.extend(data(1, false, &[0; 16_384]));
     bytes.extend(frame(PING, 0, 0, &[7; 8]));
-    let half = frame(DATA, 0, 1, &[0; 16_384]);
+    let half = data(1, false, &[0; 16_384]);
     bytes.extend_from_slice(&half[..9 + HALF_FRAME]);
     stream.write_all(&bytes).unwrap();
     until(&mut stream, PING, 1);
@@ -109,7 +97,7 @@ fn upload(address: &str) -> TcpStream {
 /// The upload goes on as if nothing had been.
 fn finish(stream: &mut TcpStream) {
     let mut bytes = vec![0; 16_384 - HALF_FRAME];
-    bytes.extend(frame(DATA, 1, 1, &[]));
+    bytes.extend(data(1, true, &[]));
     stream.write_all(&bytes).unwrap();
     until(stream, HEADERS, 4);
 }

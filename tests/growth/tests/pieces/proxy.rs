@@ -1,6 +1,9 @@
 //! Pieces that pass through the proxy.
 
 use bolide_eventloop::Service;
+use bolide_frames::{
+    client_preface, data, headers, request, rst_stream, settings, upgrade, websocket_request,
+};
 use bolide_reverse_proxy::{ProxyLimits, ProxySettings, ReverseProxy, Upstream};
 use bolide_server::{Destination, Router};
 use bolide_simnet::Simulation;
@@ -8,10 +11,7 @@ use bolide_simnet::Simulation;
 use crate::cost::Cost;
 use crate::table::Carrier;
 use crate::talk::{Pace, Talk, measure, network, simulation};
-use crate::wire::{
-    CHUNK, WEBSOCKET_OVER_HTTP1, chunked, data, frame, headers, preface, request, settings,
-    websocket_over_h2,
-};
+use crate::wire::{CHUNK, chunked};
 
 const UPSTREAM: &str = "203.0.113.1:9000";
 
@@ -39,8 +39,8 @@ pub(crate) const CARRIERS: &[Carrier] = &[
         waiting_upload,
     ),
     Carrier::new("proxy: request in DATA frames of 1 byte, to HTTP/1.1", 2000, |count| {
-        let greeting = [preface(&[]), request(1, "POST", "/", false)].concat();
-        let client = Talk::new(greeting).pieces(count, Pace::OneByOne, data(1, b"x"));
+        let greeting = [client_preface(&[]), request(1, "POST", "/", false)].concat();
+        let client = Talk::new(greeting).pieces(count, Pace::OneByOne, data(1, false, b"x"));
         through("http", vec![client], || Talk::new(""), count)
     }),
     Carrier::new("proxy: response in HTTP/1.1 chunks of 1 byte", 5000, |count| {
@@ -55,8 +55,8 @@ pub(crate) const CARRIERS: &[Carrier] = &[
         |count| {
             let upstream = move || {
                 let talk =
-                    Talk::new(settings(&[])).opening(headers(1, &[(":status", "200")], false));
-                talk.pieces(count, Pace::OneByOne, data(1, b"x"))
+                    Talk::new(settings(&[])).opening(headers(1, false, &[(":status", "200")]));
+                talk.pieces(count, Pace::OneByOne, data(1, false, b"x"))
             };
             through("h2c", vec![Talk::new(GET).deaf()], upstream, count)
         },
@@ -71,21 +71,21 @@ pub(crate) const CARRIERS: &[Carrier] = &[
         let clients = (0..count / INTERIM).map(|_| Talk::new(GET)).collect();
         let upstream = move || {
             let fields = [(":status", "103"), ("link", "</a>; rel=preload")];
-            let interim = move |nth: usize| headers((nth / INTERIM) as u32 * 2 + 1, &fields, false);
+            let interim = move |nth: usize| headers((nth / INTERIM) as u32 * 2 + 1, false, &fields);
             Talk::new(settings(&[])).each_piece(count, Pace::AtOnce, interim)
         };
         through("h2c", clients, upstream, count)
     }),
     Carrier::new("proxy: tunnel of HTTP/1.1, reads of 1 byte", 5000, |count| {
-        let client = Talk::new(WEBSOCKET_OVER_HTTP1).pieces(count, Pace::OneByOne, "x");
+        let client = Talk::new(upgrade("/ws", "")).pieces(count, Pace::OneByOne, "x");
         through("http", vec![client], || Talk::new(SWITCHED), count)
     }),
     Carrier::new(
         "proxy: tunnel of HTTP/2 in DATA frames of 1 byte, to HTTP/1.1 that doesn't read",
         10_000,
         |count| {
-            let greeting = [preface(&[]), websocket_over_h2()].concat();
-            let client = Talk::new(greeting).pieces(count, Pace::OneByOne, data(1, b"x"));
+            let greeting = [client_preface(&[]), websocket_request(1, "/ws")].concat();
+            let client = Talk::new(greeting).pieces(count, Pace::OneByOne, data(1, false, b"x"));
             through("http", vec![client], || Talk::new(SWITCHED).deaf(), count)
         },
     ),
@@ -168,10 +168,10 @@ fn given_up(count: usize) -> Cost {
             let stream = (nth % EACH) as u32 * 2 + 1;
             match nth < EACH {
                 true => request(stream, "GET", "/", true),
-                false => frame(3, 0, stream, &[0, 0, 0, 8]),
+                false => rst_stream(stream, 8),
             }
         };
-        simulation.connect(Talk::new(preface(&[])).each_piece(2 * EACH, Pace::AtOnce, all));
+        simulation.connect(Talk::new(client_preface(&[])).each_piece(2 * EACH, Pace::AtOnce, all));
     }
     measure(simulation, count)
 }

@@ -4,6 +4,10 @@ use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::sync::LazyLock;
 
+use bolide_frames::{
+    CONTINUATION, HEADERS, block, client_preface, data, frame, headers, request, upgrade,
+    websocket, websocket_request,
+};
 use bolide_measurement::{Ndt7Settings, endpoints_with};
 use bolide_reverse_proxy::{ProxyLimits, ProxySettings, ReverseProxy, Upstream};
 use bolide_server::websocket::{Assembly, Kind, Options, Owner, Payload, Socket, WebSocket};
@@ -12,10 +16,6 @@ use bolide_server::{
     body_limit, collect,
 };
 
-use crate::wire::{
-    CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, PREFACE, block, frame, message, request,
-    upgrade,
-};
 use crate::world::World;
 
 /// Keeps a body and never uses it.
@@ -156,7 +156,7 @@ pub(crate) fn half_heads(world: &mut World, connections: usize) -> Vec<TcpStream
 }
 
 pub(crate) fn header_blocks_in_pieces(world: &mut World, connections: usize) -> Vec<TcpStream> {
-    let mut bytes = PREFACE.to_vec();
+    let mut bytes = client_preface(&[]);
     let block = block(&[("x", &"a".repeat(120_000))]);
     let mut kind = HEADERS;
     for part in block.chunks(16_000) {
@@ -172,11 +172,11 @@ pub(crate) fn bodies_over_http1(world: &mut World, connections: usize) -> Vec<Tc
 }
 
 pub(crate) fn bodies_over_http2(world: &mut World, connections: usize) -> Vec<TcpStream> {
-    let mut bytes = PREFACE.to_vec();
+    let mut bytes = client_preface(&[]);
     for stream in (1..32).step_by(2) {
-        bytes.extend_from_slice(&request("POST", "/hoard", 0, stream));
+        bytes.extend_from_slice(&request(stream, "POST", "/hoard", false));
         for _ in 0..4 {
-            bytes.extend_from_slice(&frame(DATA, 0, stream, &[7; 16_000]));
+            bytes.extend_from_slice(&data(stream, false, &[7; 16_000]));
         }
     }
     each(world, connections, &bytes)
@@ -198,48 +198,70 @@ pub(crate) fn responses_over_http1(world: &mut World, connections: usize) -> Vec
     each(world, connections, b"GET /endless HTTP/1.1\r\nhost: localhost\r\n\r\n")
 }
 
-pub(crate) fn responses_over_http2(world: &mut World, connections: usize) -> Vec<TcpStream> {
-    let mut bytes = PREFACE.to_vec();
+/// The beginning of an HTTP/2 connection with 100 requests for a response without end.
+fn endless_responses() -> Vec<u8> {
+    let mut bytes = client_preface(&[]);
     for stream in (1..200).step_by(2) {
-        bytes.extend_from_slice(&request("GET", "/endless", END_STREAM, stream));
+        bytes.extend_from_slice(&request(stream, "GET", "/endless", true));
+    }
+    bytes
+}
+
+pub(crate) fn responses_over_http2(world: &mut World, connections: usize) -> Vec<TcpStream> {
+    each(world, connections, &endless_responses())
+}
+
+pub(crate) fn responses_of_an_ended_connection(
+    world: &mut World,
+    connections: usize,
+) -> Vec<TcpStream> {
+    // RFC 9113 §6.1: DATA belongs to a stream.
+    let mistake = data(0, false, b"x");
+    each(world, connections, &[endless_responses(), mistake].concat())
+}
+
+pub(crate) fn websockets_over_http2(world: &mut World, connections: usize) -> Vec<TcpStream> {
+    let mut bytes = client_preface(&[]);
+    for stream in (1..200).step_by(2) {
+        bytes.extend_from_slice(&websocket_request(stream, "/whole"));
     }
     each(world, connections, &bytes)
 }
 
 pub(crate) fn messages_in_the_making(world: &mut World, connections: usize) -> Vec<TcpStream> {
-    let half = message(2, &[7; 12 << 20]);
-    each(world, connections, &[upgrade("/whole", "").as_bytes(), &half].concat())
+    let half = websocket(2, &[7; 12 << 20]);
+    each(world, connections, &[upgrade("/whole", ""), half].concat())
 }
 
 pub(crate) fn frames_that_nobody_reads(world: &mut World, connections: usize) -> Vec<TcpStream> {
-    let frames = message(0x82, b"x").repeat(100_000);
-    each(world, connections, &[upgrade("/deaf", "").as_bytes(), &frames].concat())
+    let frames = websocket(0x82, b"x").repeat(100_000);
+    each(world, connections, &[upgrade("/deaf", ""), frames].concat())
 }
 
 pub(crate) fn frames_to_be_sent(world: &mut World, connections: usize) -> Vec<TcpStream> {
-    let frames = message(0x82, &[7; 100_000]).repeat(400);
-    each(world, connections, &[upgrade("/ws", "").as_bytes(), &frames].concat())
+    let frames = websocket(0x82, &[7; 100_000]).repeat(400);
+    each(world, connections, &[upgrade("/ws", ""), frames].concat())
 }
 
 pub(crate) fn compressors(world: &mut World, connections: usize) -> Vec<TcpStream> {
     let offer = "sec-websocket-extensions: permessage-deflate\r\n";
     // The beginning of a compressed text, in a stored block that goes on; then a whole one, whose echo is compressed.
-    let whole = message(0xc1, &[0xca, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0]);
-    let begun = message(0x41, &[0xca, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0, 0, 0, 0xff, 0xff]);
-    each(world, connections, &[upgrade("/ws", offer).as_bytes(), &whole, &begun].concat())
+    let whole = websocket(0xc1, &[0xca, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0]);
+    let begun = websocket(0x41, &[0xca, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0, 0, 0, 0xff, 0xff]);
+    each(world, connections, &[upgrade("/ws", offer), whole, begun].concat())
 }
 
 pub(crate) fn measurements(world: &mut World, connections: usize) -> Vec<TcpStream> {
     let protocol = "sec-websocket-protocol: net.measurementlab.ndt.v7\r\n";
     let made = format!("{{\"AppInfo\":[{}0]}}", "0,".repeat(3500));
-    let frames = message(0x81, made.as_bytes()).repeat(100);
-    each(world, connections, &[upgrade("/ndt/v7/upload", protocol).as_bytes(), &frames].concat())
+    let frames = websocket(0x81, made.as_bytes()).repeat(100);
+    each(world, connections, &[upgrade("/ndt/v7/upload", protocol), frames].concat())
 }
 
 pub(crate) fn exchanges(world: &mut World, connections: usize) -> Vec<TcpStream> {
-    let mut bytes = PREFACE.to_vec();
+    let mut bytes = client_preface(&[]);
     for stream in (1..200).step_by(2) {
-        bytes.extend_from_slice(&request("POST", "/hoard", 0, stream));
+        bytes.extend_from_slice(&request(stream, "POST", "/hoard", false));
     }
     each(world, connections, &bytes)
 }
@@ -250,7 +272,7 @@ pub(crate) fn proxied_responses(world: &mut World, connections: usize) -> Vec<Tc
 
 /// Requests beyond the connections to an upstream that answers none.
 pub(crate) fn waiting_requests(world: &mut World, connections: usize) -> Vec<TcpStream> {
-    let mut bytes = PREFACE.to_vec();
+    let mut bytes = client_preface(&[]);
     let long = "a".repeat(8 << 10);
     for stream in (1..200).step_by(2) {
         let fields = [
@@ -260,8 +282,7 @@ pub(crate) fn waiting_requests(world: &mut World, connections: usize) -> Vec<Tcp
             (":authority", "localhost"),
             ("x", &long),
         ];
-        let flags = END_HEADERS | END_STREAM;
-        bytes.extend_from_slice(&frame(HEADERS, flags, stream, &block(&fields)));
+        bytes.extend_from_slice(&headers(stream, true, &fields));
     }
     each(world, connections, &bytes)
 }

@@ -8,6 +8,4 @@ mod fills;
 #[cfg(test)]
 mod rows;
 #[cfg(test)]
-mod wire;
-#[cfg(test)]
 mod world;

@@ -99,6 +99,22 @@ const CHARGES: &[Charge] = &[
         fill: fills::responses_over_http2,
     },
     Charge {
+        what: "the same on a connection that has broken a rule, until its client closes it",
+        bound: "`CONCURRENT_STREAMS_COUNT` pieces of 256 KiB",
+        bound_bytes: 26 << 20,
+        connections: 1,
+        world: fills::server,
+        fill: fills::responses_of_an_ended_connection,
+    },
+    Charge {
+        what: "open WebSockets: 100 over HTTP/2",
+        bound: "`CONCURRENT_STREAMS_COUNT`",
+        bound_bytes: 200 << 10,
+        connections: 4,
+        world: fills::server,
+        fill: fills::websockets_over_http2,
+    },
+    Charge {
         what: "a WebSocket message in the making",
         bound: "`MESSAGE_BYTES`",
         bound_bytes: 16 << 20,

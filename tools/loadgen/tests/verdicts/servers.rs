@@ -23,6 +23,8 @@ pub(crate) enum Kind {
     Answers,
     /// One answer at a time, each computed for a millisecond.
     Computes,
+    /// One answer a millisecond by the clock, however little of a processor it gets.
+    Paces,
     /// Each answer waits for 5 ms.
     Waits,
     /// Nothing: it counts the ends of heads and writes as many ready answers.
@@ -33,9 +35,10 @@ pub(crate) enum Kind {
     ReadsSlowly,
 }
 
-const ALL: [Kind; 6] = [
+const ALL: [Kind; 7] = [
     Kind::Answers,
     Kind::Computes,
+    Kind::Paces,
     Kind::Waits,
     Kind::Canned,
     Kind::SmallWindows,
@@ -47,6 +50,7 @@ impl Kind {
         match self {
             Self::Answers => "answers",
             Self::Computes => "computes",
+            Self::Paces => "paces",
             Self::Waits => "waits",
             Self::Canned => "canned",
             Self::SmallWindows => "small-windows",
@@ -63,7 +67,7 @@ impl Kind {
 pub(crate) fn serve(kind: Kind) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     println!("{}", listener.local_addr().unwrap());
-    let turn = Arc::new(Mutex::new(()));
+    let turn = Arc::new(Mutex::new(Instant::now()));
     for socket in listener.incoming().map_while(Result::ok) {
         let turn = Arc::clone(&turn);
         std::thread::spawn(move || {
@@ -94,7 +98,7 @@ fn head(socket: &mut TcpStream, unread: &mut Vec<u8>) -> std::io::Result<Option<
     }
 }
 
-fn http1(mut socket: TcpStream, kind: Kind, turn: &Mutex<()>) -> std::io::Result<()> {
+fn http1(mut socket: TcpStream, kind: Kind, turn: &Mutex<Instant>) -> std::io::Result<()> {
     socket.set_nodelay(true)?;
     let mut unread = Vec::new();
     while let Some(body) = head(&mut socket, &mut unread)? {
@@ -112,6 +116,15 @@ fn http1(mut socket: TcpStream, kind: Kind, turn: &Mutex<()>) -> std::io::Result
                 while start.elapsed() < Duration::from_millis(1) {
                     std::hint::spin_loop();
                 }
+            }
+            Kind::Paces => {
+                let now = Instant::now();
+                let due = {
+                    let mut last = turn.lock().unwrap();
+                    *last = now.max(*last) + Duration::from_millis(1);
+                    *last
+                };
+                std::thread::sleep(due - now);
             }
             Kind::Waits => std::thread::sleep(Duration::from_millis(5)),
             _ => {}
