@@ -14,6 +14,7 @@ use crate::process::{distance_ns, peak_memory_bytes};
 use crate::random::Random;
 use crate::requests::Exchange;
 use crate::rounds::{Pace, Settings, order};
+use crate::table::count;
 use crate::verify::{Flaw, Subject};
 use crate::workplace::Workplace;
 
@@ -25,6 +26,9 @@ pub(crate) const FLOOR: &str = "floor";
 
 /// What each request that is in flight at once adds to the warm-up: the first ones come in a heap.
 const HEAP: Duration = Duration::from_micros(20);
+
+/// Said of a contender that serves nothing but the response that its cell repeats.
+const KNOWN: &str = "all of its responses can be known beforehand: it serves /ping alone";
 
 /// A share of wrong answers above this disqualifies.
 const FAILED_SHARE_MAX: f64 = 0.001;
@@ -119,6 +123,9 @@ impl Race<'_> {
                 say(&format!("starting and verifying {name}"));
                 let mut entrant = EntrantOutcome::new(name, *is_twin);
                 entrant.against.clone_from(&player.contender.against);
+                if !player.contender.can_be_surprised(cell) {
+                    entrant.remarks.push(KNOWN.to_owned());
+                }
                 let label = entrant.label().replace(' ', "-");
                 let backend = self.backend(&label, cell, present)?;
                 let behind = backend.as_ref().map(|backend| backend.address);
@@ -228,10 +235,15 @@ impl Race<'_> {
         }
         for server in &*started {
             let entrant = &outcome.entrants[server.index];
-            if entrant.fate == Fate::Timed
-                && let Some(why) = complaint(entrant, outcome.reference())
-            {
-                outcome.entrants[server.index].fate = Fate::Disqualified(why);
+            if entrant.fate != Fate::Timed {
+                continue;
+            }
+            let why = complaint(entrant, outcome.reference());
+            let remarks = remarks(&outcome.cell, entrant);
+            let entrant = &mut outcome.entrants[server.index];
+            entrant.remarks.splice(..0, remarks);
+            if let Some(why) = why {
+                entrant.fate = Fate::Disqualified(why);
             }
         }
         Ok(())
@@ -252,7 +264,7 @@ impl Race<'_> {
         let before = self.cores.distance_ns(cell);
         let outside = server.running.process.outside();
         let ran = self.generator.run(&job, self.ground.interrupt, &mut || {
-            flaw = subject.sample(seed).err();
+            flaw = subject.sample(seed).and_then(|()| subject.surprise(seed)).err();
         });
         self.ground.interrupt.check()?;
         if server.running.process.ended().is_some() {
@@ -274,7 +286,6 @@ impl Race<'_> {
         }
         match ran {
             Ok(mut figures) => {
-                entrant.remarks.extend(closed(cell, &figures));
                 let after = self.cores.distance_ns(cell);
                 figures.distance_ns = before.zip(after).map(Into::into);
                 entrant.rounds.push(Some(figures));
@@ -417,33 +428,46 @@ fn complaint(entrant: &EntrantOutcome, reference: Option<&EntrantOutcome>) -> Op
             ));
         }
     }
-    let failures = entrant.failures();
-    let bodies = failures.get("body").copied().unwrap_or_default();
+    let bodies = entrant.failures().get("body").copied().unwrap_or_default();
     if bodies > 0 {
         return Some(format!(
             "{bodies} bodies under load were wrong, of {} responses",
             entrant.completed()
         ));
     }
-    let share = entrant.failed_share();
-    let kinds: Vec<String> =
-        failures.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
-    (share > FAILED_SHARE_MAX).then(|| {
-        let share = share * 100.0;
+    (entrant.failed_share() > FAILED_SHARE_MAX).then(|| {
+        let share = entrant.failed_share() * 100.0;
         format!(
             "{share:.2} % of its responses under load were wrong or missing: {}",
-            kinds.join(", ")
+            kinds(entrant)
         )
     })
 }
 
-/// That a contender closed connections which could have been kept.
-fn closed(cell: &Cell, figures: &Figures) -> Option<String> {
-    let needed = cell.connections as u64;
+/// What went wrong under load, by kind.
+fn kinds(entrant: &EntrantOutcome) -> String {
+    let failures = entrant.failures();
+    let kinds = failures.iter().map(|(kind, count)| format!("{kind} {count}"));
+    kinds.collect::<Vec<_>>().join(", ")
+}
+
+/// What is said of a contender that is timed all the same: that it closed connections which could have been kept, and
+/// failures that are too few to disqualify it.
+fn remarks(cell: &Cell, entrant: &EntrantOutcome) -> Vec<String> {
+    let needed = (cell.connections * entrant.figures().count()) as u64;
+    let made: u64 = entrant.figures().map(|figures| figures.connections).sum();
     let is_kept = matches!(cell.load, Kind::Closed | Kind::Latency);
-    (is_kept && figures.connections > needed).then(|| {
-        format!("it closed connections under load: {} were made for {needed}", figures.connections)
-    })
+    let closed = (is_kept && made > needed)
+        .then(|| format!("it closed connections under load: {made} were made for {needed}"));
+    let failed: u64 = entrant.figures().map(|figures| figures.failed).sum();
+    let failed = (failed > 0).then(|| {
+        let all = count(entrant.completed() as f64);
+        format!(
+            "{failed} of its {all} responses under load were wrong or missing: {}",
+            kinds(entrant)
+        )
+    });
+    closed.into_iter().chain(failed).collect()
 }
 
 /// How long the connections of a cell take to be made, and its first heap of requests to be

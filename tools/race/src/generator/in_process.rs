@@ -12,7 +12,7 @@ use crate::random::Random;
 use crate::requests::filled;
 use crate::verify::{Ask, Line, difference};
 
-const REQUESTS_COUNT: u64 = 200;
+const REQUESTS_COUNT: u64 = 500;
 
 pub(super) fn run(
     job: &Job<'_>,
@@ -61,7 +61,7 @@ pub(super) fn run(
         failed: failures.values().sum(),
         failures,
         connections,
-        rate: REQUESTS_COUNT as f64 / started.elapsed().as_secs_f64(),
+        rate: job.rate.unwrap_or(REQUESTS_COUNT as f64 / started.elapsed().as_secs_f64()),
         cpu_us: used.as_secs_f64() * 1e6 / REQUESTS_COUNT as f64,
         ..Figures::default()
     })

@@ -15,7 +15,7 @@ use crate::manifest::Manifest;
 use crate::outcome::{CellOutcome, EntrantOutcome, Fate};
 use crate::statistics::median;
 use crate::summary::{fate_text, legend, overview, sentences};
-use crate::table::failed_text;
+use crate::table::remarks;
 
 const STYLE: &str = include_str!("style.css");
 
@@ -159,13 +159,11 @@ fn fallen(manifest: &Manifest, outcomes: &[CellOutcome]) -> String {
         }
     }
     for (outcome, entrant) in entrants(outcomes).filter(|(_, entrant)| entrant.counts()) {
-        if entrant.failed_share() > 0.0 {
+        for (remark, times) in remarks(entrant) {
             let (label, title) = (escape(&entrant.label()), escape(&outcome.cell.title()));
-            let failed = escape(&failed_text(entrant));
-            let _ = writeln!(
-                items,
-                "<li><b>{label}</b> was timed in {title}; {failed} of its responses were wrong or missing</li>"
-            );
+            let remark = escape(remark);
+            let _ =
+                writeln!(items, "<li><b>{label}</b> was timed in {title}: {remark}{times}</li>");
         }
     }
     for entry in &manifest.contenders {
@@ -178,7 +176,7 @@ fn fallen(manifest: &Manifest, outcomes: &[CellOutcome]) -> String {
         return String::new();
     }
     format!(
-        "<section id=\"fallen\"><h2>Not timed, or with failures</h2>\n<ul>\n{items}</ul></section>\n"
+        "<section id=\"fallen\"><h2>Not timed, or with remarks</h2>\n<ul>\n{items}</ul></section>\n"
     )
 }
 
