@@ -109,6 +109,7 @@ impl Generator {
             Kind::Closed | Kind::Idle => true,
             Kind::Handshake => self == Self::Bolide || cell.protocol.is_tls(),
             Kind::HandshakeResumed | Kind::Latency => self == Self::Bolide,
+            Kind::Rate => self != Self::H2loadAndWrk,
         }
     }
 

@@ -21,6 +21,16 @@ use crate::workplace::Workplace;
 /// The shares of the capacity at which latency is looked at.
 const OPEN_LOOP_SHARES: [f64; 2] = [0.5, 0.8];
 
+/// A rate that is one for all is this share of what the slowest of them does at capacity: no contender and no generator
+/// is full.
+const RATE_SHARE: f64 = 0.5;
+
+/// A run by the clock that comes to less than this share of its rate is left out.
+const RATE_MET_SHARE: f64 = 0.95;
+
+/// Counted time of the run that finds what a contender does at capacity.
+const PROBE: Duration = Duration::from_millis(500);
+
 /// The contender that answers without reading what is asked: shown for what the kernel costs.
 pub(crate) const FLOOR: &str = "floor";
 
@@ -113,6 +123,7 @@ impl Race<'_> {
             same_as: players.same_as,
             rule: None,
             is_unchecked: !self.generator.is_checking(),
+            rate: None,
             elapsed_s: 0.0,
         };
         let mut started = Vec::new();
@@ -142,6 +153,12 @@ impl Race<'_> {
         }
         match cell.load {
             Kind::Idle => self.idle(&mut outcome, &mut started, say)?,
+            Kind::Rate => {
+                outcome.rate = self.rate_for_all(&mut outcome, &mut started, say)?;
+                if outcome.rate.is_some() {
+                    self.rounds(&mut outcome, &mut started, begun, say)?;
+                }
+            }
             _ => self.rounds(&mut outcome, &mut started, begun, say)?,
         }
         if cell.load == Kind::Latency {
@@ -215,6 +232,7 @@ impl Race<'_> {
     ) -> Result<(), String> {
         let key = outcome.cell.key();
         let (mut done, mut pace) = (0, Pace::new(self.settings));
+        let rate = outcome.rate;
         while pace.goes_on(done, begun.elapsed(), &|| outcome.comparisons())
             && outcome.entrants.iter().any(|entrant| entrant.fate == Fate::Timed)
         {
@@ -225,7 +243,7 @@ impl Race<'_> {
                     continue;
                 }
                 say(&format!("round {}, {}", done + 1, entrant.label()));
-                self.round(server, entrant, &outcome.cell)?;
+                self.round(server, entrant, &outcome.cell, rate)?;
             }
             done += 1;
         }
@@ -255,9 +273,10 @@ impl Race<'_> {
         server: &mut Started<'_>,
         entrant: &mut EntrantOutcome,
         cell: &Cell,
+        rate: Option<f64>,
     ) -> Result<(), String> {
         let seed = self.seed_of(entrant.rounds.len());
-        let job = self.job(server, cell, None, seed)?;
+        let job = self.job(server, cell, rate, seed)?;
         let contender = &server.present.contender;
         let subject = Subject { contender, cell, address: server.running.address };
         let mut flaw = None;
@@ -284,7 +303,7 @@ impl Race<'_> {
             entrant.fate = Fate::Disqualified(evidence);
             return Ok(());
         }
-        match ran {
+        match ran.and_then(|figures| met(rate, figures)) {
             Ok(mut figures) => {
                 let after = self.cores.distance_ns(cell);
                 figures.distance_ns = before.zip(after).map(Into::into);
@@ -328,6 +347,28 @@ impl Race<'_> {
             program: self.ground.program.clone(),
             seed,
         })
+    }
+
+    /// The rate of all runs: from a short run of each contender at capacity; `None` if none came to figures.
+    fn rate_for_all(
+        &self,
+        outcome: &mut CellOutcome,
+        started: &mut [Started<'_>],
+        say: &mut dyn FnMut(&str),
+    ) -> Result<Option<f64>, String> {
+        let mut capacities = Vec::new();
+        for server in started {
+            let entrant = &mut outcome.entrants[server.index];
+            say(&format!("what {} does at capacity", entrant.label()));
+            let job = self.job(server, &outcome.cell, None, self.seed_of(0))?;
+            let job = Job { duration: PROBE.min(self.settings.duration), ..job };
+            match self.generator.run(&job, self.ground.interrupt, &mut || {}) {
+                Ok(figures) => capacities.push(figures.rate),
+                Err(error) => entrant.remarks.push(error),
+            }
+            self.ground.interrupt.check()?;
+        }
+        Ok(rate_below(&capacities))
     }
 
     fn open_loops(
@@ -456,7 +497,7 @@ fn kinds(entrant: &EntrantOutcome) -> String {
 fn remarks(cell: &Cell, entrant: &EntrantOutcome) -> Vec<String> {
     let needed = (cell.connections * entrant.figures().count()) as u64;
     let made: u64 = entrant.figures().map(|figures| figures.connections).sum();
-    let is_kept = matches!(cell.load, Kind::Closed | Kind::Latency);
+    let is_kept = matches!(cell.load, Kind::Closed | Kind::Latency | Kind::Rate);
     let closed = (is_kept && made > needed)
         .then(|| format!("it closed connections under load: {made} were made for {needed}"));
     let failed: u64 = entrant.figures().map(|figures| figures.failed).sum();
@@ -468,6 +509,25 @@ fn remarks(cell: &Cell, entrant: &EntrantOutcome) -> Vec<String> {
         )
     });
     closed.into_iter().chain(failed).collect()
+}
+
+/// The rate for contenders of these capacities, rounded down to two digits.
+fn rate_below(capacities: &[f64]) -> Option<f64> {
+    let slowest = capacities.iter().copied().fold(f64::INFINITY, f64::min);
+    let rate = slowest * RATE_SHARE;
+    let unit = 10_f64.powf(rate.log10().floor() - 1.0);
+    (rate.is_finite() && rate > 0.0).then(|| (rate / unit).floor() * unit)
+}
+
+/// The figures of a run by the clock, if it came to its rate.
+fn met(rate: Option<f64>, figures: Figures) -> Result<Figures, String> {
+    match rate {
+        Some(rate) if figures.rate < rate * RATE_MET_SHARE => {
+            let [came, asked] = [figures.rate, rate].map(count);
+            Err(format!("a run came to {came} requests/s, not to {asked}, and is left out"))
+        }
+        _ => Ok(figures),
+    }
 }
 
 /// How long the connections of a cell take to be made, and its first heap of requests to be

@@ -75,7 +75,7 @@ pub(crate) fn sentences(reference: &str, outcomes: &[CellOutcome]) -> Vec<String
                 let names = compared.iter().filter(|(_, found)| decides(found));
                 let names: Vec<String> =
                     names.map(|(name, found)| format!("{name} {}", detail(found))).collect();
-                format!("{} ({})", outcome.cell.title(), names.join("; "))
+                format!("{} ({})", outcome.title(), names.join("; "))
             })
             .collect();
         if !named.is_empty() {
@@ -211,7 +211,7 @@ pub(crate) fn overview(outcomes: &[CellOutcome]) -> Vec<Vec<String>> {
     rows[0].extend(servers.iter().map(|name| (*name).to_owned()));
     rows[0].push("reference again".to_owned());
     for outcome in outcomes {
-        let mut row = vec![outcome.cell.title()];
+        let mut row = vec![outcome.title()];
         row.extend(servers.iter().map(|name| cell(outcome, name)));
         row.push(again(outcome));
         rows.push(row);
@@ -275,7 +275,7 @@ mod tests {
         let first = "bolide needs the least CPU per request in 1 of 5 workloads, shares the lead in 1, is behind in 1, \
                      and in 2 it is not decided.";
         assert!(text.starts_with(first), "{text}");
-        let title = outcome().cell.title();
+        let title = outcome().title();
         assert!(text.contains(&format!("Behind: {title} (other 0.49–0.51, 8 pairs).")), "{text}");
         assert!(text.contains(&format!("Not decided: {title} (other 0.")), "{text}");
         assert!(text.contains(&format!("{title} (other 1.98–2.02, 4 pairs).")), "{text}");

@@ -18,7 +18,7 @@ const REMARKS_SHOWN: usize = 3;
 
 /// The table of one cell: the best first, then those that were not timed, with the reasons.
 pub(crate) fn table(outcome: &CellOutcome) -> String {
-    let mut text = format!("\n{}\n", outcome.cell.title());
+    let mut text = format!("\n{}\n", outcome.title());
     if outcome.cell.requests == Requests::Same && outcome.cell.load != Kind::Idle {
         text += match outcome.cell.route {
             Route::Post | Route::Grpc if !outcome.is_unchecked => {

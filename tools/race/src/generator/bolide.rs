@@ -107,7 +107,7 @@ fn arguments(job: &Job<'_>, exchanges: &Path) -> Vec<String> {
     match cell.load {
         Kind::Handshake => add(&["--new-connections"]),
         Kind::HandshakeResumed => add(&["--new-connections", "--resume"]),
-        Kind::Closed | Kind::Idle | Kind::Latency => {}
+        Kind::Closed | Kind::Idle | Kind::Latency | Kind::Rate => {}
     }
     if let Some(window) = cell.window {
         let bytes = ((1_u64 << window) - 1).to_string();

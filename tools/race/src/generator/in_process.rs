@@ -1,4 +1,4 @@
-//! A few requests from this process: tests of races need no generator on the machine.
+//! A few requests from this process: tests of races need no generator on the machine. A rate is met without a clock.
 
 use std::collections::BTreeMap;
 use std::time::Instant;

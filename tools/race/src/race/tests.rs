@@ -183,3 +183,4 @@ fn an_interruption_stops_every_server() {
 
 mod cheats;
 mod planted;
+mod rates;

@@ -153,14 +153,14 @@ fn fallen(manifest: &Manifest, outcomes: &[CellOutcome]) -> String {
                 "<li><b>{}</b> {} in {}:<pre>{}</pre></li>",
                 escape(&entrant.label()),
                 fate_text(entrant),
-                escape(&outcome.cell.title()),
+                escape(&outcome.title()),
                 escape(why)
             );
         }
     }
     for (outcome, entrant) in entrants(outcomes).filter(|(_, entrant)| entrant.counts()) {
         for (remark, times) in remarks(entrant) {
-            let (label, title) = (escape(&entrant.label()), escape(&outcome.cell.title()));
+            let (label, title) = (escape(&entrant.label()), escape(&outcome.title()));
             let remark = escape(remark);
             let _ =
                 writeln!(items, "<li><b>{label}</b> was timed in {title}: {remark}{times}</li>");
@@ -333,8 +333,8 @@ mod tests {
         crate::outcome::settle(std::slice::from_mut(&mut outcome));
         let page = page(&crate::store::tests::manifest(), &[], &[outcome], None);
         assert!(page.contains("is behind in 1, and in 0 it is not decided."), "{page}");
-        assert!(
-            page.contains("Behind: HTTP/1.1 GET /ping, 100 connections (go 0.50–0.50, 12 pairs)")
-        );
+        let behind =
+            "Behind: HTTP/1.1 GET /ping, 100 connections, at capacity (go 0.50–0.50, 12 pairs)";
+        assert!(page.contains(behind), "{page}");
     }
 }

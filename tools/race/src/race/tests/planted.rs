@@ -4,6 +4,9 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use nix::time::{ClockId, clock_gettime};
 
 /// What the planted server is to do; unset in the test's own process.
 pub(super) const PART: &str = "BOLIDE_RACE_PLANTED";
@@ -71,6 +74,15 @@ fn leave_the_tree(part: &str) {
     parent.args(["-c", &format!("sh -c '{work}' &")]).spawn().unwrap().wait().unwrap();
 }
 
+/// Uses so much CPU time.
+fn burn(time: Duration) {
+    let used = || Duration::from(clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap());
+    let end = used() + time;
+    while used() < end {
+        std::hint::spin_loop();
+    }
+}
+
 /// A request: its first line and its body; `None` at the end of the connection.
 fn request(reader: &mut impl BufRead) -> std::io::Result<Option<(String, Vec<u8>)>> {
     let mut line = String::new();
@@ -124,6 +136,9 @@ fn serve(mut stream: TcpStream, part: &str, counts: &[AtomicU32; 2]) -> std::io:
         if part == "mortal" && count > LIFE {
             eprintln!("out of planted memory");
             std::process::exit(9);
+        }
+        if part == "slow" && is_load {
+            burn(Duration::from_micros(300));
         }
         let mut body = right(&line, body);
         match part {
