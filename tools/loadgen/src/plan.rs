@@ -142,6 +142,8 @@ pub struct Expectations {
     pub length: Option<u64>,
     /// Share of the answers whose bodies are compared byte for byte, where what is right is known.
     pub sampled_share: f64,
+    /// Fields that the trailers of each response must have, with these values.
+    pub trailers: Vec<(HeaderName, HeaderValue)>,
 }
 
 /// A body that is known beforehand.

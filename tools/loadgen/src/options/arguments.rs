@@ -266,6 +266,10 @@ pub(super) struct ExpectArguments {
     pub(super) expect_length: Option<u64>,
 
     /// The body, as a text.
+    /// A field that the trailers of each response must have, such as 'grpc-status: 0'. May be repeated.
+    #[arg(long, value_name = "NAME: VALUE")]
+    pub(super) expect_trailer: Vec<String>,
+
     #[arg(long, value_name = "TEXT", group = "answer")]
     pub(super) expect_body: Option<String>,
 

@@ -7,7 +7,7 @@ use bolide_loadgen::exchanges::{Exchange, Exchanges};
 use bolide_loadgen::report::{Latencies, PhaseReport, Report};
 
 use super::{Figures, Job, Marks, watch_program};
-use crate::catalogue::{Kind, serde_name};
+use crate::catalogue::{Kind, Route, serde_name};
 use crate::interrupt::Interrupt;
 use crate::process::busy_cores;
 
@@ -91,6 +91,9 @@ fn arguments(job: &Job<'_>, exchanges: &Path) -> Vec<String> {
     add(&["--warm-up", &format!("{}ms", job.warm_up.as_millis())]);
     add(&["--seed", &job.seed.to_string()]);
     add(&["--expect-status", "200", "--sample", "100%"]);
+    if cell.route == Route::Grpc {
+        add(&["--expect-trailer", "grpc-status: 0"]);
+    }
     add(&["--exchanges", &exchanges.display().to_string()]);
     if !cores.is_empty() {
         add(&["--cores", &cores.join(",")]);
@@ -169,7 +172,6 @@ fn latencies(latency: &Latencies) -> std::collections::BTreeMap<String, f64> {
 mod tests {
     use super::*;
     use crate::catalogue::Cell;
-    use crate::catalogue::Route;
     use bolide_loadgen::plan::{Load, Phase, Until};
     use bolide_loadgen::report::{Bound, Counts, ProcessCost, Stalls, Traffic, Verdict};
     use bytes::Bytes;
@@ -271,6 +273,13 @@ mod tests {
     struct Program {
         #[command(flatten)]
         load: bolide_loadgen::options::Arguments,
+    #[test]
+    fn every_response_of_a_call_must_have_its_status_in_the_trailers() {
+        let cell = Cell { route: Route::Grpc, ..crate::outcome::tests::outcome().cell };
+        let words = arguments(&job(&cell), Path::new("e")).join(" ");
+        assert!(words.contains(" --expect-trailer grpc-status: 0 "), "{words}");
+    }
+
     }
 
     #[test]
