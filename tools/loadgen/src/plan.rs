@@ -158,13 +158,16 @@ pub enum ExpectedBody {
 }
 
 /// How the server's processes are found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum ServerProcesses {
     /// By who listens on the port, if that is on this machine.
     #[default]
     ByPort,
     /// The tree of this process.
     Pid(u32),
+    /// The same, with the CPU time of the control group (cgroup v2) in this directory: every process that is or was in
+    /// it counts.
+    Group(u32, PathBuf),
     /// Not looked for.
     Unwatched,
 }

@@ -342,6 +342,7 @@ impl Race<'_> {
             rate,
             cores: generator_cores.to_vec(),
             server: accounted(server.running.process.id(), contender.account.tree),
+            group: server.running.process.group().filter(|_| contender.account.tree),
             server_cores: server_cores.len(),
             folder,
             program: self.ground.program.clone(),

@@ -1,5 +1,6 @@
 //! All workloads of a race together: the ratios, and sentences that follow from them.
 
+use crate::generator::CpuOf;
 use crate::outcome::{CellOutcome, DISTURBED_CORES, EntrantOutcome, Fate};
 use crate::race::FLOOR;
 use crate::statistics::{Comparison, FALSE_SHARE, PAIRS_MIN, POWER, SHARED_WITHIN, Verdict};
@@ -117,6 +118,23 @@ pub(crate) fn disturbed(outcomes: &[CellOutcome]) -> Option<String> {
              the machine than in the median run of the same server."
         )
     })
+}
+
+/// What CPU times were read from; `None` where there are none.
+pub(crate) fn cpu_of(outcomes: &[CellOutcome]) -> Option<String> {
+    let entrants = outcomes.iter().flat_map(|outcome| &outcome.entrants);
+    let runs: Vec<CpuOf> =
+        entrants.flat_map(EntrantOutcome::figures).map(|figures| figures.cpu_of).collect();
+    let trees = runs.iter().filter(|of| **of == CpuOf::Tree).count();
+    let missing = "work of processes that began and ended within a run may be missing";
+    match (runs.len(), trees) {
+        (0, _) => None,
+        (_, 0) => Some("of control groups, processes that ended within a run included".to_owned()),
+        (all, _) if all == trees => Some(format!("of process trees: {missing}")),
+        (all, _) => Some(format!(
+            "of control groups, but in {trees} of {all} runs of process trees, where {missing}"
+        )),
+    }
 }
 
 /// By how much the claims of this race are to be trusted.

@@ -8,7 +8,7 @@ use crate::catalogue::{Kind, Route};
 use crate::outcome::{CellOutcome, EntrantOutcome, Fate};
 use crate::requests::Requests;
 use crate::statistics::{Comparison, Interval, Verdict, median};
-use crate::summary::{disturbed, full_text};
+use crate::summary::{cpu_of, disturbed, full_text};
 
 /// So many cores used by others are worth a line.
 const FOREIGN_CORES_SHOWN: f64 = 0.10;
@@ -94,6 +94,9 @@ fn footer(outcome: &CellOutcome) -> String {
         let _ = writeln!(text, "  {disturbed}");
     }
     text += &distances(outcome);
+    if let Some(of) = cpu_of(std::slice::from_ref(outcome)) {
+        let _ = writeln!(text, "  CPU time {of}");
+    }
     for entrant in outcome.ranking() {
         if let Some((other, found)) = outcome.cpu_against(entrant) {
             let label = entrant.label();

@@ -101,6 +101,9 @@ fn arguments(job: &Job<'_>, exchanges: &Path) -> Vec<String> {
     if let Some(server) = job.server.first() {
         add(&["--server-pid", &server.to_string()]);
     }
+    if let Some(group) = &job.group {
+        add(&["--server-group", &group.display().to_string()]);
+    }
     if cell.protocol.is_tls() {
         add(&["--insecure"]);
     }
@@ -237,6 +240,7 @@ mod tests {
             rate: Some(1000.0),
             cores: vec![1],
             server: vec![42],
+            group: Some("/g".into()),
             server_cores: 1,
             folder: PathBuf::new(),
             program: "bolide".into(),
@@ -262,17 +266,13 @@ mod tests {
         };
         let job = job(&cell);
         let expected = "bolide load --http2 -c 100 -m 10 -t 1 -D 1500ms --warm-up 300ms --seed 7 \
-                        --expect-status 200 --sample 100% --exchanges e --cores 1 --server-pid 42 \
+                        --expect-status 200 --sample 100% --exchanges e --cores 1 --server-pid 42 --server-group /g \
                         --insecure --rate 1000.0 --poisson --stream-window 65535 \
                         --connection-window 65535 -H content-type: application/octet-stream \
                         --quiet --json - https://127.0.0.1:8443/echo";
         assert_eq!(arguments(&job, Path::new("e")).join(" "), expected);
     }
 
-    #[derive(Debug, clap::Parser)]
-    struct Program {
-        #[command(flatten)]
-        load: bolide_loadgen::options::Arguments,
     #[test]
     fn every_response_of_a_call_must_have_its_status_in_the_trailers() {
         let cell = Cell { route: Route::Grpc, ..crate::outcome::tests::outcome().cell };
@@ -280,6 +280,10 @@ mod tests {
         assert!(words.contains(" --expect-trailer grpc-status: 0 "), "{words}");
     }
 
+    #[derive(Debug, clap::Parser)]
+    struct Program {
+        #[command(flatten)]
+        load: bolide_loadgen::options::Arguments,
     }
 
     #[test]

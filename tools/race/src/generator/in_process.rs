@@ -7,7 +7,6 @@ use http::StatusCode;
 
 use super::{Figures, Job};
 use crate::interrupt::Interrupt;
-use crate::process::Reading;
 use crate::random::Random;
 use crate::requests::filled;
 use crate::verify::{Ask, Line, difference};
@@ -19,7 +18,7 @@ pub(super) fn run(
     interrupt: &Interrupt,
     middle: &mut dyn FnMut(),
 ) -> Result<Figures, String> {
-    let (begin, started) = (Reading::of(&job.server), Instant::now());
+    let (begin, started) = (job.server_reading(), Instant::now());
     let mut line = Line::open(job.address, job.cell.protocol)?;
     let mut random = Random::new(job.seed);
     let mut failures = BTreeMap::new();
@@ -55,7 +54,7 @@ pub(super) fn run(
             middle();
         }
     }
-    let (used, _) = Reading::of(&job.server).since(&begin);
+    let (used, _) = job.server_reading().since(&begin);
     Ok(Figures {
         completed: REQUESTS_COUNT,
         failed: failures.values().sum(),

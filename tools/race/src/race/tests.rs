@@ -143,6 +143,23 @@ fn a_server_that_does_not_write_what_it_has_to_is_disqualified() {
 }
 
 #[test]
+fn work_of_children_that_have_ended_is_counted_where_control_groups_can_be_made() {
+    use crate::generator::CpuOf;
+    let outcome = raced(&["honest", "forking"], &Interrupt::default(), &mut |_| {}).unwrap();
+    let said = crate::table::table(&outcome);
+    let forking = outcome.entrant("forking").unwrap();
+    let least = planted::BURNT.as_secs_f64() * 1e6 / f64::from(planted::FORKING) * 0.8;
+    for figures in forking.figures() {
+        let is_group = figures.cpu_of == CpuOf::Group;
+        assert_eq!(is_group, crate::process::has_groups());
+        assert!(!is_group || figures.cpu_us > least, "{figures:?}");
+    }
+    assert!(forking.figures().count() == 3, "{said}");
+    let of = if crate::process::has_groups() { "control groups" } else { "process trees" };
+    assert!(said.contains(&format!("  CPU time of {of}")), "{said}");
+}
+
+#[test]
 fn a_server_that_dies_is_reported_with_its_last_words() {
     let outcome = raced(&["mortal"], &Interrupt::default(), &mut |_| {}).unwrap();
     let Fate::Died(words) = &outcome.entrants[0].fate else { panic!("{:?}", outcome.entrants) };

@@ -14,7 +14,7 @@ use crate::catalogue::Table;
 use crate::manifest::Manifest;
 use crate::outcome::{CellOutcome, EntrantOutcome, Fate};
 use crate::statistics::median;
-use crate::summary::{fate_text, legend, overview, sentences};
+use crate::summary::{cpu_of, fate_text, legend, overview, sentences};
 use crate::table::remarks;
 
 const STYLE: &str = include_str!("style.css");
@@ -257,6 +257,7 @@ fn described(manifest: &Manifest, outcomes: &[CellOutcome]) -> String {
         ("tables", manifest.tables.join(", ")),
         ("program", format!("bolide {}", manifest.program)),
         ("contenders", manifest.sources.clone()),
+        ("CPU time", cpu_of(outcomes).unwrap_or_default()),
         ("the race's own use", own_use(outcomes)),
         ("between the cores", between(outcomes)),
     ];

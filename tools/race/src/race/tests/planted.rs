@@ -26,6 +26,12 @@ const LOADING: u32 = 15;
 /// One in so many responses of the load has a wrong status: 0.08 %.
 const SELDOM: u32 = 1250;
 
+/// The forking one starts a child for one in so many requests of the load.
+pub(super) const FORKING: u32 = 50;
+
+/// CPU time that each child of the forking one uses.
+pub(super) const BURNT: Duration = Duration::from_millis(20);
+
 /// Not a test when it is started by a race: the planted server.
 #[test]
 fn plays_a_part() {
@@ -42,6 +48,9 @@ fn plays_a_part() {
     if part == "late" && std::fs::File::create_new("was-here").is_ok() {
         eprintln!("Address already in use");
         std::process::exit(1);
+    }
+    if part == "burning" {
+        return burn(BURNT);
     }
     leave_the_tree(part);
     if part == "straying" {
@@ -136,6 +145,12 @@ fn serve(mut stream: TcpStream, part: &str, counts: &[AtomicU32; 2]) -> std::io:
         if part == "mortal" && count > LIFE {
             eprintln!("out of planted memory");
             std::process::exit(9);
+        }
+        if part == "forking" && is_load && in_load.is_multiple_of(FORKING) {
+            // A child that works and has ended before the response comes.
+            let mut child = std::process::Command::new(std::env::current_exe()?);
+            child.args([TEST, "--exact"]).env(PART, "burning:").stdout(std::process::Stdio::null());
+            assert!(child.status()?.success());
         }
         if part == "slow" && is_load {
             burn(Duration::from_micros(300));
