@@ -142,6 +142,8 @@ pub struct Expectations {
     pub length: Option<u64>,
     /// Share of the answers whose bodies are compared byte for byte, where what is right is known.
     pub sampled_share: f64,
+    /// Fields that the trailers of each response must have, with these values.
+    pub trailers: Vec<(HeaderName, HeaderValue)>,
 }
 
 /// A body that is known beforehand.
@@ -156,13 +158,16 @@ pub enum ExpectedBody {
 }
 
 /// How the server's processes are found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum ServerProcesses {
     /// By who listens on the port, if that is on this machine.
     #[default]
     ByPort,
     /// The tree of this process.
     Pid(u32),
+    /// The same, with the CPU time of the control group (cgroup v2) in this directory: every process that is or was in
+    /// it counts.
+    Group(u32, PathBuf),
     /// Not looked for.
     Unwatched,
 }

@@ -148,6 +148,8 @@ pub enum Failure {
     Status,
     /// The body has a wrong length or wrong bytes.
     Body,
+    /// The trailers that are expected are missing or have other values.
+    Trailers,
 }
 
 /// Bytes of a phase.

@@ -140,6 +140,8 @@ pub enum Kind {
     Idle,
     /// As fast as the answers come, then by the clock at 50 % and 80 % of that.
     Latency,
+    /// By the clock, at one rate for all, half of what the slowest of them does as fast as the answers come.
+    Rate,
 }
 
 /// How many cores the server has.
@@ -248,6 +250,15 @@ impl Cell {
     /// What people read.
     #[must_use]
     pub fn title(&self) -> String {
+        self.title_with(match self.load {
+            Kind::Latency => ", and by the clock",
+            Kind::Rate => ", at a fixed rate",
+            _ => "",
+        })
+    }
+
+    /// The same, with what is said of the load.
+    pub(crate) fn title_with(&self, load: &str) -> String {
         let what = match self.route {
             Route::Ping => "GET /ping".to_owned(),
             Route::Echo => format!("GET /echo, {}", bytes_text(self.size)),
@@ -260,11 +271,10 @@ impl Cell {
             Route::Logged => "GET /ping, access logs off and on".to_owned(),
         };
         let how = match self.load {
-            Kind::Closed => "",
+            Kind::Closed | Kind::Latency | Kind::Rate => "",
             Kind::Handshake => ", a full handshake each",
             Kind::HandshakeResumed => ", a resumed handshake each",
             Kind::Idle => ", idle",
-            Kind::Latency => ", and by the clock",
         };
         let depth = if self.depth > 1 { format!(" × {}", self.depth) } else { String::new() };
         let window = self.window.map(|n| format!(", window 2^{n}")).unwrap_or_default();
@@ -272,7 +282,7 @@ impl Cell {
         let certificate = if self.certificate == Certificate::Rsa2048 { ", RSA-2048" } else { "" };
         let connections = self.connections;
         format!(
-            "{} {what}, {connections} connections{depth}{window}{how}{certificate}{cores}{}",
+            "{} {what}, {connections} connections{depth}{window}{how}{certificate}{cores}{}{load}",
             self.protocol.title(),
             self.requests.title()
         )

@@ -13,6 +13,8 @@ pub(crate) use sources::Sources;
 
 use crate::catalogue::{Cell, Protocol, Route};
 use crate::nearest::suggestion;
+use crate::random::Random;
+use crate::requests::Requests;
 
 /// A server that may race.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -170,6 +172,20 @@ const fn last() -> i64 {
     1000
 }
 
+/// Routes whose responses depend on the request, the least predictable first.
+const SURPRISING: [Route; 7] = [
+    Route::Grpc,
+    Route::Post,
+    Route::Echo,
+    Route::Static4k,
+    Route::Static6,
+    Route::Proxy4k,
+    Route::Proxy6,
+];
+
+/// Most bytes of a response that nobody can know beforehand.
+const SURPRISE_BYTES_MAX: usize = 1000;
+
 /// What `routes` may name.
 const ROUTES: [&str; 12] = {
     let [a, b, c, d, e, f, g, h] = Route::NAMES;
@@ -289,6 +305,24 @@ impl Contender {
         cells.iter().any(|cell| self.plays(cell) || cell.behind().is_some_and(plays))
     }
 
+    /// A cell like `cell` that the same process serves, whose response nobody can know beforehand: random bytes that
+    /// come back, a random size, one of many files. `None` if it serves none.
+    pub(crate) fn surprising(&self, cell: &Cell, random: &mut Random) -> Option<Cell> {
+        let size = 1 + random.below(SURPRISE_BYTES_MAX);
+        let cells = SURPRISING.map(|route| {
+            let requests = if route.is_file() { Requests::Distinct } else { cell.requests };
+            Cell { route, size, requests, ..cell.clone() }
+        });
+        cells
+            .into_iter()
+            .find(|other| self.plays(other) && self.command(other) == self.command(cell))
+    }
+
+    /// Whether there is such a cell.
+    pub(crate) fn can_be_surprised(&self, cell: &Cell) -> bool {
+        self.surprising(cell, &mut Random::new(0)).is_some()
+    }
+
     /// What starts it for `cell`; empty if nothing does.
     #[must_use]
     pub fn command(&self, cell: &Cell) -> &[String] {
@@ -378,7 +412,6 @@ fn check_words(table: &Table, key: &str, known: &[&str], origin: &str) -> Result
 mod tests {
     use super::*;
     use crate::catalogue::{Certificate, Cores, Kind};
-    use crate::requests::Requests;
 
     const TEXT: &str = r#"
 name = "nginx"

@@ -109,6 +109,7 @@ impl Generator {
             Kind::Closed | Kind::Idle => true,
             Kind::Handshake => self == Self::Bolide || cell.protocol.is_tls(),
             Kind::HandshakeResumed | Kind::Latency => self == Self::Bolide,
+            Kind::Rate => self != Self::H2loadAndWrk,
         }
     }
 
@@ -143,7 +144,7 @@ impl Generator {
         interrupt: &Interrupt,
         watch: &mut dyn FnMut(),
     ) -> Result<Figures, String> {
-        match self {
+        let ran = match self {
             Self::Bolide => bolide::run(job, interrupt, watch),
             Self::H2loadAndWrk if job.cell.protocol.is_http2() || job.is_handshake() => {
                 h2load::run(job, interrupt, watch)
@@ -151,7 +152,9 @@ impl Generator {
             Self::H2loadAndWrk => wrk::run(job, interrupt, watch),
             #[cfg(test)]
             Self::InProcess => in_process::run(job, interrupt, watch),
-        }
+        };
+        let cpu_of = if job.group.is_some() { CpuOf::Group } else { CpuOf::Tree };
+        ran.map(|figures| Figures { cpu_of, ..figures })
     }
 }
 
@@ -174,6 +177,8 @@ pub(crate) struct Job<'a> {
     pub(crate) cores: Vec<usize>,
     /// The server's processes.
     pub(crate) server: Vec<u32>,
+    /// The control group that the server has for itself.
+    pub(crate) group: Option<PathBuf>,
     /// The server's cores.
     pub(crate) server_cores: usize,
     /// Where files may be made.
@@ -189,6 +194,12 @@ impl Job<'_> {
         format!("{scheme}://{}{}", self.address, self.path)
     }
 
+    /// What the server has used: its control group, or its processes that are there now.
+    fn server_reading(&self) -> Reading {
+        let group = self.group.as_deref().and_then(Reading::of_group);
+        group.unwrap_or_else(|| Reading::of(&self.server))
+    }
+
     fn is_handshake(&self) -> bool {
         matches!(self.cell.load, Kind::Handshake | Kind::HandshakeResumed)
     }
@@ -202,6 +213,17 @@ impl Job<'_> {
         std::fs::write(&file, body).map_err(|error| format!("{}: {error}", file.display()))?;
         Ok(Some(file))
     }
+}
+
+/// What a server's CPU time is read from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CpuOf {
+    /// Its process tree: work of processes that began and ended within a run may be missing.
+    #[default]
+    Tree,
+    /// Its control group: every process that was in it counts, ended ones included.
+    Group,
 }
 
 /// What one run came to.
@@ -221,6 +243,9 @@ pub struct Figures {
     pub rate: f64,
     /// The server's user and system time per answer, in µs, over the steady part.
     pub cpu_us: f64,
+    /// What that was read from.
+    #[serde(default)]
+    pub cpu_of: CpuOf,
     /// Cores that the server used in the steady part.
     pub server_cores: f64,
     /// Cores that the generator used in the steady part.
@@ -300,9 +325,9 @@ struct Mark {
 }
 
 impl Mark {
-    fn set(server: &[u32], generator: u32) -> Self {
+    fn set(job: &Job<'_>, generator: u32) -> Self {
         Self {
-            server: Reading::of(server),
+            server: job.server_reading(),
             generator: Reading::of(&[generator]),
             own: Reading::of(&[std::process::id()]),
             machine: crate::process::busy_cores(),
@@ -333,7 +358,7 @@ fn watch_program(
     let planned = job.warm_up + job.duration;
     let lines = read_lines(child.0.stdout.take());
     let mut text = String::new();
-    let mut first = matches!(marks, Marks::Whole).then(|| Mark::set(&job.server, id));
+    let mut first = matches!(marks, Marks::Whole).then(|| Mark::set(job, id));
     let mut last: Option<Mark> = None;
     let mut middle = Some(middle);
     loop {
@@ -341,10 +366,10 @@ fn watch_program(
         let elapsed = started.elapsed();
         if let Marks::Times(begin, end) = marks {
             if first.is_none() && elapsed >= *begin {
-                first = Some(Mark::set(&job.server, id));
+                first = Some(Mark::set(job, id));
             }
             if last.is_none() && elapsed >= *end {
-                last = Some(Mark::set(&job.server, id));
+                last = Some(Mark::set(job, id));
             }
         }
         if elapsed > planned / 2
@@ -359,9 +384,9 @@ fn watch_program(
             Ok(line) => {
                 if let Marks::Lines(begin, end) = marks {
                     if first.is_none() && line.contains(begin) {
-                        first = Some(Mark::set(&job.server, id));
+                        first = Some(Mark::set(job, id));
                     } else if line.contains(end) {
-                        last = Some(Mark::set(&job.server, id));
+                        last = Some(Mark::set(job, id));
                     }
                 }
                 text.push_str(&line);
@@ -371,7 +396,7 @@ fn watch_program(
             Err(RecvTimeoutError::Disconnected) => break,
         }
     }
-    let end = last.unwrap_or_else(|| Mark::set(&job.server, id));
+    let end = last.unwrap_or_else(|| Mark::set(job, id));
     let status = child.0.wait().map_err(|error| error.to_string())?;
     if !status.success() && text.trim().is_empty() {
         let said = last_lines(&errors);

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::catalogue::{Cell, Kind};
 use crate::generator::Figures;
 use crate::statistics::{Comparison, Interval, LogRatios, Rule, Tested, median, spread};
+use crate::table::count;
 use bolide_loadgen::report::Bound;
 
 /// A run is disturbed in which others used so many more cores of the machine than in the median run of the same server.
@@ -33,6 +34,9 @@ pub struct CellOutcome {
     /// The generator compared no bodies.
     #[serde(default)]
     pub is_unchecked: bool,
+    /// Requests per second that all runs asked for; `None`: as fast as the responses came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<f64>,
     /// How long it took, in seconds.
     pub elapsed_s: f64,
 }
@@ -224,6 +228,19 @@ impl EntrantOutcome {
 }
 
 impl CellOutcome {
+    /// What people read: the cell, and at what load its figures were taken.
+    #[must_use]
+    pub fn title(&self) -> String {
+        let load = match (self.rate, self.cell.load) {
+            (Some(rate), _) => format!(", at {} requests/s", count(rate)),
+            (None, Kind::Rate) => ", at a fixed rate".to_owned(),
+            (None, Kind::Latency) => ", at capacity and by the clock".to_owned(),
+            (None, Kind::Idle) => String::new(),
+            (None, _) => ", at capacity".to_owned(),
+        };
+        self.cell.title_with(&load)
+    }
+
     /// The entrant that the others are compared with.
     #[must_use]
     pub fn reference(&self) -> Option<&EntrantOutcome> {
@@ -402,6 +419,7 @@ pub(crate) mod tests {
             same_as: BTreeMap::from([("bolide-all".to_owned(), "bolide".to_owned())]),
             rule: None,
             is_unchecked: false,
+            rate: None,
             elapsed_s: 12.0,
         };
         settle(std::slice::from_mut(&mut outcome));

@@ -65,7 +65,7 @@ impl Process {
         let errors = out.try_clone().map_err(|error| error.to_string())?;
         let mut command = launch.command()?;
         command.stdout(out).stderr(errors);
-        let mark = Mark::new();
+        let mut mark = Mark::new();
         let (variable, text) = mark.variable();
         command.env(variable, text);
         let child = spawn_on(command, &launch.cores)
@@ -77,6 +77,12 @@ impl Process {
     /// Its id.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// The control group of its own, if there is one and it tells CPU times.
+    pub(crate) fn group(&self) -> Option<PathBuf> {
+        let group = self.mark.group().filter(|group| Reading::of_group(group).is_some());
+        group.map(Path::to_owned)
     }
 
     /// How it ended, if it has.

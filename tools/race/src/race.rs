@@ -14,17 +14,31 @@ use crate::process::{distance_ns, peak_memory_bytes};
 use crate::random::Random;
 use crate::requests::Exchange;
 use crate::rounds::{Pace, Settings, order};
+use crate::table::count;
 use crate::verify::{Flaw, Subject};
 use crate::workplace::Workplace;
 
 /// The shares of the capacity at which latency is looked at.
 const OPEN_LOOP_SHARES: [f64; 2] = [0.5, 0.8];
 
+/// A rate that is one for all is this share of what the slowest of them does at capacity: no contender and no generator
+/// is full.
+const RATE_SHARE: f64 = 0.5;
+
+/// A run by the clock that comes to less than this share of its rate is left out.
+const RATE_MET_SHARE: f64 = 0.95;
+
+/// Counted time of the run that finds what a contender does at capacity.
+const PROBE: Duration = Duration::from_millis(500);
+
 /// The contender that answers without reading what is asked: shown for what the kernel costs.
 pub(crate) const FLOOR: &str = "floor";
 
 /// What each request that is in flight at once adds to the warm-up: the first ones come in a heap.
 const HEAP: Duration = Duration::from_micros(20);
+
+/// Said of a contender that serves nothing but the response that its cell repeats.
+const KNOWN: &str = "all of its responses can be known beforehand: it serves /ping alone";
 
 /// A share of wrong answers above this disqualifies.
 const FAILED_SHARE_MAX: f64 = 0.001;
@@ -109,6 +123,7 @@ impl Race<'_> {
             same_as: players.same_as,
             rule: None,
             is_unchecked: !self.generator.is_checking(),
+            rate: None,
             elapsed_s: 0.0,
         };
         let mut started = Vec::new();
@@ -119,6 +134,9 @@ impl Race<'_> {
                 say(&format!("starting and verifying {name}"));
                 let mut entrant = EntrantOutcome::new(name, *is_twin);
                 entrant.against.clone_from(&player.contender.against);
+                if !player.contender.can_be_surprised(cell) {
+                    entrant.remarks.push(KNOWN.to_owned());
+                }
                 let label = entrant.label().replace(' ', "-");
                 let backend = self.backend(&label, cell, present)?;
                 let behind = backend.as_ref().map(|backend| backend.address);
@@ -135,6 +153,12 @@ impl Race<'_> {
         }
         match cell.load {
             Kind::Idle => self.idle(&mut outcome, &mut started, say)?,
+            Kind::Rate => {
+                outcome.rate = self.rate_for_all(&mut outcome, &mut started, say)?;
+                if outcome.rate.is_some() {
+                    self.rounds(&mut outcome, &mut started, begun, say)?;
+                }
+            }
             _ => self.rounds(&mut outcome, &mut started, begun, say)?,
         }
         if cell.load == Kind::Latency {
@@ -208,6 +232,7 @@ impl Race<'_> {
     ) -> Result<(), String> {
         let key = outcome.cell.key();
         let (mut done, mut pace) = (0, Pace::new(self.settings));
+        let rate = outcome.rate;
         while pace.goes_on(done, begun.elapsed(), &|| outcome.comparisons())
             && outcome.entrants.iter().any(|entrant| entrant.fate == Fate::Timed)
         {
@@ -218,7 +243,7 @@ impl Race<'_> {
                     continue;
                 }
                 say(&format!("round {}, {}", done + 1, entrant.label()));
-                self.round(server, entrant, &outcome.cell)?;
+                self.round(server, entrant, &outcome.cell, rate)?;
             }
             done += 1;
         }
@@ -228,10 +253,15 @@ impl Race<'_> {
         }
         for server in &*started {
             let entrant = &outcome.entrants[server.index];
-            if entrant.fate == Fate::Timed
-                && let Some(why) = complaint(entrant, outcome.reference())
-            {
-                outcome.entrants[server.index].fate = Fate::Disqualified(why);
+            if entrant.fate != Fate::Timed {
+                continue;
+            }
+            let why = complaint(entrant, outcome.reference());
+            let remarks = remarks(&outcome.cell, entrant);
+            let entrant = &mut outcome.entrants[server.index];
+            entrant.remarks.splice(..0, remarks);
+            if let Some(why) = why {
+                entrant.fate = Fate::Disqualified(why);
             }
         }
         Ok(())
@@ -243,16 +273,17 @@ impl Race<'_> {
         server: &mut Started<'_>,
         entrant: &mut EntrantOutcome,
         cell: &Cell,
+        rate: Option<f64>,
     ) -> Result<(), String> {
         let seed = self.seed_of(entrant.rounds.len());
-        let job = self.job(server, cell, None, seed)?;
+        let job = self.job(server, cell, rate, seed)?;
         let contender = &server.present.contender;
         let subject = Subject { contender, cell, address: server.running.address };
         let mut flaw = None;
         let before = self.cores.distance_ns(cell);
         let outside = server.running.process.outside();
         let ran = self.generator.run(&job, self.ground.interrupt, &mut || {
-            flaw = subject.sample(seed).err();
+            flaw = subject.sample(seed).and_then(|()| subject.surprise(seed)).err();
         });
         self.ground.interrupt.check()?;
         if server.running.process.ended().is_some() {
@@ -272,9 +303,8 @@ impl Race<'_> {
             entrant.fate = Fate::Disqualified(evidence);
             return Ok(());
         }
-        match ran {
+        match ran.and_then(|figures| met(rate, figures)) {
             Ok(mut figures) => {
-                entrant.remarks.extend(closed(cell, &figures));
                 let after = self.cores.distance_ns(cell);
                 figures.distance_ns = before.zip(after).map(Into::into);
                 entrant.rounds.push(Some(figures));
@@ -312,11 +342,34 @@ impl Race<'_> {
             rate,
             cores: generator_cores.to_vec(),
             server: accounted(server.running.process.id(), contender.account.tree),
+            group: server.running.process.group().filter(|_| contender.account.tree),
             server_cores: server_cores.len(),
             folder,
             program: self.ground.program.clone(),
             seed,
         })
+    }
+
+    /// The rate of all runs: from a short run of each contender at capacity; `None` if none came to figures.
+    fn rate_for_all(
+        &self,
+        outcome: &mut CellOutcome,
+        started: &mut [Started<'_>],
+        say: &mut dyn FnMut(&str),
+    ) -> Result<Option<f64>, String> {
+        let mut capacities = Vec::new();
+        for server in started {
+            let entrant = &mut outcome.entrants[server.index];
+            say(&format!("what {} does at capacity", entrant.label()));
+            let job = self.job(server, &outcome.cell, None, self.seed_of(0))?;
+            let job = Job { duration: PROBE.min(self.settings.duration), ..job };
+            match self.generator.run(&job, self.ground.interrupt, &mut || {}) {
+                Ok(figures) => capacities.push(figures.rate),
+                Err(error) => entrant.remarks.push(error),
+            }
+            self.ground.interrupt.check()?;
+        }
+        Ok(rate_below(&capacities))
     }
 
     fn open_loops(
@@ -417,33 +470,65 @@ fn complaint(entrant: &EntrantOutcome, reference: Option<&EntrantOutcome>) -> Op
             ));
         }
     }
-    let failures = entrant.failures();
-    let bodies = failures.get("body").copied().unwrap_or_default();
+    let bodies = entrant.failures().get("body").copied().unwrap_or_default();
     if bodies > 0 {
         return Some(format!(
             "{bodies} bodies under load were wrong, of {} responses",
             entrant.completed()
         ));
     }
-    let share = entrant.failed_share();
-    let kinds: Vec<String> =
-        failures.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
-    (share > FAILED_SHARE_MAX).then(|| {
-        let share = share * 100.0;
+    (entrant.failed_share() > FAILED_SHARE_MAX).then(|| {
+        let share = entrant.failed_share() * 100.0;
         format!(
             "{share:.2} % of its responses under load were wrong or missing: {}",
-            kinds.join(", ")
+            kinds(entrant)
         )
     })
 }
 
-/// That a contender closed connections which could have been kept.
-fn closed(cell: &Cell, figures: &Figures) -> Option<String> {
-    let needed = cell.connections as u64;
-    let is_kept = matches!(cell.load, Kind::Closed | Kind::Latency);
-    (is_kept && figures.connections > needed).then(|| {
-        format!("it closed connections under load: {} were made for {needed}", figures.connections)
-    })
+/// What went wrong under load, by kind.
+fn kinds(entrant: &EntrantOutcome) -> String {
+    let failures = entrant.failures();
+    let kinds = failures.iter().map(|(kind, count)| format!("{kind} {count}"));
+    kinds.collect::<Vec<_>>().join(", ")
+}
+
+/// What is said of a contender that is timed all the same: that it closed connections which could have been kept, and
+/// failures that are too few to disqualify it.
+fn remarks(cell: &Cell, entrant: &EntrantOutcome) -> Vec<String> {
+    let needed = (cell.connections * entrant.figures().count()) as u64;
+    let made: u64 = entrant.figures().map(|figures| figures.connections).sum();
+    let is_kept = matches!(cell.load, Kind::Closed | Kind::Latency | Kind::Rate);
+    let closed = (is_kept && made > needed)
+        .then(|| format!("it closed connections under load: {made} were made for {needed}"));
+    let failed: u64 = entrant.figures().map(|figures| figures.failed).sum();
+    let failed = (failed > 0).then(|| {
+        let all = count(entrant.completed() as f64);
+        format!(
+            "{failed} of its {all} responses under load were wrong or missing: {}",
+            kinds(entrant)
+        )
+    });
+    closed.into_iter().chain(failed).collect()
+}
+
+/// The rate for contenders of these capacities, rounded down to two digits.
+fn rate_below(capacities: &[f64]) -> Option<f64> {
+    let slowest = capacities.iter().copied().fold(f64::INFINITY, f64::min);
+    let rate = slowest * RATE_SHARE;
+    let unit = 10_f64.powf(rate.log10().floor() - 1.0);
+    (rate.is_finite() && rate > 0.0).then(|| (rate / unit).floor() * unit)
+}
+
+/// The figures of a run by the clock, if it came to its rate.
+fn met(rate: Option<f64>, figures: Figures) -> Result<Figures, String> {
+    match rate {
+        Some(rate) if figures.rate < rate * RATE_MET_SHARE => {
+            let [came, asked] = [figures.rate, rate].map(count);
+            Err(format!("a run came to {came} requests/s, not to {asked}, and is left out"))
+        }
+        _ => Ok(figures),
+    }
 }
 
 /// How long the connections of a cell take to be made, and its first heap of requests to be

@@ -58,7 +58,8 @@ pub(crate) fn write(
     put("index.html", page::page(manifest, tables, outcomes, bulk.as_ref()))
 }
 
-/// Every ratio of CPU per request to the reference's, with its pairs, what it says and what would have been found.
+/// Every ratio of CPU per request to the reference's, with its pairs, what it says and what would have been found; its
+/// rate is that of the load, `null` at capacity.
 fn comparisons(outcomes: &[CellOutcome]) -> Vec<serde_json::Value> {
     let of = |outcome: &CellOutcome| -> Vec<serde_json::Value> {
         let entrants = outcome.entrants.iter();
@@ -66,8 +67,8 @@ fn comparisons(outcomes: &[CellOutcome]) -> Vec<serde_json::Value> {
             .filter_map(|entrant| {
                 let found = outcome.cpu_ratio(entrant)?;
                 let (cell, reference) = (outcome.cell.key(), &outcome.reference);
-                let server = entrant.label();
-                Some(json!({ "cell": cell, "server": server, "reference": reference, "found": found }))
+                let (server, rate) = (entrant.label(), outcome.rate);
+                Some(json!({ "cell": cell, "rate": rate, "server": server, "reference": reference, "found": found }))
             })
             .collect()
     };

@@ -1,5 +1,6 @@
 //! All workloads of a race together: the ratios, and sentences that follow from them.
 
+use crate::generator::CpuOf;
 use crate::outcome::{CellOutcome, DISTURBED_CORES, EntrantOutcome, Fate};
 use crate::race::FLOOR;
 use crate::statistics::{Comparison, FALSE_SHARE, PAIRS_MIN, POWER, SHARED_WITHIN, Verdict};
@@ -75,7 +76,7 @@ pub(crate) fn sentences(reference: &str, outcomes: &[CellOutcome]) -> Vec<String
                 let names = compared.iter().filter(|(_, found)| decides(found));
                 let names: Vec<String> =
                     names.map(|(name, found)| format!("{name} {}", detail(found))).collect();
-                format!("{} ({})", outcome.cell.title(), names.join("; "))
+                format!("{} ({})", outcome.title(), names.join("; "))
             })
             .collect();
         if !named.is_empty() {
@@ -117,6 +118,23 @@ pub(crate) fn disturbed(outcomes: &[CellOutcome]) -> Option<String> {
              the machine than in the median run of the same server."
         )
     })
+}
+
+/// What CPU times were read from; `None` where there are none.
+pub(crate) fn cpu_of(outcomes: &[CellOutcome]) -> Option<String> {
+    let entrants = outcomes.iter().flat_map(|outcome| &outcome.entrants);
+    let runs: Vec<CpuOf> =
+        entrants.flat_map(EntrantOutcome::figures).map(|figures| figures.cpu_of).collect();
+    let trees = runs.iter().filter(|of| **of == CpuOf::Tree).count();
+    let missing = "work of processes that began and ended within a run may be missing";
+    match (runs.len(), trees) {
+        (0, _) => None,
+        (_, 0) => Some("of control groups, processes that ended within a run included".to_owned()),
+        (all, _) if all == trees => Some(format!("of process trees: {missing}")),
+        (all, _) => Some(format!(
+            "of control groups, but in {trees} of {all} runs of process trees, where {missing}"
+        )),
+    }
 }
 
 /// By how much the claims of this race are to be trusted.
@@ -211,7 +229,7 @@ pub(crate) fn overview(outcomes: &[CellOutcome]) -> Vec<Vec<String>> {
     rows[0].extend(servers.iter().map(|name| (*name).to_owned()));
     rows[0].push("reference again".to_owned());
     for outcome in outcomes {
-        let mut row = vec![outcome.cell.title()];
+        let mut row = vec![outcome.title()];
         row.extend(servers.iter().map(|name| cell(outcome, name)));
         row.push(again(outcome));
         rows.push(row);
@@ -275,7 +293,7 @@ mod tests {
         let first = "bolide needs the least CPU per request in 1 of 5 workloads, shares the lead in 1, is behind in 1, \
                      and in 2 it is not decided.";
         assert!(text.starts_with(first), "{text}");
-        let title = outcome().cell.title();
+        let title = outcome().title();
         assert!(text.contains(&format!("Behind: {title} (other 0.49–0.51, 8 pairs).")), "{text}");
         assert!(text.contains(&format!("Not decided: {title} (other 0.")), "{text}");
         assert!(text.contains(&format!("{title} (other 1.98–2.02, 4 pairs).")), "{text}");

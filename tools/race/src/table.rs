@@ -8,14 +8,17 @@ use crate::catalogue::{Kind, Route};
 use crate::outcome::{CellOutcome, EntrantOutcome, Fate};
 use crate::requests::Requests;
 use crate::statistics::{Comparison, Interval, Verdict, median};
-use crate::summary::{disturbed, full_text};
+use crate::summary::{cpu_of, disturbed, full_text};
 
 /// So many cores used by others are worth a line.
 const FOREIGN_CORES_SHOWN: f64 = 0.10;
 
+/// Different remarks of an entrant that are shown; all are in `results.json`.
+const REMARKS_SHOWN: usize = 3;
+
 /// The table of one cell: the best first, then those that were not timed, with the reasons.
 pub(crate) fn table(outcome: &CellOutcome) -> String {
-    let mut text = format!("\n{}\n", outcome.cell.title());
+    let mut text = format!("\n{}\n", outcome.title());
     if outcome.cell.requests == Requests::Same && outcome.cell.load != Kind::Idle {
         text += match outcome.cell.route {
             Route::Post | Route::Grpc if !outcome.is_unchecked => {
@@ -41,9 +44,8 @@ pub(crate) fn table(outcome: &CellOutcome) -> String {
             Fate::Disqualified(why) => writeln!(text, "  {label}: disqualified: {why}"),
             Fate::Died(words) => writeln!(text, "  {label}: died; its last words:\n{words}"),
         };
-        if let Some(remark) = entrant.remarks.first() {
-            let count = entrant.remarks.len();
-            let _ = writeln!(text, "  {label}: {count} remark(s); the first: {remark}");
+        for (remark, times) in remarks(entrant) {
+            let _ = writeln!(text, "  {label}: {remark}{times}");
         }
         for open in &entrant.open_loop {
             let latency = |name: &str| {
@@ -62,6 +64,20 @@ pub(crate) fn table(outcome: &CellOutcome) -> String {
     text + &footer(outcome)
 }
 
+/// What was remarked of an entrant, each once, and how often if that was more.
+pub(crate) fn remarks(entrant: &EntrantOutcome) -> Vec<(&str, String)> {
+    let mut remarks: Vec<(&str, usize)> = Vec::new();
+    for remark in &entrant.remarks {
+        match remarks.iter_mut().find(|(known, _)| known == remark) {
+            Some((_, count)) => *count += 1,
+            None => remarks.push((remark, 1)),
+        }
+    }
+    let times = |count| if count > 1 { format!(" ({count} times)") } else { String::new() };
+    let shown = remarks.into_iter().take(REMARKS_SHOWN);
+    shown.map(|(remark, count)| (remark, times(count))).collect()
+}
+
 /// What disturbed the runs, and what contenders cost that differ only in how they are run.
 fn footer(outcome: &CellOutcome) -> String {
     let mut text = String::new();
@@ -78,6 +94,9 @@ fn footer(outcome: &CellOutcome) -> String {
         let _ = writeln!(text, "  {disturbed}");
     }
     text += &distances(outcome);
+    if let Some(of) = cpu_of(std::slice::from_ref(outcome)) {
+        let _ = writeln!(text, "  CPU time {of}");
+    }
     for entrant in outcome.ranking() {
         if let Some((other, found)) = outcome.cpu_against(entrant) {
             let label = entrant.label();

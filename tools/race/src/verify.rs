@@ -63,18 +63,29 @@ impl Subject<'_> {
             });
             self.judge(&check, answer)?;
         }
-        Ok(())
+        self.surprise(seed).map_err(|(Flaw::Wrong(evidence) | Flaw::Silent(evidence))| evidence)
     }
 
     /// One question on a connection of its own, as the cell asks it; for the middle of a run.
     pub(crate) fn sample(&self, seed: u64) -> Result<(), Flaw> {
         let check = self.usual(&mut Random::new(seed));
-        let answer =
-            Line::open(self.address, self.cell.protocol).and_then(|mut line| line.ask(&check.ask));
-        let was_answered = answer.is_ok();
+        let mut line = Line::open(self.address, self.cell.protocol).map_err(Flaw::Silent)?;
+        let answer = line.ask(&check.ask);
+        // Bytes that were not asked for are no sign of load; an early end is.
+        let was_answered = answer.is_ok() || (line.is_broken && !line.ended);
         self.judge(&check, answer).map_err(|evidence| {
             if was_answered { Flaw::Wrong(evidence) } else { Flaw::Silent(evidence) }
         })
+    }
+
+    /// One question whose response nobody can know beforehand, whatever the cell asks; nothing where the contender serves
+    /// none.
+    pub(crate) fn surprise(&self, seed: u64) -> Result<(), Flaw> {
+        let mut random = Random::new(!seed);
+        match self.contender.surprising(self.cell, &mut random) {
+            Some(cell) => Subject { cell: &cell, ..self.clone() }.sample(random.next()),
+            None => Ok(()),
+        }
     }
 
     /// What the cell asks, without judging what comes.

@@ -104,6 +104,7 @@ mod linux {
     //! The server's process tree.
 
     use std::collections::BTreeSet;
+    use std::path::Path;
     use std::time::{Duration, Instant};
 
     use super::ledger::Ledger;
@@ -121,6 +122,21 @@ mod linux {
         members: BTreeSet<u32>,
         ledger: Option<Ledger>,
         searched: Option<Instant>,
+        group: Option<Group>,
+    }
+
+    /// The CPU time of a control group.
+    #[derive(Debug)]
+    struct Group {
+        first: Duration,
+        now: Duration,
+    }
+
+    /// What all processes have used that are or were in a control group.
+    fn group_cpu(directory: &Path) -> Option<Duration> {
+        let stat = std::fs::read_to_string(directory.join("cpu.stat")).ok()?;
+        let used = stat.lines().find_map(|line| line.strip_prefix("usage_usec "))?;
+        used.trim().parse().ok().map(Duration::from_micros)
     }
 
     impl ServerTree {
@@ -131,7 +147,11 @@ mod linux {
                 members: BTreeSet::new(),
                 ledger: None,
                 searched: None,
+                group: None,
             };
+            if let ServerProcesses::Group(_, directory) = &tree.how {
+                tree.group = group_cpu(directory).map(|first| Group { first, now: first });
+            }
             tree.search();
             tree.sample();
             tree
@@ -152,7 +172,17 @@ mod linux {
             if ledger.is_extinct() {
                 self.members.clear();
             }
-            Some((ledger.cpu(), ledger.busiest_thread(), ledger.peak_memory_bytes()))
+            let (busiest, memory) = (ledger.busiest_thread(), ledger.peak_memory_bytes());
+            let tree = ledger.cpu();
+            Some((self.sample_group().unwrap_or(tree), busiest, memory))
+        }
+
+        /// What the control group has used since the tree was found; the last that was known when it is gone.
+        fn sample_group(&mut self) -> Option<Duration> {
+            let ServerProcesses::Group(_, directory) = &self.how else { return None };
+            let group = self.group.as_mut()?;
+            group.now = group_cpu(directory).unwrap_or(group.now);
+            Some(group.now.saturating_sub(group.first))
         }
 
         /// Finds the roots, unless they are known, and everything below them.
@@ -162,7 +192,11 @@ mod linux {
             }
             self.searched = Some(Instant::now());
             let roots = match self.how {
-                ServerProcesses::Pid(pid) if self.ledger.is_none() => BTreeSet::from([pid]),
+                ServerProcesses::Pid(pid) | ServerProcesses::Group(pid, _)
+                    if self.ledger.is_none() =>
+                {
+                    BTreeSet::from([pid])
+                }
                 ServerProcesses::ByPort if self.members.is_empty() => {
                     processes::listening_at(&self.origin)
                 }
@@ -257,6 +291,30 @@ mod tests {
         holder.kill().unwrap();
         holder.wait().unwrap();
         assert!(found.server.is_some_and(|(_, _, memory)| memory > 0));
+    }
+
+    #[test]
+    fn the_cpu_time_of_a_control_group_is_the_servers() {
+        let name = format!("bolide-group-{}", std::process::id());
+        let group = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&group).unwrap();
+        let used = |us: u32| {
+            let text = format!("usage_usec {us}\nuser_usec 1\nsystem_usec 1\n");
+            std::fs::write(group.join("cpu.stat"), text).unwrap();
+        };
+        used(5_000_000);
+        let how = ServerProcesses::Group(std::process::id(), group.clone());
+        let mut accounting = ProcessAccounting::new(how, &nowhere());
+        used(5_070_000);
+        let cpu = |accounting: &mut ProcessAccounting| accounting.sample().server.unwrap().0;
+        assert_eq!(cpu(&mut accounting), Duration::from_millis(70));
+        std::fs::remove_dir_all(&group).unwrap();
+        assert_eq!(cpu(&mut accounting), Duration::from_millis(70));
+        // Without a group that can be read, it is the tree's.
+        let mut accounting =
+            ProcessAccounting::new(ServerProcesses::Group(std::process::id(), group), &nowhere());
+        burn(Duration::from_millis(20));
+        assert!(cpu(&mut accounting) >= Duration::from_millis(10));
     }
 
     #[test]

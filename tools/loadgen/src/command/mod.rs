@@ -74,7 +74,7 @@ pub fn run(
 fn run_job(arguments: &Arguments, engine: Box<Engine<'_>>, stop: &Stop) -> Result<u8, String> {
     let job = arguments.job()?;
     let mut files = Files::open(&job.outputs)?;
-    let accounting = ProcessAccounting::new(job.plan.server, &job.plan.origin);
+    let accounting = ProcessAccounting::new(job.plan.server.clone(), &job.plan.origin);
     let mut runner = match engine(&job.plan, Box::new(accounting)) {
         Ok(runner) => runner,
         Err(Mistake::Plan(mistake)) => return Err(with_hint(mistake, &job.plan)),
@@ -189,7 +189,7 @@ fn run_foreign(
     stop: &Stop,
     out: &mut dyn Write,
 ) -> io::Result<u8> {
-    let accounting = ProcessAccounting::new(foreign.plan.server, &foreign.plan.origin);
+    let accounting = ProcessAccounting::new(foreign.plan.server.clone(), &foreign.plan.origin);
     let mut runner = match engine(&foreign.plan, Box::new(accounting)) {
         Ok(runner) => runner,
         Err(mistake) => {

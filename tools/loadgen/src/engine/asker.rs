@@ -93,7 +93,13 @@ impl Owner for Asker<'_> {
         match event {
             ExchangeEvent::Head(end) => self.head(id, end, orders),
             ExchangeEvent::Data(data, end) => self.data(id, &data, end, orders),
-            ExchangeEvent::Trailers => self.complete(id, orders),
+            ExchangeEvent::Trailers => {
+                if let Some(asked) = self.conn.asked.get_mut(id) {
+                    let judge = &self.desk.task.judge;
+                    asked.seen.has_trailers = judge.takes_trailers(orders.head());
+                }
+                self.complete(id, orders);
+            }
             ExchangeEvent::Aborted(reason) => {
                 // With HTTP/1.1 the end of the connection follows, and it says more.
                 if !self.conn.is_h2 {

@@ -4,8 +4,9 @@ use std::fmt;
 use std::sync::OnceLock;
 
 use aws_lc_rs::digest::{Context, SHA256};
+use bolide_semantics::Head;
 use bytes::Bytes;
-use http::{Method, StatusCode};
+use http::{HeaderName, HeaderValue, Method, StatusCode};
 
 use super::random::Random;
 use crate::plan::{Expectations, ExpectedBody, Plan, RequestPlan};
@@ -51,6 +52,7 @@ pub(super) struct Judge {
     length: Option<u64>,
     /// Of 2^32 answers, so many are sampled.
     sampled: u64,
+    trailers: Vec<(HeaderName, HeaderValue)>,
 }
 
 /// A SHA-256 that grows.
@@ -80,14 +82,17 @@ pub(super) struct Seen {
     pub(super) bytes: u64,
     differs: bool,
     pub(super) sampled: bool,
+    /// The trailers came and are right.
+    pub(super) has_trailers: bool,
     digest: Option<Digest>,
 }
 
 impl Judge {
     pub(super) fn new(plan: &Plan) -> Self {
-        let Expectations { statuses, length, sampled_share } = &plan.expect;
+        let Expectations { statuses, length, sampled_share, trailers } = &plan.expect;
         let sampled = (sampled_share.clamp(0.0, 1.0) * (1_u64 << 32) as f64) as u64;
-        Self { statuses: statuses.clone(), length: *length, sampled }
+        let (statuses, trailers) = (statuses.clone(), trailers.clone());
+        Self { statuses, length: *length, sampled, trailers }
     }
 
     /// Whether the status is right.
@@ -129,9 +134,22 @@ impl Judge {
         }
     }
 
-    /// The body is complete: whether it is right.
+    /// Whether these trailers are right.
+    pub(super) fn takes_trailers(&self, trailers: &Head) -> bool {
+        self.trailers.iter().all(|(name, value)| {
+            trailers.fields().any(|field| field.name == name.as_str() && field.value == value)
+        })
+    }
+
+    /// The response is complete: whether its body is right, and its trailers came.
     #[inline]
     pub(super) fn finish(&self, answer: &Answer, seen: &mut Seen) -> Result<(), Failure> {
+        self.finish_body(answer, seen)?;
+        if self.trailers.is_empty() || seen.has_trailers { Ok(()) } else { Err(Failure::Trailers) }
+    }
+
+    #[inline]
+    fn finish_body(&self, answer: &Answer, seen: &mut Seen) -> Result<(), Failure> {
         let digest = seen.digest.take().map(Digest::finish);
         let length = match &answer.body {
             Body::Exact(bytes) => Some(bytes.len() as u64),

@@ -8,7 +8,7 @@ use super::histograms::{add, empty};
 use crate::report::{Counts, Failure, Spread, Stalls, Traffic};
 
 /// Every kind of failure, in the order of their numbers.
-const FAILURES: [Failure; 8] = [
+const FAILURES: [Failure; 9] = [
     Failure::Connect,
     Failure::Tls,
     Failure::Timeout,
@@ -17,6 +17,7 @@ const FAILURES: [Failure; 8] = [
     Failure::Protocol,
     Failure::Status,
     Failure::Body,
+    Failure::Trailers,
 ];
 
 /// Statuses have three digits.

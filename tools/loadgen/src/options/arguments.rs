@@ -248,6 +248,11 @@ pub(super) struct ConnectionArguments {
     #[arg(long, value_name = "PID", conflicts_with = "no_server_watch")]
     pub(super) server_pid: Option<u32>,
 
+    /// The directory of the control group (cgroup v2) that the server's processes have for themselves: its CPU time is
+    /// the server's.
+    #[arg(long, value_name = "DIR", hide = true, requires = "server_pid")]
+    pub(super) server_group: Option<PathBuf>,
+
     /// Don't look for the server's process.
     #[arg(long)]
     pub(super) no_server_watch: bool,
@@ -260,6 +265,10 @@ pub(super) struct ExpectArguments {
     /// Statuses that are right, such as 200,404 or 2xx. Default: 2xx and 3xx.
     #[arg(long, value_name = "LIST")]
     pub(super) expect_status: Option<String>,
+
+    /// A field that the trailers of each response must have, such as 'grpc-status: 0'. May be repeated.
+    #[arg(long, value_name = "NAME: VALUE")]
+    pub(super) expect_trailer: Vec<String>,
 
     /// The length of each body.
     #[arg(long, value_name = "SIZE", value_parser = units::size)]

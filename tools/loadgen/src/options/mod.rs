@@ -113,10 +113,11 @@ impl Arguments {
             request_timeout: connection.timeout,
             expect,
             seed,
-            server: match (connection.server_pid, connection.no_server_watch) {
-                (Some(pid), _) => ServerProcesses::Pid(pid),
-                (None, true) => ServerProcesses::Unwatched,
-                (None, false) => ServerProcesses::ByPort,
+            server: match (connection.server_pid, &connection.server_group) {
+                (Some(pid), Some(group)) => ServerProcesses::Group(pid, group.clone()),
+                (Some(pid), None) => ServerProcesses::Pid(pid),
+                (None, _) if connection.no_server_watch => ServerProcesses::Unwatched,
+                (None, _) => ServerProcesses::ByPort,
             },
         };
         let output = &self.output;

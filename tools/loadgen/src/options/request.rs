@@ -301,6 +301,9 @@ pub(super) fn expectations(
         statuses,
         length: expect.expect_length.or(known),
         sampled_share: expect.sample,
+        trailers: fields(expect.expect_trailer.iter().map(String::as_str))
+            .map_err(|why| format!("--expect-trailer: {why}"))?
+            .0,
     })
 }
 

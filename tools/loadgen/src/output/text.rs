@@ -139,6 +139,7 @@ pub fn failure(kind: Failure) -> &'static str {
         Failure::Protocol => "protocol error",
         Failure::Status => "wrong status",
         Failure::Body => "wrong body",
+        Failure::Trailers => "wrong trailers",
     }
 }
 

@@ -7,6 +7,7 @@ use bolide_loadgen::engine::Engine;
 use bolide_loadgen::plan::{ExpectedBody, Load, ServerAddress};
 use bolide_loadgen::progress::{Control, Runner};
 use bolide_loadgen::report::Failure;
+use http::{HeaderName, HeaderValue};
 
 use crate::plans::{Free, h2_plan, lasting, plan, prepare, requests, run};
 use crate::planted::{Behaviour, Plant, Planted};
@@ -30,6 +31,21 @@ fn every_hundredth(plant: Plant, failure: Failure, h2: bool) {
 fn every_hundredth_body_is_wrong() {
     every_hundredth(Plant::WrongBody, Failure::Body, false);
     every_hundredth(Plant::WrongBody, Failure::Body, true);
+}
+
+#[test]
+fn trailers_of_every_response_are_compared() {
+    for wrong in [Plant::Trailers("13"), Plant::Right] {
+        let right = Plant::Trailers("0");
+        let plant = move |number: u64| if number.is_multiple_of(100) { wrong } else { right };
+        let server = Planted::start(Behaviour { plant: Box::new(plant), ..Behaviour::default() });
+        let mut plan = h2_plan(server.address);
+        let status = (HeaderName::from_static("grpc-status"), HeaderValue::from_static("0"));
+        plan.expect.trailers.push(status);
+        let report = run(&plan, &requests(1000));
+        assert_eq!(report.failures.get(&Failure::Trailers), Some(&10), "{wrong:?}");
+        assert_eq!((report.counts.failed, report.counts.succeeded), (10, 990), "{wrong:?}");
+    }
 }
 
 #[test]

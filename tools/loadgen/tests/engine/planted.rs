@@ -26,6 +26,8 @@ pub(crate) enum Plant {
     Right,
     /// An answer with other bytes of the same length.
     WrongBody,
+    /// The right answer, and after it trailers with this `grpc-status`.
+    Trailers(&'static str),
     /// Status 503.
     WrongStatus,
     /// The connection is closed without an answer.
@@ -206,6 +208,8 @@ struct Answer {
     id: ExchangeId,
     status: StatusCode,
     body: &'static [u8],
+    /// The `grpc-status` of its trailers.
+    trailers: Option<&'static str>,
 }
 
 impl<'a> Served<'a> {
@@ -307,9 +311,16 @@ impl<'a> Served<'a> {
             }
         }
         let answer = match (behaviour.plant)(number) {
-            Plant::Right => Answer { id, status: StatusCode::OK, body: BODY },
-            Plant::WrongBody => Answer { id, status: StatusCode::OK, body: b"pl4nted" },
-            Plant::WrongStatus => Answer { id, status: StatusCode::SERVICE_UNAVAILABLE, body: b"" },
+            Plant::Right => Answer { id, status: StatusCode::OK, body: BODY, trailers: None },
+            Plant::Trailers(status) => {
+                Answer { id, status: StatusCode::OK, body: BODY, trailers: Some(status) }
+            }
+            Plant::WrongBody => {
+                Answer { id, status: StatusCode::OK, body: b"pl4nted", trailers: None }
+            }
+            Plant::WrongStatus => {
+                Answer { id, status: StatusCode::SERVICE_UNAVAILABLE, body: b"", trailers: None }
+            }
             Plant::Close => {
                 self.closes = true;
                 return;
@@ -328,11 +339,18 @@ impl<'a> Served<'a> {
     fn answer(&mut self, answer: &Answer) {
         let length = answer.body.len().to_string();
         let fields = [FieldRef::known(FieldName::ContentLength, length.as_bytes())];
-        let (id, body) = (answer.id, Bytes::from_static(answer.body));
+        let (id, body, trailers) = (answer.id, Bytes::from_static(answer.body), answer.trailers);
         self.shared.answers.fetch_add(1, Ordering::SeqCst);
         self.with(|connection, cx| {
             let head = ResponseHead::new(answer.status, &fields);
-            connection.send_response(cx, id, &head, Content::Whole(body.into())).unwrap();
+            let Some(status) = trailers else {
+                connection.send_response(cx, id, &head, Content::Whole(body.into())).unwrap();
+                return;
+            };
+            connection.send_response(cx, id, &head, Content::Follows).unwrap();
+            connection.send_data(cx, id, body, End::No).unwrap();
+            let status = [FieldRef::named("grpc-status", status.as_bytes())];
+            connection.send_trailers(cx, id, &status).unwrap();
         });
     }
 }

@@ -164,7 +164,7 @@ fn knee() -> (bool, String) {
     let server = Server::start(Kind::Paces);
     let mut plan = plan(&server);
     plan.connections = 200;
-    let accounting = Box::new(ProcessAccounting::new(plan.server, &plan.origin));
+    let accounting = Box::new(ProcessAccounting::new(plan.server.clone(), &plan.origin));
     let mut engine = Engine::prepare(&plan, accounting).unwrap();
     let mut run = |phase: &Phase| engine.run(phase, &mut |_| Control::Continue);
     let search = Schedule::FindKnee(Knee {
@@ -218,7 +218,7 @@ fn verdict(case: &Case) -> (Bound, Vec<String>) {
     let server = Server::start(case.server);
     let mut plan = plan(&server);
     (case.change)(&mut plan);
-    let accounting = Box::new(ProcessAccounting::new(plan.server, &plan.origin));
+    let accounting = Box::new(ProcessAccounting::new(plan.server.clone(), &plan.origin));
     let mut engine = Engine::prepare(&plan, accounting).unwrap();
     let phase = Phase {
         name: case.name.to_owned(),

@@ -84,7 +84,7 @@ pub(super) fn compare(old: u32, new: u32, out: &Path) -> Result<(), String> {
 /// One cell of both races. The races ran at different times, so ratios to the reference are what
 /// stands; costs are shown beside them.
 fn cell(before: &CellOutcome, after: &CellOutcome) -> String {
-    let mut text = format!("\n{}\n", after.cell.title());
+    let mut text = format!("\n{}\n", after.title());
     for new in after.ranking() {
         let Some(old) =
             before.entrants.iter().find(|old| old.label() == new.label() && old.counts())

@@ -389,7 +389,7 @@ impl Course<'_> {
             return "no contender that is here can do it".to_owned();
         }
         let what = match cell.load {
-            Kind::Latency => "load by the clock",
+            Kind::Latency | Kind::Rate => "load by the clock",
             _ => "new connections with resumed sessions",
         };
         format!("{} can't make {what}; `--generator bolide` can", self.race.generator.name())

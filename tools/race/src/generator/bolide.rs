@@ -7,7 +7,7 @@ use bolide_loadgen::exchanges::{Exchange, Exchanges};
 use bolide_loadgen::report::{Latencies, PhaseReport, Report};
 
 use super::{Figures, Job, Marks, watch_program};
-use crate::catalogue::{Kind, serde_name};
+use crate::catalogue::{Kind, Route, serde_name};
 use crate::interrupt::Interrupt;
 use crate::process::busy_cores;
 
@@ -91,12 +91,18 @@ fn arguments(job: &Job<'_>, exchanges: &Path) -> Vec<String> {
     add(&["--warm-up", &format!("{}ms", job.warm_up.as_millis())]);
     add(&["--seed", &job.seed.to_string()]);
     add(&["--expect-status", "200", "--sample", "100%"]);
+    if cell.route == Route::Grpc {
+        add(&["--expect-trailer", "grpc-status: 0"]);
+    }
     add(&["--exchanges", &exchanges.display().to_string()]);
     if !cores.is_empty() {
         add(&["--cores", &cores.join(",")]);
     }
     if let Some(server) = job.server.first() {
         add(&["--server-pid", &server.to_string()]);
+    }
+    if let Some(group) = &job.group {
+        add(&["--server-group", &group.display().to_string()]);
     }
     if cell.protocol.is_tls() {
         add(&["--insecure"]);
@@ -107,7 +113,7 @@ fn arguments(job: &Job<'_>, exchanges: &Path) -> Vec<String> {
     match cell.load {
         Kind::Handshake => add(&["--new-connections"]),
         Kind::HandshakeResumed => add(&["--new-connections", "--resume"]),
-        Kind::Closed | Kind::Idle | Kind::Latency => {}
+        Kind::Closed | Kind::Idle | Kind::Latency | Kind::Rate => {}
     }
     if let Some(window) = cell.window {
         let bytes = ((1_u64 << window) - 1).to_string();
@@ -169,7 +175,6 @@ fn latencies(latency: &Latencies) -> std::collections::BTreeMap<String, f64> {
 mod tests {
     use super::*;
     use crate::catalogue::Cell;
-    use crate::catalogue::Route;
     use bolide_loadgen::plan::{Load, Phase, Until};
     use bolide_loadgen::report::{Bound, Counts, ProcessCost, Stalls, Traffic, Verdict};
     use bytes::Bytes;
@@ -235,6 +240,7 @@ mod tests {
             rate: Some(1000.0),
             cores: vec![1],
             server: vec![42],
+            group: Some("/g".into()),
             server_cores: 1,
             folder: PathBuf::new(),
             program: "bolide".into(),
@@ -260,11 +266,18 @@ mod tests {
         };
         let job = job(&cell);
         let expected = "bolide load --http2 -c 100 -m 10 -t 1 -D 1500ms --warm-up 300ms --seed 7 \
-                        --expect-status 200 --sample 100% --exchanges e --cores 1 --server-pid 42 \
+                        --expect-status 200 --sample 100% --exchanges e --cores 1 --server-pid 42 --server-group /g \
                         --insecure --rate 1000.0 --poisson --stream-window 65535 \
                         --connection-window 65535 -H content-type: application/octet-stream \
                         --quiet --json - https://127.0.0.1:8443/echo";
         assert_eq!(arguments(&job, Path::new("e")).join(" "), expected);
+    }
+
+    #[test]
+    fn every_response_of_a_call_must_have_its_status_in_the_trailers() {
+        let cell = Cell { route: Route::Grpc, ..crate::outcome::tests::outcome().cell };
+        let words = arguments(&job(&cell), Path::new("e")).join(" ");
+        assert!(words.contains(" --expect-trailer grpc-status: 0 "), "{words}");
     }
 
     #[derive(Debug, clap::Parser)]

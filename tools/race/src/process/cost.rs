@@ -2,13 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 use std::time::{Duration, Instant};
+
+/// In place of a process's id, which is never this: a whole control group.
+const GROUP: u32 = 0;
 
 /// CPU time of a set of processes at one moment.
 #[derive(Debug, Clone)]
 pub(crate) struct Reading {
     at: Instant,
-    /// User and system time by process.
+    /// User and system time by process, or of the group.
     cpu: BTreeMap<u32, Duration>,
 }
 
@@ -17,6 +21,14 @@ impl Reading {
     pub(crate) fn of(processes: &[u32]) -> Self {
         let cpu = processes.iter().filter_map(|id| Some((*id, cpu_time(*id)?))).collect();
         Self { at: Instant::now(), cpu }
+    }
+
+    /// What all processes have used that are or were in a control group, to the microsecond; `None` where it can't be read.
+    pub(crate) fn of_group(group: &Path) -> Option<Self> {
+        let stat = fs::read_to_string(group.join("cpu.stat")).ok()?;
+        let used = stat.lines().find_map(|line| line.strip_prefix("usage_usec "))?;
+        let used = Duration::from_micros(used.trim().parse().ok()?);
+        Some(Self { at: Instant::now(), cpu: BTreeMap::from([(GROUP, used)]) })
     }
 
     /// CPU time and wall time since `earlier`.

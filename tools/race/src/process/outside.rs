@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::cost::{Reading, tree};
@@ -41,11 +41,24 @@ impl Mark {
     }
 
     /// Puts a process that was just started into the group; its children are in it from then on.
-    pub(super) fn take(&self, process: u32) {
-        if let Some(group) = &self.group {
-            // Without it the mark is what is left.
-            let _ = fs::write(group.join("cgroup.procs"), process.to_string());
+    pub(super) fn take(&mut self, process: u32) {
+        let Some(group) = &self.group else { return };
+        let put = |id: u32| fs::write(group.join("cgroup.procs"), id.to_string());
+        if put(process).is_err() {
+            // The mark is what is left.
+            let _ = fs::remove_dir(group);
+            self.group = None;
+            return;
         }
+        for id in tree(process) {
+            // What it started before is still outside of the group, or has ended.
+            let _ = put(id);
+        }
+    }
+
+    /// The folder of its control group.
+    pub(super) fn group(&self) -> Option<&Path> {
+        self.group.as_deref()
     }
 
     /// All processes that have the mark or are in the group.

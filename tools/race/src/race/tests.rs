@@ -1,9 +1,6 @@
 //! Races between planted servers, which are this test program itself, started again.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use super::*;
 use crate::catalogue::{Certificate, Protocol, Route};
@@ -14,127 +11,15 @@ use crate::process::is_alive;
 use crate::requests::Requests;
 use crate::rounds::Rounds;
 
-/// What the planted server is to do; unset in the test's own process.
-const PART: &str = "BOLIDE_RACE_PLANTED";
-
-/// Requests that the mortal one answers.
-const LIFE: u32 = 300;
-
-/// Requests by which a server knows that it has been verified.
-const VERIFIED: u32 = 30;
-
-/// Not a test when it is started by a race: the planted server.
-#[test]
-fn planted() {
-    let Ok(part) = std::env::var(PART) else { return };
-    let (part, port) = part.split_once(':').unwrap();
-    if part == "mute" {
-        for number in 1..=12 {
-            eprintln!("waiting for nothing, line {number}");
-        }
-        loop {
-            std::thread::park();
-        }
-    }
-    if part == "late" && std::fs::File::create_new("was-here").is_ok() {
-        eprintln!("Address already in use");
-        std::process::exit(1);
-    }
-    if part == "escaping" || part == "hiding" {
-        // Its parent ends at once, so that it is in nobody's tree.
-        let mut parent = std::process::Command::new("sh");
-        parent.args(["-c", "sh -c 'while :; do :; done' &"]);
-        if part == "hiding" {
-            parent.env_clear();
-        }
-        parent.spawn().unwrap().wait().unwrap();
-    }
-    if part == "straying" {
-        crate::process::pin_this_thread(&(0..64).collect::<Vec<_>>());
-    }
-    if part == "lazy" {
-        std::fs::write("never", "").unwrap();
-    }
-    let listener = TcpListener::bind(format!("127.0.0.1:{port}")).unwrap();
-    let answered = Arc::new(AtomicU32::new(0));
-    for stream in listener.incoming().flatten() {
-        let (part, answered) = (part.to_owned(), Arc::clone(&answered));
-        std::thread::spawn(move || drop(serve(stream, &part, &answered)));
-    }
-}
-
-fn serve(mut stream: TcpStream, part: &str, answered: &AtomicU32) -> std::io::Result<()> {
-    let mut reader = BufReader::new(stream.try_clone()?);
-    let mut learnt = Vec::new();
-    for number in 1.. {
-        let mut request = String::new();
-        reader.read_line(&mut request)?;
-        let mut length = 0;
-        loop {
-            let mut field = String::new();
-            if reader.read_line(&mut field)? == 0 {
-                return Ok(());
-            }
-            if let Some(value) = field.to_ascii_lowercase().strip_prefix("content-length:") {
-                length = value.trim().parse().unwrap();
-            }
-            if field.trim().is_empty() {
-                break;
-            }
-        }
-        let mut body = vec![0; length];
-        reader.read_exact(&mut body)?;
-        if part == "diligent" {
-            let file = std::fs::File::options().create(true).append(true).open("asked");
-            file?.write_all(request.as_bytes())?;
-        }
-        let count = answered.fetch_add(1, Ordering::Relaxed);
-        if part == "mortal" && count > LIFE {
-            eprintln!("out of planted memory");
-            std::process::exit(9);
-        }
-        let size = request.split_once("size=").map(|(_, rest)| rest.split(' ').next().unwrap());
-        let size: usize = size.map_or(4, |size| size.parse().unwrap());
-        if length == 0 {
-            body = match part {
-                "constant" => vec![b'x'; 64],
-                "turncoat" if count > LIFE => vec![b'x'; size + 1],
-                _ => vec![b'x'; size],
-            };
-        }
-        match part {
-            "smudging" if count > VERIFIED && count.is_multiple_of(20) => body[0] ^= 1,
-            "learning" if count > VERIFIED && learnt.len() == body.len() => {
-                body.clone_from(&learnt)
-            }
-            _ => learnt.clone_from(&body),
-        }
-        let is_busy = part == "busy" && count > VERIFIED && count.is_multiple_of(50);
-        let status = if is_busy { "503 Busy" } else { "200 OK" };
-        let is_last = part == "closing" && number % 10 == 0;
-        let close = if is_last { "Connection: close\r\n" } else { "" };
-        let head = format!("HTTP/1.1 {status}\r\n{close}Content-Length: {}\r\n\r\n", body.len());
-        let response = [head.as_bytes(), &body].concat();
-        let copies = match part {
-            "gushing" => 1000,
-            // Each connection that verifies it asks for less.
-            "doubling" if number > 10 => 2,
-            _ => 1,
-        };
-        stream.write_all(&response.repeat(copies))?;
-        if is_last {
-            break;
-        }
-    }
-    Ok(())
-}
+use planted::{PART, TEST};
 
 fn present(part: &str, interrupt: &Interrupt) -> Present {
     let program = std::env::current_exe().unwrap();
     let text = format!(
-        "name = '{part}'\nprotocols = ['h1']\nroutes = ['echo', 'post']\n[start]\n\
-         command = ['{}', 'race::tests::planted', '--exact', '--nocapture']\n\
+        "name = '{part}'\nprotocols = ['h1']\nroutes = [{}]\n[start]\n\
+         command = ['{}', '{TEST}', '--exact', '--nocapture']\n\
          env = {{ {PART} = '{part}:{{port}}' }}\nwrites = {}\n[ready]\nwithin_s = {}\n",
+        if part == "alone" { "'ping'" } else { "'ping', 'echo', 'post'" },
         program.display(),
         match part {
             "diligent" => "['asked']",
@@ -177,6 +62,17 @@ fn raced_in(
     interrupt: &Interrupt,
     each: &mut dyn FnMut(&str),
 ) -> Result<CellOutcome, String> {
+    raced_by(Generator::InProcess, Rounds::Fixed(3), cell, parts, interrupt, each)
+}
+
+fn raced_by(
+    generator: Generator,
+    rounds: Rounds,
+    cell: &Cell,
+    parts: &[&str],
+    interrupt: &Interrupt,
+    each: &mut dyn FnMut(&str),
+) -> Result<CellOutcome, String> {
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let present: Vec<Present> = parts.iter().map(|part| present(part, interrupt)).collect();
@@ -186,11 +82,11 @@ fn raced_in(
         program: std::env::current_exe().unwrap(),
         seed: 5,
     };
-    let settings = Settings { rounds: Rounds::Fixed(3), ..Settings::full() };
+    let settings = Settings { rounds, ..Settings::full() };
     let mut race = Race {
         ground,
         place: Workplace::new(5).unwrap(),
-        generator: Generator::InProcess,
+        generator,
         settings,
         reference: parts[0].to_owned(),
         cores: Layout::of(crate::process::available()),
@@ -226,123 +122,6 @@ fn an_honest_server_and_its_twin_are_timed_in_every_round() {
 }
 
 #[test]
-fn a_server_that_cheats_is_disqualified_and_the_others_go_on() {
-    let outcome = raced(&["plain", "constant"], &Interrupt::default(), &mut |_| {}).unwrap();
-    let Fate::Disqualified(evidence) = &outcome.entrant("constant").unwrap().fate else {
-        panic!("{:?}", outcome.entrants)
-    };
-    assert!(evidence.contains("the body has 64 bytes, not "), "{evidence}");
-    assert!(outcome.entrant("plain").unwrap().counts());
-}
-
-#[test]
-fn a_server_that_sends_more_responses_than_it_reads_requests_is_not_timed() {
-    let outcome = raced(&["gushing", "doubling"], &Interrupt::default(), &mut |_| {}).unwrap();
-    let why = "bytes came that answered no request";
-    let Fate::Disqualified(evidence) = &outcome.entrant("gushing").unwrap().fate else {
-        panic!("{:?}", outcome.entrants)
-    };
-    assert!(evidence.contains(why), "{evidence}");
-    // This one begins when it has been verified.
-    let doubling = outcome.entrant("doubling").unwrap();
-    assert!(!doubling.counts(), "{doubling:?}");
-    assert_eq!(doubling.remarks, [why; 3]);
-}
-
-#[test]
-fn a_server_that_turns_in_the_middle_of_a_run_is_caught() {
-    let outcome = raced(&["turncoat"], &Interrupt::default(), &mut |_| {}).unwrap();
-    let Fate::Disqualified(evidence) = &outcome.entrants[0].fate else {
-        panic!("{:?}", outcome.entrants)
-    };
-    assert!(evidence.starts_with("in the middle of a run: "), "{evidence}");
-}
-
-/// The evidence against a part that races an honest one.
-fn evidence(cell: &Cell, part: &str) -> String {
-    found(cell, part).unwrap_or_else(|fate| panic!("{fate:?}"))
-}
-
-/// The same, or what else became of it.
-fn found(cell: &Cell, part: &str) -> Result<String, Fate> {
-    let outcome = raced_in(cell, &["honest", part], &Interrupt::default(), &mut |_| {}).unwrap();
-    assert!(outcome.entrant("honest").unwrap().counts(), "{:?}", outcome.entrants);
-    match &outcome.entrant(part).unwrap().fate {
-        Fate::Disqualified(evidence) => Ok(evidence.clone()),
-        fate => Err(fate.clone()),
-    }
-}
-
-#[test]
-fn wrong_bytes_at_the_right_length_are_caught_under_load() {
-    let found = evidence(&cell(), "smudging");
-    assert!(found.contains(" bodies under load were wrong, of 600 responses"), "{found}");
-}
-
-#[test]
-fn a_body_that_is_sent_back_from_memory_is_caught_under_load() {
-    let found = evidence(&Cell { route: Route::Post, ..cell() }, "learning");
-    assert!(found.contains("bod"), "{found}");
-}
-
-#[test]
-fn responses_with_a_wrong_status_are_named_with_their_kind() {
-    let found = evidence(&cell(), "busy");
-    assert!(found.contains("wrong or missing: status 1"), "{found}");
-}
-
-#[test]
-fn a_server_that_announces_that_it_closes_is_named() {
-    let outcome = raced(&["closing"], &Interrupt::default(), &mut |_| {}).unwrap();
-    let closing = outcome.entrant("closing").unwrap();
-    assert_eq!(closing.remarks[0], "it closed connections under load: 21 were made for 1");
-    assert!(closing.counts());
-}
-
-#[test]
-fn work_in_a_process_that_left_the_tree_is_caught_and_the_process_ended() {
-    // Without its environment it is found by its control group alone.
-    let parts: &[&str] =
-        if crate::process::has_groups() { &["escaping", "hiding"] } else { &["escaping"] };
-    for part in parts {
-        // On a busy machine, it may not have had the CPU that it takes within the runs of one race.
-        let found = (0..5).find_map(|_| found(&cell(), part).ok()).unwrap();
-        assert!(found.contains(" left its process tree and used "), "{found}");
-        let id: u32 = found.split(' ').nth(1).unwrap().parse().unwrap();
-        assert!(!is_alive(id));
-    }
-}
-
-#[test]
-fn a_server_that_may_run_on_the_generators_core_is_caught() {
-    if crate::process::available().len() < 2 {
-        return;
-    }
-    let found = evidence(&cell(), "straying");
-    assert!(found.contains(" may run on core 1, which is not the server's"), "{found}");
-}
-
-#[test]
-fn impossible_figures_and_foreign_work_are_caught() {
-    use crate::outcome::tests::entrant;
-    let reference = entrant("bolide", false, &[3.0; 6]);
-    let mut other = entrant("other", false, &[0.001; 6]);
-    let found = complaint(&other, Some(&reference)).unwrap();
-    assert!(found.starts_with("0.00 µs of CPU per request can't be all"), "{found}");
-    assert_eq!(complaint(&other, Some(&entrant("bolide", false, &[0.0; 6]))), None);
-    other = entrant("other", false, &[3.0; 6]);
-    for (index, figures) in other.rounds.iter_mut().flatten().enumerate() {
-        figures.foreign_cores = if index == 0 { 0.9 } else { 0.1 };
-    }
-    assert_eq!(complaint(&other, Some(&reference)), None);
-    for figures in other.rounds.iter_mut().flatten() {
-        figures.foreign_cores = 0.42;
-    }
-    let found = complaint(&other, Some(&reference)).unwrap();
-    assert!(found.starts_with("0.42 cores were in use outside of its processes"), "{found}");
-}
-
-#[test]
 fn a_server_that_does_not_write_what_it_has_to_is_disqualified() {
     let mut left = Vec::new();
     let outcome = raced(&["diligent", "lazy"], &Interrupt::default(), &mut |step| {
@@ -361,6 +140,23 @@ fn a_server_that_does_not_write_what_it_has_to_is_disqualified() {
     assert_eq!(evidence, "it has written nothing to `never`");
     // A round writes tens of kilobytes, which are gone after it.
     assert!(!left.is_empty() && left.iter().all(|bytes| *bytes < 10_000), "{left:?}");
+}
+
+#[test]
+fn work_of_children_that_have_ended_is_counted_where_control_groups_can_be_made() {
+    use crate::generator::CpuOf;
+    let outcome = raced(&["honest", "forking"], &Interrupt::default(), &mut |_| {}).unwrap();
+    let said = crate::table::table(&outcome);
+    let forking = outcome.entrant("forking").unwrap();
+    let least = planted::BURNT.as_secs_f64() * 1e6 / f64::from(planted::FORKING) * 0.8;
+    for figures in forking.figures() {
+        let is_group = figures.cpu_of == CpuOf::Group;
+        assert_eq!(is_group, crate::process::has_groups());
+        assert!(!is_group || figures.cpu_us > least, "{figures:?}");
+    }
+    assert!(forking.figures().count() == 3, "{said}");
+    let of = if crate::process::has_groups() { "control groups" } else { "process trees" };
+    assert!(said.contains(&format!("  CPU time of {of}")), "{said}");
 }
 
 #[test]
@@ -401,3 +197,7 @@ fn an_interruption_stops_every_server() {
     assert_eq!(seen.len(), 2, "the server and its twin ran");
     assert!(!seen.iter().any(|id| is_alive(*id)));
 }
+
+mod cheats;
+mod planted;
+mod rates;

@@ -24,7 +24,7 @@ pub(super) fn bars(outcome: &CellOutcome, names: &[String]) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let title = outcome.cell.title();
+    let title = outcome.title();
     let height = ROW * rows.len() as f64 + 26.0;
     let most = rows.iter().map(|(_, figure)| figure.mid * 1.02).fold(0.0, f64::max);
     let scale = Scale::linear(0.0, most, LEFT, WIDTH - RIGHT);
@@ -115,7 +115,7 @@ pub(super) fn unit(load: Kind) -> &'static str {
             "server CPU per connection in µs with the range of the runs, and connections per second; less \
              CPU is better"
         }
-        Kind::Closed | Kind::Latency => {
+        Kind::Closed | Kind::Latency | Kind::Rate => {
             "server CPU per request in µs with the range of the runs, and requests per second; less CPU is \
              better"
         }

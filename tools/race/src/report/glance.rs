@@ -48,7 +48,7 @@ pub(super) fn glance(
     if rows.is_empty() {
         return None;
     }
-    let title = format!("Server CPU per request, as a multiple of {reference}'s");
+    let title = format!("Server CPU per request at capacity, as a multiple of {reference}'s");
     let height = TOP + ROW * rows.len() as f64 + BOTTOM + 22.0;
     let mut svg = if is_page {
         Svg::new(WIDTH, height, &title)

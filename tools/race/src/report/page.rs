@@ -14,8 +14,8 @@ use crate::catalogue::Table;
 use crate::manifest::Manifest;
 use crate::outcome::{CellOutcome, EntrantOutcome, Fate};
 use crate::statistics::median;
-use crate::summary::{fate_text, legend, overview, sentences};
-use crate::table::failed_text;
+use crate::summary::{cpu_of, fate_text, legend, overview, sentences};
+use crate::table::remarks;
 
 const STYLE: &str = include_str!("style.css");
 
@@ -153,19 +153,17 @@ fn fallen(manifest: &Manifest, outcomes: &[CellOutcome]) -> String {
                 "<li><b>{}</b> {} in {}:<pre>{}</pre></li>",
                 escape(&entrant.label()),
                 fate_text(entrant),
-                escape(&outcome.cell.title()),
+                escape(&outcome.title()),
                 escape(why)
             );
         }
     }
     for (outcome, entrant) in entrants(outcomes).filter(|(_, entrant)| entrant.counts()) {
-        if entrant.failed_share() > 0.0 {
-            let (label, title) = (escape(&entrant.label()), escape(&outcome.cell.title()));
-            let failed = escape(&failed_text(entrant));
-            let _ = writeln!(
-                items,
-                "<li><b>{label}</b> was timed in {title}; {failed} of its responses were wrong or missing</li>"
-            );
+        for (remark, times) in remarks(entrant) {
+            let (label, title) = (escape(&entrant.label()), escape(&outcome.title()));
+            let remark = escape(remark);
+            let _ =
+                writeln!(items, "<li><b>{label}</b> was timed in {title}: {remark}{times}</li>");
         }
     }
     for entry in &manifest.contenders {
@@ -178,7 +176,7 @@ fn fallen(manifest: &Manifest, outcomes: &[CellOutcome]) -> String {
         return String::new();
     }
     format!(
-        "<section id=\"fallen\"><h2>Not timed, or with failures</h2>\n<ul>\n{items}</ul></section>\n"
+        "<section id=\"fallen\"><h2>Not timed, or with remarks</h2>\n<ul>\n{items}</ul></section>\n"
     )
 }
 
@@ -259,6 +257,7 @@ fn described(manifest: &Manifest, outcomes: &[CellOutcome]) -> String {
         ("tables", manifest.tables.join(", ")),
         ("program", format!("bolide {}", manifest.program)),
         ("contenders", manifest.sources.clone()),
+        ("CPU time", cpu_of(outcomes).unwrap_or_default()),
         ("the race's own use", own_use(outcomes)),
         ("between the cores", between(outcomes)),
     ];
@@ -335,8 +334,8 @@ mod tests {
         crate::outcome::settle(std::slice::from_mut(&mut outcome));
         let page = page(&crate::store::tests::manifest(), &[], &[outcome], None);
         assert!(page.contains("is behind in 1, and in 0 it is not decided."), "{page}");
-        assert!(
-            page.contains("Behind: HTTP/1.1 GET /ping, 100 connections (go 0.50–0.50, 12 pairs)")
-        );
+        let behind =
+            "Behind: HTTP/1.1 GET /ping, 100 connections, at capacity (go 0.50–0.50, 12 pairs)";
+        assert!(page.contains(behind), "{page}");
     }
 }

@@ -25,7 +25,7 @@ pub(super) fn spectrum(outcome: &CellOutcome, names: &[String]) -> String {
         .filter(|entrant| !entrant.is_twin)
         .filter_map(|entrant| Curve::of(entrant, names))
         .collect();
-    let title = outcome.cell.title();
+    let title = outcome.title();
     text += &plot(
         &closed,
         &format!("{title}: latency by percentile under full load (closed loop: queueing included)"),

@@ -36,7 +36,7 @@ pub(super) fn stages(outcomes: &[CellOutcome]) -> String {
     let mut rows = Vec::new();
     for outcome in &cells {
         for entrant in profiled(outcome) {
-            let mut row = vec![outcome.cell.title(), entrant.name.clone()];
+            let mut row = vec![outcome.title(), entrant.name.clone()];
             row.extend(names.iter().map(|name| {
                 let stage = entrant.profile.iter().find(|stage| stage.stage == *name);
                 stage.map_or_else(|| "–".to_owned(), |stage| cost(stage.us_per_request))
@@ -56,7 +56,7 @@ pub(super) fn stages(outcomes: &[CellOutcome]) -> String {
 
 /// The stacked bars of one cell.
 fn bars(outcome: &CellOutcome) -> String {
-    let title = outcome.cell.title();
+    let title = outcome.title();
     let rows: Vec<&EntrantOutcome> = profiled(outcome).collect();
     let most = rows.iter().map(|entrant| sum(&entrant.profile)).fold(0.0, f64::max);
     let height = rows.len() as f64 * ROW + 24.0;

@@ -32,13 +32,14 @@ pub(super) fn throughput(outcome: &CellOutcome, names: &[String]) -> String {
         .map(|entrant| (entrant, points(entrant)))
         .filter(|(_, points)| !points.is_empty())
         .collect();
-    if servers.is_empty() {
+    // At a fixed rate all do the same.
+    if servers.is_empty() || outcome.rate.is_some() {
         return String::new();
     }
     let caption = format!(
         "{}: requests per second against latency (dot: median, line: up to the 99th percentile); \
          right and down is better",
-        outcome.cell.title()
+        outcome.title()
     );
     let all = || servers.iter().flat_map(|(_, points)| points);
     let most = all().map(|point| point.rate).fold(0.0, f64::max);

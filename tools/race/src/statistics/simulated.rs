@@ -218,3 +218,36 @@ fn a_slow_down_of_three_per_cent_needs_a_quiet_machine_and_many_rounds() {
         assert!(range.contains(&found), "{:?}, {noise}, {slower}: {found} %", settings.rounds);
     }
 }
+
+/// CPU time of a request, in µs, on a server that takes 3 µs to wake up and `work` µs for each request; `pause` is the
+/// time from one request to the next, in µs.
+fn cpu_us(work: f64, mut pause: impl FnMut() -> f64) -> f64 {
+    const WAKING: f64 = 3.0;
+    const REQUESTS: usize = 20_000;
+    let (mut now, mut free, mut used) = (0.0, 0.0, 0.0);
+    for _ in 0..REQUESTS {
+        now += pause();
+        // It sleeps when there is nothing to do.
+        let waking = if now > free { WAKING } else { 0.0 };
+        free = f64::max(free, now) + waking + work;
+        used += waking + work;
+    }
+    used / REQUESTS as f64
+}
+
+#[test]
+fn a_slow_down_that_a_full_generator_hides_is_found_at_half_of_its_rate() {
+    // A generator that is full sends one request each 2.5 µs: what work takes more, waking up takes less.
+    let full = |work| cpu_us(work, || 2.5);
+    let at_capacity = full(2.25) / full(2.0);
+    assert!((1.015..1.025).contains(&at_capacity), "{at_capacity}");
+    let half = |work| {
+        let mut random = Random::new(1);
+        cpu_us(work, || -5.0 * (1.0 - random.unit()).ln())
+    };
+    let at_a_rate = half(2.25) / half(2.0);
+    assert!((1.045..1.055).contains(&at_a_rate), "{at_a_rate}");
+    let found = [at_capacity, at_a_rate].map(|shown| found(Settings::full(), 0.02, shown));
+    println!("{at_capacity} and {at_a_rate} are found in {found:?} %");
+    assert!(found[1] >= 95.0 && found[1] >= found[0] + 10.0, "{found:?}");
+}

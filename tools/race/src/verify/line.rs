@@ -68,7 +68,7 @@ pub(crate) struct Line {
     scheme: &'static str,
     /// How long one exchange may take.
     pub(super) timeout: Duration,
-    ended: bool,
+    pub(crate) ended: bool,
     /// The server broke the protocol.
     pub(crate) is_broken: bool,
 }
