@@ -22,7 +22,7 @@ use crate::worker_context::WorkerContext;
 pub(crate) enum Call<M> {
     /// The kernel reported something.
     Ready(Ready),
-    /// The same, and it is noted.
+    /// A read has brought something.
     Event,
     /// The run queue: an earlier pass was cut short.
     Again,
@@ -201,17 +201,15 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         self.state.queued = false;
     }
 
-    /// Notes what the kernel reported, if that is why the pass begins.
+    /// Notes what the kernel reported.
     #[inline]
-    fn noted(&mut self, call: Call<S::Message>) -> Call<S::Message> {
-        let Call::Ready(ready) = call else { return call };
+    fn note(&mut self, ready: Ready) {
         let State { reading, writing, failed, .. } = &mut self.state;
         *failed |= ready.failed;
         reading.reported(ready, *failed);
         if ready.writable {
             writing.reported(*failed);
         }
-        Call::Event
     }
 
     /// What is left when the connection is over.
@@ -229,7 +227,9 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         call: Call<S::Message>,
     ) -> Outcome {
         let was_connecting = self.is_connecting();
-        let call = self.noted(call);
+        if let Call::Ready(ready) = call {
+            self.note(ready);
+        }
         if self.phase != Phase::Open {
             return self.closing_pass(cx, &call);
         }
@@ -242,7 +242,9 @@ impl<K: Kernel, S: Service> Slot<K, S> {
                 return Outcome::Closed(CloseCause::Failed(io::ErrorKind::ConnectionReset));
             }
         }
-        let mut call = self.due(call, was_connecting && !self.is_connecting());
+        // Mails are large: the call stays where it is.
+        let mut call = Some(call);
+        self.drop_unless_due(&mut call, was_connecting && !self.is_connecting());
         let mut budget = Budget::new(&cx.limits);
         cx.session_held_bytes = (self.held_bytes as usize).saturating_sub(self.loop_held_bytes());
         if let Some(unsent) = self.unsent.take() {
@@ -267,7 +269,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
             if !self.rest.is_empty() {
                 self.rest = Box::default();
             }
-            let outcome = self.work(cx, token, call, &mut budget);
+            let outcome = self.work(cx, token, &mut call, &mut budget);
             if !cx.input.is_empty() && self.phase == Phase::Open {
                 self.rest = cx.input.take_rest();
             }
@@ -290,17 +292,17 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         if has_room_again && outcome == Outcome::Wait { Outcome::Again } else { outcome }
     }
 
-    /// The call that is due before anything is read.
+    /// Leaves only a call that is due before anything is read.
     #[inline]
-    fn due(&self, call: Call<S::Message>, was_established: bool) -> Option<Call<S::Message>> {
-        let due = match call {
-            Call::Event => was_established.then_some(Call::Event),
-            Call::Again => {
-                (self.state.more && self.state.writing == Writing::Open).then_some(Call::Again)
-            }
-            call => Some(call),
+    fn drop_unless_due(&self, call: &mut Option<Call<S::Message>>, was_established: bool) {
+        let is_due = match call {
+            Some(Call::Ready(_) | Call::Event) => was_established,
+            Some(Call::Again) => self.state.more && self.state.writing == Writing::Open,
+            _ => true,
         };
-        due.or_else(|| self.state.cut.then_some(Call::Again))
+        if !is_due {
+            *call = self.state.cut.then_some(Call::Again);
+        }
     }
 
     /// Reads, calls and flushes in turn until there is nothing to do or the budget is spent.
@@ -309,19 +311,19 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         &mut self,
         cx: &mut WorkerContext<K, S>,
         token: Token,
-        mut call: Option<Call<S::Message>>,
+        call: &mut Option<Call<S::Message>>,
         budget: &mut Budget,
     ) -> Outcome {
         let mut unflushed = false;
         loop {
             if self.may_read() && budget.allows_read() {
                 match self.receive(cx, budget) {
-                    Ok(true) if call.is_none() => call = Some(Call::Event),
+                    Ok(true) if call.is_none() => *call = Some(Call::Event),
                     Ok(_) => {}
                     Err(error) => return Outcome::Closed(CloseCause::Failed(error.kind())),
                 }
             }
-            if let Some(call) = call.take() {
+            if call.is_some() {
                 unflushed = true;
                 budget.spend_call();
                 match self.call(cx, token, call) {
@@ -346,7 +348,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
                 match self.flush(cx, budget) {
                     Ok(Flush::Drained) if self.state.cut => {}
                     Ok(Flush::Drained) if self.state.more && budget.allows_call() => {
-                        call = Some(Call::Again);
+                        *call = Some(Call::Again);
                     }
                     Ok(Flush::Drained) if self.state.more => return Outcome::Again,
                     Ok(_) => {}
@@ -435,13 +437,13 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         }
     }
 
-    /// Calls the session.
+    /// Calls the session, for which there is no call any more then.
     #[inline]
     fn call(
         &mut self,
         cx: &mut WorkerContext<K, S>,
         token: Token,
-        call: Call<S::Message>,
+        call: &mut Option<Call<S::Message>>,
     ) -> Option<Close> {
         cx.stats.turns += 1;
         let mut turn = Turn {
@@ -458,12 +460,14 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         };
         let session = &mut self.session;
         let after = match call {
-            Call::Message(message) => cx.service.message(session, message, &mut turn),
-            Call::ShutDown => cx.service.shut_down(session, &mut turn),
-            Call::Ready(_) | Call::Event | Call::Again | Call::Deadline | Call::Asked => {
-                cx.service.turn(session, &mut turn)
-            }
+            Some(Call::ShutDown) => cx.service.shut_down(session, &mut turn),
+            Some(Call::Message(_)) => match call.take() {
+                Some(Call::Message(message)) => cx.service.message(session, message, &mut turn),
+                _ => unreachable!("it is a message"),
+            },
+            _ => cx.service.turn(session, &mut turn),
         };
+        *call = None;
         cx.meter.enter(Stage::LOOP);
         self.obey(&after, cx);
         after.close

@@ -24,7 +24,16 @@ pub(crate) fn read(
     while bytes.get(at) != Some(&b'\r') {
         let line = bytes.get(at..).unwrap_or_default();
         let text_start = head.text_mut().len();
-        let (known, length) = match line.first_chunk().and_then(FieldName::at_start_of) {
+        let padded;
+        let beginning = match line.first_chunk() {
+            Some(beginning) => beginning,
+            // The last line, say.
+            None => {
+                padded = pad(line);
+                &padded
+            }
+        };
+        let (known, length) = match FieldName::at_start_of(beginning) {
             Some((name, length)) => (Some(name), length),
             None => push_name(line, head),
         };
@@ -66,6 +75,15 @@ pub(crate) fn read(
         Some(b'\n') => Ok(at + 2),
         _ => Err(line_end(bytes, at)),
     }
+}
+
+/// What is left of the input, and zeros, which are no part of a name.
+#[inline(never)]
+fn pad<const LENGTH: usize>(line: &[u8]) -> [u8; LENGTH] {
+    let mut padded = [0; LENGTH];
+    let length = line.len().min(LENGTH);
+    padded[..length].copy_from_slice(&line[..length]);
+    padded
 }
 
 /// Appends the name that a line begins with to the head's text, in lower case, unless it is an interned one.

@@ -43,14 +43,22 @@ macro_rules! first {
 #[inline]
 fn control(bytes: &[u8], mut from: usize) -> usize {
     let is_control = |octet: &u8| *octet < 0x20 || *octet == 0x7f;
+    let marks = |word: u64| below(word, 0x20) | equal(word, 0x7f);
     // All sixteen are looked at without a branch, which is a few instructions.
-    while let Some(octets) = bytes.get(from..).and_then(<[u8]>::first_chunk::<16>)
-        && !octets.iter().fold(false, |some, octet| some | is_control(octet))
-    {
+    while let Some(octets) = bytes.get(from..).and_then(<[u8]>::first_chunk::<16>) {
+        if octets.iter().fold(false, |some, octet| some | is_control(octet)) {
+            let both = u128::from_le_bytes(*octets);
+            let (first, second) = (marks(both as u64), marks((both >> 64) as u64));
+            let place = if first != 0 {
+                first.trailing_zeros() / 8
+            } else {
+                8 + second.trailing_zeros() / 8
+            };
+            return from + place as usize;
+        }
         from += 16;
     }
-    first!(bytes, from, |word| below(word, 0x20) | equal(word, 0x7f), |octet| octet < 0x20
-        || octet == 0x7f)
+    first!(bytes, from, marks, |octet| is_control(&octet))
 }
 
 /// The place, at or after `from`, of the first octet that can't stand in a field value; the length

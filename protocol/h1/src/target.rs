@@ -19,7 +19,7 @@ impl Host {
             return Err(&REPEATED_HOST);
         }
         self.seen = true;
-        if is_plain_authority(value) || is_valid_authority(value) { Ok(()) } else { Err(&BAD_HOST) }
+        if is_valid_authority(value) { Ok(()) } else { Err(&BAD_HOST) }
     }
 
     /// Whether the request's Host is what its version and its target ask for. Sets the authority.
@@ -39,34 +39,6 @@ impl Host {
         let agrees = host.eq_ignore_ascii_case(authority.as_bytes());
         if agrees || *head.method() != Method::CONNECT { Ok(()) } else { Err(&OTHER_HOST) }
     }
-}
-
-/// Whether `value` is certainly valid: a name or an IPv4 address of letters, digits, dots and
-/// hyphens, and perhaps a port. What is not is looked at in full.
-#[inline]
-fn is_plain_authority(value: &[u8]) -> bool {
-    let is_plain = |octet: &u8| octet.is_ascii_alphanumeric() || matches!(octet, b'.' | b'-');
-    let end = value.iter().position(|octet| !is_plain(octet)).unwrap_or(value.len());
-    end > 0
-        && match &value[end..] {
-            [] => true,
-            [b':', port @ ..] => port.len() <= 5 && is_plain_port(port),
-            _ => false,
-        }
-}
-
-/// Whether these few octets are the digits of a port; none at all is allowed (RFC 3986 §3.2.3).
-#[inline]
-fn is_plain_port(port: &[u8]) -> bool {
-    let mut number = 0_u32;
-    for octet in port {
-        let digit = u32::from(octet.wrapping_sub(b'0'));
-        if digit > 9 {
-            return false;
-        }
-        number = number * 10 + digit;
-    }
-    number <= 65535
 }
 
 /// Sets what a valid target names: path and query, authority, scheme.
@@ -201,17 +173,6 @@ mod tests {
             (Method::CONNECT, "*"),
         ] {
             assert!(read_as(method, target.as_bytes()).is_none(), "{target}");
-        }
-    }
-
-    #[test]
-    fn what_looks_plain_is_valid() {
-        for plain in ["a", "127.0.0.1:8080", "a-b.c", "a:", "a:9999", "a:65535", "a:00080"] {
-            assert!(is_plain_authority(plain.as_bytes()), "{plain}");
-            assert!(is_valid_authority(plain.as_bytes()), "{plain}");
-        }
-        for other in ["", ":1", "[::1]", "a:65536", "a:000080", "a:b", "a:1:2", "a_b", "a b"] {
-            assert!(!is_plain_authority(other.as_bytes()), "{other}");
         }
     }
 }

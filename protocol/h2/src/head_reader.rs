@@ -128,22 +128,21 @@ impl<'a> HeadReader<'a> {
 
     /// A field that is there to be kept and nothing else.
     #[inline]
-    fn keep(&mut self, line: Line) {
+    fn keep(&mut self, kind: NameKind, start: usize, value: usize) {
         self.open = 0;
         if self.head.field_count() >= self.limits.header_fields_count as usize {
             self.summary.size = Size::Excessive;
-            return self.head.text_mut().truncate(line.start);
+            return self.head.text_mut().truncate(start);
         }
-        match line.kind {
-            NameKind::Known(name) => self.head.push_known(name, line.value),
-            NameKind::Other | NameKind::Pseudo(_) => self.head.push_named(line.start, line.value),
+        match kind {
+            NameKind::Known(name) => self.head.push_known(name, value),
+            NameKind::Other | NameKind::Pseudo(_) => self.head.push_named(start, value),
         }
     }
 
     /// A field that is invalid, or means something to HTTP/2.
     #[inline(never)]
-    fn special(&mut self, line: Line) {
-        let Line { kind, note, value, .. } = line;
+    fn special(&mut self, kind: NameKind, note: Note, start: usize, value: usize) {
         if !note.is_valid() {
             return self.refuse("a field name or value that is not allowed");
         }
@@ -159,7 +158,7 @@ impl<'a> HeadReader<'a> {
         if let Err(what) = taken {
             return self.refuse(what);
         }
-        self.keep(line);
+        self.keep(kind, start, value);
         if note.has(Note::NEVER_INDEXED) {
             self.head.mark_sensitive();
         }
@@ -172,7 +171,7 @@ impl<'a> HeadReader<'a> {
         }
         match name {
             FieldName::ContentLength => return self.content_length(span),
-            FieldName::Te if !value.eq_ignore_ascii_case(b"trailers") => {
+            FieldName::Te if !is_te_of_trailers(value) => {
                 return Err("a te field other than trailers");
             }
             FieldName::Host if self.expected == Expected::Request => {
@@ -327,16 +326,18 @@ impl FieldSection for HeadReader<'_> {
     #[inline]
     fn note(kind: NameKind, value: &[u8]) -> Note {
         match kind {
-            NameKind::Known(name) if IS_SPECIAL[name as usize] => {
-                Note::SPECIAL.when(name != FieldName::ContentType || value.starts_with(GRPC))
-            }
+            NameKind::Known(name) if IS_SPECIAL[name as usize] => Note::SPECIAL.when(match name {
+                FieldName::ContentType => value.starts_with(GRPC),
+                FieldName::Te => !is_te_of_trailers(value),
+                _ => true,
+            }),
             NameKind::Known(_) | NameKind::Other => Note::PLAIN,
             NameKind::Pseudo(pseudo) => Note::SPECIAL.and(Note::CHECKED.when(match pseudo {
                 Pseudo::Path => is_valid_target(value),
                 Pseudo::Authority => is_valid_authority(value),
                 Pseudo::Scheme => is_valid_scheme(value),
-                Pseudo::Protocol => is_token(value),
-                Pseudo::Method | Pseudo::Status => true,
+                Pseudo::Method | Pseudo::Protocol => is_token(value),
+                Pseudo::Status => value.len() == 3 && value.iter().all(u8::is_ascii_digit),
             })),
         }
     }
@@ -358,11 +359,17 @@ impl FieldSection for HeadReader<'_> {
 
     #[inline]
     fn take(&mut self, line: Line) {
-        if line.note == Note::PLAIN {
-            return self.keep(line);
+        let Line { kind, note, start, value } = line;
+        if note == Note::PLAIN {
+            return self.keep(kind, start, value);
         }
-        self.special(line);
+        self.special(kind, note, start, value);
     }
+}
+
+/// RFC 9113 §8.2.2: the only value that `te` may have.
+fn is_te_of_trailers(value: &[u8]) -> bool {
+    value.eq_ignore_ascii_case(b"trailers")
 }
 
 /// What the type of a gRPC call's bodies begins with.

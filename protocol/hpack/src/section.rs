@@ -13,7 +13,7 @@ impl Note {
     pub const PLAIN: Self = Self(0);
     /// The field means something to the section that takes it.
     pub const SPECIAL: Self = Self(1);
-    /// The value is right for what it means.
+    /// The value is right for what it means, and so may be a field's.
     pub const CHECKED: Self = Self(1 << 1);
     /// The peer forbids to put the field into a table (RFC 7541 §6.2.3).
     pub const NEVER_INDEXED: Self = Self(1 << 2);

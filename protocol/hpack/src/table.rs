@@ -114,10 +114,15 @@ impl<T: Copy + Default> Table<T> {
 
     /// The text that is stored of an entry: its name, unless its kind has that, and its value.
     #[inline]
-    pub(crate) fn stored(&self, entry: &Entry<T>) -> &[u8] {
+    pub(crate) fn stored(&self, entry: &Entry<T>) -> Option<&[u8]> {
         let start = entry.start.wrapping_sub(self.base) as usize;
-        let text = self.text.get(start..).unwrap_or_default();
-        text.get(..entry.stored_name_len() + usize::from(entry.value_len)).unwrap_or_default()
+        self.text.get(start..start + entry.stored_name_len() + usize::from(entry.value_len))
+    }
+
+    /// The name, unless the entry's kind has it.
+    pub(crate) fn stored_name(&self, entry: &Entry<T>) -> Option<&[u8]> {
+        let start = entry.start.wrapping_sub(self.base) as usize;
+        self.text.get(start..start + entry.stored_name_len())
     }
 
     /// Whether an entry of `size` octets (0: none) needs others to leave first.

@@ -39,12 +39,10 @@ impl Text {
     /// Appends a copy of `bytes`.
     #[inline]
     pub fn push(&mut self, bytes: &[u8]) {
-        let end = self.used + bytes.len();
-        if end > self.block.len() {
-            self.grow(end);
-        }
-        self.block[self.used..end].copy_from_slice(bytes);
-        self.used = end;
+        let room = self.block.get_mut(self.used..).and_then(|room| room.get_mut(..bytes.len()));
+        let Some(room) = room else { return self.push_growing(bytes) };
+        room.copy_from_slice(bytes);
+        self.used += bytes.len();
     }
 
     /// Appends what `write` puts at the front of at least `room` bytes: it returns how many those are.
@@ -76,6 +74,12 @@ impl Text {
     #[must_use]
     pub fn allocated_bytes(&self) -> usize {
         self.block.capacity()
+    }
+
+    #[cold]
+    fn push_growing(&mut self, bytes: &[u8]) {
+        self.grow(self.used + bytes.len());
+        self.push(bytes);
     }
 
     #[cold]

@@ -122,36 +122,40 @@ impl Io<'_> {
             *response = Response::error(StatusCode::INTERNAL_SERVER_ERROR);
         }
         let no_body = has_no_body(self.state.method(), response.status);
-        let follows = if no_body { Content::None } else { Content::Follows };
         let whole = match std::mem::take(&mut response.body) {
-            Body::Empty => {
-                // The length of what HEAD would have got is not known.
-                let length = (!no_body).then_some(0);
-                self.begin(response, length, Content::None);
-                return;
-            }
-            Body::Bytes(bytes) => Chunk::from(bytes),
-            Body::Own(bytes) => Chunk::shared(bytes),
+            Body::Empty => None,
+            Body::Bytes(bytes) => Some(Chunk::from(bytes)),
+            Body::Own(bytes) => Some(Chunk::shared(bytes)),
+            in_pieces => return self.answer_in_pieces(response, in_pieces, no_body),
+        };
+        let bytes = whole.as_ref().map_or(0, |whole| whole.bytes.len() as u64);
+        // The length of what HEAD would have got is not known of an empty body.
+        let knows_length = !no_body || (whole.is_some() && self.state.kind == Kind::Head);
+        let content = match whole {
+            Some(whole) if !no_body => Content::Whole(whole),
+            _ => Content::None,
+        };
+        if self.begin(response, knows_length.then_some(bytes), content) && !no_body {
+            self.state.record.sent_bytes += bytes;
+        }
+    }
+
+    /// Sends a response whose body ends with trailers, or is made while it is sent.
+    fn answer_in_pieces(&mut self, response: &Response, body: Body, no_body: bool) {
+        let follows = if no_body { Content::None } else { Content::Follows };
+        match body {
             Body::Trailed(body) => {
                 if self.begin(response, body.length, follows) && !no_body {
                     self.finish_whole(*body);
                 }
-                return;
             }
             Body::Stream(stream) => {
                 if self.begin(response, stream.length(), follows) && !no_body {
                     self.state.stream = Some(stream);
                     self.pull();
                 }
-                return;
             }
-        };
-        let bytes = whole.bytes.len() as u64;
-        let length = (!no_body || self.state.kind == Kind::Head).then_some(bytes);
-        if no_body {
-            self.begin(response, length, Content::None);
-        } else if self.begin(response, length, Content::Whole(whole)) {
-            self.state.record.sent_bytes += bytes;
+            Body::Empty | Body::Bytes(_) | Body::Own(_) => {}
         }
     }
 
@@ -424,14 +428,16 @@ impl Io<'_> {
             shared.map(Fields::has_date_and_length).unwrap_or_default();
         let mut own: SmallVec<[FieldRef<'_>; OWN_FIELDS_COUNT]> = SmallVec::new();
         let written = shared.and_then(Fields::shared).filter(|_| !is_interim(status));
-        if written.is_none() {
-            own.extend(shared.into_iter().flat_map(Fields::refs));
+        if written.is_none()
+            && let Some(shared) = shared
+        {
+            own.extend(shared.refs());
         }
-        for field in response.fields.iter().map(FieldRef::from) {
+        response.fields.iter().map(FieldRef::from).for_each(|field| {
             has_date |= field.known == Some(FieldName::Date);
             has_length |= field.known == Some(FieldName::ContentLength);
             own.push(field);
-        }
+        });
         if is_interim(status) {
             self.send_interim(status, &own);
             return false;

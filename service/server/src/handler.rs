@@ -45,10 +45,11 @@ where
     }
 }
 
-/// Calls the handler. An error: it panicked, which is a 500 and nothing more.
+/// Calls the handler, whose reply takes the place of `reply`: replies are large. False: it panicked, which is a 500 and
+/// nothing more.
 #[inline]
-pub(crate) fn call(handler: &dyn Handler, request: &mut Request<'_>) -> std::thread::Result<Reply> {
-    catch_unwind(AssertUnwindSafe(|| handler.handle(request)))
+pub(crate) fn call(handler: &dyn Handler, request: &mut Request<'_>, reply: &mut Reply) -> bool {
+    catch_unwind(AssertUnwindSafe(|| *reply = handler.handle(request))).is_ok()
 }
 
 /// What a handler has decided.

@@ -10,7 +10,7 @@ use crate::router::Found;
 
 /// The answer to what no handler takes.
 #[cold]
-pub(crate) fn refuse(refusal: &Found<'_, '_>, head: &Head) -> Response {
+pub(crate) fn refuse(refusal: &Found<'_>, head: &Head) -> Response {
     let (method, path) = (head.method(), split_query(head.path_and_query()).0);
     let with_allow = |status: StatusCode, allow: &HeaderValue| {
         Response::from(status).header(ALLOW, allow.clone())
@@ -24,10 +24,10 @@ pub(crate) fn refuse(refusal: &Found<'_, '_>, head: &Head) -> Response {
             Response::error(StatusCode::NOT_IMPLEMENTED)
         }
         Found::MethodNotAllowed(allow) => with_allow(StatusCode::METHOD_NOT_ALLOWED, allow),
-        Found::Nothing | Found::Handler(..) if !is_standard(method) => {
+        Found::Nothing | Found::Handler(_) if !is_standard(method) => {
             Response::error(StatusCode::NOT_IMPLEMENTED)
         }
-        Found::Nothing | Found::Handler(..) => Response::error(StatusCode::NOT_FOUND),
+        Found::Nothing | Found::Handler(_) => Response::error(StatusCode::NOT_FOUND),
     }
 }
 

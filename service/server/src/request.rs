@@ -22,7 +22,7 @@ pub struct Request<'a> {
     pub(crate) head: &'a Head,
     pub(crate) connection: &'a Connection,
     pub(crate) ends: &'a Ends,
-    pub(crate) parameters: Option<matchit::Params<'a, 'a>>,
+    pub(crate) parameters: Option<&'a matchit::Params<'a, 'a>>,
     pub(crate) body_follows: bool,
     /// The body, when it has arrived with the head, until somebody takes it.
     pub(crate) whole: Option<Bytes>,
@@ -61,7 +61,7 @@ impl<'a> Request<'a> {
     /// UTF-8 are replaced.
     #[must_use]
     pub fn param(&self, name: &str) -> Option<Cow<'_, str>> {
-        let value = self.parameters.as_ref()?.get(name)?;
+        let value = self.parameters?.get(name)?;
         Some(percent_decode_str(value).decode_utf8_lossy())
     }
 
@@ -202,15 +202,32 @@ pub(crate) fn split_query(target: &str) -> (&str, Option<&str>) {
 /// The path of a request target.
 #[inline]
 pub(crate) fn path_of(target: &[u8]) -> &[u8] {
-    let end = target.iter().position(|octet| *octet == b'?').unwrap_or(target.len());
-    &target[..end]
+    &target[..place_of(target, b'?').unwrap_or(target.len())]
 }
 
-/// What stands before the first `mark`, an ASCII character, and after it: for texts so short that a search made for
-/// long ones costs more.
+/// The place of the first `mark`, eight octets at a time: for texts so short that a search made for long ones costs
+/// more.
+#[inline]
+fn place_of(text: &[u8], mark: u8) -> Option<usize> {
+    const ONES: u64 = u64::MAX / 0xff;
+    let mut at = 0;
+    while let Some(octets) = text.get(at..).and_then(<[u8]>::first_chunk::<8>) {
+        let others = u64::from_le_bytes(*octets) ^ (ONES * u64::from(mark));
+        // The lowest bit is that of the first mark.
+        let marks = others.wrapping_sub(ONES) & !others & (ONES * 0x80);
+        if marks != 0 {
+            return Some(at + marks.trailing_zeros() as usize / 8);
+        }
+        at += 8;
+    }
+    let rest = text.get(at..).unwrap_or_default();
+    rest.iter().position(|octet| *octet == mark).map(|place| at + place)
+}
+
+/// What stands before the first `mark`, an ASCII character, and after it.
 #[inline]
 fn cut(text: &str, mark: u8) -> (&str, Option<&str>) {
-    match text.bytes().position(|octet| octet == mark) {
+    match place_of(text.as_bytes(), mark) {
         Some(at) => (&text[..at], Some(&text[at + 1..])),
         None => (text, None),
     }
@@ -252,7 +269,7 @@ mod tests {
 
     #[test]
     fn the_path_ends_where_the_query_begins() {
-        for target in ["/", "/a?b?c", "?", "", "/é?%"] {
+        for target in ["/", "/a?b?c", "?", "", "/é?%", "/of-seven?", "/longer/?>?", "/no-query"] {
             let (path, _) = split_query(target);
             assert_eq!(path_of(target.as_bytes()), path.as_bytes(), "{target}");
             assert_eq!(path, target.split('?').next().unwrap());

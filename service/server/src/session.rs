@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::{Method, StatusCode};
 
 use crate::ends::Ends;
-use crate::exchange::{Active, Io, Kind, OrElse, Phase, State};
+use crate::exchange::{Active, Io, Kind, Phase, State};
 use crate::handler::call;
 use crate::local_waker::WokenList;
 use crate::observe::{Observer, Subject};
@@ -27,6 +27,7 @@ use timing::Timing;
 mod held;
 mod late;
 mod offer;
+mod replies;
 pub(crate) mod timing;
 
 /// The stack of one socket and the exchanges that are open on it.
@@ -176,9 +177,10 @@ impl Session {
         let mut timing = work.shared.server_timing.then(Timing::new);
         let body_follows = end == End::No;
         let head = &*work.cx.head;
-        let (method, (route, found)) = (head.method(), router.find(head));
-        let (handler, parameters) = match found {
-            Found::Handler(handler, parameters) => (handler, parameters),
+        let mut parameters = None;
+        let (method, (route, found)) = (head.method(), router.find(head, &mut parameters));
+        let handler = match found {
+            Found::Handler(handler) => handler,
             refusal => {
                 let response = &mut refuse(&refusal, head);
                 let state = &mut State::new(method, 0, route);
@@ -201,7 +203,7 @@ impl Session {
             head,
             connection: &self.connection,
             ends: &self.ends,
-            parameters,
+            parameters: parameters.as_ref(),
             body_follows,
             whole: offer.whole,
             now: work.cx.now,
@@ -213,13 +215,14 @@ impl Session {
         if offer.continues {
             state.phase = Phase::Expected;
         }
-        let called = call(handler, &mut request);
+        let mut reply = Reply::Later;
+        let returned = call(handler, &mut request, &mut reply);
         let whole = (whole_bytes, request.whole.take());
-        let Ok(mut reply) = called else {
+        if !returned {
             work.observer.panicked(Some(route), Some(router));
             let response = Response::error(StatusCode::INTERNAL_SERVER_ERROR);
             return self.carry_out(id, &mut Reply::Now(response), &mut state, work);
-        };
+        }
         if let Some(timing) = timing {
             timing.handled(&mut reply, &mut state);
         }
@@ -242,65 +245,7 @@ impl Session {
             state.body_left = 0;
             return self.answer(id, state, response, true, work);
         }
-        match std::mem::replace(reply, Reply::Later) {
-            Reply::Now(_) => {}
-            Reply::Exchange(driver) => {
-                state.record.entry = work.observer.keep(work.cx.head);
-                self.open(id, state, Some(driver), work);
-                self.with(id, work, |active, io| {
-                    if let Some(driver) = &mut active.driver {
-                        if driver.continues_at_once() {
-                            io.send_continue();
-                        }
-                        driver.on_start(io);
-                    }
-                });
-            }
-            Reply::Later => {
-                state.take_expectation();
-                state.record.entry = work.observer.keep(work.cx.head);
-                self.open(id, state, None, work);
-            }
-            Reply::LaterOr(handler) => {
-                state.take_expectation();
-                let head = work.cx.head.clone();
-                state.record.entry = work.observer.keep(work.cx.head);
-                self.open(id, state, None, work);
-                if let Ok(index) = self.index(id) {
-                    self.exchanges[index].or_else = Some(Box::new(OrElse { head, handler }));
-                }
-            }
-        }
-    }
-
-    /// Who was to answer passes the request on.
-    fn pass_on(&mut self, id: ExchangeId, work: &mut Work<'_>) {
-        let Ok(index) = self.index(id) else { return };
-        let Some(other) = self.exchanges[index].or_else.take() else {
-            return self.with(id, work, |_, io| io.respond(Response::error(StatusCode::NOT_FOUND)));
-        };
-        let mut state = self.exchanges.remove(index).state;
-        work.observer.no_longer_under_way();
-        let OrElse { head, handler } = *other;
-        let mut request = Request {
-            head: &head,
-            connection: &self.connection,
-            ends: &self.ends,
-            parameters: None,
-            body_follows: false,
-            whole: None,
-            now: work.cx.now,
-            address: Address { exchange: id, ..work.address },
-        };
-        work.meter.enter(HANDLER);
-        let mut reply = call(&*handler, &mut request).unwrap_or_else(|_| {
-            work.observer.panicked(state.record.route, None);
-            Reply::Now(Response::error(StatusCode::INTERNAL_SERVER_ERROR))
-        });
-        // A handler of a handler may want to know more than the head of the last request.
-        *work.cx.head = head;
-        state.body_left = 0;
-        self.carry_out(id, &mut reply, &mut state, work);
+        self.carry_on(id, reply, state, work);
     }
 
     /// Answers at once; keeps what can't be sent yet. `head_stands`: the worker's head is the request's.

@@ -52,7 +52,7 @@ impl Decoder {
                 let index = integer::decode(block, &mut at, 7)?;
                 self.indexed(index, section)?;
             } else {
-                self.literal(block, &mut at, first, section)?;
+                at = self.literal(block, at, first, section)?;
             }
         }
         Ok(())
@@ -117,38 +117,40 @@ impl Decoder {
         let Some(age) = index.checked_sub(static_table::LENGTH + 1) else {
             return from_static(index, section);
         };
-        let entry = self.table.by_age(age).ok_or(Error::InvalidIndex)?;
+        let entry = *self.table.by_age(age).ok_or(Error::InvalidIndex)?;
         if section.counts(entry.text_bytes()) {
             let text = section.text();
             let start = text.len();
-            text.push(self.table.stored(entry));
+            text.push(self.table.stored(&entry).ok_or(Error::InvalidIndex)?);
             let value = start + entry.stored_name_len();
             section.take(Line { kind: entry.kind, note: entry.tag, start, value });
         }
         Ok(())
     }
 
-    /// RFC 7541 §6.2: a literal, with or without indexing.
-    #[inline]
+    /// RFC 7541 §6.2: a literal, with or without indexing, at `at`. Returns where it ends.
+    #[inline(never)]
     fn literal<S: FieldSection>(
         &mut self,
         block: &[u8],
-        at: &mut usize,
+        mut at: usize,
         first: u8,
         section: &mut S,
-    ) -> Result<(), Error> {
+    ) -> Result<usize, Error> {
         let inserts = first & 0x40 != 0;
         if !inserts && first & 0x20 != 0 {
             return Err(Error::MisplacedSizeUpdate);
         }
         let text = section.text();
         let start = text.len();
-        let (kind, mut note) = self.name(block, at, if inserts { 6 } else { 4 }, text)?;
+        let (kind, mut note) = self.name(block, &mut at, if inserts { 6 } else { 4 }, text)?;
         let middle = text.len();
-        string(block, at, text)?;
+        string(block, &mut at, text)?;
         let (name, value) = text.bytes()[start..].split_at(middle - start);
         note = note.and(S::note(kind, value));
-        note = note.and(Note::VALUE_INVALID.when(!is_field_value(value)));
+        if !note.has(Note::CHECKED) {
+            note = note.and(Note::VALUE_INVALID.when(!is_field_value(value)));
+        }
         let name = kind.text().map_or(name, str::as_bytes);
         let bytes = name.len() + value.len();
         if inserts {
@@ -161,7 +163,7 @@ impl Decoder {
         } else {
             section.text().truncate(start);
         }
-        Ok(())
+        Ok(at)
     }
 
     /// The name of a literal (RFC 7541 §6.2): an index with a prefix of `prefix` bits, or a string. It is appended to
@@ -183,7 +185,7 @@ impl Decoder {
         }
         let entry = self.table.by_age(index - static_table::LENGTH - 1);
         let entry = entry.ok_or(Error::InvalidIndex)?;
-        text.push(&self.table.stored(entry)[..entry.stored_name_len()]);
+        text.push(self.table.stored_name(entry).ok_or(Error::InvalidIndex)?);
         Ok((entry.kind, entry.tag.only(Note::NAME_INVALID)))
     }
 }
@@ -197,7 +199,9 @@ fn from_static<S: FieldSection>(index: usize, section: &mut S) -> Result<(), Err
         let text = section.text();
         let start = text.len();
         text.push(value);
-        let note = S::note(*kind, value);
+        let is_whole_pseudo = matches!(kind, NameKind::Pseudo(_)) && !value.is_empty();
+        let note =
+            if is_whole_pseudo { Note::SPECIAL.and(Note::CHECKED) } else { S::note(*kind, value) };
         section.take(Line { kind: *kind, note, start, value: start });
     }
     Ok(())

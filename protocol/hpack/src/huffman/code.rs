@@ -68,11 +68,11 @@ pub(super) struct Window(u32);
 
 impl Window {
     const fn one(symbol: u32, bits: u32) -> Self {
-        Self(symbol | bits << 16 | bits << 20 | 1 << 24)
+        Self(bits | 1 << 8 | symbol << 16)
     }
 
     const fn and(self, symbol: u32, bits: u32) -> Self {
-        Self(self.0 + (symbol << 8) + (bits << 16) + (1 << 24))
+        Self(self.0 + bits + (1 << 8) + (symbol << 24))
     }
 
     /// Whether there is no whole symbol.
@@ -84,25 +84,25 @@ impl Window {
     /// The symbols, the second one 0 if there is none.
     #[inline]
     pub(super) const fn symbols(self) -> [u8; 2] {
-        (self.0 as u16).to_le_bytes()
+        ((self.0 >> 16) as u16).to_le_bytes()
     }
 
     /// The number of symbols.
     #[inline]
     pub(super) const fn count(self) -> usize {
-        (self.0 >> 24) as usize
+        (self.0 >> 8 & 0xff) as usize
     }
 
     /// The bits of all symbols.
     #[inline]
     pub(super) const fn bits(self) -> u32 {
-        self.0 >> 16 & 15
+        self.0 & 0xff
     }
 
     /// The bits of the first symbol.
     #[inline]
-    pub(super) const fn first_bits(self) -> u32 {
-        self.0 >> 20 & 15
+    pub(super) fn first_bits(self) -> u32 {
+        u32::from(LENGTHS[usize::from(self.symbols()[0])])
     }
 }
 

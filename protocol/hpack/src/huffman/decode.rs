@@ -30,6 +30,7 @@ pub(crate) fn decode(input: &[u8], out: &mut [u8]) -> Result<usize, Error> {
         rest = others;
     }
     pending.append(rest);
+    end = pending.whole(out, end)?;
     pending.last(out, end)
 }
 
@@ -63,7 +64,9 @@ impl Pending {
     /// Decodes while any code would be whole.
     #[inline]
     fn whole(&mut self, out: &mut [u8], mut end: usize) -> Result<usize, Error> {
-        while self.bits >= LONGEST as u32 {
+        let last = out.len().checked_sub(SLACK_BYTES).ok_or(Error::InvalidHuffman)?;
+        // There is room for all that the input can hold: it is never found to be missing.
+        while self.bits >= LONGEST as u32 && end <= last {
             let window = window(self.acc);
             if window.is_long() {
                 let (symbol, length) = long(self.acc)?;
@@ -71,7 +74,7 @@ impl Pending {
                 end += 1;
                 self.skip(length);
             } else {
-                out[end..end + 2].copy_from_slice(&window.symbols());
+                out[end..end + SLACK_BYTES].copy_from_slice(&window.symbols());
                 end += window.count();
                 self.skip(window.bits());
             }
@@ -87,7 +90,7 @@ impl Pending {
             let (symbol, length) = match window.is_long() {
                 true => long(self.acc)?,
                 false if window.bits() <= self.bits => {
-                    out[end..end + 2].copy_from_slice(&window.symbols());
+                    out[end..end + SLACK_BYTES].copy_from_slice(&window.symbols());
                     end += window.count();
                     self.skip(window.bits());
                     continue;

@@ -33,8 +33,8 @@ impl Below {
 
     /// The handler of a path, with its place among the paths.
     #[inline]
-    pub(super) fn find(&self, path: &str) -> Option<(usize, &dyn Handler)> {
-        let at = self.0.iter().position(|(below, _)| path.starts_with(&**below))?;
+    pub(super) fn find(&self, path: &[u8]) -> Option<(usize, &dyn Handler)> {
+        let at = self.0.iter().position(|(below, _)| path.starts_with(below.as_bytes()))?;
         Some((at, &*self.0[at].1))
     }
 

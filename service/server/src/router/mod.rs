@@ -101,9 +101,12 @@ impl RouteId {
     }
 }
 
+/// The parts of a path that stand for parameters of its route.
+pub(crate) type Parameters<'r, 'p> = Option<matchit::Params<'r, 'p>>;
+
 /// What a router says of a request.
-pub(crate) enum Found<'r, 'p> {
-    Handler(&'r dyn Handler, Option<matchit::Params<'r, 'p>>),
+pub(crate) enum Found<'r> {
+    Handler(&'r dyn Handler),
     /// The path exists, but not for this method: these are allowed.
     MethodNotAllowed(&'r HeaderValue),
     /// OPTIONS of a path whose routes don't answer it themselves.
@@ -325,66 +328,69 @@ impl Router {
     }
 
     /// Who claims a path that no route takes.
-    fn claimant(&self, path: &str) -> Option<&dyn Handler> {
-        claimant(&self.claimed, path)
+    fn claimant(&self, path: &[u8]) -> Option<&dyn Handler> {
+        if self.claimed.is_empty() {
+            return None;
+        }
+        claimant(&self.claimed, std::str::from_utf8(path).unwrap_or_default())
     }
 
-    /// Finds what answers the request with this head.
+    /// Finds what answers the request with this head. The parameters of a route that has some are set, for they are
+    /// large, and most have none.
     #[inline]
-    pub(crate) fn find<'r, 'h>(&'r self, head: &'h Head) -> (RouteId, Found<'r, 'h>) {
+    pub(crate) fn find<'r, 'h>(
+        &'r self,
+        head: &'h Head,
+        parameters: &mut Parameters<'r, 'h>,
+    ) -> (RouteId, Found<'r>) {
         let (method, path) = (head.method(), path_of(head.path_and_query_bytes()));
         if let Some(hosts) = &self.hosts
             && let Some(routes) = head.authority().and_then(|authority| hosts.of(authority))
         {
-            let found = routes.find_path(method, path);
+            let found = routes.find_path(method, path, parameters);
             if !matches!(found.1, Found::Nothing) {
                 return found;
             }
         }
-        self.find_path(method, path)
+        self.find_path(method, path, parameters)
     }
 
     #[inline]
-    fn find_path<'r, 'p>(&'r self, method: &Method, path: &'p [u8]) -> (RouteId, Found<'r, 'p>) {
-        match self.exact.get(path) {
-            Some(route) => self.found(*route, None, method, path),
-            None => self.find_text(method, path),
+    fn find_path<'r, 'p>(
+        &'r self,
+        method: &Method,
+        path: &'p [u8],
+        parameters: &mut Parameters<'r, 'p>,
+    ) -> (RouteId, Found<'r>) {
+        if let Some(route) = self.exact.get(path) {
+            return self.found(*route, method);
         }
-    }
-
-    /// What answers a path that is no route as it stands: only now it must be text, which the target of a request
-    /// is.
-    #[inline]
-    fn find_text<'r, 'p>(&'r self, method: &Method, path: &'p [u8]) -> (RouteId, Found<'r, 'p>) {
-        let text = std::str::from_utf8(path).unwrap_or_default();
         if self.exact.len() == self.routes.len() {
             // There is no pattern.
-            return self.find_rest(text);
+            return self.find_rest(path);
         }
-        match self.patterns.at(text) {
-            Ok(found) => self.found(*found.value, Some(found.params), method, path),
-            Err(_) => self.find_rest(text),
+        // Only now it must be text, which the target of a request is.
+        match self.patterns.at(std::str::from_utf8(path).unwrap_or_default()) {
+            Ok(found) => {
+                let route = *found.value;
+                if self.routes[route].find(method).is_none()
+                    && let Some(handler) = self.claimant(path)
+                {
+                    return (RouteId(self.first + CLAIMED), Found::Handler(handler));
+                }
+                *parameters = Some(found.params);
+                self.found(route, method)
+            }
+            Err(_) => self.find_rest(path),
         }
     }
 
     /// What answers `method` on a route.
     #[inline]
-    fn found<'r, 'p>(
-        &'r self,
-        route: usize,
-        parameters: Option<matchit::Params<'r, 'p>>,
-        method: &Method,
-        path: &[u8],
-    ) -> (RouteId, Found<'r, 'p>) {
+    fn found(&self, route: usize, method: &Method) -> (RouteId, Found<'_>) {
         let methods = &self.routes[route];
         let found = match methods.find(method) {
-            Some(handler) => Found::Handler(handler, parameters),
-            None if parameters.is_some()
-                && let Ok(path) = std::str::from_utf8(path)
-                && let Some(handler) = self.claimant(path) =>
-            {
-                return (RouteId(self.first + CLAIMED), Found::Handler(handler, None));
-            }
+            Some(handler) => Found::Handler(handler),
             None if method == Method::OPTIONS => Found::Options(methods.allow()),
             None => Found::MethodNotAllowed(methods.allow()),
         };
@@ -393,7 +399,7 @@ impl Router {
 
     /// What answers a path that no route has.
     #[inline]
-    fn find_rest<'r>(&'r self, path: &str) -> (RouteId, Found<'r, 'static>) {
+    fn find_rest(&self, path: &[u8]) -> (RouteId, Found<'_>) {
         let (name, handler) = if let Some((at, handler)) = self.below.find(path) {
             (ROUTES + (self.routes.len() + at) as u32, handler)
         } else if let Some(handler) = self.claimant(path) {
@@ -403,7 +409,7 @@ impl Router {
         } else {
             return (RouteId::NONE, Found::Nothing);
         };
-        (RouteId(self.first + name), Found::Handler(handler, None))
+        (RouteId(self.first + name), Found::Handler(handler))
     }
 
     /// Numbers the routes from `first` on, and says which number comes next.

@@ -5,8 +5,9 @@ fn found(router: &Router, method: Method, path: &str) -> String {
 }
 
 fn found_at(router: &Router, method: Method, host: &str, path: &str) -> String {
-    match router.find(&head(method, host, path)).1 {
-        Found::Handler(handler, parameters) => {
+    let (head, mut parameters) = (head(method, host, path), None);
+    match router.find(&head, &mut parameters).1 {
+        Found::Handler(handler) => {
             let parameters: Vec<_> = parameters
                 .iter()
                 .flat_map(matchit::Params::iter)
@@ -169,7 +170,7 @@ fn what_is_found_has_a_name() {
     assert_eq!(router.number(10), 10 + router.names().len() as u32);
     let name = |router: &Router, host: &str, method: Method, path: &str| {
         let head = head(method, host, path);
-        let (route, _) = router.find(&head);
+        let (route, _) = router.find(&head, &mut None);
         router.name(route).unwrap_or_default()
     };
     for (host, method, path, expected) in [

@@ -1,0 +1,85 @@
+//! Replies that are not the response: it comes later, or piece by piece, or from another handler.
+
+use bolide_semantics::ExchangeId;
+use http::StatusCode;
+
+use super::Session;
+use crate::exchange::{OrElse, State};
+use crate::handler::call;
+use crate::profile::HANDLER;
+use crate::request::Request;
+use crate::responder::Address;
+use crate::work::Work;
+use crate::{Reply, Response};
+
+impl Session {
+    /// The response comes later, or the exchange goes on with an object.
+    pub(super) fn carry_on(
+        &mut self,
+        id: ExchangeId,
+        reply: &mut Reply,
+        state: &mut State,
+        work: &mut Work<'_>,
+    ) {
+        match std::mem::replace(reply, Reply::Later) {
+            Reply::Now(_) => {}
+            Reply::Exchange(driver) => {
+                state.record.entry = work.observer.keep(work.cx.head);
+                self.open(id, state, Some(driver), work);
+                self.with(id, work, |active, io| {
+                    if let Some(driver) = &mut active.driver {
+                        if driver.continues_at_once() {
+                            io.send_continue();
+                        }
+                        driver.on_start(io);
+                    }
+                });
+            }
+            Reply::Later => {
+                state.take_expectation();
+                state.record.entry = work.observer.keep(work.cx.head);
+                self.open(id, state, None, work);
+            }
+            Reply::LaterOr(handler) => {
+                state.take_expectation();
+                let head = work.cx.head.clone();
+                state.record.entry = work.observer.keep(work.cx.head);
+                self.open(id, state, None, work);
+                if let Ok(index) = self.index(id) {
+                    self.exchanges[index].or_else = Some(Box::new(OrElse { head, handler }));
+                }
+            }
+        }
+    }
+
+    /// Who was to answer passes the request on.
+    pub(super) fn pass_on(&mut self, id: ExchangeId, work: &mut Work<'_>) {
+        let Ok(index) = self.index(id) else { return };
+        let Some(other) = self.exchanges[index].or_else.take() else {
+            return self.with(id, work, |_, io| io.respond(Response::error(StatusCode::NOT_FOUND)));
+        };
+        let mut state = self.exchanges.remove(index).state;
+        work.observer.no_longer_under_way();
+        let OrElse { head, handler } = *other;
+        let mut request = Request {
+            head: &head,
+            connection: &self.connection,
+            ends: &self.ends,
+            parameters: None,
+            body_follows: false,
+            whole: None,
+            now: work.cx.now,
+            address: Address { exchange: id, ..work.address },
+        };
+        work.meter.enter(HANDLER);
+        let mut reply = Reply::Later;
+        if !call(&*handler, &mut request, &mut reply) {
+            work.observer.panicked(state.record.route, None);
+            reply = Reply::Now(Response::error(StatusCode::INTERNAL_SERVER_ERROR));
+        }
+        // A handler of a handler may want to know more than the head of the last request.
+        *work.cx.head = head;
+        state.body_left = 0;
+        self.carry_out(id, &mut reply, &mut state, work);
+    }
+}
