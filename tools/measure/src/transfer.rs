@@ -55,7 +55,7 @@ pub enum Progress {
 pub fn run(plan: &Plan, show: &mut dyn FnMut(&Progress)) -> Result<Report, String> {
     let route = Route::new(&plan.connecting)?;
     let clock = Clock::start();
-    let mut costs = Costs::new(plan.server, &plan.connecting.origin);
+    let mut costs = Costs::new(plan.server.clone(), &plan.connecting.origin);
     let mut probers = match &plan.probing {
         None => None,
         Some(probing) => Some(Probers::start(probing, &route, clock)?),

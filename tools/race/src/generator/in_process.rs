@@ -60,7 +60,7 @@ pub(super) fn run(
         failed: failures.values().sum(),
         failures,
         connections,
-        rate: job.rate.unwrap_or(REQUESTS_COUNT as f64 / started.elapsed().as_secs_f64()),
+        rate: job.rate.unwrap_or_else(|| REQUESTS_COUNT as f64 / started.elapsed().as_secs_f64()),
         cpu_us: used.as_secs_f64() * 1e6 / REQUESTS_COUNT as f64,
         ..Figures::default()
     })
