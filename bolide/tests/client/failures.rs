@@ -14,7 +14,7 @@ fn client() -> Client {
 fn what_can_not_be_asked_is_told_at_once() {
     let client = client();
     for (request, expected) in [
-        (client.get("nonsense"), "`nonsense` is no URL"),
+        (client.get("nonsense"), "`nonsense` is not a URL"),
         (client.get("http://a/").header("a b", "c"), "`a b` is not a field name"),
         (client.get("http://a/").header("a", "b\nc"), "the value of `a` can't stand"),
         (client.request(bolide::Method::CONNECT, "http://a/"), "CONNECT is for proxies"),
