@@ -140,14 +140,14 @@ fn a_server_that_does_not_read_stops_the_reader_of_the_body() {
 }
 
 #[test]
-fn an_endless_answer_is_collected_up_to_a_limit() {
+fn an_endless_response_is_collected_up_to_a_limit() {
     let ours = Ours::new();
     let limits = ClientLimits { collected_bytes: 1000, ..ClientLimits::default() };
     let client = ours.client().limits(limits).build().expect("a client");
     let url = &ours.urls("/pattern/1000000000000")[0];
     let error = client.get(url).send().expect("an answer").collect().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Answer);
-    assert!(error.to_string().ends_with("the answer is longer than 1000 bytes"), "{error}");
+    assert!(error.to_string().ends_with("the response is longer than 1000 bytes"), "{error}");
 }
 
 #[test]

@@ -60,7 +60,7 @@ fn a_stream_that_breaks_off_goes_on_where_it_was() {
 #[test]
 fn what_is_no_stream_of_events_ends_it() {
     for (answer, expected) in [
-        ("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n", "404 Not Found is no stream"),
+        ("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n", "404 Not Found is not a stream"),
         (
             "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 0\r\n\r\n",
             "`text/html` is no",

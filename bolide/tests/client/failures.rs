@@ -14,8 +14,8 @@ fn client() -> Client {
 fn what_can_not_be_asked_is_told_at_once() {
     let client = client();
     for (request, expected) in [
-        (client.get("nonsense"), "`nonsense` is no URL"),
-        (client.get("http://a/").header("a b", "c"), "`a b` is no name of a field"),
+        (client.get("nonsense"), "`nonsense` is not a URL"),
+        (client.get("http://a/").header("a b", "c"), "`a b` is not a field name"),
         (client.get("http://a/").header("a", "b\nc"), "the value of `a` can't stand"),
         (client.request(bolide::Method::CONNECT, "http://a/"), "CONNECT is for proxies"),
     ] {
@@ -30,10 +30,7 @@ fn nobody_listens() {
     let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let error = client().post(&format!("http://{gone}/")).send().unwrap_err();
     assert_eq!((error.kind(), error.is_retry_safe()), (ErrorKind::Connect, true));
-    assert_eq!(
-        error.to_string(),
-        format!("http://{gone}/: nobody listens at the server's address")
-    );
+    assert_eq!(error.to_string(), format!("http://{gone}/: connection refused"));
     let error = client().get("http://no-such-host.invalid/").send().unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Resolve | ErrorKind::Timeout), "{error}");
     assert!(error.to_string().contains("no-such-host.invalid"), "{error}");
@@ -95,7 +92,7 @@ fn a_slow_server_is_given_up_in_each_phase() {
         waiting_count: 1,
         wait_timeout: short,
         connect_timeout: short * 2,
-        answer_timeout: short,
+        response_timeout: short,
         pause_timeout: short,
         ..ClientLimits::default()
     };
@@ -107,7 +104,7 @@ fn a_slow_server_is_given_up_in_each_phase() {
         assert_eq!((error.kind(), error.is_retry_safe()), (ErrorKind::Timeout, is_safe), "{error}");
         assert!(error.to_string().contains(what), "{error}");
     };
-    late(client.get(&silent.url("/")), "did not answer in time", false);
+    late(client.get(&silent.url("/")), "did not respond in time", false);
     late(client.get(&format!("https://{}/", silent.address)), "no connection was ready", true);
     let pausing = Scripted::new(|talk, _| {
         talk.head();

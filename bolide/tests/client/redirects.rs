@@ -84,7 +84,7 @@ fn what_is_not_followed_is_an_error() {
     assert!(error.to_string().contains("more than 5 redirections"), "{error}");
     let odd = leading("302 Found", "ftp://a/");
     let error = following(5).get(&odd.url("/from")).send().unwrap_err();
-    assert!(error.to_string().contains("`Location`: `ftp://a/` is no URL"), "{error}");
+    assert!(error.to_string().contains("`Location`: `ftp://a/` is not a URL"), "{error}");
     let kept = leading("307 Temporary", "/to");
     let request = following(5).post(&kept.url("/from")).body_reader(&b"text"[..]);
     let error = request.header("content-length", "4").send().unwrap_err();

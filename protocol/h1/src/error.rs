@@ -60,8 +60,8 @@ macro_rules! failures {
 failures! {
     // Heads (RFC 9112 §2 to §5).
     BARE_LF = Failure::bad("a line ended in a bare LF");
-    BARE_CR = Failure::bad("a bare CR stood in a line");
-    CONTROL = Failure::bad("a control octet stood in a line");
+    BARE_CR = Failure::bad("a line contained a bare CR");
+    CONTROL = Failure::bad("a line contained a control byte");
     EMPTY_LINES = Failure::bad("too many empty lines came before a request");
     BAD_METHOD = Failure::bad("the method was not a token");
     BAD_TARGET = Failure::bad("the request target was malformed");
@@ -83,7 +83,7 @@ failures! {
     );
     FOLDED = Failure::bad("a field line began with white space");
     BAD_NAME = Failure::bad("a field name was not a token");
-    SPACE_BEFORE_COLON = Failure::bad("white space stood before a colon");
+    SPACE_BEFORE_COLON = Failure::bad("white space preceded a colon");
     BAD_STATUS_LINE = Failure::bad("the status line was malformed");
     // Host (RFC 9112 §3.2).
     NO_HOST = Failure::bad("the host field was missing");
@@ -108,7 +108,7 @@ failures! {
     TRAILERS_TOO_LARGE = Failure::bad("the trailer section was too large");
     // Responses (RFC 9112 §9.2, RFC 9110 §15.2).
     UNSOLICITED = Failure::bad("bytes came that answered no request");
-    UNASKED_SWITCH = Failure::bad("protocols were switched unasked");
+    UNASKED_SWITCH = Failure::bad("protocols were switched without a request");
     TOO_MANY_INTERIM = Failure::bad("too many interim responses came");
     // Ends.
     TRUNCATED = Failure {
@@ -119,7 +119,7 @@ failures! {
     EOF = Failure::orderly("eof", "the peer closed the connection");
     UNANSWERED = Failure {
         status: StatusCode::BAD_REQUEST,
-        close: CloseReason::circumstance("eof", "the peer closed before it answered"),
+        close: CloseReason::circumstance("eof", "the peer closed before it responded"),
     };
     LAST = Failure::orderly("last", "the last message said that the connection closes");
     LAST_BY_VERSION = Failure::orderly("last", "the last message left the connection no use");

@@ -397,7 +397,7 @@ impl Connection {
                 earliest.consider(since_ms, DRAIN_NOTICE, DeadlineReason::Drain);
             }
             Some((Purpose::Alive, since_ms)) => {
-                earliest.consider(since_ms, limits.ping_answer, DeadlineReason::Acknowledgement);
+                earliest.consider(since_ms, limits.ping_reply, DeadlineReason::Acknowledgement);
             }
             None => {}
         }

@@ -188,7 +188,7 @@ pub const PING_AFTER: Duration = Duration::from_secs(60);
 
 /// How long the peer may take to answer that PING. Default: 20 s. Unit: time. Reason: longer than any
 /// network's queue. Answers: none.
-pub const PING_ANSWER: Duration = Duration::from_secs(20);
+pub const PING_REPLY: Duration = Duration::from_secs(20);
 
 /// How often open streams are looked through for those that are too slow. Default: 5 s. Unit: time.
 /// Reason: the precision that the limits in seconds need. Answers: none.
@@ -283,8 +283,8 @@ pub struct Limits {
     pub acknowledgement_time: Duration,
     /// [`PING_AFTER`].
     pub ping_after: Duration,
-    /// [`PING_ANSWER`].
-    pub ping_answer: Duration,
+    /// [`PING_REPLY`].
+    pub ping_reply: Duration,
 }
 
 impl Default for Limits {
@@ -330,7 +330,7 @@ impl Default for Limits {
             write_pause: WRITE_PAUSE,
             acknowledgement_time: ACKNOWLEDGEMENT_TIME,
             ping_after: PING_AFTER,
-            ping_answer: PING_ANSWER,
+            ping_reply: PING_REPLY,
         }
     }
 }

@@ -29,7 +29,7 @@ impl Connection {
             return Err(Fault::protocol("a RST_STREAM frame for stream 0"));
         }
         if header.length != rst_stream::PAYLOAD_BYTES {
-            return Err(Fault::frame_size("a RST_STREAM frame that is not 4 octets long"));
+            return Err(Fault::frame_size("a RST_STREAM frame that is not 4 bytes long"));
         }
         let Some(bytes) = payload(cx, header) else { return Ok(Step::Incomplete) };
         let code = read_u32(bytes);
@@ -79,7 +79,7 @@ impl Connection {
             return Err(Fault::protocol("a PING frame for a stream"));
         }
         if header.length != ping::PAYLOAD_BYTES {
-            return Err(Fault::frame_size("a PING frame that is not 8 octets long"));
+            return Err(Fault::frame_size("a PING frame that is not 8 bytes long"));
         }
         let bytes = payload(cx, header).and_then(|bytes| bytes.first_chunk().copied());
         let Some(bytes) = bytes else { return Ok(Step::Incomplete) };
@@ -109,7 +109,7 @@ impl Connection {
             return Err(Fault::protocol("a GOAWAY frame for a stream"));
         }
         let Some(debug_bytes) = header.length.checked_sub(goaway::PAYLOAD_BYTES_MIN) else {
-            return Err(Fault::frame_size("a GOAWAY frame shorter than 8 octets"));
+            return Err(Fault::frame_size("a GOAWAY frame shorter than 8 bytes"));
         };
         let fixed = FrameHeader { length: goaway::PAYLOAD_BYTES_MIN, ..header };
         let Some(bytes) = payload(cx, fixed) else { return Ok(Step::Incomplete) };
@@ -138,7 +138,7 @@ impl Connection {
             let id = self.streams.get(slot).id;
             self.streams.reset.insert(id);
             self.remove(cx, slot);
-            let what = "the server left before it acted on the request";
+            let what = "the server closed the connection before it acted on the request";
             let reason = AbortReason::new(Blame::Peer, "not-served", what).untouched();
             self.pending.push(Event::Aborted(id, reason));
         }
@@ -203,7 +203,7 @@ impl Connection {
         }
         let Some(bytes) = payload(cx, header) else { return Ok(Step::Incomplete) };
         let Some(update) = PriorityUpdate::parse(bytes) else {
-            return Err(Fault::frame_size("a PRIORITY_UPDATE frame shorter than 4 octets"));
+            return Err(Fault::frame_size("a PRIORITY_UPDATE frame shorter than 4 bytes"));
         };
         if update.stream == 0 {
             return Err(Fault::protocol("a PRIORITY_UPDATE frame about stream 0"));

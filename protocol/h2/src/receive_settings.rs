@@ -112,7 +112,7 @@ impl Connection {
         header: FrameHeader,
     ) -> Result<Step, Fault> {
         if header.length != window_update::PAYLOAD_BYTES {
-            return Err(Fault::frame_size("a WINDOW_UPDATE frame that is not 4 octets long"));
+            return Err(Fault::frame_size("a WINDOW_UPDATE frame that is not 4 bytes long"));
         }
         let Some(bytes) = payload(cx, header) else { return Ok(Step::Incomplete) };
         let increment = window_update::parse(bytes);

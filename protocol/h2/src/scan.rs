@@ -55,7 +55,7 @@ impl Connection {
                     return Ok(Some(CloseReason::orderly("drained", what)));
                 }
             }
-            Some((Purpose::Alive, since_ms)) if over(since_ms, limits.ping_answer) => {
+            Some((Purpose::Alive, since_ms)) if over(since_ms, limits.ping_reply) => {
                 let what = "a PING was not answered in time";
                 return Ok(Some(CloseReason::circumstance("ping-timeout", what)));
             }

@@ -52,7 +52,7 @@ const fn bad(what: &'static str) -> Refusal {
 
 static NO_UPGRADE: Refusal = Refusal {
     status: StatusCode::UPGRADE_REQUIRED,
-    what: "this is a WebSocket endpoint: ask with Upgrade: websocket and Connection: Upgrade",
+    what: "this is a WebSocket endpoint: send Upgrade: websocket and Connection: Upgrade",
 };
 static VERSION_REFUSAL: Refusal = Refusal {
     status: StatusCode::UPGRADE_REQUIRED,
@@ -64,7 +64,7 @@ static OTHER_PROTOCOL: Refusal = Refusal {
 };
 static NOT_GET: Refusal = bad("a WebSocket handshake over HTTP/1.1 is a GET");
 static TOO_OLD: Refusal = bad("a WebSocket handshake needs HTTP/1.1 or HTTP/2");
-static NO_KEY: Refusal = bad("Sec-WebSocket-Key is missing, repeated or not 16 octets in base64");
+static NO_KEY: Refusal = bad("Sec-WebSocket-Key is missing, repeated or not 16 bytes in base64");
 static NEEDS_CONNECT: Refusal =
     bad("over HTTP/2 a WebSocket handshake is an extended CONNECT with :protocol websocket");
 

@@ -62,8 +62,7 @@ impl Ending {
 
     /// It took too long to get ready.
     pub(crate) fn late(step: Step) -> Self {
-        let reason =
-            CloseReason::circumstance("connect-timeout", "the connection took too long to make");
+        let reason = CloseReason::circumstance("connect-timeout", "the connection took too long");
         Self { step, reason, tls: None, socket: Some(io::ErrorKind::TimedOut) }
     }
 

@@ -34,9 +34,9 @@ pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Reason: three addresses of a server can be tried. Answers: slow-server.
 pub const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long an answer may take from the end of the request to its head. Default: 60 s. Unit: time. Reason:
-/// twice as long as proxies wait, which answer for servers that don't. Answers: slow-server.
-pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long a response may take from the end of the request to its head. Default: 60 s. Unit: time. Reason:
+/// twice as long as proxies wait, which respond for servers that don't. Answers: slow-server.
+pub const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How long a server may pause in a body, either way; not in a stream of events. Default: 60 s. Unit: time.
 /// Reason: nginx waits as long. Answers: slow-server.
@@ -50,12 +50,12 @@ pub const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
 /// a thread apart keep a fast path busy with. Answers: slow-server.
 pub const UPLOAD_BYTES: usize = 256 * 1024;
 
-/// What the receive window of one answer may grow to, over HTTP/2: what is held of an answer that nobody
+/// What the receive window of one response may grow to, over HTTP/2: what is held of a response that nobody
 /// reads. Default: 4 MiB. Unit: bytes. Reason: 1 Gbit/s over 32 ms. Answers: none.
-pub const ANSWER_WINDOW_BYTES: u32 = 4 << 20;
+pub const RESPONSE_WINDOW_BYTES: u32 = 4 << 20;
 
 /// The receive window of one connection, over HTTP/2. Default: 1 GiB. Unit: bytes. Reason: more than those of
-/// all answers together, for a caller who holds some without reading them must still get the others. Answers:
+/// all responses together, for a caller who holds some without reading them must still get the others. Answers:
 /// none.
 pub const CONNECTION_WINDOW_BYTES: u32 = 1 << 30;
 
@@ -64,8 +64,8 @@ pub const CONNECTION_WINDOW_BYTES: u32 = 1 << 30;
 /// none.
 pub const RETRIES_COUNT: u32 = 1;
 
-/// How much of an answer is collected by calls that return all of it, unless they say otherwise. Default:
-/// 16 MiB. Unit: bytes. Reason: a document, not a film. Answers: endless-answer.
+/// How much of a response is collected by calls that return all of it, unless they say otherwise. Default:
+/// 16 MiB. Unit: bytes. Reason: a document, not a film. Answers: endless-response.
 pub const COLLECTED_BYTES: usize = 16 * 1024 * 1024;
 
 /// How long a line or an event's data may be in a stream of events. Default: 1 MiB. Unit: bytes. Reason: all
@@ -109,8 +109,8 @@ pub struct ClientLimits {
     pub connect_timeout: Duration,
     /// [`WAIT_TIMEOUT`].
     pub wait_timeout: Duration,
-    /// [`ANSWER_TIMEOUT`].
-    pub answer_timeout: Duration,
+    /// [`RESPONSE_TIMEOUT`].
+    pub response_timeout: Duration,
     /// [`PAUSE_TIMEOUT`].
     pub pause_timeout: Duration,
     /// [`IDLE_TIMEOUT`].
@@ -131,7 +131,7 @@ impl Default for ClientLimits {
             resolve_timeout: RESOLVE_TIMEOUT,
             connect_timeout: CONNECT_TIMEOUT,
             wait_timeout: WAIT_TIMEOUT,
-            answer_timeout: ANSWER_TIMEOUT,
+            response_timeout: RESPONSE_TIMEOUT,
             pause_timeout: PAUSE_TIMEOUT,
             idle_timeout: IDLE_TIMEOUT,
             upload_bytes: UPLOAD_BYTES,

@@ -5,7 +5,7 @@ use thiserror::Error;
 
 /// The system's store of certificates holds none that can be used.
 #[derive(Debug, Error)]
-#[error("the system has no trusted certificates{}: name some with a file of roots", .0.as_ref().map(|why| format!(" ({why})")).unwrap_or_default())]
+#[error("the system has no trusted certificates{}: use a file of CA certificates", .0.as_ref().map(|why| format!(" ({why})")).unwrap_or_default())]
 pub struct TrustError(Option<String>);
 
 /// The certificates that the operating system trusts, or those that the environment's `SSL_CERT_FILE`

@@ -5,7 +5,7 @@
 /// Answers: none.
 pub const SIZE_BYTES_MAX: u64 = 1 << 40;
 
-/// The length of the query of an ndt7 request, which is kept as metadata; beyond it the answer is 400. Default:
+/// The length of the query of an ndt7 request, which is kept as metadata; beyond it the response is 400. Default:
 /// 4096. Unit: bytes. Reason: the protocol's own limit. Answers: long-ndt7-query.
 pub(crate) const NDT7_QUERY_BYTES: usize = 4096;
 

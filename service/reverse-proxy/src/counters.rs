@@ -11,7 +11,7 @@ const BOUNDS: [u64; 16] = [
     2_500_000, 5_000_000, 10_000_000,
 ];
 
-/// How long upstreams took from the moment a request was sent to the head of its answer.
+/// How long upstreams took from the moment a request was sent to the head of its response.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Latency {
     /// How many answers came within each of [`Self::bounds`] and not within the bound before it; the last
@@ -146,13 +146,13 @@ counters! {
     counts {
         /// Requests that were sent.
         requests,
-        /// Answers whose head came.
-        answers,
-        /// Requests that failed: no answer, or a broken one. Each is of one of the following kinds.
+        /// Responses whose head was received.
+        responses,
+        /// Requests that failed: no response, or a broken one. Each is of one of the following kinds.
         failures,
         /// They took too long: a connection, a head, or a pause in a body.
         timeouts,
-        /// Nobody listened.
+        /// No process listened.
         refused,
         /// There was no way there.
         unreachable,
@@ -166,13 +166,13 @@ counters! {
         overflows,
         /// Anything else: the request could not be sent on as it stood, or a tunnel was not granted.
         other_failures,
-        /// Requests that were sent again, here or elsewhere, after they failed here.
+        /// Requests that were retried, here or at another upstream, after they failed here.
         retries,
         /// Connections that became ready.
         connections,
-        /// Connections that could not be made.
+        /// Connections that could not be established.
         connect_failures,
-        /// Times that the upstream was left alone for a while.
+        /// Times that the upstream was ejected.
         ejections,
     }
     levels {

@@ -66,7 +66,7 @@ impl Failure {
     /// The answer's head did not come in time.
     pub(crate) const SILENT: Self = Self::timeout(
         "http_response_timeout",
-        "the upstream did not answer in time",
+        "the upstream did not respond in time",
         Repeat::Never,
     );
 
@@ -88,14 +88,14 @@ impl Failure {
     pub(crate) const FULL: Self = Self::refused(
         StatusCode::SERVICE_UNAVAILABLE,
         "connection_limit_reached",
-        "as many requests are open as may be",
+        "too many open requests",
     );
 
     /// The request can't be written in the upstream's version.
     pub(crate) const UNSENDABLE: Self = Self::refused(
         StatusCode::BAD_REQUEST,
         "http_request_error",
-        "the request can not be sent on as it stands",
+        "the request can't be forwarded",
     );
 
     /// It asks for another protocol, and the upstream's HTTP/2 takes no such requests: they go elsewhere.
@@ -104,7 +104,7 @@ impl Failure {
         ..Self::refused(
             StatusCode::BAD_GATEWAY,
             "http_upgrade_failed",
-            "the upstream's HTTP/2 takes no extended CONNECT",
+            "the upstream's HTTP/2 does not support extended CONNECT",
         )
     };
 
@@ -112,14 +112,14 @@ impl Failure {
     pub(crate) const NO_EXTENDED_CONNECT: Self = Self::refused(
         StatusCode::BAD_GATEWAY,
         "http_upgrade_failed",
-        "the upstream's HTTP/2 takes no extended CONNECT, and HTTP/1.1 beside it is not allowed",
+        "the upstream's HTTP/2 does not support extended CONNECT, and HTTP/1.1 is not allowed",
     );
 
     /// It asks for another protocol, and the upstream can't or won't go on with it.
     pub(crate) const NO_TUNNEL: Self = Self::refused(
         StatusCode::BAD_GATEWAY,
         "http_upgrade_failed",
-        "the upstream does not go on with this protocol",
+        "the upstream did not switch to this protocol",
     );
 
     /// It comes from this proxy.
@@ -138,18 +138,14 @@ impl Failure {
         }
     }
 
-    const REFUSED: Self = Self::gateway(
-        "connection_refused",
-        "nobody listens at the upstream's address",
-        Repeat::Always,
-    );
+    const REFUSED: Self = Self::gateway("connection_refused", "connection refused", Repeat::Always);
     const LATE: Self = Self::timeout(
         "connection_timeout",
-        "the connection to the upstream took too long to make",
+        "the connection to the upstream took too long",
         Repeat::Always,
     );
     const UNREACHABLE: Self =
-        Self::gateway("destination_unavailable", "the upstream can not be reached", Repeat::Always);
+        Self::gateway("destination_unavailable", "the upstream can't be reached", Repeat::Always);
 
     /// The connection ended while it still had this request.
     pub(crate) fn ended(ending: &Ending, sent: bool) -> Self {
@@ -218,9 +214,9 @@ impl Failure {
     /// What kind it is of, for a log.
     pub(crate) fn summary(&self) -> &'static str {
         match self.error {
-            "http_protocol_error" => "its answer is no HTTP",
-            "http_response_incomplete" => "its answer broke off",
-            "connection_terminated" => "the connection ended before an answer was complete",
+            "http_protocol_error" => "its response is not HTTP",
+            "http_response_incomplete" => "its response was truncated",
+            "connection_terminated" => "the connection ended before a response was complete",
             _ => "a request failed",
         }
     }

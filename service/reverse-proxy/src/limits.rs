@@ -6,30 +6,30 @@ use std::time::Duration;
 /// a worker keeps busy, few enough for a server with a thread for each. Answers: none.
 pub const CONNECTIONS_COUNT: usize = 256;
 
-/// How many requests of a worker wait for a connection to one upstream; beyond it the answer is 503.
+/// How many requests of a worker wait for a connection to one upstream; beyond it the response is 503.
 /// Default: 16384. Unit: requests. Reason: as many as 160 clients have with 100 streams each; each holds its
 /// head in memory. Answers: waiting-flood.
 pub const WAITING_COUNT: usize = 16_384;
 
-/// How long a request waits for a connection; beyond it the answer is 503. Default: 10 s. Unit: time.
-/// Reason: whoever waited longer has mostly gone. Answers: waiting-flood.
+/// How long a request waits for a connection; beyond it the response is 503. Default: 10 s. Unit: time.
+/// Reason: clients that waited longer have mostly gone. Answers: waiting-flood.
 pub const WAIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How many requests of a worker may be open at one upstream, those that wait among them; beyond it another
-/// upstream is asked, or the answer is 503. Default: 32768. Unit: requests. Reason: twice what may wait.
+/// upstream is asked, or the response is 503. Default: 32768. Unit: requests. Reason: twice what may wait.
 /// Answers: outstanding-flood.
 pub const OUTSTANDING_COUNT: u32 = 32_768;
 
-/// How long a connection to an upstream may take, with TLS; beyond it the answer is 504. Default: 10 s.
+/// How long a connection to an upstream may take, with TLS; beyond it the response is 504. Default: 10 s.
 /// Unit: time. Reason: three retransmissions of a lost segment fit. Answers: silent-upstream.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long an upstream may take from the end of a request to the head of its answer; beyond it the answer
+/// How long an upstream may take from the end of a request to the head of its response; beyond it the response
 /// is 504. Default: 30 s. Unit: time. Reason: h2o waits as long; shorter than the server's own patience.
 /// Answers: silent-upstream.
 pub const FIRST_BYTE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long an upstream may pause in a body, either way; beyond it the answer breaks off. Default: 60 s.
+/// How long an upstream may pause in a body, either way; beyond it the response breaks off. Default: 60 s.
 /// Unit: time. Reason: nginx waits as long; event streams send a comment more often. Answers:
 /// stalled-upstream.
 pub const PAUSE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -51,25 +51,25 @@ pub const RETRIES_COUNT: u8 = 2;
 /// Reason: a server in trouble must not get many times its load; Envoy allows as many. Answers: retry-storm.
 pub const RETRY_BUDGET_PERCENT: u32 = 20;
 
-/// After how many failures in a row an upstream is left alone. Default: 3. Unit: failures. Reason: one
+/// After how many failures in a row an upstream is ejected. Default: 3. Unit: failures. Reason: one
 /// lost connection says nothing. Answers: none.
 pub const FAILURES_COUNT: u32 = 3;
 
-/// For how long an upstream is left alone at first; twice as long each time. Default: 1 s. Unit: time.
+/// For how long an upstream is ejected at first; twice as long each time. Default: 1 s. Unit: time.
 /// Reason: as long as a process takes to restart. Answers: none.
 pub const EJECTION_TIME: Duration = Duration::from_secs(1);
 
-/// For how long an upstream is left alone at most. Default: 60 s. Unit: time. Reason: it is found again
+/// For how long an upstream is ejected at most. Default: 60 s. Unit: time. Reason: it is found again
 /// within a minute. Answers: none.
 pub const EJECTION_TIME_MAX: Duration = Duration::from_secs(60);
 
-/// What the receive window of one answer may grow to, from an upstream over HTTP/2: what is held for a client
+/// What the receive window of one response may grow to, from an upstream over HTTP/2: what is held for a client
 /// that reads slowly. Default: 1 MiB. Unit: bytes. Reason: 10 Gbit/s over 0.8 ms, and upstreams are near.
 /// Answers: slow-download.
-pub const ANSWER_WINDOW_BYTES: u32 = 1 << 20;
+pub const RESPONSE_WINDOW_BYTES: u32 = 1 << 20;
 
 /// The receive window of a connection to an upstream over HTTP/2. Default: 256 MiB. Unit: bytes. Reason: more
-/// than 100 answers have together, for clients that read slowly must not stop the others. Answers:
+/// than 100 responses have together, for clients that read slowly must not stop the others. Answers:
 /// slow-download.
 pub const CONNECTION_WINDOW_BYTES: u32 = 256 << 20;
 
@@ -81,7 +81,7 @@ pub const RESOLVE_PERIOD: Duration = Duration::from_secs(30);
 /// checks every 2 s, nginx every 5 s. Answers: none.
 pub const HEALTH_INTERVAL: Duration = Duration::from_secs(5);
 
-/// How long the answer to a check may take. Default: 2 s. Unit: time. Reason: an upstream that takes longer
+/// How long the response to a check may take. Default: 2 s. Unit: time. Reason: an upstream that takes longer
 /// for it has no time for clients either. Answers: silent-upstream.
 pub const HEALTH_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -89,7 +89,7 @@ pub const HEALTH_TIMEOUT: Duration = Duration::from_secs(2);
 /// the first may meet a process that is still starting. Answers: none.
 pub const HEALTH_RISE_COUNT: u32 = 2;
 
-/// After how many failures in a row an upstream is down. Default: 3. Unit: checks. Reason: one lost answer
+/// After how many failures in a row an upstream is down. Default: 3. Unit: checks. Reason: one lost response
 /// says nothing. Answers: none.
 pub const HEALTH_FALL_COUNT: u32 = 3;
 
@@ -132,8 +132,8 @@ pub struct ProxyLimits {
     pub ejection_time_max: Duration,
     /// [`RESOLVE_PERIOD`].
     pub resolve_period: Duration,
-    /// [`ANSWER_WINDOW_BYTES`].
-    pub answer_window_bytes: u32,
+    /// [`RESPONSE_WINDOW_BYTES`].
+    pub response_window_bytes: u32,
     /// [`CONNECTION_WINDOW_BYTES`].
     pub connection_window_bytes: u32,
 }
@@ -156,7 +156,7 @@ impl Default for ProxyLimits {
             ejection_time: EJECTION_TIME,
             ejection_time_max: EJECTION_TIME_MAX,
             resolve_period: RESOLVE_PERIOD,
-            answer_window_bytes: ANSWER_WINDOW_BYTES,
+            response_window_bytes: RESPONSE_WINDOW_BYTES,
             connection_window_bytes: CONNECTION_WINDOW_BYTES,
         }
     }

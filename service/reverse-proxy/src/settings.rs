@@ -281,7 +281,7 @@ impl ProxySettings {
     /// The limits of connections to upstreams.
     pub(crate) fn connection_limits(&self) -> ConnectionLimits {
         let ProxyLimits { connect_timeout, idle_timeout, pause_timeout, .. } = self.limits;
-        let ProxyLimits { answer_window_bytes, connection_window_bytes, .. } = self.limits;
+        let ProxyLimits { response_window_bytes, connection_window_bytes, .. } = self.limits;
         let h1 = Http1Limits {
             pipelined_count: 1,
             idle_timeout,
@@ -291,8 +291,8 @@ impl ProxySettings {
         let h2 = Http2Limits::default();
         let h2 = Http2Limits {
             idle_time: idle_timeout,
-            stream_window_bytes: h2.stream_window_bytes.min(answer_window_bytes),
-            stream_window_bytes_max: answer_window_bytes,
+            stream_window_bytes: h2.stream_window_bytes.min(response_window_bytes),
+            stream_window_bytes_max: response_window_bytes,
             connection_window_bytes,
             connection_window_bytes_max: connection_window_bytes,
             ..h2

@@ -12,7 +12,7 @@ use thiserror::Error;
 pub enum UpstreamError {
     /// The text names none.
     #[error(
-        "`{given}` is no upstream: {what}; write http://HOST:PORT, h2c://HOST:PORT, https://HOST:PORT or \
+        "`{given}` is not an upstream: {what}; write http://HOST:PORT, h2c://HOST:PORT, https://HOST:PORT or \
          unix:/PATH"
     )]
     Malformed {
@@ -42,7 +42,7 @@ pub enum UpstreamError {
     Tls(#[from] IdentityError),
     /// The health check can't be made.
     #[error(
-        "the health check `{path}` can't be made: its path begins with a slash and is written as in a URL, and \
+        "the health check `{path}` is invalid: its path must begin with a slash and be written as in a URL, and \
          its times are longer than 0"
     )]
     HealthCheck {
@@ -50,7 +50,7 @@ pub enum UpstreamError {
         path: String,
     },
     /// The proxy can't have this name.
-    #[error("a proxy can't be called `{given}` in Via: give a word of letters, digits and hyphens")]
+    #[error("`{given}` is not a valid name in Via: use letters, digits and hyphens")]
     Pseudonym {
         /// The name that was given.
         given: String,
@@ -124,9 +124,10 @@ impl Upstream {
             return Err(malformed("its host is malformed"));
         }
         let (host, port) = match authority.rsplit_once(':') {
-            Some((host, digits)) if !digits.ends_with(']') => {
-                (host, digits.parse().map_err(|_| malformed("its port is no number up to 65535"))?)
-            }
+            Some((host, digits)) if !digits.ends_with(']') => (
+                host,
+                digits.parse().map_err(|_| malformed("its port is not a number up to 65535"))?,
+            ),
             _ => (authority, port),
         };
         let addresses = resolve(host, port)
@@ -235,7 +236,7 @@ mod tests {
             ("127.0.0.1:9000", "no scheme"),
             ("ftp://127.0.0.1", "scheme is not known"),
             ("http://127.0.0.1:99999", "host is malformed"),
-            ("http://[::1]:", "port is no number"),
+            ("http://[::1]:", "port is not a number"),
             ("http://127.0.0.1/path", "only a host"),
             ("http://user@127.0.0.1", "only a host"),
             ("http://", "host is malformed"),

@@ -142,7 +142,7 @@ impl Worker {
     /// An upstream answered, so long after it was asked.
     pub(crate) fn succeeded(&self, upstream: usize, took: Duration) {
         let counters = self.counters(upstream);
-        counters.answers.count();
+        counters.responses.count();
         counters.latency.count(took);
         if self.backends.borrow_mut()[upstream].health.succeeded() {
             self.tell_health(upstream);
@@ -186,7 +186,7 @@ impl Worker {
             self.counters(upstream).ejections.count();
             let failures = self.limits().failures_count;
             let what = format!(
-                "it is left alone for {pause:?}, after {failures} failures in a row or more, the last: {}",
+                "ejected for {pause:?} after {failures} consecutive failures or more (last: {})",
                 failure.what
             );
             watched.journal.down(watched.name(), &what, now);

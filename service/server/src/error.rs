@@ -13,7 +13,7 @@ use crate::RouteError;
 pub enum Error {
     /// An address can't be parsed.
     #[error(
-        "`{address}` is no address to listen on: give an IP address and a port, such as 127.0.0.1:8080, or unix:/path"
+        "can't listen on `{address}`: give an IP address and a port, such as 127.0.0.1:8080, or unix:/path"
     )]
     Address {
         /// What was given.
@@ -41,19 +41,21 @@ fn advice(failed: &BindError) -> String {
     let is_path = failed.address.parse::<SocketAddr>().is_err();
     let advice = match (failed.error.kind(), is_path) {
         (io::ErrorKind::AddrInUse, true) => {
-            "another process listens there, or it is no socket; stop it, remove the file, or choose another path"
+            "another process listens there, or it is not a socket; stop it, remove the file, or choose another path"
         }
         (io::ErrorKind::PermissionDenied, true) => {
-            "this user may make no file there; choose another folder, or change who may write in it"
+            "this user can't create files there; choose another directory, or change its permissions"
         }
-        (io::ErrorKind::NotFound, true) => "there is no such folder; make it, or choose another",
+        (io::ErrorKind::NotFound, true) => {
+            "the directory doesn't exist; create it, or choose another"
+        }
         (io::ErrorKind::AddrInUse, false) => {
-            "another process listens there; stop it or choose another port (0: any that is free)"
+            "another process listens there; stop it or choose another port (0: any free port)"
         }
         (io::ErrorKind::PermissionDenied, false) => {
-            "ports below 1024 need a privilege; choose a higher one or grant CAP_NET_BIND_SERVICE"
+            "ports below 1024 need a privilege; choose a higher port or grant CAP_NET_BIND_SERVICE"
         }
-        (io::ErrorKind::AddrNotAvailable, _) => "this machine has no such address",
+        (io::ErrorKind::AddrNotAvailable, _) => "this machine doesn't have the address",
         _ => return failed.error.to_string(),
     };
     advice.to_owned()

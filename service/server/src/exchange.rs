@@ -230,7 +230,7 @@ impl Io<'_> {
         if self.state.phase != Phase::Done {
             self.connection.abort(&mut self.cx, self.id);
             self.state.phase = Phase::Done;
-            self.state.record.aborted.get_or_insert("the handler gave the answer up");
+            self.state.record.aborted.get_or_insert("the handler aborted the response");
         }
     }
 

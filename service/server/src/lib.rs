@@ -54,7 +54,7 @@ pub use handler::{BodyLimit, Exchange, Handler, Reply, body_limit};
 pub use handover::Pulse;
 pub use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 pub use limits::{
-    ANSWER_TIMEOUT, BODY_BYTES_MAX, EXCHANGE_TIMEOUT, Limits, LogLimits, WEBSOCKET_CLOSE_TIMEOUT,
+    BODY_BYTES_MAX, EXCHANGE_TIMEOUT, Limits, LogLimits, RESPONSE_TIMEOUT, WEBSOCKET_CLOSE_TIMEOUT,
     WEBSOCKET_OUTPUT_BYTES, WEBSOCKET_PING_INTERVAL, WHOLE_BODY_BYTES, WINDOWS_BYTES,
 };
 pub use local_waker::LocalWaker;

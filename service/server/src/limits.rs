@@ -12,13 +12,13 @@ pub const BODY_BYTES_MAX: u64 = 1024 * 1024;
 /// handlers hold of a connection beyond its windows stays below what its heads may take. Answers: large-body.
 pub const WHOLE_BODY_BYTES: usize = 16 * 1024;
 
-/// How long the answer to a request may take to begin, from the last byte of the request that has
-/// arrived; beyond it the answer is 503. 0 turns it off. Default: 60 s. Unit: time. Reason: a handler that
-/// never answers must not hold its exchange for ever; nginx waits as long for a backend. Answers:
+/// How long the response to a request may take to begin, from the last byte of the request that has
+/// arrived; beyond it the response is 503. 0 turns it off. Default: 60 s. Unit: time. Reason: a handler that
+/// never responds must not hold its exchange for ever; nginx waits as long for a backend. Answers:
 /// silent-handler.
-pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+pub const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long an exchange may take in all, from its head to its last byte; beyond it the answer is 503, or
+/// How long an exchange may take in all, from its head to its last byte; beyond it the response is 503, or
 /// breaks off. Default: 0 s, which is off. Unit: time. Reason: a download, an event stream or a tunnel may
 /// last; who serves none of these sets it. Answers: endless-exchange.
 pub const EXCHANGE_TIMEOUT: Duration = Duration::ZERO;
@@ -75,7 +75,7 @@ pub const EVENTS_PER_SECOND: u32 = 10;
 /// more. Answers: silent-websocket.
 pub const WEBSOCKET_PING_INTERVAL: Duration = Duration::from_secs(30);
 
-/// How long a WebSocket peer may take to answer a close frame. Default: 5 s. Unit: time. Reason: a few round
+/// How long a WebSocket peer may take to reply to a close frame. Default: 5 s. Unit: time. Reason: a few round
 /// trips of the slowest path. Answers: unanswered-close.
 pub const WEBSOCKET_CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -106,8 +106,8 @@ impl Default for LogLimits {
 pub struct Limits {
     /// [`BODY_BYTES_MAX`].
     pub body_bytes_max: u64,
-    /// [`ANSWER_TIMEOUT`].
-    pub answer_timeout: Duration,
+    /// [`RESPONSE_TIMEOUT`].
+    pub response_timeout: Duration,
     /// [`EXCHANGE_TIMEOUT`].
     pub exchange_timeout: Duration,
     /// [`WINDOWS_BYTES`].
@@ -125,7 +125,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             body_bytes_max: BODY_BYTES_MAX,
-            answer_timeout: ANSWER_TIMEOUT,
+            response_timeout: RESPONSE_TIMEOUT,
             exchange_timeout: EXCHANGE_TIMEOUT,
             windows_bytes: WINDOWS_BYTES,
             long_turn: LONG_TURN,

@@ -26,7 +26,7 @@ impl Patience {
     /// When the exchange is to be ended, if nothing changes until then.
     pub(crate) fn ends(self, answered: bool, limits: &Limits) -> Option<Instant> {
         let at = |from: Instant, limit: Duration| (!limit.is_zero()).then(|| from + limit);
-        let answer = if answered { None } else { at(self.moved, limits.answer_timeout) };
+        let answer = if answered { None } else { at(self.moved, limits.response_timeout) };
         let whole = at(self.began, limits.exchange_timeout);
         match (answer, whole) {
             (Some(answer), Some(whole)) => Some(answer.min(whole)),

@@ -413,7 +413,7 @@ impl Stopper {
             metrics.set_state(ServerState::Draining);
         }
         let (server, patience) = (self.name, self.drain.as_secs_f64());
-        tracing::info!(target: "bolide::server", server, patience, "shutting down: open exchanges may finish");
+        tracing::info!(target: "bolide::server", server, patience, "shutting down, waiting for open exchanges");
         self.stopper.shut_down(self.drain);
     }
 }
@@ -567,7 +567,7 @@ mod tests {
     fn what_cannot_start_says_why() {
         let message = |server: Server| server.start(Router::new).unwrap_err().to_string();
         assert!(message(Server::new()).starts_with("nothing to listen on"));
-        assert!(message(Server::new().http("8080")).starts_with("`8080` is no address"));
+        assert!(message(Server::new().http("8080")).starts_with("can't listen on `8080`"));
         let server = Server::new().http("127.0.0.1:0");
         let error = server.start(|| Router::new().get("ping", |_| "")).unwrap_err();
         assert!(error.to_string().starts_with("route `ping`"));

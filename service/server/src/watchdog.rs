@@ -131,7 +131,7 @@ fn report(server: &'static str, found: Finding) {
             let seconds = lasted.as_secs_f64();
             tracing::warn!(
                 target: "bolide::watchdog", server, worker, seconds,
-                "a worker that was stuck in one turn of its loop goes on"
+                "a worker that was stuck in one turn of its loop continues"
             );
         }
     }

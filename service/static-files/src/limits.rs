@@ -47,12 +47,12 @@ pub const SENDFILE_BYTES: u64 = 128 * 1024;
 /// Answers: slow-download.
 pub const PIECES_BYTES: usize = 64 * 1024 * 1024;
 
-/// How many entries of a folder a listing names.
+/// How many entries of a directory a listing names.
 /// Default: 5000. Unit: entries. Reason: half a megabyte of HTML; who has more wants a search.
 /// Answers: large-listing.
 pub const LISTING_COUNT: usize = 5000;
 
-/// What the requests of one worker that wait for the disk may hold in memory; beyond it the answer is 503.
-/// Default: 64 MiB. Unit: bytes. Reason: 200,000 plain requests; those whose clients have gone hold theirs until the disk answers.
+/// What the requests of one worker that wait for the disk may hold in memory; beyond it the response is 503.
+/// Default: 64 MiB. Unit: bytes. Reason: 200,000 plain requests; those whose clients have gone hold theirs until the disk responds.
 /// Answers: hung-disk.
 pub const WAITING_BYTES: usize = 64 * 1024 * 1024;

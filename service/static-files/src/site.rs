@@ -28,10 +28,10 @@ pub struct RootError {
 
 fn advice(error: &io::Error) -> String {
     let advice = match error.kind() {
-        io::ErrorKind::NotFound => "doesn't exist: name a folder to serve",
-        io::ErrorKind::NotADirectory => "is no folder: name the folder that the file is in",
+        io::ErrorKind::NotFound => "doesn't exist: name a directory to serve",
+        io::ErrorKind::NotADirectory => "is a file, not a directory: name the directory",
         io::ErrorKind::PermissionDenied => {
-            "can't be read: grant this user the right to read and search it"
+            "can't be read: grant this user read and search permission"
         }
         _ => return format!("can't be opened: {error}"),
     };
@@ -306,11 +306,11 @@ mod tests {
         let missing = folder.path().join("missing");
         assert_eq!(
             message(&missing),
-            format!("root `{}` doesn't exist: name a folder to serve", missing.display())
+            format!("root `{}` doesn't exist: name a directory to serve", missing.display())
         );
         assert_eq!(
             message(&file),
-            format!("root `{}` is no folder: name the folder that the file is in", file.display())
+            format!("root `{}` is a file, not a directory: name the directory", file.display())
         );
         assert!(message(Path::new("a\0b")).starts_with("root `a"));
     }

@@ -45,9 +45,9 @@ impl fmt::Display for InformationalError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Status(status) => {
-                write!(formatter, "{status} can't be sent ahead of an answer: 102 to 199 can")
+                write!(formatter, "{status} can't precede a response: use 102 to 199")
             }
-            Self::Late => formatter.write_str("the answer was begun, or the client has gone"),
+            Self::Late => formatter.write_str("the response has begun, or the client is gone"),
         }
     }
 }

@@ -22,7 +22,7 @@ fn report(payload: &(dyn Any + Send), (method, path): &Name) {
     let said = match (payload.downcast_ref::<&str>(), payload.downcast_ref::<String>()) {
         (Some(text), _) => *text,
         (_, Some(text)) => text.as_str(),
-        _ => "a value that is no text",
+        _ => "a value that is not a string",
     };
     tracing::error!(target: "bolide::tower", %method, path = &**path, "the service has panicked: {said}");
 }

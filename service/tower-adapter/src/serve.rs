@@ -23,7 +23,7 @@ use crate::runtime::{Companion, start};
 /// bodies and the time until an answer are left to the service and its layers.
 #[must_use]
 pub fn default_limits() -> Limits {
-    Limits { body_bytes_max: u64::MAX, answer_timeout: Duration::ZERO, ..Limits::default() }
+    Limits { body_bytes_max: u64::MAX, response_timeout: Duration::ZERO, ..Limits::default() }
 }
 
 /// What becomes of a handler's future when its client has gone before it was answered.

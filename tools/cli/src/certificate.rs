@@ -84,7 +84,7 @@ fn from_files(chain: &Path, key: &Path) -> Result<Identity, String> {
 
 /// Makes a certificate for this run: ECDSA P-256, for `localhost` and the addresses listened on.
 fn make(addresses: &[SocketAddr]) -> Result<Identity, String> {
-    let failed = |error: &dyn std::fmt::Display| format!("no certificate can be made: {error}");
+    let failed = |error: &dyn std::fmt::Display| format!("can't create a certificate: {error}");
     let mut parameters =
         CertificateParams::new(vec!["localhost".to_owned()]).map_err(|error| failed(&error))?;
     parameters.distinguished_name.push(DnType::CommonName, "Bolide, self-signed");

@@ -15,7 +15,7 @@ const EXAMPLES: &str = "Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The shell that is to complete.
+    /// Shell.
     #[arg(value_enum)]
     shell: Shell,
 }
@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &Arguments, command: Command) -> ExitCode {
     match io::stdout().lock().write_all(&script(arguments.shell, command)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("bolide: the script can't be printed: {error}");
+            eprintln!("bolide: can't print the script: {error}");
             ExitCode::FAILURE
         }
     }

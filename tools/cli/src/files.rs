@@ -1,4 +1,4 @@
-//! `bolide serve --root`: from arguments to a folder that is served.
+//! `bolide serve --root`: from arguments to a directory that is served.
 
 use std::path::PathBuf;
 
@@ -9,34 +9,33 @@ use bolide::{HeaderValue, StaticFiles};
 #[command(next_help_heading = "Files")]
 #[group(skip)]
 pub(crate) struct Arguments {
-    /// Serve the files of this folder, and /ping beside them; no other built-in route unless --builtin is
-    /// given. With --proxy, what has no file is asked upstream, /ping too.
+    /// Serve the files of this directory, and /ping. --builtin adds the other built-in routes. With --proxy,
+    /// requests without a file go to the upstream, also /ping.
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
 
-    /// List the folders that have no index file.
+    /// List directories that have no index file.
     #[arg(long, requires = "root")]
     listing: bool,
 
-    /// The file that stands for a folder. May be repeated; the first that exists is served. Default:
-    /// index.html.
+    /// Index file of a directory. May be repeated; the first that exists is served. Default: index.html.
     #[arg(long, value_name = "NAME", requires = "root")]
     index: Vec<String>,
 
-    /// The file below the root that is sent with a 404.
+    /// File below the root that is sent with status 404.
     #[arg(long, value_name = "FILE", requires = "root")]
     not_found: Option<String>,
 
-    /// Send Cache-Control with the files whose path matches, such as '/assets/*=max-age=31536000'; a *
-    /// stands for any characters. May be repeated; the first that matches counts.
+    /// Send Cache-Control with files whose path matches, such as '/assets/*=max-age=31536000'; * matches any
+    /// characters. May be repeated; the first match applies.
     #[arg(long, value_name = "PATTERN=VALUE", requires = "root", value_parser = cache_control)]
     cache_control: Vec<(String, HeaderValue)>,
 
-    /// Compress text for clients that accept it, where there is no compressed sibling (.br, .zst, .gz).
+    /// Compress text for clients that accept it, unless there is a precompressed file (.br, .zst, .gz).
     #[arg(long, requires = "root")]
     compress: bool,
 
-    /// Don't look for compressed siblings.
+    /// Don't look for precompressed files.
     #[arg(long, requires = "root")]
     no_precompressed: bool,
 
@@ -44,7 +43,7 @@ pub(crate) struct Arguments {
     #[arg(long, requires = "root")]
     hidden: bool,
 
-    /// Read large files even where the kernel could send them by sendfile: over cleartext HTTP/1.1.
+    /// Read large files instead of using sendfile, which serves them over cleartext HTTP/1.1.
     #[arg(long, requires = "root")]
     no_sendfile: bool,
 }
@@ -54,9 +53,9 @@ pub(crate) fn cache_control(text: &str) -> Result<(String, HeaderValue), String>
     let (pattern, value) = text
         .split_once('=')
         .filter(|(pattern, value)| !pattern.is_empty() && !value.is_empty())
-        .ok_or("give a pattern of paths, an equals sign and a value, such as *.css=max-age=60")?;
+        .ok_or("give a path pattern, an equals sign and a value, such as *.css=max-age=60")?;
     let value = HeaderValue::try_from(value)
-        .map_err(|_| format!("`{}` can't be the value of a field", value.escape_debug()))?;
+        .map_err(|_| format!("`{}` is not a valid field value", value.escape_debug()))?;
     Ok((pattern.to_owned(), value))
 }
 
@@ -82,7 +81,7 @@ impl Arguments {
         if let Some(page) = &self.not_found {
             if !files.has_file(page) {
                 return Err(format!(
-                    "--not-found {page}: the root has no such file, or it can't be read"
+                    "--not-found {page}: not in the root directory, or not readable"
                 ));
             }
             files = files.not_found(page);

@@ -36,24 +36,23 @@ struct Arguments {
 enum Command {
     /// Serve HTTP/1.1, HTTP/2 over cleartext (h2c) and HTTPS.
     Serve(Box<serve::Arguments>),
-    /// Load a server over HTTP/1.1 and HTTP/2, and say what limited it.
+    /// Load a server over HTTP/1.1 and HTTP/2, and report what limited it.
     Load(Box<bolide_loadgen::options::Arguments>),
-    /// Make networks of namespaces on this machine, and measure what servers do in them.
+    /// Create a network lab of namespaces and measure servers in it.
     Net(net::Arguments),
-    /// Show what a server counts, live: one that was started with --admin.
+    /// Show live metrics of a server started with --admin.
     Top(top::Arguments),
     /// Measure one transfer: its speed, what it cost both sides, and what limited it.
     Measure(Box<bolide_measure::arguments::Arguments>),
-    /// Race HTTP servers against each other, and report what the figures carry.
+    /// Compare HTTP servers and report which differences are significant.
     Race(race::Arguments),
-    /// Print what makes a shell complete the arguments of this program.
+    /// Print a shell completion script.
     Completions(completions::Arguments),
-    /// Print the manual page of this program, or write those of all its commands.
+    /// Print the manual page of this program, or write the pages of all commands.
     Man(manual::Arguments),
 }
 
-const EXIT_CODES: &str =
-    "Exit codes: 0 fine; 1 the run failed; 2 usage or configuration; 3 a threshold was broken.";
+const EXIT_CODES: &str = "Exit codes: 0 success; 1 the run failed; 2 usage or configuration; 3 a threshold was exceeded.";
 
 fn main() -> ExitCode {
     keep_pages_small();

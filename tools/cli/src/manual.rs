@@ -16,7 +16,7 @@ const EXAMPLES: &str = "Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Write the pages of the program and of each of its commands into this folder, which must exist: bolide.1,
+    /// Write the pages of the program and of each command into this directory, which must exist: bolide.1,
     /// bolide-serve.1 and so on. Default: print bolide.1.
     #[arg(value_name = "DIR")]
     folder: Option<PathBuf>,
@@ -28,9 +28,9 @@ pub(crate) fn run(arguments: &Arguments, mut command: Command) -> ExitCode {
     let result = match &arguments.folder {
         None => page(&command)
             .and_then(|page| io::stdout().lock().write_all(&page))
-            .map_err(|error| format!("the page can't be printed: {error}")),
+            .map_err(|error| format!("can't print the page: {error}")),
         Some(folder) if !folder.is_dir() => {
-            eprintln!("bolide: {}: there is no such folder: make it first", folder.display());
+            eprintln!("bolide: {}: directory doesn't exist (create it first)", folder.display());
             return ExitCode::from(2);
         }
         Some(folder) => write(&command, folder),

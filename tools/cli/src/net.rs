@@ -17,7 +17,7 @@ pub(crate) struct Arguments {
 enum Command {
     #[command(flatten)]
     Lab(Action),
-    /// Move bulk data through a lab by every stack, in both directions, and compare what it costs.
+    /// Transfer bulk data through a lab with every HTTP version, in both directions, and compare the cost.
     Bulk(bulk::Arguments),
 }
 

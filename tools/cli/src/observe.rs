@@ -37,12 +37,12 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     admin: admin::Arguments,
 
-    /// Write a line for each request to this file (`-`: the standard output). SIGUSR1 opens the file again,
-    /// after it was moved away.
+    /// Write a line for each request to this file (`-`: the standard output). SIGUSR1 reopens the file after
+    /// it was moved.
     #[arg(long, value_name = "FILE")]
     access_log: Option<PathBuf>,
 
-    /// What a line looks like.
+    /// Format of the access log.
     #[arg(long, value_name = "FORMAT", value_enum)]
     access_log_format: Option<LineFormat>,
 
@@ -60,7 +60,7 @@ enum LineFormat {
     Common,
     /// The same, with referer and user agent (the default).
     Combined,
-    /// One JSON object in a line.
+    /// One JSON object per line.
     Json,
 }
 
@@ -73,7 +73,7 @@ pub(crate) struct Settings {
     pub(crate) event_format: EventFormat,
     /// Where the CPU time goes is measured in one turn of so many.
     pub(crate) profile_one_in: Option<u32>,
-    /// Clients are told what their answers took.
+    /// Clients are told the time that their responses took.
     pub(crate) server_timing: bool,
 }
 
@@ -163,7 +163,7 @@ impl Arguments {
         }
         if let Some(format) = self.access_log_format {
             let Some(log) = &mut settings.access_log else {
-                let what = "--access-log-format has no log to write: give --access-log FILE";
+                let what = "--access-log-format needs --access-log FILE";
                 return Err(what.to_owned());
             };
             log.format = match format {
@@ -180,7 +180,7 @@ impl Arguments {
         }
         settings.profile_one_in = self.profile.one_in().or(settings.profile_one_in);
         if self.profile.has_file() && settings.profile_one_in.is_none() {
-            return Err("--profile-json has no profile to write: give --profile".to_owned());
+            return Err("--profile-json needs --profile".to_owned());
         }
         settings.server_timing |= self.profile.server_timing();
         Ok(settings)

@@ -11,30 +11,30 @@ use clap::ValueEnum;
 #[command(next_help_heading = "Proxy")]
 #[group(skip)]
 pub(crate) struct Arguments {
-    /// Answer with what this server says: http://HOST:PORT, h2c://HOST:PORT (HTTP/2 without TLS),
+    /// Forward requests to this upstream: http://HOST:PORT, h2c://HOST:PORT (HTTP/2 without TLS),
     /// https://HOST:PORT or unix:/PATH. May be repeated. The built-in routes are off unless --builtin is
     /// given.
     #[arg(long, value_name = "URL")]
     proxy: Vec<String>,
 
-    /// Which of several upstreams a request goes to.
+    /// Load balancing between several upstreams.
     #[arg(long, value_name = "HOW", value_enum, requires = "proxy")]
     proxy_balance: Option<How>,
 
-    /// Ask each upstream for this path every 5 s, and pass nothing to one that is down: that failed three
-    /// times in a row to answer with a status from 200 to 299, and did not succeed twice since.
+    /// Check this path on each upstream every 5s; 3 failures in a row (no status from 200 to 299) take it
+    /// out, 2 successes bring it back.
     #[arg(long, value_name = "PATH", requires = "proxy")]
     proxy_health: Option<String>,
 
-    /// Name the upstream in Host, rather than what the client asked for.
+    /// Send the upstream's name in Host instead of the client's.
     #[arg(long, requires = "proxy")]
     proxy_rewrite_host: bool,
 
-    /// Trust the certificates in this file (PEM) with https:// upstreams, and not those of the system.
+    /// Trust only these CA certificates (PEM) of https:// upstreams.
     #[arg(long, value_name = "FILE", requires = "proxy")]
     proxy_ca: Option<PathBuf>,
 
-    /// Take any certificate from https:// upstreams.
+    /// Accept any certificate of https:// upstreams.
     #[arg(long, requires = "proxy", conflicts_with = "proxy_ca")]
     proxy_insecure: bool,
 }
@@ -42,11 +42,11 @@ pub(crate) struct Arguments {
 /// Which upstream a request goes to.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum How {
-    /// One after the other.
+    /// Each in its turn.
     RoundRobin,
     /// The one with the fewest open requests.
     LeastRequests,
-    /// The less busy one of two that are drawn at random.
+    /// The less busy of two random ones.
     PowerOfTwo,
 }
 

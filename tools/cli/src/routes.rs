@@ -1,4 +1,4 @@
-//! What `bolide serve` answers: its built-in routes, folders, what other servers say, and fixed answers.
+//! Routes of `bolide serve`: built-in, directories, upstreams, redirects and fixed responses.
 
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -14,7 +14,7 @@ use bolide_measurement::{Ndt7Settings, Settings};
 
 use crate::{files, proxy};
 
-/// The arguments about what is answered.
+/// Arguments about routes.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub(crate) struct Arguments {
@@ -24,12 +24,11 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     proxy: proxy::Arguments,
 
-    /// Answer the built-in routes too, where --root or --proxy has turned them off. They win over files and
-    /// upstreams.
+    /// Add the built-in routes to --root or --proxy. They take precedence over files and upstreams.
     #[arg(long)]
     builtin: bool,
 
-    /// Write a file ndt7-….json.gz for each speed test by ndt7 into this folder, which must exist.
+    /// Write a file ndt7-….json.gz for each ndt7 speed test into this directory, which must exist.
     #[arg(long, value_name = "DIR")]
     ndt7_archive: Option<PathBuf>,
 }
@@ -114,7 +113,8 @@ impl Arguments {
     /// What is wrong when nothing else says what is answered.
     pub(crate) fn check_alone(&self) -> Result<(), String> {
         if self.builtin && !self.are_given() {
-            let what = "--builtin brings back what --root or --proxy turns off: give one of them";
+            let what =
+                "--builtin needs --root or --proxy: without them, the built-in routes are on";
             return Err(what.to_owned());
         }
         Ok(())
@@ -125,7 +125,10 @@ impl Arguments {
         if let Some(folder) = &self.ndt7_archive
             && !folder.is_dir()
         {
-            return Err(format!("--ndt7-archive {}: there is no such folder", folder.display()));
+            return Err(format!(
+                "--ndt7-archive {}: directory doesn't exist (create it first)",
+                folder.display()
+            ));
         }
         Ok(Ndt7Settings { archive: self.ndt7_archive.clone() })
     }

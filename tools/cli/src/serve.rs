@@ -39,55 +39,54 @@ const EXAMPLES: &str = "Examples:
       HTTP on 127.0.0.1:8080 and HTTPS on 127.0.0.1:8443, with a certificate made for this run
   bolide serve --http 0.0.0.0:80 --https 0.0.0.0:443 --cert chain.pem --key key.pem
   bolide serve --http 127.0.0.1:8080 --workers 1
-      one thread: what to compare with single-threaded servers
+      one thread, for a comparison with single-threaded servers
   bolide serve --root site --cache-control '/assets/*=max-age=31536000'
-      the files of a folder, with ranges, conditional requests and compressed siblings
+      the files of a directory, with ranges, conditional requests and precompressed files
   bolide serve --proxy http://127.0.0.1:9000 --proxy http://127.0.0.1:9001
-      what these servers say, in turns
+      forwards to these servers, round-robin
   bolide serve --root site --proxy http://127.0.0.1:9000
-      files first, and what has none is asked upstream
+      files first; other requests go to the upstream
   bolide serve --config bolide.toml --check
-      whether a configuration is fine; --print-config shows all there is to configure
+      validates a configuration; --print-config shows all settings
   bolide serve --admin 127.0.0.1:9090 --access-log access.log
-      with metrics at http://127.0.0.1:9090/metrics, for `bolide top` too, and a line for each request
+      with metrics at http://127.0.0.1:9090/metrics, also for `bolide top`, and a log line per request
 
 Routes:
-  GET /             what this connection is, and what else there is
+  GET /             information about the connection, and the list of routes
   GET /ping         pong
   GET /echo?size=N  N bytes (64 if not given, 1 GiB at most)
-  POST /echo        the request's body, as it arrives, of any size
-  /ws               WebSocket, over HTTP/1.1 and HTTP/2: messages come back
+  POST /echo        sends back the request's body as it arrives, of any size
+  /ws               WebSocket, over HTTP/1.1 and HTTP/2: sends each message back
   /ndt/v7/download  and /ndt/v7/upload: speed tests by ndt7 (ndt7-client -scheme ws -server HOST:PORT)
   /.well-known/nq   responsiveness, with /small, /large and /slurp
-With --root: the files and /ping, and the others but the first with --builtin. With --proxy: what the
-upstreams say, and these with --builtin.
+--root serves the files and /ping; --proxy forwards all requests; --builtin adds the built-in routes
+(with --root, all except /).
 
-SIGTERM and SIGINT stop accepting, let open exchanges finish for up to 30 s, and exit with 0. SIGHUP reads
-the configuration and the certificates again; no connection ends. Certificates that change are read again
-within two seconds. SIGUSR1 opens the access log again. SIGUSR2 starts the program anew, as it is now on the
-disk, with the same sockets; once that serves, this process drains and exits with 0.
-Sockets of a service manager (LISTEN_FDS) take the place of the addresses; it is told what happens
-(NOTIFY_SOCKET).";
+SIGTERM and SIGINT stop accepting, let open exchanges finish for up to 30 s, and exit with 0. SIGHUP reloads
+the configuration and the certificates; no connection ends. Changed certificates are reloaded within two
+seconds. SIGUSR1 reopens the access log. SIGUSR2 starts the program that is now on the disk, with the same
+sockets; once it serves, this process drains and exits with 0.
+Sockets of a service manager (LISTEN_FDS) replace the addresses; NOTIFY_SOCKET receives notifications.";
 
 /// The arguments of `bolide serve`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Read the configuration from this file (TOML). Flags win over it.
+    /// Read the configuration from this file (TOML). Flags take precedence.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
-    /// Only say whether the configuration is fine: nothing is started.
+    /// Validate the configuration without starting anything.
     #[arg(long)]
     check: bool,
 
-    /// Print all defaults as a configuration file, and what each limit is for.
+    /// Print all defaults as a configuration file, with the purpose of each limit.
     #[arg(long, exclusive = true)]
     print_config: bool,
 
-    /// Listen here for HTTP/1.1 and HTTP/2 over cleartext: an IP address and a port (0: any that is
-    /// free), or unix:/path. May be repeated. Naming --http or --https drops the listeners of the file and
-    /// the defaults, which are 127.0.0.1:8080 and 127.0.0.1:8443.
+    /// Listen here for HTTP/1.1 and HTTP/2 over cleartext: an IP address and a port (0: any free
+    /// port), or unix:/path. May be repeated. --http and --https replace the listeners of the file and the
+    /// defaults, which are 127.0.0.1:8080 and 127.0.0.1:8443.
     #[arg(long, value_name = "ADDR:PORT", value_parser = check_address)]
     http: Vec<String>,
 
@@ -95,46 +94,46 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "ADDR:PORT", conflicts_with = "no_https", value_parser = check_address)]
     https: Vec<String>,
 
-    /// No HTTPS.
+    /// Disable HTTPS.
     #[arg(long)]
     no_https: bool,
 
-    /// The certificate chain for HTTPS, in PEM, the server's own certificate first. May be repeated with
-    /// its key: each client gets the one for the name that it asks for, else the first. Without it, a
-    /// self-signed certificate is made at each start.
+    /// Certificate chain for HTTPS (PEM), the server's own certificate first. May be repeated with its
+    /// key: each client gets the one for the name it requests, else the first. Default: a self-signed
+    /// certificate, created at each start.
     #[arg(long, value_name = "FILE", requires = "key")]
     cert: Vec<PathBuf>,
 
-    /// The private key that belongs to the certificate, in PEM.
+    /// Private key of the certificate (PEM).
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Vec<PathBuf>,
 
-    /// Ask clients for a certificate that those in this file (PEM) vouch for.
+    /// Require client certificates issued by these CAs (PEM).
     #[arg(long, value_name = "FILE")]
     client_ca: Option<PathBuf>,
 
-    /// Whether they have to show one. Default: required.
+    /// required: reject clients without a certificate; optional: accept them. Default: required.
     #[arg(long, value_name = "WHETHER", value_enum, requires = "client_ca")]
     client_certificate: Option<ClientCertificate>,
 
-    /// How long open exchanges may go on after SIGTERM or SIGINT, such as 30s or 5min. Default: 30s.
+    /// Time that open exchanges have to finish after SIGTERM or SIGINT, such as 5min. Default: 30s.
     #[arg(long, value_name = "TIME", value_parser = time)]
     drain: Option<Duration>,
 
-    /// How many workers: threads, each with an event loop of its own. Default: one per core.
+    /// Worker threads, each with its own event loop. Default: one per core.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     workers: Option<u16>,
 
-    /// Become this user once all listen: a name or a number, and perhaps a group. For a start as root, which can't
-    /// be had again afterwards. What a reload reads must be readable for this user.
+    /// Switch to this user (and group) once all listeners are open; drops root permanently. Files that a
+    /// reload reads must be readable for this user.
     #[arg(long, value_name = "NAME[:GROUP]")]
     user: Option<String>,
 
-    /// Write the process id to this file once all listen. After an upgrade it is that of the new process.
+    /// Write the process id to this file once all listeners are open; an upgrade writes the new process's.
     #[arg(long, value_name = "FILE")]
     pid_file: Option<PathBuf>,
 
-    /// How long a new process may take after SIGUSR2 until it serves, before it is given up.
+    /// Time that the new process has to start serving after SIGUSR2.
     #[arg(long, value_name = "TIME", value_parser = some_time, default_value = "60s")]
     upgrade_timeout: Duration,
 
@@ -147,13 +146,13 @@ pub(crate) struct Arguments {
 
 fn time(text: &str) -> Result<Duration, String> {
     configuration::duration(text)
-        .ok_or_else(|| "give a time with its unit (ms, s, min or h), such as 30s".to_owned())
+        .ok_or_else(|| "give a time with a unit (ms, s, min or h), such as 30s".to_owned())
 }
 
 fn some_time(text: &str) -> Result<Duration, String> {
     let time = time(text)?;
     if time.is_zero() {
-        return Err("that is no time at all: give at least 1ms, such as 60s".to_owned());
+        return Err("must be at least 1ms".to_owned());
     }
     Ok(time)
 }
@@ -195,7 +194,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         let (routes, upstreams) = plan.routes.counts();
         let listeners = counted(plan.listen.len(), "listener");
         let (routes, upstreams) = (counted(routes, "route"), counted(upstreams, "upstream"));
-        say(&format!("fine: {listeners}, {routes}, {upstreams}\n"));
+        say(&format!("valid: {listeners}, {routes}, {upstreams}\n"));
         return Ok(());
     }
     serve(arguments, &plan, materials, identity.as_ref())
@@ -347,13 +346,15 @@ fn leave(
 ) {
     match end {
         End::Asked => {
-            eprintln!("bolide: shutting down: open exchanges may finish");
+            eprintln!("bolide: shutting down, waiting for open exchanges");
             notifier.stopping();
             upgrade.call_off();
             shut_down(&mut live.running, is_managed);
         }
         End::TakenOver(successor) => {
-            eprintln!("bolide: process {successor} has taken over: open exchanges may finish here");
+            eprintln!(
+                "bolide: process {successor} has taken over, waiting for open exchanges here"
+            );
             notifier.handed_over(*successor, status);
             upgrade.close();
             // First, so that nobody who asks the new process hears that the old one drains.
@@ -399,7 +400,7 @@ fn assemble(
 fn check_reading(arguments: &Arguments, identity: &Identity) -> Result<(), String> {
     let read = Plan::make(arguments).and_then(|plan| plan.materials().map(drop));
     read.map_err(|what| {
-        format!("--user {identity}: a reload could not read all that it needs: {what}")
+        format!("--user {identity}: a reload could not read all files that it needs: {what}")
     })
 }
 

@@ -29,15 +29,15 @@ const ONCE_COLUMNS: u16 = 100;
 /// The arguments of `bolide top`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// The operator's listener of a server: http://HOST:PORT, as --admin opened it.
+    /// URL of a server's admin listener: http://HOST:PORT of its --admin.
     #[arg(default_value = "http://127.0.0.1:9090", value_parser = Endpoint::parse)]
     url: Endpoint,
 
-    /// Print the figures of one interval as a table, and end.
+    /// Print a table of one interval, and exit.
     #[arg(long)]
     once: bool,
 
-    /// How often the server is asked, in seconds.
+    /// Seconds between scrapes.
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=3600))]
     interval: u16,
 }
@@ -51,7 +51,7 @@ impl Arguments {
 /// Shows the figures until somebody ends it.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     if !arguments.once && !io::stdout().is_terminal() {
-        eprintln!("bolide: the standard output is no terminal: give --once for a table");
+        eprintln!("bolide: standard output is not a terminal: use --once");
         return ExitCode::from(2);
     }
     let result = if arguments.once { once(arguments) } else { live(arguments) };

@@ -115,7 +115,7 @@ mod tests {
     fn a_list_that_is_wrong_is_named_with_what_is_wrong() {
         assert!(plans(Vec::new()).unwrap_err().contains("has no exchange"));
         assert!(plans(vec![exchange("GET", 0..7, 0..1)]).unwrap_err().contains("too long"));
-        assert!(plans(vec![exchange("G T", 0..1, 0..1)]).unwrap_err().contains("is no method"));
+        assert!(plans(vec![exchange("G T", 0..1, 0..1)]).unwrap_err().contains("is not a method"));
         let missing = Exchanges::plans(Path::new("absent"), &[]).unwrap_err();
         assert!(missing.starts_with("--exchanges absent: "), "{missing}");
     }

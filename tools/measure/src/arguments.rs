@@ -63,13 +63,13 @@ pub struct Arguments {
     /// Bytes of each request, such as 1G; the path /SIZE says the same in digits alone
     #[arg(short = 'n', long = "bytes", value_name = "BYTES", value_parser = size)]
     pub bytes: Option<u64>,
-    /// Transfer for so long, in seconds or with a unit [default: 10 s when the URL names no size]
+    /// Duration of the transfer, in seconds or with a unit [default: 10 s when the URL has no size]
     #[arg(short = 't', long = "time", value_name = "TIME", value_parser = positive_duration, conflicts_with = "bytes")]
     pub time: Option<Duration>,
-    /// Requests at a time on each connection (HTTP/2)
+    /// Concurrent requests on each connection (HTTP/2)
     #[arg(long, value_name = "COUNT", default_value = "1", value_parser = count)]
     pub streams: u64,
-    /// Connections; one thread carries them all, but of raw TCP one each
+    /// Connections; one thread serves them all, except raw TCP: one thread each
     #[arg(long, value_name = "COUNT", default_value = "1", value_parser = count)]
     pub connections: u64,
     /// HTTP/1.1 only
@@ -81,45 +81,45 @@ pub struct Arguments {
     /// HTTP/2 without TLS, by prior knowledge (http)
     #[arg(long, conflicts_with_all = ["h1", "h2"])]
     pub h2c: bool,
-    /// Believe any certificate
+    /// Accept any certificate
     #[arg(long)]
     pub insecure: bool,
-    /// Believe what these roots (PEM) have signed
+    /// Trust only these CA certificates (PEM)
     #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
     pub cacert: Option<PathBuf>,
     /// Connect to this HOST, HOST:PORT or unix:PATH instead of where the URL says
     #[arg(long, value_name = "WHERE")]
     pub connect_to: Option<String>,
-    /// The largest frame of HTTP/2 to take and to send, in bytes [default: 16K]
+    /// Largest HTTP/2 frame to accept and to send, in bytes [default: 16K]
     #[arg(long, value_name = "BYTES", value_parser = small_size)]
     pub max_frame: Option<u32>,
-    /// Our receive windows of HTTP/2 (streams and connection), fixed, in bytes [default: they grow]
+    /// Fixed receive windows of HTTP/2 streams and the connection, in bytes [default: they grow]
     #[arg(long, value_name = "BYTES", value_parser = small_size)]
     pub window: Option<u32>,
-    /// How long a connection may take
+    /// Timeout for establishing a connection
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = positive_duration)]
     pub connect_timeout: Duration,
     /// Probe latency before and during the transfer: on its connection, on another one, at another
     /// origin
     #[arg(long)]
     pub latency: bool,
-    /// What is probed for
+    /// Path that probes request
     #[arg(long, value_name = "PATH", default_value = "/ping")]
     pub probe_path: String,
-    /// The other origin that is probed, with a path
+    /// Other origin to probe, with a path
     #[arg(long, value_name = "URL")]
     pub probe_origin: Option<String>,
-    /// Probes per second of each kind, in an open loop
+    /// Probes of each kind per second, in an open loop
     #[arg(long, value_name = "RATE", default_value = "20", value_parser = rate)]
     pub probe_rate: f64,
-    /// How long latency is probed before the transfer
+    /// Duration of the latency probes before the transfer
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = positive_duration)]
     pub probe_idle: Duration,
     /// Score responsiveness under load (draft-ietf-ippm-responsiveness-09) instead of one transfer; the
-    /// URL is of a server with /.well-known/nq
+    /// URL names a server with /.well-known/nq
     #[arg(long, conflicts_with_all = ["bytes", "time", "latency", "streams", "connections", "h1"])]
     pub rpm: bool,
-    /// How long an interval of --rpm takes: older clients use 1s
+    /// Duration of an interval of --rpm; older clients use 1s
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = positive_duration)]
     pub rpm_interval: Duration,
     /// Let the server of --rpm direct the load to another host, port or scheme than the URL's
@@ -131,7 +131,7 @@ pub struct Arguments {
     /// No progress and no summary
     #[arg(short, long)]
     pub quiet: bool,
-    /// The server's process on this machine [default: who listens on the port]
+    /// The server's process on this machine [default: the process that listens on the port]
     #[arg(long, value_name = "PID")]
     pub server_pid: Option<u32>,
 }
@@ -162,10 +162,10 @@ impl Arguments {
     pub fn responsiveness(&self) -> Result<responsiveness::Plan, String> {
         let target = Target::parse(&self.url)?;
         if !matches!(target.scheme, Scheme::Http | Scheme::Https) {
-            return Err("--rpm asks over HTTP/2: it needs an https:// or http:// URL".into());
+            return Err("--rpm needs an http:// or https:// URL".into());
         }
         if self.verb != Verb::Get {
-            return Err("-X says nothing to --rpm: it measures both directions".into());
+            return Err("-X cannot be combined with --rpm, which measures both directions".into());
         }
         // Without TLS it is HTTP/2 by prior knowledge, said or not.
         let plain = Self { h2c: target.scheme == Scheme::Http, ..self.clone() };
@@ -187,7 +187,7 @@ impl Arguments {
     fn transfer(&self, target: &Target) -> Result<Transfer, String> {
         for (option, count) in [("--streams", self.streams), ("--connections", self.connections)] {
             if count > COUNT_MAX {
-                return Err(format!("{option} {count}: {COUNT_MAX} is the most"));
+                return Err(format!("{option} {count}: must be at most {COUNT_MAX}"));
             }
         }
         let is_h2 = match target.scheme {
@@ -197,8 +197,7 @@ impl Arguments {
         };
         if self.streams > 1 && !is_h2 {
             return Err(
-                "--streams is of HTTP/2 (--h2c without TLS): over HTTP/1.1, --connections \
-                        does it"
+                "--streams needs HTTP/2 (--h2c without TLS): use --connections over HTTP/1.1"
                     .into(),
             );
         }
@@ -226,12 +225,14 @@ impl Arguments {
     /// A subtest of ndt7: the path says which.
     fn ndt7(&self, target: &Target) -> Result<Transfer, String> {
         if self.bytes.is_some() {
-            return Err("ndt7 ends by time: -t, not -n".into());
+            return Err("ndt7 transfers end by time: use -t instead of -n".into());
         }
         if self.verb != Verb::Get {
-            return Err("-X says nothing to ndt7: the path does, /ndt/v7/upload or \
+            return Err(
+                "-X cannot be combined with ndt7: the direction is in the path, /ndt/v7/upload or \
                         /ndt/v7/download"
-                .into());
+                    .into(),
+            );
         }
         let path = target.http.path.clone();
         let direction = match path.split('?').next().and_then(|path| path.rsplit('/').next()) {
@@ -239,7 +240,7 @@ impl Arguments {
             Some("upload") => Direction::Upload,
             _ => {
                 return Err(format!(
-                    "`{path}` is no subtest of ndt7: /ndt/v7/download and /ndt/v7/upload are"
+                    "`{path}` is not an ndt7 test: use /ndt/v7/download or /ndt/v7/upload"
                 ));
             }
         };
@@ -269,9 +270,7 @@ impl Arguments {
         if let (Some(named), Some(asked)) = (target.size(), self.bytes)
             && named != asked
         {
-            return Err(format!(
-                "the URL names {named} bytes and -n {asked}: one of them is enough"
-            ));
+            return Err(format!("the URL names {named} bytes and -n {asked}: give one of them"));
         }
         let bytes = self.bytes.or_else(|| target.size());
         let time = self.time.unwrap_or(DEFAULT_TIME);
@@ -283,7 +282,7 @@ impl Arguments {
         Ok(match (direction, bytes) {
             (Direction::Download, Some(_)) if !is_ours => {
                 return Err(format!(
-                    "-n is for http://host:port/ and /SIZE: what `{path}` sends is the server's to say"
+                    "-n needs http://host:port/ or /SIZE: the server decides how many bytes `{path}` has"
                 ));
             }
             (Direction::Download, Some(bytes)) => {
@@ -302,8 +301,7 @@ impl Arguments {
             }
             (Direction::Upload, Some(_)) => {
                 return Err(
-                    "an upload has a size or a time (-t): without the size in the URL, the \
-                            time is enough"
+                    "an upload ends by size or by time (-t), not both: remove the size or -t"
                         .into(),
                 );
             }
@@ -360,31 +358,31 @@ impl Arguments {
             given(&[("--insecure", self.insecure), ("--cacert", self.cacert.is_some())])
             && !scheme.is_tls()
         {
-            return Err(format!("{option} is of TLS, and {url}"));
+            return Err(format!("{option} needs TLS, but {url}"));
         }
         if let Some(option) = given(&[("--h2", self.h2), ("--h2c", self.h2c)])
             && scheme.is_websocket()
         {
-            return Err(format!("{option}: ndt7 is measured over HTTP/1.1 alone, and {url}"));
+            return Err(format!("{option}: ndt7 needs HTTP/1.1, and {url}"));
         }
         if self.h2 && scheme != Scheme::Https {
-            return Err(format!("--h2 is HTTP/2 over TLS, and {url}: --h2c is HTTP/2 without"));
+            return Err(format!("--h2 is HTTP/2 over TLS, but {url}: use --h2c without TLS"));
         }
         if self.h2c && scheme != Scheme::Http {
-            return Err(format!("--h2c is HTTP/2 without TLS, and {url}: --h2 is HTTP/2 with it"));
+            return Err(format!("--h2c is HTTP/2 without TLS, but {url}: use --h2 with TLS"));
         }
         let speaks_h2 = self.h2c || (scheme == Scheme::Https && !self.h1);
         if let Some(option) =
             given(&[("--window", self.window.is_some()), ("--max-frame", self.max_frame.is_some())])
             && !speaks_h2
         {
-            return Err(format!("{option} is of HTTP/2, and this is none (--h2c without TLS is)"));
+            return Err(format!("{option} needs HTTP/2 (without TLS: --h2c)"));
         }
         if let Some(bytes) = self.window.filter(|bytes| *bytes < WINDOW_BYTES_MIN) {
-            return Err(format!("--window {bytes}: {WINDOW_BYTES_MIN} bytes are the least"));
+            return Err(format!("--window {bytes}: must be at least {WINDOW_BYTES_MIN} bytes"));
         }
         if let Some(bytes) = self.max_frame.filter(|bytes| !FRAME_BYTES.contains(bytes)) {
-            return Err(format!("--max-frame {bytes}: 16384 to 16777215 bytes is right"));
+            return Err(format!("--max-frame {bytes}: must be from 16384 to 16777215 bytes"));
         }
         Ok(())
     }
@@ -392,20 +390,19 @@ impl Arguments {
     /// How latency is probed.
     fn probing(&self, target: &Target) -> Result<Probing, String> {
         if !matches!(target.scheme, Scheme::Http | Scheme::Https) {
-            return Err(
-                "--latency sends small requests of HTTP: it needs an http:// or https:// URL"
-                    .into(),
-            );
+            return Err("--latency sends HTTP requests: it needs an http:// or https:// URL".into());
         }
         if !self.probe_path.starts_with('/') {
-            return Err(format!("--probe-path `{}`: a path begins with `/`", self.probe_path));
+            return Err(format!("--probe-path `{}`: must begin with `/`", self.probe_path));
         }
         let other = match &self.probe_origin {
             None => None,
             Some(url) => {
                 let target = Target::parse(url).map_err(|why| format!("--probe-origin: {why}"))?;
                 if !matches!(target.scheme, Scheme::Http | Scheme::Https) {
-                    return Err(format!("--probe-origin `{url}`: http:// or https:// is right"));
+                    return Err(format!(
+                        "--probe-origin `{url}`: must be an http:// or https:// URL"
+                    ));
                 }
                 let path = if target.is_root() {
                     self.probe_path.clone()
@@ -488,26 +485,26 @@ mod tests {
     #[test]
     fn each_mistake_is_one_sentence() {
         for (line, why) in [
-            ("http://127.0.0.1:1/5 -n 6", "one of them is enough"),
-            ("http://127.0.0.1:1/a -n 6", "the server's to say"),
-            ("http://127.0.0.1:1/5 -X PUT -t 1", "a size or a time"),
-            ("http://127.0.0.1:1/5 --streams 2", "--connections does it"),
-            ("https://127.0.0.1:1/5 --h1 --streams 2", "--connections does it"),
-            ("http://127.0.0.1:1/5 --connections 20k", "10000 is the most"),
-            ("http://127.0.0.1:1/5 --h2", "--h2c is HTTP/2 without"),
-            ("https://127.0.0.1:1/5 --h2c", "--h2 is HTTP/2 with it"),
-            ("ws://127.0.0.1:1/ndt/v7/upload --h2", "over HTTP/1.1 alone"),
-            ("wss://127.0.0.1:1/ndt/v7/upload --h2c", "over HTTP/1.1 alone"),
-            ("http://127.0.0.1:1/5 --insecure", "--insecure is of TLS"),
-            ("http://127.0.0.1:1/5 --window 1M", "--window is of HTTP/2"),
-            ("http://127.0.0.1:1/5 --h2c --window 1K", "65535 bytes are the least"),
+            ("http://127.0.0.1:1/5 -n 6", "give one of them"),
+            ("http://127.0.0.1:1/a -n 6", "the server decides"),
+            ("http://127.0.0.1:1/5 -X PUT -t 1", "by size or by time"),
+            ("http://127.0.0.1:1/5 --streams 2", "use --connections"),
+            ("https://127.0.0.1:1/5 --h1 --streams 2", "use --connections"),
+            ("http://127.0.0.1:1/5 --connections 20k", "at most 10000"),
+            ("http://127.0.0.1:1/5 --h2", "use --h2c without TLS"),
+            ("https://127.0.0.1:1/5 --h2c", "use --h2 with TLS"),
+            ("ws://127.0.0.1:1/ndt/v7/upload --h2", "ndt7 needs HTTP/1.1"),
+            ("wss://127.0.0.1:1/ndt/v7/upload --h2c", "ndt7 needs HTTP/1.1"),
+            ("http://127.0.0.1:1/5 --insecure", "--insecure needs TLS"),
+            ("http://127.0.0.1:1/5 --window 1M", "--window needs HTTP/2"),
+            ("http://127.0.0.1:1/5 --h2c --window 1K", "at least 65535 bytes"),
             ("http://127.0.0.1:1/5 --h2c --max-frame 1K", "16384 to 16777215"),
             ("https://127.0.0.1:1/5 --cacert /nowhere", "--cacert /nowhere:"),
             ("ws://127.0.0.1:1/ndt/v7/download -n 1", "by time"),
             ("ws://127.0.0.1:1/ndt/v7/both", "/ndt/v7/upload"),
-            ("ws://127.0.0.1:1/ndt/v7/download -X PUT", "-X says nothing to ndt7"),
+            ("ws://127.0.0.1:1/ndt/v7/download -X PUT", "-X cannot be combined with ndt7"),
             ("raw://127.0.0.1:1 --latency", "http:// or https://"),
-            ("http://127.0.0.1:1/5 --latency --probe-path x", "begins with `/`"),
+            ("http://127.0.0.1:1/5 --latency --probe-path x", "must begin with `/`"),
             ("http://127.0.0.1:1/5 --latency --probe-origin raw://a:1", "--probe-origin `raw"),
             ("http://127.0.0.1:1/5 --connect-to a:b", "--connect-to: "),
             ("http://127.0.0.1:1/5 -n 1 -t 1", "cannot be used with"),

@@ -150,7 +150,7 @@ impl Raw {
 
     fn dial(&self, address: &SocketAddr) -> Result<TcpStream, String> {
         let socket = TcpStream::connect_timeout(address, self.timeout)
-            .map_err(|error| format!("no connection could be made: {}", error.kind()))?;
+            .map_err(|error| format!("can't connect: {}", error.kind()))?;
         let prepared = socket
             .set_nodelay(true)
             .and_then(|()| socket.set_read_timeout(Some(WAIT)))
@@ -261,7 +261,7 @@ impl Raw {
                 Err(format!("no payload came within {seconds:.1} s"))
             }
             Some(all) if moving.bytes > all => {
-                Err(format!("{} bytes came where {all} were asked for", moving.bytes))
+                Err(format!("received {} bytes instead of {all}", moving.bytes))
             }
             _ => Ok(()),
         }
@@ -332,7 +332,7 @@ fn counted(answer: &str, sent: u64) -> Result<(), String> {
     match answer.parse::<u64>() {
         Ok(counted) if counted == sent => Ok(()),
         Ok(counted) => Err(format!("the server counted {counted} of {sent} bytes")),
-        Err(_) => Err(format!("the server answered `{answer}` where the number of bytes is right")),
+        Err(_) => Err(format!("the server replied `{answer}` instead of a number of bytes")),
     }
 }
 

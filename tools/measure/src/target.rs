@@ -69,7 +69,7 @@ impl Target {
     ///
     /// What is wrong with it, in a sentence.
     pub fn parse(url: &str) -> Result<Self, String> {
-        let wrong = |why: &str| format!("`{url}` is no URL to measure: {why}");
+        let wrong = |why: &str| format!("`{url}` is not a URL: {why}");
         let found = Scheme::ALL.iter().find_map(|(scheme, name)| {
             let (head, rest) = (url.get(..name.len())?, url.get(name.len()..)?);
             let rest = rest.strip_prefix("://")?;

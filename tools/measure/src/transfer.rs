@@ -65,14 +65,14 @@ pub fn run(plan: &Plan, show: &mut dyn FnMut(&Progress)) -> Result<Report, Strin
         if let Err(why) = probers.probe_idle(&plan.stop) {
             let subject = format!("GET {}://{}", route.scheme, route.authority);
             let path = &probers.probing.path;
-            let why = format!("{subject}{path}: {why} (--probe-path names what is probed for)");
+            let why = format!("{subject}{path}: {why} (--probe-path sets the path)");
             return Ok(failed(plan, why));
         }
     }
     let carrier = start(plan, route, clock)?;
     let mut running = Running { plan, costs: &mut costs, series: Vec::new(), samples: Vec::new() };
     let Some((established, outcome)) = running.follow(&carrier, probers.as_ref(), show) else {
-        let why = format!("{}: nobody answered in time", plan.target);
+        let why = format!("{}: no response within the timeout", plan.target);
         return Ok(failed(plan, why));
     };
     let (series, samples) = (running.series, running.samples);
@@ -312,7 +312,7 @@ impl Probers {
         match self.own.trouble() {
             Some(why) => Err(why.to_owned()),
             None if self.idle.is_empty() && !stop.is_asked() => {
-                Err("no probe was answered".to_owned())
+                Err("no probe got a response".to_owned())
             }
             None => Ok(()),
         }

@@ -19,31 +19,31 @@ use crate::{Mistake, profile};
 /// Examples and exit codes, for the end of the help.
 pub const AFTER_HELP: &str = "Examples:
   bolide net up --profile 4g
-      client 192.168.0.2 – router – server 192.168.1.2, 100 ms, 30 Mbit/s down, 10 up; measured
+      client 192.168.0.2 – router – server 192.168.1.2, 100 ms, 30 Mbit/s down, 10 up; verified
   bolide net up --name slow --rtt 50ms --rate 20mbit/5mbit --loss 0.1%
-      one more beside it; single values for both directions, or DOWN/UP
+      a second lab; single values for both directions, or DOWN/UP
   bolide net exec server -- python3 -m http.server
   bolide net exec client -- curl http://192.168.1.2:8000/
   bolide net iperf -R
-      raw TCP, download: what everything else is measured against
+      raw TCP, download: the reference for other measurements
   bolide net status
   bolide net down
 
-Values are per direction: download is what the server sends, whoever asks for it. Exit codes: 0 fine;
-1 it failed, or a lab does not do what was asked; 2 usage, or a system that can't.";
+Values are per direction: download is what the server sends. Exit codes: 0 success; 1 failure, or a lab
+that misses the requested values; 2 usage, or a system without namespaces.";
 
-/// What `bolide net` can do with labs.
+/// Commands of `bolide net`.
 #[derive(Debug, Subcommand)]
 pub enum Action {
-    /// Make a lab: three network namespaces, client – router – server.
+    /// Create a lab: three network namespaces, client – router – server.
     Up(Box<UpArguments>),
-    /// Run a program at a node of a lab.
+    /// Run a program on a node of a lab.
     Exec(ExecArguments),
-    /// The labs that are up, what was asked, what was measured, what their lines have carried.
+    /// List labs: requested and measured values.
     Status(StatusArguments),
-    /// Remove a lab and everything that runs in it.
+    /// Remove a lab and stop everything that runs in it.
     Down(DownArguments),
-    /// Raw TCP through a lab: upload (client → server), or download with -R.
+    /// Measure raw TCP through a lab: upload (client → server), or download with -R.
     Iperf(IperfArguments),
     /// Serve raw TCP, for `bolide measure raw://HOST:PORT`.
     Listen(ListenArguments),
@@ -67,8 +67,8 @@ pub struct UpArguments {
     #[arg(long, value_name = "NETWORK", default_value = "192.168.1.0/24")]
     right: Network,
 
-    /// 2g, 3g, 4g, 5g, poor-mobile, broadband, ftth-100, ftth-1g or server; all but the last also
-    /// with -bloated. What is given beside it takes precedence.
+    /// 2g, 3g, 4g, 5g, poor-mobile, broadband, ftth-100, ftth-1g or server; all except the last also
+    /// with -bloated. Other options take precedence over its values.
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
 
@@ -81,51 +81,51 @@ pub struct UpArguments {
     #[arg(long, value_name = "QUEUE[/UP]", value_parser = queues)]
     queue: Option<Both<Queue>>,
 
-    /// What happens in the queue: fifo or codel.
+    /// Queue discipline: fifo or codel.
     #[arg(long, value_name = "NAME[/UP]", value_parser = disciplines)]
     discipline: Option<Both<Discipline>>,
 
-    /// One way, such as 10ms.
+    /// One-way delay, such as 10ms.
     #[arg(long, value_name = "TIME[/UP]", value_parser = times, conflicts_with = "rtt")]
     delay: Option<Both<Duration>>,
 
-    /// Half of it in each direction.
+    /// Round-trip time: half of it as delay in each direction.
     #[arg(long, value_name = "TIME", value_parser = quantity::time)]
     rtt: Option<Duration>,
 
-    /// By how much the delay varies to both sides, evenly; packets stay in order.
+    /// Variation of the delay (uniform, plus or minus); packets stay in order.
     #[arg(long, value_name = "TIME[/UP]", value_parser = times)]
     jitter: Option<Both<Duration>>,
 
-    /// The share of packets that are lost, such as 1%.
+    /// Proportion of packets that are lost, such as 1%.
     #[arg(long, value_name = "SHARE[/UP]", value_parser = shares)]
     loss: Option<Both<f64>>,
 
-    /// The share of packets that skip the delay, such as 1%.
+    /// Proportion of packets that skip the delay, such as 1%.
     #[arg(long, value_name = "SHARE[/UP]", value_parser = shares)]
     reorder: Option<Both<f64>>,
 
-    /// The congestion control of connections in the lab.
+    /// Congestion control of connections in the lab.
     #[arg(short = 'C', long, value_name = "NAME", default_value = "cubic")]
     congestion: String,
 
-    /// What losses, jitter and reordering of the delay line are drawn from.
+    /// Seed of the delay line's losses, jitter and reordering.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// Shapes by the delay line alone, also what the kernel could.
+    /// Shape with the delay line only, even where the kernel could.
     #[arg(long)]
     only_line: bool,
 
-    /// Doesn't measure the lab after set-up.
+    /// Don't measure the lab after set-up.
     #[arg(long)]
     no_verify: bool,
 
-    /// Lives in a user namespace also for root; always so for others.
+    /// Use a user namespace also as root; other users always do.
     #[arg(long)]
     rootless: bool,
 
-    /// Writes what was asked and measured as JSON to the standard output.
+    /// Write the requested and measured values as JSON to the standard output.
     #[arg(long)]
     json: bool,
 }
@@ -140,11 +140,11 @@ pub struct ExecArguments {
     #[arg(long, value_name = "NAME", default_value = DEFAULT_NAME)]
     name: String,
 
-    /// The cores that it may use, such as 0 or 0,1.
+    /// Cores that the program may use, such as 0 or 0,1.
     #[arg(long, value_name = "CORES", value_delimiter = ',')]
     cores: Vec<usize>,
 
-    /// The program and its arguments, behind `--`. Its exit code is the command's; 127: there is no such program.
+    /// Program and arguments, after `--`. Its exit code is the command's; 127: program not found.
     #[arg(required = true, last = true, value_name = "COMMAND")]
     command: Vec<std::ffi::OsString>,
 }
@@ -155,7 +155,7 @@ pub struct StatusArguments {
     /// Only this lab.
     name: Option<String>,
 
-    /// Writes JSON.
+    /// Write JSON.
     #[arg(long)]
     json: bool,
 }
@@ -183,15 +183,15 @@ pub struct IperfArguments {
     #[arg(short = 'R', long)]
     reverse: bool,
 
-    /// The congestion control; without it, the lab's.
+    /// Congestion control. Default: the lab's.
     #[arg(short = 'C', long, value_name = "NAME")]
     congestion: Option<String>,
 
-    /// For how long.
+    /// Duration in seconds.
     #[arg(short = 't', long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
     time: Duration,
 
-    /// Writes JSON.
+    /// Write JSON.
     #[arg(long)]
     json: bool,
 }
@@ -199,11 +199,11 @@ pub struct IperfArguments {
 /// Arguments of `listen`.
 #[derive(Debug, Args)]
 pub struct ListenArguments {
-    /// Where to listen.
+    /// Address to listen on.
     #[arg(default_value = "127.0.0.1:5201")]
     address: SocketAddr,
 
-    /// The congestion control; without it, the system's default.
+    /// Congestion control. Default: the system's.
     #[arg(short = 'C', long, value_name = "NAME")]
     congestion: Option<String>,
 }
@@ -232,11 +232,12 @@ fn disciplines(text: &str) -> Result<Both<Discipline>, String> {
 fn seconds(text: &str) -> Result<Duration, String> {
     let time = match text.parse::<f64>() {
         Ok(seconds) if (0.0..=3600.0).contains(&seconds) => Duration::from_secs_f64(seconds),
-        _ => quantity::time(text)
-            .map_err(|_| format!("`{text}` is no time, such as `5` (seconds)"))?,
+        _ => quantity::time(text).map_err(|_| {
+            format!("`{text}` is not a time: use seconds or a unit, such as 5 or 500ms")
+        })?,
     };
     if time < Duration::from_millis(50) {
-        return Err(format!("`{text}` is less than 50 ms, in which nothing can be measured"));
+        return Err(format!("`{text}`: must be at least 50ms"));
     }
     Ok(time)
 }

@@ -48,7 +48,7 @@ impl Lab {
         check_system(spec)?;
         let _lock = Lock::take()?;
         for name in remove_leftovers()? {
-            step(&format!("removed what a killed run had left of the lab `{name}`"));
+            step(&format!("removed the rest of the lab `{name}` after a killed run"));
         }
         if let Some(record) = Record::find(&spec.name)? {
             return Err(Mistake::Usage(format!(
@@ -61,7 +61,7 @@ impl Lab {
         if let Some(name) = foreign.filter(|_| !spec.rootless).find(|n| namespace::path(n).exists())
         {
             return Err(Mistake::Usage(format!(
-                "a network namespace `{name}` exists that no lab has made; choose another --name"
+                "a network namespace `{name}` exists that belongs to no lab; choose another --name"
             )));
         }
         let folder = place(&spec.name)?;
@@ -296,7 +296,7 @@ fn check_system(spec: &Spec) -> Result<(), Mistake> {
     match answer {
         Ok(output) if output.status.success() => Ok(()),
         Ok(output) => Err(Mistake::Usage(format!(
-            "a lab needs root, or user namespaces, and this user may make none: {}",
+            "a lab needs root, or user namespaces, and this user can't create any: {}",
             String::from_utf8_lossy(&output.stderr).trim()
         ))),
         Err(_) => Err(Mistake::Usage(
@@ -354,7 +354,9 @@ fn wait(keeper: &mut Child, step: &mut dyn FnMut(&str)) -> Result<Ready, Mistake
                 )));
             }
             Err(mpsc::RecvTimeoutError::Disconnected) => {
-                return Err(Mistake::Failed("the process that keeps the lab has died".to_owned()));
+                return Err(Mistake::Failed(
+                    "the process that keeps the lab has exited".to_owned(),
+                ));
             }
         }
     }

@@ -64,7 +64,7 @@ pub fn shapes(name: &str) -> Result<(Shape, Shape), String> {
     let Some(profile) = found else {
         let names: Vec<&str> = PROFILES.iter().map(|profile| profile.name).collect();
         return Err(format!(
-            "no profile `{name}`; there are {}, and all but `server` also with `-bloated`",
+            "no profile `{name}`; use {}; all except `server` also with `-bloated`",
             names.join(", ")
         ));
     };

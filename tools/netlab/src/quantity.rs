@@ -49,9 +49,7 @@ pub fn rate(text: &str) -> Result<u64, String> {
     let lower = text.to_ascii_lowercase();
     match with_unit(lower.trim_end_matches("/s"), &RATES) {
         Some(rate) if (1e3..=1e11).contains(&rate) => Ok(rate.round() as u64),
-        _ => {
-            Err(format!("`{text}` is no rate from 1kbit to 100gbit, such as `500kbit` or `20mbit`"))
-        }
+        _ => Err(format!("`{text}` is not a rate: use 1kbit to 100gbit, such as 20mbit")),
     }
 }
 
@@ -64,7 +62,7 @@ pub fn time(text: &str) -> Result<Duration, String> {
     match with_unit(text, &TIMES) {
         Some(seconds) if seconds <= 60.0 => Ok(Duration::from_secs_f64(seconds)),
         _ if text.trim() == "0" => Ok(Duration::ZERO),
-        _ => Err(format!("`{text}` is no time from 0 to 60s, such as `20ms` or `1.5s`")),
+        _ => Err(format!("`{text}` is not a time: use 0 to 60s, such as 20ms or 1.5s")),
     }
 }
 
@@ -80,7 +78,7 @@ pub fn share(text: &str) -> Result<f64, String> {
     };
     match digits.trim().parse::<f64>() {
         Ok(number) if (0.0..=1.0).contains(&(number * factor)) => Ok(number * factor),
-        _ => Err(format!("`{text}` is no share from 0% to 100%, such as `1%` or `0.1%`")),
+        _ => Err(format!("`{text}` is not a proportion: use 0% to 100%, such as 1%")),
     }
 }
 
@@ -93,7 +91,7 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     let plain = text.trim().parse::<f64>().ok();
     match plain.or_else(|| with_unit(text, &SIZES)) {
         Some(bytes) if (0.0..=1_099_511_627_776.0).contains(&bytes) => Ok(bytes as u64),
-        _ => Err(format!("`{text}` is no number of bytes up to 1024GiB, such as `64KiB`")),
+        _ => Err(format!("`{text}` is not a size: use 0 to 1024GiB, such as 64KiB")),
     }
 }
 
@@ -167,17 +165,17 @@ mod tests {
     #[test]
     fn what_is_none_is_named_with_an_example() {
         for (wrong, expected) in [
-            (rate("fast"), "`fast` is no rate"),
-            (rate("0mbit"), "`20mbit`"),
-            (rate("-1gbit"), "no rate"),
-            (rate("nanmbit"), "no rate"),
+            (rate("fast"), "`fast` is not a rate"),
+            (rate("0mbit"), "20mbit"),
+            (rate("-1gbit"), "not a rate"),
+            (rate("nanmbit"), "not a rate"),
             (rate("200gbit"), "100gbit"),
-            (time("20").map(|_| 0), "`20ms`"),
-            (time("2h").map(|_| 0), "no time"),
-            (share("101%").map(|_| 0), "from 0% to 100%"),
-            (share("x").map(|_| 0), "no share"),
-            (bytes("many"), "`64KiB`"),
-            (both("1mbit/x", rate).map(|_| 0), "`x` is no rate"),
+            (time("20").map(|_| 0), "20ms"),
+            (time("2h").map(|_| 0), "not a time"),
+            (share("101%").map(|_| 0), "0% to 100%"),
+            (share("x").map(|_| 0), "not a proportion"),
+            (bytes("many"), "64KiB"),
+            (both("1mbit/x", rate).map(|_| 0), "`x` is not a rate"),
         ] {
             let error = wrong.unwrap_err();
             assert!(error.contains(expected), "{error}");

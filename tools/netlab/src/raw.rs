@@ -106,7 +106,7 @@ impl Listener {
         };
         let mut polled = [PollFd::new(&self.listener, PollFlags::IN)];
         if poll(&mut polled, Some(&timeout))? == 0 {
-            let sentence = format!("nobody connected within {} s", time.as_secs());
+            let sentence = format!("no client connected within {} s", time.as_secs());
             return Err(io::Error::new(io::ErrorKind::TimedOut, sentence));
         }
         let (stream, _) = self.listener.accept()?;
@@ -227,7 +227,7 @@ pub fn put(
     stream.read_to_string(&mut answer)?;
     if answer.trim().parse() != Ok(sent) {
         return Err(io::Error::other(format!(
-            "the raw server answered `{}` to {sent} bytes",
+            "the raw server replied `{}` to {sent} bytes",
             answer.trim()
         )));
     }
@@ -247,13 +247,13 @@ fn prepare(stream: &TcpStream, congestion: Option<&str>) -> io::Result<()> {
 #[cfg(target_os = "linux")]
 fn set_congestion(stream: &TcpStream, name: &str) -> io::Result<()> {
     SockRef::from(stream).set_tcp_congestion(name.as_bytes()).map_err(|error| {
-        io::Error::new(error.kind(), format!("congestion control `{name}` is refused: {error}"))
+        io::Error::new(error.kind(), format!("congestion control `{name}` was refused: {error}"))
     })
 }
 
 #[cfg(not(target_os = "linux"))]
 fn set_congestion(_: &TcpStream, name: &str) -> io::Result<()> {
-    Err(io::Error::other(format!("this system can't choose `{name}` as congestion control")))
+    Err(io::Error::other(format!("this system can't use congestion control `{name}`")))
 }
 
 /// The congestion control of a connection.

@@ -54,7 +54,8 @@ impl Queue {
     ///
     /// If it is neither.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is no queue, such as `50ms` or `100p` (packets)");
+        let wrong =
+            || format!("`{text}` is not a queue: use a time or packets, such as 50ms or 100p");
         if let Some(packets) = text.trim().strip_suffix('p') {
             return match packets.parse() {
                 Ok(count @ 1..=1_000_000) => Ok(Self::Packets(count)),
@@ -98,7 +99,7 @@ impl Discipline {
         match text.trim() {
             "fifo" => Ok(Self::Fifo),
             "codel" => Ok(Self::Codel),
-            _ => Err(format!("`{text}` is no discipline; there are `fifo` and `codel`")),
+            _ => Err(format!("`{text}` is not a discipline: use fifo or codel")),
         }
     }
 }
@@ -183,7 +184,7 @@ mod tests {
         assert_eq!(Queue::default().bytes(100_000_000), 625_000);
         assert_eq!(Queue::default().bytes(50_000), QUEUE_MIN_BYTES);
         for wrong in ["", "p", "0p", "-1p", "50", "x"] {
-            assert!(Queue::parse(wrong).unwrap_err().contains("`100p`"), "{wrong}");
+            assert!(Queue::parse(wrong).unwrap_err().contains("100p"), "{wrong}");
         }
     }
 

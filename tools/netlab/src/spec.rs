@@ -88,7 +88,11 @@ impl FromStr for Network {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is no network such as `192.168.0.0/24` (prefix 8 to 30)");
+        let wrong = || {
+            format!(
+                "`{text}` is not a network: use an address and a prefix from 8 to 30, such as 192.168.0.0/24"
+            )
+        };
         let (base, prefix) = text.split_once('/').ok_or_else(wrong)?;
         let base: Ipv4Addr = base.parse().map_err(|_| wrong())?;
         let prefix: u8 = prefix.parse().map_err(|_| wrong())?;
@@ -98,12 +102,10 @@ impl FromStr for Network {
         let first = u32::from(base) >> (32 - prefix) << (32 - prefix);
         if first != u32::from(base) {
             let first = Ipv4Addr::from(first);
-            return Err(format!(
-                "`{text}` has bits behind its prefix: meant is `{first}/{prefix}`"
-            ));
+            return Err(format!("`{text}` has bits set after its prefix: use {first}/{prefix}"));
         }
         if base.is_loopback() || base.is_multicast() || base.octets()[0] == 0 {
-            return Err(format!("`{text}` is no network that hosts can live in"));
+            return Err(format!("`{text}` is not a network for hosts"));
         }
         Ok(Self { base, prefix })
     }
@@ -171,15 +173,15 @@ impl Spec {
         check_name(&self.name)?;
         if self.left.overlaps(self.right) {
             return Err(format!(
-                "the client's network {} and the server's {} overlap; give two that don't by --left \
-                 and --right",
+                "the client's network {} and the server's {} overlap: choose others with \
+                 --left and --right",
                 self.left, self.right
             ));
         }
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         if self.congestion.is_empty() || !self.congestion.chars().all(plain) {
             return Err(format!(
-                "`{}` is no name of a congestion control, such as `cubic`",
+                "`{}` is not a name of a congestion control, such as cubic",
                 self.congestion
             ));
         }
@@ -200,7 +202,7 @@ pub fn check_name(name: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "`{name}` is no name of a lab: up to {NAME_COUNT} letters, digits, `-`, `_` and `.`, the \
+        "`{name}` is not a name of a lab: use up to {NAME_COUNT} letters, digits, `-`, `_` and `.`, the \
          first a letter or digit"
     ))
 }
@@ -222,11 +224,11 @@ mod tests {
     fn networks_are_read_exactly() {
         assert_eq!("10.1.0.0/16".parse::<Network>().unwrap().to_string(), "10.1.0.0/16");
         for (text, expected) in [
-            ("10.0.0.1/24", "meant is `10.0.0.0/24`"),
-            ("10.0.0.0", "no network such as"),
-            ("10.0.0.0/31", "prefix 8 to 30"),
-            ("127.0.0.0/8", "hosts can live in"),
-            ("::/64", "no network such as"),
+            ("10.0.0.1/24", "use 10.0.0.0/24"),
+            ("10.0.0.0", "not a network: use"),
+            ("10.0.0.0/31", "prefix from 8 to 30"),
+            ("127.0.0.0/8", "for hosts"),
+            ("::/64", "not a network: use"),
         ] {
             let error = text.parse::<Network>().unwrap_err();
             assert!(error.contains(expected), "{error}");
@@ -244,7 +246,7 @@ mod tests {
     #[test]
     fn names_that_could_leave_their_folder_are_refused() {
         for wrong in ["", "..", "../x", "a/b", "-a", "a b", &"a".repeat(33)] {
-            assert!(check_name(wrong).unwrap_err().contains("no name of a lab"), "{wrong}");
+            assert!(check_name(wrong).unwrap_err().contains("not a name of a lab"), "{wrong}");
         }
         assert_eq!(check_name("bulk-17"), Ok(()));
     }

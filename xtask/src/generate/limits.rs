@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::tree::{SourceFile, Tree};
 
-const HEAD: &str = "# Limits\n\nEvery limit of Bolide: what it is for, and which attack it answers. \
+const HEAD: &str = "# Limits\n\nEvery limit of Bolide: what it is for, and which attack it counters. \
     Each attack is a test by its name.\n\nThis page is written by `cargo xtask generate` from the \
     constants in each `limits.rs`.\n";
 
@@ -111,7 +111,7 @@ pub(super) fn page(tree: &Tree) -> String {
             let folder = path.trim_end_matches("/src/limits.rs");
             write!(
                 page,
-                "\n## `{folder}`\n\n| limit | what it limits | default | unit | reason | answers |\n\
+                "\n## `{folder}`\n\n| limit | what it limits | default | unit | reason | attacks |\n\
                  | --- | --- | --- | --- | --- | --- |\n"
             )
             .expect("a string takes all");

@@ -142,7 +142,7 @@ fn responses_and_their_ends() {
             "HTTP/1.1 200 OK\r\nConte",
             &["1 aborted: the peer ended in the middle of a message", "closed truncated"],
         ),
-        ("", &["1 aborted: the peer closed before it answered", "closed eof"]),
+        ("", &["1 aborted: the peer closed before it responded", "closed eof"]),
     ] {
         assert_eq!(reported(bytes), expected, "{bytes}");
     }
@@ -179,7 +179,7 @@ fn response_smuggling() {
     let log = reported("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n");
     assert_eq!(log[1], "closed bad-message");
     let log = reported("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n");
-    assert_eq!(log, ["1 aborted: protocols were switched unasked", "closed bad-message"]);
+    assert_eq!(log, ["1 aborted: protocols were switched without a request", "closed bad-message"]);
 }
 
 #[test]
@@ -239,7 +239,7 @@ fn what_follows_the_last_response_is_untouched() {
     wire.eof();
     wire.listen(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
     let log = wire.logged();
-    assert_eq!(log[1], "2 aborted: the peer closed before it answered");
+    assert_eq!(log[1], "2 aborted: the peer closed before it responded");
 }
 
 #[test]
@@ -348,7 +348,7 @@ fn a_switch_waits_for_the_end_of_the_request() {
     wire.request("POST", "/", fields, End::No).unwrap();
     wire.sent();
     wire.listen(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n");
-    let expected = ["1 aborted: protocols were switched unasked", "closed bad-message"];
+    let expected = ["1 aborted: protocols were switched without a request", "closed bad-message"];
     assert_eq!(wire.logged(), expected);
 }
 

@@ -22,7 +22,7 @@ use super::request::{BodyWriter, Content, Request};
 use super::response::Response;
 use super::target::{Scheme, Target};
 use super::ticket::{Patience, RequestHead, Ticket};
-use crate::limits::{ANSWER_WINDOW_BYTES, CONNECTION_WINDOW_BYTES};
+use crate::limits::{CONNECTION_WINDOW_BYTES, RESPONSE_WINDOW_BYTES};
 use crate::{ClientLimits, Dial, Speaks, platform_trust, resolve};
 
 /// How large the pieces are that a body is read in, in bytes.
@@ -152,7 +152,7 @@ fn connection_limits(limits: &ClientLimits) -> Limits {
     h1.write_timeout = limits.pause_timeout;
     let mut h2 = (*base.h2).clone();
     h2.idle_time = limits.idle_timeout;
-    h2.stream_window_bytes_max = ANSWER_WINDOW_BYTES;
+    h2.stream_window_bytes_max = RESPONSE_WINDOW_BYTES;
     h2.connection_window_bytes = CONNECTION_WINDOW_BYTES;
     h2.connection_window_bytes_max = CONNECTION_WINDOW_BYTES;
     Limits { handshake_timeout: limits.connect_timeout, h1: h1.into(), h2: h2.into(), ..base }
@@ -343,7 +343,7 @@ impl Client {
         let limits = self.limits();
         Patience {
             wait: limits.wait_timeout,
-            answer: limits.answer_timeout,
+            answer: limits.response_timeout,
             pause: Some(limits.pause_timeout),
             latest,
         }
@@ -495,7 +495,7 @@ fn checked(request: &mut Request) -> Result<Target, ClientError> {
         return Err(error);
     }
     if request.method == Method::CONNECT {
-        let what = "a client asks servers; CONNECT is for proxies";
+        let what = "CONNECT is not supported: it is for proxies";
         return Err(ClientError::new(ErrorKind::Request, what));
     }
     Target::parse(&request.url)

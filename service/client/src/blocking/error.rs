@@ -72,16 +72,16 @@ impl ClientError {
     pub(crate) fn ended(ending: &Ending, sent: bool) -> Self {
         let (kind, what) = match (ending.step, &ending.tls) {
             _ if ending.socket == Some(io::ErrorKind::TimedOut) && ending.is_untouched() => {
-                (ErrorKind::Timeout, "the connection took too long to make".to_owned())
+                (ErrorKind::Timeout, "the connection took too long".to_owned())
             }
             (Step::Connecting, _) if ending.is_refused() => {
-                (ErrorKind::Connect, "nobody listens at the server's address".to_owned())
+                (ErrorKind::Connect, "connection refused".to_owned())
             }
             (Step::Connecting, _) => {
                 let why = ending
                     .socket
                     .map_or_else(|| ending.reason.what.to_owned(), |kind| kind.to_string());
-                (ErrorKind::Connect, format!("no connection could be made: {why}"))
+                (ErrorKind::Connect, format!("can't connect: {why}"))
             }
             (Step::Handshaking, Some(tls)) => {
                 (ErrorKind::Tls, format!("the TLS handshake failed: {tls}"))
@@ -109,7 +109,7 @@ impl ClientError {
     }
 
     pub(crate) fn unconnected(error: &io::Error) -> Self {
-        Self::new(ErrorKind::Connect, format!("no connection could be made: {error}"))
+        Self::new(ErrorKind::Connect, format!("can't connect: {error}"))
     }
 
     pub(crate) fn timeout(what: &str) -> Self {

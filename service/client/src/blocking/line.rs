@@ -166,7 +166,7 @@ impl Traffic {
                 ticket.lock().waits = Some((host, key));
             }
             Err(_) => {
-                let what = "a field of the request, or its length, can't be sent as it stands";
+                let what = "a field of the request, or its length, can't be sent";
                 ticket.fail(ClientError::new(ErrorKind::Request, what));
                 self.done();
             }

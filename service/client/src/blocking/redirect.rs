@@ -40,7 +40,7 @@ pub(crate) fn next(
         error.about(&from.url())
     };
     let Some(location) = answer.headers().get(LOCATION) else { return Ok(None) };
-    let location = location.to_str().map_err(|_| failed("`Location` is no URL".to_owned()))?;
+    let location = location.to_str().map_err(|_| failed("`Location` is not a URL".to_owned()))?;
     let to = from.join(location).map_err(|error| failed(format!("`Location`: {error}")))?;
     if from.scheme == Scheme::Https && to.scheme != Scheme::Https {
         return Err(failed(format!("the way to `{}` leaves TLS, and is not followed", to.url())));

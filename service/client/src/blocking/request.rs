@@ -74,7 +74,7 @@ impl Request {
             (Ok(name), Ok(value)) => {
                 self.fields.append(name, value);
             }
-            (Err(_), _) => self.refuse(format!("`{name}` is no name of a field")),
+            (Err(_), _) => self.refuse(format!("`{name}` is not a field name")),
             (_, Err(_)) => self.refuse(format!("the value of `{name}` can't stand in a field")),
         }
         self
@@ -99,7 +99,7 @@ impl Request {
     }
 
     /// Sends what `reader` yields as the body, as fast as the server takes it: a thread reads it, also while the
-    /// answer comes already. It can be sent only once: a redirection that repeats the body fails. Without a
+    /// response comes already. It can be sent only once: a redirection that repeats the body fails. Without a
     /// `content-length` field its length is open.
     pub fn body_reader(mut self, reader: impl Read + Send + 'static) -> Self {
         self.content = Content::Reader(Box::new(reader));
@@ -118,25 +118,25 @@ impl Request {
         self
     }
 
-    /// How long everything may take, with redirections and until the end of the answer's body. Default: as
+    /// How long everything may take, with redirections and until the end of the response's body. Default: as
     /// long as no phase takes longer than the client's [limits](crate::ClientLimits) say.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// Sends the request and waits for the head of the answer.
+    /// Sends the request and waits for the head of the response.
     ///
     /// # Errors
     ///
-    /// [`ClientError`] says what went wrong, and whether the request may be sent again. An answer with any
-    /// status is an answer, not an error.
+    /// [`ClientError`] says what went wrong, and whether the request may be sent again. A response with any
+    /// status is a response, not an error.
     pub fn send(self) -> Result<Response, ClientError> {
         let client = self.client.clone();
         client.carry_out(self)
     }
 
-    /// Begins the request and returns what its body is written to, which waits for no answer. Redirections are
+    /// Begins the request and returns what its body is written to, which waits for no response. Redirections are
     /// not followed, and nothing is sent again.
     ///
     /// # Errors
@@ -204,7 +204,7 @@ impl Request {
 /// The body of a request that is under way.
 ///
 /// Writing waits as long as the server does not take what was written. A server that answers as it reads may
-/// take nothing more when nobody reads its answer: then [`Self::answer`] is to be read by another thread.
+/// take nothing more when nobody reads its response: then [`Self::response`] is to be read by another thread.
 /// Dropped before [`Self::finish`] or [`Self::close`], it breaks the request off.
 #[derive(Debug)]
 pub struct BodyWriter {
@@ -227,15 +227,15 @@ impl BodyWriter {
         self.ticket.push(piece.into(), self.room, &self.patience)
     }
 
-    /// Waits for the head of the answer while the body has not ended. To be called once; the body is ended by
+    /// Waits for the head of the response while the body has not ended. To be called once; the body is ended by
     /// [`Self::close`] then.
     ///
     /// # Errors
     ///
-    /// When there is no answer, or it was taken before.
-    pub fn answer(&mut self) -> Result<Response, ClientError> {
+    /// When there is no response, or it was taken before.
+    pub fn response(&mut self) -> Result<Response, ClientError> {
         if std::mem::replace(&mut self.is_answered, true) {
-            let what = "the answer was taken before";
+            let what = "the response was already taken";
             return Err(ClientError::new(ErrorKind::Request, what).touched());
         }
         let answer = self.ticket.answer(&self.patience);
@@ -255,26 +255,26 @@ impl BodyWriter {
         self.ticket.finish(trailers);
     }
 
-    /// Ends the body and waits for the head of the answer.
+    /// Ends the body and waits for the head of the response.
     ///
     /// # Errors
     ///
-    /// When there is no answer.
+    /// When there is no response.
     pub fn finish(mut self) -> Result<Response, ClientError> {
         self.is_ended = true;
         self.ticket.finish(None);
-        self.answer()
+        self.response()
     }
 
-    /// Ends the body with trailers, and waits for the head of the answer.
+    /// Ends the body with trailers, and waits for the head of the response.
     ///
     /// # Errors
     ///
-    /// When there is no answer.
+    /// When there is no response.
     pub fn finish_with_trailers(mut self, trailers: HeaderMap) -> Result<Response, ClientError> {
         self.is_ended = true;
         self.ticket.finish(Some(trailers));
-        self.answer()
+        self.response()
     }
 }
 

@@ -109,7 +109,7 @@ impl Response {
         let mut next = Some(first);
         while let Some(piece) = next {
             if collected.len() + piece.len() > limit {
-                let what = format!("{}: the answer is longer than {limit} bytes", self.url);
+                let what = format!("{}: the response is longer than {limit} bytes", self.url);
                 return Err(ClientError::new(ErrorKind::Answer, what).touched());
             }
             collected.extend_from_slice(&piece);
@@ -126,7 +126,7 @@ impl Response {
     pub fn text(&mut self) -> Result<String, ClientError> {
         let bytes = self.collect()?;
         String::from_utf8(bytes.into()).map_err(|_| {
-            let what = format!("{}: the answer is not UTF-8", self.url);
+            let what = format!("{}: the response is not UTF-8", self.url);
             ClientError::new(ErrorKind::Answer, what).touched()
         })
     }

@@ -44,7 +44,7 @@ impl Target {
     /// When `url` is none that can be asked for.
     pub(crate) fn parse(url: &str) -> Result<Self, ClientError> {
         let bad = |what: &str| {
-            let what = format!("`{url}` is no URL to ask for: {what}");
+            let what = format!("`{url}` is not a URL: {what}");
             ClientError::new(ErrorKind::Request, what)
         };
         let (scheme, rest) = url
@@ -60,14 +60,15 @@ impl Target {
         let at = rest.find(['/', '?']).unwrap_or(rest.len());
         let (authority, path) = rest.split_at(at);
         if authority.contains('@') {
-            return Err(bad("a name and a password belong in `Authorization`"));
+            return Err(bad("user names and passwords belong in `Authorization`"));
         }
         if authority.is_empty() || !is_valid_authority(authority.as_bytes()) {
             return Err(bad("its host is malformed"));
         }
         let (host, port) = match authority.rsplit_once(':') {
             Some((host, digits)) if !digits.ends_with(']') => {
-                let port = digits.parse().map_err(|_| bad("its port is no number up to 65535"))?;
+                let port =
+                    digits.parse().map_err(|_| bad("its port is not a number up to 65535"))?;
                 (host, port)
             }
             _ => (authority, port),
@@ -77,7 +78,7 @@ impl Target {
         }
         let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
         if !is_valid_target(path.as_bytes()) {
-            return Err(bad("its path holds what must be written as %XX"));
+            return Err(bad("its path has characters that must be written as %XX"));
         }
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         Ok(Self { scheme, authority: authority.to_owned(), host, port, path })

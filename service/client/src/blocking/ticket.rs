@@ -290,7 +290,7 @@ impl State {
                 by.map(|by| (by, "the server paused for too long in a body"))
             }
             Phase::Sent(moved) if self.up_finished => {
-                Some((moved + patience.answer, "the server did not answer in time"))
+                Some((moved + patience.answer, "the server did not respond in time"))
             }
             Phase::Sent(moved) => {
                 let by = patience.pause.map(|pause| moved.max(begun) + pause);

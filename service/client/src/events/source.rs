@@ -130,13 +130,13 @@ impl EventSource {
         match response.status() {
             StatusCode::OK => {}
             StatusCode::NO_CONTENT => return Ok(None),
-            status => return failed(format!("{status} is no stream of events")),
+            status => return failed(format!("{status} is not a stream of events")),
         }
         let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         let kind = kind.unwrap_or_default();
         let essence = kind.split(';').next().unwrap_or_default().trim();
         if !essence.eq_ignore_ascii_case("text/event-stream") {
-            return failed(format!("`{kind}` is no stream of events"));
+            return failed(format!("`{kind}` is not a stream of events"));
         }
         Ok(Some(response))
     }

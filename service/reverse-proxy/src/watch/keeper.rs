@@ -155,7 +155,7 @@ fn probe(client: &Client, watched: &Watched, check: &HealthCheck) -> Result<(), 
     let mut answer = request.send().map_err(|error| error.to_string())?;
     let status = answer.status().as_u16();
     if !check.statuses.contains(&status) {
-        return Err(format!("{url}: the answer is {status}"));
+        return Err(format!("{url}: the response is {status}"));
     }
     // What can't be read does not say that it is ill; the connection ends then.
     let _ = answer.collect();

@@ -141,7 +141,7 @@ fn another_upstream_answers_for_one_that_is_gone() {
     }
     let stats = proxy.settings.stats();
     assert_eq!(stats[0].ejections, 1, "{stats:?}");
-    assert_eq!((stats[0].failures, stats[1].answers), (3, 8), "{stats:?}");
+    assert_eq!((stats[0].failures, stats[1].responses), (3, 8), "{stats:?}");
 }
 
 #[test]

@@ -55,7 +55,7 @@ fn a_line_says_what_an_upstream_took_and_for_what() {
         let of = |field| number(line, field).unwrap_or_else(|| panic!("no {field} in {line}"));
         let (head, whole) = (of("upstream_head_us"), of("upstream_us"));
         assert!(head < whole && whole <= of("duration_us"), "{line}");
-        assert!(head <= of("answer_us") && of("send_us") > 0, "{line}");
+        assert!(head <= of("response_us") && of("send_us") > 0, "{line}");
     }
     assert!(number(first, "upstream_connect_us").is_some(), "a connection was made: {first}");
     assert_eq!(number(second, "upstream_connect_us"), None, "one was at hand: {second}");

@@ -53,7 +53,7 @@ fn bytes_pass_both_ways_after_an_upgrade() {
     talk.stream.shutdown(std::net::Shutdown::Write).expect("it is open");
     assert_eq!(talk.rest(), "", "the end passes too");
     let stats = &proxy.settings.stats()[0];
-    assert_eq!((stats.answers, stats.failures), (1, 0), "{stats:?}");
+    assert_eq!((stats.responses, stats.failures), (1, 0), "{stats:?}");
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn a_tunnel_goes_by_http1_when_the_upstreams_http2_takes_none() {
         assert_eq!(behind.connections(), connections, "what is known is not found out again");
     }
     let stats = &proxy.settings.stats()[0];
-    assert_eq!((stats.answers, stats.failures, stats.busy_connections), (2, 0, 2), "{stats:?}");
+    assert_eq!((stats.responses, stats.failures, stats.busy_connections), (2, 0, 2), "{stats:?}");
 }
 
 #[test]
@@ -206,7 +206,10 @@ fn where_http1_is_not_allowed_the_reason_is_told() {
     let proxy = Proxy::to(&[&format!("h2c://{}", behind.address)]);
     let answer = proxy.ask(REQUEST);
     assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
-    assert!(answer.contains("the upstream's HTTP/2 takes no extended CONNECT, and"), "{answer}");
+    assert!(
+        answer.contains("the upstream's HTTP/2 does not support extended CONNECT, and"),
+        "{answer}"
+    );
 }
 
 /// What an upstream of HTTP/1.1 gets: its head and so much of a body, with the answer of the proxy before it.

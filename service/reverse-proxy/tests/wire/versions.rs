@@ -132,7 +132,7 @@ fn many_requests_share_one_connection_behind() {
         }
     }
     let stats = &proxy.settings.stats()[0];
-    assert_eq!((stats.connections, stats.answers, stats.failures), (1, 300, 0), "{stats:?}");
+    assert_eq!((stats.connections, stats.responses, stats.failures), (1, 300, 0), "{stats:?}");
 }
 
 #[test]

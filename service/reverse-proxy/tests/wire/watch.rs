@@ -60,7 +60,11 @@ fn an_upstream_whose_checks_fail_is_not_asked_until_they_succeed() {
         stats[0].health_check_failures >= 2 && stats[1].health_check_failures == 0,
         "{stats:?}"
     );
-    assert_eq!((stats[0].requests, stats[1].answers), (0, 6), "checks are no requests: {stats:?}");
+    assert_eq!(
+        (stats[0].requests, stats[1].responses),
+        (0, 6),
+        "checks are no requests: {stats:?}"
+    );
     is_well.store(true, Ordering::SeqCst);
     until(&proxy.settings, 0, |stats| !stats.is_down);
     let answers: Vec<_> = (0..2).map(|_| proxy.get()).collect();

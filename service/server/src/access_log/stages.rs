@@ -26,7 +26,7 @@ impl Stages {
     /// What stands before each of them in a line in JSON.
     const BEFORE: [&'static str; 6] = [
         ",\"receive_us\":",
-        ",\"answer_us\":",
+        ",\"response_us\":",
         ",\"send_us\":",
         ",\"upstream_connect_us\":",
         ",\"upstream_head_us\":",
@@ -144,7 +144,7 @@ mod tests {
         let times = Times { received: Some(at(50)), upstream: Some(upstream) };
         assert_eq!(
             written(&Stages::new(began, Some(at(70)), at(150), &times)),
-            ",\"receive_us\":50,\"answer_us\":70,\"send_us\":80,\"upstream_connect_us\":20,\
+            ",\"receive_us\":50,\"response_us\":70,\"send_us\":80,\"upstream_connect_us\":20,\
              \"upstream_head_us\":30,\"upstream_us\":70"
         );
         assert_eq!(written(&Stages::new(began, Some(began), began, &Times::default())), "");

@@ -32,19 +32,19 @@ macro_rules! metrics {
 }
 
 metrics! {
-    READY: gauge "bolide_ready" ("") "1 while the server takes requests, 0 while it starts or drains";
+    READY: gauge "bolide_ready" ("") "1 while the server accepts requests, 0 while it starts or drains";
     UPTIME: gauge "bolide_uptime_seconds" ("") "Seconds since the start";
     WORKERS: gauge "bolide_workers" ("") "Workers: threads, each with an event loop";
     OPEN: gauge "bolide_connections_open" ("protocol,state,tls")
         "Clients' connections that are open";
     ACCEPTED: counter "bolide_connections_accepted_total" ("") "Connections that were accepted";
     REFUSED: counter "bolide_connections_refused_total" ("")
-        "Connections that were closed at once, for want of room";
+        "Connections that were closed immediately: connection limit reached";
     PAUSES: counter "bolide_accept_pauses_total" ("")
-        "Times accepting was paused: no file descriptors, or no room";
-    HELD: gauge "bolide_held_bytes" ("") "Memory that peers make the workers keep: input, bodies, and output that waits";
+        "Times accepting was paused: no file descriptors, or connection limit reached";
+    HELD: gauge "bolide_held_bytes" ("") "Memory that workers keep for peers: input, bodies, and unsent output";
     HELD_FULL: counter "bolide_held_bytes_full_total" ("")
-        "Times a connection kept so much that nothing more was read from it";
+        "Times reading from a connection paused because it kept too much memory";
     CLOSED: counter "bolide_connections_closed_total" ("reason") "Clients' connections that ended";
     OUTBOUND: counter "bolide_connections_outbound_total" ("") "Connections made to other servers";
     OUTBOUND_FAILED: counter "bolide_connections_outbound_failed_total" ("")
@@ -52,44 +52,44 @@ metrics! {
     RECEIVED: counter "bolide_received_bytes_total" ("") "Bytes read from sockets";
     SENT: counter "bolide_sent_bytes_total" ("") "Bytes written to sockets";
     REQUESTS: counter "bolide_requests_total" ("route,status")
-        "Requests by route and class of their answer; none: they ended without one";
-    IN_FLIGHT: gauge "bolide_requests_in_flight" ("") "Requests under way";
+        "Requests by route and class of the response; none: no response";
+    IN_FLIGHT: gauge "bolide_requests_in_flight" ("") "Requests in progress";
     DURATION: histogram "bolide_request_duration_seconds" ("route")
-        "From the head's arrival to the turn that gave the last byte of the answer to the connection";
+        "From the head's arrival to the turn that gave the last byte of the response to the connection";
     ABORTED: counter "bolide_requests_aborted_total" ("reason")
         "Requests that ended before they were complete";
     PANICS: counter "bolide_handler_panics_total" ("") "Panics in handlers";
     LIMITS: counter "bolide_limits_hit_total" ("limit") "Limits that were hit";
     ABUSE: counter "bolide_abuse_budgets_spent_total" ("budget")
-        "Abuse budgets that a peer has spent: its connection ended";
+        "Abuse budgets that a peer exhausted: its connection was closed";
     REFUSED_STREAMS: counter "bolide_h2_streams_refused_total" ("")
         "HTTP/2 streams that were refused at the limit";
     RESETS: counter "bolide_h2_resets_total" ("direction,code") "RST_STREAM frames, by error code (RFC 9113 §7)";
     STALLS: counter "bolide_h2_stalled_seconds_total" ("cause")
-        "Time in which something was to be sent over HTTP/2 and could not be";
+        "Time during which output over HTTP/2 was blocked";
     USED_UP: counter "bolide_h2_receive_windows_used_up_total" ("")
-        "Times a peer used up a receive window: it may have waited";
+        "Times a peer used up a receive window and may have waited";
     HANDSHAKES: counter "bolide_tls_handshakes_total" ("kind") "TLS handshakes that were completed";
     HANDSHAKES_FAILED: counter "bolide_tls_handshakes_failed_total" ("kind")
         "TLS handshakes that failed";
     TURNS: histogram "bolide_loop_turn_seconds" ("")
-        "Turns of the event loops, without the wait for the kernel";
+        "Turns of the event loops, without waiting for the kernel";
     LONG_TURNS: counter "bolide_loop_long_turns_total" ("") "Turns that took more than a second";
-    BLOCKED: counter "bolide_loop_write_blocked_total" ("") "Times a socket took no more bytes";
-    LOG_WRITTEN: counter "bolide_access_log_lines_total" ("") "Lines given to the access log's file";
+    BLOCKED: counter "bolide_loop_write_blocked_total" ("") "Writes that would have blocked";
+    LOG_WRITTEN: counter "bolide_access_log_lines_total" ("") "Lines written to the access log's file";
     LOG_DROPPED: counter "bolide_access_log_dropped_total" ("reason")
         "Lines that are missing from the access log";
     PROFILE_ONE_IN: gauge "bolide_profile_one_in" ("")
-        "One turn of the loops in so many is measured; 0: none is";
-    PROFILE_TURNS: counter "bolide_profile_turns_total" ("") "Turns of the loops that were measured";
+        "One in N turns of the event loops is measured; 0: off";
+    PROFILE_TURNS: counter "bolide_profile_turns_total" ("") "Turns of the event loops that were measured";
     PROFILE_DROPPED: counter "bolide_profile_turns_dropped_total" ("")
-        "Turns that were to be measured, but other threads had the core in the middle of them";
+        "Turns whose measurement was dropped because another thread used the core";
     PROFILE_REQUESTS: counter "bolide_profile_requests_total" ("")
         "Requests that began in measured turns";
     PROFILE_CPU: counter "bolide_profile_cpu_seconds_total" ("")
-        "CPU time of the measured turns, by the threads' own clocks";
+        "CPU time of the measured turns, by the threads' CPU clocks";
     PROFILE_READING: counter "bolide_profile_reading_seconds_total" ("")
-        "CPU time that reading the clock cost in measured turns: in no stage";
+        "CPU time of reading the clock in measured turns; part of no stage";
     PROFILE_STAGES: counter "bolide_profile_stage_seconds_total" ("stage")
         "CPU time of each stage in measured turns";
     STAGES: histogram "bolide_request_stage_cpu_seconds" ("stage")

@@ -64,7 +64,7 @@ pub struct RouteSnapshot {
     pub name: String,
     /// Requests by the first digit of the status; at 0 those that ended without one.
     pub statuses: [u64; 6],
-    /// From the head's arrival to the turn that gave the last byte of the answer to the connection.
+    /// From the head's arrival to the turn that gave the last byte of the response to the connection.
     pub durations: HistogramSnapshot,
 }
 
@@ -100,7 +100,7 @@ pub struct Http2Snapshot {
     pub resets_received: Vec<(&'static str, u64)>,
     /// RST_STREAM frames sent, by the name of their error code.
     pub resets_sent: Vec<(&'static str, u64)>,
-    /// Times a peer used up a receive window: it may have waited for us.
+    /// Times a peer used up a receive window and may have waited for us.
     pub receive_windows_used_up: u64,
     /// How long streams waited for their window, in milliseconds.
     pub stream_window_stall_ms: u64,

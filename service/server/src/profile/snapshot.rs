@@ -41,7 +41,7 @@ pub struct ProfileSnapshot {
     pub dropped: u64,
     /// Requests that began in the measured turns.
     pub requests: u64,
-    /// The CPU time of the measured turns, by the threads' own clocks.
+    /// The CPU time of the measured turns, by the threads' CPU clocks.
     pub cpu: Duration,
     /// What reading the clock cost in them: part of `cpu`, and of no stage.
     pub reading: Duration,

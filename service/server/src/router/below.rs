@@ -18,10 +18,10 @@ impl Below {
     /// Adds a handler for `path`, which ends with a slash, and everything below it.
     pub(super) fn add(&mut self, path: &str, handler: Box<dyn Handler>) -> Result<(), String> {
         if !path.starts_with('/') || !path.ends_with('/') {
-            return Err("what has paths below it begins and ends with a slash".to_owned());
+            return Err("a path prefix begins and ends with a slash".to_owned());
         }
         if path.contains(['?', '#', '{', '}']) {
-            return Err("what has paths below it has no query, fragment or parameter".to_owned());
+            return Err("a path prefix has no query, fragment or parameter".to_owned());
         }
         let at = self.0.partition_point(|(known, _)| known.len() > path.len());
         if self.0[at..].iter().any(|(known, _)| **known == *path) {

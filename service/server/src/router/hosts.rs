@@ -90,21 +90,21 @@ fn check(name: &str) -> Result<(), String> {
     if name.starts_with('[') && name.ends_with(']') {
         return match name[1..name.len() - 1].parse::<std::net::Ipv6Addr>() {
             Ok(_) => Ok(()),
-            Err(_) => Err("what stands in brackets is no IPv6 address".to_owned()),
+            Err(_) => Err("invalid IPv6 address in brackets".to_owned()),
         };
     }
     if name.contains(':') {
-        return Err("a host has no scheme and no port".to_owned());
+        return Err("a host must not have a scheme or a port".to_owned());
     }
     if name.contains('*') {
-        return Err("a wildcard is the whole first label, as in *.example.org".to_owned());
+        return Err("a wildcard must be the whole first label, as in *.example.org".to_owned());
     }
     let label = |label: &str| {
         !label.is_empty()
             && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
     };
     if name.len() > NAME_BYTES_MAX || !name.split('.').all(label) {
-        return Err("it is no name of a host (letters, digits, hyphens and dots)".to_owned());
+        return Err("invalid host name (letters, digits, hyphens and dots)".to_owned());
     }
     Ok(())
 }
@@ -167,15 +167,15 @@ mod tests {
     #[test]
     fn hosts_that_no_request_can_ask_for_are_named() {
         for (host, why) in [
-            ("", "no name of a host"),
-            ("*", "a wildcard is the whole first label"),
-            ("a*.example.org", "a wildcard is the whole first label"),
-            ("*.*.org", "a wildcard is the whole first label"),
-            ("http://a", "no scheme and no port"),
-            ("a:80", "no scheme and no port"),
-            ("a..b", "no name of a host"),
-            ("a b", "no name of a host"),
-            ("[::g]", "no IPv6 address"),
+            ("", "invalid host name"),
+            ("*", "a wildcard must be the whole first label"),
+            ("a*.example.org", "a wildcard must be the whole first label"),
+            ("*.*.org", "a wildcard must be the whole first label"),
+            ("http://a", "not have a scheme or a port"),
+            ("a:80", "not have a scheme or a port"),
+            ("a..b", "invalid host name"),
+            ("a b", "invalid host name"),
+            ("[::g]", "invalid IPv6 address"),
         ] {
             let error = Hosts::default().add(host, Router::new()).unwrap_err();
             assert!(error.contains(why), "{host}: {error}");

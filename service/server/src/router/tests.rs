@@ -115,7 +115,7 @@ fn the_longest_path_above_takes_what_no_route_does() {
     let twice = Router::new().below("/a/", numbered(1)).below("/a/", numbered(2));
     assert_eq!(error(twice), "route `/a/`: it is routed twice");
     for path in ["/a", "a/", "", "/{a}/", "/a?/"] {
-        assert!(error(Router::new().below(path, numbered(1))).contains("has paths below"));
+        assert!(error(Router::new().below(path, numbered(1))).contains("a path prefix"));
     }
 }
 
@@ -154,7 +154,7 @@ fn a_hosts_routes_come_first_and_leave_the_rest_to_the_others() {
 fn hosts_that_cannot_be_are_named() {
     let error = |router: Router| router.check().unwrap_err().to_string();
     let wrong = Router::new().host("a:80", Router::new());
-    assert_eq!(error(wrong), "route `a:80`: a host has no scheme and no port");
+    assert_eq!(error(wrong), "route `a:80`: a host must not have a scheme or a port");
     let inner = Router::new().host("a", Router::new().get("b", |_| ""));
     assert_eq!(error(inner), "route `ab`: a path begins with a slash");
 }

@@ -95,7 +95,7 @@ fn a_line_says_how_long_each_stage_of_a_slow_request_took() {
     });
     let [line] = &lines[..] else { panic!("one line: {lines:?}") };
     let answer = BODY_MS + ANSWER_MS;
-    for (field, ms) in [("receive_us", BODY_MS), ("answer_us", answer), ("send_us", REST_MS)] {
+    for (field, ms) in [("receive_us", BODY_MS), ("response_us", answer), ("send_us", REST_MS)] {
         let us = number(line, field).unwrap_or_else(|| panic!("no {field} in {line}"));
         // Alarms may come some milliseconds late.
         assert!((ms * 1000..(ms + 10) * 1000).contains(&us), "{field} is {us} in {line}");

@@ -45,12 +45,12 @@ impl Session {
             let index = self.index(id);
             let answered =
                 index.is_ok_and(|index| !self.exchanges[index].state.phase.is_unanswered());
-            let name = if answered { "exchange-timeout" } else { "answer-timeout" };
+            let name = if answered { "exchange-timeout" } else { "response-timeout" };
             work.observer.limit(self.ends.peer(), name);
             self.with(id, work, |active, io| {
                 io.state.record.aborted = Some(name);
                 if let Some(mut driver) = active.driver.take() {
-                    let what = "the answer took too long";
+                    let what = "the response took too long";
                     driver.on_abort(AbortReason::new(Blame::Caller, name, what));
                 }
                 io.respond(Response::error(StatusCode::SERVICE_UNAVAILABLE));

@@ -78,7 +78,7 @@ fn a_stuck_handler_is_reported_while_it_is_stuck() {
     stream.read_to_string(&mut answer).unwrap();
     assert!(answer.ends_with("at last"), "{answer}");
     let said = heard.recv_timeout(PATIENCE).unwrap();
-    assert!(said.contains("was stuck") && said.contains("goes on"), "{said}");
+    assert!(said.contains("was stuck") && said.contains("continues"), "{said}");
     running.shut_down();
     running.join().unwrap();
 }

@@ -158,12 +158,12 @@ fn silent(begins: bool, limits: Limits) -> (Served, Receiver<&'static str>) {
 
 #[test]
 fn silent_handler() {
-    let limits = Limits { answer_timeout: Duration::from_millis(100), ..Limits::default() };
+    let limits = Limits { response_timeout: Duration::from_millis(100), ..Limits::default() };
     let (served, aborts) = silent(false, limits);
     let mut client = served.connect();
     client.send(b"GET /silent HTTP/1.1\r\nhost: a\r\n\r\nGET /ping HTTP/1.1\r\nhost: a\r\n\r\n");
     assert_eq!(client.answer().status, 503);
-    assert_eq!(aborts.recv_timeout(PATIENCE), Ok("the answer took too long"));
+    assert_eq!(aborts.recv_timeout(PATIENCE), Ok("the response took too long"));
     assert_eq!(client.answer().body, b"pong", "the connection goes on");
     // A request that still arrives is not late.
     let mut client = served.connect();
@@ -188,7 +188,7 @@ fn endless_exchange() {
         answer.ends_with(b"\r\n\r\n12345"),
         "the answer breaks off, and the connection with it"
     );
-    assert_eq!(aborts.recv_timeout(PATIENCE), Ok("the answer took too long"));
+    assert_eq!(aborts.recv_timeout(PATIENCE), Ok("the response took too long"));
 }
 
 #[test]

@@ -199,7 +199,7 @@ fn the_log_has_a_line_for_each_request() {
         ],
         &[
             "\"host\":\"a\",\"method\":\"GET\",\"target\":\"/users/7\",\"route\":\"/users/{id}\"",
-            "\"sent_bytes\":5,\"answer_us\":",
+            "\"sent_bytes\":5,\"response_us\":",
             "\"referer\":\"http://b/\"}",
         ],
         &[

@@ -136,7 +136,7 @@ fn a_certificate_that_changes_is_read_again() {
         std::fs::rename(new_key, &key).unwrap();
     };
     replace("new-by-change");
-    server.said("certificates have changed, and were read again");
+    server.said("certificates have changed and were reloaded");
     let said = connect(&openssl, &server, &[]).both();
     assert!(said.contains("CN = new-by-change") && said.contains("pong"), "{said}");
     let resumed = connect(&openssl, &server, &["-tls1_3", "-sess_in", &session]).both();
@@ -146,7 +146,7 @@ fn a_certificate_that_changes_is_read_again() {
     server.said("bolide: reloaded");
     assert!(connect(&openssl, &server, &[]).both().contains("CN = by-signal"));
     std::fs::write(&key, "no key").unwrap();
-    let said = server.said("certificates have changed, the old ones stay");
+    let said = server.said("certificates have changed but can't be used, keeping the old ones");
     assert!(said.contains("there is no private key in it"), "{said}");
     assert!(connect(&openssl, &server, &[]).both().contains("CN = by-signal"));
 }

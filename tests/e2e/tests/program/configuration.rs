@@ -150,39 +150,33 @@ fn check(test: &str, text: &str) -> (Option<i32>, String) {
 fn a_check_says_that_all_is_fine() {
     let text = "[[listen]]\nhttp = \"127.0.0.1:1\"\n[[route]]\nproxy = \"http://127.0.0.1:2\"\n";
     let (code, said) = check("a_check_says_that_all_is_fine", text);
-    assert_eq!((code, said.as_str()), (Some(0), "fine: 1 listener, 1 route, 1 upstream"));
+    assert_eq!((code, said.as_str()), (Some(0), "valid: 1 listener, 1 route, 1 upstream"));
 }
 
 #[test]
 fn each_kind_of_mistake_has_its_sentence() {
     let test = "each_kind_of_mistake_has_its_sentence";
     for (text, sentence) in [
-        ("workers = \n", "FILE:1:11: it is no TOML: "),
+        ("workers = \n", "FILE:1:11: invalid TOML: "),
         ("wrokers = 1\n", "FILE:1:1: `wrokers` is not known here: did you mean `workers`?"),
         ("workers = true\n", "FILE:1:11: `workers` is true or false: give a number"),
         (
             "[limits.http1]\nhead-byte = 1\n",
             "FILE:2:1: `head-byte` is not known in [limits.http1]: did you mean `head-bytes`?",
         ),
-        (
-            "[[listen]]\nhttp = \"x\"\n",
-            "FILE:2:8: `x` is no address to listen on: give an IP address",
-        ),
+        ("[[listen]]\nhttp = \"x\"\n", "FILE:2:8: can't listen on `x`: give an IP address"),
         (
             "[[listen]]\nhttps = \"127.0.0.1:1\"\ncert = \"none.pem\"\nkey = \"none.key\"\n",
             "FILE:1:1: cert ",
         ),
         ("[[route]]\nroot = \"none\"\n", "FILE:2:8: root `"),
-        (
-            "[[route]]\nroot = \"bolide.toml\"\n",
-            "is no folder: name the folder that the file is in",
-        ),
+        ("[[route]]\nroot = \"bolide.toml\"\n", "is a file, not a directory: name the directory"),
         (
             "[[route]]\npath = \"/a\"\nrespond = \"\"\n[[route]]\npath = \"/a\"\nrespond = \"\"\n",
-            "FILE:4:1: this route clashes with the route in line 1: both answer `/a`",
+            "FILE:4:1: this route conflicts with the route in line 1: both match `/a`",
         ),
         ("[[route]]\npath = \"/a?\"\nrespond = \"\"\n", "FILE:2:8: path `/a?` can never match"),
-        ("[[route]]\nproxy = \"ftp://a\"\n", "FILE:2:9: `ftp://a` is no upstream: its scheme"),
+        ("[[route]]\nproxy = \"ftp://a\"\n", "FILE:2:9: `ftp://a` is not an upstream: its scheme"),
         ("[[route]]\nproxy = \"nobody\"\n", "FILE:2:9: there is no upstream `nobody`"),
         (
             "[[upstream]]\nname = \"a\"\nservers = [\"http://127.0.0.1:1\"]\n",
@@ -208,7 +202,7 @@ fn the_printed_defaults_are_a_configuration() {
         assert!(printed.contains(words), "{words} is missing: {printed}");
     }
     let (code, said) = check("the_printed_defaults_are_a_configuration", &printed);
-    assert_eq!((code, said.as_str()), (Some(0), "fine: 2 listeners, 1 route, 0 upstreams"));
+    assert_eq!((code, said.as_str()), (Some(0), "valid: 2 listeners, 1 route, 0 upstreams"));
 }
 
 /// The examples in docs/configuration.md, in TOML.
@@ -245,7 +239,7 @@ fn the_documented_examples_are_fine() {
     for text in examples {
         let path = example("the_documented_examples_are_fine", &text);
         let finished = run(program(), ["serve", "--config", &path, "--check"]).well();
-        assert!(finished.text().starts_with("fine: "), "{text}\n{}", finished.both());
+        assert!(finished.text().starts_with("valid: "), "{text}\n{}", finished.both());
     }
 }
 

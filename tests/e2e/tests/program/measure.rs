@@ -128,8 +128,8 @@ fn mistakes_and_failures_have_a_sentence_and_a_code() {
         (vec![format!("{https}/5")], 1, "--insecure"),
         (vec![format!("http://{nobody}/5")], 1, "connection refused"),
         (vec![format!("raw://{nobody}"), "--connections=2".into()], 1, "connection refused"),
-        (vec![format!("{http}/5"), "-n".into(), "6".into()], 2, "one of them is enough"),
-        (vec![format!("{http}/5"), "--h2".into()], 2, "--h2c is HTTP/2 without"),
+        (vec![format!("{http}/5"), "-n".into(), "6".into()], 2, "give one of them"),
+        (vec![format!("{http}/5"), "--h2".into()], 2, "use --h2c without TLS"),
         (vec!["ftp://a/".into()], 2, "ftp"),
         (vec!["http://no-such-host.invalid/5".into()], 2, "no-such-host.invalid"),
     ] {
@@ -170,7 +170,7 @@ fn ctrl_c_ends_with_what_was_done_until_then() {
         let mut json = String::new();
         child.stdout.take().unwrap().read_to_string(&mut json).unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(1), "{options:?}: {rest}");
-        assert!(rest.contains("  stopped  before its end"), "{options:?}: {rest}");
+        assert!(rest.contains("  stopped  early"), "{options:?}: {rest}");
         let found: Value = serde_json::from_str(&json).unwrap();
         assert_eq!((&found["interrupted"], &found["error"]), (&true.into(), &Value::Null));
         assert!(found["bytes"].as_u64() > Some(0) && found["seconds"].as_f64() < Some(600.0));

@@ -260,7 +260,7 @@ fn mistakes_are_one_sentence() {
     for (arguments, code, words) in [
         (vec!["serve", "--admin", "0.0.0.0:0"], 2, ["0.0.0.0:0", "--admin-public"]),
         (vec!["serve", "--access-log", "/no/such/folder/log"], 2, ["/no/such/folder/log", "can't"]),
-        (vec!["serve", "--log-level", "loud"], 2, ["loud", "give a level"]),
+        (vec!["serve", "--log-level", "loud"], 2, ["loud", "give levels"]),
         (vec!["top", "--once", "127.0.0.1:1"], 1, ["127.0.0.1:1", "--admin"]),
         (vec!["top"], 2, ["terminal", "--once"]),
     ] {
@@ -347,7 +347,7 @@ fn a_proxied_request_names_its_upstream_and_keeps_its_trace() {
                 (&line["upstream"], &line["route"]),
                 (&upstream.as_str().into(), &"(fallback)".into())
             );
-            assert!(line["answer_us"].as_u64() <= line["duration_us"].as_u64(), "{text}");
+            assert!(line["response_us"].as_u64() <= line["duration_us"].as_u64(), "{text}");
         }
     }
 }

@@ -41,7 +41,11 @@ fn the_manual_pages_render() {
     let folder = scratch(test);
     let none = run(program(), ["man", "/none"]);
     assert_eq!(none.status.code(), Some(2));
-    assert!(none.both().contains("/none: there is no such folder"), "{}", none.both());
+    assert!(
+        none.both().contains("/none: directory doesn't exist (create it first)"),
+        "{}",
+        none.both()
+    );
     run(program(), ["man", &folder.display().to_string()]).well();
     let printed = run(program(), ["man"]).well().text();
     assert_eq!(printed, std::fs::read_to_string(folder.join("bolide.1")).unwrap());

@@ -178,7 +178,7 @@ fn what_needs_a_restart_is_said() {
     let said = subject.server.said("bolide: reloaded");
     assert!(
         said.ends_with(
-            "but for [[listen]], workers, [limits] linger, [access-log], [log] format, [admin]: that needs a \
+            "changes to [[listen]], workers, [limits] linger, [access-log], [log] format, [admin] need a \
              restart"
         ),
         "{said}"

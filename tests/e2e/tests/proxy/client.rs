@@ -32,7 +32,7 @@ fn exercise(behind: &Behind) {
         let body = random(20 << 20, 7);
         let mut upload = client.post(url).start().expect("it begins");
         upload.send(body[..100_000].to_vec()).expect("it is taken");
-        let mut answer = upload.answer().expect("an answer");
+        let mut answer = upload.response().expect("a response");
         let rest = body[100_000..].to_vec();
         let writing = std::thread::spawn(move || {
             for piece in rest.chunks(50_000) {

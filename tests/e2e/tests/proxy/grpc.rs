@@ -82,7 +82,7 @@ fn calls_pass_with_their_messages_and_trailers() {
         };
         let mut upload = call("Both").start().expect("it begins");
         upload.send(message("0")).expect("it is taken");
-        let mut answer = upload.answer().expect("an answer");
+        let mut answer = upload.response().expect("a response");
         assert_eq!(answer.header("content-type"), Some("application/grpc"));
         for number in 0..20 {
             let sent = message(&number.to_string());

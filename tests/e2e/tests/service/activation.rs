@@ -94,13 +94,11 @@ fn a_connection_that_waits_is_answered_by_the_next_server() {
 fn too_many_or_too_few_or_none_is_said() {
     let two = ["--http", "127.0.0.1:0", "--https", "127.0.0.1:0"];
     let said = refused(activated(&[socket().0], None, &two));
-    assert!(
-        said.contains("LISTEN_FDS hands in 1 socket, and what listens is http 127.0.0.1:0, https")
-    );
+    assert!(said.contains("LISTEN_FDS has 1 socket for 2 listeners (http 127.0.0.1:0, https"));
     let three = [socket().0, socket().0, socket().0];
-    assert!(refused(activated(&three, None, &two)).contains("hands in 3 sockets"));
+    assert!(refused(activated(&three, None, &two)).contains("has 3 sockets"));
     let wrong = refused(activated(&[socket().0, socket().0], Some("http:http"), &two));
-    assert!(wrong.contains("2 sockets called http, http"), "{wrong}");
+    assert!(wrong.contains("2 sockets named http, http"), "{wrong}");
     let said = refused(activated(&[socket().0, socket().0], Some("http:web"), &two));
     assert!(said.contains("`web`"), "{said}");
 }

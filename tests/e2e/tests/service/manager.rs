@@ -69,7 +69,7 @@ fn start_reload_and_end_are_told() {
     assert!(since < 60_000_000, "{told:?}");
     assert_eq!(manager.told(), ready, "whatever came of it, it is over");
     instance.signal(Signal::TERM);
-    assert_eq!(manager.told(), ["STOPPING=1", "STATUS=draining: open exchanges may finish"]);
+    assert_eq!(manager.told(), ["STOPPING=1", "STATUS=draining: waiting for open exchanges"]);
     assert!(instance.wait().success());
 }
 
@@ -151,7 +151,7 @@ fn a_socket_that_cannot_be_is_refused_and_one_that_is_gone_is_not() {
     let output = command.env("NOTIFY_SOCKET", "vsock:2:1234").output().expect("the program");
     assert_eq!(output.status.code(), Some(2));
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.starts_with("bolide: NOTIFY_SOCKET vsock:2:1234: it is neither a path"), "{said}");
+    assert!(said.starts_with("bolide: NOTIFY_SOCKET vsock:2:1234: not a path"), "{said}");
     let mut command = serve(program(), &["--http", "127.0.0.1:0"]);
     let instance = Instance::start(command.env("NOTIFY_SOCKET", "/no/such/socket"));
     assert_eq!(instance.get("/ping"), "pong");

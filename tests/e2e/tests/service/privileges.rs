@@ -16,7 +16,7 @@ const NOBODY: (&str, u32) = ("nobody", 65534);
 fn is_root(test: &str) -> bool {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {
-        skip(&format!("only root can become another user ({test})"));
+        skip(&format!("only root can switch to another user ({test})"));
     }
     is_root
 }
@@ -186,7 +186,10 @@ fn who_is_not_root_is_told() {
     let output = command.arg("daemon").output().expect("setpriv is there");
     assert_eq!(output.status.code(), Some(2));
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("only root can become another user") && said.contains("65534"), "{said}");
+    assert!(
+        said.contains("only root can switch to another user") && said.contains("65534"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -194,7 +197,7 @@ fn a_user_that_is_not_there_is_a_mistake() {
     for (user, words) in [
         ("no-such-user", "there is no user `no-such-user`"),
         ("nobody:no-such-group", "there is no group `no-such-group`"),
-        ("root", "gives nothing up"),
+        ("root", "root keeps all privileges"),
     ] {
         let output = serve(program(), &["--check", "--user", user]).output().expect("the program");
         assert_eq!(output.status.code(), Some(2), "{user}");
@@ -233,5 +236,5 @@ fn a_root_that_this_user_cannot_search_is_refused() {
     let output = command.arg(&root).output().expect("setpriv is there");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("grant this user the right to read and search it"), "{said}");
+    assert!(said.contains("grant this user read and search permission"), "{said}");
 }

@@ -178,7 +178,7 @@ fn a_successor_that_fails_leaves_the_old_one_serving() {
     let refused = |instance: &Instance, why: &str| {
         instance.signal(Signal::USR2);
         let said = instance.said("not upgraded");
-        assert!(said.contains("this process goes on serving") && said.contains(why), "{said}");
+        assert!(said.contains("this process continues to serve") && said.contains(why), "{said}");
         assert_eq!(instance.get("/ping"), "pong");
     };
     fs::write(&configuration, good.replace("http", "htpp")).unwrap();
@@ -259,12 +259,12 @@ fn an_end_calls_an_upgrade_off() {
     instance.signal(Signal::USR2);
     instance.said("upgrading");
     instance.signal(Signal::USR2);
-    assert!(instance.said("not upgraded").contains("one is under way"));
+    assert!(instance.said("not upgraded").contains("an upgrade is already in progress"));
     instance.signal(Signal::TERM);
     assert!(instance.wait().success());
     assert_eq!(
         instance.line().as_deref(),
-        Some("bolide: shutting down: open exchanges may finish")
+        Some("bolide: shutting down, waiting for open exchanges")
     );
     assert_eq!(instance.line(), None, "no process is left");
 }

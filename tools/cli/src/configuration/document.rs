@@ -55,7 +55,7 @@ impl Document {
     pub(crate) fn section(&self) -> Result<Section<'_>, String> {
         let table = DeTable::parse(&self.text).map_err(|error| {
             let place = self.place(error.span().unwrap_or(0..0));
-            place.mistake(format!("it is no TOML: {}", error.message().replace('\n', " ")))
+            place.mistake(format!("invalid TOML: {}", error.message().replace('\n', " ")))
         })?;
         Ok(Section::new(self, String::new(), table.span(), table.into_inner()))
     }
@@ -172,7 +172,7 @@ impl<'d> Section<'d> {
         let name = if text_as.is_some() { format!("`{key}`") } else { format!("[[{key}]]") };
         let wrong = |span: Range<usize>| {
             let what = match text_as {
-                Some(text) => format!("texts and tables: write {key} = [{{ {text} = \"…\" }}]"),
+                Some(text) => format!("strings and tables: write {key} = [{{ {text} = \"…\" }}]"),
                 None => format!("tables: write {name}"),
             };
             document.place(span).mistake(format!("`{key}` is a list of {what}"))
@@ -242,7 +242,7 @@ impl<'d> Section<'d> {
         let known = self.known.iter().map(String::as_str);
         let advice = match nearest(name, known) {
             Some(nearest) => format!("did you mean `{nearest}`?"),
-            None => format!("known are {}", listed(&self.known)),
+            None => format!("known keys are {}", listed(&self.known)),
         };
         let whose = if self.name.is_empty() { "here" } else { &self.name };
         let place = self.document.place(key.span());
@@ -277,7 +277,7 @@ mod tests {
         );
         assert_eq!(
             unknown("z = 1\ncompletely-other = 1\n"),
-            "a.toml:1:1: `z` is not known here: known are `builtin`, `root`"
+            "a.toml:1:1: `z` is not known here: known keys are `builtin`, `root`"
         );
     }
 
@@ -286,7 +286,7 @@ mod tests {
         let document = Document::of("a.toml", "a = [\"b\", 3]\nc = 1\n[d]\n");
         let mut section = document.section().unwrap();
         let wrong = section.texts("a").unwrap_err();
-        assert_eq!(wrong, "a.toml:1:11: `a` is a number: give a text in quotes");
+        assert_eq!(wrong, "a.toml:1:11: `a` is a number: give a string");
         assert!(section.sections("c", None).unwrap_err().contains("a.toml:2:5: `c` is a list"));
         assert!(section.value::<bool>("d").unwrap_err().contains("`d` is a table: give true"));
     }

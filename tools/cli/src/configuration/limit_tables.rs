@@ -210,7 +210,7 @@ const fn names_bytes(name: &str) -> bool {
 
 table!(SERVER: Limits, "service/server", [
     body_bytes_max from 0,
-    answer_timeout from 0,
+    response_timeout from 0,
     exchange_timeout from 0,
     windows_bytes from 0,
     long_turn,
@@ -298,7 +298,7 @@ table!(HTTP2: Http2Limits, "protocol/h2", [
     write_pause,
     acknowledgement_time,
     ping_after,
-    ping_answer,
+    ping_reply,
 ]);
 
 table!(PROXY: ProxyLimits, "service/reverse-proxy", [
@@ -317,7 +317,7 @@ table!(PROXY: ProxyLimits, "service/reverse-proxy", [
     ejection_time,
     ejection_time_max,
     resolve_period from 0,
-    answer_window_bytes from 65_535 to WINDOW_BYTES_MAX,
+    response_window_bytes from 65_535 to WINDOW_BYTES_MAX,
     connection_window_bytes from 65_535 to WINDOW_BYTES_MAX,
 ]);
 

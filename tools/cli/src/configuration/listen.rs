@@ -81,11 +81,11 @@ pub(super) fn read(mut section: Section<'_>) -> Result<Listen, String> {
         (Some(address), None) | (None, Some(address)) => address,
         (None, None) => {
             section.finish()?;
-            return Err(place.mistake("a listener has an address: write `http` or `https`"));
+            return Err(place.mistake("a listener needs an address: write `http` or `https`"));
         }
     };
     let address = check_address(&address)
-        .map_err(|what| at.mistake(format!("`{address}` is no address to listen on: {what}")))?;
+        .map_err(|what| at.mistake(format!("can't listen on `{address}`: {what}")))?;
     let mut files = |key: &str| -> Result<Vec<PathBuf>, String> {
         let texts = section.texts(key)?;
         Ok(texts.into_iter().map(|(text, _)| section.path(&text)).collect())
@@ -108,7 +108,7 @@ pub(super) fn read(mut section: Section<'_>) -> Result<Listen, String> {
         },
     };
     if let (Some((_, at)), None) = (&client_certificate, &client_ca) {
-        return Err(at.mistake("`client-certificate` needs `client-ca`: whose certificates count?"));
+        return Err(at.mistake("`client-certificate` needs `client-ca`"));
     }
     if !is_tls && (!certs.is_empty() || !keys.is_empty() || client_ca.is_some()) {
         return Err(place.mistake("certificates need `https`: this listener is `http`"));

@@ -181,7 +181,7 @@ fn check_listeners(listen: &[Listen]) -> Result<(), String> {
     for (at, one) in listen.iter().enumerate() {
         let is_free = one.address.ends_with(":0");
         if !is_free && listen[..at].iter().any(|other| other.address == one.address) {
-            let what = format!("another [[listen]] has the address {} already", one.address);
+            let what = format!("another [[listen]] already has the address {}", one.address);
             return Err(one.place.as_ref().map_or_else(|| what.clone(), |at| at.mistake(&what)));
         }
     }

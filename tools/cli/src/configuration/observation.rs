@@ -76,7 +76,7 @@ fn access_log(root: &mut Section<'_>) -> Result<Option<AccessLogSettings>, Strin
     section.finish()?;
     match (is_there, &settings.place) {
         (true, None) => {
-            Err(place.mistake("[access-log] has no file: write `file`, or take it out"))
+            Err(place.mistake("[access-log] needs a file: write `file`, or remove the section"))
         }
         (true, Some(_)) => Ok(Some(settings)),
         (false, _) => Ok(None),
@@ -108,7 +108,7 @@ fn admin(root: &mut Section<'_>) -> Result<Option<AdminSettings>, String> {
     let names = section.value::<Texts>("names")?.map_or_else(Vec::new, |names| names.0);
     section.finish()?;
     let Some((given, at)) = listen else {
-        let what = "[admin] has no address: write `listen`, or take it out";
+        let what = "[admin] needs an address: write `listen`, or remove the section";
         return if is_there { Err(place.mistake(what)) } else { Ok(None) };
     };
     let address = given.parse().map_err(|_| {
@@ -119,8 +119,8 @@ fn admin(root: &mut Section<'_>) -> Result<Option<AdminSettings>, String> {
     let settings = AdminSettings { address, public, names };
     if !settings.may_be() {
         return Err(at.mistake(format!(
-            "`listen` is {address}: other machines could reach it, and it asks nobody who they are: \
-             name an address such as 127.0.0.1:9090, or write `public = true`"
+            "`listen` is {address}: other machines could reach it, and it has no authentication: \
+             use 127.0.0.1:9090, or write `public = true`"
         )));
     }
     Ok(Some(settings))

@@ -17,43 +17,44 @@ const WIDTH: usize = 100;
 
 const HEAD: &str = "\
 # The configuration of `bolide serve --config FILE`: all defaults. docs/configuration.md has an example.
-# Flags win over this file. Paths start at its folder. Times have a unit (\"250ms\", \"30s\", \"5min\",
-# \"1h\"); bytes may have one (65536 or \"64KiB\"). SIGHUP reads the file again, and connections go on:
-# what needs a restart instead says so here.
+# Flags take precedence. Paths start at the file's directory. Times have a unit (\"250ms\", \"30s\", \"5min\",
+# \"1h\"); bytes may have one (65536 or \"64KiB\"). SIGHUP reloads the file, and connections stay open;
+# settings that need a restart are marked.
 
-# How many threads, each with an event loop of its own. Default: one per core. Needs a restart.
+# Worker threads, each with its own event loop. Default: one per core. Needs a restart.
 # workers = 2
 
-# How long open exchanges may go on after SIGTERM or SIGINT.
+# Time that open exchanges have to finish after SIGTERM or SIGINT.
 drain = \"30s\"
 
-# Tell clients in a Server-Timing field what their answers took.
+# Send the time that a response took in a Server-Timing field.
 server-timing = false
 
-# Whom to become once all listen, NAME or NAME:GROUP: for a start as root. Default: nobody else.
+# User (and group) to switch to once all listeners are open: NAME or NAME:GROUP. Default: no change.
 # user = \"bolide\"
 
-# Where connections are accepted: an address and a port (0: any that is free), or unix:/path. A restart is
-# needed for other addresses, but not for other certificates.
+# Listeners: an address and a port (0: any free port), or unix:/path. Other addresses need a restart;
+# other certificates don't.
 [[listen]]
 http = \"127.0.0.1:8080\"
 
-# HTTPS: HTTP/2 and HTTP/1.1 by ALPN. Without `cert` and `key`, a certificate is made at each start.
+# HTTPS: HTTP/2 and HTTP/1.1 by ALPN. Without `cert` and `key`, a certificate is created at each start.
 [[listen]]
 https = \"127.0.0.1:8443\"
-# The chain and its key, in PEM; of several, each client gets the one for the name that it asks for.
+# Certificate chain and key (PEM); of several, each client gets the one for the name it requests.
 # cert = [\"example.org.pem\", \"example.com.pem\"]
 # key = [\"example.org.key\", \"example.com.key\"]
-# Whose certificates clients may show, and whether they have to: \"required\" (default) or \"optional\".
+# CAs of client certificates (PEM); clients without one are rejected (\"required\", the default) or
+# accepted (\"optional\").
 # client-ca = \"clients.pem\"
 # client-certificate = \"required\"
 
-# What is answered, by host (\"example.org\", \"*.example.org\"; default: any) and path: one with a slash at
-# its end stands for all that is below it (default: \"/\"), others for themselves; {name} stands for one
-# segment, {*rest} for the rest. The longest path counts, and a route with the host before one without.
+# Routes, by host (\"example.org\", \"*.example.org\"; default: any) and path: a path that ends with a slash
+# matches everything below it (default: \"/\"), others match exactly; {name} matches one segment, {*rest}
+# the rest. The longest path wins, and a route with the host wins over one without.
 [[route]]
 builtin = true
-# Where the results of speed tests by ndt7 are kept: a folder that is there.
+# Existing directory for the results of ndt7 speed tests.
 # ndt7-archive = \"speed-tests\"
 
 # [[route]]
@@ -71,7 +72,7 @@ builtin = true
 ";
 
 const ROUTES: &str = "
-# With `root` and `proxy`: what has no file is asked upstream.
+# With `root` and `proxy`, requests without a file go to the upstream.
 # [[route]]
 # path = \"/api/\"
 # proxy = \"backend\"
@@ -87,20 +88,18 @@ const ROUTES: &str = "
 # status = 200
 # content-type = \"text/plain; charset=utf-8\"
 
-# http:// is HTTP/1.1, h2c:// HTTP/2 without TLS, https:// whichever of both TLS agrees on. A server with
-# `http1-tunnels` is asked for WebSockets over HTTP/1.1 where it speaks HTTP/2 without them; default: with
-# https:// alone.
+# http:// is HTTP/1.1, h2c:// is HTTP/2 without TLS, https:// negotiates either by ALPN. `http1-tunnels`:
+# WebSockets use HTTP/1.1 to a server whose HTTP/2 does not support them; default: only with https://.
 # [[upstream]]
 # name = \"backend\"
 # servers = [\"http://127.0.0.1:9000\", { url = \"h2c://127.0.0.1:9001\", weight = 2, http1-tunnels = false }]
 # balance = \"round-robin\" # or \"least-requests\", \"power-of-two\"
-# origin = \"replace\" # what Forwarded and X-Forwarded-* say: or \"append\", \"hide\"
-# dot-segments = \"refuse\" # paths with . or .. for a segment: or \"pass\"
+# origin = \"replace\" # Forwarded and X-Forwarded-*: or \"append\", \"hide\"
+# dot-segments = \"refuse\" # paths with . or .. as a segment: or \"pass\"
 # rewrite-host = false
 # ca = \"upstreams.pem\"
 # insecure = false
-# The path that each server is asked for from time to time; none: no checks. The statuses of one that is
-# well.
+# Path that is checked on each server, and the statuses of a healthy server. Default: no checks.
 # health = \"/health\"
 # health-statuses = \"200-299\"
 ";
@@ -116,19 +115,19 @@ format = \"text\"
 # [log.targets]
 # \"bolide::tls\" = \"debug\"
 
-# Metrics, health and readiness, on a listener of their own. Needs a restart.
+# Metrics, health and readiness, on a separate listener. Needs a restart.
 # [admin]
 # listen = \"127.0.0.1:9090\"
-# Let other machines reach it. It asks nobody who they are.
+# Allow addresses that other machines reach; it has no authentication.
 # public = false
 
-# Where the CPU time of requests goes: measured in one turn of the loops of so many, and printed at the end;
-# with [admin], it stands on /metrics, too.
+# Measure where the CPU time of requests goes, in one of `one-in` turns of the event loops, and print it at
+# the end; with [admin], it is also on /metrics.
 # [profile]
 # one-in = 64
 
-# A line for each request, in this file (\"-\": the standard output): \"common\", \"combined\" or \"json\". Another
-# file is taken over while the server runs; the rest needs a restart.
+# A line for each request, in this file (\"-\": the standard output): \"common\", \"combined\" or \"json\". A
+# reload can change the file; the rest needs a restart.
 # [access-log]
 # file = \"access.log\"
 # format = \"combined\"
@@ -184,7 +183,7 @@ fn about<L>(table: &Table<L>, field: &str) -> Option<String> {
     let [_, purpose, _, unit, reason, answers] = cells[..] else { return None };
     let answers = match answers {
         "none" => String::new(),
-        attacks => format!(" Answers: {attacks}."),
+        attacks => format!(" Attacks: {attacks}."),
     };
     Some(format!("{purpose}. Unit: {unit}. Reason: {reason}.{answers}"))
 }

@@ -63,11 +63,8 @@ pub(super) fn read(
             section.could_have(&["index", "listing", "status", "content-type"]);
             section.finish()?;
             let what = match kinds[..] {
-                [] => "a route does something: write one of".to_owned(),
-                _ => format!(
-                    "a route does one thing, and not `{}`: take one of",
-                    kinds.join("` and `")
-                ),
+                [] => "a route needs an action: write one of".to_owned(),
+                _ => format!("a route has one action, not `{}`: use one of", kinds.join("` and `")),
             };
             return Err(place.mistake(format!("{what} `{}`", KINDS.join("`, `"))));
         }
@@ -82,7 +79,7 @@ fn hosts(section: &mut Section<'_>) -> Result<(Vec<String>, Vec<Place>), String>
     for (given, at) in section.texts("host")? {
         let host = normal(&given);
         if hosts.contains(&host) {
-            return Err(at.mistake(format!("`host` names `{host}` twice: take this one out")));
+            return Err(at.mistake(format!("`host` names `{host}` twice: remove one")));
         }
         hosts.push(host);
         places.push(at);
@@ -98,15 +95,15 @@ fn normal(host: &str) -> String {
 /// Whether a request can ask for this path; what is wrong completes "path `…` …".
 fn check_path(path: &str) -> Result<(), String> {
     let what = if !path.starts_with('/') {
-        "can never match: a path begins with a slash"
+        "can never match: a path must begin with a slash"
     } else if path.contains(['?', '#']) {
         "can never match: a path has no query and no fragment"
     } else if !path.bytes().all(|byte| byte.is_ascii_graphic()) {
         "can never match: paths are matched as they are sent, so write it percent-encoded"
     } else if path.split('/').any(|segment| matches!(segment, "." | "..")) {
-        "can never match: clients resolve dots before they ask"
+        "can never match: clients resolve dots before they send the request"
     } else if path.ends_with('/') && path.contains(['{', '}']) {
-        "has a parameter and a slash at its end: what has paths below it has no parameter"
+        "can't match: a path with a parameter can't end with a slash (nor can `root` have one)"
     } else {
         return Ok(());
     };
@@ -122,7 +119,9 @@ fn check_encoding(path: &str) -> Result<(), String> {
             digits.bytes().all(|digit| digit.is_ascii_hexdigit())
         });
         let Some(octet) = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) else {
-            return Err("can never match: a % is followed by two hexadecimal digits".to_owned());
+            return Err(
+                "can never match: a % must be followed by two hexadecimal digits".to_owned()
+            );
         };
         if octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'.' | b'_' | b'~') {
             let (escape, plain) = (&path[at..at + 3], char::from(octet));
@@ -153,7 +152,7 @@ fn shape(path: &str) -> String {
 /// `root` and what goes with it.
 fn files(section: &mut Section<'_>, path: &str, path_at: &Place) -> Result<StaticFiles, String> {
     if !path.ends_with('/') {
-        let what = format!("files stand below a path: write `{path}/`");
+        let what = format!("a route with `root` needs a path that ends with `/`: use `{path}/`");
         return Err(path_at.mistake(what));
     }
     let Some((root, root_at)) = section.placed::<String>("root")? else {
@@ -182,7 +181,7 @@ fn files(section: &mut Section<'_>, path: &str, path_at: &Place) -> Result<Stati
     if let Some((page, at)) = section.placed::<String>("not-found")? {
         if !files.has_file(&page) {
             let what =
-                format!("`not-found` is `{page}`: the root has no such file, or it can't be read");
+                format!("`not-found` is `{page}`: not in the root directory, or not readable");
             return Err(at.mistake(what));
         }
         files = files.not_found(&page);
@@ -216,20 +215,23 @@ fn builtin(
     };
     if !on {
         return Err(
-            at.mistake("built-in routes are off where no route turns them on: take this one out")
+            at.mistake("built-in routes are off unless a route enables them: remove this key")
         );
     }
     if has_path {
-        return Err(at.mistake("the built-in routes have paths of their own: take `path` out"));
+        return Err(at.mistake("the built-in routes have their own paths: remove `path`"));
     }
     if let Some((given, at)) = section.placed::<String>("ndt7-archive")? {
         let folder = section.path(&given);
         if !folder.is_dir() {
-            let what = format!("`ndt7-archive` {}: there is no such folder", folder.display());
+            let what = format!(
+                "`ndt7-archive` {}: directory doesn't exist (create it first)",
+                folder.display()
+            );
             return Err(at.mistake(what));
         }
         if ndt7.archive.as_ref().is_some_and(|other| *other != folder) {
-            return Err(at.mistake("`ndt7-archive`: another route names another folder already"));
+            return Err(at.mistake("`ndt7-archive`: another route names a different directory"));
         }
         ndt7.archive = Some(folder);
     }
@@ -238,9 +240,10 @@ fn builtin(
 
 fn redirect(section: &mut Section<'_>) -> Result<Answer, String> {
     let to = section.placed::<String>("redirect")?;
-    let status = status(section, StatusCode::PERMANENT_REDIRECT, |status| {
-        matches!(status, 301 | 302 | 303 | 307 | 308)
-    })?;
+    let status =
+        status(section, StatusCode::PERMANENT_REDIRECT, "301, 302, 303, 307 or 308", |status| {
+            matches!(status, 301 | 302 | 303 | 307 | 308)
+        })?;
     let Some((to, at)) = to else {
         return Err(section.place().mistake("`redirect` is missing"));
     };
@@ -256,11 +259,12 @@ fn redirect(section: &mut Section<'_>) -> Result<Answer, String> {
 fn respond(section: &mut Section<'_>) -> Result<Answer, String> {
     let text = section.value::<String>("respond")?.unwrap_or_default();
     let media_type = section.placed::<String>("content-type")?;
-    let status = status(section, StatusCode::OK, |status| (200..=599).contains(&status))?;
+    let status =
+        status(section, StatusCode::OK, "200 to 599", |status| (200..=599).contains(&status))?;
     let media_type = match media_type {
         None => HeaderValue::from_static("text/plain; charset=utf-8"),
         Some((given, at)) => HeaderValue::try_from(&given).map_err(|_| {
-            at.mistake(format!("`content-type` is `{given}`: no field can have that value"))
+            at.mistake(format!("`content-type` is `{given}`: not a valid field value"))
         })?,
     };
     Ok(Answer::Respond { text: text.into(), media_type, status })
@@ -269,12 +273,13 @@ fn respond(section: &mut Section<'_>) -> Result<Answer, String> {
 fn status(
     section: &mut Section<'_>,
     default: StatusCode,
+    allowed: &str,
     suits: impl Fn(u16) -> bool,
 ) -> Result<StatusCode, String> {
     let Some((number, at)) = section.placed::<u16>("status")? else { return Ok(default) };
     match StatusCode::from_u16(number) {
         Ok(status) if suits(number) => Ok(status),
-        _ => Err(at.mistake(format!("`status` is {number}, which does not fit this route"))),
+        _ => Err(at.mistake(format!("`status` is {number}: this route allows {allowed}"))),
     }
 }
 
@@ -312,11 +317,11 @@ fn clash(placed: &Placed, other: &Placed, host: &str, path: &str) -> String {
     let line = other.place.line;
     let both = match other.route.path.as_str() {
         theirs if theirs == path || is_builtin(other) || is_builtin(placed) => {
-            format!("both answer `{host}{path}`")
+            format!("both match `{host}{path}`")
         }
         theirs => format!("`{host}{path}` and `{host}{theirs}` match the same paths"),
     };
-    placed.place.mistake(format!("this route clashes with {which} line {line}: {both}"))
+    placed.place.mistake(format!("this route conflicts with {which} line {line}: {both}"))
 }
 
 #[cfg(test)]

@@ -82,13 +82,13 @@ fn limits_of_websockets_are_set_by_name() {
 
 #[test]
 fn limits_are_set_by_name() {
-    let text = "drain = \"5s\"\nworkers = 3\n[limits]\nbody-bytes-max = \"2MiB\"\nanswer-timeout = \"0s\"\n\
+    let text = "drain = \"5s\"\nworkers = 3\n[limits]\nbody-bytes-max = \"2MiB\"\nresponse-timeout = \"0s\"\n\
                 handshake-timeout = \"3s\"\n[limits.http1]\nhead-bytes = 1000\n\
                 [limits.http2]\nconcurrent-streams-count = 7\n";
     let Configuration { workers, drain, limits, .. } = read(text).unwrap();
     assert_eq!((workers, drain), (Some(3), Duration::from_secs(5)));
     assert_eq!(limits.body_bytes_max, 2 * 1024 * 1024);
-    assert_eq!(limits.answer_timeout, Duration::ZERO);
+    assert_eq!(limits.response_timeout, Duration::ZERO);
     assert_eq!(limits.connection.handshake_timeout, Duration::from_secs(3));
     assert_eq!(limits.connection.h1.head_bytes, 1000);
     assert_eq!(limits.connection.h2.concurrent_streams_count, 7);
@@ -101,12 +101,12 @@ fn limits_are_set_by_name() {
         "b.toml:2:15: `frame-bytes` is out of range: give a number from 16384 to 16777215",
     );
     mistaken(
-        "[limits]\nanswer-timeout = 30\n",
-        "b.toml:2:18: `answer-timeout` is a number: give a time",
+        "[limits]\nresponse-timeout = 30\n",
+        "b.toml:2:20: `response-timeout` is a number: give a time",
     );
     mistaken(
         "[limits]\nhandshake-timeout = \"0s\"\n",
-        "b.toml:2:21: `handshake-timeout` is no time",
+        "b.toml:2:21: `handshake-timeout` must be at least",
     );
     mistaken("limits = 1\n", "b.toml:1:10: `limits` is a table: write [limits]");
 }
@@ -114,9 +114,9 @@ fn limits_are_set_by_name() {
 #[test]
 fn top_level_keys() {
     mistaken("wrokers = 2\n", "b.toml:1:1: `wrokers` is not known here: did you mean `workers`?");
-    mistaken("workers = \"2\"\n", "b.toml:1:11: `workers` is a text: give a number");
+    mistaken("workers = \"2\"\n", "b.toml:1:11: `workers` is a string: give a number");
     mistaken("workers = 0\n", "b.toml:1:11: `workers` is 0: give a number from 1 to 1024");
-    mistaken("drain = \"soon\"\n", "b.toml:1:9: `drain` is \"soon\": give a time with its unit");
+    mistaken("drain = \"soon\"\n", "b.toml:1:9: `drain` is \"soon\": give a time with a unit");
     mistaken("[route]\nroot = \".\"\n", "b.toml:1:1: `route` is a list of tables: write [[route]]");
     mistaken("a = \n", "b.toml:1:");
 }
@@ -130,15 +130,12 @@ fn listeners() {
     assert_eq!(listen[0].address, "unix:/run/b.sock");
     let tls = listen[1].tls.as_ref().unwrap();
     assert_eq!((tls.pairs.len(), tls.client_required), (2, false));
-    mistaken("[[listen]]\n", "b.toml:1:1: a listener has an address: write `http` or `https`");
+    mistaken("[[listen]]\n", "b.toml:1:1: a listener needs an address: write `http` or `https`");
     mistaken(
         "[[listen]]\nhtpp = \"\"\n",
         "b.toml:2:1: `htpp` is not known in [[listen]]: did you mean `http`?",
     );
-    mistaken(
-        "[[listen]]\nhttp = \"8080\"\n",
-        "b.toml:2:8: `8080` is no address to listen on: give an IP",
-    );
+    mistaken("[[listen]]\nhttp = \"8080\"\n", "b.toml:2:8: can't listen on `8080`: give an IP");
     let both = "[[listen]]\nhttp = \"127.0.0.1:1\"\nhttps = \"127.0.0.1:2\"\n";
     mistaken(both, "b.toml:3:9: a listener is `http` or `https`, not both");
     let one = "[[listen]]\nhttps = \"127.0.0.1:2\"\ncert = \"a.pem\"\n";
@@ -150,7 +147,7 @@ fn listeners() {
     let alone = "[[listen]]\nhttps = \"127.0.0.1:2\"\nclient-certificate = \"optional\"\n";
     mistaken(alone, "b.toml:3:22: `client-certificate` needs `client-ca`");
     let twice = "[[listen]]\nhttp = \"127.0.0.1:2\"\n[[listen]]\nhttp = \"127.0.0.1:2\"\n";
-    mistaken(twice, "b.toml:3:1: another [[listen]] has the address 127.0.0.1:2 already");
+    mistaken(twice, "b.toml:3:1: another [[listen]] already has the address 127.0.0.1:2");
 }
 
 #[test]
@@ -160,43 +157,43 @@ fn routes() {
                 [[route]]\nbuiltin = true\n[[route]]\nroot = \".\"\n[[route]]\npath = \"/users/{id}\"\n\
                 respond = \"x\"\nstatus = 404\n";
     assert_eq!(read(good).unwrap().routes.counts(), (5, 0));
-    mistaken("[[route]]\n", "b.toml:1:1: a route does something: write one of `root`, `proxy`");
+    mistaken("[[route]]\n", "b.toml:1:1: a route needs an action: write one of `root`, `proxy`");
     mistaken(
         "[[route]]\nrot = \".\"\n",
         "b.toml:2:1: `rot` is not known in [[route]]: did you mean `root`?",
     );
     let two = "[[route]]\nrespond = \"a\"\nredirect = \"/\"\n";
-    mistaken(
-        two,
-        "b.toml:1:1: a route does one thing, and not `redirect` and `respond`: take one of",
-    );
+    mistaken(two, "b.toml:1:1: a route has one action, not `redirect` and `respond`: use one of");
     mistaken(
         "[[route]]\nroot = \"none\"\n",
-        "b.toml:2:8: root `none` doesn't exist: name a folder",
+        "b.toml:2:8: root `none` doesn't exist: name a directory",
     );
-    mistaken("[[route]]\nroot = \"Cargo.toml\"\n", "b.toml:2:8: root `Cargo.toml` is no folder");
+    mistaken(
+        "[[route]]\nroot = \"Cargo.toml\"\n",
+        "b.toml:2:8: root `Cargo.toml` is a file, not a directory",
+    );
     mistaken(
         "[[route]]\npath = \"/a\"\nroot = \".\"\n",
-        "b.toml:2:8: files stand below a path: write `/a/`",
+        "b.toml:2:8: a route with `root` needs a path that ends with `/`: use `/a/`",
     );
     mistaken(
         "[[route]]\npath = \"/a\"\nbuiltin = true\n",
-        "b.toml:3:11: the built-in routes have paths",
+        "b.toml:3:11: the built-in routes have their own paths",
     );
     mistaken("[[route]]\nbuiltin = false\n", "b.toml:2:11: built-in routes are off");
     mistaken("[[route]]\nredirect = \"x\"\n", "b.toml:2:12: `redirect` is `x`: give a URL");
     let status = "[[route]]\nredirect = \"/\"\nstatus = 200\n";
-    mistaken(status, "b.toml:3:10: `status` is 200, which does not fit this route");
+    mistaken(status, "b.toml:3:10: `status` is 200: this route allows 301, 302, 303, 307 or 308");
     let page = "[[route]]\nroot = \".\"\nnot-found = \"none.html\"\n";
-    mistaken(page, "b.toml:3:13: `not-found` is `none.html`: the root has no such file");
+    mistaken(page, "b.toml:3:13: `not-found` is `none.html`: not in the root directory");
     let rule = "[[route]]\nroot = \".\"\ncache-control = \"x\"\n";
-    mistaken(rule, "b.toml:3:17: `cache-control` is `x`: give a pattern");
+    mistaken(rule, "b.toml:3:17: `cache-control` is `x`: give a path pattern");
 }
 
 #[test]
 fn routes_that_can_never_match() {
     for (path, why) in [
-        ("a", "begins with a slash"),
+        ("a", "must begin with a slash"),
         ("/a?b", "no query"),
         ("/a b", "percent-encoded"),
         ("/../a", "dots"),
@@ -217,21 +214,24 @@ fn routes_that_can_never_match() {
 fn routes_that_clash() {
     let same =
         "[[route]]\npath = \"/a\"\nrespond = \"a\"\n[[route]]\npath = \"/a\"\nrespond = \"b\"\n";
-    mistaken(same, "b.toml:4:1: this route clashes with the route in line 1: both answer `/a`");
+    mistaken(same, "b.toml:4:1: this route conflicts with the route in line 1: both match `/a`");
     let hosts = "[[route]]\nhost = \"a\"\nrespond = \"a\"\n[[route]]\nhost = [\"b\", \"A.\"]\nrespond = \"b\"\n";
-    mistaken(hosts, "b.toml:4:1: this route clashes with the route in line 1: both answer `a/`");
+    mistaken(hosts, "b.toml:4:1: this route conflicts with the route in line 1: both match `a/`");
     let other =
         "[[route]]\nhost = \"a\"\nrespond = \"a\"\n[[route]]\nhost = \"b\"\nrespond = \"b\"\n";
     assert!(read(other).is_ok());
     let builtin = "[[route]]\nbuiltin = true\n[[route]]\npath = \"/ping\"\nrespond = \"b\"\n";
-    mistaken(builtin, "b.toml:3:1: this route clashes with the built-in routes of line 1");
+    mistaken(builtin, "b.toml:3:1: this route conflicts with the built-in routes of line 1");
     let pattern = "[[route]]\npath = \"/{a}\"\nrespond = \"a\"\n[[route]]\npath = \"/{b}\"\nrespond = \"b\"\n";
     let both = "`/{b}` and `/{a}` match the same paths";
-    mistaken(pattern, &format!("b.toml:4:1: this route clashes with the route in line 1: {both}"));
+    mistaken(
+        pattern,
+        &format!("b.toml:4:1: this route conflicts with the route in line 1: {both}"),
+    );
     let escaped = same.replacen("/a", "/%61", 1);
     mistaken(&escaped, "b.toml:2:8: path `/%61` has `%61`, which clients send as `a`: write `/a`");
     let twice = "[[route]]\nhost = [\"a\", \"A\"]\nrespond = \"a\"\n";
-    mistaken(twice, "b.toml:2:14: `host` names `a` twice: take this one out");
+    mistaken(twice, "b.toml:2:14: `host` names `a` twice: remove one");
 }
 
 #[test]
@@ -243,10 +243,10 @@ fn every_built_in_path_is_taken() {
     for path in paths {
         let text =
             format!("[[route]]\nbuiltin = true\n[[route]]\npath = \"{path}\"\nrespond = \"b\"\n");
-        let both = format!("both answer `{path}`");
+        let both = format!("both match `{path}`");
         mistaken(
             &text,
-            &format!("b.toml:3:1: this route clashes with the built-in routes of line 1: {both}"),
+            &format!("b.toml:3:1: this route conflicts with the built-in routes of line 1: {both}"),
         );
         let elsewhere = text.replace("path", "host = \"a\"\npath");
         assert!(read(&elsewhere).is_ok(), "{path}");
@@ -285,11 +285,11 @@ fn upstreams() {
     let unused = upstream("").replace("proxy = \"backend\"", "builtin = true");
     mistaken(&unused, "b.toml:3:1: upstream `backend` is used by no route");
     let bad = upstream("").replace("http://127.0.0.1:2", "ftp://127.0.0.1:2");
-    mistaken(&bad, "b.toml:5:42: `ftp://127.0.0.1:2` is no upstream: its scheme is not known");
+    mistaken(&bad, "b.toml:5:42: `ftp://127.0.0.1:2` is not an upstream: its scheme is not known");
     let weight = upstream("").replace("weight = 3", "weight = 0");
     mistaken(&weight, "b.toml:5:73: `weight` is out of range");
     let twice = upstream("[[upstream]]\nname = \"backend\"\nservers = [\"http://127.0.0.1:3\"]\n");
-    mistaken(&twice, "b.toml:6:1: upstream `backend` stands in line 3 already");
+    mistaken(&twice, "b.toml:6:1: upstream `backend` is already defined in line 3");
     let checks = upstream(
         "health = \"/up\"\nhealth-statuses = \"204\"\nhealth-interval = \"1s\"\nhealth-fall-count = 1\n",
     );
@@ -297,12 +297,12 @@ fn upstreams() {
     let path = checks.replace("/up", "up");
     mistaken(
         &path,
-        "b.toml:6:10: the health check `up` can't be made: its path begins with a slash",
+        "b.toml:6:10: the health check `up` is invalid: its path must begin with a slash",
     );
     let statuses = checks.replace("204", "299-200");
     mistaken(&statuses, "b.toml:7:19: `health-statuses` is `299-200`: give one status");
     let zero = checks.replace("\"1s\"", "\"0s\"");
-    mistaken(&zero, "b.toml:8:19: `health-interval` is no time at all");
+    mistaken(&zero, "b.toml:8:19: `health-interval` must be at least");
     let alone = checks.replace("health = \"/up\"\n", "");
     mistaken(&alone, "b.toml:3:1: `health-statuses` needs `health`");
     assert!(read(&upstream("resolve-period = \"0s\"\n")).is_ok(), "never");
@@ -311,11 +311,11 @@ fn upstreams() {
         &tunnels,
         "b.toml:5:64: `http1-tunnel` is not known in `servers`: did you mean `http1-tunnels`?",
     );
-    mistaken("[[route]]\nproxy = \"http://\"\n", "b.toml:2:9: `http://` is no upstream");
+    mistaken("[[route]]\nproxy = \"http://\"\n", "b.toml:2:9: `http://` is not an upstream");
     mistaken("[[upstream]]\nname = \"a\"\n", "b.toml:1:1: upstream `a` has no server");
     mistaken(
         "[[upstream]]\nservers = [\"http://127.0.0.1:3\"]\n",
-        "b.toml:1:1: an upstream has a name",
+        "b.toml:1:1: an upstream needs a name",
     );
 }
 
@@ -357,9 +357,12 @@ fn what_is_observed_has_its_mistakes() {
             "[access_log]\nfile = \"a\"\n",
             "b.toml:1:2: `access_log` is not known here: did you mean `access-log`?",
         ),
-        ("[access-log]\nformat = \"json\"\n", "b.toml:1:1: [access-log] has no file: write `file`"),
+        (
+            "[access-log]\nformat = \"json\"\n",
+            "b.toml:1:1: [access-log] needs a file: write `file`",
+        ),
         ("[access-log]\nfile = \"\"\n", "b.toml:2:8: `file` is empty: name a file"),
-        ("[access-log]\nfile = 1\n", "b.toml:2:8: `file` is a number: give a text"),
+        ("[access-log]\nfile = 1\n", "b.toml:2:8: `file` is a number: give a string"),
         (
             "[access-log]\nfile = \"a\"\nformat = \"jsonl\"\n",
             "b.toml:3:10: `format` is `jsonl` (`json`?): give one of common, combined, json",
@@ -370,9 +373,9 @@ fn what_is_observed_has_its_mistakes() {
         ),
         (
             "[access-log]\nfile = \"a\"\nque = 1\n",
-            "b.toml:3:1: `que` is not known in [access-log]: known are",
+            "b.toml:3:1: `que` is not known in [access-log]: known keys are",
         ),
-        ("[admin]\npublic = true\n", "b.toml:1:1: [admin] has no address: write `listen`"),
+        ("[admin]\npublic = true\n", "b.toml:1:1: [admin] needs an address: write `listen`"),
         (
             "[admin]\nlisten = \"localhost:1\"\n",
             "b.toml:2:10: `listen` is `localhost:1`: give an IP address",
@@ -390,7 +393,7 @@ fn what_is_observed_has_its_mistakes() {
         ("server-timing = 1\n", "b.toml:1:17: `server-timing` is a number: give true or false"),
         (
             "[[route]]\nbuiltin = true\nndt7-archive = \"none\"\n",
-            "b.toml:3:16: `ndt7-archive` none: there is no such folder",
+            "b.toml:3:16: `ndt7-archive` none: directory doesn't exist (create it first)",
         ),
         ("[[route]]\nroot = \".\"\nfresh = 1\n", "b.toml:3:9: `fresh` is a number: give a time"),
     ] {

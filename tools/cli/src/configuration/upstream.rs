@@ -33,7 +33,7 @@ impl Upstreams {
     /// Adds one; its name must be new.
     pub(super) fn add(&mut self, Named { name, place, settings }: Named) -> Result<(), String> {
         if let Some((_, other, ..)) = self.named.iter().find(|(other, ..)| *other == name) {
-            let what = format!("upstream `{name}` stands in line {} already", other.line);
+            let what = format!("upstream `{name}` is already defined in line {}", other.line);
             return Err(place.mistake(what));
         }
         self.named.push((name, place, self.all.len(), false));
@@ -79,7 +79,7 @@ impl Upstreams {
         match self.named.iter().find(|(.., is_used)| !is_used) {
             None => Ok(self.all),
             Some((name, place, ..)) => Err(place.mistake(format!(
-                "upstream `{name}` is used by no route: write `proxy = \"{name}\"` in one, or take it out"
+                "upstream `{name}` is used by no route: write `proxy = \"{name}\"` in one, or remove it"
             ))),
         }
     }
@@ -118,12 +118,10 @@ pub(super) fn read(mut section: Section<'_>) -> Result<Named, String> {
     let ca = ca.map(|(path, at)| (section.path(&path), at));
     section.finish()?;
     let Some((name, at)) = name else {
-        return Err(place.mistake("an upstream has a name: write `name`"));
+        return Err(place.mistake("an upstream needs a name: write `name`"));
     };
     if name.is_empty() || name.contains([':', '/']) {
-        return Err(
-            at.mistake(format!("`{name}` is no name of an upstream: it has no colon or slash"))
-        );
+        return Err(at.mistake(format!("`{name}` is not a valid upstream name: no colon or slash")));
     }
     if servers.is_empty() {
         return Err(place.mistake(format!("upstream `{name}` has no server: write `servers`")));
@@ -181,9 +179,9 @@ fn health(section: &mut Section<'_>) -> Result<Option<(HealthCheck, Place)>, Str
     let Some((path, at)) = path else {
         return match without {
             None => Ok(None),
-            Some(key) => Err(section
-                .place()
-                .mistake(format!("`{key}` needs `health`: which path is asked for?"))),
+            Some(key) => {
+                Err(section.place().mistake(format!("`{key}` needs `health` (the path to check)")))
+            }
         };
     };
     let mut check = HealthCheck::new(&path)
@@ -218,13 +216,15 @@ fn servers(section: &mut Section<'_>) -> Result<Vec<Upstream>, String> {
         let http1_tunnels = server.value::<bool>("http1-tunnels")?;
         server.finish()?;
         let Some((url, at)) = url else {
-            return Err(place.mistake("a server has an address: write `url`"));
+            return Err(place.mistake("a server needs an address: write `url`"));
         };
         let upstream = Upstream::parse(&url).map_err(|error| at.mistake(error))?;
         let upstream = match weight {
             None => upstream,
             Some((weight @ 1..=1000, _)) => upstream.weight(weight),
-            Some((_, at)) => return Err(at.mistake("`weight` is out of range: give 1 to 1000")),
+            Some((_, at)) => {
+                return Err(at.mistake("`weight` is out of range: give a number from 1 to 1000"));
+            }
         };
         servers.push(match http1_tunnels {
             None => upstream,

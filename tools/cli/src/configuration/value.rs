@@ -16,7 +16,7 @@ pub(crate) trait Value: Sized {
 /// What a value is, where it should be something else.
 fn kind(value: &DeValue<'_>) -> &'static str {
     match value {
-        DeValue::String(_) => "a text",
+        DeValue::String(_) => "a string",
         DeValue::Integer(_) | DeValue::Float(_) => "a number",
         DeValue::Boolean(_) => "true or false",
         DeValue::Datetime(_) => "a date",
@@ -42,7 +42,7 @@ impl Value for String {
     fn of(value: &DeValue<'_>) -> Result<Self, String> {
         match value {
             DeValue::String(text) => Ok(text.clone().into_owned()),
-            _ => wrong(value, "a text in quotes"),
+            _ => wrong(value, "a string"),
         }
     }
 }
@@ -60,14 +60,14 @@ impl Value for Texts {
                 .map(|item| String::of(item.get_ref()))
                 .collect::<Result<_, _>>()
                 .map(Self),
-            _ => wrong(value, "a text in quotes, or a list of them"),
+            _ => wrong(value, "a string, or a list of strings"),
         }
     }
 }
 
 impl Value for Duration {
     fn of(value: &DeValue<'_>) -> Result<Self, String> {
-        const GIVE: &str = "a time with its unit (ms, s, min or h), such as \"30s\"";
+        const GIVE: &str = "a time with a unit (ms, s, min or h), such as \"30s\"";
         let DeValue::String(text) = value else { return wrong(value, GIVE) };
         duration(text).ok_or_else(|| format!("is \"{}\": give {GIVE}", text.escape_debug()))
     }
@@ -201,10 +201,10 @@ impl Setting for Duration {
     fn read(&mut self, value: &DeValue<'_>, range: &Range) -> Result<(), String> {
         let time = <Self as Value>::of(value)?;
         if time < Self::from_millis(range.least) {
-            return Err("is no time at all: give at least \"1ms\"".to_owned());
+            return Err("must be at least \"1ms\"".to_owned());
         }
         if time > TIME_MAX {
-            return Err("is too long: give at most \"720h\"".to_owned());
+            return Err("must be at most \"720h\"".to_owned());
         }
         *self = time;
         Ok(())

@@ -11,18 +11,17 @@ use super::upstreams::Upstreams;
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub(crate) struct Arguments {
-    /// Count what happens, and show it here: /metrics (Prometheus), /healthz and /readyz (503 while the server
-    /// drains), on a listener and a thread of their own. Only an address that no other machine reaches is
-    /// taken, unless --admin-public is given.
+    /// Serve /metrics (Prometheus), /healthz and /readyz (503 while the server drains) on this address,
+    /// by a separate thread. Other machines must not reach it, unless --admin-public is given.
     #[arg(long, value_name = "ADDR:PORT")]
     pub(super) admin: Option<SocketAddr>,
 
-    /// Let other machines reach --admin, which asks nobody who they are.
+    /// Allow --admin on addresses that other machines reach; it has no authentication.
     #[arg(long, requires = "admin")]
     pub(super) admin_public: bool,
 
-    /// Serve requests to --admin that name this host (repeatable); localhost, loopback addresses and the address that they were
-    /// sent to are always served.
+    /// Serve requests to --admin that name this host. May be repeated. localhost, loopback addresses and the
+    /// address to which they were sent are always served.
     #[arg(long, value_name = "HOST", requires = "admin")]
     pub(super) admin_name: Vec<String>,
 }
@@ -63,8 +62,8 @@ impl Arguments {
             AdminSettings { address, public: self.admin_public, names: self.admin_name.clone() };
         if !settings.may_be() {
             return Err(format!(
-                "--admin {address}: other machines could reach it, and it asks nobody who they are: \
-                 name an address such as 127.0.0.1:9090, or give --admin-public"
+                "--admin {address}: other machines could reach it, and it has no authentication: \
+                 use 127.0.0.1:9090, or add --admin-public"
             ));
         }
         Ok(Some(settings))
@@ -82,7 +81,7 @@ impl Admin {
         let metrics = Metrics::new();
         let watched = metrics.clone();
         let sources = [upstreams.source()];
-        let failed = |error: Error| format!("the operator's listener (--admin): {error}");
+        let failed = |error: Error| format!("the admin listener (--admin): {error}");
         let server = Server::new().name("admin").workers(1).drain(std::time::Duration::ZERO);
         let listener = inherited.unwrap_or(Listener::Tcp(settings.address));
         let server = server.listener(listener, None).bind().map_err(failed)?;

@@ -33,14 +33,14 @@ pub(crate) const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub(crate) struct Arguments {
-    /// Which events are reported on the standard error: a level (off, error, warn, info, debug), or levels by
+    /// Events to report on the standard error: a level (off, error, warn, info, debug), or levels by
     /// target, such as info,bolide::tls=debug. Targets: bolide::server, bolide::accept, bolide::tls,
     /// bolide::limits, bolide::handler, bolide::proxy, bolide::tower, bolide::watchdog, bolide::access_log.
     /// Default: warn.
     #[arg(long, value_name = "LEVELS", value_parser = Levels::from_str)]
     pub(super) log_level: Option<Levels>,
 
-    /// What an event looks like. Default: text.
+    /// Format of events. Default: text.
     #[arg(long, value_name = "FORMAT", value_enum)]
     pub(super) log_format: Option<EventFormat>,
 }
@@ -48,10 +48,10 @@ pub(crate) struct Arguments {
 /// The format of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum EventFormat {
-    /// A line for people.
+    /// Human-readable lines.
     #[default]
     Text,
-    /// One JSON object in a line.
+    /// One JSON object per line.
     Json,
 }
 
@@ -98,7 +98,7 @@ impl FromStr for Levels {
     fn from_str(given: &str) -> Result<Self, String> {
         let mistake = |what: &str| {
             format!(
-                "{what}: give a level (off, error, warn, info, debug), or TARGET=LEVEL, in a list with commas"
+                "{what}: give levels (off, error, warn, info, debug) or TARGET=LEVEL, separated by commas"
             )
         };
         // Without a level for all, the targets that are not named report nothing.
@@ -109,14 +109,14 @@ impl FromStr for Levels {
                 Some((target, level)) => (Some(target), level),
             };
             if !LEVELS.contains(&level) {
-                return Err(mistake(&format!("`{part}` names no level")));
+                return Err(mistake(&format!("`{part}` is not a level")));
             }
             match target {
                 None => levels.set_default(level),
                 Some(target) if !TARGETS.contains(&target) => {
                     let near = nearest(target, TARGETS.into_iter());
                     let near = near.map_or(String::new(), |near| format!(" (`{near}`?)"));
-                    return Err(mistake(&format!("`{part}` names no target{near}")));
+                    return Err(mistake(&format!("`{part}` is not a target{near}")));
                 }
                 Some(target) => levels.set(target, level),
             }
@@ -149,7 +149,7 @@ impl Events {
             EventFormat::Text => events.with(layer).try_init(),
             EventFormat::Json => events.with(layer.json().flatten_event(true)).try_init(),
         };
-        started.map_err(|error| format!("events can't be reported: {error}"))?;
+        started.map_err(|error| format!("can't report events: {error}"))?;
         Ok(Self { filter, _guard: guard })
     }
 
@@ -191,11 +191,11 @@ mod tests {
             ["", "loud", "bolide::tls", "info,,warn", "bolide::tls=loud", "=info", "a=b=info"]
         {
             let said = Levels::from_str(bad).unwrap_err();
-            assert!(said.contains("give a level"), "{bad}: {said}");
+            assert!(said.contains("give levels"), "{bad}: {said}");
         }
         let said = Levels::from_str("info,bolide::tsl=debug").unwrap_err();
         assert!(
-            said.starts_with("`bolide::tsl=debug` names no target (`bolide::tls`?): "),
+            said.starts_with("`bolide::tsl=debug` is not a target (`bolide::tls`?): "),
             "{said}"
         );
     }

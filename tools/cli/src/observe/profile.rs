@@ -14,9 +14,9 @@ pub(crate) const PROFILE_RANGE: RangeInclusive<u32> = 1..=1_000_000;
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub(crate) struct Arguments {
-    /// Measure where the CPU time of requests goes, by stage, in one turn of the loops of ONE_IN (64 if no number
-    /// is given), and print a table at the end. With --admin, it stands on /metrics and in `bolide top`, too, and
-    /// PUT and DELETE /profile turn it on and off.
+    /// Measure where the CPU time of requests goes, by stage, in one of ONE_IN turns of the event loops (64 if no
+    /// number is given), and print a table at the end. With --admin, it is also on /metrics and in `bolide top`,
+    /// and PUT and DELETE /profile turn it on and off.
     #[arg(
         long,
         value_name = "ONE_IN",
@@ -27,12 +27,12 @@ pub(crate) struct Arguments {
     )]
     profile: Option<Option<u32>>,
 
-    /// Write what --profile has measured to this file at the end, in JSON.
+    /// Write the result of --profile to this file at the end, as JSON.
     #[arg(long, value_name = "FILE")]
     profile_json: Option<PathBuf>,
 
-    /// Tell clients what their answer took here, in a Server-Timing field: route and handler where the handler
-    /// answered at once, else the total, in milliseconds.
+    /// Send the time that a response took in a Server-Timing field, in milliseconds: route and handler if the
+    /// handler responded immediately, else the total.
     #[arg(long)]
     server_timing: bool,
 }

@@ -33,14 +33,14 @@ const UP: Metric = metric(
     "bolide_upstream_up",
     "gauge",
     "upstream",
-    "0 while health checks find the upstream down, else 1",
+    "0 while health checks report the upstream down, else 1",
 );
 
 const LATENCY: Metric = metric(
     "bolide_upstream_latency_seconds",
     "histogram",
     "upstream",
-    "From the moment a request was sent to the head of its answer",
+    "From the moment a request was sent to the head of its response",
 );
 
 const ROWS: &[Row] = &[
@@ -68,19 +68,19 @@ const ROWS: &[Row] = &[
     },
     Row {
         metric: metric(
-            "bolide_upstream_answers_total",
+            "bolide_upstream_responses_total",
             "counter",
             "upstream",
-            "Answers whose head came",
+            "Responses whose head was received",
         ),
-        samples: &[("", |stats| stats.answers)],
+        samples: &[("", |stats| stats.responses)],
     },
     Row {
         metric: metric(
             "bolide_upstream_failures_total",
             "counter",
             "upstream, reason",
-            "Requests that failed: no answer, or a broken one",
+            "Requests that failed: no response, or a broken one",
         ),
         samples: &[
             ("timeout", |stats| stats.timeouts),
@@ -98,7 +98,7 @@ const ROWS: &[Row] = &[
             "bolide_upstream_retries_total",
             "counter",
             "upstream",
-            "Requests that were sent again, here or elsewhere, after they failed here",
+            "Requests that were retried, here or at another upstream, after they failed here",
         ),
         samples: &[("", |stats| stats.retries)],
     },
@@ -116,7 +116,7 @@ const ROWS: &[Row] = &[
             "bolide_upstream_connections_open",
             "gauge",
             "upstream, state",
-            "Connections to an upstream: in the making, with requests, without",
+            "Connections to an upstream: being established, with requests, without",
         ),
         samples: &[
             ("connecting", |stats| stats.connecting),
@@ -129,7 +129,7 @@ const ROWS: &[Row] = &[
             "bolide_upstream_connect_failures_total",
             "counter",
             "upstream",
-            "Connections that could not be made",
+            "Connections that could not be established",
         ),
         samples: &[("", |stats| stats.connect_failures)],
     },
@@ -138,7 +138,7 @@ const ROWS: &[Row] = &[
             "bolide_upstream_ejections_total",
             "counter",
             "upstream",
-            "Times that the upstream was left alone for a while",
+            "Times that the upstream was ejected",
         ),
         samples: &[("", |stats| stats.ejections)],
     },

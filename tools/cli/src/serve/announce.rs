@@ -66,7 +66,7 @@ pub(super) fn announce(announced: &Announced<'_>) -> io::Result<()> {
         }
     }
     if let Some(user) = user {
-        writeln!(out, "User: {user}, for good")?;
+        writeln!(out, "User: {user} (root dropped)")?;
     }
     if let Some(admin) = admin {
         writeln!(out, "{admin}")?;
@@ -84,7 +84,7 @@ fn certificates(listeners: &[Opened]) -> Vec<String> {
         for (fingerprint, names) in one.material.fingerprints() {
             let names = match &names[..] {
                 _ if self_signed => String::new(),
-                [] => " (no DNS name in its subjectAltName: clients that ask for one refuse it)"
+                [] => " (no DNS name in its subjectAltName: clients that check the name reject it)"
                     .to_owned(),
                 names => format!(" ({})", names.join(", ")),
             };

@@ -101,9 +101,7 @@ impl Inheritance {
 fn manager(count: &str, names: Option<&str>) -> Result<Vec<(String, RawFd)>, String> {
     let counted = count.parse::<RawFd>().ok().filter(|count| (0..=1024).contains(count));
     let Some(count) = counted else {
-        return Err(format!(
-            "LISTEN_FDS is `{count}`: it has to be a number of sockets, 0 to 1024"
-        ));
+        return Err(format!("LISTEN_FDS is `{count}`: must be a number of sockets, 0 to 1024"));
     };
     let mut given = names.unwrap_or_default().split(':').map(str::to_owned);
     Ok((FIRST..FIRST + count).map(|number| (given.next().unwrap_or_default(), number)).collect())
@@ -130,7 +128,7 @@ fn predecessor(text: &str) -> Result<Predecessor, String> {
 
 /// Takes one descriptor; `who` stands for what named it.
 fn take(number: RawFd, who: &str) -> Result<OwnedFd, String> {
-    inherited(number).map_err(|error| format!("{who}: descriptor {number} can't be taken: {error}"))
+    inherited(number).map_err(|error| format!("{who}: can't use descriptor {number}: {error}"))
 }
 
 /// The sockets of a manager by their names, or, where they have none of ours, in order.
@@ -145,7 +143,7 @@ fn deal_managers(
         let other = sockets.iter().find(|(name, _)| !is_ours(name));
         let other = other.map_or("", |(name, _)| name.as_str());
         return Err(format!(
-            "LISTEN_FDNAMES: a socket is called `{other}`, and others have names of listeners: call each \
+            "LISTEN_FDNAMES: a socket is named `{other}`, others are named after listeners: name each \
              http, https or admin (FileDescriptorName= in the socket unit), or none of them"
         ));
     }
@@ -164,11 +162,11 @@ fn deal_managers(
         let wanted: Vec<String> =
             listen.iter().map(|one| format!("{} {}", kind(one), one.address)).collect();
         let names: Vec<&str> = sockets.iter().map(|(name, _)| name.as_str()).collect();
-        let names =
-            if named == 0 { String::new() } else { format!(" called {}", names.join(", ")) };
+        let names = if named == 0 { String::new() } else { format!(" named {}", names.join(", ")) };
         return Err(format!(
-            "LISTEN_FDS hands in {}{names}, and what listens is {}: each listener takes one socket",
+            "LISTEN_FDS has {}{names} for {} ({}): each listener needs one socket",
             super::counted(sockets.len(), "socket"),
+            super::counted(wanted.len(), "listener"),
             wanted.join(", "),
         ));
     }
@@ -240,17 +238,17 @@ mod tests {
         let said = refused(&["bolide.socket"], &both, false);
         assert_eq!(
             said,
-            "LISTEN_FDS hands in 1 socket, and what listens is http 0.0.0.0:80, https 0.0.0.0:443: each \
-             listener takes one socket"
+            "LISTEN_FDS has 1 socket for 2 listeners (http 0.0.0.0:80, https 0.0.0.0:443): each \
+             listener needs one socket"
         );
-        assert!(refused(&["", "", ""], &both, false).contains("hands in 3 sockets"));
+        assert!(refused(&["", "", ""], &both, false).contains("has 3 sockets"));
         let said = refused(&["http", "http"], &both, false);
-        assert!(said.contains("2 sockets called http, http"), "{said}");
+        assert!(said.contains("2 sockets named http, http"), "{said}");
         assert!(refused(&["http", "https", "admin"], &both, false).contains("3 sockets"));
         assert!(refused(&["http", "web"], &both, false).contains("`web`"));
         // They fit, and are looked for.
         for names in [["https", "http"], ["a", "b"]] {
-            assert!(refused(&names, &both, false).contains("descriptor 900 can't be taken"));
+            assert!(refused(&names, &both, false).contains("can't use descriptor 900"));
         }
         assert!(refused(&["admin", "https", "http"], &both, true).contains("descriptor 900"));
     }

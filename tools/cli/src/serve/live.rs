@@ -68,7 +68,7 @@ impl Live<'_> {
         match self.try_reload() {
             Ok(left) if left.is_empty() => eprintln!("bolide: reloaded"),
             Ok(left) => {
-                eprintln!("bolide: reloaded, but for {}: that needs a restart", left.join(", "));
+                eprintln!("bolide: reloaded; changes to {} need a restart", left.join(", "));
             }
             Err(what) => {
                 eprintln!("bolide: not reloaded, the old configuration stays in force: {what}");
@@ -132,8 +132,10 @@ impl Live<'_> {
             return;
         }
         match self.read_certificates() {
-            Ok(()) => eprintln!("bolide: certificates have changed, and were read again"),
-            Err(what) => eprintln!("bolide: certificates have changed, the old ones stay: {what}"),
+            Ok(()) => eprintln!("bolide: certificates have changed and were reloaded"),
+            Err(what) => eprintln!(
+                "bolide: certificates have changed but can't be used, keeping the old ones: {what}"
+            ),
         }
     }
 

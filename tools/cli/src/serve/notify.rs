@@ -57,7 +57,7 @@ impl Notifier {
 
     /// What is open comes to its end.
     pub(super) fn stopping(&self) {
-        self.tell("STOPPING=1\nSTATUS=draining: open exchanges may finish");
+        self.tell("STOPPING=1\nSTATUS=draining: waiting for open exchanges");
     }
 
     /// Another process is the server from here on.
@@ -87,7 +87,7 @@ fn address(name: &OsStr) -> io::Result<SocketAddr> {
             SocketAddr::from_abstract_name(abstract_name)
         }
         _ => {
-            let what = "it is neither a path nor, behind an @, the name of an abstract socket";
+            let what = "not a path, and not the name of an abstract socket after an @";
             Err(io::Error::new(io::ErrorKind::InvalidInput, what))
         }
     }
@@ -149,6 +149,6 @@ mod tests {
         #[cfg(target_os = "linux")]
         assert!(address(OsStr::new("@manager")).is_ok());
         let error = address(OsStr::new("vsock:2:1234")).unwrap_err();
-        assert!(error.to_string().contains("neither a path"), "{error}");
+        assert!(error.to_string().contains("not a path"), "{error}");
     }
 }

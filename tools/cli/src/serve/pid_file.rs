@@ -104,7 +104,10 @@ fn check_text(file: &mut File) -> io::Result<()> {
     if text.len() <= TEXT_BYTES && number.iter().all(u8::is_ascii_digit) {
         return Ok(());
     }
-    Err(io::Error::new(io::ErrorKind::AlreadyExists, "something else than a process id is in it"))
+    Err(io::Error::new(
+        io::ErrorKind::AlreadyExists,
+        "it contains something other than a process id",
+    ))
 }
 
 /// The path without links to folders. Only those of root and of this process' user are followed.
@@ -194,7 +197,7 @@ mod tests {
             assert!(error.contains(what), "{error}");
             assert_eq!(std::fs::read_to_string(&target).unwrap(), "precious\n");
         };
-        refused(&target, "something else than a process id");
+        refused(&target, "something other than a process id");
         let link = folder.join("link");
         std::os::unix::fs::symlink(&target, &link).unwrap();
         refused(&link, "can't be written");

@@ -131,17 +131,17 @@ fn listen(arguments: &Arguments, in_file: &[Listen]) -> Result<Vec<Listen>, Stri
     if arguments.no_https {
         listen.retain(|listen| listen.tls.is_none());
         if listen.is_empty() {
-            return Err("--no-https leaves nothing to listen on: add --http".to_owned());
+            return Err("--no-https leaves no listener: add --http".to_owned());
         }
     }
     if let Some(twice) = twice(&listen) {
-        return Err(format!("{twice} is to be listened on twice: name it once"));
+        return Err(format!("{twice} is listed twice"));
     }
     let given = [("--cert", !files.pairs.is_empty()), ("--client-ca", files.client_ca.is_some())];
     if let Some((option, _)) = given.iter().find(|(_, is_given)| *is_given)
         && listen.iter().all(|listen| listen.tls.is_none())
     {
-        return Err(format!("{option} is of HTTPS, and nothing listens for that: add --https"));
+        return Err(format!("{option} needs an HTTPS listener: add --https"));
     }
     for listen in &mut listen {
         if let Some(own) = &mut listen.tls {
@@ -194,10 +194,10 @@ mod tests {
     #[test]
     fn listeners_that_cannot_be_are_one_sentence() {
         for (line, why) in [
-            ("--http 127.0.0.1:1 --http 127.0.0.1:1", "127.0.0.1:1 is to be listened on twice"),
-            ("--http unix:/a --https unix:/a", "unix:/a is to be listened on twice"),
-            ("--http 127.0.0.1:1 --cert a --key b", "--cert is of HTTPS, and nothing listens"),
-            ("--no-https --client-ca a", "--client-ca is of HTTPS, and nothing listens"),
+            ("--http 127.0.0.1:1 --http 127.0.0.1:1", "127.0.0.1:1 is listed twice"),
+            ("--http unix:/a --https unix:/a", "unix:/a is listed twice"),
+            ("--http 127.0.0.1:1 --cert a --key b", "--cert needs an HTTPS listener"),
+            ("--no-https --client-ca a", "--client-ca needs an HTTPS listener"),
         ] {
             let told = refused(line);
             assert!(told.contains(why), "{line}: {told}");

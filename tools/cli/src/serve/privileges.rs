@@ -55,7 +55,7 @@ mod linux {
                 Some(group) => find_group(group).map_err(mistake)?,
             };
             if user.uid.is_root() {
-                return Err(mistake("that is root, who gives nothing up".to_owned()));
+                return Err(mistake("root keeps all privileges: name another user".to_owned()));
             }
             let (user, name) = (user.uid.as_raw(), user.name);
             Ok(Self { given: given.to_owned(), user, group: group.as_raw(), name })
@@ -73,8 +73,8 @@ mod linux {
                 return Ok(());
             }
             Err(format!(
-                "--user {}: only root can become another user, and this process is user {}: start it as \
-                 root, or leave --user out",
+                "--user {}: only root can switch to another user, and this process is user {}: start it as \
+                 root, or remove --user",
                 self.given,
                 Uid::effective()
             ))
@@ -88,25 +88,24 @@ mod linux {
             };
             let (user, group) = (Uid::from_raw(self.user), Gid::from_raw(self.group));
             rustix::thread::set_no_new_privs(true)
-                .map_err(|error| failed("new privileges can't be ruled out", &error))?;
+                .map_err(|error| failed("can't rule out new privileges", &error))?;
             if self.is_current() {
                 return Ok(());
             }
             for file in owned {
                 nix::unistd::fchown(file, Some(user), Some(group))
-                    .map_err(|error| failed("a file can't be given to it", &error))?;
+                    .map_err(|error| failed("can't give it a file", &error))?;
             }
             let name = CString::new(self.name.as_str())
-                .map_err(|error| failed("its name can't be used", &error))?;
+                .map_err(|error| failed("can't use its name", &error))?;
             nix::unistd::initgroups(&name, group)
-                .map_err(|error| failed("its groups can't be taken", &error))?;
-            nix::unistd::setgid(group)
-                .map_err(|error| failed("its group can't be taken", &error))?;
-            nix::unistd::setuid(user).map_err(|error| failed("it can't be become", &error))?;
+                .map_err(|error| failed("can't set its groups", &error))?;
+            nix::unistd::setgid(group).map_err(|error| failed("can't set its group", &error))?;
+            nix::unistd::setuid(user).map_err(|error| failed("can't switch to it", &error))?;
             let comes_back = nix::unistd::setuid(Uid::from_raw(0)).is_ok()
                 || (self.group != 0 && nix::unistd::setgid(Gid::from_raw(0)).is_ok());
             if comes_back || !self.is_current() {
-                return Err(failed("root", &"it can be had again: nothing is served like this"));
+                return Err(failed("root could be regained", &"refusing to serve"));
             }
             Ok(())
         }
@@ -130,7 +129,7 @@ mod elsewhere {
 
     impl Identity {
         pub(in crate::serve) fn find(given: &str) -> Result<Self, String> {
-            Err(format!("--user {given}: it is there on Linux only"))
+            Err(format!("--user {given}: only available on Linux"))
         }
 
         pub(in crate::serve) fn check(&self) -> Result<(), String> {
@@ -161,6 +160,6 @@ mod tests {
             refused("nobody:no-such-group"),
             "--user nobody:no-such-group: there is no group `no-such-group`"
         );
-        assert!(refused("root").contains("gives nothing up"));
+        assert!(refused("root").contains("root keeps all privileges"));
     }
 }

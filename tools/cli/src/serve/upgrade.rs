@@ -71,7 +71,7 @@ impl Upgrade {
     /// Starts a successor, unless one starts already; `over` is called when it is ready, or has failed.
     pub(super) fn begin(&mut self, over: impl FnOnce() + Send + 'static) -> Result<(), String> {
         if self.under_way.is_some() {
-            return Err("one is under way".to_owned());
+            return Err("an upgrade is already in progress".to_owned());
         }
         let (child, stream) = self.spawn()?;
         let called_off = Arc::new(AtomicBool::new(false));
@@ -83,7 +83,7 @@ impl Upgrade {
                 over();
                 result
             })
-            .map_err(|error| format!("no thread can be started: {error}"))?;
+            .map_err(|error| format!("can't start a thread: {error}"))?;
         self.under_way = Some(UnderWay { thread, called_off });
         Ok(())
     }
@@ -119,9 +119,9 @@ impl Upgrade {
     /// What has come of the one under way, which is over: the successor's process id.
     pub(super) fn finish(&mut self) -> Result<u32, String> {
         let Some(UnderWay { thread, .. }) = self.under_way.take() else {
-            return Err("none is under way".to_owned());
+            return Err("no upgrade is in progress".to_owned());
         };
-        let panicked = |_| Err("waiting for it has failed".to_owned());
+        let panicked = |_| Err("failed to wait for the new process".to_owned());
         // It lives on, and is nobody's to wait for once this process has ended.
         thread.join().unwrap_or_else(panicked).map(|child| child.id())
     }
@@ -164,12 +164,12 @@ fn wait(
     let mut said = Vec::new();
     let failed = loop {
         if called_off.load(Ordering::Acquire) {
-            break "it was called off".to_owned();
+            break "it was cancelled".to_owned();
         }
         let now = Instant::now();
         if now >= deadline {
             let seconds = (now - began).as_secs_f64();
-            break format!("it was not ready within {seconds:.0} s");
+            break format!("the new process was not ready within {seconds:.0} s");
         }
         let mut bytes = [0; 16];
         // A timeout of zero would be none.
@@ -180,7 +180,7 @@ fn wait(
             Ok(0) => break ended(&mut child, deadline),
             Ok(count) => said.extend_from_slice(&bytes[..count]),
             Err(error) if is_timeout(&error) => {}
-            Err(error) => break format!("it can't be heard: {error}"),
+            Err(error) => break format!("can't read from the new process: {error}"),
         }
         if said.starts_with(READY) {
             return Ok(child);
@@ -200,9 +200,14 @@ fn ended(child: &mut Child, deadline: Instant) -> String {
     let grace = deadline.min(Instant::now() + Duration::from_secs(1));
     loop {
         match child.try_wait() {
-            Ok(Some(status)) => return format!("it ended with {status} before it was ready"),
+            Ok(Some(status)) => {
+                return format!("the new process ended with {status} before it was ready");
+            }
             Ok(None) if Instant::now() < grace => std::thread::sleep(Duration::from_millis(5)),
-            _ => return "it doesn't say that it is ready: is it another program?".to_owned(),
+            _ => {
+                return "the new process doesn't report that it is ready: is it another program?"
+                    .to_owned();
+            }
         }
     }
 }
@@ -246,7 +251,7 @@ mod tests {
     #[test]
     fn what_fails_says_why() {
         let said = result(upgrade("exit 2")).unwrap_err();
-        assert_eq!(said, "it ended with exit status: 2 before it was ready");
+        assert_eq!(said, "the new process ended with exit status: 2 before it was ready");
         let said = result(upgrade("kill -9 $$")).unwrap_err();
         assert!(said.contains("signal: 9"), "{said}");
         let hasty = Upgrade { patience: Duration::from_millis(50), ..upgrade("sleep 60") };
@@ -259,7 +264,7 @@ mod tests {
     fn one_at_a_time_and_none_after_the_end() {
         let mut slow = upgrade("sleep 60");
         slow.begin(|| {}).unwrap();
-        assert_eq!(slow.begin(|| {}).unwrap_err(), "one is under way");
+        assert_eq!(slow.begin(|| {}).unwrap_err(), "an upgrade is already in progress");
         slow.call_off();
         assert!(slow.finish().is_err());
     }

@@ -92,12 +92,12 @@ impl Watch<'_> {
         // Whoever listened has ended if nobody does.
         let over = move || drop(tell.send(Heard::Successor));
         match self.upgrade.begin(over) {
-            Ok(()) => eprintln!("bolide: upgrading: {} starts", self.upgrade.program().display()),
+            Ok(()) => eprintln!("bolide: upgrading: starting {}", self.upgrade.program().display()),
             Err(what) => not_upgraded(&what),
         }
     }
 }
 
 fn not_upgraded(what: &str) {
-    eprintln!("bolide: not upgraded, this process goes on serving: {what}");
+    eprintln!("bolide: not upgraded, this process continues to serve: {what}");
 }

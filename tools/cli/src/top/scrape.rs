@@ -75,7 +75,7 @@ impl Endpoint {
         let port = authority.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
         let is_plain = |text: &str| text.chars().all(|c| c.is_ascii_graphic());
         if !matches!(port, Some(Ok(_))) || !is_plain(authority) || !is_plain(path) {
-            return Err("give http://HOST:PORT, as --admin opened it".to_owned());
+            return Err("give http://HOST:PORT, the address of --admin".to_owned());
         }
         let path = if path.is_empty() { "metrics" } else { path };
         Ok(Self { authority: authority.to_owned(), path: format!("/{path}") })
@@ -86,14 +86,14 @@ impl Endpoint {
         let asked = client.get(&format!("{self}{}", self.path)).timeout(patience).send();
         let said = asked.and_then(|mut response| Ok((response.status(), response.text()?)));
         let (status, text) = said.map_err(|error| {
-            format!("{self} can't be asked: {error}; is it the address that --admin was given?")
+            format!("can't reach {self}: {error}; is it the address of --admin?")
         })?;
         if status != StatusCode::OK {
-            return Err(format!("{self}{} answered {status} instead of metrics", self.path));
+            return Err(format!("{self}{} sent {status} instead of metrics", self.path));
         }
         let scrape = parse_all(Instant::now(), &text);
         if !scrape.samples.keys().any(|name| name.starts_with("bolide_")) {
-            return Err(format!("{self}{} shows no metrics of bolide", self.path));
+            return Err(format!("{self}{} has no metrics of bolide", self.path));
         }
         Ok(scrape)
     }
@@ -204,7 +204,7 @@ mod tests {
         assert!(said.contains("--admin"), "{said}");
         let other = plant(b"HTTP/1.1 404 \x9b2J\r\nContent-Length: 0\r\n\r\n", b"");
         let said = other.scrape(&client, PATIENCE).unwrap_err();
-        assert!(said.ends_with("/metrics answered 404 Not Found instead of metrics"), "{said}");
+        assert!(said.ends_with("/metrics sent 404 Not Found instead of metrics"), "{said}");
     }
 
     #[test]
@@ -212,7 +212,7 @@ mod tests {
         let client = Client::new().unwrap();
         let cut = plant(b"HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n\r\nbolide_ready 1\n", b"");
         let said = cut.scrape(&client, PATIENCE).unwrap_err();
-        assert!(said.contains("can't be asked"), "{said}");
+        assert!(said.contains("can't reach"), "{said}");
     }
 
     #[test]
@@ -220,6 +220,6 @@ mod tests {
         let client = Client::new().unwrap();
         let drip = plant(b"HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n", b"b");
         let said = drip.scrape(&client, Duration::from_millis(300)).unwrap_err();
-        assert!(said.contains("can't be asked"), "{said}");
+        assert!(said.contains("can't reach"), "{said}");
     }
 }

@@ -93,7 +93,7 @@ fn head(figures: &Figures, server: &str, trouble: Option<&str>) -> Vec<Line<'sta
             of(format!("  up {}  workers {}", uptime(figures.uptime), figures.workers)),
         ]),
         Line::from(vec![
-            of(format!("requests {}/s  under way {}", short(figures.rate), figures.in_flight)),
+            of(format!("requests {}/s  in flight {}", short(figures.rate), figures.in_flight)),
             of(format!("  in {}B/s  out {}B/s", short(figures.received), short(figures.sent))),
         ]),
     ];

@@ -149,7 +149,7 @@ pub(super) fn check_phase(phase: &Phase) -> Result<(), Mistake> {
         && !(rate.is_finite() && rate > 0.0)
     {
         return Err(Mistake::new(format!(
-            "{rate} requests per second are no rate: it must be above 0"
+            "{rate} is not a rate: it must be above 0 requests per second"
         )));
     }
     if phase.until.requests.is_none() && phase.until.time.is_none() {

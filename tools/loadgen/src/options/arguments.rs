@@ -13,37 +13,37 @@ Examples:
   bolide load -c 100 -m 10 -D 10 --http2 http://127.0.0.1:8080/ping
       closed loop: 100 connections of HTTP/2 with 10 requests in flight on each, for 10 s
   bolide load --rate 50k --poisson -D 30 -c 200 --fail-if 'p99>5ms' --fail-if 'errors>0' URL
-      open loop: 50,000 requests a second, latency counted from the intended time; exit code 3
-      when one of the conditions holds
+      open loop: 50,000 requests per second, latency counted from the intended time; exit code 3
+      if one of the conditions is met
   bolide load --find-knee --slo 5ms -c 100 URL
-      the highest rate whose p99 stays under 5 ms, to 5 %
+      the highest rate with a p99 below 5 ms, within 5 %
   bolide load -D 10 --data-size 64K --expect-status 200 --html run.html URL
       uploads, and a page with the latency spectrum and the rate over time
   bolide load -c 50 -H 'Cookie: id={connection}' 'URL/items?id={connection}-{request}'
-      each connection with a cookie of its own, each request with a query of its own
+      a different cookie for each connection, a different query for each request
   bolide load --new-connections -c 20 -D 10 --insecure https://127.0.0.1:8443/ping
       a connection and a TLS handshake for each request
   bolide load --h2load -n 100000 -c 100 -m 10 http://127.0.0.1:8080/ping
   bolide load --wrk -t2 -c100 -d10s --latency http://127.0.0.1:8080/ping
       the command lines of h2load and wrk, with their output
 
-Units: durations take ns, us, ms, s, m, h (none: seconds); sizes take K, M, G (powers of 1024) and
-kB, MB, GB; counts and rates take k and M.
+Units: ns, us, ms, s, m, h for durations (none: seconds); K, M, G (powers of 1024) and kB, MB, GB for
+sizes; k and M for counts and rates.
 
-Exit codes: 0 fine; 1 answers were wrong or missing; 2 usage or configuration, nothing was sent; 3 a
-condition of --fail-if held.";
+Exit codes: 0 success; 1 responses were wrong or missing; 2 usage or configuration, nothing was sent;
+3 a condition of --fail-if was met.";
 
 /// The arguments of `bolide load`.
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = EXAMPLES, override_usage = "bolide load [OPTIONS] URL...\n       bolide load --h2load ARGS...\n       bolide load --wrk ARGS...")]
 pub struct Arguments {
-    /// `http://HOST[:PORT]/PATH` or `https://…`; several URLs of one server are requested in turn.
+    /// `http://HOST[:PORT]/PATH` or `https://…`; several URLs of one server are requested round-robin.
     /// `{connection}` and `{request}` in the path or query are replaced by the number of the connection
     /// and that of the request on its connection, both from 0: `'/items?id={connection}-{request}'`.
     #[arg(value_name = "URL", required_unless_present_any = ["urls", "h2load", "wrk"])]
     pub(super) url: Vec<String>,
 
-    /// Connections in all.
+    /// Total number of connections.
     #[arg(short = 'c', long, value_name = "N", default_value = "10", value_parser = units::count)]
     pub(super) connections: u64,
 
@@ -55,7 +55,7 @@ pub struct Arguments {
     #[arg(short = 't', long, value_name = "N", value_parser = units::count)]
     pub(super) threads: Option<u64>,
 
-    /// Pin the threads to these cores in turn, such as 0,2-3.
+    /// Pin the threads to these cores, round-robin, such as 0,2-3.
     #[arg(long, value_name = "LIST")]
     pub(super) cores: Option<String>,
 
@@ -74,20 +74,20 @@ pub struct Arguments {
     #[command(flatten)]
     pub(super) output: OutputArguments,
 
-    /// All that follows is a command line of h2load. Nothing of `bolide load` goes with it.
+    /// Treat all following arguments as a command line of h2load; no option of `bolide load` is allowed.
     #[arg(long, value_name = "ARGS", num_args = 0.., allow_hyphen_values = true, exclusive = true)]
     pub(crate) h2load: Option<Vec<String>>,
 
-    /// All that follows is a command line of wrk. Nothing of `bolide load` goes with it.
+    /// Treat all following arguments as a command line of wrk; no option of `bolide load` is allowed.
     #[arg(long, value_name = "ARGS", num_args = 0.., allow_hyphen_values = true, exclusive = true)]
     pub(crate) wrk: Option<Vec<String>>,
 }
 
-/// How hard and how long.
+/// Load and its duration.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Load")]
 pub(super) struct LoadArguments {
-    /// End after so many requests.
+    /// End after N requests.
     #[arg(short = 'n', long, value_name = "N", value_parser = units::count)]
     pub(super) requests: Option<u64>,
 
@@ -96,18 +96,18 @@ pub(super) struct LoadArguments {
     #[arg(short = 'D', long, value_name = "TIME", value_parser = units::positive_duration)]
     pub(super) duration: Option<Duration>,
 
-    /// Open loop: so many requests per second over all connections, and latency counted from the
-    /// intended time. With --find-knee, the rate that the search begins at.
+    /// Open loop: R requests per second over all connections, with latency counted from the intended
+    /// time. With --find-knee, the rate at which the search begins.
     #[arg(long, value_name = "R", value_parser = units::rate)]
     pub(super) rate: Option<f64>,
 
-    /// Intended times as of many independent users (exponentially distributed distances), not at
-    /// equal distances.
+    /// Intended times like those of many independent users (exponentially distributed intervals), not
+    /// at equal intervals.
     #[arg(long)]
     pub(super) poisson: bool,
 
-    /// Not counted, before the first phase (of --find-knee: before each). Default: 1s, but 0 with -n
-    /// or with -D below 5s.
+    /// Time before the first phase (--find-knee: before each) that is not counted. Default: 1s, but 0
+    /// with -n or with -D below 5s.
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     pub(super) warm_up: Option<Duration>,
 
@@ -119,24 +119,24 @@ pub(super) struct LoadArguments {
     #[arg(long, value_name = "R,R,…", value_delimiter = ',', value_parser = units::rate)]
     pub(super) steps: Vec<f64>,
 
-    /// Search for the highest rate whose p99 stays under --slo, to 5 %.
+    /// Search for the highest rate with a p99 below --slo, within 5 %.
     #[arg(long)]
     pub(super) find_knee: bool,
 
-    /// What p99 must stay under with --find-knee.
+    /// Limit of p99 for --find-knee.
     #[arg(long, value_name = "TIME", value_parser = units::positive_duration)]
     pub(super) slo: Option<Duration>,
 
-    /// A new connection for each request, and none that is kept: what a handshake costs.
+    /// Open a new connection for each request and keep none: measures the cost of a handshake.
     #[arg(long)]
     pub(super) new_connections: bool,
 
-    /// The seed of everything that is drawn: Poisson arrivals, samples, weighted choice.
+    /// Seed of all random values: Poisson arrivals, samples, weighted choice.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(super) seed: u64,
 }
 
-/// What is asked.
+/// Requests to send.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Requests")]
 pub(super) struct RequestArguments {
@@ -157,28 +157,28 @@ pub(super) struct RequestArguments {
     #[arg(long, value_name = "FILE", group = "body")]
     pub(super) data_file: Option<PathBuf>,
 
-    /// A body of this size, made of --data-pattern.
+    /// A body of this size, filled with --data-pattern.
     #[arg(long, value_name = "SIZE", value_parser = units::size, group = "body")]
     pub(super) data_size: Option<u64>,
 
-    /// What a body of --data-size is made of: `random` (from --seed), `zero`, or a text that is
-    /// repeated. Default: x.
+    /// Content of a body of --data-size: `random` (from --seed), `zero`, or a text to repeat.
+    /// Default: x.
     #[arg(long, value_name = "PATTERN", requires = "data_size")]
     pub(super) data_pattern: Option<String>,
 
     /// A file with one URL or path per line, optionally with a weight and a method before it: `3 GET
-    /// /ping`. Empty lines and lines that begin with # don't count. Without weights they are asked
-    /// for in turn. `-`: the standard input.
+    /// /ping`. Empty lines and lines that begin with # are ignored. Without weights, requests are
+    /// round-robin. `-`: the standard input.
     #[arg(long, value_name = "FILE")]
     pub(super) urls: Option<PathBuf>,
 
     /// Requests from another program (JSON, `bolide_loadgen::exchanges`), each with its body and the
     /// response's.
-    #[arg(long, value_name = "FILE", hide = true, conflicts_with_all = ["urls", "body", "method", "answer"])]
+    #[arg(long, value_name = "FILE", hide = true, conflicts_with_all = ["urls", "body", "method", "content"])]
     pub(super) exchanges: Option<PathBuf>,
 }
 
-/// Over what.
+/// Connections to use.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Connections")]
 pub(super) struct ConnectionArguments {
@@ -190,52 +190,51 @@ pub(super) struct ConnectionArguments {
     #[arg(long)]
     pub(super) http2: bool,
 
-    /// Connect there instead of where the URL says: `HOST[:PORT]` or `unix:PATH`. Several are taken in
-    /// turn.
+    /// Connect to this `HOST[:PORT]` or `unix:PATH` instead of the URL's. Several are used round-robin.
     #[arg(long, value_name = "WHERE")]
     pub(super) connect_to: Vec<String>,
 
-    /// The name for SNI and for the certificate. Default: the URL's host.
+    /// Server name for SNI and the certificate. Default: the URL's host.
     #[arg(long, value_name = "NAME")]
     pub(super) sni: Option<String>,
 
-    /// Believe certificates that these have signed (PEM), and no others.
+    /// Trust only these CA certificates (PEM).
     #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
     pub(super) ca: Option<PathBuf>,
 
-    /// Our own certificate chain, in PEM.
+    /// Client certificate chain, in PEM.
     #[arg(long, value_name = "FILE", requires = "key")]
     pub(super) cert: Option<PathBuf>,
 
-    /// Its private key, in PEM.
+    /// Private key of the client certificate, in PEM.
     #[arg(long, value_name = "FILE", requires = "cert")]
     pub(super) key: Option<PathBuf>,
 
-    /// Believe any certificate, such as the self-signed one of `bolide serve`.
+    /// Accept any certificate, such as the self-signed one of `bolide serve`.
     #[arg(long)]
     pub(super) insecure: bool,
 
-    /// Resume TLS sessions on new connections. Otherwise each handshake is a full one.
+    /// Resume TLS sessions on new connections. Default: full handshakes.
     #[arg(long)]
     pub(super) resume: bool,
 
-    /// HTTP/2: the window of each stream that we announce. Default: grows with use.
+    /// HTTP/2: receive window of each stream. Default: grows with use.
     #[arg(long, value_name = "SIZE", value_parser = units::small_size)]
     pub(super) stream_window: Option<u32>,
 
-    /// HTTP/2: the window of each connection, 65535 at least. Default: grows with use.
+    /// HTTP/2: receive window of each connection, at least 65535. Default: grows with use.
     #[arg(long, value_name = "SIZE", value_parser = units::small_size)]
     pub(super) connection_window: Option<u32>,
 
-    /// HTTP/2: the largest frame that we accept, 16K to 16777215.
+    /// HTTP/2: largest frame to accept, 16K to 16777215.
     #[arg(long, value_name = "SIZE", value_parser = units::small_size)]
     pub(super) max_frame: Option<u32>,
 
-    /// HTTP/2: the size of the table that heads are decompressed with.
+    /// HTTP/2: size of the table for decompressing header fields.
     #[arg(long, value_name = "SIZE", value_parser = units::small_size)]
     pub(super) header_table: Option<u32>,
 
-    /// An answer that takes longer counts as failed.
+    /// A response that takes longer counts as failed.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = units::positive_duration)]
     pub(super) timeout: Duration,
 
@@ -244,7 +243,7 @@ pub(super) struct ConnectionArguments {
     pub(super) connect_timeout: Duration,
 
     /// The server's process on this machine, for its CPU time and memory, children included.
-    /// Default: who listens on the port.
+    /// Default: the process that listens on the port.
     #[arg(long, value_name = "PID", conflicts_with = "no_server_watch")]
     pub(super) server_pid: Option<u32>,
 
@@ -258,56 +257,56 @@ pub(super) struct ConnectionArguments {
     pub(super) no_server_watch: bool,
 }
 
-/// What answers must be.
+/// Expected responses.
 #[derive(Debug, Clone, clap::Args)]
-#[command(next_help_heading = "Answers")]
+#[command(next_help_heading = "Responses")]
 pub(super) struct ExpectArguments {
-    /// Statuses that are right, such as 200,404 or 2xx. Default: 2xx and 3xx.
+    /// Expected statuses, such as 200,404 or 2xx. Default: 2xx and 3xx.
     #[arg(long, value_name = "LIST")]
     pub(super) expect_status: Option<String>,
 
-    /// A field that the trailers of each response must have, such as 'grpc-status: 0'. May be repeated.
+    /// Expected field in the trailers of each response, such as 'grpc-status: 0'. May be repeated.
     #[arg(long, value_name = "NAME: VALUE")]
     pub(super) expect_trailer: Vec<String>,
 
-    /// The length of each body.
+    /// Expected length of each body.
     #[arg(long, value_name = "SIZE", value_parser = units::size)]
     pub(super) expect_length: Option<u64>,
 
-    /// The body, as a text.
-    #[arg(long, value_name = "TEXT", group = "answer")]
+    /// Expected body, as a text.
+    #[arg(long, value_name = "TEXT", group = "content")]
     pub(super) expect_body: Option<String>,
 
-    /// The body, as a file.
-    #[arg(long, value_name = "FILE", group = "answer")]
+    /// Expected body, as a file.
+    #[arg(long, value_name = "FILE", group = "content")]
     pub(super) expect_body_file: Option<PathBuf>,
 
-    /// The body's SHA-256, in hexadecimal.
-    #[arg(long, value_name = "HEX", group = "answer")]
+    /// Expected SHA-256 of the body, in hexadecimal.
+    #[arg(long, value_name = "HEX", group = "content")]
     pub(super) expect_sha256: Option<String>,
 
-    /// Each URL's bodies are all the same as its first one.
-    #[arg(long, group = "answer")]
+    /// Expect all bodies of a URL to equal its first one.
+    #[arg(long, group = "content")]
     pub(super) expect_same: bool,
 
-    /// The share of the bodies that is compared, where one of the options above says what is right.
-    /// Without them no answer is known, and none is guessed. Lengths and statuses are always checked.
+    /// Proportion of bodies that are compared with the options above. Without them, none is compared.
+    /// Lengths and statuses are always checked.
     #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = units::share)]
     pub(super) sample: f64,
 
-    /// Exit with 3 when this holds, such as 'p99>5ms', 'errors>0', 'failed_share>0.1%', 'rate<10k'.
-    /// May be repeated. Metrics: p50 … p99.999, mean, max, the same with ttfb_ before them, errors,
-    /// failed_share, rate. Latencies are those of the open-loop phases, where there are any; the rate
-    /// is the knee or the highest of any phase.
+    /// Exit with 3 if this condition is met, such as 'p99>5ms', 'errors>0', 'failed_share>0.1%', 'rate<10k'.
+    /// May be repeated. Metrics: p50 … p99.999, mean, max, the same with the prefix ttfb_, errors,
+    /// failed_share, rate. Latencies are those of the open-loop phases, if there are any; the rate
+    /// is the knee, or the highest of any phase.
     #[arg(long, value_name = "CONDITION", value_parser = Threshold::parse)]
     pub(super) fail_if: Vec<Threshold>,
 }
 
-/// What is shown and written.
+/// Output of the results.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Output")]
 pub(super) struct OutputArguments {
-    /// Write everything that was found as JSON. `-`: the standard output; the summary then goes to the
+    /// Write all results as JSON. `-`: the standard output; the summary then goes to the
     /// standard error.
     #[arg(long, value_name = "FILE")]
     pub(super) json: Option<PathBuf>,
@@ -320,7 +319,7 @@ pub(super) struct OutputArguments {
     #[arg(long, value_name = "FILE")]
     pub(super) hdr: Option<PathBuf>,
 
-    /// Write a page with the latency spectrum and the rate over time: one file, nothing is loaded.
+    /// Write a self-contained HTML page with the latency spectrum and the rate over time.
     #[arg(long, value_name = "FILE")]
     pub(super) html: Option<PathBuf>,
 

@@ -118,7 +118,7 @@ impl LoadArguments {
 }
 
 fn ramp_rates(text: &str) -> Result<(f64, f64), String> {
-    let wrong = |why: &str| format!("--ramp: {why}FROM..TO is right, such as 100..10k");
+    let wrong = |why: &str| format!("--ramp: {why}use FROM..TO, such as 100..10k");
     let (from, to) = text.split_once("..").ok_or_else(|| wrong(""))?;
     let rate = |text: &str| units::rate(text).map_err(|why| wrong(&format!("{why}; ")));
     Ok((rate(from)?, rate(to)?))

@@ -139,7 +139,7 @@ impl Arguments {
         check("-t", threads, MOST_THREADS)?;
         if threads > self.connections {
             return Err(format!(
-                "-t {threads} threads, but -c {} connections: a thread needs at least one",
+                "-t {threads} threads need at least as many connections, but -c is {}",
                 self.connections
             ));
         }
@@ -158,7 +158,7 @@ fn as_size(count: u64) -> usize {
 
 fn check(option: &str, count: u64, most: u64) -> Result<(), String> {
     if count > most {
-        return Err(format!("{option} {count}: {most} is the most"));
+        return Err(format!("{option} {count}: must be at most {most}"));
     }
     Ok(())
 }
@@ -177,10 +177,10 @@ fn version(
     if connection.http1
         && let Some((option, _)) = http2_only.iter().find(|(_, is_set)| *is_set)
     {
-        return Err(format!("{option} is of HTTP/2, and --http1 rules that out"));
+        return Err(format!("{option} needs HTTP/2, but --http1 is set"));
     }
     if load.new_connections && depth > 1 {
-        return Err("--new-connections sends one request on each connection: -m must be 1".into());
+        return Err("--new-connections sends one request per connection: -m must be 1".into());
     }
     Ok(match (connection.http1, connection.http2) {
         (true, _) => Version::Http1,
@@ -193,12 +193,12 @@ fn http2(connection: &ConnectionArguments) -> Result<Http2Plan, String> {
     if let Some(bytes) = connection.max_frame
         && !FRAME_BYTES.contains(&bytes)
     {
-        return Err(format!("--max-frame {bytes}: 16384 to 16777215 bytes is right"));
+        return Err(format!("--max-frame {bytes}: must be from 16384 to 16777215 bytes"));
     }
     if let Some(bytes) = connection.connection_window
         && bytes < LEAST_CONNECTION_WINDOW
     {
-        return Err(format!("--connection-window {bytes}: 65535 bytes is the least"));
+        return Err(format!("--connection-window {bytes}: must be at least 65535 bytes"));
     }
     Ok(Http2Plan {
         stream_window_bytes: connection.stream_window,
@@ -217,7 +217,7 @@ fn tls(connection: &ConnectionArguments, is_https: bool) -> Result<TlsPlan, Stri
         ("--resume", connection.resume),
     ];
     if !is_https && let Some((option, _)) = given.iter().find(|(_, is_set)| *is_set) {
-        return Err(format!("{option} is of TLS, and the URL begins with http://"));
+        return Err(format!("{option} needs TLS, but the URL begins with http://"));
     }
     let read = |option: &str, path: &Path| {
         fs::read(path)
@@ -238,7 +238,7 @@ fn tls(connection: &ConnectionArguments, is_https: bool) -> Result<TlsPlan, Stri
 
 /// Reads `0,2-3`.
 fn cores(text: &str) -> Result<Vec<usize>, String> {
-    let wrong = || format!("--cores: `{text}` is no list of cores such as 0,2-3");
+    let wrong = || format!("--cores: `{text}` is not a list of cores, such as 0,2-3");
     let mut cores = Vec::new();
     for item in text.split(',') {
         let number = |text: &str| text.trim().parse::<usize>().ok().filter(|core| *core < 4096);

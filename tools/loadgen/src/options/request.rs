@@ -32,10 +32,10 @@ pub(crate) fn fields<'a>(lines: impl IntoIterator<Item = &'a str>) -> Result<Fie
     for line in lines {
         let wrong = |why: &str| format!("the field `{}` {why}", line.escape_debug());
         let (name, value) =
-            line.split_once(':').ok_or_else(|| wrong("has no colon: `Name: value` is right"))?;
+            line.split_once(':').ok_or_else(|| wrong("has no colon: use `Name: value`"))?;
         let value = value.trim();
         let name = HeaderName::from_bytes(name.trim().as_bytes())
-            .map_err(|_| wrong("has a name that no field can have"))?;
+            .map_err(|_| wrong("has an invalid name"))?;
         let parsed = HeaderValue::from_str(value)
             .or_else(|_| HeaderValue::from_bytes(value.as_bytes()))
             .map_err(|_| wrong("has a value with a control character"))?;
@@ -60,10 +60,11 @@ pub(crate) fn fields<'a>(lines: impl IntoIterator<Item = &'a str>) -> Result<Fie
 ///
 /// What is wrong with it, in a sentence.
 pub(crate) fn method(name: &str) -> Result<Method, String> {
-    let method = Method::from_bytes(name.as_bytes())
-        .map_err(|_| format!("`{}` is no method: letters are, such as PUT", name.escape_debug()))?;
+    let method = Method::from_bytes(name.as_bytes()).map_err(|_| {
+        format!("`{}` is not a method: use letters, such as PUT", name.escape_debug())
+    })?;
     if method == Method::CONNECT {
-        return Err("CONNECT asks for a tunnel, which is no load".into());
+        return Err("CONNECT can't be loaded: it opens a tunnel".into());
     }
     Ok(method)
 }
@@ -77,7 +78,7 @@ pub(crate) fn body_file(option: &str, path: &Path) -> Result<Bytes, String> {
     let refused = |why: &dyn std::fmt::Display| format!("{option} {}: {why}", path.display());
     let length = fs::metadata(path).map_err(|error| refused(&error))?.len();
     if length > LARGEST_BODY_BYTES {
-        return Err(refused(&"is larger than 4 GiB, the most that a body can have"));
+        return Err(refused(&"is larger than 4 GiB, the maximum of a body"));
     }
     fs::read(path).map(Bytes::from).map_err(|error| refused(&error))
 }
@@ -91,9 +92,9 @@ fn patterned(size: u64, pattern: &str, seed: u64) -> Result<Bytes, String> {
     let length = usize::try_from(size)
         .ok()
         .filter(|_| size <= LARGEST_BODY_BYTES)
-        .ok_or("--data-size: 4 GiB are the most that a body can have")?;
+        .ok_or("--data-size: must be at most 4 GiB")?;
     Ok(match pattern {
-        "" => return Err("--data-pattern: an empty text can't be repeated".into()),
+        "" => return Err("--data-pattern: must not be empty".into()),
         "zero" => Bytes::from(vec![0; length]),
         "random" => random(length, seed),
         text => text.bytes().cycle().take(length).collect::<Vec<u8>>().into(),
@@ -142,10 +143,13 @@ pub(crate) fn list(text: &str) -> Result<Vec<Line>, String> {
         let mut entry = Line { weight: 1, method: None, url };
         for (place, word) in words.iter().enumerate() {
             if place == 0 && word.bytes().all(|byte| byte.is_ascii_digit()) {
-                entry.weight =
-                    word.parse().ok().filter(|weight| (1..=HEAVIEST).contains(weight)).ok_or_else(
-                        || wrong(format!("the weight `{word}` is not 1 to {HEAVIEST}")),
-                    )?;
+                entry.weight = word
+                    .parse()
+                    .ok()
+                    .filter(|weight| (1..=HEAVIEST).contains(weight))
+                    .ok_or_else(|| {
+                    wrong(format!("the weight `{word}` is not a number from 1 to {HEAVIEST}"))
+                })?;
             } else if place + 1 == words.len() {
                 entry.method = Some(method(word).map_err(wrong)?);
             } else {
@@ -186,7 +190,7 @@ pub(super) fn requests(
     }
     let (fields, authority) = fields(arguments.headers.iter().map(String::as_str))?;
     if let Some(list) = &arguments.exchanges {
-        let target = base.ok_or("--exchanges needs a URL, which says which server it is for")?;
+        let target = base.ok_or("--exchanges needs a URL that names the server")?;
         return Ok(Requests { target, authority, plans: Exchanges::plans(list, &fields)? });
     }
     let body = body(arguments, seed)?;
@@ -202,7 +206,7 @@ pub(super) fn requests(
             let target = Target::parse(&line.url)?;
             let first = base.get_or_insert_with(|| target.clone());
             if !first.has_origin_of(&target) {
-                return Err(format!("`{target}` is of another server than `{first}`"));
+                return Err(format!("`{target}` and `{first}` are on different servers"));
             }
             target.path
         };
@@ -217,7 +221,7 @@ pub(super) fn requests(
             answer: answer.clone(),
         });
     }
-    let target = base.ok_or("a list of paths needs a URL beside it, which says whose they are")?;
+    let target = base.ok_or("a list of paths needs a URL that names the server")?;
     Ok(Requests { target, authority, plans })
 }
 
@@ -310,7 +314,7 @@ pub(super) fn expectations(
 fn statuses(text: &str) -> Result<Vec<StatusCode>, String> {
     let mut statuses = Vec::new();
     for item in text.split(',').map(str::trim) {
-        let wrong = || format!("--expect-status: `{item}` is no status such as 200 or 2xx");
+        let wrong = || format!("--expect-status: `{item}` is not a status: use 200 or 2xx");
         let class = item.strip_suffix("xx").and_then(|class| class.parse::<u16>().ok());
         let codes = match class {
             Some(class @ 1..=9) => class * 100..=class * 100 + 99,
@@ -371,7 +375,7 @@ mod tests {
             ("/a\n0 /b", "line 2: the weight `0`"),
             ("1 2 GET /b", "line 1: has more than"),
             ("CONNECT /b", "tunnel"),
-            ("G:T /b", "no method"),
+            ("G:T /b", "not a method"),
         ] {
             assert!(list(text).unwrap_err().contains(why), "{text}: {:?}", list(text));
         }
@@ -391,7 +395,7 @@ mod tests {
         assert_eq!(statuses("204").unwrap(), [StatusCode::NO_CONTENT]);
         assert_eq!(statuses("2xx, 404").unwrap().len(), 101);
         for text in ["", "20", "2x", "0xx", "1000", "65535", "abc"] {
-            assert!(statuses(text).unwrap_err().contains("no status"), "{text}");
+            assert!(statuses(text).unwrap_err().contains("not a status"), "{text}");
         }
     }
 

@@ -27,7 +27,7 @@ impl Target {
     ///
     /// What is wrong with it, in a sentence.
     pub fn parse(url: &str) -> Result<Self, String> {
-        let wrong = |why: &str| format!("`{url}` is no URL to load: {why}");
+        let wrong = |why: &str| format!("`{url}` is not a URL: {why}");
         let (is_https, rest) = if let Some(rest) = strip_scheme(url, "http://") {
             (false, rest)
         } else if let Some(rest) = strip_scheme(url, "https://") {
@@ -38,7 +38,7 @@ impl Target {
         let rest = rest.split('#').next().unwrap_or(rest);
         let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
         if authority.contains('@') {
-            return Err(wrong("user names and passwords belong into -H 'Authorization: …'"));
+            return Err(wrong("user names and passwords belong in -H 'Authorization: …'"));
         }
         let (host, explicit_port) = split_authority(authority).map_err(|why| wrong(&why))?;
         let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
@@ -91,7 +91,7 @@ fn split_authority(authority: &str) -> Result<(String, Option<u16>), String> {
     let (host, port) = if let Some(rest) = authority.strip_prefix('[') {
         let (host, rest) = rest.split_once(']').ok_or("its `[` has no `]`")?;
         if !matches!(host.parse(), Ok(IpAddr::V6(_))) {
-            return Err(format!("`{host}` is no IPv6 address"));
+            return Err(format!("`{host}` is not an IPv6 address"));
         }
         if !(rest.is_empty() || rest.starts_with(':')) {
             return Err(format!("`{rest}` follows its address"));
@@ -108,13 +108,13 @@ fn split_authority(authority: &str) -> Result<(String, Option<u16>), String> {
     }
     let is_name = |c: char| c.is_ascii_alphanumeric() || "-._~:%".contains(c);
     if let Some(c) = host.chars().find(|c| !is_name(*c)) {
-        return Err(format!("`{}` can't stand in a host", c.escape_default()));
+        return Err(format!("`{}` is not allowed in a host", c.escape_default()));
     }
     let port = port.map(|port| {
         port.parse::<u16>()
             .ok()
             .filter(|number| *number > 0 && port.bytes().all(|byte| byte.is_ascii_digit()))
-            .ok_or_else(|| format!("its port `{port}` is no number from 1 to 65535"))
+            .ok_or_else(|| format!("its port `{port}` is not a number from 1 to 65535"))
     });
     Ok((host.to_owned(), port.transpose()?))
 }
@@ -126,10 +126,9 @@ fn split_authority(authority: &str) -> Result<(String, Option<u16>), String> {
 /// What can't be sent.
 pub(crate) fn check_path(path: &str) -> Result<(), String> {
     match path.chars().find(|c| !c.is_ascii_graphic() || *c == '#') {
-        Some(c) => Err(format!(
-            "`{}` can't stand in a path as it is: percent-encode it",
-            c.escape_default()
-        )),
+        Some(c) => {
+            Err(format!("`{}` is not allowed in a path: percent-encode it", c.escape_default()))
+        }
         None => Ok(()),
     }
 }
@@ -149,9 +148,8 @@ pub fn connect_to(text: &str, port: u16) -> Result<ConnectTo, String> {
     if let Ok(address) = text.parse::<IpAddr>() {
         return Ok(ConnectTo::Host(address.to_string(), port));
     }
-    let (host, explicit) = split_authority(text).map_err(|why| {
-        format!("`{text}` is no HOST, HOST:PORT or unix:PATH to connect to: {why}")
-    })?;
+    let (host, explicit) = split_authority(text)
+        .map_err(|why| format!("`{text}` is not HOST, HOST:PORT or unix:PATH: {why}"))?;
     Ok(ConnectTo::Host(host, explicit.unwrap_or(port)))
 }
 

@@ -92,9 +92,9 @@ fn contradictions_are_named() {
         ("--poisson -n 100", "--poisson"),
         ("--new-connections -m 2", "-m must be 1"),
         ("-n 5 -c 10", "some would have none"),
-        ("-t 20 -c 10", "a thread needs"),
+        ("-t 20 -c 10", "need at least as many connections"),
         ("--http1 --http2", "cannot be used with"),
-        ("--http1 --stream-window 1M", "--stream-window is of HTTP/2"),
+        ("--http1 --stream-window 1M", "--stream-window needs HTTP/2"),
         ("--insecure", "begins with http://"),
         ("--cert a", "--key"),
         ("--server-pid 1 --no-server-watch", "cannot be used with"),
@@ -115,8 +115,8 @@ fn contradictions_are_named() {
 #[test]
 fn wrong_values_are_told_what_would_be_right() {
     for (options, said) in [
-        ("-c 0", "1 or more"),
-        ("-c 1M", "250000 is the most"),
+        ("-c 0", "a number from 1"),
+        ("-c 1M", "at most 250000"),
         ("-D 0", "more than 0"),
         ("-D ten", "500ms or 10s"),
         ("--rate 0", "requests per second"),
@@ -127,13 +127,13 @@ fn wrong_values_are_told_what_would_be_right() {
         ("--connection-window 1K", "65535"),
         ("--sample 2", "1%"),
         ("--fail-if p99", "p99>5ms"),
-        ("-X G@T", "no method"),
+        ("-X G@T", "not a method"),
         ("-H nonsense", "no colon"),
         ("--data-file absent.bin", "--data-file absent.bin"),
         ("--urls absent.txt", "--urls absent.txt"),
         ("--expect-sha256 abc", "64 hexadecimal digits"),
         ("--connect-to a:b", "--connect-to"),
-        ("http://127.0.0.2:8080/", "another server"),
+        ("http://127.0.0.2:8080/", "different servers"),
         ("ftp://a", "begin with http://"),
         ("http://127.0.0.1:8080/{requests}", "%7B"),
         ("http://127.0.0.1:8080/?{}", "belongs to no placeholder"),
@@ -197,7 +197,7 @@ fn a_list_of_paths_takes_its_server_from_the_url_beside_it() {
         .map(|one| (one.weight, one.method.as_str(), one.target.as_str()))
         .collect();
     assert_eq!(asked, [(2, "GET", "/a"), (1, "DELETE", "/b")]);
-    assert!(alone.contains("needs a URL beside it"), "{alone}");
+    assert!(alone.contains("needs a URL that names the server"), "{alone}");
 }
 
 #[test]

@@ -55,7 +55,7 @@ impl Threshold {
     ///
     /// What would be right, in a sentence.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is no condition: it has {GRAMMAR}");
+        let wrong = || format!("`{text}` is not a condition: use {GRAMMAR}");
         let at = text.find(['<', '>']).ok_or_else(wrong)?;
         let (name, rest) = text.split_at(at);
         let (comparison, value) = [
@@ -246,8 +246,8 @@ mod tests {
             assert!(Threshold::parse(text).unwrap_err().contains("p99>5ms"), "{text}");
         }
         assert!(Threshold::parse("p99>5").unwrap_err().contains("needs a unit"));
-        assert!(Threshold::parse("p99>5parsecs").unwrap_err().contains("no duration"));
-        assert!(Threshold::parse("errors>-1").unwrap_err().contains("no count"));
+        assert!(Threshold::parse("p99>5parsecs").unwrap_err().contains("not a duration"));
+        assert!(Threshold::parse("errors>-1").unwrap_err().contains("not a count"));
     }
 
     proptest! {

@@ -21,7 +21,7 @@ fn split(text: &str) -> Option<(f64, &str)> {
 pub fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || {
         format!(
-            "`{text}` is no duration: a number and ns, us, ms, s, m or h is, such as 500ms or 10s"
+            "`{text}` is not a duration: use a number with ns, us, ms, s, m or h, such as 500ms or 10s"
         )
     };
     let (value, unit) = split(text.trim()).ok_or_else(wrong)?;
@@ -35,7 +35,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         _ => return Err(wrong()),
     };
     if seconds > LONGEST_S {
-        return Err(format!("`{text}` is longer than ten years"));
+        return Err(format!("`{text}`: must be at most ten years"));
     }
     Ok(Duration::from_nanos((seconds * 1e9).round() as u64))
 }
@@ -48,7 +48,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 pub fn positive_duration(text: &str) -> Result<Duration, String> {
     let duration = duration(text)?;
     if duration.is_zero() {
-        return Err(format!("`{text}` is no time at all: more than 0 is needed"));
+        return Err(format!("`{text}`: must be more than 0"));
     }
     Ok(duration)
 }
@@ -62,7 +62,7 @@ pub fn positive_duration(text: &str) -> Result<Duration, String> {
 pub fn size(text: &str) -> Result<u64, String> {
     let wrong = || {
         format!(
-            "`{text}` is no size: a number of bytes is, or one with K, M, G (powers of 1024) or kB, \
+            "`{text}` is not a size: use a number of bytes, or one with K, M, G (powers of 1024) or kB, \
              MB, GB (powers of 1000), such as 64K"
         )
     };
@@ -91,9 +91,10 @@ pub fn size(text: &str) -> Result<u64, String> {
 /// As [`size`], and beyond 2³¹ − 1, which is HTTP/2's greatest window.
 pub fn small_size(text: &str) -> Result<u32, String> {
     let bytes = size(text)?;
-    u32::try_from(bytes).ok().filter(|bytes| *bytes <= 0x7fff_ffff).ok_or_else(|| {
-        format!("`{text}` is more than 2147483647 bytes, the most that HTTP/2 knows")
-    })
+    u32::try_from(bytes)
+        .ok()
+        .filter(|bytes| *bytes <= 0x7fff_ffff)
+        .ok_or_else(|| format!("`{text}`: must be at most 2147483647 bytes, the maximum of HTTP/2"))
 }
 
 /// A count of at least 1: digits, and `k` or `M` for thousands and millions.
@@ -102,8 +103,11 @@ pub fn small_size(text: &str) -> Result<u32, String> {
 ///
 /// What would be right, in a sentence.
 pub fn count(text: &str) -> Result<u64, String> {
-    let wrong =
-        || format!("`{text}` is no count: 1 or more is, with k or M for thousands and millions");
+    let wrong = || {
+        format!(
+            "`{text}` is not a count: use a number from 1, with k or M for thousands and millions"
+        )
+    };
     let value = scaled(text.trim()).ok_or_else(wrong)?;
     if value < 1.0 || value.fract() != 0.0 || value > 1e18 {
         return Err(wrong());
@@ -120,7 +124,7 @@ pub fn rate(text: &str) -> Result<f64, String> {
     let bare = text.trim();
     let value = scaled(bare.strip_suffix("/s").unwrap_or(bare).trim_end());
     value.filter(|rate| *rate > 0.0 && *rate <= 1e9).ok_or_else(|| {
-        format!("`{text}` is no rate: requests per second are, more than 0, such as 500 or 50k")
+        format!("`{text}` is not a rate: use a number of requests per second, more than 0, such as 500 or 50k")
     })
 }
 
@@ -146,7 +150,9 @@ pub fn share(text: &str) -> Result<f64, String> {
         _ => None,
     };
     value.filter(|share| *share <= 1.0).ok_or_else(|| {
-        format!("`{text}` is no share: a number from 0 to 1 or a percentage is, such as 1%")
+        format!(
+            "`{text}` is not a proportion: use a number from 0 to 1 or a percentage, such as 1%"
+        )
     })
 }
 

@@ -163,12 +163,12 @@ fn write_phase(text: &mut String, report: &PhaseReport) -> std::fmt::Result {
         writeln!(text, " after {} of warm-up", duration(warm_up))?;
     }
     let asked = match load {
-        Load::Open { rate: asked, .. } => format!(" of {} asked for", rate(*asked)),
+        Load::Open { rate: asked, .. } => format!(" of {} requested", rate(*asked)),
         Load::Closed | Load::Connect => String::new(),
     };
     let mark = if report.verdict.bound == Bound::Client { " (a lower bound)" } else { "" };
     row(text, "rate", &format!("{} req/s{asked}{mark}", rate(succeeded_rate(report))))?;
-    row(text, "answers", &answers(report))?;
+    row(text, "responses", &answers(report))?;
     if !report.statuses.is_empty() {
         let statuses: Vec<String> = report
             .statuses
@@ -272,7 +272,11 @@ fn traffic(text: &mut String, report: &PhaseReport) -> std::fmt::Result {
         row(text, "heads", &format!("{heads} in, compression saved {}", percent(saved)))?;
     }
     if traffic.retransmits > 0 {
-        row(text, "network", &format!("{} sent again", counted(traffic.retransmits, "segment")))?;
+        row(
+            text,
+            "network",
+            &format!("{} retransmitted", counted(traffic.retransmits, "segment")),
+        )?;
     }
     Ok(())
 }
@@ -289,7 +293,7 @@ fn stalls(text: &mut String, report: &PhaseReport) -> std::fmt::Result {
         }
     }
     for (times, what) in [
-        (stalls.socket_full, "sockets full"),
+        (stalls.socket_full, "sockets saturated"),
         (stalls.receive_window_used_up, "receive windows used up"),
     ] {
         if times > 0 {
@@ -304,7 +308,7 @@ fn cost(cost: &ProcessCost) -> String {
         format!("{} of CPU per request, ", duration(ns.max(0.0) as u64))
     });
     format!(
-        "{each}busiest thread {} full, {} of memory at its peak",
+        "{each}busiest thread {} busy, {} of memory at its peak",
         percent(cost.busiest_thread.min(1.0)),
         memory(cost.peak_memory_bytes)
     )
@@ -368,7 +372,7 @@ mod tests {
         for line in [
             "997 as expected, 3 failed (2 timeout, 1 wrong body); 10 bodies compared",
             "5.00 ms for stream windows",
-            "1 segment sent again",
+            "1 segment retransmitted",
             "Knee: 800 req/s is the highest rate whose p99 stayed under 5.00 ms; 900 req/s did not.",
             "The server went away 3.20 s after the start.",
             "Interrupted",

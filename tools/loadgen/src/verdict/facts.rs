@@ -56,7 +56,7 @@ impl Facts {
     /// What the generator's CPU says.
     pub(super) fn generator_said(&self) -> String {
         format!(
-            "The generator's busiest part was {} full.",
+            "The generator's busiest part was {} busy.",
             percent(self.generator_fullness.min(1.0))
         )
     }
@@ -64,7 +64,7 @@ impl Facts {
     /// What the CPU of both sides says.
     pub(super) fn generator_said_and_server(&self) -> Vec<String> {
         let server = self.server_fullness.map(|fullness| {
-            format!("The server's busiest part was {} full.", percent(fullness.min(1.0)))
+            format!("The server's busiest part was {} busy.", percent(fullness.min(1.0)))
         });
         std::iter::once(self.generator_said()).chain(server).collect()
     }

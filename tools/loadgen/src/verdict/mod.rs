@@ -57,13 +57,11 @@ pub const SERVER_WAITS_NS: u64 = 1_000_000;
 pub fn judge(report: &PhaseReport, online_cores: Option<usize>) -> Verdict {
     let facts = Facts::of(report);
     if report.counts.completed == 0 {
-        return unclear("No request was answered.");
+        return unclear("No request got a response.");
     }
     if facts.failed_share > 0.5 {
         let share = percent(facts.failed_share);
-        return unclear(format!(
-            "{share} of the requests failed: what limited the rest says little."
-        ));
+        return unclear(format!("{share} of the requests failed, so the limit is uncertain."));
     }
     if let Load::Open { rate, .. } = report.phase.load {
         return judge_open(report, &facts, rate, online_cores);
@@ -79,7 +77,7 @@ fn judge_open(
     online_cores: Option<usize>,
 ) -> Verdict {
     let met = facts.rate / rate;
-    let said = format!("{:.0} of {rate:.0} req/s were answered ({}).", facts.rate, percent(met));
+    let said = format!("{:.0} of {rate:.0} req/s were served ({}).", facts.rate, percent(met));
     let pacing_p99 = facts::p99(&report.pacing);
     let is_late = pacing_p99 > PACING_LATE_NS;
     // The last request may be in flight for no more reason than where the phase was cut.
@@ -95,10 +93,7 @@ fn judge_open(
     if is_late {
         let evidence = vec![
             said,
-            format!(
-                "The generator sent later than intended: p99 of its pacing error {}.",
-                duration(pacing_p99)
-            ),
+            format!("The generator sent late: its p99 pacing error is {}.", duration(pacing_p99)),
             facts.generator_said(),
         ];
         return Verdict { bound: Bound::Client, evidence };
@@ -112,10 +107,7 @@ fn judge_open(
 fn queued(report: &PhaseReport) -> Option<String> {
     let lag = facts::p99(&report.lag);
     (lag > QUEUED_NS).then(|| {
-        format!(
-            "Requests waited for a free connection: p99 {}; -c or -m allow more.",
-            duration(lag)
-        )
+        format!("Requests waited for a free connection: p99 {}; raise -c or -m.", duration(lag))
     })
 }
 
@@ -144,7 +136,7 @@ fn busy(report: &PhaseReport, facts: &Facts, online_cores: Option<usize>) -> Opt
     }
     if client_is_full {
         let mut evidence = both();
-        evidence.push("Both sides were full, so the server might do more.".into());
+        evidence.push("Both sides were saturated, so the server might do more.".into());
         return Some(Verdict { bound: Bound::Client, evidence });
     }
     // Two programs that compete for the same cores fill none of their threads.
@@ -154,7 +146,7 @@ fn busy(report: &PhaseReport, facts: &Facts, online_cores: Option<usize>) -> Opt
         let mut evidence = both();
         evidence.push(format!(
             "Together they used {used:.2} of the machine's {cores:.0} cores: the server might do \
-             more on its own."
+             more on separate cores."
         ));
         Verdict { bound: Bound::Client, evidence }
     })
@@ -179,8 +171,8 @@ fn windows(report: &PhaseReport, facts: &Facts) -> Option<Verdict> {
     let used_up = stalls.receive_window_used_up as f64 / report.counts.completed as f64;
     if used_up >= WINDOWS_USED_UP_PER_ANSWER {
         evidence.push(format!(
-            "The server used our receive windows up {used_up:.1} times per answer; --stream-window \
-             and --connection-window make them larger."
+            "The server used up the generator's receive windows {used_up:.1} times per response; raise \
+             --stream-window and --connection-window."
         ));
     }
     facts.confirmed(Bound::Window, evidence)
@@ -192,19 +184,21 @@ fn path(report: &PhaseReport, facts: &Facts) -> Option<Verdict> {
     let started = report.counts.started.max(1) as f64;
     let full = report.stalls.socket_full as f64 / started;
     if full >= SOCKETS_FULL_PER_REQUEST {
-        evidence.push(format!("Our sockets were full {full:.1} times per request."));
+        evidence
+            .push(format!("The generator's sockets were saturated {full:.1} times per request."));
     }
     let segments = (report.traffic.wire_sent_bytes as f64 / 1448.0).max(started);
     let again = report.traffic.retransmits as f64 / segments;
     if again >= RETRANSMITTED_SHARE {
-        evidence.push(format!("{} of our segments were sent again.", percent(again)));
+        evidence
+            .push(format!("{} of the generator's segments were retransmitted.", percent(again)));
     }
     let round_trip = facts.round_trip_ns;
     if round_trip >= LONG_PATH_NS && facts.first_byte_ns < 2 * round_trip && facts.nobody_is_busy()
     {
         evidence.push(format!(
-            "A round trip takes {} and the first byte {}: the time is the path's; more requests in \
-             flight (-c, -m) would use it.",
+            "A round trip takes {} and the first byte {}: the network path limits the rate; more \
+             requests in flight (-c, -m) would raise it.",
             duration(round_trip),
             duration(facts.first_byte_ns)
         ));
@@ -232,7 +226,7 @@ fn waiting(report: &PhaseReport, facts: &Facts) -> Option<Verdict> {
         return None;
     }
     let mut evidence = vec![format!(
-        "The first byte takes {} (median) and a round trip {}: the server takes the time.",
+        "The first byte takes {} (median) and a round trip {}: the server limits the rate.",
         duration(facts.first_byte_ns),
         duration(facts.round_trip_ns)
     )];
@@ -243,10 +237,10 @@ fn waiting(report: &PhaseReport, facts: &Facts) -> Option<Verdict> {
 fn nothing(report: &PhaseReport, facts: &Facts) -> Verdict {
     let mut evidence = facts.generator_said_and_server();
     evidence.push(if report.server.is_none() {
-        "The server is not watched (--server-pid names a local one), so its CPU is not known."
+        "The server is not watched (--server-pid names a local one), so its CPU is unknown."
             .into()
     } else {
-        "Nobody was full: more requests in flight (-c, -m) or more threads (-t) may raise the rate."
+        "Neither side was saturated: more requests in flight (-c, -m) or more threads (-t) may raise the rate."
             .to_owned()
     });
     Verdict { bound: Bound::Unclear, evidence }

@@ -197,7 +197,7 @@ pub(crate) fn ending_in_words(ending: &Ending, is_tls: bool) -> String {
     }
     match (ending.step, ending.socket) {
         (Step::Handshaking, Some(kind)) if is_tls => format!("the TLS handshake failed: {kind}"),
-        (Step::Connecting, Some(kind)) => format!("no connection could be made: {kind}"),
+        (Step::Connecting, Some(kind)) => format!("can't connect: {kind}"),
         (_, Some(kind)) => kind.to_string(),
         (_, None) => ending.reason.what.to_owned(),
     }

@@ -176,7 +176,7 @@ impl Owner for At<'_> {
                     "the connection ended while {left} had still to be sent: {why}"
                 ));
             }
-            Some(_) => desk.fail(&format!("the connection ended before the answer: {why}")),
+            Some(_) => desk.fail(&format!("the connection ended before the response: {why}")),
             None => desk.fail(&why),
         }
     }
@@ -388,11 +388,11 @@ impl At<'_> {
         let expected = transfer.expected_bytes.filter(|_| !is_upload);
         if !status.is_success() {
             let wanted = if is_upload { "200 or 204" } else { "200" };
-            self.desk.fail(&format!("the answer was {status} where {wanted} would be right"));
+            self.desk.fail(&format!("the response was {status} instead of {wanted}"));
         } else if let (Some(expected), Some(announced)) = (expected, announced)
             && expected != announced
         {
-            let what = format!("{announced} bytes were announced where {expected} were asked for");
+            let what = format!("the server announced {announced} bytes instead of {expected}");
             self.desk.fail(&what);
         }
     }
@@ -410,14 +410,14 @@ impl At<'_> {
         let expected = self.desk.task.transfer.expected_bytes.filter(|_| !is_upload);
         if is_early {
             let status = moving.status.unwrap_or_default();
-            let what = format!("the answer {status} came before the request was sent");
+            let what = format!("the response {status} came before the request was sent");
             self.desk.fail(&what);
             return orders.abort(id);
         }
         if let Some(expected) = expected
             && received != expected
         {
-            let what = format!("{received} bytes came where {expected} were asked for");
+            let what = format!("received {received} bytes instead of {expected}");
             return self.desk.fail(&what);
         }
         if self.desk.goes_on() && self.desk.error.is_none() {
@@ -469,7 +469,7 @@ impl At<'_> {
                 let status = orders.head().status();
                 if !status.is_success() {
                     let path = self.desk.task.probe_path.clone().unwrap_or_default();
-                    self.desk.fail(&format!("the probe for {path} was answered {status}"));
+                    self.desk.fail(&format!("the probe for {path} got {status}"));
                 }
                 end == End::Yes
             }

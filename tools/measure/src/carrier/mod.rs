@@ -164,7 +164,7 @@ impl Carrier {
         let thread = std::thread::Builder::new()
             .name("measure".into())
             .spawn(move || carry(orders, sender))
-            .map_err(|error| format!("no thread can be started: {error}"))?;
+            .map_err(|error| format!("can't start a thread: {error}"))?;
         Ok(Self { commands, news, thread: Some(thread) })
     }
 

@@ -175,7 +175,7 @@ impl LineService {
             }
             if now_ns >= end_ns + nanoseconds(LAST_ANSWER) {
                 let seconds = LAST_ANSWER.as_secs();
-                self.desk.fail(&format!("no answer within {seconds} s of the end of the upload"));
+                self.desk.fail(&format!("no response within {seconds} s after the upload"));
                 return self.count(agenda);
             }
         }
@@ -323,7 +323,7 @@ impl Service for LineService {
     }
 
     fn connect_failed(&mut self, _: u64, error: io::Error, agenda: &mut Agenda) {
-        self.desk.fail(&format!("no connection could be made: {}", error.kind()));
+        self.desk.fail(&format!("can't connect: {}", error.kind()));
         agenda.alarm(self.desk.task.clock.instant(self.desk.now_ns));
     }
 

@@ -83,7 +83,7 @@ impl Prober {
                 let _ = last_words.send(News::Lost(format!("the event loop failed: {error}")));
             }
         });
-        let thread = thread.map_err(|error| format!("no thread can be started: {error}"))?;
+        let thread = thread.map_err(|error| format!("can't start a thread: {error}"))?;
         Ok(Self { rates, news, thread: Some(thread), lost: 0, trouble: None })
     }
 
@@ -214,7 +214,7 @@ impl ProbeService {
         }
         while let Some(due_ns) = self.desk.pulse.due(self.desk.now_ns) {
             if self.desk.waiting.len() + self.desk.under_way >= PROBES_MAX {
-                self.desk.lost(format!("{PROBES_MAX} probes were under way already"));
+                self.desk.lost(format!("{PROBES_MAX} probes were already in flight"));
             } else if is_fresh {
                 self.desk.under_way += 1;
                 agenda.connect(destination.clone(), due_ns);
@@ -285,7 +285,7 @@ impl Service for ProbeService {
             self.is_dialing = false;
         } else {
             self.desk.under_way -= 1;
-            self.desk.lost(format!("no connection could be made: {}", error.kind()));
+            self.desk.lost(format!("can't connect: {}", error.kind()));
         }
     }
 
@@ -399,7 +399,7 @@ impl Owner for At<'_> {
                 let status = orders.head().status();
                 if !status.is_success() {
                     let path = self.desk.task.path.clone();
-                    self.give_up(position, format!("GET {path} was answered {status}"));
+                    self.give_up(position, format!("GET {path} got {status}"));
                 } else if end == End::Yes {
                     self.answered(position, orders);
                 }

@@ -44,10 +44,9 @@ fn write(text: &mut String, report: &Report) -> std::fmt::Result {
     if let Some(told) = &report.told
         && let Some(speed) = told.goodput_bits_per_second.map(speed)
     {
-        let again = told
-            .retransmitted_bytes
-            .map(|bytes| format!(", and sent {} again", self::bytes(bytes)));
-        writeln!(text, "  told     the server counted {speed}{}", again.unwrap_or_default())?;
+        let again =
+            told.retransmitted_bytes.map(|bytes| format!(", retransmitted {}", self::bytes(bytes)));
+        writeln!(text, "  reported server counted {speed}{}", again.unwrap_or_default())?;
     }
     for line in stalls(&report.stalls) {
         writeln!(text, "  windows  {line}")?;
@@ -59,7 +58,7 @@ fn write(text: &mut String, report: &Report) -> std::fmt::Result {
         return writeln!(text, "  failed   {}", in_one_line(error));
     }
     if report.interrupted {
-        writeln!(text, "  stopped  before its end: the figures are of what was done until then")?;
+        writeln!(text, "  stopped  early: figures up to then")?;
     }
     let limit = serde_json::to_value(report.verdict.limit).unwrap_or_default();
     writeln!(text, "  limit    {}", limit.as_str().unwrap_or_default())?;
@@ -119,10 +118,10 @@ fn tcp(report: &Report) -> String {
         parts.push(format!("TLS in {}", us(handshake_us)));
     }
     if let Some(again) = report.retransmits {
-        parts.push(format!("{again} segments sent again"));
+        parts.push(format!("{again} segments retransmitted"));
     }
     if let Some(count) = report.out_of_order {
-        parts.push(format!("{count} segments came out of order"));
+        parts.push(format!("{count} segments received out of order"));
     }
     if parts.is_empty() { "no connection".to_owned() } else { parts.join(", ") }
 }
@@ -149,23 +148,22 @@ fn probes(text: &mut String, report: &Report, latency: &Latency) -> std::fmt::Re
     )?;
     let without = |why: &'static str| why;
     let same = if matches!(report.protocol, "h1" | "h1s") {
-        without("none: over HTTP/1.1 nothing overtakes the transfer")
+        without("none: HTTP/1.1 can't interleave probes")
     } else {
-        without("none was answered")
+        without("no response")
     };
     for (name, found, otherwise) in [
-        ("idle", latency.idle, "none was answered"),
+        ("idle", latency.idle, "no response"),
         ("same connection", latency.same_connection, same),
-        ("separate connection", latency.separate_connection, "none was answered"),
-        ("separate origin", latency.separate_origin, "not asked for (--probe-origin)"),
+        ("separate connection", latency.separate_connection, "no response"),
+        ("separate origin", latency.separate_origin, "not requested (--probe-origin)"),
     ] {
         let shown = found.as_ref().map_or_else(|| otherwise.to_owned(), percentiles);
         writeln!(text, "           {name:<20} {shown}")?;
     }
     if latency.lost > 0 {
-        let (lost, were) =
-            (latency.lost, if latency.lost == 1 { "probe was" } else { "probes were" });
-        writeln!(text, "           {lost} {were} not answered")?;
+        let (lost, were) = (latency.lost, if latency.lost == 1 { "probe" } else { "probes" });
+        writeln!(text, "           {lost} {were} got no response")?;
     }
     Ok(())
 }
@@ -228,10 +226,10 @@ mod tests {
             "client   1.500 CPU-s/GiB, 0.250 s of CPU",
             "server   not watched",
             "TLS      TLSv1.3, TLS_AES_128_GCM_SHA256, ALPN h2",
-            "the server sends, connected in 100 µs, TLS in 1.50 ms, 7 segments came out of order",
+            "the server sends, connected in 100 µs, TLS in 1.50 ms, 7 segments received out of order",
             "the server waited 5.00 ms for the window of our streams",
-            "separate origin      not asked for",
-            "3 probes were not answered",
+            "separate origin      not requested",
+            "3 probes got no response",
             "limit    window\n           So it is.\n",
         ] {
             assert!(text.contains(said), "{said}\n{text}");
@@ -255,10 +253,7 @@ mod tests {
     #[test]
     fn what_was_ended_early_says_so_and_has_its_figures() {
         let text = summary(&Report { interrupted: true, ..report() });
-        assert!(
-            text.contains("  stopped  before its end") && text.contains("16.0 Mbit/s"),
-            "{text}"
-        );
+        assert!(text.contains("  stopped  early") && text.contains("16.0 Mbit/s"), "{text}");
     }
 
     #[test]

@@ -45,7 +45,7 @@ impl Resources {
     /// What is wrong with it, in a sentence.
     pub(super) fn parse(json: &[u8]) -> Result<Self, String> {
         let sent: Sent = serde_json::from_slice(json)
-            .map_err(|error| format!("it is no description of measurement resources: {error}"))?;
+            .map_err(|error| format!("not a description of measurement resources: {error}"))?;
         if sent.version != 1 {
             return Err(format!("it has version {}, and 1 is the one that is known", sent.version));
         }
@@ -133,8 +133,8 @@ mod tests {
             ("\"upload_url\"", "\"upload\"", "no `upload_url`"),
             ("\"upload_url\"", "\"small_download_url\"", "duplicate field"),
             ("https://h/slurp", "https://other/slurp", "not of one host"),
-            ("https://h/slurp", "h/slurp", "`upload_url`: `h/slurp` is no URL"),
-            ("{", "", "no description"),
+            ("https://h/slurp", "h/slurp", "`upload_url`: `h/slurp` is not a URL"),
+            ("{", "", "not a description"),
         ] {
             let said = Resources::parse(GOOD.replace(from, to).as_bytes()).unwrap_err();
             assert!(said.contains(why), "{to}: {said}");

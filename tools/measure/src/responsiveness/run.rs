@@ -19,7 +19,7 @@ use crate::target::Target;
 use crate::transfer::PATIENCE;
 
 /// What is said of a measurement that Ctrl-C or SIGTERM ended.
-const STOPPED: &str = "stopped before its end; what is scored stands on the intervals until then";
+const STOPPED: &str = "stopped early; the score covers the intervals up to then";
 
 /// Carries it out, one direction after the other. `announce` is called with a sentence before load goes to another
 /// place than the URL's, and `show` after each interval.
@@ -80,7 +80,7 @@ fn resources(
                 Some(error) => return Err(error),
                 None => break outcome.kept,
             },
-            None => return Err(format!("{}: nobody answered in time", plan.url)),
+            None => return Err(format!("{}: no response within the timeout", plan.url)),
         }
     };
     let subject = format!("{}://{}{}", route.scheme, route.authority, plan.config_path);
@@ -94,7 +94,7 @@ fn resources(
         format!("{}://{host}:{}", if target.is_https { "https" } else { "http" }, target.port());
     if !plan.allows_other_hosts {
         return Err(failed(format!(
-            "it directs the load to {place} instead of {}://{} (--allow-other-hosts lets it)",
+            "it directs the load to {place} instead of {}://{} (allow this with --allow-other-hosts)",
             route.scheme, route.authority
         )));
     }
@@ -208,9 +208,9 @@ fn measure(
             }
             Some(News::Look(_)) => {}
             Some(News::Done(outcome)) => {
-                return Err(outcome.error.unwrap_or_else(|| "the load ended by itself".to_owned()));
+                return Err(outcome.error.unwrap_or_else(|| "the load ended early".to_owned()));
             }
-            None => return Err(format!("{}: nothing came of the load", plan.url)),
+            None => return Err(format!("{}: the load had no result", plan.url)),
         }
     }
 }
@@ -303,8 +303,9 @@ impl<'a> Loaded<'a> {
     fn scored(&self, prober: &Prober) -> Result<Scored, String> {
         let count = self.plan.parameters.moving_count;
         let means = self.means(count).ok_or_else(|| {
-            let why = prober.trouble().unwrap_or("they took longer than the measurement");
-            format!("{}: the probes of the last intervals were not answered: {why}", self.plan.url)
+            let why =
+                prober.trouble().unwrap_or("their responses took longer than the measurement");
+            format!("{}: the probes of the last intervals got no response: {why}", self.plan.url)
         })?;
         let score = score(&means);
         let last = &self.carried[self.carried.len().saturating_sub(count)..];

@@ -106,7 +106,7 @@ pub fn judge(facts: &Facts) -> Verdict {
         .or_else(|| network(facts))
         .unwrap_or_else(|| {
             let mut evidence = sides(facts);
-            evidence.push("Nobody was full, and no window was used up for long.".into());
+            evidence.push("Neither side was saturated, and no window was used up for long.".into());
             verdict(Limit::Unclear, evidence)
         })
 }
@@ -123,7 +123,7 @@ fn percent(share: f64) -> String {
 /// How busy each side was.
 fn sides(facts: &Facts) -> Vec<String> {
     let busiest = |who: &str, share: f64| {
-        format!("{who} busiest thread was at work {} of the time.", percent(share))
+        format!("{who} busiest thread was busy {} of the time.", percent(share))
     };
     let server = match facts.server {
         Some((share, _)) => busiest("The server's", share),
@@ -143,7 +143,7 @@ fn short(facts: &Facts) -> Option<Verdict> {
     let mut evidence = vec![format!("{} took {took}.", bytes(facts.bytes))];
     if round_trip_s > 0.0 {
         evidence.push(format!(
-            "A round trip takes {}, so this was {trips:.1} of them: more bytes (-n) or time (-t) \
+            "A round trip takes {}, so this was {trips:.1} round trips: more bytes (-n) or time (-t) \
              would show the speed.",
             duration(facts.round_trip_ns.unwrap_or(0))
         ));
@@ -162,7 +162,7 @@ fn busy(facts: &Facts) -> Option<Verdict> {
         (true, false) => return Some(verdict(Limit::Client, evidence)),
         (false, true) => return Some(verdict(Limit::Server, evidence)),
         (true, true) => {
-            evidence.push("Both were full: either may be the slower one.".into());
+            evidence.push("Both were saturated: either may be the slower one.".into());
             return Some(verdict(Limit::Machine, evidence));
         }
         (false, false) => {}
@@ -221,11 +221,11 @@ fn network(facts: &Facts) -> Option<Verdict> {
         count.map(|count| count as f64 / segments).filter(|share| *share >= RETRANSMITTED)
     };
     if let Some(again) = share(facts.retransmits) {
-        evidence.push(format!("{} of our segments were sent again.", percent(again)));
+        evidence.push(format!("{} of our segments were retransmitted.", percent(again)));
     }
     if let Some(disordered) = share(facts.out_of_order) {
         evidence.push(format!(
-            "{} of the segments came out of order: others were lost before them, or overtaken.",
+            "{} of the segments arrived out of order: earlier ones were lost or delayed.",
             percent(disordered)
         ));
     }

@@ -42,7 +42,7 @@ fn busy_sides() -> Vec<Row> {
         ),
         (
             Limit::Network,
-            "0.5 % of the segments came out of order",
+            "0.5 % of the segments arrived out of order",
             Facts { out_of_order: Some(432), ..calm() },
         ),
         (Limit::Client, "Our busiest thread", Facts { client_busiest: 0.97, ..calm() }),
@@ -50,7 +50,7 @@ fn busy_sides() -> Vec<Row> {
         (Limit::Server, "97.0 %", Facts { server: Some((0.97, 0.97)), ..calm() }),
         (
             Limit::Machine,
-            "Both were full",
+            "Both were saturated",
             Facts { client_busiest: 1.2, server: Some((0.96, 0.96)), ..calm() },
         ),
         (
@@ -104,12 +104,12 @@ fn windows_and_small_transfers() -> Vec<Row> {
         ),
         (
             Limit::Asked,
-            "2.0 of them",
+            "2.0 round trips",
             Facts { seconds: 0.1, round_trip_ns: Some(50 * MS), ..calm() },
         ),
         (Limit::Asked, "More bytes", Facts { seconds: 0.01, round_trip_ns: None, ..calm() }),
         (Limit::Unclear, "Nothing was transferred", Facts { bytes: 0, ..calm() }),
-        (Limit::Unclear, "Nobody was full", Facts { client_busiest: 0.8, ..calm() }),
+        (Limit::Unclear, "Neither side was saturated", Facts { client_busiest: 0.8, ..calm() }),
     ]
 }
 

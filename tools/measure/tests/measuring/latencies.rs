@@ -52,6 +52,6 @@ fn what_can_not_be_probed_for_is_told_before_the_transfer() {
     }
     let report = measure(&plan);
     let said = report.error.unwrap();
-    assert!(said.contains("GET /nothing/here was answered 404") && said.contains("--probe-path"));
+    assert!(said.contains("GET /nothing/here got 404") && said.contains("--probe-path"));
     assert_eq!(report.bytes, 0);
 }

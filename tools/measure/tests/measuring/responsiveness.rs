@@ -71,5 +71,5 @@ fn a_server_without_a_description_is_told_of() {
     let said = score("http", server.http, "/no/nq").error.unwrap();
     assert!(said.contains("404 Not Found"), "{said}");
     let said = score("http", server.http, "/ping").error.unwrap();
-    assert!(said.contains("no description of measurement resources"), "{said}");
+    assert!(said.contains("not a description of measurement resources"), "{said}");
 }

@@ -72,11 +72,14 @@ fn exec(arguments: &ExecArguments) -> Result<ExitCode, Mistake> {
     let (program, rest) = arguments
         .command
         .split_first()
-        .ok_or_else(|| Mistake::Usage("there is nothing to run".to_owned()))?;
+        .ok_or_else(|| Mistake::Usage("no program to run: give one after --".to_owned()))?;
     pin(&arguments.cores)?;
     if !is_there(Path::new(program)) {
         // As shells and `env` say it, so that the program's own codes can be told apart.
-        eprintln!("bolide: `{}` is not found, by its path or in PATH", program.to_string_lossy());
+        eprintln!(
+            "bolide: `{}` not found, neither by its path nor in PATH",
+            program.to_string_lossy()
+        );
         return Ok(ExitCode::from(NOT_FOUND));
     }
     let mut command = lab.command(arguments.node, program);
@@ -104,9 +107,8 @@ fn pin(cores: &[usize]) -> Result<(), Mistake> {
     for core in cores.iter().filter(|core| **core < CpuSet::MAX_CPU) {
         set.set(*core);
     }
-    sched_setaffinity(None, &set).map_err(|_| {
-        Mistake::Usage(format!("none of the cores {cores:?} is this process's to use"))
-    })
+    sched_setaffinity(None, &set)
+        .map_err(|_| Mistake::Usage(format!("this process can't use any of the cores {cores:?}")))
 }
 
 fn status(arguments: &StatusArguments) -> Result<ExitCode, Mistake> {

@@ -36,7 +36,7 @@ impl<'a> Described<'a> {
 pub(super) fn lab(lab: &Lab, kept: bool) -> String {
     let spec = lab.spec();
     let state = match (kept, spec.rootless) {
-        (false, _) => "left over: its keeper is gone, and the next `net up` removes it".to_owned(),
+        (false, _) => "stale: its keeper has exited; the next `net up` removes it".to_owned(),
         (true, true) => format!("in a user namespace, kept by process {}", lab.keeper()),
         (true, false) => format!("kept by process {}", lab.keeper()),
     };
@@ -50,7 +50,7 @@ pub(super) fn lab(lab: &Lab, kept: bool) -> String {
         spec.congestion
     );
     let row = |words: [&str; 5]| words.map(str::to_owned).to_vec();
-    let mut rows = vec![row(["", "asked", "measured", "shaped by", "at most"])];
+    let mut rows = vec![row(["", "requested", "measured", "shaper", "at most"])];
     let report = lab.report();
     if let Some(report) = report {
         let asked = if spec.down.delays() || spec.up.delays() || spec.down.rate.is_some() {
@@ -89,16 +89,16 @@ fn line(name: &str, carried: &Carried) -> String {
     let counts = carried.counts;
     let mean = carried.late_ns.checked_div(carried.out).unwrap_or(0);
     let mut text = format!(
-        "  the line of the {name} has carried {} packets; late by {} on average, {} at worst",
+        "  the delay line of the {name} carried {} packets; late by {} on average, {} at most",
         counts.carried,
         shown_time(std::time::Duration::from_nanos(mean)),
         shown_time(std::time::Duration::from_nanos(carried.latest_ns)),
     );
     for (count, what) in [
-        (counts.queue_full, "found the queue full"),
+        (counts.queue_full, "dropped: queue full"),
         (counts.codel, "dropped by CoDel"),
-        (counts.lost, "lost as asked"),
-        (counts.memory, "dropped for want of memory"),
+        (counts.lost, "lost as requested"),
+        (counts.memory, "dropped: out of memory"),
         (carried.refused, "refused by the kernel"),
     ] {
         if count > 0 {
@@ -125,8 +125,14 @@ pub(super) fn iperf(lab: &Lab, outcome: &Outcome) -> String {
         || "one core for both".to_owned(),
         |[server, client]| format!("server on core {server}, client on core {client}"),
     );
-    let heads =
-        ["raw TCP", "goodput", "retransmits", "sender CPU-s/GiB", "receiver CPU-s/GiB", "full"];
+    let heads = [
+        "raw TCP",
+        "goodput",
+        "retransmits",
+        "sender CPU-s/GiB",
+        "receiver CPU-s/GiB",
+        "saturated",
+    ];
     let figures = [
         outcome.direction.clone(),
         shown_rate(outcome.bits_per_second),

@@ -37,16 +37,16 @@ fn what_is_given_beside_a_profile_takes_precedence() {
 #[test]
 fn mistakes_are_one_sentence() {
     for (arguments, expected) in [
-        ("--rate fast", "`fast` is no rate"),
-        ("--rate 1mbit/slow", "`slow` is no rate"),
+        ("--rate fast", "`fast` is not a rate"),
+        ("--rate 1mbit/slow", "`slow` is not a rate"),
         ("--profile 6g", "no profile `6g`"),
         ("--left 192.168.1.0/24", "overlap"),
-        ("--name ../x", "no name of a lab"),
+        ("--name ../x", "not a name of a lab"),
         ("--delay 1ms --rtt 2ms", "cannot be used with"),
         ("--discipline codel", "CoDel needs a queue"),
         ("--reorder 1%", "no packet can overtake"),
-        ("--queue 5", "no queue"),
-        ("--left 10.0.0.1/24", "meant is `10.0.0.0/24`"),
+        ("--queue 5", "not a queue"),
+        ("--left 10.0.0.1/24", "use 10.0.0.0/24"),
     ] {
         let error = spec(arguments).unwrap_err();
         assert!(error.contains(expected), "{arguments}: {error}");
@@ -57,6 +57,6 @@ fn mistakes_are_one_sentence() {
 fn times_of_a_measurement_are_seconds() {
     assert_eq!(seconds("5"), Ok(Duration::from_secs(5)));
     assert_eq!(seconds("500ms"), Ok(Duration::from_millis(500)));
-    assert!(seconds("0").unwrap_err().contains("less than 50 ms"));
-    assert!(seconds("x").unwrap_err().contains("no time"));
+    assert!(seconds("0").unwrap_err().contains("at least 50ms"));
+    assert!(seconds("x").unwrap_err().contains("not a time"));
 }

@@ -75,7 +75,7 @@ pub(crate) fn keep() -> ExitCode {
     let mut signals = match Signals::new([SIGTERM, SIGINT]) {
         Ok(signals) => signals,
         Err(error) => {
-            eprintln!("bolide net: signals can't be noticed: {error}");
+            eprintln!("bolide net: can't watch signals: {error}");
             return ExitCode::FAILURE;
         }
     };
@@ -103,7 +103,7 @@ fn say(word: &Word) -> Result<(), Mistake> {
     let mut out = io::stdout().lock();
     writeln!(out, "{text}")
         .and_then(|()| out.flush())
-        .map_err(Mistake::io("nobody waits for the lab"))
+        .map_err(Mistake::io("no process waits for the lab"))
 }
 
 /// Builds, shapes, measures.

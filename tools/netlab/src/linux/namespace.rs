@@ -78,7 +78,7 @@ pub(crate) fn batch(
         .find_map(|line| line.strip_prefix("Command failed -:"))
         .and_then(|number| number.trim().parse().ok());
     let line = number.and_then(|number| lines.get(number.saturating_sub(1)));
-    let words = errors.lines().next().unwrap_or("it failed without a word").trim();
+    let words = errors.lines().next().unwrap_or("it failed without a message").trim();
     let place = namespace.map_or_else(String::new, |namespace| format!(" in {namespace}"));
     let what = line.map_or_else(String::new, |line| format!(" {line}"));
     Err(Mistake::Failed(format!("`{program}{what}`{place}: {words}")))

@@ -70,7 +70,7 @@ fn folder() -> Result<PathBuf, Mistake> {
     let owner = fs::symlink_metadata(&path).map_err(Mistake::io(path.display()))?;
     if !owner.is_dir() || owner.uid() != user.as_raw() {
         return Err(Mistake::Failed(format!(
-            "{} is not this user's own folder; set XDG_RUNTIME_DIR to one that is",
+            "{} doesn't belong to this user: set XDG_RUNTIME_DIR to a directory of this user",
             path.display()
         )));
     }

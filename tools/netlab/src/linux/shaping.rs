@@ -30,7 +30,7 @@ impl Shaper {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Self::None => "nobody",
+            Self::None => "unshaped",
             Self::Tbf => "kernel: tbf",
             Self::Netem => "kernel: netem",
             Self::Line => "delay line",

@@ -78,7 +78,7 @@ impl Report {
         let (rtt, asked) = (self.rtt, self.rtt_asked);
         if rtt.abs_diff(asked) > asked.mul_f64(TOLERANCE).max(RTT_GRAIN) {
             found.push(format!(
-                "the round trip is {}, and {} was asked for",
+                "the round trip is {}, but {} was requested",
                 shown_time(rtt),
                 shown_time(asked)
             ));
@@ -87,7 +87,7 @@ impl Report {
             let Some(asked) = rate.asked.map(|asked| asked as f64) else { continue };
             if (rate.measured - asked).abs() > asked * TOLERANCE {
                 let mut sentence = format!(
-                    "{name} carries {}, and {} was asked for",
+                    "{name} carries {}, but {} was requested",
                     shown_rate(rate.measured),
                     shown_rate(asked)
                 );

@@ -101,5 +101,5 @@ fn a_server_that_ends_early_is_an_error() {
 #[test]
 fn a_server_does_not_wait_for_ever() {
     let error = server().serve_one(Duration::from_millis(1)).unwrap_err();
-    assert!(error.to_string().starts_with("nobody connected"), "{error}");
+    assert!(error.to_string().starts_with("no client connected"), "{error}");
 }

@@ -46,7 +46,7 @@ fn a_killed_keeper_leaves_nothing_after_the_next_start() {
     wait_until("the keeper ends", || !is_alive(keeper));
     assert_eq!(lab.namespaces().len(), 3);
     let status = lab.net(&format!("status {}", lab.name));
-    assert!(String::from_utf8_lossy(&status.stdout).contains("left over"));
+    assert!(String::from_utf8_lossy(&status.stdout).contains("stale"));
     let (next, _) = Lab::up("next", "--no-verify");
     assert!(lab.namespaces().is_empty() && !lab.folder().exists());
     assert_eq!(next.namespaces().len(), 3);

@@ -35,7 +35,7 @@ fn a_lab_does_what_was_asked_within_five_per_cent() {
     }
     let status = lab.net(&format!("status {}", lab.name));
     let status = String::from_utf8(status.stdout).unwrap();
-    assert!(status.contains("the line of the download has carried"), "{status}");
+    assert!(status.contains("the delay line of the download carried"), "{status}");
     assert!(lab.net(&format!("down {}", lab.name)).status.success());
     assert!(lab.namespaces().is_empty() && !lab.folder().exists());
 }
@@ -71,7 +71,7 @@ fn what_is_there_already_is_one_sentence() {
     let refused = other.net(&format!("up --name {}", other.name));
     run(Path::new("ip"), ["netns", "delete", &namespace]).well();
     assert_eq!(refused.status.code(), Some(2));
-    assert!(words(&refused).contains("that no lab has made"), "{}", words(&refused));
+    assert!(words(&refused).contains("that belongs to no lab"), "{}", words(&refused));
     for (command, expected) in [
         ("exec client --name nowhere -- true", "no lab `nowhere`"),
         ("down nowhere", "no lab `nowhere`"),

@@ -323,7 +323,7 @@ fn check(settings: &Settings) -> Result<(), String> {
         ("-m", settings.streams, MOST_STREAMS),
     ] {
         if count > most {
-            return Err(format!("{option}: {most} is the most that is supported."));
+            return Err(format!("{option}: must be at most {most}."));
         }
     }
     match settings.duration {
