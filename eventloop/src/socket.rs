@@ -201,9 +201,10 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         self.state.queued = false;
     }
 
-    /// Notes what the kernel reported.
+    /// Notes what the kernel reported, if that is why the pass begins.
     #[inline]
-    fn note(&mut self, ready: Ready) {
+    fn note(&mut self, call: &Call<S::Message>) {
+        let &Call::Ready(ready) = call else { return };
         let State { reading, writing, failed, .. } = &mut self.state;
         *failed |= ready.failed;
         reading.reported(ready, *failed);
@@ -227,9 +228,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         call: Call<S::Message>,
     ) -> Outcome {
         let was_connecting = self.is_connecting();
-        if let Call::Ready(ready) = call {
-            self.note(ready);
-        }
+        self.note(&call);
         if self.phase != Phase::Open {
             return self.closing_pass(cx, &call);
         }
