@@ -11,6 +11,7 @@ use percent_encoding::utf8_percent_encode;
 
 use crate::answer::{answer, not_found, unavailable};
 use crate::body::Reader;
+use crate::entry::Entry;
 use crate::listing::NOT_IN_PATH;
 use crate::load::Loaded;
 use crate::site::StaticFiles;
@@ -74,20 +75,19 @@ impl Waiting {
     /// Answers it.
     pub(crate) fn land(self, site: &StaticFiles, name: &str, loaded: &Loaded) {
         let Self { responder, waker, is_head, passes_on, head, _held } = self;
+        let file = |entry: &Entry| {
+            let method = if is_head { Method::HEAD } else { Method::GET };
+            let conditions = head.as_deref().map(Conditions::of).unwrap_or_default();
+            let (offload, pieces) = (site.offload.clone(), Arc::clone(&site.pieces));
+            answer(entry, &conditions, &method, || Reader { offload, pieces, waker })
+        };
+        let is_fallback = site.settings.missing.as_ref().is_some_and(|page| page.is_fallback);
         let response = match loaded {
-            Loaded::Entry(entry) => {
-                let method = if is_head { Method::HEAD } else { Method::GET };
-                let conditions = head.as_deref().map(Conditions::of).unwrap_or_default();
-                let reader = || Reader {
-                    offload: site.offload.clone(),
-                    pieces: Arc::clone(&site.pieces),
-                    waker,
-                };
-                answer(entry, &conditions, &method, reader)
-            }
+            Loaded::Entry(entry) => file(entry),
             Loaded::Folder => redirect(&site.settings.prefix, name, head.as_deref()),
             Loaded::Listing(html) => Response::html(html.clone()),
             Loaded::Missing(_) if passes_on => return responder.pass_on(),
+            Loaded::Missing(Some(page)) if is_fallback => file(page),
             Loaded::Missing(page) => not_found(page.as_deref()),
             Loaded::Failed => unavailable(),
         };

@@ -207,7 +207,7 @@ impl Worker {
             Some(name) if !settings.hides(&name) => name,
             _ if self.other(request).is_some() => return self.pass_on(request),
             // An empty name is one that nothing has.
-            _ if settings.not_found.is_some() => "".into(),
+            _ if settings.missing.as_ref().is_some_and(|page| !page.is_fallback) => "".into(),
             _ => return Reply::Now(Response::error(StatusCode::NOT_FOUND)),
         };
         if name.len() != path.len()

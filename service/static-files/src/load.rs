@@ -1,7 +1,7 @@
 //! From a name to what is served under it. Runs on a thread that may wait.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
@@ -11,7 +11,7 @@ use crate::compress;
 use crate::disk::{DiskFile, Found, Stamp};
 use crate::entry::{Content, Description, Entry, Source};
 use crate::limits::COMPRESSED_FILE_BYTES;
-use crate::site::StaticFiles;
+use crate::site::{Missing, StaticFiles};
 use crate::{listing, media_type};
 
 /// The codings of siblings and how their names end, in order of preference.
@@ -83,11 +83,12 @@ impl StaticFiles {
 
     /// The page for what is not there.
     fn missing_page(&self) -> Option<Arc<Entry>> {
-        let name = self.settings.not_found.as_ref()?;
-        match self.disk.open(name).ok()? {
-            Found::File(file) => self.entry(&format!("/{name}"), name, file, None).ok(),
-            Found::Folder => None,
-        }
+        let Missing { name, known, .. } = self.settings.missing.as_ref()?;
+        let Found::File(file) = self.disk.open(name).ok()? else { return None };
+        let before = known.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let entry = self.entry(&format!("/{name}"), name, file, before.as_ref()).ok()?;
+        *known.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&entry));
+        Some(entry)
     }
 
     /// An opened file with its siblings. `name` is its path, by which its fields are chosen.

@@ -4,13 +4,14 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bolide_eventloop::Offload;
 use bolide_server::{Handler, HeaderValue, Method, Router};
 
 use crate::disk::{Disk, Found};
+use crate::entry::Entry;
 use crate::folder::Folder;
 use crate::handler::FileHandler;
 use crate::limits::{CACHE_BYTES, CACHE_FILES_COUNT, CACHED_FILE_BYTES, FRESH, WAITING_BYTES};
@@ -58,6 +59,23 @@ pub struct StaticFiles {
     pub(crate) settings: Settings,
 }
 
+/// The page for a path without a file, relative to the root.
+#[derive(Debug, Clone)]
+pub(crate) struct Missing {
+    pub(crate) name: String,
+    /// With 200, as if it were the file itself; else with 404.
+    pub(crate) is_fallback: bool,
+    /// What was read of it last, by any worker.
+    pub(crate) known: Arc<Mutex<Option<Arc<Entry>>>>,
+}
+
+impl Missing {
+    fn new(name: &str, is_fallback: bool) -> Self {
+        let name = name.trim_start_matches('/').to_owned();
+        Self { name, is_fallback, known: Arc::default() }
+    }
+}
+
 /// The options of a [`StaticFiles`].
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
@@ -68,7 +86,7 @@ pub(crate) struct Settings {
     pub(crate) listing: bool,
     pub(crate) hidden: bool,
     pub(crate) sendfile: bool,
-    pub(crate) not_found: Option<String>,
+    pub(crate) missing: Option<Missing>,
     pub(crate) cache_control: Vec<(String, HeaderValue)>,
     pub(crate) cache_bytes: usize,
     pub(crate) cache_files_count: usize,
@@ -87,7 +105,7 @@ impl Default for Settings {
             listing: false,
             hidden: false,
             sendfile: true,
-            not_found: None,
+            missing: None,
             cache_control: Vec::new(),
             cache_bytes: CACHE_BYTES,
             cache_files_count: CACHE_FILES_COUNT,
@@ -189,12 +207,21 @@ impl StaticFiles {
     /// [`CACHED_FILE_BYTES`]. Default: none.
     #[must_use]
     pub fn not_found(mut self, name: &str) -> Self {
-        self.settings.not_found = Some(name.trim_start_matches('/').to_owned());
+        self.settings.missing = Some(Missing::new(name, false));
+        self
+    }
+
+    /// The file, relative to the root, that is sent with a 200 for every path without a file, but for hidden ones: the page of an
+    /// application that reads the path itself. It replaces the page of [`not_found`](Self::not_found). Default: none.
+    #[must_use]
+    pub fn fallback(mut self, name: &str) -> Self {
+        self.settings.missing = Some(Missing::new(name, true));
         self
     }
 
     /// Whether a file of this name, relative to the root, is there and can be opened; of use before
-    /// [`not_found`](Self::not_found), which sends a short text while its file is missing. Looks at the disk.
+    /// [`not_found`](Self::not_found) and [`fallback`](Self::fallback), which send a short text while their file is missing. Looks at
+    /// the disk.
     #[must_use]
     pub fn has_file(&self, name: &str) -> bool {
         matches!(self.disk.open(name.trim_start_matches('/')), Ok(Found::File(_)))

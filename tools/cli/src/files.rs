@@ -26,6 +26,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE", requires = "root")]
     not_found: Option<String>,
 
+    /// Page that is sent with status 200 for every path without a file: for single-page applications.
+    #[arg(long, value_name = "FILE", requires = "root", conflicts_with_all = ["not_found", "proxy"])]
+    fallback: Option<String>,
+
     /// Send Cache-Control with files whose path matches, such as '/assets/*=max-age=31536000'; * matches any
     /// characters. May be repeated; the first match applies.
     #[arg(long, value_name = "PATTERN=VALUE", requires = "root", value_parser = cache_control)]
@@ -78,13 +82,14 @@ impl Arguments {
         if !self.index.is_empty() {
             files = files.index(self.index.iter().cloned());
         }
-        if let Some(page) = &self.not_found {
+        for (flag, page, is_fallback) in
+            [("--not-found", &self.not_found, false), ("--fallback", &self.fallback, true)]
+        {
+            let Some(page) = page else { continue };
             if !files.has_file(page) {
-                return Err(format!(
-                    "--not-found {page}: not in the root directory, or not readable"
-                ));
+                return Err(format!("{flag} {page}: not in the root directory, or not readable"));
             }
-            files = files.not_found(page);
+            files = if is_fallback { files.fallback(page) } else { files.not_found(page) };
         }
         for (pattern, value) in &self.cache_control {
             files = files.cache_control(pattern, value.clone());

@@ -2,6 +2,8 @@
 
 use std::os::unix::fs::symlink;
 
+use bolide_server::HeaderValue;
+
 use crate::client::Site;
 
 const FILES: &[(&str, &str)] = &[
@@ -143,6 +145,33 @@ fn a_page_of_ones_own_for_what_is_not_found() {
     }
     let answer = site.get_with("/missing", &["if-none-match: *"]);
     assert_eq!(answer.status, 404, "conditions are about what is there");
+}
+
+#[test]
+fn an_application_that_reads_the_path_itself_has_its_page_for_every_path_without_a_file() {
+    let site = Site::with(FILES, |site| {
+        site.fallback("index.html")
+            .cache_control("/index.html", HeaderValue::from_static("no-cache"))
+    });
+    for path in ["/users/7", "/users/7?tab=1", "/bare/", "/a.txt/x"] {
+        let response = site.get(path);
+        assert_eq!((response.status, response.text()), (200, "<p>home"), "{path}");
+        assert_eq!(response.field("cache-control"), Some("no-cache"));
+        assert_eq!(response.field("content-type"), Some("text/html; charset=utf-8"));
+        // It is a file: it has a version, which the next request can ask about.
+        let tag = format!("if-none-match: {}", response.field("etag").unwrap());
+        assert_eq!(site.get_with(path, &[&tag]).status, 304);
+    }
+    assert_eq!(site.get("/a.txt").text(), "content");
+    for path in ["/.env", "/.git/config", "/%2e%2e/x"] {
+        let response = site.get(path);
+        assert_eq!((response.status, response.text()), (404, "404 Not Found\n"), "{path}");
+    }
+    assert_eq!(site.connect().ask("POST", "/users", &[]).status, 405);
+    std::fs::write(site.path("index.html"), "<p>the next version").unwrap();
+    assert_eq!(site.get("/users/7").text(), "<p>the next version");
+    std::fs::remove_file(site.path("index.html")).unwrap();
+    assert_eq!(site.get("/users/7").status, 404);
 }
 
 #[test]

@@ -41,6 +41,7 @@ const BUILDERS: &[Builder] = &[
             ("hidden", Some("hidden =")),
             ("sendfile", Some("sendfile =")),
             ("not_found", Some("not-found =")),
+            ("fallback", Some("fallback =")),
             ("cache_control", Some("cache-control =")),
             ("cache", Some("cache-bytes =")),
             ("fresh", Some("fresh =")),

@@ -178,13 +178,19 @@ fn files(section: &mut Section<'_>, path: &str, path_at: &Place) -> Result<Stati
     if section.has("index") {
         files = files.index(section.texts("index")?.into_iter().map(|(name, _)| name));
     }
-    if let Some((page, at)) = section.placed::<String>("not-found")? {
-        if !files.has_file(&page) {
-            let what =
-                format!("`not-found` is `{page}`: not in the root directory, or not readable");
-            return Err(at.mistake(what));
-        }
+    let others: Vec<&str> =
+        ["not-found", "proxy"].into_iter().filter(|key| section.has(key)).collect();
+    if let Some(page) = page(section, "not-found", &files)? {
         files = files.not_found(&page);
+    }
+    let fallback_at = section.place_of("fallback");
+    if let Some(page) = page(section, "fallback", &files)? {
+        if let [other, ..] = others[..] {
+            let what =
+                format!("`fallback` and `{other}` are for the same requests: remove one of them");
+            return Err(fallback_at.mistake(what));
+        }
+        files = files.fallback(&page);
     }
     for (rule, at) in section.texts("cache-control")? {
         let (pattern, value) = cache_control(&rule)
@@ -203,6 +209,21 @@ fn files(section: &mut Section<'_>, path: &str, path_at: &Place) -> Result<Stati
         .fresh(fresh)
         .waiting(waiting_bytes)
         .offload(Offload::new(offload.limits())))
+}
+
+/// A file below the root that is sent where there is no other.
+fn page(
+    section: &mut Section<'_>,
+    key: &str,
+    files: &StaticFiles,
+) -> Result<Option<String>, String> {
+    match section.placed::<String>(key)? {
+        Some((page, at)) if !files.has_file(&page) => {
+            let what = format!("`{key}` is `{page}`: not in the root directory, or not readable");
+            Err(at.mistake(what))
+        }
+        page => Ok(page.map(|(page, _)| page)),
+    }
 }
 
 fn builtin(

@@ -186,6 +186,11 @@ fn routes() {
     mistaken(status, "b.toml:3:10: `status` is 200: this route allows 301, 302, 303, 307 or 308");
     let page = "[[route]]\nroot = \".\"\nnot-found = \"none.html\"\n";
     mistaken(page, "b.toml:3:13: `not-found` is `none.html`: not in the root directory");
+    let page = "[[route]]\nroot = \".\"\nfallback = \"none.html\"\n";
+    mistaken(page, "b.toml:3:12: `fallback` is `none.html`: not in the root directory");
+    let page =
+        "[[route]]\nroot = \".\"\nfallback = \"Cargo.toml\"\nproxy = \"http://127.0.0.1:1\"\n";
+    mistaken(page, "b.toml:3:12: `fallback` and `proxy` are for the same requests");
     let rule = "[[route]]\nroot = \".\"\ncache-control = \"x\"\n";
     mistaken(rule, "b.toml:3:17: `cache-control` is `x`: give a path pattern");
 }

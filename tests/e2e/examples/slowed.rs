@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use bolide_server::{Router, Server};
+use bolide::{Router, Server};
 
 /// Steps by which the loop is timed when the program starts.
 const TIMED_STEPS: u64 = 50_000_000;
