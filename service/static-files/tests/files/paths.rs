@@ -192,7 +192,7 @@ fn hidden_files_and_listings_only_when_asked_for() {
 
 #[test]
 fn cache_control_goes_by_pattern() {
-    let value = bolide_server::HeaderValue::from_static;
+    let value = HeaderValue::from_static;
     let site = Site::with(FILES, |site| {
         site.cache_control("*.css", value("max-age=31536000, immutable"))
             .cache_control("*.html", value("no-cache"))
