@@ -17,7 +17,7 @@ fn what_can_not_be_asked_is_told_at_once() {
         (client.get("nonsense"), "`nonsense` is not a URL"),
         (client.get("http://a/").header("a b", "c"), "`a b` is not a field name"),
         (client.get("http://a/").header("a", "b\nc"), "the value of `a` can't stand"),
-        (client.request(bolide::Method::CONNECT, "http://a/"), "CONNECT is for proxies"),
+        (client.request(bolide::Method::CONNECT, "http://a/"), "CONNECT is not supported"),
     ] {
         let error = request.send().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Request);

@@ -30,6 +30,6 @@ mod tests {
     fn an_empty_store_is_said_in_one_sentence() {
         let error = TrustError(Some("no such folder".to_owned())).to_string();
         assert!(error.starts_with("the system has no trusted certificates (no such folder):"));
-        assert!(TrustError(None).to_string().contains("certificates: name"));
+        assert!(TrustError(None).to_string().contains("certificates: use a file"));
     }
 }

@@ -63,7 +63,7 @@ builtin = true
 # root = \"site/assets\"
 # index = [\"index.html\"]
 # listing = false
-# not-found = \"404.html\"
+# not-found = \"404.html\" # with 404; or fallback = \"index.html\", with 200
 # cache-control = [\"*.css=max-age=60\"]
 # compress = false
 # precompressed = true

@@ -107,7 +107,7 @@ fn a_wrong_handshake_is_answered_in_words() {
     let right = "upgrade: websocket\r\nconnection: upgrade\r\n\
                  sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nsec-websocket-version: 13\r\n";
     let cases = [
-        (String::new(), 426, "ask with Upgrade: websocket"),
+        (String::new(), 426, "send Upgrade: websocket"),
         (right.replace("13", "12"), 426, "not 13"),
         (right.replace("dGhl", ""), 400, "Sec-WebSocket-Key"),
         (right.to_owned(), 400, "must offer one of: echo"),
