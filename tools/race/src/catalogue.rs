@@ -257,6 +257,19 @@ impl Cell {
         })
     }
 
+    /// The same in few words, for a table: `h2c GET /ping, 100 × 10, distinct`.
+    pub(crate) fn short_title(&self) -> String {
+        let long = self.title();
+        let load = match self.load {
+            Kind::Rate => ", set rate",
+            _ => "",
+        };
+        let long = long.strip_suffix(", at a fixed rate").unwrap_or(&long);
+        let short = long.replacen(" connections", "", 1);
+        let short = short.replace(self.requests.title(), self.requests.short_title());
+        short + load
+    }
+
     /// The same, with what is said of the load.
     pub(crate) fn title_with(&self, load: &str) -> String {
         let what = match self.route {

@@ -16,6 +16,7 @@ use crate::catalogue::Selection;
 use crate::generator::Generator;
 use crate::nearest::suggestion;
 use crate::rounds::Rounds;
+use crate::table::Columns;
 
 /// How the command ends when a server answered wrong, died or did not start, or on Ctrl-C.
 const FAILED: u8 = 1;
@@ -27,21 +28,21 @@ const AFTER_HELP: &str = "Examples:
   bolide race --quick
       two to three minutes: three workloads, with every server that is here
   bolide race --table T1,T6 --only bolide,go,nginx
-      two tables with three servers, 12 to 30 rounds as the noise asks for
+      two tables with three servers, 12 to 30 rounds depending on the noise
   bolide race --seeds
-      every table that others have published; stopped with Ctrl-C, it goes on where it was
+      all tables of the published reports; after Ctrl-C, the same command resumes
   bolide race --quick --contender 'name=mine;cmd=./server --port {port};tls=no'
-      one more server: `{port}`, `{tlsport}`, `{cert}`, `{key}`, `{www}`, `{run}`, `{workers}` and
-      `{backend}` are filled in; routes=ping,static-6:/six.txt and h2c=no say what it can do
+      adds a server: `{port}`, `{tlsport}`, `{cert}`, `{key}`, `{www}`, `{run}`, `{workers}` and
+      `{backend}` are replaced; routes=ping,static-6:/six.txt and h2c=no state what it supports
   bolide race compare 3 5
-      two races, cell by cell
+      compares two races, workload by workload
 
-A server is timed only after it has answered right, byte for byte. All run in interleaved rounds in
-random order, one of them twice. The main figure is the server's CPU time per request; requests per
+A server is timed only after its responses were right, byte for byte. All servers run in interleaved
+rounds in random order, one of them twice. The main figure is the server's CPU time per request; requests per
 second are a lower bound where the load generator was the limit. A difference is claimed from six
 pairs of runs, when all workloads are measured: at most 5 % of the claims are false, by expectation.
 
-Exit codes: 0 fine; 1 a server answered wrong, died or did not start, or Ctrl-C; 2 usage.";
+Exit codes: 0 success; 1 a server sent a wrong response, died or did not start, or Ctrl-C; 2 usage.";
 
 /// The arguments of `bolide race`.
 #[derive(Debug, Args)]
@@ -56,29 +57,32 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// All races that are stored.
+    /// Lists the stored races.
     List(Where),
-    /// The tables of a stored race, and its report anew.
+    /// Prints the tables of a stored race and writes its report again.
     Show {
-        /// Its number; without it, the latest.
+        /// Number of the race. Default: the latest.
         race: Option<u32>,
+        /// Print all columns: ranges, pairs, memory and the use of each side's cores, too.
+        #[arg(long)]
+        wide: bool,
         #[command(flatten)]
         place: Where,
     },
-    /// Two stored races side by side.
+    /// Compares two stored races, workload by workload.
     Compare {
-        /// The older one's number.
+        /// Number of the older race.
         old: u32,
-        /// The newer one's number.
+        /// Number of the newer race.
         new: u32,
         #[command(flatten)]
         place: Where,
     },
-    /// Runs what a manifest describes (`manifest.json` or `results.json` of a report).
+    /// Repeats the race that a manifest describes (`manifest.json` or `results.json` of a report).
     Replay {
-        /// The file.
+        /// File to read.
         manifest: PathBuf,
-        /// Takes another folder's contenders.
+        /// Use the contenders of another directory.
         #[arg(long, value_name = "DIR")]
         contenders: Option<PathBuf>,
         #[command(flatten)]
@@ -88,74 +92,73 @@ enum Action {
 
 #[derive(Debug, Clone, Args)]
 struct Where {
-    /// Where the races and the report are.
+    /// Directory of the races and the report.
     #[arg(long, value_name = "DIR", default_value = "race")]
     out: PathBuf,
 }
 
 #[derive(Debug, Clone, Args)]
 struct RaceArguments {
-    /// Two to three minutes: one workload of each protocol, at least seven rounds.
+    /// Three workloads, at least seven rounds: about three minutes after the builds.
     #[arg(long, conflicts_with_all = ["seeds", "table"])]
     quick: bool,
 
-    /// Every table that others have published: T1 to T10 and T12 to T22.
+    /// All tables of the published reports: T1 to T10 and T12 to T22.
     #[arg(long, conflicts_with = "table")]
     seeds: bool,
 
-    /// Only these tables, such as `T1,T6` or `handshakes`, `idle`, `latency`, `cores`. T11 moves bulk data through
-    /// a lab, as `bolide net bulk` does: as root, on Linux.
+    /// Run only these tables, such as `T1,T6`, `distinct`, `handshakes`, `idle` or `latency`. T11 moves bulk data
+    /// through a lab, as `bolide net bulk` does: it needs root and Linux.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     table: Vec<String>,
 
-    /// Only these contenders.
+    /// Run only these contenders.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     only: Vec<String>,
 
-    /// One more contender: `name=…;cmd=…`. May be repeated.
+    /// Add a contender: `name=…;cmd=…`. May be repeated.
     #[arg(long, value_name = "KEY=VALUE;…")]
     contender: Vec<String>,
 
-    /// The folder of the contenders' files. Default: `contenders` here or above, else those that
-    /// this program carries.
+    /// Directory of the contenders' files. Default: `contenders` in this directory or above, otherwise the files
+    /// that this program contains.
     #[arg(long, value_name = "DIR")]
     contenders: Option<PathBuf>,
 
-    /// Whom the others are compared with; it also runs twice. Default: `bolide`, or
-    /// the first contender that plays where `bolide` doesn't.
+    /// Contender with which all others are compared; it runs twice. Default: `bolide`, or the first contender where
+    /// `bolide` takes no part.
     #[arg(long, value_name = "NAME")]
     reference: Option<String>,
 
-    /// Who makes the load: `bolide` (`bolide load`) or `h2load+wrk`.
+    /// Load generator: `bolide` (`bolide load`) or `h2load+wrk`.
     #[arg(long, value_name = "NAME", value_parser = generator)]
     generator: Option<Generator>,
 
-    /// How many rounds: a number (nothing is claimed below 6), or `auto`: 12 to 30, as the noise of the first 12 asks for.
+    /// Number of rounds (nothing is claimed below 6), or `auto`: 12 to 30, depending on the noise of the first 12.
     #[arg(long, value_name = "N|auto", value_parser = Rounds::parse)]
     rounds: Option<Rounds>,
 
-    /// What is counted of each run, such as `2s` or `500ms` (default 2s; less in a quick race).
+    /// Measured time of each run, such as `2s` or `500ms` (default: 2s; less in a quick race).
     #[arg(long, value_name = "TIME", value_parser = duration)]
     duration: Option<Duration>,
 
-    /// After the rounds of a workload, has those contenders that can tell it say where their CPU time goes: in a
-    /// run of its own, so that no timed round is measured from inside.
+    /// After the rounds of a workload, profile the contenders that support it, in separate runs.
     #[arg(long)]
     profile: bool,
 
-    /// The seed of the order and of the sizes that are tried. Default: from the clock.
+    /// Seed of the order, the sizes and the bodies. Default: from the clock.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
-    /// Installs what contenders on this machine lack, by the commands that they name (apt-get).
+    /// Install what contenders on this machine lack, with the commands that their files name (apt-get).
     #[arg(long)]
     install: bool,
 
-    /// Begins anew, also where a race like this one was stopped.
+    /// Start again instead of resuming a stopped race.
     #[arg(long)]
     fresh: bool,
 
-    /// Runs also on a machine that is not fit for it.
+    /// Run on an unsuitable machine, too.
     #[arg(long)]
     force: bool,
 
@@ -183,7 +186,10 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     let result = match &arguments.action {
         None => session::race(&arguments.race),
         Some(Action::List(place)) => history::list(&place.out).map(|()| true),
-        Some(Action::Show { race, place }) => history::show(*race, &place.out).map(|()| true),
+        Some(Action::Show { race, wide, place }) => {
+            let columns = if *wide { Columns::All } else { Columns::Main };
+            history::show(*race, &place.out, columns).map(|()| true)
+        }
         Some(Action::Compare { old, new, place }) => {
             history::compare(*old, *new, &place.out).map(|()| true)
         }
@@ -205,7 +211,7 @@ fn generator(text: &str) -> Result<Generator, String> {
     match text {
         "bolide" => Ok(Generator::Bolide),
         "h2load+wrk" | "wrk+h2load" => Ok(Generator::H2loadAndWrk),
-        _ => Err(format!("no generator `{text}`; {}", suggestion(text, &Generator::NAMES))),
+        _ => Err(format!("unknown generator `{text}`; {}", suggestion(text, &Generator::NAMES))),
     }
 }
 
@@ -220,7 +226,7 @@ fn duration(text: &str) -> Result<Duration, String> {
         Ok(value) if (0.1..=600.0).contains(&(value * factor)) => {
             Ok(Duration::from_secs_f64(value * factor))
         }
-        _ => Err(format!("`{text}` is no time between 100ms and 600s")),
+        _ => Err(format!("`{text}` is not a time between 100ms and 600s")),
     }
 }
 

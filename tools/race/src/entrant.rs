@@ -51,7 +51,9 @@ pub(crate) fn detect(
         None => None,
         Some(name) => match std::env::var(name) {
             Ok(value) if find_program(&value).is_some() => Some(value),
-            Ok(value) => return Err(format!("{name} names `{value}`, which is no program{hint}")),
+            Ok(value) => {
+                return Err(format!("{name} names `{value}`, which is not a program{hint}"));
+            }
             Err(_) => return Err(format!("the variable {name} must name its program{hint}")),
         },
     };

@@ -114,7 +114,7 @@ impl Manifest {
     /// What is wrong with it.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut value: serde_json::Value =
-            serde_json::from_str(text).map_err(|error| format!("is no JSON: {error}"))?;
+            serde_json::from_str(text).map_err(|error| format!("is not JSON: {error}"))?;
         if let Some(inner) = value.get_mut("manifest") {
             value = inner.take();
         }
@@ -123,9 +123,9 @@ impl Manifest {
             Some(format) => {
                 return Err(format!("has the format {format}; this program reads {FORMAT}"));
             }
-            None => return Err("is no manifest of a race: it has no `format`".to_owned()),
+            None => return Err("is not a manifest of a race: it has no `format`".to_owned()),
         }
-        serde_json::from_value(value).map_err(|error| format!("is no manifest: {error}"))
+        serde_json::from_value(value).map_err(|error| format!("is not a manifest: {error}"))
     }
 
     /// What must be equal for a race to go on where another one stopped.
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn what_is_no_manifest_is_said_so() {
-        assert!(Manifest::parse("x").unwrap_err().contains("no JSON"));
+        assert!(Manifest::parse("x").unwrap_err().contains("not JSON"));
         assert!(Manifest::parse("{}").unwrap_err().contains("no `format`"));
         assert!(Manifest::parse("{\"format\":99}").unwrap_err().contains("reads 1"));
         assert!(

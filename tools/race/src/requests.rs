@@ -90,6 +90,15 @@ impl Requests {
             Self::Rpc => ", each connection different",
         }
     }
+
+    /// The same in one word.
+    pub(crate) fn short_title(self) -> &'static str {
+        match self {
+            Self::Same => "",
+            Self::Distinct => ", distinct",
+            Self::Rpc => ", by connection",
+        }
+    }
 }
 
 /// The path of one of [`FILES_COUNT`] files of one size.

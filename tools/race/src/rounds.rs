@@ -1,5 +1,6 @@
 //! How long, how often, and in which order contenders run; and when that is enough.
 
+use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -45,6 +46,16 @@ pub enum Rounds {
     Fixed(usize),
     /// As many as the noise of the first ones asks for.
     Auto,
+}
+
+impl fmt::Display for Rounds {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fixed(1) => formatter.write_str("1 round"),
+            Self::Fixed(count) => write!(formatter, "{count} rounds"),
+            Self::Auto => formatter.write_str("12 to 30 rounds, depending on the noise,"),
+        }
+    }
 }
 
 impl Rounds {

@@ -55,7 +55,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Whether the two are told apart.
+    /// Whether the two differ significantly.
     pub(crate) fn is_claim(self) -> bool {
         matches!(self, Self::Less | Self::More)
     }

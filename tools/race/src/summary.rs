@@ -3,14 +3,44 @@
 use crate::generator::CpuOf;
 use crate::outcome::{CellOutcome, DISTURBED_CORES, EntrantOutcome, Fate};
 use crate::race::FLOOR;
-use crate::statistics::{Comparison, FALSE_SHARE, PAIRS_MIN, POWER, SHARED_WITHIN, Verdict};
+use crate::statistics::{
+    Comparison, FALSE_SHARE, Interval, PAIRS_MIN, POWER, SHARED_WITHIN, Verdict,
+};
 use crate::table::{aligned, percent, ratio_text, verdict_text};
 
-/// All ratios and what is claimed, for the terminal.
+/// What a race ends with in the terminal: how far it can be trusted, a small table, and the verdict.
 pub(crate) fn claims(reference: &str, outcomes: &[CellOutcome]) -> String {
-    let ratios = aligned(&mut overview(outcomes));
-    let said = sentences(reference, outcomes).join("\n");
-    format!("\n{}\n{ratios}\n{said}\n", legend())
+    let mut said = sentences(reference, outcomes);
+    let verdict = said.remove(0);
+    let table = aligned(&mut verdicts(reference, outcomes));
+    format!("\n{}\n\n{table}\n{verdict}\n", said.join("\n"))
+}
+
+/// One line for each workload: who comes nearest to the reference, and how the reference stands.
+fn verdicts(reference: &str, outcomes: &[CellOutcome]) -> Vec<Vec<String>> {
+    let heads = ["workload", "best other", "its CPU per request", "pairs", reference];
+    let mut rows = vec![heads.map(str::to_owned).to_vec()];
+    for outcome in outcomes {
+        let compared = compared(outcome, reference);
+        let nearest =
+            compared.iter().min_by(|one, other| one.1.ratio.mid.total_cmp(&other.1.ratio.mid));
+        let Some((name, found)) = nearest else { continue };
+        let stands = match standing(&compared) {
+            Standing::Leads => "leads",
+            Standing::Shares => "shares the lead",
+            Standing::Behind => "is behind",
+            Standing::NotDecided => "not decided",
+        };
+        let Interval { low, mid, high } = found.ratio;
+        rows.push(vec![
+            outcome.cell.short_title(),
+            (*name).to_owned(),
+            format!("× {mid:.2} ({low:.2}–{high:.2})"),
+            found.pairs.to_string(),
+            stands.to_owned(),
+        ]);
+    }
+    rows
 }
 
 /// How the reference stands to the others in one workload.
@@ -18,7 +48,7 @@ pub(crate) fn claims(reference: &str, outcomes: &[CellOutcome]) -> String {
 enum Standing {
     /// Every other one needs more.
     Leads,
-    /// None needs less, and those that are not told apart are near.
+    /// None needs less, and those that do not differ significantly are near.
     Shares,
     /// At least one needs less.
     Behind,
@@ -85,14 +115,15 @@ pub(crate) fn sentences(reference: &str, outcomes: &[CellOutcome]) -> Vec<String
     }
     if with(Standing::Shares).next().is_some() {
         sentences.push(format!(
-            "A lead is shared where none needs less, and the intervals of those that are not told apart are within \
+            "A lead is shared where none needs less, and the intervals of those that do not differ significantly are within \
              {:.0} % of 1.",
             SHARED_WITHIN * 100.0
         ));
     }
     if stand.len() < outcomes.len() {
         let count = outcomes.len() - stand.len();
-        sentences.push(format!("{count} further workload(s) compare nothing with {reference}."));
+        sentences
+            .push(format!("{count} more workload(s) have nothing to compare with {reference}."));
     }
     let unchecked = outcomes.iter().filter(|outcome| outcome.is_unchecked).count();
     if unchecked > 0 {
@@ -114,8 +145,8 @@ pub(crate) fn disturbed(outcomes: &[CellOutcome]) -> Option<String> {
     let all: usize = entrants().map(|entrant| entrant.figures().count()).sum();
     (disturbed > 0).then(|| {
         format!(
-            "{disturbed} of {all} runs are left out, because others used at least {DISTURBED_CORES:.2} cores more of \
-             the machine than in the median run of the same server."
+            "{disturbed} of {all} runs are left out, because other processes used at least {DISTURBED_CORES:.2} cores more \
+             than in the median run of the same server."
         )
     })
 }
@@ -167,7 +198,7 @@ fn twins(reference: &str, outcomes: &[CellOutcome]) -> Option<String> {
     let (low, high) = (mids().reduce(f64::min)?, mids().reduce(f64::max)?);
     let apart = twins.iter().filter(|found| found.verdict.is_claim()).count();
     Some(format!(
-        "{reference} runs twice in each workload, as two processes: by the same rule they are told apart in {apart} of \
+        "{reference} runs twice in each workload, as two processes: by the same rule they differ significantly in {apart} of \
          {}; their ratios are from {} to {}.",
         twins.len(),
         percent(low),
@@ -303,7 +334,19 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("1 have fewer pairs"), "{text}");
-        assert!(text.contains("told apart in 0 of 4"), "{text}");
+        assert!(text.contains("differ significantly in 0 of 4"), "{text}");
+    }
+
+    #[test]
+    fn the_terminal_ends_with_a_small_table_and_the_verdict() {
+        let mut outcomes = vec![workload(2.0, 0.01, 8), workload(0.5, 0.01, 8)];
+        settle(&mut outcomes);
+        let text = claims("bolide", &outcomes);
+        let last: Vec<&str> = text.trim_end().lines().rev().take(4).collect();
+        assert!(last[0].starts_with("bolide needs the least CPU per request in 1 of 2"), "{text}");
+        assert!(last[2].contains("× 0.50 (0.49–0.51)") && last[2].ends_with("is behind"), "{text}");
+        assert!(last[3].contains("× 2.00 (1.98–2.02)") && last[3].ends_with("leads"), "{text}");
+        assert!(last[2..].iter().all(|line| line.chars().count() <= 100), "{text}");
     }
 
     #[test]
@@ -320,7 +363,7 @@ mod tests {
         alone.entrants.truncate(2);
         let text = said(vec![workload(2.0, 0.01, 8), alone]);
         assert!(text.contains("in 1 of 1 workloads"), "{text}");
-        assert!(text.contains("1 further workload(s) compare nothing with bolide."), "{text}");
+        assert!(text.contains("1 more workload(s) have nothing to compare with bolide."), "{text}");
     }
 
     #[test]

@@ -16,8 +16,17 @@ const FOREIGN_CORES_SHOWN: f64 = 0.10;
 /// Different remarks of an entrant that are shown; all are in `results.json`.
 const REMARKS_SHOWN: usize = 3;
 
+/// Which columns a table in the terminal has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Columns {
+    /// Those that fit into 100 characters.
+    Main,
+    /// Also ranges, pairs, memory and what each side used of the processors.
+    All,
+}
+
 /// The table of one cell: the best first, then those that were not timed, with the reasons.
-pub(crate) fn table(outcome: &CellOutcome) -> String {
+pub(crate) fn table(outcome: &CellOutcome, columns: Columns) -> String {
     let mut text = format!("\n{}\n", outcome.title());
     if outcome.cell.requests == Requests::Same && outcome.cell.load != Kind::Idle {
         text += match outcome.cell.route {
@@ -33,8 +42,11 @@ pub(crate) fn table(outcome: &CellOutcome) -> String {
     if outcome.is_unchecked {
         text += "  unchecked: the generator compares no bodies\n";
     }
-    let mut rows =
-        if outcome.cell.load == Kind::Idle { idle_rows(outcome) } else { timed_rows(outcome) };
+    let mut rows = match (outcome.cell.load, columns) {
+        (Kind::Idle, _) => idle_rows(outcome),
+        (_, Columns::All) => timed_rows(outcome),
+        (_, Columns::Main) => main_columns(&timed_rows(outcome)),
+    };
     text += &aligned(&mut rows);
     for entrant in &outcome.entrants {
         let label = entrant.label();
@@ -42,7 +54,7 @@ pub(crate) fn table(outcome: &CellOutcome) -> String {
             Fate::Timed => Ok(()),
             Fate::NotStarted(why) => writeln!(text, "  {label}: did not start: {why}"),
             Fate::Disqualified(why) => writeln!(text, "  {label}: disqualified: {why}"),
-            Fate::Died(words) => writeln!(text, "  {label}: died; its last words:\n{words}"),
+            Fate::Died(words) => writeln!(text, "  {label}: died; its last output:\n{words}"),
         };
         for (remark, times) in remarks(entrant) {
             let _ = writeln!(text, "  {label}: {remark}{times}");
@@ -88,7 +100,7 @@ fn footer(outcome: &CellOutcome) -> String {
         .map(|figures| figures.foreign_cores)
         .collect();
     if let Some(foreign) = median(&foreign).filter(|cores| *cores > FOREIGN_CORES_SHOWN) {
-        let _ = writeln!(text, "  others used {foreign:.2} cores of this machine meanwhile");
+        let _ = writeln!(text, "  other processes used {foreign:.2} cores during the runs");
     }
     if let Some(disturbed) = disturbed(std::slice::from_ref(outcome)) {
         let _ = writeln!(text, "  {disturbed}");
@@ -118,7 +130,7 @@ fn distances(outcome: &CellOutcome) -> String {
     }
     format!(
         "  the cores moved: a cache line took {least:.0} to {most:.0} ns there and back; {unlike} of {all} \
-         runs found none of the reference's that was like them\n"
+         runs have no run of the reference with a similar distance\n"
     )
 }
 
@@ -179,6 +191,22 @@ fn timed_rows(outcome: &CellOutcome) -> Vec<Vec<String>> {
     rows
 }
 
+/// The columns of [`timed_rows`] that fit into a terminal; failures only where there are some.
+fn main_columns(rows: &[Vec<String>]) -> Vec<Vec<String>> {
+    const DETAILS: [&str; 5] =
+        ["range", "pairs", "would be found", "peak MiB", "server / load / other CPU"];
+    let Some((heads, lines)) = rows.split_first() else { return Vec::new() };
+    let none_failed = lines
+        .iter()
+        .all(|line| heads.iter().zip(line).any(|(head, cell)| head == "failed" && cell == "0"));
+    let is_left_out = |head: &str| DETAILS.contains(&head) || none_failed && head == "failed";
+    let shown = |row: &Vec<String>| {
+        let cells = row.iter().zip(heads).filter(|(_, head)| !is_left_out(head));
+        cells.map(|(cell, _)| cell.clone()).collect()
+    };
+    rows.iter().map(shown).collect()
+}
+
 fn idle_rows(outcome: &CellOutcome) -> Vec<Vec<String>> {
     let heads = ["server", "bytes per idle connection", "peak MiB"];
     let mut rows = vec![heads.map(str::to_owned).to_vec()];
@@ -232,7 +260,7 @@ pub(crate) fn bound_text(bound: Bound) -> &'static str {
         Bound::Client => "client",
         Bound::Network => "network",
         Bound::Window => "windows",
-        Bound::Rate => "the rate asked for",
+        Bound::Rate => "set rate",
         Bound::Unclear => "unclear",
     }
 }
@@ -307,7 +335,7 @@ mod tests {
 
     #[test]
     fn a_cell_is_shown_with_its_pairs_and_those_that_fell_out() {
-        let text = table(&crate::outcome::tests::outcome());
+        let text = table(&crate::outcome::tests::outcome(), Columns::All);
         assert!(text.contains("HTTP/1.1 GET /ping, 100 connections"), "{text}");
         assert!(text.contains("2.00 (1.98–2.02)     12 "), "{text}");
         assert!(text.contains("not decided (0.99–1.01)     12 "), "{text}");
@@ -323,12 +351,29 @@ mod tests {
     }
 
     #[test]
+    fn the_main_columns_fit_into_a_terminal_and_failures_are_shown_where_there_are_some() {
+        let mut outcome = crate::outcome::tests::outcome();
+        for entrant in &mut outcome.entrants {
+            entrant.remarks.clear();
+            entrant.fate = Fate::Timed;
+        }
+        let text = table(&outcome, Columns::Main);
+        let rows = || text.lines().filter(|line| line.contains(" µs"));
+        assert!(rows().count() > 1 && rows().all(|line| line.chars().count() <= 100), "{text}");
+        assert!(!text.contains("failed") && !text.contains("peak MiB"), "{text}");
+        let figures = outcome.entrants[0].rounds.iter_mut().flatten();
+        figures.for_each(|figures| (figures.completed, figures.failed) = (99_920, 80));
+        let text = table(&outcome, Columns::Main);
+        assert!(text.contains("failed") && text.contains(" 0.080 % "), "{text}");
+    }
+
+    #[test]
     fn a_rate_that_the_client_limited_is_a_lower_bound() {
         let mut outcome = crate::outcome::tests::outcome();
         for figures in outcome.entrants[0].rounds.iter_mut().flatten() {
             figures.bound = Bound::Client;
         }
-        let text = table(&outcome);
+        let text = table(&outcome, Columns::All);
         let line = text.lines().find(|line| line.starts_with("  bolide  ")).unwrap();
         assert!(line.contains("≥ 83,"), "{text}");
     }
@@ -336,19 +381,24 @@ mod tests {
     #[test]
     fn what_repeats_is_said() {
         let mut outcome = crate::outcome::tests::outcome();
-        assert!(table(&outcome).contains("one request, repeated\n"));
+        assert!(table(&outcome, Columns::All).contains("one request, repeated\n"));
         outcome.cell.route = Route::Post;
-        assert!(table(&outcome).contains("one request, repeated with bodies that differ\n"));
+        assert!(
+            table(&outcome, Columns::All)
+                .contains("one request, repeated with bodies that differ\n")
+        );
         outcome.is_unchecked = true;
-        assert!(table(&outcome).contains("one request, repeated\n"));
+        assert!(table(&outcome, Columns::All).contains("one request, repeated\n"));
     }
 
     #[test]
     fn what_a_foreign_generator_measures_is_marked() {
         let mut outcome = crate::outcome::tests::outcome();
-        assert!(!table(&outcome).contains("unchecked"));
+        assert!(!table(&outcome, Columns::All).contains("unchecked"));
         outcome.is_unchecked = true;
-        assert!(table(&outcome).contains("unchecked: the generator compares no bodies"));
+        assert!(
+            table(&outcome, Columns::All).contains("unchecked: the generator compares no bodies")
+        );
         let said = crate::summary::sentences("bolide", &[outcome]).join(" ");
         assert!(said.contains("1 workload(s) are unchecked"), "{said}");
     }
@@ -360,7 +410,11 @@ mod tests {
         for figures in outcome.entrants[0].rounds.iter_mut().flatten() {
             (figures.completed, figures.failed) = (99_920, 80);
         }
-        assert!(table(&outcome).contains(" 0.080 % "), "{}", table(&outcome));
+        assert!(
+            table(&outcome, Columns::All).contains(" 0.080 % "),
+            "{}",
+            table(&outcome, Columns::All)
+        );
         outcome.entrants[0].rounds[0].as_mut().unwrap().completed = 1_000_000_000;
         assert_eq!(failed_text(&outcome.entrants[0]), "< 0.001 %");
     }

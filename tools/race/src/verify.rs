@@ -154,10 +154,10 @@ impl Subject<'_> {
         let version =
             if self.cell.protocol.is_http2() { Version::HTTP_2 } else { Version::HTTP_11 };
         if answer.version != version {
-            return wrong(format!("it spoke {:?}, not {version:?}", answer.version));
+            return wrong(format!("the response used {:?} instead of {version:?}", answer.version));
         }
         if answer.status != StatusCode::OK {
-            return wrong(format!("status {}, not 200", answer.status.as_u16()));
+            return wrong(format!("status {} instead of 200", answer.status.as_u16()));
         }
         if let Some(difference) = difference(&answer.body, &check.body) {
             return wrong(difference);

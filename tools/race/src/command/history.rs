@@ -10,7 +10,7 @@ use crate::report;
 use crate::statistics::{Comparison, Verdict};
 use crate::store::{Listed, Store};
 use crate::summary::claims;
-use crate::table::{cost, percent, table};
+use crate::table::{Columns, cost, percent, table};
 
 /// `bolide race list`.
 pub(super) fn list(out: &Path) -> Result<(), String> {
@@ -27,27 +27,29 @@ fn line(race: &Listed) -> String {
     let manifest = &race.manifest;
     let raced = manifest.contenders.iter().filter(|entry| entry.skipped.is_none());
     let names: Vec<&str> = raced.map(|entry| entry.contender.name.as_str()).collect();
+    let tables = manifest.tables.join(",");
     format!(
-        "{:>4}  {}  {:>3} cells{}  {}{}  {}",
+        "{:>4}  {}  {:>3} workloads{}  {}{}{}  {}",
         race.id,
         report::date(manifest.started_unix_s),
         race.cells,
-        if race.is_finished { "  " } else { " …" },
+        if race.is_finished { "" } else { ", not finished" },
         if manifest.is_quick { "quick, " } else { "" },
+        if tables.is_empty() { tables } else { tables + ", " },
         manifest.generator.name(),
         names.join(" ")
     )
 }
 
 /// `bolide race show`.
-pub(super) fn show(id: Option<u32>, out: &Path) -> Result<(), String> {
+pub(super) fn show(id: Option<u32>, out: &Path, columns: Columns) -> Result<(), String> {
     let store = Store::open_existing(out)?;
     let race = store.race(id)?;
     let mut outcomes = store.cells(race.id)?;
     settle(&mut outcomes);
     let mut text = line(&race) + "\n";
     for outcome in &outcomes {
-        text += &table(outcome);
+        text += &table(outcome, columns);
     }
     text += &claims(&race.manifest.reference, &outcomes);
     let selection = if race.manifest.is_quick {

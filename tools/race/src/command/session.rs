@@ -29,7 +29,7 @@ use crate::rounds::{Rounds, Settings};
 use crate::statistics::PAIRS_MIN;
 use crate::store::Store;
 use crate::summary::claims;
-use crate::table::table;
+use crate::table::{Columns, table};
 use crate::workplace::Workplace;
 
 /// What is to be run, however it was asked for.
@@ -264,7 +264,7 @@ fn reference(
     let reference = plan.reference.settle(&in_order)?;
     if reference != plan.reference.name {
         eprintln!(
-            "reference: {reference}, for {} takes no part in these workloads",
+            "reference: {reference}, because {} takes no part in these workloads",
             plan.reference.name
         );
     }
@@ -319,7 +319,7 @@ fn settings(plan: &Plan, runs: usize, cells: usize, generator: Generator) -> Set
     settings.profiles = plan.is_profiled;
     if let Rounds::Fixed(count @ ..PAIRS_MIN) = settings.rounds {
         eprintln!(
-            "warning: {count} round(s) carry no claim: {PAIRS_MIN} do (--rounds {PAIRS_MIN})"
+            "warning: nothing is claimed from {count} round(s); use --rounds {PAIRS_MIN} or more"
         );
     }
     settings
@@ -367,7 +367,7 @@ impl Course<'_> {
             match ran {
                 Ok(Some(outcome)) => {
                     self.store.put(self.id, &outcome)?;
-                    print(&table(&outcome));
+                    print(&table(&outcome, Columns::Main));
                     outcomes.push(outcome);
                 }
                 Ok(None) => eprintln!("{}: {}", cell.title(), self.why_not(cell)),
@@ -405,7 +405,7 @@ impl Course<'_> {
         let page = report::write(&self.out, self.id, &self.manifest, &self.tables, outcomes)?;
         print(&format!("\nreport: {}\n", page.display()));
         if was_stopped {
-            eprintln!("stopped; the same command goes on after the cells that are finished");
+            eprintln!("stopped; the same command resumes after the finished workloads");
         }
         let fine = outcomes
             .iter()

@@ -19,7 +19,7 @@ pub(crate) fn from_command_line(text: &str) -> Result<Contender, String> {
     for part in parts.split(';').filter(|part| !part.trim().is_empty()) {
         let (key, value) = part
             .split_once('=')
-            .ok_or_else(|| wrong(format!("`{}` is no key=value", part.trim())))?;
+            .ok_or_else(|| wrong(format!("`{}` is not key=value", part.trim())))?;
         let Some(key) = KEYS.iter().find(|known| **known == key.trim()) else {
             let key = key.trim();
             return Err(wrong(format!("no key `{key}`; {}", suggestion(key, &KEYS))));
@@ -152,7 +152,7 @@ mod tests {
             ("name=a;comd=b", "did you mean `cmd`?"),
             ("name=a;cmd=b;routes=pong", "did you mean `ping`?"),
             ("name=a;cmd='b", "not closed"),
-            ("name=a;b", "`b` is no key=value"),
+            ("name=a;b", "`b` is not key=value"),
             ("name=a b;cmd=c", "`name` must be"),
         ] {
             let error = from_command_line(text).unwrap_err();

@@ -134,7 +134,7 @@ fn parse(text: &str) -> Result<Figures, String> {
         .map_err(|error| format!("the report of `bolide load` can't be read: {error}"))?;
     let phase = report.phases.last().ok_or("the report of `bolide load` has no phase")?;
     if phase.counts.completed == 0 {
-        return Err(format!("`bolide load` counted no answers; failures: {:?}", phase.failures));
+        return Err(format!("`bolide load` counted no responses; failures: {:?}", phase.failures));
     }
     Ok(figures(phase))
 }
@@ -320,7 +320,7 @@ mod tests {
         let mut report = report();
         report.phases[0].counts.completed = 0;
         assert!(
-            parse(&serde_json::to_string(&report).unwrap()).unwrap_err().contains("no answers")
+            parse(&serde_json::to_string(&report).unwrap()).unwrap_err().contains("no responses")
         );
         assert!(parse("bolide: no").unwrap_err().contains("bolide: no"));
         assert!(parse("{}").unwrap_err().contains("can't be read"));

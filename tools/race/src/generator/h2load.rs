@@ -68,7 +68,7 @@ fn parse(text: &str) -> Result<Figures, String> {
     let finished = text.split_once("finished in ").map(|(_, rest)| rest);
     let rate = finished.and_then(|rest| number_before(rest, " req/s"));
     let Some(rate) = rate.filter(|rate| *rate > 0.0) else {
-        return Err(format!("h2load counted no answers: {}", said()));
+        return Err(format!("h2load counted no responses: {}", said()));
     };
     let line = text.lines().find(|line| line.starts_with("requests: ")).unwrap_or_default();
     let count = |word: &str| number_before(line, word).unwrap_or_default() as u64;
@@ -121,7 +121,7 @@ time for connect:        0us         0us         0us         0us     0.00%
     #[test]
     fn no_answers_are_an_error() {
         let error = parse("finished in 1.00s, 0.00 req/s, 0B/s\n").unwrap_err();
-        assert!(error.contains("no answers"), "{error}");
+        assert!(error.contains("no responses"), "{error}");
         assert!(parse("").is_err());
     }
 }

@@ -61,7 +61,7 @@ fn arguments(job: &Job<'_>) -> Result<Vec<String>, String> {
 fn parse(text: &str) -> Result<Figures, String> {
     let rate = word_after(text, "Requests/sec:").and_then(|word| word.parse::<f64>().ok());
     let Some(rate) = rate.filter(|rate| *rate > 0.0) else {
-        return Err(format!("wrk counted no answers: {}", text.trim()));
+        return Err(format!("wrk counted no responses: {}", text.trim()));
     };
     let mut figures = Figures {
         rate,

@@ -146,7 +146,7 @@ fn a_server_that_does_not_write_what_it_has_to_is_disqualified() {
 fn work_of_children_that_have_ended_is_counted_where_control_groups_can_be_made() {
     use crate::generator::CpuOf;
     let outcome = raced(&["honest", "forking"], &Interrupt::default(), &mut |_| {}).unwrap();
-    let said = crate::table::table(&outcome);
+    let said = crate::table::table(&outcome, crate::table::Columns::All);
     let forking = outcome.entrant("forking").unwrap();
     let least = planted::BURNT.as_secs_f64() * 1e6 / f64::from(planted::FORKING) * 0.8;
     for figures in forking.figures() {

@@ -55,7 +55,7 @@ pub(super) fn glance(
     } else {
         Svg::file(WIDTH, height, &title, STYLE)
     };
-    svg.text("strong", (10.0, 18.0), "start", &format!("{title}; right of the line is dearer"));
+    svg.text("strong", (10.0, 18.0), "start", &format!("{title}; right of the line costs more"));
     let scale = Scale::log(low, high, LEFT, WIDTH - RIGHT);
     let bottom = TOP + ROW * rows.len() as f64;
     for tick in scale.ticks() {

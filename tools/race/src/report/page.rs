@@ -49,8 +49,7 @@ pub(super) fn page(
         text += &table(heads, rows);
     }
     let _ = writeln!(text, "<p class=\"note\">{}</p>", escape(&legend()));
-    text +=
-        "</section>\n<section id=\"cost\"><h2>What one answer costs</h2>\n<div class=\"plots\">\n";
+    text += "</section>\n<section id=\"cost\"><h2>What one response costs</h2>\n<div class=\"plots\">\n";
     for outcome in outcomes {
         text += &bars(outcome, &names);
     }
@@ -169,7 +168,7 @@ fn fallen(manifest: &Manifest, outcomes: &[CellOutcome]) -> String {
     for entry in &manifest.contenders {
         if let Some(why) = &entry.skipped {
             let name = escape(&entry.contender.name);
-            let _ = writeln!(items, "<li><b>{name}</b> was not here: {}</li>", escape(why));
+            let _ = writeln!(items, "<li><b>{name}</b> was not available: {}</li>", escape(why));
         }
     }
     if items.is_empty() {
@@ -214,7 +213,7 @@ fn between(outcomes: &[CellOutcome]) -> String {
         .fold((0, 0), |sum, cell| (sum.0 + cell.0, sum.1 + cell.1));
     format!(
         "a cache line took {least:.0} to {most:.0} ns there and back (median {middle:.0}); {unlike} of \
-         {all} runs found none of the reference's that was like them, and are left out of the ratios"
+         {all} runs have no run of the reference with a similar distance, and are left out of the ratios"
     )
 }
 
@@ -241,7 +240,7 @@ fn described(manifest: &Manifest, outcomes: &[CellOutcome]) -> String {
         (
             "rounds",
             format!(
-                "{:?} of {} ms after {} ms, interleaved in random order",
+                "{} of {} ms after {} ms, interleaved in random order",
                 settings.rounds,
                 settings.duration.as_millis(),
                 settings.warm_up.as_millis()
@@ -249,7 +248,7 @@ fn described(manifest: &Manifest, outcomes: &[CellOutcome]) -> String {
         ),
         (
             "requests",
-            "rows repeat one request, but for posted bodies and 1 in 100 sizes of an echo, unless they say that each \
+            "rows repeat one request, except for posted bodies and 1 in 100 sizes of an echo, unless they say that each \
              request or each connection is different"
                 .to_owned(),
         ),
@@ -271,7 +270,7 @@ fn described(manifest: &Manifest, outcomes: &[CellOutcome]) -> String {
     }
     format!(
         "<section id=\"manifest\"><h2>How it was done</h2>\n{}<p class=\"note\">`bolide race replay \
-         manifest.json` runs the same again; results.json holds every round.</p></section>\n",
+         manifest.json` repeats the race; results.json has every round.</p></section>\n",
         table(&["what".to_owned(), "how".to_owned()], &lines)
     )
 }
@@ -292,7 +291,7 @@ mod tests {
             "needs the least CPU per request in 1 of 1 workloads",
             "Of 1 comparisons with at least 6 pairs of runs, 1 are claims",
             "2.00 (1.98–2.02) · 12 pairs",
-            "told apart in 0 of 1",
+            "differ significantly in 0 of 1",
             "others use 0.70 cores",
             "id=\"T20\"",
             "<b>cheat</b> disqualified in",

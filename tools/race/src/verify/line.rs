@@ -160,7 +160,7 @@ impl Line {
                 return Err(failure);
             }
             if self.ended {
-                return Err("the connection ended before the answer did".to_owned());
+                return Err("the connection ended before the response did".to_owned());
             }
             if Instant::now() >= deadline {
                 return Err(format!("no response within {} s", self.timeout.as_secs_f64()));
@@ -336,7 +336,7 @@ impl Progress {
     }
 
     fn answer(self) -> Result<Answer, String> {
-        let head = self.head.ok_or_else(|| "an answer without a head".to_owned())?;
+        let head = self.head.ok_or_else(|| "a response without a head".to_owned())?;
         Ok(Answer { body: self.body, trailers: self.trailers, ..head })
     }
 }

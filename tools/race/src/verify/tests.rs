@@ -125,10 +125,10 @@ fn one_wrong_byte_is_evidence() {
 #[test]
 fn a_wrong_status_and_a_wrong_version_are_evidence() {
     let busy: Answer = |_, _| with_status("503 Busy", b"pong");
-    assert!(verdict(busy, Route::Ping, 0).unwrap_err().contains("status 503, not 200"));
+    assert!(verdict(busy, Route::Ping, 0).unwrap_err().contains("status 503 instead of 200"));
     let old: Answer = |_, _| b"HTTP/1.0 200 OK\r\nContent-Length: 4\r\n\r\npong".to_vec();
     let evidence = verdict(old, Route::Ping, 0).unwrap_err();
-    assert!(evidence.contains("HTTP/1.0, not HTTP/1.1"), "{evidence}");
+    assert!(evidence.contains("HTTP/1.0 instead of HTTP/1.1"), "{evidence}");
 }
 
 #[test]

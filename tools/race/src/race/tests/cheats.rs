@@ -75,7 +75,7 @@ fn every_cheat_is_caught_by_name_and_an_honest_server_goes_on() {
             std::iter::once("honest").chain(cheats.iter().map(|cheat| cheat.part)).collect();
         let cell = Cell { route, ..cell() };
         let outcome = raced_in(&cell, &parts, &Interrupt::default(), &mut |_| {}).unwrap();
-        let table = crate::table::table(&outcome);
+        let table = crate::table::table(&outcome, crate::table::Columns::All);
         assert!(outcome.entrant("honest").unwrap().counts(), "{table}");
         for Cheat { part, says, .. } in cheats {
             let entrant = outcome.entrant(part).unwrap();
@@ -177,6 +177,6 @@ fn what_a_foreign_generator_measured_is_marked_unchecked_by_the_race() {
     let outcome = raced_by(generator, once, &cell(), &parts, &Interrupt::default(), &mut |_| {});
     let outcome = outcome.unwrap();
     assert!(outcome.is_unchecked && outcome.entrant("smudging").unwrap().counts());
-    let said = crate::table::table(&outcome);
+    let said = crate::table::table(&outcome, crate::table::Columns::All);
     assert!(said.contains("unchecked: the generator compares no bodies"), "{said}");
 }

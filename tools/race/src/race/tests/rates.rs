@@ -22,7 +22,7 @@ fn all_runs_of_a_row_have_one_rate_below_what_the_slowest_can_do() {
     }
     let found = outcome.cpu_ratio(outcome.entrant("slow").unwrap()).unwrap();
     assert_eq!(found.verdict, Verdict::More, "{found:?}");
-    let table = crate::table::table(&outcome);
+    let table = crate::table::table(&outcome, crate::table::Columns::All);
     let title = format!(", 1 connections, at {} requests/s\n", count(rate));
     assert!(table.contains(&title), "{table}");
     let mut at_capacity = outcome;
