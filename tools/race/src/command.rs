@@ -78,6 +78,13 @@ enum Action {
         #[command(flatten)]
         place: Where,
     },
+    /// Writes the report of a published `results.json`.
+    Report {
+        /// File to read.
+        results: PathBuf,
+        #[command(flatten)]
+        place: Where,
+    },
     /// Repeats the race that a manifest describes (`manifest.json` or `results.json` of a report).
     Replay {
         /// File to read.
@@ -189,6 +196,9 @@ pub fn run(arguments: &Arguments) -> ExitCode {
         Some(Action::Show { race, wide, place }) => {
             let columns = if *wide { Columns::All } else { Columns::Main };
             history::show(*race, &place.out, columns).map(|()| true)
+        }
+        Some(Action::Report { results, place }) => {
+            history::report(results, &place.out).map(|()| true)
         }
         Some(Action::Compare { old, new, place }) => {
             history::compare(*old, *new, &place.out).map(|()| true)

@@ -46,7 +46,7 @@ pub(crate) fn write(
         "cells": outcomes,
     });
     put("manifest.json", format!("{described:#}\n"))?;
-    put("results.json", format!("{results:#}\n"))?;
+    put("results.json", format!("{results}\n"))?;
     if let Some(plot) = glance::glance(outcomes, &names(outcomes), &manifest.reference, false) {
         put("glance.svg", plot)?;
     }

@@ -3,8 +3,11 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use serde::Deserialize;
+
 use super::session::print;
 use crate::catalogue::Selection;
+use crate::manifest::Manifest;
 use crate::outcome::{CellOutcome, settle};
 use crate::report;
 use crate::statistics::{Comparison, Verdict};
@@ -52,14 +55,43 @@ pub(super) fn show(id: Option<u32>, out: &Path, columns: Columns) -> Result<(), 
         text += &table(outcome, columns);
     }
     text += &claims(&race.manifest.reference, &outcomes);
-    let selection = if race.manifest.is_quick {
+    print(&text);
+    write_report(out, race.id, &race.manifest, &outcomes)
+}
+
+/// `bolide race report`.
+pub(super) fn report(file: &Path, out: &Path) -> Result<(), String> {
+    let failed = |what: &dyn std::fmt::Display| format!("{}: {what}", file.display());
+    let text = std::fs::read_to_string(file).map_err(|error| failed(&error))?;
+    let manifest = Manifest::parse(&text).map_err(|what| failed(&what))?;
+    let results: Results = serde_json::from_str(&text)
+        .map_err(|error| failed(&format!("not the results of a race: {error}")))?;
+    let mut outcomes = results.cells;
+    settle(&mut outcomes);
+    print(&claims(&manifest.reference, &outcomes));
+    write_report(out, results.race, &manifest, &outcomes)
+}
+
+/// What a report needs of a `results.json`, beside its manifest.
+#[derive(Deserialize)]
+struct Results {
+    race: u32,
+    cells: Vec<CellOutcome>,
+}
+
+fn write_report(
+    out: &Path,
+    id: u32,
+    manifest: &Manifest,
+    outcomes: &[CellOutcome],
+) -> Result<(), String> {
+    let selection = if manifest.is_quick {
         Selection::Quick
     } else {
-        Selection::Named(race.manifest.tables.clone())
+        Selection::Named(manifest.tables.clone())
     };
-    let page = report::write(out, race.id, &race.manifest, &selection.tables()?, &outcomes)?;
-    let _ = writeln!(text, "\nreport: {}", page.display());
-    print(&text);
+    let page = report::write(out, id, manifest, &selection.tables()?, outcomes)?;
+    print(&format!("\nreport: {}\n", page.display()));
     Ok(())
 }
 
@@ -143,5 +175,23 @@ mod tests {
         assert!(!text.contains("cheat"), "{text}");
         after.rule = None;
         assert!(cell(&before, &after).contains("2.00 → 2.40, not decided"), "few pairs");
+    }
+
+    #[test]
+    fn the_report_of_published_results_is_the_one_that_was_written_with_them() {
+        let out = std::env::temp_dir().join(format!("bolide-published-{}", std::process::id()));
+        let (manifest, again) = (crate::store::tests::manifest(), out.join("again"));
+        let mut outcomes = [crate::outcome::tests::outcome()];
+        settle(&mut outcomes);
+        write_report(&out, 1, &manifest, &outcomes).unwrap();
+        report(&out.join("report/results.json"), &again).unwrap();
+        for file in ["results.json", "index.html", "glance.svg"] {
+            let read = |out: &Path| std::fs::read_to_string(out.join("report").join(file)).unwrap();
+            assert!(read(&out) == read(&again), "{file}");
+        }
+        let manifest = out.join("report/manifest.json");
+        let error = report(&manifest, &again).unwrap_err();
+        assert!(error.contains("not the results of a race: missing field"), "{error}");
+        std::fs::remove_dir_all(out).unwrap();
     }
 }
