@@ -106,4 +106,6 @@ pub struct Listed {
     pub is_folder: bool,
     /// Its length in bytes, if it is a file.
     pub length: Option<u64>,
+    /// The last change of its content.
+    pub modified: Time,
 }

@@ -166,9 +166,14 @@ fn opaque_tag(source: &Source) -> String {
     format!("{nanoseconds:x}-{length:x}-{number:x}{dash}{}", source.coding)
 }
 
-fn http_date(seconds: u64) -> HeaderValue {
+/// A time as HTTP writes it: `Mon, 23 Nov 2026 12:04:05 GMT`.
+pub(crate) fn date(seconds: u64) -> Date {
     // Beyond the year 9999 there is no date; and such a clock is wrong.
     let time = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds));
-    let date = Date::new(time.unwrap_or(SystemTime::UNIX_EPOCH));
-    HeaderValue::from_bytes(date.as_bytes()).expect("a date is made of letters, digits and signs")
+    Date::new(time.unwrap_or(SystemTime::UNIX_EPOCH))
+}
+
+fn http_date(seconds: u64) -> HeaderValue {
+    HeaderValue::from_bytes(date(seconds).as_bytes())
+        .expect("a date is made of letters, digits and signs")
 }

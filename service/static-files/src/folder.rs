@@ -130,13 +130,14 @@ impl Disk for Folder {
             // A link says nothing here of where it leads, which may be outside.
             let stat = rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW);
             let Ok(stat) = stat else { continue };
+            let Stamp { length, modified, .. } = stamp(&stat);
             let (is_folder, length) = match FileType::from_raw_mode(stat.st_mode) {
                 FileType::Directory => (true, None),
-                FileType::RegularFile => (false, Some(stamp(&stat).length)),
+                FileType::RegularFile => (false, Some(length)),
                 FileType::Symlink => (false, None),
                 _ => continue,
             };
-            entries.push(Listed { name: name.to_owned(), is_folder, length });
+            entries.push(Listed { name: name.to_owned(), is_folder, length, modified });
             if entries.len() == max {
                 break;
             }

@@ -48,7 +48,7 @@ pub const SENDFILE_BYTES: u64 = 128 * 1024;
 pub const PIECES_BYTES: usize = 64 * 1024 * 1024;
 
 /// How many entries of a directory a listing names.
-/// Default: 5000. Unit: entries. Reason: half a megabyte of HTML; who has more wants a search.
+/// Default: 5000. Unit: entries. Reason: a megabyte of HTML; who has more wants a search.
 /// Answers: large-listing.
 pub const LISTING_COUNT: usize = 5000;
 

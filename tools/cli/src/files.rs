@@ -9,46 +9,50 @@ use bolide::{HeaderValue, StaticFiles};
 #[command(next_help_heading = "Files")]
 #[group(skip)]
 pub(crate) struct Arguments {
+    /// Serve the files of this directory: the same as --root.
+    #[arg(value_name = "DIR", group = "directory")]
+    served: Option<PathBuf>,
+
     /// Serve the files of this directory, and /ping. --builtin adds the other built-in routes. With --proxy,
     /// requests without a file go to the upstream, also /ping.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", group = "directory")]
     root: Option<PathBuf>,
 
     /// List directories that have no index file.
-    #[arg(long, requires = "root")]
+    #[arg(long, requires = "directory")]
     listing: bool,
 
     /// Index file of a directory. May be repeated; the first that exists is served. Default: index.html.
-    #[arg(long, value_name = "NAME", requires = "root")]
+    #[arg(long, value_name = "NAME", requires = "directory")]
     index: Vec<String>,
 
     /// File below the root that is sent with status 404.
-    #[arg(long, value_name = "FILE", requires = "root")]
+    #[arg(long, value_name = "FILE", requires = "directory")]
     not_found: Option<String>,
 
     /// Page that is sent with status 200 for every path without a file: for single-page applications.
-    #[arg(long, value_name = "FILE", requires = "root", conflicts_with_all = ["not_found", "proxy"])]
+    #[arg(long, value_name = "FILE", requires = "directory", conflicts_with_all = ["not_found", "proxy"])]
     fallback: Option<String>,
 
     /// Send Cache-Control with files whose path matches, such as '/assets/*=max-age=31536000'; * matches any
     /// characters. May be repeated; the first match applies.
-    #[arg(long, value_name = "PATTERN=VALUE", requires = "root", value_parser = cache_control)]
+    #[arg(long, value_name = "PATTERN=VALUE", requires = "directory", value_parser = cache_control)]
     cache_control: Vec<(String, HeaderValue)>,
 
     /// Compress text for clients that accept it, unless there is a precompressed file (.br, .zst, .gz).
-    #[arg(long, requires = "root")]
+    #[arg(long, requires = "directory")]
     compress: bool,
 
     /// Don't look for precompressed files.
-    #[arg(long, requires = "root")]
+    #[arg(long, requires = "directory")]
     no_precompressed: bool,
 
     /// Serve names that begin with a dot.
-    #[arg(long, requires = "root")]
+    #[arg(long, requires = "directory")]
     hidden: bool,
 
     /// Read large files instead of using sendfile, which serves them over cleartext HTTP/1.1.
-    #[arg(long, requires = "root")]
+    #[arg(long, requires = "directory")]
     no_sendfile: bool,
 }
 
@@ -66,14 +70,18 @@ pub(crate) fn cache_control(text: &str) -> Result<(String, HeaderValue), String>
 impl Arguments {
     /// Whether there is a root.
     pub(crate) fn are_given(&self) -> bool {
-        self.root.is_some()
+        self.directory().is_some()
+    }
+
+    fn directory(&self) -> Option<&PathBuf> {
+        self.root.as_ref().or(self.served.as_ref())
     }
 
     /// Opens the root, if one is given.
     pub(crate) fn files(&self) -> Result<Option<StaticFiles>, String> {
-        let Some(root) = &self.root else { return Ok(None) };
+        let Some(root) = self.directory() else { return Ok(None) };
         let mut files = StaticFiles::new(root)
-            .map_err(|error| format!("--root: {error}"))?
+            .map_err(|error| error.to_string())?
             .listing(self.listing)
             .compress(self.compress)
             .precompressed(!self.no_precompressed)

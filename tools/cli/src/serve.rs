@@ -85,7 +85,7 @@ pub(crate) struct Arguments {
     print_config: bool,
 
     /// Listen here for HTTP/1.1 and HTTP/2 over cleartext: an IP address and a port (0: any free
-    /// port), or unix:/path. May be repeated. --http and --https replace the listeners of the file and the
+    /// port), a port of the loopback address (8080), one of all addresses (:8080), or unix:/path. May be repeated. --http and --https replace the listeners of the file and the
     /// defaults, which are 127.0.0.1:8080 and 127.0.0.1:8443.
     #[arg(long, value_name = "ADDR:PORT", value_parser = check_address)]
     http: Vec<String>,

@@ -51,12 +51,21 @@ fn a_file_wins_over_a_size() {
 }
 
 #[test]
+fn a_directory_and_a_port_are_enough() {
+    let folder = scratch("a_directory_and_a_port");
+    std::fs::write(folder.join("index.html"), "home").unwrap();
+    let root = folder.display().to_string();
+    let server = Server::start(&[&root, "--http", "localhost:0", "--no-https"]);
+    assert_eq!(get(&server, "/").2, "home");
+}
+
+#[test]
 fn the_options_about_files_take_effect() {
     let rule = "*.html=max-age=60";
     let options = ["--builtin", "--listing", "--cache-control", rule, "--not-found", "index.html"];
     let server = start("the_options_about_files", &options);
     assert_eq!(get(&server, "/echo?size=3").2, "xxx", "it is back");
-    assert!(get(&server, "/empty/").2.contains("<ul>"));
+    assert!(get(&server, "/empty/").2.contains("<table>"));
     let (status, head, _) = get(&server, "/");
     assert_eq!(status, 200);
     assert!(head.contains("cache-control: max-age=60"), "{head}");

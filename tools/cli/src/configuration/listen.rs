@@ -57,13 +57,27 @@ impl TlsFiles {
     }
 }
 
-/// Whether it is an address to listen on.
+/// The address to listen on: `8080` and `localhost:8080` are ports of the loopback address, `:8080` is one of all
+/// addresses.
 pub(crate) fn check_address(given: &str) -> Result<String, String> {
     let is_path = given.strip_prefix("unix:").is_some_and(|path| !path.is_empty());
     if is_path || given.parse::<SocketAddr>().is_ok() {
         return Ok(given.to_owned());
     }
-    Err("give an IP address and a port, such as 127.0.0.1:8080, or unix:/path".to_owned())
+    let (host, port) = given.rsplit_once(':').unwrap_or(("localhost", given));
+    let address = match host {
+        "localhost" => "127.0.0.1",
+        "" | "*" => "0.0.0.0",
+        _ => "",
+    };
+    if address.is_empty()
+        || !port.bytes().all(|byte| byte.is_ascii_digit())
+        || port.parse::<u16>().is_err()
+    {
+        return Err("give an IP address and a port, such as 127.0.0.1:8080, a port, or unix:/path"
+            .to_owned());
+    }
+    Ok(format!("{address}:{port}"))
 }
 
 /// Reads a `[[listen]]`.
@@ -118,4 +132,29 @@ pub(super) fn read(mut section: Section<'_>) -> Result<Listen, String> {
     section.finish()?;
     let tls = is_tls.then_some(TlsFiles { pairs, client_ca, client_required: required });
     Ok(Listen { address, tls, place: Some(place) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_alone_is_one_of_the_loopback_address() {
+        for (given, address) in [
+            ("127.0.0.1:0", "127.0.0.1:0"),
+            ("[::1]:80", "[::1]:80"),
+            ("unix:/run/a", "unix:/run/a"),
+            ("8080", "127.0.0.1:8080"),
+            ("localhost:8080", "127.0.0.1:8080"),
+            (":8080", "0.0.0.0:8080"),
+            ("*:80", "0.0.0.0:80"),
+        ] {
+            assert_eq!(check_address(given).as_deref(), Ok(address), "{given}");
+        }
+        for wrong in
+            ["", ":", "80808", "-1", "+80", "example.org:80", "127.0.0.1", "::1", "unix:", "a"]
+        {
+            assert!(check_address(wrong).unwrap_err().contains("a port, or unix:/path"), "{wrong}");
+        }
+    }
 }

@@ -135,7 +135,7 @@ fn listeners() {
         "[[listen]]\nhtpp = \"\"\n",
         "b.toml:2:1: `htpp` is not known in [[listen]]: did you mean `http`?",
     );
-    mistaken("[[listen]]\nhttp = \"8080\"\n", "b.toml:2:8: can't listen on `8080`: give an IP");
+    mistaken("[[listen]]\nhttp = \"80808\"\n", "b.toml:2:8: can't listen on `80808`: give an IP");
     let both = "[[listen]]\nhttp = \"127.0.0.1:1\"\nhttps = \"127.0.0.1:2\"\n";
     mistaken(both, "b.toml:3:9: a listener is `http` or `https`, not both");
     let one = "[[listen]]\nhttps = \"127.0.0.1:2\"\ncert = \"a.pem\"\n";
