@@ -15,6 +15,8 @@ const ENDPOINTS: &str = "<h2>What there is</h2><table>\
 <tr><td><a href=\"/echo?size=1024\"><code>GET /echo?size=1024</code></a><td>as many bytes as you \
 ask for, up to 1 GiB (64 if you don't say)\
 <tr><td><code>POST /echo</code><td>what you send, as you send it, of any size\
+<tr><td><a href=\"/events?n=5&amp;gap=500\"><code>GET /events?n=5&amp;gap=500</code></a><td>so many \
+Server-Sent Events, so many milliseconds apart\
 <tr><td><a href=\"/1048576\"><code>GET /1048576</code></a><td>as many zero bytes, up to 1 TiB\
 <tr><td><code>PUT /1048576</code><td>reads what you send, of any size, and discards it\
 <tr><td><code>/ws</code><td>WebSocket: your messages come back\

@@ -1,10 +1,11 @@
-//! The measurement endpoints: `/ping`, `/echo`, `/{size}`, `/ws`, ndt7, responsiveness, and a landing page
+//! The measurement endpoints: `/ping`, `/echo`, `/events`, `/{size}`, `/ws`, ndt7, responsiveness, and a landing page
 //! that lists them.
 //!
 //! They are handlers like any user's, built on the public handler API alone.
 
 mod bulk;
 mod echo;
+mod events;
 mod landing;
 pub mod limits;
 mod ndt7;
@@ -45,8 +46,8 @@ pub fn routes_with(router: Router, settings: &Settings) -> Router {
     endpoints_with(router.get("/", landing::page), settings)
 }
 
-/// The routes without the page that lists them: `GET /ping`, `GET /echo?size=N`, `POST /echo`, the WebSocket
-/// echo `/ws`, ndt7 at `/ndt/v7/download` and `/ndt/v7/upload`, and for responsiveness `/.well-known/nq` with
+/// The routes without the page that lists them: `GET /ping`, `GET /echo?size=N`, `POST /echo`, events at
+/// known times at `/events?n=N&gap=MS&size=N`, the WebSocket echo `/ws`, ndt7 at `/ndt/v7/download` and `/ndt/v7/upload`, and for responsiveness `/.well-known/nq` with
 /// `/small`, `/large` and `/slurp`. `/{size}` is what no other route answers.
 #[must_use]
 pub fn endpoints(router: Router) -> Router {
@@ -61,6 +62,8 @@ pub fn endpoints_with(router: Router, settings: &Settings) -> Router {
     ping(router)
         .handle(Method::GET, "/echo", echo::Fills)
         .handle(Method::POST, "/echo", echo::Echoes)
+        .handle(Method::GET, "/events", events::Streams)
+        .handle(Method::POST, "/events", events::Streams)
         .claim(bulk::is_size, bulk::Sizes)
 }
 

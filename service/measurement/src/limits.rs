@@ -1,5 +1,7 @@
 //! The limits of the measurement endpoints.
 
+use std::time::Duration;
+
 /// The largest `/{size}`, to download or to upload.
 /// Default: 1 TiB. Unit: bytes. Reason: more than an hour at 2 Gbit/s; a typing error must not fill a link for a week.
 /// Answers: none.
@@ -41,3 +43,18 @@ pub(crate) const ECHO_AHEAD_BYTES: usize = 16 * 1024 * 1024;
 /// How much more that may be on all connections of a worker to `/ws` together; beyond it, each waits for its client to
 /// read. Default: 64 MiB. Unit: bytes. Reason: four of the largest messages. Answers: websocket-hoard.
 pub(crate) const ECHO_AHEAD_WORKER_BYTES: usize = 64 * 1024 * 1024;
+
+/// `n` of `/events`, the number of events of a response. Default: 1,000,000. Unit: events. Reason: more than any model says; a typing
+/// error must not fill a link for a week. Answers: none.
+pub(crate) const EVENTS_COUNT_MAX: u64 = 1_000_000;
+
+/// `gap` of `/events`, the time between two events. Default: 60 s. Unit: time. Reason: as long as a silent connection lives.
+/// Answers: none.
+pub(crate) const EVENT_GAP_MAX: Duration = Duration::from_secs(60);
+
+/// `size` of `/events`, the data of one event. Default: 64 KiB. Unit: bytes. Reason: a line that clients accept. Answers: none.
+pub(crate) const EVENT_SIZE_BYTES_MAX: u64 = 64 * 1024;
+
+/// A piece of events that are due at once; what is beyond it follows when the connection takes more. Default: 16 KiB. Unit: bytes.
+/// Reason: a slow reader holds one piece, and a frame of HTTP/2 has that size. Answers: slow-reader.
+pub(crate) const EVENTS_PIECE_BYTES: usize = 16 * 1024;

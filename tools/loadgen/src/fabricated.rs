@@ -86,6 +86,7 @@ pub(crate) fn quiet(load: Load) -> PhaseReport {
         connect: flat(10, 50_000),
         handshake: Latencies::default(),
         resumed_count: 0,
+        events: None,
         lag: latencies(&[]),
         pacing: latencies(&[]),
         stalls: Stalls::default(),

@@ -37,6 +37,8 @@ pub struct Plan {
     pub request_timeout: Duration,
     /// How answers are judged.
     pub expect: Expectations,
+    /// Responses are streams of events; a request's timeout counts from its last event then.
+    pub events: Option<EventsPlan>,
     /// The seed of Poisson arrivals, sampling and weighted choice.
     pub seed: u64,
     /// Which processes are the server's, for its CPU time and memory.
@@ -144,6 +146,15 @@ pub struct Expectations {
     pub sampled_share: f64,
     /// Fields that the trailers of each response must have, with these values.
     pub trailers: Vec<(HeaderName, HeaderValue)>,
+}
+
+/// How streams of Server-Sent Events are judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EventsPlan {
+    /// A longer time between two events of a stream is a stall, in nanoseconds.
+    pub stall_ns: u64,
+    /// Streams of a language model: each ends with `[DONE]`, and events may report errors and tokens.
+    pub is_openai: bool,
 }
 
 /// A body that is known beforehand.

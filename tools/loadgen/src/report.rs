@@ -90,6 +90,9 @@ pub struct PhaseReport {
     pub lag: Latencies,
     /// As `lag`, but only what the generator's own clock was late by: its pacing error.
     pub pacing: Latencies,
+    /// Of responses that are streams of events.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub events: Option<EventsReport>,
     /// What bounded the senders.
     pub stalls: Stalls,
     /// Requests per second of each connection that answered any.
@@ -150,6 +153,34 @@ pub enum Failure {
     Body,
     /// The trailers that are expected are missing or have other values.
     Trailers,
+    /// The stream of events reported an error, ended before its end mark, or had no event.
+    Events,
+}
+
+/// Streams of events of a phase. Events count when they come, also those of streams that end later; streams count
+/// when they have ended as they should.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct EventsReport {
+    /// Events that came.
+    pub events: u64,
+    /// The same per second, over all streams.
+    pub rate: f64,
+    /// Streams that ended as they should.
+    pub streams: u64,
+    /// The mean of their events.
+    pub events_per_stream: f64,
+    /// Gaps between two events of a stream that were longer than `stall_ns`.
+    pub stalls: u64,
+    /// The longest gap that is no stall.
+    pub stall_ns: u64,
+    /// Tokens, as the server counted them at the end of streams.
+    pub tokens: Option<u64>,
+    /// The same per second.
+    pub token_rate: Option<f64>,
+    /// From the start of the request (closed loop) or its intended start (open loop) to its first event.
+    pub first: Latencies,
+    /// Between two events of a stream.
+    pub gap: Latencies,
 }
 
 /// Bytes of a phase.

@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod echo;
+mod events;
 #[cfg(test)]
 mod ndt7;
 #[cfg(test)]

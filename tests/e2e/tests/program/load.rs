@@ -57,6 +57,29 @@ fn every_protocol_is_loaded_and_every_answer_counted() {
 }
 
 #[test]
+fn streams_of_events_are_counted_over_every_version() {
+    let server = Server::start_both();
+    let (http, https) = (server.http().to_owned(), server.https().to_owned());
+    for (url, version) in [(&http, "--http1"), (&http, "--http2"), (&https, "--http2")] {
+        let url = format!("{url}/events?n=5&gap=10&done=1");
+        let mut arguments =
+            vec!["--openai", version, "-c", "4", "-m", "1", "-n", "40", "--json", "-", "--quiet"];
+        if url.starts_with("https") {
+            arguments.push("--insecure");
+        }
+        arguments.push(&url);
+        let json = load(&arguments).well().text();
+        assert_eq!(figure(&json, "/counts/succeeded"), 40, "{url} {version}");
+        assert_eq!(figure(&json, "/events/events"), 200, "{url} {version}");
+        assert_eq!(figure(&json, "/events/gap/count"), 160, "{url} {version}");
+        assert!(figure(&json, "/latency/min_ns") >= 40_000_000, "{url} {version}");
+    }
+    let cut = format!("{http}/events?n=5&gap=0");
+    let said = ends_with(1, &["--openai", "-n", "10", &cut]);
+    assert!(said.contains("10 failed stream of events"), "{said}");
+}
+
+#[test]
 fn exit_codes_say_what_happened() {
     let server = Server::start_both();
     let ping = format!("{}/ping", server.http());

@@ -456,6 +456,10 @@ mod tests {
             "service/measurement",
             &[
                 "SIZE_BYTES_MAX",
+                "EVENTS_COUNT_MAX",
+                "EVENTS_PIECE_BYTES",
+                "EVENT_GAP_MAX",
+                "EVENT_SIZE_BYTES_MAX",
                 "ECHO_AHEAD_BYTES",
                 "ECHO_AHEAD_WORKER_BYTES",
                 "NDT7_QUERY_BYTES",

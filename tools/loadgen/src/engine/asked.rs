@@ -5,13 +5,14 @@ use std::collections::VecDeque;
 use bolide_semantics::ExchangeId;
 
 use super::checks::Seen;
+use super::events::Stream;
 
 /// A request that was handed to a connection. Times are nanoseconds since the engine began.
 #[derive(Debug, Default)]
 pub(super) struct Asked {
     /// Where latency counts from.
     pub(super) begun_ns: u64,
-    /// When it was handed to the connection: its timeout counts from here.
+    /// When it was handed to the connection, or its last event came: its timeout counts from here.
     pub(super) handed_ns: u64,
     /// Which request of the script.
     pub(super) request: u32,
@@ -29,6 +30,8 @@ pub(super) struct Asked {
     pub(super) status: u16,
     /// What has come of the body.
     pub(super) seen: Seen,
+    /// The events of the body, where these count.
+    pub(super) stream: Option<Box<Stream>>,
     /// Answered already, and kept for the order's sake.
     pub(super) vacant: bool,
 }
@@ -110,6 +113,15 @@ impl AskedQueue {
         let asked = self.asked.front()?;
         let odd = u32::from(self.shift == 1);
         Some((ExchangeId(self.first << self.shift | odd), asked.handed_ns))
+    }
+
+    /// The number and the time of the one whose last event is longest ago.
+    pub(super) fn quietest(&self) -> Option<(ExchangeId, u64)> {
+        let odd = u32::from(self.shift == 1);
+        let places = self.first..;
+        let open = places.zip(&self.asked).filter(|(_, asked)| !asked.vacant);
+        let (place, asked) = open.min_by_key(|(_, asked)| asked.handed_ns)?;
+        Some((ExchangeId(place << self.shift | odd), asked.handed_ns))
     }
 
     /// Takes all that are open.

@@ -33,6 +33,8 @@ pub(super) struct Conn {
     retiring: bool,
     asked: AskedQueue,
     counted: Http2Stats,
+    /// When the streams of events are to be looked at for one that has stopped, in nanoseconds since the engine began.
+    check_ns: u64,
     pub(super) retransmits: Retransmits,
 }
 
@@ -49,6 +51,7 @@ impl Conn {
             retiring: false,
             asked: AskedQueue::default(),
             counted: Http2Stats::default(),
+            check_ns: 0,
             retransmits: Retransmits::default(),
         }
     }
@@ -156,7 +159,10 @@ impl Owner for Asker<'_> {
     #[inline]
     fn deadline(&self) -> Option<Instant> {
         let (_, handed_ns) = self.conn.asked.oldest()?;
-        Some(self.desk.task.instant(handed_ns + self.desk.task.timeout_ns))
+        let task = &self.desk.task;
+        let at_ns =
+            if task.events.is_some() { self.conn.check_ns } else { handed_ns + task.timeout_ns };
+        Some(task.instant(at_ns))
     }
 
     fn ended(&mut self, ending: &Ending) {
@@ -244,8 +250,12 @@ impl Asker<'_> {
             request: index as u32,
             number,
             counted: desk.pacer.counts(begun_ns),
+            stream: desk.task.events.map(|_| Box::default()),
             ..Asked::default()
         };
+        if conn.asked.is_empty() {
+            conn.check_ns = desk.now_ns + desk.task.timeout_ns;
+        }
         let end = if request.body.is_empty() { End::Yes } else { End::No };
         let sent = script.with_head(request, &desk.rendered, |head| orders.send_request(head, end));
         let Ok(id) = sent else {
@@ -292,6 +302,12 @@ impl Asker<'_> {
         if let Some(asked) = conn.asked.get_mut(id) {
             let answer = &desk.task.script.requests[asked.request as usize].answer;
             asked.seen.data(answer, data);
+            if let (Some(stream), Some(plan)) = (&mut asked.stream, &desk.task.events) {
+                asked.handed_ns = desk.now_ns;
+                let counts = desk.pacer.counts_answer(asked.number, asked.counted, desk.now_ns);
+                let tally = counts.then_some(&mut desk.tally.events);
+                stream.data(data, (asked.begun_ns, desk.now_ns), plan, tally);
+            }
         }
         orders.consumed(id, data.len());
         if end == End::Yes {
@@ -321,7 +337,10 @@ impl Asker<'_> {
         } else if asked.is_early {
             Err(Failure::Protocol)
         } else {
-            task.judge.finish(&request.answer, &mut asked.seen)
+            let verdict = task.judge.finish(&request.answer, &mut asked.seen);
+            let streams = asked.stream.as_ref().zip(task.events.as_ref());
+            let is_right = streams.is_none_or(|(stream, plan)| stream.is_right(plan));
+            verdict.and(if is_right { Ok(()) } else { Err(Failure::Events) })
         };
         self.desk.answered(self.conn.seat, &asked, verdict);
         if self.conn.single.is_some() {
@@ -334,9 +353,17 @@ impl Asker<'_> {
     #[inline]
     fn time_out(&mut self, orders: &mut Orders<'_>) {
         let timeout_ns = self.desk.task.timeout_ns;
-        while let Some((id, handed_ns)) = self.conn.asked.oldest()
-            && handed_ns + timeout_ns <= self.desk.now_ns
-        {
+        let is_streaming = self.desk.task.events.is_some();
+        if is_streaming && self.desk.now_ns < self.conn.check_ns {
+            return;
+        }
+        let next =
+            |asked: &AskedQueue| if is_streaming { asked.quietest() } else { asked.oldest() };
+        while let Some((id, handed_ns)) = next(&self.conn.asked) {
+            if handed_ns + timeout_ns > self.desk.now_ns {
+                self.conn.check_ns = handed_ns + timeout_ns;
+                return;
+            }
             if let Some(asked) = self.conn.asked.remove(id) {
                 self.desk.failed(&asked, Failure::Timeout);
             }

@@ -17,6 +17,7 @@ use super::script::Script;
 use super::seats::Seats;
 use super::tally::Tally;
 use super::template::Rendered;
+use crate::plan::EventsPlan;
 use crate::report::Failure;
 
 /// What all threads work with.
@@ -30,8 +31,10 @@ pub(super) struct Task {
     pub(super) destinations: Vec<Destination>,
     /// Requests in flight on a connection at most.
     pub(super) depth: usize,
-    /// How long an answer may take, in nanoseconds.
+    /// How long an answer may take, or the next event of a stream, in nanoseconds.
     pub(super) timeout_ns: u64,
+    /// Responses are streams of events.
+    pub(super) events: Option<EventsPlan>,
     /// When the engine began: times are counted from here.
     pub(super) epoch: Instant,
 }
@@ -199,7 +202,12 @@ impl Desk {
         let body = &self.task.script.requests[asked.request as usize].body;
         tally.traffic.payload_sent_bytes += body.len() as u64 - asked.unsent_bytes;
         match verdict {
-            Ok(()) => tally.counts.succeeded += 1,
+            Ok(()) => {
+                tally.counts.succeeded += 1;
+                if let Some(stream) = &asked.stream {
+                    tally.events.ended(stream);
+                }
+            }
             Err(failure) => tally.failure(failure),
         }
     }

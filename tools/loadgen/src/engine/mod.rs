@@ -9,6 +9,7 @@ mod asked;
 mod asker;
 mod checks;
 mod desk;
+mod events;
 mod histograms;
 mod messages;
 mod mistake;
@@ -246,7 +247,7 @@ impl Engine {
             server_cores: std::thread::available_parallelism().map_or(1, usize::from),
         };
         let measure_ns = self.task.nanoseconds(measure);
-        outcome::report(phase, tally, measure_ns, watch.series, &cost)
+        outcome::report(phase, tally, measure_ns, watch.series, &cost, self.task.events)
     }
 
     /// Makes the connections that the phase needs.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::histograms::latencies;
 use super::tally::Tally;
 use crate::cost::CostSample;
-use crate::plan::{Load, Phase};
+use crate::plan::{EventsPlan, Load, Phase};
 use crate::report::{PhaseReport, ProcessCost, Sample, Verdict};
 
 /// What a phase cost: looks at both ends of the measurement, and the time between them.
@@ -63,6 +63,7 @@ pub(super) fn report(
     measure_ns: u64,
     series: Vec<Sample>,
     cost: &Cost,
+    events: Option<EventsPlan>,
 ) -> PhaseReport {
     let requests = tally.counts.completed;
     let (statuses, failures) = (tally.statuses(), tally.failures());
@@ -88,6 +89,7 @@ pub(super) fn report(
         resumed_count: tally.resumed_count,
         lag: latencies(tally.lag),
         pacing: latencies(tally.pacing),
+        events: events.map(|plan| tally.events.report(elapsed_ns, plan.stall_ns)),
         stalls: tally.stalls,
         connection_rates,
         generator: cost.generator(requests),

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 
+use super::events::EventTally;
 use super::histograms::{add, empty};
 use crate::report::{Counts, Failure, Spread, Stalls, Traffic};
 
 /// Every kind of failure, in the order of their numbers.
-const FAILURES: [Failure; 9] = [
+const FAILURES: [Failure; 10] = [
     Failure::Connect,
     Failure::Tls,
     Failure::Timeout,
@@ -18,6 +19,7 @@ const FAILURES: [Failure; 9] = [
     Failure::Status,
     Failure::Body,
     Failure::Trailers,
+    Failure::Events,
 ];
 
 /// Statuses have three digits.
@@ -40,6 +42,7 @@ pub(super) struct Tally {
     pub(super) handshake: Histogram<u64>,
     pub(super) lag: Histogram<u64>,
     pub(super) pacing: Histogram<u64>,
+    pub(super) events: EventTally,
     /// Requests in the system (in flight, or due and waiting) over time: requests times nanoseconds.
     pub(super) presence: u128,
     /// When the phase ended for this thread, in nanoseconds since the engine began.
@@ -62,6 +65,7 @@ impl Tally {
             handshake: empty(),
             lag: empty(),
             pacing: empty(),
+            events: EventTally::new(),
             presence: 0,
             ended_ns: 0,
         }
@@ -167,6 +171,7 @@ impl Tally {
         ] {
             add(histogram, more);
         }
+        self.events.add(&other.events);
         self.presence += other.presence;
         self.ended_ns = self.ended_ns.max(other.ended_ns);
     }

@@ -103,6 +103,7 @@ pub(super) fn task(plan: &Plan, limits: &Limits, epoch: Instant) -> Result<Task,
         timeout_ns: u64::try_from(plan.request_timeout.as_nanos())
             .unwrap_or(u64::MAX / 2)
             .min(u64::MAX / 2),
+        events: plan.events,
         epoch,
     })
 }

@@ -43,6 +43,7 @@ pub(super) fn plan_for(address: SocketAddr) -> Plan {
         connect_timeout: Duration::from_secs(5),
         request_timeout: Duration::from_secs(5),
         expect: Expectations::default(),
+        events: None,
         seed: 1,
         server: ServerProcesses::Unwatched,
     }

@@ -157,6 +157,10 @@ pub(super) struct RequestArguments {
     #[arg(long, value_name = "FILE", group = "body")]
     pub(super) data_file: Option<PathBuf>,
 
+    /// Each line of this file as the body of one request, round-robin: JSON Lines with prompts, say.
+    #[arg(long, value_name = "FILE", group = "body", conflicts_with = "urls")]
+    pub(super) data_lines: Option<PathBuf>,
+
     /// A body of this size, filled with --data-pattern.
     #[arg(long, value_name = "SIZE", value_parser = units::size, group = "body")]
     pub(super) data_size: Option<u64>,
@@ -171,6 +175,22 @@ pub(super) struct RequestArguments {
     /// round-robin. `-`: the standard input.
     #[arg(long, value_name = "FILE")]
     pub(super) urls: Option<PathBuf>,
+
+    /// Responses are Server-Sent Events: report the time to the first event, the gaps between events, stalls and
+    /// events per second. --timeout counts from the last event of a stream. A stream fails if it has no
+    /// event or one of the type `error`.
+    #[arg(long, group = "streams", conflicts_with = "exchanges")]
+    pub(super) events: bool,
+
+    /// As --events, for servers of language models: requests have `Content-Type: application/json`; a stream
+    /// fails without `[DONE]` at its end or with an `error` object in an event; tokens are counted if the server
+    /// reports them (`usage`).
+    #[arg(long, group = "streams", conflicts_with = "exchanges")]
+    pub(super) openai: bool,
+
+    /// Longest gap between two events of a stream that is not counted as a stall. Default: 1s.
+    #[arg(long, value_name = "TIME", value_parser = units::positive_duration, requires = "streams")]
+    pub(super) stall: Option<Duration>,
 
     /// Requests from another program (JSON, `bolide_loadgen::exchanges`), each with its body and the
     /// response's.
@@ -295,8 +315,8 @@ pub(super) struct ExpectArguments {
     pub(super) sample: f64,
 
     /// Exit with 3 if this condition is met, such as 'p99>5ms', 'errors>0', 'failed_share>0.1%', 'rate<10k'.
-    /// May be repeated. Metrics: p50 … p99.999, mean, max, the same with the prefix ttfb_, errors,
-    /// failed_share, rate. Latencies are those of the open-loop phases, if there are any; the rate
+    /// May be repeated. Metrics: p50 … p99.999, mean, max, the same with the prefix ttfb_, first_event_ or
+    /// gap_, errors, failed_share, rate. Latencies are those of the open-loop phases, if there are any; the rate
     /// is the knee, or the highest of any phase.
     #[arg(long, value_name = "CONDITION", value_parser = Threshold::parse)]
     pub(super) fail_if: Vec<Threshold>,

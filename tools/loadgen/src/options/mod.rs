@@ -112,6 +112,7 @@ impl Arguments {
             connect_timeout: connection.connect_timeout,
             request_timeout: connection.timeout,
             expect,
+            events: request::events(&self.request),
             seed,
             server: match (connection.server_pid, &connection.server_group) {
                 (Some(pid), Some(group)) => ServerProcesses::Group(pid, group.clone()),
@@ -128,6 +129,10 @@ impl Arguments {
             html: output.html.clone(),
             quiet: output.quiet,
         };
+        let is_of_events = |threshold: &&Threshold| threshold.is_of_events();
+        if let (None, Some(one)) = (plan.events, self.expect.fail_if.iter().find(is_of_events)) {
+            return Err(format!("--fail-if '{}' needs --events or --openai", one.text));
+        }
         let url = target.to_string();
         Ok(Job { url, plan, schedule, outputs, thresholds: self.expect.fail_if.clone() })
     }

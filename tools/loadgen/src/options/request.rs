@@ -3,20 +3,25 @@
 use std::fs;
 use std::io::Read;
 use std::path::Path;
+use std::time::Duration;
 
 use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 
 use super::arguments::{ExpectArguments, RequestArguments};
 use super::target::{self, Target};
 use crate::exchanges::Exchanges;
-use crate::plan::{Expectations, ExpectedBody, RequestPlan};
+use crate::plan::{EventsPlan, Expectations, ExpectedBody, RequestPlan};
 
 /// The largest body that is made or read: it is held in memory once.
 const LARGEST_BODY_BYTES: u64 = 4 << 30;
 
 /// The heaviest weight: the sum of all must stay small enough to draw from.
 const HEAVIEST: u32 = 1_000_000;
+
+/// A longer time without an event is a stall, when nobody says.
+const STALL: Duration = Duration::from_secs(1);
 
 /// Fields, and the authority if a Host field overrides it.
 pub(crate) type Fields = (Vec<(HeaderName, HeaderValue)>, Option<String>);
@@ -193,9 +198,10 @@ pub(super) fn requests(
         let target = base.ok_or("--exchanges needs a URL that names the server")?;
         return Ok(Requests { target, authority, plans: Exchanges::plans(list, &fields)? });
     }
-    let body = body(arguments, seed)?;
+    let fields = streamed_fields(fields, arguments);
+    let bodies = bodies(arguments, seed)?;
     let chosen = arguments.method.as_deref().map(method).transpose()?;
-    let default = if body.is_empty() { Method::GET } else { Method::POST };
+    let default = if bodies.iter().all(Bytes::is_empty) { Method::GET } else { Method::POST };
     let answer = answer(expect)?;
     let mut plans = Vec::with_capacity(lines.len());
     for line in lines {
@@ -211,15 +217,16 @@ pub(super) fn requests(
             target.path
         };
         check_placeholders(&path)?;
-        plans.push(RequestPlan {
-            method: line.method.or_else(|| chosen.clone()).unwrap_or_else(|| default.clone()),
-            target: path,
+        let method = line.method.or_else(|| chosen.clone()).unwrap_or_else(|| default.clone());
+        plans.extend(bodies.iter().map(|body| RequestPlan {
+            method: method.clone(),
+            target: path.clone(),
             fields: fields.clone(),
             has_placeholders: true,
             body: body.clone(),
             weight: line.weight,
             answer: answer.clone(),
-        });
+        }));
     }
     let target = base.ok_or("a list of paths needs a URL that names the server")?;
     Ok(Requests { target, authority, plans })
@@ -244,6 +251,47 @@ fn read_list(path: &Path) -> Result<String, String> {
     let mut text = String::new();
     std::io::stdin().read_to_string(&mut text).map_err(|error| error.to_string())?;
     Ok(text)
+}
+
+/// How streams of events are judged, if responses are some.
+pub(super) fn events(arguments: &RequestArguments) -> Option<EventsPlan> {
+    let stall = arguments.stall.unwrap_or(STALL);
+    (arguments.events || arguments.openai).then(|| EventsPlan {
+        stall_ns: u64::try_from(stall.as_nanos()).unwrap_or(u64::MAX),
+        is_openai: arguments.openai,
+    })
+}
+
+/// What a request for a stream of events says of itself, where nobody else does.
+fn streamed_fields(
+    mut fields: Vec<(HeaderName, HeaderValue)>,
+    arguments: &RequestArguments,
+) -> Vec<(HeaderName, HeaderValue)> {
+    let mut default = |name: HeaderName, value: &'static str| {
+        if !fields.iter().any(|(known, _)| *known == name) {
+            fields.push((name, HeaderValue::from_static(value)));
+        }
+    };
+    if arguments.events || arguments.openai {
+        default(ACCEPT, "text/event-stream");
+    }
+    if arguments.openai {
+        default(CONTENT_TYPE, "application/json");
+    }
+    fields
+}
+
+/// The bodies that are sent in turn: one, but for `--data-lines`.
+fn bodies(arguments: &RequestArguments, seed: u64) -> Result<Vec<Bytes>, String> {
+    let Some(path) = &arguments.data_lines else { return Ok(vec![body(arguments, seed)?]) };
+    let whole = body_file("--data-lines", path)?;
+    let lines = whole.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end);
+    let bodies: Vec<Bytes> =
+        lines.filter(|line| !line.is_empty()).map(|line| whole.slice_ref(line)).collect();
+    if bodies.is_empty() {
+        return Err(format!("--data-lines {}: has no line", path.display()));
+    }
+    Ok(bodies)
 }
 
 fn body(arguments: &RequestArguments, seed: u64) -> Result<Bytes, String> {

@@ -6,7 +6,7 @@ use clap::Parser;
 use http::Method;
 
 use super::*;
-use crate::plan::{Arrivals, ExpectedBody, Load, ServerAddress};
+use crate::plan::{Arrivals, EventsPlan, ExpectedBody, Load, ServerAddress};
 
 #[derive(Debug, Parser)]
 struct Program {
@@ -206,4 +206,39 @@ fn the_command_line_of_another_tool_is_taken_whole() {
     let words = arguments.h2load.unwrap();
     assert_eq!(words, ["-n", "10", "-c2", "--h1", "-h", "--json", "x", "http://a"]);
     assert_eq!(parse("--wrk").unwrap().wrk.unwrap().len(), 0);
+}
+
+#[test]
+fn streams_of_events_have_their_fields_and_a_longest_gap() {
+    let events = |line: &str| job(&format!("{line} {URL}")).plan;
+    let has = |plan: &Plan, name: &str, value: &str| {
+        plan.requests[0].fields.iter().any(|(known, own)| *known == name && own == value)
+    };
+    assert_eq!(events("-n 10").events, None);
+    let plan = events("--events --stall 250ms");
+    assert_eq!(plan.events, Some(EventsPlan { stall_ns: 250_000_000, is_openai: false }));
+    assert!(has(&plan, "accept", "text/event-stream"));
+    let plan = events("--openai -d {} -H accept:a/b");
+    assert_eq!(plan.events, Some(EventsPlan { stall_ns: 1_000_000_000, is_openai: true }));
+    assert!(has(&plan, "accept", "a/b") && has(&plan, "content-type", "application/json"));
+    assert_eq!((&plan.requests[0].method, plan.requests[0].fields.len()), (&Method::POST, 2));
+    assert!(mistake(&format!("--stall 1s {URL}")).contains("--events"));
+    assert!(mistake(&format!("--fail-if gap_p99>1s {URL}")).contains("needs --events"));
+    assert!(mistake(&format!("--events --openai {URL}")).contains("cannot be used with"));
+}
+
+#[test]
+fn each_line_of_a_file_is_a_body() {
+    let file = std::env::temp_dir().join(format!("bolide-lines-{}", std::process::id()));
+    fs::write(&file, "{\"a\":1}\r\n\n{\"b\":2}\n").unwrap();
+    let line = format!("--data-lines {} {URL}", file.display());
+    let bodies: Vec<_> = job(&line).plan.requests.into_iter().map(|plan| plan.body).collect();
+    assert_eq!(bodies, ["{\"a\":1}", "{\"b\":2}"]);
+    fs::write(&file, "\n").unwrap();
+    assert!(mistake(&line).contains("has no line"));
+    fs::remove_file(&file).unwrap();
+    assert!(
+        mistake(&line).contains("--data-lines")
+            && mistake(&format!("-d x {line}")).contains("cannot be used")
+    );
 }

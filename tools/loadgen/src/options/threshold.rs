@@ -19,14 +19,39 @@ pub struct Threshold {
 
 #[derive(Debug, Clone, PartialEq)]
 enum Metric {
-    /// A figure of the latency, or of the time to the first byte.
+    /// A figure of one kind of times.
     Latency {
-        first_byte: bool,
+        of: Times,
         which: Which,
     },
     Errors,
     FailedShare,
     Rate,
+}
+
+/// Which times of a phase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Times {
+    Response,
+    FirstByte,
+    FirstEvent,
+    EventGap,
+}
+
+impl Times {
+    /// What comes before the name of a figure.
+    const PREFIXES: [(&str, Self); 3] =
+        [("ttfb_", Self::FirstByte), ("first_event_", Self::FirstEvent), ("gap_", Self::EventGap)];
+
+    /// These times of a phase, if it has some.
+    fn of(self, phase: &PhaseReport) -> Option<&Latencies> {
+        match self {
+            Self::Response => Some(&phase.latency),
+            Self::FirstByte => Some(&phase.first_byte),
+            Self::FirstEvent => phase.events.as_ref().map(|events| &events.first),
+            Self::EventGap => phase.events.as_ref().map(|events| &events.gap),
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -44,7 +69,7 @@ enum Comparison {
     LessOrEqual,
 }
 
-const GRAMMAR: &str = "a metric (p50 to p99.999, mean, max, the same with ttfb_ before them, errors, \
+const GRAMMAR: &str = "a metric (p50 to p99.999, mean, max, the same with ttfb_, first_event_ or gap_ before them, errors, \
                        failed_share, rate), one of > >= < <= and a value, such as p99>5ms, errors>0, \
                        failed_share>0.1% or rate<10k";
 
@@ -80,12 +105,11 @@ impl Threshold {
     pub fn broken_by(&self, report: &Report) -> Option<String> {
         let said = |figure: String| format!("{} ({figure})", self.text);
         match &self.metric {
-            Metric::Latency { first_byte, which } => {
+            Metric::Latency { of, which } => {
                 let is_open = |phase: &&PhaseReport| matches!(phase.phase.load, Load::Open { .. });
                 let any_open = report.phases.iter().any(|phase| is_open(&phase));
                 report.phases.iter().filter(|phase| !any_open || is_open(phase)).find_map(|phase| {
-                    let latencies = if *first_byte { &phase.first_byte } else { &phase.latency };
-                    let figure = which.of(latencies)?;
+                    let figure = which.of(of.of(phase)?)?;
                     let text = figures::duration(figure as u64);
                     self.holds(figure).then(|| said(format!("{text} in `{}`", phase.phase.name)))
                 })
@@ -110,6 +134,12 @@ impl Threshold {
         }
     }
 
+    /// Whether it is about streams of events.
+    pub(super) fn is_of_events(&self) -> bool {
+        use Times::{EventGap, FirstEvent};
+        matches!(self.metric, Metric::Latency { of: FirstEvent | EventGap, .. })
+    }
+
     fn holds(&self, figure: f64) -> bool {
         match self.comparison {
             Comparison::Greater => figure > self.value,
@@ -128,10 +158,9 @@ impl Metric {
             "rate" => return Some(Self::Rate),
             _ => {}
         }
-        let (first_byte, bare) = match name.strip_prefix("ttfb_") {
-            Some(bare) => (true, bare),
-            None => (false, name),
-        };
+        let prefixed = |(prefix, of): (&str, Times)| Some((of, name.strip_prefix(prefix)?));
+        let prefixed = Times::PREFIXES.into_iter().find_map(prefixed);
+        let (of, bare) = prefixed.unwrap_or((Times::Response, name));
         let which = match bare {
             "mean" => Which::Mean,
             "max" => Which::Max,
@@ -148,7 +177,7 @@ impl Metric {
                 Which::Percentile(percent)
             }
         };
-        Some(Self::Latency { first_byte, which })
+        Some(Self::Latency { of, which })
     }
 
     fn value(&self, text: &str) -> Result<f64, String> {
@@ -189,7 +218,7 @@ impl Which {
 mod tests {
     use super::*;
     use crate::fabricated::{OPEN_1000, flat, quiet, report};
-    use crate::report::KneeReport;
+    use crate::report::{EventsReport, KneeReport};
     use proptest::prelude::*;
 
     fn broken(text: &str, report: &Report) -> bool {
@@ -200,6 +229,8 @@ mod tests {
     fn each_metric_is_compared_in_its_own_unit() {
         let mut phase = quiet(OPEN_1000);
         phase.counts.failed = 3;
+        let (first, gap) = (flat(10, 7_000_000), flat(10, 3_000_000));
+        phase.events = Some(EventsReport { first, gap, ..EventsReport::default() });
         let report = report(vec![phase]);
         for (text, holds) in [
             ("p99>500us", true),
@@ -210,6 +241,10 @@ mod tests {
             ("mean>=1s", false),
             ("ttfb_p50>800us", true),
             ("ttfb_p50>950us", false),
+            ("first_event_p50>6ms", true),
+            ("first_event_p50>8ms", false),
+            ("gap_max<=2ms", false),
+            ("gap_mean<4ms", true),
             ("errors>0", true),
             ("errors>3", false),
             ("failed>=3", true),

@@ -9,7 +9,7 @@ const HEAD: &str = "phase,model,kind,at_ns,name,value";
 
 /// Writes the table.
 ///
-/// `kind` is `count`, `sample`, `latency`, `first_byte`, `connect` or `handshake`; `at_ns` is set for
+/// `kind` is `count`, `sample`, `latency`, `first_byte`, `first_event`, `event_gap`, `connect` or `handshake`; `at_ns` is set for
 /// samples only, counted from the start of the phase; durations are in nanoseconds.
 ///
 /// # Errors
@@ -39,6 +39,15 @@ fn write_phase(report: &PhaseReport, out: &mut dyn Write) -> io::Result<()> {
     }
     for (status, count) in &report.statuses {
         writeln!(out, "{start},count,,status_{status},{count}\r")?;
+    }
+    if let Some(events) = &report.events {
+        for (name, count) in
+            [("events", events.events), ("streams", events.streams), ("stalls", events.stalls)]
+        {
+            writeln!(out, "{start},count,,{name},{count}\r")?;
+        }
+        write_latencies(&format!("{start},first_event"), &events.first, out)?;
+        write_latencies(&format!("{start},event_gap"), &events.gap, out)?;
     }
     for (kind, latencies) in [
         ("latency", &report.latency),

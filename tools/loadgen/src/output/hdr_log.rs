@@ -14,7 +14,7 @@ use crate::report::Report;
 const MAX_VALUE_DIVISOR: f64 = 1e6;
 
 /// Writes the log: one interval for each phase's latency, and one for its time to the first byte. Tags
-/// are the phase's name with `_` for what tags can't hold, `:latency` or `:first_byte` behind it.
+/// are the phase's name with `_` for what tags can't hold, `:latency`, `:first_byte`, `:first_event` or `:event_gap` behind it.
 ///
 /// # Errors
 ///
@@ -34,7 +34,11 @@ pub fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     for phase in &report.phases {
         at += phase.phase.warm_up;
         let elapsed = Duration::from_nanos(phase.elapsed_ns);
-        for (kind, latencies) in [("latency", &phase.latency), ("first_byte", &phase.first_byte)] {
+        let events = phase.events.iter();
+        let events =
+            events.flat_map(|events| [("first_event", &events.first), ("event_gap", &events.gap)]);
+        let all = [("latency", &phase.latency), ("first_byte", &phase.first_byte)];
+        for (kind, latencies) in all.into_iter().chain(events) {
             let Some(histogram) = latencies.histogram.as_ref().filter(|all| !all.is_empty()) else {
                 continue;
             };

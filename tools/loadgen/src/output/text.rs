@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::figures::{bytes, duration, grouped, memory, rate};
 use crate::plan::{Arrivals, Load};
-use crate::report::{Bound, Failure, Latencies, PhaseReport, ProcessCost, Report};
+use crate::report::{Bound, EventsReport, Failure, Latencies, PhaseReport, ProcessCost, Report};
 use crate::schedule::succeeded_rate;
 
 /// The whole summary. `broken` are the conditions of `--fail-if` that held, each with its figure.
@@ -140,6 +140,7 @@ pub fn failure(kind: Failure) -> &'static str {
         Failure::Status => "wrong status",
         Failure::Body => "wrong body",
         Failure::Trailers => "wrong trailers",
+        Failure::Events => "failed stream of events",
     }
 }
 
@@ -183,6 +184,9 @@ fn write_phase(text: &mut String, report: &PhaseReport) -> std::fmt::Result {
     };
     latency(text, "latency", &report.latency, &format!("{model}, {from}"))?;
     latency(text, "first byte", &report.first_byte, &format!("{model}, {from}"))?;
+    if let Some(events) = &report.events {
+        write_events(text, events, &format!("{model}, {from}"))?;
+    }
     latency(text, "connect", &report.connect, "TCP")?;
     let resumed = match report.resumed_count {
         0 => "TLS".to_owned(),
@@ -251,6 +255,28 @@ fn latency(text: &mut String, name: &str, all: &Latencies, model: &str) -> std::
     }
     figures.push(format!("max {}", duration(all.max_ns)));
     row(text, name, &format!("{}  [{model}]", figures.join("  ")))
+}
+
+fn write_events(text: &mut String, events: &EventsReport, model: &str) -> std::fmt::Result {
+    let stalls = match events.stalls {
+        0 => format!("no gap above {}", duration(events.stall_ns)),
+        count => format!("{} above {}", counted(count, "gap"), duration(events.stall_ns)),
+    };
+    let tokens = match (events.tokens, events.token_rate) {
+        (Some(tokens), Some(per_s)) => {
+            format!(", {} tokens ({} per second)", grouped(tokens), rate(per_s))
+        }
+        _ => String::new(),
+    };
+    let said = format!(
+        "{} ({} per second), {:.1} per stream, {stalls}{tokens}",
+        grouped(events.events),
+        rate(events.rate),
+        events.events_per_stream
+    );
+    row(text, "events", &said)?;
+    latency(text, "first event", &events.first, model)?;
+    latency(text, "event gap", &events.gap, "between two events of a stream")
 }
 
 fn traffic(text: &mut String, report: &PhaseReport) -> std::fmt::Result {
@@ -352,6 +378,33 @@ mod tests {
         assert!(labelled("first byte", "[closed loop"), "{text}");
         assert!(labelled("lag", "[sent after the intended time]"), "{text}");
         assert!(!text.contains("pacing"), "what was not measured is not shown: {text}");
+    }
+
+    #[test]
+    fn streams_of_events_have_three_lines() {
+        let mut open = quiet(OPEN_1000);
+        open.events = Some(EventsReport {
+            events: 12_000,
+            rate: 12_000.0,
+            streams: 1000,
+            events_per_stream: 12.0,
+            stalls: 1,
+            stall_ns: 1_000_000_000,
+            tokens: Some(24_000),
+            token_rate: Some(24_000.0),
+            first: flat(1000, 5_000_000),
+            gap: flat(11_000, 2_000_000),
+        });
+        let text = summary(&report(vec![open]), &[]);
+        for line in [
+            "events      12,000 (12,000 per second), 12.0 per stream, 1 gap above 1.00 s, 24,000 tokens (24,000 per second)",
+            "first event p50 5.00 ms",
+            "event gap   p50 2.00 ms",
+            "[open loop, from the intended time]",
+            "[between two events of a stream]",
+        ] {
+            assert!(text.contains(line), "{line}: {text}");
+        }
     }
 
     #[test]

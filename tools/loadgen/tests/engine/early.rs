@@ -18,7 +18,9 @@ const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 7\r\n\r\nplanted";
 const CONTENT_BYTES: usize = 32 << 20;
 
 /// A server that gives each connection to `serve`, in a thread of its own.
-fn serve(serve: impl Fn(&mut BufReader<TcpStream>) + Send + Sync + 'static) -> SocketAddr {
+pub(crate) fn serve(
+    serve: impl Fn(&mut BufReader<TcpStream>) + Send + Sync + 'static,
+) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let serve = Arc::new(serve);
@@ -32,7 +34,7 @@ fn serve(serve: impl Fn(&mut BufReader<TcpStream>) + Send + Sync + 'static) -> S
 }
 
 /// Reads a head; whether there was one.
-fn read_head(socket: &mut BufReader<TcpStream>) -> bool {
+pub(crate) fn read_head(socket: &mut BufReader<TcpStream>) -> bool {
     let mut line = String::new();
     while socket.read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
         if line == "\r\n" {

@@ -8,6 +8,8 @@ mod planted;
 #[cfg(test)]
 mod early;
 #[cfg(test)]
+mod events;
+#[cfg(test)]
 mod failures;
 #[cfg(test)]
 mod loads;

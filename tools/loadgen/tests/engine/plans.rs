@@ -50,6 +50,7 @@ pub(crate) fn plan(address: SocketAddr) -> Plan {
         connect_timeout: Duration::from_secs(10),
         request_timeout: Duration::from_secs(10),
         expect: Expectations { sampled_share: 1.0, ..Expectations::default() },
+        events: None,
         seed: 1,
         server: ServerProcesses::Unwatched,
     }

@@ -85,6 +85,7 @@ fn plan(server: &Server) -> Plan {
         connect_timeout: Duration::from_secs(10),
         request_timeout: Duration::from_secs(10),
         expect: Expectations::default(),
+        events: None,
         seed: 1,
         server: ServerProcesses::Pid(server.child.id()),
     }

@@ -206,6 +206,7 @@ mod tests {
             resumed_count: 0,
             lag: Latencies::default(),
             pacing: Latencies::default(),
+            events: None,
             stalls: Stalls::default(),
             generator: ProcessCost { cpu_ns: 1_000_000_000, ..ProcessCost::default() },
             server: Some(ProcessCost { cpu_ns: 1_900_000_000, ..ProcessCost::default() }),

@@ -190,6 +190,7 @@ pub fn parse(words: &[String]) -> Result<Foreign, String> {
         connect_timeout: CONNECT,
         request_timeout: settings.inactivity.unwrap_or(FOREVER),
         expect: Expectations::default(),
+        events: None,
         seed: 1,
         server: ServerProcesses::Unwatched,
     };

@@ -121,6 +121,7 @@ pub fn parse(words: &[String]) -> Result<Foreign, String> {
         connect_timeout: settings.timeout,
         request_timeout: settings.timeout,
         expect: Expectations::default(),
+        events: None,
         seed: 1,
         server: ServerProcesses::Unwatched,
     };
