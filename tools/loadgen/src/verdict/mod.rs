@@ -19,8 +19,8 @@ pub const IDLE: f64 = 0.6;
 /// its last milliseconds.
 pub const RATE_MET: f64 = 0.99;
 
-/// A generator whose clock is late by more than this in one of a hundred requests doesn't keep its
-/// plan, in nanoseconds: ten times the pacing error that an idle core shows.
+/// A generator whose clock is late by more than this in one of a hundred requests says so, in nanoseconds: ten times
+/// the pacing error that an idle core shows.
 pub const PACING_LATE_NS: u64 = 1_000_000;
 
 /// Requests that wait this long for a free connection, in nanoseconds, wait for the server and not
@@ -83,24 +83,26 @@ fn judge_open(
     // The last request may be in flight for no more reason than where the phase was cut.
     let asked = rate * report.elapsed_ns as f64 / 1e9;
     let is_met = (report.counts.completed + 1) as f64 >= RATE_MET * asked;
-    if is_met && !is_late {
-        let mut evidence = vec![said];
-        if let Some(queued) = queued(report) {
-            evidence.push(queued);
-        }
+    let lateness = is_late.then(|| {
+        let late = duration(pacing_p99);
+        format!("The generator's own clock was late by {late} (p99), which latencies include.")
+    });
+    if is_met {
+        let evidence = std::iter::once(said).chain(queued(report)).chain(lateness).collect();
         return Verdict { bound: Bound::Rate, evidence };
     }
-    if is_late {
-        let evidence = vec![
-            said,
-            format!("The generator sent late: its p99 pacing error is {}.", duration(pacing_p99)),
-            facts.generator_said(),
-        ];
-        return Verdict { bound: Bound::Client, evidence };
+    // Most of what requests waited for before they left was the generator itself, not a free connection.
+    if let Some(lateness) = lateness.clone()
+        && 2 * pacing_p99 >= facts::p99(&report.lag)
+    {
+        return Verdict {
+            bound: Bound::Client,
+            evidence: vec![said, lateness, facts.generator_said()],
+        };
     }
     let mut verdict = bottleneck(report, facts, online_cores);
     verdict.evidence.insert(0, said);
-    verdict.evidence.extend(queued(report));
+    verdict.evidence.extend(queued(report).into_iter().chain(lateness));
     verdict
 }
 

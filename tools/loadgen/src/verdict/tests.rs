@@ -65,11 +65,25 @@ fn a_rate_that_is_met_is_the_plans_bound() {
 }
 
 #[test]
-fn a_clock_that_runs_late_is_the_clients_bound() {
-    let late = open(|report| report.pacing = flat(1000, 3_000_000));
-    assert_eq!(late.bound, Bound::Client);
-    assert!(late.evidence[1].contains("3.00 ms"), "{late:?}");
-    assert_eq!(open(|report| report.pacing = flat(1000, 90_000)).bound, Bound::Rate);
+fn a_clock_that_runs_late_is_said_and_binds_only_where_the_rate_is_missed_for_it() {
+    let late = |report: &mut PhaseReport| report.pacing = flat(1000, 3_000_000);
+    let met = open(late);
+    assert_eq!(met.bound, Bound::Rate);
+    assert!(met.evidence[1].contains("late by 3.00 ms"), "{met:?}");
+    assert_eq!(open(|report| report.pacing = flat(1000, 90_000)).evidence.len(), 1);
+    let missed = |lag_ns: u64| {
+        open(|report| {
+            late(report);
+            report.counts.completed = 700;
+            report.lag = flat(700, lag_ns);
+            report.first_byte = flat(700, 50_000_000);
+            report.server = Some(cost(0.01, 0.01));
+        })
+    };
+    assert_eq!(missed(4_000_000).bound, Bound::Client);
+    let full = missed(900_000_000);
+    assert_eq!(full.bound, Bound::Server, "requests waited for connections: {full:?}");
+    assert!(full.evidence.iter().any(|one| one.contains("late by 3.00 ms")), "{full:?}");
 }
 
 #[test]

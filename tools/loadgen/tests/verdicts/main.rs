@@ -232,12 +232,9 @@ fn verdict(case: &Case) -> (Bound, Vec<String>) {
     let wakes_late = sleeper.p99();
     let Verdict { bound, mut evidence } = judge(&report, online_cores());
     evidence.push(format!("Beside it a sleeping thread woke {wakes_late:?} late (p99)."));
-    // Where threads don't wake up in time no generator keeps a plan, and none is full: others have its core. To say so is right.
+    // Where threads don't wake up in time no generator is full: others have its core. To say so is right.
     let is_late = wakes_late > Duration::from_nanos(PACING_LATE_NS / 2);
-    let is_the_machines = matches!(
-        (case.expected, bound),
-        (Bound::Rate, Bound::Client) | (Bound::Client, Bound::Unclear)
-    );
+    let is_the_machines = matches!((case.expected, bound), (Bound::Client, Bound::Unclear));
     (if is_late && is_the_machines { case.expected } else { bound }, evidence)
 }
 
