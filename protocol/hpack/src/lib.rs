@@ -8,7 +8,6 @@
 mod decoder;
 mod encoder;
 mod error;
-mod field;
 mod huffman;
 mod integer;
 pub mod limits;
@@ -18,8 +17,8 @@ mod section;
 mod static_table;
 mod table;
 
+pub use bolide_semantics::{FieldSection, Line, NameKind, Note, Pseudo};
 pub use decoder::Decoder;
 pub use encoder::Encoder;
 pub use error::Error;
-pub use field::{DecodedField, NameKind, Pseudo};
-pub use section::{EachField, FieldSection, Line, Note};
+pub use section::{DecodedField, EachField};
