@@ -11,6 +11,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("bolide-buffers", &[]),
     ("bolide-semantics", &["bolide-buffers"]),
     ("bolide-hpack", &["bolide-buffers", "bolide-semantics"]),
+    ("bolide-qpack", &["bolide-hpack", "bolide-semantics"]),
     ("bolide-h1", &["bolide-buffers", "bolide-semantics"]),
     ("bolide-h2", &["bolide-buffers", "bolide-hpack", "bolide-semantics"]),
     ("bolide-websocket", &["bolide-buffers", "bolide-semantics"]),

@@ -442,6 +442,12 @@ mod tests {
             &["TABLE_CEILING_BYTES", "LENGTH_CEILING_BYTES", "INTEGER_OCTETS_COUNT"],
             "what the numbers of the codec hold",
         ),
+        ("protocol/qpack", &["TABLE_BYTES"], "as for HTTP/2"),
+        (
+            "protocol/qpack",
+            &["BLOCKED_STREAMS_COUNT", "INSTRUCTIONS_COUNT", "OUTSTANDING_SECTIONS_COUNT"],
+            "far above what an honest peer needs",
+        ),
         (
             "protocol/semantics",
             &["RANGES_COUNT", "RANGES_TOTAL_COUNT", "ENTITY_TAGS_COUNT"],
@@ -548,6 +554,7 @@ mod tests {
             "protocol/h1",
             "protocol/h2",
             "protocol/hpack",
+            "protocol/qpack",
             "protocol/semantics",
             "protocol/websocket",
             "service/measurement",
