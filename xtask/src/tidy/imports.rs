@@ -14,6 +14,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("bolide-qpack", &["bolide-hpack", "bolide-semantics"]),
     ("bolide-h1", &["bolide-buffers", "bolide-semantics"]),
     ("bolide-h2", &["bolide-buffers", "bolide-hpack", "bolide-semantics"]),
+    ("bolide-h3", &["bolide-buffers", "bolide-qpack", "bolide-semantics"]),
     ("bolide-websocket", &["bolide-buffers", "bolide-semantics"]),
     ("bolide-tls", &["bolide-buffers"]),
     (
