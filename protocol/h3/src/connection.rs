@@ -15,7 +15,9 @@ use crate::abuse::Budgets;
 use crate::control::{Control, PeerKind, PeerStream};
 use crate::error::{ErrorCode, Fault};
 use crate::goaway::{LAST_OF_ALL, Leaving};
-use crate::limits::{DRAIN_NOTICE, Limits, SCAN_INTERVAL, UNIDIRECTIONAL_STREAMS_COUNT};
+use crate::limits::{
+    DRAIN_NOTICE, Limits, SCAN_INTERVAL, TRIM_AFTER, UNIDIRECTIONAL_STREAMS_COUNT,
+};
 use crate::receive_stream::Step;
 use crate::scheduler::Scheduler;
 use crate::stream::{Part, Stream, id_of, number_of};
@@ -49,6 +51,8 @@ pub(crate) struct Times {
     pub(crate) idle_ms: u32,
     /// When open streams were last looked through.
     pub(crate) scan_ms: u32,
+    /// Memory has been given back since the last stream.
+    is_trimmed: bool,
 }
 
 /// One HTTP/3 connection, server or client.
@@ -99,7 +103,13 @@ impl Connection {
             pending: VecDeque::new(),
             ready: VecDeque::new(),
             datagrams: VecDeque::new(),
-            times: Times { clock: Clock::new(now), due: None, idle_ms: 0, scan_ms: 0 },
+            times: Times {
+                clock: Clock::new(now),
+                due: None,
+                idle_ms: 0,
+                scan_ms: 0,
+                is_trimmed: true,
+            },
             scratch: Vec::new(),
             unconsumed: 0,
         }
@@ -237,6 +247,7 @@ impl Connection {
     pub(crate) fn insert(&mut self, stream: Stream) {
         if self.streams.open() == 0 {
             self.times.scan_ms = self.times.clock.ms;
+            self.times.is_trimmed = false;
         }
         self.streams.insert(stream);
     }
@@ -399,7 +410,7 @@ impl Connection {
 
     /// Everything that the connection as a whole waits for.
     fn earliest(&self) -> Earliest<'_> {
-        let Times { clock, idle_ms, scan_ms, .. } = &self.times;
+        let Times { clock, idle_ms, scan_ms, is_trimmed, .. } = &self.times;
         let mut earliest = Earliest::new(clock);
         if self.control.settings.is_none() {
             earliest.consider(0, self.limits.head_time, DeadlineReason::Head);
@@ -410,6 +421,9 @@ impl Connection {
         if self.streams.open() > 0 {
             earliest.consider(*scan_ms, SCAN_INTERVAL, DeadlineReason::Body);
         } else {
+            if !is_trimmed {
+                earliest.consider(*idle_ms, TRIM_AFTER, DeadlineReason::Idle);
+            }
             earliest.consider(*idle_ms, self.limits.idle_time, DeadlineReason::Idle);
         }
         earliest
@@ -439,6 +453,9 @@ impl Connection {
         } else if clock.elapsed_ms(self.times.idle_ms) >= millis(self.limits.idle_time) {
             self.leave_finally();
             return self.close_orderly(cx, "idle", "no exchange for a while");
+        } else if clock.elapsed_ms(self.times.idle_ms) >= millis(TRIM_AFTER) {
+            self.times.is_trimmed = true;
+            self.trim();
         }
         Ok(None)
     }
@@ -478,7 +495,8 @@ impl Connection {
     ) {
         let Some(stream) = self.streams.find(number) else { return };
         let (id, reported) = (stream.id(), stream.is_reported);
-        if stream.sending.part != Part::Ended || stream.sending.has_more() {
+        let sending = &stream.sending;
+        if (sending.part != Part::Ended || sending.has_more()) && !sending.is_unwanted {
             cx.quic.reset(id, code as u64);
         }
         self.remove(cx, number, code);

@@ -299,7 +299,8 @@ impl Connection {
         let Some(stream) = self.streams.find(number) else { return Ok(()) };
         if self.role == Role::Client && code == ErrorCode::NoError as u64 {
             // RFC 9114 §4.1: the response comes, whatever becomes of the rest of the request.
-            if stream.sending.part == Part::Ended && !stream.sending.has_more() {
+            let has_ended = stream.sending.part == Part::Ended && !stream.sending.has_more();
+            if has_ended || stream.sending.is_unwanted {
                 return Ok(());
             }
             cx.quic.reset(id, ErrorCode::NoError as u64);

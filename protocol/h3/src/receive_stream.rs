@@ -56,7 +56,11 @@ impl Connection {
                 return Ok(Step::Idle);
             }
             if receiving.unconsumed >= full {
-                return Ok(Step::Idle);
+                receiving.reset = cx.quic.reset_code(id);
+                if receiving.reset.is_none() {
+                    return Ok(Step::Idle);
+                }
+                continue;
             }
             if receiving.input.is_empty() {
                 let read = if receiving.has_ended { Read::End } else { cx.quic.read(id) };

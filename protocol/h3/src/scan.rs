@@ -1,9 +1,12 @@
 //! RFC 9114 §10.5 and limits of our own: streams that are too slow.
 
+use std::collections::VecDeque;
+
 use bolide_semantics::{AbortReason, Blame, ExchangeKind, Role, millis};
 
 use crate::connection::Connection;
 use crate::error::{ErrorCode, Fault};
+use crate::priorities::EarlyPriorities;
 use crate::stream::Part;
 use crate::transport::{Context, Quic};
 
@@ -18,8 +21,18 @@ impl Connection {
                 self.give_up(cx, number, ErrorCode::RequestCancelled, Some(reason));
             }
         }
-        self.streams.trim();
         Ok(())
+    }
+
+    /// Gives back the memory that only open streams need.
+    pub(crate) fn trim(&mut self) {
+        self.streams.trim();
+        self.control.early = EarlyPriorities::default();
+        self.scratch = Vec::new();
+        self.ready = VecDeque::new();
+        self.pending = VecDeque::new();
+        self.datagrams = VecDeque::new();
+        self.compression.blocked = Vec::new();
     }
 
     /// Whether nothing but the end of a stream is missing, for too long.

@@ -5,7 +5,7 @@ use crate::stream::Stream;
 /// Open streams in slots, and a sorted index from number to slot: numbers come in order, so that most join at its end.
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
-    slots: Vec<Option<Box<Stream>>>,
+    slots: Vec<Option<Stream>>,
     free: Vec<u32>,
     index: Vec<(u32, u32)>,
     /// The highest number that was opened.
@@ -24,13 +24,13 @@ impl Streams {
     #[inline]
     pub(crate) fn find(&mut self, number: u32) -> Option<&mut Stream> {
         let at = self.index.binary_search_by_key(&number, |(number, _)| *number).ok()?;
-        self.slots.get_mut(self.index[at].1 as usize)?.as_deref_mut()
+        self.slots.get_mut(self.index[at].1 as usize)?.as_mut()
     }
 
     #[inline]
     pub(crate) fn peek(&self, number: u32) -> Option<&Stream> {
         let at = self.index.binary_search_by_key(&number, |(number, _)| *number).ok()?;
-        self.slots.get(self.index[at].1 as usize)?.as_deref()
+        self.slots.get(self.index[at].1 as usize)?.as_ref()
     }
 
     /// Opens a stream whose number is not in use.
@@ -41,7 +41,7 @@ impl Streams {
             self.slots.push(None);
             self.slots.len() as u32 - 1
         });
-        self.slots[slot as usize] = Some(Box::new(stream));
+        self.slots[slot as usize] = Some(stream);
         let at = self.index.partition_point(|(before, _)| *before < number);
         self.index.insert(at, (number, slot));
     }
@@ -61,17 +61,15 @@ impl Streams {
         self.index.iter().map(|(number, _)| *number).collect()
     }
 
-    /// Gives memory back, when no stream is open.
+    /// Gives memory back. No stream is open.
     pub(crate) fn trim(&mut self) {
-        if self.index.is_empty() {
-            *self = Self { highest: self.highest, ..Self::default() };
-        }
+        debug_assert!(self.index.is_empty(), "streams would be lost");
+        *self = Self { highest: self.highest, ..Self::default() };
     }
 
     /// The memory of the streams themselves, in bytes.
     pub(crate) fn allocated_bytes(&self) -> usize {
-        self.index.len() * size_of::<Stream>()
-            + self.slots.capacity() * size_of::<usize>()
+        self.slots.capacity() * size_of::<Option<Stream>>()
             + self.free.capacity() * size_of::<u32>()
             + self.index.capacity() * size_of::<(u32, u32)>()
     }

@@ -58,6 +58,9 @@ pub trait Quic {
     /// The next bytes of a stream that the peer sends on.
     fn read(&mut self, stream: u64) -> Read;
 
+    /// The code with which the peer has reset a stream of which not everything has been read, if it has.
+    fn reset_code(&mut self, stream: u64) -> Option<u64>;
+
     /// Takes as many of these bytes as there is room for, and returns how many those are. If it is not all,
     /// [`QuicEvent::Writable`] says when there is room again.
     fn write(&mut self, stream: u64, bytes: &[u8]) -> usize;

@@ -136,7 +136,7 @@ fn a_large_section_is_refused_by_its_header() {
     assert!(server.connection.held_bytes() >= before + 50_000);
     server.quic.resets(0, 0x10c);
     server.poll();
-    assert!(server.connection.held_bytes() <= before);
+    assert!(server.connection.held_bytes() < before + 1000);
 }
 
 #[test]

@@ -97,8 +97,15 @@ fn identifiers_never_rise_and_are_requests() {
 #[test]
 fn an_idle_connection_is_left() {
     let mut server = Subject::server();
-    let deadline = server.deadline.expect("it waits for a request");
-    server.now = deadline.at;
+    server.feed_all(0, &headers(&GET));
+    assert_eq!(server.respond(1, 204, Content::None), Ok(true));
+    assert_eq!(server.poll(), []);
+    // First it gives its memory back.
+    let held = server.connection.held_bytes();
+    server.now = server.deadline.expect("it waits for a request").at;
+    assert_eq!(server.poll(), []);
+    assert!(server.connection.held_bytes() < held && server.connection.held_bytes() < 2500);
+    server.now = server.deadline.expect("it waits for a request").at;
     assert_eq!(server.poll(), [Seen::Closed("idle")]);
     assert_eq!(server.quic.closed, Some(0x100));
 }

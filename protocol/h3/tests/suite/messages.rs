@@ -235,10 +235,19 @@ fn a_response_before_the_end_of_its_request_stops_that() {
     let id = client.request(&Method::POST, &[], End::No).unwrap();
     client.quic.stops(0, 0x100);
     assert_eq!(client.poll(), [Seen::Sendable(id)]);
+    client.quic.stops(0, 0x100);
+    assert_eq!(client.poll(), [], "it is told once");
     assert_eq!(client.give(id, b"dropped", End::No), Ok(true));
     let seen = client.feed_all(0, &headers(&[(":status", "413")]));
     assert_eq!(seen[0], Seen::Head(id, "413".to_owned(), End::Yes));
     assert!(matches!(seen[1], Seen::Aborted(_, reason) if reason.name == "not-needed"), "{seen:?}");
+    assert_eq!(client.quic.sent[&0].reset, Some(0x100));
+    // What is reset once is not reset again, whatever the server does then.
+    let mut client = Subject::client();
+    client.request(&Method::POST, &[], End::No).unwrap();
+    client.quic.stops(0, 0x100);
+    client.quic.stops(0, 0x102);
+    assert!(matches!(client.poll()[..], [Seen::Sendable(1), Seen::Aborted(1, _)]));
     assert_eq!(client.quic.sent[&0].reset, Some(0x100));
 }
 

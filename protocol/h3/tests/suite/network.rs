@@ -143,6 +143,10 @@ impl Quic for Network {
         if std::mem::take(&mut incoming.ended) { Read::End } else { Read::Nothing }
     }
 
+    fn reset_code(&mut self, stream: u64) -> Option<u64> {
+        self.incoming.get(&stream)?.reset
+    }
+
     fn write(&mut self, stream: u64, bytes: &[u8]) -> usize {
         let sent = self.sent.entry(stream).or_default();
         assert!(!sent.ended && sent.reset.is_none(), "nothing is written after the end");

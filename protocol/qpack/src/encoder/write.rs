@@ -147,10 +147,17 @@ impl SectionWriter<'_> {
 
     fn end_referring(self, stream: u64, out: &mut Vec<u8>) {
         let Some(table) = self.encoder.table.as_mut() else { return };
-        let mut prefix = Vec::with_capacity(PREFIX_BYTES);
-        integer::encode((self.required % table.range + 1) as usize, 8, 0, &mut prefix);
-        integer::encode((self.base - self.required) as usize, 7, 0, &mut prefix);
-        out.splice(self.start..self.start + PREFIX_BYTES, prefix);
+        let end = out.len();
+        integer::encode((self.required % table.range + 1) as usize, 8, 0, out);
+        integer::encode((self.base - self.required) as usize, 7, 0, out);
+        let prefix = self.start..self.start + PREFIX_BYTES;
+        if out.len() == end + PREFIX_BYTES {
+            out.copy_within(end.., self.start);
+            out.truncate(end);
+        } else {
+            let long = out.split_off(end);
+            out.splice(prefix, long);
+        }
         table.outstanding.push_back(Outstanding { stream, oldest: self.oldest });
         table.marks.pins[place(self.oldest)] += 1;
     }

@@ -79,6 +79,7 @@ pub(super) const CANNOT_BE_SET: &[(&str, &[&str], &str)] = &[
             "IDLE_TIME",
             "DRAIN_NOTICE",
             "SCAN_INTERVAL",
+            "TRIM_AFTER",
         ],
         "no program of ours speaks HTTP/3 yet",
     ),
