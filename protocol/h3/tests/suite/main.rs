@@ -2,6 +2,7 @@
 //! another of its kind.
 
 mod attacks;
+mod foreign;
 mod goaway;
 mod messages;
 mod network;
