@@ -1,10 +1,9 @@
 //! The times at which something must have happened, found in a fixed number of steps.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use bolide_semantics::{Deadline, DeadlineReason};
-
-use crate::clock::{Clock, millis};
+pub(crate) use bolide_semantics::Earliest;
+use bolide_semantics::{Clock, Deadline};
 
 /// The connection's clock, and since when it waits for what. Streams have times of their own, which
 /// are looked at every few seconds.
@@ -64,58 +63,12 @@ impl Deadlines {
     }
 }
 
-/// Finds the earliest of several deadlines.
-#[derive(Debug)]
-pub(crate) struct Earliest<'a> {
-    clock: &'a Clock,
-    left_ms: u32,
-    reason: DeadlineReason,
-}
-
-impl<'a> Earliest<'a> {
-    pub(crate) fn new(clock: &'a Clock) -> Self {
-        Self { clock, left_ms: u32::MAX, reason: DeadlineReason::Idle }
-    }
-
-    /// Something must have happened `limit` after `since_ms`.
-    #[inline]
-    pub(crate) fn consider(&mut self, since_ms: u32, limit: Duration, reason: DeadlineReason) {
-        let limit_ms = millis(limit);
-        let left_ms = limit_ms.saturating_sub(self.clock.elapsed_ms(since_ms));
-        if limit_ms != u32::MAX && left_ms < self.left_ms {
-            self.left_ms = left_ms;
-            self.reason = reason;
-        }
-    }
-
-    pub(crate) fn deadline(&self, now: Instant) -> Option<Deadline> {
-        let at = now + Duration::from_millis(u64::from(self.left_ms));
-        (self.left_ms != u32::MAX).then_some(Deadline { at, reason: self.reason })
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::test_time::start;
-
-    #[test]
-    fn the_earliest_is_found() {
-        let mut clock = Clock::new(start());
-        clock.advance(start() + Duration::from_millis(100));
-        let mut earliest = Earliest::new(&clock);
-        assert_eq!(earliest.deadline(start()), None);
-        earliest.consider(0, Duration::MAX, DeadlineReason::Head);
-        assert_eq!(earliest.deadline(start()), None);
-        earliest.consider(0, Duration::from_millis(300), DeadlineReason::Idle);
-        earliest.consider(50, Duration::from_millis(150), DeadlineReason::Write);
-        earliest.consider(50, Duration::from_millis(900), DeadlineReason::Drain);
-        let at = start() + Duration::from_millis(100);
-        assert_eq!(
-            earliest.deadline(start()),
-            Some(Deadline { at, reason: DeadlineReason::Write })
-        );
-    }
 
     #[test]
     fn a_partial_frame_is_timed_in_all() {

@@ -1,10 +1,9 @@
 //! RFC 9113 §8.2, §8.3: from a head that is to be sent to HEADERS and CONTINUATION frames.
 
 use bolide_hpack::{Encoder, Pseudo};
-use bolide_semantics::{FieldRef, RequestHead, ResponseHead};
+use bolide_semantics::{FieldRef, RequestHead, ResponseHead, travels};
 
 use crate::frame::{HEADER_BYTES, continuation, headers};
-use crate::sent_fields::travels;
 use crate::shared_fields::SharedFields;
 
 /// Appends the head of a request.

@@ -7,7 +7,6 @@
 //! This crate must never know sockets, a clock, threads, or what a request is answered with.
 
 mod abuse;
-mod clock;
 mod closed;
 mod connection;
 mod consume;
@@ -15,7 +14,6 @@ mod deadlines;
 mod error;
 mod frame;
 mod goaway;
-mod head_reader;
 mod head_writer;
 mod incoming;
 pub mod limits;
@@ -36,7 +34,6 @@ mod scan;
 mod scheduler;
 mod send;
 mod send_body;
-mod sent_fields;
 mod settings;
 mod shared_fields;
 mod stats;

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use bolide_semantics::HeadLimits;
+
 /// Streams that a client may have open at once. Default: 100. Unit: streams. Reason: what edge
 /// servers announce; enough to fill any link. Answers: rapid-reset.
 pub const CONCURRENT_STREAMS_COUNT: u32 = 100;
@@ -331,6 +333,18 @@ impl Default for Limits {
             acknowledgement_time: ACKNOWLEDGEMENT_TIME,
             ping_after: PING_AFTER,
             ping_reply: PING_REPLY,
+        }
+    }
+}
+
+impl Limits {
+    /// Those of a received head.
+    #[inline]
+    pub(crate) fn of_heads(&self) -> HeadLimits {
+        HeadLimits {
+            list_bytes: self.header_list_bytes,
+            list_excess_count: self.header_list_excess_count,
+            fields_count: self.header_fields_count,
         }
     }
 }

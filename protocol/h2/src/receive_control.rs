@@ -1,7 +1,7 @@
 //! RFC 9113 §6.3, §6.4, §6.7, §6.8 and RFC 9218 §7: RST_STREAM, PING, GOAWAY and what is said about
 //! priorities.
 
-use bolide_semantics::{AbortReason, Blame, Context, ExchangeEvent, ExchangeId, Role};
+use bolide_semantics::{AbortReason, Blame, Context, ExchangeEvent, ExchangeId, Priority, Role};
 
 use crate::connection::Connection;
 use crate::error::{ErrorCode, Fault};
@@ -12,7 +12,6 @@ use crate::goaway::Leaving;
 use crate::incoming::Step;
 use crate::pending::Event;
 use crate::ping::Purpose;
-use crate::priority::Priority;
 use crate::stream::{Place, State};
 
 /// A longer PRIORITY_UPDATE is ignored. Unit: bytes.

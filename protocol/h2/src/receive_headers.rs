@@ -1,18 +1,19 @@
 //! RFC 9113 §6.2, §6.10, §8.1: HEADERS and CONTINUATION frames: requests, responses and trailers.
 
 use bolide_hpack::Decoder;
-use bolide_semantics::{Context, End, ExchangeEvent, ExchangeId, Head, Role, has_no_body};
-use http::{Method, StatusCode};
+use bolide_semantics::{
+    Context, End, ExchangeEvent, ExchangeId, ExpectedHead as Expected, Head, HeadReader,
+    HeadSize as Size, HeadSummary as Summary, Priority, Role, has_no_body,
+};
+use http::{Method, StatusCode, Version};
 
 use crate::connection::Connection;
 use crate::error::{ErrorCode, Fault};
 use crate::frame::headers::Layout;
 use crate::frame::payload;
 use crate::frame::{FrameHeader, HEADER_BYTES, flag, kind};
-use crate::head_reader::{Expected, HeadReader, Size, Summary};
 use crate::incoming::Step;
 use crate::limits::Limits;
-use crate::priority::Priority;
 use crate::stream::{Kind, LENGTH_UNKNOWN, Opening, Part, State};
 
 /// Decodes a block into the head.
@@ -24,7 +25,7 @@ pub(crate) fn decode(
     expected: Expected,
     limits: &Limits,
 ) -> Result<Summary, Fault> {
-    let mut reader = HeadReader::new(head, expected, limits);
+    let mut reader = HeadReader::new(head, Version::HTTP_2, expected, limits.of_heads());
     if decoder.decode(block, &mut reader).is_err() {
         let what = "a header block that can't be decoded";
         return Err(Fault::peer(ErrorCode::CompressionError, "compression-error", what));

@@ -1,9 +1,8 @@
 //! RFC 9113 §10.5 and limits of our own: what becomes of a connection, and of the streams in it, when
 //! its time is up.
 
-use bolide_semantics::{AbortReason, Blame, CloseReason, Context};
+use bolide_semantics::{AbortReason, Blame, CloseReason, Context, millis};
 
-use crate::clock::millis;
 use crate::connection::Connection;
 use crate::error::{ErrorCode, Fault};
 use crate::frame;

@@ -150,7 +150,8 @@ impl Scheduler {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::priority::Priority;
+    use bolide_semantics::Priority;
+
     use crate::stream::{Opening, test_opening};
 
     fn streams(priorities: &[(u8, bool)]) -> Vec<Stream> {

@@ -1,8 +1,8 @@
 //! RFC 9113 §8.1, §8.3, §8.5: heads and trailers that are to be sent, and the end of exchanges.
 
 use bolide_semantics::{
-    Content, Context, End, ExchangeId, FieldName, FieldRef, Misuse, RequestHead, ResponseHead,
-    Role, is_token, is_valid_authority, is_valid_scheme, is_valid_target,
+    Content, Context, End, ExchangeId, FieldName, FieldRef, Misuse, Priority, RequestHead,
+    ResponseHead, Role, check_fields, check_target,
 };
 use http::{Method, StatusCode};
 
@@ -10,8 +10,6 @@ use crate::connection::Connection;
 use crate::error::{ErrorCode, Fault};
 use crate::goaway::LAST_OF_ALL;
 use crate::head_writer::{self, Target};
-use crate::priority::Priority;
-use crate::sent_fields;
 use crate::shared_fields::SharedFields;
 use crate::stream::{After, Kind, LENGTH_UNKNOWN, Opening, Part, PendingTrailers, Place, State};
 
@@ -36,7 +34,7 @@ impl Connection {
         if head.protocol.is_some() && !self.settings.peer_connect_protocol {
             return Err(Misuse::Refused);
         }
-        let length = sent_fields::check(head.fields)?;
+        let length = check_fields(head.fields)?;
         let id = self.open_request(head.method, length, end)?;
         let target = self.target(id, end == End::Yes);
         head_writer::request(&mut self.compression.encoder, cx.output.tail(), target, head);
@@ -105,7 +103,7 @@ impl Connection {
         if !status.is_informational() || status == StatusCode::SWITCHING_PROTOCOLS {
             return Err(Misuse::InvalidHead);
         }
-        sent_fields::check(fields)?;
+        check_fields(fields)?;
         let target = self.target(id.0, false);
         let head = ResponseHead::new(status, fields);
         head_writer::response(&mut self.compression.encoder, cx.output.tail(), target, &head);
@@ -133,7 +131,7 @@ impl Connection {
         if stream.state.sending() != Some(Part::Head) {
             return Err(Misuse::OutOfOrder);
         }
-        let length = match (sent_fields::check(head.own)?, head.length) {
+        let length = match (check_fields(head.own)?, head.length) {
             (LENGTH_UNKNOWN, length) => length.unwrap_or(LENGTH_UNKNOWN),
             (length, None) => length,
             (_, Some(_)) => return Err(Misuse::InvalidHead),
@@ -192,7 +190,7 @@ impl Connection {
         fields: &[FieldRef<'_>],
     ) -> Result<(), Misuse> {
         let slot = self.ordered(cx, id)?;
-        sent_fields::check(fields)?;
+        check_fields(fields)?;
         let stream = self.streams.get_mut(slot);
         if stream.state.sending() != Some(Part::Content) || stream.kind == Kind::Tunnel {
             return Err(Misuse::OutOfOrder);
@@ -307,19 +305,4 @@ impl Connection {
         }
         Ok(())
     }
-}
-
-/// RFC 9113 §8.3.1, §8.5, RFC 8441 §4: the pseudo-fields of a request of ours.
-fn check_target(head: &RequestHead<'_>) -> Result<(), Misuse> {
-    let RequestHead { scheme, authority, path, protocol, .. } = *head;
-    let connect = head.method == Method::CONNECT;
-    let valid = is_valid_authority(authority.as_bytes())
-        && protocol.is_none_or(|protocol| connect && is_token(protocol.as_bytes()))
-        && if connect && protocol.is_none() {
-            path.is_empty()
-        } else {
-            let path_begins = path.starts_with('/') || path == "*";
-            is_valid_scheme(scheme.as_bytes()) && path_begins && is_valid_target(path.as_bytes())
-        };
-    if valid { Ok(()) } else { Err(Misuse::InvalidHead) }
 }

@@ -1,10 +1,7 @@
 //! RFC 7541 §6.1, §6.2: fields that many responses share, in the form that they have on every connection.
 
 use bolide_hpack::Encoder;
-use bolide_semantics::{FieldName, FieldRef};
-
-use crate::sent_fields;
-use crate::stream::LENGTH_UNKNOWN;
+use bolide_semantics::{FieldName, FieldRef, LENGTH_UNKNOWN, check_fields, travels};
 
 /// Fields of final responses, checked and encoded once: by the static table or as literals without indexing, so that
 /// they mean the same whatever the tables of a connection hold.
@@ -22,13 +19,13 @@ impl SharedFields {
     pub fn new<'a>(fields: impl Iterator<Item = FieldRef<'a>>) -> Option<Self> {
         let (mut block, mut priority) = (Vec::new(), None);
         for field in fields {
-            if sent_fields::check(&[field]).ok()? != LENGTH_UNKNOWN {
+            if check_fields(&[field]).ok()? != LENGTH_UNKNOWN {
                 return None;
             }
             if field.known == Some(FieldName::Priority) {
                 priority = Some(field.value.into());
             }
-            if sent_fields::travels(&field, false) {
+            if travels(&field, false) {
                 Encoder::stateless(&field, &mut block);
             }
         }

@@ -1,7 +1,7 @@
 //! What a connection has counted: above all, how long it wanted to send, and what held it back.
 
-use crate::clock::Clock;
 use crate::resets::{Resets, place};
+use bolide_semantics::Clock;
 
 /// For how long something waited to be sent, by what held it back.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]

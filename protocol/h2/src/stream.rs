@@ -3,16 +3,14 @@
 use std::mem;
 
 use bolide_buffers::{Chunk, Memory};
-use bolide_semantics::{End, FieldRef, Misuse, has_no_body};
+use bolide_semantics::Priority;
+use bolide_semantics::{End, Misuse, has_no_body};
+pub(crate) use bolide_semantics::{ExchangeKind as Kind, LENGTH_UNKNOWN, PendingTrailers};
 use bytes::Bytes;
 use http::{Method, StatusCode};
 
-use crate::priority::Priority;
 use crate::receive_window::ReceiveWindow;
 use crate::unanswered::Unanswered;
-
-/// A body's length that nobody announced.
-pub(crate) const LENGTH_UNKNOWN: u64 = u64::MAX;
 
 /// No slot: the end of a list.
 pub(crate) const NO_SLOT: u32 = u32::MAX;
@@ -107,19 +105,6 @@ impl State {
         };
         *self == Self::Closed
     }
-}
-
-/// What is exchanged on a stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// A request and a response.
-    Message,
-    /// The same for gRPC: the body may be slow, and pause for longer.
-    Call,
-    /// CONNECT that has not succeeded.
-    Connect,
-    /// CONNECT succeeded: bytes both ways, no message.
-    Tunnel,
 }
 
 /// Where a stream waits to send.
@@ -345,48 +330,8 @@ pub(crate) fn test_opening(id: u32) -> Opening {
     }
 }
 
-/// Trailers that wait for a chunk to leave: header compression follows the order of sending.
-#[derive(Debug, Default)]
-pub(crate) struct PendingTrailers {
-    text: Vec<u8>,
-    /// For each line the length of its name and of its value, and whether it is sensitive.
-    lines: Vec<(usize, usize, bool)>,
-}
-
-impl PendingTrailers {
-    pub(crate) fn new(fields: &[FieldRef<'_>]) -> Self {
-        let mut trailers = Self::default();
-        for field in fields {
-            trailers.text.extend_from_slice(field.name.as_bytes());
-            trailers.text.extend_from_slice(field.value);
-            trailers.lines.push((field.name.len(), field.value.len(), field.sensitive));
-        }
-        trailers
-    }
-
-    pub(crate) fn held_bytes(&self) -> usize {
-        self.text.capacity() + self.lines.capacity() * size_of::<(usize, usize, bool)>()
-    }
-
-    pub(crate) fn fields(&self) -> impl Iterator<Item = FieldRef<'_>> + Clone {
-        self.lines.iter().scan(0, |position, (name, value, sensitive)| {
-            let value_start = *position + name;
-            let name = &self.text[*position..value_start];
-            *position = value_start + value;
-            Some(FieldRef {
-                known: bolide_semantics::FieldName::lookup(name),
-                name: std::str::from_utf8(name).unwrap_or_default(),
-                value: &self.text[value_start..*position],
-                sensitive: *sensitive,
-            })
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use bolide_semantics::FieldName;
-
     use super::*;
 
     #[test]
@@ -408,19 +353,5 @@ mod tests {
             assert!(state.end_received());
             assert_eq!((state.receiving(), state.sending()), (None, None));
         }
-    }
-
-    #[test]
-    fn trailers_are_read_back_as_they_were_given() {
-        let given = [
-            FieldRef::known(FieldName::Etag, b"\"a\""),
-            FieldRef { known: None, name: "grpc-status", value: b"0", sensitive: true },
-        ];
-        let trailers = PendingTrailers::new(&given);
-        let back: Vec<_> = trailers.fields().collect();
-        assert_eq!(back.len(), 2);
-        assert_eq!((back[0].known, back[0].value), (Some(FieldName::Etag), &b"\"a\""[..]));
-        assert_eq!((back[1].name, back[1].value), ("grpc-status", &b"0"[..]));
-        assert!(back[1].sensitive && !back[0].sensitive);
     }
 }

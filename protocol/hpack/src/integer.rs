@@ -1,11 +1,15 @@
-//! RFC 7541 §5.1: integers with a prefix of at most 7 bits.
+//! RFC 7541 §5.1, RFC 9204 §4.1.1: integers with a prefix.
 
 use crate::Error;
 use crate::limits::{INTEGER_OCTETS_COUNT, LENGTH_CEILING_BYTES};
 
 /// Reads an integer whose prefix is the low `prefix` bits of `block[*at]`, and moves `at` past it.
+///
+/// # Errors
+///
+/// [`Error::Truncated`], and [`Error::IntegerOverflow`] above [`LENGTH_CEILING_BYTES`].
 #[inline]
-pub(crate) fn decode(block: &[u8], at: &mut usize, prefix: u32) -> Result<usize, Error> {
+pub fn decode(block: &[u8], at: &mut usize, prefix: u32) -> Result<usize, Error> {
     let mask = (1_u8 << prefix) - 1;
     let first = block.get(*at).ok_or(Error::Truncated)? & mask;
     *at += 1;
@@ -29,9 +33,41 @@ fn decode_rest(block: &[u8], at: &mut usize, mask: u8) -> Result<usize, Error> {
     Err(Error::IntegerOverflow)
 }
 
+/// Reads an integer of up to 62 bits, as the number of a stream is (RFC 9204 §4.1.1), whose prefix is the low `prefix`
+/// bits of `block[*at]`, and moves `at` past it.
+///
+/// # Errors
+///
+/// [`Error::Truncated`], and [`Error::IntegerOverflow`] above 62 bits.
+pub fn decode_wide(block: &[u8], at: &mut usize, prefix: u32) -> Result<u64, Error> {
+    let mask = (1_u64 << prefix) - 1;
+    let mut value = u64::from(*block.get(*at).ok_or(Error::Truncated)?) & mask;
+    let mut next = *at + 1;
+    if value == mask {
+        for shift in (0..).step_by(7) {
+            let byte = *block.get(next).ok_or(Error::Truncated)?;
+            next += 1;
+            let part = u64::from(byte & 0x7f);
+            // Beyond 62 bits only zeros fit, and not without end.
+            if shift > 63 || (part << shift.min(63)) >> shift.min(63) != part {
+                return Err(Error::IntegerOverflow);
+            }
+            value = value.checked_add(part << shift).ok_or(Error::IntegerOverflow)?;
+            if byte & 0x80 == 0 {
+                break;
+            }
+        }
+    }
+    if value >> 62 != 0 {
+        return Err(Error::IntegerOverflow);
+    }
+    *at = next;
+    Ok(value)
+}
+
 /// Appends `value` with a prefix of `prefix` bits; `pattern` has the bits above it.
 #[inline]
-pub(crate) fn encode(value: usize, prefix: u32, pattern: u8, out: &mut Vec<u8>) {
+pub fn encode(value: usize, prefix: u32, pattern: u8, out: &mut Vec<u8>) {
     let mask = (1_usize << prefix) - 1;
     if value < mask {
         out.push(pattern | value as u8);
@@ -78,6 +114,31 @@ mod tests {
                 assert_eq!(read(&out, prefix), Ok((value, out.len())));
                 assert_eq!(read(&out[..out.len() - 1], prefix), Err(Error::Truncated));
             }
+        }
+    }
+
+    #[test]
+    fn wide_integers_have_sixty_two_bits() {
+        for prefix in [3, 6, 7, 8] {
+            for value in [0, 6, 254, 255, 300, 1 << 28, 1 << 40, (1 << 62) - 1] {
+                let mut out = Vec::new();
+                encode(value, prefix, 0, &mut out);
+                let mut at = 0;
+                assert_eq!(decode_wide(&out, &mut at, prefix), Ok(value as u64));
+                assert_eq!(at, out.len());
+                at = 0;
+                assert_eq!(
+                    decode_wide(&out[..out.len() - 1], &mut at, prefix),
+                    Err(Error::Truncated)
+                );
+                assert_eq!(at, 0, "what is incomplete is read again");
+            }
+        }
+        let mut above = Vec::new();
+        encode(1 << 62, 7, 0, &mut above);
+        let endless = [&[0x7f][..], &[0x80; 20]].concat();
+        for bad in [above, endless, [&[0x7f][..], &[0xff; 9], &[0x7f]].concat()] {
+            assert_eq!(decode_wide(&bad, &mut 0, 7), Err(Error::IntegerOverflow));
         }
     }
 

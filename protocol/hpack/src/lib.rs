@@ -3,23 +3,26 @@
 //! [`Decoder`] turns header blocks into [sections of fields](FieldSection), [`Encoder`] turns fields into header
 //! blocks. Each holds one dynamic table and owns no memory until something is put into it.
 //!
+//! What QPACK (RFC 9204) has in common with HPACK is public: [`huffman`], [`integer`] and [`string`](mod@string) coding, the
+//! [`table`], its [`lookup`] and the [`policy`] of what goes into it.
+//!
 //! This crate must never know frames, streams, or what a field means.
 
 mod decoder;
 mod encoder;
 mod error;
-mod field;
-mod huffman;
-mod integer;
+pub mod huffman;
+pub mod integer;
 pub mod limits;
-mod lookup;
-mod policy;
+pub mod lookup;
+pub mod policy;
 mod section;
 mod static_table;
-mod table;
+pub mod string;
+pub mod table;
 
+pub use bolide_semantics::{FieldSection, Line, NameKind, Note, Pseudo};
 pub use decoder::Decoder;
 pub use encoder::Encoder;
 pub use error::Error;
-pub use field::{DecodedField, NameKind, Pseudo};
-pub use section::{EachField, FieldSection, Line, Note};
+pub use section::{DecodedField, EachField};

@@ -1,4 +1,4 @@
-//! RFC 7541 §2.3: the encoder's table, found by content.
+//! RFC 7541 §2.3, RFC 9204 §2.1: the encoder's table, found by content.
 
 use bolide_semantics::FieldName;
 
@@ -24,7 +24,7 @@ pub(crate) struct Link {
 
 /// What [`Lookup::find`] found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Found {
+pub enum Found {
     /// The line: so many newer entries follow it.
     Age(usize),
     /// Nothing. This is the line's hash, for [`Lookup::insert`].
@@ -36,7 +36,7 @@ pub(crate) enum Found {
 ///
 /// Most lines have the value that the name had the last time: these are found without a hash.
 #[derive(Debug)]
-pub(crate) struct Lookup {
+pub struct Lookup {
     table: Table<Link>,
     chains: Box<[u8]>,
     /// For each interned name and pseudo-field, where its line was the last time. The entry may have
@@ -45,23 +45,29 @@ pub(crate) struct Lookup {
 }
 
 impl Lookup {
-    pub(crate) fn new(max: u32) -> Self {
+    /// An empty table of at most `max` octets, which are at most 4096.
+    #[must_use]
+    pub fn new(max: u32) -> Self {
         let (chains, recent) = (Box::default(), Box::default());
         Self { table: Table::new(max), chains, recent }
     }
 
+    /// The maximum size, in octets.
     #[inline]
-    pub(crate) fn max(&self) -> u32 {
+    #[must_use]
+    pub fn max(&self) -> u32 {
         self.table.max()
     }
 
-    pub(crate) fn allocated_bytes(&self) -> usize {
+    /// The allocated memory, in bytes.
+    #[must_use]
+    pub fn allocated_bytes(&self) -> usize {
         self.table.allocated_bytes() + self.chains.len() + self.recent.len()
     }
 
     /// Looks for the line, which counts as used from now on.
     #[inline]
-    pub(crate) fn find(&mut self, kind: NameKind, name: &[u8], value: &[u8]) -> Found {
+    pub fn find(&mut self, kind: NameKind, name: &[u8], value: &[u8]) -> Found {
         if let Some(&slot) = recent_place(kind).and_then(|place| self.recent.get(place))
             && let Some(entry) = self.table.get(usize::from(slot))
             && entry.kind == kind
@@ -106,7 +112,8 @@ impl Lookup {
     }
 
     /// The newest entry with this name: how many newer ones follow, and whether it was of use.
-    pub(crate) fn find_name(&self, kind: NameKind, name: &[u8]) -> Option<(usize, bool)> {
+    #[must_use]
+    pub fn find_name(&self, kind: NameKind, name: &[u8]) -> Option<(usize, bool)> {
         (0..self.table.len()).find_map(|age| {
             let entry = self.table.entry(self.table.slot_of(age)?);
             let same =
@@ -116,7 +123,7 @@ impl Lookup {
     }
 
     /// Inserts a line, which must fit into the table, as [`Self::find`] has not found it.
-    pub(crate) fn insert(&mut self, kind: NameKind, name: &[u8], value: &[u8], hash: u32) {
+    pub fn insert(&mut self, kind: NameKind, name: &[u8], value: &[u8], hash: u32) {
         self.evict_for(size_of_line(name.len(), value.len()));
         let room = self.table.room();
         let slot = self.table.push(kind, name, value, Link { hash, next: NONE, used: false });
@@ -128,8 +135,33 @@ impl Lookup {
         self.remember(kind, slot);
     }
 
+    /// Whether a line of so many octets needs the oldest one to leave first.
+    #[must_use]
+    pub fn is_short_of(&self, size: usize) -> bool {
+        self.table.is_short_of(size)
+    }
+
+    /// How many lines there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
+    /// The oldest line leaves.
+    pub fn evict(&mut self) {
+        if let Some(slot) = self.table.evict() {
+            self.unchain(slot);
+        }
+    }
+
     /// Sets the maximum size, in octets.
-    pub(crate) fn set_max(&mut self, max: u32) {
+    pub fn set_max(&mut self, max: u32) {
         self.table.set_max(max);
         self.evict_for(0);
         if max == 0 {

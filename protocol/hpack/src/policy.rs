@@ -1,30 +1,30 @@
-//! RFC 7541 §6.2, §7.1.3: which lines the encoder puts into its table.
+//! RFC 7541 §6.2, §7.1.3, RFC 9204 §7.1: which lines the encoder puts into its table.
 //!
 //! A line that comes again costs one octet once it is in the table; a line that does not come again
 //! costs an insertion and pushes out others. So what changes with every message stays out, and of
 //! the rest a new value is inserted only if the last one of that name has been of use, or now and
 //! then: values that never repeat do not churn the table, and values that do get in soon.
 
-use bolide_semantics::FieldName;
+use bolide_semantics::{FieldName, FieldRef};
 
 /// Of the lines whose name has an entry that nobody asked for again, one in this many is inserted.
-pub(crate) const RETRY_ONE_IN: u32 = 8;
+pub const RETRY_ONE_IN: u32 = 8;
 
 /// Values that are sent once are coded (RFC 7541 §5.2) from this length on, in octets. Below it the
 /// few octets saved are worth less than the time for both sides. What goes into the table is always
 /// coded if that is shorter: it is read once and used often.
-pub(crate) const CODE_ONCE_FROM: usize = 24;
+pub const CODE_ONCE_FROM: usize = 24;
 
 /// Cookies below this length, in octets, are short enough to be guessed octet by octet through the
 /// size of what is sent (RFC 7541 §7.1), so they stay out of every table.
-pub(crate) const COOKIE_GUESSABLE: usize = 20;
+pub const COOKIE_GUESSABLE: usize = 20;
 
 /// An entry may take at most one part in this many of the table.
-pub(crate) const ENTRY_SHARE: usize = 2;
+pub const ENTRY_SHARE: usize = 2;
 
 /// What becomes of the lines of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Rule {
+pub enum Rule {
     /// They enter the table.
     Insert,
     /// They stay out (RFC 7541 §6.2.2).
@@ -45,8 +45,17 @@ static RULES: [Rule; FieldName::ALL.len()] = {
 
 /// The rule for an interned name. Other names follow [`Rule::Insert`].
 #[inline]
-pub(crate) fn rule(name: FieldName) -> Rule {
+#[must_use]
+pub fn rule(name: FieldName) -> Rule {
     RULES[name as usize]
+}
+
+/// What becomes of a line whose name is interned.
+#[inline]
+#[must_use]
+pub fn rule_of(known: FieldName, field: &FieldRef<'_>) -> Rule {
+    let guessable = known == FieldName::Cookie && field.value.len() < COOKIE_GUESSABLE;
+    if field.sensitive || guessable { Rule::Never } else { rule(known) }
 }
 
 const fn decide(name: FieldName) -> Rule {

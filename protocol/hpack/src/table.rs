@@ -1,4 +1,4 @@
-//! RFC 7541 §2.3.2, §4: the dynamic table.
+//! RFC 7541 §2.3.2, §4, RFC 9204 §3.2: the dynamic table.
 
 use crate::NameKind;
 
@@ -10,20 +10,21 @@ const FIRST_TEXT_BYTES: usize = 128;
 
 /// An entry: the text is the name, unless `kind` has it, and the value.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Entry<T> {
+pub struct Entry<T> {
     /// Position in the stream of all text ever inserted, modulo 2^32.
     start: u32,
     name_len: u16,
     value_len: u16,
-    pub(crate) kind: NameKind,
+    /// How its name is known.
+    pub kind: NameKind,
     /// What the owner of the table keeps with an entry.
-    pub(crate) tag: T,
+    pub tag: T,
 }
 
 impl<T> Entry<T> {
     /// What the name and the value take, in bytes.
     #[inline]
-    pub(crate) fn text_bytes(&self) -> usize {
+    pub fn text_bytes(&self) -> usize {
         usize::from(self.name_len) + usize::from(self.value_len)
     }
 
@@ -31,22 +32,24 @@ impl<T> Entry<T> {
         size_of_line(usize::from(self.name_len), usize::from(self.value_len)) as u32
     }
 
+    /// What the name takes in the text, in bytes.
     #[inline]
-    pub(crate) fn stored_name_len(&self) -> usize {
+    #[must_use]
+    pub fn stored_name_len(&self) -> usize {
         if self.kind == NameKind::Other { usize::from(self.name_len) } else { 0 }
     }
 }
 
 /// The size that a line would have in the table, in octets.
 #[inline]
-pub(crate) fn size_of_line(name_len: usize, value_len: usize) -> usize {
+pub fn size_of_line(name_len: usize, value_len: usize) -> usize {
     name_len + value_len + ENTRY_OVERHEAD
 }
 
 /// A ring of entries, the oldest of which leave when a new one needs room, and their text in one
 /// block. Both grow with their use, up to what the maximum size implies.
 #[derive(Debug)]
-pub(crate) struct Table<T> {
+pub struct Table<T> {
     /// A power of two, or none.
     ring: Box<[Entry<T>]>,
     /// Entries ever inserted, modulo 2^32. The newest is at `inserted - 1`, modulo the ring.
@@ -62,78 +65,89 @@ pub(crate) struct Table<T> {
 }
 
 impl<T: Copy + Default> Table<T> {
-    pub(crate) fn new(max: u32) -> Self {
+    /// An empty table of at most `max` octets.
+    #[must_use]
+    pub fn new(max: u32) -> Self {
         let (ring, text) = (Box::default(), Vec::new());
         Self { ring, inserted: 0, len: 0, text, dead: 0, base: 0, size: 0, max }
     }
 
     /// The maximum size in force (RFC 7541 §4.2), in octets.
     #[inline]
-    pub(crate) fn max(&self) -> u32 {
+    pub fn max(&self) -> u32 {
         self.max
     }
 
     /// The size of all entries, in octets.
     #[inline]
-    pub(crate) fn size(&self) -> u32 {
+    pub fn size(&self) -> u32 {
         self.size
     }
 
     /// The number of entries.
     #[inline]
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.len as usize
     }
 
+    /// Whether there are no entries.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
     /// The number of entries that the ring has room for.
-    pub(crate) fn room(&self) -> usize {
+    pub fn room(&self) -> usize {
         self.ring.len()
     }
 
-    pub(crate) fn allocated_bytes(&self) -> usize {
+    /// The allocated memory, in bytes.
+    #[must_use]
+    pub fn allocated_bytes(&self) -> usize {
         self.ring.len() * size_of::<Entry<T>>() + self.text.capacity()
     }
 
     /// Sets the maximum size. The caller evicts what is too much.
-    pub(crate) fn set_max(&mut self, max: u32) {
+    pub fn set_max(&mut self, max: u32) {
         self.max = max;
     }
 
     /// Gives the memory back. The table must be empty.
-    pub(crate) fn release(&mut self) {
-        debug_assert!(self.len == 0, "entries would be lost");
+    pub fn release(&mut self) {
+        debug_assert!(self.is_empty(), "entries would be lost");
         *self = Self::new(self.max);
     }
 
     /// The entry that `age` newer ones follow.
     #[inline]
-    pub(crate) fn by_age(&self, age: usize) -> Option<&Entry<T>> {
+    pub fn by_age(&self, age: usize) -> Option<&Entry<T>> {
         let slot = self.slot_of(age)?;
         self.ring.get(slot)
     }
 
     /// The text that is stored of an entry: its name, unless its kind has that, and its value.
     #[inline]
-    pub(crate) fn stored(&self, entry: &Entry<T>) -> Option<&[u8]> {
+    pub fn stored(&self, entry: &Entry<T>) -> Option<&[u8]> {
         let start = entry.start.wrapping_sub(self.base) as usize;
         self.text.get(start..start + entry.stored_name_len() + usize::from(entry.value_len))
     }
 
     /// The name, unless the entry's kind has it.
-    pub(crate) fn stored_name(&self, entry: &Entry<T>) -> Option<&[u8]> {
+    pub fn stored_name(&self, entry: &Entry<T>) -> Option<&[u8]> {
         let start = entry.start.wrapping_sub(self.base) as usize;
         self.text.get(start..start + entry.stored_name_len())
     }
 
     /// Whether an entry of `size` octets (0: none) needs others to leave first.
     #[inline]
-    pub(crate) fn is_short_of(&self, size: usize) -> bool {
+    pub fn is_short_of(&self, size: usize) -> bool {
         self.size as usize + size > self.max as usize
     }
 
     /// The place in the ring of the entry that `age` newer ones follow.
     #[inline]
-    pub(crate) fn slot_of(&self, age: usize) -> Option<usize> {
+    pub fn slot_of(&self, age: usize) -> Option<usize> {
         if age >= self.len as usize {
             return None;
         }
@@ -142,31 +156,39 @@ impl<T: Copy + Default> Table<T> {
     }
 
     /// How many newer entries follow the one at `slot`.
+    ///
+    /// # Panics
+    ///
+    /// When the table has never had an entry.
     #[inline]
-    pub(crate) fn age_of(&self, slot: usize) -> usize {
+    #[must_use]
+    pub fn age_of(&self, slot: usize) -> usize {
         let newest = self.inserted.wrapping_sub(1) as usize;
         newest.wrapping_sub(slot) & (self.ring.len() - 1)
     }
 
+    /// The entry at a place where there is one.
     #[inline]
-    pub(crate) fn entry(&self, slot: usize) -> &Entry<T> {
+    #[must_use]
+    pub fn entry(&self, slot: usize) -> &Entry<T> {
         &self.ring[slot]
     }
 
     /// What is at a place that may be none, and where an entry may have left.
     #[inline]
-    pub(crate) fn get(&self, slot: usize) -> Option<&Entry<T>> {
+    pub fn get(&self, slot: usize) -> Option<&Entry<T>> {
         self.ring.get(slot)
     }
 
+    /// The same, to be changed.
     #[inline]
-    pub(crate) fn entry_mut(&mut self, slot: usize) -> &mut Entry<T> {
+    pub fn entry_mut(&mut self, slot: usize) -> &mut Entry<T> {
         &mut self.ring[slot]
     }
 
     /// The entry's name and value.
     #[inline]
-    pub(crate) fn line(&self, entry: &Entry<T>) -> (&[u8], &[u8]) {
+    pub fn line(&self, entry: &Entry<T>) -> (&[u8], &[u8]) {
         let start = entry.start.wrapping_sub(self.base) as usize;
         if let Some(name) = entry.kind.text() {
             (name.as_bytes(), &self.text[start..start + usize::from(entry.value_len)])
@@ -179,13 +201,13 @@ impl<T: Copy + Default> Table<T> {
 
     /// The entry's value.
     #[inline]
-    pub(crate) fn value(&self, entry: &Entry<T>) -> &[u8] {
+    pub fn value(&self, entry: &Entry<T>) -> &[u8] {
         let start = entry.start.wrapping_sub(self.base) as usize + entry.stored_name_len();
         &self.text[start..start + usize::from(entry.value_len)]
     }
 
     /// Removes the oldest entry and says where it was.
-    pub(crate) fn evict(&mut self) -> Option<usize> {
+    pub fn evict(&mut self) -> Option<usize> {
         let slot = self.slot_of((self.len as usize).checked_sub(1)?)?;
         let entry = self.ring[slot];
         self.len -= 1;
@@ -201,7 +223,7 @@ impl<T: Copy + Default> Table<T> {
 
     /// Appends an entry, for which there must be room, and says where. The ring may have grown: then
     /// every entry is in another place.
-    pub(crate) fn push(&mut self, kind: NameKind, name: &[u8], value: &[u8], tag: T) -> usize {
+    pub fn push(&mut self, kind: NameKind, name: &[u8], value: &[u8], tag: T) -> usize {
         debug_assert!(
             !self.is_short_of(size_of_line(name.len(), value.len())),
             "the caller has made room"

@@ -6,6 +6,8 @@
 //! This crate must never know a version's wire format.
 
 mod accept_encoding;
+mod bucket;
+mod clock;
 mod conditional;
 mod connection_fields;
 mod context;
@@ -14,18 +16,26 @@ mod deadline;
 mod entity_tag;
 mod exchange;
 mod field_name;
+mod field_section;
 mod forwarding;
 mod head;
+mod head_reader;
 pub mod limits;
 mod message;
+mod name_kind;
 mod one_line;
 mod outgoing;
+mod pending_trailers;
+mod priority;
 mod range;
+mod sent_fields;
 mod syntax;
 mod target_path;
 mod text;
 
 pub use accept_encoding::preferred_coding;
+pub use bucket::Bucket;
+pub use clock::{Clock, Earliest, millis};
 pub use conditional::{Conditions, Precondition, Validators};
 pub use connection_fields::{is_connection_specific, is_hop_by_hop, names_in};
 pub use context::Context;
@@ -37,11 +47,19 @@ pub use exchange::{
     Output, Role,
 };
 pub use field_name::FieldName;
+pub use field_section::{FieldSection, Line, Note};
 pub use head::{Field, Head, HeadKind, Span};
+pub use head_reader::{
+    ExchangeKind, ExpectedHead, HeadLimits, HeadReader, HeadSize, HeadSummary, LENGTH_UNKNOWN,
+};
 pub use message::{has_no_body, parse_content_length};
+pub use name_kind::{NameKind, Pseudo};
 pub use one_line::{in_lines, in_one_line, is_terminal_order};
 pub use outgoing::{Content, FieldRef, RequestHead, ResponseHead};
+pub use pending_trailers::PendingTrailers;
+pub use priority::Priority;
 pub use range::{ByteRange, RangeRequest, parse_range, unsatisfied_content_range};
+pub use sent_fields::{check_fields, check_target, travels};
 pub use syntax::{
     TOKEN_LOWER, is_field_value, is_token, is_valid_authority, is_valid_scheme, is_valid_target,
 };

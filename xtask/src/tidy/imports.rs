@@ -11,8 +11,10 @@ const TABLE: &[(&str, &[&str])] = &[
     ("bolide-buffers", &[]),
     ("bolide-semantics", &["bolide-buffers"]),
     ("bolide-hpack", &["bolide-buffers", "bolide-semantics"]),
+    ("bolide-qpack", &["bolide-hpack", "bolide-semantics"]),
     ("bolide-h1", &["bolide-buffers", "bolide-semantics"]),
     ("bolide-h2", &["bolide-buffers", "bolide-hpack", "bolide-semantics"]),
+    ("bolide-h3", &["bolide-buffers", "bolide-qpack", "bolide-semantics"]),
     ("bolide-websocket", &["bolide-buffers", "bolide-semantics"]),
     ("bolide-tls", &["bolide-buffers"]),
     (

@@ -1,11 +1,11 @@
 //! RFC 7541 §3, §6: from a header block to field lines.
 
-use bolide_semantics::{TOKEN_LOWER, Text, is_field_value};
+use bolide_semantics::{Text, is_field_value};
 
 use crate::limits::{SIZE_UPDATES_COUNT, TABLE_BYTES, TABLE_CEILING_BYTES};
 use crate::static_table::{self, ENTRIES};
 use crate::table::{Table, size_of_line};
-use crate::{Error, FieldSection, Line, NameKind, Note, huffman, integer};
+use crate::{Error, FieldSection, Line, NameKind, Note, integer, string};
 
 /// Decodes the header blocks of one direction of a connection, in their order.
 #[derive(Debug)]
@@ -145,7 +145,7 @@ impl Decoder {
         let start = text.len();
         let (kind, mut note) = self.name(block, &mut at, if inserts { 6 } else { 4 }, text)?;
         let middle = text.len();
-        string(block, &mut at, text)?;
+        string::read(block, &mut at, 7, text)?;
         let (name, value) = text.bytes()[start..].split_at(middle - start);
         note = note.and(S::note(kind, value));
         if !note.has(Note::CHECKED) {
@@ -210,11 +210,11 @@ fn from_static<S: FieldSection>(index: usize, section: &mut S) -> Result<(), Err
 /// A name that is sent as a string.
 fn new_name(block: &[u8], at: &mut usize, text: &mut Text) -> Result<(NameKind, Note), Error> {
     let start = text.len();
-    string(block, at, text)?;
+    string::read(block, at, 7, text)?;
     let name = &text.bytes()[start..];
     let kind = NameKind::of(name);
     if kind == NameKind::Other {
-        return Ok((kind, Note::NAME_INVALID.when(!is_lower_token(name))));
+        return Ok((kind, Note::NAME_INVALID.when(!string::is_lower_token(name))));
     }
     text.truncate(start);
     Ok((kind, Note::PLAIN))
@@ -229,26 +229,6 @@ fn insert(table: &mut Table<Note>, kind: NameKind, name: &[u8], value: &[u8], no
         }
     }
     table.push(kind, name, value, note);
-}
-
-/// RFC 7541 §5.2: appends a string to the text.
-#[inline]
-fn string(block: &[u8], at: &mut usize, text: &mut Text) -> Result<(), Error> {
-    let coded = block.get(*at).ok_or(Error::Truncated)? & 0x80 != 0;
-    let length = integer::decode(block, at, 7)?;
-    let input = block.get(*at..).and_then(|rest| rest.get(..length)).ok_or(Error::Truncated)?;
-    *at += length;
-    if coded {
-        return text.write(huffman::room_for(length), |room| huffman::decode(input, room));
-    }
-    text.push(input);
-    Ok(())
-}
-
-fn is_lower_token(name: &[u8]) -> bool {
-    !name.is_empty()
-        && name.iter().fold(true, |ok, octet| ok & (TOKEN_LOWER[usize::from(*octet)] == *octet))
-        && !name.contains(&0)
 }
 
 fn within_ceiling(bytes: usize) -> u32 {

@@ -1,13 +1,13 @@
 //! RFC 7541 §6, §7.1: from field lines to a header block.
 
-use bolide_semantics::{FieldName, FieldRef};
+use bolide_semantics::FieldRef;
 
 use crate::limits::TABLE_BYTES;
 use crate::lookup::{Found, Lookup};
 use crate::policy::{self, Rule};
 use crate::static_table::{self, value_at};
 use crate::table::size_of_line;
-use crate::{NameKind, Pseudo, huffman, integer};
+use crate::{NameKind, Pseudo, integer, string};
 
 /// Encodes the header blocks of one direction of a connection, in their order.
 #[derive(Debug)]
@@ -149,7 +149,7 @@ impl Encoder {
             return self.line(name, field.value, rule, out);
         };
         let index = static_table::index_of(known);
-        let rule = rule_of(known, field);
+        let rule = policy::rule_of(known, field);
         if index != 0 && rule != Rule::Never && value_at(index) == field.value {
             out.push(0x80 | index as u8);
             return;
@@ -166,7 +166,7 @@ impl Encoder {
             None => (NameKind::Other, 0),
         };
         let rule = match field.known {
-            Some(known) => rule_of(known, field),
+            Some(known) => policy::rule_of(known, field),
             None if field.sensitive => Rule::Never,
             None => Rule::Once,
         };
@@ -236,35 +236,15 @@ impl Encoder {
     }
 }
 
-/// What becomes of a line whose name is interned.
-#[inline]
-fn rule_of(known: FieldName, field: &FieldRef<'_>) -> Rule {
-    let guessable = known == FieldName::Cookie && field.value.len() < policy::COOKIE_GUESSABLE;
-    if field.sensitive || guessable { Rule::Never } else { policy::rule(known) }
-}
-
 /// RFC 7541 §6.2: a literal.
 fn literal(form: Literal, name: Name<'_>, value: &[u8], out: &mut Vec<u8>) {
     let Literal(pattern, prefix) = form;
     integer::encode(name.index, prefix, pattern, out);
     let inserts = pattern == WITH_INDEXING.0;
     if name.index == 0 {
-        string(name.text.as_bytes(), inserts, out);
+        string::write(name.text.as_bytes(), inserts, 7, 0, out);
     }
-    string(value, inserts || value.len() >= policy::CODE_ONCE_FROM, out);
-}
-
-/// RFC 7541 §5.2: a string, Huffman-coded if it may be and that is shorter.
-fn string(text: &[u8], may_code: bool, out: &mut Vec<u8>) {
-    if may_code {
-        let length = huffman::encoded_len(text);
-        if length < text.len() {
-            integer::encode(length, 7, 0x80, out);
-            return huffman::encode(text, out);
-        }
-    }
-    integer::encode(text.len(), 7, 0, out);
-    out.extend_from_slice(text);
+    string::write(value, inserts || value.len() >= policy::CODE_ONCE_FROM, 7, 0, out);
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! RFC 7541 §4.2, §6, §7.1.3: what the encoder does with lines and sizes.
 
+use bolide_semantics::FieldName;
+
 use super::*;
 
 fn field(encoder: &mut Encoder, name: FieldName, value: &str) -> Vec<u8> {

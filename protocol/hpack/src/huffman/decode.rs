@@ -8,14 +8,29 @@ const SLACK_BYTES: usize = 2;
 
 /// The room that decoding takes, in bytes: no code is shorter than five bits.
 #[inline]
-pub(crate) fn room_for(input_bytes: usize) -> usize {
+#[must_use]
+pub fn room_for(input_bytes: usize) -> usize {
     input_bytes * 8 / 5 + SLACK_BYTES
+}
+
+/// The fewest bytes that so many can stand for: no code is longer than 30 bits.
+#[must_use]
+pub fn least_decoded(input_bytes: usize) -> usize {
+    input_bytes * 8 / LONGEST
 }
 
 /// Decodes `input` into the front of `out`, which has [room for](room_for) it, and returns how many bytes that are.
 /// What is above has no meaning.
+///
+/// # Errors
+///
+/// [`Error::InvalidHuffman`].
+///
+/// # Panics
+///
+/// When `out` is shorter than the room that decoding takes.
 #[inline]
-pub(crate) fn decode(input: &[u8], out: &mut [u8]) -> Result<usize, Error> {
+pub fn decode(input: &[u8], out: &mut [u8]) -> Result<usize, Error> {
     let out = &mut out[..room_for(input.len())];
     let mut pending = Pending { acc: 0, bits: 0 };
     let (mut at, mut end) = (0, 0);

@@ -4,13 +4,14 @@ use super::code::{CODES, LENGTHS};
 
 /// The length of `text` when coded, in octets.
 #[inline]
-pub(crate) fn encoded_len(text: &[u8]) -> usize {
+#[must_use]
+pub fn encoded_len(text: &[u8]) -> usize {
     let bits: usize = text.iter().map(|octet| usize::from(LENGTHS[usize::from(*octet)])).sum();
     bits.div_ceil(8)
 }
 
 /// Appends `text` in code.
-pub(crate) fn encode(text: &[u8], out: &mut Vec<u8>) {
+pub fn encode(text: &[u8], out: &mut Vec<u8>) {
     let mut acc = 0_u64;
     let mut bits = 0;
     for octet in text {

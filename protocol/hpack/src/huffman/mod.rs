@@ -1,11 +1,11 @@
-//! RFC 7541 §5.2: Huffman-coded strings.
+//! RFC 7541 §5.2, RFC 9204 §4.1.2: Huffman-coded strings.
 
 mod code;
 mod decode;
 mod encode;
 
-pub(crate) use decode::{decode, room_for};
-pub(crate) use encode::{encode, encoded_len};
+pub use decode::{decode, least_decoded, room_for};
+pub use encode::{encode, encoded_len};
 
 #[cfg(test)]
 mod tests;

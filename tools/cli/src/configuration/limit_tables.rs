@@ -358,7 +358,10 @@ table!(WEBSOCKET_KEPT: KeptLimits, "service/server", "WEBSOCKET_", [
 
 #[cfg(test)]
 mod tests {
+    mod fixed;
+
     use super::*;
+    use fixed::CANNOT_BE_SET;
 
     /// The fields of a value, from its debug form.
     fn fields(value: &impl std::fmt::Debug) -> Vec<String> {
@@ -396,126 +399,6 @@ mod tests {
         assert_eq!(names(&CONNECTION), connection);
     }
 
-    /// What stands on the page of all limits and can't be set by a file, by its crate and name, with the reason.
-    const CANNOT_BE_SET: &[(&str, &[&str], &str)] = &[
-        (
-            "eventloop",
-            &[
-                "BLOCK_BYTES",
-                "BULK_BLOCK_BYTES",
-                "PASS_BYTES",
-                "PASS_READS_COUNT",
-                "PASS_CALLS_COUNT",
-                "ACCEPTS_PER_TURN_COUNT",
-                "MAILS_PER_TURN_COUNT",
-                "QUIET_TIME",
-            ],
-            "they are tuned together: how long a turn takes, and what it costs",
-        ),
-        (
-            "eventloop",
-            &["UNSENT_START_BYTES", "UNSENT_MIN_BYTES", "UNSENT_MAX_BYTES", "UNSENT_TIME"],
-            "each connection finds its own value between them, by the rate of its path",
-        ),
-        (
-            "eventloop",
-            &["GATHER_BYTES", "GATHER_AFTER_BYTES", "GATHER_TIME"],
-            "what a wake-up costs decides them, and what the processor's cache holds",
-        ),
-        ("protocol/h1", &["CHUNK_SIZE_DIGITS_COUNT"], "what a number of 64 bits holds"),
-        ("protocol/h1", &["LEAVE_NOTICE"], "how an upgrade works, not what a client may do"),
-        (
-            "protocol/h2",
-            &["FRAMES_AHEAD_COUNT", "SCAN_INTERVAL", "TRIM_AFTER"],
-            "how the engine works: they decide what a request costs, and no client notices",
-        ),
-        (
-            "protocol/h2",
-            &["SMALL_DATA_BYTES", "EARLY_PRIORITIES_COUNT", "RESET_RANGES_COUNT", "BODY_RATE_TIME"],
-            "parts of budgets, which can be set",
-        ),
-        ("protocol/h2", &["DRAIN_NOTICE"], "how an orderly end works: `drain` bounds it"),
-        ("protocol/hpack", &["TABLE_BYTES"], "what RFC 7541 begins with"),
-        ("protocol/hpack", &["SIZE_UPDATES_COUNT"], "all that an encoder has to signal"),
-        (
-            "protocol/hpack",
-            &["TABLE_CEILING_BYTES", "LENGTH_CEILING_BYTES", "INTEGER_OCTETS_COUNT"],
-            "what the numbers of the codec hold",
-        ),
-        (
-            "protocol/semantics",
-            &["RANGES_COUNT", "RANGES_TOTAL_COUNT", "ENTITY_TAGS_COUNT"],
-            "beyond them a request is answered all the same, only more simply",
-        ),
-        (
-            "protocol/websocket",
-            &["PONGS_BYTES"],
-            "how the engine works: it bounds what pings may cost, and no client notices",
-        ),
-        (
-            "service/measurement",
-            &[
-                "SIZE_BYTES_MAX",
-                "EVENTS_COUNT_MAX",
-                "EVENTS_PIECE_BYTES",
-                "EVENT_GAP_MAX",
-                "EVENT_SIZE_BYTES_MAX",
-                "ECHO_AHEAD_BYTES",
-                "ECHO_AHEAD_WORKER_BYTES",
-                "NDT7_QUERY_BYTES",
-                "NDT7_MEASUREMENTS_COUNT",
-                "NDT7_MEASUREMENT_BYTES",
-            ],
-            "parts of what the measurement endpoints promise their clients",
-        ),
-        (
-            "service/measurement",
-            &[
-                "NDT7_ARCHIVE_BURST_COUNT",
-                "NDT7_ARCHIVE_QUEUE_COUNT",
-                "NDT7_ARCHIVE_REFILL_COUNT",
-                "NDT7_MEASUREMENTS_BYTES",
-            ],
-            "more than honest clients need; they bound what the archive takes from disk and memory",
-        ),
-        (
-            "service/reverse-proxy",
-            &["INTERIM_WAITING_COUNT"],
-            "how the engine works: more than that come within one turn from no honest server",
-        ),
-        ("service/server", &["WHOLE_BODY_BYTES"], "how the engine works: no client notices"),
-        (
-            "service/server",
-            &["PASS_EVENTS_COUNT"],
-            "tuned with the event loop's bytes of a turn: how long it takes, and what it costs",
-        ),
-        (
-            "service/server",
-            &["LOG_FIELD_BYTES", "LOG_STAMP_BYTES"],
-            "who reads the log relies on the longest line",
-        ),
-        (
-            "service/server",
-            &["WATCH_INTERVAL", "EVENTS_PER_SECOND"],
-            "how exactly, and how much at most, is reported: an attack must not change it",
-        ),
-        (
-            "service/static-files",
-            &["COMPRESSED_FILE_BYTES", "LISTING_COUNT"],
-            "beyond them files are served as they are, and folders listed in part",
-        ),
-        (
-            "service/static-files",
-            &["PIECE_BYTES", "PIECE_MIN_BYTES", "PIECES_BYTES"],
-            "they are tuned together: how much of files is in memory on its way",
-        ),
-        (
-            "service/static-files",
-            &["SENDFILE_BYTES"],
-            "what is gained decides, not the site; sendfile can be turned off",
-        ),
-    ];
-
     /// The names on the page below the heading of a crate.
     fn on_the_page(folder: &str) -> Vec<String> {
         let page = include_str!("../../../../docs/LIMITS.md");
@@ -551,7 +434,9 @@ mod tests {
             "protocol/connection",
             "protocol/h1",
             "protocol/h2",
+            "protocol/h3",
             "protocol/hpack",
+            "protocol/qpack",
             "protocol/semantics",
             "protocol/websocket",
             "service/measurement",

@@ -1,6 +1,6 @@
-//! RFC 7541 §1.3: a field line as it comes out of a block.
+//! RFC 9113 §8.3, RFC 9114 §4.3: how the name of a field line is known.
 
-use bolide_semantics::FieldName;
+use crate::FieldName;
 
 /// A pseudo-field (RFC 9113 §8.3, RFC 8441 §4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,21 +72,4 @@ impl NameKind {
             Self::Other => None,
         }
     }
-}
-
-/// One field of a block, as [`EachField`](crate::EachField) shows it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DecodedField<'a> {
-    /// How the name is known.
-    pub kind: NameKind,
-    /// The name as it was sent; that of a pseudo-field with its colon.
-    pub name: &'a [u8],
-    /// The value as it was sent.
-    pub value: &'a [u8],
-    /// Whether the name is a token in lower case (or a pseudo-field's) and the value passes
-    /// [`bolide_semantics::is_field_value`].
-    pub valid: bool,
-    /// Whether the peer forbids to put the field into a table, here and further on
-    /// (RFC 7541 §6.2.3).
-    pub never_indexed: bool,
 }

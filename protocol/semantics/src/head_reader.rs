@@ -1,21 +1,48 @@
-//! RFC 9113 §8.2, §8.3: the section of fields that a header block is decoded into, and what it must be.
+//! RFC 9113 §8.2, §8.3, RFC 9114 §4.2, §4.3: the section of fields that field lines are decoded into, and what it must be.
 
-use bolide_hpack::{FieldSection, Line, NameKind, Note, Pseudo};
-use bolide_semantics::{
-    FieldName, Head, HeadKind, Span, Text, is_connection_specific, is_token, is_valid_authority,
-    is_valid_scheme, is_valid_target, parse_content_length,
-};
 use http::{Method, StatusCode, Version};
 
-use crate::limits::Limits;
-use crate::priority::Priority;
-use crate::stream::{Kind, LENGTH_UNKNOWN};
+use crate::{
+    FieldName, FieldSection, Head, HeadKind, Line, NameKind, Note, Priority, Pseudo, Span, Text,
+    is_connection_specific, is_token, is_valid_authority, is_valid_scheme, is_valid_target,
+    parse_content_length,
+};
+
+/// A body's length that nobody announced.
+pub const LENGTH_UNKNOWN: u64 = u64::MAX;
+
+/// What is exchanged on a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExchangeKind {
+    /// A request and a response.
+    Message,
+    /// The same for gRPC: the body may be slow, and pause for longer.
+    Call,
+    /// CONNECT that has not succeeded.
+    Connect,
+    /// CONNECT succeeded: bytes both ways, no message.
+    Tunnel,
+}
+
+/// How large a received head may be.
+#[derive(Debug, Clone, Copy)]
+pub struct HeadLimits {
+    /// Decoded size: names, values and 32 for each field, in bytes.
+    pub list_bytes: u32,
+    /// How many times that size a head is only refused; above it is [`HeadSize::Absurd`].
+    pub list_excess_count: u32,
+    /// Field lines.
+    pub fields_count: u32,
+}
 
 /// What a header block on a stream must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Expected {
+pub enum ExpectedHead {
+    /// The head of a request.
     Request,
+    /// The head of a response, interim or final.
     Response,
+    /// Trailers.
     Trailers,
     /// The block belongs to no stream: it is decoded for the table's sake.
     Nothing,
@@ -23,7 +50,8 @@ pub(crate) enum Expected {
 
 /// How large a head turned out to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Size {
+pub enum HeadSize {
+    /// Within the limits.
     Fine,
     /// Above a limit: the stream is answered with 431.
     Excessive,
@@ -33,23 +61,25 @@ pub(crate) enum Size {
 
 /// What a block came to, besides what stands in the head.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Summary {
+pub struct HeadSummary {
     /// Why the message is malformed (RFC 9113 §8.1.1).
-    pub(crate) malformed: Option<&'static str>,
-    pub(crate) size: Size,
+    pub malformed: Option<&'static str>,
+    /// Whether it is within the limits.
+    pub size: HeadSize,
     /// [`LENGTH_UNKNOWN`] without a Content-Length.
-    pub(crate) content_length: u64,
+    pub content_length: u64,
     /// By the method and the type of the content.
-    pub(crate) kind: Kind,
-    pub(crate) priority: Option<Priority>,
+    pub kind: ExchangeKind,
+    /// What a request says of its priority (RFC 9218 §5).
+    pub priority: Option<Priority>,
 }
 
 /// A head that takes one field after the other.
 #[derive(Debug)]
-pub(crate) struct HeadReader<'a> {
+pub struct HeadReader<'a> {
     head: &'a mut Head,
-    expected: Expected,
-    summary: Summary,
+    expected: ExpectedHead,
+    summary: HeadSummary,
     /// A bit for each pseudo-field that came.
     seen: u8,
     /// A bit for each pseudo-field that may still come.
@@ -59,7 +89,7 @@ pub(crate) struct HeadReader<'a> {
     list_bytes: usize,
     /// Fields that take more than that together are not kept; none is, once the section is malformed.
     list_bytes_max: usize,
-    limits: &'a Limits,
+    limits: HeadLimits,
 }
 
 const fn bit(pseudo: Pseudo) -> u8 {
@@ -74,35 +104,42 @@ const PROTOCOL: u8 = bit(Pseudo::Protocol);
 const STATUS: u8 = bit(Pseudo::Status);
 
 impl<'a> HeadReader<'a> {
+    /// Begins a head of this version in `head`.
     #[inline]
-    pub(crate) fn new(head: &'a mut Head, expected: Expected, limits: &'a Limits) -> Self {
+    #[must_use]
+    pub fn new(
+        head: &'a mut Head,
+        version: Version,
+        expected: ExpectedHead,
+        limits: HeadLimits,
+    ) -> Self {
         let kind = match expected {
-            Expected::Request => HeadKind::Request,
-            Expected::Response => HeadKind::Response,
-            Expected::Trailers | Expected::Nothing => HeadKind::Trailers,
+            ExpectedHead::Request => HeadKind::Request,
+            ExpectedHead::Response => HeadKind::Response,
+            ExpectedHead::Trailers | ExpectedHead::Nothing => HeadKind::Trailers,
         };
-        head.clear(kind, Version::HTTP_2);
+        head.clear(kind, version);
         Self {
             head,
             expected,
-            summary: Summary {
+            summary: HeadSummary {
                 malformed: None,
-                size: Size::Fine,
+                size: HeadSize::Fine,
                 content_length: LENGTH_UNKNOWN,
-                kind: Kind::Message,
+                kind: ExchangeKind::Message,
                 priority: None,
             },
             seen: 0,
             open: match expected {
-                Expected::Request => METHOD | SCHEME | PATH | AUTHORITY | PROTOCOL,
-                Expected::Response => STATUS,
-                Expected::Trailers => 0,
-                Expected::Nothing => u8::MAX,
+                ExpectedHead::Request => METHOD | SCHEME | PATH | AUTHORITY | PROTOCOL,
+                ExpectedHead::Response => STATUS,
+                ExpectedHead::Trailers => 0,
+                ExpectedHead::Nothing => u8::MAX,
             },
             authority: None,
             host: None,
             list_bytes: 0,
-            list_bytes_max: limits.header_list_bytes as usize,
+            list_bytes_max: limits.list_bytes as usize,
             limits,
         }
     }
@@ -110,10 +147,11 @@ impl<'a> HeadReader<'a> {
     /// Why a field is not to be kept: what came before it was malformed, or too much.
     #[cold]
     fn declines(&mut self) -> bool {
-        let most = self.limits.header_list_bytes as usize;
+        let most = self.limits.list_bytes as usize;
         if self.list_bytes > most {
-            let absurd = most.saturating_mul(self.limits.header_list_excess_count as usize);
-            let size = if self.list_bytes > absurd { Size::Absurd } else { Size::Excessive };
+            let absurd = most.saturating_mul(self.limits.list_excess_count as usize);
+            let size =
+                if self.list_bytes > absurd { HeadSize::Absurd } else { HeadSize::Excessive };
             self.summary.size = size;
         }
         false
@@ -130,8 +168,8 @@ impl<'a> HeadReader<'a> {
     #[inline]
     fn keep(&mut self, kind: NameKind, start: usize, value: usize) {
         self.open = 0;
-        if self.head.field_count() >= self.limits.header_fields_count as usize {
-            self.summary.size = Size::Excessive;
+        if self.head.field_count() >= self.limits.fields_count as usize {
+            self.summary.size = HeadSize::Excessive;
             return self.head.text_mut().truncate(start);
         }
         match kind {
@@ -140,7 +178,7 @@ impl<'a> HeadReader<'a> {
         }
     }
 
-    /// A field that is invalid, or means something to HTTP/2.
+    /// A field that is invalid, or means something to the version.
     #[inline(never)]
     fn special(&mut self, kind: NameKind, note: Note, start: usize, value: usize) {
         if !note.is_valid() {
@@ -174,18 +212,19 @@ impl<'a> HeadReader<'a> {
             FieldName::Te if !is_te_of_trailers(value) => {
                 return Err("a te field other than trailers");
             }
-            FieldName::Host if self.expected == Expected::Request => {
+            FieldName::Host if self.expected == ExpectedHead::Request => {
                 if self.host.is_some_and(|host| self.head.bytes(host) != value) {
                     return Err("two host fields that differ");
                 }
                 self.host = Some(span);
             }
-            FieldName::Priority if self.expected == Expected::Request => {
+            FieldName::Priority if self.expected == ExpectedHead::Request => {
                 self.summary.priority = Some(Priority::parse(value));
             }
-            FieldName::ContentType if self.summary.kind != Kind::Connect => {
+            FieldName::ContentType if self.summary.kind != ExchangeKind::Connect => {
                 let is_call = value.starts_with(GRPC);
-                self.summary.kind = if is_call { Kind::Call } else { Kind::Message };
+                self.summary.kind =
+                    if is_call { ExchangeKind::Call } else { ExchangeKind::Message };
             }
             _ => {}
         }
@@ -195,7 +234,7 @@ impl<'a> HeadReader<'a> {
     fn content_length(&mut self, value: Span) -> Result<(), &'static str> {
         let value = self.head.bytes(value);
         let length = parse_content_length(value).ok_or("an invalid content-length")?;
-        if self.expected == Expected::Trailers {
+        if self.expected == ExpectedHead::Trailers {
             return Ok(());
         }
         let before = std::mem::replace(&mut self.summary.content_length, length);
@@ -235,7 +274,7 @@ impl<'a> HeadReader<'a> {
         }
         let method = Method::from_bytes(value).map_err(|_| wrong(Pseudo::Method))?;
         if method == Method::CONNECT {
-            self.summary.kind = Kind::Connect;
+            self.summary.kind = ExchangeKind::Connect;
         }
         self.head.set_method(method);
         Ok(())
@@ -245,7 +284,7 @@ impl<'a> HeadReader<'a> {
         let value = self.head.bytes(value);
         let status = StatusCode::from_bytes(value).map_err(|_| wrong(Pseudo::Status))?;
         if !(100..600).contains(&status.as_u16()) || status == StatusCode::SWITCHING_PROTOCOLS {
-            return Err("a :status that HTTP/2 does not have");
+            return Err("a :status that only HTTP/1.1 has, or that none has");
         }
         self.head.set_status(status);
         Ok(())
@@ -253,11 +292,12 @@ impl<'a> HeadReader<'a> {
 
     /// The block is complete.
     #[inline]
-    pub(crate) fn finish(mut self) -> Summary {
-        if self.summary.malformed.is_none() && self.summary.size == Size::Fine {
+    #[must_use]
+    pub fn finish(mut self) -> HeadSummary {
+        if self.summary.malformed.is_none() && self.summary.size == HeadSize::Fine {
             let complete = match self.expected {
-                Expected::Request => self.request(),
-                Expected::Response if self.seen != STATUS => Err("a response without :status"),
+                ExpectedHead::Request => self.request(),
+                ExpectedHead::Response if self.seen != STATUS => Err("a response without :status"),
                 _ => Ok(()),
             };
             self.summary.malformed = complete.err();
@@ -270,7 +310,7 @@ impl<'a> HeadReader<'a> {
         if let Some(host) = self.host {
             self.host_agrees(host)?;
         }
-        if self.summary.kind == Kind::Connect {
+        if self.summary.kind == ExchangeKind::Connect {
             return self.connect();
         }
         if self.seen & (METHOD | SCHEME | PATH) != METHOD | SCHEME | PATH {
@@ -375,7 +415,7 @@ fn is_te_of_trailers(value: &[u8]) -> bool {
 /// What the type of a gRPC call's bodies begins with.
 const GRPC: &[u8] = b"application/grpc";
 
-/// The fields that mean something to HTTP/2, or are not allowed in it.
+/// The fields that mean something to HTTP/2 and HTTP/3, or are not allowed in it.
 static IS_SPECIAL: [bool; FieldName::ALL.len()] = {
     let mut special = [false; FieldName::ALL.len()];
     let mut at = 0;
@@ -407,6 +447,3 @@ fn wrong(pseudo: Pseudo) -> &'static str {
         Pseudo::Status => "an invalid :status",
     }
 }
-
-#[cfg(test)]
-mod tests;

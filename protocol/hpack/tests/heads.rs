@@ -1,30 +1,35 @@
 //! RFC 9113 §8.2, §8.3: what is a head and what is not.
 
 use bolide_hpack::{Decoder, Encoder};
-use bolide_semantics::FieldRef;
+use bolide_semantics::{
+    ExchangeKind, ExpectedHead, FieldRef, Head, HeadLimits, HeadReader, HeadSize, HeadSummary,
+    Priority,
+};
+use http::{Method, Version};
 
-use super::*;
+const LIMITS: HeadLimits =
+    HeadLimits { list_bytes: 32 * 1024, list_excess_count: 4, fields_count: 100 };
 
 type Pair<'a> = (&'a str, &'a str);
 
 const GET: [Pair<'static>; 4] =
     [(":method", "GET"), (":scheme", "http"), (":path", "/"), (":authority", "a:80")];
 
-fn read(expected: Expected, lines: &[Pair<'_>], limits: &Limits) -> (Head, Summary) {
+fn read(expected: ExpectedHead, lines: &[Pair<'_>], limits: HeadLimits) -> (Head, HeadSummary) {
     let mut block = Vec::new();
     for (name, value) in lines {
         let field = FieldRef { known: None, name, value: value.as_bytes(), sensitive: false };
         Encoder::stateless(&field, &mut block);
     }
     let mut head = Head::default();
-    let mut reader = HeadReader::new(&mut head, expected, limits);
-    Decoder::default().decode(&block, &mut reader).unwrap();
+    let mut reader = HeadReader::new(&mut head, Version::HTTP_2, expected, limits);
+    Decoder::default().decode(&block, &mut reader).expect("our own encoder made the block");
     let summary = reader.finish();
     (head, summary)
 }
 
-fn request(lines: &[Pair<'_>]) -> (Head, Summary) {
-    read(Expected::Request, lines, &Limits::default())
+fn request(lines: &[Pair<'_>]) -> (Head, HeadSummary) {
+    read(ExpectedHead::Request, lines, LIMITS)
 }
 
 fn with(more: &[Pair<'static>]) -> Vec<Pair<'static>> {
@@ -57,7 +62,7 @@ fn host_stands_in_for_authority() {
 fn connects() {
     let plain = [(":method", "CONNECT"), (":authority", "a:80")];
     assert_eq!(request(&plain).1.malformed, None);
-    assert_eq!(request(&plain).1.kind, Kind::Connect);
+    assert_eq!(request(&plain).1.kind, ExchangeKind::Connect);
     let extended = [
         (":method", "CONNECT"),
         (":protocol", "websocket"),
@@ -158,7 +163,7 @@ fn pseudo_fields_have_values_of_their_own_kind() {
 
 #[test]
 fn responses() {
-    let response = |lines: &[Pair<'_>]| read(Expected::Response, lines, &Limits::default()).1;
+    let response = |lines: &[Pair<'_>]| read(ExpectedHead::Response, lines, LIMITS).1;
     assert_eq!(response(&[(":status", "204"), ("server", "x")]).malformed, None);
     for bad in [
         &[("server", "x")][..],
@@ -178,7 +183,7 @@ fn responses() {
 
 #[test]
 fn trailers_have_no_pseudo_fields() {
-    let trailers = |lines: &[Pair<'_>]| read(Expected::Trailers, lines, &Limits::default()).1;
+    let trailers = |lines: &[Pair<'_>]| read(ExpectedHead::Trailers, lines, LIMITS).1;
     assert_eq!(trailers(&[("grpc-status", "0")]).malformed, None);
     assert!(trailers(&[(":status", "200")]).malformed.is_some());
     assert!(trailers(&[("connection", "x")]).malformed.is_some());
@@ -186,20 +191,22 @@ fn trailers_have_no_pseudo_fields() {
 
 #[test]
 fn sizes_are_judged() {
-    let limits = Limits { header_list_bytes: 400, ..Limits::default() };
+    let limits = HeadLimits { list_bytes: 400, ..LIMITS };
     let long = |length| "x".repeat(length);
-    for (length, size) in [(150, Size::Fine), (500, Size::Excessive), (2000, Size::Absurd)] {
+    for (length, size) in
+        [(150, HeadSize::Fine), (500, HeadSize::Excessive), (2000, HeadSize::Absurd)]
+    {
         let value = long(length);
         let mut lines: Vec<Pair<'_>> = GET.to_vec();
         lines.push(("a", &value));
-        assert_eq!(read(Expected::Request, &lines, &limits).1.size, size, "{length}");
+        assert_eq!(read(ExpectedHead::Request, &lines, limits).1.size, size, "{length}");
     }
     let mut lines = GET.to_vec();
     lines.extend([("cookie", "a=b"); 100]);
-    assert_eq!(request(&lines).1.size, Size::Fine);
+    assert_eq!(request(&lines).1.size, HeadSize::Fine);
     lines.push(("cookie", "a=b"));
     let (head, summary) = request(&lines);
-    assert_eq!(summary.size, Size::Excessive);
+    assert_eq!(summary.size, HeadSize::Excessive);
     assert_eq!(summary.malformed, None);
     assert_eq!(head.field_count(), 100);
 }
@@ -209,17 +216,16 @@ fn priorities_and_patience() {
     let (_, summary) =
         request(&with(&[("priority", "u=1, i"), ("content-type", "application/grpc+proto")]));
     assert_eq!(summary.priority, Some(Priority { urgency: 1, incremental: true }));
-    assert_eq!(summary.kind, Kind::Call);
+    assert_eq!(summary.kind, ExchangeKind::Call);
     let (_, summary) = request(&with(&[("content-type", "text/plain")]));
     assert_eq!(summary.priority, None);
-    assert_eq!(summary.kind, Kind::Message);
+    assert_eq!(summary.kind, ExchangeKind::Message);
 }
 
 #[test]
 fn what_must_enter_no_table_is_marked() {
     let mut head = Head::default();
-    let limits = Limits::default();
-    let mut reader = HeadReader::new(&mut head, Expected::Request, &limits);
+    let mut reader = HeadReader::new(&mut head, Version::HTTP_2, ExpectedHead::Request, LIMITS);
     let mut block = Vec::new();
     for (name, value, sensitive) in [
         (":method", "GET", true),
@@ -232,7 +238,7 @@ fn what_must_enter_no_table_is_marked() {
         let value = value.as_bytes();
         Encoder::stateless(&FieldRef { known: None, name, value, sensitive }, &mut block);
     }
-    Decoder::default().decode(&block, &mut reader).unwrap();
+    Decoder::default().decode(&block, &mut reader).expect("our own encoder made the block");
     assert_eq!(reader.finish().malformed, None);
     let sensitive: Vec<bool> = head.fields().map(|field| field.sensitive).collect();
     assert_eq!(sensitive, [true, false]);

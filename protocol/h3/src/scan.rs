@@ -1,0 +1,74 @@
+//! RFC 9114 §10.5 and limits of our own: streams that are too slow.
+
+use std::collections::VecDeque;
+
+use bolide_semantics::{AbortReason, Blame, ExchangeKind, Role, millis};
+
+use crate::connection::Connection;
+use crate::error::{ErrorCode, Fault};
+use crate::priorities::EarlyPriorities;
+use crate::stream::Part;
+use crate::transport::{Context, Quic};
+
+impl Connection {
+    /// Looks through the open streams.
+    pub(crate) fn scan<Q: Quic>(&mut self, cx: &mut Context<'_, Q>) -> Result<(), Fault> {
+        for number in self.streams.numbers() {
+            if self.is_never_ending(number) {
+                self.remove(cx, number, ErrorCode::NoError);
+            } else if let Some(what) = self.too_slow(number) {
+                let reason = AbortReason::new(Blame::Circumstance, "stream-timeout", what);
+                self.give_up(cx, number, ErrorCode::RequestCancelled, Some(reason));
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives back the memory that only open streams need.
+    pub(crate) fn trim(&mut self) {
+        self.streams.trim();
+        self.control.early = EarlyPriorities::default();
+        self.scratch = Vec::new();
+        self.ready = VecDeque::new();
+        self.pending = VecDeque::new();
+        self.datagrams = VecDeque::new();
+        self.compression.blocked = Vec::new();
+    }
+
+    /// Whether nothing but the end of a stream is missing, for too long.
+    fn is_never_ending(&self, number: u32) -> bool {
+        self.streams.peek(number).is_some_and(|stream| {
+            let passed_ms = self.times.clock.elapsed_ms(stream.receiving.since_ms);
+            stream.receiving.part == Part::Tail
+                && stream.sending.part == Part::Ended
+                && !stream.sending.has_more()
+                && passed_ms >= millis(self.limits.body_pause)
+        })
+    }
+
+    /// Why a stream should end, if it should.
+    fn too_slow(&self, number: u32) -> Option<&'static str> {
+        let (limits, clock) = (&self.limits, self.times.clock);
+        let stream = self.streams.peek(number)?;
+        let over = |since_ms: u32, limit| clock.elapsed_ms(since_ms) >= millis(limit);
+        let receiving = &stream.receiving;
+        let is_incoming = self.role == Role::Server && receiving.part == Part::Head;
+        if (is_incoming || receiving.blocked.is_some())
+            && over(receiving.since_ms, limits.head_time)
+        {
+            return Some("a head takes too long to be complete");
+        }
+        if stream.sending.is_full && over(stream.sending.since_ms, limits.stalled_stream) {
+            return Some("the peer takes nothing of what is sent");
+        }
+        let is_unanswered = self.role == Role::Server && stream.sending.part == Part::Head;
+        let is_wanted = receiving.unconsumed == 0 && receiving.part == Part::Content;
+        let pause = match stream.kind {
+            ExchangeKind::Message => limits.body_pause,
+            ExchangeKind::Call => limits.call_pause,
+            ExchangeKind::Connect | ExchangeKind::Tunnel => return None,
+        };
+        let is_late = is_unanswered && is_wanted && over(receiving.since_ms, pause);
+        is_late.then_some("the request's body pauses for too long")
+    }
+}

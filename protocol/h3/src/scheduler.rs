@@ -1,0 +1,99 @@
+//! RFC 9218 §10: whose turn it is to send.
+//!
+//! Streams that have something to send, and that the transport would take it from, wait for their turn: the urgent
+//! first; of one urgency those that are useless in parts each to its end, the others round-robin, and the two kinds
+//! alternately.
+
+use std::collections::BTreeMap;
+
+use bolide_semantics::Priority;
+
+/// Urgency, whether it shares, and the order in which streams came.
+type Turn = (u8, bool, u64);
+
+/// The streams that wait.
+#[derive(Debug, Default)]
+pub(crate) struct Scheduler {
+    waiting: BTreeMap<Turn, u32>,
+    /// Counts turns.
+    count: u64,
+    /// Whose turn it is between the two kinds of one urgency.
+    shared_turn: bool,
+}
+
+impl Scheduler {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// A stream waits for its turn, after those of its priority. Returns its place.
+    pub(crate) fn push(&mut self, number: u32, priority: Priority) -> u64 {
+        self.count += 1;
+        self.waiting.insert((priority.urgency, priority.incremental, self.count), number);
+        self.count
+    }
+
+    /// A stream waits no more.
+    pub(crate) fn remove(&mut self, priority: Priority, place: u64) {
+        self.waiting.remove(&(priority.urgency, priority.incremental, place));
+    }
+
+    /// Whose turn it is.
+    pub(crate) fn next(&mut self) -> Option<u32> {
+        let (&(urgency, shares, _), &number) = self.waiting.first_key_value()?;
+        if shares {
+            return Some(number);
+        }
+        let sharing = self.waiting.range((urgency, true, 0)..=(urgency, true, u64::MAX)).next();
+        let Some((_, sharing)) = sharing else { return Some(number) };
+        self.shared_turn = !self.shared_turn;
+        Some(if self.shared_turn { *sharing } else { number })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(urgency: u8, incremental: bool) -> Priority {
+        Priority { urgency, incremental }
+    }
+
+    /// Takes turns as sending does: who shares goes to the end.
+    fn turns(scheduler: &mut Scheduler, count: usize) -> Vec<u32> {
+        (0..count)
+            .map(|_| {
+                let number = scheduler.next().unwrap();
+                let (turn, _) = scheduler.waiting.iter().find(|(_, it)| **it == number).unwrap();
+                let (urgency, shares, place) = *turn;
+                if shares {
+                    scheduler.remove(of(urgency, shares), place);
+                    scheduler.push(number, of(urgency, shares));
+                }
+                number
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_urgent_come_first_and_equals_share() {
+        let mut scheduler = Scheduler::default();
+        for (number, urgency) in [(1, 3), (2, 3), (4, 3)] {
+            scheduler.push(number, of(urgency, true));
+        }
+        let place = scheduler.push(3, of(1, false));
+        assert_eq!(turns(&mut scheduler, 3), [3, 3, 3]);
+        scheduler.remove(of(1, false), place);
+        assert_eq!(turns(&mut scheduler, 5), [1, 2, 4, 1, 2]);
+    }
+
+    #[test]
+    fn what_is_useless_in_parts_is_sent_whole_and_the_kinds_alternate() {
+        let mut scheduler = Scheduler::default();
+        for (number, shares) in [(1, false), (2, false), (3, true), (4, true)] {
+            scheduler.push(number, of(3, shares));
+        }
+        assert_eq!(turns(&mut scheduler, 6), [3, 1, 4, 1, 3, 1]);
+        assert!(!scheduler.is_empty());
+    }
+}

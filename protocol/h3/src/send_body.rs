@@ -1,0 +1,238 @@
+//! RFC 9114 §7.2.1: bodies that are to be sent, as the transport and other streams allow.
+
+use bolide_buffers::Chunk;
+use bolide_semantics::{End, ExchangeEvent, ExchangeId, LENGTH_UNKNOWN, Misuse};
+use bytes::Buf;
+
+use crate::connection::{Connection, Event};
+use crate::frame::{self, kind};
+use crate::head_writer;
+use crate::send::only_the_end;
+use crate::stream::{After, Part, Waiting};
+use crate::transport::{Context, Quic};
+
+/// What a stream may send before it is the turn of another, in bytes.
+const TURN_BYTES: usize = 16 * 1024;
+
+/// What a turn came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    /// Everything that waited is sent, and the message has ended.
+    Done,
+    /// Everything that waited is sent: more may be given.
+    Empty,
+    /// The turn is over, and more waits.
+    Over,
+    /// The transport takes no more.
+    Full,
+}
+
+impl Connection {
+    /// Whether all of request `id` has been taken by the transport: one whose stream is open, or has just been reported
+    /// as ended.
+    #[must_use]
+    pub fn is_framed(&self, id: ExchangeId) -> bool {
+        self.streams
+            .peek(id.0)
+            .is_none_or(|stream| stream.sending.part == Part::Ended && !stream.sending.has_more())
+    }
+
+    /// How many bytes of a body, of those that were given, wait for the transport.
+    #[must_use]
+    pub fn unframed_bytes(&self, id: ExchangeId) -> u64 {
+        let stream = self.streams.peek(id.0);
+        let waiting = stream.and_then(|stream| stream.sending.waiting.as_ref());
+        waiting.map_or(0, |waiting| waiting.chunk.bytes.len() as u64)
+    }
+
+    /// Gives the next chunk of a body or of a tunnel's bytes. What is [lent](bolide_buffers::Memory) is copied, for the
+    /// transport keeps it until the peer has it. Returns whether more may be given
+    /// right away; otherwise [`Sendable`](ExchangeEvent::Sendable) says when.
+    /// Nothing is reported after a chunk with [`End::Yes`].
+    ///
+    /// # Errors
+    ///
+    /// [`Misuse::UnknownExchange`]; [`Misuse::OutOfOrder`] before the head or after the end;
+    /// [`Misuse::Busy`] while an earlier chunk waits; [`Misuse::WrongLength`] when the body is longer
+    /// than its Content-Length, ends before it, or has no place in this response (RFC 9110 §6.4.1).
+    #[inline]
+    pub fn send_data<Q: Quic>(
+        &mut self,
+        cx: &mut Context<'_, Q>,
+        id: ExchangeId,
+        chunk: impl Into<Chunk>,
+        end: End,
+    ) -> Result<bool, Misuse> {
+        let chunk = chunk.into();
+        let stream = self.ordered(cx, id)?;
+        let sending = &mut stream.sending;
+        if sending.part != Part::Content {
+            return Err(Misuse::OutOfOrder);
+        }
+        if sending.waiting.is_some() {
+            return Err(Misuse::Busy);
+        }
+        let ends = end == End::Yes;
+        if sending.left != LENGTH_UNKNOWN {
+            let rest = sending.left.checked_sub(chunk.bytes.len() as u64);
+            sending.left = rest.filter(|rest| !ends || *rest == 0).ok_or(Misuse::WrongLength)?;
+        }
+        if sending.is_unwanted {
+            if ends {
+                sending.part = Part::Ended;
+                self.sent_all(cx, id.0);
+            }
+            return Ok(true);
+        }
+        if chunk.bytes.is_empty() && !ends {
+            return Ok(!sending.has_more());
+        }
+        self.scratch.clear();
+        Ok(self.send_head(cx, id.0, end, Some(chunk)))
+    }
+
+    /// Sends the frames in the scratch, then a chunk that a DATA frame carries. Returns whether everything has been taken.
+    pub(crate) fn send_head<Q: Quic>(
+        &mut self,
+        cx: &mut Context<'_, Q>,
+        number: u32,
+        end: End,
+        chunk: Option<Chunk>,
+    ) -> bool {
+        let Some(stream) = self.streams.find(number) else { return true };
+        let ends = end == End::Yes;
+        let id = stream.id();
+        let sending = &mut stream.sending;
+        if ends {
+            sending.part = Part::Ended;
+        }
+        if let Some(chunk) = chunk.filter(|chunk| !chunk.bytes.is_empty()) {
+            frame::write_header(kind::DATA, chunk.bytes.len() as u64, &mut self.scratch);
+            let after = if ends { After::End } else { After::More };
+            sending.waiting = Some(Waiting { chunk: chunk.detach(), after });
+        } else if ends {
+            sending.waiting = Some(only_the_end());
+        }
+        let is_next = self.scheduler.is_empty() && !sending.is_full;
+        let taken =
+            if is_next && sending.framed.is_empty() { cx.quic.write(id, &self.scratch) } else { 0 };
+        if taken < self.scratch.len() {
+            sending.framed.extend_from_slice(&self.scratch[taken..]);
+        }
+        if !sending.has_more() {
+            return true;
+        }
+        if is_next {
+            let turn = self.send_turn(cx, number, usize::MAX);
+            self.streams.charge(number);
+            return matches!(turn, Turn::Done | Turn::Empty);
+        }
+        self.wait_for_turn(number);
+        self.streams.charge(number);
+        self.send_listed(cx);
+        ends && self.is_framed(ExchangeId(number))
+    }
+
+    /// The transport takes bytes of a stream again.
+    pub(crate) fn writable(&mut self, number: u32) {
+        if let Some(stream) = self.streams.find(number) {
+            stream.sending.is_full = false;
+            self.wait_for_turn(number);
+        }
+    }
+
+    /// A stream that has something to send, and that the transport takes it from, waits for its turn.
+    fn wait_for_turn(&mut self, number: u32) {
+        let Some(stream) = self.streams.find(number) else { return };
+        let sending = &mut stream.sending;
+        if sending.turn.is_none() && !sending.is_full && sending.has_more() {
+            sending.turn = Some(self.scheduler.push(number, sending.priority));
+        }
+    }
+
+    /// Sends what waits, stream by stream, until the transport is full.
+    #[inline]
+    pub(crate) fn send_listed<Q: Quic>(&mut self, cx: &mut Context<'_, Q>) {
+        while let Some(number) = self.scheduler.next() {
+            let turn = self.send_turn(cx, number, TURN_BYTES);
+            if turn == Turn::Empty {
+                self.pending.push_back(Event::Exchange(number, ExchangeEvent::Sendable));
+            }
+            if let Some(stream) = self.streams.find(number) {
+                let sending = &mut stream.sending;
+                let stays = turn == Turn::Over && !sending.priority.incremental;
+                if !stays && let Some(place) = sending.turn.take() {
+                    self.scheduler.remove(sending.priority, place);
+                    if turn == Turn::Over {
+                        sending.turn = Some(self.scheduler.push(number, sending.priority));
+                    }
+                }
+            }
+            self.streams.charge(number);
+        }
+    }
+
+    /// Sends at most so many bytes of what waits of a stream.
+    fn send_turn<Q: Quic>(
+        &mut self,
+        cx: &mut Context<'_, Q>,
+        number: u32,
+        mut bytes_max: usize,
+    ) -> Turn {
+        let now_ms = self.times.clock.ms;
+        loop {
+            let Some(stream) = self.streams.find(number) else { return Turn::Done };
+            let id = stream.id();
+            let sending = &mut stream.sending;
+            if !sending.framed.is_empty() {
+                let taken = cx.quic.write(id, &sending.framed);
+                sending.framed.drain(..taken);
+                if !sending.framed.is_empty() {
+                    return full(sending, taken, now_ms);
+                }
+                sending.framed = Vec::new();
+            }
+            let Some(waiting) = &mut sending.waiting else { return Turn::Empty };
+            let bytes = &mut waiting.chunk.bytes;
+            if !bytes.is_empty() {
+                if bytes_max == 0 {
+                    return Turn::Over;
+                }
+                let mut piece = bytes.slice(..bytes.len().min(bytes_max));
+                let offered = piece.len();
+                cx.quic.write_chunk(id, &mut piece);
+                let taken = offered - piece.len();
+                bytes.advance(taken);
+                bytes_max -= taken;
+                if !piece.is_empty() {
+                    return full(sending, taken, now_ms);
+                }
+                if !bytes.is_empty() {
+                    continue;
+                }
+            }
+            match sending.waiting.take().map(|waiting| waiting.after) {
+                None | Some(After::More) => return Turn::Empty,
+                Some(After::End) => {
+                    cx.quic.finish(id);
+                    self.sent_all(cx, number);
+                    return Turn::Done;
+                }
+                Some(After::Trailers(trailers)) => {
+                    let encoder = &mut self.compression.encoder;
+                    head_writer::trailers(encoder, id, trailers.fields(), &mut sending.framed);
+                    sending.waiting = Some(only_the_end());
+                }
+            }
+        }
+    }
+}
+
+/// The transport took so much and takes no more.
+fn full(sending: &mut crate::stream::Sending, taken: usize, now_ms: u32) -> Turn {
+    if taken > 0 || !sending.is_full {
+        sending.since_ms = now_ms;
+    }
+    sending.is_full = true;
+    Turn::Full
+}

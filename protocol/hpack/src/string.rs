@@ -1,0 +1,46 @@
+//! RFC 7541 §5.2, RFC 9204 §4.1.2: strings, as they are or Huffman-coded.
+
+use bolide_semantics::{TOKEN_LOWER, Text};
+
+use crate::{Error, huffman, integer};
+
+/// Appends the string at `block[*at]`, whose length has a prefix of `prefix` bits below the bit that says whether it is
+/// coded, to the text, and moves `at` past it.
+///
+/// # Errors
+///
+/// Those of the length, [`Error::Truncated`] and [`Error::InvalidHuffman`].
+#[inline]
+pub fn read(block: &[u8], at: &mut usize, prefix: u32, text: &mut Text) -> Result<(), Error> {
+    let coded = block.get(*at).ok_or(Error::Truncated)? & (1 << prefix) != 0;
+    let length = integer::decode(block, at, prefix)?;
+    let input = block.get(*at..).and_then(|rest| rest.get(..length)).ok_or(Error::Truncated)?;
+    *at += length;
+    if coded {
+        return text.write(huffman::room_for(length), |room| huffman::decode(input, room));
+    }
+    text.push(input);
+    Ok(())
+}
+
+/// Whether a name is a token without upper case.
+#[must_use]
+pub fn is_lower_token(name: &[u8]) -> bool {
+    !name.is_empty()
+        && name.iter().fold(true, |ok, octet| ok & (TOKEN_LOWER[usize::from(*octet)] == *octet))
+        && !name.contains(&0)
+}
+
+/// Appends a string, Huffman-coded if it may be and that is shorter. Its length has a prefix of `prefix` bits below the
+/// bit that says so; `pattern` has the bits above it.
+pub fn write(text: &[u8], may_code: bool, prefix: u32, pattern: u8, out: &mut Vec<u8>) {
+    if may_code {
+        let length = huffman::encoded_len(text);
+        if length < text.len() {
+            integer::encode(length, prefix, pattern | 1 << prefix, out);
+            return huffman::encode(text, out);
+        }
+    }
+    integer::encode(text.len(), prefix, pattern, out);
+    out.extend_from_slice(text);
+}
