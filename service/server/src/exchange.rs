@@ -440,10 +440,9 @@ impl Io<'_> {
         let (mut has_date, mut has_length) =
             shared.map(Fields::has_date_and_length).unwrap_or_default();
         let mut own: SmallVec<[FieldRef<'_>; OWN_FIELDS_COUNT]> = SmallVec::new();
-        let written = shared.and_then(Fields::shared).filter(|_| {
-            // What may be edited is sent field by field.
-            !(is_interim(status) | self.state.policy.is_set())
-        });
+        // What may be edited is sent field by field.
+        let is_separate = is_interim(status) | self.state.policy.is_there();
+        let written = shared.and_then(Fields::shared).filter(|_| !is_separate);
         if written.is_none()
             && let Some(shared) = shared
         {
@@ -480,7 +479,7 @@ impl Io<'_> {
     /// Sends the head of the final response, and its content where that is whole. Whether they could be sent.
     #[inline]
     fn send_response(&mut self, head: &ResponseHead<'_, SharedFields>, content: Content) -> bool {
-        if self.state.policy.is_set() {
+        if self.state.policy.is_there() {
             return self.send_edited(head, content);
         }
         self.send_final(head, content)

@@ -121,6 +121,12 @@ impl PolicySlot {
         self.0.borrow().is_some()
     }
 
+    /// The same without a look at who else has it.
+    #[inline]
+    pub(crate) fn is_there(&mut self) -> bool {
+        self.0.get_mut().is_some()
+    }
+
     /// The policy.
     pub(crate) fn get(&self) -> Option<Rc<dyn Policy>> {
         self.0.borrow().clone()

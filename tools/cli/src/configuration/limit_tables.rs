@@ -422,6 +422,11 @@ mod tests {
             &["GATHER_BYTES", "GATHER_AFTER_BYTES", "GATHER_TIME"],
             "what a wake-up costs decides them, and what the processor's cache holds",
         ),
+        (
+            "service/site",
+            &["EXPANDED_BYTES", "PATTERN_BYTES", "PAGE_BYTES", "SWITCH_PERIOD"],
+            "they bound what the configuration itself asks for",
+        ),
         ("protocol/h1", &["CHUNK_SIZE_DIGITS_COUNT"], "what a number of 64 bits holds"),
         ("protocol/h1", &["LEAVE_NOTICE"], "how an upgrade works, not what a client may do"),
         (
@@ -553,6 +558,7 @@ mod tests {
             "service/measurement",
             "service/reverse-proxy",
             "service/server",
+            "service/site",
             "service/static-files",
         ] {
             let of_crate = CANNOT_BE_SET.iter().filter(|(its, ..)| *its == folder);

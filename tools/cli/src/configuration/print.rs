@@ -33,6 +33,10 @@ server-timing = false
 # User (and group) to switch to once all listeners are open: NAME or NAME:GROUP. Default: no change.
 # user = \"bolide\"
 
+# Further files with listeners, upstreams and routes. ${NAME} and ${NAME:-default} in strings are
+# environment variables.
+# include = [\"sites/*.toml\"]
+
 # Listeners: an address and a port (0: any free port), or unix:/path. Other addresses need a restart;
 # other certificates don't.
 [[listen]]
@@ -76,6 +80,30 @@ const ROUTES: &str = "
 # [[route]]
 # path = \"/api/\"
 # proxy = \"backend\"
+# The following keys go with every action but `builtin`. Conditions; routes with the first three come
+# before all others:
+# scheme = \"https\"
+# listen = \"127.0.0.1:8443\"
+# while-file = \"maintenance\"
+# method = [\"GET\", \"POST\"]
+# header = { x-beta = true, accept = \"text/*\" }
+# query = { version = \"2\" }
+# address = [\"192.0.2.0/24\", \"::1\"]
+# The target that the handler or upstream sees:
+# strip-prefix = \"/api\"
+# rewrite = { from = \"^/old/(.*)$\", to = \"/new/{1}\" }
+# add-prefix = \"/v2\"
+# Fields, with {scheme}, {host}, {path}, {query}, {method} and {client}:
+# request-headers = { set = { x-client = \"{client}\" }, add = {}, remove = [\"x-internal\"] }
+# response-headers = { set = { x-robots-tag = \"noindex\" } }
+# hsts = { max-age = \"8760h\", include-subdomains = false, preload = false } # or true
+# security-headers = false
+# cors = { origins = [\"https://app.example.org\"], methods = [\"GET\", \"POST\"], credentials = false }
+# Pages in place of the server's own errors, and limits in place of those of [limits]:
+# error-pages = { 404 = \"404.html\", 502 = \"down.html\" }
+# body-bytes-max = \"1MiB\"
+# response-timeout = \"60s\"
+# exchange-timeout = \"0s\"
 
 # [[route]]
 # path = \"/old/\"
@@ -86,6 +114,7 @@ const ROUTES: &str = "
 # path = \"/health\"
 # respond = \"fine\"
 # status = 200
+# retry-after = \"10min\"
 # content-type = \"text/plain; charset=utf-8\"
 
 # http:// is HTTP/1.1, h2c:// is HTTP/2 without TLS, https:// negotiates either by ALPN. `http1-tunnels`:
