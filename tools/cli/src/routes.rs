@@ -262,13 +262,15 @@ impl Routes {
         // As routes of their own, files know how to stand beside the built-in ones; but they would win over
         // what else stands above a path.
         let files_are_routes = has_builtin && !has_below;
+        // These are in the router already.
+        let is_builtin = |route: &&Route| matches!(route.answer, Answer::Builtin(_));
+        let own: Vec<&Route> = own.into_iter().filter(|route| !is_builtin(route)).collect();
         for (at, route) in own.iter().enumerate() {
             let bare = route.path.trim_end_matches('/');
             let bare_is_free = !own.iter().any(|other| other.path == bare);
             let together: Vec<&Route> =
                 own.iter().filter(|other| other.path == route.path).copied().collect();
-            let is_alone = together.len() == 1 || matches!(route.answer, Answer::Builtin(_));
-            if is_alone && route.is_plain() {
+            if together.len() == 1 && route.is_plain() {
                 router = add(router, route, proxies, bare_is_free, files_are_routes);
             } else if !own[..at].iter().any(|before| before.path == route.path) {
                 router = add_ruled(router, &together, proxies, bare_is_free);
