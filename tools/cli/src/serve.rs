@@ -81,8 +81,9 @@ pub(crate) struct Arguments {
     #[arg(long)]
     check: bool,
 
-    /// Print all defaults as a configuration file, with the purpose of each limit.
-    #[arg(long, exclusive = true)]
+    /// Print all defaults as a configuration file, with the purpose of each limit; with --config, what is in
+    /// force with that file.
+    #[arg(long, conflicts_with_all = ["check", "http", "https", "workers", "user", "drain"])]
     print_config: bool,
 
     /// Listen here for HTTP/1.1 and HTTP/2 over cleartext: an IP address and a port (0: any free
@@ -184,7 +185,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     // A closed standard output is no reason to fail.
     let say = |text: &str| drop(io::stdout().lock().write_all(text.as_bytes()));
     if arguments.print_config {
-        say(&configuration::print());
+        let file = arguments.config.as_deref();
+        say(&file.map_or_else(|| Ok(configuration::print()), configuration::effective)?);
         return Ok(());
     }
     let plan = Plan::make(arguments)?;

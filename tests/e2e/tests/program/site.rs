@@ -375,6 +375,21 @@ fn files_are_included_and_variables_replaced() {
     assert!(site.ask("a", "/a", &[]).iter().all(|got| got.body == "below its own file"));
     assert!(site.ask("a", "/b", &[]).iter().all(|got| got.body == "b"));
 
+    let path = site.folder.join("bolide.toml");
+    let given = path.display().to_string();
+    let printed = run(program(), ["serve", "--config", &given, "--print-config"]).well().text();
+    for line in [
+        "http = \"127.0.0.1:0\"",
+        "respond = \"b\"",
+        "respond = { file = \"a.txt\" }",
+        "head-timeout = \"10s\"",
+    ] {
+        assert!(printed.lines().any(|own| own == line), "{line} is missing: {printed}");
+    }
+    let again = site.folder.join("sites/printed");
+    std::fs::write(&again, &printed).unwrap();
+    run(program(), ["serve", "--config", &again.display().to_string(), "--check"]).well();
+
     let refused = |file: &str, text: &str, said: &str| {
         std::fs::write(site.folder.join(file), text).unwrap();
         let path = path.display().to_string();

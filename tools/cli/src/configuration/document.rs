@@ -59,14 +59,17 @@ impl Document {
 
     /// The whole of it.
     pub(crate) fn section(&self) -> Result<Section<'_>, String> {
+        Ok(Section::new(self, String::new(), 0..self.text.len(), self.table()?))
+    }
+
+    /// Its table, with all variables replaced.
+    pub(super) fn table(&self) -> Result<DeTable<'_>, String> {
         let table = DeTable::parse(&self.text).map_err(|error| {
             let place = self.place(error.span().unwrap_or(0..0));
             place.mistake(format!("invalid TOML: {}", error.message().replace('\n', " ")))
         })?;
-        let span = table.span();
-        let table = expand(table.into_inner(), &|name| std::env::var(name).ok())
-            .map_err(|(span, what)| self.place(span).mistake(what))?;
-        Ok(Section::new(self, String::new(), span, table))
+        expand(table.into_inner(), &|name| std::env::var(name).ok())
+            .map_err(|(span, what)| self.place(span).mistake(what))
     }
 
     /// The file's name.

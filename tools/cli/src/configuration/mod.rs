@@ -5,6 +5,7 @@
 //! [`Configuration::read`], and its text in `print`.
 
 mod document;
+mod effective;
 mod environment;
 mod findings;
 mod include;
@@ -35,6 +36,7 @@ use upstream::Upstreams;
 use value::Setting;
 
 pub(crate) use document::Place;
+pub(crate) use effective::effective;
 pub(crate) use listen::{ClientCertificate, Listen, TlsFiles, check_address};
 pub(crate) use nearest::nearest;
 pub(crate) use print::print;

@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use bolide::{ConnectionLimits, Http1Limits, Http2Limits, Limits, LogLimits, ProxyLimits};
+use std::sync::Arc;
+
+use bolide::{Limits, LogLimits, ProxyLimits};
 
 use super::limit_tables::{
     CONNECTION, FILES, FilesLimits, HEALTH, HTTP1, HTTP2, HealthLimits, LOG, LOOP, OFFLOAD,
@@ -172,20 +174,24 @@ pub(crate) fn print() -> String {
     rows(&mut out, &PROXY, &mut ProxyLimits::default(), true);
     out.push_str(OBSERVED);
     rows(&mut out, &LOG, &mut LogLimits::default(), true);
-    out.push_str("\n# Those of connections count for new ones after SIGHUP.\n[limits]\n");
-    rows(&mut out, &SERVER, &mut Limits::default(), false);
-    rows(&mut out, &CONNECTION, &mut ConnectionLimits::default(), false);
-    out.push_str("\n# Those of the event loops, which like `long-turn` need a restart.\n");
-    rows(&mut out, &LOOP, &mut Limits::default().event_loop, false);
-    out.push_str("\n[limits.http1]\n");
-    rows(&mut out, &HTTP1, &mut Http1Limits::default(), false);
-    out.push_str("\n[limits.http2]\n");
-    rows(&mut out, &HTTP2, &mut Http2Limits::default(), false);
-    out.push_str("\n# Those of /ws and of ndt7, whose clients send messages of up to 16 MiB.\n[limits.websocket]\n");
-    let mut websocket = WebSocketLimits::default();
-    rows(&mut out, &WEBSOCKET, &mut websocket.messages, false);
-    rows(&mut out, &WEBSOCKET_KEPT, &mut websocket.kept, false);
+    limits(&mut out, &mut Limits::default(), &mut WebSocketLimits::default());
     out
+}
+
+/// `[limits]` and its tables.
+pub(super) fn limits(out: &mut String, limits: &mut Limits, websocket: &mut WebSocketLimits) {
+    out.push_str("\n# Those of connections count for new ones after SIGHUP.\n[limits]\n");
+    rows(out, &SERVER, limits, false);
+    rows(out, &CONNECTION, &mut limits.connection, false);
+    out.push_str("\n# Those of the event loops, which like `long-turn` need a restart.\n");
+    rows(out, &LOOP, &mut limits.event_loop, false);
+    out.push_str("\n[limits.http1]\n");
+    rows(out, &HTTP1, Arc::make_mut(&mut limits.connection.h1), false);
+    out.push_str("\n[limits.http2]\n");
+    rows(out, &HTTP2, Arc::make_mut(&mut limits.connection.h2), false);
+    out.push_str("\n# Those of /ws and of ndt7, whose clients send messages of up to 16 MiB.\n[limits.websocket]\n");
+    rows(out, &WEBSOCKET, &mut websocket.messages, false);
+    rows(out, &WEBSOCKET_KEPT, &mut websocket.kept, false);
 }
 
 /// A line for each limit, below what it is for.
