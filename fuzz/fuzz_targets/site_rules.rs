@@ -39,7 +39,7 @@ fuzz_target!(|input: &[u8]| {
         pattern: Some(pattern.clone()),
         ..Conditions::default()
     };
-    conditions.hold(&facts);
+    let _ = conditions.hold(&facts);
     let mut rewrite = Rewrite::default();
     if let Ok(stripping) = rewrite.clone().strip_prefix(prefix) {
         rewrite = stripping;

@@ -37,4 +37,22 @@ impl Handler for WithHead {
     fn body_bytes_max(&self) -> Option<u64> {
         self.handler.body_bytes_max()
     }
+
+    fn held_bytes(&self) -> usize {
+        size_of::<Self>() + self.head.allocated_bytes() + self.handler.held_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_that_waits_for_another_handler_is_charged() {
+        let mut head = Head::default();
+        head.append("x-a", &[b'a'; 1000]);
+        let handler: Rc<dyn Handler> = Rc::new(|_: &mut Request<'_>| "");
+        let twice = WithHead { head: head.clone(), handler: Rc::new(WithHead { head, handler }) };
+        assert!(twice.held_bytes() >= 2000, "{}", twice.held_bytes());
+    }
 }

@@ -39,6 +39,12 @@ pub trait Handler: 'static {
         let _ = request;
     }
 
+    /// The memory that a handler of one request alone keeps because of it, in bytes. Default: 0, as for handlers of
+    /// routes.
+    fn held_bytes(&self) -> usize {
+        0
+    }
+
     /// The handlers among which each request has its own, if this stands for several. Asked when it becomes part of a
     /// [`Router`](crate::Router), and for each request after that. Default: `None`, it stands for itself.
     fn alternatives(&self) -> Option<&dyn Alternatives> {

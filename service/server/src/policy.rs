@@ -33,6 +33,12 @@ pub trait Policy: fmt::Debug {
     fn exchange_timeout(&self) -> Option<Duration> {
         None
     }
+
+    /// The memory that it keeps because of its request, in bytes; zero for one that several exchanges share. It counts
+    /// among what the client's connection keeps. Default: 0.
+    fn held_bytes(&self) -> usize {
+        0
+    }
 }
 
 /// Fields that a response has in most cases; with more, editing takes memory.
@@ -127,6 +133,11 @@ impl PolicySlot {
         self.0.get_mut().is_some()
     }
 
+    /// The memory that it keeps because of its request, in bytes.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.0.borrow().as_ref().map_or(0, |policy| policy.held_bytes())
+    }
+
     /// The policy.
     pub(crate) fn get(&self) -> Option<Rc<dyn Policy>> {
         self.0.borrow().clone()
@@ -156,6 +167,10 @@ impl Policy for Both {
 
     fn exchange_timeout(&self) -> Option<Duration> {
         self.after.exchange_timeout().or_else(|| self.before.exchange_timeout())
+    }
+
+    fn held_bytes(&self) -> usize {
+        size_of::<Self>() + self.before.held_bytes() + self.after.held_bytes()
     }
 }
 

@@ -83,6 +83,8 @@ pub(crate) struct RulePolicy {
     pub(crate) values: Vec<Option<HeaderValue>>,
     /// The origin whose scripts may read the response.
     pub(crate) allowed: Option<HeaderValue>,
+    /// It is of one exchange alone.
+    pub(crate) is_own: bool,
 }
 
 impl Policy for RulePolicy {
@@ -114,5 +116,32 @@ impl Policy for RulePolicy {
 
     fn exchange_timeout(&self) -> Option<Duration> {
         self.rules.exchange_timeout
+    }
+
+    fn held_bytes(&self) -> usize {
+        if !self.is_own {
+            return 0;
+        }
+        let values = self.values.iter().flatten().chain(&self.allowed).map(HeaderValue::len);
+        let slots = self.values.capacity() * size_of::<Option<HeaderValue>>();
+        size_of::<Self>() + slots + values.sum::<usize>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_one_exchange_keeps_is_counted_and_what_all_share_is_not() {
+        let policy = |is_own| RulePolicy {
+            rules: Arc::new(Rules::default()),
+            is_secure: true,
+            values: vec![Some(HeaderValue::from_static("four")), None],
+            allowed: None,
+            is_own,
+        };
+        assert_eq!(policy(false).held_bytes(), 0);
+        assert!(policy(true).held_bytes() > 4 + size_of::<RulePolicy>());
     }
 }

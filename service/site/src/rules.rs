@@ -64,7 +64,7 @@ impl Rules {
         let policy = |is_secure| -> Rc<dyn Policy> {
             let head = bolide_server::Head::default();
             let facts = Facts { head: &head, client: None, local: None, is_secure };
-            Rc::new(self.policy(&facts, None))
+            Rc::new(RulePolicy { is_own: false, ..self.policy(&facts, None) })
         };
         let fixed = (is_fixed && self.has_policy()).then(|| [policy(false), policy(true)]);
         Ruled { rules: Arc::clone(self), fixed, handler }
@@ -76,7 +76,13 @@ impl Rules {
         allowed: Option<bolide_server::HeaderValue>,
     ) -> RulePolicy {
         let values = self.response.values(facts);
-        RulePolicy { rules: Arc::clone(self), is_secure: facts.is_secure, values, allowed }
+        RulePolicy {
+            rules: Arc::clone(self),
+            is_secure: facts.is_secure,
+            values,
+            allowed,
+            is_own: true,
+        }
     }
 }
 
