@@ -21,9 +21,10 @@ use crate::ends::Ends;
 use crate::local_waker::{LocalWaker, WokenList};
 use crate::outward::Outward;
 use crate::patience::Patience;
+use crate::policy::ResponseFields;
 use crate::profile::{ENCODE, HANDLER};
 use crate::responder::Address;
-use crate::response::{Body, Fields, Pull, Trailed};
+use crate::response::{Body, Fields, Pull, ResponseKind, Trailed};
 use crate::session::timing;
 use crate::work::take_event;
 use crate::{Exchange, Handler, Response, Waker};
@@ -118,8 +119,8 @@ impl Io<'_> {
         if !self.state.phase.is_unanswered() {
             return;
         }
-        if response.invalid {
-            *response = Response::error(StatusCode::INTERNAL_SERVER_ERROR);
+        if response.kind != ResponseKind::Plain {
+            self.make_error(response);
         }
         let no_body = has_no_body(self.state.method(), response.status);
         let whole = match std::mem::take(&mut response.body) {
@@ -137,6 +138,18 @@ impl Io<'_> {
         };
         if self.begin(response, knows_length.then_some(bytes), content) && !no_body {
             self.state.record.sent_bytes += bytes;
+        }
+    }
+
+    /// Makes a response that can't be sent an error, and gives an error the page that it has here.
+    #[cold]
+    fn make_error(&self, response: &mut Response) {
+        if response.kind == ResponseKind::Invalid {
+            *response = Response::error(StatusCode::INTERNAL_SERVER_ERROR);
+        }
+        let policy = self.state.policy.get();
+        if let Some((page, media_type)) = policy.and_then(|one| one.error_page(response.status)) {
+            response.take_page(page, media_type);
         }
     }
 
@@ -427,7 +440,9 @@ impl Io<'_> {
         let (mut has_date, mut has_length) =
             shared.map(Fields::has_date_and_length).unwrap_or_default();
         let mut own: SmallVec<[FieldRef<'_>; OWN_FIELDS_COUNT]> = SmallVec::new();
-        let written = shared.and_then(Fields::shared).filter(|_| !is_interim(status));
+        // What may be edited is sent field by field.
+        let is_separate = is_interim(status) | self.state.policy.is_there();
+        let written = shared.and_then(Fields::shared).filter(|_| !is_separate);
         if written.is_none()
             && let Some(shared) = shared
         {
@@ -464,6 +479,23 @@ impl Io<'_> {
     /// Sends the head of the final response, and its content where that is whole. Whether they could be sent.
     #[inline]
     fn send_response(&mut self, head: &ResponseHead<'_, SharedFields>, content: Content) -> bool {
+        if self.state.policy.is_there() {
+            return self.send_edited(head, content);
+        }
+        self.send_final(head, content)
+    }
+
+    /// The same, with the fields edited as the exchange's policy has it.
+    #[cold]
+    fn send_edited(&mut self, head: &ResponseHead<'_, SharedFields>, content: Content) -> bool {
+        let Some(policy) = self.state.policy.get() else { return self.send_final(head, content) };
+        let mut fields = ResponseFields::new(head.status, head.own);
+        policy.edit(&mut fields);
+        self.send_final(&ResponseHead { own: fields.refs(), ..*head }, content)
+    }
+
+    #[inline]
+    fn send_final(&mut self, head: &ResponseHead<'_, SharedFields>, content: Content) -> bool {
         let follows = matches!(content, Content::Follows);
         if self.state.begins_tunnel(head.status) {
             self.state.kind = Kind::Tunnel;

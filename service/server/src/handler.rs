@@ -32,6 +32,30 @@ pub trait Handler: 'static {
     fn body_bytes_max(&self) -> Option<u64> {
         None
     }
+
+    /// Called in place of [`Self::handle`] when the server refuses the request because of its body: the
+    /// [policy](Request::set_policy) that is set here holds for that response. Default: none is set.
+    fn on_refusal(&self, request: &mut Request<'_>) {
+        let _ = request;
+    }
+
+    /// The memory that a handler of one request alone keeps because of it, in bytes. Default: 0, as for handlers of
+    /// routes.
+    fn held_bytes(&self) -> usize {
+        0
+    }
+
+    /// The handlers among which each request has its own, if this stands for several. Asked when it becomes part of a
+    /// [`Router`](crate::Router), and for each request after that. Default: `None`, it stands for itself.
+    fn alternatives(&self) -> Option<&dyn Alternatives> {
+        None
+    }
+}
+
+/// Handlers with conditions that stand for one route.
+pub trait Alternatives {
+    /// The handler of this request. `None`: for this request, the route is not there, and other routes are looked for.
+    fn of(&self, request: &Request<'_>) -> Option<&dyn Handler>;
 }
 
 impl<F, R> Handler for F

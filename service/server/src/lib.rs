@@ -7,6 +7,7 @@
 mod access_log;
 mod admin;
 mod collect;
+mod derived;
 mod ends;
 mod error;
 mod exchange;
@@ -19,6 +20,7 @@ mod metrics;
 mod observe;
 mod outward;
 mod patience;
+mod policy;
 mod profile;
 mod refusal;
 mod request;
@@ -50,7 +52,7 @@ pub use collect::{Collect, collect};
 pub use error::Error;
 pub use exchange::{Io, UpstreamTimes};
 pub use file_piece::FilePiece;
-pub use handler::{BodyLimit, Exchange, Handler, Reply, body_limit};
+pub use handler::{Alternatives, BodyLimit, Exchange, Handler, Reply, body_limit};
 pub use handover::Pulse;
 pub use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 pub use limits::{
@@ -63,6 +65,7 @@ pub use metrics::{
     Metric, Metrics, Protocol, RouteSnapshot, ServerState, Snapshot, Standing, TlsSnapshot,
 };
 pub use outward::{Dialled, Outbound, Outward};
+pub use policy::{Policy, ResponseFields};
 pub use profile::{
     PROFILE_ONE_IN, Profile, ProfileSnapshot, STAGE_BOUNDS_NS, Stage, StageSnapshot,
 };

@@ -3,6 +3,39 @@
 use std::time::{Duration, Instant};
 
 use crate::Limits;
+use crate::exchange::Active;
+
+/// How long an exchange may take; zero: for ever.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Timeouts {
+    /// For its response to begin.
+    response: Duration,
+    /// In all.
+    exchange: Duration,
+}
+
+impl Active {
+    /// When the exchange is to be ended, if nothing changes until then.
+    #[inline]
+    pub(crate) fn ends(&self, limits: &Limits) -> Option<Instant> {
+        let answered = !self.state.phase.is_unanswered();
+        let mut timeouts =
+            Timeouts { response: limits.response_timeout, exchange: limits.exchange_timeout };
+        if self.state.policy.is_set() {
+            self.set_own(&mut timeouts);
+        }
+        self.patience.ends(answered, timeouts)
+    }
+
+    /// The policy of the exchange may have timeouts of its own.
+    #[cold]
+    fn set_own(&self, timeouts: &mut Timeouts) {
+        if let Some(policy) = self.state.policy.get() {
+            timeouts.response = policy.response_timeout().unwrap_or(timeouts.response);
+            timeouts.exchange = policy.exchange_timeout().unwrap_or(timeouts.exchange);
+        }
+    }
+}
 
 /// The times of one open exchange.
 #[derive(Debug, Clone, Copy)]
@@ -24,10 +57,10 @@ impl Patience {
     }
 
     /// When the exchange is to be ended, if nothing changes until then.
-    pub(crate) fn ends(self, answered: bool, limits: &Limits) -> Option<Instant> {
+    pub(crate) fn ends(self, answered: bool, limits: Timeouts) -> Option<Instant> {
         let at = |from: Instant, limit: Duration| (!limit.is_zero()).then(|| from + limit);
-        let answer = if answered { None } else { at(self.moved, limits.response_timeout) };
-        let whole = at(self.began, limits.exchange_timeout);
+        let answer = if answered { None } else { at(self.moved, limits.response) };
+        let whole = at(self.began, limits.exchange);
         match (answer, whole) {
             (Some(answer), Some(whole)) => Some(answer.min(whole)),
             (answer, whole) => answer.or(whole),

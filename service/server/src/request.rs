@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -12,6 +13,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Version};
 use percent_encoding::percent_decode_str;
 
 use crate::ends::Ends;
+use crate::policy::{Policy, PolicySlot};
 use crate::responder::{Address, MovableWaker, Responder, Waker};
 
 /// A request's head and the facts of its connection, lent to the handler.
@@ -28,6 +30,7 @@ pub struct Request<'a> {
     pub(crate) whole: Option<Bytes>,
     pub(crate) now: Instant,
     pub(crate) address: Address<'a>,
+    pub(crate) policy: &'a PolicySlot,
 }
 
 impl<'a> Request<'a> {
@@ -99,6 +102,12 @@ impl<'a> Request<'a> {
     #[must_use]
     pub fn head(&self) -> &'a Head {
         self.head
+    }
+
+    /// Has rules hold for this exchange, in addition to those that hold already: they apply to its final response,
+    /// whoever makes it, also when the handler panics.
+    pub fn set_policy(&self, policy: Rc<dyn Policy>) {
+        self.policy.add(policy);
     }
 
     /// HTTP/1.0, HTTP/1.1 or HTTP/2.

@@ -31,8 +31,18 @@ pub struct Response {
     /// Fields that other responses have too; sent before the own ones.
     pub(crate) shared: Option<Fields>,
     pub(crate) body: Body,
-    /// A field that could not be made; the response becomes a 500.
-    pub(crate) invalid: bool,
+    pub(crate) kind: ResponseKind,
+}
+
+/// What is done with a response before it is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ResponseKind {
+    /// It is sent as it is.
+    Plain,
+    /// It has the text of [`Response::error`], and may get another page.
+    Error,
+    /// A field could not be made: it becomes a 500.
+    Invalid,
 }
 
 /// The fields of one response alone, as they were given: those of a map stay there.
@@ -313,7 +323,7 @@ impl Response {
             fields: OwnFields::default(),
             shared: None,
             body: Body::Empty,
-            invalid: false,
+            kind: ResponseKind::Plain,
         }
     }
 
@@ -336,7 +346,7 @@ impl Response {
             fields: OwnFields::default(),
             shared: Some(fields.clone()),
             body: if body.is_empty() { Body::Empty } else { Body::Bytes(body) },
-            invalid: false,
+            kind: ResponseKind::Plain,
         }
     }
 
@@ -368,7 +378,7 @@ impl Response {
             fields: OwnFields::default(),
             shared: Some(Fields(Made::Fixed(lines))),
             body,
-            invalid: false,
+            kind: ResponseKind::Plain,
         }
     }
 
@@ -401,6 +411,7 @@ impl Response {
     #[must_use]
     pub fn body(mut self, body: impl Into<Bytes>) -> Self {
         self.body = Body::lent(body.into());
+        self.is_no_error_text();
         self
     }
 
@@ -410,6 +421,7 @@ impl Response {
     #[must_use]
     pub fn own_body(mut self, body: impl Into<Bytes>) -> Self {
         self.body = Body::own(body.into());
+        self.is_no_error_text();
         self
     }
 
@@ -423,11 +435,12 @@ impl Response {
             Body::Empty => Bytes::new(),
             Body::Stream(_) => {
                 // A stream has trailers of its own.
-                self.invalid = true;
+                self.kind = ResponseKind::Invalid;
                 return self;
             }
         };
         self.body = Body::Trailed(Box::new(Trailed { bytes, length, trailers }));
+        self.is_no_error_text();
         self
     }
 
@@ -441,7 +454,7 @@ impl Response {
     ) -> Self {
         match (name.try_into(), value.try_into()) {
             (Ok(name), Ok(value)) => self.fields.push(name, value),
-            _ => self.invalid = true,
+            _ => self.kind = ResponseKind::Invalid,
         }
         self
     }
@@ -455,6 +468,7 @@ impl Response {
             let own = lines.lines.iter().map(|line| (line.name.clone(), line.value.clone()));
             self.fields.prepend(own);
         }
+        self.is_no_error_text();
         self
     }
 
@@ -485,7 +499,28 @@ impl Response {
             StatusCode::PAYLOAD_TOO_LARGE => "Content Too Large",
             status => status.canonical_reason().unwrap_or("Error"),
         };
-        Self::from(format!("{} {reason}\n", status.as_str())).with_status(status)
+        let mut response =
+            Self::from(format!("{} {reason}\n", status.as_str())).with_status(status);
+        response.kind = ResponseKind::Error;
+        response
+    }
+
+    /// The body is the caller's from here on.
+    #[inline]
+    fn is_no_error_text(&mut self) {
+        if self.kind == ResponseKind::Error {
+            self.kind = ResponseKind::Plain;
+        }
+    }
+
+    /// Takes a page in place of the text of an error.
+    pub(crate) fn take_page(&mut self, page: Bytes, media_type: HeaderValue) {
+        self.shared = None;
+        let fields = std::mem::take(&mut self.fields);
+        let kept = fields.iter().filter(|(name, _)| **name != CONTENT_TYPE);
+        kept.for_each(|(name, value)| self.fields.push(name.clone(), value.clone()));
+        self.fields.push(CONTENT_TYPE, media_type);
+        self.body = Body::own(page);
     }
 }
 
@@ -558,8 +593,8 @@ mod tests {
 
     #[test]
     fn a_field_that_could_split_the_response_is_noticed() {
-        assert!(Response::text("a").header("x-a", "b\r\nx-c: d").invalid);
-        assert!(Response::text("a").header("x a", "b").invalid);
-        assert!(!Response::text("a").header("x-a", "b").invalid);
+        assert!(Response::text("a").header("x-a", "b\r\nx-c: d").kind == ResponseKind::Invalid);
+        assert!(Response::text("a").header("x a", "b").kind == ResponseKind::Invalid);
+        assert!(Response::text("a").header("x-a", "b").kind == ResponseKind::Plain);
     }
 }

@@ -434,6 +434,8 @@ mod limited;
 #[cfg(test)]
 mod logged;
 #[cfg(test)]
+mod policies;
+#[cfg(test)]
 mod profiled;
 #[cfg(test)]
 mod simulated;

@@ -24,6 +24,7 @@ use crate::{Exchange, Message, Reply, Response};
 use offer::Offer;
 use timing::Timing;
 
+mod alternatives;
 mod held;
 mod late;
 mod offer;
@@ -178,7 +179,12 @@ impl Session {
         let body_follows = end == End::No;
         let head = &*work.cx.head;
         let mut parameters = None;
-        let (method, (route, found)) = (head.method(), router.find(head, &mut parameters));
+        let (route, found) = if router.has_alternatives() {
+            self.find_alternative(id, (head, body_follows), router, &mut parameters, work)
+        } else {
+            router.find(head, &mut parameters)
+        };
+        let method = head.method();
         let handler = match found {
             Found::Handler(handler) => handler,
             refusal => {
@@ -195,10 +201,15 @@ impl Session {
                 work.observer.limit(self.ends.peer(), "body-bytes-max");
             }
             let state = &mut State::new(method, 0, route);
+            self.note_refusal(id, handler, state, work);
             let response = &mut Response::error(status);
             return self.answer(id, state, response, true, work);
         }
         let whole_bytes = offer.whole.as_ref().map_or(0, Bytes::len);
+        let mut state = State::new(method, offer.bytes_max, route);
+        if offer.continues {
+            state.phase = Phase::Expected;
+        }
         let mut request = Request {
             head,
             connection: &self.connection,
@@ -208,13 +219,10 @@ impl Session {
             whole: offer.whole,
             now: work.cx.now,
             address: Address { exchange: id, ..work.address },
+            policy: &state.policy,
         };
         work.meter.enter(HANDLER);
         timing.iter_mut().for_each(Timing::routed);
-        let mut state = State::new(method, offer.bytes_max, route);
-        if offer.continues {
-            state.phase = Phase::Expected;
-        }
         let mut reply = Reply::Later;
         let returned = call(handler, &mut request, &mut reply);
         let whole = (whole_bytes, request.whole.take());

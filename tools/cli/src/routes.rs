@@ -5,12 +5,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bolide::{
-    Bytes, Handler, HeaderValue, Method, ProxySettings, Reply, Request, Response, ReverseProxy,
-    Router, StaticFiles, StatusCode,
+    Alternatives, Bytes, Handler, HeaderValue, Method, ProxySettings, Reply, Request, Response,
+    ReverseProxy, Router, StaticFiles, StatusCode,
 };
 
 use bolide::websocket::Options;
 use bolide_measurement::{Ndt7Settings, Settings};
+use bolide_site::{Conditions, Redirect, Rules, Scheme, Tried};
 
 use crate::{files, proxy};
 
@@ -41,6 +42,26 @@ pub(crate) struct Route {
     /// With a slash at its end: for everything below it.
     pub(crate) path: String,
     pub(crate) answer: Answer,
+    pub(crate) site: SiteRules,
+}
+
+/// What a route may have in addition: when it is there, and what it edits.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SiteRules {
+    pub(crate) conditions: Conditions,
+    pub(crate) rules: Arc<Rules>,
+}
+
+impl Route {
+    /// Whether it comes before the routes of every host.
+    pub(crate) fn comes_first(&self) -> bool {
+        self.site.conditions.come_first()
+    }
+
+    /// Whether its handler responds to every request of its host and path, and nothing is edited.
+    fn is_plain(&self) -> bool {
+        self.site.conditions.is_empty() && self.site.rules.is_empty()
+    }
 }
 
 /// What a route answers with.
@@ -54,14 +75,12 @@ pub(crate) enum Answer {
     },
     /// The number of the upstreams.
     Proxy(usize),
-    Redirect {
-        to: String,
-        status: StatusCode,
-    },
+    Redirect(Redirect),
     Respond {
         text: Bytes,
         media_type: HeaderValue,
         status: StatusCode,
+        retry_after: Option<HeaderValue>,
     },
 }
 
@@ -92,7 +111,12 @@ impl Arguments {
     pub(crate) fn routes(&self) -> Result<Option<Routes>, String> {
         let settings = self.proxy.settings()?;
         let other = settings.is_some().then_some(0);
-        let below = |answer| Route { hosts: Vec::new(), path: "/".to_owned(), answer };
+        let below = |answer| Route {
+            hosts: Vec::new(),
+            path: "/".to_owned(),
+            answer,
+            site: SiteRules::default(),
+        };
         let mut routes = Vec::new();
         match (self.files.files()?, other) {
             (None, None) => return Ok(None),
@@ -152,12 +176,24 @@ impl Routes {
     /// The built-in routes alone.
     pub(crate) fn builtin() -> Self {
         let answer = Answer::Builtin(Builtin::All);
-        Self::new(vec![Route { hosts: Vec::new(), path: "/".to_owned(), answer }], Vec::new())
+        let (hosts, path, site) = (Vec::new(), "/".to_owned(), SiteRules::default());
+        Self::new(vec![Route { hosts, path, answer, site }], Vec::new())
     }
 
     /// How many routes there are, and how many upstreams they ask.
     pub(crate) fn counts(&self) -> (usize, usize) {
         (self.routes.len(), self.proxies.len())
+    }
+
+    /// The hosts of routes that TLS connections reach.
+    pub(crate) fn secure_hosts(&self) -> Vec<&str> {
+        let is_plain = |route: &&Route| route.site.conditions.scheme != Some(Scheme::Http);
+        let routes = self.routes.iter().filter(is_plain);
+        let mut hosts: Vec<&str> =
+            routes.flat_map(|route| route.hosts.iter().map(String::as_str)).collect();
+        hosts.sort_unstable();
+        hosts.dedup();
+        hosts
     }
 
     /// The same, whose proxies begin with what those `before` have found out.
@@ -175,24 +211,35 @@ impl Routes {
     /// One worker's router.
     pub(crate) fn router(&self) -> Router {
         let proxies: Vec<Proxy> = self.proxies.iter().map(Proxy::new).collect();
-        let mut router = self.of_host(None, &proxies);
+        let router = self.tier(false, &proxies);
+        if self.routes.iter().any(Route::comes_first) {
+            return router.first(self.tier(true, &proxies));
+        }
+        router
+    }
+
+    /// The routes that come before all others, or those others.
+    fn tier(&self, is_first: bool, proxies: &[Proxy]) -> Router {
+        let of_tier = self.routes.iter().filter(|route| route.comes_first() == is_first);
+        let of_tier: Vec<&Route> = of_tier.collect();
+        let mut router = self.of_host(&of_tier, None, proxies);
         let mut hosts: Vec<&str> =
-            self.routes.iter().flat_map(|route| route.hosts.iter().map(String::as_str)).collect();
+            of_tier.iter().flat_map(|route| route.hosts.iter().map(String::as_str)).collect();
         hosts.sort_unstable();
         hosts.dedup();
         for host in hosts {
-            router = router.host(host, self.of_host(Some(host), &proxies));
+            router = router.host(host, self.of_host(&of_tier, Some(host), proxies));
         }
         router
     }
 
     /// The routes of one host; none: of any.
-    fn of_host(&self, host: Option<&str>, proxies: &[Proxy]) -> Router {
-        let is_of_host = |route: &&Route| match host {
+    fn of_host(&self, of_tier: &[&Route], host: Option<&str>, proxies: &[Proxy]) -> Router {
+        let is_of_host = |route: &&&Route| match host {
             None => route.hosts.is_empty(),
             Some(host) => route.hosts.iter().any(|own| own == host),
         };
-        let own: Vec<&Route> = self.routes.iter().filter(is_of_host).collect();
+        let own: Vec<&Route> = of_tier.iter().filter(is_of_host).copied().collect();
         let has_files = own
             .iter()
             .any(|route| route.path == "/" && matches!(route.answer, Answer::Files { .. }));
@@ -215,10 +262,19 @@ impl Routes {
         // As routes of their own, files know how to stand beside the built-in ones; but they would win over
         // what else stands above a path.
         let files_are_routes = has_builtin && !has_below;
-        for route in &own {
+        // These are in the router already.
+        let is_builtin = |route: &&Route| matches!(route.answer, Answer::Builtin(_));
+        let own: Vec<&Route> = own.into_iter().filter(|route| !is_builtin(route)).collect();
+        for (at, route) in own.iter().enumerate() {
             let bare = route.path.trim_end_matches('/');
             let bare_is_free = !own.iter().any(|other| other.path == bare);
-            router = add(router, route, proxies, bare_is_free, files_are_routes);
+            let together: Vec<&Route> =
+                own.iter().filter(|other| other.path == route.path).copied().collect();
+            if together.len() == 1 && route.is_plain() {
+                router = add(router, route, proxies, bare_is_free, files_are_routes);
+            } else if !own[..at].iter().any(|before| before.path == route.path) {
+                router = add_ruled(router, &together, proxies, bare_is_free);
+            }
         }
         router
     }
@@ -228,44 +284,100 @@ impl Routes {
 /// `files_are_routes`: files at `/` are added as routes, not as what is left.
 fn add(
     mut router: Router,
-    Route { path, answer, .. }: &Route,
+    route: &Route,
     proxies: &[Proxy],
     bare_is_free: bool,
     files_are_routes: bool,
 ) -> Router {
-    match answer {
-        Answer::Builtin(_) => router,
-        Answer::Files { files, other } => {
-            let mut other: Option<Rc<dyn Handler>> =
-                other.map(|number| Rc::new(proxies[number].clone()) as Rc<dyn Handler>);
-            if path == "/" && other.is_none() {
-                if files_are_routes {
-                    return files.routes(router);
-                }
-                // A file wins over what the built-in routes claim.
-                other = router.take_rest().map(|rest| Rc::new(rest) as Rc<dyn Handler>);
-            }
-            let handler = files.handler(other);
-            let bare = path.trim_end_matches('/');
-            if bare.is_empty() || !bare_is_free {
-                return put(router, path, handler);
-            }
-            router.handle(Method::GET, bare, handler.clone()).below(path, handler)
+    let path = &route.path;
+    let Answer::Files { files, other } = &route.answer else {
+        return match handler(route, proxies) {
+            Some(handler) => put(router, path, Shared(handler)),
+            None => router,
+        };
+    };
+    let mut other: Option<Rc<dyn Handler>> =
+        other.map(|number| Rc::new(proxies[number].clone()) as Rc<dyn Handler>);
+    if path == "/" && other.is_none() {
+        if files_are_routes {
+            return files.routes(router);
         }
-        Answer::Proxy(number) => put(router, path, proxies[*number].clone()),
-        Answer::Redirect { to, status } => {
-            let (to, status, path) = (to.clone(), *status, path.clone());
-            put(router, &path.clone(), move |request: &mut Request<'_>| {
-                Response::error(status).header("location", target(&to, &path, request))
-            })
-        }
-        Answer::Respond { text, media_type, status } => {
-            let (text, media_type, status) = (text.clone(), media_type.clone(), *status);
-            put(router, path, move |_: &mut Request<'_>| {
-                Response::with_type(media_type.clone(), text.clone()).with_status(status)
-            })
-        }
+        // A file wins over what the built-in routes claim.
+        other = router.take_rest().map(|rest| Rc::new(rest) as Rc<dyn Handler>);
     }
+    let handler = files.handler(other);
+    let bare = path.trim_end_matches('/');
+    if bare.is_empty() || !bare_is_free {
+        return put(router, path, handler);
+    }
+    router.handle(Method::GET, bare, handler.clone()).below(path, handler)
+}
+
+/// Adds routes with the same path, of which some have conditions or rules.
+fn add_ruled(
+    mut router: Router,
+    routes: &[&Route],
+    proxies: &[Proxy],
+    bare_is_free: bool,
+) -> Router {
+    let mut tried = Tried::default();
+    for route in routes {
+        let Some(mut handler) = handler(route, proxies) else { continue };
+        if !route.site.rules.is_empty() {
+            handler = Rc::new(route.site.rules.apply(handler));
+        }
+        if let [only] = routes
+            && only.site.conditions.is_empty()
+        {
+            return put_files(router, route, Shared(handler), bare_is_free);
+        }
+        tried.add(route.site.conditions.clone(), handler);
+    }
+    let handler = Shared(Rc::new(tried));
+    match routes.iter().find(|route| matches!(route.answer, Answer::Files { .. })) {
+        Some(route) => router = put_files(router, route, handler, bare_is_free),
+        None => router = put(router, &routes[0].path, handler),
+    }
+    router
+}
+
+/// Adds the handler of a route; that of files also responds to their path without the slash.
+fn put_files(router: Router, route: &Route, handler: Shared, bare_is_free: bool) -> Router {
+    let bare = route.path.trim_end_matches('/');
+    if bare_is_free && !bare.is_empty() && matches!(route.answer, Answer::Files { .. }) {
+        return put(router.any(bare, handler.clone()), &route.path, handler);
+    }
+    put(router, &route.path, handler)
+}
+
+/// The handler of a route, without its rules; none for built-in routes, which are several.
+fn handler(route: &Route, proxies: &[Proxy]) -> Option<Rc<dyn Handler>> {
+    Some(match &route.answer {
+        Answer::Builtin(_) => return None,
+        Answer::Files { files, other } => {
+            let other = other.map(|number| Rc::new(proxies[number].clone()) as Rc<dyn Handler>);
+            if route.site.rules.rewrite.is_empty() {
+                Rc::new(files.handler(other))
+            } else {
+                // What is rewritten is a path below the root.
+                Rc::new(files.clone().under("/").handler(other))
+            }
+        }
+        Answer::Proxy(number) => Rc::new(proxies[*number].clone()),
+        Answer::Redirect(redirect) => Rc::new(redirect.clone()),
+        Answer::Respond { text, media_type, status, retry_after } => {
+            let (text, media_type, status) = (text.clone(), media_type.clone(), *status);
+            let retry_after = retry_after.clone();
+            Rc::new(move |_: &mut Request<'_>| {
+                let response =
+                    Response::with_type(media_type.clone(), text.clone()).with_status(status);
+                match &retry_after {
+                    Some(time) => response.header("retry-after", time.clone()),
+                    None => response,
+                }
+            })
+        }
+    })
 }
 
 /// Answers a path, or everything below it, by any method.
@@ -276,17 +388,6 @@ fn put(router: Router, path: &str, handler: impl Handler) -> Router {
         path if path.ends_with('/') => router.below(path, handler),
         path => router.any(path, handler),
     }
-}
-
-/// Where a request is sent instead: what stands below the one path is asked for below the other.
-fn target(to: &str, path: &str, request: &Request<'_>) -> String {
-    if !to.ends_with('/') || !path.ends_with('/') {
-        return to.to_owned();
-    }
-    // Two slashes at the beginning would name another host.
-    let rest = request.path().strip_prefix(path).unwrap_or_default().trim_start_matches('/');
-    let query = request.query().map(|query| format!("?{query}")).unwrap_or_default();
-    format!("{to}{rest}{query}")
 }
 
 /// One worker's part of a reverse proxy, in several routes.
@@ -306,5 +407,35 @@ impl Handler for Proxy {
 
     fn body_bytes_max(&self) -> Option<u64> {
         self.0.body_bytes_max()
+    }
+}
+
+/// A handler of several routes.
+#[derive(Clone)]
+struct Shared(Rc<dyn Handler>);
+
+impl Handler for Shared {
+    fn handle(&self, request: &mut Request<'_>) -> Reply {
+        self.0.handle(request)
+    }
+
+    fn takes(&self, path: &str) -> bool {
+        self.0.takes(path)
+    }
+
+    fn takes_whole_bodies(&self) -> bool {
+        self.0.takes_whole_bodies()
+    }
+
+    fn body_bytes_max(&self) -> Option<u64> {
+        self.0.body_bytes_max()
+    }
+
+    fn on_refusal(&self, request: &mut Request<'_>) {
+        self.0.on_refusal(request);
+    }
+
+    fn alternatives(&self) -> Option<&dyn Alternatives> {
+        self.0.alternatives()
     }
 }

@@ -3,6 +3,7 @@
 mod announce;
 mod inherit;
 mod live;
+mod names;
 mod notify;
 mod pid_file;
 mod plan;
@@ -80,8 +81,9 @@ pub(crate) struct Arguments {
     #[arg(long)]
     check: bool,
 
-    /// Print all defaults as a configuration file, with the purpose of each limit.
-    #[arg(long, exclusive = true)]
+    /// Print all defaults as a configuration file, with the purpose of each limit; with --config, what is in
+    /// force with that file.
+    #[arg(long, conflicts_with_all = ["check", "http", "https", "workers", "user", "drain"])]
     print_config: bool,
 
     /// Listen here for HTTP/1.1 and HTTP/2 over cleartext: an IP address and a port (0: any free
@@ -183,7 +185,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     // A closed standard output is no reason to fail.
     let say = |text: &str| drop(io::stdout().lock().write_all(text.as_bytes()));
     if arguments.print_config {
-        say(&configuration::print());
+        let file = arguments.config.as_deref();
+        say(&file.map_or_else(|| Ok(configuration::print()), configuration::effective)?);
         return Ok(());
     }
     let plan = Plan::make(arguments)?;
@@ -191,6 +194,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let identity = plan.user.as_deref().map(Identity::find).transpose()?;
     if arguments.check {
         check(arguments, &plan, identity.as_ref())?;
+        warn_of_names(&plan, &materials);
         let (routes, upstreams) = plan.routes.counts();
         let listeners = counted(plan.listen.len(), "listener");
         let (routes, upstreams) = (counted(routes, "route"), counted(upstreams, "upstream"));
@@ -198,6 +202,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return Ok(());
     }
     serve(arguments, &plan, materials, identity.as_ref())
+}
+
+/// Names the hosts of routes that have no certificate. A certificate may come later, so that it is no mistake.
+fn warn_of_names(plan: &Plan, materials: &[Material]) {
+    if materials.is_empty() || materials.iter().any(|material| material.self_signed) {
+        return;
+    }
+    let names: Vec<String> =
+        materials.iter().flat_map(Material::fingerprints).flat_map(|(_, names)| names).collect();
+    for host in names::without_certificate(&plan.routes.secure_hosts(), &names) {
+        eprintln!("bolide: warning: no certificate is for `{host}`, which a route names");
+    }
 }
 
 /// Finds what a start would find, but for ports that are taken. Nothing is left behind: this process may become

@@ -44,6 +44,7 @@ const TABLE: &[(&str, &[&str])] = &[
         &["bolide-buffers", "bolide-connection", "bolide-eventloop", "bolide-semantics"],
     ),
     ("bolide-measurement", &["bolide-semantics", "bolide-server"]),
+    ("bolide-site", &["bolide-semantics", "bolide-server"]),
     ("bolide-static-files", &["bolide-eventloop", "bolide-semantics", "bolide-server"]),
     (
         "bolide-reverse-proxy",
@@ -115,6 +116,7 @@ const TABLE: &[(&str, &[&str])] = &[
             "bolide-race",
             "bolide-reverse-proxy",
             "bolide-server",
+            "bolide-site",
             "bolide-static-files",
         ],
     ),

@@ -6,6 +6,7 @@ use bolide_semantics::End;
 use http::{Method, StatusCode};
 
 use crate::access_log::Entry;
+use crate::policy::PolicySlot;
 use crate::response::BodyStream;
 use crate::router::RouteId;
 
@@ -22,6 +23,8 @@ pub(crate) struct State {
     pub(crate) alarm: Option<Instant>,
     /// The client is told how long the response took since then.
     pub(crate) timed: Option<Instant>,
+    /// What the handlers have decided about the response, whoever makes it.
+    pub(crate) policy: PolicySlot,
     pub(crate) record: Record,
 }
 
@@ -110,6 +113,7 @@ impl State {
             body_left: body_bytes_max,
             alarm: None,
             timed: None,
+            policy: PolicySlot::default(),
             record: Record {
                 route: Some(route),
                 began: None,

@@ -38,6 +38,16 @@ impl Below {
         Some((at, &*self.0[at].1))
     }
 
+    /// The handlers of a path with their places, that of the longest prefix first.
+    pub(super) fn matching<'s, 'p>(
+        &'s self,
+        path: &'p [u8],
+    ) -> impl Iterator<Item = (usize, &'s dyn Handler)> + use<'s, 'p> {
+        let matches = self.0.iter().enumerate();
+        let matches = matches.filter(|(_, (below, _))| path.starts_with(below.as_bytes()));
+        matches.map(|(at, (_, handler))| (at, &**handler))
+    }
+
     pub(super) fn paths(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|(path, _)| &**path)
     }

@@ -61,6 +61,11 @@ impl Methods {
         is_free
     }
 
+    /// Whether all handlers take any method.
+    pub(super) fn is_any(&self) -> bool {
+        self.handlers.is_empty()
+    }
+
     #[inline]
     pub(super) fn find(&self, method: &Method) -> Option<&dyn Handler> {
         let exact = self.handlers.iter().find(|(known, _)| known == method);

@@ -1,5 +1,6 @@
 //! Which handler answers which path and method.
 
+mod alternatives;
 mod below;
 mod hosts;
 mod methods;
@@ -44,13 +45,19 @@ pub struct Router {
     /// By the octets of the path.
     exact: HashMap<Box<[u8]>, usize, foldhash::fast::FixedState>,
     patterns: matchit::Router<usize>,
+    /// Each pattern alone, for routes whose conditions do not hold.
+    single_patterns: Vec<matchit::Router<usize>>,
     routes: Vec<Methods>,
     below: Below,
     claimed: Claimed,
     fallback: Option<Box<dyn Handler>>,
+    /// Routes that come before all others.
+    first: Option<Box<Self>>,
+    /// A handler here or in a router below stands for several.
+    has_alternatives: bool,
     hosts: Option<Box<Hosts>>,
     /// The number of its first name.
-    first: u32,
+    first_number: u32,
     error: Option<RouteError>,
 }
 
@@ -189,6 +196,7 @@ impl Router {
                 return self;
             }
         };
+        self.note(&handler);
         if !self.routes[route].add(method.clone(), Box::new(handler)) {
             let what = format!("{method} is routed twice");
             self.error.get_or_insert_with(|| RouteError { path: path.to_owned(), what });
@@ -199,6 +207,7 @@ impl Router {
     /// Answers the methods of a path that no other route of it does.
     #[must_use]
     pub fn any(mut self, path: &str, handler: impl Handler) -> Self {
+        self.note(&handler);
         let added = self.route_of(path).and_then(|route| {
             let is_new = self.routes[route].add_any(Box::new(handler));
             if is_new { Ok(()) } else { Err("any method is routed twice".to_owned()) }
@@ -233,6 +242,7 @@ impl Router {
     /// Answers what no route matches, in place of the 404.
     #[must_use]
     pub fn fallback(mut self, handler: impl Handler) -> Self {
+        self.note(&handler);
         self.fallback = Some(Box::new(handler));
         self
     }
@@ -255,6 +265,7 @@ impl Router {
     /// route takes. Of several, the longest counts.
     #[must_use]
     pub fn below(mut self, path: &str, handler: impl Handler) -> Self {
+        self.note(&handler);
         if let Err(what) = self.below.add(path, Box::new(handler)) {
             self.error.get_or_insert_with(|| RouteError { path: path.to_owned(), what });
         }
@@ -279,6 +290,7 @@ impl Router {
             .error
             .clone()
             .map(|error| RouteError { path: format!("{host}{}", error.path), what: error.what });
+        self.has_alternatives |= routes.has_alternatives();
         let added = self.hosts.get_or_insert_default().add(host, routes);
         let named = |what| RouteError { path: host.to_owned(), what };
         let error = error.or_else(|| added.err().map(named));
@@ -320,11 +332,19 @@ impl Router {
                 }
                 error => error.to_string(),
             })?;
+            let mut single = matchit::Router::new();
+            if single.insert(path, route).is_ok() {
+                self.single_patterns.push(single);
+            }
         } else {
             self.exact.insert(path.as_bytes().into(), route);
         }
         self.routes.push(Methods::new(path));
         Ok(route)
+    }
+
+    fn note(&mut self, handler: &dyn Handler) {
+        self.has_alternatives |= handler.alternatives().is_some();
     }
 
     /// Who claims a path that no route takes.
@@ -376,7 +396,7 @@ impl Router {
                 if self.routes[route].find(method).is_none()
                     && let Some(handler) = self.claimant(path)
                 {
-                    return (RouteId(self.first + CLAIMED), Found::Handler(handler));
+                    return (RouteId(self.first_number + CLAIMED), Found::Handler(handler));
                 }
                 *parameters = Some(found.params);
                 self.found(route, method)
@@ -394,7 +414,7 @@ impl Router {
             None if method == Method::OPTIONS => Found::Options(methods.allow()),
             None => Found::MethodNotAllowed(methods.allow()),
         };
-        (RouteId(self.first + ROUTES + route as u32), found)
+        (RouteId(self.first_number + ROUTES + route as u32), found)
     }
 
     /// What answers a path that no route has.
@@ -409,15 +429,16 @@ impl Router {
         } else {
             return (RouteId::NONE, Found::Nothing);
         };
-        (RouteId(self.first + name), Found::Handler(handler))
+        (RouteId(self.first_number + name), Found::Handler(handler))
     }
 
     /// Numbers the routes from `first` on, and says which number comes next.
     pub(crate) fn number(&mut self, first: u32) -> u32 {
-        self.first = first;
+        self.first_number = first;
         let own = first + ROUTES + (self.routes.len() + self.below.paths().count()) as u32;
         let hosts = self.hosts.iter_mut().flat_map(|hosts| hosts.routers_mut());
-        hosts.fold(own, |next, router| router.number(next))
+        let next = hosts.fold(own, |next, router| router.number(next));
+        self.first.as_mut().map_or(next, |first| first.number(next))
     }
 
     /// The names under which requests are counted, in the order of their numbers: a route's is its pattern as
@@ -429,12 +450,14 @@ impl Router {
         for (host, router) in self.hosts.iter().flat_map(|hosts| hosts.routers()) {
             names.extend(router.names().into_iter().map(|name| format!("{host}{name}")));
         }
+        let first = self.first.iter().flat_map(|first| first.names());
+        names.extend(first.map(|name| format!("(first){name}")));
         names
     }
 
     /// The name of a route, if it is one of this router's.
     pub(crate) fn name(&self, route: RouteId) -> Option<String> {
-        let at = route.0.checked_sub(self.first)?;
+        let at = route.0.checked_sub(self.first_number)?;
         self.names().into_iter().nth(at as usize)
     }
 }

@@ -17,7 +17,9 @@ impl Active {
         let driver = self.driver.as_deref();
         let driver = driver.map_or(0, |driver| size_of_val(driver) + driver.held_bytes());
         let entry = self.state.record.entry.as_ref().map_or(0, |entry| entry.held_bytes());
-        let or_else = self.or_else.as_ref().map_or(0, |other| other.head.allocated_bytes());
-        size_of::<Self>() + driver + entry + or_else
+        let or_else = self.or_else.as_ref();
+        let or_else =
+            or_else.map_or(0, |other| other.head.allocated_bytes() + other.handler.held_bytes());
+        size_of::<Self>() + driver + entry + or_else + self.state.policy.held_bytes()
     }
 }

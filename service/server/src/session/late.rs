@@ -12,10 +12,7 @@ impl Session {
     /// When the first of the open exchanges is to be ended, or woken.
     #[inline]
     pub(super) fn next_end(&self, limits: &Limits) -> Option<std::time::Instant> {
-        let times = |active: &Active| {
-            let answered = !active.state.phase.is_unanswered();
-            [active.patience.ends(answered, limits), active.state.alarm]
-        };
+        let times = |active: &Active| [active.ends(limits), active.state.alarm];
         self.exchanges.iter().flat_map(times).flatten().min()
     }
 
@@ -35,10 +32,7 @@ impl Session {
     #[cold]
     pub(super) fn end_late_exchanges(&mut self, work: &mut Work<'_>) {
         let (limits, now) = (&work.shared.limits, work.cx.now);
-        let is_late = |active: &&Active| {
-            let answered = !active.state.phase.is_unanswered();
-            active.patience.ends(answered, limits).is_some_and(|end| end <= now)
-        };
+        let is_late = |active: &&Active| active.ends(limits).is_some_and(|end| end <= now);
         let late: Vec<ExchangeId> =
             self.exchanges.iter().filter(is_late).map(|active| active.id).collect();
         for id in late {

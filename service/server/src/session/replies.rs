@@ -70,6 +70,7 @@ impl Session {
             whole: None,
             now: work.cx.now,
             address: Address { exchange: id, ..work.address },
+            policy: &state.policy,
         };
         work.meter.enter(HANDLER);
         let mut reply = Reply::Later;

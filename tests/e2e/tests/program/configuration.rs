@@ -222,6 +222,10 @@ fn example(test: &str, text: &str) -> String {
     {
         std::fs::write(folder.join("site").join(name), content).unwrap();
     }
+    for name in ["maintenance.html", "404.html"] {
+        std::fs::write(folder.join(name), "a page").unwrap();
+    }
+    std::fs::create_dir_all(folder.join("sites")).unwrap();
     for name in ["example.org", "example.com"] {
         let made = rcgen::generate_simple_self_signed(vec![name.to_owned()]).unwrap();
         std::fs::write(folder.join(format!("{name}.pem")), made.cert.pem()).unwrap();

@@ -34,6 +34,8 @@ mod reload;
 #[cfg(test)]
 mod shutdown;
 #[cfg(test)]
+mod site;
+#[cfg(test)]
 #[cfg(target_os = "linux")]
 mod stalled;
 #[cfg(test)]

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::environment::expand;
 use super::nearest::nearest;
 use super::value::{Texts, Value};
 
@@ -30,6 +31,11 @@ pub(crate) struct Place {
 }
 
 impl Place {
+    /// The file's name.
+    pub(crate) fn file(&self) -> &str {
+        self.at.rsplitn(3, ':').nth(2).unwrap_or_default()
+    }
+
     /// What is wrong there.
     pub(crate) fn mistake(&self, what: impl Display) -> String {
         format!("{}: {what}", self.at)
@@ -53,11 +59,22 @@ impl Document {
 
     /// The whole of it.
     pub(crate) fn section(&self) -> Result<Section<'_>, String> {
+        Ok(Section::new(self, String::new(), 0..self.text.len(), self.table()?))
+    }
+
+    /// Its table, with all variables replaced.
+    pub(super) fn table(&self) -> Result<DeTable<'_>, String> {
         let table = DeTable::parse(&self.text).map_err(|error| {
             let place = self.place(error.span().unwrap_or(0..0));
             place.mistake(format!("invalid TOML: {}", error.message().replace('\n', " ")))
         })?;
-        Ok(Section::new(self, String::new(), table.span(), table.into_inner()))
+        expand(table.into_inner(), &|name| std::env::var(name).ok())
+            .map_err(|(span, what)| self.place(span).mistake(what))
+    }
+
+    /// The file's name.
+    pub(super) fn name(&self) -> &str {
+        &self.name
     }
 
     fn place(&self, span: Range<usize>) -> Place {
@@ -220,6 +237,40 @@ impl<'d> Section<'d> {
                 Err(self.document.place(span).mistake(format!("`{key}` is a table: write {name}")))
             }
         }
+    }
+
+    /// Takes the table that is the value of a key.
+    pub(crate) fn inline(&mut self, key: &str) -> Result<Option<Self>, String> {
+        let Some(value) = self.take(key) else { return Ok(None) };
+        let (span, name) = (value.span(), format!("`{key}`"));
+        match value.into_inner() {
+            DeValue::Table(table) => Ok(Some(Self::new(self.document, name, span, table))),
+            _ => {
+                let what = format!("`{key}` is a table: write {key} = {{ … }}");
+                Err(self.document.place(span).mistake(what))
+            }
+        }
+    }
+
+    /// Whether the value of a key that nobody has taken yet is a table.
+    pub(crate) fn is_table(&self, key: &str) -> bool {
+        let is_it = |(known, value): &(Spanned<Cow<'_, str>>, Spanned<DeValue<'_>>)| {
+            known.get_ref() == key && matches!(value.get_ref(), DeValue::Table(_))
+        };
+        self.left.iter().any(is_it)
+    }
+
+    /// The keys that nobody has taken yet, in the order of the file.
+    pub(crate) fn keys(&self) -> Vec<String> {
+        let mut keys: Vec<_> = self.left.iter().map(|(key, _)| key).collect();
+        keys.sort_by_key(|key| key.span().start);
+        keys.into_iter().map(|key| key.get_ref().to_string()).collect()
+    }
+
+    /// Where a key stands that nobody has taken yet.
+    pub(crate) fn place_of_key(&self, key: &str) -> Place {
+        let found = self.left.iter().find(|(known, _)| known.get_ref() == key);
+        found.map_or_else(|| self.place(), |(known, _)| self.document.place(known.span()))
     }
 
     /// Whether a key is there that nobody has taken yet.

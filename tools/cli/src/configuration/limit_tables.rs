@@ -442,6 +442,7 @@ mod tests {
             "service/measurement",
             "service/reverse-proxy",
             "service/server",
+            "service/site",
             "service/static-files",
         ] {
             let of_crate = CANNOT_BE_SET.iter().filter(|(its, ..)| *its == folder);

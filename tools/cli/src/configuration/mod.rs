@@ -5,12 +5,17 @@
 //! [`Configuration::read`], and its text in `print`.
 
 mod document;
+mod effective;
+mod environment;
+mod findings;
+mod include;
 mod limit_tables;
 mod listen;
 mod nearest;
 mod observation;
 mod print;
 mod route;
+mod rules;
 mod upstream;
 mod value;
 
@@ -31,6 +36,7 @@ use upstream::Upstreams;
 use value::Setting;
 
 pub(crate) use document::Place;
+pub(crate) use effective::effective;
 pub(crate) use listen::{ClientCertificate, Listen, TlsFiles, check_address};
 pub(crate) use nearest::nearest;
 pub(crate) use print::print;
@@ -69,12 +75,17 @@ impl Configuration {
         let user = root.value::<String>("user")?;
         let (limits, websocket) = limits(&mut root)?;
         let observe = observation::read(&mut root)?;
-        let listeners = root.sections("listen", None)?;
-        let listen = listeners.into_iter().map(listen::read).collect::<Result<Vec<_>, _>>()?;
-        let upstreams = root.sections("upstream", None)?;
-        let routes = root.sections("route", None)?;
+        let included = include::read(&mut root)?;
+        let mut listeners = root.sections("listen", None)?;
+        let mut upstreams = root.sections("upstream", None)?;
+        let mut routes = root.sections("route", None)?;
         root.finish()?;
-        let routes = if with_routes { read_routes(routes, upstreams)? } else { Routes::default() };
+        for document in &included {
+            include::sections(document, [&mut listeners, &mut upstreams, &mut routes])?;
+        }
+        let listen = listeners.into_iter().map(listen::read).collect::<Result<Vec<_>, _>>()?;
+        let routes =
+            if with_routes { read_routes(routes, upstreams, &listen)? } else { Routes::default() };
         check_listeners(&listen)?;
         Ok(Self { workers, drain, user, limits, websocket, listen, routes, observe })
     }
@@ -121,7 +132,11 @@ pub(crate) fn fixed_limits(limits: &Limits) -> Vec<(String, String)> {
     fixed
 }
 
-fn read_routes(routes: Vec<Section<'_>>, upstreams: Vec<Section<'_>>) -> Result<Routes, String> {
+fn read_routes(
+    routes: Vec<Section<'_>>,
+    upstreams: Vec<Section<'_>>,
+    listen: &[Listen],
+) -> Result<Routes, String> {
     let mut known = Upstreams::default();
     for section in upstreams {
         known.add(upstream::read(section)?)?;
@@ -133,6 +148,7 @@ fn read_routes(routes: Vec<Section<'_>>, upstreams: Vec<Section<'_>>) -> Result<
     }
     route::check(&placed)?;
     let proxies = known.finish()?;
+    findings::check(&placed, &proxies, listen)?;
     let places: Vec<Places> = placed.iter().map(Places::of).collect();
     let routes: Vec<Route> = placed.into_iter().map(|one| one.route).collect();
     let routes = if routes.is_empty() { Routes::builtin() } else { Routes::new(routes, proxies) };
@@ -154,7 +170,7 @@ struct Places {
 
 impl Places {
     fn of(placed: &route::Placed) -> Self {
-        let Route { hosts, path, answer } = &placed.route;
+        let Route { hosts, path, answer, .. } = &placed.route;
         let mut bare = vec![path.as_str()];
         if let Answer::Files { .. } = answer {
             bare.push(path.trim_end_matches('/'));
@@ -190,5 +206,7 @@ fn check_listeners(listen: &[Listen]) -> Result<(), String> {
 
 #[cfg(test)]
 mod builders;
+#[cfg(test)]
+mod site_tests;
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use bolide::{ConnectionLimits, Http1Limits, Http2Limits, Limits, LogLimits, ProxyLimits};
+use std::sync::Arc;
+
+use bolide::{Limits, LogLimits, ProxyLimits};
 
 use super::limit_tables::{
     CONNECTION, FILES, FilesLimits, HEALTH, HTTP1, HTTP2, HealthLimits, LOG, LOOP, OFFLOAD,
@@ -32,6 +34,10 @@ server-timing = false
 
 # User (and group) to switch to once all listeners are open: NAME or NAME:GROUP. Default: no change.
 # user = \"bolide\"
+
+# Further files with listeners, upstreams and routes. ${NAME} and ${NAME:-default} in strings are
+# environment variables.
+# include = [\"sites/*.toml\"]
 
 # Listeners: an address and a port (0: any free port), or unix:/path. Other addresses need a restart;
 # other certificates don't.
@@ -76,6 +82,30 @@ const ROUTES: &str = "
 # [[route]]
 # path = \"/api/\"
 # proxy = \"backend\"
+# The following keys go with every action but `builtin`. Conditions; routes with the first three come
+# before all others:
+# scheme = \"https\"
+# listen = \"127.0.0.1:8443\"
+# while-file = \"maintenance\"
+# method = [\"GET\", \"POST\"]
+# header = { x-beta = true, accept = \"text/*\" }
+# query = { version = \"2\" }
+# address = [\"192.0.2.0/24\", \"::1\"]
+# The target that the handler or upstream sees:
+# strip-prefix = \"/api\"
+# rewrite = { from = \"^/old/(.*)$\", to = \"/new/{1}\" }
+# add-prefix = \"/v2\"
+# Fields, with {scheme}, {host}, {path}, {query}, {method} and {client}:
+# request-headers = { set = { x-client = \"{client}\" }, add = {}, remove = [\"x-internal\"] }
+# response-headers = { set = { x-robots-tag = \"noindex\" } }
+# hsts = { max-age = \"8760h\", include-subdomains = false, preload = false } # or true
+# security-headers = false
+# cors = { origins = [\"https://app.example.org\"], methods = [\"GET\", \"POST\"], credentials = false }
+# Pages in place of the server's own errors, and limits in place of those of [limits]:
+# error-pages = { 404 = \"404.html\", 502 = \"down.html\" }
+# body-bytes-max = \"1MiB\"
+# response-timeout = \"60s\"
+# exchange-timeout = \"0s\"
 
 # [[route]]
 # path = \"/old/\"
@@ -86,6 +116,7 @@ const ROUTES: &str = "
 # path = \"/health\"
 # respond = \"fine\"
 # status = 200
+# retry-after = \"10min\"
 # content-type = \"text/plain; charset=utf-8\"
 
 # http:// is HTTP/1.1, h2c:// is HTTP/2 without TLS, https:// negotiates either by ALPN. `http1-tunnels`:
@@ -143,20 +174,24 @@ pub(crate) fn print() -> String {
     rows(&mut out, &PROXY, &mut ProxyLimits::default(), true);
     out.push_str(OBSERVED);
     rows(&mut out, &LOG, &mut LogLimits::default(), true);
-    out.push_str("\n# Those of connections count for new ones after SIGHUP.\n[limits]\n");
-    rows(&mut out, &SERVER, &mut Limits::default(), false);
-    rows(&mut out, &CONNECTION, &mut ConnectionLimits::default(), false);
-    out.push_str("\n# Those of the event loops, which like `long-turn` need a restart.\n");
-    rows(&mut out, &LOOP, &mut Limits::default().event_loop, false);
-    out.push_str("\n[limits.http1]\n");
-    rows(&mut out, &HTTP1, &mut Http1Limits::default(), false);
-    out.push_str("\n[limits.http2]\n");
-    rows(&mut out, &HTTP2, &mut Http2Limits::default(), false);
-    out.push_str("\n# Those of /ws and of ndt7, whose clients send messages of up to 16 MiB.\n[limits.websocket]\n");
-    let mut websocket = WebSocketLimits::default();
-    rows(&mut out, &WEBSOCKET, &mut websocket.messages, false);
-    rows(&mut out, &WEBSOCKET_KEPT, &mut websocket.kept, false);
+    limits(&mut out, &mut Limits::default(), &mut WebSocketLimits::default());
     out
+}
+
+/// `[limits]` and its tables.
+pub(super) fn limits(out: &mut String, limits: &mut Limits, websocket: &mut WebSocketLimits) {
+    out.push_str("\n# Those of connections count for new ones after SIGHUP.\n[limits]\n");
+    rows(out, &SERVER, limits, false);
+    rows(out, &CONNECTION, &mut limits.connection, false);
+    out.push_str("\n# Those of the event loops, which like `long-turn` need a restart.\n");
+    rows(out, &LOOP, &mut limits.event_loop, false);
+    out.push_str("\n[limits.http1]\n");
+    rows(out, &HTTP1, Arc::make_mut(&mut limits.connection.h1), false);
+    out.push_str("\n[limits.http2]\n");
+    rows(out, &HTTP2, Arc::make_mut(&mut limits.connection.h2), false);
+    out.push_str("\n# Those of /ws and of ndt7, whose clients send messages of up to 16 MiB.\n[limits.websocket]\n");
+    rows(out, &WEBSOCKET, &mut websocket.messages, false);
+    rows(out, &WEBSOCKET_KEPT, &mut websocket.kept, false);
 }
 
 /// A line for each limit, below what it is for.

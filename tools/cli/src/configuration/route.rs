@@ -1,13 +1,17 @@
 //! `[[route]]`: what is answered, by host and path.
 
+use std::time::Duration;
+
 use bolide::{HeaderValue, Offload, StaticFiles, StatusCode};
 use bolide_measurement::Ndt7Settings;
 
 use super::document::{Place, Section};
 use super::limit_tables::{FILES, FilesLimits, OFFLOAD, OffloadRows};
+use super::rules;
 use super::upstream::Upstreams;
 use crate::files::cache_control;
-use crate::routes::{Answer, Builtin, Route};
+use crate::routes::{Answer, Builtin, Route, SiteRules};
+use bolide_site::{Redirect, Template};
 
 /// A route, and where it stands.
 #[derive(Debug)]
@@ -43,6 +47,8 @@ pub(super) fn read(
     check_path(path)
         .and_then(|()| check_encoding(path))
         .map_err(|what| path_at.mistake(format!("path `{path}` {what}")))?;
+    let given_rule = rules::KEYS.into_iter().find(|key| section.has(key));
+    let mut site = rules::read(&mut section, path)?;
     let answer = match kinds[..] {
         ["root"] => Answer::Files { files: files(&mut section, path, path_at)?, other: None },
         ["root", "proxy"] => {
@@ -54,8 +60,15 @@ pub(super) fn read(
             let urls = section.texts("proxy")?;
             Answer::Proxy(upstreams.find(&urls)?)
         }
-        ["builtin"] => builtin(&mut section, given.is_some(), ndt7)?,
-        ["redirect"] => redirect(&mut section)?,
+        ["builtin"] => {
+            if let Some(key) = given_rule {
+                let what =
+                    format!("the built-in routes have no conditions and rules: remove `{key}`");
+                return Err(place.mistake(what));
+            }
+            builtin(&mut section, given.is_some(), ndt7)?
+        }
+        ["redirect"] => redirect(&mut section, path, &mut site)?,
         ["respond"] => respond(&mut section)?,
         _ => {
             // A slip in the key that says what to do is the likelier mistake.
@@ -70,7 +83,8 @@ pub(super) fn read(
         }
     };
     section.finish()?;
-    Ok(Placed { route: Route { hosts, path: path.to_owned(), answer }, place, hosts: hosts_at })
+    let route = Route { hosts, path: path.to_owned(), answer, site };
+    Ok(Placed { route, place, hosts: hosts_at })
 }
 
 /// The hosts as they are compared, and where each is named.
@@ -102,6 +116,13 @@ fn check_path(path: &str) -> Result<(), String> {
         "can never match: paths are matched as they are sent, so write it percent-encoded"
     } else if path.split('/').any(|segment| matches!(segment, "." | "..")) {
         "can never match: clients resolve dots before they send the request"
+    } else if let Some(above) = path.strip_suffix('*').filter(|above| !above.contains('*')) {
+        return Err(match above.strip_suffix('/') {
+            Some(_) => format!("matches a `*` alone: write `{above}` for everything below it"),
+            None => format!("matches a `*` alone: write `{above}/`, or `{above}{{*rest}}`"),
+        });
+    } else if path.replace("{*", "").contains('*') {
+        "matches a `*` alone: write {name} for one segment, or {*rest} at the end"
     } else if path.ends_with('/') && path.contains(['{', '}']) {
         "can't match: a path with a parameter can't end with a slash (nor can `root` have one)"
     } else {
@@ -151,8 +172,10 @@ fn shape(path: &str) -> String {
 
 /// `root` and what goes with it.
 fn files(section: &mut Section<'_>, path: &str, path_at: &Place) -> Result<StaticFiles, String> {
+    section.could_have(&["index", "proxy"]);
     if !path.ends_with('/') {
-        let what = format!("a route with `root` needs a path that ends with `/`: use `{path}/`");
+        let above = path.split('{').next().unwrap_or_default().trim_end_matches('/');
+        let what = format!("a route with `root` needs a path that ends with `/`: use `{above}/`");
         return Err(path_at.mistake(what));
     }
     let Some((root, root_at)) = section.placed::<String>("root")? else {
@@ -259,36 +282,68 @@ fn builtin(
     Ok(Answer::Builtin(Builtin::All))
 }
 
-fn redirect(section: &mut Section<'_>) -> Result<Answer, String> {
-    let to = section.placed::<String>("redirect")?;
+fn redirect(section: &mut Section<'_>, path: &str, site: &mut SiteRules) -> Result<Answer, String> {
+    let (pattern, to) = if section.is_table("redirect") {
+        let Some(mut inner) = section.inline("redirect")? else {
+            return Err(section.place().mistake("`redirect` is missing"));
+        };
+        let from = inner.placed::<String>("from")?;
+        let to = inner.placed::<String>("to")?;
+        inner.finish()?;
+        (from.map(|(from, at)| rules::pattern(&from, &at)).transpose()?, to)
+    } else {
+        (None, section.placed::<String>("redirect")?)
+    };
     let status =
         status(section, StatusCode::PERMANENT_REDIRECT, "301, 302, 303, 307 or 308", |status| {
             matches!(status, 301 | 302 | 303 | 307 | 308)
         })?;
     let Some((to, at)) = to else {
-        return Err(section.place().mistake("`redirect` is missing"));
+        return Err(section.place().mistake("`redirect` needs a target: write `to`"));
     };
-    let is_uri = to.starts_with('/') || to.contains("://");
-    if !is_uri || !to.bytes().all(|byte| byte.is_ascii_graphic()) {
-        let what =
-            format!("`redirect` is `{to}`: give a URL such as https://example.org/, or a path");
-        return Err(at.mistake(what));
+    let captures = pattern.as_ref().map_or(0, bolide_site::Pattern::captures);
+    let mut redirect = Template::parse(&to, captures)
+        .and_then(|to| Redirect::new(to, path, status))
+        .map_err(|what| at.mistake(format!("`redirect` is `{to}`: {what}")))?;
+    if let Some(pattern) = pattern {
+        site.conditions.pattern = Some(pattern.clone());
+        redirect = redirect.captured(pattern);
     }
-    Ok(Answer::Redirect { to, status })
+    Ok(Answer::Redirect(redirect))
 }
 
 fn respond(section: &mut Section<'_>) -> Result<Answer, String> {
-    let text = section.value::<String>("respond")?.unwrap_or_default();
+    let (text, page_type) = if section.is_table("respond") {
+        let file = match section.inline("respond")? {
+            None => None,
+            Some(mut inner) => {
+                let file = inner.placed::<String>("file")?;
+                inner.finish()?;
+                file
+            }
+        };
+        let Some((file, at)) = file else {
+            return Err(section
+                .place()
+                .mistake("`respond` needs a file: write { file = \"page.html\" }"));
+        };
+        let (page, media_type) = rules::page(section, &file, &at)?;
+        (page, media_type)
+    } else {
+        let text = section.value::<String>("respond")?.unwrap_or_default();
+        (text.into(), HeaderValue::from_static("text/plain; charset=utf-8"))
+    };
+    let retry_after = section.value::<Duration>("retry-after")?.map(|time| time.as_secs().into());
     let media_type = section.placed::<String>("content-type")?;
     let status =
         status(section, StatusCode::OK, "200 to 599", |status| (200..=599).contains(&status))?;
     let media_type = match media_type {
-        None => HeaderValue::from_static("text/plain; charset=utf-8"),
+        None => page_type,
         Some((given, at)) => HeaderValue::try_from(&given).map_err(|_| {
             at.mistake(format!("`content-type` is `{given}`: not a valid field value"))
         })?,
     };
-    Ok(Answer::Respond { text: text.into(), media_type, status })
+    Ok(Answer::Respond { text, media_type, status, retry_after })
 }
 
 fn status(
@@ -304,7 +359,8 @@ fn status(
     }
 }
 
-/// Whether each route has its place: no two with the same host and path.
+/// Whether each route has its place: of those with the same host and path, the first whose conditions hold responds, and
+/// none may come after one without conditions.
 pub(super) fn check(routes: &[Placed]) -> Result<(), String> {
     let builtin = bolide_measurement::paths();
     let mut taken: Vec<(&str, String, &Placed)> = Vec::new();
@@ -320,13 +376,35 @@ pub(super) fn check(routes: &[Placed]) -> Result<(), String> {
         for host in hosts {
             for path in paths {
                 let shape = shape(path);
-                let other = taken.iter().find(|(h, p, _)| *h == host && *p == shape);
-                if let Some((.., other)) = other {
-                    return Err(clash(placed, other, host, path));
+                let is_same = |(h, p, other): &&(&str, String, &Placed)| {
+                    *h == host
+                        && *p == shape
+                        && other.route.comes_first() == placed.route.comes_first()
+                };
+                for (.., other) in taken.iter().filter(is_same) {
+                    check_order(placed, other, host, path)?;
                 }
                 taken.push((host, shape, placed));
             }
         }
+    }
+    Ok(())
+}
+
+/// Whether a route can be reached after another with the same host and path.
+fn check_order(placed: &Placed, other: &Placed, host: &str, path: &str) -> Result<(), String> {
+    let (own, theirs) = (&placed.route.site.conditions, &other.route.site.conditions);
+    let is_builtin = |placed: &Placed| matches!(placed.route.answer, Answer::Builtin(_));
+    let is_plain = own.is_empty() && theirs.is_empty();
+    if is_plain || is_builtin(placed) || is_builtin(other) || other.route.path != placed.route.path
+    {
+        return Err(clash(placed, other, host, path));
+    }
+    // What is shown of conditions says all of them.
+    if theirs.is_empty() || format!("{own:?}") == format!("{theirs:?}") {
+        let at = &other.place.at;
+        let what = format!("this route is never reached: the route at {at} takes its requests");
+        return Err(placed.place.mistake(what));
     }
     Ok(())
 }
@@ -342,7 +420,11 @@ fn clash(placed: &Placed, other: &Placed, host: &str, path: &str) -> String {
         }
         theirs => format!("`{host}{path}` and `{host}{theirs}` match the same paths"),
     };
-    placed.place.mistake(format!("this route conflicts with {which} line {line}: {both}"))
+    let file = match other.place.file() {
+        file if file == placed.place.file() => String::new(),
+        file => format!(" of {file}"),
+    };
+    placed.place.mistake(format!("this route conflicts with {which} line {line}{file}: {both}"))
 }
 
 #[cfg(test)]

@@ -40,7 +40,16 @@ fn what_is_printed_as_a_comment_is_read_too() {
         (is_key || rest.starts_with('[')).then_some(rest)
     });
     // Files that are named are not there, and upstreams that are `insecure` have no `ca`.
-    let needs_file = ["ca =", "ndt7-archive =", "root =", "cert =", "key =", "client-"];
+    let needs_file = [
+        "ca =",
+        "error-pages =",
+        "include =",
+        "ndt7-archive =",
+        "root =",
+        "cert =",
+        "key =",
+        "client-",
+    ];
     let text: Vec<&str> =
         examples.filter(|line| !needs_file.iter().any(|key| line.starts_with(key))).collect();
     let start = text.iter().position(|line| *line == "path = \"/api/\"").unwrap();

@@ -26,6 +26,11 @@ pub(super) const CANNOT_BE_SET: &[(&str, &[&str], &str)] = &[
         &["GATHER_BYTES", "GATHER_AFTER_BYTES", "GATHER_TIME"],
         "what a wake-up costs decides them, and what the processor's cache holds",
     ),
+    (
+        "service/site",
+        &["EXPANDED_BYTES", "PATTERN_BYTES", "PAGE_BYTES", "SWITCH_PERIOD"],
+        "they bound what the configuration itself asks for",
+    ),
     ("protocol/h1", &["CHUNK_SIZE_DIGITS_COUNT"], "what a number of 64 bits holds"),
     ("protocol/h1", &["LEAVE_NOTICE"], "how an upgrade works, not what a client may do"),
     (

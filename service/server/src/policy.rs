@@ -1,0 +1,210 @@
+//! What a handler decides about an exchange as a whole, whoever makes its response.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::Rc;
+use std::time::Duration;
+
+use bolide_semantics::{FieldName, FieldRef};
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, StatusCode};
+use smallvec::SmallVec;
+
+/// Rules for one exchange, given by [`Request::set_policy`](crate::Request::set_policy): they hold for every final
+/// response, also for those that the server makes itself.
+pub trait Policy: fmt::Debug {
+    /// Edits the fields of the final response. Default: no change.
+    fn edit<'p>(&'p self, fields: &mut ResponseFields<'p>) {
+        let _ = fields;
+    }
+
+    /// Page in place of the text of [`Response::error`](crate::Response::error), with its type. Default: none.
+    fn error_page(&self, status: StatusCode) -> Option<(Bytes, HeaderValue)> {
+        let _ = status;
+        None
+    }
+
+    /// Time for the response to begin, in place of [`Limits::response_timeout`](crate::Limits::response_timeout).
+    fn response_timeout(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Time for the whole exchange, in place of [`Limits::exchange_timeout`](crate::Limits::exchange_timeout).
+    fn exchange_timeout(&self) -> Option<Duration> {
+        None
+    }
+
+    /// The memory that it keeps because of its request, in bytes; zero for one that several exchanges share. It counts
+    /// among what the client's connection keeps. Default: 0.
+    fn held_bytes(&self) -> usize {
+        0
+    }
+}
+
+/// Fields that a response has in most cases; with more, editing takes memory.
+const FIELDS_COUNT: usize = 16;
+
+/// The fields of a final response, for a [`Policy`] to edit. The fields that frame the message are not among those that
+/// can be changed: the connection writes them.
+#[derive(Debug)]
+pub struct ResponseFields<'f> {
+    status: StatusCode,
+    fields: SmallVec<[FieldRef<'f>; FIELDS_COUNT]>,
+}
+
+impl<'f> ResponseFields<'f> {
+    pub(crate) fn new(status: StatusCode, fields: &[FieldRef<'f>]) -> Self {
+        Self { status, fields: SmallVec::from_slice(fields) }
+    }
+
+    pub(crate) fn refs(&self) -> &[FieldRef<'f>] {
+        &self.fields
+    }
+
+    /// The status.
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// The value of the first field with this name.
+    #[must_use]
+    pub fn get(&self, name: &HeaderName) -> Option<&'f [u8]> {
+        self.fields.iter().find(|field| field.name == name.as_str()).map(|field| field.value)
+    }
+
+    /// Adds a field.
+    pub fn add(&mut self, name: &'f HeaderName, value: &'f HeaderValue) {
+        let field = FieldRef::from((name, value));
+        if !is_framing(&field) {
+            self.fields.push(field);
+        }
+    }
+
+    /// Removes every field with this name.
+    pub fn remove(&mut self, name: &HeaderName) {
+        self.fields.retain(|field| field.name != name.as_str() || is_framing(field));
+    }
+
+    /// Adds a field in place of every other with its name.
+    pub fn set(&mut self, name: &'f HeaderName, value: &'f HeaderValue) {
+        self.remove(name);
+        self.add(name, value);
+    }
+}
+
+/// Whether the field frames the message, or switches protocols.
+fn is_framing(field: &FieldRef<'_>) -> bool {
+    field.known.is_some_and(|name| {
+        matches!(name, FieldName::ContentLength | FieldName::Trailer)
+            || bolide_semantics::is_hop_by_hop(name)
+    })
+}
+
+/// The policy of an exchange, if it has one: its handlers may set it until they have returned.
+#[derive(Default)]
+pub(crate) struct PolicySlot(RefCell<Option<Rc<dyn Policy>>>);
+
+impl fmt::Debug for PolicySlot {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("PolicySlot")
+    }
+}
+
+impl PolicySlot {
+    /// Adds a policy to those that hold already; what both decide is the later one's.
+    pub(crate) fn add(&self, policy: Rc<dyn Policy>) {
+        let mut slot = self.0.borrow_mut();
+        *slot = Some(match slot.take() {
+            None => policy,
+            Some(before) => Rc::new(Both { before, after: policy }),
+        });
+    }
+
+    /// Whether there is one.
+    #[inline]
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.borrow().is_some()
+    }
+
+    /// The same without a look at who else has it.
+    #[inline]
+    pub(crate) fn is_there(&mut self) -> bool {
+        self.0.get_mut().is_some()
+    }
+
+    /// The memory that it keeps because of its request, in bytes.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.0.borrow().as_ref().map_or(0, |policy| policy.held_bytes())
+    }
+
+    /// The policy.
+    pub(crate) fn get(&self) -> Option<Rc<dyn Policy>> {
+        self.0.borrow().clone()
+    }
+}
+
+/// Two policies of one exchange.
+#[derive(Debug)]
+struct Both {
+    before: Rc<dyn Policy>,
+    after: Rc<dyn Policy>,
+}
+
+impl Policy for Both {
+    fn edit<'p>(&'p self, fields: &mut ResponseFields<'p>) {
+        self.before.edit(fields);
+        self.after.edit(fields);
+    }
+
+    fn error_page(&self, status: StatusCode) -> Option<(Bytes, HeaderValue)> {
+        self.after.error_page(status).or_else(|| self.before.error_page(status))
+    }
+
+    fn response_timeout(&self) -> Option<Duration> {
+        self.after.response_timeout().or_else(|| self.before.response_timeout())
+    }
+
+    fn exchange_timeout(&self) -> Option<Duration> {
+        self.after.exchange_timeout().or_else(|| self.before.exchange_timeout())
+    }
+
+    fn held_bytes(&self) -> usize {
+        size_of::<Self>() + self.before.held_bytes() + self.after.held_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_set_added_and_removed() {
+        let given = [FieldRef::named("x-a", b"1"), FieldRef::named("x-b", b"2")];
+        let [a, b, c] = ["x-a", "x-b", "x-c"].map(HeaderName::from_static);
+        let new = HeaderValue::from_static("new");
+        let mut fields = ResponseFields::new(StatusCode::OK, &given);
+        fields.set(&a, &new);
+        fields.add(&c, &new);
+        fields.add(&c, &new);
+        fields.remove(&b);
+        let names: Vec<_> = fields.refs().iter().map(|field| field.name).collect();
+        assert_eq!(names, ["x-a", "x-c", "x-c"]);
+        assert_eq!(fields.get(&a), Some(&b"new"[..]));
+        assert_eq!(fields.get(&b), None);
+    }
+
+    #[test]
+    fn fields_that_frame_the_message_stay() {
+        let names =
+            ["content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer"];
+        for name in names {
+            let given = [FieldRef::named(name, b"1")];
+            let (name, value) = (HeaderName::from_static(name), HeaderValue::from_static("2"));
+            let mut fields = ResponseFields::new(StatusCode::OK, &given);
+            fields.set(&name, &value);
+            assert_eq!(fields.get(&name), Some(&b"1"[..]), "{name}");
+            assert_eq!(fields.refs().len(), 1, "{name}");
+        }
+    }
+}

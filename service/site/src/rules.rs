@@ -1,0 +1,146 @@
+//! The rules of one route, and its handler under them.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bolide_server::{Handler, Policy, Reply, Request, Response, StatusCode};
+
+use crate::cors::Cors;
+use crate::edit::Edits;
+use crate::facts::Facts;
+use crate::policy::{ErrorPages, Hsts, RulePolicy};
+use crate::rewrite::{NoTarget, Rewrite};
+
+/// What a route has in addition to its handler, but for its conditions.
+#[derive(Debug, Clone, Default)]
+pub struct Rules {
+    /// The target that the handler sees.
+    pub rewrite: Rewrite,
+    /// Edits of the request that the handler sees.
+    pub request: Edits,
+    /// Edits of the response.
+    pub response: Edits,
+    /// TLS from now on.
+    pub hsts: Option<Hsts>,
+    /// The preset of [`security_fields`](crate::security_fields).
+    pub security: bool,
+    /// Scripts of other origins.
+    pub cors: Option<Cors>,
+    /// Pages for errors of the server's own.
+    pub error_pages: ErrorPages,
+    /// The largest request body, in bytes.
+    pub body_bytes_max: Option<u64>,
+    /// Time for the response to begin; zero: for ever.
+    pub response_timeout: Option<Duration>,
+    /// Time for the whole exchange; zero: for ever.
+    pub exchange_timeout: Option<Duration>,
+}
+
+impl Rules {
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        !self.has_policy()
+            && self.rewrite.is_empty()
+            && self.request.is_empty()
+            && self.body_bytes_max.is_none()
+    }
+
+    fn has_policy(&self) -> bool {
+        !self.response.is_empty()
+            || self.hsts.is_some()
+            || self.security
+            || self.cors.is_some()
+            || !self.error_pages.is_empty()
+            || self.response_timeout.is_some()
+            || self.exchange_timeout.is_some()
+    }
+
+    /// The handler under these rules: one for each worker.
+    #[must_use]
+    pub fn apply(self: &Arc<Self>, handler: Rc<dyn Handler>) -> Ruled {
+        let is_fixed = self.cors.is_none() && self.response.is_fixed();
+        let policy = |is_secure| -> Rc<dyn Policy> {
+            let head = bolide_server::Head::default();
+            let facts = Facts { head: &head, client: None, local: None, is_secure };
+            Rc::new(RulePolicy { is_own: false, ..self.policy(&facts, None) })
+        };
+        let fixed = (is_fixed && self.has_policy()).then(|| [policy(false), policy(true)]);
+        Ruled { rules: Arc::clone(self), fixed, handler }
+    }
+
+    fn policy(
+        self: &Arc<Self>,
+        facts: &Facts<'_>,
+        allowed: Option<bolide_server::HeaderValue>,
+    ) -> RulePolicy {
+        let values = self.response.values(facts);
+        RulePolicy {
+            rules: Arc::clone(self),
+            is_secure: facts.is_secure,
+            values,
+            allowed,
+            is_own: true,
+        }
+    }
+}
+
+/// A handler under rules.
+pub struct Ruled {
+    rules: Arc<Rules>,
+    /// The policies of all requests over cleartext and over TLS, where these are all alike.
+    fixed: Option<[Rc<dyn Policy>; 2]>,
+    handler: Rc<dyn Handler>,
+}
+
+impl Ruled {
+    /// Has the rules hold for the response, whoever makes it. Whether scripts of the request's origin may read it.
+    fn set_policy(&self, request: &Request<'_>, facts: &Facts<'_>) -> bool {
+        if let Some(fixed) = &self.fixed {
+            request.set_policy(Rc::clone(&fixed[usize::from(facts.is_secure)]));
+        } else if self.rules.has_policy() {
+            let allowed = self.rules.cors.as_ref().and_then(|cors| cors.allowed(request));
+            let is_allowed = allowed.is_some();
+            request.set_policy(Rc::new(self.rules.policy(facts, allowed)));
+            return is_allowed;
+        }
+        false
+    }
+}
+
+impl Handler for Ruled {
+    fn handle(&self, request: &mut Request<'_>) -> Reply {
+        let facts = Facts::of(request);
+        let is_allowed = self.set_policy(request, &facts);
+        if let Some(cors) = self.rules.cors.as_ref().filter(|_| Cors::is_preflight(request)) {
+            return cors.preflight(is_allowed).into();
+        }
+        let target = match self.rules.rewrite.target(&facts) {
+            Ok(target) => target,
+            Err(NoTarget) => return Response::error(StatusCode::BAD_REQUEST).into(),
+        };
+        if target.is_none() && self.rules.request.is_empty() {
+            return self.handler.handle(request);
+        }
+        let head = self.rules.request.derive(&facts, target.as_deref());
+        request.with_head(&head, |request| self.handler.handle(request))
+    }
+
+    fn takes(&self, path: &str) -> bool {
+        self.handler.takes(path)
+    }
+
+    fn takes_whole_bodies(&self) -> bool {
+        self.handler.takes_whole_bodies()
+    }
+
+    fn body_bytes_max(&self) -> Option<u64> {
+        self.rules.body_bytes_max.or_else(|| self.handler.body_bytes_max())
+    }
+
+    fn on_refusal(&self, request: &mut Request<'_>) {
+        self.set_policy(request, &Facts::of(request));
+        self.handler.on_refusal(request);
+    }
+}

@@ -1,0 +1,239 @@
+//! Text with placeholders, and what it becomes for a request.
+
+use std::fmt::Write;
+
+use crate::facts::Facts;
+use crate::limits::EXPANDED_BYTES;
+use crate::rewrite::SiteError;
+
+/// The placeholders of every template; `{1}` to `{9}` are the captures of a pattern where there is one.
+pub const PLACEHOLDERS: [&str; 6] = ["scheme", "host", "path", "query", "method", "client"];
+
+/// Text with placeholders: `{scheme}`, `{host}` (without the port), `{path}` (as sent), `{query}` (with its `?`; empty
+/// without one), `{method}`, `{client}` (an address; `unix` on a Unix socket), and `{1}` to `{9}` for captures. `{{` and
+/// `}}` stand for braces.
+///
+/// It is visible ASCII, spaces and tabs; so is what a request's parts can be, so that what it becomes is always a
+/// field value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Template(Box<[Part]>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Part {
+    Literal(Box<str>),
+    Scheme,
+    Host,
+    Path,
+    Query,
+    Method,
+    Client,
+    Capture(usize),
+}
+
+impl Template {
+    /// Reads a template. `captures`: how many a pattern has for it.
+    ///
+    /// # Errors
+    ///
+    /// A placeholder that is not known, a capture that its pattern does not have, a single brace, or a character that no
+    /// field value may have.
+    pub fn parse(text: &str, captures: usize) -> Result<Self, SiteError> {
+        if let Some(bad) = text.chars().find(|c| !(c.is_ascii_graphic() || matches!(c, ' ' | '\t')))
+        {
+            let what = format!("has {bad:?}, which a field must not have");
+            return Err(SiteError::new(what));
+        }
+        let mut parts = Vec::new();
+        let mut literal = String::new();
+        let mut rest = text;
+        while let Some(at) = rest.find(['{', '}']) {
+            literal.push_str(&rest[..at]);
+            let brace = &rest[at..=at];
+            rest = &rest[at + 1..];
+            if let Some(after) = rest.strip_prefix(brace) {
+                literal.push_str(brace);
+                rest = after;
+                continue;
+            }
+            let Some((name, after)) = rest.split_once('}').filter(|_| brace == "{") else {
+                let what = format!("has a single `{brace}`: write `{brace}{brace}` for a brace");
+                return Err(SiteError::new(what));
+            };
+            if !literal.is_empty() {
+                parts.push(Part::Literal(std::mem::take(&mut literal).into()));
+            }
+            parts.push(placeholder(name, captures)?);
+            rest = after;
+        }
+        literal.push_str(rest);
+        if !literal.is_empty() {
+            parts.push(Part::Literal(literal.into()));
+        }
+        Ok(Self(parts.into()))
+    }
+
+    /// What it becomes. `None`: longer than [`EXPANDED_BYTES`].
+    #[must_use]
+    pub fn expand(&self, facts: &Facts<'_>, captures: &[&str]) -> Option<String> {
+        let mut text = String::new();
+        for part in &self.0 {
+            match part {
+                Part::Literal(literal) => text.push_str(literal),
+                Part::Scheme => text.push_str(facts.scheme()),
+                Part::Host => text.push_str(facts.host()),
+                Part::Path => text.push_str(facts.path()),
+                Part::Query => text.push_str(facts.query()),
+                Part::Method => text.push_str(facts.head.method().as_str()),
+                Part::Client => match facts.client {
+                    // Writing to a string never fails.
+                    Some(client) => drop(write!(text, "{client}")),
+                    None => text.push_str("unix"),
+                },
+                Part::Capture(number) => {
+                    text.push_str(captures.get(*number).copied().unwrap_or_default());
+                }
+            }
+            if text.len() > EXPANDED_BYTES {
+                return None;
+            }
+        }
+        Some(text)
+    }
+
+    /// The text, where it is the same for every request.
+    #[must_use]
+    pub fn fixed(&self) -> Option<&str> {
+        match &*self.0 {
+            [] => Some(""),
+            [Part::Literal(text)] => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The text before the first placeholder.
+    #[must_use]
+    pub fn beginning(&self) -> &str {
+        match self.0.first() {
+            Some(Part::Literal(text)) => text,
+            _ => "",
+        }
+    }
+
+    /// Whether `{host}` is in it.
+    #[must_use]
+    pub fn has_host(&self) -> bool {
+        self.0.contains(&Part::Host)
+    }
+
+    /// Whether it begins with `{path}`, or with `{scheme}`.
+    #[must_use]
+    pub fn begins_with(&self, name: &str) -> bool {
+        self.0.first().is_some_and(|part| match part {
+            Part::Path => name == "path",
+            Part::Scheme => name == "scheme",
+            _ => false,
+        })
+    }
+
+    /// Whether the query is said: by `{query}`, or by a `?`.
+    #[must_use]
+    pub fn has_query(&self) -> bool {
+        self.0.iter().any(|part| match part {
+            Part::Query => true,
+            Part::Literal(text) => text.contains('?'),
+            _ => false,
+        })
+    }
+}
+
+fn placeholder(name: &str, captures: usize) -> Result<Part, SiteError> {
+    Ok(match name {
+        "scheme" => Part::Scheme,
+        "host" => Part::Host,
+        "path" => Part::Path,
+        "query" => Part::Query,
+        "method" => Part::Method,
+        "client" => Part::Client,
+        _ => match name.as_bytes() {
+            [digit @ b'1'..=b'9'] => {
+                let number = usize::from(digit - b'0');
+                if number > captures {
+                    let what = match captures {
+                        0 => format!("has {{{name}}}, but there is no pattern with a capture"),
+                        _ => format!("has {{{name}}}, but the pattern has {captures} captures"),
+                    };
+                    return Err(SiteError::new(what));
+                }
+                Part::Capture(number)
+            }
+            _ => return Err(SiteError::placeholder(name)),
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::tests::{facts, head};
+    use proptest::prelude::*;
+
+    fn expanded(text: &str, target: &str, captures: &[&str]) -> Option<String> {
+        let head = head("PUT", "example.org:8080", target, &[]);
+        Template::parse(text, 9).unwrap().expand(&facts(&head), captures)
+    }
+
+    #[test]
+    fn placeholders_become_parts_of_the_request() {
+        for (text, becomes) in [
+            ("https://{host}{path}{query}", "https://example.org/a%20b?c=d"),
+            ("{scheme} {method} {client}", "https PUT 192.0.2.1"),
+            ("{{path}} {1}{9}", "{path} one"),
+            ("", ""),
+        ] {
+            let got = expanded(text, "/a%20b?c=d", &["all", "one"]);
+            assert_eq!(got.as_deref(), Some(becomes), "{text}");
+        }
+        assert_eq!(expanded("{path}{query}", "/a", &[]).as_deref(), Some("/a"));
+    }
+
+    #[test]
+    fn what_is_no_template_is_named() {
+        for (text, said) in [
+            ("{pth}", "`{pth}` is not a placeholder: did you mean `{path}`?"),
+            ("{remote_address_of_the_client}", "known are {scheme}, {host}, {path}, {query}"),
+            ("{}", "`{}` is not a placeholder: known are"),
+            ("{path", "has a single `{`: write `{{` for a brace"),
+            ("a}b", "has a single `}`: write `}}` for a brace"),
+            ("a\r\nb", "has '\\r', which a field must not have"),
+            ("é", "which a field must not have"),
+            ("{3}", "has {3}, but the pattern has 2 captures"),
+        ] {
+            let told = Template::parse(text, 2).unwrap_err().to_string();
+            assert!(told.contains(said), "{text}: {told}");
+        }
+        let told = Template::parse("{1}", 0).unwrap_err().to_string();
+        assert_eq!(told, "has {1}, but there is no pattern with a capture");
+    }
+
+    #[test]
+    fn template_growth_ends_at_the_limit() {
+        let long = format!("/{}", "a".repeat(EXPANDED_BYTES / 2));
+        assert!(expanded("{path}", &long, &[]).is_some());
+        assert_eq!(expanded("{path}{path}", &long, &[]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn what_comes_out_is_a_field_value_or_nothing(
+            text in "([ -~]|\\{path\\}|\\{host\\}|\\{1\\}|\\{\\{){0,12}",
+            target in "/[!-~]{0,20}",
+        ) {
+            if let Ok(template) = Template::parse(&text, 1) {
+                let head = head("GET", "a", &target, &[]);
+                let value = template.expand(&facts(&head), &["", &target]).unwrap();
+                prop_assert!(bolide_server::HeaderValue::try_from(&value).is_ok());
+                prop_assert!(!value.contains(['\r', '\n', '\0']));
+            }
+        }
+    }
+}

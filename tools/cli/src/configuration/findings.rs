@@ -1,0 +1,157 @@
+//! What a configuration says that can't work: redirects onto themselves, upstreams that are the server itself, routes for
+//! listeners that are not there.
+
+use std::net::{IpAddr, SocketAddr};
+
+use bolide::{Head, Method, ProxySettings};
+use bolide_site::{Conditions, Facts, Scheme};
+
+use super::listen::Listen;
+use super::route::Placed;
+use crate::routes::Answer;
+
+/// A host that no route names.
+const SOME_HOST: &str = "host.invalid";
+
+/// Finds the first mistake of routes among themselves and with their listeners.
+pub(super) fn check(
+    placed: &[Placed],
+    proxies: &[ProxySettings],
+    listen: &[Listen],
+) -> Result<(), String> {
+    for one in placed {
+        check_listeners(&one.route.site.conditions, listen)
+            .map_err(|what| one.place.mistake(what))?;
+        match &one.route.answer {
+            Answer::Redirect(redirect) => {
+                for head in samples(one, placed) {
+                    let loops = schemes(one, listen).into_iter().find(|is_secure| {
+                        let facts =
+                            Facts { head: &head, client: None, local: None, is_secure: *is_secure };
+                        let pattern = one.route.site.conditions.pattern.as_ref();
+                        let only =
+                            Conditions { pattern: pattern.cloned(), ..Conditions::default() };
+                        only.hold(&facts) && redirect.leads_to_itself(&facts)
+                    });
+                    if let Some(is_secure) = loops {
+                        return Err(one.place.mistake(onto_itself(one, &head, is_secure)));
+                    }
+                }
+            }
+            Answer::Proxy(number) | Answer::Files { other: Some(number), .. } => {
+                for upstream in proxies[*number].stats() {
+                    if let Some(own) = listen.iter().find(|own| is_own(&upstream.name, own)) {
+                        let what = format!(
+                            "the upstream `{}` is this server's listener {}",
+                            upstream.name, own.address
+                        );
+                        return Err(one
+                            .place
+                            .mistake(format!("{what}: its requests would go in circles")));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn onto_itself(one: &Placed, head: &Head, is_secure: bool) -> String {
+    let scheme = if is_secure { "https" } else { "http" };
+    let other = if is_secure { "http" } else { "https" };
+    let host = head.authority().filter(|host| *host != SOME_HOST).unwrap_or("any host");
+    let advice = match one.route.site.conditions.scheme {
+        None => format!("add `scheme = \"{other}\"` if it is for {other} alone"),
+        Some(_) => "name another host or path".to_owned(),
+    };
+    format!("this route redirects {scheme} requests for {host} to themselves: {advice}")
+}
+
+/// Requests that the redirect of a route would get.
+fn samples(one: &Placed, placed: &[Placed]) -> Vec<Head> {
+    let path = &one.route.path;
+    if path.contains('{') {
+        return Vec::new();
+    }
+    let Answer::Redirect(redirect) = &one.route.answer else { return Vec::new() };
+    let mut hosts: Vec<String> =
+        one.route.hosts.iter().map(|host| host.replacen('*', "sample", 1)).collect();
+    let fixed = redirect.fixed_target();
+    if hosts.is_empty() {
+        hosts.push(SOME_HOST.to_owned());
+        // A host with routes of its own gets here only for what these leave.
+        let has_routes = |host: &str| {
+            let names = |other: &Placed| other.route.hosts.iter().any(|own| own == host);
+            placed.iter().any(names)
+        };
+        hosts.extend(fixed.iter().map(|(host, _)| host.clone()).filter(|host| !has_routes(host)));
+    }
+    let mut paths = vec![path.clone()];
+    if path.ends_with('/') {
+        paths.push(format!("{path}sample"));
+        paths.extend(
+            fixed.into_iter().map(|(_, path)| path).filter(|own| own.starts_with(path.as_str())),
+        );
+    }
+    let mut heads = Vec::new();
+    for (host, path) in hosts.iter().flat_map(|host| paths.iter().map(move |path| (host, path))) {
+        let mut head = Head::default();
+        head.set_method(Method::GET);
+        let path = head.push_text(path.as_bytes());
+        head.set_path(path);
+        let host = head.push_text(host.as_bytes());
+        head.set_authority(host);
+        heads.push(head);
+    }
+    heads
+}
+
+/// The schemes by which a route's requests may come: whether they are TLS.
+fn schemes(one: &Placed, listen: &[Listen]) -> Vec<bool> {
+    let is_there = |is_secure: bool| {
+        listen.is_empty() || listen.iter().any(|own| own.tls.is_some() == is_secure)
+    };
+    let wanted = match one.route.site.conditions.scheme {
+        None => vec![false, true],
+        Some(scheme) => vec![scheme == Scheme::Https],
+    };
+    wanted.into_iter().filter(|is_secure| is_there(*is_secure)).collect()
+}
+
+/// Whether the listeners that a route names are there. A file without listeners leaves them to the flags.
+fn check_listeners(conditions: &Conditions, listen: &[Listen]) -> Result<(), String> {
+    if listen.is_empty() {
+        return Ok(());
+    }
+    for wanted in &conditions.listeners {
+        if !listen.iter().any(|own| own.address.parse() == Ok(*wanted)) {
+            let all: Vec<&str> = listen.iter().map(|own| own.address.as_str()).collect();
+            let what = format!("there is no [[listen]] with the address {wanted}");
+            return Err(format!("{what}: known are {}", all.join(", ")));
+        }
+    }
+    let is_secure = conditions.scheme.map(|scheme| scheme == Scheme::Https);
+    if let Some(is_secure) = is_secure
+        && !listen.iter().any(|own| own.tls.is_some() == is_secure)
+    {
+        let scheme = if is_secure { "https" } else { "http" };
+        return Err(format!("this route is never reached: no [[listen]] has `{scheme}`"));
+    }
+    Ok(())
+}
+
+/// Whether an upstream is a listener of this server.
+fn is_own(upstream: &str, listen: &Listen) -> bool {
+    if upstream.starts_with("unix:") {
+        return upstream == listen.address;
+    }
+    let authority = upstream.split_once("://").map_or(upstream, |(_, rest)| rest);
+    let authority = authority.trim_end_matches('/').replacen("localhost:", "127.0.0.1:", 1);
+    let (Ok(to), Ok(own)) = (authority.parse::<SocketAddr>(), listen.address.parse::<SocketAddr>())
+    else {
+        return false;
+    };
+    let is_here = |ip: IpAddr| own.ip() == ip || (own.ip().is_unspecified() && ip.is_loopback());
+    own.port() != 0 && to.port() == own.port() && is_here(to.ip())
+}

@@ -1,0 +1,278 @@
+//! Conditions and rules of routes: each kind of mistake has its sentence.
+
+use super::*;
+
+fn read(text: &str) -> Result<Configuration, String> {
+    Configuration::of(&Document::of("b.toml", text), true)
+}
+
+/// A route with these keys.
+#[track_caller]
+fn fine(keys: &str) {
+    let text = format!("[[route]]\npath = \"/a/\"\nproxy = \"http://127.0.0.1:1\"\n{keys}");
+    if let Err(said) = read(&text) {
+        panic!("{text}\n{said}");
+    }
+}
+
+/// The fourth line, which is wrong.
+#[track_caller]
+fn wrong(line: &str, said: &str) {
+    let text = format!("[[route]]\npath = \"/a/\"\nproxy = \"http://127.0.0.1:1\"\n{line}\n");
+    mistaken(&text, said);
+}
+
+#[track_caller]
+fn mistaken(text: &str, said: &str) {
+    let error = read(text).unwrap_err();
+    assert!(error.starts_with(said), "{text}\n  said: {error}\n  want: {said}");
+    assert_eq!(error.lines().count(), 1, "{error}");
+}
+
+#[test]
+fn conditions_are_read_and_their_mistakes_named() {
+    fine(
+        "scheme = \"https\"\nlisten = \"0.0.0.0:443\"\nmethod = \"GET\"\nheader = { X-A = true }\n\
+          query = { a = \"b*\" }\naddress = \"10.0.0.0/8\"\nwhile-file = \"none\"\n",
+    );
+    for (line, said) in [
+        (
+            "scheme = \"htps\"",
+            "b.toml:4:10: `scheme` is `htps` (`https`?): give one of http, https",
+        ),
+        ("listen = \"80\"", "b.toml:4:10: `listen` is `80`: give the address and port"),
+        ("listen = \"0.0.0.0:0\"", "b.toml:4:10: `listen` is `0.0.0.0:0`: give the address"),
+        ("method = \"get\"", "b.toml:4:10: `method` is `get`: give a method such as `GET`"),
+        ("header = { x-a = 1 }", "b.toml:4:18: `x-a` is neither a string nor true or false"),
+        ("query = \"a\"", "b.toml:4:9: `query` is a table: write query = { … }"),
+        (
+            "address = \"10.0.0.1/8\"",
+            "b.toml:4:11: `address` is `10.0.0.1/8`: the network is 10.0.0.0/8",
+        ),
+        (
+            "address = \"office\"",
+            "b.toml:4:11: `address` is `office`: give an address or a network",
+        ),
+        (
+            "shceme = \"http\"",
+            "b.toml:4:1: `shceme` is not known in [[route]]: did you mean `scheme`?",
+        ),
+    ] {
+        wrong(line, said);
+    }
+}
+
+#[test]
+fn rewriting_is_read_and_its_mistakes_named() {
+    fine(
+        "strip-prefix = \"/a\"\nrewrite = { from = \"^/(.)\", to = \"/{1}\" }\nadd-prefix = \"/b/\"\n",
+    );
+    for (line, said) in [
+        (
+            "strip-prefix = \"/b\"",
+            "b.toml:4:16: `strip-prefix` is `/b`: the paths of this route don't begin so",
+        ),
+        (
+            "strip-prefix = \"a\"",
+            "b.toml:4:16: `strip-prefix` is `a`: a prefix begins with a slash",
+        ),
+        ("add-prefix = \"/\"", "b.toml:4:14: `add-prefix` is `/`: give a path such as /api"),
+        ("rewrite = \"/b\"", "b.toml:4:11: `rewrite` is a table: write rewrite = { … }"),
+        ("rewrite = { from = \"a\" }", "b.toml:4:11: `rewrite` needs both: write { from ="),
+        ("rewrite = { from = \"(\", to = \"/\" }", "b.toml:4:20: `from` is `(`: invalid pattern: "),
+        (
+            "rewrite = { from = \"a\", to = \"/{1}\" }",
+            "b.toml:4:30: `to` is `/{1}`: has {1}, but there is no pattern",
+        ),
+        (
+            "rewrite = { from = \"a\", to = \"/{pth}\" }",
+            "b.toml:4:30: `to` is `/{pth}`: `{pth}` is not a placeholder: did you mean `{path}`?",
+        ),
+        (
+            "rewrite = { form = \"a\" }",
+            "b.toml:4:13: `form` is not known in `rewrite`: did you mean `from`?",
+        ),
+    ] {
+        wrong(line, said);
+    }
+    mistaken(
+        "[[route]]\npath = \"/a/\"\nroot = \".\"\nstrip-prefix = \"/a\"\n",
+        "b.toml:4:16: `strip-prefix` is `/a`: files are found below the route's path already",
+    );
+}
+
+#[test]
+fn rules_for_fields_are_read_and_their_mistakes_named() {
+    fine(
+        "request-headers = { set = { x-a = \"{client}\" }, add = { x-b = \"1\" }, remove = \"x-c\" }\n\
+          response-headers = { remove = [\"server\", \"x-powered-by\"] }\nhsts = true\nsecurity-headers = true\n\
+          cors = { origins = \"*\", methods = [\"GET\"], headers = [\"x-a\"], expose = [\"x-b\"], max-age = \"5min\" }\n\
+          body-bytes-max = \"5MiB\"\nresponse-timeout = \"0s\"\nexchange-timeout = \"1h\"\n",
+    );
+    fine("hsts = { max-age = \"8760h\", include-subdomains = true, preload = true }\n");
+    for (line, said) in [
+        (
+            "request-headers = { set = { host = \"a\" } }",
+            "b.toml:4:29: `host` can't be edited: routes are chosen by it",
+        ),
+        (
+            "response-headers = { remove = [\"Content-Length\"] }",
+            "b.toml:4:32: `content-length` can't be edited: it frames",
+        ),
+        (
+            "response-headers = { set = { x-a = \"a\\r\\nb\" } }",
+            "b.toml:4:36: `x-a` is `a\\r\\nb`: has '\\r', which a field",
+        ),
+        (
+            "response-headers = { sett = {} }",
+            "b.toml:4:22: `sett` is not known in `response-headers`: did you mean `set`?",
+        ),
+        ("hsts = 1", "b.toml:4:8: `hsts` is a number: give true or false"),
+        ("hsts = { preload = true }", "b.toml:4:20: `preload` needs `include-subdomains = true`"),
+        ("cors = { }", "b.toml:4:8: `cors` needs `origins`"),
+        (
+            "cors = { origins = [\"*\"], credentials = true }",
+            "b.toml:4:41: `credentials` needs named origins",
+        ),
+        (
+            "cors = { origins = [\"a.example\"] }",
+            "b.toml:4:20: `a.example` is not an origin: write a scheme",
+        ),
+        (
+            "cors = { origins = [\"*\"], methods = [\"a b\"] }",
+            "b.toml:4:37: `methods`: `a b` is not a method",
+        ),
+        (
+            "error-pages = { 200 = \"a.html\" }",
+            "b.toml:4:17: `200` in `error-pages` is not a status from 400",
+        ),
+        ("error-pages = { 404 = \"none.html\" }", "b.toml:4:23: page `none.html` can't be read: "),
+        (
+            "error-pages = { 404 = \"Cargo.toml\" }",
+            "b.toml:4:23: page `Cargo.toml`: name an .html, .txt or",
+        ),
+        (
+            "body-bytes-max = \"5MB\"",
+            "b.toml:4:18: `body-bytes-max` is \"5MB\": give a number of bytes",
+        ),
+        ("response-timeout = 5", "b.toml:4:20: `response-timeout` is a number: give a time"),
+    ] {
+        wrong(line, said);
+    }
+    mistaken(
+        "[[route]]\nbuiltin = true\nhsts = true\n",
+        "b.toml:1:1: the built-in routes have no conditions and rules: remove `hsts`",
+    );
+    mistaken(
+        "[[route]]\nrespond = { fil = \"a\" }\n",
+        "b.toml:2:13: `fil` is not known in `respond`: did you mean `file`?",
+    );
+}
+
+#[test]
+fn a_route_that_is_never_reached_is_found() {
+    let route = |keys: &str| format!("[[route]]\nrespond = \"a\"\n{keys}\n");
+    let reached = [route("method = \"PUT\""), route("method = \"GET\""), route("")].concat();
+    assert!(read(&reached).is_ok());
+    let behind = [route(""), route("method = \"PUT\"")].concat();
+    mistaken(
+        &behind,
+        "b.toml:4:1: this route is never reached: the route at b.toml:1:1 takes its requests",
+    );
+    let twice = [route("method = \"PUT\""), route("method = \"PUT\"")].concat();
+    mistaken(&twice, "b.toml:4:1: this route is never reached");
+    let tiers = [route(""), route("scheme = \"http\"")].concat();
+    assert!(read(&tiers).is_ok(), "it comes first");
+    let listen = "[[listen]]\nhttp = \"127.0.0.1:1\"\n";
+    let none = [listen, &route("scheme = \"https\"")].concat();
+    mistaken(&none, "b.toml:3:1: this route is never reached: no [[listen]] has `https`");
+    let other = [listen, &route("listen = \"127.0.0.1:2\"")].concat();
+    mistaken(
+        &other,
+        "b.toml:3:1: there is no [[listen]] with the address 127.0.0.1:2: known are 127.0.0.1:1",
+    );
+}
+
+#[test]
+fn a_redirect_onto_itself_and_an_upstream_that_is_the_server_are_found() {
+    let redirect = |keys: &str| format!("[[route]]\n{keys}\n");
+    for (keys, whose) in [
+        (
+            "redirect = \"https://{host}{path}{query}\"",
+            "https requests for any host to themselves: add `scheme = \"http\"`",
+        ),
+        (
+            "host = \"a.example\"\nredirect = \"https://a.example/\"",
+            "https requests for a.example to themselves",
+        ),
+        ("redirect = \"https://a.example/\"", "https requests for a.example to themselves"),
+        ("redirect = \"{path}\"", "http requests for any host to themselves"),
+        ("path = \"/a\"\nredirect = \"/a\"", "http requests for any host to themselves"),
+        (
+            "scheme = \"http\"\nredirect = \"http://{host}{path}\"",
+            "to themselves: name another host or path",
+        ),
+    ] {
+        let said = read(&redirect(keys)).unwrap_err();
+        assert!(
+            said.starts_with("b.toml:1:1: this route redirects ") && said.contains(whose),
+            "{keys}: {said}"
+        );
+    }
+    for keys in [
+        "scheme = \"http\"\nredirect = \"https://{host}{path}{query}\"",
+        "host = \"www.a.example\"\nredirect = \"https://a.example/\"",
+        "path = \"/old/\"\nredirect = \"/new/\"",
+        "redirect = { from = \"^/a/(.*)$\", to = \"/b/{1}\" }",
+        "redirect = \"https://a.example/\"\n[[route]]\nhost = \"a.example\"\nrespond = \"a\"",
+    ] {
+        assert_eq!(read(&redirect(keys)).err(), None, "{keys}");
+    }
+    for (listen, upstream) in [
+        ("127.0.0.1:7", "http://127.0.0.1:7"),
+        ("0.0.0.0:7", "h2c://localhost:7/"),
+        ("[::]:7", "http://[::1]:7"),
+        ("unix:/run/a", "unix:/run/a"),
+    ] {
+        let text = format!("[[listen]]\nhttp = \"{listen}\"\n[[route]]\nproxy = \"{upstream}\"\n");
+        mistaken(
+            &text,
+            &format!("b.toml:3:1: the upstream `{upstream}` is this server's listener {listen}"),
+        );
+        assert!(read(&text.replacen('7', "8", 1).replacen("run/a", "run/b", 1)).is_ok());
+    }
+}
+
+#[test]
+fn paths_that_others_write_with_a_star_are_refused_with_the_right_spelling() {
+    for (path, said) in [
+        (
+            "/api/*",
+            "b.toml:2:8: path `/api/*` matches a `*` alone: write `/api/` for everything below it",
+        ),
+        ("/api*", "b.toml:2:8: path `/api*` matches a `*` alone: write `/api/`, or `/api{*rest}`"),
+        ("/*/a", "b.toml:2:8: path `/*/a` matches a `*` alone: write {name} for one segment"),
+    ] {
+        mistaken(&format!("[[route]]\npath = \"{path}\"\nrespond = \"a\"\n"), said);
+    }
+    mistaken(
+        "[[route]]\npath = \"/{*rest}\"\nroot = \".\"\n",
+        "b.toml:2:8: a route with `root` needs a path that ends with `/`: use `/`",
+    );
+    mistaken(
+        "[[route]]\nroot = \".\"\nindx = \"a\"\n",
+        "b.toml:3:1: `indx` is not known in [[route]]: did you mean `index`?",
+    );
+}
+
+#[test]
+fn variables_are_replaced_in_every_string() {
+    let path = std::env::var("PATH").unwrap_or_default();
+    assert!(!path.is_empty(), "a test needs a variable that is set");
+    mistaken(
+        "[[route]]\nproxy = [\"${BOLIDE_NONE}\"]\n",
+        "b.toml:2:10: the environment variable `BOLIDE_NONE` is not set: set it, or write ${BOLIDE_NONE:-default}",
+    );
+    assert!(read("[[route]]\nrespond = \"${PATH}\"\n").is_ok());
+    assert!(read("[[listen]]\nhttp = \"127.0.0.1:${BOLIDE_NONE:-80}\"\n").is_ok());
+}
