@@ -371,6 +371,7 @@ fn assemble(
     inherited: Vec<Option<Listener>>,
 ) -> Result<(Server, Vec<Opened>), String> {
     let mut server = Server::new().limits(plan.limits.clone()).drain(plan.drain);
+    server = server.ingress(plan.ingress.clone());
     if let Some(workers) = plan.workers {
         server = server.workers(usize::from(workers));
     }
@@ -391,6 +392,7 @@ fn assemble(
             (None, Some(tls)) => server.https(&listen.address, tls),
             (None, None) => server.http(&listen.address),
         };
+        server = server.proxy_protocol(listen.proxy_protocol);
         opened.push(Opened { address: listen.address.clone(), secured });
     }
     Ok((server, opened))

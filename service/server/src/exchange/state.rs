@@ -22,6 +22,8 @@ pub(crate) struct State {
     pub(crate) alarm: Option<Instant>,
     /// The client is told how long the response took since then.
     pub(crate) timed: Option<Instant>,
+    /// The client is told so the name of its request.
+    pub(crate) request_id: Option<Box<str>>,
     pub(crate) record: Record,
 }
 
@@ -110,6 +112,7 @@ impl State {
             body_left: body_bytes_max,
             alarm: None,
             timed: None,
+            request_id: None,
             record: Record {
                 route: Some(route),
                 began: None,

@@ -5,6 +5,7 @@
 //! [`Configuration::read`], and its text in `print`.
 
 mod document;
+mod ingress;
 mod limit_tables;
 mod listen;
 mod nearest;
@@ -18,7 +19,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bolide::{Limits, RouteError};
+use bolide::{Ingress, Limits, RouteError};
 use bolide_measurement::Ndt7Settings;
 
 use crate::observe;
@@ -48,6 +49,8 @@ pub(crate) struct Configuration {
     /// Whom to become once all listen.
     pub(crate) user: Option<String>,
     pub(crate) limits: Limits,
+    /// What is taken from peers.
+    pub(crate) ingress: Ingress,
     /// Of the built-in routes.
     pub(crate) websocket: WebSocketLimits,
     pub(crate) listen: Vec<Listen>,
@@ -68,6 +71,7 @@ impl Configuration {
         let drain = root.value::<Duration>("drain")?.unwrap_or(DRAIN);
         let user = root.value::<String>("user")?;
         let (limits, websocket) = limits(&mut root)?;
+        let ingress = ingress::read(&mut root)?;
         let observe = observation::read(&mut root)?;
         let listeners = root.sections("listen", None)?;
         let listen = listeners.into_iter().map(listen::read).collect::<Result<Vec<_>, _>>()?;
@@ -76,7 +80,8 @@ impl Configuration {
         root.finish()?;
         let routes = if with_routes { read_routes(routes, upstreams)? } else { Routes::default() };
         check_listeners(&listen)?;
-        Ok(Self { workers, drain, user, limits, websocket, listen, routes, observe })
+        ingress::check(&ingress, &listen)?;
+        Ok(Self { workers, drain, user, limits, ingress, websocket, listen, routes, observe })
     }
 }
 
