@@ -77,16 +77,17 @@ pub use bolide_reverse_proxy::{
     ReverseProxy, Trust, Upstream, UpstreamError, UpstreamStats,
 };
 pub use bolide_server::{
-    AbortReason, AccessLog, AccessLogStats, Alternatives, BODY_BYTES_MAX, BbrInfo, Blame, Body, BodyLimit,
-    BodyStream, Bytes, ClientCertificate, Clients, Collect, ConnectionLimits, End, Error, Exchange,
-    Exposition, Fields, FilePiece, FileVersion, Handler, HandshakeFacts, Head, HeaderMap,
-    HeaderName, HeaderValue, Http1Limits, Http2Limits, Identity, IdentityError, Io, Limits,
-    Listener, LogFormat, LogLimits, LogTarget, LoopLimits, Method, Metric, MetricSource, Metrics,
-    PROFILE_ONE_IN, Policy, Profile, ProfileSnapshot, Pull, Pulse, Reply, Request, Responder, Response, ResponseFields,
-    Rest, RouteError, Router, Running, STAGE_BOUNDS_NS, Server, ServerState, SharedFile, Snapshot,
-    Stage, StageSnapshot, Stats, StatusCode, Stopper, TcpInfo, Tls, UpstreamTimes, Version,
-    WEBSOCKET_CLOSE_TIMEOUT, WEBSOCKET_OUTPUT_BYTES, WEBSOCKET_PING_INTERVAL, Waker, admin_routes,
-    body_limit, collect, detach, websocket,
+    AbortReason, AccessLog, AccessLogStats, Alternatives, BODY_BYTES_MAX, BbrInfo, Blame, Body,
+    BodyLimit, BodyStream, Bytes, ClientCertificate, Clients, Collect, ConnectionLimits, End,
+    Error, Exchange, Exposition, Fields, FilePiece, FileVersion, ForwardedFields, Handler,
+    HandshakeFacts, Head, HeaderMap, HeaderName, HeaderValue, Http1Limits, Http2Limits, Identity,
+    IdentityError, Ingress, Io, Limits, Listener, LogFormat, LogLimits, LogTarget, LoopLimits,
+    Method, Metric, MetricSource, Metrics, Network, NetworkError, Networks, PROFILE_ONE_IN, Policy,
+    Profile, ProfileSnapshot, ProxyProtocol, Pull, Pulse, Reply, Request, RequestId, Responder,
+    Response, ResponseFields, Rest, RouteError, Router, Running, STAGE_BOUNDS_NS, Server,
+    ServerState, SharedFile, Snapshot, Stage, StageSnapshot, Stats, StatusCode, Stopper, TcpInfo,
+    Tls, UpstreamTimes, Version, WEBSOCKET_CLOSE_TIMEOUT, WEBSOCKET_OUTPUT_BYTES,
+    WEBSOCKET_PING_INTERVAL, Waker, admin_routes, body_limit, collect, detach, websocket,
 };
 pub use bolide_static_files::{
     Disk, DiskFile, Found, Listed, Offload, OffloadLimits, RootError, Stamp, StaticFiles, Time,

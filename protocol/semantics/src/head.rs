@@ -345,6 +345,16 @@ impl Head {
         self.push_named(start, middle);
     }
 
+    /// Keeps the lines whose name is agreed to. The text of the others stays until the head is cleared.
+    pub fn retain_fields(&mut self, keeps: impl Fn(&str) -> bool) {
+        let text = &self.text;
+        self.lines.retain(|line| {
+            let uncommon = || &text.bytes()[line.start as usize..line.value as usize];
+            let name = line.known.map_or_else(uncommon, |name| name.as_str().as_bytes());
+            std::str::from_utf8(name).is_ok_and(&keeps)
+        });
+    }
+
     /// For parsers: the line appended last must enter no compression table.
     pub fn mark_sensitive(&mut self) {
         if let Some(line) = self.lines.last_mut() {
@@ -428,6 +438,9 @@ mod tests {
         assert_eq!(head.fields().map(|field| field.name).collect::<Vec<_>>(), ["host", "x-a"]);
         assert_eq!(head.decoded_bytes(), "hostexample:80x-a?".len());
 
+        let mut copy = head.clone();
+        copy.retain_fields(|name| name != "host");
+        assert_eq!(copy.fields().map(|field| field.name).collect::<Vec<_>>(), ["x-a"]);
         let copy = head.clone();
         head.clear(HeadKind::Trailers, Version::HTTP_2);
         assert_eq!(head.field_count(), 0);

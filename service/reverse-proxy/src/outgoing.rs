@@ -1,10 +1,10 @@
 //! RFC 9110 §7.6, RFC 7239: the head of a request as it is sent on.
 
 use std::fmt::Write;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 use bolide_semantics::{Field, FieldName, Head, names_in};
-use bolide_server::{Method, Request, Version};
+use bolide_server::{Method, Request, Version, trace_id};
 
 use crate::Origin;
 use crate::pseudonym::Pseudonym;
@@ -14,11 +14,18 @@ use crate::pseudonym::Pseudonym;
 pub(crate) fn head(request: &Request<'_>, origin: Origin, pseudonym: &Pseudonym) -> Head {
     let from = request.head();
     let mut head = Head::default();
+    // Fields of a peer that is not trusted are its client's own: where some are, those of others don't go on.
+    let origin = match (origin, request.is_forwarded()) {
+        (Origin::Append, Some(false)) => Origin::Replace,
+        (origin, _) => origin,
+    };
+    let names_trace = from.get_uncommon("traceparent").is_some_and(|it| trace_id(it).is_some());
     let counts_hops = *from.method() == Method::OPTIONS;
     head.forward(from, |field| {
         let is_said_anew = (is_origin(field) && origin != Origin::Append)
             || (counts_hops && field.known == Some(FieldName::MaxForwards));
-        !is_said_anew
+        let is_trace = field.known.is_none() && matches!(field.name, "traceparent" | "tracestate");
+        !is_said_anew && (names_trace || !is_trace)
     });
     if counts_hops && let Some(left) = hops_left(from) {
         head.push_field(FieldName::MaxForwards, left.saturating_sub(1).to_string().as_bytes());
@@ -29,8 +36,10 @@ pub(crate) fn head(request: &Request<'_>, origin: Origin, pseudonym: &Pseudonym)
     }
     head.push_field(FieldName::Via, pseudonym.via(from.version()));
     if origin != Origin::Hide {
-        let scheme = if request.tls().is_some() { "https" } else { "http" };
-        say_origin(&mut head, request.peer(), request.authority(), scheme);
+        let peer = request.peer().map(|peer| peer.ip());
+        // What is appended goes on from where the peer is; else the client is named.
+        let address = if origin == Origin::Append { peer } else { request.client() };
+        say_origin(&mut head, address, request.client_authority(), request.scheme());
     }
     head
 }
@@ -92,16 +101,16 @@ pub(crate) fn passes_in_trailers(field: &Field<'_>) -> bool {
 }
 
 /// Says where a request came from.
-fn say_origin(head: &mut Head, peer: Option<SocketAddr>, host: Option<&str>, scheme: &str) {
+fn say_origin(head: &mut Head, client: Option<IpAddr>, host: Option<&str>, scheme: &str) {
     let mut forwarded = String::with_capacity(96);
     // Writing to a string never fails.
-    let _ = match peer.map(|peer| peer.ip()) {
+    let _ = match client {
         None => write!(forwarded, "for=unknown"),
         Some(IpAddr::V4(ip)) => write!(forwarded, "for={ip}"),
         Some(IpAddr::V6(ip)) => write!(forwarded, "for=\"[{ip}]\""),
     };
-    if let Some(peer) = peer {
-        head.push_field(FieldName::XForwardedFor, peer.ip().to_string().as_bytes());
+    if let Some(client) = client {
+        head.push_field(FieldName::XForwardedFor, client.to_string().as_bytes());
     }
     if let Some(host) = host.filter(|host| !host.is_empty() && !host.contains(['"', '\\'])) {
         head.push_field(FieldName::XForwardedHost, host.as_bytes());
@@ -150,9 +159,9 @@ mod tests {
 
     #[test]
     fn the_origin_is_quoted_where_it_must_be() {
-        let v4 = origin_of(Some("192.0.2.1:5"), Some("a.example:8080"));
+        let v4 = origin_of(Some("192.0.2.1"), Some("a.example:8080"));
         assert_eq!(v4, "for=192.0.2.1;host=\"a.example:8080\";proto=https");
-        let v6 = origin_of(Some("[2001:db8::1]:5"), None);
+        let v6 = origin_of(Some("2001:db8::1"), None);
         assert_eq!(v6, "for=\"[2001:db8::1]\";proto=https");
         assert_eq!(origin_of(None, Some("a\"b")), "for=unknown;proto=https");
     }

@@ -18,6 +18,7 @@ use http::{HeaderMap, StatusCode};
 use smallvec::SmallVec;
 
 use crate::ends::Ends;
+use crate::ingress::REQUEST_ID;
 use crate::local_waker::{LocalWaker, WokenList};
 use crate::outward::Outward;
 use crate::patience::Patience;
@@ -338,11 +339,17 @@ impl Io<'_> {
         let is_final = !status.is_informational();
         let date = (!is_dated && is_final).then_some(self.date.as_bytes());
         let timed = self.state.timed.map(timing::total);
+        let id = self.state.request_id.take();
         let mut own: SmallVec<[FieldRef<'_>; 2 * OWN_FIELDS_COUNT]> = SmallVec::new();
         let mut fields = fields;
-        if let Some(value) = &timed {
+        if timed.is_some() || id.is_some() {
             own.extend_from_slice(fields);
-            own.push(FieldRef::named("server-timing", value.as_bytes()));
+            let is_same = |field: &FieldRef<'_>| field.name.eq_ignore_ascii_case(REQUEST_ID);
+            own.retain(|field| id.is_none() || !is_same(field));
+            let timed = timed.as_deref().map(|value| ("server-timing", value));
+            for (name, value) in timed.into_iter().chain(id.as_deref().map(|id| (REQUEST_ID, id))) {
+                own.push(FieldRef::named(name, value.as_bytes()));
+            }
             fields = &own;
         }
         let head = ResponseHead { date, ..ResponseHead::new(status, fields) };
@@ -439,6 +446,7 @@ impl Io<'_> {
         let shared = response.shared.as_ref();
         let (mut has_date, mut has_length) =
             shared.map(Fields::has_date_and_length).unwrap_or_default();
+        let id = if is_interim(status) { None } else { self.state.request_id.take() };
         let mut own: SmallVec<[FieldRef<'_>; OWN_FIELDS_COUNT]> = SmallVec::new();
         // What may be edited is sent field by field.
         let is_separate = is_interim(status) | self.state.policy.is_there();
@@ -456,6 +464,9 @@ impl Io<'_> {
         if is_interim(status) {
             self.send_interim(status, &own);
             return false;
+        }
+        if let Some(id) = id.as_deref() {
+            own.push(FieldRef::named(REQUEST_ID, id.as_bytes()));
         }
         let head = ResponseHead {
             status,

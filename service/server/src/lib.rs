@@ -6,22 +6,27 @@
 
 mod access_log;
 mod admin;
+mod announced;
 mod collect;
 mod derived;
 mod ends;
 mod error;
 mod exchange;
 mod file_piece;
+mod forwarded;
 mod handler;
 mod handover;
+mod ingress;
 pub mod limits;
 mod local_waker;
 mod metrics;
+mod networks;
 mod observe;
 mod outward;
 mod patience;
 mod policy;
 mod profile;
+mod proxy_header;
 mod refusal;
 mod request;
 mod responder;
@@ -35,7 +40,7 @@ mod watchdog;
 pub mod websocket;
 mod work;
 
-pub use access_log::{AccessLog, AccessLogStats, JSON_FIELDS, LogFormat, LogTarget};
+pub use access_log::{AccessLog, AccessLogStats, JSON_FIELDS, LogFormat, LogTarget, trace_id};
 pub use admin::{MetricSource, admin_routes};
 pub use bolide_buffers::{Chunk, Flush, PieceQueue, SendQueue, WaitingPieces, detach};
 pub use bolide_connection::{
@@ -55,6 +60,7 @@ pub use file_piece::FilePiece;
 pub use handler::{Alternatives, BodyLimit, Exchange, Handler, Reply, body_limit};
 pub use handover::Pulse;
 pub use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
+pub use ingress::{ForwardedFields, Ingress, ProxyProtocol, RequestId};
 pub use limits::{
     BODY_BYTES_MAX, EXCHANGE_TIMEOUT, Limits, LogLimits, RESPONSE_TIMEOUT, WEBSOCKET_CLOSE_TIMEOUT,
     WEBSOCKET_OUTPUT_BYTES, WEBSOCKET_PING_INTERVAL, WHOLE_BODY_BYTES, WINDOWS_BYTES,
@@ -64,11 +70,13 @@ pub use metrics::{
     ConnectionCount, DURATION_BOUNDS_NS, Exposition, HistogramSnapshot, Http2Snapshot, METRICS,
     Metric, Metrics, Protocol, RouteSnapshot, ServerState, Snapshot, Standing, TlsSnapshot,
 };
+pub use networks::{Network, NetworkError, Networks};
 pub use outward::{Dialled, Outbound, Outward};
 pub use policy::{Policy, ResponseFields};
 pub use profile::{
     PROFILE_ONE_IN, Profile, ProfileSnapshot, STAGE_BOUNDS_NS, Stage, StageSnapshot,
 };
+pub use proxy_header::{ProxyHeader, ProxyHeaderError, ProxyVersion};
 pub use request::{Request, query_pairs};
 pub use responder::{Message, MovableWaker, Responder, Waker};
 pub use response::{Body, BodyStream, Fields, Pull, Response, Trailed};

@@ -84,6 +84,23 @@ pub const WEBSOCKET_CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// unread-websocket.
 pub const WEBSOCKET_OUTPUT_BYTES: usize = 256 * 1024;
 
+/// The longest PROXY header of version 2. Default: 4 KiB. Unit: bytes. Reason: addresses take at most 232 bytes, and what
+/// balancers add, such as the subject of a client's certificate, fits. Answers: endless-proxy-header.
+pub const PROXY_HEADER_BYTES: usize = 4096;
+
+/// How long a PROXY header may take to arrive. Default: 5 s. Unit: time. Reason: its sender is a balancer nearby that sends it
+/// with the connection's first packet; HAProxy advises 3 s or more. Answers: endless-proxy-header.
+pub const PROXY_HEADER_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How many addresses of `X-Forwarded-For` or `Forwarded` are looked at to find a client's, from the right.
+/// Default: 32. Unit: addresses. Reason: more trusted proxies in a row than anyone has; a long field costs no more.
+/// Answers: long-forwarded-for.
+pub const FORWARDED_HOPS_COUNT: usize = 32;
+
+/// The longest `X-Request-Id` that is passed on from a trusted peer; a longer one is replaced. Default: 128
+/// bytes. Unit: bytes. Reason: identifiers are UUIDs or 32 digits; each is logged. Answers: log-flood.
+pub const REQUEST_ID_BYTES: usize = 128;
+
 /// The limits of an access log. Each is named after the constant that is its default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogLimits {

@@ -1,7 +1,7 @@
 //! What a handler sees of a request.
 
 use std::borrow::Cow;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,7 +12,9 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Version};
 use percent_encoding::percent_decode_str;
 
+use crate::Ingress;
 use crate::ends::Ends;
+use crate::forwarded::Client;
 use crate::policy::{Policy, PolicySlot};
 use crate::responder::{Address, MovableWaker, Responder, Waker};
 
@@ -31,6 +33,8 @@ pub struct Request<'a> {
     pub(crate) now: Instant,
     pub(crate) address: Address<'a>,
     pub(crate) policy: &'a PolicySlot,
+    /// What is taken from the peer, if anything is.
+    pub(crate) ingress: Option<&'a Ingress>,
 }
 
 impl<'a> Request<'a> {
@@ -116,7 +120,42 @@ impl<'a> Request<'a> {
         self.head.version()
     }
 
-    /// The client's address; none on a Unix socket.
+    /// The address of the client that the request is from: where the [peer](Self::peer) is
+    /// [trusted](crate::Ingress::trusted), that which it names, else the peer's. None on a Unix socket. An
+    /// IPv4 address that is mapped to IPv6 is given as IPv4.
+    ///
+    /// It is looked up in the fields each time.
+    #[must_use]
+    pub fn client(&self) -> Option<IpAddr> {
+        self.origin().address
+    }
+
+    /// What the client has spoken, `http` or `https`: as a trusted peer says, else whether this connection has TLS.
+    #[must_use]
+    pub fn scheme(&self) -> &'a str {
+        let own = if self.connection.is_tls() { "https" } else { "http" };
+        self.origin().scheme.unwrap_or(own)
+    }
+
+    /// The host and port that the client asked for: as a trusted peer says, else the [authority](Self::authority).
+    #[must_use]
+    pub fn client_authority(&self) -> Option<&'a str> {
+        self.origin().host.or_else(|| self.authority())
+    }
+
+    /// Whether the peer's forwarding fields count; `None` where no peer is trusted, and nobody looks at them.
+    #[must_use]
+    pub fn is_forwarded(&self) -> Option<bool> {
+        let ingress = self.ingress.filter(|ingress| !ingress.trusted.is_empty())?;
+        Some(ingress.trusted.contains(self.ends.peer().map(|peer| peer.ip())))
+    }
+
+    fn origin(&self) -> Client<'a> {
+        Client::of(self.head, self.ends, self.ingress)
+    }
+
+    /// The address of the far end of the connection: the client's, or that of a proxy. After a PROXY header, that which
+    /// the header names. None on a Unix socket.
     #[must_use]
     pub fn peer(&self) -> Option<SocketAddr> {
         self.ends.peer()

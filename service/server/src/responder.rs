@@ -9,7 +9,7 @@ use bolide_eventloop::{Mailbox, Token, Turn};
 use bolide_semantics::ExchangeId;
 use http::StatusCode;
 
-use crate::{Limits, Response, Router};
+use crate::{Ingress, Limits, Response, Router};
 
 /// What other threads tell a session.
 #[derive(Debug)]
@@ -50,6 +50,7 @@ pub(crate) enum Change {
     Routes(Arc<dyn Fn() -> Router + Send + Sync>),
     Limits(Box<Limits>),
     ServerTiming(bool),
+    Ingress(Box<Ingress>),
     /// The access log is about to go elsewhere: lines that wait belong to where it goes now.
     AccessLog,
 }

@@ -19,7 +19,8 @@ use crate::responder::Change;
 use crate::service::HttpService;
 use crate::watchdog::{Beats, Watchdog};
 use crate::{
-    AccessLog, Error, Identity, Limits, Message, Metrics, Profile, Router, ServerState, Snapshot,
+    AccessLog, Error, Identity, Ingress, Limits, Message, Metrics, Profile, ProxyProtocol, Router,
+    ServerState, Snapshot,
 };
 
 /// A server before it runs.
@@ -35,6 +36,9 @@ use crate::{
 #[derive(Debug)]
 pub struct Server {
     listeners: Vec<(Listener, Option<ServerTls>)>,
+    /// Of the listeners up to the last one that has any.
+    proxy_protocols: Vec<ProxyProtocol>,
+    ingress: Ingress,
     workers: usize,
     limits: Limits,
     drain: Duration,
@@ -150,6 +154,8 @@ impl Default for Server {
     fn default() -> Self {
         Self {
             listeners: Vec::new(),
+            proxy_protocols: Vec::new(),
+            ingress: Ingress::default(),
             workers: std::thread::available_parallelism().map_or(1, usize::from),
             limits: Limits::default(),
             drain: Duration::from_secs(30),
@@ -198,6 +204,23 @@ impl Server {
                 self.error.get_or_insert_with(|| Error::Address { address: address.to_owned() });
             }
         }
+        self
+    }
+
+    /// Whether connections to the listener that was added last begin with a PROXY header. Default: no.
+    #[must_use]
+    pub fn proxy_protocol(mut self, proxy_protocol: ProxyProtocol) -> Self {
+        self.proxy_protocols.resize(self.listeners.len(), ProxyProtocol::Off);
+        if let Some(last) = self.proxy_protocols.last_mut() {
+            *last = proxy_protocol;
+        }
+        self
+    }
+
+    /// Which peers are trusted, and with what. Default: none.
+    #[must_use]
+    pub fn ingress(mut self, ingress: Ingress) -> Self {
+        self.ingress = ingress;
         self
     }
 
@@ -343,6 +366,7 @@ impl Server {
         let Bound { listeners, tls, paths } = bound;
         let addresses = listeners.addresses();
         let (limits, wall_clock) = (self.limits, self.wall_clock);
+        let (ingress, proxy_protocols) = (self.ingress, self.proxy_protocols);
         let mut observed = self.observed;
         let metrics = observed.metrics.clone();
         observed.long_turn = limits.long_turn;
@@ -365,6 +389,7 @@ impl Server {
             }
             let (limits, tls, now) = (limits.clone(), tls.clone(), Instant::now());
             HttpService::observed(routes(), limits, tls, wall_clock, now, &observed)
+                .behind(proxy_protocols.clone(), &ingress)
         })?;
         if let Some(metrics) = &metrics {
             metrics.set_state(ServerState::Ready);
@@ -487,6 +512,12 @@ impl Running {
         self.change(&Change::ServerTiming(tells));
     }
 
+    /// Which peers are trusted from here on, and with what. Connections whose PROXY header was read keep what it
+    /// said. Returns when each worker knows.
+    pub fn set_ingress(&self, ingress: Ingress) {
+        self.change(&Change::Ingress(Box::new(ingress)));
+    }
+
     /// How long open exchanges may go on after a shutdown is asked for, from here on.
     pub fn set_drain(&mut self, drain: Duration) {
         self.drain = drain;
@@ -550,26 +581,4 @@ fn parse_address(address: &str) -> Option<Listener> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses() {
-        for good in ["127.0.0.1:0", "[::1]:8080", "unix:/tmp/a"] {
-            assert!(parse_address(good).is_some(), "{good}");
-        }
-        for bad in ["", "8080", "localhost", "127.0.0.1", "127.0.0.1:65536", "::1:80", "unix:"] {
-            assert!(parse_address(bad).is_none(), "{bad}");
-        }
-    }
-
-    #[test]
-    fn what_cannot_start_says_why() {
-        let message = |server: Server| server.start(Router::new).unwrap_err().to_string();
-        assert!(message(Server::new()).starts_with("nothing to listen on"));
-        assert!(message(Server::new().http("8080")).starts_with("can't listen on `8080`"));
-        let server = Server::new().http("127.0.0.1:0");
-        let error = server.start(|| Router::new().get("ping", |_| "")).unwrap_err();
-        assert!(error.to_string().starts_with("route `ping`"));
-    }
-}
+mod tests;

@@ -16,8 +16,10 @@ use bolide_eventloop::{
 };
 use bolide_semantics::{AbortReason, Blame, Context, Date, ExchangeId, Head, Role};
 
+use crate::announced::{Announced, Arrival};
 use crate::ends::Ends;
-use crate::limits::PASS_EVENTS_COUNT;
+use crate::ingress::Gate;
+use crate::limits::{PASS_EVENTS_COUNT, PROXY_HEADER_TIMEOUT};
 use crate::observe::{Observed, Observer};
 use crate::outward::{Dials, Outbound, Outward};
 use crate::profile::{ENCODE, HANDLER, LOOP, PARSE, ProfileShard, TLS_OPEN, TLS_SEAL};
@@ -25,7 +27,7 @@ use crate::responder::{Address, Change, MessageKind, Reload};
 use crate::session::Session;
 use crate::tuning::WindowMemory;
 use crate::work::Work;
-use crate::{Limits, Message, Profile, Router};
+use crate::{Ingress, Limits, Message, Profile, ProxyProtocol, Router};
 
 /// How large the block is that plaintext is opened into, in bytes.
 const PLAIN_BLOCK_BYTES: usize = 256 * 1024;
@@ -37,6 +39,8 @@ pub(crate) struct Shared {
     pub(crate) date: Date,
     /// Answers tell what they took.
     pub(crate) server_timing: bool,
+    /// What is taken from peers, if anything is.
+    pub(crate) gate: Option<Gate>,
 }
 
 /// One worker's server: router, buffers and settings for all of its sessions.
@@ -46,6 +50,8 @@ pub(crate) struct HttpService {
     shared: Shared,
     /// The TLS settings of each listener, by its index.
     tls: Vec<Option<ServerTls>>,
+    /// Whether connections begin with a PROXY header, likewise; those beyond the end don't.
+    proxy_protocols: Vec<ProxyProtocol>,
     head: Head,
     plain: ReceiveBuffer,
     wall_clock: fn() -> SystemTime,
@@ -68,6 +74,8 @@ pub(crate) struct HttpService {
 pub(crate) enum Owner {
     /// A client's.
     Client(Session),
+    /// A client's, once its PROXY header has come.
+    Announced(Box<Announced>),
     /// One that a handler asked for.
     Handler(HandlerOwned),
 }
@@ -114,8 +122,10 @@ impl HttpService {
                 limits,
                 date: Date::new(wall_clock()),
                 server_timing: observed.server_timing,
+                gate: None,
             },
             tls,
+            proxy_protocols: Vec::new(),
             head: Head::default(),
             plain: ReceiveBuffer::new(PLAIN_BLOCK_BYTES),
             wall_clock,
@@ -124,6 +134,19 @@ impl HttpService {
             window_memory,
             leaves: false,
         }
+    }
+
+    /// The same with listeners, by their indexes, that take PROXY headers, and with what is taken from peers.
+    pub(crate) fn behind(mut self, proxy_protocols: Vec<ProxyProtocol>, ingress: &Ingress) -> Self {
+        self.proxy_protocols = proxy_protocols;
+        self.set_ingress(ingress);
+        self
+    }
+
+    fn set_ingress(&mut self, ingress: &Ingress) {
+        self.shared.gate = Gate::new(ingress);
+        let settings = self.shared.gate.as_ref().map(|gate| Arc::clone(&gate.settings));
+        self.observer.set_ingress(settings);
     }
 
     /// Lends the worker's things to a session for one turn.
@@ -244,8 +267,61 @@ impl HttpService {
                 self.window_memory.change(&window_memory);
             }
             Change::ServerTiming(tells) => self.shared.server_timing = tells,
+            Change::Ingress(ingress) => self.set_ingress(&ingress),
             Change::AccessLog => self.observer.hand_over_log(),
         }
+    }
+}
+
+impl HttpService {
+    /// A connection begins that has to say first whose it is.
+    fn announce(
+        &mut self,
+        listener: usize,
+        ends: Ends,
+        is_required: bool,
+        now: Instant,
+    ) -> (Owner, After) {
+        let is_tls = self.tls.get(listener).is_some_and(Option::is_some);
+        let due = now + PROXY_HEADER_TIMEOUT;
+        let announced = Announced {
+            ends,
+            subject: self.observer.opened(is_tls),
+            connection: Connection::new(Role::Server, None, now),
+            has_ended: false,
+            listener,
+            is_required,
+            due,
+        };
+        (Owner::Announced(Box::new(announced)), After::READ.by(Some(due)))
+    }
+
+    /// Something came of a connection that has to say first whose it is.
+    #[cold]
+    fn arrive(&mut self, owner: &mut Owner, turn: &mut Turn<'_, Message>) -> After {
+        let Owner::Announced(announced) = owner else { return After::CLOSED };
+        match announced.look(turn.input, turn.eof, turn.now) {
+            Arrival::Waits => return After::READ.by(Some(announced.due)),
+            Arrival::Ends(reason) => {
+                let (subject, peer) = (announced.subject.as_deref(), announced.ends.peer());
+                self.observer.connection_ended(subject, &announced.connection, peer, &reason);
+                announced.has_ended = true;
+                return After::CLOSED;
+            }
+            Arrival::Begins => {}
+        }
+        let tls = match self.tls.get(announced.listener).and_then(Option::as_ref) {
+            None => None,
+            Some(settings) => match settings.accept() {
+                Ok(tls) => Some(tls),
+                Err(_) => return After::CLOSED,
+            },
+        };
+        let connection = Connection::new(Role::Server, tls, turn.now);
+        let mut session = Session::new(connection, std::mem::take(&mut announced.ends));
+        session.subject = announced.subject.take();
+        *owner = Owner::Client(session);
+        self.turn(owner, turn)
     }
 }
 
@@ -285,6 +361,25 @@ impl Service for HttpService {
     }
 
     fn open(&mut self, accepted: &Accepted, now: Instant) -> Option<(Owner, After)> {
+        let inet = |address| match address {
+            SocketAddress::Inet(address) => Some(address),
+            SocketAddress::Unix => None,
+        };
+        let ends = Ends::new(inet(accepted.peer), inet(accepted.local));
+        let wanted = self.proxy_protocols.get(accepted.listener);
+        if let Some(wanted @ (ProxyProtocol::Optional | ProxyProtocol::Required)) = wanted {
+            let is_required = *wanted == ProxyProtocol::Required;
+            let gate = self.shared.gate.as_ref();
+            let peer = ends.peer().map(|peer| peer.ip());
+            match gate.is_some_and(|gate| gate.settings.trusted.contains(peer)) {
+                true => return Some(self.announce(accepted.listener, ends, is_required, now)),
+                false if is_required => {
+                    self.observer.turned_away(ends.peer(), "proxy-header-untrusted");
+                    return None;
+                }
+                false => {}
+            }
+        }
         let tls = match self.tls.get(accepted.listener).and_then(Option::as_ref) {
             None => None,
             Some(settings) => Some(settings.accept().ok()?),
@@ -294,12 +389,7 @@ impl Service for HttpService {
         } else {
             self.shared.limits.connection.h1.idle_timeout
         };
-        let inet = |address| match address {
-            SocketAddress::Inet(address) => Some(address),
-            SocketAddress::Unix => None,
-        };
         let subject = self.observer.opened(tls.is_some());
-        let ends = Ends::new(inet(accepted.peer), inet(accepted.local));
         let mut session = Session::new(Connection::new(Role::Server, tls, now), ends);
         session.subject = subject;
         Some((Owner::Client(session), After::READ.by(Some(now + timeout))))
@@ -320,6 +410,7 @@ impl Service for HttpService {
     fn turn(&mut self, owner: &mut Owner, turn: &mut Turn<'_, Message>) -> After {
         match owner {
             Owner::Client(session) => self.work(session, turn, Session::drive),
+            Owner::Announced(_) => self.arrive(owner, turn),
             Owner::Handler(outbound) => {
                 self.meter.enter(HANDLER);
                 outbound.0.turn(turn)
@@ -338,6 +429,7 @@ impl Service for HttpService {
                 session.message(message, work);
                 session.drive(work, router)
             }),
+            Owner::Announced(_) => self.arrive(owner, turn),
             // Messages are for exchanges.
             Owner::Handler(outbound) => {
                 self.meter.enter(HANDLER);
@@ -367,6 +459,7 @@ impl Service for HttpService {
                 session.shut_down(leaves, work);
                 session.drive(work, router)
             }),
+            Owner::Announced(_) => After::CLOSED,
             Owner::Handler(outbound) => outbound.0.shut_down(turn),
         }
     }
@@ -382,12 +475,13 @@ impl Service for HttpService {
             // The sink tells the kernel's part apart.
             self.meter.enter(match owner {
                 Owner::Client(session) if session.connection.is_tls() => TLS_SEAL,
-                Owner::Client(_) => ENCODE,
+                Owner::Client(_) | Owner::Announced(_) => ENCODE,
                 Owner::Handler(_) => HANDLER,
             });
         }
         match owner {
             Owner::Client(session) => session.connection.flush(output, sink),
+            Owner::Announced(_) => output.flush(sink),
             Owner::Handler(outbound) => outbound.0.flush(output, sink),
         }
     }
@@ -420,11 +514,19 @@ impl Service for HttpService {
                     self.observer.closed(subject, &mut session.connection, cause);
                 }
             }
+            Owner::Announced(mut announced) => {
+                if let Some(subject) = announced.subject.take() {
+                    let cause = if announced.has_ended { None } else { Some(cause) };
+                    self.observer.closed(subject, &mut announced.connection, cause);
+                }
+            }
             Owner::Handler(outbound) => outbound.0.close(cause, agenda),
         }
     }
 }
 
+#[cfg(test)]
+mod behind;
 #[cfg(test)]
 mod fairness;
 #[cfg(test)]

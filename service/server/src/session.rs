@@ -177,6 +177,8 @@ impl Session {
         work.meter.enter(ROUTE);
         let mut timing = work.shared.server_timing.then(Timing::new);
         let body_follows = end == End::No;
+        let gate = work.shared.gate.as_ref();
+        let request_id = gate.and_then(|gate| gate.admit(work.cx.head, &self.ends));
         let head = &*work.cx.head;
         let mut parameters = None;
         let (route, found) = if router.has_alternatives() {
@@ -189,7 +191,7 @@ impl Session {
             Found::Handler(handler) => handler,
             refusal => {
                 let response = &mut refuse(&refusal, head);
-                let state = &mut State::new(method, 0, route);
+                let state = &mut State { request_id, ..State::new(method, 0, route) };
                 return self.answer(id, state, response, true, work);
             }
         };
@@ -200,13 +202,13 @@ impl Session {
             if status == StatusCode::PAYLOAD_TOO_LARGE {
                 work.observer.limit(self.ends.peer(), "body-bytes-max");
             }
-            let state = &mut State::new(method, 0, route);
+            let state = &mut State { request_id, ..State::new(method, 0, route) };
             self.note_refusal(id, handler, state, work);
             let response = &mut Response::error(status);
             return self.answer(id, state, response, true, work);
         }
         let whole_bytes = offer.whole.as_ref().map_or(0, Bytes::len);
-        let mut state = State::new(method, offer.bytes_max, route);
+        let mut state = State { request_id, ..State::new(method, offer.bytes_max, route) };
         if offer.continues {
             state.phase = Phase::Expected;
         }
@@ -220,6 +222,7 @@ impl Session {
             now: work.cx.now,
             address: Address { exchange: id, ..work.address },
             policy: &state.policy,
+            ingress: gate.map(|gate| &*gate.settings),
         };
         work.meter.enter(HANDLER);
         timing.iter_mut().for_each(Timing::routed);
@@ -287,7 +290,7 @@ impl Session {
             self.ended(state, head, work.observer);
         } else {
             if head_stands {
-                state.record.entry = work.observer.keep(work.cx.head);
+                state.record.entry = work.observer.keep(work.cx.head, &self.ends);
             }
             self.open(id, state, None, work);
         }

@@ -5,11 +5,10 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use bolide_server::{
-    Alternatives, Handler, Method, Reply, Request, Response, StatusCode, query_pairs,
+    Alternatives, Handler, Method, Networks, Reply, Request, Response, StatusCode, query_pairs,
 };
 
 use crate::facts::Facts;
-use crate::network::Network;
 use crate::rewrite::Pattern;
 use crate::switch::{Seen, Switch};
 
@@ -66,7 +65,7 @@ pub struct Conditions {
     /// Query parameters by their names, decoded.
     pub query: Vec<(String, Test)>,
     /// The client's address is in one of these.
-    pub networks: Vec<Network>,
+    pub networks: Networks,
     /// The connection is of this kind.
     pub scheme: Option<Scheme>,
     /// The client has connected to one of these; an unspecified address stands for all.
@@ -117,10 +116,7 @@ impl Conditions {
         (self.methods.is_empty() || self.methods.iter().any(is_one))
             && self.scheme.is_none_or(|own| own == scheme)
             && (self.listeners.is_empty() || self.listeners.iter().any(is_local))
-            && (self.networks.is_empty()
-                || facts.client.is_some_and(|client| {
-                    self.networks.iter().any(|network| network.contains(client))
-                }))
+            && (self.networks.is_empty() || self.networks.contains(facts.client))
             && self.fields.iter().all(|(name, test)| {
                 let named = facts.head.fields().filter(|field| field.name == name);
                 test.holds(named.map(|field| field.value))
@@ -180,6 +176,7 @@ impl Handler for Tried {
 mod tests {
     use super::*;
     use crate::facts::tests::{facts, head};
+    use bolide_server::Network;
 
     fn holds(conditions: &Conditions) -> bool {
         let fields = [("accept", "text/html"), ("accept", "image/png"), ("x-a", "")];
@@ -188,6 +185,10 @@ mod tests {
     }
 
     #[track_caller]
+    fn networks(list: &[&str]) -> Networks {
+        list.iter().map(|text| text.parse::<Network>().unwrap()).collect()
+    }
+
     fn check(set: impl Fn(&mut Conditions), expected: bool) {
         let mut conditions = Conditions::default();
         assert!(conditions.is_empty() && holds(&conditions));
@@ -203,11 +204,8 @@ mod tests {
         check(|own| own.methods = vec![Method::PUT], false);
         check(|own| own.scheme = Some(Scheme::Https), true);
         check(|own| own.scheme = Some(Scheme::Http), false);
-        check(
-            |own| own.networks = vec!["10.0.0.0/8".parse().unwrap(), "192.0.2.1".parse().unwrap()],
-            true,
-        );
-        check(|own| own.networks = vec!["::/0".parse().unwrap()], false);
+        check(|own| own.networks = networks(&["10.0.0.0/8", "192.0.2.1"]), true);
+        check(|own| own.networks = networks(&["::/0"]), false);
         for (local, expected) in [
             ("0.0.0.0:443", true),
             ("[::]:443", true),

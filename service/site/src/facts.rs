@@ -9,11 +9,11 @@ use bolide_server::{Head, Request};
 pub struct Facts<'a> {
     /// Its head, as the client sent it.
     pub head: &'a Head,
-    /// The client's address; none on a Unix socket. IPv4 addresses are never written as IPv6.
+    /// The client's address, which a trusted peer may name; none on a Unix socket. IPv4 addresses are never written as IPv6.
     pub client: Option<IpAddr>,
     /// The address that the client has connected to.
     pub local: Option<SocketAddr>,
-    /// It came over TLS.
+    /// It came over TLS, also to a trusted peer that says so.
     pub is_secure: bool,
 }
 
@@ -23,9 +23,9 @@ impl<'a> Facts<'a> {
     pub fn of(request: &Request<'a>) -> Self {
         Self {
             head: request.head(),
-            client: request.peer().map(|peer| peer.ip().to_canonical()),
+            client: request.client(),
             local: request.local(),
-            is_secure: request.tls_shared().is_some(),
+            is_secure: request.scheme() == "https",
         }
     }
 

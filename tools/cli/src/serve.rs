@@ -387,6 +387,7 @@ fn assemble(
     inherited: Vec<Option<Listener>>,
 ) -> Result<(Server, Vec<Opened>), String> {
     let mut server = Server::new().limits(plan.limits.clone()).drain(plan.drain);
+    server = server.ingress(plan.ingress.clone());
     if let Some(workers) = plan.workers {
         server = server.workers(usize::from(workers));
     }
@@ -407,6 +408,7 @@ fn assemble(
             (None, Some(tls)) => server.https(&listen.address, tls),
             (None, None) => server.http(&listen.address),
         };
+        server = server.proxy_protocol(listen.proxy_protocol);
         opened.push(Opened { address: listen.address.clone(), secured });
     }
     Ok((server, opened))

@@ -63,9 +63,14 @@ impl Desk {
                 write_json(text, ended);
                 0
             } else {
-                text.extend_from_slice(stamp.fixed());
+                let start = text.len();
+                match ended.asked.client {
+                    None => text.extend_from_slice(stamp.fixed()),
+                    Some(client) => text.extend_from_slice(client.to_string().as_bytes()),
+                }
+                let before = text.len() - start;
                 write_plain(text, format, ended);
-                stamp.fixed().len()
+                before
             }
         });
         self.sheet.add_line(text, ended.outcome.began);

@@ -1,5 +1,7 @@
 //! What a line needs of a request that is not answered at once: copied, for the head is used again.
 
+use std::net::IpAddr;
+
 use bolide_semantics::{FieldName, Head};
 use http::Version;
 
@@ -18,6 +20,9 @@ pub(crate) struct Asked<'a> {
     pub(crate) referer: &'a [u8],
     pub(crate) trace: &'a [u8],
     pub(crate) upstream: &'a [u8],
+    pub(crate) request_id: &'a [u8],
+    /// Who a trusted peer says that the client is.
+    pub(crate) client: Option<IpAddr>,
 }
 
 impl<'a> Asked<'a> {
@@ -33,6 +38,8 @@ impl<'a> Asked<'a> {
             referer: nothing,
             trace: nothing,
             upstream: nothing,
+            request_id: nothing,
+            client: None,
         }
     }
 
@@ -51,11 +58,13 @@ impl<'a> Asked<'a> {
             referer: cut(head.get(FieldName::Referer).unwrap_or_default()),
             trace: trace.unwrap_or_default(),
             upstream: b"",
+            request_id: b"",
+            client: None,
         }
     }
 }
 
-const PARTS: usize = 7;
+const PARTS: usize = 8;
 
 /// The same, kept: in one piece of memory, which is used again.
 #[derive(Debug)]
@@ -64,13 +73,14 @@ pub(crate) struct Entry {
     text: Vec<u8>,
     /// Where each part ends.
     ends: [u32; PARTS],
+    client: Option<IpAddr>,
     pub(crate) times: Times,
 }
 
 impl Entry {
     pub(crate) fn new() -> Self {
         let (text, times) = (Vec::new(), Times::default());
-        Self { version: Version::HTTP_11, text, ends: [0; PARTS], times }
+        Self { version: Version::HTTP_11, text, ends: [0; PARTS], client: None, times }
     }
 
     /// Its memory, in bytes.
@@ -78,13 +88,13 @@ impl Entry {
         size_of::<Self>() + self.text.capacity()
     }
 
-    pub(crate) fn fill(&mut self, head: &Head) {
-        let asked = Asked::of_head(head);
-        let Asked { version, method, target, host, user_agent, referer, trace, upstream } = asked;
-        self.version = version;
+    pub(crate) fn fill(&mut self, asked: &Asked<'_>) {
+        let Asked { version, method, target, host, user_agent, referer, .. } = *asked;
+        let Asked { trace, upstream, request_id, client, .. } = *asked;
+        (self.version, self.client) = (version, client);
         self.times = Times::default();
         self.text.clear();
-        let parts = [method, target, host, user_agent, referer, trace, upstream];
+        let parts = [method, target, host, user_agent, referer, trace, request_id, upstream];
         for (part, end) in parts.into_iter().zip(&mut self.ends) {
             self.text.extend_from_slice(part);
             *end = self.text.len() as u32;
@@ -111,7 +121,9 @@ impl Entry {
             user_agent: part(3),
             referer: part(4),
             trace: part(5),
-            upstream: part(6),
+            request_id: part(6),
+            upstream: part(7),
+            client: self.client,
         }
     }
 }
@@ -140,7 +152,7 @@ mod tests {
     #[test]
     fn an_entry_says_what_the_head_said() {
         let mut entry = Entry::new();
-        entry.fill(&head());
+        entry.fill(&Asked::of_head(&head()));
         entry.set_upstream("http://one");
         entry.set_upstream("http://b");
         let asked = entry.asked();

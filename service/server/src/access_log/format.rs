@@ -45,6 +45,8 @@ pub const JSON_FIELDS: &[(&str, &str)] = &[
     ("referer", "The `Referer` field"),
     ("upstream", "The upstream tried last"),
     ("trace_id", "The trace id of a well-formed `traceparent` field"),
+    ("client", "The client's address, as a trusted peer says"),
+    ("request_id", "The `X-Request-Id`, where `request-id` is set"),
     ("abort", "Why the exchange ended before it was complete: a `reason` of the metrics"),
     ("stages_ns", "In a measured turn: the CPU time of each stage of the profile, in nanoseconds"),
 ];
@@ -199,7 +201,9 @@ pub(super) fn write_json(line: &mut Vec<u8>, ended: &Ended<'_>) {
     short.number(outcome.sent_bytes);
     let has_more = stages.is_some()
         | outcome.abort.is_some()
-        | !(asked.referer.is_empty() & asked.upstream.is_empty() & asked.trace.is_empty());
+        | asked.client.is_some()
+        | !(asked.referer.is_empty() & asked.upstream.is_empty() & asked.trace.is_empty())
+        | !asked.request_id.is_empty();
     if has_more {
         line.extend_from_slice(short.text());
         write_more(line, ended);
@@ -216,10 +220,13 @@ fn write_more(line: &mut Vec<u8>, ended: &Ended<'_>) {
     if let Some(stages) = stages {
         stages.write(line);
     }
+    let client = asked.client.map(|client| client.to_string()).unwrap_or_default();
     for (before, value) in [
         (",\"referer\":\"", asked.referer),
         (",\"upstream\":\"", asked.upstream),
         (",\"trace_id\":\"", asked.trace),
+        (",\"client\":\"", client.as_bytes()),
+        (",\"request_id\":\"", asked.request_id),
         (",\"abort\":\"", outcome.abort.unwrap_or_default().as_bytes()),
     ] {
         if !value.is_empty() {
@@ -367,6 +374,8 @@ mod tests {
             referer: word,
             trace: word,
             upstream: word,
+            request_id: word,
+            client: Some("192.0.2.1".parse().unwrap()),
         };
         let outcome = Outcome { abort: Some("x"), ..outcome() };
         let mut text = Vec::new();

@@ -36,6 +36,8 @@ pub(crate) use format::{Ended, Outcome, RoutePiece};
 pub use format::{JSON_FIELDS, LogFormat};
 pub(crate) use stages::Stages;
 pub(crate) use stamp::Stamp;
+pub(crate) use text::cut;
+pub use trace::trace_id;
 use writer::{Sink, Writer};
 
 /// Where the lines of an access log go.

@@ -2,7 +2,8 @@
 
 /// The trace id of a `traceparent` value: 32 digits in lower-case hexadecimal that are not all 0. `None` when
 /// the value is malformed, for then it names no trace.
-pub(super) fn trace_id(value: &[u8]) -> Option<&[u8]> {
+#[must_use]
+pub fn trace_id(value: &[u8]) -> Option<&[u8]> {
     let is_hex = |part: &[u8]| part.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     let is_zero = |part: &[u8]| part.iter().all(|byte| *byte == b'0');
     let (version, rest) = value.split_at_checked(2)?;

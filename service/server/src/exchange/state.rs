@@ -25,6 +25,8 @@ pub(crate) struct State {
     pub(crate) timed: Option<Instant>,
     /// What the handlers have decided about the response, whoever makes it.
     pub(crate) policy: PolicySlot,
+    /// The client is told so the name of its request.
+    pub(crate) request_id: Option<Box<str>>,
     pub(crate) record: Record,
 }
 
@@ -114,6 +116,7 @@ impl State {
             alarm: None,
             timed: None,
             policy: PolicySlot::default(),
+            request_id: None,
             record: Record {
                 route: Some(route),
                 began: None,

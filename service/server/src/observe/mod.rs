@@ -15,10 +15,12 @@ use bolide_semantics::{AbortReason, CloseReason, Head};
 use http::Version;
 
 use crate::access_log::{
-    AccessLog, Asked, Desk, Ended, Entry, LogFormat, Outcome, RoutePiece, Stages, Stamp,
+    AccessLog, Asked, Desk, Ended, Entry, LogFormat, Outcome, RoutePiece, Stages, Stamp, cut,
 };
 use crate::ends::Ends;
 use crate::exchange::Record;
+use crate::forwarded::Client;
+use crate::ingress::{Ingress, REQUEST_ID};
 use crate::metrics::{Metrics, Place, RouteCounts, Shard};
 use crate::profile::Profile;
 use crate::router::{RouteId, Router};
@@ -57,6 +59,8 @@ pub(crate) struct Observer {
     /// Passes of connections since the clock was looked at.
     passes: u32,
     accept_pauses: u64,
+    /// What is taken from peers, if anything is.
+    ingress: Option<Arc<Ingress>>,
 }
 
 /// The worker's side of the metrics.
@@ -120,6 +124,7 @@ impl Logging {
         ends: &Ends,
         (record, head, now): (&mut Record, Option<&Head>, Instant),
         (route, outcome): (RouteId, &Outcome),
+        ingress: Option<&Ingress>,
     ) {
         let entry = record.entry.take();
         let stages = entry.as_ref().map(|entry| {
@@ -130,7 +135,7 @@ impl Logging {
         });
         let asked = match (&entry, head) {
             (Some(entry), _) => entry.asked(),
-            (None, Some(head)) => Asked::of_head(head),
+            (None, Some(head)) => asked(head, ends, ingress),
             (None, None) => Asked::unread(match connection.is_h2() {
                 Some(true) => Version::HTTP_2,
                 _ => Version::HTTP_11,
@@ -191,6 +196,7 @@ impl Observer {
             now,
             passes: 0,
             accept_pauses: 0,
+            ingress: None,
         };
         observer.name_routes(RouteId::OTHERS.into_iter());
         observer.set_routes(router);
@@ -213,6 +219,11 @@ impl Observer {
         if let Some(logging) = &mut self.logging {
             logging.routes.extend(names.map(RoutePiece::new));
         }
+    }
+
+    /// Lines name the clients that peers name who are trusted.
+    pub(crate) fn set_ingress(&mut self, ingress: Option<Arc<Ingress>>) {
+        self.ingress = ingress;
     }
 
     #[inline]
@@ -443,10 +454,10 @@ impl Observer {
 
     /// A request is not answered at once: keeps what its line needs, while its head stands.
     #[inline]
-    pub(crate) fn keep(&mut self, head: &Head) -> Option<Box<Entry>> {
+    pub(crate) fn keep(&mut self, head: &Head, ends: &Ends) -> Option<Box<Entry>> {
         let logging = self.logging.as_mut()?;
         let mut entry = logging.spare.pop().unwrap_or_else(|| Box::new(Entry::new()));
-        entry.fill(head);
+        entry.fill(&asked(head, ends, self.ingress.as_deref()));
         Some(entry)
     }
 
@@ -494,7 +505,22 @@ impl Observer {
             abort: record.aborted,
         };
         let now = self.now;
-        logging.line(subject, connection, ends, (record, head, now), (route, &outcome));
+        let ingress = self.ingress.as_deref();
+        logging.line(subject, connection, ends, (record, head, now), (route, &outcome), ingress);
+    }
+
+    /// A connection is not taken.
+    #[cold]
+    pub(crate) fn turned_away(&mut self, peer: Option<SocketAddr>, reason: &'static str) {
+        if let Some(counting) = &self.counting {
+            counting.shard.closes.count(reason);
+        }
+        if let Some(suppressed) = self.reports.may(self.now) {
+            tracing::warn!(
+                target: "bolide::limits",
+                peer = Peer(peer).to_string(), limit = reason, suppressed, "a connection was turned away"
+            );
+        }
     }
 
     /// A limit was hit by one request.
@@ -544,6 +570,18 @@ impl Observer {
             );
         }
     }
+}
+
+/// What a line says of a request whose head stands.
+#[inline]
+fn asked<'a>(head: &'a Head, ends: &Ends, ingress: Option<&Ingress>) -> Asked<'a> {
+    let mut asked = Asked::of_head(head);
+    if ingress.is_some() {
+        let client = Client::of(head, ends, ingress);
+        asked.client = client.address.filter(|_| client.is_forwarded);
+        asked.request_id = cut(head.get_uncommon(REQUEST_ID).unwrap_or_default());
+    }
+    asked
 }
 
 /// A client's address, in words.

@@ -16,6 +16,8 @@ const LIMITS: &[&str] = &[
     "head-timeout",
     "ping-timeout",
     "preface-timeout",
+    "proxy-header",
+    "proxy-header-timeout",
     "settings-timeout",
     "tls-timeout",
     "write-stall",

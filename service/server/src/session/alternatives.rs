@@ -64,6 +64,7 @@ impl Session {
             now: work.cx.now,
             address: Address { exchange: id, ..work.address },
             policy,
+            ingress: work.shared.gate.as_ref().map(|gate| &*gate.settings),
         }
     }
 }

@@ -24,7 +24,7 @@ impl Session {
         match std::mem::replace(reply, Reply::Later) {
             Reply::Now(_) => {}
             Reply::Exchange(driver) => {
-                state.record.entry = work.observer.keep(work.cx.head);
+                state.record.entry = work.observer.keep(work.cx.head, &self.ends);
                 self.open(id, state, Some(driver), work);
                 self.with(id, work, |active, io| {
                     if let Some(driver) = &mut active.driver {
@@ -37,13 +37,13 @@ impl Session {
             }
             Reply::Later => {
                 state.take_expectation();
-                state.record.entry = work.observer.keep(work.cx.head);
+                state.record.entry = work.observer.keep(work.cx.head, &self.ends);
                 self.open(id, state, None, work);
             }
             Reply::LaterOr(handler) => {
                 state.take_expectation();
                 let head = work.cx.head.clone();
-                state.record.entry = work.observer.keep(work.cx.head);
+                state.record.entry = work.observer.keep(work.cx.head, &self.ends);
                 self.open(id, state, None, work);
                 if let Ok(index) = self.index(id) {
                     self.exchanges[index].or_else = Some(Box::new(OrElse { head, handler }));
@@ -71,6 +71,7 @@ impl Session {
             now: work.cx.now,
             address: Address { exchange: id, ..work.address },
             policy: &state.policy,
+            ingress: work.shared.gate.as_ref().map(|gate| &*gate.settings),
         };
         work.meter.enter(HANDLER);
         let mut reply = Reply::Later;

@@ -3,6 +3,8 @@
 //! The modules are `cfg(test)`, so that Clippy knows all of their functions as tests.
 
 #[cfg(test)]
+mod access;
+#[cfg(test)]
 mod agreement;
 #[cfg(test)]
 mod at_exit;

@@ -15,6 +15,8 @@ const BUILDERS: &[Builder] = &[
             // None: a socket that is open has no place in a file.
             ("listener", None),
             ("workers", Some("workers =")),
+            ("proxy_protocol", Some("proxy-protocol =")),
+            ("ingress", Some("trusted =")),
             ("limits", Some("[limits]")),
             ("drain", Some("drain =")),
             // None: the time of day is the system's.

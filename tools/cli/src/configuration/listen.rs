@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use bolide::ProxyProtocol;
+
 use super::document::{Place, Section};
 use super::nearest::nearest;
 
@@ -13,6 +15,8 @@ pub(crate) struct Listen {
     pub(crate) address: String,
     /// None: cleartext.
     pub(crate) tls: Option<TlsFiles>,
+    /// Whether its connections begin with a PROXY header.
+    pub(crate) proxy_protocol: ProxyProtocol,
     /// Where it stands in a file.
     pub(crate) place: Option<Place>,
 }
@@ -129,9 +133,10 @@ pub(super) fn read(mut section: Section<'_>) -> Result<Listen, String> {
     }
     let pairs = TlsFiles::pair(certs, keys).map_err(|what| place.mistake(what))?;
     let client_ca = client_ca.map(|(path, _)| section.path(&path));
+    let proxy_protocol = super::ingress::proxy_protocol(&mut section)?;
     section.finish()?;
     let tls = is_tls.then_some(TlsFiles { pairs, client_ca, client_required: required });
-    Ok(Listen { address, tls, place: Some(place) })
+    Ok(Listen { address, tls, proxy_protocol, place: Some(place) })
 }
 
 #[cfg(test)]

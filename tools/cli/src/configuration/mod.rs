@@ -9,6 +9,7 @@ mod effective;
 mod environment;
 mod findings;
 mod include;
+mod ingress;
 mod limit_tables;
 mod listen;
 mod nearest;
@@ -23,7 +24,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bolide::{Limits, RouteError};
+use bolide::{Ingress, Limits, RouteError};
 use bolide_measurement::Ndt7Settings;
 
 use crate::observe;
@@ -54,6 +55,8 @@ pub(crate) struct Configuration {
     /// Whom to become once all listen.
     pub(crate) user: Option<String>,
     pub(crate) limits: Limits,
+    /// What is taken from peers.
+    pub(crate) ingress: Ingress,
     /// Of the built-in routes.
     pub(crate) websocket: WebSocketLimits,
     pub(crate) listen: Vec<Listen>,
@@ -74,6 +77,7 @@ impl Configuration {
         let drain = root.value::<Duration>("drain")?.unwrap_or(DRAIN);
         let user = root.value::<String>("user")?;
         let (limits, websocket) = limits(&mut root)?;
+        let ingress = ingress::read(&mut root)?;
         let observe = observation::read(&mut root)?;
         let included = include::read(&mut root)?;
         let mut listeners = root.sections("listen", None)?;
@@ -87,7 +91,8 @@ impl Configuration {
         let routes =
             if with_routes { read_routes(routes, upstreams, &listen)? } else { Routes::default() };
         check_listeners(&listen)?;
-        Ok(Self { workers, drain, user, limits, websocket, listen, routes, observe })
+        ingress::check(&ingress, &listen)?;
+        Ok(Self { workers, drain, user, limits, ingress, websocket, listen, routes, observe })
     }
 }
 

@@ -32,6 +32,16 @@ drain = \"30s\"
 # Send the time that a response took in a Server-Timing field.
 server-timing = false
 
+# Networks of the proxies in front (or \"unix\", the peers of Unix sockets), whose PROXY headers,
+# forwarding fields and X-Request-Id are trusted. The client's address is then the last one that is not
+# in them, for the access log, limits and upstreams. Default: none.
+# trusted = [\"10.0.0.0/8\", \"2001:db8::/32\"]
+# Which fields they write: \"x-forwarded\" (X-Forwarded-For, -Proto, -Host) or \"forwarded\" (RFC 7239).
+# forwarded = \"x-forwarded\"
+# Give each request an X-Request-Id, for upstreams and the access log (\"request\"), and for the
+# response (\"response\").
+# request-id = \"off\"
+
 # User (and group) to switch to once all listeners are open: NAME or NAME:GROUP. Default: no change.
 # user = \"bolide\"
 
@@ -54,6 +64,9 @@ https = \"127.0.0.1:8443\"
 # accepted (\"optional\").
 # client-ca = \"clients.pem\"
 # client-certificate = \"required\"
+# Whether connections begin with a PROXY header, of version 1 or 2: \"required\", \"optional\" for
+# `trusted` peers, or \"off\". Needs a restart.
+# proxy-protocol = \"off\"
 
 # Routes, by host (\"example.org\", \"*.example.org\"; default: any) and path: a path that ends with a slash
 # matches everything below it (default: \"/\"), others match exactly; {name} matches one segment, {*rest}

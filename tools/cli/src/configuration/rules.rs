@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use bolide::{Bytes, HeaderValue, Method, StatusCode};
 use bolide_site::{
-    Conditions, Cors, Direction, Edits, Hsts, Network, PAGE_BYTES, Pattern, Rewrite, Rules, Scheme,
-    Switch, Template, Test, check_name,
+    Conditions, Cors, Direction, Edits, Hsts, PAGE_BYTES, Pattern, Rewrite, Rules, Scheme, Switch,
+    Template, Test, check_name,
 };
 
 use super::document::{Place, Section};
+use super::ingress::networks;
 use super::upstream::choice;
 use super::value::{Range, Setting, Value};
 use crate::routes::SiteRules;
@@ -125,11 +126,7 @@ fn conditions(section: &mut Section<'_>) -> Result<Conditions, String> {
         name.make_ascii_lowercase();
     }
     conditions.query = tests(section, "query")?;
-    for (given, at) in section.texts("address")? {
-        let network: Network =
-            given.parse().map_err(|what| at.mistake(format!("`address` is `{given}`: {what}")))?;
-        conditions.networks.push(network);
-    }
+    conditions.networks = networks(section, "address")?;
     let file = section.value::<String>("while-file")?;
     conditions.switch = file.map(|file| Switch::new(section.path(&file)));
     Ok(conditions)

@@ -221,6 +221,7 @@ mod tests {
         let one = |(address, tls): &(&str, bool)| Listen {
             address: (*address).to_owned(),
             tls: tls.then(TlsFiles::default),
+            proxy_protocol: bolide::ProxyProtocol::Off,
             place: None,
         };
         addresses.iter().map(one).collect()

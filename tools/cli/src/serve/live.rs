@@ -86,6 +86,7 @@ impl Live<'_> {
         self.running.reload(move || made.router()).map_err(|error| error.to_string())?;
         self.observation.replace_proxies(routes.proxies());
         self.running.set_limits(plan.limits.clone());
+        self.running.set_ingress(plan.ingress.clone());
         self.running.set_drain(plan.drain);
         for (listener, new) in self.listeners.iter_mut().zip(news) {
             if let (Some(secured), Some((group, material))) = (&mut listener.secured, new) {

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use bolide::Limits;
+use bolide::{Ingress, Limits, ProxyProtocol};
 
 use super::Arguments;
 use crate::certificate::Material;
@@ -22,6 +22,8 @@ pub(super) struct Plan {
     /// Whom to become once all listen.
     pub(super) user: Option<String>,
     pub(super) limits: Limits,
+    /// What is taken from peers.
+    pub(super) ingress: Ingress,
     pub(super) routes: Routes,
     pub(super) observe: observe::Settings,
 }
@@ -63,6 +65,7 @@ impl Plan {
             workers: arguments.workers.or_else(|| file.as_ref()?.workers),
             drain: arguments.drain.or_else(|| Some(file.as_ref()?.drain)).unwrap_or(DRAIN),
             user: arguments.user.clone().or_else(|| file.as_ref()?.user.clone()),
+            ingress: file.as_ref().map(|file| file.ingress.clone()).unwrap_or_default(),
             limits: file.map(|file| file.limits).unwrap_or_default(),
             routes: if ndt7.archive.is_some() { routes.with_ndt7(ndt7) } else { routes },
             observe: arguments.observe.over(observe)?,
@@ -100,8 +103,10 @@ impl Plan {
 
     /// What can't change while it runs, in words that can be compared.
     pub(super) fn fixed(&self) -> Vec<(String, String)> {
-        let addresses: Vec<(&str, bool)> =
-            self.listen.iter().map(|one| (one.address.as_str(), one.tls.is_some())).collect();
+        let fixed = |one: &Listen| {
+            format!("{} {} {:?}", one.address, one.tls.is_some(), one.proxy_protocol)
+        };
+        let addresses: Vec<String> = self.listen.iter().map(fixed).collect();
         let mut fixed = vec![
             ("[[listen]]".to_owned(), format!("{addresses:?}")),
             ("workers".to_owned(), format!("{:?}", self.workers)),
@@ -116,7 +121,12 @@ impl Plan {
 fn listen(arguments: &Arguments, in_file: &[Listen]) -> Result<Vec<Listen>, String> {
     let named = !arguments.http.is_empty() || !arguments.https.is_empty();
     let files = files(arguments)?;
-    let plain = |address: &str| Listen { address: address.to_owned(), tls: None, place: None };
+    let plain = |address: &str| Listen {
+        address: address.to_owned(),
+        tls: None,
+        proxy_protocol: ProxyProtocol::Off,
+        place: None,
+    };
     // Who moves a listener by a flag doesn't want another certificate.
     let first = in_file.iter().find_map(|listen| listen.tls.clone()).unwrap_or_default();
     let tls = |address: &str| Listen { tls: Some(first.clone()), ..plain(address) };

@@ -32,6 +32,11 @@ pub(super) const CANNOT_BE_SET: &[(&str, &[&str], &str)] = &[
         "they bound what the configuration itself asks for",
     ),
     ("protocol/h1", &["CHUNK_SIZE_DIGITS_COUNT"], "what a number of 64 bits holds"),
+    (
+        "service/server",
+        &["FORWARDED_HOPS_COUNT", "PROXY_HEADER_BYTES", "PROXY_HEADER_TIMEOUT", "REQUEST_ID_BYTES"],
+        "what a trusted proxy may send: none needs more, and `trusted` says which those are",
+    ),
     ("protocol/h1", &["LEAVE_NOTICE"], "how an upgrade works, not what a client may do"),
     (
         "protocol/h2",

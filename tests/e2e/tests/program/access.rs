@@ -1,0 +1,170 @@
+//! Who the client is, and what it may do: as an operator configures it, and as a user sees it.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bolide_launcher::{Server, find, program, run, scratch};
+
+/// Starts a server with this configuration, in a directory of its own.
+fn start(test: &str, text: &str) -> (Server, PathBuf) {
+    let folder = scratch(test);
+    let path = folder.join("bolide.toml");
+    std::fs::write(&path, text).expect("the directory is there");
+    (Server::start(&["--config", &path.display().to_string()]), folder)
+}
+
+/// Sends these bytes over a connection of their own; all that comes back.
+fn send(server: &Server, bytes: &str) -> String {
+    let mut stream = TcpStream::connect(Server::authority(server.http())).expect("it listens");
+    stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+    stream.write_all(bytes.as_bytes()).expect("it reads");
+    let mut response = String::new();
+    // A connection that is reset has said what it had to say.
+    let _ = stream.read_to_string(&mut response);
+    response
+}
+
+fn get(path: &str, fields: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{fields}\r\n")
+}
+
+/// An upstream that responds with the head of each request. Returns its URL.
+fn upstream() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("its address"));
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.expect("a connection");
+            let mut lines = BufReader::new(stream.try_clone().expect("a descriptor")).lines();
+            let mut head = String::new();
+            while let Some(Ok(line)) = lines.next() {
+                if line.is_empty() {
+                    break;
+                }
+                head.push_str(&line);
+                head.push('\n');
+            }
+            let length = head.len();
+            let response = format!(
+                "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{head}"
+            );
+            // The proxy may have gone.
+            let _ = stream.write_all(response.as_bytes());
+        }
+    });
+    url
+}
+
+/// Waits until the access log has so many lines.
+fn logged(path: &Path, count: usize) -> String {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        if text.lines().count() >= count {
+            return text;
+        }
+        assert!(Instant::now() < deadline, "the log has {text}");
+        thread::park_timeout(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn the_client_of_a_trusted_balancer_is_told_to_upstreams_and_logged() {
+    const TEST: &str = "the_client_of_a_trusted_balancer_is_told_to_upstreams_and_logged";
+    let upstream = upstream();
+    let text = format!(
+        "workers = 1\ntrusted = [\"127.0.0.0/8\"]\nrequest-id = \"response\"\n\
+         [access-log]\nfile = \"log\"\nformat = \"common\"\n\
+         [[listen]]\nhttp = \"127.0.0.1:0\"\n[[route]]\nproxy = \"{upstream}\"\n"
+    );
+    let (server, folder) = start(TEST, &text);
+    let trace = "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\r\n";
+    let forwarded = "X-Forwarded-For: 6.6.6.6, 203.0.113.9\r\nX-Forwarded-Proto: https\r\n\
+                     X-Forwarded-Host: shop.example\r\nX-Request-Id: abc-1\r\n";
+    let response = send(&server, &get("/", &format!("{forwarded}{trace}")));
+    for line in [
+        "\nx-forwarded-for: 203.0.113.9\n",
+        "\nx-forwarded-proto: https\n",
+        "\nx-forwarded-host: shop.example\n",
+        "\nforwarded: for=203.0.113.9;host=\"shop.example\";proto=https\n",
+        "\nx-request-id: abc-1\n",
+        "\ntraceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\n",
+        "\r\nx-request-id: abc-1\r\n",
+    ] {
+        assert!(response.to_lowercase().contains(line), "{line:?} in {response}");
+    }
+    assert!(!response.contains("6.6.6.6"), "{response}");
+    let malformed = send(&server, &get("/", "traceparent: 00-zz\r\ntracestate: a=b\r\n"));
+    assert!(!malformed.contains("tracestate") && !malformed.contains("traceparent"), "{malformed}");
+    let log = logged(&folder.join("log"), 2);
+    assert!(log.starts_with("203.0.113.9 - - ["), "{log}");
+    assert!(log.lines().nth(1).expect("two lines").starts_with("127.0.0.1 - - ["), "{log}");
+}
+
+#[test]
+fn a_forged_x_forwarded_for_from_an_untrusted_peer_is_not_passed_on() {
+    const TEST: &str = "a_forged_x_forwarded_for_from_an_untrusted_peer_is_not_passed_on";
+    let upstream = upstream();
+    let text = format!(
+        "trusted = [\"10.0.0.0/8\"]\n[[listen]]\nhttp = \"127.0.0.1:0\"\n\
+         [[upstream]]\nname = \"u\"\nservers = [\"{upstream}\"]\norigin = \"append\"\n\
+         [[route]]\nproxy = \"u\"\n"
+    );
+    let (server, _) = start(TEST, &text);
+    let forged =
+        "X-Forwarded-For: 6.6.6.6\r\nForwarded: for=6.6.6.6\r\nX-Forwarded-Proto: https\r\n";
+    let response = send(&server, &get("/", forged)).to_lowercase();
+    assert!(response.contains("\nx-forwarded-for: 127.0.0.1\n"), "{response}");
+    assert!(!response.contains("6.6.6.6") && !response.contains("https"), "{response}");
+}
+
+#[test]
+fn a_proxy_header_works_before_http1_http2_and_tls() {
+    const TEST: &str = "a_proxy_header_works_before_http1_http2_and_tls";
+    let Some(curl) = find("curl", TEST) else { return };
+    let text = "workers = 1\ntrusted = [\"127.0.0.0/8\"]\n\
+                [access-log]\nfile = \"log\"\nformat = \"json\"\n\
+                [[listen]]\nhttp = \"127.0.0.1:0\"\nproxy-protocol = \"required\"\n\
+                [[listen]]\nhttps = \"127.0.0.1:0\"\nproxy-protocol = \"optional\"\n\
+                [[route]]\nrespond = \"fine\"\n";
+    let (server, folder) = start(TEST, text);
+    let version_1 = format!("PROXY TCP4 203.0.113.9 198.51.100.1 1234 80\r\n{}", get("/", ""));
+    assert!(send(&server, &version_1).ends_with("fine"));
+    assert_eq!(send(&server, &get("/", "")), "", "the header is required");
+    let ask = |flags: &[&str], url: &str| {
+        let flags = [&["-sSk", "--max-time", "20"], flags, &[url]].concat();
+        run(&curl, flags).well().text()
+    };
+    let h2c = ["--haproxy-protocol", "--http2-prior-knowledge"];
+    assert_eq!(ask(&h2c, server.http()), "fine");
+    assert_eq!(ask(&["--haproxy-protocol", "--http2"], server.https()), "fine");
+    assert_eq!(ask(&["--haproxy-protocol", "--http1.1"], server.https()), "fine");
+    assert_eq!(ask(&["--http2"], server.https()), "fine", "the header is optional");
+    let log = logged(&folder.join("log"), 5);
+    assert!(log.contains("\"peer\":\"203.0.113.9:1234\""), "{log}");
+}
+
+#[test]
+fn what_cannot_be_trusted_is_one_sentence_with_its_place() {
+    const TEST: &str = "what_cannot_be_trusted_is_one_sentence_with_its_place";
+    for (text, said) in [
+        ("trusted = [\"10.0.0.1/8\"]\n", ":1:12: `trusted` is `10.0.0.1/8`: the address has bits"),
+        ("request-id = \"yes\"\n", ":1:14: `request-id` is `yes`: give one of off, request"),
+        (
+            "[[listen]]\nhttp = \"127.0.0.1:0\"\nproxy-protocol = \"required\"\n",
+            ":1:1: `proxy-protocol` needs to know whose headers to trust",
+        ),
+    ] {
+        let path = scratch(TEST).join("bolide.toml");
+        std::fs::write(&path, text).expect("the directory is there");
+        let mut command = Command::new(program());
+        let output = command.args(["serve", "--check", "--config"]).arg(&path).output();
+        let output = output.expect("it runs");
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(2) && told.contains(said), "{told}");
+    }
+}
