@@ -111,6 +111,14 @@ impl ClientTls {
         Ok(Self { config: Arc::new(config) })
     }
 
+    /// The same settings for connections over QUIC (RFC 9001 §4): only the protocol that is offered is another.
+    #[must_use]
+    pub fn quic(&self, protocol: &[u8]) -> Arc<ClientConfig> {
+        let mut config = ClientConfig::clone(&self.config);
+        config.alpn_protocols = vec![protocol.to_vec()];
+        Arc::new(config)
+    }
+
     /// The TLS layer of a new connection to `name`, a DNS name or an IP address.
     ///
     /// # Errors

@@ -98,6 +98,16 @@ impl ServerTls {
         Ok(())
     }
 
+    /// The same settings for connections over QUIC (RFC 9001 §4): only the protocol that is agreed on is another. What is
+    /// [replaced](Self::replace) later has no effect on them.
+    #[must_use]
+    pub fn quic(&self, protocol: &[u8]) -> Arc<ServerConfig> {
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        let mut config = ServerConfig::clone(&current);
+        config.alpn_protocols = vec![protocol.to_vec()];
+        Arc::new(config)
+    }
+
     /// The TLS layer of a new connection.
     ///
     /// # Errors

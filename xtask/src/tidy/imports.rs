@@ -17,6 +17,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("bolide-h3", &["bolide-buffers", "bolide-qpack", "bolide-semantics"]),
     ("bolide-websocket", &["bolide-buffers", "bolide-semantics"]),
     ("bolide-tls", &["bolide-buffers"]),
+    ("bolide-quic", &["bolide-buffers", "bolide-h3", "bolide-semantics", "bolide-tls"]),
     (
         "bolide-connection",
         &[

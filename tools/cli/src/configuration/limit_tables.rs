@@ -437,6 +437,7 @@ mod tests {
             "protocol/h3",
             "protocol/hpack",
             "protocol/qpack",
+            "protocol/quic",
             "protocol/semantics",
             "protocol/websocket",
             "service/measurement",

@@ -100,6 +100,22 @@ pub(super) const CANNOT_BE_SET: &[(&str, &[&str], &str)] = &[
         "far above what an honest peer needs",
     ),
     (
+        "protocol/quic",
+        &[
+            "BIDIRECTIONAL_STREAMS_COUNT",
+            "UNIDIRECTIONAL_STREAMS_COUNT",
+            "STREAM_WINDOW_BYTES",
+            "CONNECTION_WINDOW_BYTES",
+            "SEND_WINDOW_BYTES",
+            "DATAGRAM_BYTES",
+            "SILENCE",
+            "UNVALIDATED_HANDSHAKES_COUNT",
+            "RESERVED_STREAMS_COUNT",
+            "BATCH_COUNT",
+        ],
+        "no program of ours speaks HTTP/3 yet",
+    ),
+    (
         "protocol/semantics",
         &["RANGES_COUNT", "RANGES_TOTAL_COUNT", "ENTITY_TAGS_COUNT"],
         "beyond them a request is answered all the same, only more simply",

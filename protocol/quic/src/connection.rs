@@ -1,0 +1,314 @@
+//! RFC 9000 §2, §10: one connection: datagrams out, a deadline, and its streams.
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Instant;
+
+use bolide_h3::{Quic, QuicEvent, Read};
+use bolide_semantics::CloseReason;
+use bytes::Bytes;
+use quinn_proto::{
+    ConnectionError, ConnectionHandle, Dir, Event, ReadError, StreamEvent, StreamId, Transmit,
+    VarInt, WriteError,
+};
+
+use crate::endpoint::{Delivery, Endpoint, Key};
+use crate::limits::{BATCH_COUNT, RESERVED_STREAMS_COUNT};
+
+/// The longest piece that is read of a stream at once, in bytes.
+const READ_BYTES: usize = 64 * 1024;
+
+/// H3_NO_ERROR (RFC 9114 §8.1).
+const NO_ERROR: u64 = 0x100;
+
+/// One or more datagrams for one address, one after the other in a buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outgoing {
+    /// Whom they are for.
+    pub to: SocketAddr,
+    /// The address that they are to be sent from, where that matters.
+    pub from: Option<IpAddr>,
+    /// The two bits of ECN.
+    pub ecn: u8,
+    /// How many bytes all of them have.
+    pub bytes: usize,
+    /// How long each is but the last, if there are several (GSO).
+    pub segment_bytes: Option<usize>,
+}
+
+impl Outgoing {
+    pub(crate) fn new(transmit: &Transmit) -> Self {
+        Self {
+            to: transmit.destination,
+            from: transmit.src_ip,
+            ecn: transmit.ecn.map_or(0, |ecn| ecn as u8),
+            bytes: transmit.size,
+            segment_bytes: transmit.segment_size,
+        }
+    }
+}
+
+/// One connection.
+///
+/// After a datagram was [delivered](Self::deliver), after the deadline and after orders: let HTTP/3 poll it, then
+/// [send](Self::send) until there is nothing more. When it [is over](Self::is_over) it may be dropped.
+#[derive(Debug)]
+pub struct Connection {
+    handle: ConnectionHandle,
+    inner: quinn_proto::Connection,
+    now: Instant,
+    events: VecDeque<QuicEvent>,
+    /// Streams that were opened ahead: how many more the peer allows is not known otherwise.
+    reserved: VecDeque<u64>,
+    /// It counts among the endpoint's handshakes of clients whose addresses are not validated.
+    is_unvalidated: bool,
+}
+
+impl Connection {
+    pub(crate) fn new(
+        handle: ConnectionHandle,
+        inner: quinn_proto::Connection,
+        now: Instant,
+        is_unvalidated: bool,
+    ) -> Self {
+        let (events, reserved) = (VecDeque::new(), VecDeque::new());
+        Self { handle, inner, now, events, reserved, is_unvalidated }
+    }
+
+    /// Its name at its endpoint.
+    #[must_use]
+    pub fn key(&self) -> Key {
+        Key(self.handle)
+    }
+
+    /// A datagram is for this connection.
+    pub fn deliver(&mut self, endpoint: &mut Endpoint, delivery: Delivery, now: Instant) {
+        self.now = now;
+        self.inner.handle_event(delivery.0);
+        self.settle(endpoint);
+    }
+
+    /// The time of a turn: what is due is done.
+    pub fn advance(&mut self, endpoint: &mut Endpoint, now: Instant) {
+        self.now = now;
+        if self.deadline().is_some_and(|deadline| now >= deadline) {
+            self.inner.handle_timeout(now);
+        }
+        self.settle(endpoint);
+    }
+
+    /// The next batch of datagrams that is to be sent, in `buffer`, which is emptied first.
+    pub fn send(&mut self, endpoint: &mut Endpoint, buffer: &mut Vec<u8>) -> Option<Outgoing> {
+        buffer.clear();
+        let transmit = self.inner.poll_transmit(self.now, BATCH_COUNT, buffer);
+        self.settle(endpoint);
+        transmit.map(|transmit| Outgoing::new(&transmit))
+    }
+
+    /// When it must be called even if nothing comes.
+    pub fn deadline(&mut self) -> Option<Instant> {
+        self.inner.poll_timeout()
+    }
+
+    /// Whether the handshake is under way.
+    #[must_use]
+    pub fn is_handshaking(&self) -> bool {
+        self.inner.is_handshaking()
+    }
+
+    /// Whether it has ended and been forgotten by its endpoint.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.inner.is_drained()
+    }
+
+    /// Tells the endpoint what it must know, and the connection what it answers.
+    fn settle(&mut self, endpoint: &mut Endpoint) {
+        while let Some(event) = self.inner.poll_endpoint_events() {
+            if let Some(event) = endpoint.inner.handle_event(self.handle, event) {
+                self.inner.handle_event(event);
+            }
+        }
+        if self.is_unvalidated && (!self.inner.is_handshaking() || self.inner.is_closed()) {
+            self.is_unvalidated = false;
+            endpoint.unvalidated -= 1;
+        }
+        self.reserve();
+    }
+
+    /// Opens streams ahead, as far as the peer allows (client).
+    fn reserve(&mut self) {
+        if self.inner.side().is_server() {
+            return;
+        }
+        while self.reserved.len() < RESERVED_STREAMS_COUNT
+            && let Some(id) = self.inner.streams().open(Dir::Bi)
+        {
+            self.reserved.push_back(id.into());
+        }
+    }
+
+    /// Turns an event of the transport into those that HTTP/3 knows.
+    fn happened(&mut self, event: Event) {
+        match event {
+            Event::ConnectionLost { reason } => {
+                self.events.push_back(QuicEvent::Closed(close_reason(&reason)));
+            }
+            Event::Stream(StreamEvent::Opened { dir }) => {
+                while let Some(id) = self.inner.streams().accept(dir) {
+                    self.events.push_back(QuicEvent::Opened(id.into()));
+                }
+            }
+            Event::Stream(StreamEvent::Readable { id }) => {
+                self.events.push_back(QuicEvent::Readable(id.into()));
+            }
+            Event::Stream(StreamEvent::Writable { id }) => {
+                self.events.push_back(QuicEvent::Writable(id.into()));
+            }
+            Event::Stream(StreamEvent::Stopped { id, error_code }) => {
+                self.events.push_back(QuicEvent::Stopped(id.into(), error_code.into_inner()));
+            }
+            Event::Stream(StreamEvent::Available { dir: Dir::Bi }) => {
+                self.reserve();
+                self.events.push_back(QuicEvent::Openable);
+            }
+            Event::DatagramReceived => {
+                while let Some(bytes) = self.inner.datagrams().recv() {
+                    self.events.push_back(QuicEvent::Datagram(bytes));
+                }
+            }
+            Event::Connected
+            | Event::HandshakeDataReady
+            | Event::DatagramsUnblocked
+            | Event::Stream(StreamEvent::Available { .. } | StreamEvent::Finished { .. }) => {}
+        }
+    }
+}
+
+/// Why the transport ended.
+fn close_reason(error: &ConnectionError) -> CloseReason {
+    match error {
+        ConnectionError::ApplicationClosed(close) if close.error_code.into_inner() == NO_ERROR => {
+            CloseReason::orderly("eof", "the peer closed the connection")
+        }
+        ConnectionError::ApplicationClosed(_) | ConnectionError::ConnectionClosed(_) => {
+            CloseReason::peer("peer-error", "the peer closed the connection with an error")
+        }
+        ConnectionError::TransportError(_) | ConnectionError::VersionMismatch => {
+            CloseReason::peer("transport-error", "the peer violated QUIC or its handshake failed")
+        }
+        ConnectionError::Reset => {
+            CloseReason::peer("reset", "the peer has forgotten the connection")
+        }
+        ConnectionError::TimedOut => {
+            CloseReason::circumstance("silent", "the peer was silent for too long")
+        }
+        ConnectionError::LocallyClosed => {
+            CloseReason::orderly("closed", "the connection was closed")
+        }
+        ConnectionError::CidsExhausted => {
+            CloseReason::circumstance("no-identifiers", "no identifier is left for the connection")
+        }
+    }
+}
+
+fn number(value: u64) -> VarInt {
+    VarInt::from_u64(value).unwrap_or(VarInt::MAX)
+}
+
+fn id_of(stream: u64) -> StreamId {
+    StreamId::from(number(stream))
+}
+
+impl Quic for Connection {
+    fn event(&mut self) -> Option<QuicEvent> {
+        loop {
+            if let Some(event) = self.events.pop_front() {
+                return Some(event);
+            }
+            let event = self.inner.poll()?;
+            self.happened(event);
+        }
+    }
+
+    fn open_bidirectional(&mut self) -> Option<u64> {
+        let id = self.reserved.pop_front();
+        self.reserve();
+        id
+    }
+
+    fn open_unidirectional(&mut self) -> Option<u64> {
+        self.inner.streams().open(Dir::Uni).map(Into::into)
+    }
+
+    fn openable(&self) -> u64 {
+        self.reserved.len() as u64
+    }
+
+    fn read(&mut self, stream: u64) -> Read {
+        let mut receiving = self.inner.recv_stream(id_of(stream));
+        let Ok(mut chunks) = receiving.read(true) else { return Read::Nothing };
+        let read = match chunks.next(READ_BYTES) {
+            Ok(Some(chunk)) => Read::Data(chunk.bytes),
+            Ok(None) => Read::End,
+            Err(ReadError::Blocked) => Read::Nothing,
+            Err(ReadError::Reset(code)) => Read::Reset(code.into_inner()),
+        };
+        // Windows that are opened leave with the next datagrams, which are asked for in any case.
+        let _ = chunks.finalize();
+        read
+    }
+
+    fn reset_code(&mut self, stream: u64) -> Option<u64> {
+        let mut receiving = self.inner.recv_stream(id_of(stream));
+        receiving.received_reset().ok().flatten().map(VarInt::into_inner)
+    }
+
+    fn write(&mut self, stream: u64, bytes: &[u8]) -> usize {
+        let mut taken = 0;
+        while taken < bytes.len() {
+            match self.inner.send_stream(id_of(stream)).write(&bytes[taken..]) {
+                Ok(count) => taken += count,
+                Err(WriteError::Blocked) => return taken,
+                // The peer reads no more, which is reported: what is written is dropped.
+                Err(WriteError::Stopped(_) | WriteError::ClosedStream) => return bytes.len(),
+            }
+        }
+        taken
+    }
+
+    fn write_chunk(&mut self, stream: u64, chunk: &mut Bytes) {
+        while !chunk.is_empty() {
+            match self.inner.send_stream(id_of(stream)).write_chunks(std::slice::from_mut(chunk)) {
+                Ok(_) => {}
+                Err(WriteError::Blocked) => return,
+                Err(WriteError::Stopped(_) | WriteError::ClosedStream) => chunk.clear(),
+            }
+        }
+    }
+
+    fn finish(&mut self, stream: u64) {
+        let _ = self.inner.send_stream(id_of(stream)).finish();
+    }
+
+    fn reset(&mut self, stream: u64, code: u64) {
+        let _ = self.inner.send_stream(id_of(stream)).reset(number(code));
+    }
+
+    fn stop(&mut self, stream: u64, code: u64) {
+        let _ = self.inner.recv_stream(id_of(stream)).stop(number(code));
+    }
+
+    fn prioritise(&mut self, stream: u64, urgency: u8) {
+        let priority = 7 - i32::from(urgency.min(7));
+        let _ = self.inner.send_stream(id_of(stream)).set_priority(priority);
+    }
+
+    fn send_datagram(&mut self, datagram: Bytes) -> bool {
+        self.inner.datagrams().send(datagram, true).is_ok()
+    }
+
+    fn close(&mut self, code: u64, reason: &str) {
+        self.inner.close(self.now, number(code), Bytes::copy_from_slice(reason.as_bytes()));
+    }
+}

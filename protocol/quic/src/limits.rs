@@ -1,0 +1,44 @@
+//! The limits of QUIC connections and of the endpoint that they share.
+
+use std::time::Duration;
+
+/// Requests that a client may have open at once. Default: 100. Unit: streams. Reason: as over HTTP/2. Answers:
+/// rapid-reset.
+pub const BIDIRECTIONAL_STREAMS_COUNT: u32 = 100;
+
+/// Unidirectional streams that a peer may have open at once. Default: 8. Unit: streams. Reason: three are needed, and
+/// others are refused at once. Answers: reserved-stream-flood.
+pub const UNIDIRECTIONAL_STREAMS_COUNT: u32 = 8;
+
+/// What the peer may send on one stream before it is read. Default: 262144. Unit: bytes. Reason: 100 Mbit/s over 20 ms.
+/// Answers: window-ignored.
+pub const STREAM_WINDOW_BYTES: u32 = 256 * 1024;
+
+/// What the peer may send on all streams before it is read. Default: 1048576. Unit: bytes. Reason: as over HTTP/2.
+/// Answers: window-ignored.
+pub const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
+
+/// What may be sent and not acknowledged, or wait to be sent. Default: 1048576. Unit: bytes. Reason: 400 Mbit/s over
+/// 20 ms; a connection that is slower holds it all. Answers: none.
+pub const SEND_WINDOW_BYTES: u64 = 1 << 20;
+
+/// Datagrams (RFC 9221) that have come and were not taken. Default: 65536. Unit: bytes. Reason: they may be lost anywhere.
+/// Answers: datagram-flood.
+pub const DATAGRAM_BYTES: usize = 64 * 1024;
+
+/// How long a connection may be silent. Default: 90 s. Unit: time. Reason: HTTP/3's own limit comes first, where there is
+/// anything to wait for. Answers: none.
+pub const SILENCE: Duration = Duration::from_secs(90);
+
+/// Handshakes of clients whose addresses are not validated, beyond which a client must prove its address first (Retry,
+/// RFC 9000 §8.1.2). Default: 64. Unit: handshakes. Reason: Retry costs every client a round trip. Answers:
+/// initial-flood.
+pub const UNVALIDATED_HANDSHAKES_COUNT: usize = 64;
+
+/// Streams that are kept open ahead for requests to come (client). Default: 100. Unit: streams. Reason: as many as a
+/// server of ours allows. Answers: none.
+pub const RESERVED_STREAMS_COUNT: usize = 100;
+
+/// Datagrams that are sent in one batch. Default: 10. Unit: datagrams. Reason: most of what batching saves is saved with
+/// ten. Answers: none.
+pub const BATCH_COUNT: usize = 10;
