@@ -25,6 +25,7 @@ use std::time::Duration;
 
 use bolide::{Limits, RouteError};
 use bolide_measurement::Ndt7Settings;
+use bolide_site::Rules;
 
 use crate::observe;
 use crate::routes::{Answer, Route, Routes};
@@ -75,6 +76,7 @@ impl Configuration {
         let user = root.value::<String>("user")?;
         let (limits, websocket) = limits(&mut root)?;
         let observe = observation::read(&mut root)?;
+        let defaults = rules::defaults(root.table("defaults")?)?;
         let included = include::read(&mut root)?;
         let mut listeners = root.sections("listen", None)?;
         let mut upstreams = root.sections("upstream", None)?;
@@ -84,8 +86,11 @@ impl Configuration {
             include::sections(document, [&mut listeners, &mut upstreams, &mut routes])?;
         }
         let listen = listeners.into_iter().map(listen::read).collect::<Result<Vec<_>, _>>()?;
-        let routes =
-            if with_routes { read_routes(routes, upstreams, &listen)? } else { Routes::default() };
+        let routes = if with_routes {
+            read_routes(routes, upstreams, &listen, &defaults)?
+        } else {
+            Routes::default()
+        };
         check_listeners(&listen)?;
         Ok(Self { workers, drain, user, limits, websocket, listen, routes, observe })
     }
@@ -136,6 +141,7 @@ fn read_routes(
     routes: Vec<Section<'_>>,
     upstreams: Vec<Section<'_>>,
     listen: &[Listen],
+    defaults: &Rules,
 ) -> Result<Routes, String> {
     let mut known = Upstreams::default();
     for section in upstreams {
@@ -144,7 +150,7 @@ fn read_routes(
     let mut placed = Vec::new();
     let mut ndt7 = Ndt7Settings::default();
     for section in routes {
-        placed.push(route::read(section, &mut known, &mut ndt7)?);
+        placed.push(route::read(section, &mut known, &mut ndt7, defaults)?);
     }
     route::check(&placed)?;
     let proxies = known.finish()?;
