@@ -58,7 +58,7 @@ impl Test {
 /// Conditions of a route; all of those that are given must hold.
 #[derive(Debug, Clone, Default)]
 pub struct Conditions {
-    /// One of these; GET stands for HEAD, too.
+    /// One of these; GET stands for HEAD, too, and a preflight for the method that it asks about.
     pub methods: Vec<Method>,
     /// Fields by their names in lower case.
     pub fields: Vec<(String, Test)>,
@@ -100,11 +100,10 @@ impl Conditions {
     /// Whether all that the request itself decides holds.
     #[must_use]
     pub fn hold(&self, facts: &Facts<'_>) -> bool {
-        let method = match *facts.head.method() {
-            Method::HEAD => &Method::GET,
-            ref other => other,
+        let is_one = |own: &Method| {
+            let method = facts.method();
+            own.as_str() == method || (method == "HEAD" && *own == Method::GET)
         };
-        let is_one = |own: &Method| own == method || own == facts.head.method();
         let is_local = |own: &SocketAddr| {
             facts.local.is_some_and(|local| {
                 let ip = local.ip().to_canonical();
@@ -202,6 +201,15 @@ mod tests {
         check(|own| own.methods = vec![Method::PUT, Method::GET], true);
         check(|own| own.methods = vec![Method::HEAD], true);
         check(|own| own.methods = vec![Method::PUT], false);
+        let fields = [("origin", "https://a"), ("access-control-request-method", "PUT")];
+        for (count, method, expected) in
+            [(2, "PUT", true), (2, "OPTIONS", false), (1, "OPTIONS", true)]
+        {
+            let head = head("OPTIONS", "a", "/", &fields[..count]);
+            let methods = vec![Method::from_bytes(method.as_bytes()).unwrap()];
+            let conditions = Conditions { methods, ..Conditions::default() };
+            assert_eq!(conditions.hold(&facts(&head)), expected, "{count} {method}");
+        }
         check(|own| own.scheme = Some(Scheme::Https), true);
         check(|own| own.scheme = Some(Scheme::Http), false);
         check(|own| own.networks = networks(&["10.0.0.0/8", "192.0.2.1"]), true);

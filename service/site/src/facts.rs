@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use bolide_server::{Head, Request};
+use bolide_server::{Head, Method, Request};
 
 /// What is known of a request before its handler is called.
 #[derive(Debug, Clone, Copy)]
@@ -46,6 +46,19 @@ impl<'a> Facts<'a> {
         }
     }
 
+    /// The method; that which it asks about for a preflight (Fetch standard §3.3.2).
+    #[must_use]
+    pub fn method(&self) -> &'a str {
+        let head = self.head;
+        if *head.method() == Method::OPTIONS
+            && head.get_named("origin").is_some()
+            && let Some(asked) = head.get_named("access-control-request-method")
+        {
+            return std::str::from_utf8(asked).unwrap_or_default();
+        }
+        head.method().as_str()
+    }
+
     /// The path, undecoded.
     #[must_use]
     pub fn path(&self) -> &'a str {
@@ -67,7 +80,7 @@ impl<'a> Facts<'a> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use bolide_server::{Method, Version};
+    use bolide_server::Version;
 
     /// A request's head.
     pub(crate) fn head(method: &str, host: &str, target: &str, fields: &[(&str, &str)]) -> Head {

@@ -278,6 +278,21 @@ mod tests {
 
     proptest! {
         #[test]
+        fn rewriting_and_matching_see_the_same_path(
+            target in "/([a-c.]|/|%61|\\?){0,12}",
+            from in "\\^?/?([a-c]|\\(\\.\\*\\)|%61|/){0,4}\\$?",
+        ) {
+            let Ok(pattern) = Pattern::new(&from) else { return Ok(()) };
+            let (target, head) = (target.clone(), head("GET", "a", &target, &[]));
+            let to = Template::parse("/new", pattern.captures()).unwrap();
+            let rewrite = Rewrite::default().replace(pattern.clone(), to).unwrap();
+            let conditions =
+                crate::Conditions { pattern: Some(pattern), ..crate::Conditions::default() };
+            let new = rewrite.target(&facts(&head)).unwrap().unwrap();
+            prop_assert_eq!(conditions.hold(&facts(&head)), new.starts_with("/new"), "{}", target);
+        }
+
+        #[test]
         fn what_comes_out_is_a_target_below_the_same_root(
             target in "/([!-~]|\\.|/|%2e|\\?){0,20}",
             from in "\\^/([a-z.]|\\(\\.\\*\\)|/){0,6}",

@@ -185,6 +185,12 @@ impl Routes {
         (self.routes.len(), self.proxies.len())
     }
 
+    /// What each route edits.
+    #[cfg(test)]
+    pub(crate) fn rules(&self) -> Vec<Arc<Rules>> {
+        self.routes.iter().map(|route| Arc::clone(&route.site.rules)).collect()
+    }
+
     /// The hosts of routes that TLS connections reach.
     pub(crate) fn secure_hosts(&self) -> Vec<&str> {
         let is_plain = |route: &&Route| route.site.conditions.scheme != Some(Scheme::Http);

@@ -2,6 +2,8 @@
 //! fixed response behind it.
 
 use std::fmt::Write as _;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -430,6 +432,37 @@ fn files_are_included_and_variables_replaced() {
         "include = [\"none.toml\"]\n",
         "bolide.toml:1:12: `include` is `none.toml`: ",
     );
+}
+
+#[test]
+fn websockets_pass_through_rewriting_and_edited_fields() {
+    let test = "websockets_pass_through";
+    let behind = serve(&scratch(&format!("{test}_upstream")), "[[route]]\nbuiltin = true\n");
+    let routes = format!(
+        "[[route]]\npath = \"/up/\"\nproxy = \"{}\"\nstrip-prefix = \"/up\"\n\
+         request-headers = {{ set = {{ x-a = \"1\" }} }}\nresponse-headers = {{ set = {{ x-set = \"{{path}}\" }} }}\n",
+        behind.http()
+    );
+    let server = serve(&scratch(test), &routes);
+    let mut stream = TcpStream::connect(Server::authority(server.http())).unwrap();
+    let handshake = "GET /up/ws HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\
+                     Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+    stream.write_all(handshake.as_bytes()).unwrap();
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).unwrap();
+        head.push(byte[0]);
+    }
+    let head = String::from_utf8(head).unwrap().to_lowercase();
+    assert!(head.starts_with("http/1.1 101 "), "{head}");
+    assert!(head.contains("\r\nx-set: /up/ws\r\n"), "{head}");
+    assert!(head.contains("\r\nupgrade: websocket\r\n"), "{head}");
+    // A text of two letters, masked by zeros, comes back unmasked.
+    stream.write_all(&[0x81, 0x82, 0, 0, 0, 0, b'h', b'i']).unwrap();
+    let mut echo = [0; 4];
+    stream.read_exact(&mut echo).unwrap();
+    assert_eq!(echo, [0x81, 2, b'h', b'i']);
 }
 
 /// The site in docs/operate.md.

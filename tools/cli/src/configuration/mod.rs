@@ -26,6 +26,7 @@ use std::time::Duration;
 
 use bolide::{Ingress, Limits, RouteError};
 use bolide_measurement::Ndt7Settings;
+use bolide_site::Rules;
 
 use crate::observe;
 use crate::routes::{Answer, Route, Routes};
@@ -79,6 +80,7 @@ impl Configuration {
         let (limits, websocket) = limits(&mut root)?;
         let ingress = ingress::read(&mut root)?;
         let observe = observation::read(&mut root)?;
+        let defaults = rules::defaults(root.table("defaults")?)?;
         let included = include::read(&mut root)?;
         let mut listeners = root.sections("listen", None)?;
         let mut upstreams = root.sections("upstream", None)?;
@@ -88,8 +90,11 @@ impl Configuration {
             include::sections(document, [&mut listeners, &mut upstreams, &mut routes])?;
         }
         let listen = listeners.into_iter().map(listen::read).collect::<Result<Vec<_>, _>>()?;
-        let routes =
-            if with_routes { read_routes(routes, upstreams, &listen)? } else { Routes::default() };
+        let routes = if with_routes {
+            read_routes(routes, upstreams, &listen, &defaults)?
+        } else {
+            Routes::default()
+        };
         check_listeners(&listen)?;
         ingress::check(&ingress, &listen)?;
         Ok(Self { workers, drain, user, limits, ingress, websocket, listen, routes, observe })
@@ -141,6 +146,7 @@ fn read_routes(
     routes: Vec<Section<'_>>,
     upstreams: Vec<Section<'_>>,
     listen: &[Listen],
+    defaults: &Rules,
 ) -> Result<Routes, String> {
     let mut known = Upstreams::default();
     for section in upstreams {
@@ -149,7 +155,7 @@ fn read_routes(
     let mut placed = Vec::new();
     let mut ndt7 = Ndt7Settings::default();
     for section in routes {
-        placed.push(route::read(section, &mut known, &mut ndt7)?);
+        placed.push(route::read(section, &mut known, &mut ndt7, defaults)?);
     }
     route::check(&placed)?;
     let proxies = known.finish()?;

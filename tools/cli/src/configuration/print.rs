@@ -68,6 +68,12 @@ https = \"127.0.0.1:8443\"
 # `trusted` peers, or \"off\". Needs a restart.
 # proxy-protocol = \"off\"
 
+# Rules of all routes that don't say otherwise, but of the built-in ones.
+# [defaults]
+# hsts = true
+# security-headers = true
+# response-headers = { remove = [\"server\"] }
+
 # Routes, by host (\"example.org\", \"*.example.org\"; default: any) and path: a path that ends with a slash
 # matches everything below it (default: \"/\"), others match exactly; {name} matches one segment, {*rest}
 # the rest. The longest path wins, and a route with the host wins over one without.

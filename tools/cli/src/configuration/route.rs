@@ -11,7 +11,7 @@ use super::rules;
 use super::upstream::Upstreams;
 use crate::files::cache_control;
 use crate::routes::{Answer, Builtin, Route, SiteRules};
-use bolide_site::{Redirect, Template};
+use bolide_site::{Redirect, Rules, Template};
 
 /// A route, and where it stands.
 #[derive(Debug)]
@@ -30,6 +30,7 @@ pub(super) fn read(
     mut section: Section<'_>,
     upstreams: &mut Upstreams,
     ndt7: &mut Ndt7Settings,
+    defaults: &Rules,
 ) -> Result<Placed, String> {
     let place = section.place();
     let kinds: Vec<&str> = KINDS.into_iter().filter(|key| section.has(key)).collect();
@@ -48,7 +49,10 @@ pub(super) fn read(
         .and_then(|()| check_encoding(path))
         .map_err(|what| path_at.mistake(format!("path `{path}` {what}")))?;
     let given_rule = rules::KEYS.into_iter().find(|key| section.has(key));
-    let mut site = rules::read(&mut section, path)?;
+    let is_builtin = section.has("builtin");
+    let none = Rules::default();
+    let defaults = if is_builtin { &none } else { defaults };
+    let mut site = rules::read(&mut section, path, defaults)?;
     let answer = match kinds[..] {
         ["root"] => Answer::Files { files: files(&mut section, path, path_at)?, other: None },
         ["root", "proxy"] => {

@@ -44,38 +44,72 @@ pub(super) const KEYS: [&str; 20] = [
 /// What HSTS says where nothing else is said: a year.
 const HSTS_MAX_AGE: Duration = Duration::from_secs(365 * 24 * 3600);
 
+/// `[defaults]`: rules of all routes that don't say otherwise.
+pub(super) fn defaults(mut section: Section<'_>) -> Result<Rules, String> {
+    let mut rules = Rules::default();
+    common(&mut section, &mut rules)?;
+    section.finish()?;
+    Ok(rules)
+}
+
 /// Takes the conditions and rules of a route.
-pub(super) fn read(section: &mut Section<'_>, path: &str) -> Result<SiteRules, String> {
+pub(super) fn read(
+    section: &mut Section<'_>,
+    path: &str,
+    defaults: &Rules,
+) -> Result<SiteRules, String> {
     let conditions = conditions(section)?;
-    let mut rules = Rules { rewrite: rewrite(section, path)?, ..Rules::default() };
+    let mut rules = defaults.clone();
+    rules.rewrite = rewrite(section, path)?;
     rules.request = edits(section, "request-headers", Direction::Request)?;
-    rules.response = edits(section, "response-headers", Direction::Response)?;
-    rules.hsts = hsts(section)?;
-    rules.security = section.value("security-headers")?.unwrap_or(false);
     rules.cors = cors(section)?;
-    if let Some(mut pages) = section.inline("error-pages")? {
-        for key in pages.keys() {
-            let at = pages.place_of_key(&key);
-            let status = key.parse().ok().filter(|status| (400..=599).contains(status));
-            let status = status.and_then(|status| StatusCode::from_u16(status).ok());
-            let Some(status) = status else {
-                let what = format!("`{key}` in `error-pages` is not a status from 400 to 599");
-                return Err(at.mistake(what));
-            };
-            let Some((file, at)) = pages.placed::<String>(&key)? else { continue };
-            let (page, media_type) = page(section, &file, &at)?;
-            rules.error_pages.add(status, page, media_type);
-        }
+    common(section, &mut rules)?;
+    Ok(SiteRules { conditions, rules: Arc::new(rules) })
+}
+
+/// Takes the rules that may stand for all routes, in place of those that are there.
+fn common(section: &mut Section<'_>, rules: &mut Rules) -> Result<(), String> {
+    let is_edited = section.has("response-headers");
+    let response = edits(section, "response-headers", Direction::Response)?;
+    if is_edited {
+        rules.response = response;
     }
+    let says_hsts = section.has("hsts");
+    let hsts = hsts(section)?;
+    if says_hsts {
+        rules.hsts = hsts;
+    }
+    rules.security = section.value("security-headers")?.unwrap_or(rules.security);
+    error_pages(section, rules)?;
     let mut bytes = 0_u64;
-    if section.has("body-bytes-max") {
-        let range = Range { least: 0, most: u64::MAX, is_bytes: true };
-        section.read("body-bytes-max", |value: &DeValue<'_>| bytes.read(value, &range))?;
+    let says_bytes = section.has("body-bytes-max");
+    let range = Range { least: 0, most: u64::MAX, is_bytes: true };
+    section.read("body-bytes-max", |value: &DeValue<'_>| bytes.read(value, &range))?;
+    if says_bytes {
         rules.body_bytes_max = Some(bytes);
     }
-    rules.response_timeout = section.value("response-timeout")?;
-    rules.exchange_timeout = section.value("exchange-timeout")?;
-    Ok(SiteRules { conditions, rules: Arc::new(rules) })
+    let response = section.value("response-timeout")?;
+    rules.response_timeout = response.or(rules.response_timeout);
+    let exchange = section.value("exchange-timeout")?;
+    rules.exchange_timeout = exchange.or(rules.exchange_timeout);
+    Ok(())
+}
+
+fn error_pages(section: &mut Section<'_>, rules: &mut Rules) -> Result<(), String> {
+    let Some(mut pages) = section.inline("error-pages")? else { return Ok(()) };
+    for key in pages.keys() {
+        let at = pages.place_of_key(&key);
+        let status = key.parse().ok().filter(|status| (400..=599).contains(status));
+        let status = status.and_then(|status| StatusCode::from_u16(status).ok());
+        let Some(status) = status else {
+            let what = format!("`{key}` in `error-pages` is not a status from 400 to 599");
+            return Err(at.mistake(what));
+        };
+        let Some((file, at)) = pages.placed::<String>(&key)? else { continue };
+        let (page, media_type) = page(section, &file, &at)?;
+        rules.error_pages.add(status, page, media_type);
+    }
+    Ok(())
 }
 
 /// Reads a page that is kept in memory, with its type.

@@ -167,6 +167,21 @@ fn rules_for_fields_are_read_and_their_mistakes_named() {
 }
 
 #[test]
+fn defaults_are_rules_of_all_routes() {
+    let text = "[defaults]\nhsts = true\nsecurity-headers = true\nresponse-timeout = \"5s\"\n[[route]]\nrespond = \"a\"\n\
+                [[route]]\npath = \"/b\"\nrespond = \"b\"\nhsts = false\n[[route]]\nhost = \"c\"\nbuiltin = true\n";
+    let rules = read(text).unwrap().routes.rules();
+    let hsts: Vec<bool> = rules.iter().map(|rules| rules.hsts.is_some()).collect();
+    assert_eq!(hsts, [true, false, false]);
+    assert!(rules[1].security && rules[1].response_timeout == Some(Duration::from_secs(5)));
+    assert!(rules[2].is_empty());
+    mistaken(
+        "[defaults]\nstrip-prefix = \"/a\"\n",
+        "b.toml:2:1: `strip-prefix` is not known in [defaults]: known keys are `response-headers`, `hsts`",
+    );
+}
+
+#[test]
 fn a_route_that_is_never_reached_is_found() {
     let route = |keys: &str| format!("[[route]]\nrespond = \"a\"\n{keys}\n");
     let reached = [route("method = \"PUT\""), route("method = \"GET\""), route("")].concat();
