@@ -10,6 +10,7 @@ use bolide::{
 };
 
 use bolide::websocket::Options;
+use bolide_access::Access;
 use bolide_measurement::{Ndt7Settings, Settings};
 
 use crate::{files, proxy};
@@ -41,6 +42,8 @@ pub(crate) struct Route {
     /// With a slash at its end: for everything below it.
     pub(crate) path: String,
     pub(crate) answer: Answer,
+    /// Who may send requests, and how many.
+    pub(crate) access: Access,
 }
 
 /// What a route answers with.
@@ -92,7 +95,12 @@ impl Arguments {
     pub(crate) fn routes(&self) -> Result<Option<Routes>, String> {
         let settings = self.proxy.settings()?;
         let other = settings.is_some().then_some(0);
-        let below = |answer| Route { hosts: Vec::new(), path: "/".to_owned(), answer };
+        let below = |answer| Route {
+            hosts: Vec::new(),
+            path: "/".to_owned(),
+            answer,
+            access: Access::default(),
+        };
         let mut routes = Vec::new();
         match (self.files.files()?, other) {
             (None, None) => return Ok(None),
@@ -152,7 +160,8 @@ impl Routes {
     /// The built-in routes alone.
     pub(crate) fn builtin() -> Self {
         let answer = Answer::Builtin(Builtin::All);
-        Self::new(vec![Route { hosts: Vec::new(), path: "/".to_owned(), answer }], Vec::new())
+        let (hosts, path, access) = (Vec::new(), "/".to_owned(), Access::default());
+        Self::new(vec![Route { hosts, path, answer, access }], Vec::new())
     }
 
     /// How many routes there are, and how many upstreams they ask.
@@ -228,7 +237,7 @@ impl Routes {
 /// `files_are_routes`: files at `/` are added as routes, not as what is left.
 fn add(
     mut router: Router,
-    Route { path, answer, .. }: &Route,
+    Route { path, answer, access, .. }: &Route,
     proxies: &[Proxy],
     bare_is_free: bool,
     files_are_routes: bool,
@@ -239,7 +248,7 @@ fn add(
             let mut other: Option<Rc<dyn Handler>> =
                 other.map(|number| Rc::new(proxies[number].clone()) as Rc<dyn Handler>);
             if path == "/" && other.is_none() {
-                if files_are_routes {
+                if files_are_routes && access.is_open() {
                     return files.routes(router);
                 }
                 // A file wins over what the built-in routes claim.
@@ -248,20 +257,24 @@ fn add(
             let handler = files.handler(other);
             let bare = path.trim_end_matches('/');
             if bare.is_empty() || !bare_is_free {
-                return put(router, path, handler);
+                return put(router, path, access, handler);
             }
+            if access.is_open() {
+                return router.handle(Method::GET, bare, handler.clone()).below(path, handler);
+            }
+            let handler = access.guard(handler);
             router.handle(Method::GET, bare, handler.clone()).below(path, handler)
         }
-        Answer::Proxy(number) => put(router, path, proxies[*number].clone()),
+        Answer::Proxy(number) => put(router, path, access, proxies[*number].clone()),
         Answer::Redirect { to, status } => {
             let (to, status, path) = (to.clone(), *status, path.clone());
-            put(router, &path.clone(), move |request: &mut Request<'_>| {
+            put(router, &path.clone(), access, move |request: &mut Request<'_>| {
                 Response::error(status).header("location", target(&to, &path, request))
             })
         }
         Answer::Respond { text, media_type, status } => {
             let (text, media_type, status) = (text.clone(), media_type.clone(), *status);
-            put(router, path, move |_: &mut Request<'_>| {
+            put(router, path, access, move |_: &mut Request<'_>| {
                 Response::with_type(media_type.clone(), text.clone()).with_status(status)
             })
         }
@@ -269,7 +282,15 @@ fn add(
 }
 
 /// Answers a path, or everything below it, by any method.
-fn put(router: Router, path: &str, handler: impl Handler) -> Router {
+fn put(router: Router, path: &str, access: &Access, handler: impl Handler) -> Router {
+    if access.is_open() {
+        bare(router, path, handler)
+    } else {
+        bare(router, path, access.guard(handler))
+    }
+}
+
+fn bare(router: Router, path: &str, handler: impl Handler) -> Router {
     match path {
         // What the built-in routes claim comes before it.
         "/" => router.fallback(handler),

@@ -42,6 +42,7 @@ const TABLE: &[(&str, &[&str])] = &[
         &["bolide-buffers", "bolide-connection", "bolide-eventloop", "bolide-semantics"],
     ),
     ("bolide-measurement", &["bolide-semantics", "bolide-server"]),
+    ("bolide-access", &["bolide-server"]),
     ("bolide-static-files", &["bolide-eventloop", "bolide-semantics", "bolide-server"]),
     (
         "bolide-reverse-proxy",
@@ -105,6 +106,7 @@ const TABLE: &[(&str, &[&str])] = &[
         "bolide-cli",
         &[
             "bolide",
+            "bolide-access",
             "bolide-eventloop",
             "bolide-loadgen",
             "bolide-measure",

@@ -463,6 +463,11 @@ mod tests {
             "how the engine works: it bounds what pings may cost, and no client notices",
         ),
         (
+            "service/access",
+            &["RATE_CLIENTS_COUNT", "RATE_IPV6_BITS_COUNT"],
+            "what each rate limit takes of memory; a route may set another `ipv6-prefix`",
+        ),
+        (
             "service/measurement",
             &[
                 "SIZE_BYTES_MAX",
@@ -560,6 +565,7 @@ mod tests {
             "protocol/hpack",
             "protocol/semantics",
             "protocol/websocket",
+            "service/access",
             "service/measurement",
             "service/reverse-proxy",
             "service/server",

@@ -4,6 +4,7 @@
 //! with them. A further section is one more `root.table("name")?` or `root.sections("name", None)?` in
 //! [`Configuration::read`], and its text in `print`.
 
+mod access;
 mod document;
 mod ingress;
 mod limit_tables;
@@ -159,7 +160,7 @@ struct Places {
 
 impl Places {
     fn of(placed: &route::Placed) -> Self {
-        let Route { hosts, path, answer } = &placed.route;
+        let Route { hosts, path, answer, .. } = &placed.route;
         let mut bare = vec![path.as_str()];
         if let Answer::Files { .. } = answer {
             bare.push(path.trim_end_matches('/'));

@@ -89,6 +89,14 @@ const ROUTES: &str = "
 # [[route]]
 # path = \"/api/\"
 # proxy = \"backend\"
+# Networks whose clients may send requests, and those whose clients may not (403); `deny` wins.
+# allow = [\"192.0.2.0/24\", \"2001:db8::/32\"]
+# deny = [\"192.0.2.66\"]
+# A client certificate is required (403): any that the listener accepts, or one of these fingerprints
+# (SHA-256) or subjects.
+# client-certificate = [\"CN=alice,O=Example\"]
+# Requests of each client (429), per s, min or h, by \"address\" or by a field, \"header:x-api-key\".
+# rate-limit = { requests = \"10/s\", burst = 20, by = \"address\", ipv6-prefix = 64 }
 
 # [[route]]
 # path = \"/old/\"

@@ -3,6 +3,7 @@
 use bolide::{HeaderValue, Offload, StaticFiles, StatusCode};
 use bolide_measurement::Ndt7Settings;
 
+use super::access;
 use super::document::{Place, Section};
 use super::limit_tables::{FILES, FilesLimits, OFFLOAD, OffloadRows};
 use super::upstream::Upstreams;
@@ -69,8 +70,13 @@ pub(super) fn read(
             return Err(place.mistake(format!("{what} `{}`", KINDS.join("`, `"))));
         }
     };
+    let access = access::read(&mut section, &answer)?;
     section.finish()?;
-    Ok(Placed { route: Route { hosts, path: path.to_owned(), answer }, place, hosts: hosts_at })
+    Ok(Placed {
+        route: Route { hosts, path: path.to_owned(), answer, access },
+        place,
+        hosts: hosts_at,
+    })
 }
 
 /// The hosts as they are compared, and where each is named.
