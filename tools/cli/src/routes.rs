@@ -10,6 +10,7 @@ use bolide::{
 };
 
 use bolide::websocket::Options;
+use bolide_access::Access;
 use bolide_measurement::{Ndt7Settings, Settings};
 use bolide_site::{Conditions, Redirect, Rules, Scheme, Tried};
 
@@ -43,6 +44,8 @@ pub(crate) struct Route {
     pub(crate) path: String,
     pub(crate) answer: Answer,
     pub(crate) site: SiteRules,
+    /// Who may send requests, and how many.
+    pub(crate) access: Access,
 }
 
 /// What a route may have in addition: when it is there, and what it edits.
@@ -58,9 +61,9 @@ impl Route {
         self.site.conditions.come_first()
     }
 
-    /// Whether its handler responds to every request of its host and path, and nothing is edited.
+    /// Whether its handler responds to every request of its host and path, and nothing is checked or edited.
     fn is_plain(&self) -> bool {
-        self.site.conditions.is_empty() && self.site.rules.is_empty()
+        self.site.conditions.is_empty() && self.site.rules.is_empty() && self.access.is_open()
     }
 }
 
@@ -116,6 +119,7 @@ impl Arguments {
             path: "/".to_owned(),
             answer,
             site: SiteRules::default(),
+            access: Access::default(),
         };
         let mut routes = Vec::new();
         match (self.files.files()?, other) {
@@ -176,8 +180,9 @@ impl Routes {
     /// The built-in routes alone.
     pub(crate) fn builtin() -> Self {
         let answer = Answer::Builtin(Builtin::All);
-        let (hosts, path, site) = (Vec::new(), "/".to_owned(), SiteRules::default());
-        Self::new(vec![Route { hosts, path, answer, site }], Vec::new())
+        let (hosts, path) = (Vec::new(), "/".to_owned());
+        let (site, access) = (SiteRules::default(), Access::default());
+        Self::new(vec![Route { hosts, path, answer, site, access }], Vec::new())
     }
 
     /// How many routes there are, and how many upstreams they ask.
@@ -319,7 +324,7 @@ fn add(
     router.handle(Method::GET, bare, handler.clone()).below(path, handler)
 }
 
-/// Adds routes with the same path, of which some have conditions or rules.
+/// Adds routes with the same path, of which some have conditions, rules or limits of access.
 fn add_ruled(
     mut router: Router,
     routes: &[&Route],
@@ -329,6 +334,10 @@ fn add_ruled(
     let mut tried = Tried::default();
     for route in routes {
         let Some(mut handler) = handler(route, proxies) else { continue };
+        if !route.access.is_open() {
+            handler = Rc::new(route.access.guard(Shared(handler)));
+        }
+        // Around it, so that they hold for refusals, too.
         if !route.site.rules.is_empty() {
             handler = Rc::new(route.site.rules.apply(handler));
         }

@@ -45,6 +45,7 @@ const TABLE: &[(&str, &[&str])] = &[
         &["bolide-buffers", "bolide-connection", "bolide-eventloop", "bolide-semantics"],
     ),
     ("bolide-measurement", &["bolide-semantics", "bolide-server"]),
+    ("bolide-access", &["bolide-server"]),
     ("bolide-site", &["bolide-semantics", "bolide-server"]),
     ("bolide-static-files", &["bolide-eventloop", "bolide-semantics", "bolide-server"]),
     (
@@ -109,6 +110,7 @@ const TABLE: &[(&str, &[&str])] = &[
         "bolide-cli",
         &[
             "bolide",
+            "bolide-access",
             "bolide-eventloop",
             "bolide-loadgen",
             "bolide-measure",

@@ -158,6 +158,20 @@ fn what_cannot_be_trusted_is_one_sentence_with_its_place() {
             "[[listen]]\nhttp = \"127.0.0.1:0\"\nproxy-protocol = \"required\"\n",
             ":1:1: `proxy-protocol` needs to know whose headers to trust",
         ),
+        ("[[route]]\nrespond = \"\"\nallow = []\n", ":3:9: `allow` is empty"),
+        ("[[route]]\nbuiltin = true\ndeny = [\"::/0\"]\n", ":3:8: `deny` is not for built-in"),
+        (
+            "[[route]]\nrespond = \"\"\nrate-limit = { requests = \"10\" }\n",
+            ":3:27: `rate-limit` can't be: give a rate such as",
+        ),
+        (
+            "[[route]]\nrespond = \"\"\nrate-limit = { requests = \"1/s\", by = \"x\" }\n",
+            "`by` is `x`: give address, or header:",
+        ),
+        (
+            "[[route]]\nrespond = \"\"\nclient-certificate = \"alice\"\n",
+            ":3:22: `client-certificate` is `alice`: give \"required\"",
+        ),
     ] {
         let path = scratch(TEST).join("bolide.toml");
         std::fs::write(&path, text).expect("the directory is there");
@@ -166,5 +180,144 @@ fn what_cannot_be_trusted_is_one_sentence_with_its_place() {
         let output = output.expect("it runs");
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.code() == Some(2) && told.contains(said), "{told}");
+    }
+}
+
+/// Listeners of both kinds, and routes with lists and limits.
+const GUARDED: &str = r#"
+trusted = ["127.0.0.0/8"]
+
+[[listen]]
+http = "127.0.0.1:0"
+
+[[listen]]
+https = "127.0.0.1:0"
+
+[[route]]
+path = "/admin/"
+respond = "secret"
+allow = ["203.0.113.0/24", "2001:db8::/32"]
+deny = ["203.0.113.66"]
+
+[[route]]
+path = "/limited"
+respond = "counted"
+rate-limit = { requests = "1/h", burst = 2 }
+
+[[route]]
+path = "/keyed"
+respond = "counted"
+rate-limit = { requests = "1/h", by = "header:x-api-key" }
+"#;
+
+#[test]
+fn an_address_that_is_not_allowed_gets_403() {
+    let (server, _) = start("an_address_that_is_not_allowed_gets_403", GUARDED);
+    for (client, status) in [
+        ("203.0.113.7", 200),
+        ("::ffff:203.0.113.7", 200),
+        ("2001:db8::7", 200),
+        ("203.0.113.66", 403),
+        ("::ffff:203.0.113.66", 403),
+        ("198.51.100.1", 403),
+        ("198.51.100.1, 127.0.0.1", 403),
+        ("203.0.113.7, 198.51.100.1", 403),
+        ("not-an-address", 403),
+    ] {
+        let response = send(&server, &get("/admin/x", &format!("X-Forwarded-For: {client}\r\n")));
+        assert!(response.starts_with(&format!("HTTP/1.1 {status}")), "{client}: {response}");
+        assert_eq!(response.contains("secret"), status == 200, "{client}: {response}");
+    }
+    assert!(send(&server, &get("/admin/x", "")).starts_with("HTTP/1.1 403"));
+}
+
+#[test]
+fn a_client_that_sends_too_many_requests_gets_429_and_others_do_not() {
+    const TEST: &str = "a_client_that_sends_too_many_requests_gets_429_and_others_do_not";
+    let (server, _) = start(TEST, GUARDED);
+    let ask = |path: &str, fields: &str| send(&server, &get(path, fields));
+    let one = "X-Forwarded-For: 203.0.113.7\r\n";
+    assert!(ask("/limited", one).ends_with("counted") && ask("/limited", one).ends_with("counted"));
+    let refused = ask("/limited", one).to_lowercase();
+    assert!(refused.starts_with("http/1.1 429"), "{refused}");
+    assert!(refused.contains("\r\nratelimit-policy: \"client\";q=1;w=3600\r\n"), "{refused}");
+    let field = |name: &str| {
+        let line = refused.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap_or_else(|| panic!("no {name} in {refused}")).to_owned()
+    };
+    let wait: u64 = field("retry-after: ").parse().expect("seconds");
+    assert!((3500..=3600).contains(&wait), "{wait}");
+    assert_eq!(field("ratelimit: "), format!("\"client\";r=0;t={wait}"));
+    assert!(ask("/limited", "X-Forwarded-For: 203.0.113.8\r\n").ends_with("counted"));
+    let keyed = |key: &str| ask("/keyed", &format!("X-Api-Key: {key}\r\n"));
+    assert!(keyed("a").ends_with("counted") && keyed("b").ends_with("counted"));
+    assert!(keyed("a").starts_with("HTTP/1.1 429"));
+}
+
+#[test]
+fn lists_and_limits_are_the_same_over_http2_and_tls() {
+    const TEST: &str = "lists_and_limits_are_the_same_over_http2_and_tls";
+    let Some(curl) = find("curl", TEST) else { return };
+    let (server, _) = start(TEST, GUARDED);
+    let ask = |version: &str, url: &str, client: &str| {
+        let field = format!("X-Forwarded-For: {client}");
+        let flags = ["-sSk", "--max-time", "20", "-o", "/dev/null", "-w", "%{http_code}"];
+        run(&curl, [&flags[..], &[version, "-H", &field, url]].concat()).well().text()
+    };
+    for (number, (version, base)) in [
+        ("--http2-prior-knowledge", server.http()),
+        ("--http2", server.https()),
+        ("--http1.1", server.https()),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let admin = format!("{base}/admin/");
+        assert_eq!(ask(version, &admin, "203.0.113.7"), "200");
+        assert_eq!(ask(version, &admin, "198.51.100.1"), "403");
+        let (limited, client) = (format!("{base}/limited"), format!("203.0.113.{number}"));
+        let statuses = [(); 3].map(|()| ask(version, &limited, &client));
+        assert_eq!(statuses, ["200", "200", "429"], "{version}");
+    }
+}
+
+#[test]
+fn a_route_may_require_a_client_certificate_of_its_own() {
+    const TEST: &str = "a_route_may_require_a_client_certificate_of_its_own";
+    let Some(curl) = find("curl", TEST) else { return };
+    let (authority, [certificate, key]) = super::certificates::clients(&scratch(TEST));
+    let listen = format!(
+        "[[listen]]\nhttps = \"127.0.0.1:0\"\nclient-ca = \"{}\"\nclient-certificate = \"optional\"\n",
+        authority.display()
+    );
+    let route = |path: &str, value: &str| {
+        format!("[[route]]\npath = \"{path}\"\nrespond = \"fine\"\nclient-certificate = {value}\n")
+    };
+    let text = listen
+        + "[[route]]\nrespond = \"open\"\n"
+        + &route("/any", "\"required\"")
+        + &route("/alice", "[\"CN=alice\"]")
+        + &route("/other", &format!("[\"CN=bob\", \"{}\"]", "ab:".repeat(31) + "ab"));
+    // The directory has the certificates: it is not made anew.
+    let path = authority.with_file_name("bolide.toml");
+    std::fs::write(&path, text).expect("the directory is there");
+    let server = Server::start(&["--config", &path.display().to_string()]);
+    let ask = |flags: &[&str], path: &str| {
+        let url = format!("{}{path}", server.https());
+        let own = ["-sSk", "--max-time", "20", "-o", "/dev/null", "-w", "%{http_code}"];
+        run(&curl, [&own[..], flags, &[&url]].concat()).well().text()
+    };
+    let shown = ["--cert", &certificate, "--key", &key];
+    for (path, without, with) in [
+        ("/", "200", "200"),
+        ("/any", "403", "200"),
+        ("/alice", "403", "200"),
+        ("/other", "403", "403"),
+    ] {
+        assert_eq!(
+            (ask(&[], path), ask(&shown, path)),
+            (without.to_owned(), with.to_owned()),
+            "{path}"
+        );
     }
 }

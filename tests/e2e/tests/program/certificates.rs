@@ -76,7 +76,7 @@ fn each_name_gets_its_certificate() {
 }
 
 /// An authority, and a client that it vouches for: their files.
-fn clients(folder: &Path) -> (PathBuf, [String; 2]) {
+pub(super) fn clients(folder: &Path) -> (PathBuf, [String; 2]) {
     let mut authority = CertificateParams::new(Vec::new()).unwrap();
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     authority.distinguished_name.push(DnType::CommonName, "authority");

@@ -440,6 +440,7 @@ mod tests {
             "protocol/quic",
             "protocol/semantics",
             "protocol/websocket",
+            "service/access",
             "service/measurement",
             "service/reverse-proxy",
             "service/server",

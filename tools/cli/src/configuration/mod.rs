@@ -4,6 +4,7 @@
 //! with them. A further section is one more `root.table("name")?` or `root.sections("name", None)?` in
 //! [`Configuration::read`], and its text in `print`.
 
+mod access;
 mod document;
 mod effective;
 mod environment;

@@ -125,6 +125,14 @@ const ROUTES: &str = "
 # body-bytes-max = \"1MiB\"
 # response-timeout = \"60s\"
 # exchange-timeout = \"0s\"
+# Networks whose clients may send requests, and those whose clients may not (403); `deny` wins.
+# allow = [\"192.0.2.0/24\", \"2001:db8::/32\"]
+# deny = [\"192.0.2.66\"]
+# A client certificate is required (403): any that the listener accepts, or one of these fingerprints
+# (SHA-256) or subjects.
+# client-certificate = [\"CN=alice,O=Example\"]
+# Requests of each client (429), per s, min or h, by \"address\" or by a field, \"header:x-api-key\".
+# rate-limit = { requests = \"10/s\", burst = 20, by = \"address\", ipv6-prefix = 64 }
 
 # [[route]]
 # path = \"/old/\"

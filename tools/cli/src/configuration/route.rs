@@ -5,6 +5,7 @@ use std::time::Duration;
 use bolide::{HeaderValue, Offload, StaticFiles, StatusCode};
 use bolide_measurement::Ndt7Settings;
 
+use super::access;
 use super::document::{Place, Section};
 use super::limit_tables::{FILES, FilesLimits, OFFLOAD, OffloadRows};
 use super::rules;
@@ -86,8 +87,9 @@ pub(super) fn read(
             return Err(place.mistake(format!("{what} `{}`", KINDS.join("`, `"))));
         }
     };
+    let access = access::read(&mut section, &answer)?;
     section.finish()?;
-    let route = Route { hosts, path: path.to_owned(), answer, site };
+    let route = Route { hosts, path: path.to_owned(), answer, site, access };
     Ok(Placed { route, place, hosts: hosts_at })
 }
 

@@ -126,6 +126,11 @@ pub(super) const CANNOT_BE_SET: &[(&str, &[&str], &str)] = &[
         "how the engine works: it bounds what pings may cost, and no client notices",
     ),
     (
+        "service/access",
+        &["RATE_CLIENTS_COUNT", "RATE_IPV6_BITS_COUNT"],
+        "what each rate limit takes of memory; a route may set another `ipv6-prefix`",
+    ),
+    (
         "service/measurement",
         &[
             "SIZE_BYTES_MAX",

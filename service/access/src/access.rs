@@ -1,0 +1,131 @@
+//! What stands before the handler of a route.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bolide_server::{Handler, Networks, Reply, Request, Response, StatusCode};
+
+use crate::rate::{RateKey, RateLimit, Verdict};
+
+/// A client certificate that a route takes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AllowedCertificate {
+    /// The SHA-256 of the certificate.
+    Fingerprint([u8; 32]),
+    /// The subject as RFC 4514 writes it, such as `CN=alice,O=Example`.
+    Subject(String),
+}
+
+/// Who may send requests to a route, and how many. Default: everyone, as many as they like.
+#[derive(Debug, Clone, Default)]
+pub struct Access {
+    /// None: every address.
+    pub allow: Option<Networks>,
+    /// They win over `allow`.
+    pub deny: Networks,
+    /// Certificates one of which the client must have shown; an empty list: any that the listener accepts.
+    pub certificates: Option<Vec<AllowedCertificate>>,
+    /// How many requests a client may send; shared by all workers.
+    pub rate: Option<Arc<RateLimit>>,
+}
+
+impl Access {
+    /// Whether everyone may send as many requests as they like.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.allow.is_none()
+            && self.deny.is_empty()
+            && self.certificates.is_none()
+            && self.rate.is_none()
+    }
+
+    /// The handler with this before it.
+    #[must_use]
+    pub fn guard(&self, handler: impl Handler) -> Guarded {
+        Guarded { access: self.clone(), handler: Rc::new(handler) }
+    }
+
+    /// The response to a request that does not get through.
+    fn refuse(&self, request: &Request<'_>) -> Option<Response> {
+        let forbidden = || Some(Response::error(StatusCode::FORBIDDEN));
+        if self.allow.is_some() || !self.deny.is_empty() {
+            let client = request.client();
+            let is_allowed = self.allow.as_ref().is_none_or(|allow| allow.contains(client));
+            if !is_allowed || self.deny.contains(client) {
+                return forbidden();
+            }
+        }
+        if let Some(certificates) = &self.certificates {
+            let facts = request.tls_shared();
+            let shown = facts.as_ref().and_then(|facts| facts.client.as_ref());
+            let is_one = |allowed: &AllowedCertificate| match allowed {
+                AllowedCertificate::Fingerprint(fingerprint) => {
+                    shown.is_some_and(|shown| shown.fingerprint == *fingerprint)
+                }
+                AllowedCertificate::Subject(subject) => {
+                    shown.is_some_and(|shown| shown.subject == *subject)
+                }
+            };
+            if shown.is_none() || !(certificates.is_empty() || certificates.iter().any(is_one)) {
+                return forbidden();
+            }
+        }
+        let rate = self.rate.as_ref()?;
+        let value = match rate.key() {
+            RateKey::Address { .. } => None,
+            RateKey::Field(name) => request.head().get_named(name),
+        };
+        let verdict = match value {
+            Some(value) => rate.count_value(value, request.now()),
+            None => rate.count_address(request.client(), request.now()),
+        };
+        match verdict {
+            Verdict::Passes => None,
+            Verdict::Refused(wait) => Some(too_many(rate, wait)),
+        }
+    }
+}
+
+/// RFC 6585 §4, with what draft-ietf-httpapi-ratelimit-headers-10 adds.
+fn too_many(rate: &RateLimit, wait: Duration) -> Response {
+    let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+    Response::error(StatusCode::TOO_MANY_REQUESTS)
+        .header("retry-after", seconds.to_string())
+        .header("ratelimit-policy", rate.policy())
+        .header("ratelimit", format!("\"client\";r=0;t={seconds}"))
+}
+
+/// A handler that only those reach who may.
+#[derive(Clone)]
+pub struct Guarded {
+    access: Access,
+    handler: Rc<dyn Handler>,
+}
+
+impl std::fmt::Debug for Guarded {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Guarded").field("access", &self.access).finish_non_exhaustive()
+    }
+}
+
+impl Handler for Guarded {
+    fn handle(&self, request: &mut Request<'_>) -> Reply {
+        match self.access.refuse(request) {
+            Some(response) => response.into(),
+            None => self.handler.handle(request),
+        }
+    }
+
+    fn takes(&self, path: &str) -> bool {
+        self.handler.takes(path)
+    }
+
+    fn takes_whole_bodies(&self) -> bool {
+        self.handler.takes_whole_bodies()
+    }
+
+    fn body_bytes_max(&self) -> Option<u64> {
+        self.handler.body_bytes_max()
+    }
+}
