@@ -24,6 +24,7 @@ pub(crate) fn refuse(refusal: &Found<'_>, head: &Head) -> Response {
             Response::error(StatusCode::NOT_IMPLEMENTED)
         }
         Found::MethodNotAllowed(allow) => with_allow(StatusCode::METHOD_NOT_ALLOWED, allow),
+        Found::Disguised => Response::error(StatusCode::BAD_REQUEST),
         Found::Nothing | Found::Handler(_) if !is_standard(method) => {
             Response::error(StatusCode::NOT_IMPLEMENTED)
         }

@@ -181,7 +181,9 @@ impl Session {
         let request_id = gate.and_then(|gate| gate.admit(work.cx.head, &self.ends));
         let head = &*work.cx.head;
         let mut parameters = None;
-        let (route, found) = if router.has_alternatives() {
+        let (route, found) = if router.is_disguised(head) {
+            (RouteId::REFUSED, Found::Disguised)
+        } else if router.has_alternatives() {
             self.find_alternative(id, (head, body_follows), router, &mut parameters, work)
         } else {
             router.find(head, &mut parameters)

@@ -222,7 +222,10 @@ impl Routes {
     /// One worker's router.
     pub(crate) fn router(&self) -> Router {
         let proxies: Vec<Proxy> = self.proxies.iter().map(Proxy::new).collect();
-        let router = self.tier(false, &proxies);
+        let mut router = self.tier(false, &proxies);
+        if self.routes.iter().any(|route| !route.access.is_open()) {
+            router = router.refuse_disguised_paths();
+        }
         if self.routes.iter().any(Route::comes_first) {
             return router.first(self.tier(true, &proxies));
         }

@@ -5,6 +5,7 @@ mod below;
 mod hosts;
 mod methods;
 mod rest;
+mod spelling;
 
 use std::rc::Rc;
 use std::{fmt, mem};
@@ -55,6 +56,7 @@ pub struct Router {
     first: Option<Box<Self>>,
     /// A handler here or in a router below stands for several.
     has_alternatives: bool,
+    refuses_disguises: bool,
     hosts: Option<Box<Hosts>>,
     /// The number of its first name.
     first_number: u32,
@@ -119,6 +121,8 @@ pub(crate) enum Found<'r> {
     /// OPTIONS of a path whose routes don't answer it themselves.
     Options(&'r HeaderValue),
     Nothing,
+    /// The path would find another route if it were written in the usual way.
+    Disguised,
 }
 
 impl fmt::Debug for Router {
@@ -373,6 +377,36 @@ impl Router {
             }
         }
         self.find_path(method, path, parameters)
+    }
+
+    /// Has paths refused with 400 that would find another route if they were written in the usual way: without escapes for
+    /// letters, digits and slashes, without backslashes, and with single slashes. Handlers decode paths, and so do upstreams, so a route that is
+    /// protected could be reached by another one: `/%61dmin/` by that of `/`. Default: off.
+    #[must_use]
+    pub fn refuse_disguised_paths(mut self) -> Self {
+        self.refuses_disguises = true;
+        self
+    }
+
+    /// Whether such a path is to be refused.
+    #[inline]
+    pub(crate) fn is_disguised(&self, head: &Head) -> bool {
+        self.refuses_disguises && self.finds_another(head)
+    }
+
+    fn finds_another(&self, head: &Head) -> bool {
+        let path = path_of(head.path_and_query_bytes());
+        let Some(usual) = spelling::usual(path) else { return false };
+        let route = |router: &Self, path: &[u8]| {
+            let routes = router.hosts.as_ref().zip(head.authority());
+            let own = routes.and_then(|(hosts, authority)| hosts.of(authority));
+            let found = own.map(|own| own.find_path(head.method(), path, &mut None));
+            let is_found = |found: &(RouteId, Found<'_>)| !matches!(found.1, Found::Nothing);
+            let found = found.filter(is_found);
+            found.unwrap_or_else(|| router.find_path(head.method(), path, &mut None)).0
+        };
+        let mut tiers = std::iter::once(self).chain(self.first.as_deref());
+        tiers.any(|router| route(router, path) != route(router, &usual))
     }
 
     #[inline]

@@ -18,6 +18,7 @@ fn found_at(router: &Router, method: Method, host: &str, path: &str) -> String {
         Found::MethodNotAllowed(allow) => format!("405 {}", allow.to_str().unwrap()),
         Found::Options(allow) => format!("204 {}", allow.to_str().unwrap()),
         Found::Nothing => "404".to_owned(),
+        Found::Disguised => "400".to_owned(),
     }
 }
 
@@ -214,4 +215,39 @@ fn what_is_claimed_comes_after_routes_and_before_the_fallback() {
     let router = Router::new().claim(|path| path == "/1", numbered(3)).fallback(numbered(4));
     assert_eq!(found(&router, Method::GET, "/1"), "Some(3) ");
     assert_eq!(found(&router, Method::GET, "/2"), "Some(4) ");
+}
+
+#[test]
+fn a_path_that_means_another_route_when_it_is_decoded_is_disguised() {
+    let router = || {
+        Router::new()
+            .fallback(numbered(1))
+            .below("/admin/", numbered(2))
+            .get("/users/{id}", |_| "")
+            .host("b", Router::new().below("/own/", numbered(3)))
+            .first(Router::new().get("/early", |_| ""))
+            .refuse_disguised_paths()
+    };
+    for (host, path, is_disguised) in [
+        ("a", "/%61dmin/x", true),
+        ("a", "//admin/x", true),
+        ("a", "/%2fadmin/x", true),
+        ("a", "/admin%2Fx", true),
+        ("a", "/\\admin/x", true),
+        ("a", "/%65arly", true),
+        ("a", "/admin/%61?%61", false),
+        ("a", "/~%7euser//x", false),
+        ("a", "/users/%61", false),
+        ("a", "/?/%61dmin/", false),
+        ("a", "/%6fwn/", false),
+        ("b", "/%6fwn/", true),
+    ] {
+        let head = head(Method::GET, host, path);
+        assert_eq!(router().is_disguised(&head), is_disguised, "{host}{path}");
+    }
+    assert!(!Router::new().below("/admin/", numbered(1)).is_disguised(&head(
+        Method::GET,
+        "",
+        "/%61dmin/"
+    )));
 }

@@ -321,3 +321,31 @@ fn a_route_may_require_a_client_certificate_of_its_own() {
         );
     }
 }
+
+#[test]
+fn a_protected_directory_is_not_reached_by_another_spelling_of_its_path() {
+    let folder = scratch("a_protected_directory");
+    std::fs::create_dir_all(folder.join("site/admin")).expect("a directory");
+    for file in ["index.html", "admin/index.html", "~x"] {
+        std::fs::write(folder.join("site").join(file), file).expect("a file");
+    }
+    let path = folder.join("bolide.toml");
+    let text = "[[listen]]\nhttp = \"127.0.0.1:0\"\n[[route]]\nroot = \"site\"\n\
+                [[route]]\npath = \"/admin/\"\nroot = \"site/admin\"\ndeny = [\"127.0.0.0/8\"]\n";
+    std::fs::write(&path, text).expect("the directory is there");
+    let server = Server::start(&["--config", &path.display().to_string()]);
+    for (path, status) in [
+        ("/", 200),
+        ("/%7ex", 200),
+        ("/admin/", 403),
+        ("/admin/index.html", 403),
+        ("/%61dmin/index.html", 400),
+        ("//admin/index.html", 400),
+        ("/%2fadmin/index.html", 400),
+        ("/admin%2findex.html", 400),
+        ("/x/%2e%2e/admin/index.html", 404),
+    ] {
+        let response = send(&server, &get(path, ""));
+        assert!(response.starts_with(&format!("HTTP/1.1 {status} ")), "{path}: {response}");
+    }
+}

@@ -93,7 +93,7 @@ pub(super) const CANNOT_BE_SET: &[(&str, &[&str], &str)] = &[
         ],
         "no program of ours speaks HTTP/3 yet",
     ),
-    ("protocol/qpack", &["TABLE_BYTES"], "as for HTTP/2"),
+    ("protocol/qpack", &["TABLE_BYTES"], "as for HTTP/2, whose limits of these names can be set"),
     (
         "protocol/qpack",
         &["BLOCKED_STREAMS_COUNT", "INSTRUCTIONS_COUNT", "OUTSTANDING_SECTIONS_COUNT"],
