@@ -36,11 +36,15 @@ pub(crate) fn ours(root: &Path) -> Result<Vec<Package>, String> {
     parse(&metadata)
 }
 
-/// All packages that something of ours is built or tested with, on any platform.
-pub(crate) fn all(root: &Path) -> Result<Vec<Package>, String> {
-    let mut packages = parse(&output(root, &["metadata", "--format-version", "1"])?)?;
+/// All packages that something of ours is built or tested with, on any of `targets`.
+pub(crate) fn all(root: &Path, targets: &[&str]) -> Result<Vec<Package>, String> {
+    let for_each = |option| targets.iter().flat_map(move |target| [option, *target]);
+    let metadata = ["metadata", "--format-version", "1"].into_iter();
+    let metadata: Vec<_> = metadata.chain(for_each("--filter-platform")).collect();
+    let mut packages = parse(&output(root, &metadata)?)?;
     // The metadata also have optional packages that no feature switches on; the tree has not.
-    let tree = ["tree", "--workspace", "--edges", "all", "--target", "all", "--prefix", "none"];
+    let tree = ["tree", "--workspace", "--edges", "all", "--prefix", "none"].into_iter();
+    let tree: Vec<_> = tree.chain(for_each("--target")).collect();
     let tree = output(root, &tree)?;
     let used: BTreeSet<&str> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
     packages.retain(|package| used.contains(package.name.as_str()));

@@ -3,12 +3,10 @@
 use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll, Waker};
 
 use bolide_server::{Bytes, HeaderMap, Io, PieceQueue};
 use http_body::{Frame, SizeHint};
-
-use crate::wake::Bell;
 
 /// The body of a request.
 ///
@@ -28,6 +26,12 @@ enum Source {
     Inbox(Arc<Inbox>),
 }
 
+/// How much a reader gets before it has to return to its executor once.
+///
+/// A reader may ask until nothing is there before it looks at what it got, as multipart parsers do. If it runs on another
+/// thread than the worker, which fills the body meanwhile, it may get to the body's end that way and hold all of it.
+const ROW_BYTES_MAX: usize = 256 * 1024;
+
 /// Why a request's body could not be read to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BodyError {
@@ -44,7 +48,8 @@ impl std::error::Error for BodyError {}
 
 /// What worker and service share.
 struct Inbox {
-    bell: Arc<Bell>,
+    /// The exchange's.
+    worker: Waker,
     state: Mutex<State>,
 }
 
@@ -73,6 +78,8 @@ struct State {
     attended: bool,
     /// The length that the client has announced, less what was read.
     left: Option<u64>,
+    /// Bytes that were read since the reader last had to wait.
+    row_bytes: usize,
 }
 
 impl Inbox {
@@ -119,10 +126,16 @@ impl http_body::Body for Body {
             Source::Inbox(inbox) => inbox,
         };
         let mut state = inbox.lock();
+        if state.row_bytes >= ROW_BYTES_MAX {
+            state.row_bytes = 0;
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         let told = !state.wanted;
         state.wanted = true;
         let polled = if let Some(piece) = state.pieces.pop() {
             state.read_bytes += piece.len();
+            state.row_bytes += piece.len();
             if let Some(left) = &mut state.left {
                 *left = left.saturating_sub(piece.len() as u64);
             }
@@ -137,6 +150,7 @@ impl http_body::Body for Body {
         } else if state.ended {
             Poll::Ready(None)
         } else {
+            state.row_bytes = 0;
             if !state.reader.as_ref().is_some_and(|reader| reader.will_wake(cx.waker())) {
                 state.reader = Some(cx.waker().clone());
             }
@@ -146,7 +160,7 @@ impl http_body::Body for Body {
         let tells = !state.attended && !state.ended && (told || polled.is_ready());
         drop(state);
         if tells {
-            inbox.bell.wake_by_ref();
+            inbox.worker.wake_by_ref();
         }
         polled
     }
@@ -180,7 +194,7 @@ impl Drop for Body {
         let tells = !state.attended && unread > 0;
         drop(state);
         if tells {
-            inbox.bell.wake_by_ref();
+            inbox.worker.wake_by_ref();
         }
     }
 }
@@ -190,9 +204,9 @@ impl Drop for Body {
 pub(crate) struct Feed(Arc<Inbox>);
 
 /// A body and its worker's end, which is attended.
-pub(crate) fn body(length: Option<u64>, bell: &Arc<Bell>) -> (Body, Feed) {
+pub(crate) fn body(length: Option<u64>, worker: &Waker) -> (Body, Feed) {
     let state = State { left: length, attended: true, ..State::default() };
-    let inbox = Arc::new(Inbox { bell: Arc::clone(bell), state: Mutex::new(state) });
+    let inbox = Arc::new(Inbox { worker: worker.clone(), state: Mutex::new(state) });
     (Body(Source::Inbox(Arc::clone(&inbox))), Feed(inbox))
 }
 
@@ -259,5 +273,32 @@ impl Feed {
 impl Drop for Feed {
     fn drop(&mut self) {
         self.fail("the exchange is over");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use http_body::Body as _;
+
+    use super::*;
+
+    #[test]
+    fn a_reader_that_asks_until_it_has_to_wait_gets_a_part() {
+        let (body, feed) = body(None, Waker::noop());
+        let (mut body, mut cx) = (pin!(body), Context::from_waker(Waker::noop()));
+        for _ in 0..3 {
+            let mut got = 0;
+            loop {
+                feed.push(Bytes::from_static(&[0; 64 * 1024]), false);
+                match body.as_mut().poll_frame(&mut cx) {
+                    Poll::Ready(frame) => got += frame.unwrap().unwrap().into_data().unwrap().len(),
+                    Poll::Pending => break,
+                }
+                assert!(got <= ROW_BYTES_MAX, "{got} bytes without a pause");
+            }
+            assert_eq!(got, ROW_BYTES_MAX);
+        }
     }
 }

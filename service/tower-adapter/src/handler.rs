@@ -180,6 +180,6 @@ fn body_of(request: &mut Request<'_>, ring: &Ring) -> (Body, Option<Feed>) {
     if let Some(bytes) = request.take_body() {
         return (Body::whole(bytes, request.body_length().is_some()), None);
     }
-    let (body, feed) = body(request.body_length(), &ring.bell);
+    let (body, feed) = body(request.body_length(), &ring.waker);
     (body, Some(feed))
 }

@@ -10,13 +10,20 @@ use crate::manifest::{self, Package};
 /// The registry that everybody uses, as cargo writes it.
 const REGISTRY: &str = "crates.io-index";
 
-/// Checks the whole graph of the lock file.
+/// Checks the graph of the lock file, as far as one of the platforms of `deny.toml` needs it.
 pub(crate) fn check(root: &std::path::Path) -> Vec<String> {
     let rules = std::fs::read_to_string(root.join("deny.toml"))
         .map_err(|error| format!("deny.toml can't be read: {error}"))
         .and_then(|text| text.parse().map_err(|error| format!("deny.toml: {error}")));
-    match rules.and_then(|rules| Ok((rules, manifest::all(root)?))) {
-        Ok((rules, packages)) => findings(&rules, &packages),
+    let checked = rules.and_then(|rules: Table| {
+        let targets = strings(rules.get("graph").and_then(|graph| graph.get("targets")));
+        if targets.is_empty() {
+            return Err("deny.toml: graph.targets names no platform".to_owned());
+        }
+        Ok(findings(&rules, &manifest::all(root, &targets)?))
+    });
+    match checked {
+        Ok(findings) => findings,
         Err(error) => vec![error],
     }
 }

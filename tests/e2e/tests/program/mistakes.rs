@@ -148,8 +148,8 @@ fn a_root_that_is_none() {
     std::fs::write(&file, "").unwrap();
     let (file, missing) =
         (file.display().to_string(), folder.join("missing").display().to_string());
-    one_sentence(&["serve", "--root", &file], &["--root", &file, "not a directory"]);
-    one_sentence(&["serve", "--root", &missing], &["--root", &missing, "doesn't exist"]);
+    one_sentence(&["serve", "--root", &file], &["root", &file, "not a directory"]);
+    one_sentence(&["serve", "--root", &missing], &["root", &missing, "doesn't exist"]);
     let folder = folder.display().to_string();
     let said = mistaken(&["serve", "--root", &folder, "--cache-control", "nothing"]);
     assert!(said.contains("--cache-control"), "{said}");

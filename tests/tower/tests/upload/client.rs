@@ -1,6 +1,7 @@
 //! Clients that make what they send as they send it.
 
 use std::convert::Infallible;
+use std::io::Write as _;
 use std::net::SocketAddr;
 
 use bytes::Bytes;
@@ -79,18 +80,20 @@ pub(crate) async fn over_http1(address: SocketAddr, length: u64, framing: Framin
         "POST /upload HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-type: {KIND}\r\n{framed}\r\n\r\n"
     );
     socket.write_all(head.as_bytes()).await.unwrap();
-    for piece in pieces {
+    let (mut pieces, mut chunk) = (pieces.peekable(), Vec::new());
+    while let Some(piece) = pieces.next() {
         match framing {
             Framing::Length => socket.write_all(piece).await.unwrap(),
             Framing::Chunked => {
-                socket.write_all(format!("{:x}\r\n", piece.len()).as_bytes()).await.unwrap();
-                socket.write_all(piece).await.unwrap();
-                socket.write_all(b"\r\n").await.unwrap();
+                chunk.clear();
+                write!(chunk, "{:x}\r\n", piece.len()).unwrap();
+                chunk.extend_from_slice(piece);
+                // A server may respond and close when it has seen the last boundary: what follows goes with it.
+                let is_last = pieces.peek().is_none();
+                chunk.extend_from_slice(if is_last { b"\r\n0\r\n\r\n" } else { b"\r\n" });
+                socket.write_all(&chunk).await.unwrap();
             }
         }
-    }
-    if let Framing::Chunked = framing {
-        socket.write_all(b"0\r\n\r\n").await.unwrap();
     }
     let mut answer = String::new();
     socket.read_to_string(&mut answer).await.unwrap();
