@@ -163,6 +163,12 @@ impl Arguments {
 }
 
 impl Routes {
+    /// A path to try first: that of the site, or the one of the built-in routes that is made for it.
+    pub(crate) fn path_to_try(&self) -> &'static str {
+        let is_builtin = |route: &Route| matches!(route.answer, Answer::Builtin(_));
+        if self.routes.iter().all(is_builtin) { "/ping" } else { "/" }
+    }
+
     pub(crate) fn new(routes: Vec<Route>, proxies: Vec<ProxySettings>) -> Self {
         Self { routes: routes.into(), proxies: proxies.into(), builtin: Settings::default() }
     }

@@ -299,7 +299,7 @@ mod tests {
     fn a_line_of_each_format() {
         let head = head(b"/a?b", b"curl");
         let asked = Asked::of_head(&head);
-        let common = "192.0.2.1:5 - - [01/Jan/1970:00:00:00 +0000] \"GET /a?b HTTP/1.1\" 200 4";
+        let common = "192.0.2.1 - - [01/Jan/1970:00:00:00 +0000] \"GET /a?b HTTP/1.1\" 200 4";
         assert_eq!(line(LogFormat::Common, asked, outcome()), format!("{common}\n"));
         let combined = format!("{common} \"-\" \"curl\"\n");
         assert_eq!(line(LogFormat::Combined, asked, outcome()), combined);

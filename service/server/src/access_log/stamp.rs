@@ -1,5 +1,6 @@
 //! What every line of one connection begins with: made once, and again when its client says something else of itself.
 
+use std::net::SocketAddr;
 use std::ops::Range;
 
 use bolide_connection::HandshakeFacts;
@@ -11,7 +12,7 @@ use super::text::{is_plain, json};
 use crate::limits::LOG_STAMP_BYTES;
 
 /// The beginning of a connection's lines, kept. In JSON: who the client is, by address, TLS, version, host and user
-/// agent; else its address.
+/// agent; else its address without the port.
 #[derive(Debug)]
 pub(crate) struct Stamp {
     text: Vec<u8>,
@@ -30,7 +31,11 @@ impl Stamp {
         if format == LogFormat::Json {
             connection(&mut text, peer, tls);
         } else {
-            text.extend_from_slice(peer.as_bytes());
+            // Those who read these formats expect a host here, without its port.
+            match peer.parse::<SocketAddr>() {
+                Ok(peer) => text.extend_from_slice(peer.ip().to_string().as_bytes()),
+                Err(_) => text.extend_from_slice(peer.as_bytes()),
+            }
         }
         let (fixed, version) = (text.len(), Version::HTTP_11);
         let (host, user_agent) = (0..0, 0..0);

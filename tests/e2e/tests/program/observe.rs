@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use bolide_launcher::{Finished, Server, program, run, scratch};
+use bolide_launcher::{Finished, Server, find, program, run, scratch};
 use rustix::process::Signal;
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -122,6 +122,33 @@ fn scrapes_during_load_lose_no_request() {
     }
     server.terminate();
     assert!(server.wait().success());
+}
+
+/// GoAccess reads both plain formats: each line, with the client's address as a host and the request's path.
+#[test]
+fn goaccess_reads_the_plain_formats() {
+    let Some(goaccess) = find("goaccess", "goaccess_reads_the_plain_formats") else { return };
+    let folder = scratch("goaccess_reads_the_plain_formats");
+    for (format, theirs) in [("common", "COMMON"), ("combined", "COMBINED")] {
+        let text = |name: &str| folder.join(format!("{format}.{name}")).display().to_string();
+        let (path, report) = (text("log"), text("json"));
+        let server = start(&["--access-log", &path, "--access-log-format", format]);
+        for target in ["/ping", "/ping?q=a%20b", "/\u{e9}\"missing\""] {
+            get(server.http(), target);
+        }
+        load(&server, 20);
+        server.terminate();
+        assert!(server.wait().success());
+        let format = format!("--log-format={theirs}");
+        run(&goaccess, [&path, &format, "-o", &report, "--no-progress"]).well();
+        let report = std::fs::read_to_string(report).expect("it wrote a report");
+        let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
+        let (counts, hosts) = (&report["general"], &report["hosts"]["data"]);
+        assert_eq!(counts["valid_requests"], lines(Path::new(&path)), "{counts}");
+        assert_eq!(counts["failed_requests"], 0, "{counts}");
+        assert_eq!(hosts[0]["data"], "127.0.0.1", "{hosts}");
+        assert_eq!(hosts.as_array().map(Vec::len), Some(1), "{hosts}");
+    }
 }
 
 /// The thread that writes hangs in a pipe that nobody reads: its queue overflows.

@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader};
 
 use bolide_launcher::{Server, find, finish, program, run, scratch, spawn};
+use rustix::process::{Pid, Signal, kill_process};
 
 #[test]
 fn help_is_no_mistake() {
@@ -87,11 +88,31 @@ fn how_many_file_descriptors_there_are_is_said() {
         let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
         let lines: Vec<String> =
             lines.map_while(Result::ok).take_while(|line| !line.starts_with("Ready")).collect();
-        let id = rustix::process::Pid::from_child(&child);
-        rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
+        kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
         let finished = finish(child).well();
         assert!(lines.iter().any(|line| line == said), "{said}: {lines:?}");
         let warning = String::from_utf8_lossy(&finished.stderr).into_owned();
         assert_eq!(warning.contains("only 600 file descriptors"), is_few, "{warning}");
+    }
+}
+
+#[test]
+fn the_start_prints_commands_that_work() {
+    let Some(curl) = find("curl", "the_start_prints_commands_that_work") else { return };
+    let folder = scratch("the_start_prints_commands_that_work");
+    std::fs::write(folder.join("index.html"), "<p>here").unwrap();
+    let folder = folder.display().to_string();
+    let listen = ["--http", "127.0.0.1:0", "--https", "127.0.0.1:0"];
+    for (arguments, expected) in [(&[][..], "pong"), (&["--root", &folder], "<p>here")] {
+        let mut child = spawn(program(), ["serve"].iter().chain(&listen).chain(arguments).copied());
+        let lines = BufReader::new(child.stdout.as_mut().expect("a pipe")).lines();
+        let lines: Vec<_> =
+            lines.map_while(Result::ok).take_while(|line| !line.starts_with("Ready")).collect();
+        let commands = lines.iter().filter_map(|line| Some(line.split_once(" curl ")?.1));
+        let outputs: Vec<_> =
+            commands.map(|command| run(&curl, command.split(' ')).well().text()).collect();
+        kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+        finish(child);
+        assert_eq!(outputs, [expected, expected], "{lines:?}");
     }
 }

@@ -1,6 +1,6 @@
 //! What the start says on the standard output.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
 use bolide::Running;
 use bolide_eventloop::FileLimit;
@@ -30,24 +30,25 @@ pub(super) struct Announced<'a> {
 pub(super) fn announce(announced: &Announced<'_>) -> io::Result<()> {
     let Announced { running, plan, listeners, workers, files, admin, user } = announced;
     let mut out = io::stdout().lock();
+    let path = plan.routes.path_to_try();
     let insecure =
         if secured(listeners).any(|one| one.material.self_signed) { " --insecure" } else { "" };
     for (address, listen) in running.addresses().into_iter().zip(&plan.listen) {
         match (address, &listen.tls) {
             (Some(address), None) => writeln!(
                 out,
-                "http://{address}   HTTP/1.1 and h2c        curl http://{address}/ping"
+                "http://{address}   HTTP/1.1 and h2c        curl http://{address}{path}"
             )?,
             (Some(address), Some(_)) => {
-                let command = format!("curl{insecure} https://{address}/ping");
+                let command = format!("curl{insecure} https://{address}{path}");
                 writeln!(out, "https://{address}  HTTP/2 and HTTP/1.1     {command}")?;
             }
             (None, tls) => {
-                let path = listen.address.trim_start_matches("unix:");
+                let socket = listen.address.trim_start_matches("unix:");
                 let (insecure, scheme) =
                     if tls.is_some() { (insecure, "https") } else { ("", "http") };
                 let command =
-                    format!("curl{insecure} --unix-socket {path} {scheme}://localhost/ping");
+                    format!("curl{insecure} --unix-socket {socket} {scheme}://localhost{path}");
                 writeln!(out, "{}  {command}", listen.address)?;
             }
         }
@@ -70,6 +71,9 @@ pub(super) fn announce(announced: &Announced<'_>) -> io::Result<()> {
     }
     if let Some(admin) = admin {
         writeln!(out, "{admin}")?;
+    }
+    if out.is_terminal() && plan.observe.access_log.is_none() {
+        writeln!(out, "Requests are not logged; see them here with --access-log -")?;
     }
     writeln!(out, "Ready: {}; stop with Ctrl-C", counted(*workers, "worker"))?;
     out.flush()
