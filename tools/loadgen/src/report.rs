@@ -306,7 +306,7 @@ pub struct Latencies {
     pub deviation_ns: f64,
     /// The least.
     pub min_ns: u64,
-    /// Percentiles by their name: `p50`, `p75`, `p90`, `p99`, `p99.9`, `p99.99`, `p99.999`.
+    /// Percentiles by their name: `p50`, `p75`, `p90`, `p95`, `p99`, `p99.9`, `p99.99`, `p99.999`.
     pub percentiles_ns: BTreeMap<String, u64>,
     /// The greatest.
     pub max_ns: u64,

@@ -19,10 +19,11 @@ const GREATEST_NS: u64 = 600_000_000_000;
 const DIGITS: u8 = 3;
 
 /// The percentiles that are reported, by their names.
-const PERCENTILES: [(&str, f64); 7] = [
+const PERCENTILES: [(&str, f64); 8] = [
     ("p50", 50.0),
     ("p75", 75.0),
     ("p90", 90.0),
+    ("p95", 95.0),
     ("p99", 99.0),
     ("p99.9", 99.9),
     ("p99.99", 99.99),

@@ -43,9 +43,9 @@ pub struct Arguments {
     #[arg(value_name = "URL", required_unless_present_any = ["urls", "h2load", "wrk"])]
     pub(super) url: Vec<String>,
 
-    /// Total number of connections.
-    #[arg(short = 'c', long, value_name = "N", default_value = "10", value_parser = units::count)]
-    pub(super) connections: u64,
+    /// Total number of connections. Default: 10, or the number of -n if that is less.
+    #[arg(short = 'c', long, value_name = "N", value_parser = units::count)]
+    pub(super) connections: Option<u64>,
 
     /// Requests in flight on each connection: streams of HTTP/2, pipelining depth of HTTP/1.1.
     #[arg(short = 'm', long, value_name = "N", default_value = "1", value_parser = units::count)]

@@ -23,6 +23,9 @@ use crate::plan::{Http2Plan, Plan, ServerProcesses, TlsPlan, TlsTrust, Version};
 use crate::schedule::Schedule;
 use arguments::ConnectionArguments;
 
+/// The connections of a run that nobody gives a number.
+const DEFAULT_CONNECTIONS: u64 = 10;
+
 /// More connections than this don't fit into the ports of one address, four times over.
 const MOST_CONNECTIONS: u64 = 250_000;
 
@@ -89,12 +92,13 @@ impl Arguments {
             .collect::<Result<_, _>>()?;
         let version = version(connection, &self.load, self.depth)?;
         let tls = tls(connection, target.is_https)?;
+        let connections = self.connections();
         let expect = request::expectations(&self.expect, &requests.plans)?;
-        let schedule = self.load.schedule(self.connections, self.depth)?;
+        let schedule = self.load.schedule(connections, self.depth)?;
         let cores = self.cores.as_deref().map(cores).transpose()?.unwrap_or_default();
-        check("-c", self.connections, MOST_CONNECTIONS)?;
+        check("-c", connections, MOST_CONNECTIONS)?;
         check("-m", self.depth, MOST_DEPTH)?;
-        let threads = self.threads()?;
+        let threads = self.threads(connections)?;
         let mut origin = target::resolve(&target, &elsewhere, connection.connect_timeout)?;
         if let Some(authority) = requests.authority {
             origin.authority = authority;
@@ -105,7 +109,7 @@ impl Arguments {
             tls,
             http2: http2(connection)?,
             requests: requests.plans,
-            connections: as_size(self.connections),
+            connections: as_size(connections),
             depth: as_size(self.depth),
             threads,
             cores,
@@ -137,15 +141,20 @@ impl Arguments {
         Ok(Job { url, plan, schedule, outputs, thresholds: self.expect.fail_if.clone() })
     }
 
-    fn threads(&self) -> Result<usize, String> {
+    fn connections(&self) -> u64 {
+        let requests = self.load.requests.unwrap_or(u64::MAX);
+        self.connections.unwrap_or_else(|| DEFAULT_CONNECTIONS.min(requests.max(1)))
+    }
+
+    fn threads(&self, connections: u64) -> Result<usize, String> {
         let Some(threads) = self.threads else {
-            return Ok(available_cores().min(as_size(self.connections)));
+            return Ok(available_cores().min(as_size(connections)));
         };
         check("-t", threads, MOST_THREADS)?;
-        if threads > self.connections {
+        if threads > connections {
             return Err(format!(
                 "-t {threads} threads need at least as many connections, but -c is {}",
-                self.connections
+                connections
             ));
         }
         Ok(as_size(threads))

@@ -40,6 +40,15 @@ fn fixed(line: &str) -> Vec<crate::plan::Phase> {
 }
 
 #[test]
+fn few_requests_need_few_connections() {
+    for (count, connections) in [("", 10), ("-n 5", 5), ("-n 100", 10), ("-n 5 -c 2", 2)] {
+        let plan = job(&format!("{count} {URL}")).plan;
+        assert_eq!(plan.connections, connections, "{count}");
+        assert!(plan.threads <= connections, "{count}");
+    }
+}
+
+#[test]
 fn a_url_alone_measures_capacity_and_then_latency() {
     let job = job(URL);
     let Schedule::CapacityThenLatency { capacity, shares, arrivals } = job.schedule else {

@@ -4,10 +4,13 @@ use std::fmt::Write;
 
 use super::figures::{bytes, duration, grouped, memory, rate};
 use crate::plan::{Arrivals, Load};
-use crate::report::{Bound, EventsReport, Failure, Latencies, PhaseReport, ProcessCost, Report};
+use crate::report::{
+    Bound, EventsReport, Failure, KneeReport, Latencies, PhaseReport, ProcessCost, Report,
+};
 use crate::schedule::succeeded_rate;
 
-/// The whole summary. `broken` are the conditions of `--fail-if` that held, each with its figure.
+/// The whole summary: what was found, then how. `broken` are the conditions of `--fail-if` that held, each with its
+/// figure.
 ///
 /// When the generator was the bottleneck of any phase, the first line says so.
 #[must_use]
@@ -19,15 +22,13 @@ pub fn summary(report: &Report, broken: &[String]) -> String {
 }
 
 fn write_summary(text: &mut String, report: &Report, broken: &[String]) -> std::fmt::Result {
-    if let Some(line) = client_bound(report) {
-        writeln!(text, "{line}")?;
-    }
+    write_conclusion(text, report, broken)?;
     let protocol = if report.protocol.is_empty() { "nothing spoken" } else { &report.protocol };
     let tls = report
         .tls
         .as_ref()
         .map_or_else(String::new, |tls| format!(" ({}, {})", tls.version, tls.cipher_suite));
-    writeln!(text, "{}: {protocol}{tls}", report.url)?;
+    writeln!(text, "\n{}: {protocol}{tls}", report.url)?;
     writeln!(
         text,
         "{}, {} in flight on each at most, {}",
@@ -35,40 +36,28 @@ fn write_summary(text: &mut String, report: &Report, broken: &[String]) -> std::
         grouped(report.depth as u64),
         counted(report.threads as u64, "thread")
     )?;
+    if report.knee.is_some() {
+        writeln!(text)?;
+        return write_search(text, report);
+    }
     for phase in &report.phases {
         writeln!(text)?;
         write_phase(text, phase)?;
     }
-    write_end(text, report, broken)
+    Ok(())
 }
 
-/// What is to be said of the whole run, after an empty line; nothing when all went as planned.
-fn write_end(text: &mut String, report: &Report, broken: &[String]) -> std::fmt::Result {
-    let failed: u64 = report.phases.iter().map(|phase| phase.counts.failed).sum();
-    let went_as_planned = report.knee.is_none()
-        && broken.is_empty()
-        && failed == 0
-        && report.server_died_after_ns.is_none()
-        && !report.interrupted;
-    if went_as_planned {
-        return Ok(());
+/// What was found, in sentences.
+fn write_conclusion(text: &mut String, report: &Report, broken: &[String]) -> std::fmt::Result {
+    if let Some(line) = client_bound(report) {
+        writeln!(text, "{line}")?;
     }
-    writeln!(text)?;
-    if let Some(knee) = &report.knee {
-        let limit = duration(knee.limit_ns);
-        match knee.rate {
-            Some(held) => {
-                write!(
-                    text,
-                    "Knee: {} req/s is the highest rate whose p99 stayed under {limit}",
-                    rate(held)
-                )?;
+    match &report.knee {
+        Some(knee) => writeln!(text, "{}", knee_found(knee))?,
+        None => {
+            for phase in &report.phases {
+                writeln!(text, "{}", phase_found(phase))?;
             }
-            None => write!(text, "Knee: no rate kept its p99 under {limit}")?,
-        }
-        match knee.broken_at {
-            Some(broken_at) => writeln!(text, "; {} req/s did not.", rate(broken_at))?,
-            None => writeln!(text, "; no higher one was tried.")?,
         }
     }
     if let Some(after) = report.server_died_after_ns {
@@ -80,10 +69,92 @@ fn write_end(text: &mut String, report: &Report, broken: &[String]) -> std::fmt:
     for condition in broken {
         writeln!(text, "Broken: {condition}")?;
     }
+    let failed: u64 = report.phases.iter().map(|phase| phase.counts.failed).sum();
     if failed > 0 {
         writeln!(text, "{} failed.", counted(failed, "request"))?;
     }
     Ok(())
+}
+
+fn knee_found(knee: &KneeReport) -> String {
+    let limit = duration(knee.limit_ns);
+    let found = match knee.rate {
+        Some(held) => {
+            format!("{} req/s is the highest rate whose p99 stayed under {limit}", rate(held))
+        }
+        None => format!("no rate kept its p99 under {limit}"),
+    };
+    match knee.broken_at {
+        Some(broken_at) => format!("Knee: {found}; {} req/s did not.", rate(broken_at)),
+        None => format!("Knee: {found}; no higher one was tried."),
+    }
+}
+
+/// One sentence: the rate or the latency that a phase was about, and what limited it.
+fn phase_found(report: &PhaseReport) -> String {
+    let served = rate(succeeded_rate(report));
+    let limited = match report.verdict.bound {
+        Bound::Server => "the server was saturated",
+        Bound::Client => "the generator was saturated: a lower bound",
+        Bound::Network => "the network was saturated",
+        Bound::Window => "flow-control windows limited it",
+        Bound::Rate => "as requested",
+        Bound::Unclear => "nothing was saturated",
+    };
+    match &report.phase.load {
+        Load::Closed => format!("{}: {served} req/s; {limited}.", report.phase.name),
+        Load::Connect => {
+            format!("{}: {served} new connections per second; {limited}.", report.phase.name)
+        }
+        Load::Open { rate: asked, .. } => {
+            let figures = ["p50", "p95", "p99"].map(|name| {
+                let ns = report.latency.percentiles_ns.get(name).copied().unwrap_or(0);
+                format!("{name} {}", duration(ns))
+            });
+            let asked = rate(*asked);
+            let served = if report.verdict.bound == Bound::Rate {
+                limited.to_owned()
+            } else {
+                format!("{served} req/s were served; {limited}")
+            };
+            format!("At {asked} req/s: {}; {served}.", figures.join(", "))
+        }
+    }
+}
+
+/// A search for the knee: a line for each rate that was tried.
+fn write_search(text: &mut String, report: &Report) -> std::fmt::Result {
+    let limit_ns = report.knee.map_or(u64::MAX, |knee| knee.limit_ns);
+    let head = ["req/s tried", "served", "failed", "p50", "p99", "p99.9"].map(str::to_owned);
+    line_of_search(text, &head, "")?;
+    for phase in &report.phases {
+        let at = |name: &str| phase.latency.percentiles_ns.get(name).copied().unwrap_or(0);
+        let tried = match &phase.phase.load {
+            Load::Open { rate: tried, .. } => rate(*tried),
+            Load::Closed | Load::Connect => phase.phase.name.clone(),
+        };
+        let mark = match &phase.phase.load {
+            Load::Closed | Load::Connect => "closed loop",
+            Load::Open { .. } if at("p99") > limit_ns => "too slow",
+            Load::Open { .. } if phase.verdict.bound == Bound::Rate => "held",
+            Load::Open { .. } => "rate not met",
+        };
+        let cells = [
+            tried,
+            rate(succeeded_rate(phase)),
+            grouped(phase.counts.failed),
+            duration(at("p50")),
+            duration(at("p99")),
+            duration(at("p99.9")),
+        ];
+        line_of_search(text, &cells, mark)?;
+    }
+    Ok(())
+}
+
+fn line_of_search(text: &mut String, cells: &[String; 6], mark: &str) -> std::fmt::Result {
+    let cells: String = cells.iter().map(|cell| format!("{cell:>13}")).collect();
+    writeln!(text, "{}", format!("{cells}  {mark}").trim_end())
 }
 
 /// The line that comes first when a rate is only a lower bound.
@@ -247,8 +318,10 @@ fn latency(text: &mut String, name: &str, all: &Latencies, model: &str) -> std::
     if all.count == 0 {
         return Ok(());
     }
-    let mut figures = Vec::new();
-    for percentile in ["p50", "p90", "p99", "p99.9", "p99.99"] {
+    let mut figures = vec![format!("mean {}", duration(all.mean_ns as u64))];
+    // One value alone says nothing of the slowest in a thousand.
+    let percentiles = [("p50", 1), ("p95", 20), ("p99", 100), ("p99.9", 1000), ("p99.99", 10_000)];
+    for (percentile, _) in percentiles.into_iter().filter(|(_, least)| all.count >= *least) {
         if let Some(ns) = all.percentiles_ns.get(percentile) {
             figures.push(format!("{percentile} {}", duration(*ns)));
         }
@@ -344,7 +417,7 @@ fn cost(cost: &ProcessCost) -> String {
 mod tests {
     use super::*;
     use crate::fabricated::{OPEN_1000, flat, quiet, report};
-    use crate::report::{KneeReport, Verdict};
+    use crate::report::Verdict;
     use std::collections::BTreeMap;
 
     #[test]
@@ -357,9 +430,56 @@ mod tests {
         assert!(first.contains("1,000 req/s is a lower bound"), "{first}");
         assert!(text.contains("req/s (a lower bound)"), "{text}");
         let fine = summary(&report(vec![quiet(Load::Closed)]), &[]);
-        assert!(fine.starts_with("http://127.0.0.1:8080/ping: http/1.1\n10 connections"), "{fine}");
+        let first = "measured: 1,000 req/s; nothing was saturated.\n\nhttp://127.0.0.1:8080/ping: http/1.1\n";
+        assert!(fine.starts_with(first), "{fine}");
         assert!(!fine.contains("lower bound"), "{fine}");
         assert!(fine.ends_with("unclear\n"), "nothing follows the verdict: {fine}");
+    }
+
+    #[test]
+    fn a_conclusion_says_the_latency_at_a_rate() {
+        let mut met = quiet(OPEN_1000);
+        met.verdict.bound = Bound::Rate;
+        let mut missed = met.clone();
+        missed.verdict.bound = Bound::Server;
+        missed.counts.succeeded = 700;
+        let text = summary(&report(vec![met, missed]), &[]);
+        let lines: Vec<_> = text.lines().take(2).collect();
+        let figures = "At 1,000 req/s: p50 1.00 ms, p95 1.00 ms, p99 1.00 ms";
+        assert_eq!(lines[0], format!("{figures}; as requested."));
+        let why = "700 req/s were served; the server was saturated.";
+        assert_eq!(lines[1], format!("{figures}; {why}"));
+    }
+
+    #[test]
+    fn percentiles_are_shown_as_far_as_the_count_tells_them() {
+        let line = |count| {
+            let mut text = String::new();
+            latency(&mut text, "latency", &flat(count, 1_000_000), "closed loop").unwrap();
+            text
+        };
+        assert!(line(1).starts_with("  latency     mean 1.00 ms  p50 1.00 ms  max 1.00 ms"));
+        assert!(line(99).contains("  p95 1.00 ms  max"), "{}", line(99));
+        assert!(line(1000).contains("  p99.9 1.00 ms  max"), "{}", line(1000));
+    }
+
+    #[test]
+    fn a_search_is_a_table() {
+        let mut held = quiet(OPEN_1000);
+        held.verdict.bound = Bound::Rate;
+        let mut slow = held.clone();
+        slow.latency = flat(1000, 9_000_000);
+        let mut report = report(vec![quiet(Load::Closed), held, slow]);
+        report.knee =
+            Some(KneeReport { limit_ns: 5_000_000, rate: Some(800.0), broken_at: Some(900.0) });
+        let text = summary(&report, &[]);
+        let found = "Knee: 800 req/s is the highest rate whose p99 stayed under 5.00 ms; 900 req/s did not.\n";
+        assert!(text.starts_with(found), "{text}");
+        let table: Vec<_> = text.lines().skip_while(|line| !line.contains("tried")).collect();
+        assert_eq!(table.len(), 4, "{text}");
+        let marks = [(1, "closed loop"), (2, "held"), (3, "too slow")];
+        assert!(marks.iter().all(|(at, mark)| table[*at].ends_with(mark)), "{text}");
+        assert!(table[3].contains("9.0"), "{text}");
     }
 
     #[test]
@@ -370,7 +490,7 @@ mod tests {
         let labelled = |name: &str, label: &str| {
             text.lines().any(|line| line.trim_start().starts_with(name) && line.contains(label))
         };
-        for line in text.lines().filter(|line| line.contains(" p99 ")) {
+        for line in text.lines().filter(|line| line.starts_with(' ') && line.contains(" p99 ")) {
             assert!(line.ends_with(']'), "{line}");
         }
         assert!(labelled("latency", "[closed loop, from the sending]"), "{text}");
@@ -398,8 +518,8 @@ mod tests {
         let text = summary(&report(vec![open]), &[]);
         for line in [
             "events      12,000 (12,000 per second), 12.0 per stream, 1 gap above 1.00 s, 24,000 tokens (24,000 per second)",
-            "first event p50 5.00 ms",
-            "event gap   p50 2.00 ms",
+            "first event mean 5.00 ms  p50 5.00 ms",
+            "event gap   mean 2.00 ms  p50 2.00 ms",
             "[open loop, from the intended time]",
             "[between two events of a stream]",
         ] {
@@ -419,14 +539,11 @@ mod tests {
         report.interrupted = true;
         report.server_died_after_ns = Some(3_200_000_000);
         let broken = ["errors>0 (3)".to_owned()];
-        report.knee =
-            Some(KneeReport { limit_ns: 5_000_000, rate: Some(800.0), broken_at: Some(900.0) });
         let text = summary(&report, &broken);
         for line in [
             "997 as expected, 3 failed (2 timeout, 1 wrong body); 10 bodies compared",
             "5.00 ms for stream windows",
             "1 segment retransmitted",
-            "Knee: 800 req/s is the highest rate whose p99 stayed under 5.00 ms; 900 req/s did not.",
             "The server went away 3.20 s after the start.",
             "Interrupted",
             "Broken: errors>0 (3)",
