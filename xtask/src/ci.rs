@@ -6,7 +6,7 @@ use std::process::{Command, ExitCode};
 use crate::manifest::cargo;
 use crate::report::Report;
 use crate::tree::Tree;
-use crate::{deny, fuzz, steady, tidy, tools};
+use crate::{deny, fuzz, packages, steady, tidy, tools};
 
 /// How long each fuzz target runs in CI: enough to see that it runs and holds on its corpus.
 const FUZZ_SECONDS: u32 = 5;
@@ -18,7 +18,7 @@ const OUTSIDE: &[&str] = &["bolide-e2e", "bolide-conformance"];
 pub(crate) const FAST: &str = "release";
 
 /// The profile of what is published and measured.
-const MEASURED: &str = "dist";
+pub(crate) const MEASURED: &str = "dist";
 
 /// `cargo xtask test`: every test that this machine can run.
 pub(crate) fn test(_: &[String]) -> ExitCode {
@@ -42,6 +42,7 @@ pub(crate) fn all(_: &[String]) -> ExitCode {
     report.step("clippy", in_root(&root, &lint));
     let program = built(&mut report, &root, MEASURED);
     tests(&mut report, &root, &program);
+    packages::every(&mut report, &root, &program, &[]);
     steady::short(&mut report, &root, &program);
     let mut instructions = counting(&root);
     instructions.env("BOLIDE_BIN", &program);

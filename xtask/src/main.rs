@@ -7,6 +7,7 @@ mod deny;
 mod fuzz;
 mod generate;
 mod manifest;
+mod packages;
 mod report;
 mod steady;
 mod tidy;
@@ -79,6 +80,11 @@ const TASKS: &[Task] = &[
         name: "generate",
         purpose: "write the generated pages; with --check: say which of them are stale",
         run: generate::run,
+    },
+    Task {
+        name: "dist",
+        purpose: "build the packages and try them: cargo xtask dist [wheel|deb|container]…",
+        run: packages::run,
     },
 ];
 
