@@ -106,6 +106,8 @@ failures! {
     BAD_CHUNK_END = Failure::bad("a chunk did not end in CRLF");
     CHUNK_EXTENSIONS_TOO_LARGE = Failure::bad("the chunk extensions were too large");
     TRAILERS_TOO_LARGE = Failure::bad("the trailer section was too large");
+    // Not HTTP: a TLS alert (RFC 8446 §6) is what a server of HTTPS has for a request in cleartext.
+    SPEAKS_TLS = Failure::bad("the server sent TLS: its port may be one of https://");
     // Responses (RFC 9112 §9.2, RFC 9110 §15.2).
     UNSOLICITED = Failure::bad("bytes came that answered no request");
     UNASKED_SWITCH = Failure::bad("protocols were switched without a request");

@@ -5,7 +5,8 @@ use http::StatusCode;
 
 use crate::connection::{Connection, Reading};
 use crate::error::{
-    EOF, SHUT_DOWN, Stop, TOO_MANY_INTERIM, TRUNCATED, UNANSWERED, UNASKED_SWITCH, UNSOLICITED,
+    EOF, SHUT_DOWN, SPEAKS_TLS, Stop, TOO_MANY_INTERIM, TRUNCATED, UNANSWERED, UNASKED_SWITCH,
+    UNSOLICITED,
 };
 use crate::exchanges::Kind;
 use crate::gate::Gate;
@@ -30,6 +31,10 @@ impl Connection {
                 Err(Stop::Incomplete) => {}
                 Err(Stop::Fault(failure)) => return self.finish(failure),
             }
+        }
+        // A TLS record of an alert or a handshake; no status line begins so.
+        if let [0x15 | 0x16, 3, ..] = cx.input.unread() {
+            return self.finish(&SPEAKS_TLS);
         }
         self.scan.incomplete(cx.input.len());
         if self.persistence.has_ended() {

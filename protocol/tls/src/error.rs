@@ -1,5 +1,6 @@
 //! What can be wrong with a certificate, a key or a peer.
 
+use rustls::InvalidMessage;
 use thiserror::Error;
 
 /// Why a certificate and its key can't be used.
@@ -57,5 +58,15 @@ pub(crate) fn kind_of(error: &rustls::Error) -> &'static str {
         | Error::DecryptError
         | Error::PeerSentOversizedRecord => "misbehaved",
         _ => "other",
+    }
+}
+
+/// What is said of an error.
+pub(crate) fn text_of(error: &rustls::Error) -> String {
+    match error {
+        rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType) => {
+            "the peer sent no TLS: it may speak cleartext HTTP on this port".to_owned()
+        }
+        _ => error.to_string(),
     }
 }

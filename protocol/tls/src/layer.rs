@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bolide_buffers::{Flush, ReceiveBuffer, SendQueue};
 use rustls::{Connection, HandshakeKind, ProtocolVersion};
 
-use crate::error::kind_of;
+use crate::error::{kind_of, text_of};
 use crate::limits::PASS_OVERHEAD_BYTES;
 use crate::{ClientCertificate, TlsFailure};
 
@@ -211,7 +211,7 @@ impl TlsLayer {
                 break;
             }
             let state = self.connection.process_new_packets().map_err(|error| TlsFailure {
-                what: error.to_string(),
+                what: text_of(&error),
                 kind: kind_of(&error),
                 in_handshake: self.connection.is_handshaking(),
             })?;

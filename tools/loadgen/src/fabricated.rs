@@ -73,6 +73,7 @@ pub(crate) fn quiet(load: Load) -> PhaseReport {
         counts,
         statuses: BTreeMap::from([(200, 1000)]),
         failures: BTreeMap::new(),
+        first_loss: None,
         traffic: Traffic {
             wire_received_bytes: 150_000,
             wire_sent_bytes: 100_000,

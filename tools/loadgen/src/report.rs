@@ -73,6 +73,9 @@ pub struct PhaseReport {
     pub statuses: BTreeMap<u16, u64>,
     /// What was wrong, by kind; only kinds that occurred.
     pub failures: BTreeMap<Failure, u64>,
+    /// Why the first connection ended that ended before its responses were complete. `None`: none did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_loss: Option<String>,
     /// Bytes and HPACK.
     pub traffic: Traffic,
     /// From the start (closed loop) or the intended start (open loop) to the end of the answer.

@@ -180,3 +180,24 @@ fn a_client_shows_its_certificate_where_one_is_asked_for() {
     assert_eq!(shown.status.code(), Some(0), "{}", shown.both());
     assert_ne!(hidden.status.code(), Some(0), "{}", hidden.both());
 }
+
+#[test]
+fn the_wrong_scheme_of_a_port_is_said() {
+    let server = Server::start_both();
+    let wrong = [
+        (
+            server.https().replace("https:", "http:"),
+            "the server sent TLS: its port may be one of https://",
+        ),
+        (
+            server.http().replace("http:", "https:"),
+            "the peer sent no TLS: it may speak cleartext HTTP on this port",
+        ),
+    ];
+    for (url, said) in wrong {
+        let url = format!("{url}/ping");
+        let finished = load(&["-n", "3", &url]);
+        assert_eq!(finished.status.code(), Some(1), "{}", finished.both());
+        assert!(finished.both().contains(said), "{}", finished.both());
+    }
+}

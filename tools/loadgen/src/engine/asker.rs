@@ -180,6 +180,9 @@ impl Owner for Asker<'_> {
         if self.conn.asked.is_empty() && failure == Failure::Protocol {
             self.desk.idle_failed(failure);
         }
+        if !self.conn.asked.is_empty() {
+            self.desk.tally.first_loss.get_or_insert(ending.reason.what);
+        }
         for asked in self.conn.asked.drain() {
             self.desk.failed(&asked, failure);
         }

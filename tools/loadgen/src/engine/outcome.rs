@@ -80,6 +80,7 @@ pub(super) fn report(
         counts: tally.counts,
         statuses,
         failures,
+        first_loss: tally.first_loss.filter(|_| tally.counts.failed > 0).map(str::to_owned),
         traffic: tally.traffic,
         littles_law_residual: (presence > 0.0).then(|| (presence - explained) / presence),
         latency,

@@ -34,6 +34,8 @@ pub(super) struct Tally {
     pub(super) traffic: Traffic,
     pub(super) stalls: Stalls,
     pub(super) resumed_count: u64,
+    /// How the first connection ended that took requests with it.
+    pub(super) first_loss: Option<&'static str>,
     /// Completed requests by seat, as far as any has completed some.
     by_seat: Vec<u64>,
     pub(super) latency: Histogram<u64>,
@@ -58,6 +60,7 @@ impl Tally {
             traffic: Traffic::default(),
             stalls: Stalls::default(),
             resumed_count: 0,
+            first_loss: None,
             by_seat: Vec::new(),
             latency: empty(),
             first_byte: empty(),
@@ -160,6 +163,7 @@ impl Tally {
         stalls.socket_full += more.socket_full;
         stalls.receive_window_used_up += more.receive_window_used_up;
         self.resumed_count += other.resumed_count;
+        self.first_loss = self.first_loss.or(other.first_loss);
         self.by_seat.extend_from_slice(&other.by_seat);
         for (histogram, more) in [
             (&mut self.latency, &other.latency),

@@ -241,6 +241,9 @@ fn write_phase(text: &mut String, report: &PhaseReport) -> std::fmt::Result {
     let mark = if report.verdict.bound == Bound::Client { " (a lower bound)" } else { "" };
     row(text, "rate", &format!("{} req/s{asked}{mark}", rate(succeeded_rate(report))))?;
     row(text, "responses", &answers(report))?;
+    if let Some(what) = &report.first_loss {
+        row(text, "", &format!("The first connection that was lost: {what}."))?;
+    }
     if !report.statuses.is_empty() {
         let statuses: Vec<String> = report
             .statuses
