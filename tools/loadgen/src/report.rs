@@ -96,6 +96,9 @@ pub struct PhaseReport {
     /// Of responses that are streams of events.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub events: Option<EventsReport>,
+    /// One entry for each request of the plan, where there are 2 to 64 of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requests: Vec<RequestReport>,
     /// What bounded the senders.
     pub stalls: Stalls,
     /// Requests per second of each connection that answered any.
@@ -112,6 +115,21 @@ pub struct PhaseReport {
     pub series: Vec<Sample>,
     /// What limited the phase.
     pub verdict: Verdict,
+}
+
+/// What one of several requests came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RequestReport {
+    /// Its method.
+    pub method: String,
+    /// Path and query, with placeholders as given.
+    pub target: String,
+    /// Answered to the end, right or wrong.
+    pub completed: u64,
+    /// Answered wrong, or never.
+    pub failed: u64,
+    /// As the phase's.
+    pub latency: Latencies,
 }
 
 /// Requests and answers of a phase, without the warm-up.

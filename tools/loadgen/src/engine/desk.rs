@@ -102,13 +102,14 @@ impl Desk {
         random: Random,
         (number, threads): (usize, usize),
     ) -> Self {
-        let turn = number * task.script.requests.len() / threads;
+        let requests = task.script.requests.len();
+        let turn = number * requests / threads;
         Self {
             task,
             now_ns: 0,
             seats: Seats::new(seats),
             pacer: Pacer::idle(),
-            tally: Tally::new(),
+            tally: Tally::new(requests),
             interval: Interval::new(),
             random,
             turn,
@@ -142,6 +143,12 @@ impl Desk {
         if let Some(at_ns) = self.seats.rested_at() {
             agenda.alarm(self.task.instant(at_ns));
         }
+    }
+
+    /// What was counted; from here on it is counted anew.
+    pub(super) fn take_tally(&mut self) -> Tally {
+        let fresh = Tally::new(self.task.script.requests.len());
+        std::mem::replace(&mut self.tally, fresh)
     }
 
     /// A number that no other connection of the run has.
@@ -194,6 +201,7 @@ impl Desk {
         }
         let tally = &mut self.tally;
         tally.latency.saturating_record(latency_ns);
+        tally.by_request.answered(asked.request, latency_ns, verdict.is_ok());
         tally.counts.completed += 1;
         tally.completed_on(seat);
         tally.counts.compared += u64::from(asked.seen.sampled);
@@ -221,6 +229,7 @@ impl Desk {
         }
         if self.pacer.counts_answer(asked.number, asked.counted, self.now_ns) {
             self.tally.failure(failure);
+            self.tally.by_request.failed(asked.request);
         }
     }
 

@@ -7,6 +7,7 @@
 mod arrivals;
 mod asked;
 mod asker;
+mod by_request;
 mod checks;
 mod desk;
 mod events;
@@ -216,7 +217,7 @@ impl Engine {
         self.began_ns.get_or_insert(start_ns);
         let measure = start + phase.warm_up;
         let mut watch = Watch::new(self.threads.len(), before);
-        let mut tally = Tally::new();
+        let mut tally = Tally::new(self.task.script.requests.len());
         if wanted {
             self.begin(phase, start_ns);
         }
@@ -247,7 +248,7 @@ impl Engine {
             server_cores: std::thread::available_parallelism().map_or(1, usize::from),
         };
         let measure_ns = self.task.nanoseconds(measure);
-        outcome::report(phase, tally, measure_ns, watch.series, &cost, self.task.events)
+        outcome::report(phase, tally, measure_ns, watch.series, &cost, &self.task)
     }
 
     /// Makes the connections that the phase needs.

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use super::desk::Task;
 use super::histograms::latencies;
 use super::tally::Tally;
 use crate::cost::CostSample;
-use crate::plan::{EventsPlan, Load, Phase};
+use crate::plan::{Load, Phase};
 use crate::report::{PhaseReport, ProcessCost, Sample, Verdict};
 
 /// What a phase cost: looks at both ends of the measurement, and the time between them.
@@ -63,7 +64,7 @@ pub(super) fn report(
     measure_ns: u64,
     series: Vec<Sample>,
     cost: &Cost,
-    events: Option<EventsPlan>,
+    task: &Task,
 ) -> PhaseReport {
     let requests = tally.counts.completed;
     let (statuses, failures) = (tally.statuses(), tally.failures());
@@ -90,7 +91,8 @@ pub(super) fn report(
         resumed_count: tally.resumed_count,
         lag: latencies(tally.lag),
         pacing: latencies(tally.pacing),
-        events: events.map(|plan| tally.events.report(elapsed_ns, plan.stall_ns)),
+        events: task.events.map(|plan| tally.events.report(elapsed_ns, plan.stall_ns)),
+        requests: tally.by_request.report(&task.script),
         stalls: tally.stalls,
         connection_rates,
         generator: cost.generator(requests),

@@ -27,8 +27,8 @@ pub(super) struct Script {
 /// One request.
 #[derive(Debug)]
 pub(super) struct Request {
-    method: Method,
-    target: String,
+    pub(super) method: Method,
+    pub(super) target: String,
     /// Of the target, if it has placeholders.
     target_template: Option<Template>,
     fields: Vec<Line>,

@@ -220,7 +220,7 @@ impl LoadService {
 
     pub(super) fn begin_measurement(&mut self) {
         // Connections are made before and during the warm-up: they are what the phase needs.
-        let before = std::mem::replace(&mut self.desk.tally, Tally::new());
+        let before = self.desk.take_tally();
         let tally = &mut self.desk.tally;
         tally.counts.connections = before.counts.connections;
         tally.resumed_count = before.resumed_count;
@@ -279,7 +279,7 @@ impl LoadService {
     fn finish_phase(&mut self) {
         self.stage = Stage::Idle;
         let (now, before) = (self.window.stats.get(), self.stats_before);
-        let mut tally = std::mem::replace(&mut self.desk.tally, Tally::new());
+        let mut tally = self.desk.take_tally();
         tally.traffic.wire_received_bytes = now.bytes_received - before.bytes_received;
         tally.traffic.wire_sent_bytes = now.bytes_sent - before.bytes_sent;
         tally.stalls.socket_full = now.write_blocked - before.write_blocked;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 
+use super::by_request::ByRequest;
 use super::events::EventTally;
 use super::histograms::{add, empty};
 use crate::report::{Counts, Failure, Spread, Stalls, Traffic};
@@ -45,6 +46,7 @@ pub(super) struct Tally {
     pub(super) lag: Histogram<u64>,
     pub(super) pacing: Histogram<u64>,
     pub(super) events: EventTally,
+    pub(super) by_request: ByRequest,
     /// Requests in the system (in flight, or due and waiting) over time: requests times nanoseconds.
     pub(super) presence: u128,
     /// When the phase ended for this thread, in nanoseconds since the engine began.
@@ -52,7 +54,8 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub(super) fn new() -> Self {
+    /// Of a plan with so many requests.
+    pub(super) fn new(requests: usize) -> Self {
         Self {
             counts: Counts::default(),
             statuses: Box::new([0; STATUSES_COUNT]),
@@ -69,6 +72,7 @@ impl Tally {
             lag: empty(),
             pacing: empty(),
             events: EventTally::new(),
+            by_request: ByRequest::new(requests),
             presence: 0,
             ended_ns: 0,
         }
@@ -176,6 +180,7 @@ impl Tally {
             add(histogram, more);
         }
         self.events.add(&other.events);
+        self.by_request.add(&other.by_request);
         self.presence += other.presence;
         self.ended_ns = self.ended_ns.max(other.ended_ns);
     }
@@ -187,12 +192,12 @@ mod tests {
 
     #[test]
     fn the_connections_of_all_threads_are_compared() {
-        let mut one = Tally::new();
+        let mut one = Tally::new(1);
         assert_eq!(one.rates(1.0), None);
         for _ in 0..10 {
             one.completed_on(Some(3));
         }
-        let mut other = Tally::new();
+        let mut other = Tally::new(1);
         (0..30).for_each(|_| other.completed_on(Some(0)));
         other.completed_on(None);
         one.add(&other);
@@ -203,8 +208,8 @@ mod tests {
 
     #[test]
     fn kinds_of_failures_are_told_apart_and_add_up() {
-        let mut one = Tally::new();
-        let mut other = Tally::new();
+        let mut one = Tally::new(1);
+        let mut other = Tally::new(1);
         for (index, failure) in FAILURES.iter().enumerate() {
             for _ in 0..=index {
                 one.failure(*failure);

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use bolide_loadgen::plan::{Arrivals, Load, Phase, Until};
+use bolide_loadgen::plan::{Arrivals, ExpectedBody, Load, Phase, RequestPlan, Until};
 use bolide_loadgen::progress::Control;
+use bytes::Bytes;
 
 use crate::plans::{h2_plan, lasting, plan, prepare, rate, requests, run};
 use crate::planted::{BODY, Behaviour, Planted};
@@ -33,6 +34,37 @@ fn a_closed_loop_asks_as_often_as_it_was_told_and_counts_every_answer() {
             assert!(traffic.head_wire_bytes > 0 && traffic.head_decoded_bytes > 0);
             assert!(!h2 || traffic.head_wire_bytes < traffic.head_decoded_bytes / 3);
         }
+    }
+}
+
+#[test]
+fn each_of_several_requests_has_its_figures() {
+    let server = Planted::start(Behaviour::default());
+    let mut plan = plan(server.address);
+    let targets = ["/a", "/b", "/wrong"];
+    let request = plan.requests.remove(0);
+    plan.requests = targets
+        .iter()
+        .map(|target| RequestPlan { target: (*target).to_owned(), ..request.clone() })
+        .collect();
+    plan.requests[2].answer = Some(ExpectedBody::Exact(Bytes::from_static(b"something else")));
+    let report = run(&plan, &requests(900));
+    let found: Vec<_> = report.requests.iter().map(|one| one.target.as_str()).collect();
+    assert_eq!(found, targets);
+    let sum: u64 = report.requests.iter().map(|one| one.completed).sum();
+    assert_eq!((sum, report.counts.completed), (900, 900));
+    for one in &report.requests {
+        // Two threads take them in turn.
+        assert!((298..=302).contains(&one.completed), "{one:?}");
+        assert_eq!(one.latency.count, one.completed);
+        let failed = if one.target == "/wrong" { one.completed } else { 0 };
+        assert_eq!((one.failed, one.method.as_str()), (failed, "GET"));
+    }
+    assert_eq!(report.counts.failed, report.requests[2].failed);
+    // One request is what everything else is about, and many have no room.
+    for count in [1, 65] {
+        plan.requests = vec![request.clone(); count];
+        assert!(run(&plan, &requests(100)).requests.is_empty(), "{count}");
     }
 }
 
@@ -176,7 +208,7 @@ fn bodies_are_sent_under_windows_of_one_byte() {
     let server = Planted::start(Behaviour::windows(1));
     let mut plan = h2_plan(server.address);
     plan.requests[0].method = http::Method::POST;
-    plan.requests[0].body = bytes::Bytes::from(vec![7; 50]);
+    plan.requests[0].body = Bytes::from(vec![7; 50]);
     let report = run(&plan, &requests(100));
     assert_eq!((report.counts.succeeded, report.counts.failed), (100, 0));
     assert_eq!(server.received_bytes(), 5000);

@@ -193,6 +193,8 @@ mod tests {
             counts: Counts { completed: 1000, failed: 2, ..Counts::default() },
             statuses: BTreeMap::new(),
             failures: BTreeMap::new(),
+            first_loss: None,
+            requests: Vec::new(),
             traffic: Traffic::default(),
             latency: Latencies {
                 mean_ns: 5000.0,
