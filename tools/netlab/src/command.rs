@@ -153,6 +153,7 @@ pub struct ExecArguments {
 #[derive(Debug, Args)]
 pub struct StatusArguments {
     /// Only this lab.
+    #[arg(long, value_name = "NAME")]
     name: Option<String>,
 
     /// Write JSON.
@@ -164,7 +165,7 @@ pub struct StatusArguments {
 #[derive(Debug, Args)]
 pub struct DownArguments {
     /// The lab.
-    #[arg(default_value = DEFAULT_NAME, conflicts_with = "all")]
+    #[arg(long, value_name = "NAME", default_value = DEFAULT_NAME, conflicts_with = "all")]
     name: String,
 
     /// All labs of this user.

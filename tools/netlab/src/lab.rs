@@ -52,7 +52,7 @@ impl Lab {
         }
         if let Some(record) = Record::find(&spec.name)? {
             return Err(Mistake::Usage(format!(
-                "a lab `{0}` is up already, kept by process {1}; `bolide net down {0}` removes it, and \
+                "a lab `{0}` is up already, kept by process {1}; `bolide net down --name {0}` removes it, and \
                  another --name makes one beside it",
                 spec.name, record.keeper
             )));
@@ -123,6 +123,17 @@ impl Lab {
         }
     }
 
+    /// Ends the process that keeps the lab of this name, if this process has started it: what makes the lab fails then,
+    /// and removes it. Whether there was one.
+    pub(crate) fn end_own_keeper(name: &str) -> bool {
+        let Ok(Some(record)) = Record::find(name) else { return false };
+        let is_own = processes::parent(record.keeper) == Some(std::process::id());
+        if is_own {
+            processes::kill(record.keeper);
+        }
+        is_own
+    }
+
     /// The lab of that name.
     ///
     /// # Errors
@@ -133,7 +144,7 @@ impl Lab {
         match Record::find(name)? {
             Some(record) if inside() || record.is_kept() => Ok(Self { record, keeper: None }),
             Some(_) => Err(Mistake::Failed(format!(
-                "the process that kept the lab `{name}` is gone; `bolide net down {name}` removes the rest"
+                "the process that kept the lab `{name}` is gone; `bolide net down --name {name}` removes the rest"
             ))),
             None => Err(Mistake::Usage(format!(
                 "no lab `{name}`; `bolide net up --name {name}` makes one"

@@ -4,8 +4,12 @@ use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use rustix::thread::{CpuSet, sched_setaffinity};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 
 use super::{
     Action, DownArguments, ExecArguments, IperfArguments, ListenArguments, StatusArguments,
@@ -19,6 +23,14 @@ use crate::raw;
 
 /// The exit code of `exec` where there is no such program.
 const NOT_FOUND: u8 = 127;
+
+/// The exit code of `up` that was interrupted, as a shell reports it.
+const AT_INTERRUPT: u8 = 130;
+
+/// How far `up` is.
+const MAKING: u8 = 0;
+const MADE: u8 = 1;
+const INTERRUPTED: u8 = 2;
 
 pub(super) fn carry_out(action: &Action) -> Result<ExitCode, Mistake> {
     match action {
@@ -45,7 +57,15 @@ fn json(value: &impl serde::Serialize) -> Result<(), Mistake> {
 
 fn up(arguments: &UpArguments) -> Result<ExitCode, Mistake> {
     let spec = arguments.spec()?;
-    let lab = Lab::up(&spec, |step| eprintln!("{step} …"))?;
+    let stage = end_at_interrupt(&spec.name)?;
+    let made = Lab::up(&spec, |step| eprintln!("{step} …"));
+    if stage.swap(MADE, Ordering::SeqCst) == INTERRUPTED {
+        // Without its keeper it could not be completed, and nothing of it is left.
+        made.map_or(Ok(()), Lab::down)?;
+        eprintln!("bolide net: interrupted; the lab was removed");
+        return Ok(ExitCode::from(AT_INTERRUPT));
+    }
+    let lab = made?;
     let complaints = lab.report().map(crate::lab::Report::complaints).unwrap_or_default();
     if arguments.json {
         json(&show::Described::of(&lab, true))?;
@@ -65,6 +85,23 @@ fn up(arguments: &UpArguments) -> Result<ExitCode, Mistake> {
     }
     eprintln!("bolide net: the lab was removed; --no-verify keeps one that is not measured");
     Ok(ExitCode::FAILURE)
+}
+
+/// From here on, SIGINT and SIGTERM end the keeper of the lab that this process is making, once. Returns how far it is.
+fn end_at_interrupt(name: &str) -> Result<Arc<AtomicU8>, Mistake> {
+    let mut signals =
+        Signals::new([SIGINT, SIGTERM]).map_err(Mistake::io("signals can't be watched"))?;
+    let (name, stage) = (name.to_owned(), Arc::new(AtomicU8::new(MAKING)));
+    let watched = Arc::clone(&stage);
+    std::thread::spawn(move || {
+        signals.forever().next();
+        let begun =
+            watched.compare_exchange(MAKING, INTERRUPTED, Ordering::SeqCst, Ordering::SeqCst);
+        if begun.is_err() || !Lab::end_own_keeper(&name) {
+            std::process::exit(AT_INTERRUPT.into());
+        }
+    });
+    Ok(stage)
 }
 
 fn exec(arguments: &ExecArguments) -> Result<ExitCode, Mistake> {

@@ -112,9 +112,8 @@ fn line(name: &str, carried: &Carried) -> String {
 pub(super) fn hint(spec: &Spec) -> String {
     let name =
         if spec.name == DEFAULT_NAME { String::new() } else { format!(" --name {}", spec.name) };
-    let removed = if spec.name == DEFAULT_NAME { String::new() } else { format!(" {}", spec.name) };
     format!(
-        "Ready: bolide net exec{name} {} -- COMMAND; bolide net down{removed}\n",
+        "Ready: bolide net exec{name} {} -- COMMAND; bolide net down{name}\n",
         Node::Client.name()
     )
 }

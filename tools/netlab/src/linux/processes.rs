@@ -43,6 +43,20 @@ pub(crate) fn in_namespaces(inodes: &[u64]) -> Vec<(u32, u64)> {
     found
 }
 
+/// The process that started this one.
+pub(crate) fn parent(id: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{id}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
+}
+
+/// Ends a process at once.
+pub(crate) fn kill(id: u32) {
+    if let Some(pid) = Pid::from_raw(id.cast_signed()) {
+        // What has ended meanwhile needs no signal.
+        let _ = kill_process(pid, Signal::KILL);
+    }
+}
+
 /// Ends processes: by SIGTERM, and after [`DOWN_TIMEOUT`] by SIGKILL.
 pub(crate) fn end(processes: &[(u32, u64)]) {
     let alive = || {

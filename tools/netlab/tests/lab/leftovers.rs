@@ -45,7 +45,7 @@ fn a_killed_keeper_leaves_nothing_after_the_next_start() {
     kill(keeper);
     wait_until("the keeper ends", || !is_alive(keeper));
     assert_eq!(lab.namespaces().len(), 3);
-    let status = lab.net(&format!("status {}", lab.name));
+    let status = lab.net(&format!("status --name {}", lab.name));
     assert!(String::from_utf8_lossy(&status.stdout).contains("stale"));
     let (next, _) = Lab::up("next", "--no-verify");
     assert!(lab.namespaces().is_empty() && !lab.folder().exists());
@@ -78,4 +78,24 @@ fn a_killed_start_leaves_nothing_after_the_next_one() {
         output.status.success()
     });
     assert!(Path::new("/run/bolide/net").join(&lab.name).exists());
+}
+
+#[test]
+fn an_interrupted_start_removes_its_lab() {
+    if !is_root("a start that is interrupted") {
+        return;
+    }
+    let lab = Lab::named("stopped");
+    let mut child = Command::new(PROGRAM)
+        .args(["net", "up", "--name", &lab.name, "--rtt", "400ms"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.contains("round trip")));
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let rest: Vec<_> = lines.collect();
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{rest:?}");
+    assert_eq!(rest.last().unwrap(), "bolide net: interrupted; the lab was removed");
+    assert!(lab.namespaces().is_empty() && !lab.folder().exists());
 }

@@ -63,7 +63,7 @@ impl Lab {
 impl Drop for Lab {
     fn drop(&mut self) {
         // A test may have removed it.
-        drop(net(&format!("down {}", self.name)));
+        drop(net(&format!("down --name {}", self.name)));
     }
 }
 

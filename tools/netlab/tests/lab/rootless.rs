@@ -79,7 +79,7 @@ fn a_user_who_is_not_root_has_a_lab_in_a_user_namespace() {
     let status: Value = serde_json::from_slice(&nobody.net("status --json").stdout).unwrap();
     let keeper = status[0]["keeper"].as_u64().unwrap();
     assert!(status[0]["lines"]["down"]["out"].as_u64().unwrap() > 0, "{status}");
-    let down = nobody.net("down own");
+    let down = nobody.net("down --name own");
     assert!(down.status.success(), "{}", words(&down));
     // It may wait to be collected.
     let stat = std::fs::read_to_string(format!("/proc/{keeper}/stat")).unwrap_or_default();

@@ -33,10 +33,10 @@ fn a_lab_does_what_was_asked_within_five_per_cent() {
         assert!(goodput > rate * 0.5 && goodput < rate, "{direction}: {goodput}");
         assert_eq!(outcome["full"], "neither");
     }
-    let status = lab.net(&format!("status {}", lab.name));
+    let status = lab.net(&format!("status --name {}", lab.name));
     let status = String::from_utf8(status.stdout).unwrap();
     assert!(status.contains("the delay line of the download carried"), "{status}");
-    assert!(lab.net(&format!("down {}", lab.name)).status.success());
+    assert!(lab.net(&format!("down --name {}", lab.name)).status.success());
     assert!(lab.namespaces().is_empty() && !lab.folder().exists());
 }
 
@@ -74,7 +74,7 @@ fn what_is_there_already_is_one_sentence() {
     assert!(words(&refused).contains("that belongs to no lab"), "{}", words(&refused));
     for (command, expected) in [
         ("exec client --name nowhere -- true", "no lab `nowhere`"),
-        ("down nowhere", "no lab `nowhere`"),
+        ("down --name nowhere", "no lab `nowhere`"),
         ("up -C nonsense --name nonsense", "no congestion control `nonsense`"),
     ] {
         let output = lab.net(command);
