@@ -16,6 +16,9 @@ use bolide_loadgen::output::in_one_line;
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::Rect;
+use ratatui::layout::{Constraint, Layout};
+use ratatui::style::Modifier;
+use ratatui::text::Line;
 
 use figures::Figures;
 use scrape::{Endpoint, PATIENCE, Scrape};
@@ -95,7 +98,10 @@ fn live(arguments: &Arguments) -> Result<(), String> {
     let mut terminal = ratatui::try_init().map_err(|error| format!("the terminal: {error}"))?;
     let mut draw = |figures: &Figures, trouble: Option<&str>| {
         let drawn = terminal.draw(|frame| {
-            screen::draw(figures, &server, trouble, frame.area(), frame.buffer_mut());
+            let [figures_area, keys] =
+                Layout::vertical([Constraint::Fill(1), Constraint::Length(1)]).areas(frame.area());
+            screen::draw(figures, &server, trouble, figures_area, frame.buffer_mut());
+            frame.render_widget(Line::from("q: quit").style(Modifier::DIM), keys);
         });
         drawn.map(drop)
     };

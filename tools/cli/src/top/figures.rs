@@ -29,6 +29,8 @@ pub(super) struct Route {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Upstream {
     pub(super) name: String,
+    /// Whether health checks report it up. `None`: the server does not say.
+    pub(super) is_up: Option<bool>,
     pub(super) rate: f64,
     pub(super) failures: f64,
     pub(super) retries: f64,
@@ -133,6 +135,7 @@ impl<'s> Between<'s> {
         let requests = self.by("bolide_upstream_requests_total", "upstream");
         let [failures, retries, ejections] = ["failures", "retries", "ejections"]
             .map(|what| self.now.by(&format!("bolide_upstream_{what}_total"), "upstream"));
+        let up = self.now.by("bolide_upstream_up", "upstream");
         let of = |counts: &BTreeMap<&str, Vec<&Sample>>, name: &str| {
             counts.get(name).map_or(0.0, |samples| total(samples, |_| true))
         };
@@ -140,6 +143,7 @@ impl<'s> Between<'s> {
             let (now, before) = requests.of(name);
             Upstream {
                 name: (*name).to_owned(),
+                is_up: up.get(name).map(|samples| total(samples, |_| true) > 0.0),
                 rate: self.growth(total(now, |_| true), total(before, |_| true)),
                 failures: of(&failures, name),
                 retries: of(&retries, name),

@@ -13,6 +13,25 @@ const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 const DIM: Style = Style::new().add_modifier(Modifier::DIM);
 const BAD: Style = Style::new().fg(Color::Red);
 
+const ROUTE_COLUMNS: &[Column] = &[
+    ("req/s", 9, 0),
+    ("2xx", 8, 5),
+    ("3xx", 8, 7),
+    ("4xx", 8, 4),
+    ("5xx", 8, 1),
+    ("none", 8, 6),
+    ("50 % <", 9, 3),
+    ("99 % <", 9, 2),
+];
+
+const UPSTREAM_COLUMNS: &[Column] = &[
+    ("state", 5, 0),
+    ("req/s", 9, 1),
+    ("failures", 10, 2),
+    ("retries", 10, 4),
+    ("ejections", 10, 3),
+];
+
 /// How many rows all of it takes.
 pub(super) fn rows(figures: &Figures) -> u16 {
     let upstreams = if figures.upstreams.is_empty() { 0 } else { figures.upstreams.len() + 2 };
@@ -131,6 +150,43 @@ fn row(name: &str, numbers: impl IntoIterator<Item = String>) -> Row<'static> {
     Row::new([Cell::from(plain(name))].into_iter().chain(numbers))
 }
 
+/// A column of numbers: its title, its width, and its place among those that a narrow screen drops, the highest first.
+type Column = (&'static str, u16, u8);
+
+/// A table keeps this width for its names.
+const NAME_COLUMNS: u16 = 20;
+
+/// Draws a table of names and numbers, without the columns that leave no room for the names.
+fn table(
+    name: &str,
+    columns: &[Column],
+    rows: impl Iterator<Item = (String, Vec<String>)>,
+    (area, above): (Rect, u16),
+    buffer: &mut Buffer,
+) {
+    let mut by_importance: Vec<usize> = (0..columns.len()).collect();
+    by_importance.sort_by_key(|at| columns[*at].2);
+    let mut room = area.width.saturating_sub(NAME_COLUMNS);
+    let mut shown = vec![false; columns.len()];
+    for at in by_importance {
+        // One more for the space between columns.
+        let needed = columns[at].1 + 1;
+        if needed > room {
+            break;
+        }
+        room -= needed;
+        shown[at] = true;
+    }
+    let kept = |at: &usize| shown[*at];
+    let kept: Vec<usize> = (0..columns.len()).filter(kept).collect();
+    let widths = kept.iter().map(|at| Constraint::Length(columns[*at].1));
+    let widths: Vec<_> = [Constraint::Fill(1)].into_iter().chain(widths).collect();
+    let names: Vec<&str> = [name].into_iter().chain(kept.iter().map(|at| columns[*at].0)).collect();
+    let rows = rows
+        .map(|(name, mut cells)| row(&name, kept.iter().map(|at| std::mem::take(&mut cells[*at]))));
+    Table::new(rows, widths).header(titles(&names).top_margin(above)).render(area, buffer);
+}
+
 fn titles(names: &[&str]) -> Row<'static> {
     let (first, rest) = names.split_first().unwrap_or((&"", &[]));
     row(first, rest.iter().map(|name| plain(name))).style(BOLD)
@@ -155,27 +211,20 @@ pub(super) fn draw(
     ])
     .areas(area);
     Paragraph::new(head).render(top, buffer);
-    let numbers = [9, 8, 8, 8, 8, 8, 9, 9].map(Constraint::Length);
-    let widths: Vec<_> = [Constraint::Fill(1)].into_iter().chain(numbers).collect();
     let rows = figures.routes.iter().map(|route| {
         let rates = [route.rate].into_iter().chain(route.classes).map(short);
-        row(&route.name, rates.chain([duration(route.median), duration(route.p99)]))
+        let cells = rates.chain([duration(route.median), duration(route.p99)]).collect();
+        (route.name.clone(), cells)
     });
-    let names = ["route", "req/s", "2xx", "3xx", "4xx", "5xx", "none", "50 % <", "99 % <"];
-    Table::new(rows, widths).header(titles(&names)).render(routes, buffer);
+    table("route", ROUTE_COLUMNS, rows, (routes, 0), buffer);
     if upstreams > 0 {
-        let widths: Vec<_> = [Constraint::Fill(1)]
-            .into_iter()
-            .chain([9, 10, 10, 10].map(Constraint::Length))
-            .collect();
         let rows = figures.upstreams.iter().map(|upstream| {
+            let state = upstream.is_up.map_or("-", |is_up| if is_up { "up" } else { "DOWN" });
             let numbers =
                 [upstream.rate, upstream.failures, upstream.retries, upstream.ejections].map(short);
-            row(&upstream.name, numbers)
+            (upstream.name.clone(), [state.to_owned()].into_iter().chain(numbers).collect())
         });
-        let names = ["upstream", "req/s", "failures", "retries", "ejections"];
-        let table = Table::new(rows, widths).header(titles(&names).top_margin(1));
-        table.render(below, buffer);
+        table("upstream", UPSTREAM_COLUMNS, rows, (below, 1), buffer);
     }
     draw_stages(figures, stages, buffer);
 }
@@ -238,6 +287,7 @@ mod tests {
             routes: vec![route("/ping", 123_400.0), route("/users/{id}", 56.0)],
             upstreams: vec![Upstream {
                 name: "http://127.0.0.1:9000".to_owned(),
+                is_up: Some(false),
                 rate: 12.0,
                 failures: 1.0,
                 retries: 0.0,
@@ -261,6 +311,22 @@ mod tests {
             .unwrap();
         let drawn: Vec<String> = lines(terminal.backend().buffer()).collect();
         assert_eq!(drawn.join("\n"), include_str!("expected.txt").trim_end());
+    }
+
+    #[test]
+    fn a_narrow_screen_keeps_the_names_and_drops_columns() {
+        let figures = figures();
+        let at = |columns| {
+            let area = Rect::new(0, 0, columns, rows(&figures));
+            let mut buffer = Buffer::empty(area);
+            draw(&figures, "http://a:1", None, area, &mut buffer);
+            let drawn = lines(&buffer).collect::<Vec<_>>();
+            drawn.into_iter().find(|line| line.starts_with("route")).expect("the titles")
+        };
+        let titles = |columns| at(columns).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(titles(60), "route req/s 5xx 50 % < 99 % <");
+        assert_eq!(titles(40), "route req/s 5xx");
+        assert_eq!(titles(20), "route");
     }
 
     #[test]
