@@ -3,14 +3,14 @@
 mod addresses;
 mod agent;
 mod client;
+mod command_queue;
+mod connection;
 mod error;
-mod line;
-mod post;
+mod pending_request;
 mod redirect;
 mod request;
 mod response;
 mod target;
-mod ticket;
 
 pub use client::{Client, ClientBuilder, Versions};
 pub use error::{ClientError, ErrorKind};

@@ -36,7 +36,7 @@ pub use events::{Event, EventParser, EventSource, TooLong};
 pub use limits::ClientLimits;
 pub use orders::Orders;
 pub use owner::{Established, Owner};
-pub use pool::{LineKey, Pool, PoolCensus, PoolLimits, WaitKey};
+pub use pool::{ConnectionKey, Pool, PoolCensus, PoolLimits, WaitKey};
 pub use resolve::{ResolveError, resolve};
 pub use session::{Session, Workbench};
 pub use trust::{TrustError, platform_trust};

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use slab::Slab;
 
-/// Names a line of a [`Pool`] for as long as it lives.
+/// Names a connection of a [`Pool`] for as long as it lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LineKey(usize);
+pub struct ConnectionKey(usize);
 
 /// Names a request that waits in a [`Pool`]; never given again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,7 +48,7 @@ pub struct PoolCensus {
 
 /// A connection with what its owner keeps at it.
 #[derive(Debug)]
-struct Line<L> {
+struct PooledConnection<L> {
     held: L,
     /// Requests that it may carry at once; 0 until it is ready, and once it draws to its end.
     capacity: u32,
@@ -59,11 +59,11 @@ struct Line<L> {
 /// The connections of one worker to one server, and the requests that wait for one.
 ///
 /// It makes no connection itself: its owner asks [how many are wanted](Self::dials_wanted), and tells what
-/// becomes of them. A request goes to the line that was used last and has room, so that what is not needed
+/// becomes of them. A request goes to the connection that was used last and has room, so that what is not needed
 /// falls idle.
 pub struct Pool<L, W> {
     limits: PoolLimits,
-    lines: Slab<Line<L>>,
+    connections: Slab<PooledConnection<L>>,
     /// Lines with room, the one used last at the end.
     roomy: Vec<usize>,
     /// By rising key. The first is never an empty place, and of the others at most as many are empty as are not.
@@ -82,11 +82,11 @@ pub struct Pool<L, W> {
 
 impl<L, W> fmt::Debug for Pool<L, W> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (lines, waiting) = (self.lines.len(), self.waiting_count);
+        let (connections, waiting) = (self.connections.len(), self.waiting_count);
         let Self { connecting, multiplexes, .. } = self;
         write!(
             formatter,
-            "Pool({lines} lines, {connecting} to come, {waiting} wait, {multiplexes:?})"
+            "Pool({connections} connections, {connecting} to come, {waiting} wait, {multiplexes:?})"
         )
     }
 }
@@ -96,12 +96,12 @@ impl<L, W> Pool<L, W> {
     /// known before there is one.
     #[must_use]
     pub fn new(limits: PoolLimits, multiplexes: Option<bool>) -> Self {
-        let (lines, roomy, waiting) = (Slab::new(), Vec::new(), VecDeque::new());
+        let (connections, roomy, waiting) = (Slab::new(), Vec::new(), VecDeque::new());
         let (waiting_count, next_keys) = (0, (0, -1));
         let (connecting, busy) = (0, 0);
         Self {
             limits,
-            lines,
+            connections,
             roomy,
             waiting,
             waiting_count,
@@ -113,19 +113,19 @@ impl<L, W> Pool<L, W> {
         }
     }
 
-    /// Takes room for a request on a line that has some.
+    /// Takes room for a request on a connection that has some.
     pub fn take(&mut self) -> Option<&L> {
         let key = *self.roomy.last()?;
-        let line = &mut self.lines[key];
-        self.busy += usize::from(line.outstanding == 0);
-        line.outstanding += 1;
-        if line.outstanding >= line.capacity {
+        let connection = &mut self.connections[key];
+        self.busy += usize::from(connection.outstanding == 0);
+        connection.outstanding += 1;
+        if connection.outstanding >= connection.capacity {
             self.roomy.pop();
         }
-        Some(&line.held)
+        Some(&connection.held)
     }
 
-    /// Queues a request that no line has room for.
+    /// Queues a request that no connection has room for.
     ///
     /// # Errors
     ///
@@ -141,7 +141,7 @@ impl<L, W> Pool<L, W> {
         Ok(key)
     }
 
-    /// Queues a request again, before all others: its line could not carry it.
+    /// Queues a request again, before all others: its connection could not carry it.
     pub fn wait_first(&mut self, request: W, now: Instant) -> WaitKey {
         let (key, due) = (WaitKey(self.next_keys.1), now + self.limits.wait_timeout);
         self.next_keys.1 -= 1;
@@ -169,7 +169,7 @@ impl<L, W> Pool<L, W> {
     /// How many connections are to be made now.
     #[must_use]
     pub fn dials_wanted(&self) -> usize {
-        let room = self.limits.connections_count.saturating_sub(self.lines.len());
+        let room = self.limits.connections_count.saturating_sub(self.connections.len());
         let wanted = match self.multiplexes {
             Some(false) => self.waiting_count.saturating_sub(self.connecting),
             // What the first turns out to be decides about the next.
@@ -179,23 +179,29 @@ impl<L, W> Pool<L, W> {
     }
 
     /// A connection is being made; what is held at it names it to its owner.
-    pub fn dial(&mut self, held: L) -> LineKey {
+    pub fn dial(&mut self, held: L) -> ConnectionKey {
         self.connecting += 1;
-        LineKey(self.lines.insert(Line { held, capacity: 0, outstanding: 0, ready: false }))
+        ConnectionKey(self.connections.insert(PooledConnection {
+            held,
+            capacity: 0,
+            outstanding: 0,
+            ready: false,
+        }))
     }
 
     /// A connection is ready; for how much, [`Self::set_room`] says.
-    pub fn ready(&mut self, key: LineKey, multiplexes: bool) {
+    pub fn ready(&mut self, key: ConnectionKey, multiplexes: bool) {
         self.connecting -= 1;
         self.multiplexes = Some(multiplexes);
-        self.lines[key.0].ready = true;
+        self.connections[key.0].ready = true;
     }
 
-    /// A line can carry so many requests more; 0 when it draws to its end.
-    pub fn set_room(&mut self, key: LineKey, room: u32) {
-        let line = &mut self.lines[key.0];
-        let had_room = line.outstanding < line.capacity;
-        line.capacity = if room == 0 { 0 } else { line.outstanding.saturating_add(room) };
+    /// A connection can carry so many requests more; 0 when it draws to its end.
+    pub fn set_room(&mut self, key: ConnectionKey, room: u32) {
+        let connection = &mut self.connections[key.0];
+        let had_room = connection.outstanding < connection.capacity;
+        connection.capacity =
+            if room == 0 { 0 } else { connection.outstanding.saturating_add(room) };
         match (had_room, room > 0) {
             (false, true) => self.roomy.push(key.0),
             (true, false) => self.roomy.retain(|roomy| *roomy != key.0),
@@ -203,36 +209,36 @@ impl<L, W> Pool<L, W> {
         }
     }
 
-    /// The next request that waits, for a line that has room for it.
-    pub fn next_waiting(&mut self, key: LineKey) -> Option<W> {
-        let line = &self.lines[key.0];
-        if line.outstanding >= line.capacity {
+    /// The next request that waits, for a connection that has room for it.
+    pub fn next_waiting(&mut self, key: ConnectionKey) -> Option<W> {
+        let connection = &self.connections[key.0];
+        if connection.outstanding >= connection.capacity {
             return None;
         }
         let request = self.pop_waiting()?;
-        let line = &mut self.lines[key.0];
-        self.busy += usize::from(line.outstanding == 0);
-        line.outstanding += 1;
-        if line.outstanding >= line.capacity {
+        let connection = &mut self.connections[key.0];
+        self.busy += usize::from(connection.outstanding == 0);
+        connection.outstanding += 1;
+        if connection.outstanding >= connection.capacity {
             self.roomy.retain(|roomy| *roomy != key.0);
         }
         Some(request)
     }
 
-    /// A request on a line is over.
-    pub fn done(&mut self, key: LineKey) {
-        let line = &mut self.lines[key.0];
-        line.outstanding -= 1;
-        self.busy -= usize::from(line.outstanding == 0);
-        if line.outstanding + 1 == line.capacity {
+    /// A request on a connection is over.
+    pub fn done(&mut self, key: ConnectionKey) {
+        let connection = &mut self.connections[key.0];
+        connection.outstanding -= 1;
+        self.busy -= usize::from(connection.outstanding == 0);
+        if connection.outstanding + 1 == connection.capacity {
             self.roomy.push(key.0);
         }
     }
 
     /// A connection is over, or could not be made. Returns those who wait in vain: there is no other, and
     /// this one never carried a request.
-    pub fn closed(&mut self, key: LineKey) -> Vec<W> {
-        if self.remove(key) || !self.lines.is_empty() {
+    pub fn closed(&mut self, key: ConnectionKey) -> Vec<W> {
+        if self.remove(key) || !self.connections.is_empty() {
             return Vec::new();
         }
         self.waiting_count = 0;
@@ -241,18 +247,18 @@ impl<L, W> Pool<L, W> {
 
     /// A connection could not be made, and the next goes elsewhere: those who wait have waited for nothing so
     /// far, and go on.
-    pub fn elsewhere(&mut self, key: LineKey, now: Instant) {
+    pub fn elsewhere(&mut self, key: ConnectionKey, now: Instant) {
         self.remove(key);
         self.not_due_before = Some(now + self.limits.wait_timeout);
     }
 
-    /// Takes a line out. Whether it was ever ready.
-    fn remove(&mut self, key: LineKey) -> bool {
-        let line = self.lines.remove(key.0);
+    /// Takes a connection out. Whether it was ever ready.
+    fn remove(&mut self, key: ConnectionKey) -> bool {
+        let connection = self.connections.remove(key.0);
         self.roomy.retain(|roomy| *roomy != key.0);
-        self.busy -= usize::from(line.outstanding > 0);
-        self.connecting -= usize::from(!line.ready);
-        line.ready
+        self.busy -= usize::from(connection.outstanding > 0);
+        self.connecting -= usize::from(!connection.ready);
+        connection.ready
     }
 
     /// Who waits the longest.
@@ -287,20 +293,20 @@ impl<L, W> Pool<L, W> {
     /// How many connections there are, and how many requests wait.
     #[must_use]
     pub fn counts(&self) -> (usize, usize) {
-        (self.lines.len(), self.waiting_count)
+        (self.connections.len(), self.waiting_count)
     }
 
     /// All that it holds, in numbers.
     #[must_use]
     pub fn census(&self) -> PoolCensus {
         let Self { connecting, busy, .. } = *self;
-        let open = self.lines.len() - connecting;
+        let open = self.connections.len() - connecting;
         PoolCensus { connecting, open, busy, waiting: self.waiting_count }
     }
 
-    /// The lines, in no particular order.
-    pub fn lines(&self) -> impl Iterator<Item = &L> {
-        self.lines.iter().map(|(_, line)| &line.held)
+    /// The connections, in no particular order.
+    pub fn connections(&self) -> impl Iterator<Item = &L> {
+        self.connections.iter().map(|(_, connection)| &connection.held)
     }
 }
 
@@ -354,12 +360,12 @@ mod tests {
         }
         assert_eq!(pool.take(), Some(&'b'));
         assert_eq!(pool.take(), Some(&'a'));
-        pool.done(LineKey(0));
-        pool.done(LineKey(1));
+        pool.done(ConnectionKey(0));
+        pool.done(ConnectionKey(1));
         assert_eq!(pool.census(), PoolCensus { open: 2, ..PoolCensus::default() });
         assert_eq!(pool.take(), Some(&'b'));
         assert_eq!(pool.census().busy, 1);
-        pool.closed(LineKey(1));
+        pool.closed(ConnectionKey(1));
         assert_eq!(pool.census(), PoolCensus { open: 1, ..PoolCensus::default() });
     }
 

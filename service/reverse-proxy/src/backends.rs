@@ -4,11 +4,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bolide_client::{Dial, LineKey, Pool, PoolCensus, PoolLimits};
+use bolide_client::{ConnectionKey, Dial, Pool, PoolCensus, PoolLimits};
 use bolide_server::Destination;
 
-use crate::crossing::Shared;
-use crate::line::Desk;
+use crate::connection::ConnectionTasks;
+use crate::shared_exchange::Shared;
 use crate::upstream::Scheme;
 use crate::watch::Watched;
 use crate::{Balance, ProxyLimits, ProxySettings};
@@ -22,7 +22,7 @@ pub(crate) struct Backend {
     pub(crate) for_tunnels: Option<usize>,
     /// Its HTTP/2 takes no extended CONNECT, as the connection made last has it.
     pub(crate) refuses_tunnels: bool,
-    pub(crate) pool: Pool<Rc<Desk>, Shared>,
+    pub(crate) pool: Pool<Rc<ConnectionTasks>, Shared>,
     pub(crate) dial: Dial,
     pub(crate) authority: String,
     pub(crate) is_https: bool,
@@ -42,12 +42,12 @@ pub(crate) struct Backend {
 
 impl Backend {
     /// Enters one more connection into the pool; where it goes.
-    pub(crate) fn begin_dial(&mut self) -> (LineKey, Rc<Desk>, Destination) {
+    pub(crate) fn begin_dial(&mut self) -> (ConnectionKey, Rc<ConnectionTasks>, Destination) {
         let destination = self.destinations[self.next_destination].clone();
-        let desk = Rc::new(Desk::new(destination.clone()));
-        let key = self.pool.dial(Rc::clone(&desk));
-        desk.key.set(Some(key));
-        (key, desk, destination)
+        let tasks = Rc::new(ConnectionTasks::new(destination.clone()));
+        let key = self.pool.dial(Rc::clone(&tasks));
+        tasks.key.set(Some(key));
+        (key, tasks, destination)
     }
 
     /// Takes the addresses over that the watch has found. Connections to others end when what they carry is
@@ -56,11 +56,12 @@ impl Backend {
         self.generation = watched.generation();
         self.destinations = watched.destinations();
         (self.next_destination, self.unreachable) = (0, 0);
-        let is_left = |desk: &&Rc<Desk>| !self.destinations.contains(&desk.to);
-        let left: Vec<Rc<Desk>> = self.pool.lines().filter(is_left).map(Rc::clone).collect();
-        for desk in left {
-            desk.is_leaving.set(true);
-            if let Some(key) = desk.key.get() {
+        let is_left = |tasks: &&Rc<ConnectionTasks>| !self.destinations.contains(&tasks.to);
+        let left: Vec<Rc<ConnectionTasks>> =
+            self.pool.connections().filter(is_left).map(Rc::clone).collect();
+        for tasks in left {
+            tasks.is_leaving.set(true);
+            if let Some(key) = tasks.key.get() {
                 self.pool.set_room(key, 0);
             }
         }
@@ -75,7 +76,7 @@ impl Backend {
     /// in vain, once no address is left that was not tried.
     pub(crate) fn dial_failed(
         &mut self,
-        key: LineKey,
+        key: ConnectionKey,
         to: &Destination,
         now: Instant,
     ) -> Vec<Shared> {
@@ -243,9 +244,9 @@ impl Backends {
         (open, census)
     }
 
-    /// All lines to all upstreams.
-    pub(crate) fn lines(&self) -> impl Iterator<Item = &Rc<Desk>> {
-        self.list.iter().flat_map(|backend| backend.pool.lines())
+    /// All connections to all upstreams.
+    pub(crate) fn connections(&self) -> impl Iterator<Item = &Rc<ConnectionTasks>> {
+        self.list.iter().flat_map(|backend| backend.pool.connections())
     }
 
     /// Whose turn it is: one that is healthy and not full, and not `avoided` if there is another. When all

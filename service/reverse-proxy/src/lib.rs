@@ -4,8 +4,8 @@
 //! its connections in the worker of the request, so that nothing passes between threads: each worker has a
 //! pool of them for each upstream.
 //!
-//! An exchange has two sides. The client's (`passage`) is an exchange of the server; the upstream's (`traffic`)
-//! is the owner of a connection. What they leave for each other stands in a `crossing`, and each calls the other
+//! An exchange has two sides. The client's (`forwarded_request`) is an exchange of the server; the upstream's (`exchanges`)
+//! is the owner of a connection. What they leave for each other stands in a `SharedExchange`, and each calls the other
 //! when it has left something. A body's bytes are reported as consumed on the one side when the other has taken
 //! them, so that a slow end slows the other down and what is held in between is bounded.
 //!
@@ -17,19 +17,19 @@
 //! What goes upstream is written by our encoders from a parsed message, never copied from the wire.
 
 mod backends;
+mod connection;
 mod counters;
-mod crossing;
+mod exchanges;
 mod failure;
+mod forwarded_request;
 mod health;
 mod journal;
 pub mod limits;
-mod line;
 mod outgoing;
-mod passage;
 mod proxy;
 mod pseudonym;
 mod settings;
-mod traffic;
+mod shared_exchange;
 mod tunnels;
 mod upstream;
 mod watch;

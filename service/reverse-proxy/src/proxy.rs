@@ -6,10 +6,10 @@ use std::rc::Rc;
 use bolide_semantics::has_dot_segment;
 use bolide_server::{Handler, Method, Reply, Request, Response, StatusCode};
 
-use crate::crossing::{Crossing, Flow};
 use crate::failure::Failure;
+use crate::forwarded_request::ForwardedRequest;
 use crate::outgoing;
-use crate::passage::Passage;
+use crate::shared_exchange::{Flow, SharedExchange};
 use crate::tunnels::Wish;
 use crate::worker::Worker;
 use crate::{DotSegments, ProxySettings};
@@ -98,8 +98,12 @@ impl Handler for ReverseProxy {
             wish.put_into(&mut head, self.worker.backends.borrow_mut().random());
         }
         let up = if request.has_body() { Flow::default() } else { Flow::none() };
-        let crossing = Rc::new(RefCell::new(Crossing::new(head, up, wish)));
-        Reply::Exchange(Box::new(Passage::new(Rc::clone(&self.worker), crossing, request.head())))
+        let state = Rc::new(RefCell::new(SharedExchange::new(head, up, wish)));
+        Reply::Exchange(Box::new(ForwardedRequest::new(
+            Rc::clone(&self.worker),
+            state,
+            request.head(),
+        )))
     }
 
     fn body_bytes_max(&self) -> Option<u64> {

@@ -1,4 +1,4 @@
-//! What all lines and passages of one worker share.
+//! What all connections and forwarded requests of one worker share.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -6,21 +6,21 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::{fmt, io};
 
-use bolide_client::{LineKey, Workbench};
+use bolide_client::{ConnectionKey, Workbench};
 use bolide_server::{After, Agenda, Destination, Outward};
 
 use crate::backends::Backends;
+use crate::connection::Dialling;
 use crate::counters::Counters;
-use crate::crossing::Shared;
 use crate::failure::Failure;
-use crate::line::Dialling;
+use crate::shared_exchange::Shared;
 use crate::watch::Watched;
 use crate::{ProxyLimits, ProxySettings};
 
 /// A connection that could not be made.
 pub(crate) struct Dial<'a> {
     pub(crate) upstream: usize,
-    pub(crate) key: LineKey,
+    pub(crate) key: ConnectionKey,
     pub(crate) to: &'a Destination,
     pub(crate) failure: &'a Failure,
     pub(crate) now: Instant,
@@ -33,7 +33,7 @@ pub(crate) struct Worker {
     pub(crate) bench: RefCell<Workbench>,
     pub(crate) backends: RefCell<Backends>,
     pub(crate) counters: Arc<[Counters]>,
-    /// The worker is to end: lines end when they have nothing left to do.
+    /// The worker is to end: connections end when they have nothing left to do.
     pub(crate) draining: Cell<bool>,
 }
 
@@ -75,16 +75,16 @@ impl Worker {
         let mut backends = self.backends.borrow_mut();
         let backend = &mut backends[upstream];
         for _ in 0..backend.pool.dials_wanted() {
-            let (key, desk, to) = backend.begin_dial();
+            let (key, tasks, to) = backend.begin_dial();
             let worker = Rc::clone(self);
-            outward.connect(to, Box::new(Dialling { worker, upstream, key, desk, now }));
+            outward.connect(to, Box::new(Dialling { worker, upstream, key, tasks, now }));
         }
     }
 
     /// A connection could not be made.
     pub(crate) fn dial_failed(&self, dial: &Dial<'_>, error: &io::Error, agenda: &mut Agenda) {
-        for crossing in self.dial_ended(dial, &error) {
-            crossing.borrow_mut().wake(agenda);
+        for state in self.dial_ended(dial, &error) {
+            state.borrow_mut().wake(agenda);
         }
     }
 
@@ -99,10 +99,10 @@ impl Worker {
         let mut backends = self.backends.borrow_mut();
         let backend = &mut backends[upstream];
         let in_vain = backend.dial_failed(key, to, now);
-        for crossing in &in_vain {
-            let mut crossing = crossing.borrow_mut();
-            crossing.waits = None;
-            crossing.fail(*failure);
+        for state in &in_vain {
+            let mut state = state.borrow_mut();
+            state.waits = None;
+            state.fail(*failure);
         }
         let next = backend.pool.first_waiting().filter(|_| backend.may_dial());
         next.map(Rc::clone).into_iter().chain(in_vain).collect()
@@ -112,16 +112,16 @@ impl Worker {
     pub(crate) fn retire(&self) {
         self.settings.watch.end();
         self.draining.set(true);
-        self.backends.borrow().lines().for_each(|desk| desk.wake());
+        self.backends.borrow().connections().for_each(|tasks| tasks.wake());
     }
 
     /// Ends the requests that have waited for too long.
     pub(crate) fn end_overdue(&self, upstream: usize, agenda: &mut Agenda, now: Instant) {
-        while let Some(crossing) = self.overdue(upstream, now) {
-            let mut crossing = crossing.borrow_mut();
-            crossing.waits = None;
-            crossing.fail(Failure::WAITED);
-            crossing.wake(agenda);
+        while let Some(state) = self.overdue(upstream, now) {
+            let mut state = state.borrow_mut();
+            state.waits = None;
+            state.fail(Failure::WAITED);
+            state.wake(agenda);
         }
     }
 
@@ -129,7 +129,7 @@ impl Worker {
         self.backends.borrow_mut()[upstream].pool.overdue(now)
     }
 
-    /// Each line also watches over those who wait for one.
+    /// Each connection also watches over those who wait for one.
     pub(crate) fn until_next_wait(&self, upstream: usize, after: After) -> After {
         let due = self.backends.borrow()[upstream].pool.next_due();
         match (after.deadline, due) {

@@ -151,7 +151,7 @@ static OCTETS: LazyLock<Lines> = LazyLock::new(|| of_type("application/octet-str
 /// The lines, and what is looked for among them with every response.
 #[derive(Debug)]
 struct Lines {
-    lines: Box<[Line]>,
+    lines: Box<[NamedField]>,
     /// As each version sends them, where they are not for each response to decide.
     shared: Option<SharedFields>,
     has_date: bool,
@@ -160,7 +160,7 @@ struct Lines {
 
 /// A line whose name has been looked up.
 #[derive(Debug)]
-struct Line {
+struct NamedField {
     known: Option<FieldName>,
     name: HeaderName,
     value: HeaderValue,
@@ -170,17 +170,17 @@ impl Lines {
     fn new(lines: impl IntoIterator<Item = (HeaderName, HeaderValue)>) -> Self {
         let look_up = |(name, value): (HeaderName, HeaderValue)| {
             let known = FieldName::lookup(name.as_str().as_bytes());
-            Line { known, name, value }
+            NamedField { known, name, value }
         };
-        let lines: Box<[Line]> = lines.into_iter().map(look_up).collect();
+        let lines: Box<[NamedField]> = lines.into_iter().map(look_up).collect();
         let has = |name| lines.iter().any(|line| line.known == Some(name));
         let (has_date, has_length) = (has(FieldName::Date), has(FieldName::ContentLength));
-        let shared = SharedFields::new(lines.iter().map(Line::field));
+        let shared = SharedFields::new(lines.iter().map(NamedField::field));
         Self { lines, shared, has_date, has_length }
     }
 }
 
-impl Line {
+impl NamedField {
     /// The line as it is sent.
     #[inline]
     fn field(&self) -> FieldRef<'_> {
@@ -227,7 +227,7 @@ impl Fields {
 
     /// The lines as they are sent.
     pub(crate) fn refs(&self) -> impl Iterator<Item = FieldRef<'_>> {
-        self.lines().lines.iter().map(Line::field)
+        self.lines().lines.iter().map(NamedField::field)
     }
 }
 

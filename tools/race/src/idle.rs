@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::interrupt::Interrupt;
 use crate::process::resident_memory_bytes;
 use crate::random::Random;
-use crate::verify::{Line, Subject};
+use crate::verify::{OpenConnection, Subject};
 
 /// So many of the idle connections are asked once more: they must still be there.
 const ASKED_AGAIN_COUNT: usize = 10;
@@ -35,10 +35,12 @@ pub(crate) fn hold(
         if number == count / 100 {
             before = resident_memory_bytes(processes);
         }
-        let mut line = Line::open(subject.address, subject.cell.protocol)
+        let mut connection = OpenConnection::open(subject.address, subject.cell.protocol)
             .map_err(|error| format!("connection {} of {count}: {error}", number + 1))?;
-        line.ask(&ask).map_err(|error| format!("connection {} of {count}: {error}", number + 1))?;
-        lines.push(line);
+        connection
+            .ask(&ask)
+            .map_err(|error| format!("connection {} of {count}: {error}", number + 1))?;
+        lines.push(connection);
     }
     let until = Instant::now() + IDLE_FOR;
     while Instant::now() < until {

@@ -2,16 +2,16 @@
 //! protocol that it claims, sizes that nobody could have prepared for, and bodies that arrive in
 //! pieces. What is wrong is evidence, in one sentence.
 
+mod connection;
 mod grpc;
-mod line;
 
 use std::net::SocketAddr;
 
 use bytes::Bytes;
 use http::{StatusCode, Version};
 
+pub(crate) use connection::{Answer, Ask, OpenConnection};
 pub(crate) use grpc::message as grpc_message;
-pub(crate) use line::{Answer, Ask, Line};
 
 use crate::catalogue::{Cell, Protocol, Route};
 use crate::contender::Contender;
@@ -51,15 +51,15 @@ pub(crate) struct Subject<'a> {
 impl Subject<'_> {
     /// Everything that is asked before timing; `Err` is the evidence against it.
     pub(crate) fn verify(&self, seed: u64) -> Result<(), String> {
-        let mut line = Line::open(self.address, self.cell.protocol)?;
+        let mut connection = OpenConnection::open(self.address, self.cell.protocol)?;
         for check in self.checks(&mut Random::new(seed)) {
             // A server may close after any answer; that a new connection works is all that counts.
-            let answer = line.ask(&check.ask).or_else(|error| {
-                if line.is_broken {
+            let answer = connection.ask(&check.ask).or_else(|error| {
+                if connection.is_broken {
                     return Err(error);
                 }
-                line = Line::open(self.address, self.cell.protocol)?;
-                line.ask(&check.ask)
+                connection = OpenConnection::open(self.address, self.cell.protocol)?;
+                connection.ask(&check.ask)
             });
             self.judge(&check, answer)?;
         }
@@ -69,10 +69,11 @@ impl Subject<'_> {
     /// One question on a connection of its own, as the cell asks it; for the middle of a run.
     pub(crate) fn sample(&self, seed: u64) -> Result<(), Flaw> {
         let check = self.usual(&mut Random::new(seed));
-        let mut line = Line::open(self.address, self.cell.protocol).map_err(Flaw::Silent)?;
-        let answer = line.ask(&check.ask);
+        let mut connection =
+            OpenConnection::open(self.address, self.cell.protocol).map_err(Flaw::Silent)?;
+        let answer = connection.ask(&check.ask);
         // Bytes that were not asked for are no sign of load; an early end is.
-        let was_answered = answer.is_ok() || (line.is_broken && !line.ended);
+        let was_answered = answer.is_ok() || (connection.is_broken && !connection.ended);
         self.judge(&check, answer).map_err(|evidence| {
             if was_answered { Flaw::Wrong(evidence) } else { Flaw::Silent(evidence) }
         })

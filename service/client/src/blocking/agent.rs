@@ -14,24 +14,24 @@ use bolide_eventloop::{
 };
 use slab::Slab;
 
+use super::command_queue::{Command, CommandQueue, Job, Origin};
+use super::connection::{ClientConnection, ConnectionExchanges};
 use super::error::{ClientError, ErrorKind};
-use super::line::{Line, Traffic};
-use super::post::{Job, Letter, Origin, Post};
-use super::ticket::Ticket;
-use crate::{Dial, LineKey, Pool, PoolLimits, Session, Workbench};
+use super::pending_request::PendingRequest;
+use crate::{ConnectionKey, Dial, Pool, PoolLimits, Session, Workbench};
 
-/// What is left for a line to look at.
+/// What is left for a connection to look at.
 #[derive(Debug, Default)]
-pub(crate) struct Desk {
+pub(crate) struct ConnectionTasks {
     pub(crate) token: Option<Token>,
-    pub(crate) inbox: Vec<Arc<Ticket>>,
+    pub(crate) inbox: Vec<Arc<PendingRequest>>,
 }
 
 /// One server, as the client knows it.
 #[derive(Debug)]
 pub(crate) struct Host {
     origin: Origin,
-    pub(crate) pool: Pool<usize, Arc<Ticket>>,
+    pub(crate) pool: Pool<usize, Arc<PendingRequest>>,
     dial: Dial,
     destinations: Vec<Destination>,
     next: usize,
@@ -39,12 +39,12 @@ pub(crate) struct Host {
     pub(crate) failures: usize,
 }
 
-/// What all lines share.
+/// What all connections share.
 #[derive(Debug)]
-pub(crate) struct Office {
+pub(crate) struct ClientState {
     pub(crate) hosts: Slab<Host>,
     by_origin: BTreeMap<Origin, usize>,
-    pub(crate) desks: Slab<Desk>,
+    pub(crate) tasks: Slab<ConnectionTasks>,
     pool_limits: PoolLimits,
 }
 
@@ -52,24 +52,24 @@ pub(crate) struct Office {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Dialling {
     pub(crate) host: usize,
-    pub(crate) key: LineKey,
-    pub(crate) desk: usize,
+    pub(crate) key: ConnectionKey,
+    pub(crate) tasks: usize,
 }
 
 /// The service of the client's thread.
 #[derive(Debug)]
 pub(crate) struct Agent {
-    office: Rc<RefCell<Office>>,
+    client_state: Rc<RefCell<ClientState>>,
     bench: Workbench,
-    post: Arc<Post>,
-    letters: Vec<Letter>,
+    post: Arc<CommandQueue>,
+    commands: Vec<Command>,
     dials: Slab<Dialling>,
 }
 
 /// Requests wait for as long as their callers do.
 const UNTIL_GIVEN_UP: Duration = Duration::from_secs(366 * 24 * 3600);
 
-impl Office {
+impl ClientState {
     fn host(&mut self, job: &Job) -> usize {
         if let Some(host) = self.by_origin.get(&job.origin) {
             let known = &mut self.hosts[*host];
@@ -95,34 +95,34 @@ impl Office {
         host
     }
 
-    /// Takes a new request. Returns the line that is to be called.
+    /// Takes a new request. Returns the connection that is to be called.
     fn begin(&mut self, job: Job) -> (usize, Option<Token>) {
         let host = self.host(&job);
         let pool = &mut self.hosts[host].pool;
-        if let Some(desk) = pool.take() {
-            let desk = *desk;
-            let mut state = job.ticket.lock();
-            state.line = Some(desk);
+        if let Some(tasks) = pool.take() {
+            let tasks = *tasks;
+            let mut state = job.pending.lock();
+            state.connection = Some(tasks);
             state.listed = true;
             drop(state);
-            let desk = &mut self.desks[desk];
-            desk.inbox.push(job.ticket);
-            return (host, desk.token);
+            let tasks = &mut self.tasks[tasks];
+            tasks.inbox.push(job.pending);
+            return (host, tasks.token);
         }
-        match pool.wait(Arc::clone(&job.ticket), Instant::now()) {
-            Ok(key) => job.ticket.lock().waits = Some((host, key)),
-            Err(ticket) => {
+        match pool.wait(Arc::clone(&job.pending), Instant::now()) {
+            Ok(key) => job.pending.lock().waits = Some((host, key)),
+            Err(pending) => {
                 let what = "as many requests wait for this server as may";
-                ticket.fail(ClientError::new(ErrorKind::Full, what));
+                pending.fail(ClientError::new(ErrorKind::Full, what));
             }
         }
         (host, None)
     }
 
     /// A caller has left something.
-    fn look(&mut self, ticket: Arc<Ticket>) -> Option<Token> {
-        let mut state = ticket.lock();
-        let Some(line) = state.line else {
+    fn look(&mut self, pending: Arc<PendingRequest>) -> Option<Token> {
+        let mut state = pending.lock();
+        let Some(connection) = state.connection else {
             state.listed = false;
             // Nobody waits for it any more.
             if state.abandoned
@@ -134,9 +134,9 @@ impl Office {
             return None;
         };
         drop(state);
-        let desk = self.desks.get_mut(line)?;
-        desk.inbox.push(ticket);
-        desk.token
+        let tasks = self.tasks.get_mut(connection)?;
+        tasks.inbox.push(pending);
+        tasks.token
     }
 
     /// A connection could not be made: another address is tried, or those who wait are told.
@@ -146,17 +146,17 @@ impl Office {
         host.failures += 1;
         let waiting = host.pool.closed(dialling.key);
         let tries_another = !host.failures.is_multiple_of(host.destinations.len());
-        for ticket in waiting {
+        for pending in waiting {
             if !tries_another {
-                ticket.fail(error.clone());
+                pending.fail(error.clone());
                 continue;
             }
-            match host.pool.wait(Arc::clone(&ticket), Instant::now()) {
-                Ok(key) => ticket.lock().waits = Some((dialling.host, key)),
-                Err(ticket) => ticket.fail(error.clone()),
+            match host.pool.wait(Arc::clone(&pending), Instant::now()) {
+                Ok(key) => pending.lock().waits = Some((dialling.host, key)),
+                Err(pending) => pending.fail(error.clone()),
             }
         }
-        self.desks.remove(dialling.desk);
+        self.tasks.remove(dialling.tasks);
     }
 
     /// Forgets servers that nothing is known of any more.
@@ -169,90 +169,99 @@ impl Office {
 }
 
 impl Agent {
-    pub(crate) fn new(limits: Limits, connections: usize, waiting: usize, post: Arc<Post>) -> Self {
+    pub(crate) fn new(
+        limits: Limits,
+        connections: usize,
+        waiting: usize,
+        post: Arc<CommandQueue>,
+    ) -> Self {
         let pool_limits = PoolLimits {
             connections_count: connections.max(1),
             waiting_count: waiting,
             wait_timeout: UNTIL_GIVEN_UP,
         };
-        let office = Office {
+        let client_state = ClientState {
             hosts: Slab::new(),
             by_origin: BTreeMap::new(),
-            desks: Slab::new(),
+            tasks: Slab::new(),
             pool_limits,
         };
         Self {
-            office: Rc::new(RefCell::new(office)),
+            client_state: Rc::new(RefCell::new(client_state)),
             bench: Workbench::new(limits),
             post,
-            letters: Vec::new(),
+            commands: Vec::new(),
             dials: Slab::new(),
         }
     }
 
     /// Makes the connections that are wanted to a server.
     fn dial(&mut self, host: usize, agenda: &mut Agenda) {
-        let office = &mut *self.office.borrow_mut();
-        let Some(known) = office.hosts.get_mut(host) else { return };
+        let client_state = &mut *self.client_state.borrow_mut();
+        let Some(known) = client_state.hosts.get_mut(host) else { return };
         if known.failures > 0 && known.pool.census().open > 0 {
             // Those that there are do; to try again at once would only fail again.
             return;
         }
         for _ in 0..known.pool.dials_wanted() {
-            let desk = office.desks.insert(Desk::default());
-            let key = known.pool.dial(desk);
-            let tag = self.dials.insert(Dialling { host, key, desk });
+            let tasks = client_state.tasks.insert(ConnectionTasks::default());
+            let key = known.pool.dial(tasks);
+            let tag = self.dials.insert(Dialling { host, key, tasks });
             agenda.connect(known.destinations[known.next].clone(), tag as u64);
         }
     }
 
-    /// What follows a turn of a line.
+    /// What follows a turn of a connection.
     fn settle(&mut self, host: usize, agenda: &mut Agenda) {
         self.dial(host, agenda);
-        self.office.borrow_mut().tidy(host);
+        self.client_state.borrow_mut().tidy(host);
     }
 }
 
 impl Service for Agent {
-    type Session = Line;
+    type Session = ClientConnection;
     type Message = ();
 
     fn turn_started(&mut self, _: Instant, agenda: &mut Agenda) {
-        let mut letters = std::mem::take(&mut self.letters);
-        self.post.take(&mut letters);
-        for letter in letters.drain(..) {
-            let called = match letter {
-                Letter::Begin(job) => {
-                    let (host, called) = self.office.borrow_mut().begin(*job);
+        let mut commands = std::mem::take(&mut self.commands);
+        self.post.take(&mut commands);
+        for command in commands.drain(..) {
+            let called = match command {
+                Command::Begin(job) => {
+                    let (host, called) = self.client_state.borrow_mut().begin(*job);
                     self.settle(host, agenda);
                     called
                 }
-                Letter::Look(ticket) => self.office.borrow_mut().look(ticket),
+                Command::Look(pending) => self.client_state.borrow_mut().look(pending),
             };
             if let Some(token) = called {
                 agenda.call(token);
             }
         }
-        self.letters = letters;
+        self.commands = commands;
     }
 
-    fn open(&mut self, _: &Accepted, _: Instant) -> Option<(Line, After)> {
+    fn open(&mut self, _: &Accepted, _: Instant) -> Option<(ClientConnection, After)> {
         None
     }
 
-    fn connecting(&mut self, outbound: &Outbound, now: Instant) -> Option<(Line, After)> {
+    fn connecting(
+        &mut self,
+        outbound: &Outbound,
+        now: Instant,
+    ) -> Option<(ClientConnection, After)> {
         let dialling = self.dials.remove(outbound.tag as usize);
-        let mut office = self.office.borrow_mut();
-        match Session::new(&office.hosts[dialling.host].dial, &self.bench, now) {
+        let mut client_state = self.client_state.borrow_mut();
+        match Session::new(&client_state.hosts[dialling.host].dial, &self.bench, now) {
             Ok(session) => {
-                office.desks[dialling.desk].token = Some(outbound.token);
+                client_state.tasks[dialling.tasks].token = Some(outbound.token);
                 let after = session.first_wish();
-                let traffic = Traffic::new(Rc::clone(&self.office), dialling);
-                Some((Line { session, traffic }, after))
+                let exchanges = ConnectionExchanges::new(Rc::clone(&self.client_state), dialling);
+                Some((ClientConnection { session, exchanges }, after))
             }
             Err(error) => {
                 let error = ClientError::new(ErrorKind::Request, error.to_string());
-                office.dial_failed(dialling, &error);
+                client_state.dial_failed(dialling, &error);
                 None
             }
         }
@@ -260,46 +269,51 @@ impl Service for Agent {
 
     fn connect_failed(&mut self, tag: u64, error: io::Error, agenda: &mut Agenda) {
         let dialling = self.dials.remove(tag as usize);
-        self.office.borrow_mut().dial_failed(dialling, &ClientError::unconnected(&error));
+        self.client_state.borrow_mut().dial_failed(dialling, &ClientError::unconnected(&error));
         self.settle(dialling.host, agenda);
     }
 
-    fn turn(&mut self, line: &mut Line, turn: &mut Turn<'_, ()>) -> After {
-        line.traffic.eof |= turn.eof;
-        let host = line.traffic.host();
-        let after = line.session.turn(turn, &mut self.bench, &mut line.traffic);
+    fn turn(&mut self, connection: &mut ClientConnection, turn: &mut Turn<'_, ()>) -> After {
+        connection.exchanges.eof |= turn.eof;
+        let host = connection.exchanges.host();
+        let after = connection.session.turn(turn, &mut self.bench, &mut connection.exchanges);
         self.settle(host, turn.agenda);
         if after.close.is_some() {
             return after;
         }
-        After { idle: line.session.is_ready() && line.traffic.is_idle(), ..after }
+        After { idle: connection.session.is_ready() && connection.exchanges.is_idle(), ..after }
     }
 
-    fn message(&mut self, line: &mut Line, (): (), turn: &mut Turn<'_, ()>) -> After {
-        self.turn(line, turn)
+    fn message(
+        &mut self,
+        connection: &mut ClientConnection,
+        (): (),
+        turn: &mut Turn<'_, ()>,
+    ) -> After {
+        self.turn(connection, turn)
     }
 
-    fn shut_down(&mut self, line: &mut Line, turn: &mut Turn<'_, ()>) -> After {
-        let host = line.traffic.host();
-        line.traffic.draws_to_its_end();
-        let after = line.session.shut_down(turn, &mut self.bench, &mut line.traffic);
+    fn shut_down(&mut self, connection: &mut ClientConnection, turn: &mut Turn<'_, ()>) -> After {
+        let host = connection.exchanges.host();
+        connection.exchanges.draws_to_its_end();
+        let after = connection.session.shut_down(turn, &mut self.bench, &mut connection.exchanges);
         self.settle(host, turn.agenda);
         after
     }
 
     fn flush(
         &mut self,
-        line: &mut Line,
+        connection: &mut ClientConnection,
         output: &mut SendQueue,
         sink: &mut impl Write,
     ) -> io::Result<Flush> {
-        line.session.flush(output, sink)
+        connection.session.flush(output, sink)
     }
 
-    fn close(&mut self, line: Line, cause: CloseCause, agenda: &mut Agenda) {
-        let Line { session, mut traffic } = line;
-        let host = traffic.host();
-        session.close(cause, &mut traffic);
+    fn close(&mut self, connection: ClientConnection, cause: CloseCause, agenda: &mut Agenda) {
+        let ClientConnection { session, mut exchanges } = connection;
+        let host = exchanges.host();
+        session.close(cause, &mut exchanges);
         self.settle(host, agenda);
     }
 }

@@ -15,13 +15,13 @@ use http::header::{HeaderValue, USER_AGENT};
 
 use super::addresses::Addresses;
 use super::agent::Agent;
+use super::command_queue::{Command, CommandQueue, Job, Origin};
 use super::error::{ClientError, ErrorKind};
-use super::post::{Job, Letter, Origin, Post};
+use super::pending_request::{Patience, PendingRequest, RequestHead};
 use super::redirect::{self, Redirects};
 use super::request::{BodyWriter, Content, Request};
 use super::response::Response;
 use super::target::{Scheme, Target};
-use super::ticket::{Patience, RequestHead, Ticket};
 use crate::limits::{CONNECTION_WINDOW_BYTES, RESPONSE_WINDOW_BYTES};
 use crate::{ClientLimits, Dial, Speaks, platform_trust, resolve};
 
@@ -100,7 +100,7 @@ impl ClientBuilder {
         if let Some(trust) = &self.trust {
             tls.get_or_init(|| tls_settings(trust, self.versions)).clone()?;
         }
-        let post = Arc::new(Post::default());
+        let post = Arc::new(CommandQueue::default());
         let kernel = MioKernel::new().map_err(system)?;
         let (started, start) = mpsc::channel();
         let own = Arc::clone(&post);
@@ -160,7 +160,7 @@ fn connection_limits(limits: &ClientLimits) -> Limits {
 
 /// What all handles of a client share.
 struct Engine {
-    post: Arc<Post>,
+    post: Arc<CommandQueue>,
     settings: ClientBuilder,
     /// Read when the first request needs it.
     tls: OnceLock<Result<ClientTls, ClientError>>,
@@ -357,7 +357,7 @@ impl Client {
         up: Option<Bytes>,
         ends: bool,
         latest: Option<Instant>,
-    ) -> Result<Arc<Ticket>, ClientError> {
+    ) -> Result<Arc<PendingRequest>, ClientError> {
         let destinations = if request.via.is_empty() {
             self.destinations(target, latest)?
         } else {
@@ -375,7 +375,7 @@ impl Client {
             path: target.path.clone(),
             fields,
         };
-        let ticket = Arc::new(Ticket::new(head, up, ends, Arc::clone(&self.engine.post)));
+        let pending = Arc::new(PendingRequest::new(head, up, ends, Arc::clone(&self.engine.post)));
         let origin = Origin {
             is_tls: target.scheme == Scheme::Https,
             is_prior,
@@ -383,9 +383,9 @@ impl Client {
             port: target.port,
             via: request.via.clone(),
         };
-        let job = Job { origin, dial, destinations, ticket: Arc::clone(&ticket) };
-        self.engine.post.send(Letter::Begin(Box::new(job)));
-        Ok(ticket)
+        let job = Job { origin, dial, destinations, pending: Arc::clone(&pending) };
+        self.engine.post.send(Command::Begin(Box::new(job)));
+        Ok(pending)
     }
 
     /// Sends a request, follows where it leads, and waits for the head of the answer.
@@ -428,31 +428,31 @@ impl Client {
             let answered = match &mut request.content {
                 Content::Reader(reader) => {
                     let mut reader = std::mem::replace(reader, Box::new(std::io::empty()));
-                    let ticket = self.hand_in(request, target, None, false, latest)?;
-                    let (room, sender) = (self.limits().upload_bytes, Arc::clone(&ticket));
+                    let pending = self.hand_in(request, target, None, false, latest)?;
+                    let (room, sender) = (self.limits().upload_bytes, Arc::clone(&pending));
                     let pumping = std::thread::Builder::new().name("bolide-upload".into());
                     pumping.spawn(move || pump(&mut reader, &sender, room, &patience)).map_err(
                         |error| {
-                            ticket.abandon();
+                            pending.abandon();
                             ClientError::new(ErrorKind::Body, format!("no thread: {error}"))
                         },
                     )?;
                     retries_left = 0;
-                    ticket.answer(&patience).map(|answer| (ticket, answer))
+                    pending.answer(&patience).map(|answer| (pending, answer))
                 }
                 content => {
                     let up = match content {
                         Content::Bytes(bytes) => Some(bytes.clone()),
                         _ => None,
                     };
-                    let ticket = self.hand_in(request, target, up, true, latest)?;
-                    ticket.answer(&patience).map(|answer| (ticket, answer))
+                    let pending = self.hand_in(request, target, up, true, latest)?;
+                    pending.answer(&patience).map(|answer| (pending, answer))
                 }
             };
             match answered {
-                Ok((ticket, answer)) => {
+                Ok((pending, answer)) => {
                     let client = self.clone();
-                    return Ok(Response::new(ticket, answer, client, patience, target.url()));
+                    return Ok(Response::new(pending, answer, client, patience, target.url()));
                 }
                 Err(error) => {
                     if error.kind() == ErrorKind::Connect {
@@ -476,9 +476,9 @@ impl Client {
         request.content = Content::Reader(Box::new(std::io::empty()));
         request.frame();
         let about = |error: ClientError| error.about(&target.url());
-        let ticket = self.hand_in(&request, &target, None, false, latest).map_err(about)?;
+        let pending = self.hand_in(&request, &target, None, false, latest).map_err(about)?;
         Ok(BodyWriter {
-            ticket,
+            pending,
             client: self.clone(),
             patience: self.patience(latest),
             room: self.limits().upload_bytes,
@@ -502,21 +502,21 @@ fn checked(request: &mut Request) -> Result<Target, ClientError> {
 }
 
 /// Sends what `reader` yields, as far as the server wants it.
-fn pump(reader: &mut dyn Read, ticket: &Arc<Ticket>, room: usize, patience: &Patience) {
+fn pump(reader: &mut dyn Read, pending: &Arc<PendingRequest>, room: usize, patience: &Patience) {
     loop {
         let mut piece = BytesMut::zeroed(PIECE_BYTES);
         let count = match reader.read(&mut piece) {
-            Ok(0) => return ticket.finish(None),
+            Ok(0) => return pending.finish(None),
             Ok(count) => count,
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
             Err(error) => {
                 let what = format!("the request's body can't be read: {error}");
-                return ticket.give_up(ClientError::new(ErrorKind::Body, what).touched());
+                return pending.give_up(ClientError::new(ErrorKind::Body, what).touched());
             }
         };
         piece.truncate(count);
         // An answer may have come before the body was wanted; an error, whoever waits for it is told.
-        if !ticket.push(piece.freeze(), room, patience).unwrap_or(false) {
+        if !pending.push(piece.freeze(), room, patience).unwrap_or(false) {
             return;
         }
     }

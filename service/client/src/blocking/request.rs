@@ -13,8 +13,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method};
 
 use super::client::Client;
 use super::error::{ClientError, ErrorKind};
+use super::pending_request::{Patience, PendingRequest};
 use super::response::Response;
-use super::ticket::{Patience, Ticket};
 
 /// What is sent behind the head.
 pub(crate) enum Content {
@@ -208,7 +208,7 @@ impl Request {
 /// Dropped before [`Self::finish`] or [`Self::close`], it breaks the request off.
 #[derive(Debug)]
 pub struct BodyWriter {
-    pub(crate) ticket: Arc<Ticket>,
+    pub(crate) pending: Arc<PendingRequest>,
     pub(crate) client: Client,
     pub(crate) patience: Patience,
     pub(crate) room: usize,
@@ -224,7 +224,7 @@ impl BodyWriter {
     ///
     /// When the exchange is over, or the server takes nothing for too long.
     pub fn send(&mut self, piece: impl Into<Bytes>) -> Result<bool, ClientError> {
-        self.ticket.push(piece.into(), self.room, &self.patience)
+        self.pending.push(piece.into(), self.room, &self.patience)
     }
 
     /// Waits for the head of the response while the body has not ended. To be called once; the body is ended by
@@ -238,10 +238,10 @@ impl BodyWriter {
             let what = "the response was already taken";
             return Err(ClientError::new(ErrorKind::Request, what).touched());
         }
-        let answer = self.ticket.answer(&self.patience);
+        let answer = self.pending.answer(&self.patience);
         let answer = answer.map_err(|error| error.about(&self.url))?;
         Ok(Response::new(
-            Arc::clone(&self.ticket),
+            Arc::clone(&self.pending),
             answer,
             self.client.clone(),
             self.patience,
@@ -252,7 +252,7 @@ impl BodyWriter {
     /// Ends the body, with trailers if there are any, and waits for nothing.
     pub fn close(mut self, trailers: Option<HeaderMap>) {
         self.is_ended = true;
-        self.ticket.finish(trailers);
+        self.pending.finish(trailers);
     }
 
     /// Ends the body and waits for the head of the response.
@@ -262,7 +262,7 @@ impl BodyWriter {
     /// When there is no response.
     pub fn finish(mut self) -> Result<Response, ClientError> {
         self.is_ended = true;
-        self.ticket.finish(None);
+        self.pending.finish(None);
         self.response()
     }
 
@@ -273,7 +273,7 @@ impl BodyWriter {
     /// When there is no response.
     pub fn finish_with_trailers(mut self, trailers: HeaderMap) -> Result<Response, ClientError> {
         self.is_ended = true;
-        self.ticket.finish(Some(trailers));
+        self.pending.finish(Some(trailers));
         self.response()
     }
 }
@@ -296,7 +296,7 @@ impl Write for BodyWriter {
 impl Drop for BodyWriter {
     fn drop(&mut self) {
         if !self.is_ended {
-            self.ticket.abandon();
+            self.pending.abandon();
         }
     }
 }

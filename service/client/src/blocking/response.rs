@@ -10,7 +10,7 @@ use http::{HeaderMap, StatusCode, Version};
 
 use super::client::Client;
 use super::error::{ClientError, ErrorKind};
-use super::ticket::{AnswerHead, Patience, Ticket};
+use super::pending_request::{AnswerHead, Patience, PendingRequest};
 
 /// An answer: its head, and its body as it arrives.
 ///
@@ -18,7 +18,7 @@ use super::ticket::{AnswerHead, Patience, Ticket};
 /// stays with the server, as far as it goes beyond the receive window. Dropped before its end, it gives the
 /// exchange up; with HTTP/1.1 the connection ends with it.
 pub struct Response {
-    ticket: Arc<Ticket>,
+    pending: Arc<PendingRequest>,
     head: AnswerHead,
     /// The client's thread lives as long as somebody reads.
     client: Client,
@@ -40,13 +40,13 @@ impl fmt::Debug for Response {
 
 impl Response {
     pub(crate) fn new(
-        ticket: Arc<Ticket>,
+        pending: Arc<PendingRequest>,
         head: AnswerHead,
         client: Client,
         patience: Patience,
         url: String,
     ) -> Self {
-        Self { ticket, head, client, patience, url, unread: Bytes::new() }
+        Self { pending, head, client, patience, url, unread: Bytes::new() }
     }
 
     /// From here on its body may pause for so long; `None`: as long as it likes.
@@ -93,7 +93,7 @@ impl Response {
         if !self.unread.is_empty() {
             return Ok(Some(std::mem::take(&mut self.unread)));
         }
-        self.ticket.piece(&self.patience).map_err(|error| error.touched().about(&self.url))
+        self.pending.piece(&self.patience).map_err(|error| error.touched().about(&self.url))
     }
 
     /// The rest of the body, up to the client's limit of
@@ -134,7 +134,7 @@ impl Response {
     /// The trailers, once the body was read to its end; `None` before that, and when there are none.
     #[must_use]
     pub fn trailers(&self) -> Option<HeaderMap> {
-        let state = self.ticket.lock();
+        let state = self.pending.lock();
         if state.down_ended && state.down.is_empty() { state.down_trailers.clone() } else { None }
     }
 }
@@ -158,6 +158,6 @@ impl Read for Response {
 
 impl Drop for Response {
     fn drop(&mut self) {
-        self.ticket.abandon();
+        self.pending.abandon();
     }
 }

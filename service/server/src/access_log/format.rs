@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use http::Version;
 
-use super::civil::Civil;
+use super::calendar::CalendarTime;
 use super::entry::Asked;
 use super::stages::Stages;
 use super::text::{Short, is_plain, json, json_escaped, number, quoted};
@@ -136,7 +136,7 @@ pub(super) fn micros(duration: Duration) -> u64 {
 
 /// What a line says of its time: at its front in JSON, after the client's address else.
 #[inline]
-pub(super) fn begin(format: LogFormat, time: &Civil, lasted: u64) -> Short {
+pub(super) fn begin(format: LogFormat, time: &CalendarTime, lasted: u64) -> Short {
     let mut short = Short::new();
     if format == LogFormat::Json {
         short.put(b"{\"time\":\"");
@@ -258,8 +258,8 @@ mod tests {
     use bolide_connection::HandshakeFacts;
     use bolide_semantics::{FieldName, Head, HeadKind};
 
+    use super::super::prefix::LinePrefix;
     use super::super::stages::Split;
-    use super::super::stamp::Stamp;
     use super::*;
     use crate::Stage;
 
@@ -269,17 +269,17 @@ mod tests {
     }
 
     fn line(format: LogFormat, asked: Asked<'_>, outcome: Outcome) -> String {
-        let mut stamp = Stamp::new(format, "192.0.2.1:5", None);
+        let mut prefix = LinePrefix::new(format, "192.0.2.1:5", None);
         let route = RoutePiece::new("/a\"");
         let mut line = Vec::new();
         let ended = Ended { asked: &asked, route: &route, outcome: &outcome, stages: None };
-        let beginning = begin(format, &Civil::new(), 123);
+        let beginning = begin(format, &CalendarTime::new(), 123);
         if format == LogFormat::Json {
             beginning.append_to(&mut line);
-            stamp.put(&mut line, &asked);
+            prefix.put(&mut line, &asked);
             write_json(&mut line, &ended);
         } else {
-            line.extend_from_slice(stamp.fixed());
+            line.extend_from_slice(prefix.fixed());
             beginning.append_to(&mut line);
             write_plain(&mut line, format, &ended);
         }
@@ -363,7 +363,7 @@ mod tests {
             server_name: Some("a.example".to_owned()),
             resumed: true,
         };
-        let mut stamp = Stamp::new(LogFormat::Json, "unix", Some(&facts));
+        let mut prefix = LinePrefix::new(LogFormat::Json, "unix", Some(&facts));
         let word = &b"x"[..];
         let asked = Asked {
             version: Version::HTTP_2,
@@ -380,8 +380,8 @@ mod tests {
         let outcome = Outcome { abort: Some("x"), ..outcome() };
         let mut text = Vec::new();
         let route = RoutePiece::new("x");
-        begin(LogFormat::Json, &Civil::new(), 1).append_to(&mut text);
-        stamp.put(&mut text, &asked);
+        begin(LogFormat::Json, &CalendarTime::new(), 1).append_to(&mut text);
+        prefix.put(&mut text, &asked);
         let stages = Some(&Stages::ALL);
         write_json(&mut text, &Ended { asked: &asked, route: &route, outcome: &outcome, stages });
         Split::every(outcome.began).put(&mut text);

@@ -1,20 +1,20 @@
 //! The access log: a line for each request, written by a thread of its own.
 //!
-//! A worker puts its lines on a sheet of its own: the text of each, and when its
-//! request began and ended. A full sheet, or one that is old enough, goes to the thread by a bounded queue, which
-//! writes its lines and sends it back empty. Nothing of it waits: when the queue is full, the sheet's lines are dropped
+//! A worker puts its lines on a batch of its own: the text of each, and when its
+//! request began and ended. A full batch, or one that is old enough, goes to the thread by a bounded queue, which
+//! writes its lines and sends it back empty. Nothing of it waits: when the queue is full, the batch's lines are dropped
 //! and counted.
 //!
 //! A line belongs to the file in use when it was made: before another file takes its place, each worker hands over what
-//! is on its sheet.
+//! is on its batch.
 
-mod civil;
-mod desk;
+mod batch;
+mod buffer;
+mod calendar;
 mod entry;
 mod format;
-mod sheet;
+mod prefix;
 mod stages;
-mod stamp;
 mod text;
 mod trace;
 mod writer;
@@ -30,12 +30,12 @@ use bolide_eventloop::Mailbox;
 use crate::Message;
 use crate::limits::LogLimits;
 use crate::responder::Change;
-pub(crate) use desk::Desk;
+pub(crate) use buffer::LogBuffer;
 pub(crate) use entry::{Asked, Entry};
 pub(crate) use format::{Ended, Outcome, RoutePiece};
 pub use format::{JSON_FIELDS, LogFormat};
+pub(crate) use prefix::LinePrefix;
 pub(crate) use stages::Stages;
-pub(crate) use stamp::Stamp;
 pub(crate) use text::cut;
 pub use trace::trace_id;
 use writer::{Sink, Writer};
@@ -152,8 +152,8 @@ impl AccessLog {
     }
 
     /// A worker's part.
-    pub(crate) fn desk(&self) -> Desk {
+    pub(crate) fn buffer(&self) -> LogBuffer {
         let (queue, counts) = (self.writer.queue(), Arc::clone(&self.writer.counts));
-        Desk::new(self.format, &self.limits, queue, counts)
+        LogBuffer::new(self.format, &self.limits, queue, counts)
     }
 }

@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender, SyncSender, TrySendError, sync_channel};
 use std::time::{Duration, Instant};
 
-use super::civil::Civil;
-use super::sheet::Sheet;
+use super::batch::LogBatch;
+use super::calendar::CalendarTime;
 use super::{AccessLogStats, LogTarget};
 
 /// What the thread is told.
 #[derive(Debug)]
 pub(super) enum Order {
-    Write(Sheet),
+    Write(LogBatch),
     Reopen,
     /// Another file takes the place of this one.
     Redirect(LogTarget, Sink),
@@ -60,7 +60,7 @@ impl Writer {
             target,
             sink,
             counts: Arc::clone(&counts),
-            civil: Civil::new(),
+            calendar: CalendarTime::new(),
             text: Vec::new(),
             is_failing: false,
             within_line: false,
@@ -140,7 +140,7 @@ struct Scribe {
     target: LogTarget,
     sink: Sink,
     counts: Arc<Counts>,
-    civil: Civil,
+    calendar: CalendarTime,
     /// The lines that are written.
     text: Vec<u8>,
     is_failing: bool,
@@ -152,12 +152,12 @@ impl Scribe {
     fn run(mut self, orders: &Receiver<Order>) {
         while let Ok(order) = orders.recv() {
             match order {
-                Order::Write(sheet) => {
+                Order::Write(batch) => {
                     self.text.clear();
-                    sheet.spell(&mut self.civil, &mut self.text);
-                    let count = sheet.count();
+                    batch.spell(&mut self.calendar, &mut self.text);
+                    let count = batch.count();
                     // The worker may have it again while the disk takes its time.
-                    sheet.give_back();
+                    batch.give_back();
                     self.write(count);
                 }
                 Order::Reopen => self.reopen(),
@@ -258,18 +258,18 @@ mod tests {
     /// Lines of the common format, of which only the last octets matter here.
     fn lines(text: &[u8]) -> Order {
         let (home, _) = sync_channel(1);
-        let mut sheet = Sheet::new(LogFormat::Common, &LogLimits::default(), home);
+        let mut batch = LogBatch::new(LogFormat::Common, &LogLimits::default(), home);
         let now = Instant::now();
-        sheet.date((Duration::ZERO, now));
+        batch.date((Duration::ZERO, now));
         for line in text.split_inclusive(|octet| *octet == b'\n') {
-            let text = sheet.add_text(|text| {
+            let text = batch.add_text(|text| {
                 text.extend_from_slice(line);
                 0
             });
-            sheet.add_line(text, now);
+            batch.add_line(text, now);
         }
-        sheet.settle(now);
-        Order::Write(sheet)
+        batch.settle(now);
+        Order::Write(batch)
     }
 
     #[test]

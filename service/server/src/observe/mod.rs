@@ -15,7 +15,8 @@ use bolide_semantics::{AbortReason, CloseReason, Head};
 use http::Version;
 
 use crate::access_log::{
-    AccessLog, Asked, Desk, Ended, Entry, LogFormat, Outcome, RoutePiece, Stages, Stamp, cut,
+    AccessLog, Asked, Ended, Entry, LinePrefix, LogBuffer, LogFormat, Outcome, RoutePiece, Stages,
+    cut,
 };
 use crate::ends::Ends;
 use crate::exchange::Record;
@@ -107,7 +108,7 @@ impl Counting {
 /// The worker's side of the access log.
 #[derive(Debug)]
 struct Logging {
-    desk: Desk,
+    buffer: LogBuffer,
     /// What a line says of each route.
     routes: Vec<RoutePiece>,
     #[allow(clippy::vec_box, reason = "an entry moves to an exchange and back without a copy")]
@@ -141,13 +142,13 @@ impl Logging {
                 _ => Version::HTTP_11,
             }),
         };
-        let stamp = subject.stamp.get_or_insert_with(|| {
+        let prefix = subject.prefix.get_or_insert_with(|| {
             let facts = connection.tls_facts();
-            Stamp::new(self.desk.format, &Peer(ends.peer()).to_string(), facts.as_ref())
+            LinePrefix::new(self.buffer.format, &Peer(ends.peer()).to_string(), facts.as_ref())
         });
         let route = &self.routes[route.index()];
         let stages = stages.as_ref();
-        self.desk.line(stamp, &Ended { asked: &asked, route, outcome, stages });
+        self.buffer.line(prefix, &Ended { asked: &asked, route, outcome, stages });
         if let Some(entry) = entry
             && self.spare.len() < SPARE_ENTRIES
         {
@@ -167,7 +168,7 @@ const SPARE_ENTRIES: usize = 256;
 pub(crate) struct Subject {
     place: Place,
     is_handshaking: bool,
-    stamp: Option<Stamp>,
+    prefix: Option<LinePrefix>,
     seen: Http2Stats,
     /// When its counters have to be seen again.
     harvest_due: Instant,
@@ -182,7 +183,7 @@ impl Observer {
             answered: Vec::new(),
         });
         let logging = observed.access_log.as_ref().map(|log| Logging {
-            desk: log.desk(),
+            buffer: log.buffer(),
             routes: Vec::new(),
             spare: Vec::new(),
         });
@@ -238,14 +239,14 @@ impl Observer {
     pub(crate) fn set_time(&mut self, wall: SystemTime, now: Instant) {
         if let Some(logging) = &mut self.logging {
             let since = wall.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-            logging.desk.set_time(since, now);
+            logging.buffer.set_time(since, now);
         }
     }
 
     /// The lines that wait go to the log now.
     pub(crate) fn hand_over_log(&mut self) {
         if let Some(logging) = &mut self.logging {
-            logging.desk.hand_over_rest();
+            logging.buffer.hand_over_rest();
         }
     }
 
@@ -259,7 +260,7 @@ impl Observer {
         }
         let now = self.settle();
         if let Some(due) =
-            self.logging.as_mut().and_then(|logging| logging.desk.turn_ended(self.now, measured))
+            self.logging.as_mut().and_then(|logging| logging.buffer.turn_ended(self.now, measured))
         {
             agenda.alarm(due);
         }
@@ -287,7 +288,7 @@ impl Observer {
     /// What the turn took that has ended.
     pub(crate) fn turn_measured(&mut self, measured: &Measured) {
         if let Some(logging) = &mut self.logging {
-            logging.desk.split(measured, self.now);
+            logging.buffer.split(measured, self.now);
         }
     }
 
@@ -303,7 +304,7 @@ impl Observer {
         Some(Box::new(Subject {
             place,
             is_handshaking: is_tls,
-            stamp: None,
+            prefix: None,
             seen: Http2Stats::default(),
             harvest_due: self.now + HARVEST_INTERVAL,
         }))
@@ -352,15 +353,15 @@ impl Observer {
     #[inline]
     fn settle(&mut self) -> Instant {
         self.passes = 0;
-        let waiting = self.logging.as_mut().filter(|logging| logging.desk.has_waiting());
+        let waiting = self.logging.as_mut().filter(|logging| logging.buffer.has_waiting());
         let is_timed =
-            waiting.as_ref().is_some_and(|waiting| waiting.desk.format == LogFormat::Json);
+            waiting.as_ref().is_some_and(|waiting| waiting.buffer.format == LogFormat::Json);
         let now = if is_timed || self.counting.is_some() { Instant::now() } else { self.now };
         if let Some(counting) = &mut self.counting {
             counting.settle(now);
         }
         if let Some(logging) = waiting {
-            logging.desk.settle(now);
+            logging.buffer.settle(now);
         }
         now
     }

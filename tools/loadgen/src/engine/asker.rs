@@ -8,10 +8,10 @@ use bolide_semantics::{ConnectionEvent, End, ExchangeEvent, ExchangeId};
 use bytes::Bytes;
 
 use super::asked::{Asked, AskedQueue};
-use super::desk::{Desk, failure_of_abort, failure_of_ending, trouble};
 use super::messages::Facts;
 use super::retransmits::Retransmits;
 use super::template::Numbers;
+use super::thread_state::{ThreadState, failure_of_abort, failure_of_ending, trouble};
 use crate::report::Failure;
 
 /// What belongs to one connection.
@@ -60,27 +60,27 @@ impl Conn {
 /// A connection at its turn.
 pub(super) struct Asker<'a> {
     pub(super) conn: &'a mut Conn,
-    pub(super) desk: &'a mut Desk,
+    pub(super) state: &'a mut ThreadState,
     /// What the first connection of the thread turned out to be.
     pub(super) facts: &'a mut Option<Facts>,
 }
 
 impl Owner for Asker<'_> {
     fn connected(&mut self) {
-        let Self { conn, desk, .. } = self;
-        conn.connected_ns = desk.now_ns;
-        desk.tally.connect.saturating_record(desk.now_ns - conn.dialed_ns);
+        let Self { conn, state, .. } = self;
+        conn.connected_ns = state.now_ns;
+        state.tally.connect.saturating_record(state.now_ns - conn.dialed_ns);
     }
 
     fn ready(&mut self, established: &Established, orders: &mut Orders<'_>) {
-        let Self { conn, desk, .. } = self;
+        let Self { conn, state, .. } = self;
         conn.is_h2 = established.is_h2;
         if conn.is_h2 {
             conn.asked.count_by_two();
         }
         if let Some(tls) = &established.tls {
-            desk.tally.handshake.saturating_record(desk.now_ns - conn.connected_ns);
-            desk.tally.resumed_count += u64::from(tls.resumed);
+            state.tally.handshake.saturating_record(state.now_ns - conn.connected_ns);
+            state.tally.resumed_count += u64::from(tls.resumed);
         }
         if self.facts.is_none() {
             *self.facts = Some(Facts::new(established));
@@ -98,7 +98,7 @@ impl Owner for Asker<'_> {
             ExchangeEvent::Data(data, end) => self.data(id, &data, end, orders),
             ExchangeEvent::Trailers => {
                 if let Some(asked) = self.conn.asked.get_mut(id) {
-                    let judge = &self.desk.task.judge;
+                    let judge = &self.state.task.judge;
                     asked.seen.has_trailers = judge.takes_trailers(orders.head());
                 }
                 self.complete(id, orders);
@@ -112,7 +112,7 @@ impl Owner for Asker<'_> {
                 let was_reset = resets > self.conn.counted.resets_received;
                 self.conn.counted.resets_received = resets;
                 if let Some(asked) = self.conn.asked.remove(id) {
-                    self.desk.failed(&asked, failure_of_abort(&reason, was_reset));
+                    self.state.failed(&asked, failure_of_abort(&reason, was_reset));
                 }
             }
             ExchangeEvent::Informational | ExchangeEvent::Sendable | ExchangeEvent::Rejected(_) => {
@@ -139,11 +139,11 @@ impl Owner for Asker<'_> {
             return;
         }
         if let Some(seat) = self.conn.seat {
-            let promised = self.desk.seats.take_promised(seat);
-            self.desk.pacer.redeem(u64::from(promised));
+            let promised = self.state.seats.take_promised(seat);
+            self.state.pacer.redeem(u64::from(promised));
         }
         // A connection that was made to stay has no use where each request has its own.
-        if self.desk.pacer.is_connect() && self.conn.single.is_none() {
+        if self.state.pacer.is_connect() && self.conn.single.is_none() {
             self.retire();
         }
         self.ask(orders);
@@ -152,39 +152,39 @@ impl Owner for Asker<'_> {
             self.conn.open = false;
         } else if let Some(seat) = self.conn.seat {
             let room = self.room(orders);
-            self.desk.seats.has_room(seat, room as u32);
+            self.state.seats.has_room(seat, room as u32);
         }
     }
 
     #[inline]
     fn deadline(&self) -> Option<Instant> {
         let (_, handed_ns) = self.conn.asked.oldest()?;
-        let task = &self.desk.task;
+        let task = &self.state.task;
         let at_ns =
             if task.events.is_some() { self.conn.check_ns } else { handed_ns + task.timeout_ns };
         Some(task.instant(at_ns))
     }
 
     fn ended(&mut self, ending: &Ending) {
-        let is_tls = self.desk.task.is_tls;
+        let is_tls = self.state.task.is_tls;
         let failure = failure_of_ending(ending, is_tls);
         let was_never_open = !self.conn.open && self.conn.seat.is_some();
         if ending.step != Step::Ready || was_never_open {
             let what = trouble(ending, is_tls);
             if let Some(seat) = self.conn.seat.take() {
-                self.desk.seats.failed(seat, self.desk.now_ns);
+                self.state.seats.failed(seat, self.state.now_ns);
             }
             let request = self.conn.single.take();
-            return self.desk.connect_failed(failure, what, request);
+            return self.state.connect_failed(failure, what, request);
         }
         if self.conn.asked.is_empty() && failure == Failure::Protocol {
-            self.desk.idle_failed(failure);
+            self.state.idle_failed(failure);
         }
         if !self.conn.asked.is_empty() {
-            self.desk.tally.first_loss.get_or_insert(ending.reason.what);
+            self.state.tally.first_loss.get_or_insert(ending.reason.what);
         }
         for asked in self.conn.asked.drain() {
-            self.desk.failed(&asked, failure);
+            self.state.failed(&asked, failure);
         }
         self.leave();
     }
@@ -195,10 +195,10 @@ impl Asker<'_> {
     fn opened(&mut self, orders: &mut Orders<'_>) {
         let Some(seat) = self.conn.seat else { return };
         self.conn.open = true;
-        self.desk.tally.counts.connections += 1;
-        self.desk.seats.became_ready(seat);
+        self.state.tally.counts.connections += 1;
+        self.state.seats.became_ready(seat);
         if let Some(begun_ns) = self.conn.single {
-            let number = self.desk.pacer.number;
+            let number = self.state.pacer.number;
             self.send(begun_ns, number, orders);
         }
     }
@@ -206,8 +206,8 @@ impl Asker<'_> {
     /// Gives the seat up: another connection is made for it.
     fn leave(&mut self) {
         if let Some(seat) = self.conn.seat.take() {
-            let promised = self.desk.seats.left(seat);
-            self.desk.pacer.redeem(u64::from(promised));
+            let promised = self.state.seats.left(seat);
+            self.state.pacer.redeem(u64::from(promised));
         }
     }
 
@@ -224,7 +224,7 @@ impl Asker<'_> {
         if self.conn.retiring || self.conn.single.is_some() {
             return 0;
         }
-        let depth = self.desk.task.depth.saturating_sub(self.conn.asked.len());
+        let depth = self.state.task.depth.saturating_sub(self.conn.asked.len());
         if depth == 0 { 0 } else { depth.min(orders.available()) }
     }
 
@@ -232,38 +232,39 @@ impl Asker<'_> {
     #[inline]
     fn ask(&mut self, orders: &mut Orders<'_>) {
         for _ in 0..self.room(orders) {
-            let Some(begun_ns) = self.desk.pacer.take(self.desk.now_ns) else { return };
-            self.desk.began(begun_ns);
-            let number = self.desk.pacer.number;
+            let Some(begun_ns) = self.state.pacer.take(self.state.now_ns) else { return };
+            self.state.began(begun_ns);
+            let number = self.state.pacer.number;
             self.send(begun_ns, number, orders);
         }
     }
 
     #[inline]
     fn send(&mut self, begun_ns: u64, number: u32, orders: &mut Orders<'_>) {
-        let Self { conn, desk, .. } = self;
-        let script = &desk.task.script;
-        let index = script.choose(&mut desk.turn, &mut desk.random);
+        let Self { conn, state, .. } = self;
+        let script = &state.task.script;
+        let index = script.choose(&mut state.turn, &mut state.random);
         let request = &script.requests[index];
-        request.render(conn.numbers, &mut desk.rendered);
+        request.render(conn.numbers, &mut state.rendered);
         conn.numbers.request += 1;
         let asked = Asked {
             begun_ns,
-            handed_ns: desk.now_ns,
+            handed_ns: state.now_ns,
             request: index as u32,
             number,
-            counted: desk.pacer.counts(begun_ns),
-            stream: desk.task.events.map(|_| Box::default()),
+            counted: state.pacer.counts(begun_ns),
+            stream: state.task.events.map(|_| Box::default()),
             ..Asked::default()
         };
         if conn.asked.is_empty() {
-            conn.check_ns = desk.now_ns + desk.task.timeout_ns;
+            conn.check_ns = state.now_ns + state.task.timeout_ns;
         }
         let end = if request.body.is_empty() { End::Yes } else { End::No };
-        let sent = script.with_head(request, &desk.rendered, |head| orders.send_request(head, end));
+        let sent =
+            script.with_head(request, &state.rendered, |head| orders.send_request(head, end));
         let Ok(id) = sent else {
             // The connection has drawn to its end since its room was looked at.
-            return desk.failed(&asked, Failure::Reset);
+            return state.failed(&asked, Failure::Reset);
         };
         conn.asked.push(id, asked);
         if end == End::No {
@@ -274,25 +275,25 @@ impl Asker<'_> {
 
     #[inline]
     fn head(&mut self, id: ExchangeId, end: End, orders: &mut Orders<'_>) {
-        let Self { conn, desk, .. } = self;
+        let Self { conn, state, .. } = self;
         let Some(asked) = conn.asked.get_mut(id) else { return };
         let head = orders.head();
         asked.status = head.status().as_u16();
-        asked.wrong_status = !desk.task.judge.takes(head.status());
-        let pacer = &desk.pacer;
-        if pacer.counts_answer(asked.number, asked.counted, desk.now_ns) {
-            let tally = &mut desk.tally;
-            tally.first_byte.saturating_record(desk.now_ns - asked.begun_ns);
+        asked.wrong_status = !state.task.judge.takes(head.status());
+        let pacer = &state.pacer;
+        if pacer.counts_answer(asked.number, asked.counted, state.now_ns) {
+            let tally = &mut state.tally;
+            tally.first_byte.saturating_record(state.now_ns - asked.begun_ns);
             tally.traffic.head_wire_bytes += head.wire_bytes() as u64;
             tally.traffic.head_decoded_bytes += head.decoded_bytes() as u64;
         }
-        let request = &desk.task.script.requests[asked.request as usize];
+        let request = &state.task.script.requests[asked.request as usize];
         asked.is_early = request.body.is_empty() && !orders.is_written(id);
-        desk.task.judge.begin(
+        state.task.judge.begin(
             &request.answer,
             &mut asked.seen,
             asked.wrong_status,
-            &mut desk.random,
+            &mut state.random,
         );
         if end == End::Yes {
             self.complete(id, orders);
@@ -301,15 +302,15 @@ impl Asker<'_> {
 
     #[inline]
     fn data(&mut self, id: ExchangeId, data: &[u8], end: End, orders: &mut Orders<'_>) {
-        let Self { conn, desk, .. } = self;
+        let Self { conn, state, .. } = self;
         if let Some(asked) = conn.asked.get_mut(id) {
-            let answer = &desk.task.script.requests[asked.request as usize].answer;
+            let answer = &state.task.script.requests[asked.request as usize].answer;
             asked.seen.data(answer, data);
-            if let (Some(stream), Some(plan)) = (&mut asked.stream, &desk.task.events) {
-                asked.handed_ns = desk.now_ns;
-                let counts = desk.pacer.counts_answer(asked.number, asked.counted, desk.now_ns);
-                let tally = counts.then_some(&mut desk.tally.events);
-                stream.data(data, (asked.begun_ns, desk.now_ns), plan, tally);
+            if let (Some(stream), Some(plan)) = (&mut asked.stream, &state.task.events) {
+                asked.handed_ns = state.now_ns;
+                let counts = state.pacer.counts_answer(asked.number, asked.counted, state.now_ns);
+                let tally = counts.then_some(&mut state.tally.events);
+                stream.data(data, (asked.begun_ns, state.now_ns), plan, tally);
             }
         }
         orders.consumed(id, data.len());
@@ -322,7 +323,7 @@ impl Asker<'_> {
     #[inline]
     fn complete(&mut self, id: ExchangeId, orders: &mut Orders<'_>) {
         let Some(mut asked) = self.conn.asked.remove(id) else { return };
-        let task = &self.desk.task;
+        let task = &self.state.task;
         let request = &task.script.requests[asked.request as usize];
         // A response may begin before its request's content has left, as that of an echo does; only a refusal may
         // be complete by then.
@@ -345,7 +346,7 @@ impl Asker<'_> {
             let is_right = streams.is_none_or(|(stream, plan)| stream.is_right(plan));
             verdict.and(if is_right { Ok(()) } else { Err(Failure::Events) })
         };
-        self.desk.answered(self.conn.seat, &asked, verdict);
+        self.state.answered(self.conn.seat, &asked, verdict);
         if self.conn.single.is_some() {
             self.retire();
         }
@@ -355,20 +356,20 @@ impl Asker<'_> {
     /// Gives up what took too long. The connection is replaced; what else waits on it may still be answered.
     #[inline]
     fn time_out(&mut self, orders: &mut Orders<'_>) {
-        let timeout_ns = self.desk.task.timeout_ns;
-        let is_streaming = self.desk.task.events.is_some();
-        if is_streaming && self.desk.now_ns < self.conn.check_ns {
+        let timeout_ns = self.state.task.timeout_ns;
+        let is_streaming = self.state.task.events.is_some();
+        if is_streaming && self.state.now_ns < self.conn.check_ns {
             return;
         }
         let next =
             |asked: &AskedQueue| if is_streaming { asked.quietest() } else { asked.oldest() };
         while let Some((id, handed_ns)) = next(&self.conn.asked) {
-            if handed_ns + timeout_ns > self.desk.now_ns {
+            if handed_ns + timeout_ns > self.state.now_ns {
                 self.conn.check_ns = handed_ns + timeout_ns;
                 return;
             }
             if let Some(asked) = self.conn.asked.remove(id) {
-                self.desk.failed(&asked, Failure::Timeout);
+                self.state.failed(&asked, Failure::Timeout);
             }
             orders.abort(id);
             self.retire();
@@ -379,7 +380,7 @@ impl Asker<'_> {
     fn count_http2(&mut self, orders: &mut Orders<'_>) {
         let Some(stats) = orders.http2_stats() else { return };
         let before = std::mem::replace(&mut self.conn.counted, stats);
-        let stalls = &mut self.desk.tally.stalls;
+        let stalls = &mut self.state.tally.stalls;
         let ns = |now: u64, before: u64| (now - before) * 1_000_000;
         stalls.stream_window_ns +=
             ns(stats.stalls.stream_window_ms, before.stalls.stream_window_ms);

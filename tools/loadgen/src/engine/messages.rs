@@ -75,4 +75,4 @@ pub(super) enum News {
 }
 
 /// News, and which thread's.
-pub(super) type Letter = (usize, News);
+pub(super) type ThreadNews = (usize, News);

@@ -9,7 +9,6 @@ mod asked;
 mod asker;
 mod by_request;
 mod checks;
-mod desk;
 mod events;
 mod histograms;
 mod messages;
@@ -27,6 +26,7 @@ mod template;
 #[cfg(test)]
 mod testing;
 mod thread;
+mod thread_state;
 mod watch;
 
 use std::fmt;
@@ -38,13 +38,13 @@ use std::time::{Duration, Instant};
 use bolide_connection::Http1Limits;
 use bolide_eventloop::raise_file_limit;
 
-use self::desk::Task;
-use self::messages::{Command, Facts, Letter, News};
+use self::messages::{Command, Facts, News, ThreadNews};
 pub use self::mistake::Mistake;
 use self::outcome::Cost;
 use self::pacer::Part;
 use self::tally::Tally;
 use self::thread::Recipe;
+use self::thread_state::Task;
 use self::watch::Watch;
 use crate::cost::{Accounting, CostSample};
 use crate::plan::{Load, Phase, Plan, ServerAddress};
@@ -77,7 +77,7 @@ struct Thread {
 /// flight are waited for, for a second at most, and count nowhere.
 pub struct Engine {
     threads: Vec<Thread>,
-    news: Receiver<Letter>,
+    news: Receiver<ThreadNews>,
     task: Arc<Task>,
     accounting: Box<dyn Accounting>,
     connect_timeout: Duration,

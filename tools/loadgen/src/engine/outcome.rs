@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::desk::Task;
 use super::histograms::latencies;
 use super::tally::Tally;
+use super::thread_state::Task;
 use crate::cost::CostSample;
 use crate::plan::{Load, Phase};
 use crate::report::{PhaseReport, ProcessCost, Sample, Verdict};

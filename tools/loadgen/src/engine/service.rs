@@ -11,12 +11,12 @@ use bolide_client::{Session, Workbench};
 use bolide_eventloop::{Accepted, After, Agenda, CloseCause, Outbound, Path, Service, Stats, Turn};
 
 use super::asker::{Asker, Conn};
-use super::desk::{Desk, Interval};
-use super::messages::{Command, Facts, Letter, Look, News};
+use super::messages::{Command, Facts, Look, News, ThreadNews};
 use super::random::Random;
 use super::retransmits::Retransmits;
 use super::tally::Tally;
 use super::thread::Recipe;
+use super::thread_state::{Interval, ThreadState};
 use crate::report::Failure;
 
 /// How often there is a look at what happens, in nanoseconds (100 ms).
@@ -27,7 +27,7 @@ const QUIET_NS: u64 = 1_000_000_000;
 
 /// What the loop around the service sees and says.
 #[derive(Debug, Default)]
-pub(super) struct Window {
+pub(super) struct LoopHandle {
     /// The worker's counters up to its last turn.
     pub(super) stats: Cell<Stats>,
     /// The service wants to end.
@@ -57,12 +57,12 @@ enum Stage {
 #[derive(Debug)]
 pub(super) struct LoadService {
     number: usize,
-    desk: Desk,
+    state: ThreadState,
     bench: Workbench,
     facts: Option<Facts>,
     commands: Receiver<Command>,
-    news: Sender<Letter>,
-    window: Rc<Window>,
+    news: Sender<ThreadNews>,
+    handle: Rc<LoopHandle>,
     stage: Stage,
     /// Every connection has a last look at what TCP counted.
     counting: bool,
@@ -81,17 +81,17 @@ pub(super) struct LoadService {
 }
 
 impl LoadService {
-    pub(super) fn new(recipe: Recipe, window: Rc<Window>) -> Self {
+    pub(super) fn new(recipe: Recipe, handle: Rc<LoopHandle>) -> Self {
         let Recipe { number, threads, task, seats, limits, seed, news, commands, .. } = recipe;
         let random = Random::new(seed, number as u64);
         Self {
             number,
-            desk: Desk::new(task, seats, random, (number, threads)),
+            state: ThreadState::new(task, seats, random, (number, threads)),
             bench: Workbench::new(limits),
             facts: None,
             commands,
             news,
-            window,
+            handle,
             stage: Stage::Idle,
             counting: false,
             measurement: 0,
@@ -112,34 +112,34 @@ impl LoadService {
         while let Ok(command) = self.commands.try_recv() {
             match command {
                 Command::Connect { at_most } => {
-                    let count = at_most.min(self.desk.seats.count());
-                    self.desk.seats.want(count);
-                    self.desk.trouble = None;
+                    let count = at_most.min(self.state.seats.count());
+                    self.state.seats.want(count);
+                    self.state.trouble = None;
                     self.connecting = true;
-                    self.quiet_ns = self.desk.now_ns + QUIET_NS;
+                    self.quiet_ns = self.state.now_ns + QUIET_NS;
                 }
                 Command::Begin(part) => {
-                    let random = Random::new(self.desk.random.next(), self.number as u64);
-                    self.desk.pacer.begin(&part, random);
-                    self.desk.counted_in_flight = 0;
-                    self.desk.interval = Interval::new();
+                    let random = Random::new(self.state.random.next(), self.number as u64);
+                    self.state.pacer.begin(&part, random);
+                    self.state.counted_in_flight = 0;
+                    self.state.interval = Interval::new();
                     self.stage = Stage::Waiting;
                     self.look = 1;
                     // Everybody says what it has room for, or leaves its seat.
                     self.call_all(agenda);
                 }
-                Command::Stop if self.desk.pacer.is_running() => {
-                    let now_ns = self.desk.now_ns;
-                    self.desk.pacer.end_ns = self.desk.pacer.end_ns.min(now_ns);
+                Command::Stop if self.state.pacer.is_running() => {
+                    let now_ns = self.state.now_ns;
+                    self.state.pacer.end_ns = self.state.pacer.end_ns.min(now_ns);
                 }
                 Command::Stop => {}
-                Command::Finish => self.window.finished.set(true),
+                Command::Finish => self.handle.finished.set(true),
             }
         }
     }
 
     fn call_all(&self, agenda: &mut Agenda) {
-        for token in self.desk.seats.tokens() {
+        for token in self.state.seats.tokens() {
             agenda.call(token);
         }
     }
@@ -149,12 +149,12 @@ impl LoadService {
         if !self.connecting {
             return;
         }
-        if let Some(what) = self.desk.trouble.take() {
+        if let Some(what) = self.state.trouble.take() {
             self.tell(News::Trouble(what));
         }
         // What is left of the phase before would still load the server.
-        let is_quiet = self.desk.in_flight == 0 || self.desk.now_ns >= self.quiet_ns;
-        if self.desk.seats.is_complete() && is_quiet {
+        let is_quiet = self.state.in_flight == 0 || self.state.now_ns >= self.quiet_ns;
+        if self.state.seats.is_complete() && is_quiet {
             self.connecting = false;
             self.tell(News::Connected(self.facts.clone()));
         }
@@ -162,12 +162,12 @@ impl LoadService {
 
     /// Follows the clock through a phase.
     fn follow(&mut self, agenda: &mut Agenda) {
-        let now_ns = self.desk.now_ns;
+        let now_ns = self.state.now_ns;
         match self.stage {
             Stage::Idle => return,
             Stage::Counting => return self.finish_phase(),
-            Stage::Waiting if now_ns < self.desk.pacer.start_ns => {
-                return agenda.alarm(self.desk.task.instant(self.desk.pacer.start_ns));
+            Stage::Waiting if now_ns < self.state.pacer.start_ns => {
+                return agenda.alarm(self.state.task.instant(self.state.pacer.start_ns));
             }
             Stage::Waiting => {
                 self.stage = Stage::WarmUp;
@@ -176,73 +176,73 @@ impl LoadService {
             Stage::WarmUp | Stage::Measuring => {}
         }
         match self.stage {
-            Stage::WarmUp if now_ns >= self.desk.pacer.measure_ns => {
+            Stage::WarmUp if now_ns >= self.state.pacer.measure_ns => {
                 self.stage = Stage::Measuring;
                 self.begin_measurement();
             }
             _ => {}
         }
         self.sum_presence(now_ns);
-        let Tally { pacing, presence, .. } = &mut self.desk.tally;
-        let next = self.desk.pacer.follow(now_ns, |late_ns| {
+        let Tally { pacing, presence, .. } = &mut self.state.tally;
+        let next = self.state.pacer.follow(now_ns, |late_ns| {
             pacing.saturating_record(late_ns);
             *presence += u128::from(late_ns);
         });
-        while self.desk.seats.has_free() && self.desk.pacer.promise() {
-            match self.desk.seats.promise() {
+        while self.state.seats.has_free() && self.state.pacer.promise() {
+            match self.state.seats.promise() {
                 Some(Some(token)) => agenda.call(token),
                 Some(None) => {}
                 None => {
-                    self.desk.pacer.redeem(1);
+                    self.state.pacer.redeem(1);
                     break;
                 }
             }
         }
-        let begun_all = self.desk.pacer.has_begun_all() && self.desk.counted_in_flight == 0;
-        if now_ns >= self.desk.pacer.end_ns || begun_all {
+        let begun_all = self.state.pacer.has_begun_all() && self.state.counted_in_flight == 0;
+        if now_ns >= self.state.pacer.end_ns || begun_all {
             return self.end_phase(agenda);
         }
         self.look_if_due();
-        let pacer = &self.desk.pacer;
+        let pacer = &self.state.pacer;
         let look_ns = pacer.start_ns + self.look * LOOK_NS;
         let mut alarm_ns = pacer.end_ns.min(look_ns).min(next.unwrap_or(u64::MAX));
         if pacer.measure_ns > now_ns {
             alarm_ns = alarm_ns.min(pacer.measure_ns);
         }
-        agenda.alarm(self.desk.task.instant(alarm_ns));
+        agenda.alarm(self.state.task.instant(alarm_ns));
     }
 
     /// Segments that were sent again and count in this phase so far.
     #[cfg(test)]
     pub(super) fn retransmits(&self) -> u64 {
-        self.desk.tally.traffic.retransmits
+        self.state.tally.traffic.retransmits
     }
 
     pub(super) fn begin_measurement(&mut self) {
         // Connections are made before and during the warm-up: they are what the phase needs.
-        let before = self.desk.take_tally();
-        let tally = &mut self.desk.tally;
+        let before = self.state.take_tally();
+        let tally = &mut self.state.tally;
         tally.counts.connections = before.counts.connections;
         tally.resumed_count = before.resumed_count;
         tally.connect = before.connect;
         tally.handshake = before.handshake;
         self.measurement = self.measurement.wrapping_add(1);
-        self.stats_before = self.window.stats.get();
-        self.summed_ns = self.desk.now_ns;
+        self.stats_before = self.handle.stats.get();
+        self.summed_ns = self.state.now_ns;
     }
 
     /// What was there at the end of the turn before was there until now.
     fn sum_presence(&mut self, now_ns: u64) {
-        let now_ns = now_ns.min(self.desk.pacer.end_ns);
-        let present = self.desk.in_flight + self.desk.pacer.waiting();
+        let now_ns = now_ns.min(self.state.pacer.end_ns);
+        let present = self.state.in_flight + self.state.pacer.waiting();
         let passed_ns = now_ns.saturating_sub(self.summed_ns);
-        self.desk.tally.presence += u128::from(present) * u128::from(passed_ns);
+        self.state.tally.presence += u128::from(present) * u128::from(passed_ns);
         self.summed_ns = now_ns;
     }
 
     fn look_if_due(&mut self) {
-        let now_ns = self.desk.now_ns;
-        let start_ns = self.desk.pacer.start_ns;
+        let now_ns = self.state.now_ns;
+        let start_ns = self.state.pacer.start_ns;
         if now_ns < start_ns + self.look * LOOK_NS {
             return;
         }
@@ -252,34 +252,34 @@ impl LoadService {
     }
 
     fn send_look(&mut self, index: u64) {
-        let interval = std::mem::replace(&mut self.desk.interval, Interval::new());
+        let interval = std::mem::replace(&mut self.state.interval, Interval::new());
         self.tell(News::Look(Box::new(Look {
             index,
-            at_ns: self.desk.now_ns.saturating_sub(self.desk.pacer.start_ns),
+            at_ns: self.state.now_ns.saturating_sub(self.state.pacer.start_ns),
             completed: interval.completed,
             failed: interval.failed,
             latency: interval.latency,
-            in_flight: self.desk.in_flight,
-            down_since_ns: self.desk.seats.down_since_ns(),
+            in_flight: self.state.in_flight,
+            down_since_ns: self.state.seats.down_since_ns(),
         })));
     }
 
     /// Nothing begins any more. TCP's counters are read before the report is made.
     fn end_phase(&mut self, agenda: &mut Agenda) {
-        let now_ns = self.desk.now_ns;
-        self.desk.tally.ended_ns = now_ns.min(self.desk.pacer.end_ns);
-        self.desk.tally.counts.due = self.desk.pacer.due_count;
-        self.desk.pacer.end();
+        let now_ns = self.state.now_ns;
+        self.state.tally.ended_ns = now_ns.min(self.state.pacer.end_ns);
+        self.state.tally.counts.due = self.state.pacer.due_count;
+        self.state.pacer.end();
         self.stage = Stage::Counting;
         self.counting = true;
         self.call_all(agenda);
-        agenda.alarm(self.desk.task.instant(now_ns));
+        agenda.alarm(self.state.task.instant(now_ns));
     }
 
     fn finish_phase(&mut self) {
         self.stage = Stage::Idle;
-        let (now, before) = (self.window.stats.get(), self.stats_before);
-        let mut tally = self.desk.take_tally();
+        let (now, before) = (self.handle.stats.get(), self.stats_before);
+        let mut tally = self.state.take_tally();
         tally.traffic.wire_received_bytes = now.bytes_received - before.bytes_received;
         tally.traffic.wire_sent_bytes = now.bytes_sent - before.bytes_sent;
         tally.stalls.socket_full = now.write_blocked - before.write_blocked;
@@ -295,15 +295,15 @@ impl LoadService {
         turn: &mut Turn<'_, ()>,
         act: impl FnOnce(&mut Session, &mut Turn<'_, ()>, &mut Workbench, &mut Asker<'_>) -> After,
     ) -> After {
-        self.desk.now_ns = self.desk.task.nanoseconds(Instant::now());
+        self.state.now_ns = self.state.task.nanoseconds(Instant::now());
         let LoadSession { session, conn } = session;
         if self.counting || !conn.retransmits.is_of(self.measurement) {
             let again = conn.retransmits.look(turn.path, self.measurement);
-            self.desk.tally.traffic.retransmits += again;
+            self.state.tally.traffic.retransmits += again;
         }
-        let mut asker = Asker { conn, desk: &mut self.desk, facts: &mut self.facts };
+        let mut asker = Asker { conn, state: &mut self.state, facts: &mut self.facts };
         let after = act(session, turn, &mut self.bench, &mut asker);
-        self.desk.dial(turn.agenda);
+        self.state.dial(turn.agenda);
         after
     }
 }
@@ -313,12 +313,12 @@ impl Service for LoadService {
     type Message = ();
 
     fn turn_started(&mut self, now: Instant, agenda: &mut Agenda) {
-        self.desk.now_ns = self.desk.task.nanoseconds(now);
+        self.state.now_ns = self.state.task.nanoseconds(now);
         self.counting = false;
         self.obey(agenda);
         self.report_connections();
         self.follow(agenda);
-        self.desk.dial(agenda);
+        self.state.dial(agenda);
     }
 
     fn open(&mut self, _: &Accepted, _: Instant) -> Option<(LoadSession, After)> {
@@ -328,18 +328,18 @@ impl Service for LoadService {
     fn connecting(&mut self, outbound: &Outbound, now: Instant) -> Option<(LoadSession, After)> {
         let seat = outbound.tag as u32;
         // The server's name was checked before the threads began.
-        let session = Session::new(&self.desk.task.dial, &self.bench, now).ok()?;
-        let (dialed_ns, request) = self.desk.seats.begun(seat, outbound.token);
+        let session = Session::new(&self.state.task.dial, &self.bench, now).ok()?;
+        let (dialed_ns, request) = self.state.seats.begun(seat, outbound.token);
         let after = session.first_wish();
-        let mut conn = Conn::new(seat, dialed_ns, request, self.desk.connection_number());
+        let mut conn = Conn::new(seat, dialed_ns, request, self.state.connection_number());
         conn.retransmits = Retransmits::since(self.measurement);
         Some((LoadSession { session, conn }, after))
     }
 
     fn connect_failed(&mut self, tag: u64, error: io::Error, agenda: &mut Agenda) {
-        let request = self.desk.seats.failed(tag as u32, self.desk.now_ns);
-        self.desk.connect_failed(Failure::Connect, error.kind().to_string(), request);
-        self.desk.dial(agenda);
+        let request = self.state.seats.failed(tag as u32, self.state.now_ns);
+        self.state.connect_failed(Failure::Connect, error.kind().to_string(), request);
+        self.state.dial(agenda);
     }
 
     #[inline]
@@ -370,13 +370,13 @@ impl Service for LoadService {
     fn closing(&mut self, session: &mut LoadSession, path: &dyn Path) {
         // What ends before a measurement begins is forgotten with the tally of that time.
         let again = session.conn.retransmits.look(path, self.measurement);
-        self.desk.tally.traffic.retransmits += again;
+        self.state.tally.traffic.retransmits += again;
     }
 
     fn close(&mut self, session: LoadSession, cause: CloseCause, agenda: &mut Agenda) {
         let LoadSession { session, mut conn } = session;
-        let mut asker = Asker { conn: &mut conn, desk: &mut self.desk, facts: &mut self.facts };
+        let mut asker = Asker { conn: &mut conn, state: &mut self.state, facts: &mut self.facts };
         session.close(cause, &mut asker);
-        self.desk.dial(agenda);
+        self.state.dial(agenda);
     }
 }

@@ -14,10 +14,10 @@ use bolide_eventloop::Destination;
 use bolide_semantics::{Context, End, Head};
 
 use super::checks::Judge;
-use super::desk::Task;
 use super::mistake::Mistake;
 use super::script::Script;
 use super::template::{Numbers, Rendered};
+use super::thread_state::Task;
 use crate::plan::{Http2Plan, Load, Origin, Phase, Plan, ServerAddress, TlsTrust, Version};
 
 /// Longer than any run.

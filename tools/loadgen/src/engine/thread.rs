@@ -10,9 +10,9 @@ use std::time::Duration;
 use bolide_connection::Limits;
 use bolide_eventloop::{Limits as LoopLimits, MioKernel, Worker, pin_to_core};
 
-use super::desk::Task;
-use super::messages::{Command, Letter, News};
-use super::service::{LoadService, Window};
+use super::messages::{Command, News, ThreadNews};
+use super::service::{LoadService, LoopHandle};
+use super::thread_state::Task;
 
 /// How long a thread without work waits before it looks for commands.
 const COMMAND_WAIT: Duration = Duration::from_millis(5);
@@ -28,7 +28,7 @@ pub(super) struct Recipe {
     pub(super) limits: Limits,
     pub(super) seed: u64,
     pub(super) core: Option<usize>,
-    pub(super) news: Sender<Letter>,
+    pub(super) news: Sender<ThreadNews>,
     pub(super) commands: Receiver<Command>,
 }
 
@@ -53,14 +53,14 @@ impl Recipe {
             // A machine that can't pin runs all the same.
             let _ = pin_to_core(core);
         }
-        let window = Rc::new(Window::default());
-        let shared = Rc::clone(&window);
+        let handle = Rc::new(LoopHandle::default());
+        let shared = Rc::clone(&handle);
         let mut worker = Worker::new(MioKernel::new()?, LoopLimits::default(), move |_| {
             LoadService::new(self, shared)
         });
-        while !window.finished.get() {
+        while !handle.finished.get() {
             worker.step(Some(COMMAND_WAIT))?;
-            window.stats.set(worker.stats());
+            handle.stats.set(worker.stats());
         }
         Ok(())
     }

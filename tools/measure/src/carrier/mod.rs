@@ -1,11 +1,11 @@
 //! The thread that carries a transfer: connections with requests on them, and probes beside these.
 
-mod desk;
+mod connection;
 mod feed;
-mod line;
 mod ndt7;
 mod service;
 mod tcp;
+mod transfer_state;
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -21,10 +21,10 @@ use crate::latency::Sample;
 use crate::plan::Transfer;
 use crate::report::{Stalls, TlsReport, Told};
 use crate::stop::{GLANCE, Stop};
-use service::{LineService, Window};
+use service::{CarrierService, LoopHandle};
 
-pub(crate) use desk::ending_in_words;
 pub(crate) use tcp::Tcp;
+pub(crate) use transfer_state::ending_in_words;
 
 /// How long a thread without work waits before it looks for commands.
 const COMMAND_WAIT: Duration = Duration::from_millis(5);
@@ -221,13 +221,13 @@ fn run(task: Task, orders: Receiver<Command>, news: Sender<News>) -> std::io::Re
         pass_reads_count: PASS_READS_COUNT,
         ..LoopLimits::default()
     };
-    let window = Rc::new(Window::default());
-    let shared = Rc::clone(&window);
-    let service = LineService::new(Arc::new(task), orders, news, shared);
+    let handle = Rc::new(LoopHandle::default());
+    let shared = Rc::clone(&handle);
+    let service = CarrierService::new(Arc::new(task), orders, news, shared);
     let mut worker = Worker::new(MioKernel::new()?, limits, move |_| service);
-    while !window.finished.get() {
+    while !handle.finished.get() {
         worker.step(Some(COMMAND_WAIT))?;
-        window.stats.set(worker.stats());
+        handle.stats.set(worker.stats());
     }
     Ok(())
 }

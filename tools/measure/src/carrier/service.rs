@@ -13,8 +13,8 @@ use bolide_eventloop::{
     Accepted, After, Agenda, CloseCause, Outbound, Service, Stats, Token, Turn,
 };
 
-use super::desk::{Desk, Stage};
-use super::line::{At, Line};
+use super::connection::{At, CarrierConnection};
+use super::transfer_state::{Stage, TransferState};
 use super::{Command, Look, News, Outcome, Task, Tcp};
 use crate::clock::nanoseconds;
 use crate::latency::Pulse;
@@ -29,7 +29,7 @@ const DUE_MAX: usize = 100;
 
 /// What the loop around the service sees and says.
 #[derive(Debug, Default)]
-pub(super) struct Window {
+pub(super) struct LoopHandle {
     /// The worker's counters up to its last turn.
     pub(super) stats: Cell<Stats>,
     /// The service wants to end.
@@ -40,7 +40,7 @@ pub(super) struct Window {
 #[derive(Debug)]
 pub(super) struct LineSession {
     session: Session,
-    line: Line,
+    line: CarrierConnection,
     token: Token,
     /// The last look at it has been taken.
     is_counted: bool,
@@ -48,12 +48,12 @@ pub(super) struct LineSession {
 
 /// The service.
 #[derive(Debug)]
-pub(super) struct LineService {
-    desk: Desk,
+pub(super) struct CarrierService {
+    state: TransferState,
     bench: Workbench,
     commands: Receiver<Command>,
     news: Sender<News>,
-    window: Rc<Window>,
+    handle: Rc<LoopHandle>,
     tokens: Vec<Token>,
     /// Connections that there are to be, and those that were asked for.
     wanted: usize,
@@ -67,21 +67,21 @@ pub(super) struct LineService {
     stats_before: Stats,
 }
 
-impl LineService {
+impl CarrierService {
     pub(super) fn new(
         task: Arc<Task>,
         commands: Receiver<Command>,
         news: Sender<News>,
-        window: Rc<Window>,
+        handle: Rc<LoopHandle>,
     ) -> Self {
         let bench = Workbench::new(task.route.limits.clone());
         let wanted = task.transfer.connections;
         Self {
-            desk: Desk::new(task),
+            state: TransferState::new(task),
             bench,
             commands,
             news,
-            window,
+            handle,
             tokens: Vec::new(),
             wanted,
             dialed: 0,
@@ -101,20 +101,20 @@ impl LineService {
     fn obey(&mut self, agenda: &mut Agenda) {
         while let Ok(command) = self.commands.try_recv() {
             match command {
-                Command::Begin if self.desk.stage == Stage::Waiting => {
-                    let now_ns = self.desk.now_ns;
-                    self.desk.stage = Stage::Running;
-                    self.desk.began_ns = now_ns;
+                Command::Begin if self.state.stage == Stage::Waiting => {
+                    let now_ns = self.state.now_ns;
+                    self.state.stage = Stage::Running;
+                    self.state.began_ns = now_ns;
                     self.moved = (now_ns, 0);
-                    self.next_look_ns = now_ns + nanoseconds(self.desk.task.look);
-                    self.stats_before = self.window.stats.get();
+                    self.next_look_ns = now_ns + nanoseconds(self.state.task.look);
+                    self.stats_before = self.handle.stats.get();
                     self.call_all(agenda);
                 }
                 Command::Begin => {}
                 Command::Add => self.wanted += 1,
-                Command::Probe(rate) => self.desk.pulse = Pulse::new(rate, self.desk.now_ns),
+                Command::Probe(rate) => self.state.pulse = Pulse::new(rate, self.state.now_ns),
                 Command::Stop => self.is_stopped = true,
-                Command::Finish => self.window.finished.set(true),
+                Command::Finish => self.handle.finished.set(true),
             }
         }
     }
@@ -127,21 +127,21 @@ impl LineService {
 
     fn dial(&mut self, agenda: &mut Agenda) {
         while self.dialed < self.wanted {
-            agenda.connect(self.desk.task.route.destination.clone(), self.desk.now_ns);
+            agenda.connect(self.state.task.route.destination.clone(), self.state.now_ns);
             self.dialed += 1;
         }
     }
 
     /// Follows the clock and what has come through the transfer.
     fn follow(&mut self, agenda: &mut Agenda) {
-        let is_given_up = self.desk.error.is_some() || self.is_stopped;
-        if is_given_up && !matches!(self.desk.stage, Stage::Counting | Stage::Over) {
+        let is_given_up = self.state.error.is_some() || self.is_stopped;
+        if is_given_up && !matches!(self.state.stage, Stage::Counting | Stage::Over) {
             return self.count(agenda);
         }
-        match self.desk.stage {
-            Stage::Connecting if self.desk.open == self.wanted => {
-                self.desk.stage = Stage::Waiting;
-                if let Some(facts) = self.desk.facts.clone() {
+        match self.state.stage {
+            Stage::Connecting if self.state.open == self.wanted => {
+                self.state.stage = Stage::Waiting;
+                if let Some(facts) = self.state.facts.clone() {
                     self.tell(News::Ready(facts));
                 }
             }
@@ -153,66 +153,66 @@ impl LineService {
 
     /// Requests at a time, over all connections.
     fn requests(&self) -> usize {
-        self.desk.task.transfer.streams * self.wanted
+        self.state.task.transfer.streams * self.wanted
     }
 
     fn run(&mut self, agenda: &mut Agenda) {
-        let now_ns = self.desk.now_ns;
-        let end_ns = self.desk.time_is_over_ns();
-        if self.desk.done >= self.requests() {
+        let now_ns = self.state.now_ns;
+        let end_ns = self.state.time_is_over_ns();
+        if self.state.done >= self.requests() {
             return self.count(agenda);
         }
         if let Some(end_ns) = end_ns {
-            let is_upload = self.desk.task.transfer.direction == Direction::Upload;
+            let is_upload = self.state.task.transfer.direction == Direction::Upload;
             if now_ns >= end_ns && !is_upload {
                 let requests = self.requests();
-                self.desk.judge_time(requests);
+                self.state.judge_time(requests);
                 return self.count(agenda);
             }
-            if now_ns >= end_ns && self.desk.stage == Stage::Running {
-                self.desk.stage = Stage::Ending;
+            if now_ns >= end_ns && self.state.stage == Stage::Running {
+                self.state.stage = Stage::Ending;
                 self.call_all(agenda);
             }
             if now_ns >= end_ns + nanoseconds(LAST_ANSWER) {
                 let seconds = LAST_ANSWER.as_secs();
-                self.desk.fail(&format!("no response within {seconds} s after the upload"));
+                self.state.fail(&format!("no response within {seconds} s after the upload"));
                 return self.count(agenda);
             }
         }
         self.watch(now_ns);
         self.probe(agenda);
         self.look_if_due();
-        let mut alarm_ns = self.next_look_ns.min(self.desk.pulse.next_ns());
+        let mut alarm_ns = self.next_look_ns.min(self.state.pulse.next_ns());
         if let Some(end_ns) = end_ns.filter(|end_ns| *end_ns > now_ns) {
             alarm_ns = alarm_ns.min(end_ns);
         }
-        agenda.alarm(self.desk.task.clock.instant(alarm_ns));
+        agenda.alarm(self.state.task.clock.instant(alarm_ns));
     }
 
     /// Gives a transfer up in which nothing moves.
     fn watch(&mut self, now_ns: u64) {
         let (since_ns, bytes) = self.moved;
-        if self.desk.bytes != bytes {
-            self.moved = (now_ns, self.desk.bytes);
+        if self.state.bytes != bytes {
+            self.moved = (now_ns, self.state.bytes);
             return;
         }
-        let patience = self.desk.task.patience;
-        if now_ns >= since_ns + nanoseconds(patience) && self.desk.stage == Stage::Running {
+        let patience = self.state.task.patience;
+        if now_ns >= since_ns + nanoseconds(patience) && self.state.stage == Stage::Running {
             let seconds = patience.as_secs_f64();
-            self.desk.fail(&format!("nothing moved for {seconds:.0} s, after {bytes} bytes"));
+            self.state.fail(&format!("nothing moved for {seconds:.0} s, after {bytes} bytes"));
         }
     }
 
     /// Gives probes that are due to the connections in turn.
     fn probe(&mut self, agenda: &mut Agenda) {
-        while let Some(due_ns) = self.desk.pulse.due(self.desk.now_ns) {
-            if self.desk.due.len() < DUE_MAX {
-                self.desk.due.push(due_ns);
+        while let Some(due_ns) = self.state.pulse.due(self.state.now_ns) {
+            if self.state.due.len() < DUE_MAX {
+                self.state.due.push(due_ns);
             } else {
-                self.desk.lost += 1;
+                self.state.lost += 1;
             }
         }
-        if !self.desk.due.is_empty() && !self.tokens.is_empty() {
+        if !self.state.due.is_empty() && !self.tokens.is_empty() {
             let token = self.tokens[self.next_probed % self.tokens.len()];
             self.next_probed += 1;
             agenda.call(token);
@@ -220,55 +220,55 @@ impl LineService {
     }
 
     fn look_if_due(&mut self) {
-        if self.desk.now_ns >= self.next_look_ns {
-            self.next_look_ns += nanoseconds(self.desk.task.look);
+        if self.state.now_ns >= self.next_look_ns {
+            self.next_look_ns += nanoseconds(self.state.task.look);
             self.look();
         }
     }
 
     fn look(&mut self) {
-        let samples = std::mem::take(&mut self.desk.samples);
-        let at_ns = self.desk.now_ns.saturating_sub(self.desk.began_ns);
-        self.tell(News::Look(Look { at_ns, bytes: self.desk.bytes, samples }));
+        let samples = std::mem::take(&mut self.state.samples);
+        let at_ns = self.state.now_ns.saturating_sub(self.state.began_ns);
+        self.tell(News::Look(Look { at_ns, bytes: self.state.bytes, samples }));
     }
 
     /// The transfer is over: every connection has a last turn in which it is looked at.
     fn count(&mut self, agenda: &mut Agenda) {
-        if self.desk.done < self.requests() {
-            self.desk.ended_ns = self.desk.now_ns;
+        if self.state.done < self.requests() {
+            self.state.ended_ns = self.state.now_ns;
         }
-        self.desk.stage = Stage::Counting;
+        self.state.stage = Stage::Counting;
         self.call_all(agenda);
-        agenda.alarm(self.desk.task.clock.instant(self.desk.now_ns));
+        agenda.alarm(self.state.task.clock.instant(self.state.now_ns));
     }
 
     fn finish(&mut self) {
-        self.desk.stage = Stage::Over;
-        let began_ns = self.desk.began_ns;
+        self.state.stage = Stage::Over;
+        let began_ns = self.state.began_ns;
         if began_ns > 0 {
-            let (samples, bytes) = (std::mem::take(&mut self.desk.samples), self.desk.bytes);
-            let at_ns = self.desk.ended_ns - began_ns;
+            let (samples, bytes) = (std::mem::take(&mut self.state.samples), self.state.bytes);
+            let at_ns = self.state.ended_ns - began_ns;
             self.tell(News::Look(Look { at_ns, bytes, samples }));
         }
-        let (now, before) = (self.window.stats.get(), self.stats_before);
-        let error = self.desk.error.take();
-        let kept = std::mem::take(&mut self.desk.kept);
-        let tcp = std::mem::take(&mut self.desk.tcp);
-        let is_upload = self.desk.task.transfer.direction == Direction::Upload;
+        let (now, before) = (self.handle.stats.get(), self.stats_before);
+        let error = self.state.error.take();
+        let kept = std::mem::take(&mut self.state.kept);
+        let tcp = std::mem::take(&mut self.state.tcp);
+        let is_upload = self.state.task.transfer.direction == Direction::Upload;
         let wire_bytes = if is_upload {
             now.bytes_sent - before.bytes_sent
         } else {
             now.bytes_received - before.bytes_received
         };
         self.tell(News::Done(Box::new(Outcome {
-            bytes: self.desk.bytes,
-            elapsed_ns: if began_ns > 0 { self.desk.ended_ns - began_ns } else { 0 },
+            bytes: self.state.bytes,
+            elapsed_ns: if began_ns > 0 { self.state.ended_ns - began_ns } else { 0 },
             wire_bytes,
             tcp,
-            stalls: self.desk.stalls,
-            told: self.desk.told,
+            stalls: self.state.stalls,
+            told: self.state.told,
             error,
-            lost: self.desk.lost + self.desk.probes,
+            lost: self.state.lost + self.state.probes,
             kept,
         })));
     }
@@ -281,29 +281,29 @@ impl LineService {
         turn: &mut Turn<'_, ()>,
         act: impl FnOnce(&mut Session, &mut Turn<'_, ()>, &mut Workbench, &mut At<'_>) -> After,
     ) -> After {
-        self.desk.now_ns = self.desk.task.clock.now_ns();
+        self.state.now_ns = self.state.task.clock.now_ns();
         let LineSession { session, line, is_counted, .. } = session;
-        if self.desk.stage == Stage::Counting && !std::mem::replace(is_counted, true) {
-            self.desk.tcp.add(Tcp::of(turn.path, self.desk.task.transfer.direction));
+        if self.state.stage == Stage::Counting && !std::mem::replace(is_counted, true) {
+            self.state.tcp.add(Tcp::of(turn.path, self.state.task.transfer.direction));
         }
-        let (open, done) = (self.desk.open, self.desk.done);
-        let failed = self.desk.error.is_some();
-        let mut at = At { line, desk: &mut self.desk };
+        let (open, done) = (self.state.open, self.state.done);
+        let failed = self.state.error.is_some();
+        let mut at = At { line, state: &mut self.state };
         let after = act(session, turn, &mut self.bench, &mut at);
-        let desk = &self.desk;
-        if (open, done, failed) != (desk.open, desk.done, desk.error.is_some()) {
-            turn.agenda.alarm(desk.task.clock.instant(desk.now_ns));
+        let state = &self.state;
+        if (open, done, failed) != (state.open, state.done, state.error.is_some()) {
+            turn.agenda.alarm(state.task.clock.instant(state.now_ns));
         }
         after
     }
 }
 
-impl Service for LineService {
+impl Service for CarrierService {
     type Session = LineSession;
     type Message = ();
 
     fn turn_started(&mut self, now: Instant, agenda: &mut Agenda) {
-        self.desk.now_ns = self.desk.task.clock.nanoseconds(now);
+        self.state.now_ns = self.state.task.clock.nanoseconds(now);
         self.obey(agenda);
         self.dial(agenda);
         self.follow(agenda);
@@ -315,16 +315,16 @@ impl Service for LineService {
 
     fn connecting(&mut self, outbound: &Outbound, now: Instant) -> Option<(LineSession, After)> {
         // The server's name was checked before the thread began.
-        let session = Session::new(&self.desk.task.route.dial, &self.bench, now).ok()?;
+        let session = Session::new(&self.state.task.route.dial, &self.bench, now).ok()?;
         self.tokens.push(outbound.token);
         let after = session.first_wish();
-        let (line, token) = (Line::new(outbound.tag), outbound.token);
+        let (line, token) = (CarrierConnection::new(outbound.tag), outbound.token);
         Some((LineSession { session, line, token, is_counted: false }, after))
     }
 
     fn connect_failed(&mut self, _: u64, error: io::Error, agenda: &mut Agenda) {
-        self.desk.fail(&format!("can't connect: {}", error.kind()));
-        agenda.alarm(self.desk.task.clock.instant(self.desk.now_ns));
+        self.state.fail(&format!("can't connect: {}", error.kind()));
+        agenda.alarm(self.state.task.clock.instant(self.state.now_ns));
     }
 
     #[inline]
@@ -353,8 +353,8 @@ impl Service for LineService {
     fn close(&mut self, session: LineSession, cause: CloseCause, agenda: &mut Agenda) {
         let LineSession { session, mut line, token, .. } = session;
         self.tokens.retain(|one| *one != token);
-        let mut at = At { line: &mut line, desk: &mut self.desk };
+        let mut at = At { line: &mut line, state: &mut self.state };
         session.close(cause, &mut at);
-        agenda.alarm(self.desk.task.clock.instant(self.desk.now_ns));
+        agenda.alarm(self.state.task.clock.instant(self.state.now_ns));
     }
 }

@@ -133,7 +133,7 @@ fn run(task: ProberTask, orders: Receiver<Option<f64>>, news: Sender<News>) -> i
     let finished = Rc::new(Cell::new(false));
     let service = ProbeService {
         bench: Workbench::new(task.route.limits.clone()),
-        desk: Desk {
+        state: TransferState {
             task,
             news,
             now_ns: 0,
@@ -155,7 +155,7 @@ fn run(task: ProberTask, orders: Receiver<Option<f64>>, news: Sender<News>) -> i
 
 /// What the connections share.
 #[derive(Debug)]
-struct Desk {
+struct TransferState {
     task: ProberTask,
     news: Sender<News>,
     now_ns: u64,
@@ -165,7 +165,7 @@ struct Desk {
     under_way: usize,
 }
 
-impl Desk {
+impl TransferState {
     fn lost(&self, why: String) {
         // Who asked may have gone.
         let _ = self.news.send(News::Lost(why));
@@ -188,7 +188,7 @@ struct Probing {
 #[derive(Debug)]
 struct ProbeService {
     bench: Workbench,
-    desk: Desk,
+    state: TransferState,
     orders: Receiver<Option<f64>>,
     finished: Rc<Cell<bool>>,
     /// The connection that stands, once there is one.
@@ -200,35 +200,35 @@ impl ProbeService {
     fn obey(&mut self) {
         while let Ok(order) = self.orders.try_recv() {
             match order {
-                Some(rate) => self.desk.pulse = Pulse::new(rate, self.desk.now_ns),
+                Some(rate) => self.state.pulse = Pulse::new(rate, self.state.now_ns),
                 None => self.finished.set(true),
             }
         }
     }
 
     fn follow(&mut self, agenda: &mut Agenda) {
-        let is_fresh = self.desk.task.fresh == Fresh::Yes;
-        let destination = self.desk.task.route.destination.clone();
+        let is_fresh = self.state.task.fresh == Fresh::Yes;
+        let destination = self.state.task.route.destination.clone();
         if !is_fresh && self.standing.is_none() && !std::mem::replace(&mut self.is_dialing, true) {
             agenda.connect(destination.clone(), NOBODY);
         }
-        while let Some(due_ns) = self.desk.pulse.due(self.desk.now_ns) {
-            if self.desk.waiting.len() + self.desk.under_way >= PROBES_MAX {
-                self.desk.lost(format!("{PROBES_MAX} probes were already in flight"));
+        while let Some(due_ns) = self.state.pulse.due(self.state.now_ns) {
+            if self.state.waiting.len() + self.state.under_way >= PROBES_MAX {
+                self.state.lost(format!("{PROBES_MAX} probes were already in flight"));
             } else if is_fresh {
-                self.desk.under_way += 1;
+                self.state.under_way += 1;
                 agenda.connect(destination.clone(), due_ns);
             } else {
-                self.desk.waiting.push_back(due_ns);
+                self.state.waiting.push_back(due_ns);
             }
         }
         if let Some(token) = self.standing
-            && !self.desk.waiting.is_empty()
+            && !self.state.waiting.is_empty()
         {
             agenda.call(token);
         }
-        if self.desk.pulse.next_ns() != u64::MAX {
-            agenda.alarm(self.desk.task.clock.instant(self.desk.pulse.next_ns()));
+        if self.state.pulse.next_ns() != u64::MAX {
+            agenda.alarm(self.state.task.clock.instant(self.state.pulse.next_ns()));
         }
     }
 
@@ -238,8 +238,8 @@ impl ProbeService {
         turn: &mut Turn<'_, ()>,
         act: impl FnOnce(&mut Session, &mut Turn<'_, ()>, &mut Workbench, &mut At<'_>) -> After,
     ) -> After {
-        self.desk.now_ns = self.desk.task.clock.now_ns();
-        let mut at = At { probing, desk: &mut self.desk };
+        self.state.now_ns = self.state.task.clock.now_ns();
+        let mut at = At { probing, state: &mut self.state };
         act(session, turn, &mut self.bench, &mut at)
     }
 }
@@ -249,7 +249,7 @@ impl Service for ProbeService {
     type Message = ();
 
     fn turn_started(&mut self, now: Instant, agenda: &mut Agenda) {
-        self.desk.now_ns = self.desk.task.clock.nanoseconds(now);
+        self.state.now_ns = self.state.task.clock.nanoseconds(now);
         self.obey();
         self.follow(agenda);
     }
@@ -259,7 +259,7 @@ impl Service for ProbeService {
     }
 
     fn connecting(&mut self, outbound: &Outbound, now: Instant) -> Option<(Self::Session, After)> {
-        let session = Session::new(&self.desk.task.route.dial, &self.bench, now).ok()?;
+        let session = Session::new(&self.state.task.route.dial, &self.bench, now).ok()?;
         let after = session.first_wish();
         let single = (outbound.tag != NOBODY).then_some(outbound.tag);
         if single.is_none() {
@@ -268,7 +268,7 @@ impl Service for ProbeService {
         }
         let probing = Probing {
             single,
-            dialed_ns: self.desk.now_ns,
+            dialed_ns: self.state.now_ns,
             connected_ns: 0,
             ready_ns: 0,
             is_open: false,
@@ -280,12 +280,12 @@ impl Service for ProbeService {
     fn connect_failed(&mut self, tag: u64, error: io::Error, _: &mut Agenda) {
         if tag == NOBODY {
             // Probes that wait are lost; the next one that is due tries again.
-            let waiting = std::mem::take(&mut self.desk.waiting);
-            waiting.iter().for_each(|_| self.desk.lost(error.kind().to_string()));
+            let waiting = std::mem::take(&mut self.state.waiting);
+            waiting.iter().for_each(|_| self.state.lost(error.kind().to_string()));
             self.is_dialing = false;
         } else {
-            self.desk.under_way -= 1;
-            self.desk.lost(format!("can't connect: {}", error.kind()));
+            self.state.under_way -= 1;
+            self.state.lost(format!("can't connect: {}", error.kind()));
         }
     }
 
@@ -315,7 +315,7 @@ impl Service for ProbeService {
         if probing.single.is_none() {
             self.standing = None;
         }
-        let mut at = At { probing: &mut probing, desk: &mut self.desk };
+        let mut at = At { probing: &mut probing, state: &mut self.state };
         session.close(cause, &mut at);
     }
 }
@@ -323,45 +323,45 @@ impl Service for ProbeService {
 /// A connection at its turn.
 struct At<'a> {
     probing: &'a mut Probing,
-    desk: &'a mut Desk,
+    state: &'a mut TransferState,
 }
 
 impl At<'_> {
     fn ask(&mut self, due_ns: u64, orders: &mut Orders<'_>) {
-        let Self { probing, desk } = self;
-        let route = &desk.task.route;
+        let Self { probing, state } = self;
+        let route = &state.task.route;
         let head = RequestHead {
             method: &Method::GET,
             scheme: route.scheme,
             authority: &route.authority,
-            path: &desk.task.path,
+            path: &state.task.path,
             protocol: None,
             fields: &[],
         };
         match orders.send_request(&head, End::Yes) {
             Ok(id) => probing.asked.push((id, due_ns)),
             Err(_) => {
-                desk.lost("the connection took no request".to_owned());
-                desk.under_way -= 1;
+                state.lost("the connection took no request".to_owned());
+                state.under_way -= 1;
             }
         }
     }
 
     fn answered(&mut self, position: usize, orders: &mut Orders<'_>) {
-        let Self { probing, desk } = self;
+        let Self { probing, state } = self;
         let (_, due_ns) = probing.asked.swap_remove(position);
-        desk.under_way -= 1;
+        state.under_way -= 1;
         let is_single = probing.single.is_some();
         let since_ns = if is_single { probing.ready_ns } else { due_ns };
         let sample = Sample {
             due_ns,
             kind: if is_single { Kind::Fresh } else { Kind::Standing },
-            took_ns: desk.now_ns.saturating_sub(since_ns),
+            took_ns: state.now_ns.saturating_sub(since_ns),
             tcp_ns: probing.connected_ns - probing.dialed_ns,
             tls_ns: probing.ready_ns - probing.connected_ns,
         };
         // Who asked may have gone.
-        let _ = desk.news.send(News::Answered(sample));
+        let _ = state.news.send(News::Answered(sample));
         if is_single {
             orders.shut_down();
         }
@@ -369,20 +369,20 @@ impl At<'_> {
 
     fn give_up(&mut self, position: usize, why: String) {
         self.probing.asked.swap_remove(position);
-        self.desk.under_way -= 1;
-        self.desk.lost(why);
+        self.state.under_way -= 1;
+        self.state.lost(why);
     }
 }
 
 impl Owner for At<'_> {
     fn connected(&mut self) {
-        self.probing.connected_ns = self.desk.now_ns;
+        self.probing.connected_ns = self.state.now_ns;
     }
 
     fn ready(&mut self, established: &Established, orders: &mut Orders<'_>) {
         // The cryptography of this very turn belongs to the handshake.
-        self.desk.now_ns = self.desk.task.clock.now_ns();
-        self.probing.ready_ns = self.desk.now_ns;
+        self.state.now_ns = self.state.task.clock.now_ns();
+        self.probing.ready_ns = self.state.now_ns;
         if let Some(due_ns) = self.probing.single {
             self.ask(due_ns, orders);
         } else if !established.is_h2 {
@@ -398,7 +398,7 @@ impl Owner for At<'_> {
             ExchangeEvent::Head(end) => {
                 let status = orders.head().status();
                 if !status.is_success() {
-                    let path = self.desk.task.path.clone();
+                    let path = self.state.task.path.clone();
                     self.give_up(position, format!("GET {path} got {status}"));
                 } else if end == End::Yes {
                     self.answered(position, orders);
@@ -426,9 +426,9 @@ impl Owner for At<'_> {
         while self.probing.is_open
             && self.probing.single.is_none()
             && orders.available() > 0
-            && let Some(due_ns) = self.desk.waiting.pop_front()
+            && let Some(due_ns) = self.state.waiting.pop_front()
         {
-            self.desk.under_way += 1;
+            self.state.under_way += 1;
             self.ask(due_ns, orders);
         }
     }
@@ -438,19 +438,19 @@ impl Owner for At<'_> {
     }
 
     fn ended(&mut self, ending: &Ending) {
-        let why = ending_in_words(ending, self.desk.task.route.is_tls());
+        let why = ending_in_words(ending, self.state.task.route.is_tls());
         let never_asked = self.probing.ready_ns == 0;
         let mut lost = self.probing.asked.len();
         if self.probing.single.is_some() && never_asked {
             lost += 1;
         }
-        self.desk.under_way -= lost;
+        self.state.under_way -= lost;
         if self.probing.single.is_none() && never_asked {
-            lost += std::mem::take(&mut self.desk.waiting).len().max(1);
+            lost += std::mem::take(&mut self.state.waiting).len().max(1);
         }
         self.probing.asked.clear();
         for _ in 0..lost {
-            self.desk.lost(why.clone());
+            self.state.lost(why.clone());
         }
     }
 }

@@ -9,7 +9,7 @@ use super::{Figures, Job};
 use crate::interrupt::Interrupt;
 use crate::random::Random;
 use crate::requests::filled;
-use crate::verify::{Ask, Line, difference};
+use crate::verify::{Ask, OpenConnection, difference};
 
 const REQUESTS_COUNT: u64 = 500;
 
@@ -19,7 +19,7 @@ pub(super) fn run(
     middle: &mut dyn FnMut(),
 ) -> Result<Figures, String> {
     let (begin, started) = (job.server_reading(), Instant::now());
-    let mut line = Line::open(job.address, job.cell.protocol)?;
+    let mut connection = OpenConnection::open(job.address, job.cell.protocol)?;
     let mut random = Random::new(job.seed);
     let mut failures = BTreeMap::new();
     let mut connections = 1;
@@ -29,11 +29,11 @@ pub(super) fn run(
         let path = filled(&exchange.path, 0, number as usize);
         let expected_bytes = exchange.expected.len();
         let (body, fields) = (exchange.body.clone(), Vec::new());
-        let answer = match line.ask(&Ask { path, body, pieces: 1, fields, expected_bytes }) {
-            Err(error) if line.is_broken => return Err(error),
+        let answer = match connection.ask(&Ask { path, body, pieces: 1, fields, expected_bytes }) {
+            Err(error) if connection.is_broken => return Err(error),
             Err(_) => {
                 *failures.entry("reset".to_owned()).or_default() += 1;
-                line = Line::open(job.address, job.cell.protocol)?;
+                connection = OpenConnection::open(job.address, job.cell.protocol)?;
                 continue;
             }
             Ok(answer) => answer,
@@ -47,7 +47,7 @@ pub(super) fn run(
             *failures.entry(kind.to_owned()).or_default() += 1;
         }
         if answer.fields.contains(&("connection".to_owned(), b"close".to_vec())) {
-            line = Line::open(job.address, job.cell.protocol)?;
+            connection = OpenConnection::open(job.address, job.cell.protocol)?;
             connections += 1;
         }
         if number == REQUESTS_COUNT / 2 {

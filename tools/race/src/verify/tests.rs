@@ -171,11 +171,11 @@ fn an_endless_body_is_evidence_and_not_kept() {
 fn a_response_that_never_ends_meets_its_deadline_though_bytes_keep_coming() {
     let head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
     let address = plant_endless(head, b"1\r\nx\r\n", Duration::from_millis(1));
-    let mut line = Line::open(address, Protocol::H1).unwrap();
-    line.timeout = Duration::from_millis(200);
+    let mut connection = OpenConnection::open(address, Protocol::H1).unwrap();
+    connection.timeout = Duration::from_millis(200);
     let (contender, cell) = (contender(), cell(Route::Ping, 0));
     let ask = Subject { contender: &contender, cell: &cell, address }.question(1);
-    let error = line.ask(&ask).unwrap_err();
+    let error = connection.ask(&ask).unwrap_err();
     assert_eq!(error, "no response within 0.2 s");
 }
 

@@ -69,7 +69,7 @@ impl Interval {
 
 /// What the connections of one thread share.
 #[derive(Debug)]
-pub(super) struct Desk {
+pub(super) struct ThreadState {
     pub(super) task: Arc<Task>,
     /// The time of this call, in nanoseconds since the engine began.
     pub(super) now_ns: u64,
@@ -94,7 +94,7 @@ pub(super) struct Desk {
     pub(super) trouble: Option<String>,
 }
 
-impl Desk {
+impl ThreadState {
     /// `number`: the thread's, of so many. Threads begin at different requests of the script.
     pub(super) fn new(
         task: Arc<Task>,

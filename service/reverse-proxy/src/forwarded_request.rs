@@ -7,17 +7,17 @@ use bolide_server::{
     Bytes, Exchange, FieldName, Head, Io, Method, StatusCode, UpstreamTimes, Version,
 };
 
-use crate::crossing::{Next, Shared};
+use crate::exchanges::{TELL_BYTES, refs};
 use crate::failure::{Failure, Repeat};
 use crate::outgoing::passes_in_trailers;
-use crate::traffic::{TELL_BYTES, refs};
+use crate::shared_exchange::{Next, Shared};
 use crate::worker::Worker;
 
 /// One request on its way to an upstream, and its answer on the way back.
 #[derive(Debug)]
-pub(crate) struct Passage {
+pub(crate) struct ForwardedRequest {
     worker: Rc<Worker>,
-    crossing: Shared,
+    state: Shared,
     /// Where it counts as open.
     upstream: Option<usize>,
     is_idempotent: bool,
@@ -28,8 +28,8 @@ pub(crate) struct Passage {
     started: bool,
 }
 
-impl Passage {
-    pub(crate) fn new(worker: Rc<Worker>, crossing: Shared, request: &Head) -> Self {
+impl ForwardedRequest {
+    pub(crate) fn new(worker: Rc<Worker>, state: Shared, request: &Head) -> Self {
         let is_idempotent = matches!(
             *request.method(),
             Method::GET | Method::HEAD | Method::OPTIONS | Method::PUT | Method::DELETE
@@ -39,7 +39,7 @@ impl Passage {
             && kind.is_some_and(|kind| kind.starts_with(b"application/grpc"));
         let (upstream, started) = (None, false);
         let repeats_left = worker.limits().retries_count;
-        Self { worker, crossing, upstream, is_idempotent, is_grpc, repeats_left, started }
+        Self { worker, state, upstream, is_idempotent, is_grpc, repeats_left, started }
     }
 
     /// Finds an upstream and a connection to it, or waits for one.
@@ -52,9 +52,9 @@ impl Passage {
         io.note_upstream(self.worker.settings.upstreams[upstream].name());
         let beside = {
             let backends = self.worker.backends.borrow();
-            let crossing = self.crossing.borrow();
+            let state = self.state.borrow();
             let refuses = backends[upstream].refuses_tunnels
-                && crossing.wish.as_ref().is_some_and(|wish| wish.over_http2().is_some());
+                && state.wish.as_ref().is_some_and(|wish| wish.over_http2().is_some());
             backends[upstream].for_tunnels.filter(|_| refuses)
         };
         self.enter(beside.unwrap_or(upstream), io);
@@ -69,19 +69,19 @@ impl Passage {
             backends.refresh(upstream);
             let backend = &mut backends[upstream];
             backend.outstanding += 1;
-            let mut crossing = self.crossing.borrow_mut();
-            crossing.times = Some(UpstreamTimes::chosen_at(now));
-            if let Some(desk) = backend.pool.take() {
-                crossing.line = Some(Rc::clone(desk));
-                crossing.listed = true;
-                desk.leave(Rc::clone(&self.crossing))
-            } else if let Ok(key) = backend.pool.wait(Rc::clone(&self.crossing), now) {
-                crossing.waits = Some(key);
-                // The first that waits needs a line that watches the clock for it.
+            let mut state = self.state.borrow_mut();
+            state.times = Some(UpstreamTimes::chosen_at(now));
+            if let Some(tasks) = backend.pool.take() {
+                state.connection = Some(Rc::clone(tasks));
+                state.listed = true;
+                tasks.leave(Rc::clone(&self.state))
+            } else if let Ok(key) = backend.pool.wait(Rc::clone(&self.state), now) {
+                state.waits = Some(key);
+                // The first that waits needs a connection that watches the clock for it.
                 let watches = backend.pool.counts().1 == 1;
-                backend.pool.lines().find_map(|desk| desk.token()).filter(|_| watches)
+                backend.pool.connections().find_map(|tasks| tasks.token()).filter(|_| watches)
             } else {
-                drop(crossing);
+                drop(state);
                 drop(backends);
                 self.worker.failed(upstream, &Failure::FULL, now);
                 return io.respond(Failure::FULL.response());
@@ -102,15 +102,15 @@ impl Passage {
         Some(upstream)
     }
 
-    /// Has the line look at what was left for it.
+    /// Has the connection look at what was left for it.
     fn call_line(&self, io: &mut Io<'_>) {
-        let mut crossing = self.crossing.borrow_mut();
-        if crossing.listed {
+        let mut state = self.state.borrow_mut();
+        if state.listed {
             return;
         }
-        let Some(desk) = crossing.line.clone() else { return };
-        crossing.listed = true;
-        if let Some(token) = desk.leave(Rc::clone(&self.crossing)) {
+        let Some(tasks) = state.connection.clone() else { return };
+        state.listed = true;
+        if let Some(token) = tasks.leave(Rc::clone(&self.state)) {
             io.outward().call(token);
         }
     }
@@ -119,7 +119,7 @@ impl Passage {
     fn failed(&mut self, failure: Failure, io: &mut Io<'_>) {
         let now = io.now();
         let upstream = self.leave();
-        self.crossing.borrow_mut().came_to(|times| &mut times.failed, now);
+        self.state.borrow_mut().came_to(|times| &mut times.failed, now);
         self.note_times(io);
         if failure.repeat == Repeat::OverHttp1 {
             let beside = upstream.and_then(|at| self.worker.backends.borrow()[at].for_tunnels);
@@ -156,7 +156,7 @@ impl Passage {
         };
         is_safe
             && self.repeats_left > 0
-            && !self.crossing.borrow().body_left
+            && !self.state.borrow().body_left
             && self.worker.backends.borrow_mut().may_repeat()
     }
 
@@ -166,9 +166,9 @@ impl Passage {
             return;
         }
         let calls = {
-            let crossing = &mut *self.crossing.borrow_mut();
+            let state = &mut *self.state.borrow_mut();
             while io.is_sendable()
-                && let Some(next) = crossing.down.next()
+                && let Some(next) = state.down.next()
             {
                 match next {
                     Next::Piece(piece, end) => {
@@ -180,15 +180,15 @@ impl Passage {
                     }
                 }
             }
-            if !crossing.down.is_empty() {
-                crossing.down.settle();
+            if !state.down.is_empty() {
+                state.down.settle();
             }
-            let enough = match &crossing.line {
-                Some(desk) if desk.is_multiplexed.get() => 1,
+            let enough = match &state.connection {
+                Some(tasks) if tasks.is_multiplexed.get() => 1,
                 Some(_) => TELL_BYTES,
                 None => usize::MAX,
             };
-            crossing.down.taken_bytes >= enough
+            state.down.taken_bytes >= enough
         };
         if calls {
             self.call_line(io);
@@ -197,33 +197,33 @@ impl Passage {
 
     /// Tells the access log what the upstream took so far.
     fn note_times(&self, io: &mut Io<'_>) {
-        if let Some(times) = &self.crossing.borrow().times {
+        if let Some(times) = &self.state.borrow().times {
             io.note_upstream_times(times);
         }
     }
 
     /// Passes the heads on that have come.
     fn heads(&mut self, io: &mut Io<'_>) {
-        let crossing = &mut *self.crossing.borrow_mut();
-        while let Some(head) = crossing.interim.pop_front() {
+        let state = &mut *self.state.borrow_mut();
+        while let Some(head) = state.interim.pop_front() {
             match head.status() {
                 StatusCode::CONTINUE => io.send_continue(),
                 status => io.start_with(status, &refs(&head), End::No),
             }
         }
-        if let Some(end) = crossing.answer.take() {
+        if let Some(end) = state.answer.take() {
             self.started = true;
-            let head = &crossing.answer_head;
+            let head = &state.answer_head;
             io.start_with(head.status(), &refs(head), end);
         }
     }
 }
 
-impl Exchange for Passage {
+impl Exchange for ForwardedRequest {
     fn held_bytes(&self) -> usize {
         // After a panic, a cell may be in use.
-        let crossing = self.crossing.try_borrow();
-        crossing.map_or(0, |crossing| crossing.held_bytes())
+        let state = self.state.try_borrow();
+        state.map_or(0, |state| state.held_bytes())
     }
 
     /// The upstream says whether it wants the body.
@@ -232,17 +232,17 @@ impl Exchange for Passage {
     }
 
     fn on_start(&mut self, io: &mut Io<'_>) {
-        self.crossing.borrow_mut().waker = Some(io.local_waker());
+        self.state.borrow_mut().waker = Some(io.local_waker());
         self.worker.backends.borrow_mut().requested();
         self.dispatch(None, io);
     }
 
     fn on_data(&mut self, data: Bytes, end: End, io: &mut Io<'_>) {
         {
-            let crossing = &mut *self.crossing.borrow_mut();
-            crossing.up.push(data, end);
-            if crossing.line.is_none() {
-                crossing.up.settle();
+            let state = &mut *self.state.borrow_mut();
+            state.up.push(data, end);
+            if state.connection.is_none() {
+                state.up.settle();
             }
         }
         self.call_line(io);
@@ -250,12 +250,12 @@ impl Exchange for Passage {
 
     fn on_trailers(&mut self, trailers: &Head, io: &mut Io<'_>) {
         {
-            let crossing = &mut *self.crossing.borrow_mut();
+            let state = &mut *self.state.borrow_mut();
             let mut kept = Box::<Head>::default();
             kept.clear(HeadKind::Trailers, Version::HTTP_11);
             kept.forward(trailers, passes_in_trailers);
-            crossing.up.trailers = Some(kept);
-            crossing.up.ended = true;
+            state.up.trailers = Some(kept);
+            state.up.ended = true;
         }
         self.call_line(io);
     }
@@ -266,9 +266,9 @@ impl Exchange for Passage {
 
     fn on_wake(&mut self, io: &mut Io<'_>) {
         let (taken, failure, waits) = {
-            let crossing = &mut *self.crossing.borrow_mut();
-            crossing.woken = false;
-            (crossing.up.taken(), crossing.failure.take(), crossing.waits)
+            let state = &mut *self.state.borrow_mut();
+            state.woken = false;
+            (state.up.taken(), state.failure.take(), state.waits)
         };
         if taken > 0 {
             io.consumed(taken);
@@ -288,21 +288,21 @@ impl Exchange for Passage {
     }
 }
 
-impl Drop for Passage {
+impl Drop for ForwardedRequest {
     fn drop(&mut self) {
         // After a panic, a cell may be in use.
-        let Ok(mut crossing) = self.crossing.try_borrow_mut() else { return };
-        crossing.abandoned = true;
-        crossing.waker = None;
-        let line = crossing.line.clone();
-        let waits = std::mem::take(&mut crossing.waits);
-        if let Some(desk) = line
-            && !std::mem::replace(&mut crossing.listed, true)
+        let Ok(mut state) = self.state.try_borrow_mut() else { return };
+        state.abandoned = true;
+        state.waker = None;
+        let connection = state.connection.clone();
+        let waits = std::mem::take(&mut state.waits);
+        if let Some(tasks) = connection
+            && !std::mem::replace(&mut state.listed, true)
         {
-            desk.leave(Rc::clone(&self.crossing));
-            desk.wake();
+            tasks.leave(Rc::clone(&self.state));
+            tasks.wake();
         }
-        drop(crossing);
+        drop(state);
         let upstream = self.upstream;
         self.leave();
         if let (Some(key), Some(upstream)) = (waits, upstream) {

@@ -59,7 +59,7 @@ pub(crate) struct Answer {
 }
 
 /// An open connection.
-pub(crate) struct Line {
+pub(crate) struct OpenConnection {
     stream: TcpStream,
     connection: Connection,
     limits: Limits,
@@ -87,7 +87,7 @@ struct Progress {
     failure: Option<String>,
 }
 
-impl Line {
+impl OpenConnection {
     /// Connects.
     pub(crate) fn open(address: SocketAddr, protocol: Protocol) -> Result<Self, String> {
         let stream = TcpStream::connect_timeout(&address, EXCHANGE_TIMEOUT)

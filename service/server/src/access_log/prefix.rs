@@ -14,7 +14,7 @@ use crate::limits::LOG_STAMP_BYTES;
 /// The beginning of a connection's lines, kept. In JSON: who the client is, by address, TLS, version, host and user
 /// agent; else its address without the port.
 #[derive(Debug)]
-pub(crate) struct Stamp {
+pub(crate) struct LinePrefix {
     text: Vec<u8>,
     /// How much of the text is said of the connection, and stays.
     fixed: usize,
@@ -25,7 +25,7 @@ pub(crate) struct Stamp {
     user_agent: Range<u16>,
 }
 
-impl Stamp {
+impl LinePrefix {
     pub(crate) fn new(format: LogFormat, peer: &str, tls: Option<&HandshakeFacts>) -> Self {
         let mut text = Vec::new();
         if format == LogFormat::Json {
@@ -134,52 +134,52 @@ mod tests {
         Asked { host, user_agent, ..Asked::unread(Version::HTTP_2) }
     }
 
-    fn made(stamp: &mut Stamp, asked: &Asked<'_>) -> String {
+    fn made(prefix: &mut LinePrefix, asked: &Asked<'_>) -> String {
         let mut line = b"before".to_vec();
-        stamp.put(&mut line, asked);
+        prefix.put(&mut line, asked);
         String::from_utf8(line.split_off(6)).unwrap()
     }
 
     #[test]
     fn what_stays_the_same_is_made_once() {
-        let mut stamp = Stamp::new(LogFormat::Json, "unix", None);
+        let mut prefix = LinePrefix::new(LogFormat::Json, "unix", None);
         let first = asked(b"example", b"curl");
-        assert!(!stamp.fits(&first), "it says nothing of requests yet");
+        assert!(!prefix.fits(&first), "it says nothing of requests yet");
         let wanted = ",\"peer\":\"unix\",\"version\":\"HTTP/2.0\",\"host\":\"example\",\"user_agent\":\"curl\"";
         for _ in 0..2 {
-            assert_eq!(made(&mut stamp, &first), wanted);
-            assert!(stamp.fits(&first));
+            assert_eq!(made(&mut prefix, &first), wanted);
+            assert!(prefix.fits(&first));
         }
         for other in [
             asked(b"example", b""),
             asked(b"other", b"curl"),
             Asked { version: Version::HTTP_11, ..first },
         ] {
-            assert!(!stamp.fits(&other));
+            assert!(!prefix.fits(&other));
         }
         let bare = asked(b"", b"");
-        assert_eq!(made(&mut stamp, &bare), ",\"peer\":\"unix\",\"version\":\"HTTP/2.0\"");
-        assert!(stamp.fits(&bare) && !stamp.fits(&first));
+        assert_eq!(made(&mut prefix, &bare), ",\"peer\":\"unix\",\"version\":\"HTTP/2.0\"");
+        assert!(prefix.fits(&bare) && !prefix.fits(&first));
     }
 
     /// What needs escapes stands in the text otherwise than in the request: another request may look like it.
     #[test]
     fn what_is_escaped_is_not_taken_for_another_value() {
-        let mut stamp = Stamp::new(LogFormat::Json, "unix", None);
+        let mut prefix = LinePrefix::new(LogFormat::Json, "unix", None);
         let odd = asked(b"example", b"a\\b");
-        assert!(made(&mut stamp, &odd).ends_with("\"user_agent\":\"a\\\\b\""));
-        assert!(!stamp.fits(&odd));
-        assert!(!stamp.fits(&asked(b"example", b"a\\\\b")));
-        assert_eq!(stamp.text, stamp.fixed());
+        assert!(made(&mut prefix, &odd).ends_with("\"user_agent\":\"a\\\\b\""));
+        assert!(!prefix.fits(&odd));
+        assert!(!prefix.fits(&asked(b"example", b"a\\\\b")));
+        assert_eq!(prefix.text, prefix.fixed());
     }
 
     #[test]
     fn log_flood_by_clients_with_long_names_keeps_little() {
-        let mut stamp = Stamp::new(LogFormat::Json, "unix", None);
+        let mut prefix = LinePrefix::new(LogFormat::Json, "unix", None);
         let long = [b'x'; 2 * LOG_STAMP_BYTES];
         let wordy = asked(b"example", &long);
-        assert!(made(&mut stamp, &wordy).len() > 2 * LOG_STAMP_BYTES);
-        assert!(!stamp.fits(&wordy));
-        assert!(stamp.text.capacity() < LOG_STAMP_BYTES);
+        assert!(made(&mut prefix, &wordy).len() > 2 * LOG_STAMP_BYTES);
+        assert!(!prefix.fits(&wordy));
+        assert!(prefix.text.capacity() < LOG_STAMP_BYTES);
     }
 }

@@ -32,7 +32,7 @@ pub(super) enum Stage {
 
 /// What the connections share.
 #[derive(Debug)]
-pub(super) struct Desk {
+pub(super) struct TransferState {
     pub(super) task: Arc<Task>,
     pub(super) now_ns: u64,
     pub(super) stage: Stage,
@@ -65,7 +65,7 @@ pub(super) struct Desk {
     pub(super) told: Option<Told>,
 }
 
-impl Desk {
+impl TransferState {
     pub(super) fn new(task: Arc<Task>) -> Self {
         Self {
             task,

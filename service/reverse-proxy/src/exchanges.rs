@@ -1,11 +1,11 @@
-//! What goes over one line: the exchanges that it carries, as the upstream's side sees them.
+//! What goes over one connection: the exchanges that it carries, as the upstream's side sees them.
 
 use std::fmt;
 use std::mem;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use bolide_client::{Ending, Established, LineKey, Orders, Owner};
+use bolide_client::{ConnectionKey, Ending, Established, Orders, Owner};
 use bolide_semantics::{
     ConnectionEvent, End, ExchangeEvent, ExchangeId, FieldName, FieldRef, Head, HeadKind, Misuse,
     RequestHead,
@@ -14,23 +14,23 @@ use bolide_server::{Agenda, Bytes, Method};
 use http::Version;
 use smallvec::SmallVec;
 
-use crate::crossing::{Crossing, Flow, Next, Shared};
+use crate::connection::ConnectionTasks;
 use crate::failure::{Failure, Repeat};
 use crate::limits::INTERIM_WAITING_COUNT;
-use crate::line::Desk;
+use crate::shared_exchange::{Flow, Next, Shared, SharedExchange};
 use crate::tunnels::Wish;
 use crate::worker::{Dial, Worker};
 
 /// Above this much of a body, what was consumed is told before the other side asks, in bytes.
 pub(crate) const TELL_BYTES: usize = 32 * 1024;
 
-/// The exchanges of one line.
+/// The exchanges of one connection.
 #[derive(Debug)]
-pub(crate) struct Traffic {
+pub(crate) struct UpstreamExchanges {
     pub(crate) worker: Rc<Worker>,
     pub(crate) upstream: usize,
-    pub(crate) desk: Rc<Desk>,
-    key: LineKey,
+    pub(crate) tasks: Rc<ConnectionTasks>,
+    key: ConnectionKey,
     is_ready: bool,
     /// It was told to end.
     is_ending: bool,
@@ -48,18 +48,18 @@ pub(crate) struct Traffic {
     woken: Vec<Shared>,
 }
 
-impl Traffic {
+impl UpstreamExchanges {
     pub(crate) fn new(
         worker: Rc<Worker>,
         upstream: usize,
-        key: LineKey,
-        desk: Rc<Desk>,
+        key: ConnectionKey,
+        tasks: Rc<ConnectionTasks>,
         now: Instant,
     ) -> Self {
         Self {
             worker,
             upstream,
-            desk,
+            tasks,
             key,
             is_ready: false,
             is_ending: false,
@@ -73,13 +73,13 @@ impl Traffic {
     }
 
     pub(crate) fn is_idle(&self) -> bool {
-        self.open.is_empty() && self.held.is_empty() && self.desk.inbox.borrow().is_empty()
+        self.open.is_empty() && self.held.is_empty() && self.tasks.inbox.borrow().is_empty()
     }
 
     /// Wakes the client's sides that something has come for.
     pub(crate) fn wake_all(&mut self, agenda: &mut Agenda) {
-        for crossing in self.woken.drain(..) {
-            crossing.borrow_mut().wake(agenda);
+        for state in self.woken.drain(..) {
+            state.borrow_mut().wake(agenda);
         }
     }
 
@@ -91,43 +91,46 @@ impl Traffic {
         self.next_due = Some(self.next_due.map_or(due, |known| known.min(due)));
     }
 
-    /// An exchange is no longer on this line.
+    /// An exchange is no longer on this connection.
     fn remove(&mut self, at: usize) -> Shared {
-        let (_, crossing) = self.open.remove(at);
+        let (_, state) = self.open.remove(at);
         self.worker.backends.borrow_mut()[self.upstream].pool.done(self.key);
-        crossing
+        state
     }
 
     fn fail(&mut self, at: usize, mut failure: Failure) {
-        let crossing = self.remove(at);
+        let state = self.remove(at);
         {
-            let mut crossing = crossing.borrow_mut();
-            if crossing.answered {
+            let mut state = state.borrow_mut();
+            if state.answered {
                 failure.repeat = Repeat::Never;
             }
-            crossing.fail(failure);
+            state.fail(failure);
         }
-        self.woken.push(crossing);
+        self.woken.push(state);
     }
 
     /// A client's side has left something, or wants to be sent.
-    fn look_at(&mut self, crossing: Shared, orders: &mut Orders<'_>) {
+    fn look_at(&mut self, state: Shared, orders: &mut Orders<'_>) {
         let (exchange, abandoned) = {
-            let mut crossing = crossing.borrow_mut();
-            crossing.listed = false;
-            let here = crossing.line.as_ref().is_some_and(|line| Rc::ptr_eq(line, &self.desk));
+            let mut state = state.borrow_mut();
+            state.listed = false;
+            let here = state
+                .connection
+                .as_ref()
+                .is_some_and(|connection| Rc::ptr_eq(connection, &self.tasks));
             if !here {
                 return;
             }
-            (crossing.exchange, crossing.abandoned)
+            (state.exchange, state.abandoned)
         };
         match (exchange, abandoned) {
             (None, true) => {
-                self.held.retain(|held| !Rc::ptr_eq(held, &crossing));
+                self.held.retain(|held| !Rc::ptr_eq(held, &state));
                 self.worker.backends.borrow_mut()[self.upstream].pool.done(self.key);
             }
-            (None, false) if self.held.iter().any(|held| Rc::ptr_eq(held, &crossing)) => {}
-            (None, false) => self.begin(crossing, orders),
+            (None, false) if self.held.iter().any(|held| Rc::ptr_eq(held, &state)) => {}
+            (None, false) => self.begin(state, orders),
             (Some(id), true) => {
                 orders.abort(id);
                 if let Some(at) = self.find(id) {
@@ -136,14 +139,14 @@ impl Traffic {
             }
             (Some(id), false) => {
                 {
-                    let crossing = &mut *crossing.borrow_mut();
-                    let taken = crossing.down.taken();
+                    let state = &mut *state.borrow_mut();
+                    let taken = state.down.taken();
                     if taken > 0 {
                         orders.consumed(id, taken);
-                        crossing.moved = Some(orders.now());
+                        state.moved = Some(orders.now());
                     }
                 }
-                self.send_body(id, &crossing, orders);
+                self.send_body(id, &state, orders);
             }
         }
     }
@@ -151,47 +154,47 @@ impl Traffic {
     /// Sends a request.
     fn begin(&mut self, shared: Shared, orders: &mut Orders<'_>) {
         let worker = Rc::clone(&self.worker);
-        let mut crossing = shared.borrow_mut();
-        crossing.waits = None;
-        crossing.line = Some(Rc::clone(&self.desk));
-        let is_multiplexed = self.desk.is_multiplexed.get();
+        let mut state = shared.borrow_mut();
+        state.waits = None;
+        state.connection = Some(Rc::clone(&self.tasks));
+        let is_multiplexed = self.tasks.is_multiplexed.get();
         let goes_over = |wish: &Wish| !is_multiplexed || wish.over_http2().is_some();
-        crossing.wish_sent = crossing.wish.as_deref().is_some_and(goes_over);
-        if crossing.wish_sent {
+        state.wish_sent = state.wish.as_deref().is_some_and(goes_over);
+        if state.wish_sent {
             match orders.takes_protocols() {
                 None => {
-                    drop(crossing);
+                    drop(state);
                     return self.held.push(shared);
                 }
                 Some(false) => {
                     let backend = &mut worker.backends.borrow_mut()[self.upstream];
                     backend.refuses_tunnels = true;
-                    crossing.fail(match backend.for_tunnels {
+                    state.fail(match backend.for_tunnels {
                         Some(_) => Failure::OVER_HTTP1,
                         None => Failure::NO_EXTENDED_CONNECT,
                     });
-                    drop(crossing);
+                    drop(state);
                     backend.pool.done(self.key);
                     return self.woken.push(shared);
                 }
                 Some(true) => {}
             }
         }
-        match send(&worker, self.upstream, &crossing, is_multiplexed, orders) {
+        match send(&worker, self.upstream, &state, is_multiplexed, orders) {
             Ok(id) => {
                 worker.counters(self.upstream).requests.count();
-                crossing.exchange = Some(id);
-                crossing.moved = Some(orders.now());
-                crossing.came_to(|times| &mut times.sent, orders.now());
-                drop(crossing);
+                state.exchange = Some(id);
+                state.moved = Some(orders.now());
+                state.came_to(|times| &mut times.sent, orders.now());
+                drop(state);
                 self.open.push((id, Rc::clone(&shared)));
                 self.arm(orders.now() + worker.limits().first_byte_timeout);
                 self.send_body(id, &shared, orders);
             }
             Err(Misuse::Refused) if orders.available() == 0 => {
-                // The line has come to its end since it was chosen: another takes the request.
-                crossing.line = None;
-                drop(crossing);
+                // The connection has come to its end since it was chosen: another takes the request.
+                state.connection = None;
+                drop(state);
                 let backend = &mut worker.backends.borrow_mut()[self.upstream];
                 backend.pool.set_room(self.key, 0);
                 backend.pool.done(self.key);
@@ -200,8 +203,8 @@ impl Traffic {
             }
             Err(misuse) => {
                 let refused = misuse == Misuse::Refused;
-                crossing.fail(if refused { Failure::NO_TUNNEL } else { Failure::UNSENDABLE });
-                drop(crossing);
+                state.fail(if refused { Failure::NO_TUNNEL } else { Failure::UNSENDABLE });
+                drop(state);
                 worker.backends.borrow_mut()[self.upstream].pool.done(self.key);
                 self.woken.push(shared);
             }
@@ -210,38 +213,38 @@ impl Traffic {
 
     /// Sends what there is of the request's body.
     fn send_body(&mut self, id: ExchangeId, shared: &Shared, orders: &mut Orders<'_>) {
-        let crossing = &mut *shared.borrow_mut();
-        if crossing.wish_sent && !crossing.tunnel {
+        let state = &mut *shared.borrow_mut();
+        if state.wish_sent && !state.tunnel {
             return;
         }
-        let had = crossing.up.taken_bytes;
-        while !crossing.up.blocked
-            && let Some(next) = crossing.up.next()
+        let had = state.up.taken_bytes;
+        while !state.up.blocked
+            && let Some(next) = state.up.next()
         {
-            crossing.body_left = true;
-            crossing.moved = Some(orders.now());
+            state.body_left = true;
+            state.moved = Some(orders.now());
             let sent = match next {
                 Next::Piece(piece, end) => orders.send_data(id, piece, end),
                 Next::Trailers(head) => orders.send_trailers(id, &refs(&head)).map(|()| true),
             };
             match sent {
-                Ok(more) => crossing.up.blocked = !more,
+                Ok(more) => state.up.blocked = !more,
                 // Why it is over, its own event says.
-                Err(_) => crossing.up.blocked = true,
+                Err(_) => state.up.blocked = true,
             }
         }
-        let taken = crossing.up.taken_bytes;
-        if taken > had && (!crossing.up.ended || taken >= TELL_BYTES) {
+        let taken = state.up.taken_bytes;
+        if taken > had && (!state.up.ended || taken >= TELL_BYTES) {
             self.woken.push(Rc::clone(shared));
         }
-        if !crossing.up.is_empty() {
-            crossing.up.settle();
+        if !state.up.is_empty() {
+            state.up.settle();
         }
         // The end of a tunnel of HTTP/1.1 in one direction ends it.
-        if crossing.tunnel && crossing.up.finished && !self.desk.is_multiplexed.get() {
-            crossing.down.ended = true;
-            crossing.line = None;
-            crossing.exchange = None;
+        if state.tunnel && state.up.finished && !self.tasks.is_multiplexed.get() {
+            state.down.ended = true;
+            state.connection = None;
+            state.exchange = None;
             self.woken.push(Rc::clone(shared));
             if let Some(at) = self.find(id) {
                 self.remove(at);
@@ -255,27 +258,27 @@ impl Traffic {
         let sent = shared.borrow().times.and_then(|times| times.sent);
         let took = sent.map_or(Duration::ZERO, |sent| orders.now().saturating_duration_since(sent));
         self.worker.succeeded(self.upstream, took);
-        let multiplexed = self.desk.is_multiplexed.get();
+        let multiplexed = self.tasks.is_multiplexed.get();
         let misread = {
-            let crossing = &mut *shared.borrow_mut();
-            crossing.moved = Some(orders.now());
-            crossing.answered = true;
-            crossing.came_to(|times| &mut times.head, orders.now());
-            let asked = crossing.wish.as_ref().filter(|_| crossing.wish_sent);
+            let state = &mut *shared.borrow_mut();
+            state.moved = Some(orders.now());
+            state.answered = true;
+            state.came_to(|times| &mut times.head, orders.now());
+            let asked = state.wish.as_ref().filter(|_| state.wish_sent);
             let misread = asked.is_some_and(|wish| wish.is_misread(orders.head(), multiplexed));
             match asked.filter(|wish| wish.is_granted(orders.head(), multiplexed)) {
                 Some(wish) => {
-                    wish.answer(orders.head(), &mut crossing.answer_head);
-                    crossing.tunnel = true;
-                    if crossing.up.finished {
-                        crossing.up = Flow::default();
+                    wish.answer(orders.head(), &mut state.answer_head);
+                    state.tunnel = true;
+                    if state.up.finished {
+                        state.up = Flow::default();
                     }
                 }
-                None => crossing.answer_head.forward(orders.head(), |_| true),
+                None => state.answer_head.forward(orders.head(), |_| true),
             }
-            crossing.answer = Some(end);
+            state.answer = Some(end);
             if end == End::Yes {
-                crossing.down = Flow::none();
+                state.down = Flow::none();
             }
             misread
         };
@@ -298,9 +301,9 @@ impl Traffic {
 
     fn arrived(&mut self, at: usize, data: Bytes, end: End, orders: &mut Orders<'_>) {
         {
-            let crossing = &mut *self.open[at].1.borrow_mut();
-            crossing.moved = Some(orders.now());
-            crossing.down.push(data, end);
+            let state = &mut *self.open[at].1.borrow_mut();
+            state.moved = Some(orders.now());
+            state.down.push(data, end);
         }
         self.woken.push(Rc::clone(&self.open[at].1));
         if end == End::Yes {
@@ -310,12 +313,12 @@ impl Traffic {
 
     fn trailers_arrived(&mut self, at: usize, orders: &mut Orders<'_>) {
         {
-            let crossing = &mut *self.open[at].1.borrow_mut();
+            let state = &mut *self.open[at].1.borrow_mut();
             let mut trailers = Box::<Head>::default();
             trailers.clear(HeadKind::Trailers, Version::HTTP_11);
             trailers.forward(orders.head(), |_| true);
-            crossing.down.trailers = Some(trailers);
-            crossing.down.ended = true;
+            state.down.trailers = Some(trailers);
+            state.down.ended = true;
         }
         self.woken.push(Rc::clone(&self.open[at].1));
         self.complete(at, orders);
@@ -324,26 +327,26 @@ impl Traffic {
     /// The answer is complete. What is left of the request nobody waits for any more.
     fn complete(&mut self, at: usize, orders: &mut Orders<'_>) {
         let id = self.open[at].0;
-        let crossing = self.remove(at);
-        let mut crossing = crossing.borrow_mut();
+        let state = self.remove(at);
+        let mut state = state.borrow_mut();
         // A connection of HTTP/1.1 ends if the request is not complete as it was framed.
-        if !crossing.up.finished {
+        if !state.up.finished {
             orders.abort(id);
         }
-        crossing.came_to(|times| &mut times.end, orders.now());
-        crossing.line = None;
-        crossing.exchange = None;
+        state.came_to(|times| &mut times.end, orders.now());
+        state.connection = None;
+        state.exchange = None;
     }
 
     fn informed(&mut self, at: usize, orders: &Orders<'_>) {
         {
-            let crossing = &mut *self.open[at].1.borrow_mut();
-            if crossing.interim.len() < INTERIM_WAITING_COUNT {
+            let state = &mut *self.open[at].1.borrow_mut();
+            if state.interim.len() < INTERIM_WAITING_COUNT {
                 let mut head = Head::default();
                 head.forward(orders.head(), |_| true);
-                crossing.interim.push_back(head);
+                state.interim.push_back(head);
             }
-            crossing.moved = Some(orders.now());
+            state.moved = Some(orders.now());
         }
         self.woken.push(Rc::clone(&self.open[at].1));
     }
@@ -356,19 +359,14 @@ impl Traffic {
         let mut at = 0;
         while at < self.open.len() {
             let (timeout, waits, moved, answered) = {
-                let crossing = self.open[at].1.borrow();
+                let state = self.open[at].1.borrow();
                 let limits = self.worker.limits();
-                let timeout = match (crossing.tunnel, crossing.answered) {
+                let timeout = match (state.tunnel, state.answered) {
                     (true, _) => limits.tunnel_timeout,
                     (_, true) => limits.pause_timeout,
                     (_, false) => limits.first_byte_timeout,
                 };
-                (
-                    timeout,
-                    waits_for_upstream(&crossing),
-                    crossing.moved.unwrap_or(now),
-                    crossing.answered,
-                )
+                (timeout, waits_for_upstream(&state), state.moved.unwrap_or(now), state.answered)
             };
             if waits && moved + timeout <= now {
                 orders.abort(self.open[at].0);
@@ -383,8 +381,8 @@ impl Traffic {
     /// Takes requests that wait, as long as there is room, and says how much is left.
     fn take_waiting(&mut self, orders: &mut Orders<'_>) {
         loop {
-            let room = match (self.desk.is_multiplexed.get(), self.open.is_empty()) {
-                _ if self.desk.is_leaving.get() => 0,
+            let room = match (self.tasks.is_multiplexed.get(), self.open.is_empty()) {
+                _ if self.tasks.is_leaving.get() => 0,
                 (true, _) => orders.available(),
                 (false, true) => orders.available().min(1),
                 (false, false) => 0,
@@ -395,8 +393,8 @@ impl Traffic {
                 pool.set_room(self.key, room);
                 pool.next_waiting(self.key)
             };
-            let Some(crossing) = next else { return };
-            self.begin(crossing, orders);
+            let Some(state) = next else { return };
+            self.begin(state, orders);
         }
     }
 
@@ -413,13 +411,13 @@ impl Traffic {
 }
 
 /// Whether it is the upstream's turn to move.
-fn waits_for_upstream(crossing: &Crossing) -> bool {
-    if crossing.tunnel {
+fn waits_for_upstream(state: &SharedExchange) -> bool {
+    if state.tunnel {
         true
-    } else if crossing.answered {
-        crossing.down.is_empty()
+    } else if state.answered {
+        state.down.is_empty()
     } else {
-        crossing.up.finished || crossing.up.blocked || crossing.wish_sent
+        state.up.finished || state.up.blocked || state.wish_sent
     }
 }
 
@@ -427,22 +425,22 @@ fn waits_for_upstream(crossing: &Crossing) -> bool {
 fn send(
     worker: &Worker,
     upstream: usize,
-    crossing: &Crossing,
+    state: &SharedExchange,
     is_multiplexed: bool,
     orders: &mut Orders<'_>,
 ) -> Result<ExchangeId, Misuse> {
     let backends = worker.backends.borrow();
     let backend = &backends[upstream];
-    let head = &crossing.request;
+    let head = &state.request;
     let given = head.authority().filter(|host| !host.is_empty() && !worker.settings.rewrites_host);
     // Over HTTP/2, a wish is an extended CONNECT.
-    let protocol = crossing.asked().filter(|_| is_multiplexed).and_then(Wish::over_http2);
+    let protocol = state.asked().filter(|_| is_multiplexed).and_then(Wish::over_http2);
     let is_connect = protocol.is_some();
     let ends = |field: &FieldRef<'_>| match field.known {
         Some(FieldName::Upgrade) => is_multiplexed,
         Some(FieldName::SecWebsocketKey) => is_connect,
         // What follows the head is no content: it is the tunnel, or nothing.
-        Some(FieldName::ContentLength) => crossing.wish_sent,
+        Some(FieldName::ContentLength) => state.wish_sent,
         _ => false,
     };
     let mut fields = refs(head);
@@ -455,7 +453,7 @@ fn send(
         protocol,
         fields: &fields,
     };
-    let end = if crossing.up.finished && !is_connect { End::Yes } else { End::No };
+    let end = if state.up.finished && !is_connect { End::Yes } else { End::No };
     orders.send_request(&outgoing, end)
 }
 
@@ -467,10 +465,10 @@ pub(crate) fn refs(head: &Head) -> SmallVec<[FieldRef<'_>; FIELDS_COUNT]> {
     head.fields().map(FieldRef::from).collect()
 }
 
-impl Owner for Traffic {
+impl Owner for UpstreamExchanges {
     fn ready(&mut self, established: &Established, _: &mut Orders<'_>) {
         self.is_ready = true;
-        self.desk.is_multiplexed.set(established.is_h2);
+        self.tasks.is_multiplexed.set(established.is_h2);
         self.worker.counters(self.upstream).connections.count();
         let backend = &mut self.worker.backends.borrow_mut()[self.upstream];
         backend.refuses_tunnels = false;
@@ -492,9 +490,9 @@ impl Owner for Traffic {
             ExchangeEvent::Trailers => self.trailers_arrived(at, orders),
             ExchangeEvent::Informational => self.informed(at, orders),
             ExchangeEvent::Sendable => {
-                let crossing = Rc::clone(&self.open[at].1);
-                crossing.borrow_mut().up.blocked = false;
-                self.send_body(id, &crossing, orders);
+                let state = Rc::clone(&self.open[at].1);
+                state.borrow_mut().up.blocked = false;
+                self.send_body(id, &state, orders);
             }
             ExchangeEvent::Aborted(reason) => {
                 let failure = Failure::aborted(&reason, self.eof);
@@ -512,15 +510,15 @@ impl Owner for Traffic {
     }
 
     fn settled(&mut self, orders: &mut Orders<'_>) {
-        let mut inbox = mem::take(&mut *self.desk.inbox.borrow_mut());
-        for crossing in inbox.drain(..) {
-            self.look_at(crossing, orders);
+        let mut inbox = mem::take(&mut *self.tasks.inbox.borrow_mut());
+        for state in inbox.drain(..) {
+            self.look_at(state, orders);
         }
         // Nothing was left meanwhile: the list keeps its memory.
-        *self.desk.inbox.borrow_mut() = inbox;
+        *self.tasks.inbox.borrow_mut() = inbox;
         if orders.takes_protocols().is_some() {
-            for crossing in mem::take(&mut self.held) {
-                self.begin(crossing, orders);
+            for state in mem::take(&mut self.held) {
+                self.begin(state, orders);
             }
         }
         if self.next_due.is_some_and(|due| due <= orders.now()) {
@@ -528,7 +526,7 @@ impl Owner for Traffic {
         }
         self.take_waiting(orders);
         self.ask_for_dials();
-        let is_to_end = self.worker.draining.get() || self.desk.is_leaving.get();
+        let is_to_end = self.worker.draining.get() || self.tasks.is_leaving.get();
         if is_to_end && self.is_idle() && !self.is_ending {
             self.is_ending = true;
             orders.shut_down();
@@ -544,19 +542,19 @@ impl Owner for Traffic {
         while !self.open.is_empty() {
             self.fail(self.open.len() - 1, Failure::ended(ending, true));
         }
-        let left = mem::take(&mut *self.desk.inbox.borrow_mut());
-        for crossing in left.into_iter().chain(mem::take(&mut self.held)) {
+        let left = mem::take(&mut *self.tasks.inbox.borrow_mut());
+        for state in left.into_iter().chain(mem::take(&mut self.held)) {
             let is_here = {
-                let mut crossing = crossing.borrow_mut();
-                crossing.listed = false;
-                let is_here = crossing.line.take().is_some() && !crossing.abandoned;
+                let mut state = state.borrow_mut();
+                state.listed = false;
+                let is_here = state.connection.take().is_some() && !state.abandoned;
                 if is_here {
-                    crossing.fail(Failure::ended(ending, false));
+                    state.fail(Failure::ended(ending, false));
                 }
                 is_here
             };
             if is_here {
-                self.woken.push(crossing);
+                self.woken.push(state);
             }
         }
         if self.is_ready {
@@ -569,7 +567,7 @@ impl Owner for Traffic {
                 (None, Some(kind)) => &kind.to_string(),
                 (None, None) => &ending.reason.what,
             };
-            let (upstream, key, to) = (self.upstream, self.key, &self.desk.to);
+            let (upstream, key, to) = (self.upstream, self.key, &self.tasks.to);
             let dial = Dial { upstream, key, to, failure, now: self.now };
             self.woken.extend(self.worker.dial_ended(&dial, detail));
         }

@@ -12,9 +12,9 @@ use bytes::Bytes;
 use http::{Method, StatusCode};
 
 use super::Facts;
-use super::desk::{Desk, Stage, ending_in_words};
 use super::feed::Feed;
 use super::ndt7::{self, Ndt7};
+use super::transfer_state::{Stage, TransferState, ending_in_words};
 use crate::plan::{Amount, Direction};
 use crate::report::TlsReport;
 
@@ -46,17 +46,17 @@ struct Moving {
 
 impl Moving {
     /// Payload has moved in the direction that is measured.
-    fn count(&mut self, payload_bytes: u64, desk: &mut Desk) {
-        if payload_bytes > 0 && desk.counts() {
-            desk.bytes += payload_bytes;
-            desk.moving += usize::from(!std::mem::replace(&mut self.has_moved, true));
+    fn count(&mut self, payload_bytes: u64, state: &mut TransferState) {
+        if payload_bytes > 0 && state.counts() {
+            state.bytes += payload_bytes;
+            state.moving += usize::from(!std::mem::replace(&mut self.has_moved, true));
         }
     }
 }
 
 /// What belongs to one connection.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct CarrierConnection {
     dialed_ns: u64,
     connected_ns: u64,
     is_h2: bool,
@@ -69,7 +69,7 @@ pub(super) struct Line {
     counted: Http2Stats,
 }
 
-impl Line {
+impl CarrierConnection {
     pub(super) fn new(dialed_ns: u64) -> Self {
         Self {
             dialed_ns,
@@ -91,23 +91,23 @@ impl Line {
 
 /// A connection at its turn.
 pub(super) struct At<'a> {
-    pub(super) line: &'a mut Line,
-    pub(super) desk: &'a mut Desk,
+    pub(super) line: &'a mut CarrierConnection,
+    pub(super) state: &'a mut TransferState,
 }
 
 impl Owner for At<'_> {
     fn connected(&mut self) {
-        self.line.connected_ns = self.desk.now_ns;
+        self.line.connected_ns = self.state.now_ns;
     }
 
     fn ready(&mut self, established: &Established, _: &mut Orders<'_>) {
-        let Self { line, desk } = self;
+        let Self { line, state } = self;
         // The cryptography of this very turn belongs to the handshake.
-        desk.now_ns = desk.task.clock.now_ns();
+        state.now_ns = state.task.clock.now_ns();
         line.is_h2 = established.is_h2;
-        let handshake_ns = desk.now_ns - line.connected_ns;
+        let handshake_ns = state.now_ns - line.connected_ns;
         let tls = established.tls.as_ref().map(TlsReport::of);
-        desk.facts.get_or_insert_with(|| Facts {
+        state.facts.get_or_insert_with(|| Facts {
             is_h2: established.is_h2,
             handshake_ns: tls.is_some().then_some(handshake_ns),
             tls,
@@ -136,15 +136,15 @@ impl Owner for At<'_> {
 
     #[inline]
     fn settled(&mut self, orders: &mut Orders<'_>) {
-        if self.line.is_open && !self.line.has_begun && self.desk.stage == Stage::Running {
+        if self.line.is_open && !self.line.has_begun && self.state.stage == Stage::Running {
             self.begin(orders);
         }
-        if self.desk.stage == Stage::Ending {
+        if self.state.stage == Stage::Ending {
             self.bring_to_end(orders);
         }
         self.probe(orders);
         if let Some(stats) = orders.http2_stats() {
-            self.desk.add_stalls(&stats, &self.line.counted);
+            self.state.add_stalls(&stats, &self.line.counted);
             self.line.counted = stats;
         }
     }
@@ -154,30 +154,30 @@ impl Owner for At<'_> {
     }
 
     fn ended(&mut self, ending: &Ending) {
-        let Self { line, desk } = self;
-        desk.probes -= line.probes.len() as u64;
-        desk.lost += line.probes.len() as u64;
+        let Self { line, state } = self;
+        state.probes -= line.probes.len() as u64;
+        state.lost += line.probes.len() as u64;
         line.probes.clear();
         let open = line.moving.iter().find(|moving| !moving.is_complete);
         let is_bad = ending.reason.blame.is_some();
         if open.is_none() && !is_bad && line.has_begun {
             return;
         }
-        let why = ending_in_words(ending, desk.task.route.is_tls());
-        match open.map(|moving| (moving, moving.announced.or(desk.task.transfer.expected_bytes))) {
+        let why = ending_in_words(ending, state.task.route.is_tls());
+        match open.map(|moving| (moving, moving.announced.or(state.task.transfer.expected_bytes))) {
             Some((moving, Some(all))) if moving.feed.is_none() => {
                 let received = moving.received;
-                desk.fail(&format!("the connection ended after {received} of {all} bytes: {why}"));
+                state.fail(&format!("the connection ended after {received} of {all} bytes: {why}"));
             }
             Some((Moving { feed: Some(feed), .. }, _)) if !feed.is_over => {
                 let left = feed.left();
                 let left = if left > 0 { format!("{left} bytes") } else { "it".to_owned() };
-                desk.fail(&format!(
+                state.fail(&format!(
                     "the connection ended while {left} had still to be sent: {why}"
                 ));
             }
-            Some(_) => desk.fail(&format!("the connection ended before the response: {why}")),
-            None => desk.fail(&why),
+            Some(_) => state.fail(&format!("the connection ended before the response: {why}")),
+            None => state.fail(&why),
         }
     }
 }
@@ -185,19 +185,19 @@ impl Owner for At<'_> {
 impl At<'_> {
     fn opened(&mut self) {
         self.line.is_open = true;
-        self.desk.open += 1;
+        self.state.open += 1;
     }
 
     /// Sends the requests of the transfer.
     fn begin(&mut self, orders: &mut Orders<'_>) {
         self.line.has_begun = true;
-        let streams = self.desk.task.transfer.streams;
+        let streams = self.state.task.transfer.streams;
         let available = orders.available();
         if available < streams {
             let what = format!(
                 "the server allows {available} requests at a time on a connection, not {streams}"
             );
-            return self.desk.fail(&what);
+            return self.state.fail(&what);
         }
         for _ in 0..streams {
             self.ask(false, orders);
@@ -206,7 +206,7 @@ impl At<'_> {
 
     /// Sends one request. `has_moved`: another one on this stream has moved payload.
     fn ask(&mut self, has_moved: bool, orders: &mut Orders<'_>) {
-        let task = std::sync::Arc::clone(&self.desk.task);
+        let task = std::sync::Arc::clone(&self.state.task);
         let (route, transfer) = (&task.route, &task.transfer);
         let length = match transfer.amount {
             Amount::Bytes(bytes) => Some(bytes),
@@ -215,7 +215,7 @@ impl At<'_> {
         let text = length.map(|bytes| bytes.to_string()).unwrap_or_default();
         let is_upload = transfer.direction == Direction::Upload;
         let tunnel =
-            transfer.is_ndt7.then(|| Box::new(Ndt7::new(transfer.direction, self.desk.now_ns)));
+            transfer.is_ndt7.then(|| Box::new(Ndt7::new(transfer.direction, self.state.now_ns)));
         let mut fields = Vec::new();
         match &tunnel {
             Some(tunnel) => fields.extend(ndt7::fields(&tunnel.key)),
@@ -238,7 +238,7 @@ impl At<'_> {
             fields: &fields,
         };
         let Ok(id) = orders.send_request(&head, end) else {
-            return self.desk.fail("the connection took no further request");
+            return self.state.fail("the connection took no further request");
         };
         let feed = (is_upload && tunnel.is_none()).then(|| Feed::new(length));
         self.line.moving.push(Moving {
@@ -257,10 +257,10 @@ impl At<'_> {
 
     /// Gives an upload as much as leaves at once, and one piece more.
     fn feed(&mut self, position: usize, orders: &mut Orders<'_>) {
-        let Self { line, desk } = self;
+        let Self { line, state } = self;
         let moving = &mut line.moving[position];
-        let ends = desk.stage == Stage::Ending
-            || desk.time_is_over_ns().is_some_and(|end| desk.now_ns >= end);
+        let ends = state.stage == Stage::Ending
+            || state.time_is_over_ns().is_some_and(|end| state.now_ns >= end);
         while !moving.is_busy {
             let (piece, payload_bytes, end) = match (&mut moving.tunnel, &mut moving.feed) {
                 (Some(tunnel), _) => match tunnel.next(ends) {
@@ -268,7 +268,7 @@ impl At<'_> {
                     None => return,
                 },
                 (None, Some(feed)) if !feed.is_over => {
-                    let (piece, last) = feed.next(desk.now_ns, ends);
+                    let (piece, last) = feed.next(state.now_ns, ends);
                     let payload_bytes = piece.len() as u64;
                     (piece, payload_bytes, if last { End::Yes } else { End::No })
                 }
@@ -277,7 +277,7 @@ impl At<'_> {
             match orders.send_data(moving.id, piece, end) {
                 Ok(more) => {
                     moving.is_busy = !more;
-                    moving.count(payload_bytes, desk);
+                    moving.count(payload_bytes, state);
                 }
                 // What the server did to the exchange is about to be reported.
                 Err(_) => return,
@@ -300,15 +300,15 @@ impl At<'_> {
                 self.tunnelled(position, data, end, orders);
             }
             ExchangeEvent::Data(data, end) => {
-                let Self { line, desk } = self;
+                let Self { line, state } = self;
                 let moving = &mut line.moving[position];
                 let length = data.len();
-                desk.keep(&data);
+                state.keep(&data);
                 // The block is free again before the next read.
                 drop(data);
                 moving.received += length as u64;
                 if moving.feed.is_none() {
-                    moving.count(length as u64, desk);
+                    moving.count(length as u64, state);
                 }
                 orders.consumed(moving.id, length);
                 if end == End::Yes {
@@ -322,7 +322,7 @@ impl At<'_> {
             ExchangeEvent::Head(_) if self.line.moving[position].tunnel.is_some() => {
                 let tunnel = self.line.moving[position].tunnel.as_mut();
                 match tunnel.map(|tunnel| tunnel.opened(orders.head())) {
-                    Some(Err(what)) => self.desk.fail(&what),
+                    Some(Err(what)) => self.state.fail(&what),
                     _ => self.feed(position, orders),
                 }
             }
@@ -344,7 +344,7 @@ impl At<'_> {
                     self.line.moving[position].is_complete = true;
                     let received = self.line.moving[position].received;
                     let what = reason.what;
-                    self.desk.fail(&format!("the stream ended after {received} bytes: {what}"));
+                    self.state.fail(&format!("the stream ended after {received} bytes: {what}"));
                 }
             }
             ExchangeEvent::Informational | ExchangeEvent::Rejected(_) => {}
@@ -353,47 +353,47 @@ impl At<'_> {
 
     /// Bytes have come through a tunnel.
     fn tunnelled(&mut self, position: usize, data: Bytes, end: End, orders: &mut Orders<'_>) {
-        let Self { line, desk } = self;
+        let Self { line, state } = self;
         let moving = &mut line.moving[position];
         let Some(tunnel) = &mut moving.tunnel else { return };
         let length = data.len();
-        let received = tunnel.received(data, desk.now_ns);
-        desk.told = tunnel.told.or(desk.told);
+        let received = tunnel.received(data, state.now_ns);
+        state.told = tunnel.told.or(state.told);
         let is_over = tunnel.is_over;
         orders.consumed(moving.id, length);
         match received {
             Ok(payload_bytes) => {
                 moving.received += payload_bytes;
-                if desk.task.transfer.direction == Direction::Download {
-                    moving.count(payload_bytes, desk);
+                if state.task.transfer.direction == Direction::Download {
+                    moving.count(payload_bytes, state);
                 }
             }
-            Err(what) => return desk.fail(&what),
+            Err(what) => return state.fail(&what),
         }
         self.feed(position, orders);
-        let Self { line, desk } = self;
+        let Self { line, state } = self;
         if is_over && !std::mem::replace(&mut line.moving[position].is_complete, true) {
-            desk.done += 1;
-            desk.ended_ns = desk.now_ns;
-            desk.judge_end();
+            state.done += 1;
+            state.ended_ns = state.now_ns;
+            state.judge_end();
         } else if end == End::Yes && !is_over {
-            desk.fail("the server ended the connection without a close frame");
+            state.fail("the server ended the connection without a close frame");
         }
     }
 
     /// Whether an answer is what was asked for.
     fn judge_head(&mut self, status: StatusCode, announced: Option<u64>) {
-        let transfer = &self.desk.task.transfer;
+        let transfer = &self.state.task.transfer;
         let is_upload = transfer.direction == Direction::Upload;
         let expected = transfer.expected_bytes.filter(|_| !is_upload);
         if !status.is_success() {
             let wanted = if is_upload { "200 or 204" } else { "200" };
-            self.desk.fail(&format!("the response was {status} instead of {wanted}"));
+            self.state.fail(&format!("the response was {status} instead of {wanted}"));
         } else if let (Some(expected), Some(announced)) = (expected, announced)
             && expected != announced
         {
             let what = format!("the server announced {announced} bytes instead of {expected}");
-            self.desk.fail(&what);
+            self.state.fail(&what);
         }
     }
 
@@ -407,38 +407,38 @@ impl At<'_> {
         let is_early =
             moving.feed.as_ref().is_some_and(|feed| !feed.is_over) || !orders.is_written(id);
         let is_upload = moving.feed.is_some();
-        let expected = self.desk.task.transfer.expected_bytes.filter(|_| !is_upload);
+        let expected = self.state.task.transfer.expected_bytes.filter(|_| !is_upload);
         if is_early {
             let status = moving.status.unwrap_or_default();
             let what = format!("the response {status} came before the request was sent");
-            self.desk.fail(&what);
+            self.state.fail(&what);
             return orders.abort(id);
         }
         if let Some(expected) = expected
             && received != expected
         {
             let what = format!("received {received} bytes instead of {expected}");
-            return self.desk.fail(&what);
+            return self.state.fail(&what);
         }
-        if self.desk.goes_on() && self.desk.error.is_none() {
+        if self.state.goes_on() && self.state.error.is_none() {
             let before = self.line.moving.remove(position);
             // An HTTP/1.1 connection that the server ends is told of by its end.
             if orders.available() > 0 {
                 return self.ask(before.has_moved, orders);
             }
-            return self.desk.fail("the server takes no further request on this connection");
+            return self.state.fail("the server takes no further request on this connection");
         }
-        self.desk.done += 1;
-        self.desk.ended_ns = self.desk.now_ns;
+        self.state.done += 1;
+        self.state.ended_ns = self.state.now_ns;
     }
 
     /// Sends the probes that are due, if this connection can take them.
     fn probe(&mut self, orders: &mut Orders<'_>) {
-        let task = std::sync::Arc::clone(&self.desk.task);
+        let task = std::sync::Arc::clone(&self.state.task);
         let Some(path) = &task.probe_path else { return };
         while self.line.takes_probes()
             && orders.available() > 0
-            && let Some(due_ns) = self.desk.due.pop()
+            && let Some(due_ns) = self.state.due.pop()
         {
             let route = &task.route;
             let head = RequestHead {
@@ -452,9 +452,9 @@ impl At<'_> {
             match orders.send_request(&head, End::Yes) {
                 Ok(id) => {
                     self.line.probes.push((id, due_ns));
-                    self.desk.probes += 1;
+                    self.state.probes += 1;
                 }
-                Err(_) => self.desk.lost += 1,
+                Err(_) => self.state.lost += 1,
             }
         }
     }
@@ -468,8 +468,8 @@ impl At<'_> {
             ExchangeEvent::Head(end) => {
                 let status = orders.head().status();
                 if !status.is_success() {
-                    let path = self.desk.task.probe_path.clone().unwrap_or_default();
-                    self.desk.fail(&format!("the probe for {path} got {status}"));
+                    let path = self.state.task.probe_path.clone().unwrap_or_default();
+                    self.state.fail(&format!("the probe for {path} got {status}"));
                 }
                 end == End::Yes
             }
@@ -480,15 +480,15 @@ impl At<'_> {
             ExchangeEvent::Trailers => true,
             ExchangeEvent::Aborted(_) => {
                 self.line.probes.swap_remove(position);
-                self.desk.probes -= 1;
-                self.desk.lost += 1;
+                self.state.probes -= 1;
+                self.state.lost += 1;
                 return;
             }
             _ => false,
         };
         if is_over {
             let (_, due_ns) = self.line.probes.swap_remove(position);
-            self.desk.answered(due_ns);
+            self.state.answered(due_ns);
         }
     }
 }

@@ -13,22 +13,22 @@ use bolide_semantics::{
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::agent::{Dialling, Office};
+use super::agent::{ClientState, Dialling};
 use super::error::{ClientError, ErrorKind};
-use super::ticket::{AnswerHead, Phase, Ticket, Up};
+use super::pending_request::{AnswerHead, PendingRequest, Phase, Up};
 use crate::{Ending, Established, Orders, Owner, Session};
 
 /// One connection.
 #[derive(Debug)]
-pub(crate) struct Line {
+pub(crate) struct ClientConnection {
     pub(crate) session: Session,
-    pub(crate) traffic: Traffic,
+    pub(crate) exchanges: ConnectionExchanges,
 }
 
 /// The exchanges of one connection.
 #[derive(Debug)]
-pub(crate) struct Traffic {
-    office: Rc<RefCell<Office>>,
+pub(crate) struct ConnectionExchanges {
+    client_state: Rc<RefCell<ClientState>>,
     dialling: Dialling,
     is_ready: bool,
     is_multiplexed: bool,
@@ -37,13 +37,13 @@ pub(crate) struct Traffic {
     /// The server has closed its side.
     pub(crate) eof: bool,
     /// By rising number.
-    open: Vec<(ExchangeId, Arc<Ticket>)>,
+    open: Vec<(ExchangeId, Arc<PendingRequest>)>,
 }
 
-impl Traffic {
-    pub(crate) fn new(office: Rc<RefCell<Office>>, dialling: Dialling) -> Self {
+impl ConnectionExchanges {
+    pub(crate) fn new(client_state: Rc<RefCell<ClientState>>, dialling: Dialling) -> Self {
         Self {
-            office,
+            client_state,
             dialling,
             is_ready: false,
             is_multiplexed: false,
@@ -58,9 +58,12 @@ impl Traffic {
     }
 
     pub(crate) fn is_idle(&self) -> bool {
-        let office = self.office.borrow();
+        let client_state = self.client_state.borrow();
         self.open.is_empty()
-            && office.desks.get(self.dialling.desk).is_none_or(|desk| desk.inbox.is_empty())
+            && client_state
+                .tasks
+                .get(self.dialling.tasks)
+                .is_none_or(|tasks| tasks.inbox.is_empty())
     }
 
     pub(crate) fn draws_to_its_end(&mut self) {
@@ -71,70 +74,70 @@ impl Traffic {
         self.open.binary_search_by_key(&id, |(open, _)| *open).ok()
     }
 
-    /// A request is no longer on this line.
+    /// A request is no longer on this connection.
     fn done(&self) {
-        let office = &mut *self.office.borrow_mut();
-        office.hosts[self.dialling.host].pool.done(self.dialling.key);
+        let client_state = &mut *self.client_state.borrow_mut();
+        client_state.hosts[self.dialling.host].pool.done(self.dialling.key);
     }
 
-    fn remove(&mut self, at: usize) -> Arc<Ticket> {
-        let (_, ticket) = self.open.remove(at);
+    fn remove(&mut self, at: usize) -> Arc<PendingRequest> {
+        let (_, pending) = self.open.remove(at);
         self.done();
-        ticket
+        pending
     }
 
-    fn take_inbox(&self) -> Vec<Arc<Ticket>> {
-        let office = &mut *self.office.borrow_mut();
-        office
-            .desks
-            .get_mut(self.dialling.desk)
-            .map(|desk| mem::take(&mut desk.inbox))
+    fn take_inbox(&self) -> Vec<Arc<PendingRequest>> {
+        let client_state = &mut *self.client_state.borrow_mut();
+        client_state
+            .tasks
+            .get_mut(self.dialling.tasks)
+            .map(|tasks| mem::take(&mut tasks.inbox))
             .unwrap_or_default()
     }
 
     /// A caller has left something, or wants to be sent.
-    fn look_at(&mut self, ticket: Arc<Ticket>, orders: &mut Orders<'_>) {
+    fn look_at(&mut self, pending: Arc<PendingRequest>, orders: &mut Orders<'_>) {
         let (exchange, abandoned, read) = {
-            let mut state = ticket.lock();
+            let mut state = pending.lock();
             state.listed = false;
-            if state.line != Some(self.dialling.desk) {
+            if state.connection != Some(self.dialling.tasks) {
                 return;
             }
             (state.exchange, state.abandoned, mem::take(&mut state.read_bytes))
         };
         match (exchange, abandoned) {
             (None, true) => {
-                ticket.lock().line = None;
+                pending.lock().connection = None;
                 self.done();
             }
-            (None, false) => self.begin(ticket, orders),
+            (None, false) => self.begin(pending, orders),
             (Some(id), true) => {
                 orders.abort(id);
                 if let Some(at) = self.find(id) {
                     self.remove(at);
                 }
-                let mut state = ticket.lock();
-                state.line = None;
+                let mut state = pending.lock();
+                state.connection = None;
                 state.exchange = None;
             }
             (Some(id), false) => {
                 if read > 0 {
                     orders.consumed(id, read);
                 }
-                self.send_body(id, &ticket, orders);
+                self.send_body(id, &pending, orders);
             }
         }
     }
 
     /// Sends a request.
-    fn begin(&mut self, ticket: Arc<Ticket>, orders: &mut Orders<'_>) {
+    fn begin(&mut self, pending: Arc<PendingRequest>, orders: &mut Orders<'_>) {
         let end = {
-            let mut state = ticket.lock();
-            state.line = Some(self.dialling.desk);
+            let mut state = pending.lock();
+            state.connection = Some(self.dialling.tasks);
             state.phase = Phase::Sent(Instant::now());
             if state.up_finished { End::Yes } else { End::No }
         };
-        let head = &ticket.head;
+        let head = &pending.head;
         let fields: Vec<FieldRef<'_>> = head.fields.iter().map(FieldRef::from).collect();
         let outgoing = RequestHead {
             method: &head.method,
@@ -146,36 +149,36 @@ impl Traffic {
         };
         match orders.send_request(&outgoing, end) {
             Ok(id) => {
-                ticket.lock().exchange = Some(id);
-                self.open.push((id, Arc::clone(&ticket)));
-                self.send_body(id, &ticket, orders);
+                pending.lock().exchange = Some(id);
+                self.open.push((id, Arc::clone(&pending)));
+                self.send_body(id, &pending, orders);
             }
             Err(Misuse::Refused) => {
-                // The line has come to its end since it was chosen: another takes the request.
+                // The connection has come to its end since it was chosen: another takes the request.
                 {
-                    let mut state = ticket.lock();
-                    state.line = None;
+                    let mut state = pending.lock();
+                    state.connection = None;
                     state.phase = Phase::Waiting(Instant::now());
                 }
-                let office = &mut *self.office.borrow_mut();
+                let client_state = &mut *self.client_state.borrow_mut();
                 let host = self.dialling.host;
-                let pool = &mut office.hosts[host].pool;
+                let pool = &mut client_state.hosts[host].pool;
                 pool.set_room(self.dialling.key, 0);
                 pool.done(self.dialling.key);
-                let key = pool.wait_first(Arc::clone(&ticket), Instant::now());
-                ticket.lock().waits = Some((host, key));
+                let key = pool.wait_first(Arc::clone(&pending), Instant::now());
+                pending.lock().waits = Some((host, key));
             }
             Err(_) => {
                 let what = "a field of the request, or its length, can't be sent";
-                ticket.fail(ClientError::new(ErrorKind::Request, what));
+                pending.fail(ClientError::new(ErrorKind::Request, what));
                 self.done();
             }
         }
     }
 
     /// Sends what there is of a request's body.
-    fn send_body(&mut self, id: ExchangeId, ticket: &Ticket, orders: &mut Orders<'_>) {
-        let mut state = ticket.lock();
+    fn send_body(&mut self, id: ExchangeId, pending: &PendingRequest, orders: &mut Orders<'_>) {
+        let mut state = pending.lock();
         let mut has_moved = false;
         while !state.blocked
             && let Some(next) = state.next_up()
@@ -198,7 +201,7 @@ impl Traffic {
                         self.remove(at);
                     }
                     let what = "the request's body is not as long as its content-length says";
-                    return ticket.fail(ClientError::new(ErrorKind::Body, what).touched());
+                    return pending.fail(ClientError::new(ErrorKind::Body, what).touched());
                 }
                 // Why it is over, its own event says.
                 Err(_) => state.blocked = true,
@@ -207,54 +210,54 @@ impl Traffic {
         if has_moved {
             state.phase = Phase::Sent(Instant::now());
             drop(state);
-            ticket.notify();
+            pending.notify();
         }
     }
 
     fn fail(&mut self, at: usize, mut error: ClientError) {
-        let ticket = self.remove(at);
-        error.unanswered &= !ticket.lock().answered;
-        ticket.fail(error);
+        let pending = self.remove(at);
+        error.unanswered &= !pending.lock().answered;
+        pending.fail(error);
     }
 
     /// The answer is complete. What is left of the request nobody waits for any more.
     fn complete(&mut self, at: usize, orders: &mut Orders<'_>) {
         let id = self.open[at].0;
-        let ticket = self.remove(at);
-        let mut state = ticket.lock();
+        let pending = self.remove(at);
+        let mut state = pending.lock();
         if !state.up_finished {
             orders.abort(id);
         }
-        state.line = None;
+        state.connection = None;
         state.exchange = None;
         drop(state);
-        ticket.notify();
+        pending.notify();
     }
 
     fn answered(&mut self, at: usize, end: End, orders: &mut Orders<'_>) {
-        let ticket = Arc::clone(&self.open[at].1);
+        let pending = Arc::clone(&self.open[at].1);
         let answer = AnswerHead {
             status: orders.head().status(),
             version: orders.head().version(),
             fields: field_map(orders.head()),
         };
         {
-            let mut state = ticket.lock();
+            let mut state = pending.lock();
             state.phase = Phase::Sent(Instant::now());
             state.answer = Some(answer);
             state.answered = true;
             state.down_ended = end == End::Yes;
         }
-        ticket.notify();
+        pending.notify();
         if end == End::Yes {
             self.complete(at, orders);
         }
     }
 
     fn arrived(&mut self, at: usize, data: Bytes, end: End, orders: &mut Orders<'_>) {
-        let ticket = Arc::clone(&self.open[at].1);
+        let pending = Arc::clone(&self.open[at].1);
         {
-            let mut state = ticket.lock();
+            let mut state = pending.lock();
             state.phase = Phase::Sent(Instant::now());
             if !data.is_empty() {
                 // It may stay for long, and must not keep a block of the loop's.
@@ -262,7 +265,7 @@ impl Traffic {
             }
             state.down_ended = end == End::Yes;
         }
-        ticket.notify();
+        pending.notify();
         if end == End::Yes {
             self.complete(at, orders);
         }
@@ -287,17 +290,17 @@ impl Traffic {
                 (_, false, false) => 0,
             };
             let next = {
-                let office = &mut *self.office.borrow_mut();
-                let pool = &mut office.hosts[self.dialling.host].pool;
+                let client_state = &mut *self.client_state.borrow_mut();
+                let pool = &mut client_state.hosts[self.dialling.host].pool;
                 pool.set_room(self.dialling.key, u32::try_from(room).unwrap_or(u32::MAX));
                 pool.next_waiting(self.dialling.key)
             };
-            let Some(ticket) = next else { return };
-            if ticket.lock().abandoned {
+            let Some(pending) = next else { return };
+            if pending.lock().abandoned {
                 self.done();
                 continue;
             }
-            self.begin(ticket, orders);
+            self.begin(pending, orders);
         }
     }
 }
@@ -318,12 +321,12 @@ fn field_map(head: &Head) -> HeaderMap {
     map
 }
 
-impl Owner for Traffic {
+impl Owner for ConnectionExchanges {
     fn ready(&mut self, established: &Established, _: &mut Orders<'_>) {
         self.is_ready = true;
         self.is_multiplexed = established.is_h2;
-        let office = &mut *self.office.borrow_mut();
-        let host = &mut office.hosts[self.dialling.host];
+        let client_state = &mut *self.client_state.borrow_mut();
+        let host = &mut client_state.hosts[self.dialling.host];
         host.failures = 0;
         host.pool.ready(self.dialling.key, established.is_h2);
     }
@@ -341,9 +344,9 @@ impl Owner for Traffic {
             ExchangeEvent::Data(data, end) => self.arrived(at, data, end, orders),
             ExchangeEvent::Trailers => self.trailers_arrived(at, orders),
             ExchangeEvent::Sendable => {
-                let ticket = Arc::clone(&self.open[at].1);
-                ticket.lock().blocked = false;
-                self.send_body(id, &ticket, orders);
+                let pending = Arc::clone(&self.open[at].1);
+                pending.lock().blocked = false;
+                self.send_body(id, &pending, orders);
             }
             ExchangeEvent::Aborted(reason) => {
                 let error = ClientError::aborted(&reason, self.eof);
@@ -361,8 +364,8 @@ impl Owner for Traffic {
     }
 
     fn settled(&mut self, orders: &mut Orders<'_>) {
-        for ticket in self.take_inbox() {
-            self.look_at(ticket, orders);
+        for pending in self.take_inbox() {
+            self.look_at(pending, orders);
         }
         self.take_waiting(orders);
     }
@@ -375,22 +378,22 @@ impl Owner for Traffic {
         while !self.open.is_empty() {
             self.fail(self.open.len() - 1, ClientError::ended(ending, true));
         }
-        for ticket in self.take_inbox() {
+        for pending in self.take_inbox() {
             let is_here = {
-                let mut state = ticket.lock();
+                let mut state = pending.lock();
                 state.listed = false;
-                state.line.take().is_some() && !state.abandoned
+                state.connection.take().is_some() && !state.abandoned
             };
             if is_here {
-                ticket.fail(ClientError::ended(ending, false));
+                pending.fail(ClientError::ended(ending, false));
             }
         }
-        let office = &mut *self.office.borrow_mut();
+        let client_state = &mut *self.client_state.borrow_mut();
         if self.is_ready {
-            office.hosts[self.dialling.host].pool.closed(self.dialling.key);
-            office.desks.remove(self.dialling.desk);
+            client_state.hosts[self.dialling.host].pool.closed(self.dialling.key);
+            client_state.tasks.remove(self.dialling.tasks);
         } else {
-            office.dial_failed(self.dialling, &ClientError::ended(ending, false));
+            client_state.dial_failed(self.dialling, &ClientError::ended(ending, false));
         }
     }
 }

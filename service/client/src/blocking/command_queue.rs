@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bolide_eventloop::{Destination, Mailbox, Token};
 
-use super::ticket::Ticket;
+use super::pending_request::PendingRequest;
 use crate::Dial;
 
 /// What is asked for: where, and by whom.
@@ -13,7 +13,7 @@ pub(crate) struct Job {
     pub(crate) origin: Origin,
     pub(crate) dial: Dial,
     pub(crate) destinations: Vec<Destination>,
-    pub(crate) ticket: Arc<Ticket>,
+    pub(crate) pending: Arc<PendingRequest>,
 }
 
 /// What requests have in common that share connections.
@@ -31,33 +31,33 @@ pub(crate) struct Origin {
 
 /// What a caller has for the client's thread.
 #[derive(Debug)]
-pub(crate) enum Letter {
+pub(crate) enum Command {
     Begin(Box<Job>),
-    Look(Arc<Ticket>),
+    Look(Arc<PendingRequest>),
 }
 
 /// Names no connection: mail to it wakes the loop and nothing else.
 const NOBODY: u64 = u64::MAX;
 
-/// Letters that the client's thread has not read.
+/// Commands that the client's thread has not read.
 #[derive(Debug, Default)]
-pub(crate) struct Post {
-    letters: Mutex<Vec<Letter>>,
+pub(crate) struct CommandQueue {
+    commands: Mutex<Vec<Command>>,
     bell: OnceLock<Mailbox<()>>,
 }
 
-impl Post {
+impl CommandQueue {
     /// The thread can be woken from here on.
     pub(crate) fn connect(&self, bell: Mailbox<()>) {
         // It is connected once.
         let _ = self.bell.set(bell);
     }
 
-    pub(crate) fn send(&self, letter: Letter) {
+    pub(crate) fn send(&self, command: Command) {
         let first = {
-            let mut letters = self.letters.lock().unwrap_or_else(PoisonError::into_inner);
-            letters.push(letter);
-            letters.len() == 1
+            let mut commands = self.commands.lock().unwrap_or_else(PoisonError::into_inner);
+            commands.push(command);
+            commands.len() == 1
         };
         if first && let Some(bell) = self.bell.get() {
             // A thread that has ended has answered everything it was to answer.
@@ -65,13 +65,13 @@ impl Post {
         }
     }
 
-    pub(crate) fn look(&self, ticket: Arc<Ticket>) {
-        self.send(Letter::Look(ticket));
+    pub(crate) fn look(&self, pending: Arc<PendingRequest>) {
+        self.send(Command::Look(pending));
     }
 
     /// Takes what there is, in its order.
-    pub(crate) fn take(&self, into: &mut Vec<Letter>) {
-        into.append(&mut self.letters.lock().unwrap_or_else(PoisonError::into_inner));
+    pub(crate) fn take(&self, into: &mut Vec<Command>) {
+        into.append(&mut self.commands.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
     pub(crate) fn bell(&self) -> Option<&Mailbox<()>> {

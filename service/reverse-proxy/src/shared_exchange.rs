@@ -9,8 +9,8 @@ use bolide_client::WaitKey;
 use bolide_semantics::{End, ExchangeId, Head};
 use bolide_server::{Agenda, Bytes, Chunk, LocalWaker, UpstreamTimes, WaitingPieces};
 
+use crate::connection::ConnectionTasks;
 use crate::failure::Failure;
-use crate::line::Desk;
 use crate::tunnels::Wish;
 
 /// Pieces below this size are copied and merged, in bytes: what keeping a piece takes is then at most a small part of it, however small
@@ -20,12 +20,12 @@ const MERGE_BELOW_BYTES: usize = 2 * 1024;
 /// The most that small pieces are merged into, in bytes.
 const MERGED_BYTES_MAX: usize = 16 * 1024;
 
-/// A crossing as both sides hold it.
-pub(crate) type Shared = Rc<RefCell<Crossing>>;
+/// An exchange as both sides hold it.
+pub(crate) type Shared = Rc<RefCell<SharedExchange>>;
 
 /// What the client's side and the upstream's side of one exchange leave for each other.
 #[derive(Debug)]
-pub(crate) struct Crossing {
+pub(crate) struct SharedExchange {
     /// The request's head, as it is sent on.
     pub(crate) request: Head,
     /// The request's body.
@@ -55,10 +55,10 @@ pub(crate) struct Crossing {
     /// The client's side, and whether it was woken and has not looked yet.
     pub(crate) waker: Option<LocalWaker>,
     pub(crate) woken: bool,
-    /// The line that carries it, and whether it lies there to be looked at.
-    pub(crate) line: Option<Rc<Desk>>,
+    /// The connection that carries it, and whether it lies there to be looked at.
+    pub(crate) connection: Option<Rc<ConnectionTasks>>,
     pub(crate) listed: bool,
-    /// Its number on the line, once it was sent.
+    /// Its number on the connection, once it was sent.
     pub(crate) exchange: Option<ExchangeId>,
     /// When its upstream was chosen, and when what came of it.
     pub(crate) times: Option<UpstreamTimes>,
@@ -169,7 +169,7 @@ impl Flow {
     }
 }
 
-impl Crossing {
+impl SharedExchange {
     pub(crate) fn new(request: Head, up: Flow, wish: Option<Box<Wish>>) -> Self {
         Self {
             request,
@@ -188,7 +188,7 @@ impl Crossing {
             abandoned: false,
             waker: None,
             woken: false,
-            line: None,
+            connection: None,
             listed: false,
             exchange: None,
             times: None,
@@ -222,7 +222,7 @@ impl Crossing {
 
     /// It did not succeed; the client's side decides what follows.
     pub(crate) fn fail(&mut self, failure: Failure) {
-        self.line = None;
+        self.connection = None;
         self.exchange = None;
         self.failure = Some(failure);
     }

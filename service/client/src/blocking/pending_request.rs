@@ -8,8 +8,8 @@ use bolide_semantics::{End, ExchangeId};
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, Version};
 
+use super::command_queue::CommandQueue;
 use super::error::ClientError;
-use super::post::Post;
 use crate::WaitKey;
 
 /// The head of a request, as it is sent.
@@ -66,10 +66,10 @@ pub(crate) struct State {
     pub(crate) abandoned: bool,
     /// Where it waits for a connection: the server's number, and its place there.
     pub(crate) waits: Option<(usize, WaitKey)>,
-    /// It lies on the client's desk to be looked at.
+    /// It lies on the client's tasks to be looked at.
     pub(crate) listed: bool,
-    /// The line that carries it, and its number there.
-    pub(crate) line: Option<usize>,
+    /// The connection that carries it, and its number there.
+    pub(crate) connection: Option<usize>,
     pub(crate) exchange: Option<ExchangeId>,
     /// The connection takes no more of the body for now.
     pub(crate) blocked: bool,
@@ -77,11 +77,11 @@ pub(crate) struct State {
 
 /// One exchange.
 #[derive(Debug)]
-pub(crate) struct Ticket {
+pub(crate) struct PendingRequest {
     pub(crate) head: RequestHead,
     state: Mutex<State>,
     changed: Condvar,
-    post: Arc<Post>,
+    post: Arc<CommandQueue>,
 }
 
 /// How long each phase may take.
@@ -98,9 +98,14 @@ pub(crate) struct Patience {
 /// Above this much that was read, it is told before all is read, in bytes.
 const TELL_BYTES: usize = 32 * 1024;
 
-impl Ticket {
+impl PendingRequest {
     /// `ends`: the body is complete as it stands in `up`.
-    pub(crate) fn new(head: RequestHead, up: Option<Bytes>, ends: bool, post: Arc<Post>) -> Self {
+    pub(crate) fn new(
+        head: RequestHead,
+        up: Option<Bytes>,
+        ends: bool,
+        post: Arc<CommandQueue>,
+    ) -> Self {
         let up: VecDeque<Bytes> = up.into_iter().filter(|piece| !piece.is_empty()).collect();
         let up_bytes = up.iter().map(Bytes::len).sum();
         let state = State {
@@ -121,7 +126,7 @@ impl Ticket {
             abandoned: false,
             waits: None,
             listed: false,
-            line: None,
+            connection: None,
             exchange: None,
             blocked: false,
         };
@@ -140,7 +145,7 @@ impl Ticket {
     /// It did not succeed.
     pub(crate) fn fail(&self, error: ClientError) {
         let mut state = self.lock();
-        state.line = None;
+        state.connection = None;
         state.waits = None;
         state.exchange = None;
         state.error.get_or_insert(error);

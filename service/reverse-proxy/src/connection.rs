@@ -5,34 +5,34 @@ use std::io;
 use std::rc::Rc;
 use std::time::Instant;
 
-use bolide_client::{LineKey, Session};
+use bolide_client::{ConnectionKey, Session};
 use bolide_server::{
     After, Agenda, CloseCause, Destination, Dialled, Flush, Message, Outbound, SendQueue, Token,
     Turn, Waker,
 };
 
-use crate::crossing::Shared;
+use crate::exchanges::UpstreamExchanges;
 use crate::failure::Failure;
-use crate::traffic::Traffic;
+use crate::shared_exchange::Shared;
 use crate::worker::{Dial, Worker};
 
-/// Where the client's sides leave what a line is to look at.
+/// Where the client's sides leave what a connection is to look at.
 #[derive(Debug)]
-pub(crate) struct Desk {
-    /// Where the line goes to.
+pub(crate) struct ConnectionTasks {
+    /// Where the connection goes to.
     pub(crate) to: Destination,
-    pub(crate) key: Cell<Option<LineKey>>,
-    /// The upstream is no longer there: the line takes no more requests.
+    pub(crate) key: Cell<Option<ConnectionKey>>,
+    /// The upstream is no longer there: the connection takes no more requests.
     pub(crate) is_leaving: Cell<bool>,
     token: Cell<Option<Token>>,
-    /// Calls the line from where no agenda is at hand.
+    /// Calls the connection from where no agenda is at hand.
     waker: RefCell<Option<Waker>>,
     pub(crate) inbox: RefCell<Vec<Shared>>,
-    /// Many exchanges share the line, and its receive window.
+    /// Many exchanges share the connection, and its receive window.
     pub(crate) is_multiplexed: Cell<bool>,
 }
 
-impl Desk {
+impl ConnectionTasks {
     pub(crate) fn new(to: Destination) -> Self {
         Self {
             to,
@@ -45,10 +45,10 @@ impl Desk {
         }
     }
 
-    /// Leaves a crossing to be looked at. Returns whom to call, unless that was done before.
-    pub(crate) fn leave(&self, crossing: Shared) -> Option<Token> {
+    /// Leaves an exchange to be looked at. Returns whom to call, unless that was done before.
+    pub(crate) fn leave(&self, state: Shared) -> Option<Token> {
         let mut inbox = self.inbox.borrow_mut();
-        inbox.push(crossing);
+        inbox.push(state);
         self.token.get().filter(|_| inbox.len() == 1)
     }
 
@@ -56,7 +56,7 @@ impl Desk {
         self.token.get()
     }
 
-    /// Calls the line, later than [`Agenda::call`] would.
+    /// Calls the connection, later than [`Agenda::call`] would.
     pub(crate) fn wake(&self) {
         if let Some(waker) = &*self.waker.borrow() {
             waker.wake();
@@ -68,79 +68,80 @@ impl Desk {
 pub(crate) struct Dialling {
     pub(crate) worker: Rc<Worker>,
     pub(crate) upstream: usize,
-    pub(crate) key: LineKey,
-    pub(crate) desk: Rc<Desk>,
+    pub(crate) key: ConnectionKey,
+    pub(crate) tasks: Rc<ConnectionTasks>,
     /// When it was asked for.
     pub(crate) now: Instant,
 }
 
 impl Dialled for Dialling {
     fn begin(self: Box<Self>, token: Token, now: Instant) -> Option<(Box<dyn Outbound>, After)> {
-        let Self { worker, upstream, key, desk, .. } = *self;
-        desk.token.set(Some(token));
+        let Self { worker, upstream, key, tasks, .. } = *self;
+        tasks.token.set(Some(token));
         let session = {
             let backends = worker.backends.borrow();
             // The upstream's name was checked when the proxy was made.
             Session::new(&backends[upstream].dial, &worker.bench.borrow(), now).ok()?
         };
         let after = worker.until_next_wait(upstream, session.first_wish());
-        let traffic = Traffic::new(worker, upstream, key, desk, now);
-        Some((Box::new(Line { session, traffic }), after))
+        let exchanges = UpstreamExchanges::new(worker, upstream, key, tasks, now);
+        Some((Box::new(UpstreamConnection { session, exchanges }), after))
     }
 
     fn failed(self: Box<Self>, error: io::Error, agenda: &mut Agenda) {
-        let Self { worker, upstream, key, desk, now } = *self;
+        let Self { worker, upstream, key, tasks, now } = *self;
         let failure = &Failure::unconnected(&error);
-        let dial = Dial { upstream, key, to: &desk.to, failure, now };
+        let dial = Dial { upstream, key, to: &tasks.to, failure, now };
         worker.dial_failed(&dial, &error, agenda);
     }
 }
 
 /// One connection to an upstream.
-pub(crate) struct Line {
+pub(crate) struct UpstreamConnection {
     session: Session,
-    traffic: Traffic,
+    exchanges: UpstreamExchanges,
 }
 
-impl Line {
+impl UpstreamConnection {
     /// What follows each turn: those whom it concerns are woken.
     fn settle(&mut self, after: After, agenda: &mut Agenda, now: Instant) -> After {
-        self.traffic.wake_all(agenda);
-        let worker = &self.traffic.worker;
-        worker.end_overdue(self.traffic.upstream, agenda, now);
-        worker.show(self.traffic.upstream);
+        self.exchanges.wake_all(agenda);
+        let worker = &self.exchanges.worker;
+        worker.end_overdue(self.exchanges.upstream, agenda, now);
+        worker.show(self.exchanges.upstream);
         if after.close.is_some() {
             return after;
         }
-        let after = worker.until_next_wait(self.traffic.upstream, after);
-        After { idle: self.session.is_ready() && self.traffic.is_idle(), ..after }
+        let after = worker.until_next_wait(self.exchanges.upstream, after);
+        After { idle: self.session.is_ready() && self.exchanges.is_idle(), ..after }
     }
 }
 
-impl Outbound for Line {
+impl Outbound for UpstreamConnection {
     fn turn(&mut self, turn: &mut Turn<'_, Message>) -> After {
-        let desk = &self.traffic.desk;
-        if desk.waker.borrow().is_none() {
-            *desk.waker.borrow_mut() = Some(Waker::of_outbound(turn));
+        let tasks = &self.exchanges.tasks;
+        if tasks.waker.borrow().is_none() {
+            *tasks.waker.borrow_mut() = Some(Waker::of_outbound(turn));
         }
-        self.traffic.eof |= turn.eof;
-        self.traffic.now = turn.now;
-        let worker = Rc::clone(&self.traffic.worker);
-        let after = self.session.turn(turn, &mut worker.bench.borrow_mut(), &mut self.traffic);
+        self.exchanges.eof |= turn.eof;
+        self.exchanges.now = turn.now;
+        let worker = Rc::clone(&self.exchanges.worker);
+        let after = self.session.turn(turn, &mut worker.bench.borrow_mut(), &mut self.exchanges);
         self.settle(after, turn.agenda, turn.now)
     }
 
     fn shut_down(&mut self, turn: &mut Turn<'_, Message>) -> After {
-        self.traffic.worker.draining.set(true);
+        self.exchanges.worker.draining.set(true);
         if !self.session.is_ready() {
             // Whoever waits for it is still to be answered.
             return self.turn(turn);
         }
-        if !self.traffic.is_idle() {
+        if !self.exchanges.is_idle() {
             return self.turn(turn);
         }
-        let worker = Rc::clone(&self.traffic.worker);
-        let after = self.session.shut_down(turn, &mut worker.bench.borrow_mut(), &mut self.traffic);
+        let worker = Rc::clone(&self.exchanges.worker);
+        let after =
+            self.session.shut_down(turn, &mut worker.bench.borrow_mut(), &mut self.exchanges);
         self.settle(after, turn.agenda, turn.now)
     }
 
@@ -149,9 +150,9 @@ impl Outbound for Line {
     }
 
     fn close(self: Box<Self>, cause: CloseCause, agenda: &mut Agenda) {
-        let Self { session, mut traffic } = *self;
-        session.close(cause, &mut traffic);
-        traffic.worker.show(traffic.upstream);
-        traffic.wake_all(agenda);
+        let Self { session, mut exchanges } = *self;
+        session.close(cause, &mut exchanges);
+        exchanges.worker.show(exchanges.upstream);
+        exchanges.wake_all(agenda);
     }
 }

@@ -6,7 +6,7 @@ use bolide_semantics::Date;
 
 /// The current time as text: made anew once a millisecond at most.
 #[derive(Debug)]
-pub(super) struct Civil {
+pub(super) struct CalendarTime {
     date: Date,
     /// Milliseconds since the epoch that the texts stand for.
     ms: u64,
@@ -16,16 +16,16 @@ pub(super) struct Civil {
     common: [u8; 26],
 }
 
-impl Civil {
+impl CalendarTime {
     pub(super) fn new() -> Self {
-        let mut civil = Self {
+        let mut calendar = Self {
             date: Date::new(SystemTime::UNIX_EPOCH),
             ms: 0,
             iso: *b"0000-00-00T00:00:00.000Z",
             common: *b"00/Jan/1970:00:00:00 +0000",
         };
-        civil.spell();
-        civil
+        calendar.spell();
+        calendar
     }
 
     /// Moves to a time since the epoch.
@@ -79,13 +79,13 @@ mod tests {
 
     #[test]
     fn a_time_in_both_forms() {
-        let mut civil = Civil::new();
-        assert_eq!(civil.iso(), b"1970-01-01T00:00:00.000Z");
-        civil.update(Duration::from_millis(784_111_777_042));
-        assert_eq!(civil.iso(), b"1994-11-06T08:49:37.042Z");
-        assert_eq!(civil.common(), b"06/Nov/1994:08:49:37 +0000");
+        let mut calendar = CalendarTime::new();
+        assert_eq!(calendar.iso(), b"1970-01-01T00:00:00.000Z");
+        calendar.update(Duration::from_millis(784_111_777_042));
+        assert_eq!(calendar.iso(), b"1994-11-06T08:49:37.042Z");
+        assert_eq!(calendar.common(), b"06/Nov/1994:08:49:37 +0000");
         // A clock that is set back.
-        civil.update(Duration::from_millis(784_111_776_999));
-        assert_eq!(civil.iso(), b"1994-11-06T08:49:36.999Z");
+        calendar.update(Duration::from_millis(784_111_776_999));
+        assert_eq!(calendar.iso(), b"1994-11-06T08:49:36.999Z");
     }
 }

@@ -1,52 +1,55 @@
 use http::Version;
 
-use super::super::civil::Civil;
+use super::super::calendar::CalendarTime;
 use super::super::entry::Asked;
 use super::super::format::{Outcome, RoutePiece};
 use super::*;
 use crate::limits::LOG_DELAY;
 
-fn desk(format: LogFormat, queue: SyncSender<Order>) -> Desk {
-    Desk::new(format, &LogLimits::default(), queue, Arc::default())
+fn buffer(format: LogFormat, queue: SyncSender<Order>) -> LogBuffer {
+    LogBuffer::new(format, &LogLimits::default(), queue, Arc::default())
 }
 
 fn outcome(began: Instant) -> Outcome {
     Outcome { status: 200, received_bytes: 0, sent_bytes: 4, began, abort: None }
 }
 
-fn write_line(desk: &mut Desk, now: Instant) {
-    write_line_of(desk, now, None);
+fn write_line(buffer: &mut LogBuffer, now: Instant) {
+    write_line_of(buffer, now, None);
 }
 
-fn write_line_of(desk: &mut Desk, began: Instant, abort: Option<&'static str>) {
-    let mut stamp = Stamp::new(desk.format, "unix", None);
+fn write_line_of(buffer: &mut LogBuffer, began: Instant, abort: Option<&'static str>) {
+    let mut prefix = LinePrefix::new(buffer.format, "unix", None);
     let outcome = Outcome { abort, ..outcome(began) };
     let asked = Asked::unread(Version::HTTP_11);
     let route = RoutePiece::new("/a");
-    desk.line(&mut stamp, &Ended { asked: &asked, route: &route, outcome: &outcome, stages: None });
+    buffer.line(
+        &mut prefix,
+        &Ended { asked: &asked, route: &route, outcome: &outcome, stages: None },
+    );
 }
 
 /// What was handed over: how many lines, and what stands in the file.
 fn handed_over(orders: &Receiver<Order>) -> Option<(u64, String)> {
-    let Order::Write(sheet) = orders.try_recv().ok()? else { panic!("another order") };
+    let Order::Write(batch) = orders.try_recv().ok()? else { panic!("another order") };
     let mut out = Vec::new();
-    sheet.spell(&mut Civil::new(), &mut out);
-    let count = sheet.count();
-    sheet.give_back();
+    batch.spell(&mut CalendarTime::new(), &mut out);
+    let count = batch.count();
+    batch.give_back();
     Some((count, String::from_utf8(out).unwrap()))
 }
 
 #[test]
 fn a_line_waits_no_longer_than_it_may() {
     let (queue, orders) = sync_channel(4);
-    let mut desk = desk(LogFormat::Common, queue);
+    let mut buffer = buffer(LogFormat::Common, queue);
     let now = Instant::now();
-    assert_eq!(desk.turn_ended(now, false), None);
-    write_line(&mut desk, now);
-    desk.settle(now);
-    assert_eq!(desk.turn_ended(now, false), Some(now + LOG_DELAY));
+    assert_eq!(buffer.turn_ended(now, false), None);
+    write_line(&mut buffer, now);
+    buffer.settle(now);
+    assert_eq!(buffer.turn_ended(now, false), Some(now + LOG_DELAY));
     assert_eq!(handed_over(&orders), None);
-    assert_eq!(desk.turn_ended(now + LOG_DELAY, false), None);
+    assert_eq!(buffer.turn_ended(now + LOG_DELAY, false), None);
     assert_eq!(handed_over(&orders).map(|(count, _)| count), Some(1));
 }
 
@@ -55,33 +58,33 @@ fn log_flood_beyond_the_queue_is_dropped_and_counted() {
     let (queue, orders) = sync_channel(2);
     let counts = Arc::<Counts>::default();
     let limits = LogLimits::default();
-    let mut desk = Desk::new(LogFormat::Common, &limits, queue, Arc::clone(&counts));
+    let mut buffer = LogBuffer::new(LogFormat::Common, &limits, queue, Arc::clone(&counts));
     let now = Instant::now();
     let mut lines = 0;
     while counts.stats().dropped == 0 {
-        write_line(&mut desk, now);
+        write_line(&mut buffer, now);
         lines += 1;
     }
     let waiting: u64 = std::iter::from_fn(|| handed_over(&orders)).map(|(count, _)| count).sum();
     assert_eq!(waiting + counts.stats().dropped, lines);
-    assert_eq!(desk.sheet.count(), 0);
+    assert_eq!(buffer.batch.count(), 0);
     // It goes on once there is room.
-    write_line(&mut desk, now);
-    drop(desk);
+    write_line(&mut buffer, now);
+    drop(buffer);
     assert_eq!(handed_over(&orders).map(|(count, _)| count), Some(1));
 }
 
 #[test]
 fn log_flood_by_one_request_fills_a_sheet() {
     let (queue, orders) = sync_channel(2);
-    let mut desk = desk(LogFormat::Json, queue);
+    let mut buffer = buffer(LogFormat::Json, queue);
     let now = Instant::now();
-    let mut stamp = Stamp::new(LogFormat::Json, "unix", None);
+    let mut prefix = LinePrefix::new(LogFormat::Json, "unix", None);
     let (asked, outcome) = (Asked::unread(Version::HTTP_2), outcome(now));
     let ended =
         Ended { asked: &asked, route: &RoutePiece::new("/a"), outcome: &outcome, stages: None };
     let (count, text) = loop {
-        desk.line(&mut stamp, &ended);
+        buffer.line(&mut prefix, &ended);
         if let Some(handed_over) = handed_over(&orders) {
             break handed_over;
         }
@@ -97,17 +100,17 @@ fn log_flood_by_one_request_fills_a_sheet() {
 #[test]
 fn lines_are_told_how_long_their_requests_took() {
     let (queue, orders) = sync_channel(2);
-    let mut desk = desk(LogFormat::Json, queue);
+    let mut buffer = buffer(LogFormat::Json, queue);
     let now = Instant::now();
-    desk.set_time(Duration::from_secs(784_111_777), now);
+    buffer.set_time(Duration::from_secs(784_111_777), now);
     let earlier = now.checked_sub(Duration::from_secs(5)).unwrap();
     for (began, abort) in [(now, None), (now, Some("gone")), (earlier, None)] {
-        write_line_of(&mut desk, began, abort);
+        write_line_of(&mut buffer, began, abort);
     }
-    assert!(desk.has_waiting());
-    desk.settle(now + Duration::from_micros(1234));
-    assert!(!desk.has_waiting());
-    drop(desk);
+    assert!(buffer.has_waiting());
+    buffer.settle(now + Duration::from_micros(1234));
+    assert!(!buffer.has_waiting());
+    drop(buffer);
     let (count, text) = handed_over(&orders).expect("lines");
     let line = |duration: &str, abort: &str| {
         format!(
@@ -122,11 +125,11 @@ fn lines_are_told_how_long_their_requests_took() {
 #[test]
 fn a_line_of_the_common_format_has_its_time_after_the_address() {
     let (queue, orders) = sync_channel(2);
-    let mut desk = desk(LogFormat::Common, queue);
+    let mut buffer = buffer(LogFormat::Common, queue);
     let now = Instant::now();
-    desk.set_time(Duration::from_secs(784_111_777), now);
-    write_line(&mut desk, now);
-    drop(desk);
+    buffer.set_time(Duration::from_secs(784_111_777), now);
+    write_line(&mut buffer, now);
+    drop(buffer);
     let wanted = "unix - - [06/Nov/1994:08:49:37 +0000] \"-\" 200 4\n";
     assert_eq!(handed_over(&orders), Some((1, wanted.to_owned())));
 }
@@ -134,19 +137,19 @@ fn a_line_of_the_common_format_has_its_time_after_the_address() {
 #[test]
 fn a_clock_that_jumps_stops_no_line() {
     let (queue, orders) = sync_channel(2);
-    let mut desk = desk(LogFormat::Common, queue);
+    let mut buffer = buffer(LogFormat::Common, queue);
     let mut now = Instant::now();
     for day in [784_111_777, 0, u64::from(u32::MAX), 784_111_000] {
         now += Duration::from_secs(1);
-        desk.set_time(Duration::from_secs(day), now);
-        write_line(&mut desk, now);
-        desk.settle(now);
+        buffer.set_time(Duration::from_secs(day), now);
+        write_line(&mut buffer, now);
+        buffer.settle(now);
         assert_eq!(
-            desk.turn_ended(now, false),
+            buffer.turn_ended(now, false),
             Some(now + LOG_DELAY),
             "its delay is no time of day"
         );
-        assert_eq!(desk.turn_ended(now + LOG_DELAY, false), None);
+        assert_eq!(buffer.turn_ended(now + LOG_DELAY, false), None);
         assert_eq!(handed_over(&orders).map(|(count, _)| count), Some(1));
     }
 }
@@ -154,15 +157,15 @@ fn a_clock_that_jumps_stops_no_line() {
 #[test]
 fn a_sheet_that_came_back_is_used_again() {
     let (queue, orders) = sync_channel(2);
-    let mut desk = desk(LogFormat::Common, queue);
+    let mut buffer = buffer(LogFormat::Common, queue);
     let mut now = Instant::now();
     let mut places = Vec::new();
     for _ in 0..3 {
-        write_line(&mut desk, now);
-        places.push(desk.sheet.place());
-        desk.settle(now);
+        write_line(&mut buffer, now);
+        places.push(buffer.batch.place());
+        buffer.settle(now);
         now += LOG_DELAY;
-        desk.turn_ended(now, false);
+        buffer.turn_ended(now, false);
         assert!(handed_over(&orders).is_some());
     }
     assert_eq!(places[0], places[2]);
@@ -179,28 +182,28 @@ fn measured(units: u32) -> Measured {
 #[test]
 fn lines_of_a_measured_turn_have_its_split_and_no_others() {
     let (queue, orders) = sync_channel(2);
-    let mut desk = desk(LogFormat::Json, queue);
+    let mut buffer = buffer(LogFormat::Json, queue);
     let start = Instant::now();
-    let turn = |desk: &mut Desk, at: u64, begins: &[u64], measured: Option<Measured>| {
+    let turn = |buffer: &mut LogBuffer, at: u64, begins: &[u64], measured: Option<Measured>| {
         let now = start + Duration::from_micros(at);
         for begin in begins {
-            write_line(desk, start + Duration::from_micros(*begin));
+            write_line(buffer, start + Duration::from_micros(*begin));
         }
-        desk.settle(now + Duration::from_micros(1));
-        desk.turn_ended(now, measured.is_some());
+        buffer.settle(now + Duration::from_micros(1));
+        buffer.turn_ended(now, measured.is_some());
         if let Some(measured) = measured {
-            desk.split(&measured, now);
+            buffer.split(&measured, now);
         }
     };
-    turn(&mut desk, 0, &[0], None);
+    turn(&mut buffer, 0, &[0], None);
     // Of three requests that began in this turn two end in it, with one of a turn before.
-    turn(&mut desk, 10, &[10, 0, 10], Some(measured(3)));
+    turn(&mut buffer, 10, &[10, 0, 10], Some(measured(3)));
     // One of them ends later; and nothing is said of turns that say nothing.
-    turn(&mut desk, 20, &[10, 20], None);
-    turn(&mut desk, 30, &[30], Some(Measured { is_disturbed: true, ..measured(1) }));
-    turn(&mut desk, 40, &[0], Some(measured(0)));
-    turn(&mut desk, 50, &[50], Some(measured(1)));
-    drop(desk);
+    turn(&mut buffer, 20, &[10, 20], None);
+    turn(&mut buffer, 30, &[30], Some(Measured { is_disturbed: true, ..measured(1) }));
+    turn(&mut buffer, 40, &[0], Some(measured(0)));
+    turn(&mut buffer, 50, &[50], Some(measured(1)));
+    drop(buffer);
     let (_, text) = handed_over(&orders).expect("lines");
     let splits: Vec<_> = text
         .lines()
@@ -215,16 +218,16 @@ fn lines_of_a_measured_turn_have_its_split_and_no_others() {
 #[test]
 fn lines_of_a_measured_turn_wait_for_what_it_took() {
     let (queue, orders) = sync_channel(2);
-    let mut desk = desk(LogFormat::Json, queue);
+    let mut buffer = buffer(LogFormat::Json, queue);
     let now = Instant::now();
-    write_line(&mut desk, now);
-    desk.settle(now);
+    write_line(&mut buffer, now);
+    buffer.settle(now);
     let later = now + LOG_DELAY;
-    write_line(&mut desk, later);
-    desk.settle(later);
-    assert_eq!(desk.turn_ended(later, true), None);
+    write_line(&mut buffer, later);
+    buffer.settle(later);
+    assert_eq!(buffer.turn_ended(later, true), None);
     assert_eq!(handed_over(&orders), None);
-    desk.split(&measured(1), later);
+    buffer.split(&measured(1), later);
     let (_, text) = handed_over(&orders).expect("lines");
     assert!(text.contains("stages_ns"), "{text}");
 }

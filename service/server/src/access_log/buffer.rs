@@ -6,29 +6,29 @@ use std::time::{Duration, Instant};
 
 use bolide_eventloop::Measured;
 
+use super::batch::LogBatch;
 use super::format::{Ended, LogFormat, write_json, write_plain};
-use super::sheet::Sheet;
-use super::stamp::Stamp;
+use super::prefix::LinePrefix;
 use super::writer::{Counts, Order};
 use crate::limits::LogLimits;
 
 /// The lines of one worker that were not handed over yet, and what it takes to hand them over.
 #[derive(Debug)]
-pub(crate) struct Desk {
+pub(crate) struct LogBuffer {
     pub(crate) format: LogFormat,
     delay: Duration,
     queue: SyncSender<Order>,
     counts: Arc<Counts>,
     /// Sheets that come back empty.
-    returned: Receiver<Sheet>,
-    sheet: Sheet,
-    /// When the sheet has to be handed over at the latest, if there are lines on it that know their end.
+    returned: Receiver<LogBatch>,
+    batch: LogBatch,
+    /// When the batch has to be handed over at the latest, if there are lines on it that know their end.
     due: Option<Instant>,
     /// The time of day, since the epoch, at an instant.
     day: (Duration, Instant),
 }
 
-impl Desk {
+impl LogBuffer {
     pub(super) fn new(
         format: LogFormat,
         limits: &LogLimits,
@@ -42,7 +42,7 @@ impl Desk {
             queue,
             counts,
             returned,
-            sheet: Sheet::new(format, limits, home),
+            batch: LogBatch::new(format, limits, home),
             due: None,
             day: (Duration::ZERO, Instant::now()),
         }
@@ -55,17 +55,17 @@ impl Desk {
 
     /// Writes a line, which waits until it is [settled](Self::settle).
     #[inline(never)]
-    pub(crate) fn line(&mut self, stamp: &mut Stamp, ended: &Ended<'_>) {
+    pub(crate) fn line(&mut self, prefix: &mut LinePrefix, ended: &Ended<'_>) {
         let format = self.format;
-        let text = self.sheet.add_text(|text| {
+        let text = self.batch.add_text(|text| {
             if format == LogFormat::Json {
-                stamp.put(text, ended.asked);
+                prefix.put(text, ended.asked);
                 write_json(text, ended);
                 0
             } else {
                 let start = text.len();
                 match ended.asked.client {
-                    None => text.extend_from_slice(stamp.fixed()),
+                    None => text.extend_from_slice(prefix.fixed()),
                     Some(client) => text.extend_from_slice(client.to_string().as_bytes()),
                 }
                 let before = text.len() - start;
@@ -73,8 +73,8 @@ impl Desk {
                 before
             }
         });
-        self.sheet.add_line(text, ended.outcome.began);
-        if self.sheet.is_full() {
+        self.batch.add_line(text, ended.outcome.began);
+        if self.batch.is_full() {
             self.hand_over_early();
         }
     }
@@ -82,13 +82,13 @@ impl Desk {
     /// Whether lines wait to be told when their exchanges ended.
     #[inline]
     pub(crate) fn has_waiting(&self) -> bool {
-        !self.sheet.settled()
+        !self.batch.settled()
     }
 
     /// The exchanges of the lines that wait have ended: one look at the clock serves all of them.
     #[inline]
     pub(crate) fn settle(&mut self, now: Instant) {
-        self.sheet.settle(now);
+        self.batch.settle(now);
         if self.due.is_none() {
             self.due = Some(now + self.delay);
         }
@@ -110,13 +110,13 @@ impl Desk {
 
     /// What the turn took that is over; it began at this time.
     pub(crate) fn split(&mut self, measured: &Measured, began: Instant) {
-        self.sheet.split(measured, began);
+        self.batch.split(measured, began);
         if self.due.is_some_and(|due| due <= began) {
             self.hand_over();
         }
     }
 
-    /// The sheet is full.
+    /// The batch is full.
     #[cold]
     fn hand_over_early(&mut self) {
         self.settle(Instant::now());
@@ -128,29 +128,29 @@ impl Desk {
         if self.has_waiting() {
             self.settle(Instant::now());
         }
-        if self.sheet.count() > 0 {
+        if self.batch.count() > 0 {
             self.hand_over();
         }
     }
 
-    /// Gives the sheet to the thread that writes it; drops its lines when too many sheets wait.
+    /// Gives the batch to the thread that writes it; drops its lines when too many batches wait.
     fn hand_over(&mut self) {
         self.due = None;
-        let spare = self.returned.try_recv().unwrap_or_else(|_| self.sheet.another());
-        let mut sheet = std::mem::replace(&mut self.sheet, spare);
-        sheet.date(self.day);
+        let spare = self.returned.try_recv().unwrap_or_else(|_| self.batch.another());
+        let mut batch = std::mem::replace(&mut self.batch, spare);
+        batch.date(self.day);
         if let Err(TrySendError::Full(order) | TrySendError::Disconnected(order)) =
-            self.queue.try_send(Order::Write(sheet))
-            && let Order::Write(mut sheet) = order
+            self.queue.try_send(Order::Write(batch))
+            && let Order::Write(mut batch) = order
         {
-            self.counts.dropped(sheet.count());
-            sheet.clear();
-            self.sheet = sheet;
+            self.counts.dropped(batch.count());
+            batch.clear();
+            self.batch = batch;
         }
     }
 }
 
-impl Drop for Desk {
+impl Drop for LogBuffer {
     fn drop(&mut self) {
         self.hand_over_rest();
     }

@@ -1,7 +1,7 @@
 //! What a worker hands over at once: lines of which the time is known, but not written yet.
 //!
 //! A line is a text, an instant at which its request began, and one at which it ended, which it shares with others. A
-//! request that comes again as it was has the same text, which stands on the sheet once. The thread that writes the
+//! request that comes again as it was has the same text, which stands on the batch once. The thread that writes the
 //! file makes octets of it.
 
 use std::sync::mpsc::SyncSender;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use bolide_eventloop::Measured;
 
-use super::civil::Civil;
+use super::calendar::CalendarTime;
 use super::format::{LogFormat, begin, micros};
 use super::stages::Split;
 use crate::limits::{LOG_BLOCK_BYTES, LogLimits};
@@ -17,10 +17,10 @@ use crate::limits::{LOG_BLOCK_BYTES, LogLimits};
 /// What a line takes beyond its text, in bytes: about as much as its beginning is long, and no less than what keeps it.
 const LINE_BYTES: usize = 64;
 
-/// The largest sheet, in bytes, whatever is asked for: places on it are of 32 bits.
+/// The largest batch, in bytes, whatever is asked for: places on it are of 32 bits.
 const SHEET_BYTES_MAX: usize = 1 << 30;
 
-/// Where a text stands on a sheet.
+/// Where a text stands on a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Span {
     at: u32,
@@ -31,7 +31,7 @@ pub(super) struct Span {
 
 /// A request that is over.
 #[derive(Debug)]
-struct Line {
+struct LogRecord {
     began: Instant,
     text: Span,
 }
@@ -46,10 +46,10 @@ struct Group {
 
 /// Lines of one worker.
 #[derive(Debug)]
-pub(super) struct Sheet {
+pub(super) struct LogBatch {
     format: LogFormat,
     text: Vec<u8>,
-    lines: Vec<Line>,
+    lines: Vec<LogRecord>,
     groups: Vec<Group>,
     /// What is known of the requests of measured turns, in order.
     splits: Vec<Split>,
@@ -59,11 +59,11 @@ pub(super) struct Sheet {
     /// About how long the lines are.
     bytes: usize,
     bytes_max: usize,
-    /// Where the empty sheet goes.
+    /// Where the empty batch goes.
     home: SyncSender<Self>,
 }
 
-impl Sheet {
+impl LogBatch {
     pub(super) fn new(format: LogFormat, limits: &LogLimits, home: SyncSender<Self>) -> Self {
         let bytes_max = limits.block_bytes.min(SHEET_BYTES_MAX);
         Self {
@@ -105,12 +105,12 @@ impl Sheet {
         Span { at: at as u32, length: (self.text.len() - at) as u32, before: before as u32 }
     }
 
-    /// Adds a line with a text of this sheet.
+    /// Adds a line with a text of this batch.
     #[inline]
     pub(super) fn add_line(&mut self, text: Span, began: Instant) {
         self.count += 1;
         self.bytes += LINE_BYTES + text.length as usize;
-        self.lines.push(Line { began, text });
+        self.lines.push(LogRecord { began, text });
     }
 
     /// Whether every line knows when its request has ended.
@@ -151,19 +151,19 @@ impl Sheet {
     }
 
     /// Appends the lines as they stand in the file.
-    pub(super) fn spell(&self, civil: &mut Civil, out: &mut Vec<u8>) {
+    pub(super) fn spell(&self, calendar: &mut CalendarTime, out: &mut Vec<u8>) {
         let mut lines = (0_u32..).zip(&self.lines);
         let mut splits = self.splits.iter().peekable();
         let mut first = 0;
         for group in &self.groups {
-            civil.update(self.time_of(group.ended));
+            calendar.update(self.time_of(group.ended));
             let mut beginning = None;
             for (index, line) in lines.by_ref().take(group.until as usize - first) {
                 let beginning = match &beginning {
                     Some((began, beginning)) if *began == line.began => beginning,
                     _ => {
                         let lasted = micros(group.ended.saturating_duration_since(line.began));
-                        &beginning.insert((line.began, begin(self.format, civil, lasted))).1
+                        &beginning.insert((line.began, begin(self.format, calendar, lasted))).1
                     }
                 };
                 let Span { at, length, before } = line.text;
