@@ -270,6 +270,7 @@ impl Snapshot {
                 Protocol::Unknown => "unknown",
                 Protocol::Http1 => "http/1.1",
                 Protocol::Http2 => "h2",
+                Protocol::Http3 => "h3",
             };
             let state = match kind.standing {
                 Standing::Opening => "opening",
