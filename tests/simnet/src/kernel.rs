@@ -1,6 +1,7 @@
 //! The network as the event loop sees it.
 
 use std::cell::{Cell, RefCell};
+use std::convert::Infallible;
 use std::io::{self, IoSlice};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
@@ -11,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use bolide_eventloop::kernel::{Incoming, Kernel, Path, Ready, Wake};
 use bolide_eventloop::{Address, Destination};
+use bolide_buffers::{Datagram, DatagramBatch};
 use bytes::BytesMut;
 
 use crate::faults::Misfortune;
@@ -154,6 +156,7 @@ impl SimKernel {
 impl Kernel for SimKernel {
     type Socket = SimSocket;
     type Listener = SimListener;
+    type Datagrams = Infallible;
 
     fn now(&mut self) -> Instant {
         self.start + self.network.borrow().now
@@ -240,6 +243,27 @@ impl Kernel for SimKernel {
                 local: Address::Inet(local),
             })
         })
+    }
+
+    fn watch_datagrams(&mut self, socket: &mut Infallible, _: u64, _: bool) -> io::Result<()> {
+        match *socket {}
+    }
+
+    fn receive_datagrams(
+        &mut self,
+        socket: &mut Infallible,
+        _: &mut Vec<Datagram>,
+    ) -> io::Result<()> {
+        match *socket {}
+    }
+
+    fn send_datagrams(
+        &mut self,
+        socket: &mut Infallible,
+        _: &DatagramBatch,
+        _: &[u8],
+    ) -> io::Result<()> {
+        match *socket {}
     }
 
     fn has_arrived(&mut self, socket: &SimSocket) -> bool {
