@@ -29,6 +29,8 @@ struct Unsent {
 pub(crate) struct Http3 {
     pub(crate) quic: bolide_quic::Connection,
     pub(crate) core: bolide_h3::Connection,
+    /// The number of its endpoint.
+    place: usize,
     unsent: Option<Unsent>,
     /// What the handshake agreed on, once somebody has asked for a share in it.
     facts: OnceCell<Arc<HandshakeFacts>>,
@@ -72,7 +74,8 @@ impl Http3 {
 pub enum Arrival<N> {
     /// Nothing that the caller must do.
     Nothing,
-    /// The connection that was [named](QuicEndpoint::name) so has something to do.
+    /// The connection that was [named](QuicEndpoint::name) so has something to do. Said once for all datagrams until it is
+    /// [brought up to date](Connection::receive_datagrams).
     For(N),
     /// A client begins a connection: it is to be named, or [forgotten](QuicEndpoint::forget).
     New(Box<NewConnection>),
@@ -96,13 +99,16 @@ struct Entry<N> {
 #[derive(Debug)]
 pub struct QuicEndpoint<N> {
     endpoint: Endpoint,
+    /// Its owner's number for it.
+    place: usize,
     entries: Vec<Entry<N>>,
     buffer: Vec<u8>,
 }
 
 impl<N: Copy> QuicEndpoint<N> {
     /// An endpoint that accepts connections by these settings, if there are any, for one worker of several: by its number
-    /// and theirs. `seed` decides what is random in its packets, but for keys.
+    /// and theirs. `seed` decides what is random in its packets, but for keys; `place` is what its connections say of where
+    /// they [belong](Connection::endpoint).
     ///
     /// # Errors
     ///
@@ -111,10 +117,10 @@ impl<N: Copy> QuicEndpoint<N> {
         tls: Option<&ServerTls>,
         clock: WallClock,
         seed: [u8; 32],
-        worker: (usize, usize),
+        (place, worker): (usize, (usize, usize)),
     ) -> Result<Self, QuicError> {
         let endpoint = Endpoint::of_worker(tls, clock, seed, worker)?;
-        Ok(Self { endpoint, entries: Vec::new(), buffer: Vec::new() })
+        Ok(Self { endpoint, place, entries: Vec::new(), buffer: Vec::new() })
     }
 
     /// Whether connections are accepted: those of clients that come while they are not are refused.
@@ -140,8 +146,9 @@ impl<N: Copy> QuicEndpoint<N> {
             }
             Arrived::For(key, delivery) => {
                 let entry = self.entry(key);
+                let is_first = entry.inbox.is_empty();
                 entry.inbox.push(delivery);
-                entry.name.map_or(Arrival::Nothing, Arrival::For)
+                entry.name.filter(|_| is_first).map_or(Arrival::Nothing, Arrival::For)
             }
         }
     }
@@ -162,7 +169,7 @@ impl<N: Copy> QuicEndpoint<N> {
         now: Instant,
     ) -> Connection {
         self.entry(new.0.key()).name = Some(name);
-        Connection::over_quic(Role::Server, new.0, limits, now)
+        Connection::over_quic(Role::Server, (new.0, self.place), limits, now)
     }
 
     /// Begins a connection to a server that has this host name.
@@ -179,7 +186,7 @@ impl<N: Copy> QuicEndpoint<N> {
     ) -> Result<Connection, QuicError> {
         let (key, quic) = self.endpoint.connect(tls, to, host, now)?;
         self.entry(key).name = Some(name);
-        Ok(Connection::over_quic(Role::Client, quic, limits, now))
+        Ok(Connection::over_quic(Role::Client, (quic, self.place), limits, now))
     }
 
     /// A client's connection is not wanted.
@@ -205,9 +212,15 @@ pub struct DatagramFlush {
 static FORGOTTEN: CloseReason = CloseReason::orderly("closed", "the connection was closed");
 
 impl Connection {
-    fn over_quic(role: Role, quic: bolide_quic::Connection, limits: &Limits, now: Instant) -> Self {
+    fn over_quic(
+        role: Role,
+        (quic, place): (bolide_quic::Connection, usize),
+        limits: &Limits,
+        now: Instant,
+    ) -> Self {
         let core = bolide_h3::Connection::new(role, &limits.h3, now);
-        let stack = Stack::H3(Box::new(Http3 { quic, core, unsent: None, facts: OnceCell::new() }));
+        let stack =
+            Stack::H3(Box::new(Http3 { quic, core, place, unsent: None, facts: OnceCell::new() }));
         let mut connection = Self::new(role, None, now);
         connection.stack = stack;
         connection
@@ -217,7 +230,14 @@ impl Connection {
     #[inline]
     #[must_use]
     pub fn is_quic(&self) -> bool {
-        matches!(self.stack, Stack::H3(_))
+        self.endpoint().is_some()
+    }
+
+    /// The number of the endpoint that it is of, if it is over QUIC.
+    #[inline]
+    #[must_use]
+    pub fn endpoint(&self) -> Option<usize> {
+        if let Stack::H3(http3) = &self.stack { Some(http3.place) } else { None }
     }
 
     /// Brings a connection of `endpoint` up to date with what has come and with the time: to be called before it is

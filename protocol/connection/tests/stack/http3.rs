@@ -81,7 +81,7 @@ impl World {
         let now = start();
         let limits = Limits::default();
         let side = |tls: Option<&ServerTls>, seed| Side {
-            endpoint: QuicEndpoint::new(tls, CLOCK, [seed; 32], (0, 1)).unwrap(),
+            endpoint: QuicEndpoint::new(tls, CLOCK, [seed; 32], (0, (0, 1))).unwrap(),
             connection: None,
             wire: Wire::default(),
             deadline: None,
@@ -334,7 +334,7 @@ fn an_endpoint_that_accepts_nothing_refuses_at_once() {
 fn a_datagram_of_another_worker_comes_back() {
     let (server, client) = settings();
     let (now, limits) = (start(), Limits::default());
-    let mut own = QuicEndpoint::<u32>::new(Some(&server), CLOCK, [1; 32], (0, 2)).unwrap();
+    let mut own = QuicEndpoint::<u32>::new(Some(&server), CLOCK, [1; 32], (0, (0, 2))).unwrap();
     let mut wire = Wire { room: usize::MAX, ..Wire::default() };
     let datagram = |bytes: &[u8]| Datagram {
         from: address(CLIENT),
@@ -346,7 +346,7 @@ fn a_datagram_of_another_worker_comes_back() {
     assert!(matches!(arrival, Arrival::Elsewhere(1, _)), "{arrival:?}");
     let arrival = own.receive(datagram(&[0x40, 0, 2, 0, 0, 0, 0, 0, 0, 0]), now, &mut wire);
     assert!(matches!(arrival, Arrival::Nothing), "{arrival:?}");
-    let mut other = QuicEndpoint::<u32>::new(None, CLOCK, [2; 32], (0, 1)).unwrap();
+    let mut other = QuicEndpoint::<u32>::new(None, CLOCK, [2; 32], (0, (0, 1))).unwrap();
     let to = (&client, address(SERVER), "localhost");
     let mut begun = other.connect(to, 1, &limits, now).unwrap();
     begun.flush_datagrams(&mut other, &mut wire);

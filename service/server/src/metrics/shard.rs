@@ -96,7 +96,7 @@ impl Http2Counts {
 
 /// What the event loop of the worker counted at the end of its last turn.
 #[derive(Debug, Default)]
-struct LoopCounts([Counter; 14]);
+struct LoopCounts([Counter; 16]);
 
 impl LoopCounts {
     fn set(&self, stats: &Stats) {
@@ -115,6 +115,8 @@ impl LoopCounts {
             stats.accept_pauses,
             stats.open,
             stats.mails,
+            stats.datagrams,
+            stats.datagrams_passed_on,
         ];
         for (counter, value) in self.0.iter().zip(values) {
             counter.set(value);
@@ -137,6 +139,8 @@ impl LoopCounts {
             &mut sum.accept_pauses,
             &mut sum.open,
             &mut sum.mails,
+            &mut sum.datagrams,
+            &mut sum.datagrams_passed_on,
         ];
         for (sum, counter) in sums.into_iter().zip(&self.0) {
             *sum += counter.get();
