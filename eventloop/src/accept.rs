@@ -80,7 +80,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
     fn welcome(&mut self, incoming: Incoming<K::Socket>, index: usize) {
         if self.has_room() {
             let Incoming { socket, peer, local } = incoming;
-            self.admit(socket, peer, local, index);
+            self.admit(Some(socket), 0, peer, local, index);
         } else {
             self.listeners.waiting = Some((incoming, index));
             self.pause();
@@ -112,7 +112,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
             let Some((token, slot)) = self.slots.at(self.listeners.hand) else { continue };
             if let Some(ticks) = slot.idle_ticks(now)
                 && longest.is_none_or(|(most, _)| ticks > most)
-                && self.cx.kernel.has_arrived(slot.socket())
+                && slot.socket().is_none_or(|socket| self.cx.kernel.has_arrived(socket))
             {
                 longest = Some((ticks, token));
             }
@@ -133,39 +133,36 @@ impl<K: Kernel, S: Service> Worker<K, S> {
             return;
         }
         match self.cx.kernel.adopt(socket) {
-            Ok(socket) => self.admit(socket, peer, local, listener),
+            Ok(socket) => _ = self.admit(Some(socket), 0, peer, local, listener),
             Err(_) => self.cx.stats.refused += 1,
         }
     }
 
-    /// Opens a session for a socket.
-    fn admit(&mut self, mut socket: K::Socket, peer: Address, local: Address, listener: usize) {
+    /// Opens a session for a socket, or for a connection by one of the worker's datagram_sockets.
+    pub(crate) fn admit(
+        &mut self,
+        mut socket: Option<K::Socket>,
+        datagram_socket: u8,
+        peer: Address,
+        local: Address,
+        listener: usize,
+    ) -> Option<Token> {
         let token = self.slots.vacant();
-        if self.cx.kernel.register(&mut socket, token.key()).is_err() {
-            self.cx.kernel.close(socket);
-            self.cx.stats.refused += 1;
-            return;
+        let watched = socket.as_mut().map(|socket| self.cx.kernel.register(socket, token.key()));
+        if watched.is_some_and(|watched| watched.is_err()) {
+            return self.decline(socket);
         }
         let accepted = Accepted { token, peer, local, listener };
         let (service, now) = (&mut self.cx.service, self.cx.now);
         let opened = catch_unwind(AssertUnwindSafe(|| service.open(&accepted, now)));
-        let (session, after) = match opened {
-            Ok(Some(opened)) => opened,
-            Ok(None) => {
-                self.cx.kernel.close(socket);
-                self.cx.stats.refused += 1;
-                return;
-            }
-            Err(_) => {
-                self.cx.kernel.close(socket);
-                self.cx.stats.refused += 1;
-                self.cx.stats.panics += 1;
-                return;
-            }
+        let Ok(Some((session, after))) = opened else {
+            self.cx.stats.panics += u64::from(opened.is_err());
+            return self.decline(socket);
         };
         self.cx.stats.accepted += 1;
         let tick = self.short_tick();
-        let slot = Slot::new(socket, session, after, &mut self.cx, tick);
+        let mut slot = Slot::new(socket, session, after, &mut self.cx, tick);
+        slot.state.datagram_socket = datagram_socket;
         let deadline = self.slots.insert(slot).deadline_to_file();
         if let Some(deadline) = deadline {
             self.file(token, deadline);
@@ -175,5 +172,15 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         } else if after.more {
             self.enqueue(token);
         }
+        Some(token)
+    }
+
+    /// A connection gets no session.
+    fn decline(&mut self, socket: Option<K::Socket>) -> Option<Token> {
+        if let Some(socket) = socket {
+            self.cx.kernel.close(socket);
+        }
+        self.cx.stats.refused += 1;
+        None
     }
 }

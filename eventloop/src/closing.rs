@@ -27,9 +27,10 @@ impl<K: Kernel, S: Service> Slot<K, S> {
                 Outcome::Wait
             }
             Ok(Flush::Drained) => {
-                if self.state.reading == Reading::Ended
-                    || cx.kernel.end_writing(&mut self.socket).is_err()
-                {
+                let Some(socket) = &mut self.socket else {
+                    return Outcome::Closed(CloseCause::Finished);
+                };
+                if self.state.reading == Reading::Ended || cx.kernel.end_writing(socket).is_err() {
                     return Outcome::Closed(CloseCause::Finished);
                 }
                 let left = u32::try_from(cx.limits.linger_bytes).unwrap_or(u32::MAX);
@@ -86,13 +87,16 @@ impl<K: Kernel, S: Service> Slot<K, S> {
 
     /// Reads and forgets, so that what arrives after the end causes no reset.
     fn discard(&mut self, cx: &mut WorkerContext<K, S>) -> Outcome {
+        let Some(socket) = &mut self.socket else {
+            return Outcome::Closed(CloseCause::Finished);
+        };
         let mut budget = Budget::new(&cx.limits);
         while self.state.reading.is_ready() {
             if !budget.allows_read() {
                 return Outcome::Again;
             }
             cx.input.start(&[]);
-            match cx.kernel.receive(&mut self.socket, cx.input.block_mut()) {
+            match cx.kernel.receive(socket, cx.input.block_mut()) {
                 Ok(0) => return Outcome::Closed(CloseCause::Finished),
                 Ok(count) => {
                     budget.spend_read(count);

@@ -21,6 +21,7 @@ mod agenda;
 mod budget;
 mod close_cause;
 mod closing;
+mod datagram_sockets;
 mod file;
 mod gather;
 pub mod kernel;
@@ -54,8 +55,8 @@ pub use agenda::{Agenda, Destination, Outbound};
 pub use close_cause::CloseCause;
 pub use file::{FileVersion, SharedFile};
 pub use kernel::{
-    BbrInfo, Clocks, FileLimit, Kernel, MioKernel, MioListener, Path, SocketPath, TcpInfo,
-    file_limit, hand_on, inherited, raise_file_limit,
+    BbrInfo, Clocks, FileLimit, Kernel, MioDatagrams, MioKernel, MioListener, Path, SocketPath,
+    TcpInfo, file_limit, hand_on, inherited, raise_file_limit,
 };
 pub use limits::Limits;
 pub use listener::{BindError, Listeners};
@@ -63,7 +64,7 @@ pub use mailbox::Mailbox;
 pub use meter::{Measured, Meter, STAGES_COUNT, Sampling, Stage};
 pub use offload::{Full, Job, Offload, OffloadLimits};
 pub use run::{Around, Config, Handle, Stopper, run};
-pub use service::{Accepted, After, Close, Service, Turn};
+pub use service::{Accepted, After, Close, DatagramFlush, Routed, Service, Turn};
 pub use signals::{Signal, Signals};
 pub use slots::Token;
 pub use stats::Stats;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream;
@@ -11,11 +11,14 @@ use std::path::Path;
 use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, Type};
 
 use crate::address::Address;
-use crate::kernel::MioListener;
+use crate::kernel::{MioDatagrams, MioListener};
 use crate::limits::BACKLOG_COUNT;
 
 /// Whether several listeners on one port share its connections evenly.
 const PORT_IS_SHARED: bool = cfg!(any(target_os = "linux", target_os = "android"));
+
+/// What the kernel is asked to keep of the datagrams of one socket, each way, in bytes: those of one long turn.
+const DATAGRAM_BUFFER_BYTES: usize = 4 * 1024 * 1024;
 
 /// An address that could not be listened on.
 #[derive(Debug)]
@@ -57,13 +60,20 @@ pub struct Listeners {
     workers: usize,
     backlog: i32,
     bound: Vec<Bound>,
+    /// Sockets of datagrams, one for each worker, and the number of the listener that they belong to.
+    datagram_sockets: Vec<(usize, Vec<MioDatagrams>)>,
 }
 
 impl Listeners {
     /// None yet, for `workers` workers (at least one).
     #[must_use]
     pub fn new(workers: usize) -> Self {
-        Self { workers: workers.max(1), backlog: BACKLOG_COUNT as i32, bound: Vec::new() }
+        Self {
+            workers: workers.max(1),
+            backlog: BACKLOG_COUNT as i32,
+            bound: Vec::new(),
+            datagram_sockets: Vec::new(),
+        }
     }
 
     /// How many connections the kernel keeps for each socket that is bound from here on. Default:
@@ -135,6 +145,46 @@ impl Listeners {
         let failed = |error| BindError { address: path.display().to_string(), error };
         let socket = unix(path, self.backlog).map_err(failed)?;
         self.add_one(socket).map(drop).map_err(failed)
+    }
+
+    /// Opens a socket of datagrams for each worker, at the IP address and port of the listener with this number; sessions
+    /// are told that number. Returns what the system does with several datagrams: whether they leave in one call
+    /// (GSO), and come so (GRO).
+    ///
+    /// # Errors
+    ///
+    /// When the port is in use, or not allowed to this user, or the listener is a Unix socket.
+    pub fn bind_datagrams(&mut self, listener: usize) -> Result<(bool, bool), BindError> {
+        let address = self.addresses().get(listener).copied();
+        let Some(Address::Inet(address)) = address else {
+            let error = io::Error::new(io::ErrorKind::Unsupported, "it has no port");
+            return Err(BindError { address: format!("listener {listener}"), error });
+        };
+        let shared = self.workers > 1;
+        let open = || {
+            if shared {
+                // As for a listener: one that does not share the port finds out whether somebody has it.
+                drop(bound_udp(address, false)?);
+            }
+            let one = |_| MioDatagrams::new(bound_udp(address, shared)?);
+            (0..self.workers).map(one).collect::<io::Result<Vec<_>>>()
+        };
+        let failed = |error| BindError { address: address.to_string(), error };
+        let sockets = open().map_err(failed)?;
+        let offloads = sockets.first().map_or((false, false), MioDatagrams::offloads);
+        self.datagram_sockets.push((listener, sockets));
+        Ok(offloads)
+    }
+
+    /// The sockets of datagrams of each worker, with the numbers of their listeners.
+    pub(crate) fn take_datagrams(&mut self) -> Vec<Vec<(usize, MioDatagrams)>> {
+        let mut own: Vec<Vec<_>> = (0..self.workers).map(|_| Vec::new()).collect();
+        for (listener, sockets) in self.datagram_sockets.drain(..) {
+            for (worker, socket) in sockets.into_iter().enumerate() {
+                own[worker].push((listener, socket));
+            }
+        }
+        own
     }
 
     /// Takes a listener that is open already: std's, tokio's (as std's), a Unix one, one inherited.
@@ -246,6 +296,22 @@ fn bound_tcp(address: SocketAddr, share_port: bool) -> io::Result<Socket> {
     Ok(socket)
 }
 
+/// A UDP socket at `address`.
+fn bound_udp(address: SocketAddr, share_port: bool) -> io::Result<UdpSocket> {
+    let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    if share_port {
+        socket.set_reuse_port(true)?;
+    }
+    // The kernel may allow less.
+    let _ = socket.set_recv_buffer_size(DATAGRAM_BUFFER_BYTES);
+    let _ = socket.set_send_buffer_size(DATAGRAM_BUFFER_BYTES);
+    socket.bind(&address.into())?;
+    Ok(socket.into())
+}
+
 fn tcp(address: SocketAddr, share_port: bool, backlog: i32) -> io::Result<Socket> {
     let socket = bound_tcp(address, share_port)?;
     socket.listen(backlog)?;
@@ -335,7 +401,7 @@ mod tests {
         let bound = bound_tcp(any(), false).unwrap();
         let error = listeners.hand_in(bound).unwrap_err();
         assert!(error.to_string().contains("doesn't listen"), "{error}");
-        let datagrams = std::net::UdpSocket::bind(any()).unwrap();
+        let datagrams = UdpSocket::bind(any()).unwrap();
         let error = listeners.hand_in(datagrams).unwrap_err();
         assert!(error.to_string().contains("no stream socket"), "{error}");
         assert!(listeners.hand_in_all(Vec::new()).is_err());

@@ -13,6 +13,8 @@ use std::sync::atomic::AtomicU8;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Instant;
 
+use bolide_buffers::Datagram;
+
 use self::state::State;
 use crate::address::Address;
 use crate::kernel::Wake;
@@ -37,7 +39,16 @@ pub(crate) struct HandedIn {
 pub(crate) enum Mail<M> {
     Session(Token, M),
     HandedIn(HandedIn),
-    ShutDown { deadline: Instant },
+    /// It came at another worker's socket of this listener.
+    Datagram {
+        listener: usize,
+        datagram: Datagram,
+    },
+    /// The mailboxes of all workers.
+    Workers(Vec<Mailbox<M>>),
+    ShutDown {
+        deadline: Instant,
+    },
     Count(Sender<Stats>),
 }
 

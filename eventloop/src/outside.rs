@@ -19,7 +19,9 @@ impl<K: Kernel, S: Service> Slot<K, S> {
     pub(crate) fn hold_back(&mut self, cx: &mut WorkerContext<K, S>) {
         if !self.state.held_back {
             self.state.held_back = true;
-            cx.kernel.hold_back(&mut self.socket, true);
+            if let Some(socket) = &mut self.socket {
+                cx.kernel.hold_back(socket, true);
+            }
         }
     }
 
@@ -31,9 +33,11 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         sent: &mut usize,
     ) -> io::Result<Flush> {
         let done = self.send_outside(cx, sent);
-        if done.as_ref().is_err_and(Changed::is) {
+        if done.as_ref().is_err_and(Changed::is)
+            && let Some(socket) = &mut self.socket
+        {
             // What the kernel holds of it must not look like a part of an answer.
-            cx.kernel.reset_on_close(&mut self.socket);
+            cx.kernel.reset_on_close(socket);
         }
         done
     }
@@ -45,6 +49,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         cx: &mut WorkerContext<K, S>,
         sent: &mut usize,
     ) -> io::Result<Flush> {
+        let Some(socket) = &mut self.socket else { return Ok(Flush::Drained) };
         while let Some(outside) = cx.output.outside() {
             let Some(file) = outside.source.downcast_ref::<SharedFile>() else {
                 return Err(io::Error::other("the loop sends from files alone"));
@@ -53,7 +58,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
             file.check()?;
             cx.meter.enter(Stage::SEND);
             let (offset, bytes) = (outside.offset, outside.bytes);
-            let taken = cx.kernel.send_file(&mut self.socket, file.as_fd(), offset, bytes);
+            let taken = cx.kernel.send_file(socket, file.as_fd(), offset, bytes);
             cx.meter.enter(Stage::LOOP);
             match taken {
                 Ok(0) => return Err(Changed.into()),

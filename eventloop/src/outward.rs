@@ -74,7 +74,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         };
         self.cx.stats.outbound += 1;
         let tick = self.short_tick();
-        let slot = Slot::connecting(socket, session, after, &mut self.cx, tick);
+        let slot = Slot::connecting(Some(socket), session, after, &mut self.cx, tick);
         let deadline = self.slots.insert(slot).deadline_to_file();
         if let Some(deadline) = deadline {
             self.file(token, deadline);

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use crate::acceptor::{Acceptor, StopSwitch};
 use crate::affinity::pin_to_core;
-use crate::kernel::{MioKernel, memory};
+use crate::kernel::{MioDatagrams, MioKernel, memory};
 use crate::limits::Limits;
 use crate::listener::{Listeners, Numbered};
-use crate::mailbox::Mailbox;
+use crate::mailbox::{Mail, Mailbox};
 use crate::service::Service;
 use crate::stats::Stats;
 use crate::worker::Worker;
@@ -145,7 +145,11 @@ impl<M: Send + 'static> Handle<M> {
 /// # Errors
 ///
 /// When the system has no file descriptors or threads left; nothing runs then.
-pub fn run<S, F>(config: &Config, listeners: Listeners, make: F) -> io::Result<Handle<S::Message>>
+pub fn run<S, F>(
+    config: &Config,
+    mut listeners: Listeners,
+    make: F,
+) -> io::Result<Handle<S::Message>>
 where
     S: Service,
     F: Fn(usize, Mailbox<S::Message>) -> S + Send + Sync + 'static,
@@ -154,13 +158,16 @@ where
     let mut limits = config.limits;
     limits.connections_max_count = room_of_one(limits.connections_max_count, workers);
     limits.held_bytes_max = memory_of_one(limits.held_bytes_max, workers);
+    let datagram_sockets = listeners.take_datagrams();
+    let has_datagrams = datagram_sockets.iter().any(|of_worker| !of_worker.is_empty());
     let (own, dealt) = listeners.deal();
     // Whatever can fail does so before the first thread runs.
     let kernels = (0..workers).map(|_| MioKernel::new()).collect::<io::Result<Vec<_>>>()?;
     let make = Arc::new(make);
     let mut handle = Handle { mailboxes: Vec::new(), threads: Vec::new(), acceptor: None };
-    for (index, (kernel, listeners)) in kernels.into_iter().zip(own).enumerate() {
-        let start = Start { index, kernel, listeners, limits, pin: config.pin };
+    let parts = kernels.into_iter().zip(own).zip(datagram_sockets);
+    for (index, ((kernel, listeners), datagram_sockets)) in parts.enumerate() {
+        let start = Start { index, kernel, listeners, datagram_sockets, limits, pin: config.pin };
         let (make, around) = (Arc::clone(&make), config.around.clone());
         let (sender, receiver) = mpsc::channel();
         let thread = std::thread::Builder::new()
@@ -178,6 +185,12 @@ where
         if let Err(error) = started {
             handle.shut_down(Duration::ZERO);
             return Err(error);
+        }
+    }
+    if has_datagrams {
+        for mailbox in &handle.mailboxes {
+            // A worker that has ended already passes nothing on.
+            let _ = mailbox.post(Mail::Workers(handle.mailboxes.clone()));
         }
     }
     if !dealt.is_empty() {
@@ -213,6 +226,7 @@ struct Start {
     index: usize,
     kernel: MioKernel,
     listeners: Vec<Numbered>,
+    datagram_sockets: Vec<(usize, MioDatagrams)>,
     limits: Limits,
     pin: bool,
 }
@@ -231,6 +245,10 @@ impl Start {
         let mut worker = Worker::new(self.kernel, self.limits, |mailbox| make(index, mailbox));
         for (index, listener) in self.listeners {
             worker.listen(listener, index)?;
+        }
+        for (index, datagram_socket) in self.datagram_sockets {
+            let local = datagram_socket.local();
+            worker.open_datagrams(datagram_socket, local, index)?;
         }
         // Nobody waits for it when another worker has failed to start.
         let _ = started.send(worker.mailbox());

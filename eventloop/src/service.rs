@@ -4,7 +4,7 @@ use std::io;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use bolide_buffers::{Flush, ReceiveBuffer, SendQueue};
+use bolide_buffers::{Datagram, DatagramSink, Flush, ReceiveBuffer, SendQueue};
 
 use crate::address::Address;
 use crate::agenda::{Agenda, Outbound};
@@ -66,6 +66,20 @@ pub trait Service: 'static {
     /// A connection has been accepted. `None` closes it at once.
     fn open(&mut self, accepted: &Accepted, now: Instant) -> Option<(Self::Session, After)>;
 
+    /// A datagram came by the socket of this listener. `accepts`: connections may begin. What is replied to it at once
+    /// leaves by `sink`.
+    fn datagram(
+        &mut self,
+        listener: usize,
+        datagram: Datagram,
+        accepts: bool,
+        now: Instant,
+        sink: &mut dyn DatagramSink,
+    ) -> Routed {
+        let _ = (listener, datagram, accepts, now, sink);
+        Routed::Nothing
+    }
+
     /// A connection that was [asked for](Agenda::connect) has begun. Its session's first `turn` comes
     /// when it is established, or at the deadline or call before that; it is told apart by
     /// [`Turn::connected`]. When it fails, [`close`](Self::close) says how. `None` gives it up.
@@ -121,6 +135,17 @@ pub trait Service: 'static {
         output.flush(sink)
     }
 
+    /// Sends what a session has to send that came by the socket of this listener.
+    fn flush_datagrams(
+        &mut self,
+        session: &mut Self::Session,
+        listener: usize,
+        sink: &mut dyn DatagramSink,
+    ) -> DatagramFlush {
+        let _ = (session, listener, sink);
+        DatagramFlush { flush: Flush::Drained, deadline: None }
+    }
+
     /// The connection is about to be closed: the last time that the kernel tells about its path.
     #[inline]
     fn closing(&mut self, session: &mut Self::Session, path: &dyn Path) {
@@ -131,6 +156,28 @@ pub trait Service: 'static {
     fn close(&mut self, session: Self::Session, cause: CloseCause, agenda: &mut Agenda) {
         let _ = (session, cause, agenda);
     }
+}
+
+/// What a datagram led to.
+#[derive(Debug)]
+pub enum Routed {
+    /// Nothing that the loop must do.
+    Nothing,
+    /// This session has something to do: it is called, once for all datagrams of the turn.
+    For(Token),
+    /// A connection begins: [`Service::open`] is called for it, if there is room.
+    New,
+    /// Another worker, by its number, has the connection that it is for.
+    Elsewhere(usize, Datagram),
+}
+
+/// Where a flush of datagrams came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DatagramFlush {
+    /// Whether the socket took everything.
+    pub flush: Flush,
+    /// When the session must be called even if nothing comes, because of what was sent; besides its own deadline.
+    pub deadline: Option<Instant>,
 }
 
 /// What a session works with during one call, lent by its worker.

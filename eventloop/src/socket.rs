@@ -85,11 +85,14 @@ pub(crate) struct State {
     pub(crate) full: bool,
     /// The kernel keeps a last segment that isn't full: more of a file follows.
     pub(crate) held_back: bool,
+    /// Which of the worker's datagram_sockets it came by, if it has no socket.
+    pub(crate) datagram_socket: u8,
 }
 
 /// A connection and its session.
 pub(crate) struct Slot<K: Kernel, S: Service> {
-    pub(crate) socket: K::Socket,
+    /// `None`: what it sends and receives are datagrams, by a [socket](crate::datagram_sockets) of the worker's.
+    pub(crate) socket: Option<K::Socket>,
     pub(crate) session: S::Session,
     pub(crate) rest: Box<[u8]>,
     pub(crate) unsent: Option<Box<SendQueue>>,
@@ -109,7 +112,7 @@ pub(crate) struct Slot<K: Kernel, S: Service> {
 
 impl<K: Kernel, S: Service> Slot<K, S> {
     pub(crate) fn new(
-        socket: K::Socket,
+        socket: Option<K::Socket>,
         session: S::Session,
         after: After,
         cx: &mut WorkerContext<K, S>,
@@ -135,7 +138,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
 
     /// The same for a connection that this side makes and that is not established yet.
     pub(crate) fn connecting(
-        socket: K::Socket,
+        socket: Option<K::Socket>,
         session: S::Session,
         after: After,
         cx: &mut WorkerContext<K, S>,
@@ -187,8 +190,8 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         tick.wrapping_sub(self.called)
     }
 
-    pub(crate) fn socket(&self) -> &K::Socket {
-        &self.socket
+    pub(crate) fn socket(&self) -> Option<&K::Socket> {
+        self.socket.as_ref()
     }
 
     /// Marks it as standing in the run queue; whether it was not there already.
@@ -214,7 +217,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
     }
 
     /// What is left when the connection is over.
-    pub(crate) fn into_parts(self) -> (K::Socket, S::Session) {
+    pub(crate) fn into_parts(self) -> (Option<K::Socket>, S::Session) {
         (self.socket, self.session)
     }
 
@@ -328,7 +331,9 @@ impl<K: Kernel, S: Service> Slot<K, S> {
                 match self.call(cx, token, call) {
                     Some(Close::Now) => return Outcome::Closed(CloseCause::Finished),
                     Some(Close::Reset) => {
-                        cx.kernel.reset_on_close(&mut self.socket);
+                        if let Some(socket) = &mut self.socket {
+                            cx.kernel.reset_on_close(socket);
+                        }
                         return Outcome::Closed(CloseCause::Finished);
                     }
                     Some(Close::Flushed) => return self.finish(cx, budget),
@@ -368,10 +373,11 @@ impl<K: Kernel, S: Service> Slot<K, S> {
 
     /// A pass ends in which the session expects much and its bytes are not gathered, or the other way round.
     fn change_gathering(&mut self, cx: &mut WorkerContext<K, S>, token: Token) {
+        let Some(socket) = &mut self.socket else { return };
         if self.arrivals.gathers {
-            self.arrivals.stop(&mut cx.kernel, &mut self.socket);
+            self.arrivals.stop(&mut cx.kernel, socket);
         } else if self.arrivals.is_fast(&cx.limits) && self.phase == Phase::Open {
-            self.arrivals.start(&mut cx.kernel, &mut self.socket, &cx.limits);
+            self.arrivals.start(&mut cx.kernel, socket, &cx.limits);
             cx.stats.gathered += 1;
             cx.gathering.add(token, cx.now, &cx.limits);
         }
@@ -380,8 +386,11 @@ impl<K: Kernel, S: Service> Slot<K, S> {
     /// Ends the gathering unless something came since this was asked last. Whether it goes on.
     pub(crate) fn goes_on_gathering(&mut self, kernel: &mut K) -> bool {
         let goes_on = self.arrivals.gathers && self.arrivals.take_moved();
-        if self.arrivals.gathers && !goes_on {
-            self.arrivals.stop(kernel, &mut self.socket);
+        if self.arrivals.gathers
+            && !goes_on
+            && let Some(socket) = &mut self.socket
+        {
+            self.arrivals.stop(kernel, socket);
         }
         goes_on
     }
@@ -389,8 +398,9 @@ impl<K: Kernel, S: Service> Slot<K, S> {
     /// Why a connection could not be established: a read tells.
     #[cold]
     fn failure(&mut self, cx: &mut WorkerContext<K, S>) -> io::ErrorKind {
+        let Some(socket) = &mut self.socket else { return io::ErrorKind::ConnectionReset };
         cx.input.start(&[]);
-        let received = cx.kernel.receive(&mut self.socket, cx.input.block_mut());
+        let received = cx.kernel.receive(socket, cx.input.block_mut());
         received.map_or_else(|error| error.kind(), |_| io::ErrorKind::ConnectionReset)
     }
 
@@ -403,11 +413,12 @@ impl<K: Kernel, S: Service> Slot<K, S> {
     /// Reads once. Whether there is something new: bytes, or the end.
     #[inline]
     fn receive(&mut self, cx: &mut WorkerContext<K, S>, budget: &mut Budget) -> io::Result<bool> {
+        let Some(socket) = &mut self.socket else { return Ok(false) };
         cx.input.make_room();
         let block = cx.input.block_mut();
         let offered = block.capacity() - block.len();
         cx.meter.enter(Stage::RECEIVE);
-        let received = cx.kernel.receive(&mut self.socket, block);
+        let received = cx.kernel.receive(socket, block);
         cx.meter.enter(Stage::LOOP);
         match received {
             Ok(0) => {
@@ -455,7 +466,10 @@ impl<K: Kernel, S: Service> Slot<K, S> {
             eof: self.state.reading == Reading::Ended,
             mailbox: &cx.mailbox,
             agenda: &mut cx.agenda,
-            path: &self.socket,
+            path: match &self.socket {
+                Some(socket) => socket,
+                None => &(),
+            },
         };
         let session = &mut self.session;
         let after = match call {
@@ -490,7 +504,8 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         cx: &mut WorkerContext<K, S>,
         sent: &mut usize,
     ) -> io::Result<Flush> {
-        let (kernel, socket) = (&mut cx.kernel, &mut self.socket);
+        let Some(socket) = &mut self.socket else { return Ok(Flush::Drained) };
+        let kernel = &mut cx.kernel;
         let mut sink = Sink::<'_, K> { kernel, socket, meter: &cx.meter, sent: 0 };
         let flush = cx.service.flush(&mut self.session, &mut cx.output, &mut sink);
         *sent += sink.sent;
@@ -507,6 +522,9 @@ impl<K: Kernel, S: Service> Slot<K, S> {
     ) -> io::Result<Flush> {
         if self.state.writing != Writing::Open {
             return Ok(Flush::Blocked);
+        }
+        if self.socket.is_none() {
+            return Ok(self.flush_datagrams(cx, budget));
         }
         if cx.output.has_outside() {
             self.hold_back(cx);
@@ -528,14 +546,18 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         match flush? {
             Flush::Drained => {
                 if self.state.more {
-                    if let Some(limit) = self.pace.drained(sent, &cx.limits) {
-                        cx.kernel.limit_unsent(&mut self.socket, limit);
+                    if let Some(limit) = self.pace.drained(sent, &cx.limits)
+                        && let Some(socket) = &mut self.socket
+                    {
+                        cx.kernel.limit_unsent(socket, limit);
                     }
                 } else {
                     self.pace.rest();
                     if self.state.held_back {
                         self.state.held_back = false;
-                        cx.kernel.hold_back(&mut self.socket, false);
+                        if let Some(socket) = &mut self.socket {
+                            cx.kernel.hold_back(socket, false);
+                        }
                     }
                 }
                 Ok(Flush::Drained)
@@ -543,8 +565,10 @@ impl<K: Kernel, S: Service> Slot<K, S> {
             Flush::Blocked | Flush::Outside => {
                 self.state.writing = Writing::Blocked;
                 cx.stats.write_blocked += 1;
-                if let Some(limit) = self.pace.blocked(cx.now, &cx.limits) {
-                    cx.kernel.limit_unsent(&mut self.socket, limit);
+                if let Some(limit) = self.pace.blocked(cx.now, &cx.limits)
+                    && let Some(socket) = &mut self.socket
+                {
+                    cx.kernel.limit_unsent(socket, limit);
                 }
                 Ok(Flush::Blocked)
             }
@@ -553,36 +577,4 @@ impl<K: Kernel, S: Service> Slot<K, S> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::kernel::MioKernel;
-
-    struct Nothing;
-
-    impl Service for Nothing {
-        type Session = u64;
-        type Message = ();
-
-        fn open(&mut self, _: &crate::Accepted, _: std::time::Instant) -> Option<(u64, After)> {
-            None
-        }
-
-        fn turn(&mut self, _: &mut u64, _: &mut Turn<'_, ()>) -> After {
-            After::FINISHED
-        }
-
-        fn message(&mut self, _: &mut u64, (): (), _: &mut Turn<'_, ()>) -> After {
-            After::FINISHED
-        }
-
-        fn shut_down(&mut self, _: &mut u64, _: &mut Turn<'_, ()>) -> After {
-            After::FINISHED
-        }
-    }
-
-    #[test]
-    fn a_slot_adds_little_to_its_session() {
-        let own = size_of::<Slot<MioKernel, Nothing>>() - size_of::<u64>();
-        assert!(own <= 112, "{own}");
-    }
-}
+mod tests;

@@ -31,6 +31,10 @@ pub struct Stats {
     pub closed_memory: u64,
     /// Panics in calls for a session. Those in `open` and `close` end no connection of this cause.
     pub panics: u64,
+    /// Datagrams that came.
+    pub datagrams: u64,
+    /// Datagrams that came for a connection of another worker, and were passed on.
+    pub datagrams_passed_on: u64,
     /// Bytes read from sockets.
     pub bytes_received: u64,
     /// Bytes written to sockets.
@@ -100,6 +104,8 @@ impl AddAssign for Stats {
         self.closed_stalled += other.closed_stalled;
         self.closed_memory += other.closed_memory;
         self.panics += other.panics;
+        self.datagrams += other.datagrams;
+        self.datagrams_passed_on += other.datagrams_passed_on;
         self.bytes_received += other.bytes_received;
         self.bytes_sent += other.bytes_sent;
         self.turns += other.turns;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use bolide_buffers::SendQueue;
 
 use crate::close_cause::CloseCause;
+use crate::datagram_sockets::DatagramSockets;
 use crate::kernel::{Kernel, Ready, memory};
 use crate::limits::Limits;
 use crate::mailbox::{Inbox, Mail, Mailbox, mailbox};
@@ -154,6 +155,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         self.run_queue();
         self.take_deadlines();
         self.take_mail();
+        self.take_datagrams();
         self.carry_out_agenda();
         self.relieve();
         let goes_on = self.goes_on();
@@ -182,6 +184,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         let alarm_is_due = self.cx.agenda.alarm.is_some_and(|alarm| alarm <= self.cx.now);
         if !self.runs.is_empty()
             || self.listeners.is_ready()
+            || self.cx.datagram_sockets.is_ready()
             || self.cx.agenda.has_work()
             || alarm_is_due
         {
@@ -207,7 +210,10 @@ impl<K: Kernel, S: Service> Worker<K, S> {
             let ready = self.ready[position];
             let token = Token::from_key(ready.key);
             if token.generation() == 0 {
-                self.listeners.note(token.index());
+                match DatagramSockets::<K, S::Message>::position(token.index()) {
+                    Some(position) => self.datagrams_reported(position, ready),
+                    None => self.listeners.note(token.index()),
+                }
             } else {
                 self.pass(token, Call::Ready(ready));
             }
@@ -257,6 +263,11 @@ impl<K: Kernel, S: Service> Worker<K, S> {
                     }
                 }
                 Mail::HandedIn(socket) => self.take_in(socket),
+                Mail::Datagram { listener, datagram } => {
+                    self.datagram_passed_on(listener, datagram);
+                    self.call_for_datagrams();
+                }
+                Mail::Workers(workers) => self.cx.datagram_sockets.set_workers(workers),
                 Mail::ShutDown { deadline } => self.begin_end(deadline),
                 Mail::Count(sender) => {
                     // Who asked may have gone.
@@ -280,6 +291,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
     pub(crate) fn pass(&mut self, token: Token, call: Call<S::Message>) {
         let Self { slots, cx, tick, .. } = self;
         let Some(slot) = slots.get_mut(token) else { return };
+        cx.passing = token;
         let pass = AssertUnwindSafe(|| slot.pass(cx, token, *tick as u32, call));
         let outcome = catch_unwind(pass).unwrap_or_else(|_| {
             cx.stats.panics += 1;
@@ -335,8 +347,10 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         let (service, agenda) = (&mut self.cx.service, &mut self.cx.agenda);
         let kernel = &mut self.cx.kernel;
         let closed = AssertUnwindSafe(|| {
-            service.closing(&mut session, &socket);
-            kernel.close(socket);
+            if let Some(socket) = socket {
+                service.closing(&mut session, &socket);
+                kernel.close(socket);
+            }
             service.close(session, cause, agenda);
         });
         self.cx.stats.panics += u64::from(catch_unwind(closed).is_err());

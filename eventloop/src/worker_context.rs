@@ -6,12 +6,14 @@ use std::time::Instant;
 use bolide_buffers::{ReceiveBuffer, SendQueue};
 
 use crate::agenda::Agenda;
+use crate::datagram_sockets::DatagramSockets;
 use crate::gather::Gathering;
 use crate::kernel::Kernel;
 use crate::limits::Limits;
 use crate::mailbox::Mailbox;
 use crate::meter::Meter;
 use crate::service::Service;
+use crate::slots::Token;
 use crate::stats::Stats;
 use crate::ticks::Ticks;
 
@@ -45,6 +47,9 @@ pub(crate) struct WorkerContext<K: Kernel, S: Service> {
     pub(crate) gathering: Gathering,
     /// What the session whose turn it is says that it keeps, in bytes.
     pub(crate) session_held_bytes: usize,
+    pub(crate) datagram_sockets: DatagramSockets<K, S::Message>,
+    /// The connection whose pass it is.
+    pub(crate) passing: Token,
 }
 
 impl<K: Kernel, S: Service> WorkerContext<K, S> {
@@ -75,6 +80,8 @@ impl<K: Kernel, S: Service> WorkerContext<K, S> {
             meter,
             gathering: Gathering::default(),
             session_held_bytes: 0,
+            datagram_sockets: DatagramSockets::default(),
+            passing: Token::NOBODY,
         }
     }
 

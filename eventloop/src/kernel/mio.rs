@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bolide_buffers::{Datagram, DatagramBatch};
 use bytes::BytesMut;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
@@ -13,8 +14,8 @@ use rustix::net::{SendAncillaryBuffer, SendFlags, Shutdown, SocketAddrAny};
 use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 
 use super::{
-    BbrInfo, Incoming, Kernel, Path, Ready, SocketPath, Wake, alarm::Alarm, low_water, receive,
-    send_file, tcp_info,
+    BbrInfo, Incoming, Kernel, MioDatagrams, Path, Ready, SocketPath, Wake, alarm::Alarm,
+    low_water, receive, send_file, tcp_info,
 };
 use crate::address::Address;
 use crate::agenda::Destination;
@@ -187,6 +188,7 @@ pub(crate) fn accept(listener: &MioListener) -> io::Result<(OwnedFd, Address, Ad
 impl Kernel for MioKernel {
     type Socket = MioSocket;
     type Listener = MioListener;
+    type Datagrams = MioDatagrams;
 
     #[inline]
     fn now(&mut self) -> Instant {
@@ -342,6 +344,34 @@ impl Kernel for MioKernel {
 
     fn gather(&mut self, socket: &mut MioSocket, bytes: usize) {
         low_water::set(socket.descriptor.as_fd(), bytes);
+    }
+
+    fn watch_datagrams(
+        &mut self,
+        socket: &mut MioDatagrams,
+        key: u64,
+        writable: bool,
+    ) -> io::Result<()> {
+        socket.watch(self.poll.registry(), key, writable)
+    }
+
+    #[inline]
+    fn receive_datagrams(
+        &mut self,
+        socket: &mut MioDatagrams,
+        received: &mut Vec<Datagram>,
+    ) -> io::Result<()> {
+        socket.receive(received)
+    }
+
+    #[inline]
+    fn send_datagrams(
+        &mut self,
+        socket: &mut MioDatagrams,
+        batch: &DatagramBatch,
+        buffer: &[u8],
+    ) -> io::Result<()> {
+        socket.send(batch, buffer)
     }
 
     fn reset_on_close(&mut self, socket: &mut MioSocket) {

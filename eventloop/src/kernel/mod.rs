@@ -6,6 +6,7 @@
 mod alarm;
 pub(crate) mod cached;
 mod clocks;
+mod datagrams;
 mod file_limit;
 mod inherited;
 mod low_water;
@@ -20,12 +21,14 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bolide_buffers::{Datagram, DatagramBatch};
 use bytes::BytesMut;
 
 use crate::address::Address;
 use crate::agenda::Destination;
 
 pub use self::clocks::Clocks;
+pub use self::datagrams::MioDatagrams;
 pub use self::file_limit::{FileLimit, file_limit, raise_file_limit};
 pub use self::inherited::{hand_on, inherited};
 pub use self::mio::{MioKernel, MioListener, MioSocket};
@@ -117,6 +120,8 @@ pub trait Kernel: 'static {
     type Socket: Path;
     /// What connections arrive at.
     type Listener;
+    /// A socket of datagrams.
+    type Datagrams;
 
     /// The clock.
     fn now(&mut self) -> Instant;
@@ -249,6 +254,42 @@ pub trait Kernel: 'static {
     fn gather(&mut self, socket: &mut Self::Socket, bytes: usize) {
         let _ = (socket, bytes);
     }
+
+    /// Reports what arrives at a socket of datagrams; `writable`: and that it has room.
+    ///
+    /// # Errors
+    ///
+    /// Those of the poller.
+    fn watch_datagrams(
+        &mut self,
+        socket: &mut Self::Datagrams,
+        key: u64,
+        writable: bool,
+    ) -> io::Result<()>;
+
+    /// Receives once, and appends what has come.
+    ///
+    /// # Errors
+    ///
+    /// `WouldBlock` when there is nothing; those of `recvmsg`.
+    fn receive_datagrams(
+        &mut self,
+        socket: &mut Self::Datagrams,
+        received: &mut Vec<Datagram>,
+    ) -> io::Result<()>;
+
+    /// Sends the datagrams at the beginning of `buffer`, in one call where the system can. Those that can't be sent are
+    /// lost.
+    ///
+    /// # Errors
+    ///
+    /// `WouldBlock`, and no other: nothing was sent.
+    fn send_datagrams(
+        &mut self,
+        socket: &mut Self::Datagrams,
+        batch: &DatagramBatch,
+        buffer: &[u8],
+    ) -> io::Result<()>;
 
     /// Closing `socket` will reset the connection.
     fn reset_on_close(&mut self, socket: &mut Self::Socket);

@@ -3,11 +3,13 @@
 //! [`ReceiveBuffer`] is filled at its end by whoever reads and consumed at its front by whoever
 //! parses. [`SendQueue`] is appended to by whoever encodes and drained, in one vectored write, by
 //! whoever owns the socket. Both belong to a worker, not to a connection: an idle connection owns
-//! no buffer. A [`PieceQueue`] holds what was received and waits for its reader.
+//! no buffer. A [`PieceQueue`] holds what was received and waits for its reader. Over QUIC, a
+//! [`Datagram`] comes and a [`DatagramBatch`] leaves.
 //!
 //! This crate must never know what the bytes mean.
 
 mod chunk;
+mod datagram;
 mod outside;
 mod piece_queue;
 mod receive_buffer;
@@ -15,6 +17,7 @@ mod send_queue;
 mod waiting_pieces;
 
 pub use chunk::{Chunk, Memory};
+pub use datagram::{Datagram, DatagramBatch, DatagramSink};
 pub use outside::Outside;
 pub use piece_queue::PieceQueue;
 pub use receive_buffer::{ReceiveBuffer, detach};

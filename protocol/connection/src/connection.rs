@@ -1,4 +1,4 @@
-//! RFC 9110 §3.3: one connection, from records to exchanges.
+//! RFC 9110 §3.3: one connection, from records or datagrams to exchanges.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use bolide_tls::{HandshakeFacts, Opened, TlsFailure, TlsLayer};
 use bytes::Bytes;
 use http::StatusCode;
 
+use crate::quic::Http3;
 use crate::version::{Version, by_alpn, by_preface};
 use crate::{Http2Stats, Limits, Resets, SharedFields};
 
@@ -36,21 +37,22 @@ static IDLE: CloseReason = CloseReason::orderly("idle", "nothing was sent on the
 static ENDED: CloseReason = CloseReason::orderly("eof", "the peer closed the connection");
 static SHUT_DOWN: CloseReason = CloseReason::orderly("shutdown", "the server is shutting down");
 
-/// One connection: TLS or not, then HTTP/1.1 or HTTP/2.
+/// One connection: TLS or not, then HTTP/1.1 or HTTP/2; or HTTP/3 over QUIC.
 ///
 /// The owner reads into an input buffer, calls [`poll`](Self::poll) until it waits, and
 /// [flushes](Self::flush). With TLS it first [opens](Self::open_records) the records into a second
-/// buffer and polls with that one.
+/// buffer and polls with that one. Of a connection over QUIC, it [takes](Self::receive_datagrams) datagrams in before it
+/// polls, and [sends](Self::flush_datagrams) them after it.
 #[derive(Debug)]
 pub struct Connection {
     role: Role,
     tls: Option<Box<TlsLayer>>,
-    stack: Stack,
+    pub(crate) stack: Stack,
     ended: bool,
     /// The transport ended without `close_notify`.
     is_cut: bool,
     /// Why the connection is over, when it was not the version's core that ended it.
-    closed: Option<&'static CloseReason>,
+    pub(crate) closed: Option<&'static CloseReason>,
     /// What TLS found wrong.
     tls_failure: Option<Box<TlsFailure>>,
 }
@@ -60,7 +62,7 @@ pub struct Connection {
     clippy::large_enum_variant,
     reason = "an HTTP/1.1 connection fits in the place of every session, without an allocation"
 )]
-enum Stack {
+pub(crate) enum Stack {
     /// The version is not known yet.
     Open {
         /// When the connection was made.
@@ -70,14 +72,20 @@ enum Stack {
     },
     H1(bolide_h1::Connection),
     H2(Box<bolide_h2::Connection>),
+    H3(Box<Http3>),
 }
 
-/// Calls the same verb of whichever core there is; `$none` when there is none yet.
+/// Calls the same verb of whichever core there is; `$none` when there is none yet. HTTP/3 has a context of its own.
 macro_rules! core {
-    ($self:ident, $core:ident => $call:expr, $none:expr) => {
+    ($self:ident, $core:ident, $cx:ident => $call:expr, $none:expr) => {
         match &mut $self.stack {
             Stack::H1($core) => $call,
             Stack::H2($core) => $call,
+            Stack::H3(http3) => {
+                let ($core, mut $cx) = http3.lend($cx);
+                let $cx = &mut $cx;
+                $call
+            }
             Stack::Open { .. } => $none,
         }
     };
@@ -122,12 +130,18 @@ impl Connection {
     /// What the TLS handshake agreed on, once it is complete.
     #[must_use]
     pub fn tls_facts(&self) -> Option<HandshakeFacts> {
+        if let Stack::H3(http3) = &self.stack {
+            return http3.quic.facts();
+        }
         self.tls.as_ref()?.facts()
     }
 
     /// The same, made once: every later call shares it.
     #[must_use]
     pub fn tls_facts_shared(&self) -> Option<Arc<HandshakeFacts>> {
+        if let Stack::H3(http3) = &self.stack {
+            return http3.shared_facts();
+        }
         self.tls.as_ref()?.shared_facts()
     }
 
@@ -137,13 +151,22 @@ impl Connection {
         self.tls_failure.as_deref()
     }
 
-    /// The version in use: `None` while it is not decided.
+    /// Whether nobody between this side and the peer can read what is sent: TLS, or QUIC.
+    #[inline]
     #[must_use]
-    pub fn is_h2(&self) -> Option<bool> {
+    pub fn is_secure(&self) -> bool {
+        self.is_tls() || self.is_quic()
+    }
+
+    /// The version in use: `None` while it is not decided. That of HTTP/1.1 stands for HTTP/1.0, too.
+    #[inline]
+    #[must_use]
+    pub fn version(&self) -> Option<http::Version> {
         match self.stack {
             Stack::Open { .. } => None,
-            Stack::H1(_) => Some(false),
-            Stack::H2(_) => Some(true),
+            Stack::H1(_) => Some(http::Version::HTTP_11),
+            Stack::H2(_) => Some(http::Version::HTTP_2),
+            Stack::H3(_) => Some(http::Version::HTTP_3),
         }
     }
 
@@ -201,7 +224,7 @@ impl Connection {
         {
             return output;
         }
-        core!(self, core => core.poll(cx), Output::Wait(None))
+        core!(self, core, cx => core.poll(cx), Output::Wait(None))
     }
 
     /// Server: a copy of the whole body of the request whose head was just reported, if all of it has arrived and it
@@ -214,7 +237,12 @@ impl Connection {
         id: ExchangeId,
         bytes_max: usize,
     ) -> Option<Bytes> {
-        core!(self, core => core.whole_body(input, id, bytes_max), None)
+        match &mut self.stack {
+            Stack::H1(core) => core.whole_body(input, id, bytes_max),
+            Stack::H2(core) => core.whole_body(input, id, bytes_max),
+            // What has come is in the transport's streams.
+            Stack::H3(_) | Stack::Open { .. } => None,
+        }
     }
 
     /// Decides the version, or says what is waited for.
@@ -296,7 +324,8 @@ impl Connection {
             Stack::H1(core) if self.is_cut => core.receive_cut(),
             Stack::H1(core) => core.receive_eof(),
             Stack::H2(core) => core.receive_eof(),
-            Stack::Open { .. } => {}
+            // The transport says itself when it has ended.
+            Stack::H3(_) | Stack::Open { .. } => {}
         }
     }
 
@@ -350,7 +379,7 @@ impl Connection {
         head: &RequestHead<'_>,
         end: End,
     ) -> Result<ExchangeId, Misuse> {
-        core!(self, core => core.send_request(cx, head, end), Err(Misuse::Refused))
+        core!(self, core, cx => core.send_request(cx, head, end), Err(Misuse::Refused))
     }
 
     /// Sends the head of an interim response (server).
@@ -366,7 +395,7 @@ impl Connection {
         fields: &[FieldRef<'_>],
     ) -> Result<(), Misuse> {
         let none = Err(Misuse::UnknownExchange);
-        core!(self, core => core.send_interim(cx, id, status, fields), none)
+        core!(self, core, cx => core.send_interim(cx, id, status, fields), none)
     }
 
     /// Sends the head of the final response (server), and its content where that is at hand. Returns what
@@ -390,6 +419,10 @@ impl Connection {
             Stack::H2(core) => {
                 core.send_response(cx, id, &head.with_shared(|shared| &shared.h2), content)
             }
+            Stack::H3(http3) => {
+                let (core, mut cx) = http3.lend(cx);
+                core.send_response(&mut cx, id, &head.with_shared(|shared| &shared.h3), content)
+            }
             Stack::Open { .. } => Err(Misuse::UnknownExchange),
         }
     }
@@ -408,7 +441,7 @@ impl Connection {
         data: impl Into<Chunk>,
         end: End,
     ) -> Result<bool, Misuse> {
-        core!(self, core => core.send_data(cx, id, data, end), Err(Misuse::UnknownExchange))
+        core!(self, core, cx => core.send_data(cx, id, data, end), Err(Misuse::UnknownExchange))
     }
 
     /// Ends a body with trailers.
@@ -422,33 +455,37 @@ impl Connection {
         id: ExchangeId,
         fields: &[FieldRef<'_>],
     ) -> Result<(), Misuse> {
-        core!(self, core => core.send_trailers(cx, id, fields), Err(Misuse::UnknownExchange))
+        core!(self, core, cx => core.send_trailers(cx, id, fields), Err(Misuse::UnknownExchange))
     }
 
     /// Reports `bytes` of received data as used up: opens windows.
     #[inline]
     pub fn consumed(&mut self, cx: &mut Context<'_>, id: ExchangeId, bytes: usize) {
-        core!(self, core => core.consumed(cx, id, bytes), ());
+        core!(self, core, cx => core.consumed(cx, id, bytes), ());
     }
 
     /// Gives an exchange up.
     pub fn abort(&mut self, cx: &mut Context<'_>, id: ExchangeId) {
-        core!(self, core => core.abort(cx, id), ());
+        core!(self, core, cx => core.abort(cx, id), ());
     }
 
     /// Ends the connection gracefully: what is open is completed, nothing new begins.
     pub fn shut_down(&mut self, cx: &mut Context<'_>) {
-        core!(self, core => core.shut_down(cx), {
+        core!(self, core, cx => core.shut_down(cx), {
             self.closed = Some(&SHUT_DOWN);
         });
     }
 
     /// Ends a server's connection without losing a request that is on its way: HTTP/1.1 announces the end in
-    /// its next answer, HTTP/2 by GOAWAY in two steps; one whose version is not known yet does so once it is.
+    /// its next answer, HTTP/2 and HTTP/3 by GOAWAY in two steps; one whose version is not known yet does so once it is.
     pub fn leave(&mut self, cx: &mut Context<'_>) {
         match &mut self.stack {
             Stack::H1(core) => core.leave(cx),
             Stack::H2(core) => core.shut_down(cx),
+            Stack::H3(http3) => {
+                let (core, mut cx) = http3.lend(cx);
+                core.shut_down(&mut cx);
+            }
             Stack::Open { leaving, .. } => _ = leaving.get_or_insert(cx.now),
         }
     }
@@ -461,17 +498,19 @@ impl Connection {
         match &self.stack {
             Stack::H1(core) => core.exchanges_available(),
             Stack::H2(core) => core.exchanges_available(),
+            Stack::H3(http3) => http3.core.exchanges_available(&http3.quic),
             Stack::Open { .. } => 0,
         }
     }
 
     /// Whether the peer takes tunnels to protocols by name (client): by `Upgrade` over HTTP/1.1, by extended
-    /// CONNECT over HTTP/2 (RFC 8441 §3). `None` while that is not known.
+    /// CONNECT over HTTP/2 and HTTP/3 (RFC 8441 §3, RFC 9220 §3). `None` while that is not known.
     #[must_use]
     pub fn takes_protocols(&self) -> Option<bool> {
         match &self.stack {
             Stack::H1(_) => Some(true),
             Stack::H2(core) => core.takes_protocols(),
+            Stack::H3(http3) => http3.core.takes_protocols(),
             Stack::Open { .. } => None,
         }
     }
@@ -493,7 +532,7 @@ impl Connection {
         match &self.stack {
             Stack::H1(core) => core.wants_input(),
             Stack::H2(core) => core.wants_input(),
-            Stack::Open { .. } => true,
+            Stack::H3(_) | Stack::Open { .. } => true,
         }
     }
 
@@ -504,6 +543,7 @@ impl Connection {
         match &self.stack {
             Stack::H1(core) => core.is_idle(),
             Stack::H2(core) => core.is_idle(),
+            Stack::H3(http3) => http3.is_idle(),
             Stack::Open { .. } => false,
         }
     }

@@ -1,15 +1,18 @@
-//! The whole protocol stack of one connection: TLS or not, then HTTP/1.1 or HTTP/2.
+//! The whole protocol stack of one connection: TLS or not, then HTTP/1.1 or HTTP/2; or QUIC, then HTTP/3.
 //!
-//! Both versions speak in the same events and take the same orders, so this crate is a switch and
+//! All versions speak in the same events and take the same orders, so this crate is a switch and
 //! not a translator. It must never know a socket or a clock.
 
 mod connection;
 mod limits;
+mod quic;
 mod shared_fields;
 mod version;
 
 pub use bolide_h1::Limits as Http1Limits;
 pub use bolide_h2::{Limits as Http2Limits, RESET_CODES, Resets, Stats as Http2Stats};
+pub use bolide_h3::Limits as Http3Limits;
+pub use bolide_quic::QuicError;
 pub use bolide_tls::{
     Alpn, ClientCertificate, ClientOptions, ClientTls, Clients, HandshakeFacts, Identity,
     IdentityError, ServerOptions, ServerTls, TlsFailure, TlsLayer,
@@ -17,4 +20,5 @@ pub use bolide_tls::{
 pub use bolide_tls::{Trust, WallClock};
 pub use connection::Connection;
 pub use limits::{HANDSHAKE_TIMEOUT, Limits, VERSION_TIMEOUT};
+pub use quic::{Arrival, DatagramFlush, NewConnection, QuicEndpoint};
 pub use shared_fields::SharedFields;

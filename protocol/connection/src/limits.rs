@@ -23,6 +23,8 @@ pub struct Limits {
     pub h1: Arc<bolide_h1::Limits>,
     /// HTTP/2.
     pub h2: Arc<bolide_h2::Limits>,
+    /// HTTP/3.
+    pub h3: Arc<bolide_h3::Limits>,
 }
 
 impl Default for Limits {
@@ -32,6 +34,7 @@ impl Default for Limits {
             version_timeout: VERSION_TIMEOUT,
             h1: Arc::new(bolide_h1::Limits::default()),
             h2: Arc::new(bolide_h2::Limits::default()),
+            h3: Arc::new(bolide_h3::Limits::default()),
         }
     }
 }

@@ -2,11 +2,12 @@
 
 use bolide_semantics::FieldRef;
 
-/// Fields of final responses, checked and serialized once for each version: bytes for HTTP/1.1, literals for HTTP/2.
+/// Fields of final responses, checked and serialized once for each version: bytes for HTTP/1.1, literals for HTTP/2 and HTTP/3.
 #[derive(Debug, Clone)]
 pub struct SharedFields {
     pub(crate) h1: bolide_h1::SharedFields,
     pub(crate) h2: bolide_h2::SharedFields,
+    pub(crate) h3: bolide_h3::SharedFields,
 }
 
 impl SharedFields {
@@ -15,6 +16,7 @@ impl SharedFields {
     #[must_use]
     pub fn new<'a>(fields: impl Iterator<Item = FieldRef<'a>> + Clone) -> Option<Self> {
         let h1 = bolide_h1::SharedFields::new(fields.clone())?;
-        Some(Self { h1, h2: bolide_h2::SharedFields::new(fields)? })
+        let h2 = bolide_h2::SharedFields::new(fields.clone())?;
+        Some(Self { h1, h2, h3: bolide_h3::SharedFields::new(fields)? })
     }
 }

@@ -26,7 +26,8 @@ pub(crate) fn by_preface(unread: &[u8]) -> Option<Version> {
 pub(crate) fn by_alpn(alpn: Option<Alpn>) -> Version {
     match alpn {
         Some(Alpn::H2) => Version::Http2,
-        Some(Alpn::Http11) | None => Version::Http1,
+        // What is agreed on over QUIC does not come up here.
+        Some(Alpn::Http11 | Alpn::H3) | None => Version::Http1,
     }
 }
 

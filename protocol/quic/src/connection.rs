@@ -1,19 +1,22 @@
 //! RFC 9000 §2, §10: one connection: datagrams out, a deadline, and its streams.
 
 use std::collections::VecDeque;
-use std::net::{IpAddr, SocketAddr};
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use bolide_buffers::DatagramBatch;
 use bolide_h3::{Quic, QuicEvent, Read};
 use bolide_semantics::CloseReason;
+use bolide_tls::{Alpn, ClientCertificate, HandshakeFacts};
 use bytes::Bytes;
+use quinn_proto::crypto::rustls::HandshakeData;
 use quinn_proto::{
-    ConnectionError, ConnectionHandle, Dir, Event, ReadError, StreamEvent, StreamId, Transmit,
-    VarInt, WriteError,
+    ConnectionError, ConnectionHandle, Dir, EndpointEvent, Event, ReadError, StreamEvent, StreamId,
+    Transmit, VarInt, WriteError,
 };
 
 use crate::endpoint::{Delivery, Endpoint, Key};
-use crate::limits::{BATCH_COUNT, RESERVED_STREAMS_COUNT};
+use crate::limits::{BATCH_COUNT, RESERVED_STREAMS_COUNT, SEND_WINDOW_BYTES};
 
 /// The longest piece that is read of a stream at once, in bytes.
 const READ_BYTES: usize = 64 * 1024;
@@ -21,30 +24,14 @@ const READ_BYTES: usize = 64 * 1024;
 /// H3_NO_ERROR (RFC 9114 §8.1).
 const NO_ERROR: u64 = 0x100;
 
-/// One or more datagrams for one address, one after the other in a buffer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Outgoing {
-    /// Whom they are for.
-    pub to: SocketAddr,
-    /// The address that they are to be sent from, where that matters.
-    pub from: Option<IpAddr>,
-    /// The two bits of ECN.
-    pub ecn: u8,
-    /// How many bytes all of them have.
-    pub bytes: usize,
-    /// How long each is but the last, if there are several (GSO).
-    pub segment_bytes: Option<usize>,
-}
-
-impl Outgoing {
-    pub(crate) fn new(transmit: &Transmit) -> Self {
-        Self {
-            to: transmit.destination,
-            from: transmit.src_ip,
-            ecn: transmit.ecn.map_or(0, |ecn| ecn as u8),
-            bytes: transmit.size,
-            segment_bytes: transmit.segment_size,
-        }
+/// What quinn-proto wants to be sent, in our words.
+pub(crate) fn batch(transmit: &Transmit) -> DatagramBatch {
+    DatagramBatch {
+        to: transmit.destination,
+        from: transmit.src_ip,
+        ecn: transmit.ecn.map_or(0, |ecn| ecn as u8),
+        bytes: transmit.size,
+        segment_bytes: transmit.segment_size,
     }
 }
 
@@ -60,6 +47,9 @@ pub struct Connection {
     events: VecDeque<QuicEvent>,
     /// Streams that were opened ahead: how many more the peer allows is not known otherwise.
     reserved: VecDeque<u64>,
+    /// What was written to each stream of which not everything is acknowledged.
+    written: Vec<(u64, u64)>,
+    written_bytes: u64,
     /// It counts among the endpoint's handshakes of clients whose addresses are not validated.
     is_unvalidated: bool,
 }
@@ -72,7 +62,8 @@ impl Connection {
         is_unvalidated: bool,
     ) -> Self {
         let (events, reserved) = (VecDeque::new(), VecDeque::new());
-        Self { handle, inner, now, events, reserved, is_unvalidated }
+        let written = Vec::new();
+        Self { handle, inner, now, events, reserved, written, written_bytes: 0, is_unvalidated }
     }
 
     /// Its name at its endpoint.
@@ -98,11 +89,11 @@ impl Connection {
     }
 
     /// The next batch of datagrams that is to be sent, in `buffer`, which is emptied first.
-    pub fn send(&mut self, endpoint: &mut Endpoint, buffer: &mut Vec<u8>) -> Option<Outgoing> {
+    pub fn send(&mut self, endpoint: &mut Endpoint, buffer: &mut Vec<u8>) -> Option<DatagramBatch> {
         buffer.clear();
         let transmit = self.inner.poll_transmit(self.now, BATCH_COUNT, buffer);
         self.settle(endpoint);
-        transmit.map(|transmit| Outgoing::new(&transmit))
+        transmit.map(|transmit| batch(&transmit))
     }
 
     /// When it must be called even if nothing comes.
@@ -122,6 +113,53 @@ impl Connection {
         self.inner.is_drained()
     }
 
+    /// Forgets the connection: what still comes for it gets a stateless reset (RFC 9000 §10.3).
+    pub fn forget(mut self, endpoint: &mut Endpoint) {
+        self.validated(endpoint);
+        if !self.inner.is_drained() {
+            endpoint.inner.handle_event(self.handle, EndpointEvent::drained());
+        }
+    }
+
+    /// The smoothed round-trip time of the path.
+    #[must_use]
+    pub fn rtt(&self) -> Duration {
+        self.inner.rtt()
+    }
+
+    /// Packets that were lost so far.
+    #[must_use]
+    pub fn lost_packets(&self) -> u64 {
+        self.inner.stats().path.lost_packets
+    }
+
+    /// What the handshake agreed on, once it is complete. quinn-proto does not tell the cipher suite, nor whether a session
+    /// was resumed.
+    #[must_use]
+    pub fn facts(&self) -> Option<HandshakeFacts> {
+        if self.inner.is_handshaking() {
+            return None;
+        }
+        let session = self.inner.crypto_session();
+        let data = session.handshake_data()?.downcast::<HandshakeData>().ok()?;
+        Some(HandshakeFacts {
+            version: "TLSv1.3",
+            cipher: "unknown".to_owned(),
+            group: None,
+            alpn: Some(Alpn::H3),
+            server_name: data.server_name,
+            resumed: false,
+            client: session.peer_identity().and_then(ClientCertificate::of_peer).map(Arc::new),
+        })
+    }
+
+    /// The handshake does not count as one with an address that is not validated any more.
+    fn validated(&mut self, endpoint: &mut Endpoint) {
+        if std::mem::take(&mut self.is_unvalidated) {
+            endpoint.unvalidated -= 1;
+        }
+    }
+
     /// Tells the endpoint what it must know, and the connection what it answers.
     fn settle(&mut self, endpoint: &mut Endpoint) {
         while let Some(event) = self.inner.poll_endpoint_events() {
@@ -130,8 +168,7 @@ impl Connection {
             }
         }
         if self.is_unvalidated && (!self.inner.is_handshaking() || self.inner.is_closed()) {
-            self.is_unvalidated = false;
-            endpoint.unvalidated -= 1;
+            self.validated(endpoint);
         }
         self.reserve();
     }
@@ -146,6 +183,39 @@ impl Connection {
         {
             self.reserved.push_back(id.into());
         }
+    }
+
+    /// So much was written to a stream: what the transport keeps of it until the peer has it, at most. What is written to
+    /// unidirectional streams never ends, and is little.
+    fn note_written(&mut self, stream: u64, bytes: usize) {
+        if stream & 2 != 0 || bytes == 0 {
+            return;
+        }
+        self.written_bytes += bytes as u64;
+        match self.written.binary_search_by_key(&stream, |(stream, _)| *stream) {
+            Ok(at) => self.written[at].1 += bytes as u64,
+            Err(at) => self.written.insert(at, (stream, bytes as u64)),
+        }
+    }
+
+    /// The transport keeps nothing of a stream any more.
+    fn acknowledged(&mut self, stream: u64) {
+        if let Ok(at) = self.written.binary_search_by_key(&stream, |(stream, _)| *stream) {
+            self.written_bytes -= self.written.remove(at).1;
+        }
+    }
+
+    /// Whether the peer has acknowledged everything that was written to streams of requests.
+    #[must_use]
+    pub fn is_acknowledged(&self) -> bool {
+        self.written.is_empty()
+    }
+
+    /// What the transport keeps of what was written, at most, in bytes.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        let places = self.written.capacity() * size_of::<(u64, u64)>();
+        self.written_bytes.min(SEND_WINDOW_BYTES) as usize + places
     }
 
     /// Turns an event of the transport into those that HTTP/3 knows.
@@ -165,7 +235,9 @@ impl Connection {
             Event::Stream(StreamEvent::Writable { id }) => {
                 self.events.push_back(QuicEvent::Writable(id.into()));
             }
+            Event::Stream(StreamEvent::Finished { id }) => self.acknowledged(id.into()),
             Event::Stream(StreamEvent::Stopped { id, error_code }) => {
+                self.acknowledged(id.into());
                 self.events.push_back(QuicEvent::Stopped(id.into(), error_code.into_inner()));
             }
             Event::Stream(StreamEvent::Available { dir: Dir::Bi }) => {
@@ -180,7 +252,7 @@ impl Connection {
             Event::Connected
             | Event::HandshakeDataReady
             | Event::DatagramsUnblocked
-            | Event::Stream(StreamEvent::Available { .. } | StreamEvent::Finished { .. }) => {}
+            | Event::Stream(StreamEvent::Available { .. }) => {}
         }
     }
 }
@@ -269,22 +341,25 @@ impl Quic for Connection {
         while taken < bytes.len() {
             match self.inner.send_stream(id_of(stream)).write(&bytes[taken..]) {
                 Ok(count) => taken += count,
-                Err(WriteError::Blocked) => return taken,
+                Err(WriteError::Blocked) => break,
                 // The peer reads no more, which is reported: what is written is dropped.
                 Err(WriteError::Stopped(_) | WriteError::ClosedStream) => return bytes.len(),
             }
         }
+        self.note_written(stream, taken);
         taken
     }
 
     fn write_chunk(&mut self, stream: u64, chunk: &mut Bytes) {
+        let offered = chunk.len();
         while !chunk.is_empty() {
             match self.inner.send_stream(id_of(stream)).write_chunks(std::slice::from_mut(chunk)) {
                 Ok(_) => {}
-                Err(WriteError::Blocked) => return,
-                Err(WriteError::Stopped(_) | WriteError::ClosedStream) => chunk.clear(),
+                Err(WriteError::Blocked) => break,
+                Err(WriteError::Stopped(_) | WriteError::ClosedStream) => return chunk.clear(),
             }
         }
+        self.note_written(stream, offered - chunk.len());
     }
 
     fn finish(&mut self, stream: u64) {
@@ -292,6 +367,7 @@ impl Quic for Connection {
     }
 
     fn reset(&mut self, stream: u64, code: u64) {
+        self.acknowledged(stream);
         let _ = self.inner.send_stream(id_of(stream)).reset(number(code));
     }
 

@@ -1,12 +1,12 @@
 //! RFC 9000 §5, §8: what one UDP socket is: connections are told apart, accepted and begun.
 
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
+use bolide_buffers::{Datagram, DatagramBatch};
 use bolide_tls::{ClientTls, ServerTls, WallClock};
-use bytes::BytesMut;
 use quinn_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn_proto::{
     ClientConfig, ConnectionEvent, ConnectionHandle, DatagramEvent, EcnCodepoint, EndpointConfig,
@@ -14,7 +14,8 @@ use quinn_proto::{
 };
 use thiserror::Error;
 
-use crate::connection::{Connection, Outgoing};
+use crate::connection::{Connection, batch};
+use crate::identifiers::Identifiers;
 use crate::limits;
 
 /// The protocol that is agreed on (RFC 9114 §3.1).
@@ -35,17 +36,12 @@ pub enum QuicError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key(pub(crate) ConnectionHandle);
 
-/// A datagram that came, or several of one sender's in a row.
-#[derive(Debug)]
-pub struct Received {
-    /// Who sent it.
-    pub from: SocketAddr,
-    /// The address that it was sent to, where that is known.
-    pub to: Option<IpAddr>,
-    /// The two bits of ECN (RFC 3168 §5).
-    pub ecn: u8,
-    /// Its bytes.
-    pub bytes: BytesMut,
+impl Key {
+    /// A small number, which no other connection of the endpoint has at the same time.
+    #[must_use]
+    pub fn index(self) -> usize {
+        self.0.0
+    }
 }
 
 /// Something for a connection: it is to be [delivered](Connection::deliver).
@@ -56,19 +52,22 @@ pub struct Delivery(pub(crate) ConnectionEvent);
 pub enum Arrived {
     /// Nothing that the caller must do.
     Nothing,
+    /// It is for a connection of the endpoint that this worker has.
+    Elsewhere(usize, Datagram),
     /// It is for this connection.
     For(Key, Delivery),
     /// A client begins a connection.
     New(Key, Box<Connection>),
     /// The endpoint itself has something to send: a Retry, a version negotiation, a stateless reset. The datagram is in
     /// the buffer.
-    Reply(Outgoing),
+    Reply(DatagramBatch),
 }
 
 impl fmt::Debug for Arrived {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Nothing => formatter.write_str("Nothing"),
+            Self::Elsewhere(worker, _) => write!(formatter, "Elsewhere({worker})"),
             Self::For(key, _) => write!(formatter, "For({key:?})"),
             Self::New(key, _) => write!(formatter, "New({key:?})"),
             Self::Reply(outgoing) => write!(formatter, "Reply({outgoing:?})"),
@@ -81,9 +80,14 @@ impl fmt::Debug for Arrived {
 pub struct Endpoint {
     pub(crate) inner: quinn_proto::Endpoint,
     transport: Arc<TransportConfig>,
+    identifiers: Identifiers,
+    /// Where the settings of connections that are accepted come from, and how often those were replaced.
+    server: Option<(ServerTls, u64)>,
+    clock: WallClock,
     /// Handshakes of clients whose addresses are not validated.
     pub(crate) unvalidated: usize,
     unvalidated_max: usize,
+    accepts: bool,
 }
 
 impl Endpoint {
@@ -98,22 +102,38 @@ impl Endpoint {
         clock: WallClock,
         seed: [u8; 32],
     ) -> Result<Self, QuicError> {
+        Self::of_worker(server, clock, seed, (0, 1))
+    }
+
+    /// The same for one worker of several, by its number and theirs: the identifiers of its connections name it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::new`].
+    pub fn of_worker(
+        server: Option<&ServerTls>,
+        clock: WallClock,
+        seed: [u8; 32],
+        (worker, workers): (usize, usize),
+    ) -> Result<Self, QuicError> {
         let transport = Arc::new(transport());
-        let server = match server {
-            None => None,
-            Some(tls) => {
-                let crypto = QuicServerConfig::try_from(tls.quic(HTTP3))
-                    .map_err(|error| QuicError::Tls(error.to_string()))?;
-                let mut config = ServerConfig::with_crypto(Arc::new(crypto));
-                config.transport_config(Arc::clone(&transport)).time_source(Arc::new(Clock(clock)));
-                Some(Arc::new(config))
-            }
-        };
-        let mut config = EndpointConfig::default();
-        config.rng_seed(Some(seed));
-        let inner = quinn_proto::Endpoint::new(Arc::new(config), server, true, Some(seed));
+        let config = server.map(|tls| server_config(tls, clock, &transport)).transpose()?;
+        let identifiers = Identifiers::new(worker, workers);
+        let mut endpoint = EndpointConfig::default();
+        endpoint.rng_seed(Some(seed)).cid_generator(move || Box::new(identifiers));
+        let inner = quinn_proto::Endpoint::new(Arc::new(endpoint), config, true, Some(seed));
         let unvalidated_max = limits::UNVALIDATED_HANDSHAKES_COUNT;
-        Ok(Self { inner, transport, unvalidated: 0, unvalidated_max })
+        let server = server.map(|tls| (tls.clone(), tls.replaced_count()));
+        Ok(Self {
+            inner,
+            transport,
+            identifiers,
+            server,
+            clock,
+            unvalidated: 0,
+            unvalidated_max,
+            accepts: true,
+        })
     }
 
     /// The same with another limit than [`UNVALIDATED_HANDSHAKES_COUNT`](limits::UNVALIDATED_HANDSHAKES_COUNT).
@@ -145,23 +165,47 @@ impl Endpoint {
         Ok((Key(handle), Connection::new(handle, connection, now, false)))
     }
 
+    /// Whether connections are accepted: those of clients that come while they are not are refused.
+    pub fn accept(&mut self, accepts: bool) {
+        self.accepts = accepts;
+    }
+
     /// A datagram came. What the endpoint replies is in `buffer`, which is emptied first.
-    pub fn receive(&mut self, received: Received, now: Instant, buffer: &mut Vec<u8>) -> Arrived {
+    pub fn receive(&mut self, datagram: Datagram, now: Instant, buffer: &mut Vec<u8>) -> Arrived {
         buffer.clear();
-        let Received { from, to, ecn, bytes } = received;
+        if let Some(worker) = self.identifiers.other_worker(&datagram.bytes) {
+            return Arrived::Elsewhere(worker, datagram);
+        }
+        let Datagram { from, to, ecn, bytes } = datagram;
         let ecn = EcnCodepoint::from_bits(ecn);
         match self.inner.handle(now, from, to, ecn, bytes, buffer) {
             None => Arrived::Nothing,
             Some(DatagramEvent::ConnectionEvent(handle, event)) => {
                 Arrived::For(Key(handle), Delivery(event))
             }
-            Some(DatagramEvent::Response(transmit)) => Arrived::Reply(Outgoing::new(&transmit)),
+            Some(DatagramEvent::Response(transmit)) => Arrived::Reply(batch(&transmit)),
             Some(DatagramEvent::NewConnection(incoming)) => self.incoming(incoming, now, buffer),
+        }
+    }
+
+    /// Takes over TLS settings that were replaced.
+    fn follow_settings(&mut self) {
+        let Some((tls, replaced_count)) = &mut self.server else { return };
+        let count = tls.replaced_count();
+        if *replaced_count != count {
+            *replaced_count = count;
+            // What was there goes on where the new ones can't be used.
+            if let Ok(config) = server_config(tls, self.clock, &self.transport) {
+                self.inner.set_server_config(Some(config));
+            }
         }
     }
 
     /// A client begins a connection: above a number of handshakes it must prove its address first.
     fn incoming(&mut self, incoming: Incoming, now: Instant, buffer: &mut Vec<u8>) -> Arrived {
+        if !self.accepts {
+            return Arrived::Reply(batch(&self.inner.refuse(incoming, buffer)));
+        }
         let validated = incoming.remote_address_validated();
         if !validated && self.unvalidated >= self.unvalidated_max {
             if !incoming.may_retry() {
@@ -169,13 +213,14 @@ impl Endpoint {
                 return Arrived::Nothing;
             }
             return match self.inner.retry(incoming, buffer) {
-                Ok(transmit) => Arrived::Reply(Outgoing::new(&transmit)),
+                Ok(transmit) => Arrived::Reply(batch(&transmit)),
                 Err(error) => {
                     self.inner.ignore(error.into_incoming());
                     Arrived::Nothing
                 }
             };
         }
+        self.follow_settings();
         match self.inner.accept(incoming, now, buffer, None) {
             Ok((handle, connection)) => {
                 self.unvalidated += usize::from(!validated);
@@ -183,11 +228,24 @@ impl Endpoint {
                 Arrived::New(Key(handle), Box::new(connection))
             }
             Err(error) => match error.response {
-                Some(transmit) => Arrived::Reply(Outgoing::new(&transmit)),
+                Some(transmit) => Arrived::Reply(batch(&transmit)),
                 None => Arrived::Nothing,
             },
         }
     }
+}
+
+/// What connections that are accepted begin with.
+fn server_config(
+    tls: &ServerTls,
+    clock: WallClock,
+    transport: &Arc<TransportConfig>,
+) -> Result<Arc<ServerConfig>, QuicError> {
+    let crypto = QuicServerConfig::try_from(tls.quic(HTTP3))
+        .map_err(|error| QuicError::Tls(error.to_string()))?;
+    let mut config = ServerConfig::with_crypto(Arc::new(crypto));
+    config.transport_config(Arc::clone(transport)).time_source(Arc::new(Clock(clock)));
+    Ok(Arc::new(config))
 }
 
 /// The time of day, by which tokens expire.

@@ -6,7 +6,8 @@
 
 mod connection;
 mod endpoint;
+mod identifiers;
 pub mod limits;
 
-pub use connection::{Connection, Outgoing};
-pub use endpoint::{Arrived, Delivery, Endpoint, Key, QuicError, Received};
+pub use connection::Connection;
+pub use endpoint::{Arrived, Delivery, Endpoint, Key, QuicError};

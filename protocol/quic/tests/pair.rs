@@ -6,8 +6,9 @@ use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
+use bolide_buffers::{Datagram, DatagramBatch};
 use bolide_h3::{Connection as Http, Context, Limits};
-use bolide_quic::{Arrived, Connection, Endpoint, Outgoing, Received, limits};
+use bolide_quic::{Arrived, Connection, Endpoint, limits};
 use bolide_semantics::{
     Content, End, ExchangeEvent, ExchangeId, FieldRef, Head, Output, RequestHead, ResponseHead,
     Role,
@@ -129,7 +130,7 @@ impl World {
     }
 
     /// Puts the datagrams at the end of a buffer on the wire.
-    fn put(&mut self, from: usize, outgoing: Outgoing, buffer: &[u8]) {
+    fn put(&mut self, from: usize, outgoing: DatagramBatch, buffer: &[u8]) {
         let bytes = &buffer[..outgoing.bytes];
         let pieces = bytes.chunks(outgoing.segment_bytes.unwrap_or_else(|| bytes.len().max(1)));
         self.batched += pieces.len() - 1;
@@ -146,10 +147,10 @@ impl World {
     fn arrive(&mut self, at: usize, bytes: &[u8]) {
         let (now, from) = (self.now, self.sides[1 - at].address);
         let side = &mut self.sides[at];
-        let received = Received { from, to: None, ecn: 0, bytes: BytesMut::from(bytes) };
+        let received = Datagram { from, to: None, ecn: 0, bytes: BytesMut::from(bytes) };
         let mut buffer = Vec::new();
         match side.endpoint.receive(received, now, &mut buffer) {
-            Arrived::Nothing => {}
+            Arrived::Nothing | Arrived::Elsewhere(..) => {}
             Arrived::For(key, delivery) => {
                 let Side { endpoint, quic: Some(quic), .. } = side else { return };
                 if key != quic.key() {
@@ -331,7 +332,7 @@ fn an_initial_flood_is_answered_by_retries() {
         let outgoing = quic.send(&mut attacker, &mut initial).expect("an Initial");
         initial.truncate(outgoing.segment_bytes.unwrap_or(outgoing.bytes));
         let from = address(1024 + number);
-        let received = Received { from, to: None, ecn: 0, bytes: BytesMut::from(&initial[..]) };
+        let received = Datagram { from, to: None, ecn: 0, bytes: BytesMut::from(&initial[..]) };
         let mut buffer = Vec::new();
         match server.endpoint.receive(received, start(), &mut buffer) {
             Arrived::New(_, mut quic) => {

@@ -1,5 +1,6 @@
 //! RFC 5280 §4.1.2.6, RFC 4514: who a client says that it is.
 
+use std::any::Any;
 use std::fmt::Write;
 
 use aws_lc_rs::digest::{SHA256, digest};
@@ -25,6 +26,13 @@ impl ClientCertificate {
         let subject =
             EndEntityCert::try_from(der).ok().map(|parsed| distinguished(parsed.subject()));
         Self { der: Box::from(&**der), fingerprint, subject: subject.unwrap_or_default() }
+    }
+
+    /// The first of the certificates that rustls tells of a peer over QUIC: a list of them.
+    #[must_use]
+    pub fn of_peer(identity: Box<dyn Any>) -> Option<Self> {
+        let certificates = identity.downcast::<Vec<CertificateDer<'static>>>().ok()?;
+        certificates.first().map(Self::new)
     }
 
     /// The fingerprint in hexadecimal, in lower case.

@@ -36,6 +36,8 @@ pub enum Alpn {
     H2,
     /// `http/1.1`
     Http11,
+    /// `h3`, over QUIC (RFC 9114 §3.1).
+    H3,
 }
 
 impl Alpn {
@@ -45,6 +47,7 @@ impl Alpn {
         match self {
             Self::H2 => b"h2",
             Self::Http11 => b"http/1.1",
+            Self::H3 => b"h3",
         }
     }
 }

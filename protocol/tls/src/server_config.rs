@@ -58,9 +58,16 @@ pub struct ServerOptions<'a> {
 /// checked again, so each connection shows the certificate anew, which must be valid then.
 #[derive(Debug, Clone)]
 pub struct ServerTls {
-    current: Arc<RwLock<Arc<ServerConfig>>>,
+    current: Arc<RwLock<Current>>,
     clock: WallClock,
     ticketer: Arc<dyn ProducesTickets>,
+}
+
+/// What new connections get, and how often that was replaced.
+#[derive(Debug)]
+struct Current {
+    config: Arc<ServerConfig>,
+    replaced_count: u64,
 }
 
 impl ServerTls {
@@ -83,7 +90,8 @@ impl ServerTls {
     pub fn with(options: &ServerOptions<'_>, clock: WallClock) -> Result<Self, IdentityError> {
         let ticketer = Tickets::ticketer(clock).map_err(unusable)?;
         let config = Arc::new(config(options, clock, &ticketer)?);
-        Ok(Self { current: Arc::new(RwLock::new(config)), clock, ticketer })
+        let current = Current { config, replaced_count: 0 };
+        Ok(Self { current: Arc::new(RwLock::new(current)), clock, ticketer })
     }
 
     /// Replaces what new connections get, in every clone of these settings; those that are open go on as
@@ -94,18 +102,26 @@ impl ServerTls {
     /// As [`Self::with`]: the old settings stay.
     pub fn replace(&self, options: &ServerOptions<'_>) -> Result<(), IdentityError> {
         let new = config(options, self.clock, &self.ticketer)?;
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
+        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        current.config = Arc::new(new);
+        current.replaced_count += 1;
         Ok(())
     }
 
     /// The same settings for connections over QUIC (RFC 9001 §4): only the protocol that is agreed on is another. What is
-    /// [replaced](Self::replace) later has no effect on them.
+    /// [replaced](Self::replace) later has no effect on them: [`Self::replaced_count`] tells.
     #[must_use]
     pub fn quic(&self, protocol: &[u8]) -> Arc<ServerConfig> {
         let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
-        let mut config = ServerConfig::clone(&current);
+        let mut config = ServerConfig::clone(&current.config);
         config.alpn_protocols = vec![protocol.to_vec()];
         Arc::new(config)
+    }
+
+    /// How often the settings were [replaced](Self::replace).
+    #[must_use]
+    pub fn replaced_count(&self) -> u64 {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).replaced_count
     }
 
     /// The TLS layer of a new connection.
@@ -116,7 +132,7 @@ impl ServerTls {
     pub fn accept(&self) -> Result<TlsLayer, IdentityError> {
         let config = {
             let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(&current)
+            Arc::clone(&current.config)
         };
         ServerConnection::new(config)
             .map(|connection| TlsLayer::new(connection.into()))

@@ -266,7 +266,7 @@ fn drive(
                     }
                     continue;
                 }
-                let Some(is_h2) = orders.connection.is_h2() else {
+                let Some(version) = orders.connection.version() else {
                     return Ok(pass);
                 };
                 let tls = orders.connection.tls_facts();
@@ -275,6 +275,7 @@ fn drive(
                     return Err(OTHER_PROTOCOL);
                 }
                 *step = Step::Ready;
+                let is_h2 = version == http::Version::HTTP_2;
                 owner.ready(&Established { is_h2, tls }, orders);
             }
         }

@@ -38,6 +38,7 @@ pub(crate) fn page(request: &mut Request<'_>) -> Response {
     };
     let version = match request.version() {
         Version::HTTP_2 => "HTTP/2",
+        Version::HTTP_3 => "HTTP/3",
         Version::HTTP_10 => "HTTP/1.0",
         _ => "HTTP/1.1",
     };

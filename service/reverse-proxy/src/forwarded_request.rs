@@ -35,7 +35,7 @@ impl ForwardedRequest {
             Method::GET | Method::HEAD | Method::OPTIONS | Method::PUT | Method::DELETE
         );
         let kind = request.get(FieldName::ContentType);
-        let is_grpc = request.version() == Version::HTTP_2
+        let is_grpc = request.version() >= Version::HTTP_2
             && kind.is_some_and(|kind| kind.starts_with(b"application/grpc"));
         let (upstream, started) = (None, false);
         let repeats_left = worker.limits().retries_count;

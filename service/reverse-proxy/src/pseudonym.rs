@@ -10,7 +10,7 @@ use bolide_server::Version;
 pub(crate) struct Pseudonym {
     name: Box<str>,
     /// With the version of a request before it: 1.0, 1.1 and 2.
-    via: [Box<str>; 3],
+    via: [Box<str>; 4],
 }
 
 impl Pseudonym {
@@ -27,16 +27,17 @@ impl Pseudonym {
     }
 
     fn with(name: &str) -> Self {
-        let via = ["1.0", "1.1", "2"].map(|version| format!("{version} {name}").into());
+        let via = ["1.0", "1.1", "2", "3"].map(|version| format!("{version} {name}").into());
         Self { name: name.into(), via }
     }
 
     /// What the proxy adds to `Via` of a request that came in this version.
     pub(crate) fn via(&self, version: Version) -> &[u8] {
-        let [http_1_0, http_1_1, http_2] = &self.via;
+        let [http_1_0, http_1_1, http_2, http_3] = &self.via;
         let via = match version {
             Version::HTTP_10 => http_1_0,
             Version::HTTP_2 => http_2,
+            Version::HTTP_3 => http_3,
             _ => http_1_1,
         };
         via.as_bytes()

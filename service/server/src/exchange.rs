@@ -24,6 +24,7 @@ use crate::outward::Outward;
 use crate::patience::Patience;
 use crate::policy::ResponseFields;
 use crate::profile::{ENCODE, HANDLER};
+use crate::quic::Advertised;
 use crate::responder::Address;
 use crate::response::{Body, Fields, Pull, ResponseKind, Trailed};
 use crate::session::timing;
@@ -40,6 +41,9 @@ pub use notes::UpstreamTimes;
 
 /// The largest piece that a body stream is asked for at once, in bytes.
 const PULL_BYTES_MAX: usize = 256 * 1024;
+
+/// The field that names other ways to a server (RFC 7838 §3).
+const ALT_SVC: &str = "alt-svc";
 
 /// A response with more fields of its own than that takes memory while it is written.
 const OWN_FIELDS_COUNT: usize = 8;
@@ -75,6 +79,7 @@ pub struct Io<'a> {
     pub(crate) id: ExchangeId,
     pub(crate) state: &'a mut State,
     pub(crate) date: &'a Date,
+    pub(crate) advertised: &'a [Advertised],
     pub(crate) address: Address<'a>,
     pub(crate) ends: &'a Ends,
     pub(crate) path: &'a dyn Path,
@@ -92,6 +97,17 @@ impl<'a> Io<'a> {
     /// The connections that this worker makes: to another server, say.
     pub fn outward(&mut self) -> &mut Outward<'a> {
         &mut self.outward
+    }
+
+    /// What a response with these fields says of HTTP/3, if it is served here and the client does not use it.
+    #[inline]
+    fn alternative(&self, fields: &[FieldRef<'_>]) -> Option<&'a str> {
+        if self.advertised.is_empty() || !self.connection.is_tls() {
+            return None;
+        }
+        let is_said = fields.iter().any(|field| field.name.eq_ignore_ascii_case(ALT_SVC));
+        let port = self.ends.local().filter(|_| !is_said)?.port();
+        Advertised::at(self.advertised, port)
     }
 }
 
@@ -342,12 +358,15 @@ impl Io<'_> {
         let id = self.state.request_id.take();
         let mut own: SmallVec<[FieldRef<'_>; 2 * OWN_FIELDS_COUNT]> = SmallVec::new();
         let mut fields = fields;
-        if timed.is_some() || id.is_some() {
+        let alternative = self.alternative(fields).filter(|_| is_final);
+        if timed.is_some() || id.is_some() || alternative.is_some() {
             own.extend_from_slice(fields);
             let is_same = |field: &FieldRef<'_>| field.name.eq_ignore_ascii_case(REQUEST_ID);
             own.retain(|field| id.is_none() || !is_same(field));
             let timed = timed.as_deref().map(|value| ("server-timing", value));
-            for (name, value) in timed.into_iter().chain(id.as_deref().map(|id| (REQUEST_ID, id))) {
+            let id = id.as_deref().map(|id| (REQUEST_ID, id));
+            let alternative = alternative.map(|value| (ALT_SVC, value));
+            for (name, value) in timed.into_iter().chain(id).chain(alternative) {
                 own.push(FieldRef::named(name, value.as_bytes()));
             }
             fields = &own;
@@ -467,6 +486,9 @@ impl Io<'_> {
         }
         if let Some(id) = id.as_deref() {
             own.push(FieldRef::named(REQUEST_ID, id.as_bytes()));
+        }
+        if let Some(value) = self.alternative(&own) {
+            own.push(FieldRef::named(ALT_SVC, value.as_bytes()));
         }
         let head = ResponseHead {
             status,

@@ -27,6 +27,7 @@ mod patience;
 mod policy;
 mod profile;
 mod proxy_header;
+mod quic;
 mod refusal;
 mod request;
 mod responder;

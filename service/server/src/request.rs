@@ -130,10 +130,10 @@ impl<'a> Request<'a> {
         self.origin().address
     }
 
-    /// What the client has spoken, `http` or `https`: as a trusted peer says, else whether this connection has TLS.
+    /// What the client has spoken, `http` or `https`: as a trusted peer says, else whether this connection has TLS or is over QUIC.
     #[must_use]
     pub fn scheme(&self) -> &'a str {
-        let own = if self.connection.is_tls() { "https" } else { "http" };
+        let own = if self.connection.is_secure() { "https" } else { "http" };
         self.origin().scheme.unwrap_or(own)
     }
 

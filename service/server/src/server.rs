@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant, SystemTime};
 
-use bolide_connection::{Clients, ServerOptions, ServerTls, WallClock};
+use bolide_connection::ServerTls;
 use bolide_eventloop::{
     Address, Around, Config, Handle, Listeners, Service, Signal, Signals, Stats,
 };
@@ -19,9 +19,15 @@ use crate::responder::Change;
 use crate::service::HttpService;
 use crate::watchdog::{Beats, Watchdog};
 use crate::{
-    AccessLog, Error, Identity, Ingress, Limits, Message, Metrics, Profile, ProxyProtocol, Router,
+    AccessLog, Error, Ingress, Limits, Message, Metrics, Profile, ProxyProtocol, Router,
     ServerState, Snapshot,
 };
+use http3::Sockets;
+
+mod http3;
+mod tls;
+
+pub use tls::Tls;
 
 /// A server before it runs.
 ///
@@ -48,6 +54,7 @@ pub struct Server {
     around: Option<Around>,
     bound: Option<Bound>,
     error: Option<Error>,
+    http3: bool,
 }
 
 /// Something to accept connections from.
@@ -104,49 +111,12 @@ struct Bound {
     listeners: Listeners,
     tls: Vec<Option<ServerTls>>,
     paths: Vec<PathBuf>,
+    http3: Sockets,
 }
 
 impl fmt::Debug for Bound {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_list().entries(self.listeners.addresses()).finish()
-    }
-}
-
-/// TLS settings of a listener.
-#[derive(Debug, Clone)]
-pub struct Tls {
-    settings: ServerTls,
-}
-
-impl Tls {
-    /// TLS 1.3 and 1.2 with this certificate; ALPN offers `h2` and `http/1.1`.
-    ///
-    /// # Errors
-    ///
-    /// When ticket keys can't be made.
-    pub fn new(identity: &Identity) -> Result<Self, Error> {
-        Ok(Self { settings: ServerTls::new(identity, WallClock(SystemTime::now))? })
-    }
-
-    /// The same with several certificates, of which each client gets that for the name that it asks for (else
-    /// the first), and with what clients have to show.
-    ///
-    /// # Errors
-    ///
-    /// When there is no certificate, or what is trusted can't be read.
-    pub fn with(identities: &[Identity], clients: Clients) -> Result<Self, Error> {
-        let options = ServerOptions { identities, clients };
-        Ok(Self { settings: ServerTls::with(&options, WallClock(SystemTime::now))? })
-    }
-
-    /// Replaces certificates and what clients have to show, on every listener that has these settings, while
-    /// it runs. Connections that are open go on.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::with`]: what there was stays.
-    pub fn replace(&self, identities: &[Identity], clients: Clients) -> Result<(), Error> {
-        Ok(self.settings.replace(&ServerOptions { identities, clients })?)
     }
 }
 
@@ -165,6 +135,7 @@ impl Default for Server {
             around: None,
             bound: None,
             error: None,
+            http3: false,
         }
     }
 }
@@ -221,6 +192,15 @@ impl Server {
     #[must_use]
     pub fn ingress(mut self, ingress: Ingress) -> Self {
         self.ingress = ingress;
+        self
+    }
+
+    /// Whether listeners with TLS serve HTTP/3 as well, at the same address and UDP port, and responses over TLS say so
+    /// (`Alt-Svc`, RFC 7838). Where the port can't be had, a warning says why, and TLS goes on alone. Listeners of another
+    /// process, and those whose connections begin with a PROXY header, have none. Default: no.
+    #[must_use]
+    pub fn http3(mut self, serves: bool) -> Self {
+        self.http3 = serves;
         self
     }
 
@@ -314,13 +294,15 @@ impl Server {
         self.check()?;
         let listeners = std::mem::take(&mut self.listeners);
         let (sources, tls): (Vec<_>, Vec<_>) = listeners.into_iter().unzip();
+        let wanted = self.wants_http3(&sources, &tls);
         let paths = sources.iter().filter_map(Listener::path).collect();
         let backlog = self.limits.event_loop.backlog_count;
         let mut listeners = Listeners::new(self.workers).backlog(backlog);
         for source in sources {
             source.open(&mut listeners)?;
         }
-        self.bound = Some(Bound { listeners, tls, paths });
+        let http3 = Sockets::open(&mut listeners, &wanted);
+        self.bound = Some(Bound { listeners, tls, paths, http3 });
         Ok(self)
     }
 
@@ -363,7 +345,7 @@ impl Server {
             self = self.bind()?;
         }
         let Some(bound) = self.bound.take() else { return Err(Error::NoListener) };
-        let Bound { listeners, tls, paths } = bound;
+        let Bound { listeners, tls, paths, http3 } = bound;
         let addresses = listeners.addresses();
         let (limits, wall_clock) = (self.limits, self.wall_clock);
         let (ingress, proxy_protocols) = (self.ingress, self.proxy_protocols);
@@ -383,20 +365,25 @@ impl Server {
         let start = |beats: &Beats| Watchdog::start(beats.clone(), self.name, limits.long_turn);
         let watchdog = observed.beats.as_ref().map(start).transpose()?;
         let config = Config { around: self.around, limits: limits.event_loop, ..Config::default() };
-        let handle = bolide_eventloop::run(&config, listeners, move |_, mailbox| {
+        http3.tell(self.name);
+        let (has_http3, plan) = (http3.are_open(), http3.plan(&addresses, self.workers));
+        let handle = bolide_eventloop::run(&config, listeners, move |worker, mailbox| {
             if let Some(log) = &observed.access_log {
                 log.add_worker(mailbox);
             }
+            let (endpoints, advertised) = plan.of_worker(worker, &tls, wall_clock);
             let (limits, tls, now) = (limits.clone(), tls.clone(), Instant::now());
             HttpService::observed(routes(), limits, tls, wall_clock, now, &observed)
                 .behind(proxy_protocols.clone(), &ingress)
+                .with_http3(endpoints, advertised)
         })?;
         if let Some(metrics) = &metrics {
             metrics.set_state(ServerState::Ready);
         }
         let (server, workers) = (self.name, self.workers);
         tracing::info!(target: "bolide::server", server, workers, "the server has started");
-        Ok(Running { handle, addresses, paths, drain: self.drain, metrics, watchdog, name: server })
+        let (drain, name) = (self.drain, server);
+        Ok(Running { handle, addresses, paths, drain, metrics, watchdog, name, has_http3 })
     }
 
     /// Runs until SIGTERM or SIGINT, then drains.
@@ -453,6 +440,7 @@ pub struct Running {
     metrics: Option<Metrics>,
     watchdog: Option<Watchdog>,
     name: &'static str,
+    has_http3: Vec<bool>,
 }
 
 impl fmt::Debug for Running {
@@ -472,6 +460,12 @@ impl Running {
             Address::Unix => None,
         };
         self.addresses.iter().map(inet).collect()
+    }
+
+    /// Which listeners serve HTTP/3 as well, in the same order.
+    #[must_use]
+    pub fn http3(&self) -> &[bool] {
+        &self.has_http3
     }
 
     /// Accepts nothing more, completes what is open, and ends after the drain time at the latest.

@@ -8,26 +8,29 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use bolide_buffers::{Flush, ReceiveBuffer, SendQueue};
+use bolide_buffers::{Datagram, DatagramSink, Flush, ReceiveBuffer, SendQueue};
 use bolide_connection::{Connection, ServerTls};
 use bolide_eventloop::{
-    Accepted, Address as SocketAddress, After, Agenda, CloseCause, Measured, Meter,
-    Outbound as BegunOutbound, Service, Stats, Turn,
+    Accepted, Address as SocketAddress, After, Agenda, CloseCause, DatagramFlush, Measured, Meter,
+    Outbound as BegunOutbound, Routed, Service, Stats, Turn,
 };
 use bolide_semantics::{AbortReason, Blame, Context, Date, ExchangeId, Head, Role};
 
-use crate::announced::{Announced, Arrival};
+use crate::announced::Announced;
 use crate::ends::Ends;
 use crate::ingress::Gate;
-use crate::limits::{PASS_EVENTS_COUNT, PROXY_HEADER_TIMEOUT};
+use crate::limits::PASS_EVENTS_COUNT;
 use crate::observe::{Observed, Observer};
 use crate::outward::{Dials, Outbound, Outward};
 use crate::profile::{ENCODE, HANDLER, LOOP, PARSE, ProfileShard, TLS_OPEN, TLS_SEAL};
+use crate::quic::{Advertised, Endpoints};
 use crate::responder::{Address, Change, MessageKind, Reload};
 use crate::session::Session;
 use crate::tuning::WindowMemory;
 use crate::work::Work;
 use crate::{Ingress, Limits, Message, Profile, ProxyProtocol, Router};
+
+mod announced;
 
 /// How large the block is that plaintext is opened into, in bytes.
 const PLAIN_BLOCK_BYTES: usize = 256 * 1024;
@@ -41,6 +44,8 @@ pub(crate) struct Shared {
     pub(crate) server_timing: bool,
     /// What is taken from peers, if anything is.
     pub(crate) gate: Option<Gate>,
+    /// What clients over TLS are told of HTTP/3.
+    pub(crate) advertised: Vec<Advertised>,
 }
 
 /// One worker's server: router, buffers and settings for all of its sessions.
@@ -52,6 +57,7 @@ pub(crate) struct HttpService {
     tls: Vec<Option<ServerTls>>,
     /// Whether connections begin with a PROXY header, likewise; those beyond the end don't.
     proxy_protocols: Vec<ProxyProtocol>,
+    endpoints: Endpoints,
     head: Head,
     plain: ReceiveBuffer,
     wall_clock: fn() -> SystemTime,
@@ -123,9 +129,11 @@ impl HttpService {
                 date: Date::new(wall_clock()),
                 server_timing: observed.server_timing,
                 gate: None,
+                advertised: Vec::new(),
             },
             tls,
             proxy_protocols: Vec::new(),
+            endpoints: Endpoints::default(),
             head: Head::default(),
             plain: ReceiveBuffer::new(PLAIN_BLOCK_BYTES),
             wall_clock,
@@ -140,6 +148,13 @@ impl HttpService {
     pub(crate) fn behind(mut self, proxy_protocols: Vec<ProxyProtocol>, ingress: &Ingress) -> Self {
         self.proxy_protocols = proxy_protocols;
         self.set_ingress(ingress);
+        self
+    }
+
+    /// The same with connections of HTTP/3, of which clients over TLS are told.
+    pub(crate) fn with_http3(mut self, endpoints: Endpoints, advertised: Vec<Advertised>) -> Self {
+        self.endpoints = endpoints;
+        self.shared.advertised = advertised;
         self
     }
 
@@ -164,6 +179,13 @@ impl HttpService {
         if tls {
             self.meter.enter(TLS_OPEN);
             session.cut = session.connection.open_some_records(turn.input, &mut self.plain);
+            if let Some(subject) = &mut session.subject {
+                self.observer.received(subject, &session.connection);
+            }
+        }
+        if let Some(place) = session.connection.endpoint() {
+            self.meter.enter(TLS_OPEN);
+            self.endpoints.receive(place, &mut session.connection, turn.now);
             if let Some(subject) = &mut session.subject {
                 self.observer.received(subject, &session.connection);
             }
@@ -273,58 +295,6 @@ impl HttpService {
     }
 }
 
-impl HttpService {
-    /// A connection begins that has to say first whose it is.
-    fn announce(
-        &mut self,
-        listener: usize,
-        ends: Ends,
-        is_required: bool,
-        now: Instant,
-    ) -> (Owner, After) {
-        let is_tls = self.tls.get(listener).is_some_and(Option::is_some);
-        let due = now + PROXY_HEADER_TIMEOUT;
-        let announced = Announced {
-            ends,
-            subject: self.observer.opened(is_tls),
-            connection: Connection::new(Role::Server, None, now),
-            has_ended: false,
-            listener,
-            is_required,
-            due,
-        };
-        (Owner::Announced(Box::new(announced)), After::READ.by(Some(due)))
-    }
-
-    /// Something came of a connection that has to say first whose it is.
-    #[cold]
-    fn arrive(&mut self, owner: &mut Owner, turn: &mut Turn<'_, Message>) -> After {
-        let Owner::Announced(announced) = owner else { return After::CLOSED };
-        match announced.look(turn.input, turn.eof, turn.now) {
-            Arrival::Waits => return After::READ.by(Some(announced.due)),
-            Arrival::Ends(reason) => {
-                let (subject, peer) = (announced.subject.as_deref(), announced.ends.peer());
-                self.observer.connection_ended(subject, &announced.connection, peer, &reason);
-                announced.has_ended = true;
-                return After::CLOSED;
-            }
-            Arrival::Begins => {}
-        }
-        let tls = match self.tls.get(announced.listener).and_then(Option::as_ref) {
-            None => None,
-            Some(settings) => match settings.accept() {
-                Ok(tls) => Some(tls),
-                Err(_) => return After::CLOSED,
-            },
-        };
-        let connection = Connection::new(Role::Server, tls, turn.now);
-        let mut session = Session::new(connection, std::mem::take(&mut announced.ends));
-        session.subject = announced.subject.take();
-        *owner = Owner::Client(session);
-        self.turn(owner, turn)
-    }
-}
-
 impl Service for HttpService {
     type Session = Owner;
     type Message = Message;
@@ -366,6 +336,13 @@ impl Service for HttpService {
             SocketAddress::Unix => None,
         };
         let ends = Ends::new(inet(accepted.peer), inet(accepted.local));
+        let limits = &self.shared.limits.connection;
+        if let Some(connection) = self.endpoints.begin(accepted.token, limits, now) {
+            let timeout = limits.handshake_timeout;
+            let mut session = Session::new(connection, ends);
+            session.subject = self.observer.opened(true);
+            return Some((Owner::Client(session), After::READ.by(Some(now + timeout))));
+        }
         let wanted = self.proxy_protocols.get(accepted.listener);
         if let Some(wanted @ (ProxyProtocol::Optional | ProxyProtocol::Required)) = wanted {
             let is_required = *wanted == ProxyProtocol::Required;
@@ -393,6 +370,33 @@ impl Service for HttpService {
         let mut session = Session::new(Connection::new(Role::Server, tls, now), ends);
         session.subject = subject;
         Some((Owner::Client(session), After::READ.by(Some(now + timeout))))
+    }
+
+    fn datagram(
+        &mut self,
+        listener: usize,
+        datagram: Datagram,
+        accepts: bool,
+        now: Instant,
+        sink: &mut dyn DatagramSink,
+    ) -> Routed {
+        let before = self.meter.enter(TLS_OPEN);
+        let routed = self.endpoints.route(listener, datagram, accepts, now, sink);
+        self.meter.enter(before);
+        routed
+    }
+
+    fn flush_datagrams(
+        &mut self,
+        owner: &mut Owner,
+        _: usize,
+        sink: &mut dyn DatagramSink,
+    ) -> DatagramFlush {
+        let Owner::Client(session) = owner else {
+            return DatagramFlush { flush: Flush::Drained, deadline: None };
+        };
+        self.meter.enter(TLS_SEAL);
+        self.endpoints.flush(&mut session.connection, sink)
     }
 
     fn connecting(&mut self, outbound: &BegunOutbound, now: Instant) -> Option<(Owner, After)> {
@@ -512,6 +516,9 @@ impl Service for HttpService {
                 if let Some(subject) = session.subject.take() {
                     let cause = if session.closed.is_some() { None } else { Some(cause) };
                     self.observer.closed(subject, &mut session.connection, cause);
+                }
+                if session.connection.is_quic() {
+                    self.endpoints.forget(&mut session.connection, self.date_due);
                 }
             }
             Owner::Announced(mut announced) => {

@@ -49,6 +49,7 @@ impl Work<'_> {
             id,
             state,
             date: &self.shared.date,
+            advertised: &self.shared.advertised,
             address: Address { exchange: id, ..self.address },
             ends,
             path: self.path,

@@ -69,12 +69,12 @@ impl Translator {
         Text { from, to: self.block.split().freeze() }
     }
 
-    /// The target in the form in which it was sent: HTTP/2 and absolute targets with scheme and
+    /// The target in the form in which it was sent: HTTP/2, HTTP/3 and absolute targets with scheme and
     /// authority, CONNECT with its authority alone.
     fn uri(&mut self, head: &Head, text: &Text<'_>) -> Option<Uri> {
         let path = head.path_and_query();
         let is_whole =
-            head.version() == Version::HTTP_2 || head.scheme().is_some() || path.is_empty();
+            head.version() >= Version::HTTP_2 || head.scheme().is_some() || path.is_empty();
         if !is_whole {
             return Uri::from_maybe_shared(text.shared(path.as_bytes())).ok();
         }

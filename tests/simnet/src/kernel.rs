@@ -1,6 +1,7 @@
 //! The network as the event loop sees it.
 
 use std::cell::{Cell, RefCell};
+use std::convert::Infallible;
 use std::io::{self, IoSlice};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
@@ -9,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use bolide_buffers::{Datagram, DatagramBatch};
 use bolide_eventloop::kernel::{Incoming, Kernel, Path, Ready, Wake};
 use bolide_eventloop::{Address, Destination};
 use bytes::BytesMut;
@@ -154,6 +156,7 @@ impl SimKernel {
 impl Kernel for SimKernel {
     type Socket = SimSocket;
     type Listener = SimListener;
+    type Datagrams = Infallible;
 
     fn now(&mut self) -> Instant {
         self.start + self.network.borrow().now
@@ -240,6 +243,27 @@ impl Kernel for SimKernel {
                 local: Address::Inet(local),
             })
         })
+    }
+
+    fn watch_datagrams(&mut self, socket: &mut Infallible, _: u64, _: bool) -> io::Result<()> {
+        match *socket {}
+    }
+
+    fn receive_datagrams(
+        &mut self,
+        socket: &mut Infallible,
+        _: &mut Vec<Datagram>,
+    ) -> io::Result<()> {
+        match *socket {}
+    }
+
+    fn send_datagrams(
+        &mut self,
+        socket: &mut Infallible,
+        _: &DatagramBatch,
+        _: &[u8],
+    ) -> io::Result<()> {
+        match *socket {}
     }
 
     fn has_arrived(&mut self, socket: &SimSocket) -> bool {

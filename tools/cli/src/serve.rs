@@ -92,9 +92,13 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "ADDR:PORT", value_parser = check_address)]
     http: Vec<String>,
 
-    /// Listen here for HTTPS: HTTP/2 and HTTP/1.1 by ALPN. May be repeated.
+    /// Listen here for HTTPS: HTTP/2 and HTTP/1.1 by ALPN, and HTTP/3 at the same UDP port. May be repeated.
     #[arg(long, value_name = "ADDR:PORT", conflicts_with = "no_https", value_parser = check_address)]
     https: Vec<String>,
+
+    /// Don't serve HTTP/3 at the UDP ports of the HTTPS listeners.
+    #[arg(long)]
+    no_http3: bool,
 
     /// Disable HTTPS.
     #[arg(long)]
@@ -387,7 +391,7 @@ fn assemble(
     inherited: Vec<Option<Listener>>,
 ) -> Result<(Server, Vec<Opened>), String> {
     let mut server = Server::new().limits(plan.limits.clone()).drain(plan.drain);
-    server = server.ingress(plan.ingress.clone());
+    server = server.ingress(plan.ingress.clone()).http3(plan.http3);
     if let Some(workers) = plan.workers {
         server = server.workers(usize::from(workers));
     }

@@ -100,6 +100,7 @@ fn limits(connecting: &Connecting) -> Limits {
         version_timeout: connecting.timeout,
         h1: Arc::new(h1),
         h2: Arc::new(h2),
+        ..Limits::default()
     }
 }
 

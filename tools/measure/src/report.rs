@@ -114,6 +114,7 @@ impl TlsReport {
         let alpn = facts.alpn.map(|alpn| match alpn {
             bolide_client::Alpn::H2 => "h2",
             bolide_client::Alpn::Http11 => "http/1.1",
+            bolide_client::Alpn::H3 => "h3",
         });
         Self { version: facts.version, cipher_suite: facts.cipher.clone(), alpn }
     }

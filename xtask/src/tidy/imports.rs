@@ -24,6 +24,8 @@ const TABLE: &[(&str, &[&str])] = &[
             "bolide-buffers",
             "bolide-h1",
             "bolide-h2",
+            "bolide-h3",
+            "bolide-quic",
             "bolide-semantics",
             "bolide-tls",
             "bolide-websocket",

@@ -10,6 +10,7 @@ impl Connection {
     pub fn held_bytes(&self) -> usize {
         let core = match &self.stack {
             Stack::H2(core) => core.held_bytes(),
+            Stack::H3(http3) => http3.held_bytes(),
             Stack::H1(_) | Stack::Open { .. } => 0,
         };
         core + self.tls.as_ref().map_or(0, |tls| tls.held_bytes())
@@ -22,6 +23,7 @@ impl Connection {
         match &self.stack {
             Stack::H1(core) => core.unconsumed_bytes(),
             Stack::H2(core) => core.unconsumed_bytes(),
+            Stack::H3(http3) => http3.core.unconsumed_bytes(),
             Stack::Open { .. } => 0,
         }
     }

@@ -13,7 +13,7 @@ impl Connection {
         match &self.stack {
             Stack::H1(core) => core.expects(),
             Stack::H2(core) => core.expects(),
-            Stack::Open { .. } => 0,
+            Stack::H3(_) | Stack::Open { .. } => 0,
         }
     }
 
@@ -36,7 +36,7 @@ impl Connection {
     pub fn wants_receive_budget(&self) -> bool {
         match &self.stack {
             Stack::H2(core) => core.wants_receive_budget(),
-            Stack::H1(_) | Stack::Open { .. } => false,
+            Stack::H1(_) | Stack::H3(_) | Stack::Open { .. } => false,
         }
     }
 }

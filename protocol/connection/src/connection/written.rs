@@ -13,6 +13,7 @@ impl Connection {
         match &self.stack {
             Stack::H1(core) => core.is_written(cx, id),
             Stack::H2(core) => core.is_framed(id),
+            Stack::H3(http3) => http3.core.is_framed(id),
             Stack::Open { .. } => false,
         }
     }
@@ -23,6 +24,7 @@ impl Connection {
         match &self.stack {
             Stack::H1(core) => core.unwritten_bytes(cx, id),
             Stack::H2(core) => core.unframed_bytes(id),
+            Stack::H3(http3) => http3.core.unframed_bytes(id),
             Stack::Open { .. } => 0,
         }
     }

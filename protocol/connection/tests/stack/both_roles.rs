@@ -119,15 +119,19 @@ fn the_preface_decides_wherever_it_is_split() {
     for split in 0..preface.len() {
         let mut server = Side::server(None);
         server.turn(&preface[..split]);
-        assert_eq!(server.connection.is_h2(), (split >= 24).then_some(true), "{split}");
+        assert_eq!(
+            server.connection.version(),
+            (split >= 24).then_some(Version::HTTP_2),
+            "{split}"
+        );
         server.turn(&preface[split..]);
-        assert_eq!(server.connection.is_h2(), Some(true), "{split}");
+        assert_eq!(server.connection.version(), Some(Version::HTTP_2), "{split}");
         // Its own SETTINGS, and the acknowledgement of the client's.
         assert_eq!(server.sent()[3], 4, "{split}");
     }
     let mut server = Side::server(None);
     let seen = server.turn(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n");
-    assert_eq!(server.connection.is_h2(), Some(false));
+    assert_eq!(server.connection.version(), Some(Version::HTTP_11));
     assert_eq!(head_of(&seen), Some(ExchangeId(1)));
 }
 
@@ -168,7 +172,7 @@ fn exchange_over_tls(offer: &[Alpn], piece: usize) -> Version {
                 }
             }
         }
-        if asked.is_none() && client.connection.is_h2().is_some() {
+        if asked.is_none() && client.connection.version().is_some() {
             asked = client.with(|connection, cx, _| {
                 let head = RequestHead {
                     method: &Method::GET,
@@ -269,7 +273,7 @@ fn ended_over_tls(response: &str, says_so: bool) -> Vec<Output> {
     let mut seen = Vec::new();
     let (mut is_asked, mut is_answered) = (false, false);
     while !is_answered {
-        if !is_asked && client.connection.is_h2().is_some() {
+        if !is_asked && client.connection.version().is_some() {
             is_asked = true;
             client.with(|connection, cx, _| {
                 let head = RequestHead {

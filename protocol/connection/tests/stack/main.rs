@@ -2,3 +2,5 @@
 
 #[cfg(test)]
 mod both_roles;
+#[cfg(test)]
+mod http3;

@@ -42,6 +42,8 @@ metrics! {
         "Connections that were closed immediately: connection limit reached";
     PAUSES: counter "bolide_accept_pauses_total" ("")
         "Times accepting was paused: no file descriptors, or connection limit reached";
+    DATAGRAMS: counter "bolide_datagrams_received_total" ("") "UDP datagrams received, for HTTP/3";
+    PASSED_ON: counter "bolide_quic_forwarded_total" ("") "UDP datagrams passed on to the worker that has their connection";
     HELD: gauge "bolide_held_bytes" ("") "Memory that workers keep for peers: input, bodies, and unsent output";
     HELD_FULL: counter "bolide_held_bytes_full_total" ("")
         "Times reading from a connection paused because it kept too much memory";
@@ -270,6 +272,7 @@ impl Snapshot {
                 Protocol::Unknown => "unknown",
                 Protocol::Http1 => "http/1.1",
                 Protocol::Http2 => "h2",
+                Protocol::Http3 => "h3",
             };
             let state = match kind.standing {
                 Standing::Opening => "opening",
@@ -284,6 +287,8 @@ impl Snapshot {
         text.sample(&ACCEPTED, &[], event_loop.accepted);
         text.sample(&REFUSED, &[], event_loop.refused);
         text.sample(&PAUSES, &[], event_loop.accept_pauses);
+        text.sample(&DATAGRAMS, &[], event_loop.datagrams);
+        text.sample(&PASSED_ON, &[], event_loop.datagrams_passed_on);
         text.sample(&HELD, &[], event_loop.held_bytes);
         text.sample(&HELD_FULL, &[], event_loop.held_full);
         for (reason, count) in &self.closes {

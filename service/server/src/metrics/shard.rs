@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bolide_connection::{Http2Stats, RESET_CODES, Resets};
 use bolide_eventloop::Stats;
+use http::Version;
 
 use super::counter::{Counter, Histogram, NameCounts};
 use super::snapshot::{Protocol, RouteSnapshot, Snapshot, Standing};
@@ -21,17 +22,17 @@ pub(crate) struct RouteCounts {
 pub(crate) struct Place(u8);
 
 impl Place {
-    pub(crate) const COUNT: usize = 10;
+    pub(crate) const COUNT: usize = 14;
 
-    pub(crate) fn new(is_h2: Option<bool>, is_idle: bool, is_tls: bool) -> Self {
-        let version = match (is_h2, is_idle) {
-            (None, _) => 0,
-            (Some(false), false) => 1,
-            (Some(false), true) => 2,
-            (Some(true), false) => 3,
-            (Some(true), true) => 4,
+    pub(crate) fn new(version: Option<Version>, is_idle: bool, is_secure: bool) -> Self {
+        let active = match version {
+            None => 0,
+            Some(Version::HTTP_3) => 5,
+            Some(Version::HTTP_2) => 3,
+            Some(_) => 1,
         };
-        Self(version * 2 + u8::from(is_tls))
+        let place = active + u8::from(is_idle && version.is_some());
+        Self(place * 2 + u8::from(is_secure))
     }
 
     pub(crate) fn index(self) -> usize {
@@ -46,7 +47,9 @@ impl Place {
                 1 => (Protocol::Http1, Standing::Active),
                 2 => (Protocol::Http1, Standing::Idle),
                 3 => (Protocol::Http2, Standing::Active),
-                _ => (Protocol::Http2, Standing::Idle),
+                4 => (Protocol::Http2, Standing::Idle),
+                5 => (Protocol::Http3, Standing::Active),
+                _ => (Protocol::Http3, Standing::Idle),
             };
             (protocol, standing, index % 2 == 1)
         })
@@ -93,7 +96,7 @@ impl Http2Counts {
 
 /// What the event loop of the worker counted at the end of its last turn.
 #[derive(Debug, Default)]
-struct LoopCounts([Counter; 14]);
+struct LoopCounts([Counter; 16]);
 
 impl LoopCounts {
     fn set(&self, stats: &Stats) {
@@ -112,6 +115,8 @@ impl LoopCounts {
             stats.accept_pauses,
             stats.open,
             stats.mails,
+            stats.datagrams,
+            stats.datagrams_passed_on,
         ];
         for (counter, value) in self.0.iter().zip(values) {
             counter.set(value);
@@ -134,6 +139,8 @@ impl LoopCounts {
             &mut sum.accept_pauses,
             &mut sum.open,
             &mut sum.mails,
+            &mut sum.datagrams,
+            &mut sum.datagrams_passed_on,
         ];
         for (sum, counter) in sums.into_iter().zip(&self.0) {
             *sum += counter.get();
@@ -232,7 +239,7 @@ mod tests {
     fn every_place_is_one_of_the_list() {
         let all: Vec<_> = Place::all().collect();
         assert_eq!(all.len(), Place::COUNT);
-        let place = Place::new(Some(true), true, true);
+        let place = Place::new(Some(Version::HTTP_2), true, true);
         assert_eq!(all[place.index()], (Protocol::Http2, Standing::Idle, true));
         let place = Place::new(None, true, false);
         assert_eq!(all[place.index()], (Protocol::Unknown, Standing::Opening, false));

@@ -30,6 +30,8 @@ pub enum Protocol {
     Http1,
     /// HTTP/2.
     Http2,
+    /// HTTP/3.
+    Http3,
 }
 
 /// What a connection does.

@@ -137,10 +137,7 @@ impl Logging {
         let asked = match (&entry, head) {
             (Some(entry), _) => entry.asked(),
             (None, Some(head)) => asked(head, ends, ingress),
-            (None, None) => Asked::unread(match connection.is_h2() {
-                Some(true) => Version::HTTP_2,
-                _ => Version::HTTP_11,
-            }),
+            (None, None) => Asked::unread(connection.version().unwrap_or(Version::HTTP_11)),
         };
         let prefix = subject.prefix.get_or_insert_with(|| {
             let facts = connection.tls_facts();
@@ -337,7 +334,7 @@ impl Observer {
             self.settle();
         }
         let Some(counting) = &mut self.counting else { return };
-        let place = Place::new(connection.is_h2(), is_idle, connection.is_tls());
+        let place = Place::new(connection.version(), is_idle, connection.is_secure());
         if place != subject.place {
             counting.shard.places[subject.place.index()].take_one();
             counting.shard.places[place.index()].add(1);

@@ -6,6 +6,7 @@ use bolide_simnet::{ClientId, Faults, Simulation, Wire};
 
 use super::simulated::wall_clock;
 use super::*;
+use crate::limits::PROXY_HEADER_TIMEOUT;
 use crate::{Metrics, Network, ProxyHeader, ProxyVersion, Request, RequestId, Response};
 
 const HEADER: &[u8] = b"PROXY TCP4 203.0.113.7 198.51.100.1 4000 443\r\n";

@@ -143,7 +143,10 @@ impl Uploader {
                 };
                 self.asked = connection.send_request(&mut cx, &request, End::No).ok();
                 sendable = self.asked.is_some();
-                assert!(sendable || connection.is_h2().is_none(), "a request can be sent at once");
+                assert!(
+                    sendable || connection.version().is_none(),
+                    "a request can be sent at once"
+                );
             }
             while let Some(id) = self.asked
                 && sendable
@@ -157,7 +160,9 @@ impl Uploader {
             match connection.poll(&mut cx, &limits) {
                 Output::Exchange(_, ExchangeEvent::Sendable) => sendable = true,
                 // A handshake has just ended.
-                Output::Wait(_) if self.asked.is_none() && connection.is_h2() == Some(true) => {}
+                Output::Wait(_)
+                    if self.asked.is_none()
+                        && connection.version() == Some(http::Version::HTTP_2) => {}
                 Output::Closed(_) | Output::Wait(_) => return,
                 Output::Exchange(..) | Output::Connection(_) => {}
             }

@@ -33,8 +33,8 @@ impl WebSocket {
             Ok(asked) => asked,
             Err(refusal) => return refuse(&refusal).fields(fields).into(),
         };
-        // Over HTTP/2 what follows the head is the tunnel; over HTTP/1.1 a tunnel begins after the request.
-        if request.has_body() != (request.version() == Version::HTTP_2) {
+        // Over HTTP/2 and HTTP/3 what follows the head is the tunnel; over HTTP/1.1 a tunnel begins after the request.
+        if request.has_body() != (request.version() >= Version::HTTP_2) {
             const BODY: Refusal = Refusal {
                 status: StatusCode::BAD_REQUEST,
                 what: "a WebSocket handshake has no body, and its stream stays open",

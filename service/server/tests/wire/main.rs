@@ -7,6 +7,8 @@ mod clock;
 #[cfg(test)]
 mod handover;
 #[cfg(test)]
+mod http3;
+#[cfg(test)]
 mod limits;
 #[cfg(test)]
 mod observed;

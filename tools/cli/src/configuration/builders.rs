@@ -14,6 +14,7 @@ const BUILDERS: &[Builder] = &[
             ("https", Some("https =")),
             // None: a socket that is open has no place in a file.
             ("listener", None),
+            ("http3", Some("http3 =")),
             ("workers", Some("workers =")),
             ("proxy_protocol", Some("proxy-protocol =")),
             ("ingress", Some("trusted =")),

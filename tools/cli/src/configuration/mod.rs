@@ -52,6 +52,8 @@ pub(crate) const DRAIN: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(crate) struct Configuration {
     /// None: one per core.
+    /// Whether HTTPS listeners serve HTTP/3, too.
+    pub(crate) http3: bool,
     pub(crate) workers: Option<u16>,
     pub(crate) drain: Duration,
     /// Whom to become once all listen.
@@ -75,6 +77,7 @@ impl Configuration {
 
     fn of(document: &Document, with_routes: bool) -> Result<Self, String> {
         let mut root = document.section()?;
+        let http3 = root.value::<bool>("http3")?.unwrap_or(true);
         let workers = workers(&mut root)?;
         let drain = root.value::<Duration>("drain")?.unwrap_or(DRAIN);
         let user = root.value::<String>("user")?;
@@ -98,7 +101,18 @@ impl Configuration {
         };
         check_listeners(&listen)?;
         ingress::check(&ingress, &listen)?;
-        Ok(Self { workers, drain, user, limits, ingress, websocket, listen, routes, observe })
+        Ok(Self {
+            http3,
+            workers,
+            drain,
+            user,
+            limits,
+            ingress,
+            websocket,
+            listen,
+            routes,
+            observe,
+        })
     }
 }
 

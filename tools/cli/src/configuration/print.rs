@@ -29,6 +29,9 @@ const HEAD: &str = "\
 # Time that open exchanges have to finish after SIGTERM or SIGINT.
 drain = \"30s\"
 
+# Serve HTTP/3 at the UDP ports of the HTTPS listeners. Needs a restart.
+http3 = true
+
 # Send the time that a response took in a Server-Timing field.
 server-timing = false
 
@@ -54,7 +57,7 @@ server-timing = false
 [[listen]]
 http = \"127.0.0.1:8080\"
 
-# HTTPS: HTTP/2 and HTTP/1.1 by ALPN. Without `cert` and `key`, a certificate is created at each start.
+# HTTPS: HTTP/2 and HTTP/1.1 by ALPN, and HTTP/3. Without `cert` and `key`, a certificate is created at each start.
 [[listen]]
 https = \"127.0.0.1:8443\"
 # Certificate chain and key (PEM); of several, each client gets the one for the name it requests.

@@ -33,7 +33,8 @@ pub(super) fn announce(announced: &Announced<'_>) -> io::Result<()> {
     let path = plan.routes.path_to_try();
     let insecure =
         if secured(listeners).any(|one| one.material.self_signed) { " --insecure" } else { "" };
-    for (address, listen) in running.addresses().into_iter().zip(&plan.listen) {
+    let served = running.addresses().into_iter().zip(&plan.listen).zip(running.http3());
+    for ((address, listen), http3) in served {
         match (address, &listen.tls) {
             (Some(address), None) => writeln!(
                 out,
@@ -41,7 +42,9 @@ pub(super) fn announce(announced: &Announced<'_>) -> io::Result<()> {
             )?,
             (Some(address), Some(_)) => {
                 let command = format!("curl{insecure} https://{address}{path}");
-                writeln!(out, "https://{address}  HTTP/2 and HTTP/1.1     {command}")?;
+                let versions =
+                    if *http3 { "HTTP/3, HTTP/2, HTTP/1.1" } else { "HTTP/2 and HTTP/1.1" };
+                writeln!(out, "https://{address}  {versions:<23} {command}")?;
             }
             (None, tls) => {
                 let socket = listen.address.trim_start_matches("unix:");

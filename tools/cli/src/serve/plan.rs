@@ -17,6 +17,8 @@ use crate::routes::Routes;
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) listen: Vec<Listen>,
+    /// Whether HTTPS listeners serve HTTP/3, too.
+    pub(super) http3: bool,
     pub(super) workers: Option<u16>,
     pub(super) drain: Duration,
     /// Whom to become once all listen.
@@ -62,6 +64,7 @@ impl Plan {
         let in_file = file.as_ref().map_or(&[][..], |file| &file.listen);
         Ok(Self {
             listen: listen(arguments, in_file)?,
+            http3: !arguments.no_http3 && file.as_ref().is_none_or(|file| file.http3),
             workers: arguments.workers.or_else(|| file.as_ref()?.workers),
             drain: arguments.drain.or_else(|| Some(file.as_ref()?.drain)).unwrap_or(DRAIN),
             user: arguments.user.clone().or_else(|| file.as_ref()?.user.clone()),
@@ -109,6 +112,7 @@ impl Plan {
         let addresses: Vec<String> = self.listen.iter().map(fixed).collect();
         let mut fixed = vec![
             ("[[listen]]".to_owned(), format!("{addresses:?}")),
+            ("http3".to_owned(), format!("{:?}", self.http3)),
             ("workers".to_owned(), format!("{:?}", self.workers)),
             ("user".to_owned(), format!("{:?}", self.user)),
         ];

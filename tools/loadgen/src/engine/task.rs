@@ -77,6 +77,7 @@ pub(super) fn limits(plan: &Plan) -> Limits {
         version_timeout: plan.connect_timeout,
         h1: h1.into(),
         h2: Arc::new(h2),
+        ..Limits::default()
     }
 }
 

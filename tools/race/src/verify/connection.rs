@@ -142,7 +142,7 @@ impl OpenConnection {
                 now: Instant::now(),
             };
             self.advance(&mut cx, &mut progress);
-            if progress.id.is_none() && self.connection.is_h2().is_some() {
+            if progress.id.is_none() && self.connection.version().is_some() {
                 self.send_head(&mut cx, ask, &mut progress);
                 self.advance(&mut cx, &mut progress);
             }

@@ -11,6 +11,7 @@ pub(super) const CANNOT_BE_SET: &[(&str, &[&str], &str)] = &[
             "PASS_READS_COUNT",
             "PASS_CALLS_COUNT",
             "ACCEPTS_PER_TURN_COUNT",
+            "DATAGRAMS_PER_TURN_COUNT",
             "MAILS_PER_TURN_COUNT",
             "QUIET_TIME",
         ],

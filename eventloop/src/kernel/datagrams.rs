@@ -1,0 +1,221 @@
+//! UDP sockets by quinn-udp: several datagrams in one call where the system can (GRO, GSO, `recvmmsg`), one by one elsewhere.
+
+use std::io::{self, IoSliceMut};
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::AsRawFd;
+
+use bolide_buffers::{Datagram, DatagramBatch};
+use bytes::BytesMut;
+use mio::unix::SourceFd;
+use mio::{Interest, Registry, Token};
+use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
+
+/// The largest number of bytes that the kernel delivers as one piece.
+const PIECE_BYTES: usize = 64 * 1024;
+
+/// Pieces in one call, in number.
+const PIECES_COUNT: usize = 4;
+
+/// A UDP socket, in non-blocking mode.
+#[derive(Debug)]
+pub struct MioDatagrams {
+    socket: UdpSocket,
+    state: UdpSocketState,
+    local: SocketAddr,
+    /// Where the kernel puts what has come; made when the first does.
+    block: Vec<u8>,
+    is_registered: bool,
+}
+
+impl MioDatagrams {
+    /// Takes a bound socket, and asks the system for what it can do with it.
+    ///
+    /// # Errors
+    ///
+    /// When its address can't be read, or its mode not be set.
+    pub fn new(socket: UdpSocket) -> io::Result<Self> {
+        let state = UdpSocketState::new((&socket).into())?;
+        without_timestamps(&socket);
+        let local = socket.local_addr()?;
+        Ok(Self { socket, state, local, block: Vec::new(), is_registered: false })
+    }
+
+    /// Where it is bound.
+    #[must_use]
+    pub fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Whether several datagrams leave in one call (GSO), and come so (GRO).
+    #[must_use]
+    pub fn offloads(&self) -> (bool, bool) {
+        (self.state.max_gso_segments() > 1, self.state.gro_segments() > 1)
+    }
+
+    pub(super) fn watch(
+        &mut self,
+        registry: &Registry,
+        key: u64,
+        writable: bool,
+    ) -> io::Result<()> {
+        let descriptor = self.socket.as_raw_fd();
+        let (mut source, token) = (SourceFd(&descriptor), Token(key as usize));
+        // A socket of datagrams has room again after each one that has left, which nobody wants to hear.
+        let interest =
+            if writable { Interest::READABLE | Interest::WRITABLE } else { Interest::READABLE };
+        if std::mem::replace(&mut self.is_registered, true) {
+            registry.reregister(&mut source, token, interest)
+        } else {
+            registry.register(&mut source, token, interest)
+        }
+    }
+
+    pub(super) fn receive(&mut self, received: &mut Vec<Datagram>) -> io::Result<()> {
+        self.block.resize(PIECES_COUNT * PIECE_BYTES, 0);
+        let mut metas = [RecvMeta::default(); PIECES_COUNT];
+        let mut pieces = self.block.chunks_mut(PIECE_BYTES);
+        let mut slices: [IoSliceMut<'_>; PIECES_COUNT] =
+            std::array::from_fn(|_| IoSliceMut::new(pieces.next().unwrap_or_default()));
+        let count = self.state.recv((&self.socket).into(), &mut slices, &mut metas)?;
+        for (meta, slice) in metas.iter().zip(&slices).take(count) {
+            // Each has memory of its own: a piece of a stream that somebody keeps must not keep the others.
+            for bytes in slice[..meta.len].chunks(meta.stride.max(1)) {
+                received.push(Datagram {
+                    from: meta.addr,
+                    to: meta.dst_ip,
+                    ecn: meta.ecn.map_or(0, |ecn| ecn as u8),
+                    bytes: BytesMut::from(bytes),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn send(&mut self, batch: &DatagramBatch, buffer: &[u8]) -> io::Result<()> {
+        let bytes = &buffer[..batch.bytes.min(buffer.len())];
+        if let Some(segment) = batch.segment_bytes
+            && self.state.max_gso_segments() > 1
+        {
+            match self.send_once(batch, bytes, Some(segment)) {
+                Err(error) if is_refused(&error) => {}
+                result => return lost_unless_full(result),
+            }
+        }
+        let mut sent_any = false;
+        for piece in bytes.chunks(batch.segment_bytes.unwrap_or(bytes.len()).max(1)) {
+            let sent = lost_unless_full(self.send_once(batch, piece, None));
+            // What follows the first that left is lost, rather than sent twice.
+            if sent.is_err() {
+                return if sent_any { Ok(()) } else { sent };
+            }
+            sent_any = true;
+        }
+        Ok(())
+    }
+
+    fn send_once(
+        &self,
+        batch: &DatagramBatch,
+        contents: &[u8],
+        segment_size: Option<usize>,
+    ) -> io::Result<()> {
+        let transmit = Transmit {
+            destination: batch.to,
+            ecn: EcnCodepoint::from_bits(batch.ecn),
+            contents,
+            segment_size,
+            src_ip: batch.from,
+        };
+        self.state.try_send((&self.socket).into(), &transmit)
+    }
+}
+
+/// Ends what quinn-udp asks for and nobody reads. With the time of arrival, a batch's control messages are longer than the
+/// place that it has for them, and ECN is cut off.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+#[allow(unsafe_code, reason = "the option has no safe wrapper")]
+fn without_timestamps(socket: &UdpSocket) {
+    let off: libc::c_int = 0;
+    // SAFETY: the descriptor is open as long as `socket` is borrowed, and the option is an int that outlives the call.
+    let _ = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_TIMESTAMPNS,
+            (&raw const off).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn without_timestamps(_: &UdpSocket) {}
+
+/// Whether the system, or the network's driver, turns out not to take several datagrams in one call.
+fn is_refused(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL))
+}
+
+/// Datagrams that are too long for a path, or have none, are lost as others are on their way.
+fn lost_unless_full(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(error),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair() -> [MioDatagrams; 2] {
+        [0, 1].map(|_| MioDatagrams::new(UdpSocket::bind("127.0.0.1:0").unwrap()).unwrap())
+    }
+
+    fn receive_all(socket: &mut MioDatagrams, count: usize) -> Vec<Datagram> {
+        let mut received = Vec::new();
+        while received.len() < count {
+            match socket.receive(&mut received) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => std::thread::yield_now(),
+                result => result.unwrap(),
+            }
+        }
+        received
+    }
+
+    #[test]
+    fn a_batch_arrives_as_the_datagrams_that_it_was() {
+        let [mut one, mut other] = pair();
+        for segments in [1, 2, 7] {
+            let bytes: Vec<u8> = (0..segments * 1200 - 100).map(|at| (at / 1200) as u8).collect();
+            let batch = DatagramBatch {
+                to: other.local(),
+                from: None,
+                ecn: 2,
+                bytes: bytes.len(),
+                segment_bytes: (segments > 1).then_some(1200),
+            };
+            one.send(&batch, &bytes).unwrap();
+            let received = receive_all(&mut other, segments);
+            assert_eq!(received.len(), segments);
+            for (number, datagram) in received.iter().enumerate() {
+                assert_eq!(datagram.from, one.local());
+                assert!(datagram.bytes.iter().all(|byte| usize::from(*byte) == number));
+                let length = if number + 1 == segments { 1100 } else { 1200 };
+                assert_eq!(datagram.bytes.len(), length);
+                if cfg!(target_os = "linux") {
+                    assert_eq!((datagram.ecn, datagram.to), (2, Some(other.local().ip())));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_datagram_that_no_path_takes_is_lost() {
+        let [mut one, other] = pair();
+        let bytes = vec![0; 65_536];
+        let (to, length) = (other.local(), bytes.len());
+        let batch = DatagramBatch { to, from: None, ecn: 0, bytes: length, segment_bytes: None };
+        one.send(&batch, &bytes).unwrap();
+    }
+}

@@ -1,0 +1,217 @@
+//! Connections by sockets of datagrams, over the loopback interface: the first byte of a datagram says which worker its
+//! connection belongs to, and the second which connection it is.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
+
+use bolide_buffers::{Datagram, DatagramBatch, DatagramSink, Flush};
+use bolide_eventloop::{
+    Accepted, Address, After, CloseCause, Config, DatagramFlush, Handle, Listeners, Mailbox,
+    Routed, Service, Token, Turn, run,
+};
+
+/// What a client sends to end its connection.
+const BYE: u8 = 255;
+
+/// Sends back what has come, once a turn has seen it.
+struct Echo {
+    worker: u8,
+    tokens: BTreeMap<u8, Token>,
+    /// What has come for each connection.
+    inboxes: BTreeMap<u8, Vec<Vec<u8>>>,
+    arrived: Option<(u8, SocketAddr)>,
+}
+
+struct Session {
+    name: u8,
+    peer: SocketAddr,
+    outbox: Vec<Vec<u8>>,
+    told_after: Duration,
+}
+
+fn service(worker: usize, _: Mailbox<()>) -> Echo {
+    let (tokens, inboxes) = Default::default();
+    Echo { worker: worker as u8, tokens, inboxes, arrived: None }
+}
+
+impl Service for Echo {
+    type Session = Session;
+    type Message = ();
+
+    fn datagram(
+        &mut self,
+        listener: usize,
+        datagram: Datagram,
+        accepts: bool,
+        _: Instant,
+        sink: &mut dyn DatagramSink,
+    ) -> Routed {
+        assert_eq!(listener, 0);
+        let &[worker, name, ..] = &datagram.bytes[..] else { return Routed::Nothing };
+        if worker != self.worker {
+            return Routed::Elsewhere(worker.into(), datagram);
+        }
+        if !accepts {
+            let bytes = b"closed";
+            let (to, length) = (datagram.from, bytes.len());
+            let batch =
+                DatagramBatch { to, from: None, ecn: 0, bytes: length, segment_bytes: None };
+            sink.send(&batch, bytes).expect("it works");
+            return Routed::Nothing;
+        }
+        let inbox = self.inboxes.entry(name).or_default();
+        inbox.push(datagram.bytes.to_vec());
+        match self.tokens.get(&name) {
+            Some(token) if inbox.len() == 1 => Routed::For(*token),
+            Some(_) => Routed::Nothing,
+            None => {
+                self.arrived = Some((name, datagram.from));
+                Routed::New
+            }
+        }
+    }
+
+    fn open(&mut self, accepted: &Accepted, _: Instant) -> Option<(Session, After)> {
+        let (name, peer) = self.arrived.take()?;
+        assert_eq!(accepted.peer, Address::Inet(peer));
+        self.tokens.insert(name, accepted.token);
+        let (outbox, told_after) = (Vec::new(), Duration::ZERO);
+        Some((Session { name, peer, outbox, told_after }, After::IDLE))
+    }
+
+    fn turn(&mut self, session: &mut Session, turn: &mut Turn<'_, ()>) -> After {
+        assert!(turn.input.is_empty() && turn.rtt().is_none());
+        let inbox = self.inboxes.entry(session.name).or_default();
+        let is_over = inbox.iter().any(|bytes| bytes.last() == Some(&BYE));
+        if inbox.is_empty() {
+            session.outbox.push(b"late".to_vec());
+        }
+        session.outbox.append(inbox);
+        session.told_after = Duration::from_millis(20);
+        if is_over { After::FINISHED } else { After::IDLE }
+    }
+
+    fn message(&mut self, _: &mut Session, (): (), _: &mut Turn<'_, ()>) -> After {
+        After::IDLE
+    }
+
+    fn shut_down(&mut self, session: &mut Session, _: &mut Turn<'_, ()>) -> After {
+        session.outbox.push(b"shut down".to_vec());
+        After::FINISHED
+    }
+
+    fn flush_datagrams(
+        &mut self,
+        session: &mut Session,
+        listener: usize,
+        sink: &mut dyn DatagramSink,
+    ) -> DatagramFlush {
+        assert_eq!(listener, 0);
+        for bytes in session.outbox.drain(..) {
+            let (to, length) = (session.peer, bytes.len());
+            let batch =
+                DatagramBatch { to, from: None, ecn: 0, bytes: length, segment_bytes: None };
+            sink.send(&batch, &bytes).expect("it works");
+        }
+        let after = std::mem::take(&mut session.told_after);
+        let deadline = (after > Duration::ZERO).then(|| Instant::now() + after);
+        DatagramFlush { flush: Flush::Drained, deadline }
+    }
+
+    fn close(&mut self, session: Session, _: CloseCause, _: &mut bolide_eventloop::Agenda) {
+        self.tokens.remove(&session.name);
+        self.inboxes.remove(&session.name);
+    }
+}
+
+fn start(workers: usize) -> (Handle<()>, SocketAddr) {
+    let mut listeners = Listeners::new(workers);
+    let address = listeners.bind(([127, 0, 0, 1], 0).into()).expect("it works");
+    listeners.bind_datagrams(0).expect("it works");
+    (run(&Config::default(), listeners, service).expect("it works"), address)
+}
+
+fn client(address: SocketAddr) -> UdpSocket {
+    let client = UdpSocket::bind("127.0.0.1:0").expect("it works");
+    client.connect(address).expect("it works");
+    client.set_read_timeout(Some(Duration::from_secs(20))).expect("it works");
+    client
+}
+
+fn receive(client: &UdpSocket) -> Vec<u8> {
+    let mut buffer = [0; 2000];
+    let length = client.recv(&mut buffer).expect("a datagram comes");
+    buffer[..length].to_vec()
+}
+
+/// The same, whatever deadlines came between.
+fn receive_prompt(client: &UdpSocket) -> Vec<u8> {
+    loop {
+        let bytes = receive(client);
+        if bytes != b"late" {
+            return bytes;
+        }
+    }
+}
+
+#[test]
+fn a_connection_by_datagrams_is_a_session_as_any_other() {
+    let (handle, address) = start(1);
+    let client = client(address);
+    client.send(&[0, 7, 1]).unwrap();
+    assert_eq!(receive(&client), [0, 7, 1]);
+    assert_eq!(receive(&client), b"late", "the deadline that a flush told came");
+    for number in 0..100 {
+        client.send(&[0, 7, number]).unwrap();
+    }
+    for number in 0..100 {
+        assert_eq!(receive_prompt(&client), [0, 7, number]);
+    }
+    let stats = handle.stats()[0];
+    assert_eq!((stats.accepted, stats.open, stats.datagrams), (1, 1, 101));
+    client.send(&[0, 7, BYE]).unwrap();
+    assert_eq!(receive_prompt(&client), [0, 7, BYE]);
+    client.send(&[0, 7, 2]).unwrap();
+    assert_eq!(receive_prompt(&client), [0, 7, 2], "a new one");
+    handle.shut_down(Duration::from_secs(20));
+    assert_eq!(receive_prompt(&client), b"shut down");
+    let stats = handle.join().unwrap()[0];
+    assert_eq!((stats.accepted, stats.closed_finished, stats.open), (2, 2, 0));
+    assert!(stats.bytes_received > 300 && stats.bytes_sent > 300, "{stats:?}");
+}
+
+#[test]
+fn a_datagram_for_another_worker_is_passed_on() {
+    let (handle, address) = start(2);
+    let clients: Vec<_> = (0..8).map(|_| client(address)).collect();
+    for (number, client) in clients.iter().enumerate() {
+        let wanted = [number as u8 % 2, number as u8, 0];
+        client.send(&wanted).unwrap();
+        assert_eq!(receive_prompt(client), wanted);
+        client.send(&[9, number as u8, 0]).unwrap();
+    }
+    // Each client's datagrams arrive at one of the workers, whichever that is: half of those would have to be at the other.
+    let other = client(address);
+    for worker in [0, 1] {
+        other.send(&[worker, 100 + worker, 0]).unwrap();
+        assert_eq!(receive_prompt(&other), [worker, 100 + worker, 0]);
+    }
+    let passed_on: u64 = handle.stats().iter().map(|stats| stats.datagrams_passed_on).sum();
+    assert!(passed_on >= 1, "{passed_on}");
+    handle.shut_down(Duration::from_secs(20));
+    handle.join().unwrap();
+}
+
+#[test]
+fn a_port_that_somebody_has_is_not_shared_with_them() {
+    let mut listeners = Listeners::new(2);
+    let address = listeners.bind(([127, 0, 0, 1], 0).into()).unwrap();
+    let taken = UdpSocket::bind(address).unwrap();
+    let error = listeners.bind_datagrams(0).unwrap_err();
+    assert_eq!(error.error.kind(), io::ErrorKind::AddrInUse);
+    drop(taken);
+    listeners.bind_datagrams(0).unwrap();
+    assert!(listeners.bind_datagrams(1).is_err(), "there is no such listener");
+}
