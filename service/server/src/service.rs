@@ -448,7 +448,10 @@ impl Service for HttpService {
             // Its end is the answer.
             MessageKind::Pulse(answer) => drop(answer),
             // The exchange is gone.
-            MessageKind::Respond(_) | MessageKind::Wake | MessageKind::PassOn => {}
+            MessageKind::Respond(_)
+            | MessageKind::Wake
+            | MessageKind::Encoded
+            | MessageKind::PassOn => {}
         }
     }
 
@@ -527,6 +530,8 @@ impl Service for HttpService {
 
 #[cfg(test)]
 mod behind;
+#[cfg(test)]
+mod encoded;
 #[cfg(test)]
 mod fairness;
 #[cfg(test)]

@@ -351,6 +351,13 @@ impl Session {
                 self.with(message.exchange, work, |_, io| io.respond(*response));
             }
             MessageKind::Wake => self.wake(message.exchange, work),
+            MessageKind::Encoded => self.with(message.exchange, work, |active, io| {
+                if io.collect_encoded()
+                    && let Some(driver) = &mut active.driver
+                {
+                    driver.on_sendable(io);
+                }
+            }),
             MessageKind::PassOn => self.pass_on(message.exchange, work),
             // It is for the worker, and reaches it where nobody is.
             MessageKind::Reload(_) | MessageKind::Leave | MessageKind::Pulse(_) => {}
@@ -500,6 +507,13 @@ impl Session {
             io.respond(Response::error(StatusCode::INTERNAL_SERVER_ERROR));
             io.state.record.aborted = Some("handler-panic");
             io.abort();
+        }
+        if io.state.encoded.is_some() {
+            io.pause();
+            if io.state.has_ended() {
+                // What is left to do is not the handler's.
+                *driven.driver = None;
+            }
         }
         io.meter.enter(before);
         let limit = io.limit.take();

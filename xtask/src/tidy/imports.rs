@@ -46,7 +46,8 @@ const TABLE: &[(&str, &[&str])] = &[
     ),
     ("bolide-measurement", &["bolide-semantics", "bolide-server"]),
     ("bolide-access", &["bolide-server"]),
-    ("bolide-site", &["bolide-semantics", "bolide-server"]),
+    ("bolide-compression", &["bolide-semantics", "bolide-server"]),
+    ("bolide-site", &["bolide-compression", "bolide-semantics", "bolide-server"]),
     ("bolide-static-files", &["bolide-eventloop", "bolide-semantics", "bolide-server"]),
     (
         "bolide-reverse-proxy",
@@ -111,6 +112,7 @@ const TABLE: &[(&str, &[&str])] = &[
         &[
             "bolide",
             "bolide-access",
+            "bolide-compression",
             "bolide-eventloop",
             "bolide-loadgen",
             "bolide-measure",

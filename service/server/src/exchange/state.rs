@@ -5,6 +5,7 @@ use std::time::Instant;
 use bolide_semantics::End;
 use http::{Method, StatusCode};
 
+use super::Encoded;
 use crate::access_log::Entry;
 use crate::policy::PolicySlot;
 use crate::response::BodyStream;
@@ -25,6 +26,8 @@ pub(crate) struct State {
     pub(crate) timed: Option<Instant>,
     /// What the handlers have decided about the response, whoever makes it.
     pub(crate) policy: PolicySlot,
+    /// The body is encoded on its way.
+    pub(crate) encoded: Option<Box<Encoded>>,
     /// The client is told so the name of its request.
     pub(crate) request_id: Option<Box<str>>,
     pub(crate) record: Record,
@@ -116,6 +119,7 @@ impl State {
             alarm: None,
             timed: None,
             policy: PolicySlot::default(),
+            encoded: None,
             request_id: None,
             record: Record {
                 route: Some(route),

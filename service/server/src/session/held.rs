@@ -20,6 +20,7 @@ impl Active {
         let or_else = self.or_else.as_ref();
         let or_else =
             or_else.map_or(0, |other| other.head.allocated_bytes() + other.handler.held_bytes());
-        size_of::<Self>() + driver + entry + or_else + self.state.policy.held_bytes()
+        let encoded = self.state.encoded.as_ref().map_or(0, |encoded| encoded.held_bytes());
+        size_of::<Self>() + driver + entry + or_else + encoded + self.state.policy.held_bytes()
     }
 }

@@ -16,6 +16,8 @@ mod bulk;
 #[cfg(test)]
 mod certificates;
 #[cfg(test)]
+mod compression;
+#[cfg(test)]
 mod configuration;
 #[cfg(test)]
 mod files;

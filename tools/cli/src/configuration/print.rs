@@ -120,6 +120,8 @@ const ROUTES: &str = "
 # hsts = { max-age = \"8760h\", include-subdomains = false, preload = false } # or true
 # security-headers = false
 # cors = { origins = [\"https://app.example.org\"], methods = [\"GET\", \"POST\"], credentials = false }
+# Compress responses for clients that accept it: not those with secrets. Or true; with `root`, the files.
+# compress = { types = [\"text/*\", \"application/json\"], min-bytes = \"1KiB\" }
 # Pages in place of the server's own errors, and limits in place of those of [limits]:
 # error-pages = { 404 = \"404.html\", 502 = \"down.html\" }
 # body-bytes-max = \"1MiB\"

@@ -131,6 +131,11 @@ pub(super) const CANNOT_BE_SET: &[(&str, &[&str], &str)] = &[
         "what each rate limit takes of memory; a route may set another `ipv6-prefix`",
     ),
     (
+        "service/compression",
+        &["COMPRESS_MIN_BYTES", "COMPRESS_THREADS_COUNT"],
+        "a route may set another `min-bytes`, and all share the threads",
+    ),
+    (
         "service/measurement",
         &[
             "SIZE_BYTES_MAX",
@@ -160,6 +165,11 @@ pub(super) const CANNOT_BE_SET: &[(&str, &[&str], &str)] = &[
         "service/reverse-proxy",
         &["INTERIM_WAITING_COUNT"],
         "how the engine works: more than that come within one turn from no honest server",
+    ),
+    (
+        "service/server",
+        &["ENCODED_INLINE_BYTES", "ENCODED_PIECE_BYTES"],
+        "what a loop may take for one response, and what handing over to another thread costs",
     ),
     ("service/server", &["WHOLE_BODY_BYTES"], "how the engine works: no client notices"),
     (
