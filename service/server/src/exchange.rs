@@ -62,6 +62,16 @@ pub(crate) struct Active {
 pub(crate) struct OrElse {
     pub(crate) head: Head,
     pub(crate) handler: Rc<dyn Handler>,
+    /// What has come of the body; none: no body follows the head.
+    pub(crate) body: Option<WaitingBody>,
+}
+
+/// A request's body, as far as it has come, which waits for its handler: not consumed, so that the client stops.
+#[derive(Debug, Default)]
+pub(crate) struct WaitingBody {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) has_ended: bool,
+    pub(crate) trailers: Option<Head>,
 }
 
 impl fmt::Debug for OrElse {

@@ -531,6 +531,8 @@ impl Service for HttpService {
 #[cfg(test)]
 mod behind;
 #[cfg(test)]
+mod deferred;
+#[cfg(test)]
 mod encoded;
 #[cfg(test)]
 mod fairness;

@@ -211,6 +211,7 @@ impl Session {
         }
         let whole_bytes = offer.whole.as_ref().map_or(0, Bytes::len);
         let mut state = State { request_id, ..State::new(method, offer.bytes_max, route) };
+        state.has_body = body_follows;
         if offer.continues {
             state.phase = Phase::Expected;
         }
@@ -339,6 +340,11 @@ impl Session {
         active.state.record.received_bytes += length;
         active.patience.request_moved(work.cx.now);
         if active.driver.is_none() {
+            if let Some(body) = active.waiting_body() {
+                body.bytes.extend_from_slice(&data);
+                body.has_ended |= end == End::Yes;
+                return;
+            }
             return self.connection.consumed(&mut work.cx, id, data.len());
         }
         self.with_driver(id, work, |driver, io| driver.on_data(data, end, io));
@@ -348,6 +354,7 @@ impl Session {
     pub(crate) fn message(&mut self, message: Message, work: &mut Work<'_>) {
         match message.kind {
             MessageKind::Respond(response) => {
+                self.drop_waiting_body(message.exchange, work);
                 self.with(message.exchange, work, |_, io| io.respond(*response));
             }
             MessageKind::Wake => self.wake(message.exchange, work),

@@ -44,10 +44,7 @@ impl Rules {
     /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        !self.has_policy()
-            && self.rewrite.is_empty()
-            && self.request.is_empty()
-            && self.body_bytes_max.is_none()
+        !self.has_policy() && !self.edits_requests() && self.body_bytes_max.is_none()
     }
 
     fn has_policy(&self) -> bool {
@@ -61,7 +58,19 @@ impl Rules {
             || self.exchange_timeout.is_some()
     }
 
-    /// The handler under these rules: one for each worker.
+    /// Whether the handler sees another request than the client has sent.
+    #[must_use]
+    pub fn edits_requests(&self) -> bool {
+        !self.rewrite.is_empty() || !self.request.is_empty()
+    }
+
+    /// The handler with requests as these rules edit them: what stands before it sees what the client has sent.
+    #[must_use]
+    pub fn edit(self: &Arc<Self>, handler: Rc<dyn Handler>) -> Edited {
+        Edited { rules: Arc::clone(self), handler }
+    }
+
+    /// The handler, already [edited](Self::edit), with responses under these rules: one for each worker.
     #[must_use]
     pub fn apply(self: &Arc<Self>, handler: Rc<dyn Handler>) -> Ruled {
         let is_fixed = self.cors.is_none() && self.response.is_fixed();
@@ -141,6 +150,36 @@ impl Handler for Ruled {
         if let Some(cors) = self.rules.cors.as_ref().filter(|_| Cors::is_preflight(request)) {
             return cors.preflight(is_allowed).into();
         }
+        self.handler.handle(request)
+    }
+
+    fn takes(&self, path: &str) -> bool {
+        self.handler.takes(path)
+    }
+
+    fn takes_whole_bodies(&self) -> bool {
+        self.handler.takes_whole_bodies()
+    }
+
+    fn body_bytes_max(&self) -> Option<u64> {
+        self.rules.body_bytes_max.or_else(|| self.handler.body_bytes_max())
+    }
+
+    fn on_refusal(&self, request: &mut Request<'_>) {
+        self.set_policy(request, &Facts::of(request));
+        self.handler.on_refusal(request);
+    }
+}
+
+/// A handler that sees the request as rules edit it.
+pub struct Edited {
+    rules: Arc<Rules>,
+    handler: Rc<dyn Handler>,
+}
+
+impl Handler for Edited {
+    fn handle(&self, request: &mut Request<'_>) -> Reply {
+        let facts = Facts::of(request);
         let target = match self.rules.rewrite.target(&facts) {
             Ok(target) => target,
             Err(NoTarget) => return Response::error(StatusCode::BAD_REQUEST).into(),
@@ -161,11 +200,10 @@ impl Handler for Ruled {
     }
 
     fn body_bytes_max(&self) -> Option<u64> {
-        self.rules.body_bytes_max.or_else(|| self.handler.body_bytes_max())
+        self.handler.body_bytes_max()
     }
 
     fn on_refusal(&self, request: &mut Request<'_>) {
-        self.set_policy(request, &Facts::of(request));
         self.handler.on_refusal(request);
     }
 }

@@ -348,6 +348,10 @@ fn add_ruled(
     let mut tried = Tried::default();
     for route in routes {
         let Some(mut handler) = handler(route, proxies) else { continue };
+        if route.site.rules.edits_requests() {
+            handler = Rc::new(route.site.rules.edit(handler));
+        }
+        // What it looks at is what the client has sent, not what rules make of it.
         if !route.access.is_open() {
             handler = Rc::new(route.access.guard(Shared(handler)));
         }

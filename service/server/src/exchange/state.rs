@@ -20,6 +20,8 @@ pub(crate) struct State {
     pub(crate) stream: Option<Box<dyn BodyStream>>,
     /// How many bytes of the request's body may still come.
     pub(crate) body_left: u64,
+    /// A body follows the request's head.
+    pub(crate) has_body: bool,
     /// When the handler wants to be woken.
     pub(crate) alarm: Option<Instant>,
     /// The client is told how long the response took since then.
@@ -116,6 +118,7 @@ impl State {
             phase: Phase::Unanswered,
             stream: None,
             body_left: body_bytes_max,
+            has_body: false,
             alarm: None,
             timed: None,
             policy: PolicySlot::default(),
