@@ -45,7 +45,7 @@ const TABLE: &[(&str, &[&str])] = &[
         &["bolide-buffers", "bolide-connection", "bolide-eventloop", "bolide-semantics"],
     ),
     ("bolide-measurement", &["bolide-semantics", "bolide-server"]),
-    ("bolide-access", &["bolide-server"]),
+    ("bolide-access", &["bolide-client", "bolide-semantics", "bolide-server"]),
     ("bolide-compression", &["bolide-semantics", "bolide-server"]),
     ("bolide-site", &["bolide-compression", "bolide-semantics", "bolide-server"]),
     ("bolide-static-files", &["bolide-eventloop", "bolide-semantics", "bolide-server"]),

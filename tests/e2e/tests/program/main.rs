@@ -9,6 +9,8 @@ mod agreement;
 #[cfg(test)]
 mod at_exit;
 #[cfg(test)]
+mod authentication;
+#[cfg(test)]
 mod balance;
 #[cfg(test)]
 #[cfg(target_os = "linux")]

@@ -135,6 +135,12 @@ const ROUTES: &str = "
 # client-certificate = [\"CN=alice,O=Example\"]
 # Requests of each client (429), per s, min or h, by \"address\" or by a field, \"header:x-api-key\".
 # rate-limit = { requests = \"10/s\", burst = 20, by = \"address\", ipv6-prefix = 64 }
+# A user name and a password are required (401); `bolide hash-password` prints hashes. The lines of the
+# file are NAME:HASH; or users = { alice = \"HASH\" }.
+# basic-auth = { realm = \"Restricted\", users-file = \"users\" }
+# A server that says by 2xx that a request may pass, and whose other responses go to the client.
+# Requests get the fields in `copy-headers` from it alone.
+# forward-auth = { url = \"http://127.0.0.1:9091/verify\", copy-headers = [\"x-user\"], timeout = \"5s\" }
 
 # [[route]]
 # path = \"/old/\"

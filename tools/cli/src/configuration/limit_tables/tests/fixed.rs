@@ -131,6 +131,28 @@ pub(super) const CANNOT_BE_SET: &[(&str, &[&str], &str)] = &[
         "what each rate limit takes of memory; a route may set another `ipv6-prefix`",
     ),
     (
+        "service/access",
+        &[
+            "AUTH_CREDENTIALS_BYTES",
+            "AUTH_MEMORY_BYTES_MAX",
+            "AUTH_REMEMBERED",
+            "AUTH_THREADS_COUNT",
+            "AUTH_WAITING_COUNT",
+            "AUTH_WAITING_EACH_COUNT",
+        ],
+        "what passwords cost is the same for every site, and `rate-limit` is there to allow less",
+    ),
+    (
+        "service/access",
+        &[
+            "FORWARD_TIMEOUT",
+            "FORWARD_BODY_BYTES",
+            "FORWARD_THREADS_COUNT",
+            "FORWARD_WAITING_COUNT",
+        ],
+        "a route may set another `timeout`; the others are as large as those of the client",
+    ),
+    (
         "service/compression",
         &["COMPRESS_MIN_BYTES", "COMPRESS_THREADS_COUNT"],
         "a route may set another `min-bytes`, and all share the threads",
