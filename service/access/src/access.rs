@@ -4,8 +4,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bolide_server::{Handler, Networks, Reply, Request, Response, StatusCode};
+use bolide_server::{FieldName, Handler, Networks, Reply, Request, Response, StatusCode};
 
+use crate::basic::{BasicAuth, Checked};
+use crate::forward::ForwardAuth;
 use crate::rate::{RateKey, RateLimit, Verdict};
 
 /// A client certificate that a route takes.
@@ -28,6 +30,10 @@ pub struct Access {
     pub certificates: Option<Vec<AllowedCertificate>>,
     /// How many requests a client may send; shared by all workers.
     pub rate: Option<Arc<RateLimit>>,
+    /// Whose passwords a client must know; shared by all workers.
+    pub basic: Option<Arc<BasicAuth>>,
+    /// Another server that lets requests pass, or does not; shared by all workers.
+    pub forward: Option<Arc<ForwardAuth>>,
 }
 
 impl Access {
@@ -38,12 +44,19 @@ impl Access {
             && self.deny.is_empty()
             && self.certificates.is_none()
             && self.rate.is_none()
+            && self.basic.is_none()
+            && self.forward.is_none()
     }
 
     /// The handler with this before it.
     #[must_use]
     pub fn guard(&self, handler: impl Handler) -> Guarded {
-        Guarded { access: self.clone(), handler: Rc::new(handler) }
+        let handler: Rc<dyn Handler> = Rc::new(handler);
+        let handler = match &self.forward {
+            Some(forward) => Rc::new(forward.guard(handler)),
+            None => handler,
+        };
+        Guarded { access: self.clone(), handler }
     }
 
     /// The response to a request that does not get through.
@@ -87,6 +100,11 @@ impl Access {
     }
 }
 
+/// As many wait as may.
+pub(crate) fn busy() -> Response {
+    Response::error(StatusCode::SERVICE_UNAVAILABLE).header("retry-after", "1")
+}
+
 /// RFC 6585 §4, with what draft-ietf-httpapi-ratelimit-headers-10 adds.
 fn too_many(rate: &RateLimit, wait: Duration) -> Response {
     let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
@@ -111,9 +129,19 @@ impl std::fmt::Debug for Guarded {
 
 impl Handler for Guarded {
     fn handle(&self, request: &mut Request<'_>) -> Reply {
-        match self.access.refuse(request) {
-            Some(response) => response.into(),
-            None => self.handler.handle(request),
+        if let Some(response) = self.access.refuse(request) {
+            return response.into();
+        }
+        let Some(basic) = &self.access.basic else { return self.handler.handle(request) };
+        match basic.check(request.head().get(FieldName::Authorization), request.now()) {
+            Checked::Right => self.handler.handle(request),
+            Checked::Wrong => basic.unauthorized().into(),
+            Checked::Unknown(credentials) => {
+                if basic.verify(credentials, request.client(), || request.responder()) {
+                    return Reply::LaterOr(Rc::clone(&self.handler));
+                }
+                busy().into()
+            }
         }
     }
 
@@ -121,8 +149,9 @@ impl Handler for Guarded {
         self.handler.takes(path)
     }
 
+    /// Who has to wait first gets the body later.
     fn takes_whole_bodies(&self) -> bool {
-        self.handler.takes_whole_bodies()
+        self.access.basic.is_none() && self.handler.takes_whole_bodies()
     }
 
     fn body_bytes_max(&self) -> Option<u64> {

@@ -1,10 +1,14 @@
-//! Who may send requests to a route, and how many.
+//! Who may send requests to a route, and how many: addresses, certificates, passwords, another server's word, rates.
 //!
 //! [`Access`] says so for one route; [`Access::guard`] puts it before the route's handler in each worker's router.
 
 mod access;
+mod basic;
+mod forward;
 pub mod limits;
 mod rate;
 
 pub use access::{Access, AllowedCertificate, Guarded};
+pub use basic::{AuthError, BasicAuth, hash_password};
+pub use forward::ForwardAuth;
 pub use rate::{RateError, RateKey, RateLimit, Verdict};

@@ -19,10 +19,10 @@ use smallvec::SmallVec;
 
 use crate::ends::Ends;
 use crate::ingress::REQUEST_ID;
+use crate::limits::ENCODED_PIECE_BYTES;
 use crate::local_waker::{LocalWaker, WokenList};
 use crate::outward::Outward;
 use crate::patience::Patience;
-use crate::policy::ResponseFields;
 use crate::profile::{ENCODE, HANDLER};
 use crate::quic::Advertised;
 use crate::responder::Address;
@@ -32,9 +32,12 @@ use crate::work::take_event;
 use crate::{Exchange, Handler, Response, Waker};
 
 mod cancel;
+mod encode;
+mod encoded;
 mod notes;
 mod state;
 
+pub(crate) use encoded::Encoded;
 pub(crate) use state::{Kind, Phase, Record, State};
 
 pub use notes::UpstreamTimes;
@@ -63,6 +66,16 @@ pub(crate) struct Active {
 pub(crate) struct OrElse {
     pub(crate) head: Head,
     pub(crate) handler: Rc<dyn Handler>,
+    /// What has come of the body; none: no body follows the head.
+    pub(crate) body: Option<WaitingBody>,
+}
+
+/// A request's body, as far as it has come, which waits for its handler: not consumed, so that the client stops.
+#[derive(Debug, Default)]
+pub(crate) struct WaitingBody {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) has_ended: bool,
+    pub(crate) trailers: Option<Head>,
 }
 
 impl fmt::Debug for OrElse {
@@ -153,9 +166,7 @@ impl Io<'_> {
             Some(whole) if !no_body => Content::Whole(whole),
             _ => Content::None,
         };
-        if self.begin(response, knows_length.then_some(bytes), content) && !no_body {
-            self.state.record.sent_bytes += bytes;
-        }
+        self.begin(response, knows_length.then_some(bytes), content);
     }
 
     /// Makes a response that can't be sent an error, and gives an error the page that it has here.
@@ -183,6 +194,7 @@ impl Io<'_> {
                 if self.begin(response, stream.length(), follows) && !no_body {
                     self.state.stream = Some(stream);
                     self.pull();
+                    self.pause();
                 }
             }
             Body::Empty | Body::Bytes(_) | Body::Own(_) => {}
@@ -191,7 +203,9 @@ impl Io<'_> {
 
     /// Sends a body that is at hand, and its trailers.
     fn finish_whole(&mut self, body: Trailed) {
-        if !body.bytes.is_empty() {
+        if self.state.encoded.is_some() {
+            self.encode(body.bytes, End::No);
+        } else if !body.bytes.is_empty() {
             self.state.record.sent_bytes += body.bytes.len() as u64;
             let sent = self.connection.send_data(&mut self.cx, self.id, body.bytes, End::No);
             self.settle(sent, End::No);
@@ -216,7 +230,7 @@ impl Io<'_> {
     /// Whether [`Self::send`] takes a piece now.
     #[must_use]
     pub fn is_sendable(&self) -> bool {
-        self.state.phase == Phase::Sendable
+        self.state.phase == Phase::Sendable && self.takes_more()
     }
 
     /// Sends the next piece of the body. Gives it back while the piece before has not left:
@@ -227,6 +241,7 @@ impl Io<'_> {
     /// The piece itself, when it can't be taken now.
     pub fn send(&mut self, data: Bytes, end: End) -> Result<(), Bytes> {
         match self.state.phase {
+            Phase::Sendable if self.state.encoded.is_some() => self.send_encoded(data, end),
             Phase::Sendable => {
                 self.state.record.sent_bytes += data.len() as u64;
                 self.encoding(|io| {
@@ -378,6 +393,9 @@ impl Io<'_> {
 
     /// Ends the body with these trailers.
     pub fn finish_with_fields(&mut self, fields: &[FieldRef<'_>]) {
+        if self.state.encoded.is_some() {
+            return self.end_encoded(fields);
+        }
         if self.state.phase.is_answering() {
             let sent = self.encoding(|io| io.connection.send_trailers(&mut io.cx, io.id, fields));
             if sent.is_err() {
@@ -401,12 +419,14 @@ impl Io<'_> {
     }
 
     fn pull_pieces(&mut self) {
-        while self.state.phase == Phase::Sendable {
-            if self.send_file_piece() {
+        while self.is_sendable() {
+            let is_encoded = self.state.encoded.is_some();
+            if !is_encoded && self.send_file_piece() {
                 continue;
             }
             let Some(stream) = &mut self.state.stream else { return };
-            let bytes_max = self.cx.output_room().clamp(16 * 1024, PULL_BYTES_MAX);
+            let most = if is_encoded { ENCODED_PIECE_BYTES } else { PULL_BYTES_MAX };
+            let bytes_max = self.cx.output_room().clamp(16 * 1024, most);
             let before = self.meter.enter(HANDLER);
             let pulled = stream.pull(bytes_max);
             self.meter.enter(before);
@@ -421,6 +441,10 @@ impl Io<'_> {
                     return self.finish_with(&trailers);
                 }
             };
+            if is_encoded {
+                self.encode(data, end);
+                continue;
+            }
             self.state.record.sent_bytes += data.len() as u64;
             let sent = self.connection.send_data(&mut self.cx, self.id, data, end);
             self.settle(sent, end);
@@ -431,6 +455,7 @@ impl Io<'_> {
     pub(crate) fn sendable(&mut self) {
         if self.state.phase == Phase::Blocked {
             self.state.phase = Phase::Sendable;
+            self.finish_encoded();
             self.pull();
         }
     }
@@ -518,18 +543,14 @@ impl Io<'_> {
         self.send_final(head, content)
     }
 
-    /// The same, with the fields edited as the exchange's policy has it.
-    #[cold]
-    fn send_edited(&mut self, head: &ResponseHead<'_, SharedFields>, content: Content) -> bool {
-        let Some(policy) = self.state.policy.get() else { return self.send_final(head, content) };
-        let mut fields = ResponseFields::new(head.status, head.own);
-        policy.edit(&mut fields);
-        self.send_final(&ResponseHead { own: fields.refs(), ..*head }, content)
-    }
-
+    /// Sends the head of the final response as it is.
     #[inline]
     fn send_final(&mut self, head: &ResponseHead<'_, SharedFields>, content: Content) -> bool {
-        let follows = matches!(content, Content::Follows);
+        let (follows, whole_bytes) = match &content {
+            Content::None => (false, 0),
+            Content::Whole(whole) => (false, whole.bytes.len() as u64),
+            Content::Follows => (true, 0),
+        };
         if self.state.begins_tunnel(head.status) {
             self.state.kind = Kind::Tunnel;
             // What comes in it is not a request's body.
@@ -543,6 +564,7 @@ impl Io<'_> {
                     (true, false) => Phase::Blocked,
                 };
                 self.state.record.status = head.status.as_u16();
+                self.state.record.sent_bytes += whole_bytes;
                 self.state.record.answered = self.state.record.began.map(|_| self.cx.now);
                 return true;
             }

@@ -88,8 +88,8 @@ pub enum Reply {
     Exchange(Box<dyn Exchange>),
     /// A [`Responder`](crate::Responder) will answer. The request's body is discarded.
     Later,
-    /// The same, or the responder [passes the request on](crate::Responder::pass_on) to this handler, which
-    /// sees it without a body: for requests that have none.
+    /// The same, or the responder [passes the request on](crate::Responder::pass_on) to this handler. The request's
+    /// body waits for it: the client sends no more than its window allows.
     LaterOr(Rc<dyn Handler>),
 }
 

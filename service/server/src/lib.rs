@@ -7,6 +7,7 @@
 mod access_log;
 mod admin;
 mod announced;
+mod coding;
 mod collect;
 mod derived;
 mod ends;
@@ -54,6 +55,7 @@ pub use bolide_eventloop::{
 };
 pub use bolide_semantics::{AbortReason, Blame, End, FieldName, Head};
 pub use bytes::Bytes;
+pub use coding::{BodyEncoder, Codec, Coding};
 pub use collect::{Collect, collect};
 pub use error::Error;
 pub use exchange::{Io, UpstreamTimes};

@@ -10,6 +10,8 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, StatusCode};
 use smallvec::SmallVec;
 
+use crate::coding::Coding;
+
 /// Rules for one exchange, given by [`Request::set_policy`](crate::Request::set_policy): they hold for every final
 /// response, also for those that the server makes itself.
 pub trait Policy: fmt::Debug {
@@ -32,6 +34,14 @@ pub trait Policy: fmt::Debug {
     /// Time for the whole exchange, in place of [`Limits::exchange_timeout`](crate::Limits::exchange_timeout).
     fn exchange_timeout(&self) -> Option<Duration> {
         None
+    }
+
+    /// Whether the content of the final response is encoded; asked after [`Self::edit`]. `length`: of the content, in
+    /// bytes, if known. Fields follow from it, and tunnels and responses without content are not asked about. Default:
+    /// it is sent as it is.
+    fn coding(&self, fields: &ResponseFields<'_>, length: Option<u64>) -> Coding {
+        let _ = (fields, length);
+        Coding::Plain
     }
 
     /// The memory that it keeps because of its request, in bytes; zero for one that several exchanges share. It counts
@@ -57,8 +67,20 @@ impl<'f> ResponseFields<'f> {
         Self { status, fields: SmallVec::from_slice(fields) }
     }
 
+    /// Those of a response with this status.
+    #[must_use]
+    pub fn of(status: StatusCode, fields: &'f [(HeaderName, HeaderValue)]) -> Self {
+        let fields = fields.iter().map(|(name, value)| FieldRef::from((name, value)));
+        Self { status, fields: fields.collect() }
+    }
+
     pub(crate) fn refs(&self) -> &[FieldRef<'f>] {
         &self.fields
+    }
+
+    /// The fields for changes that no policy makes: those that frame the message among them.
+    pub(crate) fn all(&mut self) -> &mut SmallVec<[FieldRef<'f>; FIELDS_COUNT]> {
+        &mut self.fields
     }
 
     /// The status.
@@ -71,6 +93,12 @@ impl<'f> ResponseFields<'f> {
     #[must_use]
     pub fn get(&self, name: &HeaderName) -> Option<&'f [u8]> {
         self.fields.iter().find(|field| field.name == name.as_str()).map(|field| field.value)
+    }
+
+    /// The values of all fields with this name.
+    pub fn get_all<'s>(&'s self, name: &HeaderName) -> impl Iterator<Item = &'f [u8]> + 's {
+        let name = name.clone();
+        self.fields.iter().filter(move |field| field.name == name.as_str()).map(|field| field.value)
     }
 
     /// Adds a field.
@@ -167,6 +195,13 @@ impl Policy for Both {
 
     fn exchange_timeout(&self) -> Option<Duration> {
         self.after.exchange_timeout().or_else(|| self.before.exchange_timeout())
+    }
+
+    fn coding(&self, fields: &ResponseFields<'_>, length: Option<u64>) -> Coding {
+        match self.after.coding(fields, length) {
+            Coding::Plain => self.before.coding(fields, length),
+            coding => coding,
+        }
     }
 
     fn held_bytes(&self) -> usize {

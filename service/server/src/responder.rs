@@ -22,6 +22,8 @@ pub struct Message {
 pub(crate) enum MessageKind {
     Respond(Box<Response>),
     Wake,
+    /// A piece of the response's body was encoded.
+    Encoded,
     PassOn,
     Reload(Reload),
     /// Somebody else takes the connections over: what ends from here on ends without losing a request.
@@ -103,6 +105,11 @@ impl Waker {
     /// Wakes the exchange. From any thread.
     pub fn wake(&self) {
         self.send(MessageKind::Wake);
+    }
+
+    /// Says that a piece of the body was encoded.
+    pub(crate) fn encoded(&self) {
+        self.send(MessageKind::Encoded);
     }
 
     fn send(&self, kind: MessageKind) {

@@ -452,7 +452,10 @@ impl Service for HttpService {
             // Its end is the answer.
             MessageKind::Pulse(answer) => drop(answer),
             // The exchange is gone.
-            MessageKind::Respond(_) | MessageKind::Wake | MessageKind::PassOn => {}
+            MessageKind::Respond(_)
+            | MessageKind::Wake
+            | MessageKind::Encoded
+            | MessageKind::PassOn => {}
         }
     }
 
@@ -534,6 +537,10 @@ impl Service for HttpService {
 
 #[cfg(test)]
 mod behind;
+#[cfg(test)]
+mod deferred;
+#[cfg(test)]
+mod encoded;
 #[cfg(test)]
 mod fairness;
 #[cfg(test)]

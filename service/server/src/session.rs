@@ -211,6 +211,7 @@ impl Session {
         }
         let whole_bytes = offer.whole.as_ref().map_or(0, Bytes::len);
         let mut state = State { request_id, ..State::new(method, offer.bytes_max, route) };
+        state.has_body = body_follows;
         if offer.continues {
             state.phase = Phase::Expected;
         }
@@ -339,6 +340,11 @@ impl Session {
         active.state.record.received_bytes += length;
         active.patience.request_moved(work.cx.now);
         if active.driver.is_none() {
+            if let Some(body) = active.waiting_body() {
+                body.bytes.extend_from_slice(&data);
+                body.has_ended |= end == End::Yes;
+                return;
+            }
             return self.connection.consumed(&mut work.cx, id, data.len());
         }
         self.with_driver(id, work, |driver, io| driver.on_data(data, end, io));
@@ -348,9 +354,17 @@ impl Session {
     pub(crate) fn message(&mut self, message: Message, work: &mut Work<'_>) {
         match message.kind {
             MessageKind::Respond(response) => {
+                self.drop_waiting_body(message.exchange, work);
                 self.with(message.exchange, work, |_, io| io.respond(*response));
             }
             MessageKind::Wake => self.wake(message.exchange, work),
+            MessageKind::Encoded => self.with(message.exchange, work, |active, io| {
+                if io.collect_encoded()
+                    && let Some(driver) = &mut active.driver
+                {
+                    driver.on_sendable(io);
+                }
+            }),
             MessageKind::PassOn => self.pass_on(message.exchange, work),
             // It is for the worker, and reaches it where nobody is.
             MessageKind::Reload(_) | MessageKind::Leave | MessageKind::Pulse(_) => {}
@@ -500,6 +514,13 @@ impl Session {
             io.respond(Response::error(StatusCode::INTERNAL_SERVER_ERROR));
             io.state.record.aborted = Some("handler-panic");
             io.abort();
+        }
+        if io.state.encoded.is_some() {
+            io.pause();
+            if io.state.has_ended() {
+                // What is left to do is not the handler's.
+                *driven.driver = None;
+            }
         }
         io.meter.enter(before);
         let limit = io.limit.take();

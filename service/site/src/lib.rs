@@ -24,6 +24,6 @@ pub use limits::{EXPANDED_BYTES, PAGE_BYTES, PATTERN_BYTES, SWITCH_PERIOD};
 pub use policy::{ErrorPages, Hsts, security_fields};
 pub use redirect::Redirect;
 pub use rewrite::{NoTarget, Pattern, Rewrite, SiteError};
-pub use rules::{Ruled, Rules};
+pub use rules::{Edited, Ruled, Rules};
 pub use switch::Switch;
 pub use template::{PLACEHOLDERS, Template};

@@ -5,7 +5,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bolide_server::{Bytes, HeaderName, HeaderValue, Policy, ResponseFields, StatusCode};
+use bolide_compression::Compression;
+use bolide_server::{
+    Bytes, Codec, Coding, HeaderName, HeaderValue, Policy, ResponseFields, StatusCode,
+};
 
 use crate::rules::Rules;
 
@@ -83,6 +86,8 @@ pub(crate) struct RulePolicy {
     pub(crate) values: Vec<Option<HeaderValue>>,
     /// The origin whose scripts may read the response.
     pub(crate) allowed: Option<HeaderValue>,
+    /// The content coding that the client likes best; none: none of ours.
+    pub(crate) codec: Option<&'static dyn Codec>,
     /// It is of one exchange alone.
     pub(crate) is_own: bool,
 }
@@ -104,6 +109,15 @@ impl Policy for RulePolicy {
             cors.edit(self.allowed.as_ref(), fields);
         }
         rules.response.edit(&self.values, fields);
+    }
+
+    fn coding(&self, fields: &ResponseFields<'_>, length: Option<u64>) -> Coding {
+        match (&self.rules.compression, self.codec) {
+            (Some(compression), codec) if compression.suits(fields, length) => {
+                codec.map_or(Coding::Varies, |codec| Coding::By(codec, Compression::offload()))
+            }
+            _ => Coding::Plain,
+        }
     }
 
     fn error_page(&self, status: StatusCode) -> Option<(Bytes, HeaderValue)> {
@@ -139,6 +153,7 @@ mod tests {
             is_secure: true,
             values: vec![Some(HeaderValue::from_static("four")), None],
             allowed: None,
+            codec: None,
             is_own,
         };
         assert_eq!(policy(false).held_bytes(), 0);

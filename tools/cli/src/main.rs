@@ -4,6 +4,7 @@ mod certificate;
 mod completions;
 mod configuration;
 mod files;
+mod hash_password;
 mod load;
 mod manual;
 mod measure;
@@ -46,6 +47,8 @@ enum Command {
     Measure(Box<bolide_measure::arguments::Arguments>),
     /// Compare HTTP servers and report which differences are significant.
     Race(race::Arguments),
+    /// Read a password from the terminal or the standard input, and print its hash for `basic-auth`.
+    HashPassword,
     /// Print a shell completion script.
     Completions(completions::Arguments),
     /// Print the manual page of this program, or write the pages of all commands.
@@ -75,6 +78,7 @@ fn main() -> ExitCode {
         Command::Top(arguments) => return top::run(&arguments),
         Command::Measure(arguments) => return measure::run(&arguments),
         Command::Race(arguments) => return race::run(&arguments),
+        Command::HashPassword => return hash_password::run(),
         Command::Completions(arguments) => {
             return completions::run(&arguments, Arguments::command());
         }

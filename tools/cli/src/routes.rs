@@ -55,6 +55,17 @@ pub(crate) struct SiteRules {
     pub(crate) rules: Arc<Rules>,
 }
 
+impl SiteRules {
+    /// Leaves compression to the handler itself. Whether it was wanted.
+    pub(crate) fn take_compression(&mut self) -> bool {
+        let is_wanted = self.rules.compression.is_some();
+        if is_wanted {
+            Arc::make_mut(&mut self.rules).compression = None;
+        }
+        is_wanted
+    }
+}
+
 impl Route {
     /// Whether it comes before the routes of every host.
     pub(crate) fn comes_first(&self) -> bool {
@@ -343,6 +354,10 @@ fn add_ruled(
     let mut tried = Tried::default();
     for route in routes {
         let Some(mut handler) = handler(route, proxies) else { continue };
+        if route.site.rules.edits_requests() {
+            handler = Rc::new(route.site.rules.edit(handler));
+        }
+        // What it looks at is what the client has sent, not what rules make of it.
         if !route.access.is_open() {
             handler = Rc::new(route.access.guard(Shared(handler)));
         }

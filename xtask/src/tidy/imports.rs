@@ -47,8 +47,9 @@ const TABLE: &[(&str, &[&str])] = &[
         &["bolide-buffers", "bolide-connection", "bolide-eventloop", "bolide-semantics"],
     ),
     ("bolide-measurement", &["bolide-semantics", "bolide-server"]),
-    ("bolide-access", &["bolide-server"]),
-    ("bolide-site", &["bolide-semantics", "bolide-server"]),
+    ("bolide-access", &["bolide-client", "bolide-semantics", "bolide-server"]),
+    ("bolide-compression", &["bolide-semantics", "bolide-server"]),
+    ("bolide-site", &["bolide-compression", "bolide-semantics", "bolide-server"]),
     ("bolide-static-files", &["bolide-eventloop", "bolide-semantics", "bolide-server"]),
     (
         "bolide-reverse-proxy",
@@ -113,6 +114,7 @@ const TABLE: &[(&str, &[&str])] = &[
         &[
             "bolide",
             "bolide-access",
+            "bolide-compression",
             "bolide-eventloop",
             "bolide-loadgen",
             "bolide-measure",

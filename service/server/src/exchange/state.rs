@@ -5,6 +5,7 @@ use std::time::Instant;
 use bolide_semantics::End;
 use http::{Method, StatusCode};
 
+use super::Encoded;
 use crate::access_log::Entry;
 use crate::policy::PolicySlot;
 use crate::response::BodyStream;
@@ -19,12 +20,16 @@ pub(crate) struct State {
     pub(crate) stream: Option<Box<dyn BodyStream>>,
     /// How many bytes of the request's body may still come.
     pub(crate) body_left: u64,
+    /// A body follows the request's head.
+    pub(crate) has_body: bool,
     /// When the handler wants to be woken.
     pub(crate) alarm: Option<Instant>,
     /// The client is told how long the response took since then.
     pub(crate) timed: Option<Instant>,
     /// What the handlers have decided about the response, whoever makes it.
     pub(crate) policy: PolicySlot,
+    /// The body is encoded on its way.
+    pub(crate) encoded: Option<Box<Encoded>>,
     /// The client is told so the name of its request.
     pub(crate) request_id: Option<Box<str>>,
     pub(crate) record: Record,
@@ -113,9 +118,11 @@ impl State {
             phase: Phase::Unanswered,
             stream: None,
             body_left: body_bytes_max,
+            has_body: false,
             alarm: None,
             timed: None,
             policy: PolicySlot::default(),
+            encoded: None,
             request_id: None,
             record: Record {
                 route: Some(route),

@@ -1,7 +1,7 @@
 //! What a client makes a session keep.
 
 use super::Session;
-use crate::exchange::Active;
+use crate::exchange::{Active, WaitingBody};
 
 impl Session {
     /// The memory that the client makes the session keep, in bytes.
@@ -12,6 +12,11 @@ impl Session {
 }
 
 impl Active {
+    /// The body that waits for a handler, if one is to be found out.
+    pub(super) fn waiting_body(&mut self) -> Option<&mut WaitingBody> {
+        self.or_else.as_mut().and_then(|other| other.body.as_mut())
+    }
+
     /// The memory that it keeps, in bytes.
     pub(crate) fn held_bytes(&self) -> usize {
         let driver = self.driver.as_deref();
@@ -20,6 +25,7 @@ impl Active {
         let or_else = self.or_else.as_ref();
         let or_else =
             or_else.map_or(0, |other| other.head.allocated_bytes() + other.handler.held_bytes());
-        size_of::<Self>() + driver + entry + or_else + self.state.policy.held_bytes()
+        let encoded = self.state.encoded.as_ref().map_or(0, |encoded| encoded.held_bytes());
+        size_of::<Self>() + driver + entry + or_else + encoded + self.state.policy.held_bytes()
     }
 }

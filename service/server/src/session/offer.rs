@@ -63,7 +63,7 @@ impl Session {
             state.record.received_bytes = whole_bytes as u64;
             self.connection.consumed(&mut work.cx, id, whole_bytes);
         }
-        let goes_on = matches!(reply, Reply::Exchange(_));
+        let goes_on = matches!(reply, Reply::Exchange(_) | Reply::LaterOr(_));
         self.carry_out(id, reply, state, work);
         if let Some(data) = left.filter(|_| goes_on) {
             self.data(id, data, End::Yes, work);
@@ -73,6 +73,12 @@ impl Session {
     /// What followed a request's body stands in the context's head, which the orders may use again.
     pub(super) fn trailers(&mut self, id: ExchangeId, work: &mut Work<'_>) {
         let trailers = std::mem::take(work.cx.head);
+        if let Ok(index) = self.index(id)
+            && let Some(body) = self.exchanges[index].waiting_body()
+        {
+            body.has_ended = true;
+            body.trailers = Some(trailers.clone());
+        }
         self.with_driver(id, work, |driver, io| {
             io.state.record.note_received(End::Yes, io.cx.now);
             driver.on_trailers(&trailers, io);

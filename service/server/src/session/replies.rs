@@ -1,10 +1,10 @@
 //! Replies that are not the response: it comes later, or piece by piece, or from another handler.
 
-use bolide_semantics::ExchangeId;
+use bolide_semantics::{End, ExchangeId};
 use http::StatusCode;
 
 use super::Session;
-use crate::exchange::{OrElse, State};
+use crate::exchange::{OrElse, State, WaitingBody};
 use crate::handler::call;
 use crate::profile::HANDLER;
 use crate::request::Request;
@@ -41,12 +41,12 @@ impl Session {
                 self.open(id, state, None, work);
             }
             Reply::LaterOr(handler) => {
-                state.take_expectation();
+                let body = state.has_body.then(WaitingBody::default);
                 let head = work.cx.head.clone();
                 state.record.entry = work.observer.keep(work.cx.head, &self.ends);
                 self.open(id, state, None, work);
                 if let Ok(index) = self.index(id) {
-                    self.exchanges[index].or_else = Some(Box::new(OrElse { head, handler }));
+                    self.exchanges[index].or_else = Some(Box::new(OrElse { head, handler, body }));
                 }
             }
         }
@@ -60,13 +60,13 @@ impl Session {
         };
         let mut state = self.exchanges.remove(index).state;
         work.observer.no_longer_under_way();
-        let OrElse { head, handler } = *other;
+        let OrElse { head, handler, body } = *other;
         let mut request = Request {
             head: &head,
             connection: &self.connection,
             ends: &self.ends,
             parameters: None,
-            body_follows: false,
+            body_follows: body.is_some(),
             whole: None,
             now: work.cx.now,
             address: Address { exchange: id, ..work.address },
@@ -81,7 +81,45 @@ impl Session {
         }
         // A handler of a handler may want to know more than the head of the last request.
         *work.cx.head = head;
-        state.body_left = 0;
+        if body.is_none() {
+            state.body_left = 0;
+        }
         self.carry_out(id, &mut reply, &mut state, work);
+        if let Some(body) = body {
+            self.hand_over(id, body, work);
+        }
+    }
+
+    /// Gives what has come of a request's body to its handler.
+    fn hand_over(&mut self, id: ExchangeId, body: WaitingBody, work: &mut Work<'_>) {
+        let length = body.bytes.len();
+        let active = self.index(id).ok().map(|index| &mut self.exchanges[index]);
+        match active {
+            Some(active) if active.driver.is_some() => {}
+            Some(active) => match active.waiting_body() {
+                // It waits for the next one.
+                Some(next) => return *next = body,
+                None => return self.connection.consumed(&mut work.cx, id, length),
+            },
+            None => return self.connection.consumed(&mut work.cx, id, length),
+        }
+        let ends = body.has_ended && body.trailers.is_none();
+        if length > 0 || ends {
+            let (data, end) = (body.bytes.into(), if ends { End::Yes } else { End::No });
+            self.with_driver(id, work, |driver, io| driver.on_data(data, end, io));
+        }
+        if let Some(trailers) = body.trailers {
+            self.with_driver(id, work, |driver, io| driver.on_trailers(&trailers, io));
+        }
+    }
+
+    /// Nobody wants the body that waits.
+    pub(super) fn drop_waiting_body(&mut self, id: ExchangeId, work: &mut Work<'_>) {
+        let Ok(index) = self.index(id) else { return };
+        if let Some(OrElse { body: Some(body), .. }) =
+            self.exchanges[index].or_else.take().as_deref()
+        {
+            self.connection.consumed(&mut work.cx, id, body.bytes.len());
+        }
     }
 }

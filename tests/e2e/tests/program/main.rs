@@ -9,12 +9,16 @@ mod agreement;
 #[cfg(test)]
 mod at_exit;
 #[cfg(test)]
+mod authentication;
+#[cfg(test)]
 mod balance;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod bulk;
 #[cfg(test)]
 mod certificates;
+#[cfg(test)]
+mod compression;
 #[cfg(test)]
 mod configuration;
 #[cfg(test)]

@@ -1,16 +1,19 @@
 //! Keys of a route that say who may send requests to it, and how many.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bolide::{HeaderName, Networks};
 use bolide_access::limits::RATE_IPV6_BITS_COUNT;
-use bolide_access::{Access, AllowedCertificate, RateKey, RateLimit};
+use bolide_access::{Access, AllowedCertificate, BasicAuth, ForwardAuth, RateKey, RateLimit};
+use bolide_site::{Direction, check_name};
 
 use super::document::Section;
 use super::ingress::networks;
 use crate::routes::Answer;
 
-const KEYS: [&str; 4] = ["allow", "deny", "client-certificate", "rate-limit"];
+const KEYS: [&str; 6] =
+    ["allow", "deny", "client-certificate", "rate-limit", "basic-auth", "forward-auth"];
 
 /// Reads them.
 pub(super) fn read(section: &mut Section<'_>, answer: &Answer) -> Result<Access, String> {
@@ -29,7 +32,8 @@ pub(super) fn read(section: &mut Section<'_>, answer: &Answer) -> Result<Access,
     let deny: Networks = networks(section, "deny")?;
     let allow = allow.map(|(_, networks)| networks);
     let (certificates, rate) = (certificates(section)?, rate(section)?);
-    Ok(Access { allow, deny, certificates, rate })
+    let (basic, forward) = (basic(section)?, forward(section)?);
+    Ok(Access { allow, deny, certificates, rate, basic, forward })
 }
 
 /// `client-certificate`: `"required"`, or the fingerprints and subjects one of which is.
@@ -107,4 +111,72 @@ fn rate(section: &mut Section<'_>) -> Result<Option<Arc<RateLimit>>, String> {
     limit
         .map(|limit| Some(Arc::new(limit)))
         .map_err(|what| at.mistake(format!("`rate-limit` can't be: {what}")))
+}
+
+/// `basic-auth`: a table with a realm, and users in it or in a file.
+fn basic(section: &mut Section<'_>) -> Result<Option<Arc<BasicAuth>>, String> {
+    let Some(mut table) = section.inline("basic-auth")? else { return Ok(None) };
+    let place = table.place();
+    let realm = table.placed::<String>("realm")?;
+    let (realm, realm_at) = realm.unwrap_or_else(|| ("Restricted".to_owned(), place.clone()));
+    let mut auth = BasicAuth::new(&realm).map_err(|what| {
+        realm_at.mistake(format!("`realm` is `{}`: {what}", realm.escape_debug()))
+    })?;
+    if let Some(mut users) = table.inline("users")? {
+        for name in users.keys() {
+            let Some((hash, at)) = users.placed::<String>(&name)? else { continue };
+            auth.user(&name, &hash).map_err(|what| at.mistake(what))?;
+        }
+    }
+    if let Some((file, at)) = table.placed::<String>("users-file")? {
+        let path = section.path(&file);
+        let text = std::fs::read_to_string(&path).map_err(|error| {
+            at.mistake(format!("`users-file` {}: can't be read: {error}", path.display()))
+        })?;
+        for (number, line) in text.lines().enumerate().filter(|(_, line)| is_entry(line)) {
+            let said = |what: String| format!("{}:{}: {what}", path.display(), number + 1);
+            let Some((name, hash)) = line.trim().split_once(':') else {
+                return Err(said("a line is a user name, a colon and a hash".to_owned()));
+            };
+            auth.user(name, hash).map_err(|what| said(what.to_string()))?;
+        }
+    }
+    table.finish()?;
+    if auth.is_empty() {
+        let what = "`basic-auth` has no users: write `users = { name = \"hash\" }` or `users-file`, with hashes of \
+                    `bolide hash-password`";
+        return Err(place.mistake(what));
+    }
+    Ok(Some(Arc::new(auth)))
+}
+
+/// Whether a line of a file of users says anything.
+fn is_entry(line: &str) -> bool {
+    !line.trim().is_empty() && !line.trim_start().starts_with('#')
+}
+
+/// `forward-auth`: a table with a URL, and fields that its response gives to requests.
+fn forward(section: &mut Section<'_>) -> Result<Option<Arc<ForwardAuth>>, String> {
+    let Some(mut table) = section.inline("forward-auth")? else { return Ok(None) };
+    let place = table.place();
+    let Some((url, at)) = table.placed::<String>("url")? else {
+        let what = "`forward-auth` needs a server: write `url = \"http://127.0.0.1:9091/verify\"`";
+        return Err(place.mistake(what));
+    };
+    let forward = ForwardAuth::new(&url)
+        .map_err(|what| at.mistake(format!("`url` is `{}`: {what}", url.escape_debug())))?;
+    let mut copied = Vec::new();
+    for (name, at) in table.texts("copy-headers")? {
+        copied.push(check_name(&name, Direction::Request).map_err(|what| at.mistake(what))?);
+    }
+    let timeout = table.placed::<Duration>("timeout")?;
+    table.finish()?;
+    let forward = forward.copied(copied);
+    Ok(Some(Arc::new(match timeout {
+        None => forward,
+        Some((Duration::ZERO, at)) => {
+            return Err(at.mistake("`timeout` must be at least 1ms: nobody would be let through"));
+        }
+        Some((timeout, _)) => forward.timeout(timeout),
+    })))
 }

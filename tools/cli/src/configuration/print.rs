@@ -123,6 +123,8 @@ const ROUTES: &str = "
 # hsts = { max-age = \"8760h\", include-subdomains = false, preload = false } # or true
 # security-headers = false
 # cors = { origins = [\"https://app.example.org\"], methods = [\"GET\", \"POST\"], credentials = false }
+# Compress responses for clients that accept it: not those with secrets. Or true; with `root`, the files.
+# compress = { types = [\"text/*\", \"application/json\"], min-bytes = \"1KiB\" }
 # Pages in place of the server's own errors, and limits in place of those of [limits]:
 # error-pages = { 404 = \"404.html\", 502 = \"down.html\" }
 # body-bytes-max = \"1MiB\"
@@ -136,6 +138,12 @@ const ROUTES: &str = "
 # client-certificate = [\"CN=alice,O=Example\"]
 # Requests of each client (429), per s, min or h, by \"address\" or by a field, \"header:x-api-key\".
 # rate-limit = { requests = \"10/s\", burst = 20, by = \"address\", ipv6-prefix = 64 }
+# A user name and a password are required (401); `bolide hash-password` prints hashes. The lines of the
+# file are NAME:HASH; or users = { alice = \"HASH\" }.
+# basic-auth = { realm = \"Restricted\", users-file = \"users\" }
+# A server that says by 2xx that a request may pass, and whose other responses go to the client.
+# Requests get the fields in `copy-headers` from it alone.
+# forward-auth = { url = \"http://127.0.0.1:9091/verify\", copy-headers = [\"x-user\"], timeout = \"5s\" }
 
 # [[route]]
 # path = \"/old/\"

@@ -53,13 +53,11 @@ pub(super) fn read(
     let is_builtin = section.has("builtin");
     let none = Rules::default();
     let defaults = if is_builtin { &none } else { defaults };
+    let compress_at = section.is_table("compress").then(|| section.place_of("compress"));
     let mut site = rules::read(&mut section, path, defaults)?;
     let answer = match kinds[..] {
-        ["root"] => Answer::Files { files: files(&mut section, path, path_at)?, other: None },
-        ["root", "proxy"] => {
-            let files = files(&mut section, path, path_at)?;
-            let urls = section.texts("proxy")?;
-            Answer::Files { files, other: Some(upstreams.find(&urls)?) }
+        ["root"] | ["root", "proxy"] => {
+            files_answer(&mut section, (path, path_at), upstreams, &mut site, compress_at)?
         }
         ["proxy"] => {
             let urls = section.texts("proxy")?;
@@ -176,6 +174,27 @@ fn shape(path: &str) -> String {
     shape
 }
 
+/// Files, and the upstreams for what has no file. `compress_at`: where `compress` is a table.
+fn files_answer(
+    section: &mut Section<'_>,
+    (path, path_at): (&str, &Place),
+    upstreams: &mut Upstreams,
+    site: &mut SiteRules,
+    compress_at: Option<Place>,
+) -> Result<Answer, String> {
+    let has_proxy = section.has("proxy");
+    if let Some(at) = compress_at.filter(|_| !has_proxy) {
+        let what =
+            "files are compressed by their type, once for each version: write `compress = true`";
+        return Err(at.mistake(what));
+    }
+    let compress =
+        if has_proxy { site.rules.compression.is_some() } else { site.take_compression() };
+    let files = files(section, path, path_at)?.compress(compress);
+    let other = if has_proxy { Some(upstreams.find(&section.texts("proxy")?)?) } else { None };
+    Ok(Answer::Files { files, other })
+}
+
 /// `root` and what goes with it.
 fn files(section: &mut Section<'_>, path: &str, path_at: &Place) -> Result<StaticFiles, String> {
     section.could_have(&["index", "proxy"]);
@@ -191,9 +210,6 @@ fn files(section: &mut Section<'_>, path: &str, path_at: &Place) -> Result<Stati
         StaticFiles::new(section.path(&root)).map_err(|error| root_at.mistake(error))?.under(path);
     if let Some(listing) = section.value("listing")? {
         files = files.listing(listing);
-    }
-    if let Some(compress) = section.value("compress")? {
-        files = files.compress(compress);
     }
     if let Some(precompressed) = section.value("precompressed")? {
         files = files.precompressed(precompressed);

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bolide::{Bytes, HeaderValue, Method, StatusCode};
+use bolide_compression::Compression;
+use bolide_compression::limits::COMPRESS_MIN_BYTES;
 use bolide_site::{
     Conditions, Cors, Direction, Edits, Hsts, PAGE_BYTES, Pattern, Rewrite, Rules, Scheme, Switch,
     Template, Test, check_name,
@@ -18,7 +20,7 @@ use crate::routes::SiteRules;
 use toml::de::DeValue;
 
 /// Keys of conditions and rules, in the order of the documentation.
-pub(super) const KEYS: [&str; 20] = [
+pub(super) const KEYS: [&str; 21] = [
     "scheme",
     "listen",
     "method",
@@ -35,6 +37,7 @@ pub(super) const KEYS: [&str; 20] = [
     "security-headers",
     "cors",
     "error-pages",
+    "compress",
     "body-bytes-max",
     "response-timeout",
     "exchange-timeout",
@@ -81,6 +84,11 @@ fn common(section: &mut Section<'_>, rules: &mut Rules) -> Result<(), String> {
     }
     rules.security = section.value("security-headers")?.unwrap_or(rules.security);
     error_pages(section, rules)?;
+    let says_compress = section.has("compress");
+    let compression = compression(section)?;
+    if says_compress {
+        rules.compression = compression;
+    }
     let mut bytes = 0_u64;
     let says_bytes = section.has("body-bytes-max");
     let range = Range { least: 0, most: u64::MAX, is_bytes: true };
@@ -282,6 +290,36 @@ fn hsts(section: &mut Section<'_>) -> Result<Option<Hsts>, String> {
     }
     let is_on = section.value::<bool>("hsts")?.unwrap_or(false);
     Ok(is_on.then(|| Hsts::new(HSTS_MAX_AGE, false, false)))
+}
+
+/// `compress = true`, or a table.
+fn compression(section: &mut Section<'_>) -> Result<Option<Compression>, String> {
+    if !section.is_table("compress") {
+        let is_on = section.value::<bool>("compress")?.unwrap_or(false);
+        return Ok(is_on.then(Compression::default));
+    }
+    let Some(mut inner) = section.inline("compress")? else { return Ok(None) };
+    let types_at = inner.place_of("types");
+    let says_types = inner.has("types");
+    let types = inner.texts("types")?;
+    let mut least = COMPRESS_MIN_BYTES;
+    let range = Range { least: 0, most: u64::MAX, is_bytes: true };
+    inner.read("min-bytes", |value: &DeValue<'_>| least.read(value, &range))?;
+    inner.finish()?;
+    let mut compression = Compression::default().min_bytes(least);
+    if says_types {
+        if types.is_empty() {
+            let what =
+                "`types` is empty, and nothing would be compressed: write `compress = false`";
+            return Err(types_at.mistake(what));
+        }
+        let names = types.iter().map(|(text, _)| text.as_str());
+        compression = compression.types(names).map_err(|(nth, what)| {
+            let (text, at) = &types[nth];
+            at.mistake(format!("`types` has `{}`: {what}", text.escape_debug()))
+        })?;
+    }
+    Ok(Some(compression))
 }
 
 fn cors(section: &mut Section<'_>) -> Result<Option<Cors>, String> {

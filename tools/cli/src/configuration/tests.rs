@@ -46,6 +46,7 @@ fn what_is_printed_as_a_comment_is_read_too() {
         "include =",
         "ndt7-archive =",
         "root =",
+        "basic-auth =",
         "cert =",
         "key =",
         "client-",

@@ -132,6 +132,33 @@ pub(super) const CANNOT_BE_SET: &[(&str, &[&str], &str)] = &[
         "what each rate limit takes of memory; a route may set another `ipv6-prefix`",
     ),
     (
+        "service/access",
+        &[
+            "AUTH_CREDENTIALS_BYTES",
+            "AUTH_MEMORY_BYTES_MAX",
+            "AUTH_REMEMBERED",
+            "AUTH_THREADS_COUNT",
+            "AUTH_WAITING_COUNT",
+            "AUTH_WAITING_EACH_COUNT",
+        ],
+        "what passwords cost is the same for every site, and `rate-limit` is there to allow less",
+    ),
+    (
+        "service/access",
+        &[
+            "FORWARD_TIMEOUT",
+            "FORWARD_BODY_BYTES",
+            "FORWARD_THREADS_COUNT",
+            "FORWARD_WAITING_COUNT",
+        ],
+        "a route may set another `timeout`; the others are as large as those of the client",
+    ),
+    (
+        "service/compression",
+        &["COMPRESS_MIN_BYTES", "COMPRESS_THREADS_COUNT"],
+        "a route may set another `min-bytes`, and all share the threads",
+    ),
+    (
         "service/measurement",
         &[
             "SIZE_BYTES_MAX",
@@ -161,6 +188,11 @@ pub(super) const CANNOT_BE_SET: &[(&str, &[&str], &str)] = &[
         "service/reverse-proxy",
         &["INTERIM_WAITING_COUNT"],
         "how the engine works: more than that come within one turn from no honest server",
+    ),
+    (
+        "service/server",
+        &["ENCODED_INLINE_BYTES", "ENCODED_PIECE_BYTES"],
+        "what a loop may take for one response, and what handing over to another thread costs",
     ),
     ("service/server", &["WHOLE_BODY_BYTES"], "how the engine works: no client notices"),
     (
