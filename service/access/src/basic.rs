@@ -27,7 +27,7 @@ pub struct BasicAuth {
     stand_in: Option<PasswordHash>,
     /// Of the digests of credentials.
     key: [u8; 32],
-    desk: Mutex<Desk>,
+    verifications: Mutex<Verifications>,
 }
 
 struct User {
@@ -41,7 +41,7 @@ type Digest256 = [u8; 32];
 
 /// What is being verified.
 #[derive(Default)]
-struct Desk {
+struct Verifications {
     /// The requests that wait for the same credentials.
     flights: HashMap<Digest256, Flight>,
     /// How many of these the clients have sent.
@@ -127,7 +127,13 @@ impl BasicAuth {
             HeaderValue::try_from(challenge).map_err(|error| AuthError(error.to_string()))?;
         let mut key = [0; 32];
         getrandom::fill(&mut key).map_err(|error| AuthError(error.to_string()))?;
-        Ok(Self { challenge, users: HashMap::new(), stand_in: None, key, desk: Mutex::default() })
+        Ok(Self {
+            challenge,
+            users: HashMap::new(),
+            stand_in: None,
+            key,
+            verifications: Mutex::default(),
+        })
     }
 
     /// Adds a user with the hash of a password, as [`hash_password`] writes it.
@@ -214,19 +220,19 @@ impl BasicAuth {
             Offload::new(OffloadLimits { threads_max_count, ..OffloadLimits::default() })
         });
         let client = client.map(network_of);
-        let mut desk = lock(&self.desk);
-        if let Some(flight) = desk.flights.get_mut(&credentials.digest) {
+        let mut verifications = lock(&self.verifications);
+        if let Some(flight) = verifications.flights.get_mut(&credentials.digest) {
             flight.waiting.push(responder());
             return true;
         }
-        let own = desk.clients.get(&client).copied().unwrap_or(0);
-        if own >= AUTH_WAITING_EACH_COUNT || desk.flights.len() >= AUTH_WAITING_COUNT {
+        let own = verifications.clients.get(&client).copied().unwrap_or(0);
+        if own >= AUTH_WAITING_EACH_COUNT || verifications.flights.len() >= AUTH_WAITING_COUNT {
             return false;
         }
-        desk.clients.insert(client, own + 1);
+        verifications.clients.insert(client, own + 1);
         let flight = Flight { client, waiting: vec![responder()] };
-        desk.flights.insert(credentials.digest, flight);
-        drop(desk);
+        verifications.flights.insert(credentials.digest, flight);
+        drop(verifications);
         let landing =
             Landing { auth: Arc::clone(self), digest: credentials.digest, is_right: false };
         // Without a thread it lands at once, and refuses.
@@ -257,15 +263,15 @@ impl Landing {
 
 impl Drop for Landing {
     fn drop(&mut self) {
-        let mut desk = lock(&self.auth.desk);
-        let Some(flight) = desk.flights.remove(&self.digest) else { return };
-        if let Some(count) = desk.clients.get_mut(&flight.client) {
+        let mut verifications = lock(&self.auth.verifications);
+        let Some(flight) = verifications.flights.remove(&self.digest) else { return };
+        if let Some(count) = verifications.clients.get_mut(&flight.client) {
             *count -= 1;
             if *count == 0 {
-                desk.clients.remove(&flight.client);
+                verifications.clients.remove(&flight.client);
             }
         }
-        drop(desk);
+        drop(verifications);
         for responder in flight.waiting {
             if self.is_right {
                 responder.pass_on();
