@@ -236,6 +236,8 @@ fn with_window_memory(mut limits: Limits) -> (Limits, WindowMemory) {
     let (window, window_max) = (h2.connection_window_bytes, h2.connection_window_bytes_max);
     let window_memory = WindowMemory::new(limits.windows_bytes, window, window_max);
     h2.connection_window_is_granted = true;
+    // No handler takes datagrams (RFC 9297).
+    Arc::make_mut(&mut limits.connection.h3).datagrams_count = 0;
     (limits, window_memory)
 }
 

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use bolide::websocket::{self, Options};
 use bolide::{
-    ConnectionLimits, Http1Limits, Http2Limits, Limits, LogLimits, LoopLimits, OffloadLimits,
-    ProxyLimits, WEBSOCKET_CLOSE_TIMEOUT, WEBSOCKET_OUTPUT_BYTES, WEBSOCKET_PING_INTERVAL,
+    ConnectionLimits, Http1Limits, Http2Limits, Http3Limits, Limits, LogLimits, LoopLimits,
+    OffloadLimits, ProxyLimits, WEBSOCKET_CLOSE_TIMEOUT, WEBSOCKET_OUTPUT_BYTES,
+    WEBSOCKET_PING_INTERVAL,
 };
 use bolide_reverse_proxy::limits::{
     HEALTH_FALL_COUNT, HEALTH_INTERVAL, HEALTH_RISE_COUNT, HEALTH_TIMEOUT,
@@ -301,6 +302,31 @@ table!(HTTP2: Http2Limits, "protocol/h2", [
     ping_reply,
 ]);
 
+table!(HTTP3: Http3Limits, "protocol/h3", [
+    concurrent_streams_count to 100,
+    stream_unconsumed_bytes,
+    header_list_bytes,
+    header_list_excess_count,
+    header_fields_count,
+    section_bytes,
+    interim_count from 0,
+    settings_entries_count,
+    client_resets_burst_count,
+    client_resets_refill_count from 0,
+    client_resets_life_count,
+    own_resets_burst_count,
+    own_resets_refill_count from 0,
+    glitches_burst_count,
+    glitches_refill_count from 0,
+    small_data_burst_count,
+    small_data_refill_count from 0,
+    stalled_stream,
+    head_time,
+    body_pause,
+    call_pause,
+    idle_time,
+]);
+
 table!(PROXY: ProxyLimits, "service/reverse-proxy", [
     connections_count,
     waiting_count from 0,
@@ -383,6 +409,10 @@ mod tests {
         // The server decides it: its connections share memory.
         http2.retain(|field| field != "connection_window_is_granted");
         assert_eq!(names(&HTTP2), http2);
+        let mut http3 = fields(&Http3Limits::default());
+        // No handler takes datagrams.
+        http3.retain(|field| field != "datagrams_count");
+        assert_eq!(names(&HTTP3), http3);
         assert_eq!(names(&PROXY), fields(&ProxyLimits::default()));
         assert_eq!(names(&HEALTH), fields(&HealthLimits::default()));
         assert_eq!(names(&FILES), fields(&FilesLimits::default()));
@@ -395,7 +425,7 @@ mod tests {
         let whole = ["connection", "event_loop"];
         assert_eq!(names(&SERVER), inner(fields(&Limits::default()), &whole));
         assert_eq!(names(&OFFLOAD), fields(&OffloadRows::default()));
-        let connection = inner(fields(&ConnectionLimits::default()), &["h1", "h2"]);
+        let connection = inner(fields(&ConnectionLimits::default()), &["h1", "h2", "h3"]);
         assert_eq!(names(&CONNECTION), connection);
     }
 
@@ -421,6 +451,7 @@ mod tests {
         add(&mut settable, &CONNECTION);
         add(&mut settable, &HTTP1);
         add(&mut settable, &HTTP2);
+        add(&mut settable, &HTTP3);
         add(&mut settable, &LOOP);
         add(&mut settable, &PROXY);
         add(&mut settable, &HEALTH);

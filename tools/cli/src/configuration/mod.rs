@@ -33,7 +33,7 @@ use crate::observe;
 use crate::routes::{Answer, Route, Routes};
 use document::{Document, Section};
 use limit_tables::{
-    CONNECTION, HTTP1, HTTP2, LOOP, SERVER, WEBSOCKET, WEBSOCKET_KEPT, WebSocketLimits,
+    CONNECTION, HTTP1, HTTP2, HTTP3, LOOP, SERVER, WEBSOCKET, WEBSOCKET_KEPT, WebSocketLimits,
 };
 use upstream::Upstreams;
 use value::Setting;
@@ -126,7 +126,7 @@ fn workers(root: &mut Section<'_>) -> Result<Option<u16>, String> {
     }
 }
 
-/// `[limits]`, `[limits.http1]`, `[limits.http2]`, `[limits.websocket]`.
+/// `[limits]`, `[limits.http1]`, `[limits.http2]`, `[limits.http3]`, `[limits.websocket]`.
 fn limits(root: &mut Section<'_>) -> Result<(Limits, WebSocketLimits), String> {
     let (mut limits, mut websocket) = (Limits::default(), WebSocketLimits::default());
     let mut section = root.table("limits")?;
@@ -139,6 +139,9 @@ fn limits(root: &mut Section<'_>) -> Result<(Limits, WebSocketLimits), String> {
     let mut http2 = section.table("http2")?;
     HTTP2.read(&mut http2, Arc::make_mut(&mut limits.connection.h2))?;
     http2.finish()?;
+    let mut http3 = section.table("http3")?;
+    HTTP3.read(&mut http3, Arc::make_mut(&mut limits.connection.h3))?;
+    http3.finish()?;
     let mut of_websocket = section.table("websocket")?;
     WEBSOCKET.read(&mut of_websocket, &mut websocket.messages)?;
     WEBSOCKET_KEPT.read(&mut of_websocket, &mut websocket.kept)?;

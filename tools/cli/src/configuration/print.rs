@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bolide::{Limits, LogLimits, ProxyLimits};
 
 use super::limit_tables::{
-    CONNECTION, FILES, FilesLimits, HEALTH, HTTP1, HTTP2, HealthLimits, LOG, LOOP, OFFLOAD,
+    CONNECTION, FILES, FilesLimits, HEALTH, HTTP1, HTTP2, HTTP3, HealthLimits, LOG, LOOP, OFFLOAD,
     OffloadRows, PROXY, SERVER, Table, WEBSOCKET, WEBSOCKET_KEPT, WebSocketLimits,
 };
 
@@ -57,7 +57,8 @@ server-timing = false
 [[listen]]
 http = \"127.0.0.1:8080\"
 
-# HTTPS: HTTP/2 and HTTP/1.1 by ALPN, and HTTP/3. Without `cert` and `key`, a certificate is created at each start.
+# HTTPS: HTTP/2 and HTTP/1.1 by ALPN, and HTTP/3. Without `cert` and `key`, a certificate is
+# created at each start.
 [[listen]]
 https = \"127.0.0.1:8443\"
 # Certificate chain and key (PEM); of several, each client gets the one for the name it requests.
@@ -227,6 +228,8 @@ pub(super) fn limits(out: &mut String, limits: &mut Limits, websocket: &mut WebS
     rows(out, &HTTP1, Arc::make_mut(&mut limits.connection.h1), false);
     out.push_str("\n[limits.http2]\n");
     rows(out, &HTTP2, Arc::make_mut(&mut limits.connection.h2), false);
+    out.push_str("\n[limits.http3]\n");
+    rows(out, &HTTP3, Arc::make_mut(&mut limits.connection.h3), false);
     out.push_str("\n# Those of /ws and of ndt7, whose clients send messages of up to 16 MiB.\n[limits.websocket]\n");
     rows(out, &WEBSOCKET, &mut websocket.messages, false);
     rows(out, &WEBSOCKET_KEPT, &mut websocket.kept, false);
@@ -293,6 +296,7 @@ mod tests {
         check(&CONNECTION);
         check(&HTTP1);
         check(&HTTP2);
+        check(&HTTP3);
         check(&PROXY);
         check(&HEALTH);
         check(&FILES);
