@@ -152,7 +152,8 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         if watched.is_some_and(|watched| watched.is_err()) {
             return self.decline(socket);
         }
-        let accepted = Accepted { token, peer, local, listener };
+        let by_datagram = socket.is_none();
+        let accepted = Accepted { token, peer, local, listener, by_datagram };
         let (service, now) = (&mut self.cx.service, self.cx.now);
         let opened = catch_unwind(AssertUnwindSafe(|| service.open(&accepted, now)));
         let Ok(Some((session, after))) = opened else {

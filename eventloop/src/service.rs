@@ -26,6 +26,8 @@ pub struct Accepted {
     pub local: Address,
     /// Which listener, in the order in which they were given.
     pub listener: usize,
+    /// Whether it began with a datagram: it has no socket of its own.
+    pub by_datagram: bool,
 }
 
 /// What answers: one value per worker, owner of everything that its sessions share.

@@ -339,7 +339,8 @@ impl Service for HttpService {
         };
         let ends = Ends::new(inet(accepted.peer), inet(accepted.local));
         let limits = &self.shared.limits.connection;
-        if let Some(connection) = self.endpoints.begin(accepted.token, limits, now) {
+        if accepted.by_datagram {
+            let connection = self.endpoints.begin(accepted.token, limits, now)?;
             let timeout = limits.handshake_timeout;
             let mut session = Session::new(connection, ends);
             session.subject = self.observer.opened(true);

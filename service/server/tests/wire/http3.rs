@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, UdpSocket};
+use std::sync::Mutex;
 use std::time::{Duration, Instant, SystemTime};
 
 use bolide_buffers::{Datagram, DatagramBatch, DatagramSink, ReceiveBuffer, SendQueue};
@@ -10,7 +11,9 @@ use bolide_connection::{
     Arrival, ClientTls, Connection, Identity, Limits, QuicEndpoint, Trust, WallClock,
 };
 use bolide_semantics::{Context, End, ExchangeEvent, ExchangeId, Head, Output, RequestHead};
-use bolide_server::{Metrics, Reply, Response, Router, Running, Server, Tls, collect};
+use bolide_server::{
+    LoopLimits, Metrics, Reply, Responder, Response, Router, Running, Server, Tls, collect,
+};
 use bytes::{Bytes, BytesMut};
 use http::Method;
 
@@ -49,6 +52,12 @@ struct Client {
 
 impl Client {
     fn connect(to: SocketAddr) -> Self {
+        let mut client = Self::begin(to);
+        client.until(|client| client.connection.exchanges_available() > 0);
+        client
+    }
+
+    fn begin(to: SocketAddr) -> Self {
         let clock = WallClock(SystemTime::now);
         let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
         let tls = ClientTls::new(&Trust::Anybody, &[], clock).expect("settings");
@@ -60,9 +69,7 @@ impl Client {
             endpoint.connect(target, (), &limits, Instant::now()).expect("a connection");
         let (head, answers, closed) = (Head::default(), BTreeMap::new(), None);
         let socket = Socket(socket);
-        let mut client = Self { endpoint, connection, socket, limits, head, answers, closed };
-        client.until(|client| client.connection.exchanges_available() > 0);
-        client
+        Self { endpoint, connection, socket, limits, head, answers, closed }
     }
 
     fn with<T>(&mut self, act: impl FnOnce(&mut Connection, &mut Context<'_>, &Limits) -> T) -> T {
@@ -172,11 +179,18 @@ fn tls() -> Tls {
     Tls::new(&identity.expect("what rcgen made")).expect("settings")
 }
 
+/// Who has asked for `/held`.
+static HELD: Mutex<Option<Responder>> = Mutex::new(None);
+
 fn routes() -> Router {
     Router::new()
         .get("/ping", |request| format!("pong over {:?}", request.version()))
         .get("/scheme", |request| request.scheme().to_owned())
         .get("/never", |_| Reply::Later)
+        .get("/held", |request| {
+            *HELD.lock().expect("nobody panicked") = Some(request.responder());
+            Reply::Later
+        })
         .get("/long", |_| Response::from(Bytes::from(vec![7; 3_000_000])))
         .handle_post("/echo", collect(|_, body| Response::from(body)))
 }
@@ -315,6 +329,52 @@ fn a_shutdown_lets_what_is_open_finish() {
     }
     let stats = running.join().expect("no worker failed");
     assert_eq!((stats.accepted, stats.closed_finished, stats.open), (2, 2, 0));
+}
+
+/// A connection that came by a datagram and had no room isn't taken for the next that comes over TCP.
+#[test]
+fn a_connection_without_room_becomes_nobody_elses() {
+    use std::io::{Read, Write};
+    let event_loop = LoopLimits { connections_max_count: 1, ..LoopLimits::default() };
+    let limits = bolide_server::Limits { event_loop, ..bolide_server::Limits::default() };
+    let metrics = Metrics::new();
+    let server = Server::new().workers(1).limits(limits).http3(true).metrics(&metrics);
+    let (running, cleartext) = start(server.http("127.0.0.1:0"));
+    let address = running.addresses()[1].expect("that of TLS");
+    let ask = |stream: &mut std::net::TcpStream, text: &[u8]| {
+        stream.write_all(text).expect("it is read");
+        let mut answer = String::new();
+        stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a timeout");
+        stream.read_to_string(&mut answer).expect("a response");
+        answer
+    };
+    let mut first = std::net::TcpStream::connect(cleartext).expect("it listens");
+    let held = b"GET /held HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
+    first.write_all(held).expect("it is read");
+    let give_up = Instant::now() + Duration::from_secs(30);
+    // What has a request makes no room for others.
+    let responder = loop {
+        if let Some(responder) = HELD.lock().expect("nobody panicked").take() {
+            break responder;
+        }
+        assert!(Instant::now() < give_up, "the request is not seen");
+        std::thread::yield_now();
+    };
+    let mut unwanted = Client::begin(address);
+    unwanted.connection.receive_datagrams(&mut unwanted.endpoint, Instant::now());
+    unwanted.connection.flush_datagrams(&mut unwanted.endpoint, &mut unwanted.socket);
+    while metrics.snapshot().event_loop.refused == 0 {
+        assert!(Instant::now() < give_up, "{:?}", metrics.snapshot().event_loop);
+        // What the worker has counted is told in its next turn.
+        running.set_server_timing(false);
+        std::thread::yield_now();
+    }
+    responder.respond("now");
+    assert!(ask(&mut first, b"").ends_with("now"));
+    let mut second = std::net::TcpStream::connect(cleartext).expect("it listens");
+    let answer = ask(&mut second, b"GET /ping HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
+    assert!(answer.ends_with("pong over HTTP/1.1"), "{answer}");
+    end(running);
 }
 
 #[test]
