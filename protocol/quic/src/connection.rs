@@ -16,7 +16,10 @@ use quinn_proto::{
 };
 
 use crate::endpoint::{Delivery, Endpoint, Key};
-use crate::limits::{BATCH_COUNT, RESERVED_STREAMS_COUNT, SEND_WINDOW_BYTES};
+use crate::limits::{
+    BATCH_COUNT, CONNECTION_WINDOW_BYTES, FIRST_WINDOW_BYTES, RESERVED_STREAMS_COUNT,
+    SEND_WINDOW_BYTES,
+};
 
 /// The longest piece that is read of a stream at once, in bytes.
 const READ_BYTES: usize = 64 * 1024;
@@ -50,6 +53,10 @@ pub struct Connection {
     /// What was written to each stream of which not everything is acknowledged.
     written: Vec<(u64, u64)>,
     written_bytes: u64,
+    /// What the peer may send before it is read.
+    window_bytes: u32,
+    /// What was read since the window had this size.
+    read_bytes: u64,
     /// It counts among the endpoint's handshakes of clients whose addresses are not validated.
     is_unvalidated: bool,
 }
@@ -62,8 +69,18 @@ impl Connection {
         is_unvalidated: bool,
     ) -> Self {
         let (events, reserved) = (VecDeque::new(), VecDeque::new());
-        let written = Vec::new();
-        Self { handle, inner, now, events, reserved, written, written_bytes: 0, is_unvalidated }
+        Self {
+            handle,
+            inner,
+            now,
+            events,
+            reserved,
+            written: Vec::new(),
+            written_bytes: 0,
+            window_bytes: FIRST_WINDOW_BYTES,
+            read_bytes: 0,
+            is_unvalidated,
+        }
     }
 
     /// Its name at its endpoint.
@@ -211,11 +228,23 @@ impl Connection {
         self.written.is_empty()
     }
 
-    /// What the transport keeps of what was written, at most, in bytes.
+    /// What the transport keeps at most of what was written, and of what has come and was not read, in bytes.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         let places = self.written.capacity() * size_of::<(u64, u64)>();
-        self.written_bytes.min(SEND_WINDOW_BYTES) as usize + places
+        self.written_bytes.min(SEND_WINDOW_BYTES) as usize + self.window_bytes as usize + places
+    }
+
+    /// So much was read: who sends a lot may send more ahead.
+    fn note_read(&mut self, bytes: usize) {
+        self.read_bytes += bytes as u64;
+        if self.read_bytes >= self.window_bytes.into()
+            && self.window_bytes < CONNECTION_WINDOW_BYTES
+        {
+            self.read_bytes = 0;
+            self.window_bytes = (2 * self.window_bytes).min(CONNECTION_WINDOW_BYTES);
+            self.inner.set_receive_window(VarInt::from_u32(self.window_bytes));
+        }
     }
 
     /// Turns an event of the transport into those that HTTP/3 knows.
@@ -328,6 +357,9 @@ impl Quic for Connection {
         };
         // Windows that are opened leave with the next datagrams, which are asked for in any case.
         let _ = chunks.finalize();
+        if let Read::Data(data) = &read {
+            self.note_read(data.len());
+        }
         read
     }
 

@@ -266,7 +266,7 @@ fn transport() -> TransportConfig {
         .max_concurrent_bidi_streams(VarInt::from_u32(limits::BIDIRECTIONAL_STREAMS_COUNT))
         .max_concurrent_uni_streams(VarInt::from_u32(limits::UNIDIRECTIONAL_STREAMS_COUNT))
         .stream_receive_window(VarInt::from_u32(limits::STREAM_WINDOW_BYTES))
-        .receive_window(VarInt::from_u32(limits::CONNECTION_WINDOW_BYTES))
+        .receive_window(VarInt::from_u32(limits::FIRST_WINDOW_BYTES))
         .send_window(limits::SEND_WINDOW_BYTES)
         .datagram_receive_buffer_size(Some(limits::DATAGRAM_BYTES))
         .max_idle_timeout(Some(silence.into()));

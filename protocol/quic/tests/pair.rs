@@ -304,6 +304,53 @@ fn exchanges_over_a_network_that_loses_and_reorders() {
 }
 
 #[test]
+fn what_may_come_unread_is_charged_and_grows_with_what_is_read() {
+    const BODY_BYTES: usize = 2 << 20;
+    let mut world = World::new(3, 0);
+    world.turn();
+    world.until("a stream", |world| {
+        let client = &world.sides[0];
+        client.quic.as_ref().is_some_and(|quic| client.http.exchanges_available(quic) > 0)
+    });
+    let held = |world: &World| world.sides[1].quic.as_ref().map_or(0, Connection::held_bytes);
+    let first = limits::FIRST_WINDOW_BYTES as usize;
+    assert!((first..first + 1024).contains(&held(&world)), "{}", held(&world));
+    let (method, scheme, authority, path) = (&Method::POST, "https", "localhost", "/");
+    let head = RequestHead { method, scheme, authority, path, protocol: None, fields: &[] };
+    let now = world.now;
+    let client = world.client();
+    let id = client.with(now, |http, cx| http.send_request(cx, &head, End::No)).expect("a stream");
+    let mut left = Bytes::from(vec![7; BODY_BYTES]);
+    let (mut came, mut most) = (0, 0);
+    while came < BODY_BYTES {
+        let now = world.now;
+        if !left.is_empty() {
+            let piece = left.slice(..left.len().min(64 * 1024));
+            let length = piece.len();
+            let end = if length == left.len() { End::Yes } else { End::No };
+            let sent = world.client().with(now, |http, cx| http.send_data(cx, id, piece, end));
+            if sent.is_ok() {
+                left = left.slice(length..);
+            }
+        }
+        world.step();
+        let now = world.now;
+        let server = &mut world.sides[1];
+        let unread = came;
+        for (id, event) in std::mem::take(&mut server.seen) {
+            if let ExchangeEvent::Data(bytes, _) = event {
+                came += bytes.len();
+                server.with(now, |http, cx| http.consumed(cx, id, bytes.len()));
+            }
+        }
+        most = most.max(came - unread);
+        assert!(came - unread <= held(&world), "{} bytes came at once", came - unread);
+    }
+    let last = limits::CONNECTION_WINDOW_BYTES as usize;
+    assert!((last..last + 1024).contains(&held(&world)), "{} after {most}", held(&world));
+}
+
+#[test]
 fn a_client_proves_its_address_when_too_many_have_not() {
     let (tls, client) = tls();
     let mut server = Side::new(Role::Server, Some(&tls), 1);

@@ -85,6 +85,7 @@ pub(super) const CANNOT_BE_SET: &[(&str, &[&str], &str)] = &[
             "BIDIRECTIONAL_STREAMS_COUNT",
             "UNIDIRECTIONAL_STREAMS_COUNT",
             "STREAM_WINDOW_BYTES",
+            "FIRST_WINDOW_BYTES",
             "CONNECTION_WINDOW_BYTES",
             "SEND_WINDOW_BYTES",
             "DATAGRAM_BYTES",
