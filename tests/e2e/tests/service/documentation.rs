@@ -13,12 +13,13 @@ use crate::machine::Machine;
 const SERVICE: &str = "From the binary to a service";
 
 /// All that has commands: the headings, with how many blocks stand below each. Each is run by a test of this file.
-const BLOCKS: [(&str, usize); 5] = [
+const BLOCKS: [(&str, usize); 6] = [
     (SERVICE, 8),
     ("What it shows", 1),
     ("Completions and manual pages", 1),
     ("Where the CPU time goes", 2),
     ("The access log", 1),
+    ("Passwords", 1),
 ];
 
 /// The page's headings, and the blocks of commands below each.
@@ -214,6 +215,18 @@ fn completions_and_manual_pages_are_where_the_page_puts_them() {
     let completes = "grep -q access-log-format /etc/bash_completion.d/bolide";
     runs(&machine, &folder, completes);
     runs(&machine, &folder, "grep -q SYNOPSIS /usr/local/share/man/man1/bolide-serve.1");
+}
+
+#[test]
+fn a_user_is_added_by_the_command_of_the_page() {
+    let test = "a_user_is_added";
+    let Some(machine) = Machine::boot(test) else { return };
+    let folder = repository(test);
+    let install = "install -m 755 target/dist/bolide /usr/local/bin/bolide; mkdir -p /etc/bolide";
+    runs(&machine, &folder, install);
+    let [add] = &blocks("Passwords")[..] else { panic!("other blocks than before") };
+    runs(&machine, &folder, &format!("printf 'secret\\n' | {{\n{add}\n}}"));
+    runs(&machine, &folder, "grep -q '^alice:.argon2id.' /etc/bolide/users");
 }
 
 fn journal(machine: &Machine) -> String {
