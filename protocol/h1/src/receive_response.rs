@@ -24,6 +24,10 @@ impl Connection {
         if !unread.is_empty() && !self.is_begun(cx, id) {
             return self.finish(&UNSOLICITED);
         }
+        // A TLS record of an alert or a handshake; no status line begins so.
+        if let [0x15 | 0x16, 3, ..] = unread {
+            return self.finish(&SPEAKS_TLS);
+        }
         let limits = [self.limits.head_bytes; 2];
         if !unread.is_empty() && self.scan.is_worthwhile(unread, limits) {
             match response_head::read(unread, cx.head, kind, &self.limits) {
@@ -31,10 +35,6 @@ impl Connection {
                 Err(Stop::Incomplete) => {}
                 Err(Stop::Fault(failure)) => return self.finish(failure),
             }
-        }
-        // A TLS record of an alert or a handshake; no status line begins so.
-        if let [0x15 | 0x16, 3, ..] = cx.input.unread() {
-            return self.finish(&SPEAKS_TLS);
         }
         self.scan.incomplete(cx.input.len());
         if self.persistence.has_ended() {
