@@ -5,8 +5,8 @@
 //! pool of them for each upstream.
 //!
 //! An exchange has two sides. The client's (`forwarded_request`) is an exchange of the server; the upstream's (`exchanges`)
-//! is the owner of a connection. What they leave for each other stands in a `SharedExchange`, and each calls the other
-//! when it has left something. A body's bytes are reported as consumed on the one side when the other has taken
+//! is the owner of a connection. They share a `SharedExchange`, and each calls the other when it has
+//! put something there. A body's bytes are reported as consumed on the one side when the other has taken
 //! them, so that a slow end slows the other down and what is held in between is bounded.
 //!
 //! Beside the requests, one thread for each proxy (`watch`) looks names up again and, where that is turned on,

@@ -32,7 +32,7 @@ fn escaped(digits: &[u8]) -> Option<u8> {
     u8::try_from(digit(0)? * 16 + digit(1)?).ok()
 }
 
-/// Whether it stands in a path without an escape (RFC 3986 §3.3).
+/// Bytes that a path may have without an escape (RFC 3986 §3.3).
 fn is_literal(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@".contains(&byte)
 }

@@ -38,13 +38,13 @@ pub(super) fn announce(announced: &Announced<'_>) -> io::Result<()> {
         match (address, &listen.tls) {
             (Some(address), None) => writeln!(
                 out,
-                "http://{address}   HTTP/1.1 and h2c        curl http://{address}{path}"
+                "http://{address}   HTTP/1.1 and h2c          curl http://{address}{path}"
             )?,
             (Some(address), Some(_)) => {
                 let command = format!("curl{insecure} https://{address}{path}");
                 let versions =
                     if *http3 { "HTTP/3, HTTP/2, HTTP/1.1" } else { "HTTP/2 and HTTP/1.1" };
-                writeln!(out, "https://{address}  {versions:<23} {command}")?;
+                writeln!(out, "https://{address}  {versions:<24}  {command}")?;
             }
             (None, tls) => {
                 let socket = listen.address.trim_start_matches("unix:");
