@@ -96,7 +96,7 @@ impl Side {
     }
 }
 
-fn identity() -> (Identity, String) {
+pub(crate) fn identity() -> (Identity, String) {
     let key = rcgen::KeyPair::generate().unwrap();
     let certificate =
         rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap().self_signed(&key);
@@ -104,7 +104,8 @@ fn identity() -> (Identity, String) {
     (Identity::from_pem(pem.as_bytes(), key.serialize_pem().as_bytes()).unwrap(), pem)
 }
 
-const CLOCK: WallClock = WallClock(|| SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000));
+pub(crate) const CLOCK: WallClock =
+    WallClock(|| SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000));
 
 fn head_of(seen: &[Output]) -> Option<ExchangeId> {
     seen.iter().find_map(|output| match output {

@@ -2,12 +2,11 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::Instant;
 
 use bolide_buffers::{Datagram, DatagramBatch, DatagramSink, Flush, ReceiveBuffer, SendQueue};
 use bolide_connection::{
-    Alpn, Arrival, ClientTls, Connection, Identity, Limits, QuicEndpoint, ServerTls, Trust,
-    WallClock,
+    Alpn, Arrival, ClientTls, Connection, Limits, QuicEndpoint, ServerTls, Trust,
 };
 use bolide_semantics::{
     Content, Context, End, ExchangeEvent, ExchangeId, FieldRef, Head, Output, RequestHead,
@@ -16,7 +15,7 @@ use bolide_semantics::{
 use bytes::{Bytes, BytesMut};
 use http::{Method, StatusCode, Version};
 
-const CLOCK: WallClock = WallClock(|| SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000));
+use crate::both_roles::{CLOCK, identity};
 
 const CLIENT: usize = 0;
 const SERVER: usize = 1;
@@ -193,11 +192,7 @@ impl World {
 }
 
 fn settings() -> (ServerTls, ClientTls) {
-    let key = rcgen::KeyPair::generate().unwrap();
-    let certificate =
-        rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap().self_signed(&key);
-    let pem = certificate.unwrap().pem();
-    let identity = Identity::from_pem(pem.as_bytes(), key.serialize_pem().as_bytes()).unwrap();
+    let (identity, pem) = identity();
     let client = ClientTls::new(&Trust::Pem(pem.into_bytes()), &[], CLOCK).unwrap();
     (ServerTls::new(&identity, CLOCK).unwrap(), client)
 }
