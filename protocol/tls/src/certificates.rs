@@ -8,8 +8,8 @@ use rustls::sign::CertifiedKey;
 use rustls::{Error, InconsistentKeys};
 use webpki::EndEntityCert;
 
-use crate::IdentityError;
 use crate::provider::provider;
+use crate::{IdentityError, RenewalFacts};
 
 /// A certificate chain and the key that belongs to its first certificate.
 #[derive(Debug, Clone)]
@@ -26,6 +26,21 @@ impl Identity {
     pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, IdentityError> {
         let key = Self::key_from_pem(key)?;
         Self::from_der(Self::chain_from_pem(chain)?, key)
+    }
+
+    /// The certificate of a challenge (RFC 8737 §3) and its key (PKCS #8), in DER. Unlike with other certificates, it is not checked
+    /// that they belong together: a critical extension makes it unreadable for all but CAs.
+    ///
+    /// # Errors
+    ///
+    /// When the key can't be used.
+    pub fn of_challenge(certificate: Vec<u8>, key: Vec<u8>) -> Result<Self, IdentityError> {
+        let key = provider()
+            .key_provider
+            .load_private_key(PrivateKeyDer::Pkcs8(key.into()))
+            .map_err(|error| IdentityError::Unusable(error.to_string()))?;
+        let certified = CertifiedKey::new(vec![certificate.into()], key);
+        Ok(Self { certified: Arc::new(certified) })
     }
 
     /// Reads only the chain: tells which of two files is wrong.
@@ -72,6 +87,12 @@ impl Identity {
     #[must_use]
     pub fn certificate_der(&self) -> &[u8] {
         self.certified.cert.first().map_or(&[], |certificate| certificate.as_ref())
+    }
+
+    /// How long the certificate is valid, and how its CA identifies it; `None` for one that can't be read.
+    #[must_use]
+    pub fn renewal_facts(&self) -> Option<RenewalFacts> {
+        RenewalFacts::of_der(self.certificate_der())
     }
 
     /// The names that the certificate is for, in lower case; a wildcard as it is written in it.

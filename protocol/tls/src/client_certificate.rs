@@ -57,7 +57,7 @@ const NAMED: [(&[u8], &str); 10] = [
     (&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 9, 1], "emailAddress"),
 ];
 
-const SEQUENCE: u8 = 0x30;
+pub(crate) const SEQUENCE: u8 = 0x30;
 const SET: u8 = 0x31;
 const IDENTIFIER: u8 = 0x06;
 const TEXTS: [u8; 3] = [0x0c, 0x13, 0x16];
@@ -119,14 +119,14 @@ fn hex(octets: &[u8]) -> String {
 }
 
 /// One element of DER (X.690 §8.1): its tag, its content, and what follows it.
-fn element(input: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+pub(crate) fn element(input: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&tag, rest) = input.split_first()?;
     let (&first, rest) = rest.split_first()?;
     let (length, rest) = if first < 0x80 {
         (usize::from(first), rest)
     } else {
         let count = usize::from(first & 0x7f);
-        // More than 65,535 octets are no part of a name.
+        // More than 65,535 octets are no part of a certificate.
         if !(1..=2).contains(&count) || rest.len() < count {
             return None;
         }

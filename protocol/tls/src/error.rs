@@ -37,11 +37,21 @@ pub enum IdentityError {
 pub struct TlsFailure {
     /// What happened.
     pub what: String,
-    /// A short fixed name of it, for counters: `alert`, `incompatible`, `certificate`, `not-tls`,
-    /// `misbehaved` or `other`.
+    /// A short fixed name of it, for counters: `alert`, `incompatible`, `certificate`, `no-certificate`
+    /// ([`TlsFailure::NO_CERTIFICATE`]), `not-tls`, `misbehaved` or `other`.
     pub kind: &'static str,
     /// Whether it happened before the handshake was complete.
     pub in_handshake: bool,
+}
+
+impl TlsFailure {
+    /// The kind of a handshake for which the server has no certificate.
+    pub const NO_CERTIFICATE: &'static str = "no-certificate";
+}
+
+/// Whether rustls has found no certificate to send: it has no variant for that.
+fn is_without_certificate(error: &rustls::Error) -> bool {
+    matches!(error, rustls::Error::General(what) if what == "no server certificate chain resolved")
 }
 
 /// The name under which an error is counted.
@@ -57,13 +67,20 @@ pub(crate) fn kind_of(error: &rustls::Error) -> &'static str {
         | Error::InappropriateHandshakeMessage { .. }
         | Error::DecryptError
         | Error::PeerSentOversizedRecord => "misbehaved",
+        _ if is_without_certificate(error) => TlsFailure::NO_CERTIFICATE,
         _ => "other",
     }
 }
 
-/// What is said of an error.
-pub(crate) fn text_of(error: &rustls::Error) -> String {
+/// What is said of an error. `server_name`: what the client has requested.
+pub(crate) fn text_of(error: &rustls::Error, server_name: Option<&str>) -> String {
     match error {
+        _ if is_without_certificate(error) => match server_name {
+            Some(name) => {
+                format!("there is no certificate for `{name}`, which the client requested")
+            }
+            None => "there is no certificate, and the client requested no name".to_owned(),
+        },
         rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType) => {
             "the peer sent no TLS: it may speak cleartext HTTP on this port".to_owned()
         }

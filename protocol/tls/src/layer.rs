@@ -1,7 +1,7 @@
 //! RFC 8446 §5, RFC 7301: one connection's records, both roles.
 
 use std::cell::OnceCell;
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead, IoSlice, Write};
 use std::sync::Arc;
 
 use bolide_buffers::{Flush, ReceiveBuffer, SendQueue};
@@ -9,6 +9,7 @@ use rustls::{Connection, HandshakeKind, ProtocolVersion};
 
 use crate::error::{kind_of, text_of};
 use crate::limits::PASS_OVERHEAD_BYTES;
+use crate::rules::name;
 use crate::{ClientCertificate, TlsFailure};
 
 /// How much ciphertext may wait inside rustls before more plaintext is sealed, in bytes. A
@@ -28,6 +29,57 @@ pub enum Opened {
 
 /// The most that one record holds (RFC 8446 §5.1), in bytes.
 const RECORD_BYTES_MAX: usize = 16 * 1024;
+
+/// A copy of that many bytes is too short for the processor's string copy, which takes 15 times as long where source
+/// and destination begin a few bytes apart modulo [`PAGE_BYTES`] (decision 0031).
+const SHORT_COPY_BYTES: usize = PAGE_BYTES - 64;
+
+/// The unit in which string copies compare addresses, in bytes.
+const PAGE_BYTES: usize = 4096;
+
+/// Seals plaintext, and sees to it that no long piece is copied along its pages: a record's content lies a few bytes
+/// behind the beginning of a page, so a piece must not be cut where one of its own pages begins.
+struct Records<'a>(rustls::Writer<'a>);
+
+impl Write for Records<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write_vectored(&[IoSlice::new(bytes)])
+    }
+
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        let Some((long, at)) = cut_at_pages(slices) else {
+            return self.0.write_vectored(slices);
+        };
+        let mut first = slices[..=long].to_vec();
+        first[long] = IoSlice::new(&slices[long][..at]);
+        let written = self.0.write_vectored(&first)?;
+        if written < SHORT_COPY_BYTES {
+            return Ok(written);
+        }
+        let mut rest = slices[long..].to_vec();
+        rest[0].advance(at);
+        Ok(written + self.0.write_vectored(&rest)?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// The first slice that fills a record, if records would be cut at the beginnings of its pages or close to them, and
+/// how much of it makes a first record of [`SHORT_COPY_BYTES`].
+fn cut_at_pages(slices: &[IoSlice<'_>]) -> Option<(usize, usize)> {
+    let mut before = 0;
+    for (long, slice) in slices.iter().enumerate() {
+        let at = SHORT_COPY_BYTES.checked_sub(before)?;
+        if slice.len() >= RECORD_BYTES_MAX {
+            let page = slice.as_ptr().addr().wrapping_sub(before);
+            return (page.wrapping_add(16) % PAGE_BYTES < 80).then_some((long, at));
+        }
+        before += slice.len();
+    }
+    None
+}
 
 /// An application protocol (RFC 7301).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,14 +170,11 @@ impl TlsLayer {
             _ => "TLSv1.2",
         };
         let suite = self.connection.negotiated_cipher_suite()?.suite();
-        let server_name = match &*self.connection {
-            Connection::Server(server) => server.server_name().map(str::to_owned),
-            Connection::Client(_) => None,
-        };
+        let server_name = self.server_name().map(str::to_owned);
         Some(HandshakeFacts {
             version,
             // rustls sets those of TLS 1.3 apart from the others.
-            cipher: suite.as_str().unwrap_or("unknown").replacen("TLS13_", "TLS_", 1),
+            cipher: name(suite),
             group: self
                 .connection
                 .negotiated_key_exchange_group()
@@ -145,6 +194,13 @@ impl TlsLayer {
             let _ = self.facts.set(Arc::new(self.facts()?));
         }
         self.facts.get().cloned()
+    }
+
+    fn server_name(&self) -> Option<&str> {
+        match &*self.connection {
+            Connection::Server(server) => server.server_name(),
+            Connection::Client(_) => None,
+        }
     }
 
     fn client_certificate(&self) -> Option<Arc<ClientCertificate>> {
@@ -214,7 +270,7 @@ impl TlsLayer {
                 break;
             }
             let state = self.connection.process_new_packets().map_err(|error| TlsFailure {
-                what: text_of(&error),
+                what: text_of(&error, self.server_name()),
                 kind: kind_of(&error),
                 in_handshake: self.connection.is_handshaking(),
             })?;
@@ -241,7 +297,7 @@ impl TlsLayer {
             if chunk.is_empty() {
                 return;
             }
-            plain.extend(chunk);
+            chunk.chunks(SHORT_COPY_BYTES).for_each(|part| plain.extend(part));
             let length = chunk.len();
             reader.consume(length);
         }
@@ -294,7 +350,7 @@ impl TlsLayer {
                 return Ok(Flush::Drained);
             }
             let before = queue.len();
-            queue.flush(&mut self.connection.writer())?;
+            queue.flush(&mut Records(self.connection.writer()))?;
             self.sealed_bytes += before - queue.len();
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
-use crate::Identity;
+use crate::{Identity, IssuedNames};
 
 /// A server's certificates.
 #[derive(Debug)]
@@ -14,11 +14,12 @@ pub(crate) struct Certificates {
     /// The names in lower case, each with the place of its certificate; sorted. A wildcard is kept as it is
     /// written.
     names: Vec<(Box<str>, usize)>,
+    issued: Option<IssuedNames>,
 }
 
 impl Certificates {
-    /// The certificates of `identities`, of which there is at least one.
-    pub(crate) fn new(identities: &[Identity]) -> Self {
+    /// The certificates of `identities`, and those that are issued while the server runs.
+    pub(crate) fn new(identities: &[Identity], issued: Option<IssuedNames>) -> Self {
         let all: Vec<_> =
             identities.iter().map(|identity| Arc::clone(&identity.certified)).collect();
         let mut names: Vec<(Box<str>, usize)> = Vec::new();
@@ -26,7 +27,7 @@ impl Certificates {
             names.extend(identity.dns_names().into_iter().map(|name| (name.into(), place)));
         }
         names.sort();
-        Self { all, names }
+        Self { all, names, issued }
     }
 
     /// The certificates of a name, which is in lower case.
@@ -36,39 +37,50 @@ impl Certificates {
         self.names[first..first + count].iter().map(|(_, place)| &self.all[*place])
     }
 
-    /// The certificate for `name` that `suits`; else the first.
+    /// The certificate for `name` that `suits`; else the first. A name whose certificate is yet to be issued has none: the
+    /// first is for another name.
     fn find(
         &self,
         name: Option<&str>,
         suits: impl Fn(&CertifiedKey) -> bool,
-    ) -> Option<&Arc<CertifiedKey>> {
-        let default = self.all.first();
-        let Some(name) = name.filter(|_| self.all.len() > 1) else { return default };
+    ) -> Option<Arc<CertifiedKey>> {
+        let first = || self.all.first().cloned();
+        let default = || first().or_else(|| self.issued.as_ref()?.default());
+        let Some(name) = name.filter(|_| self.all.len() > 1 || self.issued.is_some()) else {
+            return default();
+        };
         let name = name.to_ascii_lowercase();
+        let issued = self.issued.as_ref().and_then(|issued| issued.of(&name));
         let wildcard = name.split_once('.').map(|(_, parent)| format!("*.{parent}"));
-        let exact = self.of(&name).find(|certified| suits(certified));
+        let exact = || self.of(&name).find(|certified| suits(certified)).cloned();
         let by_wildcard = || {
             let wildcard = wildcard.as_deref()?;
-            self.of(wildcard).find(|certified| suits(certified))
+            self.of(wildcard).find(|certified| suits(certified)).cloned()
         };
-        match exact {
-            Some(exact) => Some(exact),
-            None => by_wildcard().or(default),
+        let found = issued.filter(|certified| suits(certified)).or_else(exact).or_else(by_wildcard);
+        match found {
+            None if self.issued.as_ref().is_some_and(|issued| issued.has(&name)) => None,
+            found => found.or_else(default),
         }
     }
 }
 
 impl ResolvesServerCert for Certificates {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        if let Some(validation) = self.issued.as_ref().and_then(|issued| issued.validation(&hello))
+        {
+            return validation;
+        }
         let schemes = hello.signature_schemes();
         let suits = |certified: &CertifiedKey| certified.key.choose_scheme(schemes).is_some();
-        self.find(hello.server_name(), suits).map(Arc::clone)
+        self.find(hello.server_name(), suits)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Issued;
 
     fn identity(names: &[&str]) -> Identity {
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
@@ -85,10 +97,10 @@ mod tests {
             identity(&["A.example.org"]),
             identity(&["a.example.org"]),
         ];
-        let certificates = Certificates::new(&identities);
+        let certificates = Certificates::new(&identities, None);
         let place = |name: Option<&str>| {
             let found = certificates.find(name, |_| true).unwrap();
-            certificates.all.iter().position(|one| Arc::ptr_eq(one, found)).unwrap()
+            certificates.all.iter().position(|one| Arc::ptr_eq(one, &found)).unwrap()
         };
         for (name, expected) in [
             (None, 0),
@@ -104,6 +116,37 @@ mod tests {
         }
         let third = &identities[3].certified;
         let found = certificates.find(Some("a.example.org"), |one| std::ptr::eq(one, &**third));
-        assert!(Arc::ptr_eq(found.unwrap(), third), "the first that the client can check");
+        assert!(Arc::ptr_eq(&found.unwrap(), third), "the first that the client can check");
+    }
+
+    #[test]
+    fn a_name_whose_certificate_is_awaited_gets_none_and_never_anothers() {
+        let identities = [identity(&["default.org"]), identity(&["*.files.org"])];
+        let table = Issued::default();
+        let names = ["a.org", "b.org", "c.files.org"].map(str::to_owned).to_vec();
+        let issued = IssuedNames { table: table.clone(), names: names.clone() };
+        let certificates = Certificates::new(&identities, Some(issued.clone()));
+        let find = |name: Option<&str>| certificates.find(name, |_| true);
+        let is = |name: Option<&str>, expected: &Identity| {
+            Arc::ptr_eq(&find(name).unwrap(), &expected.certified)
+        };
+        assert!(find(Some("A.org")).is_none() && find(Some("b.org")).is_none());
+        assert!(is(Some("c.files.org"), &identities[1]), "a wildcard from a file fits it");
+        assert!(is(Some("elsewhere.org"), &identities[0]) && is(None, &identities[0]));
+        let (first, other) = (identity(&["a.org"]), identity(&["other.org"]));
+        table.set("a.org", &first);
+        table.set("other.org", &other);
+        assert!(is(Some("A.ORG"), &first) && find(Some("b.org")).is_none());
+        assert!(is(Some("other.org"), &identities[0]), "no name of this listener");
+        assert!(
+            certificates.find(Some("a.org"), |one| !std::ptr::eq(one, &*first.certified)).is_none()
+        );
+        // Where there is no file, the first certificate that was issued is the default.
+        let alone = Certificates::new(&[], Some(issued));
+        assert!(Arc::ptr_eq(&alone.find(None, |_| true).unwrap(), &first.certified));
+        let none = Certificates::new(&[], Some(IssuedNames { table: Issued::default(), names }));
+        assert!(
+            none.find(None, |_| true).is_none() && none.find(Some("x.org"), |_| true).is_none()
+        );
     }
 }

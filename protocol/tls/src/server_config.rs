@@ -6,10 +6,12 @@ use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, ProducesTickets, WebPkiClientVerifier};
 use rustls::{ServerConfig, ServerConnection};
 
+use crate::issued::VALIDATION;
 use crate::names::Certificates;
 use crate::provider::{WallClock, provider};
+use crate::rules::HandshakeRules;
 use crate::tickets::Tickets;
-use crate::{Identity, IdentityError, TlsLayer, Trust};
+use crate::{Identity, IdentityError, IssuedNames, TlsLayer, Trust};
 
 /// Which clients have to say who they are, by a certificate (RFC 8446 §4.3.2).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -42,18 +44,22 @@ impl Clients {
 }
 
 /// What a server shows and asks for.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct ServerOptions<'a> {
     /// Its certificates. A client gets the one for the name that it asks for (RFC 6066 §3): the exact name
     /// wins over a wildcard, and of several for the same name the first whose key the client knows how to
     /// check. Without such a name it gets the first of all.
     pub identities: &'a [Identity],
+    /// Names whose certificates are issued while it runs. A handshake for one of them fails until it has its certificate.
+    pub issued: Option<IssuedNames>,
     /// Which clients have to show a certificate.
     pub clients: Clients,
+    /// What it agrees to.
+    pub rules: HandshakeRules,
 }
 
-/// A server's TLS settings, shared by all of its connections: TLS 1.3 and 1.2, ALPN `h2` and
-/// `http/1.1`, one session ticket per handshake. Every six hours another key seals them, and the one before opens its own for
+/// A server's TLS settings, shared by all of its connections: what [`HandshakeRules`] say, one session ticket per
+/// handshake. Every six hours another key seals them, and the one before opens its own for
 /// six hours more. Where clients are asked for a certificate there are no tickets: a session that is resumed is not
 /// checked again, so each connection shows the certificate anew, which must be valid then.
 #[derive(Debug, Clone)]
@@ -68,6 +74,7 @@ pub struct ServerTls {
 struct Current {
     config: Arc<ServerConfig>,
     replaced_count: u64,
+    allows_quic: bool,
 }
 
 impl ServerTls {
@@ -78,19 +85,20 @@ impl ServerTls {
     /// When the ticket keys can't be made, for want of randomness.
     pub fn new(identity: &Identity, clock: WallClock) -> Result<Self, IdentityError> {
         let identities = std::slice::from_ref(identity);
-        Self::with(&ServerOptions { identities, clients: Clients::Anybody }, clock)
+        Self::with(&ServerOptions { identities, ..ServerOptions::default() }, clock)
     }
 
     /// Settings with these options.
     ///
     /// # Errors
     ///
-    /// When there is no certificate, what clients have to show can't be read, or the ticket keys can't be
-    /// made.
+    /// When there is no certificate, what clients have to show can't be read, the rules can't be, or the ticket keys
+    /// can't be made.
     pub fn with(options: &ServerOptions<'_>, clock: WallClock) -> Result<Self, IdentityError> {
         let ticketer = Tickets::ticketer(clock).map_err(unusable)?;
         let config = Arc::new(config(options, clock, &ticketer)?);
-        let current = Current { config, replaced_count: 0 };
+        let current =
+            Current { config, replaced_count: 0, allows_quic: options.rules.allow_quic() };
         Ok(Self { current: Arc::new(RwLock::new(current)), clock, ticketer })
     }
 
@@ -104,6 +112,7 @@ impl ServerTls {
         let new = config(options, self.clock, &self.ticketer)?;
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         current.config = Arc::new(new);
+        current.allows_quic = options.rules.allow_quic();
         current.replaced_count += 1;
         Ok(())
     }
@@ -116,6 +125,12 @@ impl ServerTls {
         let mut config = ServerConfig::clone(&current.config);
         config.alpn_protocols = vec![protocol.to_vec()];
         Arc::new(config)
+    }
+
+    /// Whether QUIC can be spoken with these settings, which takes TLS 1.3.
+    #[must_use]
+    pub fn allows_quic(&self) -> bool {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).allows_quic
     }
 
     /// How often the settings were [replaced](Self::replace).
@@ -146,11 +161,12 @@ fn config(
     clock: WallClock,
     ticketer: &Arc<dyn ProducesTickets>,
 ) -> Result<ServerConfig, IdentityError> {
-    if options.identities.is_empty() {
+    if options.identities.is_empty() && options.issued.is_none() {
         return Err(IdentityError::NoCertificate);
     }
-    let builder = ServerConfig::builder_with_details(provider(), Arc::new(clock))
-        .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
+    options.rules.check()?;
+    let builder = ServerConfig::builder_with_details(options.rules.provider(), Arc::new(clock))
+        .with_protocol_versions(&options.rules.versions())
         .map_err(unusable)?;
     let verifier = options.clients.verifier()?;
     let resumes = verifier.is_none();
@@ -158,9 +174,12 @@ fn config(
         None => builder.with_no_client_auth(),
         Some(verifier) => builder.with_client_cert_verifier(verifier),
     };
-    let certificates = Arc::new(Certificates::new(options.identities));
+    let certificates = Arc::new(Certificates::new(options.identities, options.issued.clone()));
     let mut config = builder.with_cert_resolver(certificates);
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    config.alpn_protocols = options.rules.alpn.iter().map(|own| own.as_bytes().to_vec()).collect();
+    if options.issued.is_some() {
+        config.alpn_protocols.push(VALIDATION.to_vec());
+    }
     // Tickets keep the state at the client: the default store is a lock shared by all cores.
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = usize::from(resumes);

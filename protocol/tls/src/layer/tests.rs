@@ -7,8 +7,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    ClientOptions, ClientTls, Clients, Identity, IdentityError, ServerOptions, ServerTls, Trust,
-    WallClock,
+    ClientOptions, ClientTls, Clients, HandshakeRules, Identity, IdentityError, ServerOptions,
+    ServerTls, TlsVersion, Trust, WallClock,
 };
 
 /// A day on which the certificates of this test are valid.
@@ -312,4 +312,41 @@ fn a_sealed_record_is_charged_until_it_is_written() {
     assert!((sealed - 100_000..=sealed).contains(&held), "{held} of {sealed}");
     while pair.server.flush(&mut queue, &mut Narrow(usize::MAX)).unwrap() != Flush::Drained {}
     assert_eq!(pair.server.held_bytes(), 0);
+}
+
+/// The lengths of the records that `pieces` of `content` bytes are sealed into, behind `head` bytes; the first piece
+/// begins `offset` bytes behind the beginning of a page.
+fn records(head: usize, content: usize, offset: usize, pieces: usize) -> Vec<usize> {
+    let mut pair = Pair::new(&[], 65_536);
+    pair.shake_hands();
+    let room = vec![7; content * pieces + 2 * PAGE_BYTES];
+    let start = room.as_ptr().addr().next_multiple_of(PAGE_BYTES) - room.as_ptr().addr() + offset;
+    let room = Bytes::from(room);
+    let mut queue = SendQueue::new();
+    queue.push(Bytes::from(vec![1; head]));
+    for piece in 0..pieces {
+        queue.push(room.slice(start + piece * content..start + (piece + 1) * content));
+    }
+    let mut wire = Vec::new();
+    assert_eq!(pair.server.flush(&mut queue, &mut wire).unwrap(), Flush::Drained);
+    let (mut lengths, mut rest) = (Vec::new(), &wire[..]);
+    while let [_, _, _, high, low, ..] = rest {
+        let length = usize::from(u16::from_be_bytes([*high, *low]));
+        lengths.push(length - 17);
+        rest = &rest[5 + length..];
+    }
+    lengths
+}
+
+#[test]
+fn records_do_not_begin_with_pages_of_what_they_hold() {
+    let (whole, short) = (RECORD_BYTES_MAX, SHORT_COPY_BYTES);
+    assert_eq!(records(0, 3 * whole, 0, 1), [short, whole, whole, whole - short]);
+    assert_eq!(records(0, 3 * whole, PAGE_BYTES - 4, 1)[0], short);
+    assert_eq!(records(0, whole, 0, 2), [short, whole, whole - short]);
+    assert_eq!(records(10, 2 * whole, 0, 1), [short, whole, whole - short + 10]);
+    assert_eq!(records(0, 3 * whole, 512, 1), [whole, whole, whole]);
+    assert_eq!(records(200, 2 * whole, 0, 1), [whole, whole, 200]);
+    assert_eq!(records(10, 2 * whole, 522, 1), [whole, whole, 10]);
+    assert_eq!(records(0, whole - 1, 0, 1), [whole - 1]);
 }

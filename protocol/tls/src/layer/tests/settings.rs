@@ -3,6 +3,7 @@
 use std::cell::Cell;
 
 use super::*;
+use crate::{Issued, IssuedNames};
 
 /// The parameters of a certificate that is valid on the day of these tests.
 fn parameters(names: &[&str]) -> rcgen::CertificateParams {
@@ -65,7 +66,8 @@ fn handshake(
 }
 
 fn server(identities: &[Identity], clients: Clients) -> ServerTls {
-    ServerTls::with(&ServerOptions { identities, clients }, CLOCK).unwrap()
+    ServerTls::with(&ServerOptions { identities, clients, ..ServerOptions::default() }, CLOCK)
+        .unwrap()
 }
 
 #[test]
@@ -116,7 +118,7 @@ fn a_new_certificate_is_shown_and_old_sessions_are_resumed() {
     let (facts, seen) = handshake(&server, &before, "localhost").unwrap();
     assert!(!facts.resumed && seen == old[0].certificate_der());
     let another = server.clone();
-    another.replace(&ServerOptions { identities: &new, clients: Clients::Anybody }).unwrap();
+    another.replace(&ServerOptions { identities: &new, ..ServerOptions::default() }).unwrap();
     let (facts, _) = handshake(&server, &before, "localhost").unwrap();
     assert!(facts.resumed, "a new certificate costs no full handshake");
     let (facts, seen) = handshake(&server, &client(None), "localhost").unwrap();
@@ -134,7 +136,7 @@ const MOVED: WallClock = WallClock(|| (CLOCK.0)() + Duration::from_secs(PASSED.g
 fn a_session_is_resumed_after_one_rotation_of_the_ticket_keys_and_not_after_two() {
     const ROTATION: u64 = 6 * 60 * 60;
     let own = [identity("localhost")];
-    let options = ServerOptions { identities: &own, clients: Clients::Anybody };
+    let options = ServerOptions { identities: &own, ..ServerOptions::default() };
     let server = ServerTls::with(&options, MOVED).unwrap();
     for (passes, resumed) in
         [(ROTATION - 1, true), (ROTATION, true), (2 * ROTATION - 1, true), (2 * ROTATION, false)]
@@ -159,7 +161,11 @@ fn a_client_shows_its_certificate_on_each_connection() {
         let (facts, _) = handshake(&server, &nobody, "localhost").unwrap();
         assert_eq!(facts.resumed, resumed);
     }
-    let asks = |clients| server.replace(&ServerOptions { identities: &own, clients }).unwrap();
+    let asks = |clients| {
+        server
+            .replace(&ServerOptions { identities: &own, clients, ..ServerOptions::default() })
+            .unwrap()
+    };
     for clients in [Clients::Optional(authority.clone()), Clients::Required(authority)] {
         asks(clients);
         for _ in 0..2 {
@@ -178,7 +184,7 @@ fn a_client_certificate_that_has_expired_ends_what_it_began() {
     let (authority, alice) = authority_and_client();
     for clients in [Clients::Optional(authority.clone()), Clients::Required(authority)] {
         PASSED.set(0);
-        let options = ServerOptions { identities: &own, clients };
+        let options = ServerOptions { identities: &own, clients, ..ServerOptions::default() };
         let server = ServerTls::with(&options, MOVED).unwrap();
         let alice = client(Some(&alice));
         // As often as it comes back, nothing is prolonged.
@@ -200,7 +206,9 @@ fn an_authority_that_is_taken_out_ends_what_its_clients_began() {
     let alice = client(Some(&alice));
     assert!(handshake(&server, &alice, "localhost").is_ok());
     let clients = Clients::Required(other);
-    server.replace(&ServerOptions { identities: &own, clients }).unwrap();
+    server
+        .replace(&ServerOptions { identities: &own, clients, ..ServerOptions::default() })
+        .unwrap();
     assert!(handshake(&server, &alice, "localhost").is_err());
 }
 
@@ -208,10 +216,152 @@ fn an_authority_that_is_taken_out_ends_what_its_clients_began() {
 fn settings_that_cannot_be_leave_the_old_ones() {
     let own = [identity("localhost")];
     let server = server(&own, Clients::Anybody);
-    let none = ServerOptions { identities: &[], clients: Clients::Anybody };
+    let none = ServerOptions { identities: &[], ..ServerOptions::default() };
     assert!(matches!(server.replace(&none), Err(IdentityError::NoCertificate)));
     let clients = Clients::Required(b"no certificate".to_vec());
-    let unread = ServerOptions { identities: &own, clients };
+    let unread = ServerOptions { identities: &own, clients, ..ServerOptions::default() };
     assert!(server.replace(&unread).is_err());
     assert!(handshake(&server, &client(None), "localhost").is_ok());
+}
+
+/// What a server with these rules and a client that offers these protocols agree on.
+fn agreed(rules: HandshakeRules, alpn: &[Alpn]) -> Result<HandshakeFacts, TlsFailure> {
+    let own = [identity("localhost")];
+    let options = ServerOptions { identities: &own, rules, ..ServerOptions::default() };
+    let server = ServerTls::with(&options, CLOCK).unwrap();
+    let options = ClientOptions { trust: &Trust::Anybody, alpn, identity: None, resume: true };
+    let client = ClientTls::with(&options, CLOCK).unwrap();
+    handshake(&server, &client, "localhost").map(|(facts, _)| facts)
+}
+
+#[test]
+fn a_server_agrees_to_what_its_rules_allow() {
+    let both = [Alpn::H2, Alpn::Http11];
+    let of = |least, most, suites: &[&str], alpn: &[Alpn]| HandshakeRules {
+        least,
+        most,
+        cipher_suites: suites.iter().map(ToString::to_string).collect(),
+        alpn: alpn.to_vec(),
+    };
+    let (old, new) = (TlsVersion::Tls12, TlsVersion::Tls13);
+    for (rules, version, cipher, alpn) in [
+        (HandshakeRules::default(), "TLSv1.3", "TLS_AES_128_GCM_SHA256", Alpn::H2),
+        (of(old, old, &[], &both), "TLSv1.2", "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", Alpn::H2),
+        (
+            of(new, new, &["TLS_CHACHA20_POLY1305_SHA256"], &[Alpn::Http11]),
+            "TLSv1.3",
+            "TLS_CHACHA20_POLY1305_SHA256",
+            Alpn::Http11,
+        ),
+        (
+            of(old, old, &["TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"], &[Alpn::Http11, Alpn::H2]),
+            "TLSv1.2",
+            "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
+            Alpn::Http11,
+        ),
+    ] {
+        let facts = agreed(rules.clone(), &both).unwrap();
+        assert_eq!((facts.version, facts.cipher.as_str()), (version, cipher), "{rules:?}");
+        assert_eq!(facts.alpn, Some(alpn), "{rules:?}");
+    }
+    let only_h2 = of(old, new, &[], &[Alpn::H2]);
+    assert!(agreed(only_h2.clone(), &[Alpn::Http11]).is_err());
+    assert_eq!(agreed(only_h2, &[]).unwrap().alpn, None);
+}
+
+#[test]
+fn rules_that_cannot_be_are_refused() {
+    let default = HandshakeRules::default();
+    let (old, new) = (TlsVersion::Tls12, TlsVersion::Tls13);
+    let suite = |name: &str| vec![name.to_owned()];
+    let aes = "TLS_AES_128_GCM_SHA256";
+    for (rules, said) in [
+        (HandshakeRules { least: new, most: old, ..default.clone() }, "newer than the newest"),
+        (
+            HandshakeRules { cipher_suites: suite("TLS_NONE"), ..default.clone() },
+            "`TLS_NONE` is not a",
+        ),
+        (HandshakeRules { cipher_suites: suite(aes), ..default.clone() }, "is for TLS 1.2"),
+        (
+            HandshakeRules { cipher_suites: suite(aes), least: old, most: old, ..default.clone() },
+            "is for TLS 1.2",
+        ),
+        (HandshakeRules { alpn: vec![Alpn::H3], ..default.clone() }, "over QUIC alone"),
+    ] {
+        let told = rules.check().unwrap_err().to_string();
+        assert!(told.contains(said), "{rules:?}: {told}");
+    }
+    let least = HandshakeRules { cipher_suites: suite(aes), least: new, ..default };
+    assert!(least.check().is_ok());
+}
+
+#[test]
+fn quic_needs_tls_1_3_and_its_first_suite() {
+    let default = HandshakeRules::default();
+    let other = vec!["TLS_AES_256_GCM_SHA384".to_owned()];
+    assert!(default.allow_quic());
+    assert!(!HandshakeRules { most: TlsVersion::Tls12, ..default.clone() }.allow_quic());
+    let least = TlsVersion::Tls13;
+    assert!(!HandshakeRules { cipher_suites: other, least, ..default }.allow_quic());
+}
+
+/// A server with certificates that are issued while it runs, and their table.
+fn issuing(identities: &[Identity], names: &[&str]) -> (ServerTls, Issued) {
+    let table = Issued::default();
+    let names = names.iter().map(ToString::to_string).collect();
+    let issued = Some(IssuedNames { table: table.clone(), names });
+    let options = ServerOptions { identities, issued, ..ServerOptions::default() };
+    (ServerTls::with(&options, CLOCK).unwrap(), table)
+}
+
+#[test]
+fn a_name_without_its_certificate_fails_and_is_named() {
+    let (server, table) = issuing(&[identity("other.org")], &["a.org"]);
+    let failure = |name: &str| {
+        let (mut client, mut server) =
+            (client(None).connect(name).unwrap(), server.accept().unwrap());
+        send(&mut client, &mut server).unwrap_err()
+    };
+    let failed = failure("a.org");
+    assert_eq!((failed.kind, failed.in_handshake), (TlsFailure::NO_CERTIFICATE, true));
+    assert!(failed.what.contains("no certificate for `a.org`"), "{failed}");
+    let issued = identity("a.org");
+    table.set("a.org", &issued);
+    let (_, seen) = handshake(&server, &client(None), "a.org").unwrap();
+    assert_eq!(seen, issued.certificate_der(), "no setting was replaced");
+    let (server, _) = issuing(&[], &["a.org"]);
+    let mut client = client(None).connect("127.0.0.1").unwrap();
+    let failed = send(&mut client, &mut server.accept().unwrap()).unwrap_err();
+    assert!(failed.what.contains("requested no name"), "{failed}");
+}
+
+/// RFC 8737 §3: the connection of a CA that validates a name.
+#[test]
+fn a_connection_that_validates_a_name_gets_its_challenge_alone() {
+    let (server, table) = issuing(&[identity("other.org")], &["a.org"]);
+    let (issued, challenge) = (identity("a.org"), identity("a.org"));
+    table.set("a.org", &issued);
+    let seen = |protocols: &[&[u8]], name: &str| {
+        let mut config = rustls::ClientConfig::clone(&client(None).quic(b""));
+        config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
+        let name = rustls::pki_types::ServerName::try_from(name.to_owned()).unwrap();
+        let connection = rustls::ClientConnection::new(config.into(), name).unwrap();
+        let (mut client, mut server) = (TlsLayer::new(connection.into()), server.accept().unwrap());
+        for _ in 0..4 {
+            send(&mut client, &mut server).map_err(|failure| failure.kind)?;
+            send(&mut server, &mut client).map_err(|failure| failure.kind)?;
+        }
+        assert_eq!(server.connection.alpn_protocol(), Some(protocols[0]));
+        Ok(client.connection.peer_certificates().unwrap()[0].to_vec())
+    };
+    let validation: &[&[u8]] = &[b"acme-tls/1"];
+    assert_eq!(seen(validation, "a.org"), Err(TlsFailure::NO_CERTIFICATE));
+    table.set_challenge("a.org", Some(&challenge));
+    assert_eq!(seen(validation, "A.org").unwrap(), challenge.certificate_der());
+    assert_eq!(seen(validation, "other.org"), Err(TlsFailure::NO_CERTIFICATE));
+    for others in [&[&b"h2"[..], b"acme-tls/1"], &[b"http/1.1", b"acme-tls/1"]] {
+        assert_eq!(seen(others, "a.org").unwrap(), issued.certificate_der());
+    }
+    table.set_challenge("a.org", None);
+    assert_eq!(seen(validation, "a.org"), Err(TlsFailure::NO_CERTIFICATE));
 }
