@@ -12,6 +12,8 @@ use crate::slots::Token;
 pub enum Destination {
     /// TCP, to an IP address and a port.
     Inet(SocketAddr),
+    /// UDP, to an IP address and a port: the connection has a share in one of the worker's sockets of datagrams.
+    Datagrams(SocketAddr),
     /// A Unix socket.
     Unix(Arc<Path>),
 }
@@ -23,6 +25,8 @@ pub struct Outbound {
     pub token: Token,
     /// What [`Agenda::connect`] was given.
     pub tag: u64,
+    /// Where it goes to, if it is one of datagrams.
+    pub datagrams_to: Option<SocketAddr>,
 }
 
 /// What a service asks of its worker. It is lent to every call, and carried out in the same turn of the

@@ -1,6 +1,7 @@
 //! Sockets of datagrams, each with many connections: what comes is told to the service, which says whose it is. Each
 //! connection has a slot as one that has a socket of its own, and sends through the socket by which it came.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,6 +13,7 @@ use crate::budget::Budget;
 use crate::kernel::{Kernel, Ready};
 use crate::mailbox::{Mail, Mailbox};
 use crate::meter::{Meter, Stage};
+use crate::outward_datagrams::{Outward, Shares};
 use crate::readiness::Writing;
 use crate::service::{DatagramFlush, Routed, Service};
 use crate::slots::Token;
@@ -26,16 +28,38 @@ const FIRST_KEY: u32 = 1 << 31;
 pub(crate) struct DatagramSocket<K: Kernel> {
     socket: K::Datagrams,
     local: SocketAddr,
-    /// Which listener sessions are told.
-    listener: usize,
+    /// Which listener sessions are told; none of connections outward.
+    listener: Option<usize>,
     ready: bool,
+    /// What was sent has met nobody (ICMP).
+    refused: bool,
     /// Connections that wait for room.
     blocked: Vec<Token>,
+    /// Of connections outward.
+    pub(crate) outward: Option<Outward>,
+}
+
+impl<K: Kernel> DatagramSocket<K> {
+    pub(crate) fn new(
+        socket: K::Datagrams,
+        local: SocketAddr,
+        listener: Option<usize>,
+        outward: Option<Outward>,
+    ) -> Self {
+        let (ready, refused, blocked) = (false, false, Vec::new());
+        Self { socket, local, listener, ready, refused, blocked, outward }
+    }
 }
 
 /// A worker's sockets, and what it needs for them.
 pub(crate) struct DatagramSockets<K: Kernel, M> {
-    open: Vec<DatagramSocket<K>>,
+    open: Vec<Option<DatagramSocket<K>>>,
+    /// The positions of those that were closed.
+    free: Vec<u8>,
+    /// Those from which something may be received, by their positions.
+    ready: VecDeque<u8>,
+    /// Those of connections outward, by where these go to.
+    pub(crate) outward: BTreeMap<SocketAddr, Shares>,
     /// What has come and was not told to the service.
     received: Vec<Datagram>,
     /// Connections for which something has come.
@@ -46,8 +70,9 @@ pub(crate) struct DatagramSockets<K: Kernel, M> {
 
 impl<K: Kernel, M> Default for DatagramSockets<K, M> {
     fn default() -> Self {
-        let (open, received, calls) = (Vec::new(), Vec::new(), Vec::new());
-        Self { open, received, calls, workers: Vec::new() }
+        let (open, free, ready, outward) = Default::default();
+        let (received, calls, workers) = (Vec::new(), Vec::new(), Vec::new());
+        Self { open, free, ready, outward, received, calls, workers }
     }
 }
 
@@ -58,14 +83,58 @@ impl<K: Kernel, M> DatagramSockets<K, M> {
         key.checked_sub(FIRST_KEY).map(|position| position as usize)
     }
 
+    /// What the kernel calls a socket.
+    pub(crate) fn key(position: usize) -> u64 {
+        Token::new(0, FIRST_KEY + position as u32).key()
+    }
+
     /// Whether datagrams may be received at once.
     #[inline]
     pub(crate) fn is_ready(&self) -> bool {
-        self.open.iter().any(|bound| bound.ready)
+        !self.ready.is_empty()
     }
 
     pub(crate) fn set_workers(&mut self, workers: Vec<Mailbox<M>>) {
         self.workers = workers;
+    }
+
+    /// The open socket at a position.
+    #[inline]
+    pub(crate) fn at(&mut self, position: usize) -> Option<&mut DatagramSocket<K>> {
+        self.open.get_mut(position)?.as_mut()
+    }
+
+    /// Takes a socket, which the kernel is told to watch by the position that it gets.
+    fn add(&mut self, mut bound: DatagramSocket<K>, kernel: &mut K) -> io::Result<u8> {
+        let too_many = |_| io::Error::other("there are too many sockets of datagrams");
+        let free = self.free.last().copied();
+        let position = free.map_or_else(|| u8::try_from(self.open.len()).map_err(too_many), Ok)?;
+        kernel.watch_datagrams(&mut bound.socket, Self::key(position.into()), false)?;
+        match self.free.pop() {
+            Some(_) => self.open[usize::from(position)] = Some(bound),
+            None => self.open.push(Some(bound)),
+        }
+        Ok(position)
+    }
+
+    /// Whether there is no position for one more.
+    pub(crate) fn is_full(&self) -> bool {
+        self.free.is_empty() && self.open.len() > usize::from(u8::MAX)
+    }
+
+    /// Closes a socket.
+    pub(crate) fn close(&mut self, position: u8) {
+        self.open[usize::from(position)] = None;
+        self.free.push(position);
+    }
+
+    /// Something may be received at a socket.
+    fn note_ready(&mut self, position: usize) {
+        if let Some(bound) = self.at(position)
+            && !std::mem::replace(&mut bound.ready, true)
+        {
+            self.ready.push_back(position as u8);
+        }
     }
 }
 
@@ -75,6 +144,8 @@ struct Sink<'a, K: Kernel> {
     socket: &'a mut K::Datagrams,
     meter: &'a Meter,
     sent: usize,
+    /// Nobody is there.
+    refused: bool,
 }
 
 impl<K: Kernel> DatagramSink for Sink<'_, K> {
@@ -83,8 +154,14 @@ impl<K: Kernel> DatagramSink for Sink<'_, K> {
         let before = self.meter.enter(Stage::SEND);
         let sent = self.kernel.send_datagrams(self.socket, batch, buffer);
         self.meter.enter(before);
-        sent?;
-        self.sent += batch.bytes;
+        match sent {
+            // These are lost, as those before.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => self.refused = true,
+            sent => {
+                sent?;
+                self.sent += batch.bytes;
+            }
+        }
         Ok(())
     }
 }
@@ -96,25 +173,29 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         cx: &mut WorkerContext<K, S>,
         budget: &mut Budget,
     ) -> Flush {
-        let bound = usize::from(self.state.datagram_socket);
-        let Some(bound) = cx.datagram_sockets.open.get_mut(bound) else { return Flush::Drained };
+        let position = usize::from(self.state.datagram_socket);
+        let Some(bound) = cx.datagram_sockets.at(position) else { return Flush::Drained };
         let (kernel, socket) = (&mut cx.kernel, &mut bound.socket);
-        let mut sink = Sink { kernel, socket, meter: &cx.meter, sent: 0 };
-        let flushed = cx.service.flush_datagrams(&mut self.session, bound.listener, &mut sink);
+        let mut sink = Sink { kernel, socket, meter: &cx.meter, sent: 0, refused: false };
+        let flushed = cx.service.flush_datagrams(&mut self.session, &mut sink);
         let DatagramFlush { flush, deadline } = flushed;
-        let sent = sink.sent;
+        let (sent, refused) = (sink.sent, sink.refused);
         cx.meter.enter(Stage::LOOP);
         budget.spend_sent(sent);
         cx.stats.bytes_sent += sent as u64;
         if flush != Flush::Drained {
             self.state.writing = Writing::Blocked;
             cx.stats.write_blocked += 1;
-            let key = Token::new(0, FIRST_KEY + u32::from(self.state.datagram_socket)).key();
+            let key = DatagramSockets::<K, S::Message>::key(position);
             // Without it, what waits leaves at the connection's next deadline.
             if bound.blocked.is_empty() {
                 let _ = cx.kernel.watch_datagrams(&mut bound.socket, key, true);
             }
             bound.blocked.push(cx.passing);
+        }
+        if refused {
+            bound.refused = true;
+            cx.datagram_sockets.note_ready(position);
         }
         if let Some(deadline) = deadline {
             self.deadline = self.deadline.min(cx.meeting(deadline));
@@ -131,26 +212,28 @@ impl<K: Kernel, S: Service> Worker<K, S> {
     /// When the kernel can't watch it.
     pub fn open_datagrams(
         &mut self,
-        mut socket: K::Datagrams,
+        socket: K::Datagrams,
         local: SocketAddr,
         listener: usize,
     ) -> io::Result<()> {
-        let open = &mut self.cx.datagram_sockets.open;
-        let too_many = || io::Error::other("there are too many sockets of datagrams");
-        let position = u8::try_from(open.len()).map_err(|_| too_many())?;
-        let key = Token::new(0, FIRST_KEY + u32::from(position)).key();
-        self.cx.kernel.watch_datagrams(&mut socket, key, false)?;
-        open.push(DatagramSocket { socket, local, listener, ready: false, blocked: Vec::new() });
-        Ok(())
+        self.add_datagrams(DatagramSocket::new(socket, local, Some(listener), None)).map(drop)
+    }
+
+    /// Takes a socket, and returns its position.
+    pub(crate) fn add_datagrams(&mut self, bound: DatagramSocket<K>) -> io::Result<u8> {
+        let WorkerContext { kernel, datagram_sockets, .. } = &mut self.cx;
+        datagram_sockets.add(bound, kernel)
     }
 
     /// The kernel reported something of a socket.
     pub(crate) fn datagrams_reported(&mut self, position: usize, ready: Ready) {
-        let Some(bound) = self.cx.datagram_sockets.open.get_mut(position) else { return };
-        bound.ready |= ready.readable || ready.failed;
+        if ready.readable || ready.failed {
+            self.cx.datagram_sockets.note_ready(position);
+        }
+        let Some(bound) = self.cx.datagram_sockets.at(position) else { return };
         if ready.writable && !bound.blocked.is_empty() {
             let blocked = std::mem::take(&mut bound.blocked);
-            let key = Token::new(0, FIRST_KEY + position as u32).key();
+            let key = DatagramSockets::<K, S::Message>::key(position);
             let _ = self.cx.kernel.watch_datagrams(&mut bound.socket, key, false);
             for token in blocked {
                 let (readable, read_closed, failed) = (false, false, false);
@@ -167,33 +250,42 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         if !self.cx.datagram_sockets.is_ready() {
             return;
         }
-        for position in 0..self.cx.datagram_sockets.open.len() {
-            if self.cx.datagram_sockets.open[position].ready {
-                self.receive_at(position);
+        for _ in 0..self.cx.datagram_sockets.ready.len() {
+            let Some(position) = self.cx.datagram_sockets.ready.pop_front() else { break };
+            if let Some(bound) = self.cx.datagram_sockets.at(position.into()) {
+                bound.ready = false;
+                if self.receive_at(position.into()) {
+                    self.cx.datagram_sockets.note_ready(position.into());
+                }
             }
         }
         self.call_for_datagrams();
     }
 
-    fn receive_at(&mut self, position: usize) {
+    /// Receives as much as one turn may. Whether there may be more.
+    fn receive_at(&mut self, position: usize) -> bool {
         let mut left = self.cx.limits.datagrams_per_turn_count as usize;
         let mut received = std::mem::take(&mut self.cx.datagram_sockets.received);
-        while left > 0 {
-            let bound = &mut self.cx.datagram_sockets.open[position];
+        let mut has_more = true;
+        while left > 0 && has_more {
+            let Some(bound) = self.cx.datagram_sockets.at(position) else { break };
+            let refused = std::mem::take(&mut bound.refused);
             self.cx.meter.enter(Stage::RECEIVE);
             let result = self.cx.kernel.receive_datagrams(&mut bound.socket, &mut received);
             self.cx.meter.enter(Stage::LOOP);
-            if result.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
-                bound.ready = false;
-                break;
-            }
+            let kind = result.as_ref().err().map(io::Error::kind);
+            has_more = result.unwrap_or_else(|error| error.kind() != io::ErrorKind::WouldBlock);
             // An error tells of a datagram that was sent; it counts as one.
             left = left.saturating_sub(received.len().max(1));
             for datagram in received.drain(..) {
                 self.datagram_came(position, datagram, true);
             }
+            if refused || kind == Some(io::ErrorKind::ConnectionRefused) {
+                self.datagrams_refused(position);
+            }
         }
         self.cx.datagram_sockets.received = received;
+        has_more
     }
 
     /// A datagram came; `may_pass_on`: not from another worker.
@@ -201,12 +293,13 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         let accepts = !self.is_ending();
         let WorkerContext { kernel, service, datagram_sockets, meter, stats, now, .. } =
             &mut self.cx;
-        let Some(bound) = datagram_sockets.open.get_mut(position) else { return };
+        let Some(bound) = datagram_sockets.at(position) else { return };
         stats.datagrams += 1;
         stats.bytes_received += datagram.bytes.len() as u64;
         let peer = datagram.from;
         let local = datagram.to.map_or(bound.local, |to| SocketAddr::new(to, bound.local.port()));
-        let mut sink = Sink { kernel, socket: &mut bound.socket, meter, sent: 0 };
+        let socket = &mut bound.socket;
+        let mut sink = Sink { kernel, socket, meter, sent: 0, refused: false };
         let (listener, now) = (bound.listener, *now);
         let routed = catch_unwind(AssertUnwindSafe(|| {
             service.datagram(listener, datagram, accepts, now, &mut sink)
@@ -219,9 +312,14 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         match routed {
             Routed::Nothing => {}
             Routed::For(token) => datagram_sockets.calls.push(token),
-            Routed::New => self.begin_by_datagram(position, listener, peer, local),
+            Routed::New => {
+                if let Some(listener) = listener {
+                    self.begin_by_datagram(position, listener, peer, local);
+                }
+            }
             Routed::Elsewhere(worker, datagram) => {
                 if let Some(mailbox) = datagram_sockets.workers.get(worker).filter(|_| may_pass_on)
+                    && let Some(listener) = listener
                 {
                     stats.datagrams_passed_on += 1;
                     // A worker that has ended has no connections.
@@ -251,8 +349,11 @@ impl<K: Kernel, S: Service> Worker<K, S> {
 
     /// Another worker got a datagram that is for this one.
     pub(crate) fn datagram_passed_on(&mut self, listener: usize, datagram: Datagram) {
-        let mut datagram_sockets = self.cx.datagram_sockets.open.iter();
-        if let Some(position) = datagram_sockets.position(|bound| bound.listener == listener) {
+        let is_of_listener = |bound: &Option<DatagramSocket<K>>| {
+            bound.as_ref().is_some_and(|bound| bound.listener == Some(listener))
+        };
+        let position = self.cx.datagram_sockets.open.iter().position(is_of_listener);
+        if let Some(position) = position {
             self.datagram_came(position, datagram, false);
         }
     }

@@ -57,6 +57,11 @@ pub const ACCEPTS_PER_TURN_COUNT: u32 = 64;
 /// Answers: none.
 pub const MAILS_PER_TURN_COUNT: u32 = 1024;
 
+/// Sockets of datagrams that a worker has for its connections to one address; more connections share them. Default: 64. Unit:
+/// sockets. Reason: servers that deal connections to their threads by the client's port have something to deal, and
+/// thousands of connections need no more. Answers: none.
+pub const DATAGRAM_SOCKETS_COUNT: usize = 64;
+
 /// Datagrams that are taken from one socket before the connections have their turn.
 /// Default: 1024. Unit: datagrams. Reason: 1.5 MB, half a millisecond of work; what is behind them waits in the kernel.
 /// Answers: datagram-flood.

@@ -11,14 +11,11 @@ use std::path::Path;
 use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, Type};
 
 use crate::address::Address;
-use crate::kernel::{MioDatagrams, MioListener};
+use crate::kernel::{MioDatagrams, MioListener, enlarge_buffers};
 use crate::limits::BACKLOG_COUNT;
 
 /// Whether several listeners on one port share its connections evenly.
 const PORT_IS_SHARED: bool = cfg!(any(target_os = "linux", target_os = "android"));
-
-/// What the kernel is asked to keep of the datagrams of one socket, each way, in bytes: those of one long turn.
-const DATAGRAM_BUFFER_BYTES: usize = 4 * 1024 * 1024;
 
 /// An address that could not be listened on.
 #[derive(Debug)]
@@ -305,9 +302,7 @@ fn bound_udp(address: SocketAddr, share_port: bool) -> io::Result<UdpSocket> {
     if share_port {
         socket.set_reuse_port(true)?;
     }
-    // The kernel may allow less.
-    let _ = socket.set_recv_buffer_size(DATAGRAM_BUFFER_BYTES);
-    let _ = socket.set_send_buffer_size(DATAGRAM_BUFFER_BYTES);
+    enlarge_buffers(&SockRef::from(&socket));
     socket.bind(&address.into())?;
     Ok(socket.into())
 }

@@ -1,12 +1,14 @@
 //! How connections go out, and how the rest of a service's [`Agenda`] is carried out.
 
 use std::io;
+use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::agenda::{Agenda, Destination, Outbound};
 use crate::close_cause::CloseCause;
 use crate::kernel::Kernel;
-use crate::service::Service;
+use crate::service::{After, Service};
+use crate::slots::Token;
 use crate::socket::{Call, Slot};
 use crate::worker::Worker;
 
@@ -58,23 +60,56 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         if !self.has_room() {
             return Err(io::Error::other("the worker holds as many connections as it may"));
         }
+        if let Destination::Datagrams(to) = to {
+            return self.begin_datagrams(*to, tag);
+        }
         let mut socket = self.cx.kernel.connect(to)?;
         let token = self.slots.vacant();
         if let Err(error) = self.cx.kernel.register(&mut socket, token.key()) {
             self.cx.kernel.close(socket);
             return Err(error);
         }
-        let outbound = Outbound { token, tag };
-        let (service, now) = (&mut self.cx.service, self.cx.now);
-        let opened = catch_unwind(AssertUnwindSafe(|| service.connecting(&outbound, now)));
-        let Ok(Some((session, after))) = opened else {
+        let Some((session, after)) = self.begun(&Outbound { token, tag, datagrams_to: None })
+        else {
             self.cx.kernel.close(socket);
-            self.cx.stats.panics += u64::from(opened.is_err());
             return Ok(());
         };
-        self.cx.stats.outbound += 1;
         let tick = self.short_tick();
         let slot = Slot::connecting(Some(socket), session, after, &mut self.cx, tick);
+        self.keep(token, slot, after);
+        Ok(())
+    }
+
+    /// The same for a connection of datagrams, whose first turn comes at once.
+    fn begin_datagrams(&mut self, to: SocketAddr, tag: u64) -> io::Result<()> {
+        let position = self.share_datagrams(to)?;
+        let token = self.slots.vacant();
+        self.joined_datagrams(position, token);
+        let Some((session, after)) = self.begun(&Outbound { token, tag, datagrams_to: Some(to) })
+        else {
+            self.left_datagrams(position);
+            return Ok(());
+        };
+        let tick = self.short_tick();
+        let mut slot = Slot::new(None, session, after, &mut self.cx, tick);
+        slot.state.datagram_socket = position;
+        self.keep(token, slot, after);
+        self.cx.agenda.call(token);
+        Ok(())
+    }
+
+    /// A connection has begun: its session, unless it is given up.
+    fn begun(&mut self, outbound: &Outbound) -> Option<(S::Session, After)> {
+        let (service, now) = (&mut self.cx.service, self.cx.now);
+        let opened = catch_unwind(AssertUnwindSafe(|| service.connecting(outbound, now)));
+        self.cx.stats.panics += u64::from(opened.is_err());
+        let opened = opened.ok()?;
+        self.cx.stats.outbound += u64::from(opened.is_some());
+        opened
+    }
+
+    /// Gives a connection that has begun its place.
+    fn keep(&mut self, token: Token, slot: Slot<K, S>, after: After) {
         let deadline = self.slots.insert(slot).deadline_to_file();
         if let Some(deadline) = deadline {
             self.file(token, deadline);
@@ -82,6 +117,5 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         if after.close.is_some() {
             self.close(token, CloseCause::Finished);
         }
-        Ok(())
     }
 }

@@ -68,11 +68,11 @@ pub trait Service: 'static {
     /// A connection has been accepted. `None` closes it at once.
     fn open(&mut self, accepted: &Accepted, now: Instant) -> Option<(Self::Session, After)>;
 
-    /// A datagram came by the socket of this listener. `accepts`: connections may begin. What is replied to it at once
-    /// leaves by `sink`.
+    /// A datagram came by the socket of this listener, or by one for connections that this side has begun. `accepts`:
+    /// connections may begin. What is replied to it at once leaves by `sink`.
     fn datagram(
         &mut self,
-        listener: usize,
+        listener: Option<usize>,
         datagram: Datagram,
         accepts: bool,
         now: Instant,
@@ -84,7 +84,7 @@ pub trait Service: 'static {
 
     /// A connection that was [asked for](Agenda::connect) has begun. Its session's first `turn` comes
     /// when it is established, or at the deadline or call before that; it is told apart by
-    /// [`Turn::connected`]. When it fails, [`close`](Self::close) says how. `None` gives it up.
+    /// [`Turn::connected`]. One of datagrams has its first turn at once: nothing of it is done by the kernel. When it fails, [`close`](Self::close) says how. `None` gives it up.
     fn connecting(&mut self, outbound: &Outbound, now: Instant) -> Option<(Self::Session, After)> {
         let _ = (outbound, now);
         None
@@ -137,14 +137,13 @@ pub trait Service: 'static {
         output.flush(sink)
     }
 
-    /// Sends what a session has to send that came by the socket of this listener.
+    /// Sends what a session of datagrams has to send.
     fn flush_datagrams(
         &mut self,
         session: &mut Self::Session,
-        listener: usize,
         sink: &mut dyn DatagramSink,
     ) -> DatagramFlush {
-        let _ = (session, listener, sink);
+        let _ = (session, sink);
         DatagramFlush { flush: Flush::Drained, deadline: None }
     }
 

@@ -85,7 +85,7 @@ pub(crate) struct State {
     pub(crate) full: bool,
     /// The kernel keeps a last segment that isn't full: more of a file follows.
     pub(crate) held_back: bool,
-    /// Which of the worker's datagram_sockets it came by, if it has no socket.
+    /// By which of the worker's sockets of datagrams it sends, if it has no socket.
     pub(crate) datagram_socket: u8,
 }
 

@@ -341,7 +341,11 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         if !self.cx.output.is_empty() || cause == CloseCause::Panicked {
             self.cx.output = SendQueue::new();
         }
+        let datagram_socket = slot.state.datagram_socket;
         let (socket, mut session) = slot.into_parts();
+        if socket.is_none() {
+            self.left_datagrams(datagram_socket);
+        }
         self.cx.stats.count_close(cause);
         self.listeners.room_was_made();
         let (service, agenda) = (&mut self.cx.service, &mut self.cx.agenda);

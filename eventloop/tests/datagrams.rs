@@ -42,13 +42,13 @@ impl Service for Echo {
 
     fn datagram(
         &mut self,
-        listener: usize,
+        listener: Option<usize>,
         datagram: Datagram,
         accepts: bool,
         _: Instant,
         sink: &mut dyn DatagramSink,
     ) -> Routed {
-        assert_eq!(listener, 0);
+        assert_eq!(listener, Some(0));
         let &[worker, name, ..] = &datagram.bytes[..] else { return Routed::Nothing };
         if worker != self.worker {
             return Routed::Elsewhere(worker.into(), datagram);
@@ -105,10 +105,8 @@ impl Service for Echo {
     fn flush_datagrams(
         &mut self,
         session: &mut Session,
-        listener: usize,
         sink: &mut dyn DatagramSink,
     ) -> DatagramFlush {
-        assert_eq!(listener, 0);
         for bytes in session.outbox.drain(..) {
             let (to, length) = (session.peer, bytes.len());
             let batch =

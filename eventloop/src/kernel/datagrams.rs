@@ -1,17 +1,21 @@
 //! UDP sockets by quinn-udp: several datagrams in one call where the system can (GRO, GSO, `recvmmsg`), one by one elsewhere.
 
 use std::io::{self, IoSliceMut};
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 
 use bolide_buffers::{Datagram, DatagramBatch};
 use bytes::BytesMut;
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
-use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
+use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
+use socket2::SockRef;
 
 /// The largest number of bytes that the kernel delivers as one piece.
 const PIECE_BYTES: usize = 64 * 1024;
+
+/// What the kernel is asked to keep of the datagrams of one socket, each way, in bytes: those of one long turn.
+const BUFFER_BYTES: usize = 4 * 1024 * 1024;
 
 /// Pieces in one call, in number.
 const PIECES_COUNT: usize = 4;
@@ -22,8 +26,6 @@ pub struct MioDatagrams {
     socket: UdpSocket,
     state: UdpSocketState,
     local: SocketAddr,
-    /// Where the kernel puts what has come; made when the first does.
-    block: Vec<u8>,
     is_registered: bool,
 }
 
@@ -37,7 +39,23 @@ impl MioDatagrams {
         let state = UdpSocketState::new((&socket).into())?;
         without_timestamps(&socket);
         let local = socket.local_addr()?;
-        Ok(Self { socket, state, local, block: Vec::new(), is_registered: false })
+        Ok(Self { socket, state, local, is_registered: false })
+    }
+
+    /// A socket for what goes to one address and comes from there. Where the system can, it learns that nobody is there
+    /// (ICMP).
+    pub(super) fn to(address: SocketAddr) -> io::Result<Self> {
+        let any = match address {
+            SocketAddr::V4(_) => IpAddr::from(Ipv4Addr::UNSPECIFIED),
+            SocketAddr::V6(_) => IpAddr::from(Ipv6Addr::UNSPECIFIED),
+        };
+        let socket = UdpSocket::bind((any, 0))?;
+        enlarge_buffers(&SockRef::from(&socket));
+        // Elsewhere, a datagram that names its destination can't be sent by a socket that is connected.
+        if cfg!(any(target_os = "linux", target_os = "android")) {
+            socket.connect(address)?;
+        }
+        Self::new(socket)
     }
 
     /// Where it is bound.
@@ -70,10 +88,15 @@ impl MioDatagrams {
         }
     }
 
-    pub(super) fn receive(&mut self, received: &mut Vec<Datagram>) -> io::Result<()> {
-        self.block.resize(PIECES_COUNT * PIECE_BYTES, 0);
+    /// Receives once, into `block`, which is made when it is needed first. Whether there may be more.
+    pub(super) fn receive(
+        &mut self,
+        block: &mut Vec<u8>,
+        received: &mut Vec<Datagram>,
+    ) -> io::Result<bool> {
+        block.resize(PIECES_COUNT * PIECE_BYTES, 0);
         let mut metas = [RecvMeta::default(); PIECES_COUNT];
-        let mut pieces = self.block.chunks_mut(PIECE_BYTES);
+        let mut pieces = block.chunks_mut(PIECE_BYTES);
         let mut slices: [IoSliceMut<'_>; PIECES_COUNT] =
             std::array::from_fn(|_| IoSliceMut::new(pieces.next().unwrap_or_default()));
         let count = self.state.recv((&self.socket).into(), &mut slices, &mut metas)?;
@@ -88,7 +111,8 @@ impl MioDatagrams {
                 });
             }
         }
-        Ok(())
+        // A call that brings less than it could has emptied the socket.
+        Ok(count >= PIECES_COUNT.min(BATCH_SIZE))
     }
 
     pub(super) fn send(&mut self, batch: &DatagramBatch, buffer: &[u8]) -> io::Result<()> {
@@ -158,10 +182,14 @@ fn is_refused(error: &io::Error) -> bool {
 
 /// Datagrams that are too long for a path, or have none, are lost as others are on their way.
 fn lost_unless_full(result: io::Result<()>) -> io::Result<()> {
-    match result {
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(error),
-        _ => Ok(()),
-    }
+    let kinds = [io::ErrorKind::WouldBlock, io::ErrorKind::ConnectionRefused];
+    result.or_else(|error| if kinds.contains(&error.kind()) { Err(error) } else { Ok(()) })
+}
+
+/// Asks the kernel to keep more datagrams of a socket; it may allow less.
+pub(crate) fn enlarge_buffers(socket: &SockRef<'_>) {
+    let _ = socket.set_recv_buffer_size(BUFFER_BYTES);
+    let _ = socket.set_send_buffer_size(BUFFER_BYTES);
 }
 
 #[cfg(test)]
@@ -173,11 +201,11 @@ mod tests {
     }
 
     fn receive_all(socket: &mut MioDatagrams, count: usize) -> Vec<Datagram> {
-        let mut received = Vec::new();
+        let (mut received, mut block) = (Vec::new(), Vec::new());
         while received.len() < count {
-            match socket.receive(&mut received) {
+            match socket.receive(&mut block, &mut received) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => std::thread::yield_now(),
-                result => result.unwrap(),
+                result => assert!(result.is_ok(), "{result:?}"),
             }
         }
         received

@@ -133,6 +133,8 @@ pub struct MioKernel {
     events: Events,
     waker: Arc<mio::Waker>,
     alarm: Alarm,
+    /// Where datagrams are received; made when the first are.
+    datagram_block: Vec<u8>,
 }
 
 impl MioKernel {
@@ -145,7 +147,8 @@ impl MioKernel {
         let poll = Poll::new()?;
         let waker = Arc::new(mio::Waker::new(poll.registry(), WAKER)?);
         let alarm = Alarm::default();
-        Ok(Self { poll, events: Events::with_capacity(EVENTS_COUNT), waker, alarm })
+        let events = Events::with_capacity(EVENTS_COUNT);
+        Ok(Self { poll, events, waker, alarm, datagram_block: Vec::new() })
     }
 }
 
@@ -265,6 +268,8 @@ impl Kernel for MioKernel {
             Destination::Unix(path) => {
                 (Socket::new(Domain::UNIX, Type::STREAM, None)?, SockAddr::unix(path)?)
             }
+            // Its connections have no socket of their own.
+            Destination::Datagrams(_) => return Err(io::ErrorKind::Unsupported.into()),
         };
         socket.set_nonblocking(true)?;
         match socket.connect(&address) {
@@ -360,8 +365,14 @@ impl Kernel for MioKernel {
         &mut self,
         socket: &mut MioDatagrams,
         received: &mut Vec<Datagram>,
-    ) -> io::Result<()> {
-        socket.receive(received)
+    ) -> io::Result<bool> {
+        socket.receive(&mut self.datagram_block, received)
+    }
+
+    fn datagrams_to(&mut self, to: SocketAddr) -> io::Result<(MioDatagrams, SocketAddr)> {
+        let socket = MioDatagrams::to(to)?;
+        let local = socket.local();
+        Ok((socket, local))
     }
 
     #[inline]

@@ -17,6 +17,7 @@ mod send_file;
 mod tcp_info;
 
 use std::io::{self, IoSlice};
+use std::net::SocketAddr;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -29,6 +30,7 @@ use crate::agenda::Destination;
 
 pub use self::clocks::Clocks;
 pub use self::datagrams::MioDatagrams;
+pub(crate) use self::datagrams::enlarge_buffers;
 pub use self::file_limit::{FileLimit, file_limit, raise_file_limit};
 pub use self::inherited::{hand_on, inherited};
 pub use self::mio::{MioKernel, MioListener, MioSocket};
@@ -267,7 +269,7 @@ pub trait Kernel: 'static {
         writable: bool,
     ) -> io::Result<()>;
 
-    /// Receives once, and appends what has come.
+    /// Receives once, and appends what has come. Whether there may be more.
     ///
     /// # Errors
     ///
@@ -276,14 +278,24 @@ pub trait Kernel: 'static {
         &mut self,
         socket: &mut Self::Datagrams,
         received: &mut Vec<Datagram>,
-    ) -> io::Result<()>;
+    ) -> io::Result<bool>;
+
+    /// Opens a socket of datagrams to and from one address, and says where it is bound.
+    ///
+    /// # Errors
+    ///
+    /// Those of `socket`, `bind` and `connect`.
+    fn datagrams_to(&mut self, to: SocketAddr) -> io::Result<(Self::Datagrams, SocketAddr)> {
+        let _ = to;
+        Err(io::ErrorKind::Unsupported.into())
+    }
 
     /// Sends the datagrams at the beginning of `buffer`, in one call where the system can. Those that can't be sent are
     /// lost.
     ///
     /// # Errors
     ///
-    /// `WouldBlock`, and no other: nothing was sent.
+    /// `WouldBlock`: nothing was sent. `ConnectionRefused`: earlier ones have met nobody, by a socket to one address.
     fn send_datagrams(
         &mut self,
         socket: &mut Self::Datagrams,

@@ -166,7 +166,7 @@ impl Connection {
             Stack::Open { .. } => None,
             Stack::H1(_) => Some(http::Version::HTTP_11),
             Stack::H2(_) => Some(http::Version::HTTP_2),
-            Stack::H3(_) => Some(http::Version::HTTP_3),
+            Stack::H3(ref http3) => http3.version(),
         }
     }
 
@@ -224,7 +224,11 @@ impl Connection {
         {
             return output;
         }
-        core!(self, core, cx => core.poll(cx), Output::Wait(None))
+        let output = core!(self, core, cx => core.poll(cx), Output::Wait(None));
+        if let (Output::Closed(_), Stack::H3(http3)) = (&output, &self.stack) {
+            self.tls_failure = http3.tls_failure();
+        }
+        output
     }
 
     /// Server: a copy of the whole body of the request whose head was just reported, if all of it has arrived and it

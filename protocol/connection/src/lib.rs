@@ -12,10 +12,11 @@ mod version;
 pub use bolide_h1::Limits as Http1Limits;
 pub use bolide_h2::{Limits as Http2Limits, RESET_CODES, Resets, Stats as Http2Stats};
 pub use bolide_h3::Limits as Http3Limits;
-pub use bolide_quic::QuicError;
+pub use bolide_quic::{QuicError, QuicStats};
 pub use bolide_tls::{
-    Alpn, ClientCertificate, ClientOptions, ClientTls, Clients, HandshakeFacts, Identity,
-    IdentityError, ServerOptions, ServerTls, TlsFailure, TlsLayer,
+    Alpn, ClientCertificate, ClientOptions, ClientTls, Clients, HandshakeFacts, HandshakeRules,
+    Identity, IdentityError, Issued, IssuedNames, RenewalFacts, ServerOptions, ServerTls,
+    TlsFailure, TlsLayer, TlsVersion,
 };
 pub use bolide_tls::{Trust, WallClock};
 pub use connection::Connection;

@@ -7,9 +7,9 @@ use std::time::Instant;
 
 use bolide_buffers::{Datagram, DatagramBatch, DatagramSink, Flush};
 use bolide_h3::Context as Http3Context;
-use bolide_quic::{Arrived, Delivery, Endpoint, Key, QuicError};
+use bolide_quic::{Arrived, Delivery, Endpoint, Key, QuicError, QuicStats};
 use bolide_semantics::{CloseReason, Context, Role};
-use bolide_tls::{ClientTls, HandshakeFacts, ServerTls, WallClock};
+use bolide_tls::{ClientTls, HandshakeFacts, ServerTls, TlsFailure, WallClock};
 
 use crate::Limits;
 use crate::connection::{Connection, Stack};
@@ -45,6 +45,18 @@ impl Http3 {
     ) -> (&'a mut bolide_h3::Connection, Http3Context<'a, bolide_quic::Connection>) {
         let cx = Http3Context { quic: &mut self.quic, head: &mut *cx.head, now: cx.now };
         (&mut self.core, cx)
+    }
+
+    /// The version, once the handshake is complete.
+    pub(crate) fn version(&self) -> Option<http::Version> {
+        (!self.quic.is_handshaking()).then_some(http::Version::HTTP_3)
+    }
+
+    /// What TLS found wrong, if that is why the connection is over.
+    pub(crate) fn tls_failure(&self) -> Option<Box<TlsFailure>> {
+        let what = self.quic.tls_failure()?.to_owned();
+        // An alert after the handshake is rare, and nobody asks.
+        Some(Box::new(TlsFailure { what, kind: "other", in_handshake: true }))
     }
 
     /// Whether nothing is under way, and the peer has all that was sent.
@@ -240,6 +252,12 @@ impl Connection {
         if let Stack::H3(http3) = &self.stack { Some(http3.place) } else { None }
     }
 
+    /// What QUIC has counted, over HTTP/3.
+    #[must_use]
+    pub fn quic_stats(&self) -> Option<QuicStats> {
+        if let Stack::H3(http3) = &self.stack { Some(http3.quic.stats()) } else { None }
+    }
+
     /// Brings a connection of `endpoint` up to date with what has come and with the time: to be called before it is
     /// polled.
     pub fn receive_datagrams<N: Copy>(&mut self, endpoint: &mut QuicEndpoint<N>, now: Instant) {
@@ -265,6 +283,15 @@ impl Connection {
         };
         let flush = http3.flush(&mut endpoint.endpoint, &mut endpoint.buffer, sink);
         DatagramFlush { flush, deadline: http3.quic.deadline() }
+    }
+
+    /// Ends a connection over QUIC at once, whatever is open; the next [flush](Self::flush_datagrams) tells the peer. What has
+    /// a socket is ended by closing that.
+    pub fn end_datagrams(&mut self) {
+        if let Stack::H3(http3) = &mut self.stack {
+            http3.quic.end();
+            self.closed.get_or_insert(&FORGOTTEN);
+        }
     }
 
     /// A connection of `endpoint` is over for its owner: nothing that comes for it reaches anybody, and the peer gets a

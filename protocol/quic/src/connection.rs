@@ -12,7 +12,7 @@ use bytes::Bytes;
 use quinn_proto::crypto::rustls::HandshakeData;
 use quinn_proto::{
     ConnectionError, ConnectionHandle, Dir, EndpointEvent, Event, ReadError, StreamEvent, StreamId,
-    Transmit, VarInt, WriteError,
+    Transmit, TransportErrorCode, VarInt, WriteError,
 };
 
 use crate::endpoint::{Delivery, Endpoint, Key};
@@ -26,6 +26,12 @@ const READ_BYTES: usize = 64 * 1024;
 
 /// H3_NO_ERROR (RFC 9114 §8.1).
 const NO_ERROR: u64 = 0x100;
+
+/// Where the codes of TLS's alerts begin (RFC 9000 §20.1).
+const CRYPTO_ERROR: u64 = 0x100;
+
+/// The alert of a peer that has no protocol in common (RFC 7301 §3.2).
+const NO_APPLICATION_PROTOCOL: u64 = 120;
 
 /// What quinn-proto wants to be sent, in our words.
 pub(crate) fn batch(transmit: &Transmit) -> DatagramBatch {
@@ -59,6 +65,22 @@ pub struct Connection {
     read_bytes: u64,
     /// It counts among the endpoint's handshakes of clients whose addresses are not validated.
     is_unvalidated: bool,
+    tls_failure: Option<String>,
+}
+
+/// What a connection has counted, both directions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct QuicStats {
+    /// UDP datagrams that were sent.
+    pub datagrams_sent: u64,
+    /// UDP datagrams that came.
+    pub datagrams_received: u64,
+    /// Packets that were sent: a datagram has several in the handshake.
+    pub packets_sent: u64,
+    /// Of these, those that were declared lost (RFC 9002 §6).
+    pub packets_lost: u64,
+    /// The smoothed round-trip time (RFC 9002 §5.3).
+    pub rtt: Duration,
 }
 
 impl Connection {
@@ -80,6 +102,7 @@ impl Connection {
             window_bytes: FIRST_WINDOW_BYTES,
             read_bytes: 0,
             is_unvalidated,
+            tls_failure: None,
         }
     }
 
@@ -130,6 +153,11 @@ impl Connection {
         self.inner.is_drained()
     }
 
+    /// Ends the connection at once, whatever is open; the peer is told with the next datagrams.
+    pub fn end(&mut self) {
+        self.inner.close(self.now, number(NO_ERROR), Bytes::new());
+    }
+
     /// Forgets the connection: what still comes for it gets a stateless reset (RFC 9000 §10.3).
     pub fn forget(mut self, endpoint: &mut Endpoint) {
         self.validated(endpoint);
@@ -138,16 +166,23 @@ impl Connection {
         }
     }
 
-    /// The smoothed round-trip time of the path.
+    /// What it has counted, and its path.
     #[must_use]
-    pub fn rtt(&self) -> Duration {
-        self.inner.rtt()
+    pub fn stats(&self) -> QuicStats {
+        let stats = self.inner.stats();
+        QuicStats {
+            datagrams_sent: stats.udp_tx.datagrams,
+            datagrams_received: stats.udp_rx.datagrams,
+            packets_sent: stats.path.sent_packets,
+            packets_lost: stats.path.lost_packets,
+            rtt: stats.path.rtt,
+        }
     }
 
-    /// Packets that were lost so far.
+    /// What was wrong with TLS, in words, if that ended the handshake.
     #[must_use]
-    pub fn lost_packets(&self) -> u64 {
-        self.inner.stats().path.lost_packets
+    pub fn tls_failure(&self) -> Option<&str> {
+        self.tls_failure.as_deref()
     }
 
     /// What the handshake agreed on, once it is complete. quinn-proto does not tell the cipher suite, nor whether a session
@@ -166,7 +201,11 @@ impl Connection {
             alpn: Some(Alpn::H3),
             server_name: data.server_name,
             resumed: false,
-            client: session.peer_identity().and_then(ClientCertificate::of_peer).map(Arc::new),
+            client: session
+                .peer_identity()
+                .filter(|_| self.inner.side().is_server())
+                .and_then(ClientCertificate::of_peer)
+                .map(Arc::new),
         })
     }
 
@@ -251,6 +290,7 @@ impl Connection {
     fn happened(&mut self, event: Event) {
         match event {
             Event::ConnectionLost { reason } => {
+                self.tls_failure = tls_failure(&reason);
                 self.events.push_back(QuicEvent::Closed(close_reason(&reason)));
             }
             Event::Stream(StreamEvent::Opened { dir }) => {
@@ -292,11 +332,19 @@ fn close_reason(error: &ConnectionError) -> CloseReason {
         ConnectionError::ApplicationClosed(close) if close.error_code.into_inner() == NO_ERROR => {
             CloseReason::orderly("eof", "the peer closed the connection")
         }
+        ConnectionError::ConnectionClosed(close)
+            if close.error_code == TransportErrorCode::CONNECTION_REFUSED =>
+        {
+            CloseReason::peer("refused", "the peer refused the connection")
+        }
         ConnectionError::ApplicationClosed(_) | ConnectionError::ConnectionClosed(_) => {
             CloseReason::peer("peer-error", "the peer closed the connection with an error")
         }
-        ConnectionError::TransportError(_) | ConnectionError::VersionMismatch => {
+        ConnectionError::TransportError(_) => {
             CloseReason::peer("transport-error", "the peer violated QUIC or its handshake failed")
+        }
+        ConnectionError::VersionMismatch => {
+            CloseReason::peer("quic-version", "the peer does not speak version 1 of QUIC")
         }
         ConnectionError::Reset => {
             CloseReason::peer("reset", "the peer has forgotten the connection")
@@ -311,6 +359,24 @@ fn close_reason(error: &ConnectionError) -> CloseReason {
             CloseReason::circumstance("no-identifiers", "no identifier is left for the connection")
         }
     }
+}
+
+/// What was wrong with TLS, if that ended a connection (RFC 9001 §4.8), by us or by the peer.
+fn tls_failure(error: &ConnectionError) -> Option<String> {
+    let (code, text) = match error {
+        ConnectionError::TransportError(error) => (error.code, error.reason.clone()),
+        ConnectionError::ConnectionClosed(close) => {
+            let text = String::from_utf8_lossy(&close.reason[..close.reason.len().min(200)]);
+            (close.error_code, text.escape_debug().to_string())
+        }
+        _ => return None,
+    };
+    let alert = u64::from(code).checked_sub(CRYPTO_ERROR).filter(|alert| *alert <= 255)?;
+    Some(match alert {
+        NO_APPLICATION_PROTOCOL => "the peer does not speak HTTP/3 (ALPN `h3`)".to_owned(),
+        _ if text.is_empty() => format!("alert {alert}"),
+        _ => text,
+    })
 }
 
 fn number(value: u64) -> VarInt {
@@ -418,5 +484,62 @@ impl Quic for Connection {
 
     fn close(&mut self, code: u64, reason: &str) {
         self.inner.close(self.now, number(code), Bytes::copy_from_slice(reason.as_bytes()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quinn_proto::TransportError;
+
+    use super::*;
+
+    fn failed(code: u64, reason: &str) -> ConnectionError {
+        let code = TransportErrorCode::crypto(code as u8);
+        ConnectionError::TransportError(TransportError {
+            code,
+            frame: None,
+            reason: reason.to_owned(),
+        })
+    }
+
+    fn closed(error_code: TransportErrorCode, reason: &'static [u8]) -> ConnectionError {
+        let reason = Bytes::from_static(reason);
+        ConnectionError::ConnectionClosed(quinn_proto::ConnectionClose {
+            error_code,
+            frame_type: None,
+            reason,
+        })
+    }
+
+    #[test]
+    fn what_tls_finds_wrong_is_told_in_words() {
+        let unknown = "invalid peer certificate: UnknownIssuer";
+        assert_eq!(tls_failure(&failed(48, unknown)).as_deref(), Some(unknown));
+        for error in [failed(120, "none"), closed(TransportErrorCode::crypto(120), b"")] {
+            let said = tls_failure(&error).unwrap_or_default();
+            assert_eq!(said, "the peer does not speak HTTP/3 (ALPN `h3`)");
+        }
+        let said = tls_failure(&closed(TransportErrorCode::crypto(40), b"")).unwrap_or_default();
+        assert_eq!(said, "alert 40");
+        // What a peer says is shown, and does nothing to a terminal.
+        let said = tls_failure(&closed(TransportErrorCode::crypto(42), b"\x1b[2J\xff"));
+        assert_eq!(said.as_deref(), Some("\\u{1b}[2J\u{fffd}"));
+        assert_eq!(tls_failure(&ConnectionError::TimedOut), None);
+        assert_eq!(tls_failure(&closed(TransportErrorCode::NO_ERROR, b"x")), None);
+    }
+
+    #[test]
+    fn ends_have_names() {
+        for (error, name) in [
+            (closed(TransportErrorCode::CONNECTION_REFUSED, b""), "refused"),
+            (closed(TransportErrorCode::NO_ERROR, b""), "peer-error"),
+            (failed(48, ""), "transport-error"),
+            (ConnectionError::VersionMismatch, "quic-version"),
+            (ConnectionError::Reset, "reset"),
+            (ConnectionError::TimedOut, "silent"),
+            (ConnectionError::LocallyClosed, "closed"),
+        ] {
+            assert_eq!(close_reason(&error).name, name, "{error}");
+        }
     }
 }

@@ -80,6 +80,8 @@ impl fmt::Debug for Arrived {
 pub struct Endpoint {
     pub(crate) inner: quinn_proto::Endpoint,
     transport: Arc<TransportConfig>,
+    /// That of connections that are begun here.
+    outward: Arc<TransportConfig>,
     identifiers: Identifiers,
     /// Where the settings of connections that are accepted come from, and how often those were replaced.
     server: Option<(ServerTls, u64)>,
@@ -116,7 +118,9 @@ impl Endpoint {
         seed: [u8; 32],
         (worker, workers): (usize, usize),
     ) -> Result<Self, QuicError> {
-        let transport = Arc::new(transport());
+        let mut outward = transport();
+        outward.keep_alive_interval(Some(limits::KEEP_ALIVE));
+        let (transport, outward) = (Arc::new(transport()), Arc::new(outward));
         let config = server.map(|tls| server_config(tls, clock, &transport)).transpose()?;
         let identifiers = Identifiers::new(worker, workers);
         let mut endpoint = EndpointConfig::default();
@@ -127,6 +131,7 @@ impl Endpoint {
         Ok(Self {
             inner,
             transport,
+            outward,
             identifiers,
             server,
             clock,
@@ -157,7 +162,7 @@ impl Endpoint {
         let crypto = QuicClientConfig::try_from(tls.quic(HTTP3))
             .map_err(|error| QuicError::Tls(error.to_string()))?;
         let mut config = ClientConfig::new(Arc::new(crypto));
-        config.transport_config(Arc::clone(&self.transport));
+        config.transport_config(Arc::clone(&self.outward));
         let (handle, connection) = self
             .inner
             .connect(now, config, to, name)
@@ -194,10 +199,9 @@ impl Endpoint {
         let count = tls.replaced_count();
         if *replaced_count != count {
             *replaced_count = count;
-            // What was there goes on where the new ones can't be used.
-            if let Ok(config) = server_config(tls, self.clock, &self.transport) {
-                self.inner.set_server_config(Some(config));
-            }
+            // Nothing is accepted any more where the new ones don't allow QUIC.
+            let config = server_config(tls, self.clock, &self.transport).ok();
+            self.inner.set_server_config(config);
         }
     }
 
@@ -241,6 +245,11 @@ fn server_config(
     clock: WallClock,
     transport: &Arc<TransportConfig>,
 ) -> Result<Arc<ServerConfig>, QuicError> {
+    if !tls.allows_quic() {
+        return Err(QuicError::Tls(
+            "the settings do not allow TLS 1.3 with its first suite".to_owned(),
+        ));
+    }
     let crypto = QuicServerConfig::try_from(tls.quic(HTTP3))
         .map_err(|error| QuicError::Tls(error.to_string()))?;
     let mut config = ServerConfig::with_crypto(Arc::new(crypto));

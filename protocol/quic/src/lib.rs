@@ -9,5 +9,5 @@ mod endpoint;
 mod identifiers;
 pub mod limits;
 
-pub use connection::Connection;
+pub use connection::{Connection, QuicStats};
 pub use endpoint::{Arrived, Delivery, Endpoint, Key, QuicError};

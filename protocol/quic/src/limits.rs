@@ -40,6 +40,10 @@ pub const SILENCE: Duration = Duration::from_secs(90);
 /// initial-flood.
 pub const UNVALIDATED_HANDSHAKES_COUNT: usize = 64;
 
+/// How long a client's connection is silent before it sends a PING. Default: 20 s. Unit: time. Reason: peers and routers give
+/// up what is silent for 30 s. Answers: none.
+pub const KEEP_ALIVE: Duration = Duration::from_secs(20);
+
 /// Streams that are kept open ahead for requests to come (client). Default: 100. Unit: streams. Reason: as many as a
 /// server of ours allows. Answers: none.
 pub const RESERVED_STREAMS_COUNT: usize = 100;

@@ -1,5 +1,6 @@
 //! RFC 9110 §4.2, RFC 9113 §3: how a connection begins.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bolide_connection::{Alpn, ClientTls, Connection, IdentityError, Limits};
@@ -31,6 +32,8 @@ pub struct Dial {
     pub speaks: Speaks,
     /// How long it may take until requests can be sent, with TLS.
     pub timeout: Duration,
+    /// What is sent before everything else, also before TLS: a PROXY header.
+    pub preamble: Option<Arc<[u8]>>,
 }
 
 impl Dial {

@@ -13,6 +13,7 @@
 //! This crate must never know frames or sockets, nor what is asked and why.
 
 mod blocking;
+mod datagrams;
 mod dial;
 mod ending;
 mod events;
@@ -28,7 +29,7 @@ pub use blocking::{
     BodyWriter, Client, ClientBuilder, ClientError, ErrorKind, Redirects, Request, Response,
     Versions,
 };
-pub use bolide_connection::{Alpn, ClientOptions, ClientTls, Trust, WallClock};
+pub use bolide_connection::{Alpn, ClientOptions, ClientTls, Identity, Trust, WallClock};
 pub use bolide_eventloop::Destination;
 pub use dial::{Dial, Speaks};
 pub use ending::{Ending, Step};

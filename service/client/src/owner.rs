@@ -10,15 +10,23 @@ use crate::{Ending, Orders};
 /// What a connection turned out to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Established {
-    /// HTTP/2; otherwise HTTP/1.1.
-    pub is_h2: bool,
-    /// What the TLS handshake agreed on, over TLS.
+    /// The version that is spoken; HTTP/1.1 stands for HTTP/1.0, too.
+    pub version: http::Version,
+    /// What the TLS handshake agreed on, over TLS or QUIC.
     pub tls: Option<HandshakeFacts>,
+}
+
+impl Established {
+    /// Whether the connection carries many exchanges at once, each with an end of its own: HTTP/2, HTTP/3.
+    #[must_use]
+    pub fn multiplexes(&self) -> bool {
+        self.version >= http::Version::HTTP_2
+    }
 }
 
 /// Who a session asks for: told what comes, it gives orders.
 pub trait Owner {
-    /// The socket is connected.
+    /// The socket is connected. Not said over QUIC, where there is nothing before the handshake.
     fn connected(&mut self) {}
 
     /// Requests can be sent from here on.

@@ -290,6 +290,19 @@ impl<L, W> Pool<L, W> {
         if self.next_due()? <= now { self.pop_waiting() } else { None }
     }
 
+    /// Whether a connection has room for a request.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        !self.roomy.is_empty()
+    }
+
+    /// A connection that is ready and carries nothing.
+    #[must_use]
+    pub fn idle(&self) -> Option<&L> {
+        let mut roomy = self.roomy.iter().map(|key| &self.connections[*key]);
+        roomy.find(|connection| connection.outstanding == 0).map(|connection| &connection.held)
+    }
+
     /// How many connections there are, and how many requests wait.
     #[must_use]
     pub fn counts(&self) -> (usize, usize) {

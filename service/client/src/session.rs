@@ -1,11 +1,12 @@
 //! RFC 9110 §3.3: one connection to a server, from `connect` to its end.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 use std::time::Instant;
 
 use bolide_buffers::{Flush, ReceiveBuffer, SendQueue};
-use bolide_connection::{Alpn, Connection, IdentityError, Limits};
-use bolide_eventloop::{After, CloseCause, Turn};
+use bolide_connection::{Alpn, Connection, IdentityError, Limits, QuicEndpoint};
+use bolide_eventloop::{After, CloseCause, Token, Turn};
 use bolide_semantics::{CloseReason, Context, Head, Output};
 
 use crate::limits::PASS_EVENTS_COUNT;
@@ -25,16 +26,19 @@ const RTT_FIRST_BYTES: usize = 32 * 1024;
 /// What the sessions of a worker use in turn.
 #[derive(Debug)]
 pub struct Workbench {
-    limits: Limits,
+    pub(crate) limits: Limits,
     head: Head,
     plain: ReceiveBuffer,
+    /// The connections over QUIC, once there was one.
+    pub(crate) quic: Option<QuicEndpoint<Token>>,
 }
 
 impl Workbench {
     /// A workbench for connections with these limits.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
-        Self { limits, head: Head::default(), plain: ReceiveBuffer::new(PLAIN_BLOCK_BYTES) }
+        let plain = ReceiveBuffer::new(PLAIN_BLOCK_BYTES);
+        Self { limits, head: Head::default(), plain, quic: None }
     }
 
     /// The limits.
@@ -47,16 +51,22 @@ impl Workbench {
 /// One connection to a server.
 #[derive(Debug)]
 pub struct Session {
-    connection: Connection,
+    pub(crate) connection: Connection,
     /// When it must be ready, until it is.
     ready_by: Instant,
     required: Option<Alpn>,
     step: Step,
     /// Its owner has been told that it is over.
-    over: bool,
+    pub(crate) over: bool,
     /// Bytes to be received until the round-trip time is asked for.
     rtt_after: usize,
+    /// What is still to be sent before everything else.
+    preamble: Option<Preamble>,
 }
+
+/// Bytes of which so many are sent.
+#[derive(Debug)]
+struct Preamble(Arc<[u8]>, usize);
 
 impl Session {
     /// A connection that is being made since `now`.
@@ -66,9 +76,14 @@ impl Session {
     /// When the server's name is none.
     pub fn new(dial: &Dial, bench: &Workbench, now: Instant) -> Result<Self, IdentityError> {
         let (connection, required) = dial.open(&bench.limits, now)?;
-        let ready_by = now + dial.timeout;
+        let preamble = dial.preamble.as_ref().map(|bytes| Preamble(Arc::clone(bytes), 0));
+        Ok(Self { preamble, ..Self::with(connection, required, now + dial.timeout) })
+    }
+
+    pub(crate) fn with(connection: Connection, required: Option<Alpn>, ready_by: Instant) -> Self {
         let step = Step::Connecting;
-        Ok(Self { connection, ready_by, required, step, over: false, rtt_after: RTT_FIRST_BYTES })
+        let (over, rtt_after) = (false, RTT_FIRST_BYTES);
+        Self { connection, ready_by, required, step, over, rtt_after, preamble: None }
     }
 
     /// What the loop is told about a connection that has just been asked for.
@@ -97,6 +112,9 @@ impl Session {
         bench: &mut Workbench,
         owner: &mut impl Owner,
     ) -> After {
+        if let Some(endpoint) = &mut bench.quic {
+            self.connection.receive_datagrams(endpoint, turn.now);
+        }
         if self.step != Step::Ready {
             if !turn.connected && turn.now < self.ready_by {
                 return self.first_wish();
@@ -105,7 +123,7 @@ impl Session {
                 self.over(owner, &Ending::late(self.step));
                 return After::CLOSED;
             }
-            if self.step == Step::Connecting {
+            if self.step == Step::Connecting && !self.connection.is_quic() {
                 self.step = Step::Handshaking;
                 owner.connected();
             }
@@ -191,7 +209,31 @@ impl Session {
     /// Whatever `sink` reports, except `WouldBlock`.
     #[inline]
     pub fn flush(&mut self, output: &mut SendQueue, sink: &mut impl Write) -> io::Result<Flush> {
+        if self.preamble.is_some() && !self.send_preamble(sink)? {
+            return Ok(Flush::Blocked);
+        }
         self.connection.flush(output, sink)
+    }
+
+    /// Writes what comes before everything else. Whether all of it is written.
+    #[cold]
+    fn send_preamble(&mut self, sink: &mut impl Write) -> io::Result<bool> {
+        while let Some(Preamble(bytes, sent)) = &mut self.preamble {
+            if self.step == Step::Connecting {
+                return Ok(false);
+            }
+            match sink.write(&bytes[*sent..]) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => *sent += count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+            if *sent >= bytes.len() {
+                self.preamble = None;
+            }
+        }
+        Ok(true)
     }
 
     /// The worker is to end: the connection ends when everything open is complete.
@@ -245,7 +287,12 @@ fn drive(
 ) -> Result<Pass, CloseReason> {
     let mut events_left = PASS_EVENTS_COUNT;
     loop {
-        match orders.connection.poll(&mut orders.cx, limits) {
+        let output = orders.connection.poll(&mut orders.cx, limits);
+        // What a server says of its settings may come together with the end of the handshake.
+        let is_over = matches!(output, Output::Closed(_));
+        let became_ready =
+            *step != Step::Ready && !is_over && become_ready(orders, step, required, owner)?;
+        match output {
             Output::Exchange(id, event) => {
                 owner.exchange(id, event, orders);
                 events_left -= 1;
@@ -255,31 +302,41 @@ fn drive(
             }
             Output::Connection(event) => owner.connection(event, orders),
             Output::Closed(reason) => return Err(reason),
+            // What was ordered because of that is to be polled for.
+            Output::Wait(_) if became_ready => {}
             Output::Wait(deadline) => {
                 let pass = Pass { deadline: deadline.map(|deadline| deadline.at), cut: false };
-                if *step == Step::Ready {
-                    // Orders from within the reports have been seen by this poll.
-                    orders.ordered = false;
-                    owner.settled(orders);
-                    if !orders.ordered {
-                        return Ok(pass);
-                    }
-                    continue;
-                }
-                let Some(version) = orders.connection.version() else {
+                if *step != Step::Ready {
                     return Ok(pass);
-                };
-                let tls = orders.connection.tls_facts();
-                let agreed = tls.as_ref().and_then(|facts| facts.alpn);
-                if required.is_some_and(|required| !suits(required, agreed)) {
-                    return Err(OTHER_PROTOCOL);
                 }
-                *step = Step::Ready;
-                let is_h2 = version == http::Version::HTTP_2;
-                owner.ready(&Established { is_h2, tls }, orders);
+                // Orders from within the reports have been seen by this poll.
+                orders.ordered = false;
+                owner.settled(orders);
+                if !orders.ordered {
+                    return Ok(pass);
+                }
             }
         }
     }
+}
+
+/// Tells the owner that requests can be sent, if they can. Whether they can.
+#[cold]
+fn become_ready(
+    orders: &mut Orders<'_>,
+    step: &mut Step,
+    required: Option<Alpn>,
+    owner: &mut impl Owner,
+) -> Result<bool, CloseReason> {
+    let Some(version) = orders.connection.version() else { return Ok(false) };
+    let tls = orders.connection.tls_facts();
+    let agreed = tls.as_ref().and_then(|facts| facts.alpn);
+    if required.is_some_and(|required| !suits(required, agreed)) {
+        return Err(OTHER_PROTOCOL);
+    }
+    *step = Step::Ready;
+    owner.ready(&Established { version, tls }, orders);
+    Ok(true)
 }
 
 /// A protocol was required that the server does not speak.

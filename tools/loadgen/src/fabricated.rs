@@ -93,6 +93,7 @@ pub(crate) fn quiet(load: Load) -> PhaseReport {
         lag: latencies(&[]),
         pacing: latencies(&[]),
         stalls: Stalls::default(),
+        quic: None,
         connection_rates: None,
         generator: cost(0.3, 0.3),
         server: Some(cost(0.4, 0.4)),

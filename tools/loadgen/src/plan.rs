@@ -24,7 +24,7 @@ pub struct Plan {
     pub requests: Vec<RequestPlan>,
     /// Connections in all; dealt to the threads so that none is lost.
     pub connections: usize,
-    /// Requests in flight on each connection at most: streams of HTTP/2, pipelining depth of HTTP/1.1.
+    /// Requests in flight on each connection at most: streams of HTTP/2 or HTTP/3, pipelining depth of HTTP/1.1.
     pub depth: usize,
     /// Worker threads.
     pub threads: usize,
@@ -75,6 +75,8 @@ pub enum Version {
     Http1,
     /// HTTP/2; over cleartext by prior knowledge, over TLS it is all that ALPN offers.
     Http2,
+    /// HTTP/3, over QUIC: UDP at the port of https.
+    Http3,
 }
 
 /// TLS settings of a client.

@@ -14,7 +14,7 @@ use crate::plan::Phase;
 pub struct Report {
     /// The first URL.
     pub url: String,
-    /// What was spoken: `http/1.1`, `h2c`, `h2` …; empty when nothing was.
+    /// What was spoken: `http/1.1`, `h2c`, `h2`, `h3`; empty when nothing was.
     pub protocol: String,
     /// Version and cipher suite, over TLS.
     pub tls: Option<TlsReport>,
@@ -53,7 +53,7 @@ pub struct KneeReport {
 pub struct TlsReport {
     /// `TLSv1.3` …
     pub version: String,
-    /// The cipher suite by its registered name.
+    /// The cipher suite by its registered name; `unknown` over QUIC, which does not tell.
     pub cipher_suite: String,
     /// The group that the keys were agreed on in, by its registered name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -76,15 +76,15 @@ pub struct PhaseReport {
     /// Why the first connection ended that ended before its responses were complete. `None`: none did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_loss: Option<String>,
-    /// Bytes and HPACK.
+    /// Bytes and field compression.
     pub traffic: Traffic,
     /// From the start (closed loop) or the intended start (open loop) to the end of the answer.
     pub latency: Latencies,
     /// From the same start to the first byte of the answer's head.
     pub first_byte: Latencies,
-    /// From `connect` to the established connection.
+    /// From `connect` to the established connection; none over QUIC.
     pub connect: Latencies,
-    /// From the established connection to the finished TLS handshake.
+    /// From the established connection to the finished TLS handshake; over QUIC, from the first datagram on.
     pub handshake: Latencies,
     /// Handshakes that resumed a session.
     pub resumed_count: u64,
@@ -101,6 +101,9 @@ pub struct PhaseReport {
     pub requests: Vec<RequestReport>,
     /// What bounded the senders.
     pub stalls: Stalls,
+    /// What QUIC counted, over HTTP/3.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quic: Option<QuicReport>,
     /// Requests per second of each connection that answered any.
     #[serde(default)]
     pub connection_rates: Option<Spread>,
@@ -215,12 +218,27 @@ pub struct Traffic {
     pub payload_received_bytes: u64,
     /// Bodies of requests.
     pub payload_sent_bytes: u64,
-    /// Heads of answers, as HPACK or HTTP/1.1 put them on the wire.
+    /// Heads of answers, as HPACK, QPACK or HTTP/1.1 put them on the wire.
     pub head_wire_bytes: u64,
     /// The same heads, decoded: names and values.
     pub head_decoded_bytes: u64,
     /// TCP segments that were sent again (both directions cannot be told: ours only).
     pub retransmits: u64,
+}
+
+/// What QUIC counted on the connections of a phase.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct QuicReport {
+    /// UDP datagrams that the generator sent.
+    pub datagrams_sent: u64,
+    /// UDP datagrams that it received.
+    pub datagrams_received: u64,
+    /// QUIC packets that it sent.
+    pub packets_sent: u64,
+    /// Of these, the ones that were declared lost (both directions cannot be told: ours only).
+    pub packets_lost: u64,
+    /// The smoothed round-trip times of the connections at the end of the phase, one for each.
+    pub rtt: Latencies,
 }
 
 /// What kept senders waiting.

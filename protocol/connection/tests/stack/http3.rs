@@ -77,6 +77,10 @@ fn start() -> Instant {
 impl World {
     fn new() -> Self {
         let (server, client) = settings();
+        Self::between(&server, &client)
+    }
+
+    fn between(server: &ServerTls, client: &ClientTls) -> Self {
         let now = start();
         let limits = Limits::default();
         let side = |tls: Option<&ServerTls>, seed| Side {
@@ -88,8 +92,8 @@ impl World {
             seen: Vec::new(),
             closed: None,
         };
-        let mut sides = [side(None, 1), side(Some(&server), 2)];
-        let to = (&client, address(SERVER), "localhost");
+        let mut sides = [side(None, 1), side(Some(server), 2)];
+        let to = (client, address(SERVER), "localhost");
         sides[CLIENT].connection =
             Some(sides[CLIENT].endpoint.connect(to, 7, &limits, now).unwrap());
         Self { now, limits, sides, loses: 0, carried: 0, room: usize::MAX }
@@ -280,7 +284,57 @@ fn datagrams_may_be_lost() {
         let mut world = World::connected();
         world.loses = loses;
         echo(&mut world);
+        let server = world.sides[SERVER].connection.as_ref();
+        let stats = server.and_then(Connection::quic_stats).expect("it is over QUIC");
+        assert!(stats.packets_lost > 0 && stats.packets_lost < stats.packets_sent, "{stats:?}");
     }
+}
+
+#[test]
+fn a_version_is_spoken_once_the_handshake_is_complete() {
+    let mut world = World::new();
+    let client = world.sides[CLIENT].connection.as_ref().unwrap();
+    assert_eq!((client.version(), client.exchanges_available()), (None, 0));
+    world.until("a version", |world| {
+        world.sides[CLIENT].connection.as_ref().is_some_and(|client| client.version().is_some())
+    });
+    let client = world.sides[CLIENT].connection.as_ref().unwrap();
+    let stats = client.quic_stats().unwrap();
+    assert!(stats.datagrams_received > 0 && stats.packets_lost == 0, "{stats:?}");
+}
+
+#[test]
+fn a_certificate_that_is_not_trusted_is_told_in_words() {
+    let ((server, _), (_, client)) = (settings(), settings());
+    let mut world = World::between(&server, &client);
+    world.until("the end", |world| world.sides[CLIENT].closed.is_some());
+    assert_eq!(world.sides[CLIENT].closed, Some("transport-error"));
+    let client = world.sides[CLIENT].connection.as_ref().unwrap();
+    let failure = client.tls_failure().expect("it is TLS that failed");
+    assert!(failure.in_handshake && failure.what.contains("certificate"), "{failure:?}");
+}
+
+/// The client sends a request without content.
+fn get(world: &mut World) {
+    let head = RequestHead {
+        method: &Method::GET,
+        scheme: "https",
+        authority: "localhost",
+        path: "/",
+        protocol: None,
+        fields: &[],
+    };
+    world.with(CLIENT, |client, cx, _| client.send_request(cx, &head, End::Yes).unwrap());
+}
+
+#[test]
+fn a_connection_that_is_ended_at_once_tells_its_peer() {
+    let mut world = World::connected();
+    get(&mut world);
+    world.sides[CLIENT].connection.as_mut().unwrap().end_datagrams();
+    world.until("the end", |world| world.sides[SERVER].closed.is_some());
+    assert_eq!(world.sides[SERVER].closed, Some("eof"));
+    assert_eq!(world.sides[CLIENT].closed, Some("closed"));
 }
 
 #[test]
@@ -303,15 +357,7 @@ fn a_connection_that_is_forgotten_is_reset_when_its_peer_speaks() {
     let mut server = side.connection.take().unwrap();
     server.forget_datagrams(&mut side.endpoint, now);
     assert_eq!(server.version(), None);
-    let head = RequestHead {
-        method: &Method::GET,
-        scheme: "https",
-        authority: "localhost",
-        path: "/",
-        protocol: None,
-        fields: &[],
-    };
-    world.with(CLIENT, |client, cx, _| client.send_request(cx, &head, End::Yes).unwrap());
+    get(&mut world);
     world.until("a reset", |world| world.sides[CLIENT].closed.is_some());
     assert_eq!(world.sides[CLIENT].closed, Some("reset"));
 }
@@ -321,7 +367,7 @@ fn an_endpoint_that_accepts_nothing_refuses_at_once() {
     let mut world = World::new();
     world.sides[SERVER].endpoint.accept(false);
     world.until("a refusal", |world| world.sides[CLIENT].closed.is_some());
-    assert_eq!(world.sides[CLIENT].closed, Some("peer-error"));
+    assert_eq!(world.sides[CLIENT].closed, Some("refused"));
     assert!(world.sides[SERVER].connection.is_none(), "nothing is kept of the client");
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Instant, SystemTime};
 
-use bolide_connection::{Alpn, ClientTls, Limits, Trust, WallClock};
+use bolide_connection::{Alpn, ClientOptions, ClientTls, Identity, Limits, Trust, WallClock};
 use bolide_eventloop::{Destination, Limits as LoopLimits, MioKernel, Offload, Worker};
 use bytes::{Bytes, BytesMut};
 use http::Method;
@@ -48,6 +48,9 @@ pub struct ClientBuilder {
     trust: Option<Trust>,
     redirects: Redirects,
     user_agent: Option<HeaderValue>,
+    preamble: Option<Arc<[u8]>>,
+    identity: Option<Identity>,
+    server_name: Option<String>,
 }
 
 impl ClientBuilder {
@@ -87,6 +90,27 @@ impl ClientBuilder {
         self
     }
 
+    /// What each connection begins with, also before TLS: a PROXY header, say. Default: nothing.
+    #[must_use]
+    pub fn preamble(mut self, bytes: &[u8]) -> Self {
+        self.preamble = (!bytes.is_empty()).then(|| bytes.into());
+        self
+    }
+
+    /// The certificate for servers that request one. Default: none.
+    #[must_use]
+    pub fn identity(mut self, identity: Option<Identity>) -> Self {
+        self.identity = identity;
+        self
+    }
+
+    /// The name in SNI and in the certificates of all servers. Default: the host of each URL.
+    #[must_use]
+    pub fn server_name(mut self, name: Option<String>) -> Self {
+        self.server_name = name;
+        self
+    }
+
     /// Starts the client's thread.
     ///
     /// # Errors
@@ -98,7 +122,7 @@ impl ClientBuilder {
         };
         let tls = OnceLock::new();
         if let Some(trust) = &self.trust {
-            tls.get_or_init(|| tls_settings(trust, self.versions)).clone()?;
+            tls.get_or_init(|| tls_settings(trust, &self)).clone()?;
         }
         let post = Arc::new(CommandQueue::default());
         let kernel = MioKernel::new().map_err(system)?;
@@ -134,13 +158,15 @@ impl ClientBuilder {
 }
 
 /// The settings for TLS.
-fn tls_settings(trust: &Trust, versions: Versions) -> Result<ClientTls, ClientError> {
-    let alpn: &[Alpn] = match versions {
+fn tls_settings(trust: &Trust, settings: &ClientBuilder) -> Result<ClientTls, ClientError> {
+    let alpn: &[Alpn] = match settings.versions {
         Versions::Any => &[Alpn::H2, Alpn::Http11],
         Versions::Http1 => &[Alpn::Http11],
         Versions::Http2 => &[Alpn::H2],
     };
-    ClientTls::new(trust, alpn, WallClock(SystemTime::now))
+    let identity = settings.identity.as_ref();
+    let options = ClientOptions { trust, alpn, identity, resume: true };
+    ClientTls::with(&options, WallClock(SystemTime::now))
         .map_err(|error| ClientError::new(ErrorKind::Tls, format!("whom to trust: {error}")))
 }
 
@@ -232,6 +258,9 @@ impl Client {
             trust: None,
             redirects: Redirects::default(),
             user_agent: None,
+            preamble: None,
+            identity: None,
+            server_name: None,
         }
     }
 
@@ -273,11 +302,11 @@ impl Client {
     }
 
     fn tls(&self) -> Result<ClientTls, ClientError> {
-        let versions = self.engine.settings.versions;
+        let settings = &self.engine.settings;
         let made = self.engine.tls.get_or_init(|| {
             let trust = platform_trust()
                 .map_err(|error| ClientError::new(ErrorKind::Tls, error.to_string()))?;
-            tls_settings(&trust, versions)
+            tls_settings(&trust, settings)
         });
         made.clone()
     }
@@ -326,7 +355,13 @@ impl Client {
         let speaks = match target.scheme {
             Scheme::Https => Speaks::Tls {
                 settings: self.tls()?,
-                server_name: target.host.clone(),
+                server_name: self
+                    .engine
+                    .settings
+                    .server_name
+                    .as_ref()
+                    .unwrap_or(&target.host)
+                    .clone(),
                 required: match versions {
                     Versions::Any => None,
                     Versions::Http1 => Some(Alpn::Http11),
@@ -336,7 +371,8 @@ impl Client {
             _ if is_prior => Speaks::Http2,
             _ => Speaks::Http1,
         };
-        Ok((Dial { speaks, timeout: self.limits().connect_timeout }, is_prior))
+        let (timeout, preamble) = (self.limits().connect_timeout, &self.engine.settings.preamble);
+        Ok((Dial { speaks, timeout, preamble: preamble.clone() }, is_prior))
     }
 
     fn patience(&self, latest: Option<Instant>) -> Patience {

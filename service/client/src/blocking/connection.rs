@@ -324,11 +324,11 @@ fn field_map(head: &Head) -> HeaderMap {
 impl Owner for ConnectionExchanges {
     fn ready(&mut self, established: &Established, _: &mut Orders<'_>) {
         self.is_ready = true;
-        self.is_multiplexed = established.is_h2;
+        self.is_multiplexed = established.multiplexes();
         let client_state = &mut *self.client_state.borrow_mut();
         let host = &mut client_state.hosts[self.dialling.host];
         host.failures = 0;
-        host.pool.ready(self.dialling.key, established.is_h2);
+        host.pool.ready(self.dialling.key, self.is_multiplexed);
     }
 
     fn exchange(&mut self, id: ExchangeId, event: ExchangeEvent, orders: &mut Orders<'_>) {

@@ -115,6 +115,13 @@ impl Request {
     /// the certificate's name are the URL's.
     pub fn via(mut self, destinations: impl IntoIterator<Item = Destination>) -> Self {
         self.via = destinations.into_iter().collect();
+        let datagrams = self.via.iter().find_map(|to| match to {
+            Destination::Datagrams(to) => Some(*to),
+            _ => None,
+        });
+        if let Some(to) = datagrams {
+            self.refuse(format!("datagrams to {to} would need HTTP/3, which this client has not"));
+        }
         self
     }
 

@@ -158,7 +158,7 @@ impl Service for AskService {
 fn run(speaks: Speaks, to: SocketAddr, timeout: Duration) -> Asked {
     let done = Rc::new(RefCell::new(None));
     let service = AskService {
-        dial: Dial { speaks, timeout },
+        dial: Dial { speaks, timeout, preamble: None },
         to: Some(to),
         bench: Workbench::new(Limits::default()),
         done: Rc::clone(&done),

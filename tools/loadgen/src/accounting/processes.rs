@@ -1,7 +1,7 @@
 //! Processes as Linux shows them under /proc.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::UdpSocket;
+use std::net::{SocketAddr, UdpSocket};
 
 use procfs::net::TcpState;
 use procfs::process::{FDTarget, Process, all_processes};
@@ -142,15 +142,24 @@ fn listening_sockets(origin: &Origin) -> BTreeSet<u64> {
                 if UdpSocket::bind((address.ip(), 0)).is_err() {
                     continue;
                 }
-                let tables = procfs::net::tcp().into_iter().chain(procfs::net::tcp6());
-                found.extend(tables.flatten().filter_map(|entry| {
-                    let local = entry.local_address;
+                let is_it = |local: SocketAddr| {
                     let is_here = local.ip().is_unspecified()
                         || local.ip().to_canonical() == address.ip().to_canonical();
-                    let is_it = entry.state == TcpState::Listen
-                        && local.port() == address.port()
-                        && is_here;
-                    is_it.then_some(entry.inode)
+                    local.port() == address.port() && is_here
+                };
+                let tables = procfs::net::tcp().into_iter().chain(procfs::net::tcp6());
+                found.extend(tables.flatten().filter_map(|entry| {
+                    let listens = entry.state == TcpState::Listen && is_it(entry.local_address);
+                    listens.then_some(entry.inode)
+                }));
+                if !found.is_empty() || !origin.is_https {
+                    continue;
+                }
+                // A server of HTTP/3 may have nothing else.
+                let tables = procfs::net::udp().into_iter().chain(procfs::net::udp6());
+                found.extend(tables.flatten().filter_map(|entry| {
+                    let is_server = entry.remote_address.port() == 0 && is_it(entry.local_address);
+                    is_server.then_some(entry.inode)
                 }));
             }
             ServerAddress::Unix(path) => {
@@ -190,6 +199,17 @@ mod tests {
         assert!(listening_at(&origin(ServerAddress::Inet(address))).is_empty());
         drop(listener);
         assert!(listening_sockets(&origin(ServerAddress::Inet(address))).is_empty());
+    }
+
+    #[test]
+    fn a_server_that_has_udp_only_is_found_for_https() {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = ServerAddress::Inet(socket.local_addr().unwrap());
+        assert!(listening_sockets(&origin(address.clone())).is_empty());
+        let origin = Origin { is_https: true, ..origin(address) };
+        assert_eq!(listening_sockets(&origin).len(), 1);
+        socket.connect("127.0.0.1:9").unwrap();
+        assert!(listening_sockets(&origin).is_empty(), "that of a client");
     }
 
     #[test]

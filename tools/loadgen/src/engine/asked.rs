@@ -39,7 +39,7 @@ pub(super) struct Asked {
 /// The open requests, the oldest first.
 #[derive(Debug, Default)]
 pub(super) struct AskedQueue {
-    /// Numbers rise by one per request (HTTP/1.1) or by two (HTTP/2), in the order of asking.
+    /// Numbers rise by one per request (HTTP/1.1, HTTP/3) or by two (HTTP/2), in the order of asking.
     asked: VecDeque<Asked>,
     /// The place in that order of the front.
     first: u32,

@@ -8,8 +8,8 @@ use bolide_semantics::{ConnectionEvent, End, ExchangeEvent, ExchangeId};
 use bytes::Bytes;
 
 use super::asked::{Asked, AskedQueue};
+use super::looked::Looked;
 use super::messages::Facts;
-use super::retransmits::Retransmits;
 use super::template::Numbers;
 use super::thread_state::{ThreadState, failure_of_abort, failure_of_ending, trouble};
 use crate::report::Failure;
@@ -19,14 +19,15 @@ use crate::report::Failure;
 pub(super) struct Conn {
     /// Its seat, until it leaves it to another.
     seat: Option<u32>,
-    /// When it was asked for, and when the socket was connected.
+    /// When it was asked for, and when the socket was connected; over QUIC they are the same.
     dialed_ns: u64,
     connected_ns: u64,
     /// The connection exists for the one request that began at this time.
     single: Option<u64>,
     /// Its number and that of its next request, for placeholders.
     numbers: Numbers,
-    is_h2: bool,
+    /// Its exchanges have ends of their own: HTTP/2, HTTP/3.
+    multiplexes: bool,
     /// The server's settings are known, or there are none: requests can be counted on.
     open: bool,
     /// No request begins on it any more; it ends when those in flight are answered.
@@ -35,7 +36,7 @@ pub(super) struct Conn {
     counted: Http2Stats,
     /// When the streams of events are to be looked at for one that has stopped, in nanoseconds since the engine began.
     check_ns: u64,
-    pub(super) retransmits: Retransmits,
+    pub(super) looked: Looked,
 }
 
 impl Conn {
@@ -43,16 +44,16 @@ impl Conn {
         Self {
             seat: Some(seat),
             dialed_ns,
-            connected_ns: 0,
+            connected_ns: dialed_ns,
             single,
             numbers: Numbers { connection: number, request: 0 },
-            is_h2: false,
+            multiplexes: false,
             open: false,
             retiring: false,
             asked: AskedQueue::default(),
             counted: Http2Stats::default(),
             check_ns: 0,
-            retransmits: Retransmits::default(),
+            looked: Looked::default(),
         }
     }
 }
@@ -74,8 +75,9 @@ impl Owner for Asker<'_> {
 
     fn ready(&mut self, established: &Established, orders: &mut Orders<'_>) {
         let Self { conn, state, .. } = self;
-        conn.is_h2 = established.is_h2;
-        if conn.is_h2 {
+        conn.multiplexes = established.multiplexes();
+        let waits_for_settings = established.version == http::Version::HTTP_2;
+        if waits_for_settings {
             conn.asked.count_by_two();
         }
         if let Some(tls) = &established.tls {
@@ -86,7 +88,7 @@ impl Owner for Asker<'_> {
             *self.facts = Some(Facts::new(established));
         }
         // A request that waited for this connection goes out with the first bytes.
-        if !conn.is_h2 || conn.single.is_some() {
+        if !waits_for_settings || conn.single.is_some() {
             self.opened(orders);
         }
     }
@@ -105,14 +107,11 @@ impl Owner for Asker<'_> {
             }
             ExchangeEvent::Aborted(reason) => {
                 // With HTTP/1.1 the end of the connection follows, and it says more.
-                if !self.conn.is_h2 {
+                if !self.conn.multiplexes {
                     return;
                 }
-                let resets = orders.http2_stats().map_or(0, |stats| stats.resets_received);
-                let was_reset = resets > self.conn.counted.resets_received;
-                self.conn.counted.resets_received = resets;
                 if let Some(asked) = self.conn.asked.remove(id) {
-                    self.state.failed(&asked, failure_of_abort(&reason, was_reset));
+                    self.state.failed(&asked, failure_of_abort(&reason));
                 }
             }
             ExchangeEvent::Informational | ExchangeEvent::Sendable | ExchangeEvent::Rejected(_) => {
@@ -131,7 +130,7 @@ impl Owner for Asker<'_> {
 
     #[inline]
     fn settled(&mut self, orders: &mut Orders<'_>) {
-        if self.conn.is_h2 {
+        if self.conn.multiplexes {
             self.count_http2(orders);
         }
         self.time_out(orders);
@@ -331,7 +330,7 @@ impl Asker<'_> {
         asked.is_early |= asked.status < 400 && !is_written;
         if !is_written {
             asked.unsent_bytes = orders.unwritten_bytes(id).min(request.body.len() as u64);
-            if self.conn.is_h2 {
+            if self.conn.multiplexes {
                 // The rest would only use up windows.
                 orders.abort(id);
             }

@@ -23,7 +23,7 @@ pub(super) enum Command {
 /// What was spoken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Facts {
-    /// `http/1.1`, `h2c` or `h2`.
+    /// `http/1.1`, `h2c`, `h2` or `h3`.
     pub(super) protocol: &'static str,
     pub(super) tls: Option<TlsReport>,
 }
@@ -35,10 +35,11 @@ impl Facts {
             cipher_suite: facts.cipher.clone(),
             group: facts.group.map(str::to_owned),
         });
-        let protocol = match (established.is_h2, &tls) {
-            (false, _) => "http/1.1",
-            (true, None) => "h2c",
-            (true, Some(_)) => "h2",
+        let protocol = match (established.version, &tls) {
+            (http::Version::HTTP_3, _) => "h3",
+            (http::Version::HTTP_2, None) => "h2c",
+            (http::Version::HTTP_2, Some(_)) => "h2",
+            _ => "http/1.1",
         };
         Self { protocol, tls }
     }

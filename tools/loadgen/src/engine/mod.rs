@@ -11,12 +11,12 @@ mod by_request;
 mod checks;
 mod events;
 mod histograms;
+mod looked;
 mod messages;
 mod mistake;
 mod outcome;
 mod pacer;
 mod random;
-mod retransmits;
 mod script;
 mod seats;
 mod service;
@@ -30,6 +30,7 @@ mod thread_state;
 mod watch;
 
 use std::fmt;
+use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
@@ -47,7 +48,7 @@ use self::thread::Recipe;
 use self::thread_state::Task;
 use self::watch::Watch;
 use crate::cost::{Accounting, CostSample};
-use crate::plan::{Load, Phase, Plan, ServerAddress};
+use crate::plan::{Load, Phase, Plan, ServerAddress, Version};
 use crate::progress::{Control, Progress, Runner};
 use crate::report::{PhaseReport, TlsReport};
 
@@ -153,13 +154,10 @@ impl Engine {
             ServerAddress::Inet(address) => address.to_string(),
             ServerAddress::Unix(path) => path.display().to_string(),
         };
+        let over = if plan.version == Version::Http3 { "HTTP/3 " } else { "" };
         let failed = |what: &str| {
-            let hint = if what.contains("certificate") {
-                " (--ca names the roots to trust; --insecure trusts anybody)"
-            } else {
-                ""
-            };
-            Err(Mistake::Connection(format!("no connection to {to}: {what}{hint}")))
+            let hint = hint(what, plan.version);
+            Err(Mistake::Connection(format!("no {over}connection to {to}: {what}{hint}")))
         };
         self.tell(0, Command::Connect { at_most: 1 });
         let latest = Instant::now() + self.connect_timeout + DOWN_TIME;
@@ -404,6 +402,20 @@ impl Runner for Engine {
 
     fn server_died_after_ns(&self) -> Option<u64> {
         self.died_ns
+    }
+}
+
+/// What may help when the first connection can't be made.
+fn hint(what: &str, version: Version) -> &'static str {
+    let is_http3 = version == Version::Http3;
+    if what.contains("certificate") {
+        " (--ca names the roots to trust; --insecure trusts anybody)"
+    } else if is_http3 && what == io::ErrorKind::ConnectionRefused.to_string() {
+        " (nothing listens on that UDP port: the server has no HTTP/3 there)"
+    } else if is_http3 && what == io::ErrorKind::TimedOut.to_string() {
+        " (nothing answered over UDP: the server has no HTTP/3 there, or a firewall drops UDP)"
+    } else {
+        ""
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::histograms::latencies;
-use super::tally::Tally;
+use super::tally::{QuicTally, Tally};
 use super::thread_state::Task;
 use crate::cost::CostSample;
 use crate::plan::{Load, Phase};
@@ -94,6 +94,7 @@ pub(super) fn report(
         events: task.events.map(|plan| tally.events.report(elapsed_ns, plan.stall_ns)),
         requests: tally.by_request.report(&task.script),
         stalls: tally.stalls,
+        quic: tally.quic.map(QuicTally::report),
         connection_rates,
         generator: cost.generator(requests),
         server: cost.server(requests),

@@ -6,14 +6,17 @@ use std::rc::Rc;
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Instant;
 
-use bolide_buffers::{Flush, SendQueue};
+use bolide_buffers::{Datagram, DatagramSink, Flush, SendQueue};
 use bolide_client::{Session, Workbench};
-use bolide_eventloop::{Accepted, After, Agenda, CloseCause, Outbound, Path, Service, Stats, Turn};
+use bolide_eventloop::{
+    Accepted, After, Agenda, CloseCause, DatagramFlush, Outbound, Path, Routed, Service, Stats,
+    Turn,
+};
 
 use super::asker::{Asker, Conn};
+use super::looked::Looked;
 use super::messages::{Command, Facts, Look, News, ThreadNews};
 use super::random::Random;
-use super::retransmits::Retransmits;
 use super::tally::Tally;
 use super::thread::Recipe;
 use super::thread_state::{Interval, ThreadState};
@@ -133,7 +136,10 @@ impl LoadService {
                     self.state.pacer.end_ns = self.state.pacer.end_ns.min(now_ns);
                 }
                 Command::Stop => {}
-                Command::Finish => self.handle.finished.set(true),
+                Command::Finish => {
+                    self.handle.finished.set(true);
+                    self.call_all(agenda);
+                }
             }
         }
     }
@@ -295,11 +301,14 @@ impl LoadService {
         turn: &mut Turn<'_, ()>,
         act: impl FnOnce(&mut Session, &mut Turn<'_, ()>, &mut Workbench, &mut Asker<'_>) -> After,
     ) -> After {
-        self.state.now_ns = self.state.task.nanoseconds(Instant::now());
         let LoadSession { session, conn } = session;
-        if self.counting || !conn.retransmits.is_of(self.measurement) {
-            let again = conn.retransmits.look(turn.path, self.measurement);
-            self.state.tally.traffic.retransmits += again;
+        if self.handle.finished.get() {
+            return session.end();
+        }
+        self.state.now_ns = self.state.task.nanoseconds(Instant::now());
+        if self.counting || !conn.looked.is_of(self.measurement) {
+            let when = (self.measurement, self.counting);
+            conn.looked.look(turn.path, session.quic_stats(), when, &mut self.state.tally);
         }
         let mut asker = Asker { conn, state: &mut self.state, facts: &mut self.facts };
         let after = act(session, turn, &mut self.bench, &mut asker);
@@ -327,12 +336,20 @@ impl Service for LoadService {
 
     fn connecting(&mut self, outbound: &Outbound, now: Instant) -> Option<(LoadSession, After)> {
         let seat = outbound.tag as u32;
-        // The server's name was checked before the threads began.
-        let session = Session::new(&self.state.task.dial, &self.bench, now).ok()?;
+        let begun = Session::begin(&self.state.task.dial, outbound, &mut self.bench, now);
+        let session = match begun {
+            Ok(session) => session,
+            // The server's name was checked before the threads began: it is the address.
+            Err(error) => {
+                let request = self.state.seats.failed(seat, self.state.now_ns);
+                self.state.connect_failed(Failure::Connect, error.to_string(), request);
+                return None;
+            }
+        };
         let (dialed_ns, request) = self.state.seats.begun(seat, outbound.token);
         let after = session.first_wish();
         let mut conn = Conn::new(seat, dialed_ns, request, self.state.connection_number());
-        conn.retransmits = Retransmits::since(self.measurement);
+        conn.looked = Looked::since(self.measurement);
         Some((LoadSession { session, conn }, after))
     }
 
@@ -367,14 +384,36 @@ impl Service for LoadService {
         session.session.flush(output, sink)
     }
 
+    fn datagram(
+        &mut self,
+        _: Option<usize>,
+        datagram: Datagram,
+        _: bool,
+        now: Instant,
+        sink: &mut dyn DatagramSink,
+    ) -> Routed {
+        self.bench.datagram(datagram, now, sink)
+    }
+
+    fn flush_datagrams(
+        &mut self,
+        session: &mut LoadSession,
+        sink: &mut dyn DatagramSink,
+    ) -> DatagramFlush {
+        self.bench.flush_datagrams(&mut session.session, sink)
+    }
+
     fn closing(&mut self, session: &mut LoadSession, path: &dyn Path) {
         // What ends before a measurement begins is forgotten with the tally of that time.
-        let again = session.conn.retransmits.look(path, self.measurement);
-        self.state.tally.traffic.retransmits += again;
+        session.conn.looked.look(path, None, (self.measurement, true), &mut self.state.tally);
     }
 
     fn close(&mut self, session: LoadSession, cause: CloseCause, agenda: &mut Agenda) {
-        let LoadSession { session, mut conn } = session;
+        let LoadSession { mut session, mut conn } = session;
+        if let Some(stats) = session.quic_stats() {
+            conn.looked.look(&(), Some(stats), (self.measurement, true), &mut self.state.tally);
+            self.bench.forget(&mut session, self.state.task.instant(self.state.now_ns));
+        }
         let mut asker = Asker { conn: &mut conn, state: &mut self.state, facts: &mut self.facts };
         session.close(cause, &mut asker);
         self.state.dial(agenda);

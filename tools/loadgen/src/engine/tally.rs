@@ -6,8 +6,8 @@ use hdrhistogram::Histogram;
 
 use super::by_request::ByRequest;
 use super::events::EventTally;
-use super::histograms::{add, empty};
-use crate::report::{Counts, Failure, Spread, Stalls, Traffic};
+use super::histograms::{add, empty, latencies};
+use crate::report::{Counts, Failure, QuicReport, Spread, Stalls, Traffic};
 
 /// Every kind of failure, in the order of their numbers.
 const FAILURES: [Failure; 10] = [
@@ -46,11 +46,49 @@ pub(super) struct Tally {
     pub(super) lag: Histogram<u64>,
     pub(super) pacing: Histogram<u64>,
     pub(super) events: EventTally,
+    /// Over QUIC.
+    pub(super) quic: Option<QuicTally>,
     pub(super) by_request: ByRequest,
     /// Requests in the system (in flight, or due and waiting) over time: requests times nanoseconds.
     pub(super) presence: u128,
     /// When the phase ended for this thread, in nanoseconds since the engine began.
     pub(super) ended_ns: u64,
+}
+
+/// What QUIC counts, over all connections.
+#[derive(Debug)]
+pub(super) struct QuicTally {
+    pub(super) datagrams_sent: u64,
+    pub(super) datagrams_received: u64,
+    pub(super) packets_sent: u64,
+    pub(super) packets_lost: u64,
+    /// The smoothed round-trip times of connections, as they were looked at last.
+    pub(super) rtt: Histogram<u64>,
+}
+
+impl Default for QuicTally {
+    fn default() -> Self {
+        let (datagrams_sent, datagrams_received) = (0, 0);
+        let (packets_sent, packets_lost, rtt) = (0, 0, empty());
+        Self { datagrams_sent, datagrams_received, packets_sent, packets_lost, rtt }
+    }
+}
+
+impl QuicTally {
+    fn add(&mut self, more: &Self) {
+        self.datagrams_sent += more.datagrams_sent;
+        self.datagrams_received += more.datagrams_received;
+        self.packets_sent += more.packets_sent;
+        self.packets_lost += more.packets_lost;
+        add(&mut self.rtt, &more.rtt);
+    }
+
+    /// What is reported of it.
+    pub(super) fn report(self) -> QuicReport {
+        let Self { datagrams_sent, datagrams_received, packets_sent, packets_lost, rtt } = self;
+        let rtt = latencies(rtt);
+        QuicReport { datagrams_sent, datagrams_received, packets_sent, packets_lost, rtt }
+    }
 }
 
 impl Tally {
@@ -72,6 +110,7 @@ impl Tally {
             lag: empty(),
             pacing: empty(),
             events: EventTally::new(),
+            quic: None,
             by_request: ByRequest::new(requests),
             presence: 0,
             ended_ns: 0,
@@ -180,6 +219,9 @@ impl Tally {
             add(histogram, more);
         }
         self.events.add(&other.events);
+        if let Some(more) = &other.quic {
+            self.quic.get_or_insert_default().add(more);
+        }
         self.by_request.add(&other.by_request);
         self.presence += other.presence;
         self.ended_ns = self.ended_ns.max(other.ended_ns);

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant, SystemTime};
 use bolide_buffers::{ReceiveBuffer, SendQueue};
 use bolide_client::{Dial, Speaks, platform_trust};
 use bolide_connection::{
-    Alpn, ClientOptions, ClientTls, Connection, Http1Limits, Http2Limits, Identity, Limits, Trust,
-    WallClock,
+    Alpn, ClientOptions, ClientTls, Connection, Http1Limits, Http2Limits, Http3Limits, Identity,
+    Limits, Trust, WallClock,
 };
 use bolide_eventloop::Destination;
 use bolide_semantics::{Context, End, Head};
@@ -77,7 +77,25 @@ pub(super) fn limits(plan: &Plan) -> Limits {
         version_timeout: plan.connect_timeout,
         h1: h1.into(),
         h2: Arc::new(h2),
-        ..Limits::default()
+        h3: Arc::new(http3_limits(plan)),
+    }
+}
+
+/// The same for HTTP/3.
+fn http3_limits(plan: &Plan) -> Http3Limits {
+    Http3Limits {
+        header_list_bytes: 256 * 1024,
+        header_fields_count: 1000,
+        own_resets_burst_count: None,
+        glitches_burst_count: None,
+        small_data_burst_count: None,
+        datagrams_count: 0,
+        stalled_stream: NEVER,
+        head_time: plan.connect_timeout,
+        body_pause: NEVER,
+        call_pause: NEVER,
+        idle_time: NEVER,
+        ..Http3Limits::default()
     }
 }
 
@@ -91,6 +109,9 @@ pub(super) fn task(plan: &Plan, limits: &Limits, epoch: Instant) -> Result<Task,
     let script = Script::new(plan);
     check_requests(plan, &script, limits, epoch)?;
     let destinations = plan.origin.addresses.iter().map(|address| match address {
+        ServerAddress::Inet(address) if plan.version == Version::Http3 => {
+            Destination::Datagrams(*address)
+        }
         ServerAddress::Inet(address) => Destination::Inet(*address),
         ServerAddress::Unix(path) => Destination::Unix(Arc::from(path.as_path())),
     });
@@ -120,6 +141,19 @@ fn check_numbers(plan: &Plan) -> Result<(), Mistake> {
         (plan.connections == 0, "0 connections carry no request: at least 1 is needed"),
         (plan.depth == 0, "0 requests in flight are none: at least 1 is needed"),
         (plan.threads == 0, "0 threads do no work: at least 1 is needed"),
+        (
+            plan.version == Version::Http3 && !plan.origin.is_https,
+            "HTTP/3 needs TLS: the URL must begin with https://",
+        ),
+        (
+            plan.version == Version::Http3
+                && plan
+                    .origin
+                    .addresses
+                    .iter()
+                    .any(|address| matches!(address, ServerAddress::Unix(_))),
+            "HTTP/3 needs UDP, which a Unix socket of a stream is not",
+        ),
         (
             plan.http2.stream_window_bytes.is_some_and(|bytes| bytes > WINDOW_BYTES_MAX),
             "a stream's window has at most 2147483647 bytes",
@@ -201,9 +235,9 @@ fn dial(plan: &Plan) -> Result<Dial, Mistake> {
     let speaks = match (plan.origin.is_https, plan.version) {
         (true, version) => tls(plan, version)?,
         (false, Version::Http2) => Speaks::Http2,
-        (false, Version::Http1 | Version::Negotiated) => Speaks::Http1,
+        (false, _) => Speaks::Http1,
     };
-    Ok(Dial { speaks, timeout: plan.connect_timeout })
+    Ok(Dial { speaks, timeout: plan.connect_timeout, preamble: None })
 }
 
 fn tls(plan: &Plan, version: Version) -> Result<Speaks, Mistake> {
@@ -226,6 +260,7 @@ fn tls(plan: &Plan, version: Version) -> Result<Speaks, Mistake> {
         Version::Negotiated => (&[Alpn::H2, Alpn::Http11], None),
         Version::Http1 => (&[Alpn::Http11], Some(Alpn::Http11)),
         Version::Http2 => (&[Alpn::H2], Some(Alpn::H2)),
+        Version::Http3 => (&[Alpn::H3], Some(Alpn::H3)),
     };
     let options =
         ClientOptions { trust: &trust, alpn, identity: identity.as_ref(), resume: plan.tls.resume };
@@ -273,13 +308,14 @@ mod tests {
     #[test]
     fn each_mistake_is_one_sentence() {
         type Spoil = fn(&mut Plan);
-        let spoils: [(Spoil, &str); 7] = [
+        let spoils: [(Spoil, &str); 8] = [
             (|plan| plan.requests.clear(), "nothing to ask"),
             (|plan| plan.connections = 0, "0 connections"),
             (|plan| plan.depth = 0, "in flight"),
             (|plan| plan.http2.max_frame_bytes = Some(1), "16384"),
             (|plan| plan.http2.connection_window_bytes = Some(1), "65535"),
             (|plan| plan.requests[0].target = "no path".to_owned(), "`GET no path` can't be sent"),
+            (|plan| plan.version = Version::Http3, "must begin with https://"),
             (
                 |plan| {
                     plan.origin.is_https = true;

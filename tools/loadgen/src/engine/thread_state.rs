@@ -254,8 +254,12 @@ impl ThreadState {
     }
 }
 
+/// The ends of streams that servers reset.
+const RESETS: [&str; 4] = ["refused", "server-reset", "not-needed", AbortReason::CANCELLED];
+
 /// The kind of a stream's end that was not its answer's.
-pub(super) fn failure_of_abort(reason: &AbortReason, was_reset: bool) -> Failure {
+pub(super) fn failure_of_abort(reason: &AbortReason) -> Failure {
+    let was_reset = RESETS.contains(&reason.name);
     match reason.blame {
         _ if reason.untouched && !was_reset => Failure::Goaway,
         Blame::Circumstance => Failure::Timeout,
@@ -267,6 +271,8 @@ pub(super) fn failure_of_abort(reason: &AbortReason, was_reset: bool) -> Failure
 /// The kind of failure that the end of a connection is, for requests that waited on it or for it.
 pub(super) fn failure_of_ending(ending: &Ending, is_tls: bool) -> Failure {
     match ending.step {
+        // Over QUIC, there is one handshake.
+        Step::Connecting if ending.tls.is_some() => return Failure::Tls,
         Step::Connecting => return Failure::Connect,
         Step::Handshaking if is_tls => return Failure::Tls,
         Step::Handshaking | Step::Ready => {}

@@ -23,6 +23,8 @@ Examples:
       a different cookie for each connection, a different query for each request
   bolide load --new-connections -c 20 -D 10 --insecure https://127.0.0.1:8443/ping
       a connection and a TLS handshake for each request
+  bolide load --http3 -c 50 -m 10 -D 10 --insecure https://127.0.0.1:8443/ping
+      closed loop over HTTP/3, with lost packets and round-trip times as QUIC counts them
   bolide load --h2load -n 100000 -c 100 -m 10 http://127.0.0.1:8080/ping
   bolide load --wrk -t2 -c100 -d10s --latency http://127.0.0.1:8080/ping
       the command lines of h2load and wrk, with their output
@@ -47,7 +49,7 @@ pub struct Arguments {
     #[arg(short = 'c', long, value_name = "N", value_parser = units::count)]
     pub(super) connections: Option<u64>,
 
-    /// Requests in flight on each connection: streams of HTTP/2, pipelining depth of HTTP/1.1.
+    /// Requests in flight on each connection: streams of HTTP/2 and HTTP/3, pipelining depth of HTTP/1.1.
     #[arg(short = 'm', long, value_name = "N", default_value = "1", value_parser = units::count)]
     pub(super) depth: u64,
 
@@ -209,6 +211,10 @@ pub(super) struct ConnectionArguments {
     /// HTTP/2 only; over http:// by prior knowledge (h2c).
     #[arg(long)]
     pub(super) http2: bool,
+
+    /// HTTP/3 only: QUIC, at the UDP port of the https:// URL.
+    #[arg(long, conflicts_with_all = ["http1", "http2"])]
+    pub(super) http3: bool,
 
     /// Connect to this `HOST[:PORT]` or `unix:PATH` instead of the URL's. Several are used round-robin.
     #[arg(long, value_name = "WHERE")]

@@ -22,6 +22,7 @@ pub use threshold::Threshold;
 use crate::plan::{Http2Plan, Plan, ServerProcesses, TlsPlan, TlsTrust, Version};
 use crate::schedule::Schedule;
 use arguments::ConnectionArguments;
+use target::Target;
 
 /// The connections of a run that nobody gives a number.
 const DEFAULT_CONNECTIONS: u64 = 10;
@@ -91,6 +92,7 @@ impl Arguments {
             })
             .collect::<Result<_, _>>()?;
         let version = version(connection, &self.load, self.depth)?;
+        check_http3(connection, &target)?;
         let tls = tls(connection, target.is_https)?;
         let connections = self.connections();
         let expect = request::expectations(&self.expect, &requests.plans)?;
@@ -188,19 +190,38 @@ fn version(
         ("--max-frame", connection.max_frame.is_some()),
         ("--header-table", connection.header_table.is_some()),
     ];
-    if connection.http1
+    let other = if connection.http1 { "--http1" } else { "--http3" };
+    if (connection.http1 || connection.http3)
         && let Some((option, _)) = http2_only.iter().find(|(_, is_set)| *is_set)
     {
-        return Err(format!("{option} needs HTTP/2, but --http1 is set"));
+        return Err(format!("{option} needs HTTP/2, but {other} is set"));
     }
     if load.new_connections && depth > 1 {
         return Err("--new-connections sends one request per connection: -m must be 1".into());
     }
-    Ok(match (connection.http1, connection.http2) {
-        (true, _) => Version::Http1,
-        (_, true) => Version::Http2,
+    Ok(match (connection.http1, connection.http2, connection.http3) {
+        (true, ..) => Version::Http1,
+        (_, true, _) => Version::Http2,
+        (.., true) => Version::Http3,
         _ => Version::Negotiated,
     })
+}
+
+/// What HTTP/3 can't do without.
+fn check_http3(connection: &ConnectionArguments, target: &Target) -> Result<(), String> {
+    if !connection.http3 {
+        return Ok(());
+    }
+    if !target.is_https {
+        return Err("--http3 needs TLS, but the URL begins with http://".into());
+    }
+    if connection.resume {
+        return Err("--resume can't be combined with --http3: QUIC doesn't tell which handshakes resumed a session".into());
+    }
+    match connection.connect_to.iter().find(|place| place.starts_with("unix:")) {
+        Some(place) => Err(format!("--connect-to {place}: HTTP/3 needs UDP, not a Unix socket")),
+        None => Ok(()),
+    }
 }
 
 fn http2(connection: &ConnectionArguments) -> Result<Http2Plan, String> {

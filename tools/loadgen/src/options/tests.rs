@@ -104,6 +104,9 @@ fn contradictions_are_named() {
         ("-t 20 -c 10", "need at least as many connections"),
         ("--http1 --http2", "cannot be used with"),
         ("--http1 --stream-window 1M", "--stream-window needs HTTP/2"),
+        ("--http3 --http2", "cannot be used with"),
+        ("--http1 --http3", "cannot be used with"),
+        ("--http3", "--http3 needs TLS, but the URL begins with http://"),
         ("--insecure", "begins with http://"),
         ("--cert a", "--key"),
         ("--server-pid 1 --no-server-watch", "cannot be used with"),
@@ -117,6 +120,25 @@ fn contradictions_are_named() {
         // A foreign command line takes all that follows.
         let line = if options.starts_with("--h2load") { format!("{URL} {options}") } else { line };
         let mistake = mistake(&line);
+        assert!(mistake.contains(said), "{options}: {mistake}");
+    }
+}
+
+#[test]
+fn http3_goes_to_an_https_url_without_options_of_others() {
+    let url = "https://127.0.0.1:8443/ping";
+    let job = job(&format!("--http3 -c 3 -m 100 --insecure {url}"));
+    assert_eq!((job.plan.version, job.plan.depth), (Version::Http3, 100));
+    for (options, said) in [
+        ("--stream-window 1M", "--stream-window needs HTTP/2, but --http3 is set"),
+        ("--connection-window 1M", "--connection-window needs HTTP/2"),
+        ("--max-frame 32K", "--max-frame needs HTTP/2"),
+        ("--header-table 8K", "--header-table needs HTTP/2"),
+        ("--connect-to unix:/run/s", "--connect-to unix:/run/s: HTTP/3 needs UDP"),
+        ("--resume", "--resume can't be combined with --http3"),
+        ("--new-connections -m 2", "-m must be 1"),
+    ] {
+        let mistake = mistake(&format!("--http3 {options} {url}"));
         assert!(mistake.contains(said), "{options}: {mistake}");
     }
 }

@@ -5,8 +5,8 @@ use std::fmt::Write;
 use super::figures::{bytes, duration, grouped, memory, rate};
 use crate::plan::{Arrivals, Load};
 use crate::report::{
-    Bound, EventsReport, Failure, KneeReport, Latencies, PhaseReport, ProcessCost, Report,
-    RequestReport,
+    Bound, EventsReport, Failure, KneeReport, Latencies, PhaseReport, ProcessCost, QuicReport,
+    Report, RequestReport, TlsReport,
 };
 use crate::schedule::succeeded_rate;
 
@@ -25,10 +25,7 @@ pub fn summary(report: &Report, broken: &[String]) -> String {
 fn write_summary(text: &mut String, report: &Report, broken: &[String]) -> std::fmt::Result {
     write_conclusion(text, report, broken)?;
     let protocol = if report.protocol.is_empty() { "nothing spoken" } else { &report.protocol };
-    let tls = report
-        .tls
-        .as_ref()
-        .map_or_else(String::new, |tls| format!(" ({}, {})", tls.version, tls.cipher_suite));
+    let tls = report.tls.as_ref().map_or_else(String::new, |tls| format!(" ({})", tls_agreed(tls)));
     writeln!(text, "\n{}: {protocol}{tls}", report.url)?;
     writeln!(
         text,
@@ -46,6 +43,14 @@ fn write_summary(text: &mut String, report: &Report, broken: &[String]) -> std::
         write_phase(text, phase)?;
     }
     Ok(())
+}
+
+/// The version of TLS, and the cipher suite where that is known.
+fn tls_agreed(tls: &TlsReport) -> String {
+    match tls.cipher_suite.as_str() {
+        "unknown" => tls.version.clone(),
+        suite => format!("{}, {suite}", tls.version),
+    }
 }
 
 /// What was found, in sentences.
@@ -264,9 +269,10 @@ fn write_phase(text: &mut String, report: &PhaseReport) -> std::fmt::Result {
     }
     write_requests(text, &report.requests)?;
     latency(text, "connect", &report.connect, "TCP")?;
+    let over = if report.quic.is_some() { "QUIC and TLS" } else { "TLS" };
     let resumed = match report.resumed_count {
-        0 => "TLS".to_owned(),
-        count => format!("TLS, {} resumed", grouped(count)),
+        0 => over.to_owned(),
+        count => format!("{over}, {} resumed", grouped(count)),
     };
     latency(text, "handshake", &report.handshake, &resumed)?;
     latency(text, "lag", &report.lag, "sent after the intended time")?;
@@ -409,7 +415,18 @@ fn traffic(text: &mut String, report: &PhaseReport) -> std::fmt::Result {
             &format!("{} retransmitted", counted(traffic.retransmits, "segment")),
         )?;
     }
-    Ok(())
+    report.quic.as_ref().map_or(Ok(()), |quic| write_quic(text, quic))
+}
+
+/// What QUIC counted, where TCP has its segments.
+fn write_quic(text: &mut String, quic: &QuicReport) -> std::fmt::Result {
+    let lost = counted(quic.packets_lost, "packet");
+    let mut said = format!("{lost} lost of {} sent", grouped(quic.packets_sent));
+    if quic.rtt.count > 0 {
+        let mean = duration(quic.rtt.mean_ns as u64);
+        let _ = write!(said, ", smoothed RTT {mean} (mean), {} (max)", duration(quic.rtt.max_ns));
+    }
+    row(text, "network", &said)
 }
 
 fn stalls(text: &mut String, report: &PhaseReport) -> std::fmt::Result {

@@ -18,7 +18,7 @@ pub(super) struct Facts {
     pub(super) in_flight_ns: f64,
     /// The time of all connections, summed, in nanoseconds.
     pub(super) connections_ns: f64,
-    /// The least time to establish a TCP connection: a round trip. The median also has the burst in
+    /// The least time to establish a TCP connection, or QUIC's least: a round trip. The median also has the burst in
     /// it that opening all connections at once is.
     pub(super) round_trip_ns: u64,
     /// Median time to the first byte.
@@ -46,7 +46,7 @@ impl Facts {
             server_cores: server.map(|cost| cost.cpu_ns as f64 / elapsed_ns),
             in_flight_ns: report.latency.mean_ns * completed,
             connections_ns: counts.connections.max(1) as f64 * elapsed_ns,
-            round_trip_ns: report.connect.min_ns,
+            round_trip_ns: report.quic.as_ref().map_or(&report.connect, |quic| &quic.rtt).min_ns,
             first_byte_ns: median(&report.first_byte),
             bytes_per_exchange: bytes / completed,
             wire_bits_per_second: bytes * 8.0 * 1e9 / elapsed_ns,

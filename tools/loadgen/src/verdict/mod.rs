@@ -36,7 +36,7 @@ pub const WINDOWS_USED_UP_PER_ANSWER: f64 = 0.5;
 /// Sockets limit when they were full this often per request.
 pub const SOCKETS_FULL_PER_REQUEST: f64 = 0.1;
 
-/// Of a hundred segments of 1448 bytes, so many sent again tell of a path that loses.
+/// Of a hundred segments of 1448 bytes, or packets of QUIC, so many sent again or lost tell of a path that loses.
 pub const RETRANSMITTED_SHARE: f64 = 0.01;
 
 /// A path whose connections take this long to establish, in nanoseconds, is longer than loopback
@@ -194,6 +194,13 @@ fn path(report: &PhaseReport, facts: &Facts) -> Option<Verdict> {
     if again >= RETRANSMITTED_SHARE {
         evidence
             .push(format!("{} of the generator's segments were retransmitted.", percent(again)));
+    }
+    let lost = report
+        .quic
+        .as_ref()
+        .map_or(0.0, |quic| quic.packets_lost as f64 / (quic.packets_sent as f64).max(started));
+    if lost >= RETRANSMITTED_SHARE {
+        evidence.push(format!("{} of the generator's packets were lost.", percent(lost)));
     }
     let round_trip = facts.round_trip_ns;
     if round_trip >= LONG_PATH_NS && facts.first_byte_ns < 2 * round_trip && facts.nobody_is_busy()

@@ -12,6 +12,8 @@ mod events;
 #[cfg(test)]
 mod failures;
 #[cfg(test)]
+mod http3;
+#[cfg(test)]
 mod loads;
 #[cfg(test)]
 mod protocols;

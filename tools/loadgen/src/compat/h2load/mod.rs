@@ -97,7 +97,6 @@ const UNSUPPORTED: &[&str] = &[
     "max-udp-payload-size",
     "output-file",
     "tls-session-file",
-    "h3",
     "no-udp-gso",
     "ktls",
     "histogram",
@@ -160,6 +159,9 @@ pub fn parse(words: &[String]) -> Result<Foreign, String> {
     } else {
         settings.cleartext_is_http1
     };
+    if settings.tls_version == Version::Http3 && !target.is_https {
+        return Err(format!("HTTP/3 needs an https URI, not {target}"));
+    }
     let version = match (target.is_https, is_http1) {
         (true, _) => settings.tls_version,
         (false, true) => Version::Http1,
@@ -271,6 +273,7 @@ fn set(settings: &mut Settings, name: &str, value: &str) -> Result<(), String> {
             settings.cleartext_is_http1 = true;
             settings.tls_version = Version::Http1;
         }
+        "h3" => settings.tls_version = Version::Http3,
         "duration" => settings.duration = Some(time(value).ok_or_else(wrong)?),
         "warm-up-time" => settings.warm_up = time(value).ok_or_else(wrong)?,
         "connection-inactivity-timeout" => {
@@ -414,11 +417,17 @@ fn requests(settings: &Settings) -> Result<Asked, String> {
 /// What a list of ALPN names leaves to choose from.
 fn offered(list: &str) -> Result<Version, String> {
     let has = |name: &str| list.split(',').any(|offered| offered == name);
+    // As there, what comes first decides between UDP and TCP.
+    if list.split(',').next() == Some("h3") {
+        return Ok(Version::Http3);
+    }
     match (has("h2"), has("http/1.1")) {
         (true, true) => Ok(Version::Negotiated),
         (true, false) => Ok(Version::Http2),
         (false, true) => Ok(Version::Http1),
-        (false, false) => Err(format!("the ALPN list {list} has neither h2 nor http/1.1")),
+        (false, false) => Err(format!(
+            "the ALPN list {list} has neither h2 nor http/1.1, and does not begin with h3"
+        )),
     }
 }
 

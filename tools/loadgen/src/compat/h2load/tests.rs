@@ -49,6 +49,9 @@ fn versions_fields_and_places_reach_the_plan() {
     assert_eq!(plan(&format!("-p http/1.1 -m4 {URI}")).version, Version::Http1);
     assert_eq!(plan("--alpn-list=http/1.1 https://127.0.0.1/").version, Version::Http1);
     assert_eq!(plan("--npn-list h2 https://127.0.0.1/").version, Version::Http2);
+    for line in ["--alpn-list=h3", "--alpn-list h3,h2", "--h3"] {
+        assert_eq!(plan(&format!("{line} https://127.0.0.1/")).version, Version::Http3);
+    }
     let line = format!(
         "-H a:b -H :method:HEAD -H :authority:x -f 32K --header-table-size=8K --sni s -w16 -W 10 \
          --connect-to 127.0.0.1:9 -N 3 {URI} http://ignored.invalid/second?x"
@@ -95,6 +98,9 @@ fn mistakes_are_named_as_h2load_names_them() {
         ("-d absent", "-d: Could not open file absent"),
         ("-D 10x", "value error 10x"),
         ("-p h3", "-p: unsupported protocol"),
+        ("--h3", "HTTP/3 needs an https URI, not http://127.0.0.1:8080/ping"),
+        ("--alpn-list x,h3", "has neither h2 nor http/1.1, and does not begin with h3"),
+        ("--no-udp-gso", "--no-udp-gso of h2load is not supported"),
         ("-H nonsense", "-H: invalid header"),
         ("-H :path:/x", "-H: invalid header: :path:/x"),
         ("--bogus", "no option --bogus"),

@@ -216,6 +216,10 @@ impl Text {
             bytes_with_unit(traffic.payload_received_bytes),
             traffic.payload_received_bytes
         )?;
+        if let Some(quic) = &phase.quic {
+            let (sent, received) = (quic.datagrams_sent, quic.datagrams_received);
+            writeln!(out, "UDP datagram: {sent} sent, {received} received")?;
+        }
         // h2load's connect time has the TLS handshake in it.
         let connect = joined(&phase.connect, &phase.handshake);
         rows(out, [&phase.latency, &connect, &phase.first_byte], phase.connection_rates.as_ref())

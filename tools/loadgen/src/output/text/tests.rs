@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::fabricated::{OPEN_1000, flat, quiet, report};
-use crate::report::Verdict;
+use crate::report::{QuicReport, TlsReport, Verdict};
 use std::collections::BTreeMap;
 
 #[test]
@@ -131,6 +131,29 @@ fn streams_of_events_have_three_lines() {
     ] {
         assert!(text.contains(line), "{line}: {text}");
     }
+}
+
+#[test]
+fn quic_says_what_was_lost_and_how_far_the_server_is() {
+    let mut phase = quiet(Load::Closed);
+    phase.connect = flat(0, 0);
+    phase.handshake = flat(10, 2_000_000);
+    let rtt = flat(10, 300_000);
+    let (packets_sent, packets_lost) = (12_345, 2);
+    phase.quic = Some(QuicReport { packets_sent, packets_lost, rtt, ..QuicReport::default() });
+    let mut report = report(vec![phase]);
+    (report.url, report.protocol) = ("https://h/ping".into(), "h3".into());
+    let (version, cipher_suite) = ("TLSv1.3".into(), "unknown".into());
+    report.tls = Some(TlsReport { version, cipher_suite, group: None });
+    let text = summary(&report, &[]);
+    for line in [
+        "https://h/ping: h3 (TLSv1.3)\n",
+        "[QUIC and TLS]",
+        "  network     2 packets lost of 12,345 sent, smoothed RTT 300 µs (mean), 300 µs (max)\n",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    assert!(!text.contains("[TCP]"), "{text}");
 }
 
 #[test]

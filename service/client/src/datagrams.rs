@@ -1,0 +1,92 @@
+//! RFC 9114 §3: connections over QUIC: what comes for a session and what it sends are datagrams of sockets that several share.
+
+use std::time::{Instant, SystemTime};
+
+use bolide_buffers::{Datagram, DatagramSink, Flush};
+use bolide_connection::{Arrival, IdentityError, QuicEndpoint, QuicError, QuicStats, WallClock};
+use bolide_eventloop::{After, DatagramFlush, Outbound, Routed, random_seed};
+
+use crate::{Dial, Session, Speaks, Workbench};
+
+impl Workbench {
+    /// Finds out which session a datagram is for.
+    pub fn datagram(
+        &mut self,
+        datagram: Datagram,
+        now: Instant,
+        sink: &mut dyn DatagramSink,
+    ) -> Routed {
+        let Some(endpoint) = &mut self.quic else { return Routed::Nothing };
+        match endpoint.receive(datagram, now, sink) {
+            Arrival::For(token) => Routed::For(token),
+            // Nothing is accepted, and there is one worker of this endpoint.
+            Arrival::Nothing | Arrival::New(_) | Arrival::Elsewhere(..) => Routed::Nothing,
+        }
+    }
+
+    /// Sends what a session has to send.
+    pub fn flush_datagrams(
+        &mut self,
+        session: &mut Session,
+        sink: &mut dyn DatagramSink,
+    ) -> DatagramFlush {
+        let Some(endpoint) = &mut self.quic else {
+            return DatagramFlush { flush: Flush::Drained, deadline: None };
+        };
+        let flushed = session.connection.flush_datagrams(endpoint, sink);
+        DatagramFlush { flush: flushed.flush, deadline: flushed.deadline }
+    }
+
+    /// A session is about to be [closed](Session::close): nothing more reaches it.
+    pub fn forget(&mut self, session: &mut Session, now: Instant) {
+        if let Some(endpoint) = &mut self.quic {
+            session.connection.forget_datagrams(endpoint, now);
+        }
+    }
+}
+
+impl Session {
+    /// A connection that has been asked for: over QUIC if it is one of datagrams.
+    ///
+    /// # Errors
+    ///
+    /// When the server's name is none, its address can't be a server's, or the settings are not for TLS.
+    pub fn begin(
+        dial: &Dial,
+        outbound: &Outbound,
+        bench: &mut Workbench,
+        now: Instant,
+    ) -> Result<Self, IdentityError> {
+        let Some(to) = outbound.datagrams_to else { return Self::new(dial, bench, now) };
+        let Speaks::Tls { settings, server_name, required } = &dial.speaks else {
+            return Err(IdentityError::Unusable("HTTP/3 needs TLS".to_owned()));
+        };
+        let unusable = |error: QuicError| IdentityError::Unusable(error.to_string());
+        let Workbench { limits, quic, .. } = bench;
+        let endpoint = match quic.take() {
+            Some(endpoint) => endpoint,
+            None => {
+                let clock = WallClock(SystemTime::now);
+                QuicEndpoint::new(None, clock, random_seed(), (0, (0, 1))).map_err(unusable)?
+            }
+        };
+        let connection = quic
+            .insert(endpoint)
+            .connect((settings, to, server_name), outbound.token, limits, now)
+            .map_err(unusable)?;
+        Ok(Self::with(connection, *required, now + dial.timeout))
+    }
+
+    /// Ends the connection at once, whatever is open: the caller knows, and over QUIC the server is told.
+    pub fn end(&mut self) -> After {
+        self.over = true;
+        self.connection.end_datagrams();
+        After::FINISHED
+    }
+
+    /// What QUIC has counted, over HTTP/3.
+    #[must_use]
+    pub fn quic_stats(&self) -> Option<QuicStats> {
+        self.connection.quic_stats()
+    }
+}
