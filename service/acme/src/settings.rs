@@ -1,0 +1,63 @@
+//! RFC 8555 §7.1.1: which CA issues which certificates, and where they are stored.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bolide_client::Trust;
+
+use crate::limits::{RETRY_DELAY, RETRY_DELAY_MAX};
+
+/// How a name is validated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Challenge {
+    /// A TLS connection to port 443 (RFC 8737).
+    #[default]
+    TlsAlpn01,
+    /// A request over cleartext to port 80 (RFC 8555 §8.3).
+    Http01,
+}
+
+/// What certificates are ordered by.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The URL of the CA's directory.
+    pub directory: String,
+    /// Where the CA may write to: URLs, such as `mailto:admin@example.org`.
+    pub contact: Vec<String>,
+    /// The directory of account, keys and certificates. It is made if it is not there.
+    pub storage: PathBuf,
+    /// How names are validated.
+    pub challenge: Challenge,
+    /// Whose certificates the CA's own servers may have. `None`: those that the operating system trusts.
+    pub trust: Option<Trust>,
+    /// The names, in lower case; each has a certificate of its own.
+    pub names: Vec<String>,
+    /// The limits.
+    pub limits: AcmeLimits,
+}
+
+/// The limits of orders that can be set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AcmeLimits {
+    /// How long a name waits after its first order failed.
+    pub retry_delay: Duration,
+    /// The longest that a name waits after its order failed.
+    pub retry_delay_max: Duration,
+}
+
+impl Default for AcmeLimits {
+    fn default() -> Self {
+        Self { retry_delay: RETRY_DELAY, retry_delay_max: RETRY_DELAY_MAX }
+    }
+}
+
+impl Challenge {
+    /// Its name by RFC 8555 §9.7.8.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::TlsAlpn01 => "tls-alpn-01",
+            Self::Http01 => "http-01",
+        }
+    }
+}
