@@ -20,16 +20,16 @@
 //! A [`Handler`] sees a borrowed [`Request`] and decides:
 //!
 //! - **at once**: it returns anything that is a [`Response`], such as a `&'static str`, a `String`,
-//!   [`Bytes`] or a [`StatusCode`]. This costs no allocation, no queue and no other thread.
+//!   [`Bytes`] or a [`StatusCode`](http::StatusCode). This costs no allocation, no queue and no other thread.
 //! - **when the body is complete**: [`collect`] gathers it under a limit and then calls a function.
-//! - **piece by piece**: [`Response::stream`] pulls a [`BodyStream`] as the client takes it;
+//! - **piece by piece**: [`Response::stream`] pulls a [`BodyStream`](server::BodyStream) as the client takes it;
 //!   [`Reply::Exchange`] hands the whole exchange, body and all, to an object of yours.
 //! - **later**: [`Request::responder`] answers from any thread.
 //!
-//! [`StaticFiles`] serves a folder, beside other routes or alone:
+//! [`StaticFiles`](files::StaticFiles) serves a folder, beside other routes or alone:
 //!
 //! ```no_run
-//! # use bolide::{Router, Server, StaticFiles};
+//! # use bolide::{Router, Server, files::StaticFiles};
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let files = StaticFiles::new("site")?;
 //! let routes = move || files.routes(Router::new().get("/ping", |_| "pong"));
@@ -38,10 +38,11 @@
 //! # }
 //! ```
 //!
-//! [`ReverseProxy`] answers with what other servers say:
+//! [`ReverseProxy`](proxy::ReverseProxy) responds with what other servers say:
 //!
 //! ```no_run
-//! # use bolide::{ProxySettings, ReverseProxy, Router, Server, Upstream};
+//! # use bolide::{Router, Server};
+//! # use bolide::proxy::{ProxySettings, ReverseProxy, Upstream};
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let settings = ProxySettings::new(vec![Upstream::parse("http://127.0.0.1:9000")?])?;
 //! let routes = move || Router::new().fallback(ReverseProxy::new(&settings));
@@ -53,7 +54,7 @@
 //! [`websocket`] has WebSocket connections, over HTTP/1.1 and HTTP/2 alike.
 //!
 //! Handlers run on the worker's thread: what takes long belongs on a thread of its own, with a
-//! [`Responder`] or a [`Waker`] to come back by.
+//! [`Responder`] or a [`Waker`](server::Waker) to come back by.
 
 //!
 //! # axum, tonic, tower
@@ -72,29 +73,68 @@
 //!
 //! `docs/MIGRATING.md` shows the changed line and tells what differs.
 
-pub use bolide_reverse_proxy::{
-    Balance, DotSegments, HealthCheck, Latency, Origin, ProxyLimits, ProxySettings, ResolveError,
-    ReverseProxy, Trust, Upstream, UpstreamError, UpstreamStats,
-};
+pub use ::http;
 pub use bolide_server::{
-    AbortReason, AccessLog, AccessLogStats, Alternatives, BODY_BYTES_MAX, BbrInfo, Blame, Body,
-    BodyLimit, BodyStream, Bytes, ClientCertificate, Clients, Collect, ConnectionLimits, End,
-    Error, Exchange, Exposition, Fields, FilePiece, FileVersion, ForwardedFields, Handler,
-    HandshakeFacts, Head, HeaderMap, HeaderName, HeaderValue, Http1Limits, Http2Limits,
-    Http3Limits, Identity, IdentityError, Ingress, Io, Limits, Listener, LogFormat, LogLimits,
-    LogTarget, LoopLimits, Method, Metric, MetricSource, Metrics, Network, NetworkError, Networks,
-    PROFILE_ONE_IN, Policy, Profile, ProfileSnapshot, ProxyProtocol, Pull, Pulse, Reply, Request,
-    RequestId, Responder, Response, ResponseFields, Rest, RouteError, Router, Running,
-    STAGE_BOUNDS_NS, Server, ServerState, SharedFile, Snapshot, Stage, StageSnapshot, Stats,
-    StatusCode, Stopper, TcpInfo, Tls, UpstreamTimes, Version, WEBSOCKET_CLOSE_TIMEOUT,
-    WEBSOCKET_OUTPUT_BYTES, WEBSOCKET_PING_INTERVAL, Waker, admin_routes, body_limit, collect,
-    detach, websocket,
-};
-pub use bolide_static_files::{
-    Disk, DiskFile, Found, Listed, Offload, OffloadLimits, RootError, Stamp, StaticFiles, Time,
+    Body, Bytes, Error, Handler, Reply, Request, Responder, Response, Router, Server, collect,
 };
 
-/// A client for HTTP/1.1 and HTTP/2: requests from any thread, by calls that wait.
+/// A running server, its listeners, limits and logs; and what handlers are made of beyond a function.
+pub mod server {
+    pub use bolide_server::{
+        AbortReason, AccessLog, AccessLogStats, Alternatives, BODY_BYTES_MAX, Blame, BodyLimit,
+        BodyStream, Collect, ConnectionLimits, End, Exchange, Fields, FilePiece, FileVersion,
+        ForwardedFields, Head, Http1Limits, Http2Limits, Http3Limits, Ingress, Io, Limits,
+        Listener, LogFormat, LogLimits, LogTarget, LoopLimits, Network, NetworkError, Networks,
+        Policy, ProxyProtocol, ProxyVersion, Pull, Pulse, RequestId, ResponseFields, Rest,
+        RouteError, Running, SharedFile, Stopper, Waker, body_limit, detach,
+    };
+}
+
+/// Certificates, and what a handshake agreed on.
+pub mod tls {
+    pub use bolide_server::{
+        Alpn, ClientCertificate, Clients, HandshakeFacts, HandshakeRules, Identity, IdentityError,
+        Issued, IssuedNames, ServerOptions, Tls, TlsVersion,
+    };
+}
+
+/// WebSocket connections (RFC 6455, RFC 8441, RFC 9220), over every version of HTTP alike.
+pub mod websocket {
+    pub use bolide_server::websocket::*;
+    pub use bolide_server::{
+        WEBSOCKET_CLOSE_TIMEOUT, WEBSOCKET_OUTPUT_BYTES, WEBSOCKET_PING_INTERVAL,
+    };
+}
+
+/// What a server does, as numbers: metrics, the routes of an admin listener, the profile of CPU time.
+pub mod metrics {
+    pub use bolide_server::{
+        BbrInfo, Exposition, Metric, MetricSource, Metrics, PROFILE_ONE_IN, Profile,
+        ProfileSnapshot, STAGE_BOUNDS_NS, ServerState, Snapshot, Stage, StageSnapshot, Stats,
+        TcpInfo, UpstreamTimes, admin_routes,
+    };
+}
+
+/// The files of a directory; with the feature `files`.
+#[cfg(feature = "files")]
+pub mod files {
+    pub use bolide_server::{Offload, OffloadLimits};
+    pub use bolide_static_files::{
+        Disk, DiskFile, Found, Listed, RootError, Stamp, StaticFiles, Time,
+    };
+}
+
+/// Upstream servers behind a route; with the feature `proxy`.
+#[cfg(feature = "proxy")]
+pub mod proxy {
+    pub use bolide_reverse_proxy::{
+        Balance, DotSegments, HashKey, HealthCheck, Latency, Origin, ProxyLimits, ProxySettings,
+        ResolveError, ReverseProxy, SameSite, StickyCookie, Trust, Upstream, UpstreamError,
+        UpstreamStats,
+    };
+}
+
+/// A client for HTTP/1.1 and HTTP/2: requests from any thread, by calls that wait; with the feature `client`.
 ///
 /// A [`Client`](client::Client) has one thread with an event loop and keeps connections to be used again. Bodies
 /// stream both ways, at the pace of the slower end:
@@ -125,6 +165,7 @@ pub use bolide_static_files::{
 ///
 /// What a request is given up for stands in a [`ClientError`](client::ClientError), with whether it is safe to
 /// send it again. [`Request::events`](client::Request::events) reads Server-Sent Events.
+#[cfg(feature = "client")]
 pub mod client {
     pub use bolide_client::{
         BodyWriter, Client, ClientBuilder, ClientError, ClientLimits, Destination, ErrorKind,

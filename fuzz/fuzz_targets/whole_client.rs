@@ -106,7 +106,7 @@ impl Service for Client {
 
     fn connecting(&mut self, _: &Outbound, now: Instant) -> Option<(Self::Session, After)> {
         let speaks = if self.is_h2 { Speaks::Http2 } else { Speaks::Http1 };
-        let dial = Dial { speaks, timeout: Duration::from_secs(10) };
+        let dial = Dial { speaks, timeout: Duration::from_secs(10), preamble: None };
         let session = Session::new(&dial, &self.bench, now).ok()?;
         let after = session.first_wish();
         let (bodies, takes) = self.plan.take()?;

@@ -9,6 +9,12 @@ use crate::report::Report;
 /// The conformance suite for HTTP/2, as a Go module.
 const H2SPEC: &str = "github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible";
 
+/// The CA that ACME clients are tested with, and the name server that it asks.
+const PEBBLE: [&str; 2] = [
+    "github.com/letsencrypt/pebble/v2/cmd/pebble@v2.10.1",
+    "github.com/letsencrypt/pebble/v2/cmd/pebble-challtestsrv@v2.10.1",
+];
+
 /// The reference client of ndt7: its module and all that it needs are pinned in `clients/ndt7`.
 const NDT7_CLIENT: &str = "github.com/m-lab/ndt7-client-go/cmd/ndt7-client";
 
@@ -28,6 +34,11 @@ pub(crate) fn every(report: &mut Report, root: &Path) {
         let mut command = Command::new("go");
         command.args(["install", H2SPEC]).env("GOBIN", &binaries).env("GOFLAGS", "");
         report.step("tools: h2spec", command);
+    }
+    if !binaries.join("pebble-challtestsrv").exists() {
+        let mut command = Command::new("go");
+        command.arg("install").args(PEBBLE).env("GOBIN", &binaries).env("GOFLAGS", "");
+        report.step("tools: pebble", command);
     }
     if clients.join("ndt7").exists() && !binaries.join("ndt7-client").exists() {
         let mut command = Command::new("go");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bolide::client::{Client, ClientLimits, ErrorKind};
-use bolide::{HeaderMap, HeaderValue};
+use bolide::http::{HeaderMap, HeaderValue};
 
 use crate::scene::{Ours, Scripted, pattern};
 

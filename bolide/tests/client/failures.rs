@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use bolide::client::{Client, ClientLimits, ErrorKind};
+use bolide::client::{Client, ClientLimits, Destination, ErrorKind};
+use bolide::http::Method;
 
 use crate::scene::{PATIENCE, Scripted};
 
@@ -17,7 +18,11 @@ fn what_can_not_be_asked_is_told_at_once() {
         (client.get("nonsense"), "`nonsense` is not a URL"),
         (client.get("http://a/").header("a b", "c"), "`a b` is not a field name"),
         (client.get("http://a/").header("a", "b\nc"), "the value of `a` can't stand"),
-        (client.request(bolide::Method::CONNECT, "http://a/"), "CONNECT is not supported"),
+        (client.request(Method::CONNECT, "http://a/"), "CONNECT is not supported"),
+        (
+            client.get("https://a/").via([Destination::Datagrams(([127, 0, 0, 1], 9).into())]),
+            "datagrams to 127.0.0.1:9 would need HTTP/3",
+        ),
     ] {
         let error = request.send().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Request);
@@ -96,7 +101,7 @@ fn a_slow_server_is_given_up_in_each_phase() {
         pause_timeout: short,
         ..ClientLimits::default()
     };
-    let client = Client::builder().limits(limits).trust(bolide::Trust::Anybody).build();
+    let client = Client::builder().limits(limits).trust(bolide::proxy::Trust::Anybody).build();
     let client = client.expect("a client");
     let silent = Scripted::new(|talk, _| talk.rest());
     let late = |request: bolide::client::Request, what: &str, is_safe: bool| {

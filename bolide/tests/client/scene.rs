@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bolide::client::{Client, ClientBuilder, Trust};
-use bolide::{
-    BodyStream, Bytes, End, Exchange, HeaderMap, HeaderValue, Identity, Io, Pull, Reply, Request,
-    Response, Router, Running, Server, StatusCode, Tls, body_limit, collect,
-};
+use bolide::http::{HeaderMap, HeaderValue, StatusCode};
+use bolide::server::{BodyStream, End, Exchange, Io, Pull, Running, body_limit};
+use bolide::tls::{Identity, Tls};
+use bolide::{Bytes, Reply, Request, Response, Router, Server, collect};
 
 /// How long anything may take that is expected to come.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);

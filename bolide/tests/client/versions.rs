@@ -1,7 +1,7 @@
 //! Every version that a client speaks, and connections that are used again.
 
-use bolide::Version;
 use bolide::client::{Client, ErrorKind, Trust, Versions};
+use bolide::http::Version;
 
 use crate::scene::{Ours, Scripted};
 

@@ -15,7 +15,8 @@ use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
 
-use bolide::{Identity, Listener, Tls};
+use bolide::server::Listener;
+use bolide::tls::{Identity, Tls};
 
 use crate::options::Options;
 

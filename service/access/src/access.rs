@@ -4,11 +4,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bolide_server::{FieldName, Handler, Networks, Reply, Request, Response, StatusCode};
+use bolide_server::{
+    FieldName, Handler, HeaderName, HeaderValue, Networks, Policy, Reply, Request, Response,
+    ResponseFields, StatusCode,
+};
 
 use crate::basic::{BasicAuth, Checked};
+use crate::concurrency::Concurrency;
 use crate::forward::ForwardAuth;
-use crate::rate::{RateKey, RateLimit, Verdict};
+use crate::rate::{RateLimit, Verdict};
+use crate::user;
 
 /// A client certificate that a route takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +35,8 @@ pub struct Access {
     pub certificates: Option<Vec<AllowedCertificate>>,
     /// How many requests a client may send; shared by all workers.
     pub rate: Option<Arc<RateLimit>>,
+    /// How many requests a client may have open; shared by all workers.
+    pub concurrency: Option<Arc<Concurrency>>,
     /// Whose passwords a client must know; shared by all workers.
     pub basic: Option<Arc<BasicAuth>>,
     /// Another server that lets requests pass, or does not; shared by all workers.
@@ -44,6 +51,7 @@ impl Access {
             && self.deny.is_empty()
             && self.certificates.is_none()
             && self.rate.is_none()
+            && self.concurrency.is_none()
             && self.basic.is_none()
             && self.forward.is_none()
     }
@@ -84,18 +92,21 @@ impl Access {
                 return forbidden();
             }
         }
+        if let Some(concurrency) = &self.concurrency {
+            let Some(open) = concurrency.begin(request) else { return Some(too_many_open()) };
+            request.set_policy(Rc::new(open));
+        }
         let rate = self.rate.as_ref()?;
-        let value = match rate.key() {
-            RateKey::Address { .. } => None,
-            RateKey::Field(name) => request.head().get_named(name),
-        };
-        let verdict = match value {
-            Some(value) => rate.count_value(value, request.now()),
-            None => rate.count_address(request.client(), request.now()),
-        };
-        match verdict {
-            Verdict::Passes => None,
-            Verdict::Refused(wait) => Some(too_many(rate, wait)),
+        match rate.count_request(request) {
+            Verdict::Passes { left, more_in } => {
+                request.set_policy(Rc::new(RateFields::new(rate, left, more_in)));
+                None
+            }
+            Verdict::Refused(wait) => {
+                request.set_policy(Rc::new(RateFields::new(rate, 0, wait)));
+                let response = Response::error(StatusCode::TOO_MANY_REQUESTS);
+                Some(response.header("retry-after", seconds(wait).to_string()))
+            }
         }
     }
 }
@@ -105,13 +116,45 @@ pub(crate) fn busy() -> Response {
     Response::error(StatusCode::SERVICE_UNAVAILABLE).header("retry-after", "1")
 }
 
-/// RFC 6585 §4, with what draft-ietf-httpapi-ratelimit-headers-10 adds.
-fn too_many(rate: &RateLimit, wait: Duration) -> Response {
-    let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
-    Response::error(StatusCode::TOO_MANY_REQUESTS)
-        .header("retry-after", seconds.to_string())
-        .header("ratelimit-policy", rate.policy())
-        .header("ratelimit", format!("\"client\";r=0;t={seconds}"))
+/// RFC 6585 §4: as many requests of the client are open as may be.
+fn too_many_open() -> Response {
+    Response::error(StatusCode::TOO_MANY_REQUESTS).header("retry-after", "1")
+}
+
+/// Seconds, rounded up.
+fn seconds(time: Duration) -> u64 {
+    time.as_secs() + u64::from(time.subsec_nanos() > 0)
+}
+
+/// What a client is told of a rate limit, whatever the response is (draft-ietf-httpapi-ratelimit-headers-10).
+#[derive(Debug)]
+struct RateFields {
+    policy: HeaderValue,
+    state: HeaderValue,
+}
+
+static RATE_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+static RATE_STATE: HeaderName = HeaderName::from_static("ratelimit");
+
+impl RateFields {
+    /// So many requests are left, and one more after this time.
+    fn new(rate: &RateLimit, left: u32, more_in: Duration) -> Self {
+        let state = format!("\"client\";r={left};t={}", seconds(more_in));
+        // Digits and quotes are a value.
+        let state = HeaderValue::try_from(state).unwrap_or_else(|_| HeaderValue::from_static(""));
+        Self { policy: rate.policy(), state }
+    }
+}
+
+impl Policy for RateFields {
+    fn edit<'p>(&'p self, fields: &mut ResponseFields<'p>) {
+        fields.add(&RATE_POLICY, &self.policy);
+        fields.add(&RATE_STATE, &self.state);
+    }
+
+    fn held_bytes(&self) -> usize {
+        size_of::<Self>() + self.state.len()
+    }
 }
 
 /// A handler that only those reach who may.
@@ -134,11 +177,16 @@ impl Handler for Guarded {
         }
         let Some(basic) = &self.access.basic else { return self.handler.handle(request) };
         match basic.check(request.head().get(FieldName::Authorization), request.now()) {
-            Checked::Right => self.handler.handle(request),
+            Checked::Right(name) => {
+                user::note(request, &name);
+                self.handler.handle(request)
+            }
             Checked::Wrong => basic.unauthorized().into(),
             Checked::Unknown(credentials) => {
+                let user = credentials.user.clone();
                 if basic.verify(credentials, request.client(), || request.responder()) {
-                    return Reply::LaterOr(Rc::clone(&self.handler));
+                    let handler = Rc::clone(&self.handler);
+                    return Reply::LaterOr(Rc::new(user::Of { user, handler }));
                 }
                 busy().into()
             }

@@ -56,8 +56,8 @@ struct Flight {
 /// What a request's credentials are.
 #[derive(Debug)]
 pub(crate) enum Checked {
-    /// Right, as they were before.
-    Right,
+    /// Right, as they were before: those of this user.
+    Right(String),
     /// There are none, or none that can be right.
     Wrong,
     /// They must be verified.
@@ -66,7 +66,7 @@ pub(crate) enum Checked {
 
 /// Credentials that must be verified.
 pub(crate) struct Credentials {
-    user: String,
+    pub(crate) user: String,
     password: Vec<u8>,
     digest: Digest256,
 }
@@ -190,10 +190,10 @@ impl BasicAuth {
     pub(crate) fn check(&self, value: Option<&[u8]>, now: Instant) -> Checked {
         let Some((user, password)) = value.and_then(credentials) else { return Checked::Wrong };
         let digest = self.digest(&user, &password);
-        if let Some(user) = self.users.get(&user) {
-            let remembered = *lock(&user.remembered);
+        if let Some(known) = self.users.get(&user) {
+            let remembered = *lock(&known.remembered);
             if remembered.is_some_and(|(right, until)| now < until && is_same(&right, &digest)) {
-                return Checked::Right;
+                return Checked::Right(user);
             }
         }
         Checked::Unknown(Credentials { user, password, digest })
@@ -364,8 +364,8 @@ mod tests {
             Landing { auth: Arc::clone(&auth), digest: credentials.digest, is_right: false };
         landing.run(&credentials);
         let check = |value: &str, at| auth.check(Some(value.as_bytes()), at);
-        assert!(matches!(check(&value, now), Checked::Right));
-        assert!(matches!(check(&value.replace("Basic", "bASIC"), now), Checked::Right));
+        assert!(matches!(check(&value, now), Checked::Right(user) if user == "alice"));
+        assert!(matches!(check(&value.replace("Basic", "bASIC"), now), Checked::Right(_)));
         let later = Instant::now() + AUTH_REMEMBERED + Duration::from_secs(1);
         assert!(matches!(check(&value, later), Checked::Unknown(_)));
         for wrong in [basic("alice", "Secret"), basic("bob", "secret"), basic("alice", "")] {

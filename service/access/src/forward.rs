@@ -19,6 +19,7 @@ use crate::basic::AuthError;
 use crate::limits::{
     FORWARD_BODY_BYTES, FORWARD_THREADS_COUNT, FORWARD_TIMEOUT, FORWARD_WAITING_COUNT,
 };
+use crate::user;
 
 /// Fields of a request that say who its sender is.
 const SENT: [&str; 8] = [
@@ -37,12 +38,21 @@ const SENT: [&str; 8] = [
 pub struct ForwardAuth {
     url: String,
     copied: Vec<HeaderName>,
+    /// The field that names the user.
+    user: Option<HeaderName>,
     timeout: Duration,
     waiting: AtomicUsize,
 }
 
 /// Fields that a request gets.
-type Given = Arc<Mutex<Vec<(HeaderName, HeaderValue)>>>;
+type Given = Arc<Mutex<Granted>>;
+
+/// What the other server says of a request.
+#[derive(Debug, Default)]
+struct Granted {
+    fields: Vec<(HeaderName, HeaderValue)>,
+    user: Option<String>,
+}
 
 impl ForwardAuth {
     /// Requests are asked about by a GET of this URL.
@@ -57,13 +67,19 @@ impl ForwardAuth {
             return Err(AuthError("give a URL that begins with http:// or https://".to_owned()));
         }
         let (url, copied, waiting) = (url.to_owned(), Vec::new(), AtomicUsize::new(0));
-        Ok(Self { url, copied, timeout: FORWARD_TIMEOUT, waiting })
+        Ok(Self { url, copied, user: None, timeout: FORWARD_TIMEOUT, waiting })
     }
 
     /// The same with fields that a request gets from the response that lets it pass; from clients it never has them.
     #[must_use]
     pub fn copied(self, copied: Vec<HeaderName>) -> Self {
         Self { copied, ..self }
+    }
+
+    /// The same with a field of that response that names the user, for the access log. Default: none.
+    #[must_use]
+    pub fn user(self, name: HeaderName) -> Self {
+        Self { user: Some(name), ..self }
     }
 
     /// The same with another deadline. Default: [`FORWARD_TIMEOUT`].
@@ -142,8 +158,10 @@ impl ForwardAuth {
                         .map(|value| (name.clone(), value.clone()))
                         .collect::<Vec<_>>()
                 };
+                let user = self.user.as_ref().and_then(|name| fields.get(name));
+                let user = user.map(|user| String::from_utf8_lossy(user.as_bytes()).into_owned());
                 *given.lock().unwrap_or_else(PoisonError::into_inner) =
-                    self.copied.iter().flat_map(of).collect();
+                    Granted { fields: self.copied.iter().flat_map(of).collect(), user };
                 responder.pass_on();
             }
             Ok((status, fields, body)) => responder.respond(as_it_is(status, fields, body)),
@@ -253,7 +271,12 @@ struct Passed {
 
 impl Handler for Passed {
     fn handle(&self, request: &mut Request<'_>) -> Reply {
+        let given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(name) = &given.user {
+            user::note(request, name);
+        }
         if self.auth.copied.is_empty() {
+            drop(given);
             return self.handler.handle(request);
         }
         let mut head = request.head().clone();
@@ -262,9 +285,10 @@ impl Handler for Passed {
             own.as_str().bytes().eq(name.bytes().map(|byte| if byte == b'_' { b'-' } else { byte }))
         };
         head.retain_fields(|name| !self.auth.copied.iter().any(|own| is_one(own, name)));
-        for (name, value) in &*self.given.lock().unwrap_or_else(PoisonError::into_inner) {
+        for (name, value) in &given.fields {
             head.append(name.as_str(), value.as_bytes());
         }
+        drop(given);
         request.with_head(&head, |request| self.handler.handle(request))
     }
 
@@ -274,6 +298,7 @@ impl Handler for Passed {
 
     fn held_bytes(&self) -> usize {
         let given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
-        size_of::<Self>() + given.iter().map(|(_, value)| value.len()).sum::<usize>()
+        let user = given.user.as_ref().map_or(0, String::len);
+        size_of::<Self>() + user + given.fields.iter().map(|(_, value)| value.len()).sum::<usize>()
     }
 }

@@ -4,11 +4,14 @@
 
 mod access;
 mod basic;
+mod concurrency;
 mod forward;
 pub mod limits;
 mod rate;
+mod user;
 
 pub use access::{Access, AllowedCertificate, Guarded};
 pub use basic::{AuthError, BasicAuth, hash_password};
+pub use concurrency::Concurrency;
 pub use forward::ForwardAuth;
 pub use rate::{RateError, RateKey, RateLimit, Verdict};

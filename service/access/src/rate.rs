@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use bolide_server::{HeaderValue, Request};
 use foldhash::quality::RandomState;
 
 use crate::limits::{RATE_CLIENTS_COUNT, RATE_IPV6_BITS_COUNT};
@@ -31,6 +32,39 @@ impl Default for RateKey {
     }
 }
 
+impl RateKey {
+    /// What stands for the client of a request. Two clients are taken for one with a probability of 2⁻⁶⁴.
+    pub(crate) fn hash(&self, hasher: &RandomState, request: &Request<'_>) -> u64 {
+        let value = match self {
+            Self::Address { .. } => None,
+            Self::Field(name) => request.head().get_named(name),
+        };
+        match value {
+            Some(value) => hash_value(hasher, value),
+            None => self.hash_address(hasher, request.client()),
+        }
+    }
+
+    fn hash_address(&self, hasher: &RandomState, address: Option<IpAddr>) -> u64 {
+        let kept = match self {
+            Self::Address { ipv6_prefix } => u32::from(*ipv6_prefix),
+            Self::Field(_) => u32::from(RATE_IPV6_BITS_COUNT),
+        };
+        match address.map(|address| address.to_canonical()) {
+            None => hasher.hash_one(0_u8),
+            Some(IpAddr::V4(v4)) => hasher.hash_one((4_u8, v4.to_bits())),
+            Some(IpAddr::V6(v6)) => {
+                let rest = u128::MAX.checked_shr(kept).unwrap_or(0);
+                hasher.hash_one((6_u8, v6.to_bits() & !rest))
+            }
+        }
+    }
+}
+
+fn hash_value(hasher: &RandomState, value: &[u8]) -> u64 {
+    hasher.hash_one((1_u8, value))
+}
+
 /// A limit of requests for each client.
 ///
 /// In any time `t`, a client gets at most `rate * t + burst` requests through, whichever workers its connections are
@@ -40,11 +74,10 @@ impl Default for RateKey {
 /// error is to a client's advantage: one that is forgotten, because more clients than [`RATE_CLIENTS_COUNT`] came,
 /// owes nothing any more.
 ///
-/// Two clients are taken for one with a probability of 2⁻⁶⁴; the hash has a key of its own for each table.
+/// The hash of a client has a key of its own for each table.
 #[derive(Debug)]
 pub struct RateLimit {
-    requests: u32,
-    period: Duration,
+    policy: HeaderValue,
     burst: u32,
     key: RateKey,
     /// Time for one request, in nanoseconds.
@@ -67,8 +100,13 @@ struct Cell {
 /// What becomes of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// It goes on.
-    Passes,
+    /// It goes on, and so many more could follow at once; after this time, one more than that.
+    Passes {
+        /// Requests that could follow.
+        left: u32,
+        /// Until one more could.
+        more_in: Duration,
+    },
     /// It is one too many; the next one goes on after this time.
     Refused(Duration),
 }
@@ -125,9 +163,10 @@ impl RateLimit {
         }
         let interval = (period.as_nanos() as u64).div_ceil(u64::from(requests));
         let sets = (0..RATE_CLIENTS_COUNT / WAYS).map(|_| Mutex::default()).collect();
+        let policy = format!("\"client\";q={requests};w={}", period.as_secs());
+        let policy = HeaderValue::try_from(policy).map_err(|_| RateError("give digits"))?;
         Ok(Self {
-            requests,
-            period,
+            policy,
             burst,
             key,
             interval,
@@ -138,12 +177,6 @@ impl RateLimit {
         })
     }
 
-    /// By what clients are told apart.
-    #[must_use]
-    pub fn key(&self) -> &RateKey {
-        &self.key
-    }
-
     /// How many requests may come at once.
     #[must_use]
     pub fn burst(&self) -> u32 {
@@ -151,32 +184,25 @@ impl RateLimit {
     }
 
     /// The value of `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers-10).
-    pub(crate) fn policy(&self) -> String {
-        format!("\"client\";q={};w={}", self.requests, self.period.as_secs())
+    pub(crate) fn policy(&self) -> HeaderValue {
+        self.policy.clone()
     }
 
     /// Counts a request of a client at this address (none: on a Unix socket).
     #[must_use]
     pub fn count_address(&self, address: Option<IpAddr>, now: Instant) -> Verdict {
-        let kept = match &self.key {
-            RateKey::Address { ipv6_prefix } => u32::from(*ipv6_prefix),
-            RateKey::Field(_) => u32::from(RATE_IPV6_BITS_COUNT),
-        };
-        let hash = match address.map(|address| address.to_canonical()) {
-            None => self.hasher.hash_one(0_u8),
-            Some(IpAddr::V4(v4)) => self.hasher.hash_one((4_u8, v4.to_bits())),
-            Some(IpAddr::V6(v6)) => {
-                let rest = u128::MAX.checked_shr(kept).unwrap_or(0);
-                self.hasher.hash_one((6_u8, v6.to_bits() & !rest))
-            }
-        };
-        self.count(hash, now)
+        self.count(self.key.hash_address(&self.hasher, address), now)
     }
 
     /// Counts a request of a client that is named by the value of a field.
     #[must_use]
     pub fn count_value(&self, value: &[u8], now: Instant) -> Verdict {
-        self.count(self.hasher.hash_one((1_u8, value)), now)
+        self.count(hash_value(&self.hasher, value), now)
+    }
+
+    /// Counts a request.
+    pub(crate) fn count_request(&self, request: &Request<'_>) -> Verdict {
+        self.count(self.key.hash(&self.hasher, request), request.now())
     }
 
     fn count(&self, client: u64, now: Instant) -> Verdict {
@@ -193,7 +219,9 @@ impl RateLimit {
             return Verdict::Refused(Duration::from_nanos(ahead - self.tolerance));
         }
         cells[at] = Cell { client, until: next };
-        Verdict::Passes
+        let free = self.tolerance - ahead;
+        let more_in = Duration::from_nanos(self.interval - free % self.interval);
+        Verdict::Passes { left: (free / self.interval) as u32, more_in }
     }
 }
 
@@ -206,6 +234,10 @@ mod tests {
 
     use super::*;
 
+    fn passes(verdict: &Verdict) -> bool {
+        matches!(verdict, Verdict::Passes { .. })
+    }
+
     fn limit(rate: &str, burst: u32) -> RateLimit {
         RateLimit::new(rate, Some(burst), RateKey::default()).unwrap()
     }
@@ -215,13 +247,13 @@ mod tests {
         let limit = limit("10/s", 3);
         let start = limit.began;
         let at = |ms: u64| limit.count_address(None, start + Duration::from_millis(ms));
-        assert_eq!([at(0), at(0), at(0)], [Verdict::Passes; 3]);
+        let passed = |left, ms| Verdict::Passes { left, more_in: Duration::from_millis(ms) };
+        assert_eq!([at(0), at(0), at(0)], [passed(2, 100), passed(1, 100), passed(0, 100)]);
         assert_eq!(at(0), Verdict::Refused(Duration::from_millis(100)));
         assert_eq!(at(60), Verdict::Refused(Duration::from_millis(40)));
-        assert_eq!([at(100), at(200)], [Verdict::Passes; 2]);
-        assert_eq!(at(201), Verdict::Refused(Duration::from_millis(99)));
-        assert_eq!([at(9000), at(9000), at(9000)], [Verdict::Passes; 3]);
-        assert!(at(9000) != Verdict::Passes);
+        assert_eq!([at(100), at(230)], [passed(0, 100), passed(0, 70)]);
+        assert_eq!(at(231), Verdict::Refused(Duration::from_millis(69)));
+        assert!([at(9000), at(9000), at(9000)].iter().all(passes) && !passes(&at(9000)));
     }
 
     #[test]
@@ -233,12 +265,12 @@ mod tests {
             ("2001:db8::1", "2001:db8::ffff:ffff:ffff:ffff"),
             ("2001:db8:0:1::1", "2001:db8:0:1::2"),
         ] {
-            assert_eq!(count(first), Verdict::Passes, "{first}");
-            assert!(count(same) != Verdict::Passes, "{same}");
+            assert!(passes(&count(first)), "{first}");
+            assert!(!passes(&count(same)), "{same}");
         }
-        assert_eq!(count("192.0.2.2"), Verdict::Passes);
-        assert_eq!(limit.count_value(b"key", limit.began), Verdict::Passes);
-        assert!(limit.count_value(b"key", limit.began) != Verdict::Passes);
+        assert!(passes(&count("192.0.2.2")));
+        assert!(passes(&limit.count_value(b"key", limit.began)));
+        assert!(!passes(&limit.count_value(b"key", limit.began)));
     }
 
     /// The stated error over workers: none.
@@ -250,7 +282,7 @@ mod tests {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..1000 {
-                        if limit.count_address(None, limit.began) == Verdict::Passes {
+                        if passes(&limit.count_address(None, limit.began)) {
                             passed.fetch_add(1, Ordering::Relaxed);
                         }
                     }
@@ -265,17 +297,17 @@ mod tests {
         let limit = limit("1/h", 100);
         let greedy = Some(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)));
         for _ in 0..100 {
-            assert_eq!(limit.count_address(greedy, limit.began), Verdict::Passes);
+            assert!(passes(&limit.count_address(greedy, limit.began)));
         }
         let counted = allocation_counter::measure(|| {
             for address in 0..1_000_000_u128 {
                 let address = Ipv6Addr::from_bits((0x2001_0db8 << 96) | (address << 64));
                 let verdict = limit.count_address(Some(address.into()), limit.began);
-                assert_eq!(verdict, Verdict::Passes);
+                assert!(passes(&verdict));
             }
         });
         assert_eq!(counted.count_total, 0, "{counted:?}");
-        assert!(limit.count_address(greedy, limit.began) != Verdict::Passes);
+        assert!(!passes(&limit.count_address(greedy, limit.began)));
         let bytes = size_of_val(&*limit.sets);
         assert!(bytes <= 1200 * 1024, "{bytes}");
     }
@@ -303,7 +335,7 @@ mod tests {
                 at += gap;
                 let now = limit.began + Duration::from_millis(at);
                 match limit.count_address(None, now) {
-                    Verdict::Passes => passed.push(at),
+                    Verdict::Passes { .. } => passed.push(at),
                     Verdict::Refused(wait) => prop_assert!(
                         wait > Duration::ZERO && wait <= Duration::from_nanos(limit.interval)
                     ),

@@ -6,7 +6,10 @@ use std::time::{Duration, Instant};
 
 use bolide_client::{ConnectionKey, Dial, Pool, PoolCensus, PoolLimits};
 use bolide_server::Destination;
+use slab::Slab;
 
+use crate::affinity::{Leaning, hash, score};
+use crate::client_pools::ClientPools;
 use crate::connection::ConnectionTasks;
 use crate::shared_exchange::Shared;
 use crate::upstream::Scheme;
@@ -29,6 +32,13 @@ pub(crate) struct Backend {
     /// Requests that are open here, those that wait among them.
     pub(crate) outstanding: u32,
     pub(crate) health: Health,
+    /// What it is a copy of, for one client.
+    pub(crate) copy_of: Option<usize>,
+    /// Shared with its connections.
+    pub(crate) lease: Rc<()>,
+    /// What the copies of an upstream hold together; for a copy, what of it is in that sum.
+    pub(crate) of_clients: PoolCensus,
+    multiplexes: Option<bool>,
     destinations: Vec<Destination>,
     next_destination: usize,
     /// How many of them no connection could be made to, one after the other, since one could.
@@ -36,6 +46,8 @@ pub(crate) struct Backend {
     /// Which addresses these are, of those that the watch has found.
     generation: u64,
     weight: u32,
+    /// The hash of its name.
+    hash: u64,
     /// What round robin owes it.
     credit: i64,
 }
@@ -44,10 +56,27 @@ impl Backend {
     /// Enters one more connection into the pool; where it goes.
     pub(crate) fn begin_dial(&mut self) -> (ConnectionKey, Rc<ConnectionTasks>, Destination) {
         let destination = self.destinations[self.next_destination].clone();
-        let tasks = Rc::new(ConnectionTasks::new(destination.clone()));
+        let tasks = ConnectionTasks::new(destination.clone(), Rc::clone(&self.lease));
+        let tasks = Rc::new(tasks);
         let key = self.pool.dial(Rc::clone(&tasks));
         tasks.key.set(Some(key));
         (key, tasks, destination)
+    }
+
+    /// A copy without connections, for one client.
+    pub(crate) fn for_client(&self, own: usize, preamble: Arc<[u8]>, limits: PoolLimits) -> Self {
+        Self {
+            pool: Pool::new(limits, self.multiplexes),
+            dial: Dial { preamble: Some(preamble), ..self.dial.clone() },
+            authority: self.authority.clone(),
+            outstanding: 0,
+            copy_of: Some(own),
+            lease: Rc::default(),
+            of_clients: PoolCensus::default(),
+            destinations: self.destinations.clone(),
+            unreachable: 0,
+            ..*self
+        }
     }
 
     /// Takes the addresses over that the watch has found. Connections to others end when what they carry is
@@ -109,6 +138,8 @@ pub(crate) struct Health {
     failures: u32,
     left_alone_until: Option<Instant>,
     pause: Duration,
+    /// When it was left alone no longer, once it has responded since.
+    back_since: Option<Instant>,
 }
 
 impl Health {
@@ -116,10 +147,20 @@ impl Health {
         self.left_alone_until.is_some_and(|until| now < until)
     }
 
+    /// Since when it is left alone no longer, if it was.
+    fn back_since(&self, now: Instant) -> Option<Instant> {
+        self.left_alone_until.filter(|until| *until <= now).or(self.back_since)
+    }
+
     /// Whether it was left alone before.
     #[inline]
     pub(crate) fn succeeded(&mut self) -> bool {
-        self.failures > 0 && std::mem::take(self).left_alone_until.is_some()
+        if self.failures == 0 {
+            return false;
+        }
+        let was = std::mem::take(self);
+        self.back_since = was.left_alone_until.or(was.back_since);
+        was.left_alone_until.is_some()
     }
 
     /// For how long it is left alone from here on, if it is.
@@ -142,11 +183,16 @@ impl Health {
 #[derive(Debug)]
 pub(crate) struct Backends {
     /// The upstreams, and behind them what there is beside them for tunnels.
-    list: Vec<Backend>,
+    pub(crate) list: Slab<Backend>,
+    /// Copies for clients, where connections begin with a PROXY header.
+    pub(crate) clients: Option<ClientPools>,
+    pub(crate) pool_limits: PoolLimits,
     upstreams: usize,
     watched: Arc<[Watched]>,
     balance: Balance,
     outstanding_count: u32,
+    hash_load_percent: u32,
+    slow_start: Duration,
     random: u64,
     budget: RetryBudget,
 }
@@ -180,6 +226,10 @@ impl Backends {
                 for_tunnels: None,
                 refuses_tunnels: false,
                 pool: Pool::new(pool_limits, multiplexes),
+                copy_of: None,
+                lease: Rc::default(),
+                of_clients: PoolCensus::default(),
+                multiplexes,
                 dial,
                 authority: upstream.authority.clone(),
                 is_https: upstream.scheme == Scheme::Tls,
@@ -190,32 +240,37 @@ impl Backends {
                 unreachable: 0,
                 generation: settings.watch.list[at].generation(),
                 weight: upstream.weight,
+                hash: hash(upstream.name().as_bytes()),
                 credit: 0,
             }
         };
-        let mut list = Vec::new();
+        let name = settings.server_name.as_deref();
+        let mut list = Slab::new();
         for (at, upstream) in settings.upstreams.iter().enumerate() {
             let multiplexes = match upstream.scheme {
                 Scheme::Http1 => Some(false),
                 Scheme::Http2 => Some(true),
                 Scheme::Tls => None,
             };
-            let dial = upstream.dial(settings.tls.as_ref(), limits.connect_timeout);
-            list.push(backend(at, dial, multiplexes));
+            let dial = upstream.dial(settings.tls.as_ref(), name, limits.connect_timeout);
+            list.insert(backend(at, dial, multiplexes));
         }
         for (at, upstream) in settings.upstreams.iter().enumerate() {
             let tls = settings.tunnel_tls.as_ref();
-            if let Some(dial) = upstream.tunnel_dial(tls, limits.connect_timeout) {
-                list[at].for_tunnels = Some(list.len());
-                list.push(backend(at, dial, Some(false)));
+            if let Some(dial) = upstream.tunnel_dial(tls, name, limits.connect_timeout) {
+                list[at].for_tunnels = Some(list.insert(backend(at, dial, Some(false))));
             }
         }
         Self {
             list,
+            clients: settings.proxy_protocol.map(ClientPools::new),
+            pool_limits,
             upstreams: settings.upstreams.len(),
             watched: Arc::clone(&settings.watch.list),
-            balance: settings.balance,
+            balance: settings.balance.clone(),
             outstanding_count: limits.outstanding_count,
+            hash_load_percent: limits.hash_load_percent,
+            slow_start: limits.slow_start,
             random: 0x9e37_79b9_7f4a_7c15,
             budget: RetryBudget::new(limits.retry_budget_percent),
         }
@@ -229,13 +284,35 @@ impl Backends {
         }
     }
 
+    /// One more request is open.
+    pub(crate) fn enter(&mut self, at: usize) {
+        self.list[at].outstanding += 1;
+        if let Some(shared) = self.list[at].copy_of {
+            self.list[shared].outstanding += 1;
+        }
+    }
+
+    /// A request is over.
+    pub(crate) fn leave(&mut self, at: usize) {
+        self.list[at].outstanding -= 1;
+        if let Some(shared) = self.list[at].copy_of {
+            self.list[shared].outstanding -= 1;
+        }
+    }
+
+    /// The health that a backend's requests count for.
+    pub(crate) fn health_of(&mut self, at: usize) -> &mut Health {
+        let at = self.list[at].copy_of.unwrap_or(at);
+        &mut self.list[at].health
+    }
+
     /// The requests that are open at an upstream, and what its pools hold.
     pub(crate) fn census(&self, upstream: usize) -> (u32, PoolCensus) {
         let own = &self.list[upstream];
         let (mut open, mut census) = (own.outstanding, own.pool.census());
-        if let Some(beside) = own.for_tunnels.map(|at| &self.list[at]) {
-            let other = beside.pool.census();
-            open += beside.outstanding;
+        let beside = own.for_tunnels.map(|at| &self.list[at]);
+        open += beside.map_or(0, |beside| beside.outstanding);
+        for other in [own.of_clients].into_iter().chain(beside.map(|beside| beside.pool.census())) {
             census.connecting += other.connecting;
             census.open += other.open;
             census.busy += other.busy;
@@ -246,16 +323,22 @@ impl Backends {
 
     /// All connections to all upstreams.
     pub(crate) fn connections(&self) -> impl Iterator<Item = &Rc<ConnectionTasks>> {
-        self.list.iter().flat_map(|backend| backend.pool.connections())
+        self.list.iter().flat_map(|(_, backend)| backend.pool.connections())
     }
 
-    /// Whose turn it is: one that is healthy and not full, and not `avoided` if there is another. When all
-    /// are left alone or down, the one that will be asked again soonest: to ask somebody is never worse than
-    /// to ask nobody.
-    pub(crate) fn pick(&mut self, avoided: Option<usize>, now: Instant) -> Option<usize> {
-        let has_room = |backend: &Backend| backend.outstanding < self.outstanding_count;
-        if let [only] = &self.list[..self.upstreams] {
-            return has_room(only).then_some(0);
+    /// Whose turn it is: one that is healthy and not full, and not `avoided` if there is another; among these, the one that the
+    /// request's cookie names. When all are left alone or down, the one that will be asked again soonest: a request to
+    /// one of them is never worse than none.
+    pub(crate) fn pick(
+        &mut self,
+        leaning: Leaning,
+        avoided: Option<usize>,
+        now: Instant,
+    ) -> Option<usize> {
+        let most = self.outstanding_count;
+        let has_room = |backend: &Backend| backend.outstanding < most;
+        if self.upstreams == 1 {
+            return has_room(&self.list[0]).then_some(0);
         }
         let usable = |at: &usize| {
             let (backend, watched) = (&self.list[*at], &self.watched[*at]);
@@ -265,6 +348,12 @@ impl Backends {
         if candidates.len() > 1 {
             candidates.retain(|at| Some(*at) != avoided);
         }
+        if let Some(named) = leaning.named.filter(|named| candidates.contains(named)) {
+            return Some(named);
+        }
+        if !self.slow_start.is_zero() {
+            self.hold_back(&mut candidates, now);
+        }
         match candidates[..] {
             [] => (0..self.upstreams).filter(|at| has_room(&self.list[*at])).min_by_key(|at| {
                 (self.watched[*at].is_down(), self.list[*at].health.left_alone_until)
@@ -273,6 +362,7 @@ impl Backends {
             _ => Some(match self.balance {
                 Balance::RoundRobin => self.next_in_turn(&candidates),
                 Balance::LeastRequests => self.least_busy(&candidates),
+                Balance::Hash(_) => self.by_hash(leaning.hash, &candidates),
                 Balance::PowerOfTwo => {
                     let one = candidates.swap_remove(self.draw(candidates.len()));
                     let other = candidates[self.draw(candidates.len())];
@@ -280,6 +370,44 @@ impl Backends {
                 }
             }),
         }
+    }
+
+    /// Leaves out those that have just come back, less and less often, as long as there are others.
+    fn hold_back(&mut self, candidates: &mut Vec<usize>, now: Instant) {
+        let mut ready = Vec::with_capacity(candidates.len());
+        for at in candidates.iter().copied() {
+            let since = self.list[at].health.back_since(now).max(self.watched[at].up_since());
+            let back_for =
+                since.map_or(self.slow_start, |since| now.saturating_duration_since(since));
+            let drawn = self.draw(1 << 16) as f64 / f64::from(1 << 16);
+            if back_for >= self.slow_start.mul_f64(drawn) {
+                ready.push(at);
+            }
+        }
+        if !ready.is_empty() {
+            *candidates = ready;
+        }
+    }
+
+    /// The one whose score is highest among those that have not more than their share of the open requests.
+    fn by_hash(&self, request: u64, candidates: &[usize]) -> usize {
+        let sum = |of: fn(&Backend) -> u32| -> u64 {
+            candidates.iter().map(|at| u64::from(of(&self.list[*at]))).sum()
+        };
+        let (open, weights) = (sum(|one| one.outstanding) + 1, sum(|one| one.weight));
+        let share = u64::from(self.hash_load_percent.max(101)) * open;
+        let has_room = |backend: &Backend| {
+            u64::from(backend.outstanding) * weights * 100 < share * u64::from(backend.weight)
+        };
+        let mut best = (f64::NEG_INFINITY, candidates[0]);
+        for at in candidates {
+            let backend = &self.list[*at];
+            let score = score(request, backend.hash, backend.weight);
+            if score > best.0 && has_room(backend) {
+                best = (score, *at);
+            }
+        }
+        best.1
     }
 
     /// Each gets its weight, and whoever is owed the most is next: turns are spread evenly.

@@ -21,6 +21,8 @@ use crate::worker::{Dial, Worker};
 pub(crate) struct ConnectionTasks {
     /// Where the connection goes to.
     pub(crate) to: Destination,
+    /// Keeps its backend.
+    _lease: Rc<()>,
     pub(crate) key: Cell<Option<ConnectionKey>>,
     /// The upstream is no longer there: the connection takes no more requests.
     pub(crate) is_leaving: Cell<bool>,
@@ -33,9 +35,10 @@ pub(crate) struct ConnectionTasks {
 }
 
 impl ConnectionTasks {
-    pub(crate) fn new(to: Destination) -> Self {
+    pub(crate) fn new(to: Destination, lease: Rc<()>) -> Self {
         Self {
             to,
+            _lease: lease,
             key: Cell::default(),
             is_leaving: Cell::default(),
             token: Cell::default(),

@@ -468,12 +468,13 @@ pub(crate) fn refs(head: &Head) -> SmallVec<[FieldRef<'_>; FIELDS_COUNT]> {
 impl Owner for UpstreamExchanges {
     fn ready(&mut self, established: &Established, _: &mut Orders<'_>) {
         self.is_ready = true;
-        self.tasks.is_multiplexed.set(established.is_h2);
+        let multiplexes = established.multiplexes();
+        self.tasks.is_multiplexed.set(multiplexes);
         self.worker.counters(self.upstream).connections.count();
         let backend = &mut self.worker.backends.borrow_mut()[self.upstream];
         backend.refuses_tunnels = false;
         backend.dial_succeeded();
-        backend.pool.ready(self.key, established.is_h2);
+        backend.pool.ready(self.key, multiplexes);
     }
 
     fn exchange(&mut self, id: ExchangeId, event: ExchangeEvent, orders: &mut Orders<'_>) {

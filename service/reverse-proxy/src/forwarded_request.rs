@@ -4,9 +4,12 @@ use std::rc::Rc;
 
 use bolide_semantics::{End, HeadKind};
 use bolide_server::{
-    Bytes, Exchange, FieldName, Head, Io, Method, StatusCode, UpstreamTimes, Version,
+    Bytes, Exchange, FieldName, Head, Io, Method, ProxyHeader, Request, StatusCode, UpstreamTimes,
+    Version,
 };
 
+use crate::affinity::Leaning;
+use crate::client_pools::header_for;
 use crate::exchanges::{TELL_BYTES, refs};
 use crate::failure::{Failure, Repeat};
 use crate::outgoing::passes_in_trailers;
@@ -20,6 +23,10 @@ pub(crate) struct ForwardedRequest {
     state: Shared,
     /// Where it counts as open.
     upstream: Option<usize>,
+    /// Which upstream it is to go to.
+    leaning: Leaning,
+    /// The client to whom its connection belongs.
+    client: Option<Box<ProxyHeader>>,
     is_idempotent: bool,
     /// A call of gRPC over HTTP/2: its client knows what a cancelled stream means, and a 502 tells it something else.
     is_grpc: bool,
@@ -29,23 +36,35 @@ pub(crate) struct ForwardedRequest {
 }
 
 impl ForwardedRequest {
-    pub(crate) fn new(worker: Rc<Worker>, state: Shared, request: &Head) -> Self {
+    pub(crate) fn new(worker: Rc<Worker>, state: Shared, request: &Request<'_>) -> Self {
+        let leaning = worker.settings.leaning(request);
+        let client = worker.settings.proxy_protocol.map(|_| Box::new(header_for(request)));
         let is_idempotent = matches!(
             *request.method(),
             Method::GET | Method::HEAD | Method::OPTIONS | Method::PUT | Method::DELETE
         );
-        let kind = request.get(FieldName::ContentType);
+        let kind = request.head().get(FieldName::ContentType);
         let is_grpc = request.version() >= Version::HTTP_2
             && kind.is_some_and(|kind| kind.starts_with(b"application/grpc"));
         let (upstream, started) = (None, false);
         let repeats_left = worker.limits().retries_count;
-        Self { worker, state, upstream, is_idempotent, is_grpc, repeats_left, started }
+        Self {
+            worker,
+            state,
+            upstream,
+            leaning,
+            client,
+            is_idempotent,
+            is_grpc,
+            repeats_left,
+            started,
+        }
     }
 
     /// Finds an upstream and a connection to it, or waits for one.
     fn dispatch(&mut self, avoided: Option<usize>, io: &mut Io<'_>) {
         let now = io.now();
-        let picked = self.worker.backends.borrow_mut().pick(avoided, now);
+        let picked = self.worker.backends.borrow_mut().pick(self.leaning, avoided, now);
         let Some(upstream) = picked else {
             return io.respond(Failure::FULL.response());
         };
@@ -61,25 +80,29 @@ impl ForwardedRequest {
     }
 
     /// Finds a connection to a backend, or waits for one.
-    fn enter(&mut self, upstream: usize, io: &mut Io<'_>) {
+    fn enter(&mut self, shared: usize, io: &mut Io<'_>) {
         let now = io.now();
-        self.upstream = Some(upstream);
-        let called = {
+        let (upstream, called) = {
             let mut backends = self.worker.backends.borrow_mut();
+            let of_client = |header: &ProxyHeader| backends.of_client(shared, header);
+            let upstream = self.client.as_deref().map_or(shared, of_client);
+            self.upstream = Some(upstream);
             backends.refresh(upstream);
+            backends.enter(upstream);
+            let may_wait = self.client.is_none() || backends.make_room(upstream);
             let backend = &mut backends[upstream];
-            backend.outstanding += 1;
             let mut state = self.state.borrow_mut();
             state.times = Some(UpstreamTimes::chosen_at(now));
             if let Some(tasks) = backend.pool.take() {
                 state.connection = Some(Rc::clone(tasks));
                 state.listed = true;
-                tasks.leave(Rc::clone(&self.state))
-            } else if let Ok(key) = backend.pool.wait(Rc::clone(&self.state), now) {
+                (upstream, tasks.leave(Rc::clone(&self.state)))
+            } else if may_wait && let Ok(key) = backend.pool.wait(Rc::clone(&self.state), now) {
                 state.waits = Some(key);
                 // The first that waits needs a connection that watches the clock for it.
                 let watches = backend.pool.counts().1 == 1;
-                backend.pool.connections().find_map(|tasks| tasks.token()).filter(|_| watches)
+                let watcher = backend.pool.connections().find_map(|tasks| tasks.token());
+                (upstream, watcher.filter(|_| watches))
             } else {
                 drop(state);
                 drop(backends);
@@ -97,7 +120,7 @@ impl ForwardedRequest {
     /// It is no longer open at its upstream.
     fn leave(&mut self) -> Option<usize> {
         let upstream = self.upstream.take()?;
-        self.worker.backends.borrow_mut()[upstream].outstanding -= 1;
+        self.worker.backends.borrow_mut().leave(upstream);
         self.worker.show(upstream);
         Some(upstream)
     }
@@ -214,7 +237,12 @@ impl ForwardedRequest {
         if let Some(end) = state.answer.take() {
             self.started = true;
             let head = &state.answer_head;
-            io.start_with(head.status(), &refs(head), end);
+            let mut fields = refs(head);
+            if let (Some(sticky), Some(at)) = (&self.worker.settings.sticky, self.upstream) {
+                let upstream = self.worker.backends.borrow()[at].upstream;
+                fields.extend(sticky.field(self.leaning, upstream));
+            }
+            io.start_with(head.status(), &fields, end);
         }
     }
 }

@@ -16,7 +16,9 @@
 //!
 //! What goes upstream is written by our encoders from a parsed message, never copied from the wire.
 
+mod affinity;
 mod backends;
+mod client_pools;
 mod connection;
 mod counters;
 mod exchanges;
@@ -35,6 +37,7 @@ mod upstream;
 mod watch;
 mod worker;
 
+pub use affinity::{HashKey, SameSite, StickyCookie};
 pub use bolide_client::{ResolveError, Trust};
 pub use counters::{Latency, UpstreamStats};
 pub use health::HealthCheck;

@@ -63,6 +63,16 @@ pub const EJECTION_TIME: Duration = Duration::from_secs(1);
 /// within a minute. Answers: none.
 pub const EJECTION_TIME_MAX: Duration = Duration::from_secs(60);
 
+/// How much more than its share of the open requests an upstream may have where a hash chooses among them; beyond it,
+/// the next in the order of the request's hash gets it. Default: 125. Unit: per cent. Reason: with less, more requests leave the
+/// upstream that knows them; with more, one that many requests choose gets too many. Answers: chosen-hash.
+pub const HASH_LOAD_PERCENT: u32 = 125;
+
+/// For how long an upstream that is back, after an ejection or failed health checks, gets less than its share; zero: it gets
+/// all of it at once. Default: 0 s. Unit: time. Reason: most servers are as fast as ever when they are back; those that fill
+/// a cache first need some seconds. Answers: none.
+pub const SLOW_START: Duration = Duration::ZERO;
+
 /// What the receive window of one response may grow to, from an upstream over HTTP/2: what is held for a client
 /// that reads slowly. Default: 1 MiB. Unit: bytes. Reason: 10 Gbit/s over 0.8 ms, and upstreams are near.
 /// Answers: slow-download.
@@ -130,6 +140,10 @@ pub struct ProxyLimits {
     pub ejection_time: Duration,
     /// [`EJECTION_TIME_MAX`].
     pub ejection_time_max: Duration,
+    /// [`HASH_LOAD_PERCENT`]; more than 100.
+    pub hash_load_percent: u32,
+    /// [`SLOW_START`].
+    pub slow_start: Duration,
     /// [`RESOLVE_PERIOD`].
     pub resolve_period: Duration,
     /// [`RESPONSE_WINDOW_BYTES`].
@@ -155,6 +169,8 @@ impl Default for ProxyLimits {
             failures_count: FAILURES_COUNT,
             ejection_time: EJECTION_TIME,
             ejection_time_max: EJECTION_TIME_MAX,
+            hash_load_percent: HASH_LOAD_PERCENT,
+            slow_start: SLOW_START,
             resolve_period: RESOLVE_PERIOD,
             response_window_bytes: RESPONSE_WINDOW_BYTES,
             connection_window_bytes: CONNECTION_WINDOW_BYTES,

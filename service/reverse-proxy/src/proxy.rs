@@ -99,11 +99,7 @@ impl Handler for ReverseProxy {
         }
         let up = if request.has_body() { Flow::default() } else { Flow::none() };
         let state = Rc::new(RefCell::new(SharedExchange::new(head, up, wish)));
-        Reply::Exchange(Box::new(ForwardedRequest::new(
-            Rc::clone(&self.worker),
-            state,
-            request.head(),
-        )))
+        Reply::Exchange(Box::new(ForwardedRequest::new(Rc::clone(&self.worker), state, request)))
     }
 
     fn body_bytes_max(&self) -> Option<u64> {

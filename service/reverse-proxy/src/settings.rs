@@ -5,19 +5,22 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime};
 
-use bolide_client::{Alpn, ClientTls, ResolveError, Trust, WallClock, platform_trust};
+use bolide_client::{
+    Alpn, ClientOptions, ClientTls, Identity, ResolveError, Trust, WallClock, platform_trust,
+};
 use bolide_semantics::is_valid_target;
-use bolide_server::{ConnectionLimits, Http1Limits, Http2Limits};
+use bolide_server::{ConnectionLimits, Http1Limits, Http2Limits, ProxyVersion, Request};
 
+use crate::affinity::{Leaning, Sticky};
 use crate::counters::{Counters, UpstreamStats};
 use crate::limits::CONNECT_TIMEOUT;
 use crate::pseudonym::Pseudonym;
 use crate::upstream::Scheme;
 use crate::watch::{Orders, Resolver, Watch, Watched};
-use crate::{HealthCheck, ProxyLimits, Upstream, UpstreamError};
+use crate::{HashKey, HealthCheck, ProxyLimits, StickyCookie, Upstream, UpstreamError};
 
 /// Which upstream a request goes to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Balance {
     /// One after the other, by weight.
     #[default]
@@ -26,6 +29,9 @@ pub enum Balance {
     LeastRequests,
     /// The less busy one of two that are drawn at random.
     PowerOfTwo,
+    /// The same one for the same key, by weight, unless it has [more than its share](ProxyLimits::hash_load_percent) of the open
+    /// requests of the worker. When an upstream comes or goes, only requests that are or were its own move.
+    Hash(HashKey),
 }
 
 /// What upstreams are told of where a request came from: by `Forwarded` (RFC 7239) and by
@@ -62,14 +68,18 @@ pub struct ProxySettings {
     pub(crate) tls: Option<ClientTls>,
     /// For connections that carry tunnels only.
     pub(crate) tunnel_tls: Option<ClientTls>,
+    identity: Option<Identity>,
+    pub(crate) server_name: Option<String>,
     trust: Trust,
     health: Option<HealthCheck>,
     resolver: Resolver,
     pub(crate) balance: Balance,
+    pub(crate) sticky: Option<Arc<Sticky>>,
     pub(crate) origin: Origin,
     pub(crate) rewrites_host: bool,
     pub(crate) dot_segments: DotSegments,
     pub(crate) pseudonym: Arc<Pseudonym>,
+    pub(crate) proxy_protocol: Option<ProxyVersion>,
     pub(crate) limits: ProxyLimits,
     pub(crate) watch: Arc<Watch>,
     /// What each worker counts.
@@ -101,42 +111,86 @@ impl ProxySettings {
         if upstreams.is_empty() {
             return Err(UpstreamError::None);
         }
-        let speaks_tls = upstreams.iter().any(|upstream| upstream.scheme == Scheme::Tls);
-        let offering = |alpn: &[Alpn]| -> Result<Option<ClientTls>, UpstreamError> {
-            if !speaks_tls {
-                return Ok(None);
-            }
-            Ok(Some(ClientTls::new(trust, alpn, WallClock(SystemTime::now))?))
-        };
         let settings = Self {
-            tls: offering(&Upstream::ALPN)?,
-            tunnel_tls: offering(&Upstream::TUNNEL_ALPN)?,
+            tls: None,
+            tunnel_tls: None,
+            identity: None,
+            server_name: None,
             watch: Arc::new(Watch::new(&upstreams)),
             upstreams,
             trust: trust.clone(),
             health: None,
             resolver: Resolver::default(),
             balance: Balance::default(),
+            sticky: None,
             origin: Origin::default(),
             rewrites_host: false,
             dot_segments: DotSegments::default(),
             pseudonym: Arc::new(Pseudonym::random()),
+            proxy_protocol: None,
             limits: ProxyLimits::default(),
             counters: Arc::default(),
         };
-        // A host that can be in no certificate is found out here.
-        let limits = settings.connection_limits();
-        for upstream in &settings.upstreams {
-            let dial = upstream.dial(settings.tls.as_ref(), CONNECT_TIMEOUT);
-            dial.check(&limits, Instant::now())?;
+        settings.with_tls()
+    }
+
+    /// Whether an upstream speaks TLS.
+    #[must_use]
+    pub fn speaks_tls(&self) -> bool {
+        self.upstreams.iter().any(|upstream| upstream.scheme == Scheme::Tls)
+    }
+
+    /// Makes what connections with TLS begin with.
+    fn with_tls(mut self) -> Result<Self, UpstreamError> {
+        if self.speaks_tls() {
+            let (trust, identity) = (&self.trust, self.identity.as_ref());
+            let offering = |alpn: &[Alpn]| {
+                let options = ClientOptions { trust, alpn, identity, resume: true };
+                ClientTls::with(&options, WallClock(SystemTime::now))
+            };
+            let (tls, tunnel_tls) = (offering(&Upstream::ALPN)?, offering(&Upstream::TUNNEL_ALPN)?);
+            (self.tls, self.tunnel_tls) = (Some(tls), Some(tunnel_tls));
         }
-        Ok(settings)
+        // A host that can be in no certificate is found out here.
+        let limits = self.connection_limits();
+        for upstream in &self.upstreams {
+            let (tls, name) = (self.tls.as_ref(), self.server_name.as_deref());
+            upstream.dial(tls, name, CONNECT_TIMEOUT).check(&limits, Instant::now())?;
+        }
+        Ok(self)
+    }
+
+    /// The certificate that is shown to upstreams that request one. Default: none.
+    ///
+    /// # Errors
+    ///
+    /// When TLS can't be set up with it.
+    pub fn identity(mut self, identity: Identity) -> Result<Self, UpstreamError> {
+        self.identity = Some(identity);
+        self.with_tls()
+    }
+
+    /// The name in SNI and in the certificates of all upstreams, a DNS name or an IP address. Default: the host of each.
+    ///
+    /// # Errors
+    ///
+    /// When the name is neither.
+    pub fn server_name(mut self, name: &str) -> Result<Self, UpstreamError> {
+        self.server_name = Some(name.to_owned());
+        self.with_tls()
     }
 
     /// Which upstream a request goes to. Default: one after the other.
     #[must_use]
     pub fn balance(mut self, balance: Balance) -> Self {
         self.balance = balance;
+        self
+    }
+
+    /// A cookie that keeps a client's requests at one upstream; [`Self::balance`] holds for those without it. Default: none.
+    #[must_use]
+    pub fn sticky(mut self, cookie: &StickyCookie) -> Self {
+        self.sticky = Some(Arc::new(Sticky::new(cookie, &self.upstreams)));
         self
     }
 
@@ -172,6 +226,15 @@ impl ProxySettings {
         let refused = || UpstreamError::Pseudonym { given: name.to_owned() };
         self.pseudonym = Arc::new(pseudonym.ok_or_else(refused)?);
         Ok(self)
+    }
+
+    /// Connections begin with a PROXY header that names the client. Each belongs to one client then: its requests alone use it
+    /// again, and an idle one ends when another client needs its place. Health checks say that they are the proxy's own.
+    /// Default: none.
+    #[must_use]
+    pub fn proxy_protocol(mut self, version: ProxyVersion) -> Self {
+        self.proxy_protocol = Some(version);
+        self
     }
 
     /// The limits.
@@ -231,6 +294,10 @@ impl ProxySettings {
     }
 
     fn trusts_as(&self, other: &Self) -> bool {
+        let shown = |one: &Self| one.identity.as_ref().map(|own| own.certificate_der().to_vec());
+        if self.server_name != other.server_name || shown(self) != shown(other) {
+            return false;
+        }
         match (&self.trust, &other.trust) {
             (Trust::Anybody, Trust::Anybody) => true,
             (Trust::Pem(own), Trust::Pem(other)) => own == other,
@@ -245,6 +312,9 @@ impl ProxySettings {
             check: self.health.clone(),
             trust: self.trust.clone(),
             resolver: self.resolver.clone(),
+            proxy_protocol: self.proxy_protocol,
+            identity: self.identity.clone(),
+            server_name: self.server_name.clone(),
             resolve_period: self.limits.resolve_period,
         });
     }
@@ -267,6 +337,17 @@ impl ProxySettings {
             }
         }
         sums
+    }
+
+    /// What a request says of the upstream that it is to go to.
+    #[inline]
+    pub(crate) fn leaning(&self, request: &Request<'_>) -> Leaning {
+        let key = match &self.balance {
+            Balance::Hash(key) => Some(key),
+            _ if self.sticky.is_none() => return Leaning::default(),
+            _ => None,
+        };
+        Leaning::of(request, key, self.sticky.as_deref())
     }
 
     /// The counters of one more worker.

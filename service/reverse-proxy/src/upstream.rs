@@ -55,6 +55,14 @@ pub enum UpstreamError {
         /// The name that was given.
         given: String,
     },
+    /// The cookie that names upstreams can't be.
+    #[error("the cookie that names upstreams can't have `{given}`: {what}")]
+    Cookie {
+        /// What is wrong.
+        what: &'static str,
+        /// What was given.
+        given: String,
+    },
     /// There is none.
     #[error("a reverse proxy needs at least one upstream")]
     None,
@@ -173,34 +181,44 @@ impl Upstream {
         &self.given
     }
 
-    /// How its connections begin; `tls`: the settings where it speaks TLS.
-    pub(crate) fn dial(&self, tls: Option<&ClientTls>, timeout: Duration) -> Dial {
+    /// How its connections begin; `tls`: the settings where it speaks TLS; `name`: in place of its host.
+    pub(crate) fn dial(
+        &self,
+        tls: Option<&ClientTls>,
+        name: Option<&str>,
+        timeout: Duration,
+    ) -> Dial {
         let speaks = match (self.scheme, tls) {
             (Scheme::Tls, Some(tls)) => Speaks::Tls {
                 settings: tls.clone(),
-                server_name: self.host.clone(),
+                server_name: name.unwrap_or(&self.host).to_owned(),
                 required: None,
             },
             (Scheme::Http2, _) => Speaks::Http2,
             (Scheme::Http1 | Scheme::Tls, _) => Speaks::Http1,
         };
-        Dial { speaks, timeout }
+        Dial { speaks, timeout, preamble: None }
     }
 
     /// How connections for tunnels begin, where these have their own; `tls` offers nothing but HTTP/1.1.
-    pub(crate) fn tunnel_dial(&self, tls: Option<&ClientTls>, timeout: Duration) -> Option<Dial> {
+    pub(crate) fn tunnel_dial(
+        &self,
+        tls: Option<&ClientTls>,
+        name: Option<&str>,
+        timeout: Duration,
+    ) -> Option<Dial> {
         if !self.http1_tunnels {
             return None;
         }
         let speaks = match (self.scheme, tls) {
             (Scheme::Tls, Some(tls)) => Speaks::Tls {
                 settings: tls.clone(),
-                server_name: self.host.clone(),
+                server_name: name.unwrap_or(&self.host).to_owned(),
                 required: Some(Alpn::Http11),
             },
             _ => Speaks::Http1,
         };
-        Some(Dial { speaks, timeout })
+        Some(Dial { speaks, timeout, preamble: None })
     }
 
     /// What is offered to those that speak TLS.

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
-use bolide_client::{ResolveError, Trust, resolve};
-use bolide_server::Destination;
+use bolide_client::{Identity, ResolveError, Trust, resolve};
+use bolide_server::{Destination, ProxyVersion};
 
 use crate::backends::Health;
 use crate::health::{HealthCheck, Streak};
@@ -50,6 +50,8 @@ pub(crate) struct Watched {
 #[derive(Debug)]
 struct Found {
     is_down: AtomicBool,
+    /// When checks that succeed brought it back.
+    up_since: Mutex<Option<Instant>>,
     streak: Mutex<Streak>,
     /// What failures said of it, as the worker that was told last has it.
     health: Mutex<Health>,
@@ -67,6 +69,7 @@ impl Watched {
             check_failures: AtomicU64::new(0),
             found: Arc::new(Found {
                 is_down: AtomicBool::new(false),
+                up_since: Mutex::default(),
                 streak: Mutex::default(),
                 health: Mutex::default(),
                 generation: AtomicU64::new(0),
@@ -102,6 +105,11 @@ impl Watched {
         self.found.is_down.load(Ordering::Relaxed)
     }
 
+    /// When checks that succeed brought it back.
+    pub(crate) fn up_since(&self) -> Option<Instant> {
+        *self.found.up_since.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     #[inline]
     pub(crate) fn generation(&self) -> u64 {
         self.found.generation.load(Ordering::Acquire)
@@ -117,8 +125,11 @@ impl Watched {
         self.check_failures.fetch_add(u64::from(result.is_err()), Ordering::Relaxed);
         let mut streak = self.found.streak.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(is_down) = streak.add(result.is_ok(), check) else { return };
-        self.found.is_down.store(is_down, Ordering::Relaxed);
         let now = Instant::now();
+        if !is_down {
+            *self.found.up_since.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+        }
+        self.found.is_down.store(is_down, Ordering::Relaxed);
         match result {
             Ok(()) => {
                 let what = "it is up: its health checks succeed";
@@ -189,6 +200,11 @@ pub(crate) struct Orders {
     /// Whom the checks trust.
     pub(crate) trust: Trust,
     pub(crate) resolver: Resolver,
+    /// What connections of checks begin with.
+    pub(crate) proxy_protocol: Option<ProxyVersion>,
+    /// The certificate that they show.
+    pub(crate) identity: Option<Identity>,
+    pub(crate) server_name: Option<String>,
     /// How often names are looked up again; zero: never.
     pub(crate) resolve_period: std::time::Duration,
 }

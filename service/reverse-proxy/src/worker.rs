@@ -64,8 +64,9 @@ impl Worker {
 
     /// Shows the state of the pools in the counters.
     pub(crate) fn show(&self, backend: usize) {
-        let backends = self.backends.borrow();
+        let mut backends = self.backends.borrow_mut();
         let upstream = backends[backend].upstream;
+        backends.sum_up(backend);
         let (open, census) = backends.census(upstream);
         self.counters[upstream].show(open, census);
     }
@@ -144,7 +145,7 @@ impl Worker {
         let counters = self.counters(upstream);
         counters.responses.count();
         counters.latency.count(took);
-        if self.backends.borrow_mut()[upstream].health.succeeded() {
+        if self.backends.borrow_mut().health_of(upstream).succeeded() {
             self.tell_health(upstream);
         }
     }
@@ -152,7 +153,9 @@ impl Worker {
     /// Leaves what failures say of an upstream to whoever takes over.
     #[cold]
     fn tell_health(&self, at: usize) {
-        let backend = &self.backends.borrow()[at];
+        let backends = self.backends.borrow();
+        let at = backends[at].copy_of.unwrap_or(at);
+        let backend = &backends[at];
         // What there is beside an upstream for tunnels does not speak for it.
         if backend.upstream == at {
             self.settings.watch.list[at].set_health(backend.health);
@@ -180,7 +183,7 @@ impl Worker {
         if !failure.counts {
             return;
         }
-        let pause = self.backends.borrow_mut()[upstream].health.failed(self.limits(), now);
+        let pause = self.backends.borrow_mut().health_of(upstream).failed(self.limits(), now);
         if let Some(pause) = pause {
             self.tell_health(upstream);
             self.counters(upstream).ejections.count();

@@ -46,8 +46,9 @@ pub use access_log::{AccessLog, AccessLogStats, JSON_FIELDS, LogFormat, LogTarge
 pub use admin::{MetricSource, admin_routes};
 pub use bolide_buffers::{Chunk, Flush, PieceQueue, SendQueue, WaitingPieces, detach};
 pub use bolide_connection::{
-    ClientCertificate, Clients, HandshakeFacts, Http1Limits, Http2Limits, Http3Limits, Identity,
-    IdentityError, Limits as ConnectionLimits,
+    Alpn, ClientCertificate, Clients, HandshakeFacts, HandshakeRules, Http1Limits, Http2Limits,
+    Http3Limits, Identity, IdentityError, Issued, IssuedNames, Limits as ConnectionLimits,
+    ServerOptions, TlsVersion,
 };
 pub use bolide_eventloop::{
     After, Agenda, Around, BbrInfo, CloseCause, Destination, FileVersion, Limits as LoopLimits,

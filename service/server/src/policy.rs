@@ -44,6 +44,11 @@ pub trait Policy: fmt::Debug {
         Coding::Plain
     }
 
+    /// Name of the user that the request is from, for the access log. Default: none.
+    fn user(&self) -> Option<&str> {
+        None
+    }
+
     /// The memory that it keeps because of its request, in bytes; zero for one that several exchanges share. It counts
     /// among what the client's connection keeps. Default: 0.
     fn held_bytes(&self) -> usize {
@@ -202,6 +207,10 @@ impl Policy for Both {
             Coding::Plain => self.before.coding(fields, length),
             coding => coding,
         }
+    }
+
+    fn user(&self) -> Option<&str> {
+        self.after.user().or_else(|| self.before.user())
     }
 
     fn held_bytes(&self) -> usize {

@@ -18,7 +18,7 @@ const LINE_BYTES: usize = 107;
 const UNIX_BYTES: usize = 216;
 
 /// What a PROXY header says of its connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ProxyHeader {
     /// The connection is the sender's own, such as a health check (`LOCAL`), or nothing is known (`UNKNOWN`): its
     /// addresses are those of the socket.

@@ -1,13 +1,12 @@
 //! HTTP/3: the endpoints of one worker, one for each listener that has a UDP socket.
 
-use std::hash::{BuildHasher, RandomState};
 use std::time::{Instant, SystemTime};
 
 use bolide_buffers::{Datagram, DatagramSink, Flush};
 use bolide_connection::{
     Arrival, Connection, Limits, NewConnection, QuicEndpoint, ServerTls, WallClock,
 };
-use bolide_eventloop::{DatagramFlush, Routed, Token};
+use bolide_eventloop::{DatagramFlush, Routed, Token, random_seed};
 
 /// How long clients may remember that HTTP/3 is served, in seconds.
 const REMEMBERED_SECONDS: u32 = 86_400;
@@ -31,7 +30,8 @@ impl Endpoints {
         let endpoint = |place: usize, tls: &Option<ServerTls>| {
             let tls = tls.as_ref().filter(|_| has_socket.get(place) == Some(&true));
             // Settings that have no TLS 1.3 can't be made.
-            QuicEndpoint::new(Some(tls?), WallClock(wall_clock), seed(), (place, worker)).ok()
+            QuicEndpoint::new(Some(tls?), WallClock(wall_clock), random_seed(), (place, worker))
+                .ok()
         };
         let endpoints = tls.iter().enumerate().map(|(place, tls)| endpoint(place, tls)).collect();
         Self { endpoints, arrived: None }
@@ -112,15 +112,6 @@ impl Endpoints {
             connection.forget_datagrams(endpoint, now);
         }
     }
-}
-
-/// Something that nobody can foretell: identifiers, not keys, are made of it.
-fn seed() -> [u8; 32] {
-    let mut seed = [0; 32];
-    for (number, bytes) in seed.chunks_mut(8).enumerate() {
-        bytes.copy_from_slice(&RandomState::new().hash_one(number).to_ne_bytes());
-    }
-    seed
 }
 
 /// RFC 7838 §3: what a response over TLS says of HTTP/3 at the same port.

@@ -377,24 +377,20 @@ impl Service for HttpService {
 
     fn datagram(
         &mut self,
-        listener: usize,
+        listener: Option<usize>,
         datagram: Datagram,
         accepts: bool,
         now: Instant,
         sink: &mut dyn DatagramSink,
     ) -> Routed {
+        let Some(listener) = listener else { return Routed::Nothing };
         let before = self.meter.enter(TLS_OPEN);
         let routed = self.endpoints.route(listener, datagram, accepts, now, sink);
         self.meter.enter(before);
         routed
     }
 
-    fn flush_datagrams(
-        &mut self,
-        owner: &mut Owner,
-        _: usize,
-        sink: &mut dyn DatagramSink,
-    ) -> DatagramFlush {
+    fn flush_datagrams(&mut self, owner: &mut Owner, sink: &mut dyn DatagramSink) -> DatagramFlush {
         let Owner::Client(session) = owner else {
             return DatagramFlush { flush: Flush::Drained, deadline: None };
         };

@@ -303,13 +303,7 @@ impl Session {
     #[inline]
     fn ended(&mut self, state: &mut State, head: Option<&Head>, observer: &mut Observer) {
         if self.subject.is_some() {
-            observer.exchange_ended(
-                &mut self.subject,
-                &self.connection,
-                &self.ends,
-                &mut state.record,
-                head,
-            );
+            observer.exchange_ended(&mut self.subject, &self.connection, &self.ends, state, head);
         }
     }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::program;
+use crate::{program, root};
 
 /// How long the server may take to end when it has nothing left to do.
 const END_TIMEOUT: Duration = Duration::from_secs(60);
@@ -44,6 +44,10 @@ impl Server {
     ///
     /// As [`Server::start`].
     pub fn start_by(mut command: Command, arguments: &[&str]) -> Self {
+        if !command.get_envs().any(|(name, _)| name == "XDG_DATA_HOME") {
+            // The user's own CA for development is none of the tests'.
+            command.env("XDG_DATA_HOME", root().join("target/tests/data"));
+        }
         let mut child = command
             .arg("serve")
             .args(arguments)

@@ -253,7 +253,7 @@ impl Kernel for SimKernel {
         &mut self,
         socket: &mut Infallible,
         _: &mut Vec<Datagram>,
-    ) -> io::Result<()> {
+    ) -> io::Result<bool> {
         match *socket {}
     }
 

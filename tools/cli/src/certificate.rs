@@ -1,30 +1,36 @@
-//! The certificates of the HTTPS listeners: from files, or made for this run.
+//! The certificates of the HTTPS listeners: from files, issued while the server runs, or for development.
 
 use std::fs;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::Path;
 
-use bolide::{Clients, Error, Identity, Tls};
-use rcgen::{CertificateParams, DnType, KeyPair, SanType};
+use bolide::Error;
+use bolide::tls::{Clients, HandshakeRules, Identity, Issued, IssuedNames, ServerOptions, Tls};
 
 use crate::configuration::{Place, TlsFiles};
+use crate::development::{self, Made};
 
 /// What one or several HTTPS listeners show and ask for.
 #[derive(Debug, Clone)]
 pub(crate) struct Material {
     identities: Vec<Identity>,
+    /// Names whose certificates are issued while the server runs.
+    acme: Vec<String>,
     clients: Clients,
-    pub(crate) self_signed: bool,
+    rules: HandshakeRules,
+    /// Who has made the only certificate, if it is for development.
+    pub(crate) made: Option<Made>,
 }
 
 impl Material {
     /// Reads what `files` names. Where they name no certificate, that of `before` is kept, or one is made for
-    /// `addresses`. `place`: where a file asks for them.
+    /// `addresses`. `place`: where a file asks for them; `is_trial`: nothing is left behind.
     pub(crate) fn load(
         files: &TlsFiles,
         place: Option<&Place>,
         addresses: &[SocketAddr],
         before: Option<&Self>,
+        is_trial: bool,
     ) -> Result<Self, String> {
         let at = |what: String| match place {
             Some(place) => place.mistake(what),
@@ -34,11 +40,16 @@ impl Material {
         for (cert, key) in &files.pairs {
             identities.push(from_files(cert, key).map_err(at)?);
         }
-        let self_signed = identities.is_empty();
-        match before.filter(|before| before.self_signed) {
-            Some(before) if self_signed => identities.clone_from(&before.identities),
-            _ if self_signed => identities.push(make(addresses)?),
-            _ => {}
+        let mut made = None;
+        if identities.is_empty() && files.acme.is_empty() {
+            if let Some(before) = before.filter(|before| before.made.is_some()) {
+                (identities, made) = (before.identities.clone(), before.made.clone());
+            } else {
+                let make =
+                    if is_trial { development::self_signed } else { development::certificate };
+                let (identity, by) = make(addresses)?;
+                (identities, made) = (vec![identity], Some(by));
+            }
         }
         let clients = match &files.client_ca {
             None => Clients::Anybody,
@@ -49,17 +60,33 @@ impl Material {
                 if files.client_required { Clients::Required(pem) } else { Clients::Optional(pem) }
             }
         };
-        Ok(Self { identities, clients, self_signed })
+        let acme = files.acme.clone();
+        Ok(Self { identities, acme, clients, rules: files.rules.clone(), made })
     }
 
-    /// Settings of a server with them.
-    pub(crate) fn tls(&self) -> Result<Tls, Error> {
-        Tls::with(&self.identities, self.clients.clone())
+    /// Settings of a server with them. `issued`: what is issued while it runs.
+    pub(crate) fn tls(&self, issued: &Issued) -> Result<Tls, Error> {
+        Tls::of(&self.options(issued))
     }
 
     /// Gives them to listeners that are open.
-    pub(crate) fn replace(&self, tls: &Tls) -> Result<(), Error> {
-        tls.replace(&self.identities, self.clients.clone())
+    pub(crate) fn replace(&self, tls: &Tls, issued: &Issued) -> Result<(), Error> {
+        tls.replace_by(&self.options(issued))
+    }
+
+    fn options(&self, issued: &Issued) -> ServerOptions<'_> {
+        let names = IssuedNames { table: issued.clone(), names: self.acme.clone() };
+        ServerOptions {
+            identities: &self.identities,
+            issued: (!self.acme.is_empty()).then_some(names),
+            clients: self.clients.clone(),
+            rules: self.rules.clone(),
+        }
+    }
+
+    /// The names whose certificates are issued while the server runs.
+    pub(crate) fn acme(&self) -> &[String] {
+        &self.acme
     }
 
     /// SHA-256 of the DER form of each certificate, in hexadecimal, and the names that it is for.
@@ -80,24 +107,6 @@ fn from_files(chain: &Path, key: &Path) -> Result<Identity, String> {
         .map_err(|error| format!("cert {}: {error}", chain.display()))?;
     Identity::from_pem(&chain_pem, &key_pem)
         .map_err(|error| format!("key {} with cert {}: {error}", key.display(), chain.display()))
-}
-
-/// Makes a certificate for this run: ECDSA P-256, for `localhost` and the addresses listened on.
-fn make(addresses: &[SocketAddr]) -> Result<Identity, String> {
-    let failed = |error: &dyn std::fmt::Display| format!("can't create a certificate: {error}");
-    let mut parameters =
-        CertificateParams::new(vec!["localhost".to_owned()]).map_err(|error| failed(&error))?;
-    parameters.distinguished_name.push(DnType::CommonName, "Bolide, self-signed");
-    let loopback = ["127.0.0.1", "::1"].iter().filter_map(|text| text.parse::<IpAddr>().ok());
-    let listened = addresses.iter().map(SocketAddr::ip).filter(|ip| !ip.is_unspecified());
-    let mut names: Vec<IpAddr> = loopback.chain(listened).collect();
-    names.sort_unstable();
-    names.dedup();
-    parameters.subject_alt_names.extend(names.into_iter().map(SanType::IpAddress));
-    let key = KeyPair::generate().map_err(|error| failed(&error))?;
-    let certificate = parameters.self_signed(&key).map_err(|error| failed(&error))?;
-    Identity::from_pem(certificate.pem().as_bytes(), key.serialize_pem().as_bytes())
-        .map_err(|error| failed(&error))
 }
 
 fn fingerprint(identity: &Identity) -> String {

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use bolide::{HeaderValue, StaticFiles};
+use bolide::files::StaticFiles;
+use bolide::http::HeaderValue;
 
 /// The arguments about files.
 #[derive(Debug, clap::Args)]

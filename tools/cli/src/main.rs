@@ -3,6 +3,7 @@
 mod certificate;
 mod completions;
 mod configuration;
+mod development;
 mod files;
 mod hash_password;
 mod load;

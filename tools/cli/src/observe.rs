@@ -10,9 +10,10 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bolide::{
-    AccessLog, Listener, LogFormat, LogLimits, LogTarget, ProxySettings, Running, Server,
-};
+use bolide::Server;
+use bolide::metrics::MetricSource;
+use bolide::proxy::ProxySettings;
+use bolide::server::{AccessLog, Listener, LogFormat, LogLimits, LogTarget, Running};
 use bolide_eventloop::{Signal, Signals};
 use clap::ValueEnum;
 
@@ -201,18 +202,22 @@ pub(crate) struct Observation {
 
 impl Observation {
     /// Opens the log, starts the operator's listener, and from here on events are reported.
-    /// `admin`: sockets in the place of the listener's address.
+    /// `other`: what is shown beside the server and its upstreams; `admin`: sockets in the place of the listener's address.
     pub(crate) fn start(
         settings: Settings,
         arguments: &Arguments,
         proxies: &[ProxySettings],
+        other: MetricSource,
         admin: Option<Listener>,
     ) -> Result<Self, String> {
         let events = Events::start(&settings.levels, settings.event_format)?;
         let access_log = settings.access_log.as_ref().map(AccessLogSettings::open).transpose()?;
         let upstreams = Upstreams::default();
         upstreams.replace(proxies);
-        let started = settings.admin.clone().map(|asked| Admin::start(asked, &upstreams, admin));
+        let started = settings
+            .admin
+            .clone()
+            .map(|asked| Admin::start(asked, [upstreams.source(), other], admin));
         let admin = started.transpose()?;
         let profiling = arguments.profile.start(settings.profile_one_in);
         Ok(Self { settings, admin, upstreams, access_log, profiling, events })

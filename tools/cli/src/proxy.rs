@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use bolide::{Balance, HealthCheck, ProxySettings, Trust, Upstream};
+use bolide::proxy::{Balance, HealthCheck, ProxySettings, Trust, Upstream};
 use clap::ValueEnum;
 
 /// The arguments about upstreams.
@@ -62,7 +62,7 @@ impl Arguments {
             return Ok(None);
         }
         let upstreams = self.proxy.iter().map(|url| Upstream::parse(url));
-        let failed = |error: bolide::UpstreamError| format!("--proxy: {error}");
+        let failed = |error: bolide::proxy::UpstreamError| format!("--proxy: {error}");
         let upstreams = upstreams.collect::<Result<Vec<_>, _>>().map_err(failed)?;
         let settings = match (&self.proxy_ca, self.proxy_insecure) {
             (_, true) => ProxySettings::trusting(upstreams, &Trust::Anybody).map_err(failed)?,

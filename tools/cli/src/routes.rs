@@ -4,13 +4,15 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use bolide::{
-    Alternatives, Bytes, Handler, HeaderValue, Method, ProxySettings, Reply, Request, Response,
-    ReverseProxy, Router, StaticFiles, StatusCode,
-};
+use bolide::files::StaticFiles;
+use bolide::http::{HeaderValue, Method, StatusCode};
+use bolide::proxy::{ProxySettings, ReverseProxy};
+use bolide::server::Alternatives;
+use bolide::{Bytes, Handler, Reply, Request, Response, Router};
 
 use bolide::websocket::Options;
 use bolide_access::Access;
+use bolide_acme::Responses;
 use bolide_measurement::{Ndt7Settings, Settings};
 use bolide_site::{Conditions, Redirect, Rules, Scheme, Tried};
 
@@ -113,6 +115,8 @@ pub(crate) struct Routes {
     /// What routes name by number.
     proxies: Arc<[ProxySettings]>,
     builtin: Settings,
+    /// What a CA finds by HTTP that validates names.
+    responses: Option<Responses>,
 }
 
 impl Arguments {
@@ -181,7 +185,7 @@ impl Routes {
     }
 
     pub(crate) fn new(routes: Vec<Route>, proxies: Vec<ProxySettings>) -> Self {
-        Self { routes: routes.into(), proxies: proxies.into(), builtin: Settings::default() }
+        Self { routes: routes.into(), proxies: proxies.into(), ..Self::default() }
     }
 
     /// The same with settings for ndt7.
@@ -194,12 +198,22 @@ impl Routes {
         Self { builtin: Settings { websocket, ..self.builtin }, ..self }
     }
 
+    /// The same with responses for a CA that validates names, before all other routes.
+    pub(crate) fn with_responses(self, responses: Option<&Responses>) -> Self {
+        Self { responses: responses.cloned(), ..self }
+    }
+
     /// The built-in routes alone.
     pub(crate) fn builtin() -> Self {
         let answer = Answer::Builtin(Builtin::All);
         let (hosts, path) = (Vec::new(), "/".to_owned());
         let (site, access) = (SiteRules::default(), Access::default());
         Self::new(vec![Route { hosts, path, answer, site, access }], Vec::new())
+    }
+
+    /// Each of them.
+    pub(crate) fn all(&self) -> &[Route] {
+        &self.routes
     }
 
     /// How many routes there are, and how many upstreams they ask.
@@ -243,10 +257,16 @@ impl Routes {
         if self.routes.iter().any(|route| !route.access.is_open()) {
             router = router.refuse_disguised_paths();
         }
-        if self.routes.iter().any(Route::comes_first) {
-            return router.first(self.tier(true, &proxies));
+        let comes_first = self.routes.iter().any(Route::comes_first);
+        let tier = comes_first.then(|| self.tier(true, &proxies));
+        let first = match &self.responses {
+            Some(responses) => Some(tier.unwrap_or_default().first(validation(responses))),
+            None => tier,
+        };
+        match first {
+            Some(first) => router.first(first),
+            None => router,
         }
-        router
     }
 
     /// The routes that come before all others, or those others.
@@ -309,6 +329,24 @@ impl Routes {
         }
         router
     }
+}
+
+/// The responses of `http-01` challenges (RFC 8555 §8.3).
+fn validation(responses: &Responses) -> Router {
+    let responses = responses.clone();
+    let pattern = format!("{}{{token}}", Responses::PATH);
+    Router::new().get(&pattern, move |request: &mut Request<'_>| {
+        let content = request.param("token").and_then(|token| responses.get(&token));
+        match content {
+            Some(content) => {
+                let media_type = HeaderValue::from_static("application/octet-stream");
+                Response::with_type(media_type, content)
+            }
+            None => {
+                Response::text("no challenge has this token\n").with_status(StatusCode::NOT_FOUND)
+            }
+        }
+    })
 }
 
 /// Adds one route to a worker's router. `bare_is_free`: no other answers its path without the slash;

@@ -2,6 +2,7 @@
 
 mod announce;
 mod inherit;
+mod issuance;
 mod live;
 mod names;
 mod notify;
@@ -9,6 +10,7 @@ mod pid_file;
 mod plan;
 mod privileges;
 mod upgrade;
+mod warnings;
 mod watch;
 
 use std::io::{self, Write};
@@ -16,14 +18,17 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bolide::{Listener, Running, Server};
+use bolide::Server;
+use bolide::server::{Listener, Running};
 
 use crate::certificate::Material;
 use crate::configuration::{self, ClientCertificate, check_address};
 use crate::observe::{self, Observation};
 use crate::routes;
 use announce::{Announced, announce};
+use bolide_acme::Results;
 use inherit::{Dealt, Inheritance, Ready};
+use issuance::Issuance;
 use live::{Live, Opened, Secured, Stamps};
 use notify::Notifier;
 use pid_file::PidFile;
@@ -37,7 +42,7 @@ const ARCHIVES_PATIENCE: Duration = Duration::from_secs(5);
 
 const EXAMPLES: &str = "Examples:
   bolide serve
-      HTTP on 127.0.0.1:8080 and HTTPS on 127.0.0.1:8443, with a certificate made for this run
+      HTTP on 127.0.0.1:8080 and HTTPS on 127.0.0.1:8443, with a certificate of a development CA
   bolide serve --http 0.0.0.0:80 --https 0.0.0.0:443 --cert chain.pem --key key.pem
   bolide serve --http 127.0.0.1:8080 --workers 1
       one thread, for a comparison with single-threaded servers
@@ -105,8 +110,8 @@ pub(crate) struct Arguments {
     no_https: bool,
 
     /// Certificate chain for HTTPS (PEM), the server's own certificate first. May be repeated with its
-    /// key: each client gets the one for the name it requests, else the first. Default: a self-signed
-    /// certificate, created at each start.
+    /// key: each client gets the one for the name it requests, else the first. Default: a certificate
+    /// for development, issued by a CA of this user.
     #[arg(long, value_name = "FILE", requires = "key")]
     cert: Vec<PathBuf>,
 
@@ -194,11 +199,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return Ok(());
     }
     let plan = Plan::make(arguments)?;
-    let materials = plan.materials()?;
+    let materials = plan.materials(arguments.check)?;
     let identity = plan.user.as_deref().map(Identity::find).transpose()?;
     if arguments.check {
         check(arguments, &plan, identity.as_ref())?;
-        warn_of_names(&plan, &materials);
+        for warning in warnings::find(&plan, &materials) {
+            eprintln!("bolide: warning: {warning}");
+        }
         let (routes, upstreams) = plan.routes.counts();
         let listeners = counted(plan.listen.len(), "listener");
         let (routes, upstreams) = (counted(routes, "route"), counted(upstreams, "upstream"));
@@ -206,18 +213,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return Ok(());
     }
     serve(arguments, &plan, materials, identity.as_ref())
-}
-
-/// Names the hosts of routes that have no certificate. A certificate may come later, so that it is no mistake.
-fn warn_of_names(plan: &Plan, materials: &[Material]) {
-    if materials.is_empty() || materials.iter().any(|material| material.self_signed) {
-        return;
-    }
-    let names: Vec<String> =
-        materials.iter().flat_map(Material::fingerprints).flat_map(|(_, names)| names).collect();
-    for host in names::without_certificate(&plan.routes.secure_hosts(), &names) {
-        eprintln!("bolide: warning: no certificate is for `{host}`, which a route names");
-    }
 }
 
 /// Finds what a start would find, but for ports that are taken. Nothing is left behind: this process may become
@@ -231,6 +226,7 @@ fn check(arguments: &Arguments, plan: &Plan, identity: Option<&Identity>) -> Res
         identity.assume(&[])?;
         check_reading(arguments, identity)?;
     }
+    issuance::check(plan.acme.as_ref())?;
     plan.observe.check()?;
     arguments.observe.check()
 }
@@ -256,12 +252,13 @@ fn open(
     plan: &Plan,
     materials: Vec<Material>,
     identity: Option<&Identity>,
+    results: &Results,
 ) -> Result<Bound, String> {
     identity.map_or(Ok(()), Identity::check)?;
     let inheritance = Inheritance::from_environment()?;
     let dealt = inheritance.deal(&plan.listen, plan.observe.admin.is_some())?;
     let Dealt { listen, admin, ready: predecessor, is_managed } = dealt;
-    let (server, listeners) = assemble(plan, &materials, listen)?;
+    let (server, listeners) = assemble(plan, &materials, listen, results)?;
     let server = server.bind().map_err(|error| error.to_string())?;
     let sockets = server.sockets().map_err(|error| error.to_string())?;
     let user = identity.map(Identity::user);
@@ -282,18 +279,21 @@ fn serve(
     identity: Option<&Identity>,
 ) -> Result<(), Failure> {
     let notifier = Notifier::from_environment()?;
-    let opened = open(arguments, plan, materials, identity)?;
+    let results = Results::default();
+    let opened = open(arguments, plan, materials, identity, &results)?;
     let Bound { server, listeners, sockets, admin, predecessor, is_managed, pid_file } = opened;
     // Whatever the limit is, the server can run within it.
     let files = bolide_eventloop::raise_file_limit().ok();
     arguments.observe.check()?;
+    let issuance = Issuance::open(&results, plan.acme.as_ref())?;
     let settings = plan.observe.clone();
-    let mut observation =
-        Observation::start(settings, &arguments.observe, plan.routes.proxies(), admin)?;
+    let (proxies, shown) = (plan.routes.proxies(), issuance::source(&results));
+    let mut observation = Observation::start(settings, &arguments.observe, proxies, shown, admin)?;
     let server = observation.watch(server);
     let (heard, tell) = watch::listen_to_signals().map_err(|error| error.to_string())?;
     let workers = server.worker_count();
-    let routes = plan.routes.clone();
+    let responses = issuance.responses(plan.acme.as_ref());
+    let routes = plan.routes.clone().with_responses(responses);
     let running = server.start(move || routes.router()).map_err(|error| error.to_string())?;
     let life_signs = notifier.watch(running.pulse()).map_err(|error| error.to_string())?;
     pid_file.as_ref().map_or(Ok(()), PidFile::write)?;
@@ -302,6 +302,7 @@ fn serve(
         running: &running,
         plan,
         listeners: &listeners,
+        issued: &results.states(),
         workers,
         files,
         admin: observation.announcement(),
@@ -309,9 +310,9 @@ fn serve(
     });
     let sockets = named(&listeners, sockets, observation.take_sockets());
     let stamps = Stamps::of(&listeners);
-    let (fixed, https_addresses) = (plan.fixed(), plan.https_addresses());
+    let (fixed, https) = (plan.fixed(), plan.https_addresses());
     let mut live =
-        Live { arguments, running, observation, fixed, listeners, https_addresses, stamps };
+        Live { arguments, running, observation, issuance, fixed, listeners, https, stamps };
     let listeners = counted(plan.listen.len(), "listener");
     let status = format!("serving: {listeners}, {}", counted(workers, "worker"));
     let mut upgrade = Upgrade::new(arguments.upgrade_timeout, sockets, is_managed);
@@ -320,6 +321,7 @@ fn serve(
         Some(predecessor) => predecessor.say(),
         None => notifier.ready(&status),
     }
+    live.issuance.begin().map_err(Failure::of_run)?;
     let mut watch =
         Watch { heard, tell, notifier: &notifier, status: &status, upgrade: &mut upgrade };
     let end = watch.until_the_end(&mut live);
@@ -379,6 +381,7 @@ fn leave(
             upgrade.close();
             // First, so that nobody who asks the new process hears that the old one drains.
             live.observation.hand_over();
+            live.issuance.hand_over();
             live.running.hand_over();
         }
     }
@@ -389,6 +392,7 @@ fn assemble(
     plan: &Plan,
     materials: &[Material],
     inherited: Vec<Option<Listener>>,
+    results: &Results,
 ) -> Result<(Server, Vec<Opened>), String> {
     let mut server = Server::new().limits(plan.limits.clone()).drain(plan.drain);
     server = server.ingress(plan.ingress.clone()).http3(plan.http3);
@@ -402,7 +406,7 @@ fn assemble(
             None => None,
             Some(number) => {
                 let (group, material) = (groups[number].clone(), materials[number].clone());
-                let tls = material.tls().map_err(|error| error.to_string())?;
+                let tls = material.tls(&results.issued).map_err(|error| error.to_string())?;
                 Some(Secured { group, material, tls })
             }
         };
@@ -420,7 +424,7 @@ fn assemble(
 
 /// Reads all that a reload and a successor read, as the user that this process is by now.
 fn check_reading(arguments: &Arguments, identity: &Identity) -> Result<(), String> {
-    let read = Plan::make(arguments).and_then(|plan| plan.materials().map(drop));
+    let read = Plan::make(arguments).and_then(|plan| plan.materials(true).map(drop));
     read.map_err(|what| {
         format!("--user {identity}: a reload could not read all files that it needs: {what}")
     })

@@ -47,7 +47,7 @@ impl Route {
             (false, Version::Http2) => Speaks::Http2,
             (false, Version::Http1 | Version::Negotiated) => Speaks::Http1,
         };
-        let dial = Dial { speaks, timeout: connecting.timeout };
+        let dial = Dial { speaks, timeout: connecting.timeout, preamble: None };
         dial.check(&limits, Instant::now())
             .map_err(|error| format!("the server's name for TLS can't be used: {error}"))?;
         Ok(Self {

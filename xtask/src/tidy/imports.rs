@@ -48,6 +48,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ),
     ("bolide-measurement", &["bolide-semantics", "bolide-server"]),
     ("bolide-access", &["bolide-client", "bolide-semantics", "bolide-server"]),
+    ("bolide-acme", &["bolide-client", "bolide-connection"]),
     ("bolide-compression", &["bolide-semantics", "bolide-server"]),
     ("bolide-site", &["bolide-compression", "bolide-semantics", "bolide-server"]),
     ("bolide-static-files", &["bolide-eventloop", "bolide-semantics", "bolide-server"]),
@@ -82,6 +83,7 @@ const TABLE: &[(&str, &[&str])] = &[
             "bolide-connection",
             "bolide-eventloop",
             "bolide-semantics",
+            "bolide-server",
         ],
     ),
     ("bolide-netlab", &[]),
@@ -114,6 +116,7 @@ const TABLE: &[(&str, &[&str])] = &[
         &[
             "bolide",
             "bolide-access",
+            "bolide-acme",
             "bolide-compression",
             "bolide-eventloop",
             "bolide-loadgen",

@@ -2,6 +2,7 @@
 
 mod attacks;
 mod exceptions;
+mod facade;
 mod file_length;
 mod function_length;
 mod imports;
@@ -53,6 +54,7 @@ type Rule = fn(&Tree) -> Vec<Finding>;
 
 const RULES: &[(&str, Rule)] = &[
     (attacks::NAME, attacks::check),
+    (facade::NAME, facade::check),
     (file_length::NAME, file_length::check),
     (function_length::NAME, function_length::check),
     (limits::NAME, limits::check),

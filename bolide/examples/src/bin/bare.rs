@@ -4,7 +4,8 @@
 
 use std::io::{self, Write};
 
-use bolide::{Response, Router, Server, body_limit, collect};
+use bolide::server::body_limit;
+use bolide::{Response, Router, Server, collect};
 
 /// The largest body that goes back, in bytes.
 const ECHO_BYTES_MAX: u64 = 1024 * 1024;

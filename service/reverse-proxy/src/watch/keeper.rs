@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use bolide_client::{Client, ClientError, ClientLimits};
 use bolide_eventloop::{Offload, OffloadLimits};
+use bolide_server::ProxyHeader;
 
 use super::{Orders, Watched};
 use crate::health::HealthCheck;
@@ -138,7 +139,12 @@ fn prober(check: &HealthCheck, orders: &Orders) -> Result<Client, ClientError> {
         retries_count: 0,
         ..ClientLimits::default()
     };
-    let builder = Client::builder().limits(limits).user_agent("bolide-health");
+    let mut preamble = Vec::new();
+    if let Some(version) = orders.proxy_protocol {
+        ProxyHeader::Own.write(version, &mut preamble);
+    }
+    let builder = Client::builder().limits(limits).user_agent("bolide-health").preamble(&preamble);
+    let builder = builder.identity(orders.identity.clone()).server_name(orders.server_name.clone());
     builder.trust(orders.trust.clone()).build()
 }
 

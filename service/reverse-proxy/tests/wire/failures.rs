@@ -224,3 +224,18 @@ fn a_proxy_whose_upstream_is_itself_says_so() {
     running.shut_down();
     assert_eq!(running.join().expect("no worker failed").panics, 0);
 }
+
+#[test]
+fn proxies_in_a_row_are_no_loop() {
+    let behind = Behind::new(|talk, _| {
+        let head = talk.head();
+        let vias = head.lines().filter_map(|line| line.strip_prefix("via: 1.1 bolide-"));
+        let length = vias.count();
+        talk.send(&format!("HTTP/1.1 200 OK\r\nx-vias: {length}\r\ncontent-length: 0\r\n\r\n"));
+        talk.rest();
+    });
+    let inner = Proxy::to(&[&behind.url()]);
+    let outer = Proxy::to(&[&format!("http://{}", inner.address)]);
+    let answer = outer.get();
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("\r\nx-vias: 2\r\n"), "{answer}");
+}

@@ -15,9 +15,15 @@ mod limits;
 #[cfg(test)]
 mod logged;
 #[cfg(test)]
+mod proxy_header;
+#[cfg(test)]
 mod scene;
 #[cfg(test)]
+mod sticky;
+#[cfg(test)]
 mod takeover;
+#[cfg(test)]
+mod tls;
 #[cfg(test)]
 mod tunnels;
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! Every pair of versions: chains of proxies over HTTP/1.1, HTTP/2, TLS and Unix sockets.
 
 use bolide_reverse_proxy::{ProxySettings, ReverseProxy, Trust, Upstream};
-use bolide_server::{Identity, Reply, Request, Response, Router, Running, Server, Tls, collect};
+use bolide_server::{
+    Identity, ProxyProtocol, Reply, Request, Response, Router, Running, Server, Tls, collect,
+};
 
 use crate::scene::{Proxy, Talk};
 
@@ -24,7 +26,8 @@ fn origin() -> Router {
         })
 }
 
-struct Origin {
+/// An upstream of our own.
+pub(crate) struct Origin {
     running: Option<Running>,
     address: std::net::SocketAddr,
     certificate: String,
@@ -32,21 +35,31 @@ struct Origin {
 
 impl Origin {
     fn new(tls: bool, router: impl Fn() -> Router + Send + Sync + 'static) -> Self {
+        Self::with(Server::new(), tls, ProxyProtocol::Off, router)
+    }
+
+    /// On a server that is set up so far.
+    pub(crate) fn with(
+        server: Server,
+        tls: bool,
+        protocol: ProxyProtocol,
+        router: impl Fn() -> Router + Send + Sync + 'static,
+    ) -> Self {
         let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("one");
         let (chain, key) = (made.cert.pem(), made.signing_key.serialize_pem());
         let identity = Identity::from_pem(chain.as_bytes(), key.as_bytes()).expect("an identity");
-        let server = Server::new().workers(1);
+        let server = server.workers(1);
         let server = if tls {
             server.https("127.0.0.1:0", &Tls::new(&identity).expect("settings"))
         } else {
             server.http("127.0.0.1:0")
         };
-        let running = server.start(router).expect("a free port");
+        let running = server.proxy_protocol(protocol).start(router).expect("a free port");
         let address = running.addresses()[0].expect("an address");
         Self { running: Some(running), address, certificate: chain }
     }
 
-    fn settings(&self, scheme: &str) -> ProxySettings {
+    pub(crate) fn settings(&self, scheme: &str) -> ProxySettings {
         let upstream = Upstream::parse(&format!("{scheme}://{}", self.address)).expect("one");
         let trust = Trust::Pem(self.certificate.clone().into_bytes());
         ProxySettings::trusting(vec![upstream], &trust).expect("settings")

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use bolide_eventloop::Measured;
 
 use super::batch::LogBatch;
-use super::format::{Ended, LogFormat, write_json, write_plain};
+use super::format::{Ended, LogFormat, write_client, write_json, write_plain};
 use super::prefix::LinePrefix;
 use super::writer::{Counts, Order};
 use crate::limits::LogLimits;
@@ -64,10 +64,7 @@ impl LogBuffer {
                 0
             } else {
                 let start = text.len();
-                match ended.asked.client {
-                    None => text.extend_from_slice(prefix.fixed()),
-                    Some(client) => text.extend_from_slice(client.to_string().as_bytes()),
-                }
+                write_client(text, prefix.fixed(), ended.asked);
                 let before = text.len() - start;
                 write_plain(text, format, ended);
                 before

@@ -21,6 +21,7 @@ pub(crate) struct Asked<'a> {
     pub(crate) trace: &'a [u8],
     pub(crate) upstream: &'a [u8],
     pub(crate) request_id: &'a [u8],
+    pub(crate) user: &'a [u8],
     /// Who a trusted peer says that the client is.
     pub(crate) client: Option<IpAddr>,
 }
@@ -39,6 +40,7 @@ impl<'a> Asked<'a> {
             trace: nothing,
             upstream: nothing,
             request_id: nothing,
+            user: nothing,
             client: None,
         }
     }
@@ -59,6 +61,7 @@ impl<'a> Asked<'a> {
             trace: trace.unwrap_or_default(),
             upstream: b"",
             request_id: b"",
+            user: b"",
             client: None,
         }
     }
@@ -123,6 +126,8 @@ impl Entry {
             trace: part(5),
             request_id: part(6),
             upstream: part(7),
+            // It is known at the end.
+            user: b"",
             client: self.client,
         }
     }

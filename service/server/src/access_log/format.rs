@@ -7,7 +7,7 @@ use http::Version;
 use super::calendar::CalendarTime;
 use super::entry::Asked;
 use super::stages::Stages;
-use super::text::{Short, is_plain, json, json_escaped, number, quoted};
+use super::text::{Short, is_plain, json, json_escaped, number, quoted, word};
 
 /// What a line looks like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -47,6 +47,7 @@ pub const JSON_FIELDS: &[(&str, &str)] = &[
     ("trace_id", "The trace id of a well-formed `traceparent` field"),
     ("client", "The client's address, as a trusted peer says"),
     ("request_id", "The `X-Request-Id`, where `request-id` is set"),
+    ("user", "The user, where `basic-auth` or `forward-auth` names one"),
     ("abort", "Why the exchange ended before it was complete: a `reason` of the metrics"),
     ("stages_ns", "In a measured turn: the CPU time of each stage of the profile, in nanoseconds"),
 ];
@@ -145,11 +146,21 @@ pub(super) fn begin(format: LogFormat, time: &CalendarTime, lasted: u64) -> Shor
         short.put(b"\",\"duration_us\":");
         short.number(lasted);
     } else {
-        short.put(b" - - [");
+        short.put(b" [");
         short.put(time.common());
         short.put(b"] \"");
     }
     short
+}
+
+/// Appends what a line of the common or the combined format begins with: the client, and the user.
+pub(super) fn write_client(line: &mut Vec<u8>, peer: &[u8], asked: &Asked<'_>) {
+    match asked.client {
+        None => line.extend_from_slice(peer),
+        Some(client) => line.extend_from_slice(client.to_string().as_bytes()),
+    }
+    line.extend_from_slice(b" - ");
+    word(line, if asked.user.is_empty() { b"-" } else { asked.user });
 }
 
 /// Appends the rest of a line of the common or the combined format, from the request line on, with its end.
@@ -204,7 +215,7 @@ pub(super) fn write_json(line: &mut Vec<u8>, ended: &Ended<'_>) {
         | outcome.abort.is_some()
         | asked.client.is_some()
         | !(asked.referer.is_empty() & asked.upstream.is_empty() & asked.trace.is_empty())
-        | !asked.request_id.is_empty();
+        | !(asked.request_id.is_empty() & asked.user.is_empty());
     if has_more {
         line.extend_from_slice(short.text());
         write_more(line, ended);
@@ -228,6 +239,7 @@ fn write_more(line: &mut Vec<u8>, ended: &Ended<'_>) {
         (",\"trace_id\":\"", asked.trace),
         (",\"client\":\"", client.as_bytes()),
         (",\"request_id\":\"", asked.request_id),
+        (",\"user\":\"", asked.user),
         (",\"abort\":\"", outcome.abort.unwrap_or_default().as_bytes()),
     ] {
         if !value.is_empty() {
@@ -280,11 +292,28 @@ mod tests {
             prefix.put(&mut line, &asked);
             write_json(&mut line, &ended);
         } else {
-            line.extend_from_slice(prefix.fixed());
+            write_client(&mut line, prefix.fixed(), &asked);
             beginning.append_to(&mut line);
             write_plain(&mut line, format, &ended);
         }
         String::from_utf8(line).unwrap()
+    }
+
+    #[test]
+    fn a_user_is_the_third_field_and_cannot_forge_one() {
+        let head = head(b"/", b"a");
+        for (user, field) in [
+            (&b"alice"[..], "192.0.2.1 - alice ["),
+            (b"", "192.0.2.1 - - ["),
+            (b"a - b [\"\n\\", "192.0.2.1 - a\\x20-\\x20b\\x20[\\x22\\x0a\\x5c ["),
+            ("é".as_bytes(), "192.0.2.1 - \\xc3\\xa9 ["),
+        ] {
+            let asked = Asked { user, ..Asked::of_head(&head) };
+            let common = line(LogFormat::Common, asked, outcome());
+            assert!(common.starts_with(field), "{common}");
+            let json = line(LogFormat::Json, asked, outcome());
+            assert_eq!(json.contains("\"user\":"), !user.is_empty(), "{json}");
+        }
     }
 
     fn head(target: &[u8], agent: &[u8]) -> Head {
@@ -376,6 +405,7 @@ mod tests {
             trace: word,
             upstream: word,
             request_id: word,
+            user: word,
             client: Some("192.0.2.1".parse().unwrap()),
         };
         let outcome = Outcome { abort: Some("x"), ..outcome() };

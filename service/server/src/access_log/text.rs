@@ -109,6 +109,18 @@ pub(super) fn quoted(line: &mut Vec<u8>, value: &[u8]) {
     }
 }
 
+/// A value in one word: what ends words, or is no visible ASCII, is escaped.
+pub(super) fn word(line: &mut Vec<u8>, value: &[u8]) {
+    for byte in value {
+        if byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\') {
+            line.push(*byte);
+        } else {
+            line.extend_from_slice(b"\\x");
+            line.extend_from_slice(&digits(*byte));
+        }
+    }
+}
+
 fn digits(byte: u8) -> [u8; 2] {
     [HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]
 }

@@ -247,7 +247,7 @@ mod tests {
     use crate::limits::LogLimits;
 
     /// What the lines of these tests begin with.
-    const BEGINNING: &str = " - - [01/Jan/1970:00:00:00 +0000] \"";
+    const BEGINNING: &str = " [01/Jan/1970:00:00:00 +0000] \"";
 
     fn read(path: &Path) -> String {
         std::fs::read_to_string(path).unwrap().replace(BEGINNING, "")

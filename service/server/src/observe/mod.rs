@@ -19,7 +19,7 @@ use crate::access_log::{
     cut,
 };
 use crate::ends::Ends;
-use crate::exchange::Record;
+use crate::exchange::{Record, State};
 use crate::forwarded::Client;
 use crate::ingress::{Ingress, REQUEST_ID};
 use crate::metrics::{Metrics, Place, RouteCounts, Shard};
@@ -125,7 +125,7 @@ impl Logging {
         ends: &Ends,
         (record, head, now): (&mut Record, Option<&Head>, Instant),
         (route, outcome): (RouteId, &Outcome),
-        ingress: Option<&Ingress>,
+        (ingress, user): (Option<&Ingress>, &str),
     ) {
         let entry = record.entry.take();
         let stages = entry.as_ref().map(|entry| {
@@ -134,11 +134,12 @@ impl Logging {
             let answered = (outcome.status != 0).then_some(answered);
             Stages::new(outcome.began, answered, now, &entry.times)
         });
-        let asked = match (&entry, head) {
+        let mut asked = match (&entry, head) {
             (Some(entry), _) => entry.asked(),
             (None, Some(head)) => asked(head, ends, ingress),
             (None, None) => Asked::unread(connection.version().unwrap_or(Version::HTTP_11)),
         };
+        asked.user = cut(user.as_bytes());
         let prefix = subject.prefix.get_or_insert_with(|| {
             let facts = connection.tls_facts();
             LinePrefix::new(self.buffer.format, &Peer(ends.peer()).to_string(), facts.as_ref())
@@ -399,16 +400,7 @@ impl Observer {
             }
         }
         if let Some(failure) = connection.tls_failure() {
-            if tracing::enabled!(target: "bolide::tls", tracing::Level::DEBUG)
-                && let Some(suppressed) = self.reports.may(self.now)
-            {
-                let (what, kind) = (failure.what.as_str(), failure.kind);
-                let in_handshake = failure.in_handshake;
-                tracing::debug!(
-                    target: "bolide::tls",
-                    peer = Peer(peer).to_string(), kind, what, in_handshake, suppressed, "TLS failed"
-                );
-            }
+            self.reports.tls_failed(self.now, &Peer(peer), failure);
         } else if class != Class::Orderly
             && let Some(suppressed) = self.reports.may(self.now)
         {
@@ -482,9 +474,10 @@ impl Observer {
         subject: &mut Option<Box<Subject>>,
         connection: &Connection,
         ends: &Ends,
-        record: &mut Record,
+        state: &mut State,
         head: Option<&Head>,
     ) {
+        let record = &mut state.record;
         let Some(subject) = subject else { return };
         let Some(route) = record.route else { return };
         let began = record.began.unwrap_or(self.now);
@@ -502,9 +495,10 @@ impl Observer {
             began,
             abort: record.aborted,
         };
-        let now = self.now;
-        let ingress = self.ingress.as_deref();
-        logging.line(subject, connection, ends, (record, head, now), (route, &outcome), ingress);
+        let policy = state.policy.get();
+        let user = policy.as_ref().and_then(|policy| policy.user()).unwrap_or_default();
+        let (request, said) = ((record, head, self.now), (self.ingress.as_deref(), user));
+        logging.line(subject, connection, ends, request, (route, &outcome), said);
     }
 
     /// A connection is not taken.

@@ -2,6 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use bolide_connection::TlsFailure;
+
+use super::Peer;
 use crate::limits::EVENTS_PER_SECOND;
 
 /// A budget of events for each second.
@@ -32,6 +35,22 @@ impl Reports {
                 self.suppressed += 1;
                 None
             }
+        }
+    }
+
+    /// Reports that TLS failed. A certificate that is missing is the operator's matter, all else the peer's.
+    pub(super) fn tls_failed(&mut self, now: Instant, peer: &Peer, failure: &TlsFailure) {
+        let TlsFailure { what, kind, in_handshake } = failure;
+        let is_own = *kind == TlsFailure::NO_CERTIFICATE;
+        if !is_own && !tracing::enabled!(target: "bolide::tls", tracing::Level::DEBUG) {
+            return;
+        }
+        let Some(suppressed) = self.may(now) else { return };
+        let (what, peer) = (what.as_str(), peer.to_string());
+        if is_own {
+            tracing::warn!(target: "bolide::tls", peer, kind, what, suppressed, "a TLS handshake failed");
+        } else {
+            tracing::debug!(target: "bolide::tls", peer, kind, what, in_handshake, suppressed, "TLS failed");
         }
     }
 }

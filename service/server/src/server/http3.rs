@@ -91,7 +91,10 @@ impl Server {
             let proxy_protocol = self.proxy_protocols.get(index).copied().unwrap_or_default();
             let is_own = matches!(source, Listener::Tcp(_) | Listener::OpenTcp(_));
             let is_direct = proxy_protocol == ProxyProtocol::Off;
-            self.http3 && is_own && is_direct && tls[index].is_some()
+            self.http3
+                && is_own
+                && is_direct
+                && tls[index].as_ref().is_some_and(ServerTls::allows_quic)
         };
         sources.iter().enumerate().map(wants).collect()
     }

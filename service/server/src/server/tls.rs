@@ -29,17 +29,34 @@ impl Tls {
     ///
     /// When there is no certificate, or what is trusted can't be read.
     pub fn with(identities: &[Identity], clients: Clients) -> Result<Self, Error> {
-        let options = ServerOptions { identities, clients };
-        Ok(Self { settings: ServerTls::with(&options, WallClock(SystemTime::now))? })
+        Self::of(&ServerOptions { identities, clients, ..ServerOptions::default() })
     }
 
-    /// Replaces certificates and what clients have to show, on every listener that has these settings, while
+    /// The same with all options.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::with`].
+    pub fn of(options: &ServerOptions<'_>) -> Result<Self, Error> {
+        Ok(Self { settings: ServerTls::with(options, WallClock(SystemTime::now))? })
+    }
+
+    /// Replaces certificates, what clients have to show, and rules, on every listener that has these settings, while
     /// it runs. Connections that are open go on.
     ///
     /// # Errors
     ///
     /// As [`Self::with`]: what there was stays.
     pub fn replace(&self, identities: &[Identity], clients: Clients) -> Result<(), Error> {
-        Ok(self.settings.replace(&ServerOptions { identities, clients })?)
+        self.replace_by(&ServerOptions { identities, clients, ..ServerOptions::default() })
+    }
+
+    /// The same with all options.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::replace`].
+    pub fn replace_by(&self, options: &ServerOptions<'_>) -> Result<(), Error> {
+        Ok(self.settings.replace(options)?)
     }
 }

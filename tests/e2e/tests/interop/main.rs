@@ -21,6 +21,8 @@ mod node;
 #[cfg(test)]
 mod openssl;
 #[cfg(test)]
+mod pebble;
+#[cfg(test)]
 mod python;
 #[cfg(test)]
 mod random_data;

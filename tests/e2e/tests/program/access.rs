@@ -60,7 +60,7 @@ fn upstream() -> String {
 }
 
 /// Waits until the access log has so many lines.
-fn logged(path: &Path, count: usize) -> String {
+pub(super) fn logged(path: &Path, count: usize) -> String {
     let deadline = Instant::now() + Duration::from_secs(20);
     loop {
         let text = std::fs::read_to_string(path).unwrap_or_default();
@@ -169,6 +169,14 @@ fn what_cannot_be_trusted_is_one_sentence_with_its_place() {
             "`by` is `x`: give address, or header:",
         ),
         (
+            "[[route]]\nrespond = \"\"\nconcurrent-requests = { count = 0 }\n",
+            ":3:33: `count` must be at least 1",
+        ),
+        (
+            "[[route]]\nrespond = \"\"\nconcurrent-requests = { by = \"address\" }\n",
+            ":3:23: `concurrent-requests` needs a number",
+        ),
+        (
             "[[route]]\nrespond = \"\"\nclient-certificate = \"alice\"\n",
             ":3:22: `client-certificate` is `alice`: give \"required\"",
         ),
@@ -237,7 +245,13 @@ fn a_client_that_sends_too_many_requests_gets_429_and_others_do_not() {
     let (server, _) = start(TEST, GUARDED);
     let ask = |path: &str, fields: &str| send(&server, &get(path, fields));
     let one = "X-Forwarded-For: 203.0.113.7\r\n";
-    assert!(ask("/limited", one).ends_with("counted") && ask("/limited", one).ends_with("counted"));
+    for left in [1, 0] {
+        let passed = ask("/limited", one).to_lowercase();
+        assert!(passed.starts_with("http/1.1 200") && passed.ends_with("counted"), "{passed}");
+        let policy = "\r\nratelimit-policy: \"client\";q=1;w=3600\r\n";
+        let state = format!("\r\nratelimit: \"client\";r={left};t=3600\r\n");
+        assert!(passed.contains(policy) && passed.contains(&state), "{passed}");
+    }
     let refused = ask("/limited", one).to_lowercase();
     assert!(refused.starts_with("http/1.1 429"), "{refused}");
     assert!(refused.contains("\r\nratelimit-policy: \"client\";q=1;w=3600\r\n"), "{refused}");
@@ -252,6 +266,63 @@ fn a_client_that_sends_too_many_requests_gets_429_and_others_do_not() {
     let keyed = |key: &str| ask("/keyed", &format!("X-Api-Key: {key}\r\n"));
     assert!(keyed("a").ends_with("counted") && keyed("b").ends_with("counted"));
     assert!(keyed("a").starts_with("HTTP/1.1 429"));
+}
+
+#[test]
+fn a_client_with_too_many_open_requests_gets_429_until_one_ends() {
+    const TEST: &str = "a_client_with_too_many_open_requests_gets_429_until_one_ends";
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("its address"));
+    let text = format!(
+        "trusted = [\"127.0.0.0/8\"]\n[[listen]]\nhttp = \"127.0.0.1:0\"\n\
+         [[route]]\nproxy = \"{url}\"\nconcurrent-requests = {{ count = 1 }}\n"
+    );
+    let (server, _) = start(TEST, &text);
+    let request = |client: &str| get("/", &format!("X-Forwarded-For: {client}\r\n"));
+    let mut open = TcpStream::connect(Server::authority(server.http())).expect("it listens");
+    open.write_all(request("203.0.113.7").as_bytes()).expect("it reads");
+    // The first request is at the upstream: it is open.
+    let (mut behind, _) = listener.accept().expect("a connection");
+    let refused = send(&server, &request("203.0.113.7")).to_lowercase();
+    assert!(
+        refused.starts_with("http/1.1 429") && refused.contains("\r\nretry-after: 1\r\n"),
+        "{refused}"
+    );
+    // A response before its request would be a mistake.
+    let respond = |behind: &mut TcpStream| {
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            behind.read_exact(&mut byte).expect("a request");
+            head.push(byte[0]);
+        }
+        let response = b"HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n";
+        behind.write_all(response).expect("it reads");
+    };
+    let other = thread::spawn({
+        let (authority, request) =
+            (Server::authority(server.http()).to_owned(), request("203.0.113.8"));
+        move || {
+            let mut stream = TcpStream::connect(authority).expect("it listens");
+            stream.write_all(request.as_bytes()).expect("it reads");
+            let mut response = String::new();
+            stream.read_to_string(&mut response).map(|_| response)
+        }
+    });
+    let (mut second, _) = listener.accept().expect("a connection");
+    respond(&mut second);
+    let other = other.join().expect("no panic").expect("a response");
+    assert!(other.starts_with("HTTP/1.1 204"), "another client: {other}");
+    respond(&mut behind);
+    let mut response = String::new();
+    open.read_to_string(&mut response).expect("a response");
+    assert!(response.starts_with("HTTP/1.1 204"), "{response}");
+    let again = thread::spawn(move || {
+        let (mut third, _) = listener.accept().expect("a connection");
+        respond(&mut third);
+    });
+    assert!(send(&server, &request("203.0.113.7")).starts_with("HTTP/1.1 204"));
+    again.join().expect("no panic");
 }
 
 #[test]

@@ -172,6 +172,7 @@ fn mistakes_in_basic_auth_and_forward_auth_are_found() {
         ("forward-auth = { url = \"http://a\", copy-headers = [\"host\"] }", "can't be edited"),
         ("forward-auth = { url = \"http://a\", timeout = \"0s\" }", "must be at least 1ms"),
         ("forward-auth = { url = \"http://a\", copy = [] }", "did you mean `copy-headers`?"),
+        ("forward-auth = { url = \"http://a\", user = \"a b\" }", "`user` is `a b`: give the name"),
     ] {
         std::fs::write(&path, format!("[[route]]\nrespond = \"a\"\n{route}\n")).unwrap();
         let finished =
@@ -309,5 +310,44 @@ fn forward_auth_that_fails_is_502_and_nothing_passes() {
     let twice = ["-H", "Authorization: a", "-H", "Authorization: b"];
     for (status, text) in curl.ask(&server, "/", &twice) {
         assert_eq!(status, "400", "{text}");
+    }
+}
+
+#[test]
+fn the_access_log_names_users_who_were_let_pass() {
+    let test = "the_access_log_names_users";
+    let Some(curl) = find("curl", test).map(Curl) else { return };
+    let folder = scratch(test);
+    let routes = format!(
+        "[[route]]\npath = \"/basic\"\nrespond = \"in\"\nbasic-auth = {{ users = {{ \"alice b\" = \"{}\" }} }}\n\
+         [[route]]\npath = \"/asked\"\nrespond = \"in\"\nforward-auth = {{ url = \"{}\", user = \"x-user\" }}\n\
+         [[route]]\nrespond = \"open\"\n[access-log]\nfile = \"log\"\nformat = \"common\"\n",
+        hash("secret"),
+        authority()
+    );
+    let server = serve(&folder, &routes);
+    for (path, more, status) in [
+        // The first is verified, and then remembered.
+        ("/basic", &["-u", "alice b:secret"][..], "200"),
+        ("/basic", &["-u", "alice b:wrong"], "401"),
+        ("/asked", &["-H", "Cookie: good=1; too=2"], "200"),
+        ("/open", &["-u", "alice b:secret"], "200"),
+    ] {
+        for (got, text) in curl.ask(&server, path, more) {
+            assert_eq!(got, status, "{path}: {text}");
+        }
+    }
+    let log = super::access::logged(&folder.join("log"), 4 * VERSIONS.len());
+    for (path, status, user) in [
+        ("/basic", 200, "alice\\x20b"),
+        ("/basic", 401, "-"),
+        ("/asked", 200, "alice"),
+        ("/open", 200, "-"),
+    ] {
+        let lines = log.lines().filter(|line| {
+            line.contains(&format!("GET {path} ")) && line.contains(&format!("\" {status} "))
+        });
+        let users: Vec<_> = lines.map(|line| line.split(' ').nth(2).unwrap_or_default()).collect();
+        assert_eq!(users, [user; VERSIONS.len()], "{log}");
     }
 }

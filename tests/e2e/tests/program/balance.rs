@@ -88,3 +88,67 @@ fn who_is_busy_is_asked_less() {
         assert!(names.matches('b').count() >= 19, "{balance}: {names}");
     }
 }
+
+/// The response to a request with these fields, in lower case.
+fn response(server: &Server, path: &str, fields: &str) -> String {
+    let request = format!("GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n{fields}\r\n");
+    let mut answer = String::new();
+    ask(server, &request).read_to_string(&mut answer).expect("an answer");
+    answer.to_lowercase()
+}
+
+#[test]
+fn a_client_stays_where_its_cookie_or_its_hash_says() {
+    let test = "a_client_stays_where_its_cookie_or_its_hash_says";
+    let (a, b) = (named(test, "a"), named(test, "b"));
+    let proxy = start(
+        &format!("{test}-proxy"),
+        &format!(
+            "[[route]]\npath = \"/name\"\nproxy = \"sticky\"\n\
+             [[route]]\npath = \"/{{*rest}}\"\nproxy = \"hashed\"\n\
+             [[upstream]]\nname = \"sticky\"\nservers = [\"{0}\", \"{1}\"]\n\
+             sticky = {{ cookie = \"at\", max-age = \"1h\", secret = \"0123456789abcdef\" }}\n\
+             [[upstream]]\nname = \"hashed\"\nservers = [\"{0}\", \"{1}\"]\nbalance = \"hash:header:x-user\"\n",
+            a.http(),
+            b.http()
+        ),
+    );
+    for _ in 0..2 {
+        let first = response(&proxy, "/name", "");
+        let set = first.lines().find_map(|line| line.strip_prefix("set-cookie: "));
+        let (pair, attributes) = set.and_then(|set| set.split_once("; ")).expect("a cookie");
+        assert_eq!(attributes, "path=/; httponly; max-age=3600; samesite=lax");
+        for _ in 0..4 {
+            let next = response(&proxy, "/name", &format!("cookie: x=1; {pair}\r\n"));
+            assert!(!next.contains("set-cookie"), "{next}");
+            assert_eq!(next.chars().last(), first.chars().last());
+        }
+    }
+    let hashed = |user: u32| response(&proxy, "/ping", &format!("x-user: {user}\r\n"));
+    assert!((0..20).all(|user| hashed(user).ends_with("pong")));
+}
+
+#[test]
+fn an_upstream_hears_by_a_proxy_header_whose_connection_it_is() {
+    let test = "an_upstream_hears_by_a_proxy_header_whose_connection_it_is";
+    let folder = scratch(&format!("{test}-upstream"));
+    let path = folder.join("bolide.toml");
+    let text = "trusted = [\"127.0.0.0/8\"]\n[[listen]]\nhttp = \"127.0.0.1:0\"\nproxy-protocol = \"required\"\n\
+                [[route]]\npath = \"/near\"\nrespond = \"yes\"\naddress = \"192.0.2.0/24\"\n\
+                [[route]]\nrespond = \"no\"\n";
+    std::fs::write(&path, text).expect("target can be written");
+    let upstream = Server::start(&["--config", &path.display().to_string()]);
+    for version in ["v1", "v2"] {
+        let path = scratch(&format!("{test}-{version}")).join("bolide.toml");
+        let text = format!(
+            "trusted = [\"127.0.0.0/8\"]\n[[listen]]\nhttp = \"127.0.0.1:0\"\n[[route]]\nproxy = \"behind\"\n\
+             [[upstream]]\nname = \"behind\"\norigin = \"hide\"\nservers = [\"{}\"]\nproxy-protocol = \"{version}\"\n",
+            upstream.http()
+        );
+        std::fs::write(&path, text).expect("target can be written");
+        let proxy = Server::start(&["--config", &path.display().to_string()]);
+        assert!(response(&proxy, "/near", "").ends_with("\r\n\r\nno"), "{version}");
+        let near = response(&proxy, "/near", "x-forwarded-for: 192.0.2.7\r\n");
+        assert!(near.ends_with("\r\n\r\nyes"), "{version}: {near}");
+    }
+}

@@ -212,3 +212,40 @@ fn listeners_of_the_same_address_and_certificate_are_told_apart() {
         "who shows no certificate: {said}"
     );
 }
+
+/// Starts the program with a data directory of its own.
+fn start_with_data(data: &Path) -> Server {
+    let mut command = Command::new(bolide_launcher::program());
+    command.env("XDG_DATA_HOME", data);
+    Server::start_by(command, &["--https", "127.0.0.1:0"])
+}
+
+#[test]
+fn a_development_ca_is_kept_so_that_it_is_trusted_once() {
+    let Some(curl) = find("curl", "a_development_ca") else { return };
+    let data = scratch("a_development_ca");
+    let ca = data.join("bolide/development-ca.pem");
+    let mut seen = Vec::new();
+    for _ in 0..2 {
+        let server = start_with_data(&data);
+        let url = format!("{}/ping", server.https());
+        let trusted = ca.display().to_string();
+        assert_eq!(run(&curl, ["-sS", "--cacert", &trusted, &url]).well().text(), "pong");
+        let by_name = url.replace("127.0.0.1", "localhost");
+        assert_eq!(run(&curl, ["-sS4", "--cacert", &trusted, &by_name]).well().text(), "pong");
+        seen.push(std::fs::read(&ca).unwrap());
+    }
+    assert_eq!(seen[0], seen[1]);
+    // A directory that can't be: one sentence, and a certificate of this run.
+    let server = start_with_data(&ca);
+    let line = server.said("the certificate is self-signed for this run");
+    assert!(line.contains("development-ca.pem/bolide"), "{line}");
+    let url = format!("{}/ping", server.https());
+    assert_eq!(run(&curl, ["-sSk", &url]).well().text(), "pong");
+    // What only checks leaves nothing behind.
+    let empty = scratch("a_development_ca_of_a_check");
+    let mut check = Command::new(bolide_launcher::program());
+    check.args(["serve", "--check"]).env("XDG_DATA_HOME", &empty);
+    assert!(check.status().unwrap().success());
+    assert_eq!(std::fs::read_dir(&empty).unwrap().count(), 0);
+}

@@ -205,11 +205,17 @@ fn the_printed_defaults_are_a_configuration() {
     assert_eq!((code, said.as_str()), (Some(0), "valid: 2 listeners, 1 route, 0 upstreams"));
 }
 
+/// The examples of a page in a language.
+fn examples(page: &str, language: &str) -> Vec<String> {
+    let page = std::fs::read_to_string(root().join(page)).unwrap();
+    let fence = format!("```{language}\n");
+    let blocks = page.split(&fence).skip(1);
+    blocks.map(|block| block.split("```").next().unwrap_or_default().to_owned()).collect()
+}
+
 /// The examples in docs/configuration.md, in TOML.
 fn documented() -> Vec<String> {
-    let page = std::fs::read_to_string(root().join("docs/configuration.md")).unwrap();
-    let blocks = page.split("```toml\n").skip(1);
-    blocks.map(|block| block.split("```").next().unwrap_or_default().to_owned()).collect()
+    examples("docs/configuration.md", "toml")
 }
 
 /// A file with one of these examples, in a folder with all that they name.
@@ -244,6 +250,33 @@ fn the_documented_examples_are_fine() {
         let path = example("the_documented_examples_are_fine", &text);
         let finished = run(program(), ["serve", "--config", &path, "--check"]).well();
         assert!(finished.text().starts_with("valid: "), "{text}\n{}", finished.both());
+    }
+}
+
+#[test]
+fn the_site_for_three_servers_is_valid_for_each() {
+    let test = "the_site_for_three_servers_is_valid_for_each";
+    let page = "docs/from-nginx-and-caddy.md";
+    let path = example(test, &examples(page, "toml")[0]);
+    run(program(), ["serve", "--config", &path, "--check"]).well();
+    let folder = Path::new(&path).parent().unwrap();
+    let named = |name: &str| folder.join(name).display().to_string();
+    let (nginx, caddy) = (&examples(page, "nginx")[0], &examples(page, "caddyfile")[0]);
+    let log = format!("error_log {}; pid {};", named("error.log"), named("nginx.pid"));
+    let nginx = format!("{log}\nevents {{}}\nhttp {{\n{nginx}}}\n");
+    std::fs::write(named("nginx.conf"), nginx).unwrap();
+    std::fs::write(named("Caddyfile"), caddy).unwrap();
+    if let Some(nginx) = find("nginx", test) {
+        run(&nginx, ["-t", "-p", &folder.display().to_string(), "-c", "nginx.conf"]).well();
+    }
+    if let Some(caddy) = find("caddy", test) {
+        let checked = std::process::Command::new(&caddy)
+            .args(["validate", "--adapter", "caddyfile", "--config", "Caddyfile"])
+            .current_dir(folder)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&checked.stderr).into_owned();
+        assert!(checked.status.success(), "{said}");
     }
 }
 

@@ -36,6 +36,7 @@ fn every_protocol_is_loaded_and_every_answer_counted() {
         (&http, "--http2", "h2c"),
         (&https, "--http1", "http/1.1"),
         (&https, "--http2", "h2"),
+        (&https, "--http3", "h3"),
     ] {
         let url = format!("{url}/echo?size=1000");
         let mut arguments =
@@ -60,7 +61,9 @@ fn every_protocol_is_loaded_and_every_answer_counted() {
 fn streams_of_events_are_counted_over_every_version() {
     let server = Server::start_both();
     let (http, https) = (server.http().to_owned(), server.https().to_owned());
-    for (url, version) in [(&http, "--http1"), (&http, "--http2"), (&https, "--http2")] {
+    let versions =
+        [(&http, "--http1"), (&http, "--http2"), (&https, "--http2"), (&https, "--http3")];
+    for (url, version) in versions {
         let url = format!("{url}/events?n=5&gap=10&done=1");
         let mut arguments =
             vec!["--openai", version, "-c", "4", "-m", "1", "-n", "40", "--json", "-", "--quiet"];
@@ -94,6 +97,42 @@ fn exit_codes_say_what_happened() {
     let said = ends_with(2, &["--reqests", "10", &ping]);
     assert!(said.contains("load --help") || said.contains("similar"), "{said}");
     ends_with(2, &["-n", "10", "http://no-such-host.invalid/"]);
+}
+
+#[test]
+fn http3_is_loaded_open_and_closed_and_reported_as_such() {
+    let server = Server::start_both();
+    let (ping, echo) = (format!("{}/ping", server.https()), format!("{}/echo", server.https()));
+    let common = ["--http3", "--insecure", "-c", "5"];
+    let said = ends_with(0, &[&common[..], &["-m", "10", "-n", "1000", &ping]].concat());
+    for part in ["h3 (TLSv1.3)", "1,000, all as expected", "[QUIC and TLS]", "smoothed RTT"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(said.contains("packets lost of ") && !said.contains("[TCP]"), "{said}");
+    let open = [&common[..], &["--rate", "200", "-D", "1", "--json", "-", "--quiet", &ping]];
+    let json = load(&open.concat()).well().text();
+    assert!(figure(&json, "/counts/succeeded") >= 100, "{json}");
+    assert_eq!((figure(&json, "/counts/failed"), figure(&json, "/quic/rtt/count")), (0, 5));
+    let post = ["--data-size", "100K", "-n", "50", "--json", "-", "--quiet", &echo];
+    let json = load(&[&common[..], &post].concat()).well().text();
+    assert_eq!(figure(&json, "/traffic/payload_sent_bytes"), 50 * 102_400, "{json}");
+    assert_eq!(figure(&json, "/traffic/payload_received_bytes"), 50 * 102_400, "{json}");
+}
+
+#[test]
+fn a_server_without_http3_is_told_in_one_sentence() {
+    let server = Server::start(&["--https", "127.0.0.1:0", "--http", "127.0.0.1:0", "--no-http3"]);
+    let ping = format!("{}/ping", server.https());
+    let arguments = ["--http3", "--insecure", "--connect-timeout", "500ms", "-n", "1", &ping];
+    let said = ends_with(1, &arguments);
+    assert!(said.contains("no HTTP/3 connection to 127.0.0.1:"), "{said}");
+    assert!(said.contains("the server has no HTTP/3 there"), "{said}");
+    let with_http3 = Server::start_both();
+    let ping = format!("{}/ping", with_http3.https());
+    let said = ends_with(1, &["--http3", "-n", "1", &ping]);
+    assert!(said.contains("certificate") && said.contains("--insecure"), "{said}");
+    let said = ends_with(2, &["--http3", "-n", "1", &format!("{}/ping", server.http())]);
+    assert!(said.contains("--http3 needs TLS, but the URL begins with http://"), "{said}");
 }
 
 #[test]
@@ -141,6 +180,10 @@ fn other_tools_command_lines_are_taken() {
         said.contains("requests: 1000 total, 1000 started, 1000 done, 1000 succeeded"),
         "{said}"
     );
+    let said = ends_with(0, &["--h2load", "--alpn-list", "h3", "-c10", "-m10", "-n1000", &https]);
+    for line in ["Application protocol: h3", "1000 succeeded, 0 failed", "UDP datagram: "] {
+        assert!(said.contains(line), "{said}");
+    }
     let said = ends_with(0, &["--h2load", "--h1", "-c2", "-n100", &http]);
     assert!(said.contains("status codes: 100 2xx"), "{said}");
     let said = ends_with(0, &["--wrk", "-t1", "-c4", "-d1s", "--latency", &http]);

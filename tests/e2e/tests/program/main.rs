@@ -32,6 +32,8 @@ mod mistakes;
 #[cfg(test)]
 mod observe;
 #[cfg(test)]
+mod operators_site;
+#[cfg(test)]
 mod paper;
 #[cfg(test)]
 mod profile;

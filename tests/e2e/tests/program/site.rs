@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use bolide_launcher::{Server, find, program, root, run, scratch};
+use bolide_launcher::{Server, find, program, run, scratch};
 
 /// The versions that each test uses, as curl's options.
 const VERSIONS: [&str; 2] = ["--http1.1", "--http2-prior-knowledge"];
@@ -463,75 +463,4 @@ fn websockets_pass_through_rewriting_and_edited_fields() {
     let mut echo = [0; 4];
     stream.read_exact(&mut echo).unwrap();
     assert_eq!(echo, [0x81, 2, b'h', b'i']);
-}
-
-/// The site in docs/operate.md.
-fn documented() -> String {
-    let page = std::fs::read_to_string(root().join("docs/operate.md")).unwrap();
-    let block = page.split("```toml\n").nth(1).expect("the page has a site");
-    block.split("```").next().unwrap_or_default().to_owned()
-}
-
-#[test]
-fn the_site_of_the_operators_page_is_served() {
-    let test = "the_site_of_the_operators_page";
-    let Some(curl) = find("curl", test) else { return };
-    let (folder, behind) = (scratch(test), upstream(test));
-    let mut text = documented();
-    let up = Server::authority(behind.http());
-    for (there, here) in [
-        ("0.0.0.0:80\"", "127.0.0.1:0\""),
-        ("0.0.0.0:443\"", "127.0.0.1:0\""),
-        ("10.0.0.2:9000", up),
-        ("10.0.0.3:9000", up),
-        ("/etc/bolide/", ""),
-        ("/run/bolide/", ""),
-    ] {
-        assert!(text.contains(there), "the page has changed: {there}");
-        text = text.replace(there, here);
-    }
-    for name in ["example.org", "example.com"] {
-        let made = rcgen::generate_simple_self_signed(vec![name.to_owned()]).unwrap();
-        std::fs::write(folder.join(format!("{name}.pem")), made.cert.pem()).unwrap();
-        std::fs::write(folder.join(format!("{name}.key")), made.signing_key.serialize_pem())
-            .unwrap();
-    }
-    std::fs::create_dir_all(folder.join("site/assets")).unwrap();
-    for (name, content) in [
-        ("site/index.html", "the app"),
-        ("site/assets/app.1f.js", "script"),
-        ("maintenance.html", "later"),
-        ("down.html", "down"),
-    ] {
-        std::fs::write(folder.join(name), content).unwrap();
-    }
-    let path = folder.join("bolide.toml");
-    std::fs::write(&path, text).unwrap();
-    let server = Server::start(&["--config", &path.display().to_string()]);
-    let site = Site { server, curl, folder };
-    for got in site.ask("example.org", "/api/x?y", &[]) {
-        assert_eq!(got.status, 308);
-        got.has("location: https://example.org/api/x?y");
-    }
-    for got in site.secure("example.org", "/api/x?y") {
-        got.has("x-target: /x?y");
-        got.has("strict-transport-security: max-age=31536000");
-    }
-    for got in site.secure("example.org", "/some/page") {
-        assert_eq!((got.status, got.body.as_str()), (200, "the app"));
-        got.has("x-content-type-options: nosniff");
-        got.has("cache-control: no-cache");
-    }
-    for got in site.secure("example.org", "/assets/app.1f.js") {
-        got.has("cache-control: max-age=31536000, immutable");
-    }
-    for got in site.secure("www.example.com", "/a?b") {
-        assert_eq!(got.status, 301);
-        got.has("location: https://example.org/a?b");
-    }
-    behind.terminate();
-    assert!(behind.wait().success());
-    for got in site.secure("example.org", "/api/") {
-        assert!((502..=503).contains(&got.status) && got.body == "down", "{got:?}");
-    }
 }

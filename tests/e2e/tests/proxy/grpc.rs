@@ -4,10 +4,9 @@ use std::collections::VecDeque;
 use std::io::Read;
 
 use bolide::client::{Client, Trust};
-use bolide::{
-    Bytes, End, Exchange, HeaderMap, HeaderValue, Io, Reply, Request, Response, Router, Server,
-    StatusCode,
-};
+use bolide::http::{HeaderMap, HeaderValue, StatusCode};
+use bolide::server::{End, Exchange, Io};
+use bolide::{Bytes, Reply, Request, Response, Router, Server};
 
 use crate::pairs::proxy;
 

@@ -2,7 +2,7 @@
 //! responses, HEAD, `Expect`, trailers both ways.
 
 use bolide::client::{Client, Trust};
-use bolide::{HeaderMap, HeaderValue};
+use bolide::http::{HeaderMap, HeaderValue};
 use bolide_launcher::{Server, find, run};
 
 use crate::behind::Behind;

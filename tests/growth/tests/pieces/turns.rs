@@ -72,7 +72,8 @@ impl Service for Client {
     }
 
     fn connecting(&mut self, _: &Outbound, now: Instant) -> Option<(Self::Session, After)> {
-        let dial = Dial { speaks: Speaks::Http1, timeout: Duration::from_secs(10) };
+        let timeout = Duration::from_secs(10);
+        let dial = Dial { speaks: Speaks::Http1, timeout, preamble: None };
         let session = Session::new(&dial, &self.bench, now).ok()?;
         let after = session.first_wish();
         Some(((session, Counts(Rc::clone(&self.events))), after))

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use axum::Router;
 use axum::extract::{ConnectInfo, Extension};
 use axum::routing::get;
-use bolide::{HandshakeFacts, Identity, Tls};
+use bolide::tls::{HandshakeFacts, Identity, Tls};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http2::handshake;

@@ -3,17 +3,27 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bolide::{HeaderName, Networks};
+use bolide::http::HeaderName;
+use bolide::server::Networks;
 use bolide_access::limits::RATE_IPV6_BITS_COUNT;
-use bolide_access::{Access, AllowedCertificate, BasicAuth, ForwardAuth, RateKey, RateLimit};
+use bolide_access::{
+    Access, AllowedCertificate, BasicAuth, Concurrency, ForwardAuth, RateKey, RateLimit,
+};
 use bolide_site::{Direction, check_name};
 
 use super::document::Section;
 use super::ingress::networks;
 use crate::routes::Answer;
 
-const KEYS: [&str; 6] =
-    ["allow", "deny", "client-certificate", "rate-limit", "basic-auth", "forward-auth"];
+const KEYS: [&str; 7] = [
+    "allow",
+    "deny",
+    "client-certificate",
+    "concurrent-requests",
+    "rate-limit",
+    "basic-auth",
+    "forward-auth",
+];
 
 /// Reads them.
 pub(super) fn read(section: &mut Section<'_>, answer: &Answer) -> Result<Access, String> {
@@ -32,8 +42,9 @@ pub(super) fn read(section: &mut Section<'_>, answer: &Answer) -> Result<Access,
     let deny: Networks = networks(section, "deny")?;
     let allow = allow.map(|(_, networks)| networks);
     let (certificates, rate) = (certificates(section)?, rate(section)?);
+    let concurrency = concurrency(section)?;
     let (basic, forward) = (basic(section)?, forward(section)?);
-    Ok(Access { allow, deny, certificates, rate, basic, forward })
+    Ok(Access { allow, deny, certificates, rate, concurrency, basic, forward })
 }
 
 /// `client-certificate`: `"required"`, or the fingerprints and subjects one of which is.
@@ -85,9 +96,33 @@ fn rate(section: &mut Section<'_>) -> Result<Option<Arc<RateLimit>>, String> {
         return Err(place.mistake("`rate-limit` needs a rate: write `requests = \"10/s\"`"));
     };
     let burst = table.placed::<u16>("burst")?;
+    let key = key(&mut table)?;
+    table.finish()?;
+    let burst = burst.map(|(burst, _)| u32::from(burst));
+    let limit = RateLimit::new(&rate, burst, key);
+    limit
+        .map(|limit| Some(Arc::new(limit)))
+        .map_err(|what| at.mistake(format!("`rate-limit` can't be: {what}")))
+}
+
+/// `concurrent-requests`: a table.
+fn concurrency(section: &mut Section<'_>) -> Result<Option<Arc<Concurrency>>, String> {
+    let Some(mut table) = section.inline("concurrent-requests")? else { return Ok(None) };
+    let place = table.place();
+    let count = table.placed::<u16>("count")?;
+    let key = key(&mut table)?;
+    table.finish()?;
+    match count {
+        Some((count @ 1.., _)) => Ok(Some(Arc::new(Concurrency::new(count.into(), key)))),
+        Some((_, at)) => Err(at.mistake("`count` must be at least 1: no request would pass")),
+        None => Err(place.mistake("`concurrent-requests` needs a number: write `count = 10`")),
+    }
+}
+
+/// `by` and `ipv6-prefix`: what is one client.
+fn key(table: &mut Section<'_>) -> Result<RateKey, String> {
     let by = table.placed::<String>("by")?;
     let prefix = table.placed::<u16>("ipv6-prefix")?;
-    table.finish()?;
     let ipv6_prefix = match prefix {
         None => RATE_IPV6_BITS_COUNT,
         Some((bits @ 1..=128, _)) => bits as u8,
@@ -95,22 +130,17 @@ fn rate(section: &mut Section<'_>) -> Result<Option<Arc<RateLimit>>, String> {
             return Err(at.mistake(format!("`ipv6-prefix` is {bits}: give a number from 1 to 128")));
         }
     };
-    let key = match by {
-        None => RateKey::Address { ipv6_prefix },
-        Some((word, _)) if word == "address" => RateKey::Address { ipv6_prefix },
+    match by {
+        None => Ok(RateKey::Address { ipv6_prefix }),
+        Some((word, _)) if word == "address" => Ok(RateKey::Address { ipv6_prefix }),
         Some((text, at)) => match text.strip_prefix("header:").map(HeaderName::try_from) {
-            Some(Ok(name)) => RateKey::Field(name.as_str().to_owned()),
+            Some(Ok(name)) => Ok(RateKey::Field(name.as_str().to_owned())),
             _ => {
                 let what = "give address, or header: and a name, such as header:x-api-key";
-                return Err(at.mistake(format!("`by` is `{}`: {what}", text.escape_debug())));
+                Err(at.mistake(format!("`by` is `{}`: {what}", text.escape_debug())))
             }
         },
-    };
-    let burst = burst.map(|(burst, _)| u32::from(burst));
-    let limit = RateLimit::new(&rate, burst, key);
-    limit
-        .map(|limit| Some(Arc::new(limit)))
-        .map_err(|what| at.mistake(format!("`rate-limit` can't be: {what}")))
+    }
 }
 
 /// `basic-auth`: a table with a realm, and users in it or in a file.
@@ -170,8 +200,17 @@ fn forward(section: &mut Section<'_>) -> Result<Option<Arc<ForwardAuth>>, String
         copied.push(check_name(&name, Direction::Request).map_err(|what| at.mistake(what))?);
     }
     let timeout = table.placed::<Duration>("timeout")?;
+    let user = match table.placed::<String>("user")? {
+        None => None,
+        Some((name, at)) => Some(HeaderName::try_from(&name).map_err(|_| {
+            at.mistake(format!("`user` is `{}`: give the name of a field", name.escape_debug()))
+        })?),
+    };
     table.finish()?;
-    let forward = forward.copied(copied);
+    let forward = match user {
+        None => forward.copied(copied),
+        Some(name) => forward.copied(copied).user(name),
+    };
     Ok(Some(Arc::new(match timeout {
         None => forward,
         Some((Duration::ZERO, at)) => {

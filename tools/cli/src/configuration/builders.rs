@@ -58,6 +58,10 @@ const BUILDERS: &[Builder] = &[
         include_str!("../../../../service/reverse-proxy/src/settings.rs"),
         &[
             ("balance", Some("balance =")),
+            ("sticky", Some("sticky =")),
+            ("identity", Some("for servers that request one")),
+            ("server_name", Some("server-name =")),
+            ("proxy_protocol", Some("belong to one client: \"v1\"")),
             ("origin", Some("origin =")),
             ("rewrites_host", Some("rewrite-host =")),
             ("dot_segments", Some("dot-segments =")),
@@ -78,6 +82,16 @@ const BUILDERS: &[Builder] = &[
             ("timeout", Some("health-timeout =")),
             ("rise", Some("health-rise-count =")),
             ("fall", Some("health-fall-count =")),
+        ],
+    ),
+    (
+        "StickyCookie",
+        include_str!("../../../../service/reverse-proxy/src/affinity.rs"),
+        &[
+            ("path", Some("sticky =")),
+            ("same_site", Some("same-site =")),
+            ("max_age", Some("max-age =")),
+            ("secret", Some("secret =")),
         ],
     ),
     (

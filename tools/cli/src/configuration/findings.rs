@@ -3,7 +3,9 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use bolide::{Head, Method, ProxySettings};
+use bolide::http::Method;
+use bolide::proxy::ProxySettings;
+use bolide::server::Head;
 use bolide_site::{Conditions, Facts, Scheme};
 
 use super::listen::Listen;

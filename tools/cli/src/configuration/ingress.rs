@@ -1,6 +1,6 @@
 //! `trusted`, `forwarded` and `request-id`, and `proxy-protocol` of a listener: what is taken from the proxies in front.
 
-use bolide::{ForwardedFields, Ingress, Network, Networks, ProxyProtocol, RequestId};
+use bolide::server::{ForwardedFields, Ingress, Network, Networks, ProxyProtocol, RequestId};
 
 use super::document::Section;
 use super::listen::Listen;

@@ -4,12 +4,14 @@
 
 use std::time::Duration;
 
-use bolide::websocket::{self, Options};
-use bolide::{
+use bolide::files::OffloadLimits;
+use bolide::proxy::ProxyLimits;
+use bolide::server::{
     ConnectionLimits, Http1Limits, Http2Limits, Http3Limits, Limits, LogLimits, LoopLimits,
-    OffloadLimits, ProxyLimits, WEBSOCKET_CLOSE_TIMEOUT, WEBSOCKET_OUTPUT_BYTES,
-    WEBSOCKET_PING_INTERVAL,
 };
+use bolide::websocket::{self, Options};
+use bolide::websocket::{WEBSOCKET_CLOSE_TIMEOUT, WEBSOCKET_OUTPUT_BYTES, WEBSOCKET_PING_INTERVAL};
+use bolide_acme::AcmeLimits;
 use bolide_reverse_proxy::limits::{
     HEALTH_FALL_COUNT, HEALTH_INTERVAL, HEALTH_RISE_COUNT, HEALTH_TIMEOUT,
 };
@@ -342,6 +344,8 @@ table!(PROXY: ProxyLimits, "service/reverse-proxy", [
     failures_count,
     ejection_time,
     ejection_time_max,
+    hash_load_percent from 101 to 10_000,
+    slow_start from 0,
     resolve_period from 0,
     response_window_bytes from 65_535 to WINDOW_BYTES_MAX,
     connection_window_bytes from 65_535 to WINDOW_BYTES_MAX,
@@ -353,6 +357,8 @@ table!(HEALTH: HealthLimits, "service/reverse-proxy", [
     health_rise_count,
     health_fall_count,
 ]);
+
+table!(ACME: AcmeLimits, "service/acme", [retry_delay, retry_delay_max]);
 
 table!(FILES: FilesLimits, "service/static-files", [
     cache_bytes from 0,
@@ -415,6 +421,7 @@ mod tests {
         assert_eq!(names(&HTTP3), http3);
         assert_eq!(names(&PROXY), fields(&ProxyLimits::default()));
         assert_eq!(names(&HEALTH), fields(&HealthLimits::default()));
+        assert_eq!(names(&ACME), fields(&AcmeLimits::default()));
         assert_eq!(names(&FILES), fields(&FilesLimits::default()));
         assert_eq!(names(&LOG), fields(&LogLimits::default()));
         assert_eq!(names(&WEBSOCKET), fields(&websocket::Limits::default()));
@@ -455,6 +462,7 @@ mod tests {
         add(&mut settable, &LOOP);
         add(&mut settable, &PROXY);
         add(&mut settable, &HEALTH);
+        add(&mut settable, &ACME);
         add(&mut settable, &FILES);
         add(&mut settable, &OFFLOAD);
         add(&mut settable, &LOG);
@@ -472,6 +480,7 @@ mod tests {
             "protocol/semantics",
             "protocol/websocket",
             "service/access",
+            "service/acme",
             "service/measurement",
             "service/reverse-proxy",
             "service/server",

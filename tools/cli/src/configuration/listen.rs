@@ -3,9 +3,11 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use bolide::ProxyProtocol;
+use bolide::server::ProxyProtocol;
+use bolide::tls::HandshakeRules;
 
 use super::document::{Place, Section};
+use super::handshake;
 use super::nearest::nearest;
 
 /// One listener.
@@ -24,12 +26,16 @@ pub(crate) struct Listen {
 /// What TLS is made of.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct TlsFiles {
-    /// Certificate chains, each with its key; none: a certificate is made for this run.
+    /// Certificate chains, each with its key; none, and no names: a certificate for development.
     pub(crate) pairs: Vec<(PathBuf, PathBuf)>,
+    /// The names whose certificates a CA issues while the server runs.
+    pub(crate) acme: Vec<String>,
     /// Whose certificates clients may show.
     pub(crate) client_ca: Option<PathBuf>,
     /// Whether they have to.
     pub(crate) client_required: bool,
+    /// What is agreed to.
+    pub(crate) rules: HandshakeRules,
 }
 
 /// Whether clients have to show a certificate, where they are asked for one.
@@ -109,6 +115,7 @@ pub(super) fn read(mut section: Section<'_>) -> Result<Listen, String> {
         Ok(texts.into_iter().map(|(text, _)| section.path(&text)).collect())
     };
     let (certs, keys) = (files("cert")?, files("key")?);
+    let acme = super::acme::names(&mut section)?;
     let client_ca = section.placed::<String>("client-ca")?;
     let client_certificate = section.placed::<String>("client-certificate")?;
     let required = match &client_certificate {
@@ -128,14 +135,17 @@ pub(super) fn read(mut section: Section<'_>) -> Result<Listen, String> {
     if let (Some((_, at)), None) = (&client_certificate, &client_ca) {
         return Err(at.mistake("`client-certificate` needs `client-ca`"));
     }
-    if !is_tls && (!certs.is_empty() || !keys.is_empty() || client_ca.is_some()) {
+    let has_files = !certs.is_empty() || !keys.is_empty() || client_ca.is_some();
+    if !is_tls && (has_files || !acme.is_empty()) {
         return Err(place.mistake("certificates need `https`: this listener is `http`"));
     }
     let pairs = TlsFiles::pair(certs, keys).map_err(|what| place.mistake(what))?;
     let client_ca = client_ca.map(|(path, _)| section.path(&path));
+    let rules = handshake::rules(&mut section, is_tls)?;
     let proxy_protocol = super::ingress::proxy_protocol(&mut section)?;
     section.finish()?;
-    let tls = is_tls.then_some(TlsFiles { pairs, client_ca, client_required: required });
+    let tls =
+        is_tls.then_some(TlsFiles { pairs, acme, client_ca, client_required: required, rules });
     Ok(Listen { address, tls, proxy_protocol, place: Some(place) })
 }
 

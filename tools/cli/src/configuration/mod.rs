@@ -5,10 +5,13 @@
 //! [`Configuration::read`], and its text in `print`.
 
 mod access;
+mod acme;
+mod balance;
 mod document;
 mod effective;
 mod environment;
 mod findings;
+mod handshake;
 mod include;
 mod ingress;
 mod limit_tables;
@@ -25,7 +28,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bolide::{Ingress, Limits, RouteError};
+use bolide::server::{Ingress, Limits, RouteError};
 use bolide_measurement::Ndt7Settings;
 use bolide_site::Rules;
 
@@ -63,6 +66,8 @@ pub(crate) struct Configuration {
     pub(crate) ingress: Ingress,
     /// Of the built-in routes.
     pub(crate) websocket: WebSocketLimits,
+    /// The CA that certificates come from; its names are those of the listeners.
+    pub(crate) acme: Option<bolide_acme::Settings>,
     pub(crate) listen: Vec<Listen>,
     pub(crate) routes: Routes,
     pub(crate) observe: observe::Settings,
@@ -84,6 +89,7 @@ impl Configuration {
         let (limits, websocket) = limits(&mut root)?;
         let ingress = ingress::read(&mut root)?;
         let observe = observation::read(&mut root)?;
+        let acme = acme::read(&mut root)?;
         let defaults = rules::defaults(root.table("defaults")?)?;
         let included = include::read(&mut root)?;
         let mut listeners = root.sections("listen", None)?;
@@ -101,6 +107,7 @@ impl Configuration {
         };
         check_listeners(&listen)?;
         ingress::check(&ingress, &listen)?;
+        acme::check(acme.as_ref(), &listen)?;
         Ok(Self {
             http3,
             workers,
@@ -109,6 +116,7 @@ impl Configuration {
             limits,
             ingress,
             websocket,
+            acme: acme.map(|(settings, _)| settings),
             listen,
             routes,
             observe,

@@ -1,6 +1,7 @@
 //! `[log]`, `[access-log]`, `[admin]`, `[profile]` and `server-timing`: what the server shows of itself.
 
-use bolide::{LogFormat, LogTarget, PROFILE_ONE_IN};
+use bolide::metrics::PROFILE_ONE_IN;
+use bolide::server::{LogFormat, LogTarget};
 
 use super::document::Section;
 use super::limit_tables::LOG;

@@ -4,11 +4,13 @@ use std::fmt::Write as _;
 
 use std::sync::Arc;
 
-use bolide::{Limits, LogLimits, ProxyLimits};
+use bolide::proxy::ProxyLimits;
+use bolide::server::{Limits, LogLimits};
+use bolide_acme::AcmeLimits;
 
 use super::limit_tables::{
-    CONNECTION, FILES, FilesLimits, HEALTH, HTTP1, HTTP2, HTTP3, HealthLimits, LOG, LOOP, OFFLOAD,
-    OffloadRows, PROXY, SERVER, Table, WEBSOCKET, WEBSOCKET_KEPT, WebSocketLimits,
+    ACME, CONNECTION, FILES, FilesLimits, HEALTH, HTTP1, HTTP2, HTTP3, HealthLimits, LOG, LOOP,
+    OFFLOAD, OffloadRows, PROXY, SERVER, Table, WEBSOCKET, WEBSOCKET_KEPT, WebSocketLimits,
 };
 
 /// What each limit is for, written from the constants.
@@ -57,21 +59,45 @@ server-timing = false
 [[listen]]
 http = \"127.0.0.1:8080\"
 
-# HTTPS: HTTP/2 and HTTP/1.1 by ALPN, and HTTP/3. Without `cert` and `key`, a certificate is
-# created at each start.
+# HTTPS: HTTP/2 and HTTP/1.1 by ALPN, and HTTP/3. Without `cert`, `key` and `acme`, a certificate for
+# development is issued by a CA of this machine.
 [[listen]]
 https = \"127.0.0.1:8443\"
 # Certificate chain and key (PEM); of several, each client gets the one for the name it requests.
 # cert = [\"example.org.pem\", \"example.com.pem\"]
 # key = [\"example.org.key\", \"example.com.key\"]
+# Names of hosts whose certificates come from the CA in [acme].
+# acme = [\"example.net\", \"www.example.net\"]
 # CAs of client certificates (PEM); clients without one are rejected (\"required\", the default) or
 # accepted (\"optional\").
 # client-ca = \"clients.pem\"
 # client-certificate = \"required\"
+# The oldest and the newest version of TLS, cipher suites by their registered names (default: all), and
+# application protocols over TCP, the preferred first.
+# min-version = \"1.2\"
+# max-version = \"1.3\"
+# cipher-suites = [\"TLS_AES_128_GCM_SHA256\", \"TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256\"]
+# alpn = [\"h2\", \"http/1.1\"]
 # Whether connections begin with a PROXY header, of version 1 or 2: \"required\", \"optional\" for
 # `trusted` peers, or \"off\". Needs a restart.
 # proxy-protocol = \"off\"
 
+# Certificates by ACME (RFC 8555), for the names in `acme` of listeners: ordered, renewed and stored by
+# the server. With this section you agree to the CA's terms of service.
+# [acme]
+# \"letsencrypt\", \"letsencrypt-staging\" for trials, or the URL of another CA's directory.
+# directory = \"letsencrypt\"
+# Directory for the account, keys and certificates; created if it does not exist.
+# storage = \"/var/lib/bolide/acme\"
+# Mail addresses that the CA may write to.
+# contact = [\"admin@example.org\"]
+# How the CA validates a name: \"tls-alpn-01\" at port 443, or \"http-01\" at port 80.
+# challenge = \"tls-alpn-01\"
+# CAs of the CA's own servers (PEM). Default: those of the operating system.
+# ca = \"ca.pem\"
+";
+
+const DEFAULTS: &str = "
 # Rules of all routes that don't say otherwise, but of the built-in ones.
 # [defaults]
 # hsts = true
@@ -139,12 +165,14 @@ const ROUTES: &str = "
 # client-certificate = [\"CN=alice,O=Example\"]
 # Requests of each client (429), per s, min or h, by \"address\" or by a field, \"header:x-api-key\".
 # rate-limit = { requests = \"10/s\", burst = 20, by = \"address\", ipv6-prefix = 64 }
+# Requests that a client may have open at a time (429).
+# concurrent-requests = { count = 20, by = \"address\", ipv6-prefix = 64 }
 # A user name and a password are required (401); `bolide hash-password` prints hashes. The lines of the
 # file are NAME:HASH; or users = { alice = \"HASH\" }.
 # basic-auth = { realm = \"Restricted\", users-file = \"users\" }
 # A server that says by 2xx that a request may pass, and whose other responses go to the client.
 # Requests get the fields in `copy-headers` from it alone.
-# forward-auth = { url = \"http://127.0.0.1:9091/verify\", copy-headers = [\"x-user\"], timeout = \"5s\" }
+# forward-auth = { url = \"http://127.0.0.1:9091/verify\", copy-headers = [\"x-user\"], user = \"x-user\" }
 
 # [[route]]
 # path = \"/old/\"
@@ -163,12 +191,23 @@ const ROUTES: &str = "
 # [[upstream]]
 # name = \"backend\"
 # servers = [\"http://127.0.0.1:9000\", { url = \"h2c://127.0.0.1:9001\", weight = 2, http1-tunnels = false }]
-# balance = \"round-robin\" # or \"least-requests\", \"power-of-two\"
+# \"round-robin\", \"least-requests\", \"power-of-two\", or the same server for the same client
+# (\"hash:client\"), target (\"hash:uri\"), field (\"hash:header:x-user\") or cookie (\"hash:cookie:id\").
+# balance = \"round-robin\"
+# A cookie that keeps a client at one server. Default: none; and a secret that lasts until a restart.
+# sticky = { cookie = \"at\", path = \"/\", same-site = \"lax\", max-age = \"24h\", secret = \"0123456789abcdef\" }
 # origin = \"replace\" # Forwarded and X-Forwarded-*: or \"append\", \"hide\"
+# Connections begin with a PROXY header and belong to one client: \"v1\" or \"v2\".
+# proxy-protocol = \"off\"
 # dot-segments = \"refuse\" # paths with . or .. as a segment: or \"pass\"
 # rewrite-host = false
 # ca = \"upstreams.pem\"
 # insecure = false
+# A certificate with its key (PEM) for servers that request one, and the name in SNI and in their
+# certificates; default: the host of each.
+# cert = \"client.pem\"
+# key = \"client.key\"
+# server-name = \"backend.internal\"
 # Path that is checked on each server, and the statuses of a healthy server. Default: no checks.
 # health = \"/health\"
 # health-statuses = \"200-299\"
@@ -206,6 +245,8 @@ format = \"text\"
 /// The whole file.
 pub(crate) fn print() -> String {
     let mut out = HEAD.to_owned();
+    rows(&mut out, &ACME, &mut AcmeLimits::default(), true);
+    out.push_str(DEFAULTS);
     rows(&mut out, &FILES, &mut FilesLimits::default(), true);
     rows(&mut out, &OFFLOAD, &mut OffloadRows::default(), true);
     out.push_str(ROUTES);
@@ -299,6 +340,7 @@ mod tests {
         check(&HTTP3);
         check(&PROXY);
         check(&HEALTH);
+        check(&ACME);
         check(&FILES);
         check(&LOG);
         check(&LOOP);

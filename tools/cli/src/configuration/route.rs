@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use bolide::{HeaderValue, Offload, StaticFiles, StatusCode};
+use bolide::files::{Offload, StaticFiles};
+use bolide::http::{HeaderValue, StatusCode};
 use bolide_measurement::Ndt7Settings;
 
 use super::access;

@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bolide::{Bytes, HeaderValue, Method, StatusCode};
+use bolide::Bytes;
+use bolide::http::{HeaderValue, Method, StatusCode};
 use bolide_compression::Compression;
 use bolide_compression::limits::COMPRESS_MIN_BYTES;
 use bolide_site::{

@@ -1,6 +1,7 @@
 //! Each kind of mistake has its sentence, and what is printed is read again.
 
-use bolide::{LogFormat, LogLimits, LogTarget};
+use bolide::server::{LogFormat, LogLimits, LogTarget};
+use bolide::tls::{Alpn, TlsVersion};
 
 use super::*;
 
@@ -39,7 +40,7 @@ fn what_is_printed_as_a_comment_is_read_too() {
         let is_key = key.len() < rest.len() && !key.contains(' ');
         (is_key || rest.starts_with('[')).then_some(rest)
     });
-    // Files that are named are not there, and upstreams that are `insecure` have no `ca`.
+    // Files that are named are not there, upstreams that are `insecure` have no `ca`, and those without TLS no name.
     let needs_file = [
         "ca =",
         "error-pages =",
@@ -50,6 +51,7 @@ fn what_is_printed_as_a_comment_is_read_too() {
         "cert =",
         "key =",
         "client-",
+        "server-name =",
     ];
     let text: Vec<&str> =
         examples.filter(|line| !needs_file.iter().any(|key| line.starts_with(key))).collect();
@@ -268,14 +270,16 @@ fn every_built_in_path_is_taken() {
     }
 }
 
+/// A route to an upstream with two servers, and keys from the sixth line on.
+fn upstream(more: &str) -> String {
+    format!(
+        "[[route]]\nproxy = \"backend\"\n[[upstream]]\nname = \"backend\"\n\
+         servers = [\"http://127.0.0.1:1\", {{ url = \"http://127.0.0.1:2\", weight = 3 }}]\n{more}"
+    )
+}
+
 #[test]
 fn upstreams() {
-    let upstream = |more: &str| {
-        format!(
-            "[[route]]\nproxy = \"backend\"\n[[upstream]]\nname = \"backend\"\n\
-             servers = [\"http://127.0.0.1:1\", {{ url = \"http://127.0.0.1:2\", weight = 3 }}]\n{more}"
-        )
-    };
     let more = "balance = \"power-of-two\"\norigin = \"append\"\nrewrite-host = true\nidle-timeout = \"9s\"\n\
                 dot-segments = \"pass\"\n";
     assert_eq!(read(&upstream(more)).unwrap().routes.counts(), (1, 1));
@@ -414,4 +418,112 @@ fn what_is_observed_has_its_mistakes() {
     ] {
         mistaken(text, said);
     }
+}
+
+#[test]
+fn how_an_upstream_is_chosen_has_its_mistakes() {
+    for keys in [
+        "balance = \"hash:client\"\nhash-load-percent = 150\nslow-start = \"30s\"\n",
+        "balance = \"hash:header:X-User\"\nproxy-protocol = \"v2\"\n",
+        "balance = \"hash:cookie:id\"\nsticky = { cookie = \"at\" }\n",
+        "sticky = { cookie = \"at\", path = \"/a\", same-site = \"none\", max-age = \"1h\", secret = \"0123456789abcdef\" }\n",
+    ] {
+        assert_eq!(read(&upstream(keys)).unwrap().routes.counts(), (1, 1), "{keys}");
+    }
+    for (keys, said) in [
+        (
+            "balance = \"hash\"\n",
+            "b.toml:6:11: `balance` is `hash` (`hash:uri`?): give one of round-robin,",
+        ),
+        (
+            "balance = \"hash:ip\"\n",
+            "b.toml:6:11: `balance` is `hash:ip`: give hash:client, hash:uri,",
+        ),
+        (
+            "proxy-protocol = \"v3\"\n",
+            "b.toml:6:18: `proxy-protocol` is `v3` (`v1`?): give one of off, v1, v2",
+        ),
+        (
+            "hash-load-percent = 100\n",
+            "b.toml:6:21: `hash-load-percent` is out of range: give a number from 101",
+        ),
+        ("sticky = true\n", "b.toml:6:10: `sticky` is a table: write sticky = {"),
+        ("sticky = { path = \"/\" }\n", "b.toml:6:10: `sticky` needs a name: write `cookie"),
+        (
+            "sticky = { cookie = \"a b\" }\n",
+            "b.toml:6:21: the cookie that names upstreams can't have `a b`: its name",
+        ),
+        (
+            "sticky = { cookie = \"a\", path = \"a\" }\n",
+            "b.toml:6:33: the cookie that names upstreams can't have `a`: its path",
+        ),
+        (
+            "sticky = { cookie = \"a\", same-site = \"laxx\" }\n",
+            "b.toml:6:38: `same-site` is `laxx` (`lax`?): give one of lax,",
+        ),
+        (
+            "sticky = { cookie = \"a\", max-age = \"0s\" }\n",
+            "b.toml:6:36: `max-age` must be at least \"1s\"",
+        ),
+        (
+            "sticky = { cookie = \"a\", secret = \"short\" }\n",
+            "b.toml:6:35: `secret` must have at least 16",
+        ),
+        (
+            "sticky = { cookei = \"a\" }\n",
+            "b.toml:6:12: `cookei` is not known in `sticky`: did you mean `cookie`?",
+        ),
+    ] {
+        mistaken(&upstream(keys), said);
+    }
+}
+
+#[test]
+fn what_tls_agrees_to_has_its_mistakes() {
+    let listen = |more: &str| format!("[[listen]]\nhttps = \"127.0.0.1:0\"\n{more}\n");
+    let fine = "min-version = \"1.3\"\nmax-version = \"1.3\"\ncipher-suites = \"TLS_AES_256_GCM_SHA384\"\nalpn = [\"http/1.1\"]";
+    let configuration = read(&listen(fine)).unwrap();
+    let rules = &configuration.listen[0].tls.as_ref().unwrap().rules;
+    assert_eq!((rules.least, rules.most), (TlsVersion::Tls13, TlsVersion::Tls13));
+    assert_eq!(
+        (&rules.cipher_suites[..], &rules.alpn[..]),
+        (&["TLS_AES_256_GCM_SHA384".to_owned()][..], &[Alpn::Http11][..])
+    );
+    for (keys, said) in [
+        (
+            "min-version = \"1.1\"",
+            "b.toml:3:15: `min-version` is `1.1` (`1.2`?): give one of 1.2, 1.3",
+        ),
+        (
+            "min-version = \"1.3\"\nmax-version = \"1.2\"",
+            "b.toml:4:15: `max-version` is older than `min-version`",
+        ),
+        (
+            "cipher-suites = [\"TLS_AES_128_GCM_SHA384\"]",
+            "b.toml:3:18: `cipher-suites` has `TLS_AES_128_GCM_SHA384`: known are TLS_AES_",
+        ),
+        (
+            "cipher-suites = [\"TLS_AES_128_GCM_SHA256\"]",
+            "b.toml:3:17: `cipher-suites`: no cipher suite is for TLS 1.2",
+        ),
+        ("alpn = []", "b.toml:3:8: `alpn` is empty: give h2, http/1.1 or both"),
+        ("alpn = \"h3\"", "b.toml:3:8: `alpn` is `h3` (`h2`?): give one of h2, http/1.1"),
+    ] {
+        mistaken(&listen(keys), said);
+    }
+    mistaken(
+        "[[listen]]\nhttp = \"127.0.0.1:0\"\nalpn = \"h2\"\n",
+        "b.toml:3:8: `alpn` needs `https`: this listener is `http`",
+    );
+    for (keys, said) in [
+        ("cert = \"a\"\n", "b.toml:6:8: `cert` needs its `key`"),
+        ("key = \"a\"\n", "b.toml:6:7: `key` needs its `cert`"),
+        ("cert = \"none\"\nkey = \"none\"\n", "b.toml:6:8: `cert` none: can't be read"),
+        ("server-name = \"a\"\n", "b.toml:6:15: `server-name` needs a server with https://"),
+    ] {
+        mistaken(&upstream(keys), said);
+    }
+    let name = "[[route]]\nproxy = \"u\"\n[[upstream]]\nname = \"u\"\ninsecure = true\nservers = [\"https://127.0.0.1:1\"]\nserver-name = ";
+    assert!(read(&format!("{name}\"backend.internal\"\n")).is_ok());
+    mistaken(&format!("{name}\"a b\"\n"), "b.toml:7:15: TLS to upstreams: ");
 }

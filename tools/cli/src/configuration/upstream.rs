@@ -1,14 +1,18 @@
 //! `[[upstream]]`: servers that a route can ask.
 
 use std::fs;
-
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 
-use bolide::{
-    Balance, DotSegments, HealthCheck, Origin, ProxyLimits, ProxySettings, Trust, Upstream,
+use bolide::proxy::{
+    DotSegments, HealthCheck, Origin, ProxyLimits, ProxySettings, Trust, Upstream,
 };
+use bolide::server::ProxyVersion;
+use bolide::tls::Identity;
 
+use super::balance::{balance, sticky};
 use super::document::{Place, Section};
+use super::handshake::identity;
 use super::limit_tables::{HEALTH, HealthLimits, PROXY};
 use super::nearest::nearest;
 
@@ -90,15 +94,7 @@ pub(super) fn read(mut section: Section<'_>) -> Result<Named, String> {
     let place = section.place();
     let name = section.placed::<String>("name")?;
     let servers = servers(&mut section)?;
-    let balance = choice(
-        &mut section,
-        "balance",
-        &[
-            ("round-robin", Balance::RoundRobin),
-            ("least-requests", Balance::LeastRequests),
-            ("power-of-two", Balance::PowerOfTwo),
-        ],
-    )?;
+    let (balance, sticky) = (balance(&mut section)?, sticky(&mut section)?);
     let origin = choice(
         &mut section,
         "origin",
@@ -109,13 +105,13 @@ pub(super) fn read(mut section: Section<'_>) -> Result<Named, String> {
         "dot-segments",
         &[("refuse", DotSegments::Refuse), ("pass", DotSegments::Pass)],
     )?;
+    let versions = [("off", None), ("v1", Some(ProxyVersion::V1)), ("v2", Some(ProxyVersion::V2))];
+    let proxy_protocol = choice(&mut section, "proxy-protocol", &versions)?.flatten();
     let rewrites_host = section.value::<bool>("rewrite-host")?.unwrap_or(false);
-    let ca = section.placed::<String>("ca")?;
-    let insecure = section.value::<bool>("insecure")?.unwrap_or(false);
+    let secured = Secured::read(&mut section)?;
     let mut limits = ProxyLimits::default();
     PROXY.read(&mut section, &mut limits)?;
     let health = health(&mut section)?;
-    let ca = ca.map(|(path, at)| (section.path(&path), at));
     section.finish()?;
     let Some((name, at)) = name else {
         return Err(place.mistake("an upstream needs a name: write `name`"));
@@ -126,32 +122,75 @@ pub(super) fn read(mut section: Section<'_>) -> Result<Named, String> {
     if servers.is_empty() {
         return Err(place.mistake(format!("upstream `{name}` has no server: write `servers`")));
     }
-    let settings = match (&ca, insecure) {
-        (Some((_, at)), true) => return Err(at.mistake("`ca` and `insecure` exclude each other")),
-        (None, true) => ProxySettings::trusting(servers, &Trust::Anybody),
-        (Some((path, at)), false) => {
-            let pem = fs::read(path).map_err(|error| {
-                at.mistake(format!("`ca` {} can't be read: {error}", path.display()))
-            })?;
-            ProxySettings::trusting(servers, &Trust::Pem(pem))
-        }
-        (None, false) => ProxySettings::new(servers),
-    };
-    let settings = settings.map_err(|error| match &ca {
-        Some((path, at)) => at.mistake(format!("`ca` {}: {error}", path.display())),
-        None => place.mistake(error),
-    })?;
-    let settings = settings
-        .balance(balance.unwrap_or_default())
+    let mut settings = secured
+        .settings(servers, &place)?
+        .balance(balance)
         .origin(origin.unwrap_or_default())
         .rewrites_host(rewrites_host)
         .dot_segments(dot_segments.unwrap_or_default())
         .limits(limits);
-    let settings = match health {
-        None => settings,
-        Some((check, at)) => settings.health_check(check).map_err(|error| at.mistake(error))?,
-    };
+    if let Some(cookie) = sticky {
+        settings = settings.sticky(&cookie);
+    }
+    if let Some(version) = proxy_protocol {
+        settings = settings.proxy_protocol(version);
+    }
+    if let Some((check, at)) = health {
+        settings = settings.health_check(check).map_err(|error| at.mistake(error))?;
+    }
     Ok(Named { name, place, settings })
+}
+
+/// What an upstream says of TLS.
+struct Secured {
+    ca: Option<(PathBuf, Place)>,
+    is_insecure: bool,
+    identity: Option<(Identity, Place)>,
+    server_name: Option<(String, Place)>,
+}
+
+impl Secured {
+    fn read(section: &mut Section<'_>) -> Result<Self, String> {
+        let ca = section.placed::<String>("ca")?.map(|(path, at)| (section.path(&path), at));
+        let is_insecure = section.value::<bool>("insecure")?.unwrap_or(false);
+        let (identity, server_name) = (identity(section)?, section.placed("server-name")?);
+        Ok(Self { ca, is_insecure, identity, server_name })
+    }
+
+    /// Settings for these servers.
+    fn settings(self, servers: Vec<Upstream>, place: &Place) -> Result<ProxySettings, String> {
+        let settings = match (&self.ca, self.is_insecure) {
+            (Some((_, at)), true) => {
+                return Err(at.mistake("`ca` and `insecure` exclude each other"));
+            }
+            (None, true) => ProxySettings::trusting(servers, &Trust::Anybody),
+            (Some((path, at)), false) => {
+                let pem = fs::read(path).map_err(|error| {
+                    at.mistake(format!("`ca` {} can't be read: {error}", path.display()))
+                })?;
+                ProxySettings::trusting(servers, &Trust::Pem(pem))
+            }
+            (None, false) => ProxySettings::new(servers),
+        };
+        let mut settings = settings.map_err(|error| match &self.ca {
+            Some((path, at)) => at.mistake(format!("`ca` {}: {error}", path.display())),
+            None => place.mistake(error),
+        })?;
+        let speaks_tls = settings.speaks_tls();
+        let needs = |key: &str, at: &Place| match speaks_tls {
+            true => Ok(()),
+            false => Err(at.mistake(format!("`{key}` needs a server with https://"))),
+        };
+        if let Some((identity, at)) = self.identity {
+            needs("cert", &at)?;
+            settings = settings.identity(identity).map_err(|error| at.mistake(error))?;
+        }
+        if let Some((name, at)) = self.server_name {
+            needs("server-name", &at)?;
+            settings = settings.server_name(&name).map_err(|error| at.mistake(error))?;
+        }
+        Ok(settings)
+    }
 }
 
 /// `health` and what goes with it.
@@ -235,17 +274,27 @@ fn servers(section: &mut Section<'_>) -> Result<Vec<Upstream>, String> {
 }
 
 /// One of several words.
-pub(super) fn choice<T: Copy>(
+pub(super) fn choice<T: Clone>(
     section: &mut Section<'_>,
     key: &str,
     words: &[(&'static str, T)],
 ) -> Result<Option<T>, String> {
     let Some((given, place)) = section.placed::<String>(key)? else { return Ok(None) };
+    one_of(&given, &place, key, words).map(Some)
+}
+
+/// What a word stands for.
+pub(super) fn one_of<T: Clone>(
+    given: &str,
+    place: &Place,
+    key: &str,
+    words: &[(&'static str, T)],
+) -> Result<T, String> {
     if let Some((_, value)) = words.iter().find(|(word, _)| *word == given) {
-        return Ok(Some(*value));
+        return Ok(value.clone());
     }
     let all: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-    let near = nearest(&given, all.iter().copied());
+    let near = nearest(given, all.iter().copied());
     let near = near.map_or(String::new(), |near| format!(" (`{near}`?)"));
     Err(place.mistake(format!("`{key}` is `{given}`{near}: give one of {}", all.join(", "))))
 }

@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
-use bolide::{Error, Listener, Metrics, Running, Server, admin_routes};
-
-use super::upstreams::Upstreams;
+use bolide::metrics::{MetricSource, Metrics, admin_routes};
+use bolide::server::{Listener, Running};
+use bolide::{Error, Server};
 
 /// The arguments about the operator's listener.
 #[derive(Debug, clap::Args)]
@@ -75,12 +75,11 @@ impl Admin {
     /// its address.
     pub(super) fn start(
         settings: AdminSettings,
-        upstreams: &Upstreams,
+        sources: [MetricSource; 2],
         inherited: Option<Listener>,
     ) -> Result<Self, String> {
         let metrics = Metrics::new();
         let watched = metrics.clone();
-        let sources = [upstreams.source()];
         let failed = |error: Error| format!("the admin listener (--admin): {error}");
         let server = Server::new().name("admin").workers(1).drain(std::time::Duration::ZERO);
         let listener = inherited.unwrap_or(Listener::Tcp(settings.address));

@@ -3,7 +3,8 @@
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-use bolide::{PROFILE_ONE_IN, Profile, Server};
+use bolide::Server;
+use bolide::metrics::{PROFILE_ONE_IN, Profile};
 
 use crate::writable;
 

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bolide::{Exposition, Latency, Metric, MetricSource, ProxySettings, UpstreamStats};
+use bolide::metrics::{Exposition, Metric, MetricSource};
+use bolide::proxy::{Latency, ProxySettings, UpstreamStats};
 
 /// A metric of upstreams, with one sample for each of the values of its second label, if it has one.
 struct Row {
@@ -236,7 +237,7 @@ fn write(text: &mut Exposition, upstreams: &[UpstreamStats]) {
 
 #[cfg(test)]
 mod tests {
-    use bolide::Upstream;
+    use bolide::proxy::Upstream;
 
     use super::*;
 

@@ -7,7 +7,7 @@ use std::os::fd::{OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
-use bolide::Listener;
+use bolide::server::Listener;
 use bolide_eventloop::inherited;
 
 use crate::configuration::Listen;
@@ -221,7 +221,7 @@ mod tests {
         let one = |(address, tls): &(&str, bool)| Listen {
             address: (*address).to_owned(),
             tls: tls.then(TlsFiles::default),
-            proxy_protocol: bolide::ProxyProtocol::Off,
+            proxy_protocol: bolide::server::ProxyProtocol::Off,
             place: None,
         };
         addresses.iter().map(one).collect()

@@ -5,9 +5,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-use bolide::{Running, Tls};
+use bolide::server::Running;
+use bolide::tls::Tls;
 
 use super::Arguments;
+use super::issuance::Issuance;
 use super::plan::{Group, Plan};
 use crate::certificate::Material;
 use crate::configuration::Listen;
@@ -19,11 +21,12 @@ pub(super) struct Live<'a> {
     pub(super) arguments: &'a Arguments,
     pub(super) running: Running,
     pub(super) observation: Observation,
+    pub(super) issuance: Issuance,
     /// What can't change, as it was at the start.
     pub(super) fixed: Vec<(String, String)>,
     /// In the order in which they were given.
     pub(super) listeners: Vec<Opened>,
-    pub(super) https_addresses: Vec<SocketAddr>,
+    pub(super) https: Vec<SocketAddr>,
     pub(super) stamps: Stamps,
 }
 
@@ -80,8 +83,10 @@ impl Live<'_> {
     fn try_reload(&mut self) -> Result<Vec<String>, String> {
         let plan = Plan::make(self.arguments)?;
         let news = self.materials(&plan)?;
+        self.issuance.change(plan.acme.as_ref())?;
         let left_alone = self.observation.change(&plan.observe, &self.running)?;
-        let routes = plan.routes.after(&self.observation.proxies());
+        let responses = self.issuance.responses(plan.acme.as_ref());
+        let routes = plan.routes.after(&self.observation.proxies()).with_responses(responses);
         let made = routes.clone();
         self.running.reload(move || made.router()).map_err(|error| error.to_string())?;
         self.observation.replace_proxies(routes.proxies());
@@ -90,7 +95,8 @@ impl Live<'_> {
         self.running.set_drain(plan.drain);
         for (listener, new) in self.listeners.iter_mut().zip(news) {
             if let (Some(secured), Some((group, material))) = (&mut listener.secured, new) {
-                material.replace(&secured.tls).map_err(|error| error.to_string())?;
+                let issued = &self.issuance.results().issued;
+                material.replace(&secured.tls, issued).map_err(|error| error.to_string())?;
                 (secured.group, secured.material) = (group, material);
             }
         }
@@ -120,7 +126,7 @@ impl Live<'_> {
             if read[number].is_none() {
                 let (files, place) = (&group.files, group.place.as_ref());
                 let before = Some(&secured.material);
-                read[number] = Some(Material::load(files, place, &self.https_addresses, before)?);
+                read[number] = Some(Material::load(files, place, &self.https, before, false)?);
             }
             news.push(read[number].clone().map(|material| (group.clone(), material)));
         }
@@ -144,11 +150,12 @@ impl Live<'_> {
         let mut news = Vec::new();
         for Secured { group, material, .. } in secured(&self.listeners) {
             let (files, place) = (&group.files, group.place.as_ref());
-            news.push(Material::load(files, place, &self.https_addresses, Some(material))?);
+            news.push(Material::load(files, place, &self.https, Some(material), false)?);
         }
+        let issued = &self.issuance.results().issued;
         let secured = self.listeners.iter_mut().filter_map(|one| one.secured.as_mut());
         for (secured, material) in secured.zip(news) {
-            material.replace(&secured.tls).map_err(|error| error.to_string())?;
+            material.replace(&secured.tls, issued).map_err(|error| error.to_string())?;
             secured.material = material;
         }
         Ok(())

@@ -9,7 +9,7 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use bolide::Pulse;
+use bolide::server::Pulse;
 
 /// Tells the service manager, if there is one.
 #[derive(Debug)]

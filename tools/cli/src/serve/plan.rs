@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use bolide::{Ingress, Limits, ProxyProtocol};
+use bolide::server::{Ingress, Limits, ProxyProtocol};
 
 use super::Arguments;
 use crate::certificate::Material;
@@ -26,6 +26,8 @@ pub(super) struct Plan {
     pub(super) limits: Limits,
     /// What is taken from peers.
     pub(super) ingress: Ingress,
+    /// The CA that certificates come from, with the names of all listeners.
+    pub(super) acme: Option<bolide_acme::Settings>,
     pub(super) routes: Routes,
     pub(super) observe: observe::Settings,
 }
@@ -62,8 +64,10 @@ impl Plan {
         let observe = file.as_ref().map(|file| file.observe.clone()).unwrap_or_default();
         let ndt7 = arguments.routes.ndt7()?;
         let in_file = file.as_ref().map_or(&[][..], |file| &file.listen);
+        let listen = listen(arguments, in_file)?;
         Ok(Self {
-            listen: listen(arguments, in_file)?,
+            acme: file.as_ref().and_then(|file| acme(file.acme.as_ref()?, &listen)),
+            listen,
             http3: !arguments.no_http3 && file.as_ref().is_none_or(|file| file.http3),
             workers: arguments.workers.or_else(|| file.as_ref()?.workers),
             drain: arguments.drain.or_else(|| Some(file.as_ref()?.drain)).unwrap_or(DRAIN),
@@ -96,11 +100,12 @@ impl Plan {
         (groups, of)
     }
 
-    /// Reads every certificate.
-    pub(super) fn materials(&self) -> Result<Vec<Material>, String> {
+    /// Reads every certificate. `is_trial`: nothing is left behind.
+    pub(super) fn materials(&self, is_trial: bool) -> Result<Vec<Material>, String> {
         let addresses = self.https_addresses();
-        let load =
-            |group: &Group| Material::load(&group.files, group.place.as_ref(), &addresses, None);
+        let load = |group: &Group| {
+            Material::load(&group.files, group.place.as_ref(), &addresses, None, is_trial)
+        };
         self.groups().0.iter().map(load).collect()
     }
 
@@ -119,6 +124,17 @@ impl Plan {
         fixed.extend(fixed_limits(&self.limits));
         fixed
     }
+}
+
+/// The CA with the names of all listeners; `None`: no listener has one.
+fn acme(settings: &bolide_acme::Settings, listen: &[Listen]) -> Option<bolide_acme::Settings> {
+    let mut names: Vec<String> = Vec::new();
+    for name in listen.iter().filter_map(|one| one.tls.as_ref()).flat_map(|files| &files.acme) {
+        if !names.contains(name) {
+            names.push(name.clone());
+        }
+    }
+    (!names.is_empty()).then(|| bolide_acme::Settings { names, ..settings.clone() })
 }
 
 /// The listeners: the flags' if there are any, else the file's, else the defaults.
@@ -161,6 +177,7 @@ fn listen(arguments: &Arguments, in_file: &[Listen]) -> Result<Vec<Listen>, Stri
         if let Some(own) = &mut listen.tls {
             if !files.pairs.is_empty() {
                 own.pairs.clone_from(&files.pairs);
+                own.acme.clear();
                 listen.place = None;
             }
             if files.client_ca.is_some() {
@@ -185,7 +202,8 @@ fn files(arguments: &Arguments) -> Result<TlsFiles, String> {
     let pairs = TlsFiles::pair(arguments.cert.clone(), arguments.key.clone())
         .map_err(|what| format!("--cert and --key: {what}"))?;
     let client_required = arguments.client_certificate != Some(ClientCertificate::Optional);
-    Ok(TlsFiles { pairs, client_ca: arguments.client_ca.clone(), client_required })
+    let client_ca = arguments.client_ca.clone();
+    Ok(TlsFiles { pairs, client_ca, client_required, ..TlsFiles::default() })
 }
 
 #[cfg(test)]

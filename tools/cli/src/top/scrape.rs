@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use bolide::StatusCode;
 use bolide::client::Client;
+use bolide::http::StatusCode;
 
 /// How long a server may take to say all of it.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);

@@ -104,11 +104,11 @@ impl Owner for At<'_> {
         let Self { line, state } = self;
         // The cryptography of this very turn belongs to the handshake.
         state.now_ns = state.task.clock.now_ns();
-        line.is_h2 = established.is_h2;
+        line.is_h2 = established.multiplexes();
         let handshake_ns = state.now_ns - line.connected_ns;
         let tls = established.tls.as_ref().map(TlsReport::of);
         state.facts.get_or_insert_with(|| Facts {
-            is_h2: established.is_h2,
+            is_h2: line.is_h2,
             handshake_ns: tls.is_some().then_some(handshake_ns),
             tls,
             connect_ns: line.connected_ns - line.dialed_ns,

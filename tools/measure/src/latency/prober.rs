@@ -385,7 +385,7 @@ impl Owner for At<'_> {
         self.probing.ready_ns = self.state.now_ns;
         if let Some(due_ns) = self.probing.single {
             self.ask(due_ns, orders);
-        } else if !established.is_h2 {
+        } else if !established.multiplexes() {
             self.probing.is_open = true;
         }
     }

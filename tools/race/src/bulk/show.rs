@@ -141,7 +141,11 @@ fn rows(results: &Results, direction: Direction) -> Vec<Vec<String>> {
         rows.push(vec![
             row.stack.title.clone(),
             figure(gbit.map(|gbit| gbit.mid), 2),
-            gbit.map_or_else(|| "failed".to_owned(), |g| format!("{:.2}–{:.2}", g.low, g.high)),
+            match gbit {
+                None => "failed".to_owned(),
+                Some(_) if row.samples.len() == 1 => "–".to_owned(),
+                Some(gbit) => format!("{:.2}–{:.2}", gbit.low, gbit.high),
+            },
             figure(row.stack.published(direction), 0),
             figure(row.median(|sample| Some(sample.server_cpu_per_gib)), 3),
             over_raw(results, row),
@@ -240,6 +244,14 @@ mod tests {
         assert!(text.contains("window 64 KiB") && text.contains("frame 16 KiB"), "{text}");
         assert!(text.contains("50 ms") && text.contains("failed"), "{text}");
         assert!(!text.contains("upload"), "{text}");
+    }
+
+    #[test]
+    fn one_round_has_no_range() {
+        let mut one = results();
+        one.rows.iter_mut().for_each(|row| row.samples.truncate(1));
+        let text = tables(&one);
+        assert!(text.contains("50.00") && !text.contains("50.00–"), "{text}");
     }
 
     #[test]

@@ -194,6 +194,7 @@ mod tests {
             statuses: BTreeMap::new(),
             failures: BTreeMap::new(),
             first_loss: None,
+            quic: None,
             requests: Vec::new(),
             traffic: Traffic::default(),
             latency: Latencies {

@@ -11,6 +11,7 @@ pub(super) const CANNOT_BE_SET: &[(&str, &[&str], &str)] = &[
             "PASS_READS_COUNT",
             "PASS_CALLS_COUNT",
             "ACCEPTS_PER_TURN_COUNT",
+            "DATAGRAM_SOCKETS_COUNT",
             "DATAGRAMS_PER_TURN_COUNT",
             "MAILS_PER_TURN_COUNT",
             "QUIET_TIME",
@@ -91,6 +92,7 @@ pub(super) const CANNOT_BE_SET: &[(&str, &[&str], &str)] = &[
             "DATAGRAM_BYTES",
             "SILENCE",
             "UNVALIDATED_HANDSHAKES_COUNT",
+            "KEEP_ALIVE",
             "RESERVED_STREAMS_COUNT",
             "BATCH_COUNT",
         ],
@@ -132,6 +134,27 @@ pub(super) const CANNOT_BE_SET: &[(&str, &[&str], &str)] = &[
             "FORWARD_WAITING_COUNT",
         ],
         "a route may set another `timeout`; the others are as large as those of the client",
+    ),
+    (
+        "service/acme",
+        &[
+            "RETRY_AFTER_MAX",
+            "REQUEST_TIMEOUT",
+            "RESPONSE_BYTES",
+            "ORDER_TIMEOUT",
+            "FAILURE_LETTERS_COUNT",
+        ],
+        "what a CA may ask for: one that needs more is broken, and the other names wait",
+    ),
+    (
+        "service/acme",
+        &["POLL_PAUSE", "POLL_PAUSE_MAX", "SLEEP_MAX"],
+        "how the thread works: a CA's Retry-After comes first",
+    ),
+    (
+        "service/acme",
+        &["RENEWAL_INFO_TIME", "RENEWAL_INFO_TIME_MIN", "RENEWAL_INFO_TIME_MAX"],
+        "what RFC 9773 asks of clients",
     ),
     (
         "service/compression",
