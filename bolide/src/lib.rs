@@ -82,11 +82,11 @@ pub use bolide_server::{
 pub mod server {
     pub use bolide_server::{
         AbortReason, AccessLog, AccessLogStats, Alternatives, BODY_BYTES_MAX, Blame, BodyLimit,
-        BodyStream, Collect, ConnectionLimits, End, Exchange, Fields, FilePiece, FileVersion,
-        ForwardedFields, Head, Http1Limits, Http2Limits, Http3Limits, Ingress, Io, Limits,
-        Listener, LogFormat, LogLimits, LogTarget, LoopLimits, Network, NetworkError, Networks,
-        Policy, ProxyProtocol, ProxyVersion, Pull, Pulse, RequestId, ResponseFields, Rest,
-        RouteError, Running, SharedFile, Stopper, Waker, body_limit, detach,
+        BodyStream, Collect, ConnectionLimits, EarlierProcess, End, Exchange, Fields, FilePiece,
+        FileVersion, ForwardedFields, Head, Http1Limits, Http2Limits, Http3Limits, Ingress, Io,
+        Limits, Listener, LogFormat, LogLimits, LogTarget, LoopLimits, Network, NetworkError,
+        Networks, Policy, ProxyProtocol, ProxyVersion, Pull, Pulse, RequestId, ResponseFields,
+        Rest, RouteError, Running, SharedFile, Stopper, Waker, body_limit, detach,
     };
 }
 

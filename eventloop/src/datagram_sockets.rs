@@ -5,17 +5,19 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use bolide_buffers::{Datagram, DatagramBatch, DatagramSink, Flush};
 
 use crate::address::Address;
 use crate::budget::Budget;
+use crate::datagram_pipe::DatagramPipe;
 use crate::kernel::{Kernel, Ready};
 use crate::mailbox::{Mail, Mailbox};
 use crate::meter::{Meter, Stage};
 use crate::outward_datagrams::{Outward, Shares};
 use crate::readiness::Writing;
-use crate::service::{DatagramFlush, Routed, Service};
+use crate::service::{Arriving, DatagramFlush, Routed, Service};
 use crate::slots::Token;
 use crate::socket::{Call, Slot};
 use crate::worker::Worker;
@@ -60,6 +62,10 @@ pub(crate) struct DatagramSockets<K: Kernel, M> {
     ready: VecDeque<u8>,
     /// Those of connections outward, by where these go to.
     pub(crate) outward: BTreeMap<SocketAddr, Shares>,
+    /// Another process receives what comes for listeners.
+    are_left: bool,
+    /// By which other processes pass datagrams on.
+    pipes: Vec<Arc<DatagramPipe>>,
     /// What has come and was not told to the service.
     received: Vec<Datagram>,
     /// Connections for which something has come.
@@ -71,8 +77,8 @@ pub(crate) struct DatagramSockets<K: Kernel, M> {
 impl<K: Kernel, M> Default for DatagramSockets<K, M> {
     fn default() -> Self {
         let (open, free, ready, outward) = Default::default();
-        let (received, calls, workers) = (Vec::new(), Vec::new(), Vec::new());
-        Self { open, free, ready, outward, received, calls, workers }
+        let (are_left, pipes, received, calls, workers) = Default::default();
+        Self { open, free, ready, outward, are_left, pipes, received, calls, workers }
     }
 }
 
@@ -128,9 +134,32 @@ impl<K: Kernel, M> DatagramSockets<K, M> {
         self.free.push(position);
     }
 
+    /// Datagrams come by this pipe.
+    pub(crate) fn add_pipe(&mut self, pipe: Arc<DatagramPipe>) {
+        self.pipes.push(pipe);
+    }
+
+    /// No more come by it.
+    pub(crate) fn remove_pipe(&mut self, pipe: &Arc<DatagramPipe>) {
+        self.pipes.retain(|open| !Arc::ptr_eq(open, pipe));
+    }
+
+    /// Lets nothing more come by pipes. Whether something still may that was sent before.
+    pub(crate) fn shut_pipes(&self) -> bool {
+        self.pipes.iter().for_each(|pipe| pipe.shut());
+        !self.pipes.is_empty()
+    }
+
+    /// Whether another process receives what comes at this socket.
+    #[inline]
+    fn is_left(&mut self, position: usize) -> bool {
+        self.are_left && self.at(position).is_some_and(|bound| bound.listener.is_some())
+    }
+
     /// Something may be received at a socket.
     fn note_ready(&mut self, position: usize) {
-        if let Some(bound) = self.at(position)
+        if !self.is_left(position)
+            && let Some(bound) = self.at(position)
             && !std::mem::replace(&mut bound.ready, true)
         {
             self.ready.push_back(position as u8);
@@ -267,7 +296,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         let mut left = self.cx.limits.datagrams_per_turn_count as usize;
         let mut received = std::mem::take(&mut self.cx.datagram_sockets.received);
         let mut has_more = true;
-        while left > 0 && has_more {
+        while left > 0 && has_more && !self.cx.datagram_sockets.is_left(position) {
             let Some(bound) = self.cx.datagram_sockets.at(position) else { break };
             let refused = std::mem::take(&mut bound.refused);
             self.cx.meter.enter(Stage::RECEIVE);
@@ -278,7 +307,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
             // An error tells of a datagram that was sent; it counts as one.
             left = left.saturating_sub(received.len().max(1));
             for datagram in received.drain(..) {
-                self.datagram_came(position, datagram, true);
+                self.datagram_came(position, datagram, false);
             }
             if refused || kind == Some(io::ErrorKind::ConnectionRefused) {
                 self.datagrams_refused(position);
@@ -288,9 +317,9 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         has_more
     }
 
-    /// A datagram came; `may_pass_on`: not from another worker.
-    fn datagram_came(&mut self, position: usize, datagram: Datagram, may_pass_on: bool) {
-        let accepts = !self.is_ending();
+    /// A datagram came; `is_passed_on`: from another worker or process.
+    fn datagram_came(&mut self, position: usize, datagram: Datagram, is_passed_on: bool) {
+        let arriving = Arriving { accepts: !self.is_ending(), is_passed_on };
         let WorkerContext { kernel, service, datagram_sockets, meter, stats, now, .. } =
             &mut self.cx;
         let Some(bound) = datagram_sockets.at(position) else { return };
@@ -302,7 +331,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         let mut sink = Sink { kernel, socket, meter, sent: 0, refused: false };
         let (listener, now) = (bound.listener, *now);
         let routed = catch_unwind(AssertUnwindSafe(|| {
-            service.datagram(listener, datagram, accepts, now, &mut sink)
+            service.datagram(listener, datagram, arriving, now, &mut sink)
         }));
         stats.bytes_sent += sink.sent as u64;
         let routed = routed.unwrap_or_else(|_| {
@@ -318,12 +347,13 @@ impl<K: Kernel, S: Service> Worker<K, S> {
                 }
             }
             Routed::Elsewhere(worker, datagram) => {
-                if let Some(mailbox) = datagram_sockets.workers.get(worker).filter(|_| may_pass_on)
-                    && let Some(listener) = listener
+                let local = bound.local;
+                if let Some(mailbox) =
+                    datagram_sockets.workers.get(worker).filter(|_| !is_passed_on)
                 {
                     stats.datagrams_passed_on += 1;
                     // A worker that has ended has no connections.
-                    let _ = mailbox.post(Mail::Datagram { listener, datagram });
+                    let _ = mailbox.post(Mail::Datagram { local, datagram });
                 }
             }
         }
@@ -347,14 +377,24 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         }
     }
 
-    /// Another worker got a datagram that is for this one.
-    pub(crate) fn datagram_passed_on(&mut self, listener: usize, datagram: Datagram) {
-        let is_of_listener = |bound: &Option<DatagramSocket<K>>| {
-            bound.as_ref().is_some_and(|bound| bound.listener == Some(listener))
+    /// Another worker or process got a datagram, at its socket with this address, that is for this one.
+    pub(crate) fn datagram_passed_on(&mut self, local: SocketAddr, datagram: Datagram) {
+        let is_same = |bound: &Option<DatagramSocket<K>>| {
+            bound.as_ref().is_some_and(|bound| bound.listener.is_some() && bound.local == local)
         };
-        let position = self.cx.datagram_sockets.open.iter().position(is_of_listener);
+        let position = self.cx.datagram_sockets.open.iter().position(is_same);
         if let Some(position) = position {
-            self.datagram_came(position, datagram, false);
+            self.datagram_came(position, datagram, true);
+        }
+    }
+
+    /// Another process receives from here on what comes for listeners. What is for connections of this one it passes on.
+    pub(crate) fn leave_datagrams(&mut self) {
+        let WorkerContext { kernel, datagram_sockets, .. } = &mut self.cx;
+        datagram_sockets.are_left = true;
+        let open = datagram_sockets.open.iter_mut().flatten();
+        for bound in open.filter(|bound| bound.listener.is_some()) {
+            kernel.ignore_datagrams(&mut bound.socket);
         }
     }
 

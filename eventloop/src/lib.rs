@@ -21,6 +21,7 @@ mod agenda;
 mod budget;
 mod close_cause;
 mod closing;
+mod datagram_pipe;
 mod datagram_sockets;
 mod file;
 mod gather;
@@ -55,6 +56,7 @@ pub use address::Address;
 pub use affinity::pin_to_core;
 pub use agenda::{Agenda, Destination, Outbound};
 pub use close_cause::CloseCause;
+pub use datagram_pipe::DatagramPipe;
 pub use file::{FileVersion, SharedFile};
 pub use kernel::{
     BbrInfo, Clocks, FileLimit, Kernel, MioDatagrams, MioKernel, MioListener, Path, SocketPath,
@@ -67,7 +69,7 @@ pub use meter::{Measured, Meter, STAGES_COUNT, Sampling, Stage};
 pub use offload::{Full, Job, Offload, OffloadLimits};
 pub use run::{Around, Config, Handle, Stopper, run};
 pub use seed::random_seed;
-pub use service::{Accepted, After, Close, DatagramFlush, Routed, Service, Turn};
+pub use service::{Accepted, After, Arriving, Close, DatagramFlush, Routed, Service, Turn};
 pub use signals::{Signal, Signals};
 pub use slots::Token;
 pub use stats::Stats;

@@ -173,12 +173,50 @@ impl Listeners {
         Ok(offloads)
     }
 
+    /// Takes the sockets of datagrams that another process had for the listener with this number. Workers get one or more of
+    /// them, or none where they are fewer. Returns what [`bind_datagrams`](Self::bind_datagrams) does.
+    ///
+    /// # Errors
+    ///
+    /// When one is no bound socket of datagrams.
+    pub fn hand_in_datagrams(
+        &mut self,
+        listener: usize,
+        sockets: Vec<OwnedFd>,
+    ) -> io::Result<(bool, bool)> {
+        let take = |socket: OwnedFd| {
+            if SockRef::from(&socket).r#type()? != Type::DGRAM {
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no UDP socket"));
+            }
+            MioDatagrams::new(socket.into())
+        };
+        let sockets = sockets.into_iter().map(take).collect::<io::Result<Vec<_>>>()?;
+        let offloads = sockets.first().map_or((false, false), MioDatagrams::offloads);
+        self.datagram_sockets.push((listener, sockets));
+        Ok(offloads)
+    }
+
+    /// Further descriptors of the sockets of datagrams of each listener, in the order of the listeners.
+    ///
+    /// # Errors
+    ///
+    /// When the system has no file descriptor left.
+    pub fn duplicate_datagrams(&self) -> io::Result<Vec<Vec<OwnedFd>>> {
+        let mut duplicates: Vec<Vec<OwnedFd>> = self.bound.iter().map(|_| Vec::new()).collect();
+        for (listener, sockets) in &self.datagram_sockets {
+            for socket in sockets {
+                duplicates[*listener].push(socket.duplicate()?);
+            }
+        }
+        Ok(duplicates)
+    }
+
     /// The sockets of datagrams of each worker, with the numbers of their listeners.
     pub(crate) fn take_datagrams(&mut self) -> Vec<Vec<(usize, MioDatagrams)>> {
         let mut own: Vec<Vec<_>> = (0..self.workers).map(|_| Vec::new()).collect();
         for (listener, sockets) in self.datagram_sockets.drain(..) {
-            for (worker, socket) in sockets.into_iter().enumerate() {
-                own[worker].push((listener, socket));
+            for (place, socket) in sockets.into_iter().enumerate() {
+                own[place % self.workers].push((listener, socket));
             }
         }
         own
@@ -396,6 +434,8 @@ mod tests {
         let bound = bound_tcp(any(), false).unwrap();
         let error = listeners.hand_in(bound).unwrap_err();
         assert!(error.to_string().contains("doesn't listen"), "{error}");
+        let error = listeners.hand_in_datagrams(0, vec![bound_tcp(any(), false).unwrap().into()]);
+        assert!(error.unwrap_err().to_string().contains("no UDP socket"));
         let datagrams = UdpSocket::bind(any()).unwrap();
         let error = listeners.hand_in(datagrams).unwrap_err();
         assert!(error.to_string().contains("no stream socket"), "{error}");

@@ -7,6 +7,7 @@
 
 mod state;
 
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
@@ -17,6 +18,7 @@ use bolide_buffers::Datagram;
 
 use self::state::State;
 use crate::address::Address;
+use crate::datagram_pipe::DatagramPipe;
 use crate::kernel::Wake;
 use crate::slots::Token;
 use crate::stats::Stats;
@@ -39,11 +41,17 @@ pub(crate) struct HandedIn {
 pub(crate) enum Mail<M> {
     Session(Token, M),
     HandedIn(HandedIn),
-    /// It came at another worker's socket of this listener.
+    /// It came at the socket with this address of another worker, or of another process.
     Datagram {
-        listener: usize,
+        local: SocketAddr,
         datagram: Datagram,
     },
+    /// Another process receives what comes at the sockets of datagrams.
+    LeaveDatagrams,
+    /// What comes by this pipe will be mailed.
+    Pipe(Arc<DatagramPipe>),
+    /// Nothing more comes by it.
+    PipeEnded(Arc<DatagramPipe>),
     /// The mailboxes of all workers.
     Workers(Vec<Mailbox<M>>),
     ShutDown {

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::acceptor::{Acceptor, StopSwitch};
 use crate::affinity::pin_to_core;
+use crate::datagram_pipe::DatagramPipe;
 use crate::kernel::{MioDatagrams, MioKernel, memory};
 use crate::limits::Limits;
 use crate::listener::{Listeners, Numbered};
@@ -16,6 +17,9 @@ use crate::mailbox::{Mail, Mailbox};
 use crate::service::Service;
 use crate::stats::Stats;
 use crate::worker::Worker;
+
+/// Datagrams of another process that a worker may be given before it has taken them, in number.
+const UNTAKEN_COUNT: u32 = 64;
 
 /// How the workers run.
 #[derive(Debug, Clone)]
@@ -120,6 +124,37 @@ impl<M: Send + 'static> Handle<M> {
         self.mailboxes.iter().filter_map(Mailbox::stats).collect()
     }
 
+    /// Workers receive nothing more at the sockets of datagrams of listeners, which another process has from here on; they send
+    /// by them as before.
+    pub fn leave_datagrams(&self) {
+        for mailbox in &self.mailboxes {
+            // A worker that has ended receives nothing.
+            let _ = mailbox.post(Mail::LeaveDatagrams);
+        }
+    }
+
+    /// Gives each worker the datagrams that another process passes on by the pipe in the same place, for as long as that has
+    /// the other end. A worker does not end before it has taken all that was sent to it.
+    ///
+    /// # Errors
+    ///
+    /// When the system has no thread left.
+    pub fn take_datagrams_of(&self, pipes: &[Arc<DatagramPipe>]) -> io::Result<()> {
+        for (place, pipe) in pipes.iter().enumerate() {
+            let mailbox = self.mailboxes[place % self.mailboxes.len()].clone();
+            let pipe = Arc::clone(pipe);
+            let thread = std::thread::Builder::new().name(format!("pipe-{place}"));
+            // A worker that has ended takes nothing.
+            let _ = mailbox.post(Mail::Pipe(Arc::clone(&pipe)));
+            let (taken, by) = (Arc::clone(&pipe), mailbox.clone());
+            if let Err(error) = thread.spawn(move || take_datagrams_of(taken, &by)) {
+                let _ = mailbox.post(Mail::PipeEnded(pipe));
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
     /// Waits until all workers have ended, and returns what each has counted.
     ///
     /// # Errors
@@ -137,6 +172,22 @@ impl<M: Send + 'static> Handle<M> {
         }
         Ok(stats)
     }
+}
+
+/// Gives a worker what comes by a pipe.
+fn take_datagrams_of<M: Send + 'static>(pipe: Arc<DatagramPipe>, mailbox: &Mailbox<M>) {
+    let (mut block, mut count) = (Vec::new(), 0_u32);
+    while let Some((local, datagram)) = pipe.receive(&mut block) {
+        if mailbox.post(Mail::Datagram { local, datagram }).is_err() {
+            return;
+        }
+        count = count.wrapping_add(1);
+        if count.is_multiple_of(UNTAKEN_COUNT) {
+            // Its answer says that those before are taken: what a worker has no time for waits in the kernel, or is lost.
+            let _ = mailbox.stats();
+        }
+    }
+    let _ = mailbox.post(Mail::PipeEnded(pipe));
 }
 
 /// Starts a worker for each that `listeners` was made for. `make` is called on each worker's thread

@@ -68,17 +68,17 @@ pub trait Service: 'static {
     /// A connection has been accepted. `None` closes it at once.
     fn open(&mut self, accepted: &Accepted, now: Instant) -> Option<(Self::Session, After)>;
 
-    /// A datagram came by the socket of this listener, or by one for connections that this side has begun. `accepts`:
-    /// connections may begin. What is replied to it at once leaves by `sink`.
+    /// A datagram came by the socket of this listener, or by one for connections that this side has begun. What is
+    /// replied to it at once leaves by `sink`.
     fn datagram(
         &mut self,
         listener: Option<usize>,
         datagram: Datagram,
-        accepts: bool,
+        arriving: Arriving,
         now: Instant,
         sink: &mut dyn DatagramSink,
     ) -> Routed {
-        let _ = (listener, datagram, accepts, now, sink);
+        let _ = (listener, datagram, arriving, now, sink);
         Routed::Nothing
     }
 
@@ -157,6 +157,15 @@ pub trait Service: 'static {
     fn close(&mut self, session: Self::Session, cause: CloseCause, agenda: &mut Agenda) {
         let _ = (session, cause, agenda);
     }
+}
+
+/// What a worker says of a datagram that came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Arriving {
+    /// Connections may begin.
+    pub accepts: bool,
+    /// It came from another worker or process, which took it for one of this one's: it goes to nobody else.
+    pub is_passed_on: bool,
 }
 
 /// What a datagram led to.

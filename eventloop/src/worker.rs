@@ -175,7 +175,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
         if deadline <= self.cx.now {
             self.close_all(CloseCause::Drained);
         }
-        self.slots.len() > 0
+        self.slots.len() > 0 || self.cx.datagram_sockets.shut_pipes()
     }
 
     /// How long the kernel may wait.
@@ -263,10 +263,13 @@ impl<K: Kernel, S: Service> Worker<K, S> {
                     }
                 }
                 Mail::HandedIn(socket) => self.take_in(socket),
-                Mail::Datagram { listener, datagram } => {
-                    self.datagram_passed_on(listener, datagram);
+                Mail::Datagram { local, datagram } => {
+                    self.datagram_passed_on(local, datagram);
                     self.call_for_datagrams();
                 }
+                Mail::LeaveDatagrams => self.leave_datagrams(),
+                Mail::Pipe(pipe) => self.cx.datagram_sockets.add_pipe(pipe),
+                Mail::PipeEnded(pipe) => self.cx.datagram_sockets.remove_pipe(&pipe),
                 Mail::Workers(workers) => self.cx.datagram_sockets.set_workers(workers),
                 Mail::ShutDown { deadline } => self.begin_end(deadline),
                 Mail::Count(sender) => {

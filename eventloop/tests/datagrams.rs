@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use bolide_buffers::{Datagram, DatagramBatch, DatagramSink, Flush};
 use bolide_eventloop::{
-    Accepted, Address, After, CloseCause, Config, DatagramFlush, Handle, Listeners, Mailbox,
-    Routed, Service, Token, Turn, run,
+    Accepted, Address, After, Arriving, CloseCause, Config, DatagramFlush, Handle, Listeners,
+    Mailbox, Routed, Service, Token, Turn, run,
 };
 
 /// What a client sends to end its connection.
@@ -44,7 +44,7 @@ impl Service for Echo {
         &mut self,
         listener: Option<usize>,
         datagram: Datagram,
-        accepts: bool,
+        arriving: Arriving,
         _: Instant,
         sink: &mut dyn DatagramSink,
     ) -> Routed {
@@ -53,7 +53,7 @@ impl Service for Echo {
         if worker != self.worker {
             return Routed::Elsewhere(worker.into(), datagram);
         }
-        if !accepts {
+        if !arriving.accepts {
             let bytes = b"closed";
             let (to, length) = (datagram.from, bytes.len());
             let batch =

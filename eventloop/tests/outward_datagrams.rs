@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use bolide_buffers::{Datagram, DatagramBatch, DatagramSink, Flush};
 use bolide_eventloop::{
-    Accepted, After, Agenda, CloseCause, DatagramFlush, Destination, Limits, MioKernel, Outbound,
-    Routed, Service, Token, Turn, Worker,
+    Accepted, After, Agenda, Arriving, CloseCause, DatagramFlush, Destination, Limits, MioKernel,
+    Outbound, Routed, Service, Token, Turn, Worker,
 };
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -56,11 +56,11 @@ impl Service for Caller {
         &mut self,
         listener: Option<usize>,
         datagram: Datagram,
-        accepts: bool,
+        arriving: Arriving,
         _: Instant,
         _: &mut dyn DatagramSink,
     ) -> Routed {
-        assert!(listener.is_none() && accepts && datagram.from == self.to);
+        assert!(listener.is_none() && arriving.accepts && datagram.from == self.to);
         let name = datagram.bytes[0];
         self.answered.insert(name);
         self.tokens.get(&name).map_or(Routed::New, |token| Routed::For(*token))

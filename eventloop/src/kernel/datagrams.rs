@@ -2,7 +2,7 @@
 
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 
 use bolide_buffers::{Datagram, DatagramBatch};
 use bytes::BytesMut;
@@ -86,6 +86,18 @@ impl MioDatagrams {
         } else {
             registry.register(&mut source, token, interest)
         }
+    }
+
+    pub(super) fn ignore(&mut self, registry: &Registry) {
+        if std::mem::take(&mut self.is_registered) {
+            // One that is watched for nothing costs a look.
+            let _ = registry.deregister(&mut SourceFd(&self.socket.as_raw_fd()));
+        }
+    }
+
+    /// A further descriptor of the same socket.
+    pub(crate) fn duplicate(&self) -> io::Result<OwnedFd> {
+        self.socket.try_clone().map(OwnedFd::from)
     }
 
     /// Receives once, into `block`, which is made when it is needed first. Whether there may be more.

@@ -360,6 +360,10 @@ impl Kernel for MioKernel {
         socket.watch(self.poll.registry(), key, writable)
     }
 
+    fn ignore_datagrams(&mut self, socket: &mut MioDatagrams) {
+        socket.ignore(self.poll.registry());
+    }
+
     #[inline]
     fn receive_datagrams(
         &mut self,

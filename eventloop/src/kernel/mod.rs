@@ -269,6 +269,11 @@ pub trait Kernel: 'static {
         writable: bool,
     ) -> io::Result<()>;
 
+    /// Reports nothing of this socket any more, unless it is [watched](Self::watch_datagrams) again.
+    fn ignore_datagrams(&mut self, socket: &mut Self::Datagrams) {
+        let _ = socket;
+    }
+
     /// Receives once, and appends what has come. Whether there may be more.
     ///
     /// # Errors

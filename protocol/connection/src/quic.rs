@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bolide_buffers::{Datagram, DatagramBatch, DatagramSink, Flush};
-use bolide_h3::Context as Http3Context;
-use bolide_quic::{Arrived, Delivery, Endpoint, Key, QuicError, QuicStats};
+use bolide_h3::{Context as Http3Context, Quic};
+use bolide_quic::{Arrived, Delivery, Endpoint, Key, Membership, QuicError, QuicStats};
 use bolide_semantics::{CloseReason, Context, Role};
 use bolide_tls::{ClientTls, HandshakeFacts, ServerTls, TlsFailure, WallClock};
 
@@ -93,6 +93,10 @@ pub enum Arrival<N> {
     New(Box<NewConnection>),
     /// It is for a connection of the endpoint that this worker has.
     Elsewhere(usize, Datagram),
+    /// As [`Arrived::Earlier`].
+    Earlier(u8, Option<u16>, Datagram),
+    /// As [`Arrived::Unclaimed`].
+    Unclaimed(Datagram),
 }
 
 /// A connection that a client has begun.
@@ -118,9 +122,9 @@ pub struct QuicEndpoint<N> {
 }
 
 impl<N: Copy> QuicEndpoint<N> {
-    /// An endpoint that accepts connections by these settings, if there are any, for one worker of several: by its number
-    /// and theirs. `seed` decides what is random in its packets, but for keys; `place` is what its connections say of where
-    /// they [belong](Connection::endpoint).
+    /// An endpoint that accepts connections by these settings, if there are any, as one of several with the same port.
+    /// `seed` decides what is random in its packets, but for keys; `place` is what its connections say of where they
+    /// [belong](Connection::endpoint).
     ///
     /// # Errors
     ///
@@ -129,9 +133,9 @@ impl<N: Copy> QuicEndpoint<N> {
         tls: Option<&ServerTls>,
         clock: WallClock,
         seed: [u8; 32],
-        (place, worker): (usize, (usize, usize)),
+        (place, member): (usize, Membership),
     ) -> Result<Self, QuicError> {
-        let endpoint = Endpoint::of_worker(tls, clock, seed, worker)?;
+        let endpoint = Endpoint::of(tls, clock, seed, member)?;
         Ok(Self { endpoint, place, entries: Vec::new(), buffer: Vec::new() })
     }
 
@@ -140,16 +144,26 @@ impl<N: Copy> QuicEndpoint<N> {
         self.endpoint.accept(accepts);
     }
 
-    /// A datagram came. What the endpoint itself replies leaves by `sink`.
+    /// Another process accepts connections from here on.
+    pub fn leave(&mut self) {
+        self.endpoint.leave();
+    }
+
+    /// A datagram came. `is_passed_on`: from another worker or process. What the endpoint itself replies leaves by `sink`.
     pub fn receive(
         &mut self,
         datagram: Datagram,
+        is_passed_on: bool,
         now: Instant,
         sink: &mut dyn DatagramSink,
     ) -> Arrival<N> {
-        match self.endpoint.receive(datagram, now, &mut self.buffer) {
+        match self.endpoint.receive(datagram, is_passed_on, now, &mut self.buffer) {
             Arrived::Nothing => Arrival::Nothing,
             Arrived::Elsewhere(worker, datagram) => Arrival::Elsewhere(worker, datagram),
+            Arrived::Earlier(process, worker, datagram) => {
+                Arrival::Earlier(process, worker, datagram)
+            }
+            Arrived::Unclaimed(datagram) => Arrival::Unclaimed(datagram),
             Arrived::New(_, quic) => Arrival::New(Box::new(NewConnection(*quic))),
             Arrived::Reply(batch) => {
                 // A full socket loses it, and the peer sends again.

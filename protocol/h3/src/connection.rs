@@ -14,13 +14,13 @@ use bytes::Bytes;
 use crate::abuse::Budgets;
 use crate::control::{Control, PeerKind, PeerStream};
 use crate::error::{ErrorCode, Fault};
-use crate::goaway::{LAST_OF_ALL, Leaving};
+use crate::goaway::Leaving;
 use crate::limits::{
     DRAIN_NOTICE, Limits, SCAN_INTERVAL, TRIM_AFTER, UNIDIRECTIONAL_STREAMS_COUNT,
 };
 use crate::receive_stream::Step;
 use crate::scheduler::Scheduler;
-use crate::stream::{Part, Stream, id_of, number_of};
+use crate::stream::{Part, Stream, number_of};
 use crate::streams::Streams;
 use crate::transport::{Context, Quic, QuicEvent};
 use crate::varint;
@@ -166,6 +166,7 @@ impl Connection {
                 None => {}
             }
             self.send_listed(cx);
+            self.announce_leaving(cx.quic);
             self.flush(cx)?;
             if self.pending.is_empty()
                 && let Some(output) = self.end_turn(cx)?
@@ -263,30 +264,6 @@ impl Connection {
         }
     }
 
-    /// Begins an orderly end: requests that are on their way are still served (RFC 9114 §5.2), and
-    /// the connection closes after the last exchange.
-    pub fn shut_down<Q: Quic>(&mut self, cx: &mut Context<'_, Q>) {
-        if self.begin(cx).is_some() || self.control.goaway.leaving != Leaving::No {
-            return;
-        }
-        if self.role == Role::Client {
-            return self.leave_finally();
-        }
-        self.control.goaway.leaving = Leaving::Announced { since_ms: self.times.clock.ms };
-        self.control.write_goaway(LAST_OF_ALL);
-    }
-
-    /// The second GOAWAY: nothing but the requests that came is served; of a client's, the only one.
-    pub(crate) fn leave_finally(&mut self) {
-        let first_refused = match self.role {
-            Role::Server => id_of(self.streams.highest.saturating_add(1)),
-            // A client's GOAWAY is about pushes, of which it has allowed none.
-            Role::Client => 0,
-        };
-        self.control.goaway.leaving = Leaving::Final { first_refused };
-        self.control.write_goaway(first_refused);
-    }
-
     /// Whether the peer takes an extended CONNECT (RFC 9220 §3). `None` before its SETTINGS have come.
     #[must_use]
     pub fn takes_protocols(&self) -> Option<bool> {
@@ -368,6 +345,11 @@ impl Connection {
         Ok(Some(self.close(CloseReason::orderly(name, what))))
     }
 
+    /// Whether no exchange is open, and the peer has all of those that were.
+    fn is_over_with<Q: Quic>(&self, quic: &Q) -> bool {
+        self.streams.open() == 0 && quic.is_acknowledged()
+    }
+
     /// Turns a pending event into a report, unless it has been overtaken.
     fn report(&mut self, event: Event) -> Option<Output> {
         match event {
@@ -386,7 +368,7 @@ impl Connection {
     /// Nothing is left to read or to send. Returns `None` when something came up.
     fn end_turn<Q: Quic>(&mut self, cx: &mut Context<'_, Q>) -> Result<Option<Output>, Fault> {
         let goaway = &self.control.goaway;
-        if self.streams.open() == 0 {
+        if self.is_over_with(cx.quic) {
             if goaway.is_final() {
                 return self.close_orderly(cx, "drained", "the connection was shut down");
             }
@@ -441,7 +423,7 @@ impl Connection {
             && clock.elapsed_ms(since_ms) >= millis(DRAIN_NOTICE)
         {
             self.leave_finally();
-            if self.streams.open() == 0 {
+            if self.is_over_with(cx.quic) {
                 return self.close_orderly(cx, "drained", "the connection was shut down");
             }
         }

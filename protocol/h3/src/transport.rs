@@ -55,6 +55,12 @@ pub trait Quic {
     /// How many bidirectional streams may still be opened.
     fn openable(&self) -> u64;
 
+    /// Whether the handshake is under way.
+    fn is_handshaking(&self) -> bool;
+
+    /// Whether the peer has acknowledged everything that was written to streams of requests: closing loses the rest.
+    fn is_acknowledged(&self) -> bool;
+
     /// The next bytes of a stream that the peer sends on.
     fn read(&mut self, stream: u64) -> Read;
 

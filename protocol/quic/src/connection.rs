@@ -141,12 +141,6 @@ impl Connection {
         self.inner.poll_timeout()
     }
 
-    /// Whether the handshake is under way.
-    #[must_use]
-    pub fn is_handshaking(&self) -> bool {
-        self.inner.is_handshaking()
-    }
-
     /// Whether it has ended and been forgotten by its endpoint.
     #[must_use]
     pub fn is_over(&self) -> bool {
@@ -259,12 +253,6 @@ impl Connection {
         if let Ok(at) = self.written.binary_search_by_key(&stream, |(stream, _)| *stream) {
             self.written_bytes -= self.written.remove(at).1;
         }
-    }
-
-    /// Whether the peer has acknowledged everything that was written to streams of requests.
-    #[must_use]
-    pub fn is_acknowledged(&self) -> bool {
-        self.written.is_empty()
     }
 
     /// What the transport keeps at most of what was written, and of what has come and was not read, in bytes.
@@ -406,6 +394,14 @@ impl Quic for Connection {
 
     fn open_unidirectional(&mut self) -> Option<u64> {
         self.inner.streams().open(Dir::Uni).map(Into::into)
+    }
+
+    fn is_handshaking(&self) -> bool {
+        self.inner.is_handshaking()
+    }
+
+    fn is_acknowledged(&self) -> bool {
+        self.written.is_empty()
     }
 
     fn openable(&self) -> u64 {

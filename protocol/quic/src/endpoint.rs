@@ -5,8 +5,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
+use aws_lc_rs::{hkdf, hmac};
 use bolide_buffers::{Datagram, DatagramBatch};
 use bolide_tls::{ClientTls, ServerTls, WallClock};
+use bytes::BytesMut;
 use quinn_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn_proto::{
     ClientConfig, ConnectionEvent, ConnectionHandle, DatagramEvent, EcnCodepoint, EndpointConfig,
@@ -15,7 +17,7 @@ use quinn_proto::{
 use thiserror::Error;
 
 use crate::connection::{Connection, batch};
-use crate::identifiers::Identifiers;
+use crate::identifiers::{Identifiers, Owner};
 use crate::limits;
 
 /// The protocol that is agreed on (RFC 9114 §3.1).
@@ -54,6 +56,11 @@ pub enum Arrived {
     Nothing,
     /// It is for a connection of the endpoint that this worker has.
     Elsewhere(usize, Datagram),
+    /// It is for an earlier process, by its number: for the worker whose number is the remainder of this one, if that is
+    /// known; else it belongs to a handshake, which may have begun there.
+    Earlier(u8, Option<u16>, Datagram),
+    /// It begins a connection, and those are the successor's.
+    Unclaimed(Datagram),
     /// It is for this connection.
     For(Key, Delivery),
     /// A client begins a connection.
@@ -68,6 +75,10 @@ impl fmt::Debug for Arrived {
         match self {
             Self::Nothing => formatter.write_str("Nothing"),
             Self::Elsewhere(worker, _) => write!(formatter, "Elsewhere({worker})"),
+            Self::Earlier(process, worker, _) => {
+                write!(formatter, "Earlier({process}, {worker:?})")
+            }
+            Self::Unclaimed(_) => formatter.write_str("Unclaimed"),
             Self::For(key, _) => write!(formatter, "For({key:?})"),
             Self::New(key, _) => write!(formatter, "New({key:?})"),
             Self::Reply(outgoing) => write!(formatter, "Reply({outgoing:?})"),
@@ -90,6 +101,58 @@ pub struct Endpoint {
     pub(crate) unvalidated: usize,
     unvalidated_max: usize,
     accepts: bool,
+    member: Membership,
+    /// Until when handshakes may have begun in the process before, once it has given one back.
+    asks_until: Option<Instant>,
+    /// Another process accepts connections now.
+    leaves: bool,
+}
+
+/// What an endpoint is among those of other workers and processes that have the same UDP port.
+#[derive(Debug, Clone)]
+pub struct Membership {
+    /// The number of its worker, and how many those are.
+    pub worker: (usize, usize),
+    /// The number of its process among those that follow one another.
+    pub process: u8,
+    /// The number of the process that it has taken over from, which may be in handshakes with clients.
+    pub follows: Option<u8>,
+    /// What the keys of tokens and of stateless resets are made of; none: they are random.
+    pub secret: Option<Secret>,
+}
+
+impl Default for Membership {
+    fn default() -> Self {
+        Self { worker: (0, 1), process: 0, follows: None, secret: None }
+    }
+}
+
+/// A secret that processes which follow one another share.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Secret(pub [u8; 32]);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Secret")
+    }
+}
+
+impl Secret {
+    /// The key of stateless resets (RFC 9000 §10.3).
+    fn of_resets(self) -> Arc<hmac::Key> {
+        let mut key = [0; 32];
+        let expanded = self.of_tokens();
+        // As many bytes as the hash gives at once: that does not fail.
+        if let Ok(bytes) = expanded.expand(&[b"stateless reset"], hkdf::HKDF_SHA256) {
+            let _ = bytes.fill(&mut key);
+        }
+        Arc::new(hmac::Key::new(hmac::HMAC_SHA256, &key))
+    }
+
+    /// The key of tokens (RFC 9000 §8.1).
+    fn of_tokens(self) -> hkdf::Prk {
+        hkdf::Salt::new(hkdf::HKDF_SHA256, b"bolide quic").extract(&self.0)
+    }
 }
 
 impl Endpoint {
@@ -104,26 +167,30 @@ impl Endpoint {
         clock: WallClock,
         seed: [u8; 32],
     ) -> Result<Self, QuicError> {
-        Self::of_worker(server, clock, seed, (0, 1))
+        Self::of(server, clock, seed, Membership::default())
     }
 
-    /// The same for one worker of several, by its number and theirs: the identifiers of its connections name it.
+    /// The same for one of several with the same port: the identifiers of its connections name it.
     ///
     /// # Errors
     ///
     /// As [`Self::new`].
-    pub fn of_worker(
+    pub fn of(
         server: Option<&ServerTls>,
         clock: WallClock,
         seed: [u8; 32],
-        (worker, workers): (usize, usize),
+        member: Membership,
     ) -> Result<Self, QuicError> {
         let mut outward = transport();
         outward.keep_alive_interval(Some(limits::KEEP_ALIVE));
         let (transport, outward) = (Arc::new(transport()), Arc::new(outward));
-        let config = server.map(|tls| server_config(tls, clock, &transport)).transpose()?;
-        let identifiers = Identifiers::new(worker, workers);
+        let secret = member.secret;
+        let config = server.map(|tls| server_config(tls, clock, &transport, secret)).transpose()?;
+        let identifiers = Identifiers::new(member.worker.0, member.worker.1, member.process);
         let mut endpoint = EndpointConfig::default();
+        if let Some(secret) = secret {
+            endpoint.reset_key(secret.of_resets());
+        }
         endpoint.rng_seed(Some(seed)).cid_generator(move || Box::new(identifiers));
         let inner = quinn_proto::Endpoint::new(Arc::new(endpoint), config, true, Some(seed));
         let unvalidated_max = limits::UNVALIDATED_HANDSHAKES_COUNT;
@@ -138,6 +205,9 @@ impl Endpoint {
             unvalidated: 0,
             unvalidated_max,
             accepts: true,
+            member,
+            asks_until: None,
+            leaves: false,
         })
     }
 
@@ -175,12 +245,41 @@ impl Endpoint {
         self.accepts = accepts;
     }
 
-    /// A datagram came. What the endpoint replies is in `buffer`, which is emptied first.
-    pub fn receive(&mut self, datagram: Datagram, now: Instant, buffer: &mut Vec<u8>) -> Arrived {
+    /// Another process accepts connections from here on.
+    pub fn leave(&mut self) {
+        self.leaves = true;
+    }
+
+    /// A datagram came. `is_passed_on`: from another worker or process, so that it is for this one or for nobody. What the
+    /// endpoint replies is in `buffer`, which is emptied first.
+    pub fn receive(
+        &mut self,
+        datagram: Datagram,
+        is_passed_on: bool,
+        now: Instant,
+        buffer: &mut Vec<u8>,
+    ) -> Arrived {
         buffer.clear();
-        if let Some(worker) = self.identifiers.other_worker(&datagram.bytes) {
-            return Arrived::Elsewhere(worker, datagram);
-        }
+        // A client's is alone at its socket, and a server's stateless resets begin as anything may.
+        let owner = match self.server {
+            Some(_) => self.identifiers.owner(&datagram.bytes),
+            None => Owner::Own,
+        };
+        let unclaimed = match owner {
+            Owner::Own => None,
+            Owner::Worker(worker) if !is_passed_on => return Arrived::Elsewhere(worker, datagram),
+            Owner::Process(process, tag) if !is_passed_on => {
+                return Arrived::Earlier(process, Some(tag), datagram);
+            }
+            Owner::Handshake if self.leaves => {
+                Some(Datagram { bytes: BytesMut::from(&datagram.bytes[..]), ..datagram })
+            }
+            Owner::Handshake => match self.asks(is_passed_on, now) {
+                Some(process) => return Arrived::Earlier(process, None, datagram),
+                None => None,
+            },
+            Owner::Worker(_) | Owner::Process(..) => None,
+        };
         let Datagram { from, to, ecn, bytes } = datagram;
         let ecn = EcnCodepoint::from_bits(ecn);
         match self.inner.handle(now, from, to, ecn, bytes, buffer) {
@@ -189,8 +288,29 @@ impl Endpoint {
                 Arrived::For(Key(handle), Delivery(event))
             }
             Some(DatagramEvent::Response(transmit)) => Arrived::Reply(batch(&transmit)),
-            Some(DatagramEvent::NewConnection(incoming)) => self.incoming(incoming, now, buffer),
+            Some(DatagramEvent::NewConnection(incoming)) => match unclaimed {
+                None => self.incoming(incoming, now, buffer),
+                Some(datagram) => {
+                    self.inner.ignore(incoming);
+                    Arrived::Unclaimed(datagram)
+                }
+            },
         }
+    }
+
+    /// The process that may have begun the handshake that a datagram belongs to. It gives back what it does not know, and has
+    /// begun none since the first that it gave back.
+    fn asks(&mut self, is_passed_on: bool, now: Instant) -> Option<u8> {
+        let process = self.member.follows?;
+        if is_passed_on {
+            self.asks_until.get_or_insert(now + limits::TAKEOVER);
+            return None;
+        }
+        if self.asks_until.is_some_and(|until| until <= now) {
+            self.member.follows = None;
+            return None;
+        }
+        Some(process)
     }
 
     /// Takes over TLS settings that were replaced.
@@ -200,7 +320,7 @@ impl Endpoint {
         if *replaced_count != count {
             *replaced_count = count;
             // Nothing is accepted any more where the new ones don't allow QUIC.
-            let config = server_config(tls, self.clock, &self.transport).ok();
+            let config = server_config(tls, self.clock, &self.transport, self.member.secret).ok();
             self.inner.set_server_config(config);
         }
     }
@@ -244,6 +364,7 @@ fn server_config(
     tls: &ServerTls,
     clock: WallClock,
     transport: &Arc<TransportConfig>,
+    secret: Option<Secret>,
 ) -> Result<Arc<ServerConfig>, QuicError> {
     if !tls.allows_quic() {
         return Err(QuicError::Tls(
@@ -252,7 +373,11 @@ fn server_config(
     }
     let crypto = QuicServerConfig::try_from(tls.quic(HTTP3))
         .map_err(|error| QuicError::Tls(error.to_string()))?;
-    let mut config = ServerConfig::with_crypto(Arc::new(crypto));
+    let crypto = Arc::new(crypto);
+    let mut config = match secret {
+        Some(secret) => ServerConfig::new(crypto, Arc::new(secret.of_tokens())),
+        None => ServerConfig::with_crypto(crypto),
+    };
     config.transport_config(Arc::clone(transport)).time_source(Arc::new(Clock(clock)));
     Ok(Arc::new(config))
 }

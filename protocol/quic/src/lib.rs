@@ -10,4 +10,4 @@ mod identifiers;
 pub mod limits;
 
 pub use connection::{Connection, QuicStats};
-pub use endpoint::{Arrived, Delivery, Endpoint, Key, QuicError};
+pub use endpoint::{Arrived, Delivery, Endpoint, Key, Membership, QuicError, Secret};

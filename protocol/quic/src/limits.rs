@@ -48,6 +48,10 @@ pub const KEEP_ALIVE: Duration = Duration::from_secs(20);
 /// server of ours allows. Answers: none.
 pub const RESERVED_STREAMS_COUNT: usize = 100;
 
+/// How long handshakes that another process has begun may go on there, from the first that it gave back. Default: 3 s. Unit:
+/// time. Reason: what a client sends again because nothing came reaches whoever has begun with it. Answers: none.
+pub const TAKEOVER: Duration = Duration::from_secs(3);
+
 /// Datagrams that are sent in one batch. Default: 10. Unit: datagrams. Reason: most of what batching saves is saved with
 /// ten. Answers: none.
 pub const BATCH_COUNT: usize = 10;

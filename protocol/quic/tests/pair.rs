@@ -7,8 +7,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
 use bolide_buffers::{Datagram, DatagramBatch};
-use bolide_h3::{Connection as Http, Context, Limits};
-use bolide_quic::{Arrived, Connection, Endpoint, limits};
+use bolide_h3::{Connection as Http, Context, Limits, Quic};
+use bolide_quic::{Arrived, Connection, Endpoint, Membership, Secret, limits};
 use bolide_semantics::{
     Content, End, ExchangeEvent, ExchangeId, FieldRef, Head, Output, RequestHead, ResponseHead,
     Role,
@@ -149,8 +149,11 @@ impl World {
         let side = &mut self.sides[at];
         let received = Datagram { from, to: None, ecn: 0, bytes: BytesMut::from(bytes) };
         let mut buffer = Vec::new();
-        match side.endpoint.receive(received, now, &mut buffer) {
-            Arrived::Nothing | Arrived::Elsewhere(..) => {}
+        match side.endpoint.receive(received, false, now, &mut buffer) {
+            Arrived::Nothing
+            | Arrived::Elsewhere(..)
+            | Arrived::Earlier(..)
+            | Arrived::Unclaimed(_) => {}
             Arrived::For(key, delivery) => {
                 let Side { endpoint, quic: Some(quic), .. } = side else { return };
                 if key != quic.key() {
@@ -366,6 +369,29 @@ fn a_client_proves_its_address_when_too_many_have_not() {
 }
 
 #[test]
+fn a_token_of_one_process_is_good_in_the_next_with_the_same_secret() {
+    let (tls, client) = tls();
+    let process = |process: u8, secret: u8| {
+        let secret = Some(Secret([secret; 32]));
+        let member = Membership { process, secret, ..Membership::default() };
+        let endpoint = Endpoint::of(Some(&tls), CLOCK, [process; 32], member);
+        endpoint.expect("settings that have TLS 1.3").with_unvalidated_max(0)
+    };
+    for (secret, is_good) in [(5, true), (6, false)] {
+        let mut server = Side::new(Role::Server, Some(&tls), 1);
+        server.endpoint = process(0, 5);
+        let mut world = World::between(server, &client, 7, 0);
+        world.turn();
+        world.until("a Retry", |world| world.wire.iter().any(|(_, at, _)| *at == 0));
+        world.sides[1].endpoint = process(1, secret);
+        world.until("an end", |world| {
+            world.sides[1].quic.is_some() || world.sides[0].closed.is_some()
+        });
+        assert_eq!(world.sides[1].quic.is_some(), is_good);
+    }
+}
+
+#[test]
 fn an_initial_flood_is_answered_by_retries() {
     let (tls, client) = tls();
     let mut server = Side::new(Role::Server, Some(&tls), 1);
@@ -381,7 +407,7 @@ fn an_initial_flood_is_answered_by_retries() {
         let from = address(1024 + number);
         let received = Datagram { from, to: None, ecn: 0, bytes: BytesMut::from(&initial[..]) };
         let mut buffer = Vec::new();
-        match server.endpoint.receive(received, start(), &mut buffer) {
+        match server.endpoint.receive(received, false, start(), &mut buffer) {
             Arrived::New(_, mut quic) => {
                 // RFC 9000 §8.1: at most three times what came, until the address is validated.
                 let (mut sent, mut bytes) = (Vec::new(), 0);

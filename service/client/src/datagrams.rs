@@ -3,7 +3,9 @@
 use std::time::{Instant, SystemTime};
 
 use bolide_buffers::{Datagram, DatagramSink, Flush};
-use bolide_connection::{Arrival, IdentityError, QuicEndpoint, QuicError, QuicStats, WallClock};
+use bolide_connection::{
+    Arrival, IdentityError, Membership, QuicEndpoint, QuicError, QuicStats, WallClock,
+};
 use bolide_eventloop::{After, DatagramFlush, Outbound, Routed, random_seed};
 
 use crate::{Dial, Session, Speaks, Workbench};
@@ -17,10 +19,15 @@ impl Workbench {
         sink: &mut dyn DatagramSink,
     ) -> Routed {
         let Some(endpoint) = &mut self.quic else { return Routed::Nothing };
-        match endpoint.receive(datagram, now, sink) {
+        // There is one worker of this endpoint, and no other process.
+        match endpoint.receive(datagram, true, now, sink) {
             Arrival::For(token) => Routed::For(token),
-            // Nothing is accepted, and there is one worker of this endpoint.
-            Arrival::Nothing | Arrival::New(_) | Arrival::Elsewhere(..) => Routed::Nothing,
+            // Nothing is accepted.
+            Arrival::Nothing
+            | Arrival::New(_)
+            | Arrival::Elsewhere(..)
+            | Arrival::Earlier(..)
+            | Arrival::Unclaimed(_) => Routed::Nothing,
         }
     }
 
@@ -67,7 +74,8 @@ impl Session {
             Some(endpoint) => endpoint,
             None => {
                 let clock = WallClock(SystemTime::now);
-                QuicEndpoint::new(None, clock, random_seed(), (0, (0, 1))).map_err(unusable)?
+                QuicEndpoint::new(None, clock, random_seed(), (0, Membership::default()))
+                    .map_err(unusable)?
             }
         };
         let connection = quic

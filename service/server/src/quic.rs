@@ -1,45 +1,103 @@
 //! HTTP/3: the endpoints of one worker, one for each listener that has a UDP socket.
 
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use bolide_buffers::{Datagram, DatagramSink, Flush};
 use bolide_connection::{
-    Arrival, Connection, Limits, NewConnection, QuicEndpoint, ServerTls, WallClock,
+    Arrival, Connection, Limits, Membership, NewConnection, QuicEndpoint, Secret, ServerTls,
+    WallClock,
 };
-use bolide_eventloop::{DatagramFlush, Routed, Token, random_seed};
+use bolide_eventloop::{Arriving, DatagramFlush, DatagramPipe, Routed, Token, random_seed};
 
 /// How long clients may remember that HTTP/3 is served, in seconds.
 const REMEMBERED_SECONDS: u32 = 86_400;
 
+/// What processes that follow one another at the same UDP ports share.
+#[derive(Debug, Clone)]
+pub(crate) struct Lineage {
+    /// The number of this process.
+    pub(crate) process: u8,
+    pub(crate) secret: Secret,
+    /// The number of the process that this one has taken over from.
+    pub(crate) follows: Option<u8>,
+    /// To the workers of earlier processes that may have connections, by the processes' numbers.
+    pub(crate) earlier: BTreeMap<u8, Vec<Arc<DatagramPipe>>>,
+}
+
+impl Default for Lineage {
+    fn default() -> Self {
+        let secret = Secret(random_seed());
+        Self { process: 0, secret, follows: None, earlier: BTreeMap::new() }
+    }
+}
+
 /// The endpoints, by the listeners' indexes.
 #[derive(Debug, Default)]
 pub(crate) struct Endpoints {
-    endpoints: Vec<Option<QuicEndpoint<Token>>>,
+    endpoints: Vec<Option<Endpoint>>,
     /// A connection that a client has begun, until its session is opened.
     arrived: Option<(usize, NewConnection)>,
+    worker: usize,
+    earlier: BTreeMap<u8, Vec<Arc<DatagramPipe>>>,
+    /// To the process that accepts connections in place of this one.
+    successor: Option<Arc<DatagramPipe>>,
+}
+
+/// The endpoint of one listener.
+#[derive(Debug)]
+struct Endpoint {
+    quic: QuicEndpoint<Token>,
+    /// The address of its socket.
+    local: SocketAddr,
 }
 
 impl Endpoints {
-    /// Those of a worker, by its number and that of all, for listeners that have sockets for it.
+    /// Those of a worker, by its number and that of all, for listeners that have sockets for it, at these addresses.
     pub(crate) fn new(
         tls: &[Option<ServerTls>],
-        has_socket: &[bool],
+        sockets: &[Option<SocketAddr>],
         wall_clock: fn() -> SystemTime,
-        worker: (usize, usize),
+        (worker, lineage): ((usize, usize), &Lineage),
     ) -> Self {
+        let Lineage { process, secret, follows, earlier } = lineage.clone();
+        let member = Membership { worker, process, follows, secret: Some(secret) };
         let endpoint = |place: usize, tls: &Option<ServerTls>| {
-            let tls = tls.as_ref().filter(|_| has_socket.get(place) == Some(&true));
+            let local = sockets.get(place).copied().flatten()?;
+            let (tls, member) = (tls.as_ref()?, member.clone());
+            let clock = WallClock(wall_clock);
             // Settings that have no TLS 1.3 can't be made.
-            QuicEndpoint::new(Some(tls?), WallClock(wall_clock), random_seed(), (place, worker))
-                .ok()
+            let quic = QuicEndpoint::new(Some(tls), clock, random_seed(), (place, member)).ok()?;
+            Some(Endpoint { quic, local })
         };
         let endpoints = tls.iter().enumerate().map(|(place, tls)| endpoint(place, tls)).collect();
-        Self { endpoints, arrived: None }
+        Self { endpoints, arrived: None, worker: worker.0, earlier, successor: None }
     }
 
     /// The endpoint of this listener, if it has one.
     fn at(&mut self, listener: usize) -> Option<&mut QuicEndpoint<Token>> {
-        self.endpoints.get_mut(listener)?.as_mut()
+        Some(&mut self.endpoints.get_mut(listener)?.as_mut()?.quic)
+    }
+
+    /// Another process accepts connections from here on.
+    pub(crate) fn leave(&mut self, successor: Arc<DatagramPipe>) {
+        self.endpoints.iter_mut().flatten().for_each(|endpoint| endpoint.quic.leave());
+        self.successor = Some(successor);
+    }
+
+    /// Passes a datagram on to a worker of an earlier process; gives it back if that worker has ended, or there was none.
+    fn pass_back(
+        &mut self,
+        (process, tag): (u8, Option<u16>),
+        local: SocketAddr,
+        datagram: Datagram,
+    ) -> Option<Datagram> {
+        let Some(pipes) = self.earlier.get(&process) else { return Some(datagram) };
+        // A handshake is at the worker that had the same socket.
+        let worker = tag.map_or(self.worker, usize::from);
+        pipes[worker % pipes.len()].send(local, &datagram).is_err().then_some(datagram)
     }
 
     /// Finds out what a datagram is.
@@ -47,15 +105,32 @@ impl Endpoints {
         &mut self,
         listener: usize,
         datagram: Datagram,
-        accepts: bool,
+        arriving: Arriving,
         now: Instant,
         sink: &mut dyn DatagramSink,
     ) -> Routed {
         self.forget_arrived();
-        let Some(endpoint) = self.at(listener) else { return Routed::Nothing };
-        endpoint.accept(accepts);
-        match endpoint.receive(datagram, now, sink) {
+        let Arriving { accepts, is_passed_on } = arriving;
+        let endpoint = self.endpoints.get_mut(listener).and_then(Option::as_mut);
+        let Some(Endpoint { quic, local }) = endpoint else { return Routed::Nothing };
+        quic.accept(accepts);
+        let local = *local;
+        match quic.receive(datagram, is_passed_on, now, sink) {
             Arrival::Nothing => Routed::Nothing,
+            Arrival::Earlier(process, tag, datagram) => {
+                let Some(datagram) = self.pass_back((process, tag), local, datagram) else {
+                    return Routed::Nothing;
+                };
+                let arriving = Arriving { is_passed_on: true, ..arriving };
+                self.route(listener, datagram, arriving, now, sink)
+            }
+            Arrival::Unclaimed(datagram) => {
+                if let Some(successor) = &self.successor {
+                    // One that has ended as well answers nobody.
+                    let _ = successor.send(local, &datagram);
+                }
+                Routed::Nothing
+            }
             Arrival::For(token) => Routed::For(token),
             Arrival::Elsewhere(worker, datagram) => Routed::Elsewhere(worker, datagram),
             Arrival::New(new) => {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 
-use bolide_eventloop::{Mailbox, Token, Turn};
+use bolide_eventloop::{DatagramPipe, Mailbox, Token, Turn};
 use bolide_semantics::ExchangeId;
 use http::StatusCode;
 
@@ -26,8 +26,9 @@ pub(crate) enum MessageKind {
     Encoded,
     PassOn,
     Reload(Reload),
-    /// Somebody else takes the connections over: what ends from here on ends without losing a request.
-    Leave,
+    /// Somebody else takes the connections over: what ends from here on ends without losing a request. With a pipe, it has
+    /// the UDP sockets, too.
+    Leave(Option<Arc<DatagramPipe>>),
     /// Dropped once the worker has come to it.
     Pulse(Sender<()>),
 }

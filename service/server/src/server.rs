@@ -14,7 +14,9 @@ use bolide_eventloop::{
     Address, Around, Config, Handle, Listeners, Service, Signal, Signals, Stats,
 };
 
+use crate::handover::Datagrams;
 use crate::observe::Observed;
+use crate::quic::Lineage;
 use crate::responder::Change;
 use crate::service::HttpService;
 use crate::watchdog::{Beats, Watchdog};
@@ -55,6 +57,7 @@ pub struct Server {
     bound: Option<Bound>,
     error: Option<Error>,
     http3: bool,
+    pub(crate) lineage: Lineage,
 }
 
 /// Something to accept connections from.
@@ -69,9 +72,15 @@ pub enum Listener {
     OpenTcp(TcpListener),
     /// A Unix socket that listens already.
     OpenUnix(UnixListener),
-    /// The sockets of one listener of another process, which share a port if they are several; and the path of a
-    /// Unix socket that is to be removed at the end.
-    Inherited(Vec<OwnedFd>, Option<PathBuf>),
+    /// The sockets of one listener of another process.
+    Inherited {
+        /// Those that listen; several share a port.
+        sockets: Vec<OwnedFd>,
+        /// The UDP sockets at the same port, if it served HTTP/3.
+        datagrams: Vec<OwnedFd>,
+        /// The path of a Unix socket, if it is to be removed at the end.
+        path: Option<PathBuf>,
+    },
 }
 
 impl From<TcpListener> for Listener {
@@ -90,7 +99,7 @@ impl Listener {
     fn path(&self) -> Option<PathBuf> {
         match self {
             Self::Unix(path) => Some(path.clone()),
-            Self::Inherited(_, path) => path.clone(),
+            Self::Inherited { path, .. } => path.clone(),
             _ => None,
         }
     }
@@ -101,7 +110,14 @@ impl Listener {
             Self::Unix(path) => listeners.bind_unix(&path).map_err(Error::Listen),
             Self::OpenTcp(listener) => Ok(listeners.hand_in(listener).map(drop)?),
             Self::OpenUnix(listener) => Ok(listeners.hand_in(listener).map(drop)?),
-            Self::Inherited(sockets, _) => Ok(listeners.hand_in_all(sockets).map(drop)?),
+            Self::Inherited { sockets, .. } => Ok(listeners.hand_in_all(sockets).map(drop)?),
+        }
+    }
+
+    fn take_datagrams(&mut self) -> Vec<OwnedFd> {
+        match self {
+            Self::Inherited { datagrams, .. } => std::mem::take(datagrams),
+            _ => Vec::new(),
         }
     }
 }
@@ -136,6 +152,7 @@ impl Default for Server {
             bound: None,
             error: None,
             http3: false,
+            lineage: Lineage::default(),
         }
     }
 }
@@ -196,8 +213,8 @@ impl Server {
     }
 
     /// Whether listeners with TLS serve HTTP/3 as well, at the same address and UDP port, and responses over TLS say so
-    /// (`Alt-Svc`, RFC 7838). Where the port can't be had, a warning says why, and TLS goes on alone. Listeners of another
-    /// process, and those whose connections begin with a PROXY header, have none. Default: no.
+    /// (`Alt-Svc`, RFC 7838). Where the port can't be had, a warning says why, and TLS goes on alone. Listeners whose connections
+    /// begin with a PROXY header have none. Default: no.
     #[must_use]
     pub fn http3(mut self, serves: bool) -> Self {
         self.http3 = serves;
@@ -293,15 +310,16 @@ impl Server {
     pub fn bind(mut self) -> Result<Self, Error> {
         self.check()?;
         let listeners = std::mem::take(&mut self.listeners);
-        let (sources, tls): (Vec<_>, Vec<_>) = listeners.into_iter().unzip();
+        let (mut sources, tls): (Vec<_>, Vec<_>) = listeners.into_iter().unzip();
         let wanted = self.wants_http3(&sources, &tls);
         let paths = sources.iter().filter_map(Listener::path).collect();
+        let datagrams = sources.iter_mut().map(Listener::take_datagrams).collect();
         let backlog = self.limits.event_loop.backlog_count;
         let mut listeners = Listeners::new(self.workers).backlog(backlog);
         for source in sources {
             source.open(&mut listeners)?;
         }
-        let http3 = Sockets::open(&mut listeners, &wanted);
+        let http3 = Sockets::open(&mut listeners, &wanted, datagrams);
         self.bound = Some(Bound { listeners, tls, paths, http3 });
         Ok(self)
     }
@@ -315,15 +333,15 @@ impl Server {
         }
     }
 
-    /// Further descriptors of the sockets of each listener, in order, once they are [open](Self::bind): for a
-    /// process that is to take over. None before.
+    /// Further descriptors of the sockets of each listener, in order, once they are [open](Self::bind), and of the UDP sockets
+    /// at its port: for a process that is to take over. None before.
     ///
     /// # Errors
     ///
     /// When the system has no file descriptor left.
-    pub fn sockets(&self) -> Result<Vec<Vec<OwnedFd>>, Error> {
-        let bound = self.bound.as_ref().map(|bound| bound.listeners.duplicates());
-        Ok(bound.transpose()?.unwrap_or_default())
+    pub fn sockets(&self) -> Result<Vec<(Vec<OwnedFd>, Vec<OwnedFd>)>, Error> {
+        let Some(Bound { listeners, .. }) = &self.bound else { return Ok(Vec::new()) };
+        Ok(listeners.duplicates()?.into_iter().zip(listeners.duplicate_datagrams()?).collect())
     }
 
     /// Opens every listener, unless they [are](Self::bind), and starts the workers, each with a router that
@@ -366,7 +384,8 @@ impl Server {
         let watchdog = observed.beats.as_ref().map(start).transpose()?;
         let config = Config { around: self.around, limits: limits.event_loop, ..Config::default() };
         http3.tell(self.name);
-        let (has_http3, plan) = (http3.are_open(), http3.plan(&addresses, self.workers));
+        let (has_http3, lineage) = (http3.are_open(), self.lineage);
+        let plan = http3.plan(&addresses, self.workers, lineage.clone());
         let handle = bolide_eventloop::run(&config, listeners, move |worker, mailbox| {
             if let Some(log) = &observed.access_log {
                 log.add_worker(mailbox);
@@ -382,8 +401,9 @@ impl Server {
         }
         let (server, workers) = (self.name, self.workers);
         tracing::info!(target: "bolide::server", server, workers, "the server has started");
-        let (drain, name) = (self.drain, server);
-        Ok(Running { handle, addresses, paths, drain, metrics, watchdog, name, has_http3 })
+        let drain = self.drain;
+        let datagrams = Datagrams::start(has_http3, lineage, &handle)?;
+        Ok(Running { handle, addresses, paths, drain, metrics, watchdog, name: server, datagrams })
     }
 
     /// Runs until SIGTERM or SIGINT, then drains.
@@ -440,7 +460,7 @@ pub struct Running {
     metrics: Option<Metrics>,
     watchdog: Option<Watchdog>,
     name: &'static str,
-    has_http3: Vec<bool>,
+    pub(crate) datagrams: Datagrams,
 }
 
 impl fmt::Debug for Running {
@@ -465,7 +485,7 @@ impl Running {
     /// Which listeners serve HTTP/3 as well, in the same order.
     #[must_use]
     pub fn http3(&self) -> &[bool] {
-        &self.has_http3
+        self.datagrams.are_open()
     }
 
     /// Accepts nothing more, completes what is open, and ends after the drain time at the latest.

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant, SystemTime};
 use bolide_buffers::{Datagram, DatagramSink, Flush, ReceiveBuffer, SendQueue};
 use bolide_connection::{Connection, ServerTls};
 use bolide_eventloop::{
-    Accepted, Address as SocketAddress, After, Agenda, CloseCause, DatagramFlush, Measured, Meter,
-    Outbound as BegunOutbound, Routed, Service, Stats, Turn,
+    Accepted, Address as SocketAddress, After, Agenda, Arriving, CloseCause, DatagramFlush,
+    Measured, Meter, Outbound as BegunOutbound, Routed, Service, Stats, Turn,
 };
 use bolide_semantics::{AbortReason, Blame, Context, Date, ExchangeId, Head, Role};
 
@@ -379,13 +379,13 @@ impl Service for HttpService {
         &mut self,
         listener: Option<usize>,
         datagram: Datagram,
-        accepts: bool,
+        arriving: Arriving,
         now: Instant,
         sink: &mut dyn DatagramSink,
     ) -> Routed {
         let Some(listener) = listener else { return Routed::Nothing };
         let before = self.meter.enter(TLS_OPEN);
-        let routed = self.endpoints.route(listener, datagram, accepts, now, sink);
+        let routed = self.endpoints.route(listener, datagram, arriving, now, sink);
         self.meter.enter(before);
         routed
     }
@@ -447,7 +447,12 @@ impl Service for HttpService {
                 self.change(change);
                 drop(done);
             }
-            MessageKind::Leave => self.leaves = true,
+            MessageKind::Leave(successor) => {
+                self.leaves = true;
+                if let Some(successor) = successor {
+                    self.endpoints.leave(successor);
+                }
+            }
             // Its end is the answer.
             MessageKind::Pulse(answer) => drop(answer),
             // The exchange is gone.

@@ -361,7 +361,7 @@ impl Session {
             }),
             MessageKind::PassOn => self.pass_on(message.exchange, work),
             // It is for the worker, and reaches it where nobody is.
-            MessageKind::Reload(_) | MessageKind::Leave | MessageKind::Pulse(_) => {}
+            MessageKind::Reload(_) | MessageKind::Leave(_) | MessageKind::Pulse(_) => {}
         }
     }
 

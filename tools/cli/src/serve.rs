@@ -237,7 +237,7 @@ struct Bound {
     server: Server,
     listeners: Vec<Opened>,
     /// For a successor, in the same order.
-    sockets: Vec<Vec<OwnedFd>>,
+    sockets: Vec<(Vec<OwnedFd>, Vec<OwnedFd>)>,
     /// In the place of the address of the operator's listener.
     admin: Option<Listener>,
     predecessor: Option<Ready>,
@@ -257,9 +257,9 @@ fn open(
     identity.map_or(Ok(()), Identity::check)?;
     let inheritance = Inheritance::from_environment()?;
     let dealt = inheritance.deal(&plan.listen, plan.observe.admin.is_some())?;
-    let Dealt { listen, admin, ready: predecessor, is_managed } = dealt;
+    let Dealt { listen, admin, earlier, ready: predecessor, is_managed } = dealt;
     let (server, listeners) = assemble(plan, &materials, listen, results)?;
-    let server = server.bind().map_err(|error| error.to_string())?;
+    let server = server.after(earlier).and_then(Server::bind).map_err(|error| error.to_string())?;
     let sockets = server.sockets().map_err(|error| error.to_string())?;
     let user = identity.map(Identity::user);
     let pid_file = arguments.pid_file.as_deref().map(|path| PidFile::open(path, user));
@@ -433,18 +433,17 @@ fn check_reading(arguments: &Arguments, identity: &Identity) -> Result<(), Strin
 /// The sockets that a successor gets, by the addresses that they were asked for by.
 fn named(
     listeners: &[Opened],
-    sockets: Vec<Vec<OwnedFd>>,
+    sockets: Vec<(Vec<OwnedFd>, Vec<OwnedFd>)>,
     admin: Option<(std::net::SocketAddr, Vec<OwnedFd>)>,
 ) -> Vec<Sockets> {
-    let listeners = listeners.iter().zip(sockets).map(|(listener, descriptors)| Sockets {
-        address: listener.address.clone(),
-        is_admin: false,
-        descriptors,
+    let listeners = listeners.iter().zip(sockets).map(|(listener, (descriptors, datagrams))| {
+        Sockets { address: listener.address.clone(), is_admin: false, descriptors, datagrams }
     });
     let admin = admin.map(|(address, descriptors)| Sockets {
         address: address.to_string(),
         is_admin: true,
         descriptors,
+        datagrams: Vec::new(),
     });
     listeners.chain(admin).collect()
 }

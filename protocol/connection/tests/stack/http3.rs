@@ -2,11 +2,12 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bolide_buffers::{Datagram, DatagramBatch, DatagramSink, Flush, ReceiveBuffer, SendQueue};
 use bolide_connection::{
-    Alpn, Arrival, ClientTls, Connection, Limits, QuicEndpoint, ServerTls, Trust,
+    Alpn, Arrival, ClientTls, Connection, Limits, Membership, QuicEndpoint, Secret, ServerTls,
+    Trust,
 };
 use bolide_semantics::{
     Content, Context, End, ExchangeEvent, ExchangeId, FieldRef, Head, Output, RequestHead,
@@ -17,6 +18,7 @@ use http::{Method, StatusCode, Version};
 
 use crate::both_roles::{CLOCK, identity};
 
+const SECOND: Duration = Duration::from_secs(1);
 const CLIENT: usize = 0;
 const SERVER: usize = 1;
 
@@ -84,7 +86,8 @@ impl World {
         let now = start();
         let limits = Limits::default();
         let side = |tls: Option<&ServerTls>, seed| Side {
-            endpoint: QuicEndpoint::new(tls, CLOCK, [seed; 32], (0, (0, 1))).unwrap(),
+            endpoint: QuicEndpoint::new(tls, CLOCK, [seed; 32], (0, Membership::default()))
+                .unwrap(),
             connection: None,
             wire: Wire::default(),
             deadline: None,
@@ -155,13 +158,13 @@ impl World {
             let datagram = Datagram { from: address(from), to: None, ecn: 0, bytes };
             let Side { endpoint, connection, wire, .. } = &mut self.sides[1 - from];
             wire.room = self.room;
-            match endpoint.receive(datagram, self.now, wire) {
+            match endpoint.receive(datagram, false, self.now, wire) {
                 Arrival::Nothing => {}
                 Arrival::For(name) => assert_eq!(name, if from == CLIENT { 8 } else { 7 }),
                 Arrival::New(new) => {
                     *connection = Some(endpoint.name(*new, 8, &self.limits, self.now));
                 }
-                Arrival::Elsewhere(..) => panic!("there is one worker"),
+                other => panic!("there is one worker, and no other process: {other:?}"),
             }
         }
         any
@@ -363,6 +366,39 @@ fn a_connection_that_is_forgotten_is_reset_when_its_peer_speaks() {
 }
 
 #[test]
+fn a_server_that_leaves_ends_once_its_client_has_the_response() {
+    let mut world = World::connected();
+    let (method, authority, path) = (&Method::GET, "localhost", "/");
+    let head =
+        RequestHead { method, scheme: "https", authority, path, protocol: None, fields: &[] };
+    world.with(CLIENT, |client, cx, _| client.send_request(cx, &head, End::Yes).unwrap());
+    world.until("a request", |world| !world.sides[SERVER].seen.is_empty());
+    let (id, _) = world.sides[SERVER].seen.remove(0);
+    world.with(SERVER, |server, cx, _| {
+        let head = ResponseHead::new(StatusCode::OK, &[]);
+        let body = Bytes::from(vec![7; BODY_BYTES / 2]);
+        server.send_response(cx, id, &head, Content::Whole(body.into())).unwrap();
+        server.leave(cx);
+    });
+    // The transport has it all, the client little of it, and the notice is over.
+    world.turn(SERVER);
+    world.now += 3 * SECOND;
+    world.turn(SERVER);
+    let (mut received, mut is_whole) = (0, false);
+    world.until("the end", |world| {
+        for (id, event) in std::mem::take(&mut world.sides[CLIENT].seen) {
+            if let ExchangeEvent::Data(data, end) = event {
+                received += data.len();
+                is_whole |= end == End::Yes;
+                world.with(CLIENT, |client, cx, _| client.consumed(cx, id, data.len()));
+            }
+        }
+        world.sides.iter().all(|side| side.closed.is_some())
+    });
+    assert!(is_whole && received == BODY_BYTES / 2, "{received} bytes");
+}
+
+#[test]
 fn an_endpoint_that_accepts_nothing_refuses_at_once() {
     let mut world = World::new();
     world.sides[SERVER].endpoint.accept(false);
@@ -375,24 +411,86 @@ fn an_endpoint_that_accepts_nothing_refuses_at_once() {
 fn a_datagram_of_another_worker_comes_back() {
     let (server, client) = settings();
     let (now, limits) = (start(), Limits::default());
-    let mut own = QuicEndpoint::<u32>::new(Some(&server), CLOCK, [1; 32], (0, (0, 2))).unwrap();
+    let member = Membership { worker: (0, 2), ..Membership::default() };
+    let mut own = QuicEndpoint::<u32>::new(Some(&server), CLOCK, [1; 32], (0, member)).unwrap();
     let mut wire = Wire { room: usize::MAX, ..Wire::default() };
-    let datagram = |bytes: &[u8]| Datagram {
-        from: address(CLIENT),
-        to: None,
-        ecn: 0,
-        bytes: BytesMut::from(bytes),
-    };
-    let arrival = own.receive(datagram(&[0x40, 0, 1, 0, 0, 0, 0, 0, 0, 0]), now, &mut wire);
+    let arrival =
+        own.receive(from_client(&[0x40, 0, 1, 0, 0, 0, 0, 0, 0, 0]), false, now, &mut wire);
     assert!(matches!(arrival, Arrival::Elsewhere(1, _)), "{arrival:?}");
-    let arrival = own.receive(datagram(&[0x40, 0, 2, 0, 0, 0, 0, 0, 0, 0]), now, &mut wire);
+    let arrival =
+        own.receive(from_client(&[0x40, 0, 2, 0, 0, 0, 0, 0, 0, 0]), false, now, &mut wire);
     assert!(matches!(arrival, Arrival::Nothing), "{arrival:?}");
-    let mut other = QuicEndpoint::<u32>::new(None, CLOCK, [2; 32], (0, (0, 1))).unwrap();
+    let mut other =
+        QuicEndpoint::<u32>::new(None, CLOCK, [2; 32], (0, Membership::default())).unwrap();
     let to = (&client, address(SERVER), "localhost");
     let mut begun = other.connect(to, 1, &limits, now).unwrap();
     begun.flush_datagrams(&mut other, &mut wire);
     let initial = wire.datagrams.remove(0);
-    let arrival = own.receive(datagram(&initial), now, &mut wire);
+    let arrival = own.receive(from_client(&initial), false, now, &mut wire);
     let Arrival::New(new) = arrival else { panic!("{arrival:?}") };
     own.forget(*new);
+}
+
+fn from_client(bytes: &[u8]) -> Datagram {
+    Datagram { from: address(CLIENT), to: None, ecn: 0, bytes: BytesMut::from(bytes) }
+}
+
+/// The first datagram of a client.
+fn initial(client: &ClientTls, seed: u8) -> Vec<u8> {
+    let member = Membership::default();
+    let mut endpoint = QuicEndpoint::<u32>::new(None, CLOCK, [seed; 32], (0, member)).unwrap();
+    let mut wire = Wire { room: usize::MAX, ..Wire::default() };
+    let to = (client, address(SERVER), "localhost");
+    let mut begun = endpoint.connect(to, 1, &Limits::default(), start()).unwrap();
+    begun.flush_datagrams(&mut endpoint, &mut wire);
+    wire.datagrams.remove(0)
+}
+
+#[test]
+fn a_process_that_takes_over_asks_the_one_before_about_handshakes() {
+    let (server, client) = settings();
+    let (now, limits) = (start(), Limits::default());
+    let endpoint = |process: u8, follows: Option<u8>| {
+        let secret = Some(Secret([9; 32]));
+        let member = Membership { process, follows, secret, ..Membership::default() };
+        QuicEndpoint::<u32>::new(Some(&server), CLOCK, [process; 32], (0, member)).unwrap()
+    };
+    let (mut old, mut new) = (endpoint(255, None), endpoint(0, Some(255)));
+    let mut wire = Wire { room: usize::MAX, ..Wire::default() };
+    let begun_before = initial(&client, 20);
+    let Arrival::New(begun) = old.receive(from_client(&begun_before), false, now, &mut wire) else {
+        panic!("it begins")
+    };
+    let mut connection = old.name(*begun, 1, &limits, now);
+    connection.flush_datagrams(&mut old, &mut wire);
+
+    // The old process still accepts: what it is asked about, it begins.
+    for bytes in [&begun_before, &initial(&client, 21)] {
+        let arrival = new.receive(from_client(bytes), false, now, &mut wire);
+        assert!(matches!(arrival, Arrival::Earlier(255, None, _)), "{arrival:?}");
+    }
+    let arrival = old.receive(from_client(&begun_before), true, now, &mut wire);
+    assert!(matches!(arrival, Arrival::For(1)), "{arrival:?}");
+    let arrival =
+        new.receive(from_client(&[0x40, 3, 4, 255, 0, 0, 0, 0, 0]), false, now, &mut wire);
+    assert!(matches!(arrival, Arrival::Earlier(255, Some(0x304), _)), "{arrival:?}");
+
+    // Once it has left, it gives back what it does not know, and the new one begins it.
+    old.leave();
+    connection.receive_datagrams(&mut old, now);
+    let arrival = old.receive(from_client(&begun_before), true, now, &mut wire);
+    assert!(matches!(arrival, Arrival::For(1)), "{arrival:?}");
+    let later = initial(&client, 22);
+    let arrival = old.receive(from_client(&later), true, now, &mut wire);
+    let Arrival::Unclaimed(datagram) = arrival else { panic!("{arrival:?}") };
+    assert_eq!(&datagram.bytes[..], &later[..]);
+    let arrival = new.receive(datagram, true, now, &mut wire);
+    assert!(matches!(arrival, Arrival::New(_)), "{arrival:?}");
+
+    // Handshakes of that time may be at the old one for a while.
+    let third = initial(&client, 23);
+    let arrival = new.receive(from_client(&third), false, now, &mut wire);
+    assert!(matches!(arrival, Arrival::Earlier(..)), "{arrival:?}");
+    let arrival = new.receive(from_client(&third), false, now + 4 * SECOND, &mut wire);
+    assert!(matches!(arrival, Arrival::New(_)), "{arrival:?}");
 }

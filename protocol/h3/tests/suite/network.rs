@@ -131,6 +131,14 @@ impl Quic for Network {
         self.openable
     }
 
+    fn is_handshaking(&self) -> bool {
+        false
+    }
+
+    fn is_acknowledged(&self) -> bool {
+        true
+    }
+
     fn read(&mut self, stream: u64) -> Read {
         let Some(incoming) = self.incoming.get_mut(&stream) else { return Read::Nothing };
         if let Some(code) = incoming.reset.take() {

@@ -1,12 +1,14 @@
 //! RFC 9114 §3: which listeners have UDP sockets, and what each worker makes of them.
 
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::time::SystemTime;
 
 use bolide_connection::ServerTls;
 use bolide_eventloop::{Address, Listeners};
 
 use super::{Listener, Server};
-use crate::quic::{Advertised, Endpoints};
+use crate::quic::{Advertised, Endpoints, Lineage};
 use crate::{Error, ProxyProtocol};
 
 /// The UDP sockets of the listeners.
@@ -21,15 +23,28 @@ pub(super) struct Sockets {
 }
 
 impl Sockets {
-    /// Opens those that are wanted, as far as possible.
-    pub(super) fn open(listeners: &mut Listeners, wanted: &[bool]) -> Self {
+    /// Opens those that are wanted, as far as possible; those that another process had are there already.
+    pub(super) fn open(
+        listeners: &mut Listeners,
+        wanted: &[bool],
+        inherited: Vec<Vec<OwnedFd>>,
+    ) -> Self {
         let mut sockets = Self::default();
-        for (index, wanted) in wanted.iter().enumerate() {
-            let opened = wanted.then(|| listeners.bind_datagrams(index)).transpose();
+        let addresses = listeners.addresses();
+        for ((index, wanted), inherited) in wanted.iter().enumerate().zip(inherited) {
+            let has_port = matches!(addresses.get(index), Some(Address::Inet(_)));
+            let opened = match (wanted & has_port, inherited.is_empty()) {
+                (false, _) => Ok(None),
+                (true, true) => listeners.bind_datagrams(index).map(Some).map_err(Error::Listen),
+                (true, false) => {
+                    let taken = listeners.hand_in_datagrams(index, inherited);
+                    taken.map(Some).map_err(Error::from)
+                }
+            };
             sockets.are_open.push(matches!(opened, Ok(Some(_))));
             match opened {
                 Ok(offloads) => sockets.offloads = sockets.offloads.or(offloads),
-                Err(failed) => sockets.refused.push(Error::Listen(failed)),
+                Err(failed) => sockets.refused.push(failed),
             }
         }
         sockets
@@ -53,22 +68,25 @@ impl Sockets {
     }
 
     /// What the workers, of this number, make of them.
-    pub(super) fn plan(self, addresses: &[Address], workers: usize) -> Plan {
-        let served = addresses.iter().zip(&self.are_open).filter(|(_, is_open)| **is_open);
-        let advertised = served.filter_map(|(address, _)| match address {
-            Address::Inet(address) => Some(Advertised::new(address.port())),
+    pub(super) fn plan(self, addresses: &[Address], workers: usize, lineage: Lineage) -> Plan {
+        let socket = |(address, is_open): (&Address, &bool)| match address {
+            Address::Inet(address) => is_open.then_some(*address),
             Address::Unix => None,
-        });
-        Plan { advertised: advertised.collect(), are_open: self.are_open, workers }
+        };
+        let sockets: Vec<_> = addresses.iter().zip(&self.are_open).map(socket).collect();
+        let advertised = sockets.iter().flatten().map(|address| Advertised::new(address.port()));
+        Plan { advertised: advertised.collect(), sockets, workers, lineage }
     }
 }
 
 /// What each worker begins with.
 #[derive(Debug)]
 pub(super) struct Plan {
-    are_open: Vec<bool>,
+    /// The addresses of the UDP sockets, by the listeners' indexes.
+    sockets: Vec<Option<SocketAddr>>,
     advertised: Vec<Advertised>,
     workers: usize,
+    lineage: Lineage,
 }
 
 impl Plan {
@@ -79,8 +97,8 @@ impl Plan {
         tls: &[Option<ServerTls>],
         wall_clock: fn() -> SystemTime,
     ) -> (Endpoints, Vec<Advertised>) {
-        let worker = (worker, self.workers);
-        (Endpoints::new(tls, &self.are_open, wall_clock, worker), self.advertised.clone())
+        let member = ((worker, self.workers), &self.lineage);
+        (Endpoints::new(tls, &self.sockets, wall_clock, member), self.advertised.clone())
     }
 }
 
@@ -89,10 +107,10 @@ impl Server {
     pub(super) fn wants_http3(&self, sources: &[Listener], tls: &[Option<ServerTls>]) -> Vec<bool> {
         let wants = |(index, source): (usize, &Listener)| {
             let proxy_protocol = self.proxy_protocols.get(index).copied().unwrap_or_default();
-            let is_own = matches!(source, Listener::Tcp(_) | Listener::OpenTcp(_));
+            let has_port = !matches!(source, Listener::Unix(_) | Listener::OpenUnix(_));
             let is_direct = proxy_protocol == ProxyProtocol::Off;
             self.http3
-                && is_own
+                && has_port
                 && is_direct
                 && tls[index].as_ref().is_some_and(ServerTls::allows_quic)
         };

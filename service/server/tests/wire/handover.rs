@@ -19,8 +19,9 @@ fn routes(name: &'static str) -> impl Fn() -> Router + Send + Sync + 'static {
 fn start(name: &'static str, workers: usize, listener: impl Into<Listener>) -> (Running, Listener) {
     let server = Server::new().workers(workers).drain(PATIENCE).listener(listener, None);
     let server = server.bind().expect("it can be opened");
-    let sockets = server.sockets().expect("descriptors").remove(0);
-    (server.start(routes(name)).expect("it starts"), Listener::Inherited(sockets, None))
+    let (sockets, datagrams) = server.sockets().expect("descriptors").remove(0);
+    let listener = Listener::Inherited { sockets, datagrams, path: None };
+    (server.start(routes(name)).expect("it starts"), listener)
 }
 
 fn any() -> Listener {
@@ -113,8 +114,9 @@ fn connections_that_wait_in_a_queue_are_not_lost() {
 fn a_unix_socket_stays_where_it_is() {
     let path = std::env::temp_dir().join(format!("bolide-handover-{}.sock", std::process::id()));
     let (mut old, sockets) = start("old", 2, Listener::Unix(path.clone()));
-    let Listener::Inherited(sockets, _) = sockets else { panic!("{sockets:?}") };
-    let (new, _) = start("new", 2, Listener::Inherited(sockets, Some(path.clone())));
+    let Listener::Inherited { sockets, datagrams, .. } = sockets else { panic!("{sockets:?}") };
+    let listener = Listener::Inherited { sockets, datagrams, path: Some(path.clone()) };
+    let (new, _) = start("new", 2, listener);
     old.hand_over();
     old.join().expect("it ends");
     let mut client = UnixStream::connect(&path).expect("the file is there");

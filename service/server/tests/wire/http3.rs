@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use bolide_buffers::{Datagram, DatagramBatch, DatagramSink, ReceiveBuffer, SendQueue};
 use bolide_connection::{
-    Arrival, ClientTls, Connection, Identity, Limits, QuicEndpoint, Trust, WallClock,
+    Arrival, ClientTls, Connection, Identity, Limits, Membership, QuicEndpoint, Trust, WallClock,
 };
 use bolide_semantics::{Context, End, ExchangeEvent, ExchangeId, Head, Output, RequestHead};
 use bolide_server::{
@@ -62,8 +62,8 @@ impl Client {
         let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
         let tls = ClientTls::new(&Trust::Anybody, &[], clock).expect("settings");
         let limits = Limits::default();
-        let mut endpoint =
-            QuicEndpoint::new(None, clock, [7; 32], (0, (0, 1))).expect("an endpoint");
+        let mut endpoint = QuicEndpoint::new(None, clock, [7; 32], (0, Membership::default()))
+            .expect("an endpoint");
         let target = (&tls, to, "localhost");
         let connection =
             endpoint.connect(target, (), &limits, Instant::now()).expect("a connection");
@@ -157,7 +157,8 @@ impl Client {
                 Ok((length, from)) => {
                     let bytes = BytesMut::from(&buffer[..length]);
                     let datagram = Datagram { from, to: None, ecn: 0, bytes };
-                    let arrival = self.endpoint.receive(datagram, Instant::now(), &mut self.socket);
+                    let arrival =
+                        self.endpoint.receive(datagram, false, Instant::now(), &mut self.socket);
                     assert!(matches!(arrival, Arrival::Nothing | Arrival::For(())), "{arrival:?}");
                 }
                 Err(error) => {

@@ -1,12 +1,15 @@
 //! SIGUSR2: the program on the disk takes over, and nobody who asks notices.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::ops::Deref;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::thread;
 
 use bolide_launcher::{finish, program, scratch, spawn};
 use rustix::process::Signal;
@@ -48,12 +51,23 @@ fn replace(path: &Path, content: &[u8]) {
 /// Loads the server while it is upgraded again and again, `least` times at least; no request may fail. The load
 /// has so many requests a second that it goes on long enough. `scheme`: of the listener.
 fn upgrade_under_load(test: &str, scheme: &str, least: usize, options: &[&str]) {
+    upgrade_under_load_through(test, (scheme, str::to_owned), least, options, || {});
+}
+
+/// The same, where the load goes to the address that `through` makes of the server's. `upgraded` is called after each upgrade.
+fn upgrade_under_load_through(
+    test: &str,
+    (scheme, through): (&str, impl FnOnce(&str) -> String),
+    least: usize,
+    options: &[&str],
+    mut upgraded: impl FnMut(),
+) {
     let folder = scratch(test);
     let path = install(&folder);
     let listen = format!("--{scheme}");
     let mut instance =
         Instance::start(&mut serve(&path, &[&listen, "127.0.0.1:0", "--workers", "2"]));
-    let url = format!("{scheme}://{}/ping", instance.address);
+    let url = format!("{scheme}://{}/ping", through(&instance.address));
     let report = folder.join("report.json").display().to_string();
     let load = ["load", "--quiet", "--no-server-watch", "--json", &report, &url];
     let mut load = spawn(program(), load.iter().chain(options));
@@ -61,6 +75,7 @@ fn upgrade_under_load(test: &str, scheme: &str, least: usize, options: &[&str]) 
     while load.try_wait().expect("the child is ours").is_none() {
         replace(&path, &fs::read(program()).expect("the program was built"));
         instance.upgrade();
+        upgraded();
         upgrades += 1;
     }
     finish(load).well();
@@ -91,6 +106,82 @@ fn no_request_is_lost_over_h2c() {
 fn no_request_is_lost_over_https() {
     let load = ["-n", "60000", "--rate", "6000", "--insecure", "-c", "4", "-m", "8"];
     upgrade_under_load("no_request_is_lost_over_https", "https", 2, &load);
+}
+
+#[test]
+fn no_request_is_lost_over_http_3() {
+    let load = ["-n", "60000", "--rate", "6000", "--insecure", "--http3", "-c", "4", "-m", "8"];
+    upgrade_under_load("no_request_is_lost_over_http_3", "https", 2, &load);
+}
+
+/// Handshakes that one process has begun come to their end there.
+#[test]
+fn no_handshake_is_lost_over_http_3() {
+    let load = ["-n", "3000", "--insecure", "--http3", "--new-connections", "-c", "2"];
+    upgrade_under_load("no_handshake_is_lost_over_http_3", "https", 2, &load);
+}
+
+/// Clients whose addresses change are known to the process that they have their connections with.
+#[test]
+fn no_request_of_a_client_that_moves_is_lost_over_http_3() {
+    let load = ["-n", "60000", "--rate", "6000", "--insecure", "--http3", "-c", "4", "-m", "8"];
+    let router = Arc::new(Router::default());
+    let (open, moved) = (Arc::clone(&router), Arc::clone(&router));
+    let through = |server: &str| open.open(server.parse().expect("an address"));
+    let test = "no_request_of_a_client_that_moves_is_lost_over_http_3";
+    upgrade_under_load_through(test, ("https", through), 2, &load, || moved.forget_ports());
+}
+
+/// Translates addresses as a home's router does, which gives each client of the inside a port of its own.
+#[derive(Debug, Default)]
+struct Router {
+    /// The port of each client, and how many datagrams it has sent by it.
+    ports: Mutex<BTreeMap<SocketAddr, (UdpSocket, u32)>>,
+}
+
+impl Router {
+    /// Goes between clients and a server. Returns the address for the clients.
+    fn open(self: &Arc<Self>, server: SocketAddr) -> String {
+        let inside = UdpSocket::bind("127.0.0.1:0").expect("a port");
+        let address = inside.local_addr().expect("it has one").to_string();
+        let router = Arc::clone(self);
+        // Threads end with the test.
+        thread::spawn(move || {
+            let mut bytes = [0; 65_536];
+            while let Ok((length, client)) = inside.recv_from(&mut bytes) {
+                let mut ports = router.ports.lock().expect("nobody panics");
+                let open = || (outside(&inside, client, server), 0);
+                let (port, count) = ports.entry(client).or_insert_with(open);
+                *count += 1;
+                // What can't be sent is lost.
+                let _ = port.send(&bytes[..length]);
+            }
+        });
+        address
+    }
+
+    /// Every client seems to be somewhere else from here on, but for those that may be in handshakes: they must not move
+    /// (RFC 9000 §9).
+    fn forget_ports(&self) {
+        let mut ports = self.ports.lock().expect("nobody panics");
+        ports.retain(|_, (_, count)| *count < 30);
+    }
+}
+
+/// A port for one client, by which what the server sends comes back as long as something does.
+fn outside(inside: &UdpSocket, client: SocketAddr, server: SocketAddr) -> UdpSocket {
+    let port = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    port.connect(server).expect("an address");
+    port.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    let (back, inside) = (port.try_clone().expect("a descriptor"), inside.try_clone());
+    let inside = inside.expect("a descriptor");
+    thread::spawn(move || {
+        let mut bytes = [0; 65_536];
+        while let Ok(length) = back.recv(&mut bytes) {
+            let _ = inside.send_to(&bytes[..length], client);
+        }
+    });
+    port
 }
 
 /// Each request has a connection of its own: what waits in a queue is not lost either.

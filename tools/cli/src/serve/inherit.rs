@@ -7,13 +7,14 @@ use std::os::fd::{OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
-use bolide::server::Listener;
+use bolide::server::{EarlierProcess, Listener};
 use bolide_eventloop::inherited;
 
 use crate::configuration::Listen;
 
-/// Says what a predecessor hands on, a line each: `ready FD`, `listen FD,FD… ADDRESS`, `admin FD,FD… ADDRESS`; and
-/// `managed 1` if it had them from a service manager.
+/// Says what a predecessor hands on, a line each: `ready FD`, `listen FD,FD… ADDRESS`, `datagrams FD,FD… ADDRESS`,
+/// `admin FD,FD… ADDRESS`; `earlier NUMBER,FD,FD…` for itself and those before it that have HTTP/3 connections; and `managed 1`
+/// if it had the sockets from a service manager.
 pub(super) const HANDED_ON: &str = "BOLIDE_HANDED_ON";
 
 /// The first descriptor of a service manager.
@@ -39,7 +40,9 @@ pub(super) struct Predecessor {
     ready: Option<RawFd>,
     is_managed: bool,
     listen: Vec<(String, Vec<RawFd>)>,
+    datagrams: Vec<(String, Vec<RawFd>)>,
     admin: Vec<(String, Vec<RawFd>)>,
+    earlier: Vec<(u8, Vec<RawFd>)>,
 }
 
 /// The inheritance, listener by listener.
@@ -48,6 +51,8 @@ pub(super) struct Dealt {
     /// For each listener: what takes the place of its address. None: it is bound.
     pub(super) listen: Vec<Option<Listener>>,
     pub(super) admin: Option<Listener>,
+    /// Processes that have HTTP/3 connections, the latest first.
+    pub(super) earlier: Vec<EarlierProcess>,
     /// Where a predecessor waits to hear that all listen.
     pub(super) ready: Option<Ready>,
     /// A service manager holds the sockets: another process may go on with them.
@@ -118,6 +123,14 @@ fn predecessor(text: &str) -> Result<Predecessor, String> {
         match (what, words.next()) {
             (Some("ready"), None) => sockets.ready = numbers.first().copied(),
             (Some("managed"), None) => sockets.is_managed = numbers == [1],
+            (Some("earlier"), None) => {
+                let (number, pipes) = numbers.split_first().ok_or_else(mistake)?;
+                let number = u8::try_from(*number).map_err(|_| mistake())?;
+                sockets.earlier.push((number, pipes.to_vec()));
+            }
+            (Some("datagrams"), Some(address)) => {
+                sockets.datagrams.push((address.to_owned(), numbers));
+            }
             (Some("listen"), Some(address)) => sockets.listen.push((address.to_owned(), numbers)),
             (Some("admin"), Some(address)) => sockets.admin.push((address.to_owned(), numbers)),
             _ => return Err(mistake()),
@@ -171,12 +184,14 @@ fn deal_managers(
         ));
     }
     let socket = |number: RawFd| {
-        Ok::<_, String>(Listener::Inherited(vec![take(number, "LISTEN_FDS")?], None))
+        let sockets = vec![take(number, "LISTEN_FDS")?];
+        Ok::<_, String>(Listener::Inherited { sockets, datagrams: Vec::new(), path: None })
     };
     let listen = numbers.into_iter().map(|number| number.map(socket).transpose());
     Ok(Dealt {
         listen: listen.collect::<Result<_, _>>()?,
         admin: admin.map(socket).transpose()?,
+        earlier: Vec::new(),
         ready: None,
         is_managed: true,
     })
@@ -198,15 +213,24 @@ impl Predecessor {
             // A manager's file is not ours to remove.
             let path = path.filter(|_| !self.is_managed);
             dealt.listen.push(match at.map(|at| self.listen.remove(at)) {
-                Some((_, numbers)) => Some(Listener::Inherited(sockets(numbers)?, path)),
+                Some((address, numbers)) => {
+                    let at = self.datagrams.iter().position(|(other, _)| *other == address);
+                    let datagrams = at.map(|at| self.datagrams.remove(at).1).unwrap_or_default();
+                    let (sockets, datagrams) = (sockets(numbers)?, sockets(datagrams)?);
+                    Some(Listener::Inherited { sockets, datagrams, path })
+                }
                 None => None,
             });
         }
-        for (_, numbers) in self.listen {
+        for (_, numbers) in self.listen.into_iter().chain(self.datagrams) {
             drop(sockets(numbers)?);
         }
         for (_, numbers) in self.admin {
-            dealt.admin = Some(Listener::Inherited(sockets(numbers)?, None));
+            let (sockets, datagrams) = (sockets(numbers)?, Vec::new());
+            dealt.admin = Some(Listener::Inherited { sockets, datagrams, path: None });
+        }
+        for (number, pipes) in self.earlier {
+            dealt.earlier.push(EarlierProcess { number, pipes: sockets(pipes)? });
         }
         Ok(dealt)
     }
@@ -259,13 +283,16 @@ mod tests {
         assert_eq!(manager("2", Some("http")).unwrap(), [("http".into(), 3), (String::new(), 4)]);
         assert!(manager("many", None).unwrap_err().contains("`many`"));
         assert!(manager("-1", None).unwrap_err().contains("`-1`"));
-        let text = "ready 9\nmanaged 1\nlisten 5,6 127.0.0.1:80\nlisten 7 unix:/a b\nadmin 8 127.0.0.1:90\n";
+        let text = "ready 9\nmanaged 1\nlisten 5,6 127.0.0.1:80\ndatagrams 10,11 127.0.0.1:80\n\
+            listen 7 unix:/a b\nadmin 8 127.0.0.1:90\nearlier 255,12\nearlier 254,13,14\n";
         let read = predecessor(text).unwrap();
         assert_eq!((read.ready, read.is_managed), (Some(9), true));
         assert_eq!(read.listen[0], ("127.0.0.1:80".into(), vec![5, 6]));
         assert_eq!(read.listen[1], ("unix:/a b".into(), vec![7]));
         assert_eq!(read.admin, [("127.0.0.1:90".into(), vec![8])]);
-        for bad in ["listen 5", "listen x a", "other 5 a", "ready", ""] {
+        assert_eq!(read.datagrams, [("127.0.0.1:80".into(), vec![10, 11])]);
+        assert_eq!(read.earlier, [(255, vec![12]), (254, vec![13, 14])]);
+        for bad in ["listen 5", "listen x a", "other 5 a", "earlier 256,1", "ready", ""] {
             let is_fine = predecessor(bad).is_ok();
             assert_eq!(is_fine, bad.is_empty(), "{bad}");
         }

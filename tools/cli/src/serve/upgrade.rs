@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use bolide::server::EarlierProcess;
 use bolide_eventloop::hand_on;
 
 use super::inherit::{HANDED_ON, READY};
@@ -26,6 +27,8 @@ pub(super) struct Sockets {
     /// Those of the operator's listener.
     pub(super) is_admin: bool,
     pub(super) descriptors: Vec<OwnedFd>,
+    /// UDP sockets at the same port.
+    pub(super) datagrams: Vec<OwnedFd>,
 }
 
 /// Starts successors.
@@ -68,12 +71,18 @@ impl Upgrade {
         &self.program
     }
 
-    /// Starts a successor, unless one starts already; `over` is called when it is ready, or has failed.
-    pub(super) fn begin(&mut self, over: impl FnOnce() + Send + 'static) -> Result<(), String> {
+    /// Starts a successor, unless one starts already; `over` is called when it is ready, or has failed. Those that `running`
+    /// has followed, and that have connections, are handed on with it.
+    pub(super) fn begin(
+        &mut self,
+        running: impl FnOnce() -> io::Result<Vec<EarlierProcess>>,
+        over: impl FnOnce() + Send + 'static,
+    ) -> Result<(), String> {
         if self.under_way.is_some() {
             return Err("an upgrade is already in progress".to_owned());
         }
-        let (child, stream) = self.spawn()?;
+        let earlier = running().map_err(|error| format!("can't hand HTTP/3 over: {error}"))?;
+        let (child, stream) = self.spawn(earlier)?;
         let called_off = Arc::new(AtomicBool::new(false));
         let (stop, deadline) = (Arc::clone(&called_off), Instant::now() + self.patience);
         let thread = std::thread::Builder::new()
@@ -88,23 +97,26 @@ impl Upgrade {
         Ok(())
     }
 
-    fn spawn(&self) -> Result<(Child, UnixStream), String> {
+    fn spawn(&self, earlier: Vec<EarlierProcess>) -> Result<(Child, UnixStream), String> {
         let failed = |error: io::Error| format!("{}: {error}", self.program.display());
         let (ours, theirs) = UnixStream::pair().map_err(failed)?;
         let managed = u8::from(self.is_managed);
         let mut text = format!("ready {}\nmanaged {managed}\n", theirs.as_raw_fd());
         let mut descriptors = vec![OwnedFd::from(theirs)];
-        for Sockets { address, is_admin, descriptors: sockets } in &self.sockets {
-            let copies: Vec<OwnedFd> = sockets
-                .iter()
-                .map(OwnedFd::try_clone)
-                .collect::<io::Result<_>>()
-                .map_err(failed)?;
-            let numbers: Vec<String> =
-                copies.iter().map(|copy| copy.as_raw_fd().to_string()).collect();
+        for Sockets { address, is_admin, descriptors: sockets, datagrams } in &self.sockets {
             let what = if *is_admin { "admin" } else { "listen" };
-            text.push_str(&format!("{what} {} {address}\n", numbers.join(",")));
-            descriptors.extend(copies);
+            for (what, sockets) in [(what, sockets), ("datagrams", datagrams)] {
+                let copies = sockets.iter().map(OwnedFd::try_clone).collect::<io::Result<Vec<_>>>();
+                let copies = copies.map_err(failed)?;
+                if !copies.is_empty() {
+                    text.push_str(&format!("{what} {} {address}\n", numbers(&copies)));
+                }
+                descriptors.extend(copies);
+            }
+        }
+        for EarlierProcess { number, pipes } in earlier {
+            text.push_str(&format!("earlier {number},{}\n", numbers(&pipes)));
+            descriptors.extend(pipes);
         }
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).env(HANDED_ON, text);
@@ -140,6 +152,12 @@ impl Upgrade {
     pub(super) fn close(&mut self) {
         self.sockets.clear();
     }
+}
+
+/// The descriptors' numbers, with commas between them.
+fn numbers(descriptors: &[OwnedFd]) -> String {
+    let numbers: Vec<_> = descriptors.iter().map(|one| one.as_raw_fd().to_string()).collect();
+    numbers.join(",")
 }
 
 /// The path behind a program's name as a shell finds it, so that what lies there later is found too.
@@ -234,10 +252,14 @@ mod tests {
         }
     }
 
+    fn none() -> io::Result<Vec<EarlierProcess>> {
+        Ok(Vec::new())
+    }
+
     /// Runs one to its end.
     fn result(mut upgrade: Upgrade) -> Result<u32, String> {
         let (sender, receiver) = std::sync::mpsc::channel();
-        upgrade.begin(move || sender.send(()).expect("somebody waits"))?;
+        upgrade.begin(none, move || sender.send(()).expect("somebody waits"))?;
         receiver.recv().expect("it comes to an end");
         upgrade.finish()
     }
@@ -263,8 +285,8 @@ mod tests {
     #[test]
     fn one_at_a_time_and_none_after_the_end() {
         let mut slow = upgrade("sleep 60");
-        slow.begin(|| {}).unwrap();
-        assert_eq!(slow.begin(|| {}).unwrap_err(), "an upgrade is already in progress");
+        slow.begin(none, || {}).unwrap();
+        assert_eq!(slow.begin(none, || {}).unwrap_err(), "an upgrade is already in progress");
         slow.call_off();
         assert!(slow.finish().is_err());
     }

@@ -75,7 +75,7 @@ impl Watch<'_> {
                     self.notifier.ready(self.status);
                 }
                 Ok(Heard::Signal(Signal::User1)) => {}
-                Ok(Heard::Signal(Signal::User2)) => self.upgrade(),
+                Ok(Heard::Signal(Signal::User2)) => self.upgrade(live),
                 Ok(Heard::Successor) => match self.upgrade.finish() {
                     Ok(successor) => return End::TakenOver(successor),
                     Err(what) => not_upgraded(&what),
@@ -87,11 +87,11 @@ impl Watch<'_> {
         }
     }
 
-    fn upgrade(&mut self) {
+    fn upgrade(&mut self, live: &mut Live<'_>) {
         let tell = self.tell.clone();
         // Whoever listened has ended if nobody does.
         let over = move || drop(tell.send(Heard::Successor));
-        match self.upgrade.begin(over) {
+        match self.upgrade.begin(|| live.running.prepare_handover(), over) {
             Ok(()) => eprintln!("bolide: upgrading: starting {}", self.upgrade.program().display()),
             Err(what) => not_upgraded(&what),
         }

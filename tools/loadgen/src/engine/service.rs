@@ -9,8 +9,8 @@ use std::time::Instant;
 use bolide_buffers::{Datagram, DatagramSink, Flush, SendQueue};
 use bolide_client::{Session, Workbench};
 use bolide_eventloop::{
-    Accepted, After, Agenda, CloseCause, DatagramFlush, Outbound, Path, Routed, Service, Stats,
-    Turn,
+    Accepted, After, Agenda, Arriving, CloseCause, DatagramFlush, Outbound, Path, Routed, Service,
+    Stats, Turn,
 };
 
 use super::asker::{Asker, Conn};
@@ -388,7 +388,7 @@ impl Service for LoadService {
         &mut self,
         _: Option<usize>,
         datagram: Datagram,
-        _: bool,
+        _: Arriving,
         now: Instant,
         sink: &mut dyn DatagramSink,
     ) -> Routed {

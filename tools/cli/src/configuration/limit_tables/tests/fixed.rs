@@ -93,6 +93,7 @@ pub(super) const CANNOT_BE_SET: &[(&str, &[&str], &str)] = &[
             "SILENCE",
             "UNVALIDATED_HANDSHAKES_COUNT",
             "KEEP_ALIVE",
+            "TAKEOVER",
             "RESERVED_STREAMS_COUNT",
             "BATCH_COUNT",
         ],
