@@ -37,8 +37,8 @@ pub struct Plan {
     pub request_timeout: Duration,
     /// How answers are judged.
     pub expect: Expectations,
-    /// Responses are streams of events; a request's timeout counts from its last event then.
-    pub events: Option<EventsPlan>,
+    /// What requests and responses are.
+    pub kind: RequestKind,
     /// The seed of Poisson arrivals, sampling and weighted choice.
     pub seed: u64,
     /// Which processes are the server's, for its CPU time and memory.
@@ -148,6 +148,32 @@ pub struct Expectations {
     pub sampled_share: f64,
     /// Fields that the trailers of each response must have, with these values.
     pub trailers: Vec<(HeaderName, HeaderValue)>,
+}
+
+/// What requests and responses are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RequestKind {
+    /// HTTP's own.
+    #[default]
+    Requests,
+    /// Responses are streams of events; a request's timeout counts from its last event.
+    Events(EventsPlan),
+    /// Messages on WebSocket connections (RFC 6455): the bodies of the plan's requests. Connections are asked for
+    /// with the target and the fields of the first one.
+    WebSocket(WebSocketPlan),
+}
+
+/// How messages on WebSocket connections are sent and judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WebSocketPlan {
+    /// No message has a reply: it is complete when the socket has taken it.
+    pub one_way: bool,
+    /// A reply must be of its message's kind.
+    pub echo: bool,
+    /// All messages are binary. Otherwise those that are UTF-8 are text.
+    pub binary: bool,
+    /// Compression (RFC 7692) is offered.
+    pub deflate: bool,
 }
 
 /// How streams of Server-Sent Events are judged.

@@ -28,6 +28,7 @@ mod testing;
 mod thread;
 mod thread_state;
 mod watch;
+mod websocket;
 
 use std::fmt;
 use std::io;
@@ -48,7 +49,7 @@ use self::thread::Recipe;
 use self::thread_state::Task;
 use self::watch::Watch;
 use crate::cost::{Accounting, CostSample};
-use crate::plan::{Load, Phase, Plan, ServerAddress, Version};
+use crate::plan::{Load, Phase, Plan, RequestKind, ServerAddress, Version};
 use crate::progress::{Control, Progress, Runner};
 use crate::report::{PhaseReport, TlsReport};
 
@@ -166,7 +167,7 @@ impl Engine {
             match self.news.recv_timeout(left) {
                 Ok((_, News::Connected(facts))) => {
                     self.facts = facts;
-                    return self.check_depth(plan.depth);
+                    return self.check_depth(plan);
                 }
                 Ok((_, News::Trouble(what) | News::Broken(what))) => return failed(&what),
                 Ok((_, News::Look(_) | News::Ended(_))) => {}
@@ -176,10 +177,11 @@ impl Engine {
     }
 
     /// Whether the version that is spoken can have so many requests in flight.
-    fn check_depth(&self, depth: usize) -> Result<(), Mistake> {
+    fn check_depth(&self, plan: &Plan) -> Result<(), Mistake> {
+        let (depth, are_messages) = (plan.depth, matches!(plan.kind, RequestKind::WebSocket(_)));
         let depth_max = usize::from(Http1Limits::default().pipelined_count);
         let is_http1 = self.facts.as_ref().is_some_and(|facts| facts.protocol == "http/1.1");
-        if is_http1 && depth > depth_max {
+        if is_http1 && !are_messages && depth > depth_max {
             return Err(Mistake::new(format!(
                 "over HTTP/1.1 a connection has at most {depth_max} requests in flight, not {depth}: more connections carry more"
             )));

@@ -92,6 +92,7 @@ pub(super) fn report(
         lag: latencies(tally.lag),
         pacing: latencies(tally.pacing),
         events: task.events.map(|plan| tally.events.report(elapsed_ns, plan.stall_ns)),
+        websocket: task.websocket.as_ref().map(|of| of.report(tally.websocket)),
         requests: tally.by_request.report(&task.script),
         stalls: tally.stalls,
         quic: tally.quic.map(QuicTally::report),

@@ -17,6 +17,7 @@ use super::script::Script;
 use super::seats::Seats;
 use super::tally::Tally;
 use super::template::Rendered;
+use super::websocket::WebSocketTask;
 use crate::plan::EventsPlan;
 use crate::report::Failure;
 
@@ -35,6 +36,8 @@ pub(super) struct Task {
     pub(super) timeout_ns: u64,
     /// Responses are streams of events.
     pub(super) events: Option<EventsPlan>,
+    /// Requests are messages on WebSocket connections.
+    pub(super) websocket: Option<WebSocketTask>,
     /// When the engine began: times are counted from here.
     pub(super) epoch: Instant,
 }

@@ -25,6 +25,8 @@ Examples:
       a connection and a TLS handshake for each request
   bolide load --http3 -c 50 -m 10 -D 10 --insecure https://127.0.0.1:8443/ping
       closed loop over HTTP/3, with lost packets and round-trip times as QUIC counts them
+  bolide load -c 1000 --rate 20k -D 30 --data-size 100 --expect-echo ws://127.0.0.1:8080/ws
+      20,000 messages of 100 bytes per second on 1,000 WebSocket connections, each with its reply
   bolide load --h2load -n 100000 -c 100 -m 10 http://127.0.0.1:8080/ping
   bolide load --wrk -t2 -c100 -d10s --latency http://127.0.0.1:8080/ping
       the command lines of h2load and wrk, with their output
@@ -40,6 +42,7 @@ Exit codes: 0 success; 1 responses were wrong or missing; 2 usage or configurati
 #[command(after_help = EXAMPLES, override_usage = "bolide load [OPTIONS] URL...\n       bolide load --h2load ARGS...\n       bolide load --wrk ARGS...")]
 pub struct Arguments {
     /// `http://HOST[:PORT]/PATH` or `https://…`; several URLs of one server are requested round-robin.
+    /// `ws://…` or `wss://…`: messages on WebSocket connections.
     /// `{connection}` and `{request}` in the path or query are replaced by the number of the connection
     /// and that of the request on its connection, both from 0: `'/items?id={connection}-{request}'`.
     #[arg(value_name = "URL", required_unless_present_any = ["urls", "h2load", "wrk"])]
@@ -194,6 +197,18 @@ pub(super) struct RequestArguments {
     #[arg(long, value_name = "TIME", value_parser = units::positive_duration, requires = "streams")]
     pub(super) stall: Option<Duration>,
 
+    /// WebSocket: no message has a reply; it is complete when the socket has taken it. Default: each message has one.
+    #[arg(long)]
+    pub(super) one_way: bool,
+
+    /// WebSocket: send binary messages only. Default: text where a message is UTF-8.
+    #[arg(long)]
+    pub(super) binary: bool,
+
+    /// WebSocket: offer compression (permessage-deflate).
+    #[arg(long)]
+    pub(super) deflate: bool,
+
     /// Requests from another program (JSON, `bolide_loadgen::exchanges`), each with its body and the
     /// response's.
     #[arg(long, value_name = "FILE", hide = true, conflicts_with_all = ["urls", "body", "method", "content"])]
@@ -260,7 +275,7 @@ pub(super) struct ConnectionArguments {
     #[arg(long, value_name = "SIZE", value_parser = units::small_size)]
     pub(super) header_table: Option<u32>,
 
-    /// A response that takes longer counts as failed.
+    /// A response, or the reply to a message, that takes longer counts as failed.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = units::positive_duration)]
     pub(super) timeout: Duration,
 
@@ -314,6 +329,10 @@ pub(super) struct ExpectArguments {
     /// Expect all bodies of a URL to equal its first one.
     #[arg(long, group = "content")]
     pub(super) expect_same: bool,
+
+    /// WebSocket: expect each reply to equal its message.
+    #[arg(long, group = "content")]
+    pub(super) expect_echo: bool,
 
     /// Proportion of bodies that are compared with the options above. Without them, none is compared.
     /// Lengths and statuses are always checked.

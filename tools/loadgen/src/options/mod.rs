@@ -8,6 +8,7 @@ pub mod target;
 mod tests;
 pub mod threshold;
 pub mod units;
+mod websocket;
 
 use std::fs;
 use std::num::NonZeroUsize;
@@ -19,7 +20,7 @@ use bytes::Bytes;
 pub use arguments::Arguments;
 pub use threshold::Threshold;
 
-use crate::plan::{Http2Plan, Plan, ServerProcesses, TlsPlan, TlsTrust, Version};
+use crate::plan::{Http2Plan, Plan, RequestKind, ServerProcesses, TlsPlan, TlsTrust, Version};
 use crate::schedule::Schedule;
 use arguments::ConnectionArguments;
 use target::Target;
@@ -80,7 +81,8 @@ impl Arguments {
     /// The first mistake, in a sentence that says what would be right.
     pub fn job(&self) -> Result<Job, String> {
         let seed = self.load.seed;
-        let requests = request::requests(&self.url, &self.request, &self.expect, seed)?;
+        let mut requests = request::requests(&self.url, &self.request, &self.expect, seed)?;
+        let kind = self.kind(&mut requests)?;
         let target = requests.target;
         let connection = &self.connection;
         let elsewhere: Vec<_> = connection
@@ -91,7 +93,11 @@ impl Arguments {
                     .map_err(|why| format!("--connect-to: {why}"))
             })
             .collect::<Result<_, _>>()?;
-        let version = version(connection, &self.load, self.depth)?;
+        let mut version = version(connection, &self.load, self.depth)?;
+        if target.is_websocket && version == Version::Negotiated {
+            // A server may offer h2 and take no WebSocket connections over it.
+            version = Version::Http1;
+        }
         check_http3(connection, &target)?;
         let tls = tls(connection, target.is_https)?;
         let connections = self.connections();
@@ -118,7 +124,7 @@ impl Arguments {
             connect_timeout: connection.connect_timeout,
             request_timeout: connection.timeout,
             expect,
-            events: request::events(&self.request),
+            kind,
             seed,
             server: match (connection.server_pid, &connection.server_group) {
                 (Some(pid), Some(group)) => ServerProcesses::Group(pid, group.clone()),
@@ -136,11 +142,24 @@ impl Arguments {
             quiet: output.quiet,
         };
         let is_of_events = |threshold: &&Threshold| threshold.is_of_events();
-        if let (None, Some(one)) = (plan.events, self.expect.fail_if.iter().find(is_of_events)) {
+        if !matches!(plan.kind, RequestKind::Events(_))
+            && let Some(one) = self.expect.fail_if.iter().find(is_of_events)
+        {
             return Err(format!("--fail-if '{}' needs --events or --openai", one.text));
         }
         let url = target.to_string();
         Ok(Job { url, plan, schedule, outputs, thresholds: self.expect.fail_if.clone() })
+    }
+
+    /// What requests and responses are.
+    fn kind(&self, requests: &mut request::Requests) -> Result<RequestKind, String> {
+        match self.websocket(requests)? {
+            Some(of) => Ok(RequestKind::WebSocket(of)),
+            None => {
+                Ok(request::events(&self.request)
+                    .map_or(RequestKind::Requests, RequestKind::Events))
+            }
+        }
     }
 
     fn connections(&self) -> u64 {

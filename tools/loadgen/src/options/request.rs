@@ -186,7 +186,7 @@ pub(super) fn requests(
 ) -> Result<Requests, String> {
     let mut lines: Vec<Line> =
         urls.iter().map(|url| Line { weight: 1, method: None, url: url.clone() }).collect();
-    let mut base = urls.first().map(|url| Target::parse(url)).transpose()?;
+    let mut base = urls.first().map(|url| Target::parse_any(url)).transpose()?;
     if let Some(path) = &arguments.urls {
         let named = |why: String| format!("--urls {}: {why}", path.display());
         let listed = list(&read_list(path).map_err(named)?).map_err(named)?;
@@ -209,7 +209,7 @@ pub(super) fn requests(
             target::check_path(&line.url).map_err(|why| format!("`{}`: {why}", line.url))?;
             line.url
         } else {
-            let target = Target::parse(&line.url)?;
+            let target = Target::parse_any(&line.url)?;
             let first = base.get_or_insert_with(|| target.clone());
             if !first.has_origin_of(&target) {
                 return Err(format!("`{target}` and `{first}` are on different servers"));

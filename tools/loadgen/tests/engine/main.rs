@@ -17,3 +17,5 @@ mod http3;
 mod loads;
 #[cfg(test)]
 mod protocols;
+#[cfg(test)]
+mod websocket;
