@@ -156,7 +156,7 @@ pub enum RequestKind {
     /// HTTP's own.
     #[default]
     Requests,
-    /// Responses are streams of events; a request's timeout counts from its last event.
+    /// Responses are streams of events or messages; a request's timeout counts from the last one.
     Events(EventsPlan),
     /// Messages on WebSocket connections (RFC 6455): the bodies of the plan's requests. Connections are asked for
     /// with the target and the fields of the first one.
@@ -176,13 +176,24 @@ pub struct WebSocketPlan {
     pub deflate: bool,
 }
 
-/// How streams of Server-Sent Events are judged.
+/// How streams of events, or of messages, are judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventsPlan {
     /// A longer time between two events of a stream is a stall, in nanoseconds.
     pub stall_ns: u64,
-    /// Streams of a language model: each ends with `[DONE]`, and events may report errors and tokens.
-    pub is_openai: bool,
+    /// What the streams are made of.
+    pub format: StreamFormat,
+}
+
+/// What a stream is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StreamFormat {
+    /// Server-Sent Events (HTML §9.2).
+    Events,
+    /// The same, of a language model: each ends with `[DONE]`, and events may report errors and tokens.
+    OpenAi,
+    /// Messages of gRPC; each call ends with its `grpc-status`.
+    Grpc,
 }
 
 /// A body that is known beforehand.

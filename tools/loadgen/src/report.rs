@@ -182,6 +182,8 @@ pub enum Failure {
     Trailers,
     /// The stream of events reported an error, ended before its end mark, or had no event.
     Events,
+    /// A gRPC call ended with another status than OK, or without one.
+    Grpc,
     /// The server refused a WebSocket connection, or accepted it in a wrong way.
     Upgrade,
     /// The server closed the WebSocket connection before it replied.
@@ -208,6 +210,10 @@ pub struct EventsReport {
     pub tokens: Option<u64>,
     /// The same per second.
     pub token_rate: Option<f64>,
+    /// Of calls of gRPC, whose messages the events are: how many ended with which status, by its name. `missing`: they
+    /// ended without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grpc_statuses: Option<BTreeMap<String, u64>>,
     /// From the start of the request (closed loop) or its intended start (open loop) to its first event.
     pub first: Latencies,
     /// Between two events of a stream.

@@ -8,6 +8,7 @@ use bolide_semantics::{ConnectionEvent, End, ExchangeEvent, ExchangeId};
 use bytes::Bytes;
 
 use super::asked::{Asked, AskedQueue};
+use super::events::Stream;
 use super::looked::Looked;
 use super::messages::Facts;
 use super::template::Numbers;
@@ -94,6 +95,9 @@ impl Owner for Asker<'_> {
                 if let Some(asked) = self.conn.asked.get_mut(id) {
                     let judge = &self.state.task.judge;
                     asked.seen.has_trailers = judge.takes_trailers(orders.head());
+                    if let Some(stream) = &mut asked.stream {
+                        stream.look_for_status(orders.head());
+                    }
                 }
                 self.complete(id, orders);
             }
@@ -276,7 +280,7 @@ impl Asker<'_> {
             request: index as u32,
             number,
             counted: state.pacer.counts(begun_ns),
-            stream: state.task.events.map(|_| Box::default()),
+            stream: state.task.events.as_ref().map(|plan| Box::new(Stream::new(plan))),
             ..Asked::default()
         };
         if conn.asked.is_empty() {
@@ -319,6 +323,9 @@ impl Asker<'_> {
             &mut state.random,
         );
         if end == End::Yes {
+            if let Some(stream) = &mut asked.stream {
+                stream.look_for_status(orders.head());
+            }
             self.complete(id, orders);
         }
     }
@@ -359,15 +366,14 @@ impl Asker<'_> {
                 orders.abort(id);
             }
         }
+        let streams = asked.stream.as_ref().zip(task.events.as_ref());
+        let streamed = streams.map_or(Ok(()), |(stream, plan)| stream.verdict(plan));
         let verdict = if asked.wrong_status {
             Err(Failure::Status)
-        } else if asked.is_early {
+        } else if asked.is_early && streamed.is_ok() {
             Err(Failure::Protocol)
         } else {
-            let verdict = task.judge.finish(&request.answer, &mut asked.seen);
-            let streams = asked.stream.as_ref().zip(task.events.as_ref());
-            let is_right = streams.is_none_or(|(stream, plan)| stream.is_right(plan));
-            verdict.and(if is_right { Ok(()) } else { Err(Failure::Events) })
+            task.judge.finish(&request.answer, &mut asked.seen).and(streamed)
         };
         self.state.answered(self.conn.seat, &asked, verdict);
         if self.conn.single.is_some() {

@@ -8,6 +8,7 @@ mod arrivals;
 mod asked;
 mod asker;
 mod by_request;
+mod calls;
 mod checks;
 mod events;
 mod histograms;

@@ -91,7 +91,7 @@ pub(super) fn report(
         resumed_count: tally.resumed_count,
         lag: latencies(tally.lag),
         pacing: latencies(tally.pacing),
-        events: task.events.map(|plan| tally.events.report(elapsed_ns, plan.stall_ns)),
+        events: task.events.map(|plan| tally.events.report(elapsed_ns, &plan)),
         websocket: task.websocket.as_ref().map(|of| of.report(tally.websocket)),
         requests: tally.by_request.report(&task.script),
         stalls: tally.stalls,

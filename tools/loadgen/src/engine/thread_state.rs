@@ -212,13 +212,11 @@ impl ThreadState {
         tally.traffic.payload_received_bytes += asked.seen.bytes;
         let body = &self.task.script.requests[asked.request as usize].body;
         tally.traffic.payload_sent_bytes += body.len() as u64 - asked.unsent_bytes;
+        if let Some(stream) = &asked.stream {
+            tally.events.ended(stream, verdict.is_ok());
+        }
         match verdict {
-            Ok(()) => {
-                tally.counts.succeeded += 1;
-                if let Some(stream) = &asked.stream {
-                    tally.events.ended(stream);
-                }
-            }
+            Ok(()) => tally.counts.succeeded += 1,
             Err(failure) => tally.failure(failure),
         }
     }

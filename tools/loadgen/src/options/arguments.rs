@@ -27,6 +27,8 @@ Examples:
       closed loop over HTTP/3, with lost packets and round-trip times as QUIC counts them
   bolide load -c 1000 --rate 20k -D 30 --data-size 100 --expect-echo ws://127.0.0.1:8080/ws
       20,000 messages of 100 bytes per second on 1,000 WebSocket connections, each with its reply
+  bolide load --grpc shop.Cart/Add --proto shop.proto --data-file add.json --rate 5k -D 30 http://127.0.0.1:50051
+      5,000 calls of gRPC per second
   bolide load --h2load -n 100000 -c 100 -m 10 http://127.0.0.1:8080/ping
   bolide load --wrk -t2 -c100 -d10s --latency http://127.0.0.1:8080/ping
       the command lines of h2load and wrk, with their output
@@ -193,7 +195,29 @@ pub(super) struct RequestArguments {
     #[arg(long, group = "streams", conflicts_with = "exchanges")]
     pub(super) openai: bool,
 
-    /// Longest gap between two events of a stream that is not counted as a stall. Default: 1s.
+    /// Call this method of gRPC: its messages are the bodies, as JSON; `[…]` is one message after the other where the
+    /// client streams. A call fails with another `grpc-status` than 0, or without one. --timeout counts from the last
+    /// message. Over HTTP/2, or --http3.
+    #[arg(long, value_name = "SERVICE/METHOD", group = "streams", conflicts_with_all = ["exchanges", "urls", "method", "http1", "content"])]
+    pub(super) grpc: Option<String>,
+
+    /// File that defines the gRPC service. May be repeated. Default: the server's reflection service is asked.
+    #[arg(long, value_name = "FILE", requires = "grpc")]
+    pub(super) proto: Vec<PathBuf>,
+
+    /// Directory with files that --proto imports. May be repeated. Default: those of the files.
+    #[arg(long, value_name = "DIR", requires = "proto")]
+    pub(super) proto_path: Vec<PathBuf>,
+
+    /// Send the messages of a gRPC call N times over, where the client streams.
+    #[arg(long, value_name = "N", requires = "grpc", value_parser = units::count)]
+    pub(super) repeat_messages: Option<u64>,
+
+    /// Deadline of each gRPC call, which the server is told (`grpc-timeout`).
+    #[arg(long, value_name = "TIME", requires = "grpc", value_parser = units::positive_duration)]
+    pub(super) deadline: Option<Duration>,
+
+    /// Longest gap between two events or messages of a stream that is not counted as a stall. Default: 1s.
     #[arg(long, value_name = "TIME", value_parser = units::positive_duration, requires = "streams")]
     pub(super) stall: Option<Duration>,
 

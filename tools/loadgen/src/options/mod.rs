@@ -1,6 +1,7 @@
 //! From the arguments of `bolide load` to what is to be done.
 
 mod arguments;
+mod grpc;
 mod load;
 pub(crate) mod request;
 pub mod target;
@@ -23,7 +24,7 @@ pub use threshold::Threshold;
 use crate::plan::{Http2Plan, Plan, RequestKind, ServerProcesses, TlsPlan, TlsTrust, Version};
 use crate::schedule::Schedule;
 use arguments::ConnectionArguments;
-use target::Target;
+use target::{ConnectTo, Target};
 
 /// The connections of a run that nobody gives a number.
 const DEFAULT_CONNECTIONS: u64 = 10;
@@ -74,7 +75,8 @@ pub struct Outputs {
 }
 
 impl Arguments {
-    /// Puts everything together: reads files and resolves names, but sends nothing.
+    /// Puts everything together: reads files and resolves names, and sends nothing but what --grpc asks a server's
+    /// reflection service.
     ///
     /// # Errors
     ///
@@ -85,19 +87,7 @@ impl Arguments {
         let kind = self.kind(&mut requests)?;
         let target = requests.target;
         let connection = &self.connection;
-        let elsewhere: Vec<_> = connection
-            .connect_to
-            .iter()
-            .map(|text| {
-                target::connect_to(text, target.port())
-                    .map_err(|why| format!("--connect-to: {why}"))
-            })
-            .collect::<Result<_, _>>()?;
-        let mut version = version(connection, &self.load, self.depth)?;
-        if target.is_websocket && version == Version::Negotiated {
-            // A server may offer h2 and take no WebSocket connections over it.
-            version = Version::Http1;
-        }
+        let version = self.version(&target)?;
         check_http3(connection, &target)?;
         let tls = tls(connection, target.is_https)?;
         let connections = self.connections();
@@ -107,9 +97,14 @@ impl Arguments {
         check("-c", connections, MOST_CONNECTIONS)?;
         check("-m", self.depth, MOST_DEPTH)?;
         let threads = self.threads(connections)?;
-        let mut origin = target::resolve(&target, &elsewhere, connection.connect_timeout)?;
+        let mut origin =
+            target::resolve(&target, &self.elsewhere(&target)?, connection.connect_timeout)?;
         if let Some(authority) = requests.authority {
             origin.authority = authority;
+        }
+        if let Some(method) = &self.request.grpc {
+            let server = grpc::Server { target: &target, origin: &origin, tls: &tls };
+            grpc::prepare(method, &self.request, &server, &mut requests.plans)?;
         }
         let plan = Plan {
             origin,
@@ -145,7 +140,7 @@ impl Arguments {
         if !matches!(plan.kind, RequestKind::Events(_))
             && let Some(one) = self.expect.fail_if.iter().find(is_of_events)
         {
-            return Err(format!("--fail-if '{}' needs --events or --openai", one.text));
+            return Err(format!("--fail-if '{}' needs --events, --openai or --grpc", one.text));
         }
         let url = target.to_string();
         Ok(Job { url, plan, schedule, outputs, thresholds: self.expect.fail_if.clone() })
@@ -160,6 +155,24 @@ impl Arguments {
                     .map_or(RequestKind::Requests, RequestKind::Events))
             }
         }
+    }
+
+    /// Where connections go to instead of where the URL says.
+    fn elsewhere(&self, target: &Target) -> Result<Vec<ConnectTo>, String> {
+        let places = self.connection.connect_to.iter().map(|text| {
+            target::connect_to(text, target.port()).map_err(|why| format!("--connect-to: {why}"))
+        });
+        places.collect()
+    }
+
+    /// The version of HTTP: the one that what is sent needs, unless an option names one.
+    fn version(&self, target: &Target) -> Result<Version, String> {
+        Ok(match version(&self.connection, &self.load, self.depth)? {
+            Version::Negotiated if self.request.grpc.is_some() => Version::Http2,
+            // A server may agree to h2 and take no WebSocket connections over it.
+            Version::Negotiated if target.is_websocket => Version::Http1,
+            version => version,
+        })
     }
 
     fn connections(&self) -> u64 {

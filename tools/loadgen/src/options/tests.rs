@@ -7,7 +7,8 @@ use http::Method;
 
 use super::*;
 use crate::plan::{
-    Arrivals, EventsPlan, ExpectedBody, Load, RequestKind, ServerAddress, WebSocketPlan,
+    Arrivals, EventsPlan, ExpectedBody, Load, RequestKind, ServerAddress, StreamFormat,
+    WebSocketPlan,
 };
 
 #[derive(Debug, Parser)]
@@ -251,13 +252,13 @@ fn streams_of_events_have_their_fields_and_a_longest_gap() {
     let plan = events("--events --stall 250ms");
     assert_eq!(
         plan.kind,
-        RequestKind::Events(EventsPlan { stall_ns: 250_000_000, is_openai: false })
+        RequestKind::Events(EventsPlan { stall_ns: 250_000_000, format: StreamFormat::Events })
     );
     assert!(has(&plan, "accept", "text/event-stream"));
     let plan = events("--openai -d {} -H accept:a/b");
     assert_eq!(
         plan.kind,
-        RequestKind::Events(EventsPlan { stall_ns: 1_000_000_000, is_openai: true })
+        RequestKind::Events(EventsPlan { stall_ns: 1_000_000_000, format: StreamFormat::OpenAi })
     );
     assert!(has(&plan, "accept", "a/b") && has(&plan, "content-type", "application/json"));
     assert_eq!((&plan.requests[0].method, plan.requests[0].fields.len()), (&Method::POST, 2));
@@ -310,4 +311,37 @@ fn a_websocket_takes_messages_and_their_options() {
         let mistake = mistake(&line);
         assert!(mistake.contains(expected), "{line}: {mistake}");
     }
+}
+
+#[test]
+fn calls_of_grpc_take_definitions_and_messages() {
+    let path = std::env::temp_dir().join(format!("bolide-grpc-{}.proto", std::process::id()));
+    let definition = "syntax = \"proto3\"; package a; message M { int32 n = 1; } service S { rpc One(M) returns (M); rpc All(stream M) returns (M); }";
+    fs::write(&path, definition).unwrap();
+    let proto = path.to_str().unwrap().to_owned();
+    let call = |line: &str| format!("-n 10 --proto {proto} {line} http://127.0.0.1:1");
+    let plan = job(&call("--grpc a.S/One -d {\"n\":1} --deadline 1s -H te:trailers")).plan;
+    let of = EventsPlan { stall_ns: 1_000_000_000, format: StreamFormat::Grpc };
+    assert_eq!((plan.kind, plan.version), (RequestKind::Events(of), Version::Http2));
+    let request = &plan.requests[0];
+    assert_eq!((&request.method, request.target.as_str()), (&Method::POST, "/a.S/One"));
+    assert_eq!(&request.body[..], b"\0\0\0\0\x02\x08\x01");
+    let fields: Vec<_> = request.fields.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(fields, ["te", "content-type", "grpc-timeout"]);
+    let repeated = job(&call("--grpc /a.S/All --repeat-messages 3")).plan;
+    assert_eq!(repeated.requests[0].body.len(), 15);
+    for (line, expected) in [
+        (call("--grpc a.S"), "must be SERVICE/METHOD"),
+        (call("--grpc a.S/Two"), "`a.S` has no method `Two`, only One, All"),
+        (call("--grpc a.S/One --repeat-messages 2"), "needs a method whose client streams"),
+        (call("--grpc a.S/One --data-size 10"), "messages are JSON"),
+        (call("--grpc a.S/One").replace("1:1", "1:1/x"), "the URL names the server only"),
+        (call("--grpc a.S/One --http1"), "cannot be used with"),
+        (call("--grpc a.S/One").replace(&proto, "missing.proto"), "--proto: "),
+        ("--deadline 1s http://127.0.0.1:1".to_owned(), "--grpc"),
+    ] {
+        let mistake = mistake(&line);
+        assert!(mistake.contains(expected), "{line}: {mistake}");
+    }
+    fs::remove_file(path).unwrap();
 }

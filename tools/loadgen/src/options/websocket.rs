@@ -45,6 +45,7 @@ impl Arguments {
             ("a second URL", self.url.len() > 1),
             ("--events", request.events),
             ("--openai", request.openai),
+            ("--grpc", request.grpc.is_some()),
             ("--exchanges", request.exchanges.is_some()),
             ("--http3", self.connection.http3),
             ("--expect-status", expect.expect_status.is_some()),

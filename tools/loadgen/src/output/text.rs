@@ -98,7 +98,12 @@ fn knee_found(knee: &KneeReport) -> String {
 
 /// What a rate is of.
 fn unit(report: &PhaseReport) -> &'static str {
-    if report.websocket.is_some() { "messages/s" } else { "req/s" }
+    let is_grpc = report.events.as_ref().is_some_and(|events| events.grpc_statuses.is_some());
+    match &report.websocket {
+        Some(_) => "messages/s",
+        None if is_grpc => "calls/s",
+        None => "req/s",
+    }
 }
 
 /// One sentence: the rate or the latency that a phase was about, and what limited it.
@@ -223,6 +228,7 @@ pub fn failure(kind: Failure) -> &'static str {
         Failure::Body => "wrong body",
         Failure::Trailers => "wrong trailers",
         Failure::Events => "failed stream of events",
+        Failure::Grpc => "failed call",
         Failure::Upgrade => "refused WebSocket connection",
         Failure::Closed => "closed by the server",
     }
@@ -237,16 +243,22 @@ fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
+/// What the phase was, and how long.
+fn write_duration(text: &mut String, report: &PhaseReport) -> std::fmt::Result {
+    let model = model(&report.phase.load);
+    write!(text, "{}: {model}, {}", report.phase.name, duration(report.elapsed_ns))?;
+    if report.phase.warm_up.is_zero() {
+        writeln!(text)
+    } else {
+        let warm_up = u64::try_from(report.phase.warm_up.as_nanos()).unwrap_or(u64::MAX);
+        writeln!(text, " after {} of warm-up", duration(warm_up))
+    }
+}
+
 fn write_phase(text: &mut String, report: &PhaseReport) -> std::fmt::Result {
     let load = &report.phase.load;
     let (counts, model) = (&report.counts, model(load));
-    write!(text, "{}: {model}, {}", report.phase.name, duration(report.elapsed_ns))?;
-    if report.phase.warm_up.is_zero() {
-        writeln!(text)?;
-    } else {
-        let warm_up = u64::try_from(report.phase.warm_up.as_nanos()).unwrap_or(u64::MAX);
-        writeln!(text, " after {} of warm-up", duration(warm_up))?;
-    }
+    write_duration(text, report)?;
     let asked = match load {
         Load::Open { rate: asked, .. } => format!(" of {} requested", rate(*asked)),
         Load::Closed | Load::Connect => String::new(),
@@ -385,6 +397,20 @@ fn write_requests(text: &mut String, requests: &[RequestReport]) -> std::fmt::Re
 }
 
 fn write_events(text: &mut String, events: &EventsReport, model: &str) -> std::fmt::Result {
+    let names = match &events.grpc_statuses {
+        None => ["events", "first event", "event gap"],
+        Some(statuses) => {
+            let counts = statuses.iter();
+            let counts: Vec<String> =
+                counts.map(|(status, count)| format!("{status}: {}", grouped(*count))).collect();
+            row(text, "grpc-status", &counts.join(", "))?;
+            // Unary calls have nothing to say beyond their latency.
+            if events.gap.count == 0 {
+                return Ok(());
+            }
+            ["messages", "first one", "message gap"]
+        }
+    };
     let stalls = match events.stalls {
         0 => format!("no gap above {}", duration(events.stall_ns)),
         count => format!("{} above {}", counted(count, "gap"), duration(events.stall_ns)),
@@ -401,9 +427,9 @@ fn write_events(text: &mut String, events: &EventsReport, model: &str) -> std::f
         rate(events.rate),
         events.events_per_stream
     );
-    row(text, "events", &said)?;
-    latency(text, "first event", &events.first, model)?;
-    latency(text, "event gap", &events.gap, "between two events of a stream")
+    row(text, names[0], &said)?;
+    latency(text, names[1], &events.first, model)?;
+    latency(text, names[2], &events.gap, "between two of a stream")
 }
 
 /// What is known of WebSocket connections besides their messages.

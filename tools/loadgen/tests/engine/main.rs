@@ -6,6 +6,8 @@ mod plans;
 mod planted;
 
 #[cfg(test)]
+mod calls;
+#[cfg(test)]
 mod early;
 #[cfg(test)]
 mod events;

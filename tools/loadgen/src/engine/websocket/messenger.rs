@@ -241,7 +241,7 @@ impl Messenger<'_> {
         let task = of(&state.task);
         let is_first = socket.receiving.is_none();
         let oldest = conn.asked.oldest().map(|(id, _)| id).filter(|_| !task.plan.one_way);
-        let is_reply = *socket.receiving.get_or_insert(oldest.is_some());
+        let is_reply = *socket.receiving.get_or_insert_with(|| oldest.is_some());
         if end == End::Yes {
             socket.receiving = None;
         }

@@ -118,6 +118,7 @@ fn streams_of_events_have_three_lines() {
         stall_ns: 1_000_000_000,
         tokens: Some(24_000),
         token_rate: Some(24_000.0),
+        grpc_statuses: None,
         first: flat(1000, 5_000_000),
         gap: flat(11_000, 2_000_000),
     });
@@ -127,7 +128,7 @@ fn streams_of_events_have_three_lines() {
         "first event mean 5.00 ms  p50 5.00 ms",
         "event gap   mean 2.00 ms  p50 2.00 ms",
         "[open loop, from the intended time]",
-        "[between two events of a stream]",
+        "[between two of a stream]",
     ] {
         assert!(text.contains(line), "{line}: {text}");
     }
