@@ -1,5 +1,6 @@
 //! `bolide load`, from its arguments to its exit code.
 
+mod compare;
 mod conclusion;
 #[cfg(test)]
 mod tests;
@@ -17,7 +18,7 @@ use crate::accounting::{ProcessAccounting, online_cores};
 use crate::compat::{self, Foreign};
 use crate::cost::Accounting;
 use crate::engine::Mistake;
-use crate::options::{Arguments, Job};
+use crate::options::{Action, Arguments, Job};
 use crate::output::live::Live;
 use crate::output::{in_lines, in_one_line};
 use crate::plan::{Phase, Plan, TlsTrust};
@@ -33,6 +34,9 @@ const FAILED: u8 = 1;
 /// The exit code of a usage or configuration mistake.
 const USAGE: u8 = 2;
 
+/// The exit code of a condition that held, or of a run that is worse.
+const BROKEN: u8 = 3;
+
 /// What makes an engine of a plan and what it is to ask for costs. Its mistake is a sentence: nothing
 /// could be sent.
 pub type Engine<'a> =
@@ -45,6 +49,9 @@ pub fn run(
     arguments: &Arguments,
     engine: impl FnOnce(&Plan, Box<dyn Accounting>) -> Result<Box<dyn Runner>, Mistake>,
 ) -> ExitCode {
+    if let Some(Action::Compare(runs)) = &arguments.action {
+        return compare::run(runs);
+    }
     let stop = Stop::default();
     let foreign = match (&arguments.h2load, &arguments.wrk) {
         (Some(words), _) => Some(compat::h2load::parse(words)),
@@ -100,7 +107,7 @@ fn run_job(arguments: &Arguments, engine: Box<Engine<'_>>, stop: &Stop) -> Resul
             io::stdout().write_all(text.as_bytes())
         };
     }
-    let written = files.write(&report, &text);
+    let written = files.write(&report, &job.thresholds, &text);
     if let Err(error) = &written {
         eprintln!("bolide: {}", in_one_line(&error.to_string()));
     }

@@ -39,10 +39,20 @@ sizes; k and M for counts and rates.
 Exit codes: 0 success; 1 responses were wrong or missing; 2 usage or configuration, nothing was sent;
 3 a condition of --fail-if was met.";
 
+const COMPARE: &str = "\
+Compares the rate of closed loops, p50 and p99 of each 0.1 s of open loops, the server's CPU time per request, and failures. The intervals
+together are wrong with a probability of 5 %.
+
+Exit codes: 0 no difference, or better; 2 the files can't be read or are of different loads; 3 something is worse.";
+
 /// The arguments of `bolide load`.
 #[derive(Debug, Clone, clap::Args)]
-#[command(after_help = EXAMPLES, override_usage = "bolide load [OPTIONS] URL...\n       bolide load --h2load ARGS...\n       bolide load --wrk ARGS...")]
+#[command(after_help = EXAMPLES, override_usage = "bolide load [OPTIONS] URL...\n       bolide load compare FIRST.json SECOND.json\n       bolide load --h2load ARGS...\n       bolide load --wrk ARGS...")]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Arguments {
+    #[command(subcommand)]
+    pub(crate) action: Option<Action>,
+
     /// `http://HOST[:PORT]/PATH` or `https://…`; several URLs of one server are requested round-robin.
     /// `ws://…` or `wss://…`: messages on WebSocket connections.
     /// `{connection}` and `{request}` in the path or query are replaced by the number of the connection
@@ -88,6 +98,28 @@ pub struct Arguments {
     /// Treat all following arguments as a command line of wrk; no option of `bolide load` is allowed.
     #[arg(long, value_name = "ARGS", num_args = 0.., allow_hyphen_values = true, exclusive = true)]
     pub(crate) wrk: Option<Vec<String>>,
+}
+
+/// What is done without a load.
+#[derive(Debug, Clone, clap::Subcommand)]
+pub(crate) enum Action {
+    /// Compare two runs by their JSON: what differs by more than their own noise explains.
+    Compare(CompareArguments),
+}
+
+/// The runs to compare.
+#[derive(Debug, Clone, clap::Args)]
+#[command(after_help = COMPARE)]
+pub(crate) struct CompareArguments {
+    /// The first run, as written by --json.
+    pub(crate) first: PathBuf,
+
+    /// The second run, which may be better or worse than the first.
+    pub(crate) second: PathBuf,
+
+    /// Differences below this share are none: runs differ by more than is seen within each of them.
+    #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = units::share)]
+    pub(crate) tolerance: f64,
 }
 
 /// Load and its duration.
@@ -391,6 +423,10 @@ pub(super) struct OutputArguments {
     /// Write a self-contained HTML page with the latency spectrum and the rate over time.
     #[arg(long, value_name = "FILE")]
     pub(super) html: Option<PathBuf>,
+
+    /// Write a test case for each phase and each condition of --fail-if as JUnit XML.
+    #[arg(long, value_name = "FILE")]
+    pub(super) junit: Option<PathBuf>,
 
     /// No live view and no summary.
     #[arg(short = 'q', long)]

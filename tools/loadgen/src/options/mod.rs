@@ -19,6 +19,7 @@ use std::thread;
 use bytes::Bytes;
 
 pub use arguments::Arguments;
+pub(crate) use arguments::{Action, CompareArguments};
 pub use threshold::Threshold;
 
 use crate::plan::{Http2Plan, Plan, RequestKind, ServerProcesses, TlsPlan, TlsTrust, Version};
@@ -70,6 +71,8 @@ pub struct Outputs {
     pub hdr: Option<PathBuf>,
     /// The page.
     pub html: Option<PathBuf>,
+    /// Test cases, as JUnit XML.
+    pub junit: Option<PathBuf>,
     /// No live view and no summary.
     pub quiet: bool,
 }
@@ -134,6 +137,7 @@ impl Arguments {
             csv: output.csv.clone(),
             hdr: output.hdr.clone(),
             html: output.html.clone(),
+            junit: output.junit.clone(),
             quiet: output.quiet,
         };
         let is_of_events = |threshold: &&Threshold| threshold.is_of_events();
