@@ -39,6 +39,8 @@ pub struct Plan {
     pub expect: Expectations,
     /// What requests and responses are.
     pub kind: RequestKind,
+    /// The share of the requests of which a record is made each. `None`: of none.
+    pub recorded_share: Option<f64>,
     /// The seed of Poisson arrivals, sampling and weighted choice.
     pub seed: u64,
     /// Which processes are the server's, for its CPU time and memory.

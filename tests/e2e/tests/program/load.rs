@@ -111,6 +111,28 @@ fn websocket_messages_come_back_over_both_versions() {
 }
 
 #[test]
+fn a_run_is_compared_recorded_and_told_to_ci() {
+    let server = Server::start_both();
+    let ping = format!("{}/ping", server.http());
+    let directory = scratch("load_outputs");
+    let path = |name: &str| directory.join(name).display().to_string();
+    let (json, junit, records) = (path("run.json"), path("run.xml"), path("run.jsonl"));
+    let outputs = ["--json", &json, "--junit", &junit, "--records", &records];
+    let line = ["--rate", "200", "-D", "3", "--warm-up", "0", "-q", "--fail-if", "p50<1ns", &ping];
+    load(&[&outputs[..], &line].concat()).well();
+    let count = figure(&std::fs::read_to_string(&json).unwrap(), "/counts/completed");
+    let lines = std::fs::read_to_string(&records).unwrap();
+    assert_eq!(lines.lines().count() as u64, count);
+    let cases = std::fs::read_to_string(&junit).unwrap();
+    assert!(cases.contains("tests=\"2\" failures=\"0\""), "{cases}");
+    let said = ends_with(0, &["compare", &json, &json]);
+    assert!(said.starts_with("No difference is shown.") && said.contains("p99 of 0.1 s"), "{said}");
+    let said = ends_with(2, &["compare", &json, &junit]);
+    assert!(said.contains("run.xml is not a report of --json"), "{said}");
+    ends_with(2, &["compare", &json]);
+}
+
+#[test]
 fn exit_codes_say_what_happened() {
     let server = Server::start_both();
     let ping = format!("{}/ping", server.http());

@@ -51,7 +51,7 @@ use self::thread_state::Task;
 use self::watch::Watch;
 use crate::cost::{Accounting, CostSample};
 use crate::plan::{Load, Phase, Plan, RequestKind, ServerAddress, Version};
-use crate::progress::{Control, Progress, Runner};
+use crate::progress::{Control, Progress, RecordSink, Runner};
 use crate::report::{PhaseReport, TlsReport};
 
 /// File descriptors that a run needs beside its connections.
@@ -89,6 +89,7 @@ pub struct Engine {
     /// When the first phase began, in nanoseconds since the engine did.
     began_ns: Option<u64>,
     died_ns: Option<u64>,
+    records: Option<RecordSink>,
 }
 
 impl fmt::Debug for Engine {
@@ -145,6 +146,7 @@ impl Engine {
             facts: None,
             began_ns: None,
             died_ns: None,
+            records: None,
         };
         engine.try_server(plan)?;
         Ok(engine)
@@ -232,7 +234,7 @@ impl Engine {
             }
             let until_measure = measure.saturating_duration_since(now);
             let wait = if is_measuring { NEWS_WAIT } else { NEWS_WAIT.min(until_measure) };
-            let had_news = self.read_news(wait, &mut watch, &mut tally);
+            let had_news = self.read_news(&phase.name, wait, &mut watch, &mut tally);
             if !had_news {
                 self.note_lost_threads(&mut watch);
             }
@@ -309,11 +311,22 @@ impl Engine {
     }
 
     /// Reads what the threads have to say. Whether there was anything.
-    fn read_news(&self, wait: Duration, watch: &mut Watch, tally: &mut Tally) -> bool {
+    fn read_news(
+        &mut self,
+        phase: &str,
+        wait: Duration,
+        watch: &mut Watch,
+        tally: &mut Tally,
+    ) -> bool {
         let Ok(mut letter) = self.news.recv_timeout(wait) else { return false };
         loop {
             match letter {
-                (thread, News::Look(look)) => watch.look(thread, &look),
+                (thread, News::Look(look)) => {
+                    watch.look(thread, &look);
+                    if let Some(sink) = self.records.as_mut().filter(|_| !look.records.is_empty()) {
+                        sink(phase, &look.records);
+                    }
+                }
                 (thread, News::Ended(part)) => {
                     tally.add(&part);
                     watch.ended(thread);
@@ -393,6 +406,10 @@ impl Runner for Engine {
         observer: &mut dyn FnMut(&Progress) -> Control,
     ) -> PhaseReport {
         Self::run(self, phase, observer)
+    }
+
+    fn record_to(&mut self, sink: RecordSink) {
+        self.records = Some(sink);
     }
 
     fn protocol(&self) -> String {

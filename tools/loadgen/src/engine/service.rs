@@ -263,6 +263,7 @@ impl LoadService {
 
     fn send_look(&mut self, index: u64) {
         let interval = std::mem::replace(&mut self.state.interval, Interval::new());
+        let records = std::mem::take(&mut self.state.records);
         self.tell(News::Look(Box::new(Look {
             index,
             at_ns: self.state.now_ns.saturating_sub(self.state.pacer.start_ns),
@@ -270,6 +271,7 @@ impl LoadService {
             failed: interval.failed,
             latency: interval.latency,
             in_flight: self.state.in_flight,
+            records,
             down_since_ns: self.state.seats.down_since_ns(),
         })));
     }

@@ -13,7 +13,7 @@ use bolide_connection::{
 use bolide_eventloop::Destination;
 use bolide_semantics::{Context, End, Head};
 
-use super::checks::Judge;
+use super::checks::{Judge, per_2_32};
 use super::mistake::Mistake;
 use super::script::Script;
 use super::template::{Numbers, Rendered};
@@ -134,6 +134,7 @@ pub(super) fn task(plan: &Plan, limits: &Limits, epoch: Instant) -> Result<Task,
             .unwrap_or(u64::MAX / 2)
             .min(u64::MAX / 2),
         events,
+        recorded: plan.recorded_share.map(per_2_32),
         websocket,
         epoch,
     })

@@ -44,6 +44,7 @@ pub(super) fn plan_for(address: SocketAddr) -> Plan {
         request_timeout: Duration::from_secs(5),
         expect: Expectations::default(),
         kind: RequestKind::default(),
+        recorded_share: None,
         seed: 1,
         server: ServerProcesses::Unwatched,
     }

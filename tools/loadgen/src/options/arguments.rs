@@ -424,6 +424,18 @@ pub(super) struct OutputArguments {
     #[arg(long, value_name = "FILE")]
     pub(super) html: Option<PathBuf>,
 
+    /// Serve metrics for Prometheus at this `HOST:PORT`, path /metrics, while the load runs.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(super) metrics: Option<String>,
+
+    /// Write a record of each request while the load runs: CSV, or JSON Lines with a name that ends in .jsonl.
+    #[arg(long, value_name = "FILE")]
+    pub(super) records: Option<PathBuf>,
+
+    /// Proportion of the requests that --records writes, chosen by --seed. Default: all.
+    #[arg(long, value_name = "SHARE", requires = "records", value_parser = units::share)]
+    pub(super) sample_records: Option<f64>,
+
     /// Write a test case for each phase and each condition of --fail-if as JUnit XML.
     #[arg(long, value_name = "FILE")]
     pub(super) junit: Option<PathBuf>,

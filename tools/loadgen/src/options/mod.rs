@@ -71,6 +71,10 @@ pub struct Outputs {
     pub hdr: Option<PathBuf>,
     /// The page.
     pub html: Option<PathBuf>,
+    /// Where metrics are served.
+    pub metrics: Option<String>,
+    /// A record of each request.
+    pub records: Option<PathBuf>,
     /// Test cases, as JUnit XML.
     pub junit: Option<PathBuf>,
     /// No live view and no summary.
@@ -89,7 +93,7 @@ impl Arguments {
         let mut requests = request::requests(&self.url, &self.request, &self.expect, seed)?;
         let kind = self.kind(&mut requests)?;
         let target = requests.target;
-        let connection = &self.connection;
+        let (connection, output) = (&self.connection, &self.output);
         let version = self.version(&target)?;
         check_http3(connection, &target)?;
         let tls = tls(connection, target.is_https)?;
@@ -123,6 +127,7 @@ impl Arguments {
             request_timeout: connection.timeout,
             expect,
             kind,
+            recorded_share: output.records.as_ref().map(|_| output.sample_records.unwrap_or(1.0)),
             seed,
             server: match (connection.server_pid, &connection.server_group) {
                 (Some(pid), Some(group)) => ServerProcesses::Group(pid, group.clone()),
@@ -131,12 +136,13 @@ impl Arguments {
                 (None, _) => ServerProcesses::ByPort,
             },
         };
-        let output = &self.output;
         let outputs = Outputs {
             json: output.json.clone(),
             csv: output.csv.clone(),
             hdr: output.hdr.clone(),
             html: output.html.clone(),
+            metrics: output.metrics.clone(),
+            records: output.records.clone(),
             junit: output.junit.clone(),
             quiet: output.quiet,
         };

@@ -8,4 +8,6 @@ pub mod hdr_log;
 pub mod html;
 pub mod junit;
 pub mod live;
+pub mod metrics;
+pub mod records;
 pub mod text;

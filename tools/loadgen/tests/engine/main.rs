@@ -20,4 +20,6 @@ mod loads;
 #[cfg(test)]
 mod protocols;
 #[cfg(test)]
+mod records;
+#[cfg(test)]
 mod websocket;

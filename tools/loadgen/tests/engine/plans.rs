@@ -51,6 +51,7 @@ pub(crate) fn plan(address: SocketAddr) -> Plan {
         request_timeout: Duration::from_secs(10),
         expect: Expectations { sampled_share: 1.0, ..Expectations::default() },
         kind: RequestKind::default(),
+        recorded_share: None,
         seed: 1,
         server: ServerProcesses::Unwatched,
     }

@@ -86,6 +86,7 @@ fn plan(server: &Server) -> Plan {
         request_timeout: Duration::from_secs(10),
         expect: Expectations::default(),
         kind: RequestKind::default(),
+        recorded_share: None,
         seed: 1,
         server: ServerProcesses::Pid(server.child.id()),
     }

@@ -193,6 +193,7 @@ pub fn parse(words: &[String]) -> Result<Foreign, String> {
         request_timeout: settings.inactivity.unwrap_or(FOREVER),
         expect: Expectations::default(),
         kind: RequestKind::default(),
+        recorded_share: None,
         seed: 1,
         server: ServerProcesses::Unwatched,
     };

@@ -122,6 +122,7 @@ pub fn parse(words: &[String]) -> Result<Foreign, String> {
         request_timeout: settings.timeout,
         expect: Expectations::default(),
         kind: RequestKind::default(),
+        recorded_share: None,
         seed: 1,
         server: ServerProcesses::Unwatched,
     };
