@@ -38,7 +38,7 @@ struct Arguments {
 enum Command {
     /// Serve HTTP/1.1, HTTP/2 over cleartext (h2c) and HTTPS.
     Serve(Box<serve::Arguments>),
-    /// Load a server over HTTP/1.1 and HTTP/2, and report what limited it.
+    /// Load a server over HTTP, WebSocket or gRPC, and report what limited it.
     Load(Box<bolide_loadgen::options::Arguments>),
     /// Create a network lab of namespaces and measure servers in it.
     Net(net::Arguments),

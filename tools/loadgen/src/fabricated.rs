@@ -90,6 +90,7 @@ pub(crate) fn quiet(load: Load) -> PhaseReport {
         resumed_count: 0,
         requests: Vec::new(),
         events: None,
+        websocket: None,
         lag: latencies(&[]),
         pacing: latencies(&[]),
         stalls: Stalls::default(),

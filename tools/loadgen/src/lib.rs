@@ -6,6 +6,7 @@
 
 pub mod accounting;
 pub mod command;
+pub mod comparison;
 pub mod compat;
 pub mod cost;
 pub mod engine;

@@ -37,8 +37,10 @@ pub struct Plan {
     pub request_timeout: Duration,
     /// How answers are judged.
     pub expect: Expectations,
-    /// Responses are streams of events; a request's timeout counts from its last event then.
-    pub events: Option<EventsPlan>,
+    /// What requests and responses are.
+    pub kind: RequestKind,
+    /// The share of the requests of which a record is made each. `None`: of none.
+    pub recorded_share: Option<f64>,
     /// The seed of Poisson arrivals, sampling and weighted choice.
     pub seed: u64,
     /// Which processes are the server's, for its CPU time and memory.
@@ -150,13 +152,50 @@ pub struct Expectations {
     pub trailers: Vec<(HeaderName, HeaderValue)>,
 }
 
-/// How streams of Server-Sent Events are judged.
+/// What requests and responses are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RequestKind {
+    /// HTTP's own.
+    #[default]
+    Requests,
+    /// Responses are streams of events or messages; a request's timeout counts from the last one.
+    Events(EventsPlan),
+    /// Messages on WebSocket connections (RFC 6455): the bodies of the plan's requests. Connections are asked for
+    /// with the target and the fields of the first one.
+    WebSocket(WebSocketPlan),
+}
+
+/// How messages on WebSocket connections are sent and judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WebSocketPlan {
+    /// No message has a reply: it is complete when the socket has taken it.
+    pub one_way: bool,
+    /// A reply must be of its message's kind.
+    pub echo: bool,
+    /// All messages are binary. Otherwise those that are UTF-8 are text.
+    pub binary: bool,
+    /// Compression (RFC 7692) is offered.
+    pub deflate: bool,
+}
+
+/// How streams of events, or of messages, are judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventsPlan {
     /// A longer time between two events of a stream is a stall, in nanoseconds.
     pub stall_ns: u64,
-    /// Streams of a language model: each ends with `[DONE]`, and events may report errors and tokens.
-    pub is_openai: bool,
+    /// What the streams are made of.
+    pub format: StreamFormat,
+}
+
+/// What a stream is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StreamFormat {
+    /// Server-Sent Events (HTML §9.2).
+    Events,
+    /// The same, of a language model: each ends with `[DONE]`, and events may report errors and tokens.
+    OpenAi,
+    /// Messages of gRPC; each call ends with its `grpc-status`.
+    Grpc,
 }
 
 /// A body that is known beforehand.

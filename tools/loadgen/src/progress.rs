@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::plan::Phase;
-use crate::report::PhaseReport;
+use crate::report::{Failure, PhaseReport};
 
 /// A look at a phase that runs.
 #[derive(Debug, Clone, Copy, Default)]
@@ -28,6 +28,26 @@ pub struct Progress {
     pub server_cores: Option<f64>,
 }
 
+/// What one request came to that counts in the report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Record {
+    /// When it was complete or had failed, after the start of its phase with the warm-up, in nanoseconds.
+    pub at_ns: u64,
+    /// From its start (closed loop) or its intended start (open loop) until then.
+    pub latency_ns: u64,
+    /// Which request of the plan it was, from 0.
+    pub request: u32,
+    /// The status of its response; 0: none came, or messages have none.
+    pub status: u16,
+    /// Content of the response, in bytes.
+    pub bytes: u64,
+    /// What was wrong.
+    pub failure: Option<Failure>,
+}
+
+/// Takes the records of a phase, by its name.
+pub type RecordSink = Box<dyn FnMut(&str, &[Record])>;
+
 /// What a phase that runs is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Control {
@@ -42,6 +62,11 @@ pub trait Runner {
     /// Runs one phase. `observer` is called every 100 ms or so, on the calling thread.
     fn run(&mut self, phase: &Phase, observer: &mut dyn FnMut(&Progress) -> Control)
     -> PhaseReport;
+
+    /// Records of requests go there from now on, every 100 ms, if the plan asks for any.
+    fn record_to(&mut self, sink: RecordSink) {
+        drop(sink);
+    }
 
     /// What was spoken: `http/1.1`, `h2c`, `h2`; empty until something was.
     fn protocol(&self) -> String;

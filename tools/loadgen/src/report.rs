@@ -96,6 +96,9 @@ pub struct PhaseReport {
     /// Of responses that are streams of events.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub events: Option<EventsReport>,
+    /// Of WebSocket connections. Requests are their messages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub websocket: Option<WebSocketReport>,
     /// One entry for each request of the plan, where there are 2 to 64 of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<RequestReport>,
@@ -179,6 +182,12 @@ pub enum Failure {
     Trailers,
     /// The stream of events reported an error, ended before its end mark, or had no event.
     Events,
+    /// A gRPC call ended with another status than OK, or without one.
+    Grpc,
+    /// The server refused a WebSocket connection, or accepted it in a wrong way.
+    Upgrade,
+    /// The server closed the WebSocket connection before it replied.
+    Closed,
 }
 
 /// Streams of events of a phase. Events count when they come, also those of streams that end later; streams count
@@ -201,10 +210,29 @@ pub struct EventsReport {
     pub tokens: Option<u64>,
     /// The same per second.
     pub token_rate: Option<f64>,
+    /// Of calls of gRPC, whose messages the events are: how many ended with which status, by its name. `missing`: they
+    /// ended without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grpc_statuses: Option<BTreeMap<String, u64>>,
     /// From the start of the request (closed loop) or its intended start (open loop) to its first event.
     pub first: Latencies,
     /// Between two events of a stream.
     pub gap: Latencies,
+}
+
+/// WebSocket connections of a phase.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct WebSocketReport {
+    /// Messages have no replies: latency ends when the socket has taken a message.
+    pub one_way: bool,
+    /// From the end of TCP's or TLS's handshake to the server's acceptance.
+    pub upgrade: Latencies,
+    /// Connections with compression.
+    pub compressed: u64,
+    /// Messages that came and were no replies.
+    pub pushed: u64,
+    /// Connections that the server closed, by the code of its close frame (1005: it had none).
+    pub closes: BTreeMap<u16, u64>,
 }
 
 /// Bytes of a phase.

@@ -5,11 +5,9 @@
 //! is Student's. The claims of a page are chosen together, by Benjamini and Hochberg's rule, and every interval of the
 //! page is as wide as that rule asks: a difference is claimed if and only if its interval excludes 1.
 
-mod student;
-
 use serde::{Deserialize, Serialize};
 
-use student::{quantile, two_sided};
+use bolide_loadgen::comparison::student::{quantile, two_sided};
 
 /// Fewest pairs of runs that carry a claim.
 pub(crate) const PAIRS_MIN: usize = 6;

@@ -84,6 +84,7 @@ const TABLE: &[(&str, &[&str])] = &[
             "bolide-eventloop",
             "bolide-semantics",
             "bolide-server",
+            "bolide-websocket",
         ],
     ),
     ("bolide-netlab", &[]),

@@ -83,6 +83,56 @@ fn streams_of_events_are_counted_over_every_version() {
 }
 
 #[test]
+fn websocket_messages_come_back_over_both_versions() {
+    let server = Server::start_both();
+    let (ws, wss) = (server.http(), server.https());
+    let urls = [ws.replace("http://", "ws://"), wss.replace("https://", "wss://")];
+    for (url, version, spoken) in [
+        (&urls[0], "--http1", "http/1.1"),
+        (&urls[0], "--http2", "h2c"),
+        (&urls[1], "--http1", "http/1.1"),
+        (&urls[1], "--http2", "h2"),
+    ] {
+        let url = format!("{url}/ws");
+        let mut arguments = vec![version, "-c", "4", "-m", "8", "-n", "500", "--expect-echo"];
+        arguments.extend(["--deflate", "--data-size", "3000", "--json", "-", "--quiet"]);
+        if url.starts_with("wss") {
+            arguments.push("--insecure");
+        }
+        arguments.push(&url);
+        let json = load(&arguments).well().text();
+        assert!(json.contains(&format!("\"protocol\": \"{spoken}\"")), "{url} {version}: {json}");
+        assert_eq!(figure(&json, "/counts/succeeded"), 500, "{url} {version}");
+        assert_eq!(figure(&json, "/websocket/compressed"), 4, "{url} {version}");
+        assert_eq!(figure(&json, "/traffic/payload_received_bytes"), 1_500_000, "{url} {version}");
+    }
+    let said = ends_with(1, &["-n", "10", &format!("{}/ping", urls[0])]);
+    assert!(said.contains("the server refused the WebSocket connection with status 200"), "{said}");
+}
+
+#[test]
+fn a_run_is_compared_recorded_and_told_to_ci() {
+    let server = Server::start_both();
+    let ping = format!("{}/ping", server.http());
+    let directory = scratch("load_outputs");
+    let path = |name: &str| directory.join(name).display().to_string();
+    let (json, junit, records) = (path("run.json"), path("run.xml"), path("run.jsonl"));
+    let outputs = ["--json", &json, "--junit", &junit, "--records", &records];
+    let line = ["--rate", "200", "-D", "3", "--warm-up", "0", "-q", "--fail-if", "p50<1ns", &ping];
+    load(&[&outputs[..], &line].concat()).well();
+    let count = figure(&std::fs::read_to_string(&json).unwrap(), "/counts/completed");
+    let lines = std::fs::read_to_string(&records).unwrap();
+    assert_eq!(lines.lines().count() as u64, count);
+    let cases = std::fs::read_to_string(&junit).unwrap();
+    assert!(cases.contains("tests=\"2\" failures=\"0\""), "{cases}");
+    let said = ends_with(0, &["compare", &json, &json]);
+    assert!(said.starts_with("No difference is shown.") && said.contains("p99 of 0.1 s"), "{said}");
+    let said = ends_with(2, &["compare", &json, &junit]);
+    assert!(said.contains("run.xml is not a report of --json"), "{said}");
+    ends_with(2, &["compare", &json]);
+}
+
+#[test]
 fn exit_codes_say_what_happened() {
     let server = Server::start_both();
     let ping = format!("{}/ping", server.http());

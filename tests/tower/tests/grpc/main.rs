@@ -8,6 +8,8 @@ mod deadlines;
 #[cfg(test)]
 mod go;
 #[cfg(test)]
+mod load;
+#[cfg(test)]
 mod messages;
 #[cfg(test)]
 mod proxied;

@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use crate::options::Outputs;
-use crate::output::{csv, hdr_log, html};
+use crate::options::{Outputs, Threshold};
+use crate::output::{csv, hdr_log, html, junit};
 use crate::report::{Failure, Report};
 
 /// The files that were asked for, open since before the run: a path that can't be written is a mistake
@@ -15,6 +15,7 @@ pub(super) struct Files {
     csv: Option<(PathBuf, File)>,
     hdr: Option<(PathBuf, File)>,
     html: Option<(PathBuf, File)>,
+    junit: Option<(PathBuf, File)>,
 }
 
 impl Files {
@@ -40,6 +41,7 @@ impl Files {
             csv: open("--csv", &outputs.csv)?,
             hdr: open("--hdr", &outputs.hdr)?,
             html: open("--html", &outputs.html)?,
+            junit: open("--junit", &outputs.junit)?,
         })
     }
 
@@ -48,7 +50,12 @@ impl Files {
     }
 
     /// Writes them all; the first that fails is told, after the others were tried.
-    pub(super) fn write(&mut self, report: &Report, summary: &str) -> Result<(), String> {
+    pub(super) fn write(
+        &mut self,
+        report: &Report,
+        thresholds: &[Threshold],
+        summary: &str,
+    ) -> Result<(), String> {
         let mut results = Vec::new();
         if let Some((path, out)) = &mut self.json {
             let written = serde_json::to_writer_pretty(&mut *out, report)
@@ -67,6 +74,10 @@ impl Files {
             let written = html::write(report, summary, &mut BufWriter::new(file));
             results.push((path.clone(), written));
         }
+        if let Some((path, file)) = &mut self.junit {
+            let written = junit::write(report, thresholds, &mut BufWriter::new(file));
+            results.push((path.clone(), written));
+        }
         results.into_iter().try_for_each(|(path, result)| {
             result.map_err(|error| format!("{} can't be written: {error}", path.display()))
         })
@@ -83,7 +94,7 @@ fn is_standard_output(path: &Path) -> bool {
 /// count against it, but wrong answers do, and a search that found nothing failed.
 pub(super) fn exit_code(report: &Report, broken: &[String]) -> u8 {
     if !broken.is_empty() {
-        return 3;
+        return super::BROKEN;
     }
     let is_search = report.knee.is_some();
     let is_wrong = |kind: Failure| {

@@ -1,5 +1,6 @@
 //! `bolide load`, from its arguments to its exit code.
 
+mod compare;
 mod conclusion;
 #[cfg(test)]
 mod tests;
@@ -17,8 +18,10 @@ use crate::accounting::{ProcessAccounting, online_cores};
 use crate::compat::{self, Foreign};
 use crate::cost::Accounting;
 use crate::engine::Mistake;
-use crate::options::{Arguments, Job};
+use crate::options::{Action, Arguments, Job};
 use crate::output::live::Live;
+use crate::output::metrics::MetricsEndpoint;
+use crate::output::records::Records;
 use crate::output::{in_lines, in_one_line};
 use crate::plan::{Phase, Plan, TlsTrust};
 use crate::progress::{Control, Progress, Runner};
@@ -33,6 +36,9 @@ const FAILED: u8 = 1;
 /// The exit code of a usage or configuration mistake.
 const USAGE: u8 = 2;
 
+/// The exit code of a condition that held, or of a run that is worse.
+const BROKEN: u8 = 3;
+
 /// What makes an engine of a plan and what it is to ask for costs. Its mistake is a sentence: nothing
 /// could be sent.
 pub type Engine<'a> =
@@ -45,6 +51,9 @@ pub fn run(
     arguments: &Arguments,
     engine: impl FnOnce(&Plan, Box<dyn Accounting>) -> Result<Box<dyn Runner>, Mistake>,
 ) -> ExitCode {
+    if let Some(Action::Compare(runs)) = &arguments.action {
+        return compare::run(runs);
+    }
     let stop = Stop::default();
     let foreign = match (&arguments.h2load, &arguments.wrk) {
         (Some(words), _) => Some(compat::h2load::parse(words)),
@@ -74,6 +83,8 @@ pub fn run(
 fn run_job(arguments: &Arguments, engine: Box<Engine<'_>>, stop: &Stop) -> Result<u8, String> {
     let job = arguments.job()?;
     let mut files = Files::open(&job.outputs)?;
+    let records = job.outputs.records.as_deref().map(Records::create).transpose()?;
+    let metrics = job.outputs.metrics.as_deref().map(MetricsEndpoint::start).transpose()?;
     let accounting = ProcessAccounting::new(job.plan.server.clone(), &job.plan.origin);
     let mut runner = match engine(&job.plan, Box::new(accounting)) {
         Ok(runner) => runner,
@@ -83,11 +94,14 @@ fn run_job(arguments: &Arguments, engine: Box<Engine<'_>>, stop: &Stop) -> Resul
             return Ok(FAILED);
         }
     };
+    if let Some(records) = &records {
+        runner.record_to(records.sink());
+    }
     stop.at_signals();
     let is_terminal = io::stderr().is_terminal();
     let mut live = (!job.outputs.quiet)
         .then(|| Live::new(io::stderr(), is_terminal, job.schedule.known_phases()));
-    let report = carry_out(&job, &mut *runner, stop, live.as_mut());
+    let report = carry_out(&job, &mut *runner, stop, live.as_mut(), metrics.as_ref());
     let broken: Vec<String> =
         job.thresholds.iter().filter_map(|threshold| threshold.broken_by(&report)).collect();
     let text = crate::output::text::summary(&report, &broken);
@@ -100,7 +114,8 @@ fn run_job(arguments: &Arguments, engine: Box<Engine<'_>>, stop: &Stop) -> Resul
             io::stdout().write_all(text.as_bytes())
         };
     }
-    let written = files.write(&report, &text);
+    let written = files.write(&report, &job.thresholds, &text);
+    let written = written.and(records.map_or(Ok(()), Records::finish));
     if let Err(error) = &written {
         eprintln!("bolide: {}", in_one_line(&error.to_string()));
     }
@@ -113,6 +128,7 @@ fn carry_out(
     runner: &mut dyn Runner,
     stop: &Stop,
     mut live: Option<&mut Live<impl Write>>,
+    metrics: Option<&MetricsEndpoint>,
 ) -> Report {
     let cores = online_cores();
     let mut report = new_report(&job.url, &job.plan);
@@ -123,6 +139,9 @@ fn carry_out(
             let _ = live.begin(phase);
         }
         let found = run_phase(runner, phase, stop, |progress| {
+            if let Some(metrics) = metrics {
+                metrics.observe(&phase.name, progress);
+            }
             if let Some(live) = live.as_deref_mut() {
                 let _ = live.progress(progress);
             }

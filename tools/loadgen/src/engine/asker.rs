@@ -8,6 +8,7 @@ use bolide_semantics::{ConnectionEvent, End, ExchangeEvent, ExchangeId};
 use bytes::Bytes;
 
 use super::asked::{Asked, AskedQueue};
+use super::events::Stream;
 use super::looked::Looked;
 use super::messages::Facts;
 use super::template::Numbers;
@@ -18,21 +19,21 @@ use crate::report::Failure;
 #[derive(Debug)]
 pub(super) struct Conn {
     /// Its seat, until it leaves it to another.
-    seat: Option<u32>,
+    pub(super) seat: Option<u32>,
     /// When it was asked for, and when the socket was connected; over QUIC they are the same.
     dialed_ns: u64,
     connected_ns: u64,
     /// The connection exists for the one request that began at this time.
-    single: Option<u64>,
+    pub(super) single: Option<u64>,
     /// Its number and that of its next request, for placeholders.
-    numbers: Numbers,
+    pub(super) numbers: Numbers,
     /// Its exchanges have ends of their own: HTTP/2, HTTP/3.
-    multiplexes: bool,
+    pub(super) multiplexes: bool,
     /// The server's settings are known, or there are none: requests can be counted on.
-    open: bool,
+    pub(super) open: bool,
     /// No request begins on it any more; it ends when those in flight are answered.
-    retiring: bool,
-    asked: AskedQueue,
+    pub(super) retiring: bool,
+    pub(super) asked: AskedQueue,
     counted: Http2Stats,
     /// When the streams of events are to be looked at for one that has stopped, in nanoseconds since the engine began.
     check_ns: u64,
@@ -74,22 +75,14 @@ impl Owner for Asker<'_> {
     }
 
     fn ready(&mut self, established: &Established, orders: &mut Orders<'_>) {
-        let Self { conn, state, .. } = self;
-        conn.multiplexes = established.multiplexes();
+        self.established(established);
         let waits_for_settings = established.version == http::Version::HTTP_2;
         if waits_for_settings {
-            conn.asked.count_by_two();
-        }
-        if let Some(tls) = &established.tls {
-            state.tally.handshake.saturating_record(state.now_ns - conn.connected_ns);
-            state.tally.resumed_count += u64::from(tls.resumed);
-        }
-        if self.facts.is_none() {
-            *self.facts = Some(Facts::new(established));
+            self.conn.asked.count_by_two();
         }
         // A request that waited for this connection goes out with the first bytes.
-        if !waits_for_settings || conn.single.is_some() {
-            self.opened(orders);
+        if !waits_for_settings || self.conn.single.is_some() {
+            self.open(orders);
         }
     }
 
@@ -102,6 +95,9 @@ impl Owner for Asker<'_> {
                 if let Some(asked) = self.conn.asked.get_mut(id) {
                     let judge = &self.state.task.judge;
                     asked.seen.has_trailers = judge.takes_trailers(orders.head());
+                    if let Some(stream) = &mut asked.stream {
+                        stream.look_for_status(orders.head());
+                    }
                 }
                 self.complete(id, orders);
             }
@@ -121,7 +117,7 @@ impl Owner for Asker<'_> {
 
     fn connection(&mut self, event: ConnectionEvent, orders: &mut Orders<'_>) {
         match event {
-            ConnectionEvent::Concurrency { .. } if !self.conn.open => self.opened(orders),
+            ConnectionEvent::Concurrency { .. } if !self.conn.open => self.open(orders),
             ConnectionEvent::Concurrency { .. } => {}
             // Another connection takes its place at once.
             ConnectionEvent::Draining { .. } => self.retire(),
@@ -137,14 +133,7 @@ impl Owner for Asker<'_> {
         if !self.conn.open {
             return;
         }
-        if let Some(seat) = self.conn.seat {
-            let promised = self.state.seats.take_promised(seat);
-            self.state.pacer.redeem(u64::from(promised));
-        }
-        // A connection that was made to stay has no use where each request has its own.
-        if self.state.pacer.is_connect() && self.conn.single.is_none() {
-            self.retire();
-        }
+        self.settle_promises();
         self.ask(orders);
         if self.conn.retiring && self.conn.asked.is_empty() {
             orders.shut_down();
@@ -167,14 +156,8 @@ impl Owner for Asker<'_> {
     fn ended(&mut self, ending: &Ending) {
         let is_tls = self.state.task.is_tls;
         let failure = failure_of_ending(ending, is_tls);
-        let was_never_open = !self.conn.open && self.conn.seat.is_some();
-        if ending.step != Step::Ready || was_never_open {
-            let what = trouble(ending, is_tls);
-            if let Some(seat) = self.conn.seat.take() {
-                self.state.seats.failed(seat, self.state.now_ns);
-            }
-            let request = self.conn.single.take();
-            return self.state.connect_failed(failure, what, request);
+        if ending.step != Step::Ready || self.was_never_open() {
+            return self.not_made(failure, trouble(ending, is_tls));
         }
         if self.conn.asked.is_empty() && failure == Failure::Protocol {
             self.state.idle_failed(failure);
@@ -190,15 +173,59 @@ impl Owner for Asker<'_> {
 }
 
 impl Asker<'_> {
-    /// Requests can be sent from here on.
-    fn opened(&mut self, orders: &mut Orders<'_>) {
-        let Some(seat) = self.conn.seat else { return };
+    /// TCP's and TLS's handshakes are complete, or QUIC's.
+    pub(super) fn established(&mut self, established: &Established) {
+        let Self { conn, state, .. } = self;
+        conn.multiplexes = established.multiplexes();
+        if let Some(tls) = &established.tls {
+            state.tally.handshake.saturating_record(state.now_ns - conn.connected_ns);
+            state.tally.resumed_count += u64::from(tls.resumed);
+        }
+        if self.facts.is_none() {
+            *self.facts = Some(Facts::new(established));
+        }
+    }
+
+    /// Requests can be sent from here on. Returns when the one began that waited for this connection, if one did.
+    pub(super) fn opened(&mut self) -> Option<u64> {
+        let seat = self.conn.seat?;
         self.conn.open = true;
         self.state.tally.counts.connections += 1;
         self.state.seats.became_ready(seat);
-        if let Some(begun_ns) = self.conn.single {
+        self.conn.single
+    }
+
+    fn open(&mut self, orders: &mut Orders<'_>) {
+        if let Some(begun_ns) = self.opened() {
             let number = self.state.pacer.number;
             self.send(begun_ns, number, orders);
+        }
+    }
+
+    /// The connection is over before a request could be sent.
+    pub(super) fn was_never_open(&self) -> bool {
+        !self.conn.open && self.conn.seat.is_some()
+    }
+
+    /// The connection could not be made; `what`: why, in words.
+    pub(super) fn not_made(&mut self, failure: Failure, what: String) {
+        if let Some(seat) = self.conn.seat.take() {
+            self.state.seats.failed(seat, self.state.now_ns);
+        }
+        let request = self.conn.single.take();
+        self.state.connect_failed(failure, what, request);
+    }
+
+    /// The connection has its turn: what it was promised is kept now, or void.
+    #[inline]
+    pub(super) fn settle_promises(&mut self) {
+        if let Some(seat) = self.conn.seat {
+            let promised = self.state.seats.take_promised(seat);
+            self.state.pacer.redeem(u64::from(promised));
+        }
+        // A connection that was made to stay has no use where each request has its own.
+        if self.state.pacer.is_connect() && self.conn.single.is_none() {
+            self.retire();
         }
     }
 
@@ -210,7 +237,8 @@ impl Asker<'_> {
         }
     }
 
-    fn retire(&mut self) {
+    /// No request begins on the connection any more.
+    pub(super) fn retire(&mut self) {
         self.conn.retiring = true;
         if self.conn.open {
             self.leave();
@@ -252,7 +280,7 @@ impl Asker<'_> {
             request: index as u32,
             number,
             counted: state.pacer.counts(begun_ns),
-            stream: state.task.events.map(|_| Box::default()),
+            stream: state.task.events.as_ref().map(|plan| Box::new(Stream::new(plan))),
             ..Asked::default()
         };
         if conn.asked.is_empty() {
@@ -295,6 +323,9 @@ impl Asker<'_> {
             &mut state.random,
         );
         if end == End::Yes {
+            if let Some(stream) = &mut asked.stream {
+                stream.look_for_status(orders.head());
+            }
             self.complete(id, orders);
         }
     }
@@ -335,15 +366,14 @@ impl Asker<'_> {
                 orders.abort(id);
             }
         }
+        let streams = asked.stream.as_ref().zip(task.events.as_ref());
+        let streamed = streams.map_or(Ok(()), |(stream, plan)| stream.verdict(plan));
         let verdict = if asked.wrong_status {
             Err(Failure::Status)
-        } else if asked.is_early {
+        } else if asked.is_early && streamed.is_ok() {
             Err(Failure::Protocol)
         } else {
-            let verdict = task.judge.finish(&request.answer, &mut asked.seen);
-            let streams = asked.stream.as_ref().zip(task.events.as_ref());
-            let is_right = streams.is_none_or(|(stream, plan)| stream.is_right(plan));
-            verdict.and(if is_right { Ok(()) } else { Err(Failure::Events) })
+            task.judge.finish(&request.answer, &mut asked.seen).and(streamed)
         };
         self.state.answered(self.conn.seat, &asked, verdict);
         if self.conn.single.is_some() {
@@ -376,7 +406,7 @@ impl Asker<'_> {
     }
 
     /// Adds what an HTTP/2 connection has counted since it was looked at last.
-    fn count_http2(&mut self, orders: &mut Orders<'_>) {
+    pub(super) fn count_http2(&mut self, orders: &mut Orders<'_>) {
         let Some(stats) = orders.http2_stats() else { return };
         let before = std::mem::replace(&mut self.conn.counted, stats);
         let stalls = &mut self.state.tally.stalls;

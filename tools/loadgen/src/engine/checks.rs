@@ -55,6 +55,11 @@ pub(super) struct Judge {
     trailers: Vec<(HeaderName, HeaderValue)>,
 }
 
+/// How many of 2^32 a share is: what the upper half of a random number is compared with.
+pub(super) fn per_2_32(share: f64) -> u64 {
+    (share.clamp(0.0, 1.0) * (1_u64 << 32) as f64) as u64
+}
+
 /// A SHA-256 that grows.
 struct Digest(Box<Context>);
 
@@ -90,7 +95,7 @@ pub(super) struct Seen {
 impl Judge {
     pub(super) fn new(plan: &Plan) -> Self {
         let Expectations { statuses, length, sampled_share, trailers } = &plan.expect;
-        let sampled = (sampled_share.clamp(0.0, 1.0) * (1_u64 << 32) as f64) as u64;
+        let sampled = per_2_32(*sampled_share);
         let (statuses, trailers) = (statuses.clone(), trailers.clone());
         Self { statuses, length: *length, sampled, trailers }
     }

@@ -1,12 +1,16 @@
-//! Responses that are streams of Server-Sent Events (HTML §9.2): what of them is counted.
+//! Responses that are streams of Server-Sent Events (HTML §9.2) or of gRPC's messages: what of them is counted.
+
+use std::collections::BTreeMap;
 
 use bolide_client::EventParser;
+use bolide_semantics::Head;
 use hdrhistogram::Histogram;
 use serde::Deserialize;
 
+use super::calls::{MessageReader, STATUSES, status};
 use super::histograms::{add, empty, latencies};
-use crate::plan::EventsPlan;
-use crate::report::EventsReport;
+use crate::plan::{EventsPlan, StreamFormat};
+use crate::report::{EventsReport, Failure};
 
 /// What is counted of all streams of a phase.
 #[derive(Debug)]
@@ -18,6 +22,8 @@ pub(super) struct EventTally {
     streams: u64,
     events_of_streams: u64,
     tokens: Option<u64>,
+    /// Calls of gRPC by status, and those without one.
+    statuses: [u64; STATUSES.len()],
     first: Histogram<u64>,
     gap: Histogram<u64>,
 }
@@ -30,13 +36,18 @@ impl EventTally {
             streams: 0,
             events_of_streams: 0,
             tokens: None,
+            statuses: [0; STATUSES.len()],
             first: empty(),
             gap: empty(),
         }
     }
 
-    /// A stream has ended as it should.
-    pub(super) fn ended(&mut self, stream: &Stream) {
+    /// A stream has ended, as it should or not.
+    pub(super) fn ended(&mut self, stream: &Stream, is_right: bool) {
+        self.statuses[stream.status] += 1;
+        if !is_right {
+            return;
+        }
         self.streams += 1;
         self.events_of_streams += stream.events;
         if let Some(tokens) = stream.tokens {
@@ -52,11 +63,14 @@ impl EventTally {
         if let Some(tokens) = other.tokens {
             *self.tokens.get_or_insert_default() += tokens;
         }
+        for (count, more) in self.statuses.iter_mut().zip(other.statuses) {
+            *count += more;
+        }
         add(&mut self.first, &other.first);
         add(&mut self.gap, &other.gap);
     }
 
-    pub(super) fn report(self, elapsed_ns: u64, stall_ns: u64) -> EventsReport {
+    pub(super) fn report(self, elapsed_ns: u64, plan: &EventsPlan) -> EventsReport {
         let seconds = elapsed_ns as f64 / 1e9;
         let per = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
         EventsReport {
@@ -69,23 +83,39 @@ impl EventTally {
                 0.0
             },
             stalls: self.stalls,
-            stall_ns,
+            stall_ns: plan.stall_ns,
             tokens: self.tokens,
             token_rate: self.tokens.map(per),
+            grpc_statuses: (plan.format == StreamFormat::Grpc).then(|| named(&self.statuses)),
             first: latencies(self.first),
             gap: latencies(self.gap),
         }
     }
 }
 
+/// The statuses that occurred.
+fn named(counts: &[u64; STATUSES.len()]) -> BTreeMap<String, u64> {
+    let named = STATUSES.iter().zip(counts).filter(|(_, count)| **count > 0);
+    named.map(|(name, count)| ((*name).to_owned(), *count)).collect()
+}
+
+/// What takes a stream apart.
+#[derive(Debug)]
+enum Reader {
+    Events(EventParser),
+    Messages(MessageReader),
+}
+
 /// One response while it comes.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Stream {
-    parser: EventParser,
+    reader: Reader,
     events: u64,
     /// When the last event came, in nanoseconds since the engine began.
     last_ns: u64,
-    /// An event said that something failed, or an event was longer than a client keeps.
+    /// Which of gRPC's statuses it ended with.
+    status: usize,
+    /// An event said that something failed, or is not one, or was longer than a client keeps.
     failed: bool,
     /// `[DONE]` came.
     done: bool,
@@ -106,6 +136,49 @@ struct Usage {
 }
 
 impl Stream {
+    /// Nothing has come yet.
+    pub(super) fn new(plan: &EventsPlan) -> Self {
+        let reader = match plan.format {
+            StreamFormat::Events | StreamFormat::OpenAi => Reader::Events(EventParser::default()),
+            StreamFormat::Grpc => Reader::Messages(MessageReader::default()),
+        };
+        let (events, last_ns, status) = (0, 0, STATUSES.len() - 1);
+        Self { reader, events, last_ns, status, failed: false, done: false, tokens: None }
+    }
+
+    /// Looks for gRPC's status: in the trailers, or in the head of a response without content.
+    pub(super) fn look_for_status(&mut self, head: &Head) {
+        self.status = status(head);
+    }
+
+    /// Whether another event has come whole.
+    fn next(&mut self, data: &mut &[u8], plan: &EventsPlan) -> bool {
+        let parser = match &mut self.reader {
+            Reader::Events(parser) => parser,
+            Reader::Messages(reader) => {
+                let next = reader.next(data);
+                self.failed |= next.is_err();
+                return next == Ok(true);
+            }
+        };
+        let event = match parser.next_event(data) {
+            Ok(Some(event)) => event,
+            Ok(None) => return false,
+            Err(_) => {
+                self.failed = true;
+                return false;
+            }
+        };
+        self.failed |= event.kind == "error";
+        if plan.format == StreamFormat::OpenAi {
+            self.done = event.data == "[DONE]";
+            if !self.done {
+                self.look_into(&event.data);
+            }
+        }
+        !self.done
+    }
+
     /// A piece of the body has come at `now_ns`. `tally`: what the events count for, if they do.
     pub(super) fn data(
         &mut self,
@@ -114,20 +187,7 @@ impl Stream {
         plan: &EventsPlan,
         mut tally: Option<&mut EventTally>,
     ) {
-        while !self.failed && !self.done {
-            let event = match self.parser.next_event(&mut data) {
-                Ok(Some(event)) => event,
-                Ok(None) => return,
-                Err(_) => return self.failed = true,
-            };
-            self.failed |= event.kind == "error";
-            if plan.is_openai {
-                if event.data == "[DONE]" {
-                    self.done = true;
-                    continue;
-                }
-                self.look_into(&event.data);
-            }
+        while !self.failed && !self.done && self.next(&mut data, plan) {
             self.events += 1;
             if let Some(tally) = &mut tally {
                 tally.events += 1;
@@ -153,9 +213,17 @@ impl Stream {
         self.tokens = said.usage.and_then(|usage| usage.completion_tokens).or(self.tokens);
     }
 
-    /// Whether the stream was what it should be: some events, no error, and its end mark where there is one.
-    pub(super) fn is_right(&self, plan: &EventsPlan) -> bool {
-        !self.failed && if plan.is_openai { self.done } else { self.events > 0 }
+    /// What is wrong with the stream, if anything is: an error, or its end mark or status.
+    pub(super) fn verdict(&self, plan: &EventsPlan) -> Result<(), Failure> {
+        let (is_right, failure) = match (plan.format, &self.reader) {
+            (StreamFormat::OpenAi, _) => (!self.failed && self.done, Failure::Events),
+            (_, Reader::Events(_)) => (!self.failed && self.events > 0, Failure::Events),
+            (_, Reader::Messages(reader)) if self.failed || reader.is_within() => {
+                (false, Failure::Protocol)
+            }
+            (_, Reader::Messages(_)) => (self.status == 0, Failure::Grpc),
+        };
+        if is_right { Ok(()) } else { Err(failure) }
     }
 }
 
@@ -163,11 +231,11 @@ impl Stream {
 mod tests {
     use super::*;
 
-    const PLAIN: EventsPlan = EventsPlan { stall_ns: 50, is_openai: false };
-    const OPENAI: EventsPlan = EventsPlan { stall_ns: 50, is_openai: true };
+    const PLAIN: EventsPlan = EventsPlan { stall_ns: 50, format: StreamFormat::Events };
+    const OPENAI: EventsPlan = EventsPlan { stall_ns: 50, format: StreamFormat::OpenAi };
 
     fn fed(plan: EventsPlan, pieces: &[(u64, &str)]) -> (Stream, EventTally) {
-        let (mut stream, mut tally) = (Stream::default(), EventTally::new());
+        let (mut stream, mut tally) = (Stream::new(&plan), EventTally::new());
         for (at_ns, piece) in pieces {
             stream.data(piece.as_bytes(), (1_000, *at_ns), &plan, Some(&mut tally));
         }
@@ -184,9 +252,9 @@ mod tests {
         ];
         let plan = EventsPlan { stall_ns: 39_000_000, ..PLAIN };
         let (stream, tally) = fed(plan, &pieces);
-        assert!(stream.is_right(&plan));
+        assert!(stream.verdict(&plan).is_ok());
         assert_eq!((stream.events, tally.events, tally.stalls), (3, 3, 1));
-        let report = tally.report(1_000_000_000, plan.stall_ns);
+        let report = tally.report(1_000_000_000, &plan);
         assert_eq!((report.first.count, report.gap.count, report.rate), (1, 2, 3.0));
         assert_eq!(report.first.max_ns / 1_000_000, 101);
         assert_eq!(report.gap.max_ns / 1_000_000, 40);
@@ -205,7 +273,7 @@ mod tests {
             (OPENAI, "data: \"the word \\\"error\\\" in a text\"\n\ndata: [DONE]\n\n", true),
         ] {
             let (stream, _) = fed(plan, &[(2_000, text)]);
-            assert_eq!(stream.is_right(&plan), is_right, "{text}");
+            assert_eq!(stream.verdict(&plan).is_ok(), is_right, "{text}");
         }
     }
 
@@ -214,22 +282,39 @@ mod tests {
         let text = "data: {\"choices\":[]}\n\ndata: {\"usage\":{\"completion_tokens\":7}}\n\ndata: [DONE]\n\n";
         let (stream, mut tally) = fed(OPENAI, &[(2_000, text)]);
         assert_eq!(stream.events, 2, "the mark at the end is none");
-        tally.ended(&stream);
+        tally.ended(&stream, true);
         let mut all = EventTally::new();
         all.add(&tally);
         all.add(&tally);
-        let report = all.report(2_000_000_000, 50);
+        let report = all.report(2_000_000_000, &OPENAI);
         assert_eq!((report.tokens, report.token_rate), (Some(14), Some(7.0)));
         assert_eq!((report.streams, report.events_per_stream), (2, 2.0));
     }
 
     #[test]
     fn an_event_without_an_end_fails_and_is_not_kept() {
-        let mut stream = Stream::default();
+        let mut stream = Stream::new(&PLAIN);
         let piece = [b'x'; 64 * 1024];
         for _ in 0..1024 {
             stream.data(&piece, (1, 2), &PLAIN, None);
         }
-        assert!(stream.failed && !stream.is_right(&PLAIN));
+        assert_eq!(stream.verdict(&PLAIN), Err(Failure::Events));
+    }
+
+    #[test]
+    fn messages_of_a_call_are_counted_and_its_status_judges_it() {
+        let plan = EventsPlan { stall_ns: 50, format: StreamFormat::Grpc };
+        let ended = |text: &str, status| {
+            let (mut stream, tally) = fed(plan, &[(2_000, text)]);
+            stream.status = status;
+            (stream.verdict(&plan), tally.events)
+        };
+        let two = "\0\0\0\0\x02ab\0\0\0\0\0";
+        assert_eq!(ended(two, 0), (Ok(()), 2));
+        assert_eq!(ended("", 0), (Ok(()), 0));
+        assert_eq!(ended(two, 14), (Err(Failure::Grpc), 2));
+        assert_eq!(ended(two, STATUSES.len() - 1), (Err(Failure::Grpc), 2));
+        assert_eq!(ended("\0\0\0\0\x02a", 0), (Err(Failure::Protocol), 0));
+        assert_eq!(ended("\x01\0\0\0\0", 0), (Err(Failure::Protocol), 0));
     }
 }

@@ -5,6 +5,7 @@ use hdrhistogram::Histogram;
 
 use super::pacer::Part;
 use super::tally::Tally;
+use crate::progress::Record;
 use crate::report::TlsReport;
 
 /// From the engine to a thread.
@@ -56,6 +57,7 @@ pub(super) struct Look {
     pub(super) failed: u64,
     pub(super) latency: Histogram<u64>,
     pub(super) in_flight: u64,
+    pub(super) records: Vec<Record>,
     /// Since when no connection can be made, in nanoseconds since the engine began.
     pub(super) down_since_ns: Option<u64>,
 }

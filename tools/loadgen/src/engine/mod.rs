@@ -8,6 +8,7 @@ mod arrivals;
 mod asked;
 mod asker;
 mod by_request;
+mod calls;
 mod checks;
 mod events;
 mod histograms;
@@ -28,6 +29,7 @@ mod testing;
 mod thread;
 mod thread_state;
 mod watch;
+mod websocket;
 
 use std::fmt;
 use std::io;
@@ -48,8 +50,8 @@ use self::thread::Recipe;
 use self::thread_state::Task;
 use self::watch::Watch;
 use crate::cost::{Accounting, CostSample};
-use crate::plan::{Load, Phase, Plan, ServerAddress, Version};
-use crate::progress::{Control, Progress, Runner};
+use crate::plan::{Load, Phase, Plan, RequestKind, ServerAddress, Version};
+use crate::progress::{Control, Progress, RecordSink, Runner};
 use crate::report::{PhaseReport, TlsReport};
 
 /// File descriptors that a run needs beside its connections.
@@ -87,6 +89,7 @@ pub struct Engine {
     /// When the first phase began, in nanoseconds since the engine did.
     began_ns: Option<u64>,
     died_ns: Option<u64>,
+    records: Option<RecordSink>,
 }
 
 impl fmt::Debug for Engine {
@@ -143,6 +146,7 @@ impl Engine {
             facts: None,
             began_ns: None,
             died_ns: None,
+            records: None,
         };
         engine.try_server(plan)?;
         Ok(engine)
@@ -166,7 +170,7 @@ impl Engine {
             match self.news.recv_timeout(left) {
                 Ok((_, News::Connected(facts))) => {
                     self.facts = facts;
-                    return self.check_depth(plan.depth);
+                    return self.check_depth(plan);
                 }
                 Ok((_, News::Trouble(what) | News::Broken(what))) => return failed(&what),
                 Ok((_, News::Look(_) | News::Ended(_))) => {}
@@ -176,10 +180,11 @@ impl Engine {
     }
 
     /// Whether the version that is spoken can have so many requests in flight.
-    fn check_depth(&self, depth: usize) -> Result<(), Mistake> {
+    fn check_depth(&self, plan: &Plan) -> Result<(), Mistake> {
+        let (depth, are_messages) = (plan.depth, matches!(plan.kind, RequestKind::WebSocket(_)));
         let depth_max = usize::from(Http1Limits::default().pipelined_count);
         let is_http1 = self.facts.as_ref().is_some_and(|facts| facts.protocol == "http/1.1");
-        if is_http1 && depth > depth_max {
+        if is_http1 && !are_messages && depth > depth_max {
             return Err(Mistake::new(format!(
                 "over HTTP/1.1 a connection has at most {depth_max} requests in flight, not {depth}: more connections carry more"
             )));
@@ -229,7 +234,7 @@ impl Engine {
             }
             let until_measure = measure.saturating_duration_since(now);
             let wait = if is_measuring { NEWS_WAIT } else { NEWS_WAIT.min(until_measure) };
-            let had_news = self.read_news(wait, &mut watch, &mut tally);
+            let had_news = self.read_news(&phase.name, wait, &mut watch, &mut tally);
             if !had_news {
                 self.note_lost_threads(&mut watch);
             }
@@ -306,11 +311,22 @@ impl Engine {
     }
 
     /// Reads what the threads have to say. Whether there was anything.
-    fn read_news(&self, wait: Duration, watch: &mut Watch, tally: &mut Tally) -> bool {
+    fn read_news(
+        &mut self,
+        phase: &str,
+        wait: Duration,
+        watch: &mut Watch,
+        tally: &mut Tally,
+    ) -> bool {
         let Ok(mut letter) = self.news.recv_timeout(wait) else { return false };
         loop {
             match letter {
-                (thread, News::Look(look)) => watch.look(thread, &look),
+                (thread, News::Look(look)) => {
+                    watch.look(thread, &look);
+                    if let Some(sink) = self.records.as_mut().filter(|_| !look.records.is_empty()) {
+                        sink(phase, &look.records);
+                    }
+                }
                 (thread, News::Ended(part)) => {
                     tally.add(&part);
                     watch.ended(thread);
@@ -390,6 +406,10 @@ impl Runner for Engine {
         observer: &mut dyn FnMut(&Progress) -> Control,
     ) -> PhaseReport {
         Self::run(self, phase, observer)
+    }
+
+    fn record_to(&mut self, sink: RecordSink) {
+        self.records = Some(sink);
     }
 
     fn protocol(&self) -> String {

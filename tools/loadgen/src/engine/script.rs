@@ -54,7 +54,7 @@ impl Line {
 }
 
 impl Request {
-    fn new(plan: &RequestPlan) -> Self {
+    pub(super) fn new(plan: &RequestPlan) -> Self {
         let template = |text: &str| plan.has_placeholders.then(|| Template::parse(text)).flatten();
         let line = |(name, value): &(HeaderName, HeaderValue)| {
             let template = value.to_str().ok().and_then(template);

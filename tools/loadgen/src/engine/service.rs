@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::time::Instant;
 
 use bolide_buffers::{Datagram, DatagramSink, Flush, SendQueue};
-use bolide_client::{Session, Workbench};
+use bolide_client::{Owner, Session, Workbench};
 use bolide_eventloop::{
     Accepted, After, Agenda, Arriving, CloseCause, DatagramFlush, Outbound, Path, Routed, Service,
     Stats, Turn,
@@ -20,6 +20,7 @@ use super::random::Random;
 use super::tally::Tally;
 use super::thread::Recipe;
 use super::thread_state::{Interval, ThreadState};
+use super::websocket::{Messenger, Socket, WebSocketTally};
 use crate::report::Failure;
 
 /// How often there is a look at what happens, in nanoseconds (100 ms).
@@ -42,6 +43,8 @@ pub(super) struct LoopHandle {
 pub(super) struct LoadSession {
     session: Session,
     conn: Conn,
+    /// Its requests are messages of WebSocket.
+    socket: Option<Box<Socket>>,
 }
 
 /// Where a phase's measurement stands.
@@ -232,6 +235,7 @@ impl LoadService {
         tally.resumed_count = before.resumed_count;
         tally.connect = before.connect;
         tally.handshake = before.handshake;
+        tally.websocket = before.websocket.map(WebSocketTally::made);
         self.measurement = self.measurement.wrapping_add(1);
         self.stats_before = self.handle.stats.get();
         self.summed_ns = self.state.now_ns;
@@ -259,6 +263,7 @@ impl LoadService {
 
     fn send_look(&mut self, index: u64) {
         let interval = std::mem::replace(&mut self.state.interval, Interval::new());
+        let records = std::mem::take(&mut self.state.records);
         self.tell(News::Look(Box::new(Look {
             index,
             at_ns: self.state.now_ns.saturating_sub(self.state.pacer.start_ns),
@@ -266,6 +271,7 @@ impl LoadService {
             failed: interval.failed,
             latency: interval.latency,
             in_flight: self.state.in_flight,
+            records,
             down_since_ns: self.state.seats.down_since_ns(),
         })));
     }
@@ -299,9 +305,9 @@ impl LoadService {
         &mut self,
         session: &mut LoadSession,
         turn: &mut Turn<'_, ()>,
-        act: impl FnOnce(&mut Session, &mut Turn<'_, ()>, &mut Workbench, &mut Asker<'_>) -> After,
+        shuts_down: bool,
     ) -> After {
-        let LoadSession { session, conn } = session;
+        let LoadSession { session, conn, socket } = session;
         if self.handle.finished.get() {
             return session.end();
         }
@@ -311,9 +317,32 @@ impl LoadService {
             conn.looked.look(turn.path, session.quic_stats(), when, &mut self.state.tally);
         }
         let mut asker = Asker { conn, state: &mut self.state, facts: &mut self.facts };
-        let after = act(session, turn, &mut self.bench, &mut asker);
+        let after = match socket {
+            None => drive(session, turn, &mut self.bench, &mut asker, shuts_down),
+            Some(socket) => {
+                let mut messenger = Messenger { asker, socket };
+                let after = drive(session, turn, &mut self.bench, &mut messenger, shuts_down);
+                After { more: after.more || socket.waits_for_flush, ..after }
+            }
+        };
         self.state.dial(turn.agenda);
         after
+    }
+}
+
+/// Gives a session its turn.
+#[inline]
+fn drive(
+    session: &mut Session,
+    turn: &mut Turn<'_, ()>,
+    bench: &mut Workbench,
+    owner: &mut impl Owner,
+    shuts_down: bool,
+) -> After {
+    if shuts_down {
+        session.shut_down(turn, bench, owner)
+    } else {
+        session.turn(turn, bench, owner)
     }
 }
 
@@ -350,7 +379,8 @@ impl Service for LoadService {
         let after = session.first_wish();
         let mut conn = Conn::new(seat, dialed_ns, request, self.state.connection_number());
         conn.looked = Looked::since(self.measurement);
-        Some((LoadSession { session, conn }, after))
+        let socket = self.state.task.websocket.is_some().then(Box::default);
+        Some((LoadSession { session, conn, socket }, after))
     }
 
     fn connect_failed(&mut self, tag: u64, error: io::Error, agenda: &mut Agenda) {
@@ -361,7 +391,7 @@ impl Service for LoadService {
 
     #[inline]
     fn turn(&mut self, session: &mut LoadSession, turn: &mut Turn<'_, ()>) -> After {
-        self.with(session, turn, |session, turn, bench, asker| session.turn(turn, bench, asker))
+        self.with(session, turn, false)
     }
 
     fn message(&mut self, session: &mut LoadSession, (): (), turn: &mut Turn<'_, ()>) -> After {
@@ -369,9 +399,7 @@ impl Service for LoadService {
     }
 
     fn shut_down(&mut self, session: &mut LoadSession, turn: &mut Turn<'_, ()>) -> After {
-        self.with(session, turn, |session, turn, bench, asker| {
-            session.shut_down(turn, bench, asker)
-        })
+        self.with(session, turn, true)
     }
 
     #[inline]
@@ -409,13 +437,18 @@ impl Service for LoadService {
     }
 
     fn close(&mut self, session: LoadSession, cause: CloseCause, agenda: &mut Agenda) {
-        let LoadSession { mut session, mut conn } = session;
+        let LoadSession { mut session, mut conn, socket } = session;
         if let Some(stats) = session.quic_stats() {
             conn.looked.look(&(), Some(stats), (self.measurement, true), &mut self.state.tally);
             self.bench.forget(&mut session, self.state.task.instant(self.state.now_ns));
         }
         let mut asker = Asker { conn: &mut conn, state: &mut self.state, facts: &mut self.facts };
-        session.close(cause, &mut asker);
+        match socket {
+            None => session.close(cause, &mut asker),
+            Some(mut socket) => {
+                session.close(cause, &mut Messenger { asker, socket: &mut socket });
+            }
+        }
         self.state.dial(agenda);
     }
 }

@@ -7,10 +7,11 @@ use hdrhistogram::Histogram;
 use super::by_request::ByRequest;
 use super::events::EventTally;
 use super::histograms::{add, empty, latencies};
+use super::websocket::WebSocketTally;
 use crate::report::{Counts, Failure, QuicReport, Spread, Stalls, Traffic};
 
 /// Every kind of failure, in the order of their numbers.
-const FAILURES: [Failure; 10] = [
+const FAILURES: [Failure; 13] = [
     Failure::Connect,
     Failure::Tls,
     Failure::Timeout,
@@ -21,6 +22,9 @@ const FAILURES: [Failure; 10] = [
     Failure::Body,
     Failure::Trailers,
     Failure::Events,
+    Failure::Grpc,
+    Failure::Upgrade,
+    Failure::Closed,
 ];
 
 /// Statuses have three digits.
@@ -46,6 +50,8 @@ pub(super) struct Tally {
     pub(super) lag: Histogram<u64>,
     pub(super) pacing: Histogram<u64>,
     pub(super) events: EventTally,
+    /// Of WebSocket connections.
+    pub(super) websocket: Option<WebSocketTally>,
     /// Over QUIC.
     pub(super) quic: Option<QuicTally>,
     pub(super) by_request: ByRequest,
@@ -110,6 +116,7 @@ impl Tally {
             lag: empty(),
             pacing: empty(),
             events: EventTally::new(),
+            websocket: None,
             quic: None,
             by_request: ByRequest::new(requests),
             presence: 0,
@@ -164,9 +171,9 @@ impl Tally {
         self.failures[failure as usize] += 1;
     }
 
-    /// Answers by status; those that occurred.
+    /// Answers by status; those that occurred. Messages have none.
     pub(super) fn statuses(&self) -> BTreeMap<u16, u64> {
-        let counts = self.statuses.iter().enumerate().filter(|(_, count)| **count > 0);
+        let counts = self.statuses.iter().enumerate().skip(1).filter(|(_, count)| **count > 0);
         counts.map(|(status, count)| (status as u16, *count)).collect()
     }
 
@@ -219,6 +226,9 @@ impl Tally {
             add(histogram, more);
         }
         self.events.add(&other.events);
+        if let Some(more) = &other.websocket {
+            self.websocket.get_or_insert_default().add(more);
+        }
         if let Some(more) = &other.quic {
             self.quic.get_or_insert_default().add(more);
         }

@@ -13,12 +13,15 @@ use bolide_connection::{
 use bolide_eventloop::Destination;
 use bolide_semantics::{Context, End, Head};
 
-use super::checks::Judge;
+use super::checks::{Judge, per_2_32};
 use super::mistake::Mistake;
 use super::script::Script;
 use super::template::{Numbers, Rendered};
 use super::thread_state::Task;
-use crate::plan::{Http2Plan, Load, Origin, Phase, Plan, ServerAddress, TlsTrust, Version};
+use super::websocket::WebSocketTask;
+use crate::plan::{
+    Http2Plan, Load, Origin, Phase, Plan, RequestKind, ServerAddress, TlsTrust, Version,
+};
 
 /// Longer than any run.
 const NEVER: Duration = Duration::MAX;
@@ -115,6 +118,11 @@ pub(super) fn task(plan: &Plan, limits: &Limits, epoch: Instant) -> Result<Task,
         ServerAddress::Inet(address) => Destination::Inet(*address),
         ServerAddress::Unix(path) => Destination::Unix(Arc::from(path.as_path())),
     });
+    let (events, websocket) = match plan.kind {
+        RequestKind::Requests => (None, None),
+        RequestKind::Events(of) => (Some(of), None),
+        RequestKind::WebSocket(of) => (None, Some(WebSocketTask::new(plan, of))),
+    };
     Ok(Task {
         judge: Judge::new(plan),
         script,
@@ -125,7 +133,9 @@ pub(super) fn task(plan: &Plan, limits: &Limits, epoch: Instant) -> Result<Task,
         timeout_ns: u64::try_from(plan.request_timeout.as_nanos())
             .unwrap_or(u64::MAX / 2)
             .min(u64::MAX / 2),
-        events: plan.events,
+        events,
+        recorded: plan.recorded_share.map(per_2_32),
+        websocket,
         epoch,
     })
 }

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use http::Method;
 
 use crate::plan::{
-    Expectations, Http2Plan, Origin, Plan, RequestPlan, ServerAddress, ServerProcesses, TlsPlan,
-    Version,
+    Expectations, Http2Plan, Origin, Plan, RequestKind, RequestPlan, ServerAddress,
+    ServerProcesses, TlsPlan, Version,
 };
 
 /// A GET of `target`.
@@ -43,7 +43,8 @@ pub(super) fn plan_for(address: SocketAddr) -> Plan {
         connect_timeout: Duration::from_secs(5),
         request_timeout: Duration::from_secs(5),
         expect: Expectations::default(),
-        events: None,
+        kind: RequestKind::default(),
+        recorded_share: None,
         seed: 1,
         server: ServerProcesses::Unwatched,
     }

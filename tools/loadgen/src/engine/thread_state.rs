@@ -17,7 +17,9 @@ use super::script::Script;
 use super::seats::Seats;
 use super::tally::Tally;
 use super::template::Rendered;
+use super::websocket::WebSocketTask;
 use crate::plan::EventsPlan;
+use crate::progress::Record;
 use crate::report::Failure;
 
 /// What all threads work with.
@@ -35,6 +37,10 @@ pub(super) struct Task {
     pub(super) timeout_ns: u64,
     /// Responses are streams of events.
     pub(super) events: Option<EventsPlan>,
+    /// Of 2^32 requests, so many are recorded.
+    pub(super) recorded: Option<u64>,
+    /// Requests are messages on WebSocket connections.
+    pub(super) websocket: Option<WebSocketTask>,
     /// When the engine began: times are counted from here.
     pub(super) epoch: Instant,
 }
@@ -92,6 +98,8 @@ pub(super) struct ThreadState {
     pub(super) counted_in_flight: u64,
     /// The last connect that failed, in words, until somebody asks.
     pub(super) trouble: Option<String>,
+    /// Since the look before.
+    pub(super) records: Vec<Record>,
 }
 
 impl ThreadState {
@@ -120,6 +128,7 @@ impl ThreadState {
             in_flight: 0,
             counted_in_flight: 0,
             trouble: None,
+            records: Vec::new(),
         }
     }
 
@@ -199,6 +208,9 @@ impl ThreadState {
         if !self.pacer.counts_answer(asked.number, asked.counted, self.now_ns) {
             return;
         }
+        if self.task.recorded.is_some() {
+            self.record(asked, verdict.err());
+        }
         let tally = &mut self.tally;
         tally.latency.saturating_record(latency_ns);
         tally.by_request.answered(asked.request, latency_ns, verdict.is_ok());
@@ -209,15 +221,30 @@ impl ThreadState {
         tally.traffic.payload_received_bytes += asked.seen.bytes;
         let body = &self.task.script.requests[asked.request as usize].body;
         tally.traffic.payload_sent_bytes += body.len() as u64 - asked.unsent_bytes;
+        if let Some(stream) = &asked.stream {
+            tally.events.ended(stream, verdict.is_ok());
+        }
         match verdict {
-            Ok(()) => {
-                tally.counts.succeeded += 1;
-                if let Some(stream) = &asked.stream {
-                    tally.events.ended(stream);
-                }
-            }
+            Ok(()) => tally.counts.succeeded += 1,
             Err(failure) => tally.failure(failure),
         }
+    }
+
+    /// Keeps what a request came to until the next look, if it is among those that are recorded.
+    #[inline(never)]
+    fn record(&mut self, asked: &Asked, failure: Option<Failure>) {
+        let Some(recorded) = self.task.recorded else { return };
+        if self.random.next() >> 32 >= recorded {
+            return;
+        }
+        self.records.push(Record {
+            at_ns: self.now_ns.saturating_sub(self.pacer.start_ns),
+            latency_ns: self.now_ns.saturating_sub(asked.begun_ns),
+            request: asked.request,
+            status: asked.status,
+            bytes: asked.seen.bytes,
+            failure,
+        });
     }
 
     /// A request was never answered.
@@ -228,6 +255,7 @@ impl ThreadState {
             self.interval.failed += 1;
         }
         if self.pacer.counts_answer(asked.number, asked.counted, self.now_ns) {
+            self.record(asked, Some(failure));
             self.tally.failure(failure);
             self.tally.by_request.failed(asked.request);
         }

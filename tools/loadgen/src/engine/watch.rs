@@ -150,6 +150,7 @@ mod tests {
         let mut latency = empty();
         latency.saturating_record_n(latency_ns, completed);
         Look {
+            records: Vec::new(),
             index,
             at_ns: index * 100_000_000,
             completed,

@@ -25,6 +25,10 @@ Examples:
       a connection and a TLS handshake for each request
   bolide load --http3 -c 50 -m 10 -D 10 --insecure https://127.0.0.1:8443/ping
       closed loop over HTTP/3, with lost packets and round-trip times as QUIC counts them
+  bolide load -c 1000 --rate 20k -D 30 --data-size 100 --expect-echo ws://127.0.0.1:8080/ws
+      20,000 messages of 100 bytes per second on 1,000 WebSocket connections, each with its reply
+  bolide load --grpc shop.Cart/Add --proto shop.proto --data-file add.json --rate 5k -D 30 http://127.0.0.1:50051
+      5,000 calls of gRPC per second
   bolide load --h2load -n 100000 -c 100 -m 10 http://127.0.0.1:8080/ping
   bolide load --wrk -t2 -c100 -d10s --latency http://127.0.0.1:8080/ping
       the command lines of h2load and wrk, with their output
@@ -35,11 +39,22 @@ sizes; k and M for counts and rates.
 Exit codes: 0 success; 1 responses were wrong or missing; 2 usage or configuration, nothing was sent;
 3 a condition of --fail-if was met.";
 
+const COMPARE: &str = "\
+Compares the rate of closed loops, p50 and p99 of each 0.1 s of open loops, the server's CPU time per request, and failures. The intervals
+together are wrong with a probability of 5 %.
+
+Exit codes: 0 no difference, or better; 2 the files can't be read or are of different loads; 3 something is worse.";
+
 /// The arguments of `bolide load`.
 #[derive(Debug, Clone, clap::Args)]
-#[command(after_help = EXAMPLES, override_usage = "bolide load [OPTIONS] URL...\n       bolide load --h2load ARGS...\n       bolide load --wrk ARGS...")]
+#[command(after_help = EXAMPLES, override_usage = "bolide load [OPTIONS] URL...\n       bolide load compare FIRST.json SECOND.json\n       bolide load --h2load ARGS...\n       bolide load --wrk ARGS...")]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Arguments {
+    #[command(subcommand)]
+    pub(crate) action: Option<Action>,
+
     /// `http://HOST[:PORT]/PATH` or `https://…`; several URLs of one server are requested round-robin.
+    /// `ws://…` or `wss://…`: messages on WebSocket connections.
     /// `{connection}` and `{request}` in the path or query are replaced by the number of the connection
     /// and that of the request on its connection, both from 0: `'/items?id={connection}-{request}'`.
     #[arg(value_name = "URL", required_unless_present_any = ["urls", "h2load", "wrk"])]
@@ -83,6 +98,28 @@ pub struct Arguments {
     /// Treat all following arguments as a command line of wrk; no option of `bolide load` is allowed.
     #[arg(long, value_name = "ARGS", num_args = 0.., allow_hyphen_values = true, exclusive = true)]
     pub(crate) wrk: Option<Vec<String>>,
+}
+
+/// What is done without a load.
+#[derive(Debug, Clone, clap::Subcommand)]
+pub(crate) enum Action {
+    /// Compare two runs by their JSON: what differs by more than their own noise explains.
+    Compare(CompareArguments),
+}
+
+/// The runs to compare.
+#[derive(Debug, Clone, clap::Args)]
+#[command(after_help = COMPARE)]
+pub(crate) struct CompareArguments {
+    /// The first run, as written by --json.
+    pub(crate) first: PathBuf,
+
+    /// The second run, which may be better or worse than the first.
+    pub(crate) second: PathBuf,
+
+    /// Differences below this share are none: runs differ by more than is seen within each of them.
+    #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = units::share)]
+    pub(crate) tolerance: f64,
 }
 
 /// Load and its duration.
@@ -190,9 +227,43 @@ pub(super) struct RequestArguments {
     #[arg(long, group = "streams", conflicts_with = "exchanges")]
     pub(super) openai: bool,
 
-    /// Longest gap between two events of a stream that is not counted as a stall. Default: 1s.
+    /// Call this method of gRPC: its messages are the bodies, as JSON; `[…]` is one message after the other where the
+    /// client streams. A call fails with another `grpc-status` than 0, or without one. --timeout counts from the last
+    /// message. Over HTTP/2, or --http3.
+    #[arg(long, value_name = "SERVICE/METHOD", group = "streams", conflicts_with_all = ["exchanges", "urls", "method", "http1", "content"])]
+    pub(super) grpc: Option<String>,
+
+    /// File that defines the gRPC service. May be repeated. Default: the server's reflection service is asked.
+    #[arg(long, value_name = "FILE", requires = "grpc")]
+    pub(super) proto: Vec<PathBuf>,
+
+    /// Directory with files that --proto imports. May be repeated. Default: those of the files.
+    #[arg(long, value_name = "DIR", requires = "proto")]
+    pub(super) proto_path: Vec<PathBuf>,
+
+    /// Send the messages of a gRPC call N times over, where the client streams.
+    #[arg(long, value_name = "N", requires = "grpc", value_parser = units::count)]
+    pub(super) repeat_messages: Option<u64>,
+
+    /// Deadline of each gRPC call, which the server is told (`grpc-timeout`).
+    #[arg(long, value_name = "TIME", requires = "grpc", value_parser = units::positive_duration)]
+    pub(super) deadline: Option<Duration>,
+
+    /// Longest gap between two events or messages of a stream that is not counted as a stall. Default: 1s.
     #[arg(long, value_name = "TIME", value_parser = units::positive_duration, requires = "streams")]
     pub(super) stall: Option<Duration>,
+
+    /// WebSocket: no message has a reply; it is complete when the socket has taken it. Default: each message has one.
+    #[arg(long)]
+    pub(super) one_way: bool,
+
+    /// WebSocket: send binary messages only. Default: text where a message is UTF-8.
+    #[arg(long)]
+    pub(super) binary: bool,
+
+    /// WebSocket: offer compression (permessage-deflate).
+    #[arg(long)]
+    pub(super) deflate: bool,
 
     /// Requests from another program (JSON, `bolide_loadgen::exchanges`), each with its body and the
     /// response's.
@@ -260,7 +331,7 @@ pub(super) struct ConnectionArguments {
     #[arg(long, value_name = "SIZE", value_parser = units::small_size)]
     pub(super) header_table: Option<u32>,
 
-    /// A response that takes longer counts as failed.
+    /// A response, or the reply to a message, that takes longer counts as failed.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = units::positive_duration)]
     pub(super) timeout: Duration,
 
@@ -315,6 +386,10 @@ pub(super) struct ExpectArguments {
     #[arg(long, group = "content")]
     pub(super) expect_same: bool,
 
+    /// WebSocket: expect each reply to equal its message.
+    #[arg(long, group = "content")]
+    pub(super) expect_echo: bool,
+
     /// Proportion of bodies that are compared with the options above. Without them, none is compared.
     /// Lengths and statuses are always checked.
     #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = units::share)]
@@ -348,6 +423,22 @@ pub(super) struct OutputArguments {
     /// Write a self-contained HTML page with the latency spectrum and the rate over time.
     #[arg(long, value_name = "FILE")]
     pub(super) html: Option<PathBuf>,
+
+    /// Serve metrics for Prometheus at this `HOST:PORT`, path /metrics, while the load runs.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(super) metrics: Option<String>,
+
+    /// Write a record of each request while the load runs: CSV, or JSON Lines with a name that ends in .jsonl.
+    #[arg(long, value_name = "FILE")]
+    pub(super) records: Option<PathBuf>,
+
+    /// Proportion of the requests that --records writes, chosen by --seed. Default: all.
+    #[arg(long, value_name = "SHARE", requires = "records", value_parser = units::share)]
+    pub(super) sample_records: Option<f64>,
+
+    /// Write a test case for each phase and each condition of --fail-if as JUnit XML.
+    #[arg(long, value_name = "FILE")]
+    pub(super) junit: Option<PathBuf>,
 
     /// No live view and no summary.
     #[arg(short = 'q', long)]

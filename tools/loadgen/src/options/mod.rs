@@ -1,6 +1,7 @@
 //! From the arguments of `bolide load` to what is to be done.
 
 mod arguments;
+mod grpc;
 mod load;
 pub(crate) mod request;
 pub mod target;
@@ -8,6 +9,7 @@ pub mod target;
 mod tests;
 pub mod threshold;
 pub mod units;
+mod websocket;
 
 use std::fs;
 use std::num::NonZeroUsize;
@@ -17,12 +19,13 @@ use std::thread;
 use bytes::Bytes;
 
 pub use arguments::Arguments;
+pub(crate) use arguments::{Action, CompareArguments};
 pub use threshold::Threshold;
 
-use crate::plan::{Http2Plan, Plan, ServerProcesses, TlsPlan, TlsTrust, Version};
+use crate::plan::{Http2Plan, Plan, RequestKind, ServerProcesses, TlsPlan, TlsTrust, Version};
 use crate::schedule::Schedule;
 use arguments::ConnectionArguments;
-use target::Target;
+use target::{ConnectTo, Target};
 
 /// The connections of a run that nobody gives a number.
 const DEFAULT_CONNECTIONS: u64 = 10;
@@ -68,30 +71,30 @@ pub struct Outputs {
     pub hdr: Option<PathBuf>,
     /// The page.
     pub html: Option<PathBuf>,
+    /// Where metrics are served.
+    pub metrics: Option<String>,
+    /// A record of each request.
+    pub records: Option<PathBuf>,
+    /// Test cases, as JUnit XML.
+    pub junit: Option<PathBuf>,
     /// No live view and no summary.
     pub quiet: bool,
 }
 
 impl Arguments {
-    /// Puts everything together: reads files and resolves names, but sends nothing.
+    /// Puts everything together: reads files and resolves names, and sends nothing but what --grpc asks a server's
+    /// reflection service.
     ///
     /// # Errors
     ///
     /// The first mistake, in a sentence that says what would be right.
     pub fn job(&self) -> Result<Job, String> {
         let seed = self.load.seed;
-        let requests = request::requests(&self.url, &self.request, &self.expect, seed)?;
+        let mut requests = request::requests(&self.url, &self.request, &self.expect, seed)?;
+        let kind = self.kind(&mut requests)?;
         let target = requests.target;
-        let connection = &self.connection;
-        let elsewhere: Vec<_> = connection
-            .connect_to
-            .iter()
-            .map(|text| {
-                target::connect_to(text, target.port())
-                    .map_err(|why| format!("--connect-to: {why}"))
-            })
-            .collect::<Result<_, _>>()?;
-        let version = version(connection, &self.load, self.depth)?;
+        let (connection, output) = (&self.connection, &self.output);
+        let version = self.version(&target)?;
         check_http3(connection, &target)?;
         let tls = tls(connection, target.is_https)?;
         let connections = self.connections();
@@ -101,9 +104,14 @@ impl Arguments {
         check("-c", connections, MOST_CONNECTIONS)?;
         check("-m", self.depth, MOST_DEPTH)?;
         let threads = self.threads(connections)?;
-        let mut origin = target::resolve(&target, &elsewhere, connection.connect_timeout)?;
+        let mut origin =
+            target::resolve(&target, &self.elsewhere(&target)?, connection.connect_timeout)?;
         if let Some(authority) = requests.authority {
             origin.authority = authority;
+        }
+        if let Some(method) = &self.request.grpc {
+            let server = grpc::Server { target: &target, origin: &origin, tls: &tls };
+            grpc::prepare(method, &self.request, &server, &mut requests.plans)?;
         }
         let plan = Plan {
             origin,
@@ -118,7 +126,8 @@ impl Arguments {
             connect_timeout: connection.connect_timeout,
             request_timeout: connection.timeout,
             expect,
-            events: request::events(&self.request),
+            kind,
+            recorded_share: output.records.as_ref().map(|_| output.sample_records.unwrap_or(1.0)),
             seed,
             server: match (connection.server_pid, &connection.server_group) {
                 (Some(pid), Some(group)) => ServerProcesses::Group(pid, group.clone()),
@@ -127,20 +136,53 @@ impl Arguments {
                 (None, _) => ServerProcesses::ByPort,
             },
         };
-        let output = &self.output;
         let outputs = Outputs {
             json: output.json.clone(),
             csv: output.csv.clone(),
             hdr: output.hdr.clone(),
             html: output.html.clone(),
+            metrics: output.metrics.clone(),
+            records: output.records.clone(),
+            junit: output.junit.clone(),
             quiet: output.quiet,
         };
         let is_of_events = |threshold: &&Threshold| threshold.is_of_events();
-        if let (None, Some(one)) = (plan.events, self.expect.fail_if.iter().find(is_of_events)) {
-            return Err(format!("--fail-if '{}' needs --events or --openai", one.text));
+        if !matches!(plan.kind, RequestKind::Events(_))
+            && let Some(one) = self.expect.fail_if.iter().find(is_of_events)
+        {
+            return Err(format!("--fail-if '{}' needs --events, --openai or --grpc", one.text));
         }
         let url = target.to_string();
         Ok(Job { url, plan, schedule, outputs, thresholds: self.expect.fail_if.clone() })
+    }
+
+    /// What requests and responses are.
+    fn kind(&self, requests: &mut request::Requests) -> Result<RequestKind, String> {
+        match self.websocket(requests)? {
+            Some(of) => Ok(RequestKind::WebSocket(of)),
+            None => {
+                Ok(request::events(&self.request)
+                    .map_or(RequestKind::Requests, RequestKind::Events))
+            }
+        }
+    }
+
+    /// Where connections go to instead of where the URL says.
+    fn elsewhere(&self, target: &Target) -> Result<Vec<ConnectTo>, String> {
+        let places = self.connection.connect_to.iter().map(|text| {
+            target::connect_to(text, target.port()).map_err(|why| format!("--connect-to: {why}"))
+        });
+        places.collect()
+    }
+
+    /// The version of HTTP: the one that what is sent needs, unless an option names one.
+    fn version(&self, target: &Target) -> Result<Version, String> {
+        Ok(match version(&self.connection, &self.load, self.depth)? {
+            Version::Negotiated if self.request.grpc.is_some() => Version::Http2,
+            // A server may agree to h2 and take no WebSocket connections over it.
+            Version::Negotiated if target.is_websocket => Version::Http1,
+            version => version,
+        })
     }
 
     fn connections(&self) -> u64 {

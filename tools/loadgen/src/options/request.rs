@@ -12,10 +12,10 @@ use http::{HeaderName, HeaderValue, Method, StatusCode};
 use super::arguments::{ExpectArguments, RequestArguments};
 use super::target::{self, Target};
 use crate::exchanges::Exchanges;
-use crate::plan::{EventsPlan, Expectations, ExpectedBody, RequestPlan};
+use crate::plan::{EventsPlan, Expectations, ExpectedBody, RequestPlan, StreamFormat};
 
 /// The largest body that is made or read: it is held in memory once.
-const LARGEST_BODY_BYTES: u64 = 4 << 30;
+pub(super) const LARGEST_BODY_BYTES: u64 = 4 << 30;
 
 /// The heaviest weight: the sum of all must stay small enough to draw from.
 const HEAVIEST: u32 = 1_000_000;
@@ -186,7 +186,7 @@ pub(super) fn requests(
 ) -> Result<Requests, String> {
     let mut lines: Vec<Line> =
         urls.iter().map(|url| Line { weight: 1, method: None, url: url.clone() }).collect();
-    let mut base = urls.first().map(|url| Target::parse(url)).transpose()?;
+    let mut base = urls.first().map(|url| Target::parse_any(url)).transpose()?;
     if let Some(path) = &arguments.urls {
         let named = |why: String| format!("--urls {}: {why}", path.display());
         let listed = list(&read_list(path).map_err(named)?).map_err(named)?;
@@ -209,7 +209,7 @@ pub(super) fn requests(
             target::check_path(&line.url).map_err(|why| format!("`{}`: {why}", line.url))?;
             line.url
         } else {
-            let target = Target::parse(&line.url)?;
+            let target = Target::parse_any(&line.url)?;
             let first = base.get_or_insert_with(|| target.clone());
             if !first.has_origin_of(&target) {
                 return Err(format!("`{target}` and `{first}` are on different servers"));
@@ -256,10 +256,13 @@ fn read_list(path: &Path) -> Result<String, String> {
 /// How streams of events are judged, if responses are some.
 pub(super) fn events(arguments: &RequestArguments) -> Option<EventsPlan> {
     let stall = arguments.stall.unwrap_or(STALL);
-    (arguments.events || arguments.openai).then(|| EventsPlan {
-        stall_ns: u64::try_from(stall.as_nanos()).unwrap_or(u64::MAX),
-        is_openai: arguments.openai,
-    })
+    let format = match (arguments.openai, &arguments.grpc) {
+        (true, _) => StreamFormat::OpenAi,
+        (_, Some(_)) => StreamFormat::Grpc,
+        _ if arguments.events => StreamFormat::Events,
+        _ => return None,
+    };
+    Some(EventsPlan { stall_ns: u64::try_from(stall.as_nanos()).unwrap_or(u64::MAX), format })
 }
 
 /// What a request for a stream of events says of itself, where nobody else does.

@@ -7,11 +7,19 @@ use std::time::Duration;
 
 use crate::plan::{Origin, ServerAddress};
 
+/// How a URL begins, and whether it is over TLS, and of WebSocket.
+type Scheme = (&'static str, bool, bool);
+
+/// The schemes of HTTP (RFC 9110 §4.2).
+const HTTP: [Scheme; 2] = [("http://", false, false), ("https://", true, false)];
+
 /// A URL in its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
-    /// `https`, not `http`.
+    /// `https` or `wss`, not `http` or `ws`.
     pub is_https: bool,
+    /// `ws` or `wss`.
+    pub is_websocket: bool,
     /// A name or an address, an IPv6 address without its brackets.
     pub host: String,
     /// The port, if it is written.
@@ -27,13 +35,24 @@ impl Target {
     ///
     /// What is wrong with it, in a sentence.
     pub fn parse(url: &str) -> Result<Self, String> {
+        Self::with_scheme(url, &HTTP)
+    }
+
+    /// The same, or with `ws` or `wss` (RFC 6455 §3).
+    pub(super) fn parse_any(url: &str) -> Result<Self, String> {
+        let [http, https] = HTTP;
+        Self::with_scheme(url, &[http, https, ("ws://", false, true), ("wss://", true, true)])
+    }
+
+    /// Reads a URL with one of these schemes.
+    fn with_scheme(url: &str, schemes: &[Scheme]) -> Result<Self, String> {
         let wrong = |why: &str| format!("`{url}` is not a URL: {why}");
-        let (is_https, rest) = if let Some(rest) = strip_scheme(url, "http://") {
-            (false, rest)
-        } else if let Some(rest) = strip_scheme(url, "https://") {
-            (true, rest)
-        } else {
-            return Err(wrong("it must begin with http:// or https://"));
+        let found = schemes.iter().find_map(|(scheme, is_https, is_websocket)| {
+            Some((*is_https, *is_websocket, strip_scheme(url, scheme)?))
+        });
+        let Some((is_https, is_websocket, rest)) = found else {
+            let names: Vec<&str> = schemes.iter().map(|(scheme, ..)| *scheme).collect();
+            return Err(wrong(&format!("it must begin with {}", names.join(" or "))));
         };
         let rest = rest.split('#').next().unwrap_or(rest);
         let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
@@ -43,7 +62,7 @@ impl Target {
         let (host, explicit_port) = split_authority(authority).map_err(|why| wrong(&why))?;
         let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
         check_path(&path).map_err(|why| wrong(&why))?;
-        Ok(Self { is_https, host, explicit_port, path })
+        Ok(Self { is_https, is_websocket, host, explicit_port, path })
     }
 
     /// The port that connections go to.
@@ -65,14 +84,20 @@ impl Target {
     /// Both name the same server.
     #[must_use]
     pub fn has_origin_of(&self, other: &Self) -> bool {
-        (self.is_https, self.host.to_ascii_lowercase(), self.port())
-            == (other.is_https, other.host.to_ascii_lowercase(), other.port())
+        let origin =
+            |of: &Self| (of.is_https, of.is_websocket, of.host.to_ascii_lowercase(), of.port());
+        origin(self) == origin(other)
     }
 }
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let scheme = if self.is_https { "https" } else { "http" };
+        let scheme = match (self.is_websocket, self.is_https) {
+            (false, false) => "http",
+            (false, true) => "https",
+            (true, false) => "ws",
+            (true, true) => "wss",
+        };
         write!(f, "{scheme}://{}{}", self.authority(), self.path)
     }
 }

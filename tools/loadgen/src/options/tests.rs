@@ -6,7 +6,10 @@ use clap::Parser;
 use http::Method;
 
 use super::*;
-use crate::plan::{Arrivals, EventsPlan, ExpectedBody, Load, ServerAddress};
+use crate::plan::{
+    Arrivals, EventsPlan, ExpectedBody, Load, RequestKind, ServerAddress, StreamFormat,
+    WebSocketPlan,
+};
 
 #[derive(Debug, Parser)]
 struct Program {
@@ -245,12 +248,18 @@ fn streams_of_events_have_their_fields_and_a_longest_gap() {
     let has = |plan: &Plan, name: &str, value: &str| {
         plan.requests[0].fields.iter().any(|(known, own)| *known == name && own == value)
     };
-    assert_eq!(events("-n 10").events, None);
+    assert_eq!(events("-n 10").kind, RequestKind::Requests);
     let plan = events("--events --stall 250ms");
-    assert_eq!(plan.events, Some(EventsPlan { stall_ns: 250_000_000, is_openai: false }));
+    assert_eq!(
+        plan.kind,
+        RequestKind::Events(EventsPlan { stall_ns: 250_000_000, format: StreamFormat::Events })
+    );
     assert!(has(&plan, "accept", "text/event-stream"));
     let plan = events("--openai -d {} -H accept:a/b");
-    assert_eq!(plan.events, Some(EventsPlan { stall_ns: 1_000_000_000, is_openai: true }));
+    assert_eq!(
+        plan.kind,
+        RequestKind::Events(EventsPlan { stall_ns: 1_000_000_000, format: StreamFormat::OpenAi })
+    );
     assert!(has(&plan, "accept", "a/b") && has(&plan, "content-type", "application/json"));
     assert_eq!((&plan.requests[0].method, plan.requests[0].fields.len()), (&Method::POST, 2));
     assert!(mistake(&format!("--stall 1s {URL}")).contains("--events"));
@@ -272,4 +281,67 @@ fn each_line_of_a_file_is_a_body() {
         mistake(&line).contains("--data-lines")
             && mistake(&format!("-d x {line}")).contains("cannot be used")
     );
+}
+
+#[test]
+fn a_websocket_takes_messages_and_their_options() {
+    const WS: &str = "ws://127.0.0.1:8080/ws";
+    let job = job(&format!("-n 10 -m 4 --data-size 100 --expect-echo --deflate --binary {WS}"));
+    assert_eq!(job.url, WS);
+    let (echo, binary, deflate) = (true, true, true);
+    let of = WebSocketPlan { one_way: false, echo, binary, deflate };
+    assert_eq!((job.plan.kind, job.plan.version), (RequestKind::WebSocket(of), Version::Http1));
+    let request = &job.plan.requests[0];
+    assert_eq!((&request.method, request.body.len()), (&Method::GET, 100));
+    assert!(matches!(&request.answer, Some(ExpectedBody::Exact(echo)) if *echo == request.body));
+    let plain = self::job(&format!("-n 10 {WS}")).plan;
+    assert_eq!((plain.requests[0].body.len(), plain.requests[0].answer.is_none()), (64, true));
+    let secure = self::job("-n 10 --http2 --insecure --one-way wss://127.0.0.1:8443/ws").plan;
+    assert_eq!((secure.origin.is_https, secure.version), (true, Version::Http2));
+    for (line, expected) in [
+        (format!("--one-way {URL}"), "--one-way needs a ws:// or wss:// URL"),
+        (format!("--expect-echo {URL}"), "--expect-echo needs a ws://"),
+        (format!("--events {WS}"), "--events can't be combined with a ws://"),
+        (format!("-X PUT {WS}"), "-X can't be combined with a ws://"),
+        (format!("{WS} {WS}"), "a second URL can't be combined with a ws://"),
+        (format!("--one-way --expect-echo {WS}"), "--one-way has no replies"),
+        ("--http3 wss://127.0.0.1:1/".to_owned(), "--http3 can't be combined with a ws://"),
+        ("ftp://h/".to_owned(), "must begin with http:// or https:// or ws:// or wss://"),
+    ] {
+        let mistake = mistake(&line);
+        assert!(mistake.contains(expected), "{line}: {mistake}");
+    }
+}
+
+#[test]
+fn calls_of_grpc_take_definitions_and_messages() {
+    let path = std::env::temp_dir().join(format!("bolide-grpc-{}.proto", std::process::id()));
+    let definition = "syntax = \"proto3\"; package a; message M { int32 n = 1; } service S { rpc One(M) returns (M); rpc All(stream M) returns (M); }";
+    fs::write(&path, definition).unwrap();
+    let proto = path.to_str().unwrap().to_owned();
+    let call = |line: &str| format!("-n 10 --proto {proto} {line} http://127.0.0.1:1");
+    let plan = job(&call("--grpc a.S/One -d {\"n\":1} --deadline 1s -H te:trailers")).plan;
+    let of = EventsPlan { stall_ns: 1_000_000_000, format: StreamFormat::Grpc };
+    assert_eq!((plan.kind, plan.version), (RequestKind::Events(of), Version::Http2));
+    let request = &plan.requests[0];
+    assert_eq!((&request.method, request.target.as_str()), (&Method::POST, "/a.S/One"));
+    assert_eq!(&request.body[..], b"\0\0\0\0\x02\x08\x01");
+    let fields: Vec<_> = request.fields.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(fields, ["te", "content-type", "grpc-timeout"]);
+    let repeated = job(&call("--grpc /a.S/All --repeat-messages 3")).plan;
+    assert_eq!(repeated.requests[0].body.len(), 15);
+    for (line, expected) in [
+        (call("--grpc a.S"), "must be SERVICE/METHOD"),
+        (call("--grpc a.S/Two"), "`a.S` has no method `Two`, only One, All"),
+        (call("--grpc a.S/One --repeat-messages 2"), "needs a method whose client streams"),
+        (call("--grpc a.S/One --data-size 10"), "messages are JSON"),
+        (call("--grpc a.S/One").replace("1:1", "1:1/x"), "the URL names the server only"),
+        (call("--grpc a.S/One --http1"), "cannot be used with"),
+        (call("--grpc a.S/One").replace(&proto, "missing.proto"), "--proto: "),
+        ("--deadline 1s http://127.0.0.1:1".to_owned(), "--grpc"),
+    ] {
+        let mistake = mistake(&line);
+        assert!(mistake.contains(expected), "{line}: {mistake}");
+    }
+    fs::remove_file(path).unwrap();
 }

@@ -49,6 +49,15 @@ fn write_phase(report: &PhaseReport, out: &mut dyn Write) -> io::Result<()> {
         write_latencies(&format!("{start},first_event"), &events.first, out)?;
         write_latencies(&format!("{start},event_gap"), &events.gap, out)?;
     }
+    if let Some(websocket) = &report.websocket {
+        for (name, count) in [("compressed", websocket.compressed), ("pushed", websocket.pushed)] {
+            writeln!(out, "{start},count,,{name},{count}\r")?;
+        }
+        for (code, count) in &websocket.closes {
+            writeln!(out, "{start},count,,close_{code},{count}\r")?;
+        }
+        write_latencies(&format!("{start},upgrade"), &websocket.upgrade, out)?;
+    }
     for (kind, latencies) in [
         ("latency", &report.latency),
         ("first_byte", &report.first_byte),

@@ -6,5 +6,8 @@ pub mod csv;
 pub mod figures;
 pub mod hdr_log;
 pub mod html;
+pub mod junit;
 pub mod live;
+pub mod metrics;
+pub mod records;
 pub mod text;

@@ -6,7 +6,7 @@ use super::figures::{bytes, duration, grouped, memory, rate};
 use crate::plan::{Arrivals, Load};
 use crate::report::{
     Bound, EventsReport, Failure, KneeReport, Latencies, PhaseReport, ProcessCost, QuicReport,
-    Report, RequestReport, TlsReport,
+    Report, RequestReport, TlsReport, WebSocketReport,
 };
 use crate::schedule::succeeded_rate;
 
@@ -96,9 +96,19 @@ fn knee_found(knee: &KneeReport) -> String {
     }
 }
 
+/// What a rate is of.
+fn unit(report: &PhaseReport) -> &'static str {
+    let is_grpc = report.events.as_ref().is_some_and(|events| events.grpc_statuses.is_some());
+    match &report.websocket {
+        Some(_) => "messages/s",
+        None if is_grpc => "calls/s",
+        None => "req/s",
+    }
+}
+
 /// One sentence: the rate or the latency that a phase was about, and what limited it.
 fn phase_found(report: &PhaseReport) -> String {
-    let served = rate(succeeded_rate(report));
+    let (served, unit) = (rate(succeeded_rate(report)), unit(report));
     let limited = match report.verdict.bound {
         Bound::Server => "the server was saturated",
         Bound::Client => "the generator was saturated: a lower bound",
@@ -108,7 +118,7 @@ fn phase_found(report: &PhaseReport) -> String {
         Bound::Unclear => "nothing was saturated",
     };
     match &report.phase.load {
-        Load::Closed => format!("{}: {served} req/s; {limited}.", report.phase.name),
+        Load::Closed => format!("{}: {served} {unit}; {limited}.", report.phase.name),
         Load::Connect => {
             format!("{}: {served} new connections per second; {limited}.", report.phase.name)
         }
@@ -121,9 +131,9 @@ fn phase_found(report: &PhaseReport) -> String {
             let served = if report.verdict.bound == Bound::Rate {
                 limited.to_owned()
             } else {
-                format!("{served} req/s were served; {limited}")
+                format!("{served} {unit} were served; {limited}")
             };
-            format!("At {asked} req/s: {}; {served}.", figures.join(", "))
+            format!("At {asked} {unit}: {}; {served}.", figures.join(", "))
         }
     }
 }
@@ -218,6 +228,9 @@ pub fn failure(kind: Failure) -> &'static str {
         Failure::Body => "wrong body",
         Failure::Trailers => "wrong trailers",
         Failure::Events => "failed stream of events",
+        Failure::Grpc => "failed call",
+        Failure::Upgrade => "refused WebSocket connection",
+        Failure::Closed => "closed by the server",
     }
 }
 
@@ -230,23 +243,35 @@ fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
+/// What the phase was, and how long.
+fn write_duration(text: &mut String, report: &PhaseReport) -> std::fmt::Result {
+    let model = model(&report.phase.load);
+    write!(text, "{}: {model}, {}", report.phase.name, duration(report.elapsed_ns))?;
+    if report.phase.warm_up.is_zero() {
+        writeln!(text)
+    } else {
+        let warm_up = u64::try_from(report.phase.warm_up.as_nanos()).unwrap_or(u64::MAX);
+        writeln!(text, " after {} of warm-up", duration(warm_up))
+    }
+}
+
 fn write_phase(text: &mut String, report: &PhaseReport) -> std::fmt::Result {
     let load = &report.phase.load;
     let (counts, model) = (&report.counts, model(load));
-    write!(text, "{}: {model}, {}", report.phase.name, duration(report.elapsed_ns))?;
-    if report.phase.warm_up.is_zero() {
-        writeln!(text)?;
-    } else {
-        let warm_up = u64::try_from(report.phase.warm_up.as_nanos()).unwrap_or(u64::MAX);
-        writeln!(text, " after {} of warm-up", duration(warm_up))?;
-    }
+    write_duration(text, report)?;
     let asked = match load {
         Load::Open { rate: asked, .. } => format!(" of {} requested", rate(*asked)),
         Load::Closed | Load::Connect => String::new(),
     };
     let mark = if report.verdict.bound == Bound::Client { " (a lower bound)" } else { "" };
-    row(text, "rate", &format!("{} req/s{asked}{mark}", rate(succeeded_rate(report))))?;
-    row(text, "responses", &answers(report))?;
+    let unit = unit(report);
+    row(text, "rate", &format!("{} {unit}{asked}{mark}", rate(succeeded_rate(report))))?;
+    let answered = match &report.websocket {
+        None => "responses",
+        Some(websocket) if websocket.one_way => "messages",
+        Some(_) => "replies",
+    };
+    row(text, answered, &answers(report))?;
     if let Some(what) = &report.first_loss {
         row(text, "", &format!("The first connection that was lost: {what}."))?;
     }
@@ -275,6 +300,9 @@ fn write_phase(text: &mut String, report: &PhaseReport) -> std::fmt::Result {
         count => format!("{over}, {} resumed", grouped(count)),
     };
     latency(text, "handshake", &report.handshake, &resumed)?;
+    if let Some(websocket) = &report.websocket {
+        write_websocket(text, websocket)?;
+    }
     latency(text, "lag", &report.lag, "sent after the intended time")?;
     latency(text, "pacing", &report.pacing, "of that, the generator's own clock")?;
     traffic(text, report)?;
@@ -369,6 +397,20 @@ fn write_requests(text: &mut String, requests: &[RequestReport]) -> std::fmt::Re
 }
 
 fn write_events(text: &mut String, events: &EventsReport, model: &str) -> std::fmt::Result {
+    let names = match &events.grpc_statuses {
+        None => ["events", "first event", "event gap"],
+        Some(statuses) => {
+            let counts = statuses.iter();
+            let counts: Vec<String> =
+                counts.map(|(status, count)| format!("{status}: {}", grouped(*count))).collect();
+            row(text, "grpc-status", &counts.join(", "))?;
+            // Unary calls have nothing to say beyond their latency.
+            if events.gap.count == 0 {
+                return Ok(());
+            }
+            ["messages", "first one", "message gap"]
+        }
+    };
     let stalls = match events.stalls {
         0 => format!("no gap above {}", duration(events.stall_ns)),
         count => format!("{} above {}", counted(count, "gap"), duration(events.stall_ns)),
@@ -385,9 +427,26 @@ fn write_events(text: &mut String, events: &EventsReport, model: &str) -> std::f
         rate(events.rate),
         events.events_per_stream
     );
-    row(text, "events", &said)?;
-    latency(text, "first event", &events.first, model)?;
-    latency(text, "event gap", &events.gap, "between two events of a stream")
+    row(text, names[0], &said)?;
+    latency(text, names[1], &events.first, model)?;
+    latency(text, names[2], &events.gap, "between two of a stream")
+}
+
+/// What is known of WebSocket connections besides their messages.
+fn write_websocket(text: &mut String, websocket: &WebSocketReport) -> std::fmt::Result {
+    let compressed = match websocket.compressed {
+        0 => "WebSocket".to_owned(),
+        count => format!("WebSocket, {} with compression", grouped(count)),
+    };
+    latency(text, "upgrade", &websocket.upgrade, &compressed)?;
+    if websocket.pushed > 0 {
+        let pushed = counted(websocket.pushed, "message");
+        row(text, "pushed", &format!("{pushed} came that were no replies"))?;
+    }
+    let codes = websocket.closes.iter();
+    let codes: Vec<String> =
+        codes.map(|(code, count)| format!("{} with code {code}", grouped(*count))).collect();
+    if codes.is_empty() { Ok(()) } else { row(text, "closed", &codes.join(", ")) }
 }
 
 fn traffic(text: &mut String, report: &PhaseReport) -> std::fmt::Result {

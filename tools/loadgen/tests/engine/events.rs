@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use bolide_loadgen::plan::{EventsPlan, Plan};
+use bolide_loadgen::plan::{EventsPlan, Plan, RequestKind, StreamFormat};
 use bolide_loadgen::report::Failure;
 
 use crate::early::{read_head, serve};
@@ -78,7 +78,8 @@ fn respond(socket: &mut BufReader<TcpStream>, acts: &[Act], left: &mut Vec<Insta
 fn events_plan(address: SocketAddr) -> Plan {
     let mut plan = plan(address);
     plan.requests[0].answer = None;
-    plan.events = Some(EventsPlan { stall_ns: 100_000_000, is_openai: false });
+    plan.kind =
+        RequestKind::Events(EventsPlan { stall_ns: 100_000_000, format: StreamFormat::Events });
     (plan.connections, plan.threads) = (1, 1);
     plan
 }

@@ -6,6 +6,8 @@ mod plans;
 mod planted;
 
 #[cfg(test)]
+mod calls;
+#[cfg(test)]
 mod early;
 #[cfg(test)]
 mod events;
@@ -17,3 +19,7 @@ mod http3;
 mod loads;
 #[cfg(test)]
 mod protocols;
+#[cfg(test)]
+mod records;
+#[cfg(test)]
+mod websocket;

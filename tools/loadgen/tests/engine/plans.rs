@@ -6,8 +6,8 @@ use std::time::Duration;
 use bolide_loadgen::cost::{Accounting, CostSample};
 use bolide_loadgen::engine::Engine;
 use bolide_loadgen::plan::{
-    Arrivals, Expectations, ExpectedBody, Http2Plan, Load, Origin, Phase, Plan, RequestPlan,
-    ServerAddress, ServerProcesses, TlsPlan, TlsTrust, Until, Version,
+    Arrivals, Expectations, ExpectedBody, Http2Plan, Load, Origin, Phase, Plan, RequestKind,
+    RequestPlan, ServerAddress, ServerProcesses, TlsPlan, TlsTrust, Until, Version,
 };
 use bolide_loadgen::progress::Control;
 use bolide_loadgen::report::PhaseReport;
@@ -50,7 +50,8 @@ pub(crate) fn plan(address: SocketAddr) -> Plan {
         connect_timeout: Duration::from_secs(10),
         request_timeout: Duration::from_secs(10),
         expect: Expectations { sampled_share: 1.0, ..Expectations::default() },
-        events: None,
+        kind: RequestKind::default(),
+        recorded_share: None,
         seed: 1,
         server: ServerProcesses::Unwatched,
     }

@@ -28,6 +28,10 @@ pub(crate) enum Plant {
     WrongBody,
     /// The right answer, and after it trailers with this `grpc-status`.
     Trailers(&'static str),
+    /// This content, and after it trailers with this `grpc-status`, if one is given.
+    Call(&'static [u8], Option<&'static str>),
+    /// No content, and this `grpc-status` in the head.
+    Refusal(&'static str),
     /// Status 503.
     WrongStatus,
     /// The connection is closed without an answer.
@@ -210,6 +214,14 @@ struct Answer {
     body: &'static [u8],
     /// The `grpc-status` of its trailers.
     trailers: Option<&'static str>,
+    /// The `grpc-status` of its head.
+    refusal: Option<&'static str>,
+}
+
+impl Answer {
+    fn right(id: ExchangeId) -> Self {
+        Self { id, status: StatusCode::OK, body: BODY, trailers: None, refusal: None }
+    }
 }
 
 impl<'a> Served<'a> {
@@ -311,15 +323,16 @@ impl<'a> Served<'a> {
             }
         }
         let answer = match (behaviour.plant)(number) {
-            Plant::Right => Answer { id, status: StatusCode::OK, body: BODY, trailers: None },
-            Plant::Trailers(status) => {
-                Answer { id, status: StatusCode::OK, body: BODY, trailers: Some(status) }
+            Plant::Right => Answer::right(id),
+            Plant::Trailers(status) => Answer { trailers: Some(status), ..Answer::right(id) },
+            Plant::Call(body, trailers) => Answer { body, trailers, ..Answer::right(id) },
+            Plant::Refusal(status) => {
+                Answer { body: b"", refusal: Some(status), ..Answer::right(id) }
             }
-            Plant::WrongBody => {
-                Answer { id, status: StatusCode::OK, body: b"pl4nted", trailers: None }
-            }
+            Plant::WrongBody => Answer { body: b"pl4nted", ..Answer::right(id) },
             Plant::WrongStatus => {
-                Answer { id, status: StatusCode::SERVICE_UNAVAILABLE, body: b"", trailers: None }
+                let status = StatusCode::SERVICE_UNAVAILABLE;
+                Answer { status, body: b"", ..Answer::right(id) }
             }
             Plant::Close => {
                 self.closes = true;
@@ -338,7 +351,10 @@ impl<'a> Served<'a> {
 
     fn answer(&mut self, answer: &Answer) {
         let length = answer.body.len().to_string();
-        let fields = [FieldRef::known(FieldName::ContentLength, length.as_bytes())];
+        let mut fields = vec![FieldRef::known(FieldName::ContentLength, length.as_bytes())];
+        if let Some(status) = answer.refusal {
+            fields.push(FieldRef::named("grpc-status", status.as_bytes()));
+        }
         let (id, body, trailers) = (answer.id, Bytes::from_static(answer.body), answer.trailers);
         self.shared.answers.fetch_add(1, Ordering::SeqCst);
         self.with(|connection, cx| {

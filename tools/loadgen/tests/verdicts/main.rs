@@ -18,8 +18,8 @@ use bolide_launcher::decide;
 use bolide_loadgen::accounting::{ProcessAccounting, online_cores};
 use bolide_loadgen::engine::Engine;
 use bolide_loadgen::plan::{
-    Arrivals, Expectations, Http2Plan, Load, Origin, Phase, Plan, RequestPlan, ServerAddress,
-    ServerProcesses, TlsPlan, Until, Version,
+    Arrivals, Expectations, Http2Plan, Load, Origin, Phase, Plan, RequestKind, RequestPlan,
+    ServerAddress, ServerProcesses, TlsPlan, Until, Version,
 };
 use bolide_loadgen::progress::Control;
 use bolide_loadgen::report::{Bound, Verdict};
@@ -85,7 +85,8 @@ fn plan(server: &Server) -> Plan {
         connect_timeout: Duration::from_secs(10),
         request_timeout: Duration::from_secs(10),
         expect: Expectations::default(),
-        events: None,
+        kind: RequestKind::default(),
+        recorded_share: None,
         seed: 1,
         server: ServerProcesses::Pid(server.child.id()),
     }

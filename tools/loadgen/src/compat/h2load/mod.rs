@@ -21,8 +21,8 @@ use super::{Foreign, Voice};
 use crate::options::request;
 use crate::options::target::{self, ConnectTo, Target};
 use crate::plan::{
-    Arrivals, Expectations, Http2Plan, Load, Phase, Plan, RequestPlan, ServerProcesses, TlsPlan,
-    TlsTrust, Until, Version,
+    Arrivals, Expectations, Http2Plan, Load, Phase, Plan, RequestKind, RequestPlan,
+    ServerProcesses, TlsPlan, TlsTrust, Until, Version,
 };
 
 const fn value(short: char, long: &'static str) -> Known {
@@ -192,7 +192,8 @@ pub fn parse(words: &[String]) -> Result<Foreign, String> {
         connect_timeout: CONNECT,
         request_timeout: settings.inactivity.unwrap_or(FOREVER),
         expect: Expectations::default(),
-        events: None,
+        kind: RequestKind::default(),
+        recorded_share: None,
         seed: 1,
         server: ServerProcesses::Unwatched,
     };

@@ -19,8 +19,8 @@ use super::{Foreign, Voice};
 use crate::options::request;
 use crate::options::target::{self, Target};
 use crate::plan::{
-    Expectations, Http2Plan, Load, Phase, Plan, RequestPlan, ServerProcesses, TlsPlan, TlsTrust,
-    Until, Version,
+    Expectations, Http2Plan, Load, Phase, Plan, RequestKind, RequestPlan, ServerProcesses, TlsPlan,
+    TlsTrust, Until, Version,
 };
 use script::Script;
 
@@ -121,7 +121,8 @@ pub fn parse(words: &[String]) -> Result<Foreign, String> {
         connect_timeout: settings.timeout,
         request_timeout: settings.timeout,
         expect: Expectations::default(),
-        events: None,
+        kind: RequestKind::default(),
+        recorded_share: None,
         seed: 1,
         server: ServerProcesses::Unwatched,
     };

@@ -118,6 +118,7 @@ fn streams_of_events_have_three_lines() {
         stall_ns: 1_000_000_000,
         tokens: Some(24_000),
         token_rate: Some(24_000.0),
+        grpc_statuses: None,
         first: flat(1000, 5_000_000),
         gap: flat(11_000, 2_000_000),
     });
@@ -127,10 +128,34 @@ fn streams_of_events_have_three_lines() {
         "first event mean 5.00 ms  p50 5.00 ms",
         "event gap   mean 2.00 ms  p50 2.00 ms",
         "[open loop, from the intended time]",
-        "[between two events of a stream]",
+        "[between two of a stream]",
     ] {
         assert!(text.contains(line), "{line}: {text}");
     }
+}
+
+#[test]
+fn websockets_have_messages_and_replies() {
+    let mut phase = quiet(OPEN_1000);
+    phase.statuses.clear();
+    let (upgrade, closes) = (flat(10, 2_000_000), BTreeMap::from([(1001, 2), (1011, 1)]));
+    let websocket = WebSocketReport { upgrade, compressed: 10, pushed: 3, closes, one_way: false };
+    phase.websocket = Some(websocket.clone());
+    let mut sent = phase.clone();
+    sent.websocket = Some(WebSocketReport { one_way: true, ..websocket });
+    let text = summary(&report(vec![phase, sent]), &[]);
+    for line in [
+        "At 1,000 messages/s: p50 1.00 ms",
+        "  rate        1,000 messages/s of 1,000 requested\n",
+        "  replies     1,000, all as expected",
+        "  messages    1,000, all as expected",
+        "[WebSocket, 10 with compression]",
+        "  pushed      3 messages came that were no replies\n",
+        "  closed      2 with code 1001, 1 with code 1011\n",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    assert!(!text.contains("req/s"), "{text}");
 }
 
 #[test]

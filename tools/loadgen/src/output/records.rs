@@ -1,0 +1,135 @@
+//! What each request came to, written while the load runs: CSV (RFC 4180) or JSON Lines.
+
+use std::cell::RefCell;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use serde::Serialize;
+
+use crate::progress::{Record, RecordSink};
+use crate::report::Failure;
+
+/// A file of records.
+#[derive(Debug)]
+pub struct Records {
+    path: PathBuf,
+    out: Rc<RefCell<Out>>,
+}
+
+#[derive(Debug)]
+struct Out {
+    file: BufWriter<File>,
+    is_json: bool,
+    /// Nothing more is written after the first error.
+    result: io::Result<()>,
+}
+
+/// A line of JSON.
+#[derive(Serialize)]
+struct Line<'a> {
+    phase: &'a str,
+    at_ns: u64,
+    latency_ns: u64,
+    request: u32,
+    status: u16,
+    bytes: u64,
+    failure: Option<Failure>,
+}
+
+impl Records {
+    /// Creates the file.
+    ///
+    /// # Errors
+    ///
+    /// Why it can't be created, in a sentence.
+    pub fn create(path: &Path) -> Result<Self, String> {
+        let is_json = path.extension().is_some_and(|extension| extension == "jsonl");
+        let refused = |error: io::Error| format!("--records {}: {error}", path.display());
+        let mut file = BufWriter::new(File::create(path).map_err(refused)?);
+        if !is_json {
+            file.write_all(b"phase,at_ns,latency_ns,request,status,bytes,failure\r\n")
+                .map_err(refused)?;
+        }
+        let out = Out { file, is_json, result: Ok(()) };
+        Ok(Self { path: path.to_owned(), out: Rc::new(RefCell::new(out)) })
+    }
+
+    /// Writes what it is given.
+    #[must_use]
+    pub fn sink(&self) -> RecordSink {
+        let out = Rc::clone(&self.out);
+        Box::new(move |phase, records| {
+            let out = &mut *out.borrow_mut();
+            for record in records {
+                if out.result.is_ok() {
+                    out.result = write(phase, record, out.is_json, &mut out.file);
+                }
+            }
+        })
+    }
+
+    /// Ends the file.
+    ///
+    /// # Errors
+    ///
+    /// The first error of writing, in a sentence.
+    pub fn finish(self) -> Result<(), String> {
+        let out = &mut *self.out.borrow_mut();
+        let result = std::mem::replace(&mut out.result, Ok(()));
+        result
+            .and_then(|()| out.file.flush())
+            .map_err(|error| format!("{} can't be written: {error}", self.path.display()))
+    }
+}
+
+fn write(phase: &str, record: &Record, is_json: bool, out: &mut impl Write) -> io::Result<()> {
+    let Record { at_ns, latency_ns, request, status, bytes, failure } = *record;
+    if is_json {
+        let line = Line { phase, at_ns, latency_ns, request, status, bytes, failure };
+        serde_json::to_writer(&mut *out, &line)?;
+        return out.write_all(b"\n");
+    }
+    let name = failure.and_then(|failure| serde_json::to_value(failure).ok());
+    let failure = name.as_ref().and_then(|name| name.as_str()).unwrap_or_default();
+    let phase = phase.replace('"', "\"\"");
+    write!(out, "\"{phase}\",{at_ns},{latency_ns},{request},{status},{bytes},{failure}\r\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_are_lines_of_csv_or_json() {
+        let right =
+            Record { at_ns: 5, latency_ns: 4, request: 1, status: 200, bytes: 7, failure: None };
+        let wrong = Record { status: 0, failure: Some(Failure::Timeout), ..right };
+        let written = |name: &str| {
+            let name = format!("bolide-records-{}-{name}", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            let records = Records::create(&path).unwrap();
+            let mut sink = records.sink();
+            sink("a \"b\"", &[right]);
+            sink("c", &[wrong]);
+            records.finish().unwrap();
+            let text = std::fs::read_to_string(&path).unwrap();
+            std::fs::remove_file(path).unwrap();
+            text
+        };
+        let head = "phase,at_ns,latency_ns,request,status,bytes,failure\r\n";
+        let lines = "\"a \"\"b\"\"\",5,4,1,200,7,\r\n\"c\",5,4,1,0,7,timeout\r\n";
+        assert_eq!(written("x.csv"), format!("{head}{lines}"));
+        let json = written("x.jsonl");
+        let lines: Vec<serde_json::Value> =
+            json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(
+            (lines[0]["phase"].as_str(), lines[0]["failure"].is_null()),
+            (Some("a \"b\""), true)
+        );
+        assert_eq!((lines.len(), lines[1]["failure"].as_str()), (2, Some("timeout")));
+        let why = Records::create(Path::new("/no such directory/x")).unwrap_err();
+        assert!(why.starts_with("--records /no such directory/x: "), "{why}");
+    }
+}
