@@ -118,7 +118,6 @@ fn limits(connecting: &Connecting) -> Limits {
         h1: Arc::new(h1),
         h2: Arc::new(h2),
         h3: Arc::new(h3),
-        ..Limits::default()
     }
 }
 
