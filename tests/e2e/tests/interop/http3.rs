@@ -61,7 +61,7 @@ impl Foreign {
         let common = ["load", "--http3", "--insecure", "--json", "-", "--quiet", "-n", &count_text];
         let url = format!("{}/echo", self.url);
         let words = common.iter().chain(arguments).copied().chain([url.as_str()]);
-        let text = run(program().as_ref(), words).well().text();
+        let text = run(program(), words).well().text();
         let report: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(report["protocol"], "h3");
         let counts = &report["phases"][0]["counts"];
