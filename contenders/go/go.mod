@@ -1,11 +1,16 @@
 module bolide/contenders/go
 
-go 1.25.0
+go 1.26.0
 
 require (
 	github.com/gorilla/websocket v1.5.3
-	golang.org/x/net v0.50.0
-	golang.org/x/sys v0.41.0
+	github.com/quic-go/quic-go v0.65.0
+	golang.org/x/net v0.56.0
+	golang.org/x/sys v0.47.0
 )
 
-require golang.org/x/text v0.34.0 // indirect
+require (
+	github.com/quic-go/qpack v0.6.0 // indirect
+	golang.org/x/crypto v0.54.0 // indirect
+	golang.org/x/text v0.40.0 // indirect
+)

@@ -1,5 +1,5 @@
-// Go as a contender: net/http for HTTP/1.1, golang.org/x/net/http2 for h2c, crypto/tls for both, and ndt7 on
-// gorilla/websocket.
+// Go as a contender: net/http for HTTP/1.1, golang.org/x/net/http2 for h2c, crypto/tls for both, quic-go for
+// HTTP/3 on the port with TLS, and ndt7 on gorilla/websocket.
 //
 //	go-contender [-host ADDRESS] -port PORT -tls-port PORT -cert FILE -key FILE -www FOLDER [-workers COUNT]
 //
@@ -15,7 +15,10 @@ import (
 	"net/http"
 	"runtime"
 	"strconv"
+	"time"
 
+	"github.com/quic-go/quic-go"
+	"github.com/quic-go/quic-go/http3"
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/h2c"
 )
@@ -140,8 +143,20 @@ func main() {
 	if err := http2.ConfigureServer(secure, settings()); err != nil {
 		log.Fatal(err)
 	}
+	third := &http3.Server{
+		Addr:    *host + ":" + *tlsPort,
+		Handler: mux,
+		QUICConfig: &quic.Config{
+			MaxIncomingStreams:             256,
+			InitialStreamReceiveWindow:     1 << 20,
+			InitialConnectionReceiveWindow: 16 << 20,
+			MaxConnectionReceiveWindow:     16 << 20,
+			MaxIdleTimeout:                 10 * time.Minute,
+		},
+	}
 	failed := make(chan error)
 	go func() { failed <- clear.ListenAndServe() }()
 	go func() { failed <- secure.ListenAndServeTLS(*cert, *key) }()
+	go func() { failed <- third.ListenAndServeTLS(*cert, *key) }()
 	log.Fatal(<-failed)
 }

@@ -80,7 +80,7 @@ pub(crate) fn every(report: &mut Report, root: &Path) {
 fn has_packages(environment: &Path) -> bool {
     let mut command = Command::new(environment.join("bin/python"));
     command
-        .args(["-c", "import httpx, h2, websockets"])
+        .args(["-c", "import aioquic, h2, httpx, pycurl, websockets"])
         .status()
         .is_ok_and(|status| status.success())
 }

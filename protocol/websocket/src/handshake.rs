@@ -63,10 +63,11 @@ static OTHER_PROTOCOL: Refusal = Refusal {
     what: "the :protocol of a CONNECT to this endpoint is websocket",
 };
 static NOT_GET: Refusal = bad("a WebSocket handshake over HTTP/1.1 is a GET");
-static TOO_OLD: Refusal = bad("a WebSocket handshake needs HTTP/1.1 or HTTP/2");
+static TOO_OLD: Refusal = bad("a WebSocket handshake needs HTTP/1.1 or later");
 static NO_KEY: Refusal = bad("Sec-WebSocket-Key is missing, repeated or not 16 bytes in base64");
-static NEEDS_CONNECT: Refusal =
-    bad("over HTTP/2 a WebSocket handshake is an extended CONNECT with :protocol websocket");
+static NEEDS_CONNECT: Refusal = bad(
+    "over HTTP/2 and HTTP/3 a WebSocket handshake is an extended CONNECT with :protocol websocket",
+);
 
 /// A request that asks to go on as a WebSocket connection and does it right.
 #[derive(Debug, Clone, Copy)]
@@ -77,13 +78,13 @@ pub struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// Checks the head of a request over HTTP/1.1 (RFC 6455 §4.2.1) or HTTP/2 (RFC 8441 §5).
+    /// Checks the head of a request over HTTP/1.1 (RFC 6455 §4.2.1), HTTP/2 (RFC 8441 §5) or HTTP/3 (RFC 9220 §3).
     ///
     /// # Errors
     ///
     /// A [`Refusal`]: 400, 426, or 501 for another protocol.
     pub fn check(head: &'a Head) -> Result<Self, Refusal> {
-        let multiplexed = head.version() == Version::HTTP_2;
+        let multiplexed = head.version() >= Version::HTTP_2;
         if multiplexed && *head.method() != Method::CONNECT {
             return Err(NEEDS_CONNECT);
         }
@@ -118,7 +119,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// The value of `Sec-WebSocket-Accept`; none over HTTP/2. The status is 101 with it, and 200 without.
+    /// The value of `Sec-WebSocket-Accept`; none over HTTP/2 and HTTP/3. The status is 101 with it, and 200 without.
     #[must_use]
     pub fn accept(&self) -> Option<String> {
         self.key.map(accept_key)
@@ -139,7 +140,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Checks a server's answer (RFC 6455 §4.1, RFC 8441 §5) to a request with `key` (of no meaning over HTTP/2)
+/// Checks a server's answer (RFC 6455 §4.1, RFC 8441 §5) to a request with `key` (of no meaning but over HTTP/1.1)
 /// that offered these subprotocols; the one that the server chose.
 ///
 /// # Errors
@@ -150,7 +151,7 @@ pub fn check_answer<'a>(
     key: &str,
     offered: &[&str],
 ) -> Result<Option<&'a str>, &'static str> {
-    if head.version() == Version::HTTP_2 {
+    if head.version() >= Version::HTTP_2 {
         if !head.status().is_success() {
             return Err("the server refuses the WebSocket connection");
         }

@@ -66,7 +66,7 @@ pub struct Arguments {
     /// Duration of the transfer, in seconds or with a unit [default: 10 s when the URL has no size]
     #[arg(short = 't', long = "time", value_name = "TIME", value_parser = positive_duration, conflicts_with = "bytes")]
     pub time: Option<Duration>,
-    /// Concurrent requests on each connection (HTTP/2)
+    /// Concurrent requests on each connection (HTTP/2 and HTTP/3)
     #[arg(long, value_name = "COUNT", default_value = "1", value_parser = count)]
     pub streams: u64,
     /// Connections; one thread serves them all, except raw TCP: one thread each
@@ -81,6 +81,9 @@ pub struct Arguments {
     /// HTTP/2 without TLS, by prior knowledge (http)
     #[arg(long, conflicts_with_all = ["h1", "h2"])]
     pub h2c: bool,
+    /// HTTP/3 only (https)
+    #[arg(long, alias = "http3", conflicts_with_all = ["h1", "h2", "h2c", "latency", "rpm"])]
+    pub h3: bool,
     /// Accept any certificate
     #[arg(long)]
     pub insecure: bool,
@@ -334,6 +337,8 @@ impl Arguments {
             Version::Http1
         } else if self.h2 || self.h2c {
             Version::Http2
+        } else if self.h3 {
+            Version::Http3
         } else {
             Version::Negotiated
         };
@@ -360,7 +365,7 @@ impl Arguments {
         {
             return Err(format!("{option} needs TLS, but {url}"));
         }
-        if let Some(option) = given(&[("--h2", self.h2), ("--h2c", self.h2c)])
+        if let Some(option) = given(&[("--h2", self.h2), ("--h2c", self.h2c), ("--h3", self.h3)])
             && scheme.is_websocket()
         {
             return Err(format!("{option}: ndt7 needs HTTP/1.1, and {url}"));
@@ -371,7 +376,10 @@ impl Arguments {
         if self.h2c && scheme != Scheme::Http {
             return Err(format!("--h2c is HTTP/2 without TLS, but {url}: use --h2 with TLS"));
         }
-        let speaks_h2 = self.h2c || (scheme == Scheme::Https && !self.h1);
+        if self.h3 && scheme != Scheme::Https {
+            return Err(format!("--h3 is HTTP/3, which needs an https:// URL, but {url}"));
+        }
+        let speaks_h2 = self.h2c || (scheme == Scheme::Https && !self.h1 && !self.h3);
         if let Some(option) =
             given(&[("--window", self.window.is_some()), ("--max-frame", self.max_frame.is_some())])
             && !speaks_h2
@@ -413,6 +421,7 @@ impl Arguments {
                     h1: false,
                     h2: false,
                     h2c: false,
+                    h3: false,
                     window: None,
                     max_frame: None,
                     ..self.clone()
@@ -493,6 +502,10 @@ mod tests {
             ("http://127.0.0.1:1/5 --connections 20k", "at most 10000"),
             ("http://127.0.0.1:1/5 --h2", "use --h2c without TLS"),
             ("https://127.0.0.1:1/5 --h2c", "use --h2 with TLS"),
+            ("http://127.0.0.1:1/5 --h3", "needs an https:// URL, but the URL begins with http://"),
+            ("https://127.0.0.1:1/5 --insecure --h3 --window 1M", "--window needs HTTP/2"),
+            ("https://127.0.0.1:1/5 --insecure --h3 --latency", "cannot be used with"),
+            ("ws://127.0.0.1:1/ndt/v7/upload --h3", "ndt7 needs HTTP/1.1"),
             ("ws://127.0.0.1:1/ndt/v7/upload --h2", "ndt7 needs HTTP/1.1"),
             ("wss://127.0.0.1:1/ndt/v7/upload --h2c", "ndt7 needs HTTP/1.1"),
             ("http://127.0.0.1:1/5 --insecure", "--insecure needs TLS"),
@@ -521,6 +534,7 @@ mod tests {
             ("http://127.0.0.1:1/5 --h2c", Version::Http2),
             ("https://127.0.0.1:1/5 --insecure --h1", Version::Http1),
             ("https://127.0.0.1:1/5 --insecure --h2", Version::Http2),
+            ("https://127.0.0.1:1/5 --insecure --h3 --streams 2", Version::Http3),
             ("ws://127.0.0.1:1/ndt/v7/download", Version::Http1),
         ] {
             assert_eq!(plan(line).unwrap().connecting.version, version, "{line}");

@@ -1,4 +1,4 @@
-//! RFC 9113 §3, RFC 7301: from how a server is reached to what a connection begins with.
+//! RFC 9113 §3, RFC 9114 §3, RFC 7301: from how a server is reached to what a connection begins with.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 use bolide_client::{
     Alpn, ClientOptions, ClientTls, Dial, Speaks, Trust, WallClock, platform_trust,
 };
-use bolide_connection::{Http1Limits, Http2Limits, Limits};
+use bolide_connection::{Http1Limits, Http2Limits, Http3Limits, Limits};
 use bolide_eventloop::Destination;
 use bolide_loadgen::options::target::Target as HttpTarget;
 use bolide_loadgen::plan::ServerAddress;
@@ -37,7 +37,13 @@ impl Route {
     pub(crate) fn new(connecting: &Connecting) -> Result<Self, String> {
         let origin = &connecting.origin;
         let destination = match origin.addresses.first() {
+            Some(ServerAddress::Inet(address)) if connecting.version == Version::Http3 => {
+                Destination::Datagrams(*address)
+            }
             Some(ServerAddress::Inet(address)) => Destination::Inet(*address),
+            Some(ServerAddress::Unix(path)) if connecting.version == Version::Http3 => {
+                return Err(format!("HTTP/3 needs UDP, and {} is a Unix socket", path.display()));
+            }
             Some(ServerAddress::Unix(path)) => Destination::Unix(Arc::from(path.as_path())),
             None => return Err(format!("`{}` has no address", origin.authority)),
         };
@@ -45,6 +51,7 @@ impl Route {
         let speaks = match (origin.is_https, connecting.version) {
             (true, version) => tls(connecting, version)?,
             (false, Version::Http2) => Speaks::Http2,
+            (false, Version::Http3) => return Err("HTTP/3 needs an https:// URL".to_owned()),
             (false, Version::Http1 | Version::Negotiated) => Speaks::Http1,
         };
         let dial = Dial { speaks, timeout: connecting.timeout, preamble: None };
@@ -95,12 +102,22 @@ fn limits(connecting: &Connecting) -> Limits {
     if let Some(bytes) = connecting.frame_bytes {
         (h2.frame_bytes, h2.data_frame_bytes) = (bytes, bytes);
     }
+    let h3 = Http3Limits {
+        glitches_burst_count: None,
+        small_data_burst_count: None,
+        stalled_stream: NEVER,
+        head_time: connecting.timeout,
+        body_pause: NEVER,
+        call_pause: NEVER,
+        idle_time: NEVER,
+        ..Http3Limits::default()
+    };
     Limits {
         handshake_timeout: connecting.timeout,
         version_timeout: connecting.timeout,
         h1: Arc::new(h1),
         h2: Arc::new(h2),
-        ..Limits::default()
+        h3: Arc::new(h3),
     }
 }
 
@@ -114,6 +131,8 @@ fn tls(connecting: &Connecting, version: Version) -> Result<Speaks, String> {
         Version::Negotiated => (&[Alpn::H2, Alpn::Http11], None),
         Version::Http1 => (&[Alpn::Http11], Some(Alpn::Http11)),
         Version::Http2 => (&[Alpn::H2], Some(Alpn::H2)),
+        // QUIC's handshake offers h3 by itself.
+        Version::Http3 => (&[], None),
     };
     // A new connection costs what it costs somebody who was never there.
     let options = ClientOptions { trust: &trust, alpn, identity: None, resume: false };

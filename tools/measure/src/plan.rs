@@ -39,6 +39,8 @@ pub enum Version {
     Http1,
     /// HTTP/2; over cleartext by prior knowledge, over TLS it is all that ALPN offers.
     Http2,
+    /// HTTP/3, over `https`.
+    Http3,
 }
 
 /// Which server certificates are believed.

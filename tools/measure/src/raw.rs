@@ -116,7 +116,8 @@ impl Raw {
         for _ in 1..self.connections {
             sockets.push(self.dial(address)?);
         }
-        let facts = Facts { is_h2: false, tls: None, connect_ns, handshake_ns: None };
+        let facts =
+            Facts { version: http::Version::HTTP_11, tls: None, connect_ns, handshake_ns: None };
         let _ = news.send(News::Ready(facts));
         if !matches!(orders.recv(), Ok(Command::Begin)) {
             return Ok(Outcome::default());

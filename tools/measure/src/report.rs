@@ -22,13 +22,14 @@ pub struct Report {
     pub seconds: f64,
     /// Payload per second.
     pub goodput_bits_per_second: f64,
-    /// Bytes of TCP's streams in the direction of the transfer: payload, framing and TLS.
+    /// Bytes of TCP's streams in the direction of the transfer: payload, framing and TLS. Over HTTP/3 those of the
+    /// datagrams.
     pub wire_bytes: u64,
     /// Requests at a time on each connection.
     pub streams: usize,
     /// Connections.
     pub connections: usize,
-    /// Segments that this side sent again: uploads only.
+    /// Segments that this side sent again, or packets of QUIC that it declared lost: uploads only.
     pub retransmits: Option<u64>,
     /// Segments that arrived here out of order: downloads only.
     pub out_of_order: Option<u64>,

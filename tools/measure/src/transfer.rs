@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use bolide_loadgen::accounting::online_cores;
+use http::Version;
 
 use crate::carrier::{Carrier, Command, Facts as Established, Look, News, Outcome, Task};
 use crate::clock::{Clock, nanoseconds};
@@ -144,7 +145,7 @@ fn complete(report: &mut Report, plan: &Plan, established: Option<&Established>,
     report.stalls = outcome.stalls;
     report.congestion_control = outcome.tcp.congestion_control;
     if let Some(facts) = established {
-        report.protocol = protocol(plan.target.scheme, facts.is_h2);
+        report.protocol = protocol(plan.target.scheme, facts.version);
         report.tls.clone_from(&facts.tls);
         report.setup = Setup {
             connect_us: facts.connect_ns as f64 / 1e3,
@@ -173,12 +174,13 @@ fn complete(report: &mut Report, plan: &Plan, established: Option<&Established>,
     report.error = outcome.error;
 }
 
-fn protocol(scheme: Scheme, is_h2: bool) -> &'static str {
-    match (scheme, is_h2) {
-        (Scheme::Http, false) => "h1",
-        (Scheme::Http, true) => "h2c",
-        (Scheme::Https, false) => "h1s",
-        (Scheme::Https, true) => "h2",
+fn protocol(scheme: Scheme, version: Version) -> &'static str {
+    match (scheme, version) {
+        (Scheme::Http, Version::HTTP_2) => "h2c",
+        (Scheme::Http, _) => "h1",
+        (Scheme::Https, Version::HTTP_3) => "h3",
+        (Scheme::Https, Version::HTTP_2) => "h2",
+        (Scheme::Https, _) => "h1s",
         (other, _) => other.name(),
     }
 }
@@ -221,7 +223,7 @@ impl Running<'_> {
                     carrier.tell(Command::Begin);
                     if let Some(probers) = probers {
                         // Over HTTP/1.1 nothing overtakes a body.
-                        if facts.is_h2 {
+                        if facts.version >= Version::HTTP_2 {
                             carrier.tell(Command::Probe(probers.probing.rate));
                         }
                         probers.load();

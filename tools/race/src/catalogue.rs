@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use http::Version;
 use serde::{Deserialize, Serialize};
 
 use crate::nearest::suggestion;
@@ -22,16 +23,28 @@ pub enum Protocol {
     H1s,
     /// HTTP/2 over TLS.
     H2,
+    /// HTTP/3 over QUIC.
+    H3,
 }
 
 impl Protocol {
     /// All of them, by the names of the TOML files.
-    pub const NAMES: [&'static str; 4] = ["h1", "h2c", "h1s", "h2"];
+    pub const NAMES: [&'static str; 5] = ["h1", "h2c", "h1s", "h2", "h3"];
 
-    /// Over TLS.
+    /// Over TLS, or over QUIC with the TLS in it.
     #[must_use]
     pub fn is_tls(self) -> bool {
-        matches!(self, Self::H1s | Self::H2)
+        matches!(self, Self::H1s | Self::H2 | Self::H3)
+    }
+
+    /// The version that responses have.
+    #[must_use]
+    pub fn version(self) -> Version {
+        match self {
+            Self::H1 | Self::H1s => Version::HTTP_11,
+            Self::H2c | Self::H2 => Version::HTTP_2,
+            Self::H3 => Version::HTTP_3,
+        }
     }
 
     /// HTTP/2.
@@ -48,6 +61,7 @@ impl Protocol {
             Self::H2c => "h2c",
             Self::H1s => "HTTPS/1.1",
             Self::H2 => "HTTPS/2",
+            Self::H3 => "HTTP/3",
         }
     }
 }
@@ -76,6 +90,9 @@ pub enum Route {
     /// A file of 4,096 bytes.
     #[serde(rename = "static-4k")]
     Static4k,
+    /// A file of 16 MiB.
+    #[serde(rename = "static-16m")]
+    Static16m,
     /// The same file of 6 bytes, through a proxy.
     #[serde(rename = "proxy-6")]
     Proxy6,
@@ -88,8 +105,8 @@ pub enum Route {
 
 impl Route {
     /// The names by which contenders say that they serve it.
-    pub const NAMES: [&'static str; 8] =
-        ["ping", "echo", "post", "grpc", "static-6", "static-4k", "proxy", "logged"];
+    pub const NAMES: [&'static str; 9] =
+        ["ping", "echo", "post", "grpc", "static-6", "static-4k", "static-16m", "proxy", "logged"];
 
     /// The one of [`NAMES`](Self::NAMES) that covers it.
     #[must_use]
@@ -101,6 +118,7 @@ impl Route {
             Self::Grpc => "grpc",
             Self::Static6 => "static-6",
             Self::Static4k => "static-4k",
+            Self::Static16m => "static-16m",
             Self::Proxy6 | Self::Proxy4k => "proxy",
             Self::Logged => "logged",
         }
@@ -115,7 +133,8 @@ impl Route {
     /// Whether a file is requested.
     #[must_use]
     pub fn is_file(self) -> bool {
-        matches!(self, Self::Static6 | Self::Static4k | Self::Proxy6 | Self::Proxy4k)
+        let is_own = matches!(self, Self::Static6 | Self::Static4k | Self::Static16m);
+        is_own || self.is_proxy()
     }
 
     /// Whether a backend is needed.
@@ -279,6 +298,7 @@ impl Cell {
             Route::Grpc => format!("gRPC unary, {}", bytes_text(self.size)),
             Route::Static6 => "static file, 6 B".to_owned(),
             Route::Static4k => "static file, 4 KiB".to_owned(),
+            Route::Static16m => "static file, 16 MiB".to_owned(),
             Route::Proxy6 => "proxied file, 6 B".to_owned(),
             Route::Proxy4k => "proxied file, 4 KiB".to_owned(),
             Route::Logged => "GET /ping, access logs off and on".to_owned(),
@@ -572,7 +592,7 @@ mod tests {
     fn what_is_missing_in_a_cell_is_named() {
         let text = "[[table]]\nname='a'\ntitle='b'\nx='c'\ncells=[{x='1', protocol='h1'}]";
         assert_eq!(parse(text).unwrap_err(), "a: the cell 1 has no route");
-        let text = "[[table]]\nname='a'\ntitle='b'\nx='c'\ncells=[{x='1', protocol='h3'}]";
-        assert!(parse(text).unwrap_err().contains("h3"));
+        let text = "[[table]]\nname='a'\ntitle='b'\nx='c'\ncells=[{x='1', protocol='h4'}]";
+        assert!(parse(text).unwrap_err().contains("h4"));
     }
 }

@@ -14,7 +14,7 @@ pub(crate) use sources::Sources;
 use crate::catalogue::{Cell, Protocol, Route};
 use crate::nearest::suggestion;
 use crate::random::Random;
-use crate::requests::Requests;
+use crate::requests::{LARGE_FILE_BYTES, Requests};
 
 /// A server that may race.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -187,9 +187,9 @@ const SURPRISING: [Route; 7] = [
 const SURPRISE_BYTES_MAX: usize = 1000;
 
 /// What `routes` may name.
-const ROUTES: [&str; 12] = {
-    let [a, b, c, d, e, f, g, h] = Route::NAMES;
-    [a, b, c, d, e, f, g, h, "bulk", "bulk-put", "bulk-proxy", "ndt7"]
+const ROUTES: [&str; 13] = {
+    let [a, b, c, d, e, f, g, h, i] = Route::NAMES;
+    [a, b, c, d, e, f, g, h, i, "bulk", "bulk-put", "bulk-proxy", "ndt7"]
 };
 
 /// What stands where in a contender's file.
@@ -360,6 +360,7 @@ impl Contender {
             Route::Grpc => ("grpc", "/bolide.Echo/Unary".to_owned()),
             Route::Static6 | Route::Proxy6 => ("static-6", "/6".to_owned()),
             Route::Static4k | Route::Proxy4k => ("static-4k", "/4096".to_owned()),
+            Route::Static16m => ("static-16m", format!("/{LARGE_FILE_BYTES}")),
         };
         let path = self.paths.get(name).cloned().unwrap_or(usual);
         path.replace("{size}", &cell.size.to_string())
@@ -478,7 +479,7 @@ single = { workers = 1 }
         for (from, to, expected) in [
             ("order", "ordre", "no key `ordre`; did you mean `order`?"),
             ("programs =", "program =", "no key `program` in [detect]; did you mean `programs`?"),
-            ("\"h1s\"", "\"https\"", "`protocols` has no `https`; known: h1, h2c, h1s, h2"),
+            ("\"h1s\"", "\"https\"", "`protocols` has no `https`; known: h1, h2c, h1s, h2, h3"),
             ("\"static-6\", \"p", "\"static6\", \"p", "`routes` has no `static6`; did you mean"),
             ("name = \"nginx\"", "name = \"a b\"", "`name` must be letters"),
             ("name = \"nginx\"", "", "missing field `name`"),

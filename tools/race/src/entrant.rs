@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::builder;
-use crate::catalogue::{Cell, Certificate};
+use crate::catalogue::{Cell, Certificate, Protocol};
 use crate::contender::{Contender, Sources};
 use crate::interrupt::Interrupt;
 use crate::nearest::suggestion;
@@ -66,7 +66,10 @@ pub(crate) fn detect(
             Some(place.out)
         }
     };
-    let version: Vec<&str> = contender.detect.version.iter().map(String::as_str).collect();
+    let built = out.as_ref().map(|out| out.display().to_string()).unwrap_or_default();
+    let version = contender.detect.version.iter().map(|word| word.replace("{out}", &built));
+    let version: Vec<String> = version.collect();
+    let version: Vec<&str> = version.iter().map(String::as_str).collect();
     let version =
         if version.is_empty() { String::new() } else { crate::manifest::first_line(&version) };
     Ok(Present { contender: contender.clone(), out, binary, version })
@@ -207,7 +210,9 @@ impl Present {
             if let Some(status) = process.ended() {
                 return Err(format!("it ended before it was ready ({status})"));
             }
-            if TcpStream::connect_timeout(&address, limit).is_ok() {
+            // Over UDP nothing tells a port that is taken but a response.
+            let is_udp = cell.protocol == Protocol::H3;
+            if is_udp || TcpStream::connect_timeout(&address, limit).is_ok() {
                 match subject.sample(ground.seed) {
                     Ok(()) => return Ok(()),
                     // The full check says so with more evidence than a time that ran out.

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use bolide_loadgen::report::Bound;
 use serde::{Deserialize, Serialize};
 
-use crate::catalogue::{Cell, Kind};
+use crate::catalogue::{Cell, Kind, Protocol};
 use crate::interrupt::Interrupt;
 use crate::process::{Reading, are_alike, find_program, last_lines, spawn_on, tree};
 use crate::requests::{Exchange, Requests};
@@ -102,7 +102,8 @@ impl Generator {
     /// Whether it can do what the cell asks for.
     #[must_use]
     pub fn can(self, cell: &Cell) -> bool {
-        if cell.requests != Requests::Same && self == Self::H2loadAndWrk {
+        let is_plain = cell.requests == Requests::Same && cell.protocol != Protocol::H3;
+        if !is_plain && self == Self::H2loadAndWrk {
             return false;
         }
         match cell.load {

@@ -10,6 +10,9 @@ use crate::random::Random;
 /// How many files stand behind a route of files whose requests differ.
 pub(crate) const FILES_COUNT: usize = 1000;
 
+/// How long the large file is, in bytes.
+pub(crate) const LARGE_FILE_BYTES: usize = 16 << 20;
+
 /// How often the most frequent file is requested while the last one is requested once: by Zipf's law
 /// with exponent 1, the frequency of a file is inversely proportional to its rank.
 const ZIPF_SCALE: usize = 100_000;
@@ -199,6 +202,11 @@ pub(crate) fn contents(route: Route, number: Option<usize>) -> Bytes {
     match (route, number) {
         (Route::Static6 | Route::Proxy6, None) => Bytes::from_static(b"hello\n"),
         (Route::Static6 | Route::Proxy6, Some(number)) => format!("{number:05}\n").into(),
+        (Route::Static16m, _) => {
+            let mut random = Random::new(LARGE_FILE_BYTES as u64);
+            let words = (0..LARGE_FILE_BYTES / 8).flat_map(|_| random.next().to_le_bytes());
+            words.collect::<Vec<u8>>().into()
+        }
         _ => {
             let first = number.map_or(0, |number| (number + 1) * 1000);
             (first..first + 512)

@@ -6,7 +6,7 @@ use bolide_loadgen::report::Bound;
 
 use crate::catalogue::{Kind, Route};
 use crate::outcome::{CellOutcome, EntrantOutcome, Fate};
-use crate::requests::Requests;
+use crate::requests::{LARGE_FILE_BYTES, Requests};
 use crate::statistics::{Comparison, Interval, Verdict, median};
 use crate::summary::{cpu_of, disturbed, full_text};
 
@@ -106,6 +106,7 @@ fn footer(outcome: &CellOutcome) -> String {
         let _ = writeln!(text, "  {disturbed}");
     }
     text += &distances(outcome);
+    text += &per_gib(outcome);
     if let Some(of) = cpu_of(std::slice::from_ref(outcome)) {
         let _ = writeln!(text, "  CPU time {of}");
     }
@@ -116,6 +117,19 @@ fn footer(outcome: &CellOutcome) -> String {
         }
     }
     text
+}
+
+/// What a large file costs by its bytes: server CPU in seconds per GiB.
+fn per_gib(outcome: &CellOutcome) -> String {
+    if outcome.cell.route != Route::Static16m {
+        return String::new();
+    }
+    let files = (1 << 30) as f64 / LARGE_FILE_BYTES as f64;
+    let costs = outcome.ranking().into_iter().filter_map(|entrant| {
+        let seconds = entrant.cpu_us()?.mid * files / 1e6;
+        Some(format!("{} {seconds:.2}", entrant.label()))
+    });
+    format!("  CPU seconds per GiB: {}\n", costs.collect::<Vec<_>>().join(", "))
 }
 
 /// How far apart the cores were, if that changed.
@@ -342,6 +356,11 @@ mod tests {
         assert!(text.contains("would be found") && text.contains(" %  "), "{text}");
         assert!(text.contains("cheat: disqualified: GET /echo?size=7"), "{text}");
         assert!(text.contains("dead: died") && text.contains("<out of memory>"), "{text}");
+        assert!(!text.contains("per GiB"), "{text}");
+        let mut outcome = crate::outcome::tests::outcome();
+        outcome.cell.route = Route::Static16m;
+        let large = table(&outcome, Columns::Main);
+        assert!(large.contains("  CPU seconds per GiB: bolide 0.00, "), "{large}");
         let widths: Vec<usize> = text
             .lines()
             .filter(|line| line.contains(" server") && line.contains("300 µs"))

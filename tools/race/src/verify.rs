@@ -2,13 +2,14 @@
 //! protocol that it claims, sizes that nobody could have prepared for, and bodies that arrive in
 //! pieces. What is wrong is evidence, in one sentence.
 
+mod carrier;
 mod connection;
 mod grpc;
 
 use std::net::SocketAddr;
 
 use bytes::Bytes;
-use http::{StatusCode, Version};
+use http::StatusCode;
 
 pub(crate) use connection::{Answer, Ask, OpenConnection};
 pub(crate) use grpc::message as grpc_message;
@@ -152,8 +153,7 @@ impl Subject<'_> {
             Ok(answer) => answer,
             Err(error) => return wrong(error),
         };
-        let version =
-            if self.cell.protocol.is_http2() { Version::HTTP_2 } else { Version::HTTP_11 };
+        let version = self.cell.protocol.version();
         if answer.version != version {
             return wrong(format!("the response used {:?} instead of {version:?}", answer.version));
         }
@@ -194,7 +194,7 @@ pub(crate) fn port_of(protocol: Protocol, ports: &Ports) -> u16 {
     match protocol {
         Protocol::H1 => ports.plain,
         Protocol::H2c => ports.h2c,
-        Protocol::H1s | Protocol::H2 => ports.tls,
+        Protocol::H1s | Protocol::H2 | Protocol::H3 => ports.tls,
     }
 }
 

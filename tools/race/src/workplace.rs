@@ -1,7 +1,7 @@
 //! Where a race works: files to serve, certificates, a folder for each server; gone afterwards.
 
 use std::fs;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 
 use rcgen::{CertificateParams, DnType, KeyPair, SanType};
@@ -9,7 +9,7 @@ use rcgen::{CertificateParams, DnType, KeyPair, SanType};
 use crate::catalogue::{Certificate, Route};
 use crate::process::is_alive;
 use crate::random::Random;
-use crate::requests::{self, FILES_COUNT, contents};
+use crate::requests::{self, FILES_COUNT, LARGE_FILE_BYTES, contents};
 use crate::verify::Ports;
 
 /// Ports are taken from here: below those that the kernel gives to clients.
@@ -58,6 +58,8 @@ impl Workplace {
     fn fill(&self) -> std::io::Result<()> {
         let www = self.www();
         fs::create_dir_all(&www)?;
+        let large = www.join(LARGE_FILE_BYTES.to_string());
+        fs::write(large, contents(Route::Static16m, None))?;
         for (name, route) in [("6", Route::Static6), ("4096", Route::Static4k)] {
             fs::write(www.join(name), contents(route, None))?;
             for number in 0..FILES_COUNT {
@@ -105,12 +107,15 @@ impl Workplace {
         Ok(Ports { plain: plain.1, h2c: h2c.1, tls: tls.1 })
     }
 
-    /// A port, and who holds it until the others are found.
-    fn held_port(&mut self) -> Result<(TcpListener, u16), String> {
+    /// A port of TCP and UDP, and what holds it until the others are found.
+    fn held_port(&mut self) -> Result<((TcpListener, UdpSocket), u16), String> {
         for _ in 0..PORT_TRIES_COUNT {
             let port = PORTS.start + self.random.below(PORTS.len()) as u16;
-            if let Ok(listener) = TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
-                return Ok((listener, port));
+            let address = (Ipv4Addr::LOCALHOST, port);
+            let sockets = TcpListener::bind(address)
+                .and_then(|listener| Ok((listener, UdpSocket::bind(address)?)));
+            if let Ok(sockets) = sockets {
+                return Ok((sockets, port));
             }
         }
         Err(format!("no free port between {} and {}", PORTS.start, PORTS.end))

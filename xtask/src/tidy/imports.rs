@@ -107,9 +107,11 @@ const TABLE: &[(&str, &[&str])] = &[
         &[
             "bolide-buffers",
             "bolide-connection",
+            "bolide-eventloop",
             "bolide-loadgen",
             "bolide-netlab",
             "bolide-semantics",
+            "bolide-server",
         ],
     ),
     (

@@ -64,15 +64,16 @@ fn what_is_wrong_is_named() {
 }
 
 #[test]
-fn over_http2_it_is_an_extended_connect() {
-    let mut head =
-        head(HeadKind::Request, Version::HTTP_2, &[(FieldName::SecWebsocketVersion, "13")]);
-    assert_eq!(Request::check(&head).unwrap_err(), NEEDS_CONNECT);
-    head.set_method(Method::CONNECT);
-    assert_eq!(Request::check(&head).unwrap_err(), OTHER_PROTOCOL);
-    let protocol = head.push_text(b"websocket");
-    head.set_protocol(protocol);
-    assert_eq!(Request::check(&head).unwrap().accept(), None);
+fn over_http2_and_http3_it_is_an_extended_connect() {
+    for version in [Version::HTTP_2, Version::HTTP_3] {
+        let mut head = head(HeadKind::Request, version, &[(FieldName::SecWebsocketVersion, "13")]);
+        assert_eq!(Request::check(&head).unwrap_err(), NEEDS_CONNECT);
+        head.set_method(Method::CONNECT);
+        assert_eq!(Request::check(&head).unwrap_err(), OTHER_PROTOCOL);
+        let protocol = head.push_text(b"websocket");
+        head.set_protocol(protocol);
+        assert_eq!(Request::check(&head).unwrap().accept(), None);
+    }
 }
 
 #[test]
@@ -98,11 +99,13 @@ fn a_client_checks_the_answer() {
     assert!(check(&answer(101, &accept_key(b"other"), "")).is_err());
     assert!(check(&answer(200, &accept, "")).is_err());
 
-    let mut multiplexed = head(HeadKind::Response, Version::HTTP_2, &[]);
-    multiplexed.set_status(StatusCode::OK);
-    assert_eq!(check(&multiplexed), Ok(None));
-    multiplexed.set_status(StatusCode::NOT_FOUND);
-    assert!(check(&multiplexed).is_err());
+    for version in [Version::HTTP_2, Version::HTTP_3] {
+        let mut multiplexed = head(HeadKind::Response, version, &[]);
+        multiplexed.set_status(StatusCode::OK);
+        assert_eq!(check(&multiplexed), Ok(None));
+        multiplexed.set_status(StatusCode::NOT_FOUND);
+        assert!(check(&multiplexed).is_err());
+    }
 }
 
 #[test]

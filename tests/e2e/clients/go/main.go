@@ -1,8 +1,9 @@
-// The Go client of the interoperation tests: net/http and x/net/http2, with and without TLS.
+// The Go client of the interoperation tests: net/http and x/net/http2, with and without TLS, and quic-go.
 //
 //	go-client HTTP_URL HTTPS_URL
+//	go-client serve CERTIFICATE KEY
 //
-// It prints one line "ok: WAY" for each way, and ends with 1 at the first mistake.
+// It prints one line "ok: WAY" for each way, and ends with 1 at the first mistake. With "serve" it is a server of HTTP/3.
 package main
 
 import (
@@ -19,6 +20,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quic-go/quic-go/http3"
 	"golang.org/x/net/http2"
 )
 
@@ -34,8 +36,12 @@ type way struct {
 }
 
 func main() {
-	if len(os.Args) != 3 {
-		fail("usage: go-client HTTP_URL HTTPS_URL")
+	if len(os.Args) == 4 && os.Args[1] == "serve" {
+		serve(os.Args[2], os.Args[3])
+		return
+	}
+	if len(os.Args) < 3 {
+		fail("usage: go-client HTTP_URL HTTPS_URL, or go-client serve CERTIFICATE KEY")
 	}
 	for _, w := range ways(os.Args[1], os.Args[2]) {
 		client := &http.Client{Transport: w.transport, Timeout: time.Minute}
@@ -67,6 +73,7 @@ func ways(plain, secure string) []way {
 		{"net/http tls h2", secure, 2, only(func(p *http.Protocols) { p.SetHTTP2(true) })},
 		{"x/net/http2 h2c", plain, 2, &http2.Transport{AllowHTTP: true, DialTLSContext: dial}},
 		{"x/net/http2 tls h2", secure, 2, &http2.Transport{TLSClientConfig: insecure.Clone()}},
+		{"quic-go h3", secure, 3, &http3.Transport{TLSClientConfig: insecure.Clone()}},
 	}
 }
 

@@ -1,4 +1,4 @@
-//! Go: net/http over HTTP/1.1 and HTTP/2, and x/net/http2, with and without TLS, and through proxies.
+//! Go: net/http over HTTP/1.1 and HTTP/2, and x/net/http2, with and without TLS, quic-go over HTTP/3, and through proxies.
 
 use bolide_launcher::{Server, find, run};
 
@@ -11,7 +11,7 @@ fn go_clients() {
         for way in ["net/http h1", "net/http h2c", "net/http tls h1", "net/http tls h2"] {
             assert!(text.contains(&format!("ok: {way}\n")), "{way}: {text}");
         }
-        for way in ["x/net/http2 h2c", "x/net/http2 tls h2"] {
+        for way in ["x/net/http2 h2c", "x/net/http2 tls h2", "quic-go h3"] {
             assert!(text.contains(&format!("ok: {way}\n")), "{way}: {text}");
         }
     }

@@ -3,6 +3,8 @@
 //! The modules are `cfg(test)`, so that Clippy knows all of their functions as tests.
 
 #[cfg(test)]
+mod chromium;
+#[cfg(test)]
 mod curl;
 #[cfg(test)]
 mod go;
@@ -10,6 +12,8 @@ mod go;
 mod h2load;
 #[cfg(test)]
 mod h2spec;
+#[cfg(test)]
+mod http3;
 #[cfg(test)]
 mod hyper_client;
 #[cfg(test)]

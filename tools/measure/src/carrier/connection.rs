@@ -59,7 +59,7 @@ impl Moving {
 pub(super) struct CarrierConnection {
     dialed_ns: u64,
     connected_ns: u64,
-    is_h2: bool,
+    multiplexes: bool,
     /// Requests can be sent, and the server's settings are known.
     is_open: bool,
     has_begun: bool,
@@ -74,7 +74,7 @@ impl CarrierConnection {
         Self {
             dialed_ns,
             connected_ns: 0,
-            is_h2: false,
+            multiplexes: false,
             is_open: false,
             has_begun: false,
             moving: Vec::new(),
@@ -85,7 +85,7 @@ impl CarrierConnection {
 
     /// Whether it can take a probe beside its requests.
     pub(super) fn takes_probes(&self) -> bool {
-        self.is_h2 && self.is_open && self.probes.len() < PROBES_MAX
+        self.multiplexes && self.is_open && self.probes.len() < PROBES_MAX
     }
 }
 
@@ -104,17 +104,21 @@ impl Owner for At<'_> {
         let Self { line, state } = self;
         // The cryptography of this very turn belongs to the handshake.
         state.now_ns = state.task.clock.now_ns();
-        line.is_h2 = established.multiplexes();
+        line.multiplexes = established.multiplexes();
+        if line.connected_ns == 0 {
+            // QUIC has no handshake before that of TLS.
+            line.connected_ns = line.dialed_ns;
+        }
         let handshake_ns = state.now_ns - line.connected_ns;
         let tls = established.tls.as_ref().map(TlsReport::of);
         state.facts.get_or_insert_with(|| Facts {
-            is_h2: line.is_h2,
+            version: established.version,
             handshake_ns: tls.is_some().then_some(handshake_ns),
             tls,
             connect_ns: line.connected_ns - line.dialed_ns,
         });
         // What an HTTP/2 server allows is known with its settings.
-        if !line.is_h2 {
+        if established.version != http::Version::HTTP_2 {
             self.opened();
         }
     }
@@ -340,7 +344,7 @@ impl At<'_> {
             ExchangeEvent::Trailers => self.complete(position, orders),
             ExchangeEvent::Aborted(reason) => {
                 // With HTTP/1.1 the end of the connection follows, and it says more.
-                if self.line.is_h2 {
+                if self.line.multiplexes {
                     self.line.moving[position].is_complete = true;
                     let received = self.line.moving[position].received;
                     let what = reason.what;

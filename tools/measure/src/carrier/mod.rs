@@ -70,7 +70,7 @@ pub(crate) enum Command {
 /// What the connections turned out to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Facts {
-    pub(crate) is_h2: bool,
+    pub(crate) version: http::Version,
     pub(crate) tls: Option<TlsReport>,
     /// Of the first connection: TCP's and TLS's handshakes, in nanoseconds.
     pub(crate) connect_ns: u64,

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::{Duration, Instant};
 
-use bolide_buffers::{Flush, SendQueue};
+use bolide_buffers::{Datagram, DatagramSink, Flush, SendQueue};
 use bolide_client::{Session, Workbench};
 use bolide_eventloop::{
-    Accepted, After, Agenda, CloseCause, Outbound, Service, Stats, Token, Turn,
+    Accepted, After, Agenda, Arriving, CloseCause, DatagramFlush, Outbound, Routed, Service, Stats, Token,
+    Turn,
 };
 
 use super::connection::{At, CarrierConnection};
@@ -284,7 +285,12 @@ impl CarrierService {
         self.state.now_ns = self.state.task.clock.now_ns();
         let LineSession { session, line, is_counted, .. } = session;
         if self.state.stage == Stage::Counting && !std::mem::replace(is_counted, true) {
-            self.state.tcp.add(Tcp::of(turn.path, self.state.task.transfer.direction));
+            let direction = self.state.task.transfer.direction;
+            if let Some(quic) = session.quic_stats() {
+                self.state.tcp.add(Tcp::of_quic(&quic, direction));
+                return session.end();
+            }
+            self.state.tcp.add(Tcp::of(turn.path, direction));
         }
         let (open, done) = (self.state.open, self.state.done);
         let failed = self.state.error.is_some();
@@ -315,7 +321,8 @@ impl Service for CarrierService {
 
     fn connecting(&mut self, outbound: &Outbound, now: Instant) -> Option<(LineSession, After)> {
         // The server's name was checked before the thread began.
-        let session = Session::new(&self.state.task.route.dial, &self.bench, now).ok()?;
+        let dial = &self.state.task.route.dial;
+        let session = Session::begin(dial, outbound, &mut self.bench, now).ok()?;
         self.tokens.push(outbound.token);
         let after = session.first_wish();
         let (line, token) = (CarrierConnection::new(outbound.tag), outbound.token);
@@ -350,8 +357,28 @@ impl Service for CarrierService {
         session.session.flush(output, sink)
     }
 
+    fn datagram(
+        &mut self,
+        _: Option<usize>,
+        datagram: Datagram,
+        _: Arriving,
+        now: Instant,
+        sink: &mut dyn DatagramSink,
+    ) -> Routed {
+        self.bench.datagram(datagram, now, sink)
+    }
+
+    fn flush_datagrams(
+        &mut self,
+        session: &mut LineSession,
+        sink: &mut dyn DatagramSink,
+    ) -> DatagramFlush {
+        self.bench.flush_datagrams(&mut session.session, sink)
+    }
+
     fn close(&mut self, session: LineSession, cause: CloseCause, agenda: &mut Agenda) {
-        let LineSession { session, mut line, token, .. } = session;
+        let LineSession { mut session, mut line, token, .. } = session;
+        self.bench.forget(&mut session, self.state.task.clock.instant(self.state.now_ns));
         self.tokens.retain(|one| *one != token);
         let mut at = At { line: &mut line, state: &mut self.state };
         session.close(cause, &mut at);

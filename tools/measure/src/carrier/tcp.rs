@@ -1,5 +1,6 @@
-//! RFC 9293: what the kernel says of the connections of a transfer.
+//! RFC 9293, RFC 9002: what the kernel or QUIC says of the connections of a transfer.
 
+use bolide_connection::QuicStats;
 use bolide_eventloop::Path;
 
 use crate::plan::Direction;
@@ -26,6 +27,12 @@ impl Tcp {
                 out_of_order: None,
             },
         }
+    }
+
+    /// The same of a connection over QUIC: what was lost is sent again.
+    pub(crate) fn of_quic(stats: &QuicStats, direction: Direction) -> Self {
+        let is_upload = direction == Direction::Upload;
+        Self { retransmits: is_upload.then_some(stats.packets_lost), ..Self::default() }
     }
 
     /// Adds another connection.

@@ -40,7 +40,8 @@ fn write(text: &mut String, report: &Report) -> std::fmt::Result {
         let alpn = tls.alpn.map(|alpn| format!(", ALPN {alpn}")).unwrap_or_default();
         writeln!(text, "  TLS      {}, {}{alpn}", tls.version, tls.cipher_suite)?;
     }
-    writeln!(text, "  TCP      {}", tcp(report))?;
+    let transport = if report.protocol == "h3" { "QUIC" } else { "TCP" };
+    writeln!(text, "  {transport:<8} {}", tcp(report))?;
     if let Some(told) = &report.told
         && let Some(speed) = told.goodput_bits_per_second.map(speed)
     {
@@ -89,7 +90,8 @@ fn overhead(report: &Report) -> String {
         return String::new();
     }
     let share = (report.wire_bytes - report.bytes) as f64 / report.bytes as f64;
-    format!(" ({} in TCP's streams, {:+.2} %)", bytes(report.wire_bytes), share * 100.0)
+    let carried = if report.protocol == "h3" { "in datagrams" } else { "in TCP's streams" };
+    format!(" ({} {carried}, {:+.2} %)", bytes(report.wire_bytes), share * 100.0)
 }
 
 fn cost(cost: &Cost) -> String {
@@ -115,10 +117,12 @@ fn tcp(report: &Report) -> String {
         parts.push(format!("connected in {}", us(report.setup.connect_us)));
     }
     if let Some(handshake_us) = report.setup.handshake_us {
-        parts.push(format!("TLS in {}", us(handshake_us)));
+        let over = if report.protocol == "h3" { "QUIC and TLS" } else { "TLS" };
+        parts.push(format!("{over} in {}", us(handshake_us)));
     }
     if let Some(again) = report.retransmits {
-        parts.push(format!("{again} segments retransmitted"));
+        let what = if report.protocol == "h3" { "packets lost" } else { "segments retransmitted" };
+        parts.push(format!("{again} {what}"));
     }
     if let Some(count) = report.out_of_order {
         parts.push(format!("{count} segments received out of order"));

@@ -144,6 +144,7 @@ impl Planted {
         let running = Server::new()
             .http("127.0.0.1:0")
             .https("127.0.0.1:0", &Tls::new(&identity).unwrap())
+            .http3(true)
             .workers(1)
             .limits(limits)
             .drain(Duration::ZERO)
@@ -210,6 +211,12 @@ pub(crate) fn upload_plan(scheme: &str, address: SocketAddr, path: &str, amount:
 /// The same over HTTP/2.
 pub(crate) fn over_h2(mut plan: Plan) -> Plan {
     plan.connecting.version = Version::Http2;
+    plan
+}
+
+/// The same over HTTP/3.
+pub(crate) fn over_h3(mut plan: Plan) -> Plan {
+    plan.connecting.version = Version::Http3;
     plan
 }
 

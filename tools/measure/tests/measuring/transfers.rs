@@ -6,7 +6,7 @@ use bolide_measure::plan::{Amount, Direction};
 use bolide_measure::transfer;
 use bolide_measure::verdict::Limit;
 
-use crate::planted::{Planted, measured, over_h1, over_h2, plan, upload_plan};
+use crate::planted::{Planted, measured, over_h1, over_h2, over_h3, plan, upload_plan};
 
 const SIZE: u64 = 20_000_000;
 
@@ -16,16 +16,24 @@ fn downloads_are_counted_to_the_byte_over_every_version() {
     let path = format!("/{SIZE}");
     let http = || plan("http", server.http, &path);
     let https = || plan("https", server.https, &path);
-    for (plan, protocol) in
-        [(http(), "h1"), (over_h2(http()), "h2c"), (over_h1(https()), "h1s"), (https(), "h2")]
-    {
+    for (plan, protocol) in [
+        (http(), "h1"),
+        (over_h2(http()), "h2c"),
+        (over_h1(https()), "h1s"),
+        (https(), "h2"),
+        (over_h3(https()), "h3"),
+    ] {
         let report = measured(&plan);
         assert_eq!((report.protocol, report.bytes), (protocol, SIZE));
-        assert!(report.wire_bytes > SIZE && report.wire_bytes < SIZE / 10 * 11, "{protocol}");
+        // What QUIC lost came again.
+        let is_quic = protocol == "h3";
+        assert!(report.wire_bytes > SIZE, "{protocol}");
+        assert!(is_quic || report.wire_bytes < SIZE / 10 * 11, "{protocol}");
         assert_eq!(report.series.last().map(|point| point.bytes), Some(SIZE));
         assert!(report.seconds > 0.0 && report.client.cpu_seconds > 0.0);
-        assert!(report.setup.connect_us > 0.0);
-        let is_tls = protocol == "h1s" || protocol == "h2";
+        // QUIC has no handshake but that of TLS.
+        assert_eq!(report.setup.connect_us > 0.0, !is_quic, "{protocol}");
+        let is_tls = matches!(protocol, "h1s" | "h2" | "h3");
         assert_eq!((report.tls.is_some(), report.setup.handshake_us.is_some()), (is_tls, is_tls));
         assert_eq!((report.direction, report.retransmits), (Direction::Download, None));
     }
@@ -37,12 +45,17 @@ fn uploads_are_counted_to_the_byte_over_every_version() {
     let path = format!("/{SIZE}");
     let http = || upload_plan("http", server.http, &path, Amount::Bytes(SIZE));
     let https = || upload_plan("https", server.https, &path, Amount::Bytes(SIZE));
-    for (plan, protocol) in
-        [(http(), "h1"), (over_h2(http()), "h2c"), (over_h1(https()), "h1s"), (https(), "h2")]
-    {
+    for (plan, protocol) in [
+        (http(), "h1"),
+        (over_h2(http()), "h2c"),
+        (over_h1(https()), "h1s"),
+        (https(), "h2"),
+        (over_h3(https()), "h3"),
+    ] {
         let report = measured(&plan);
         assert_eq!((report.protocol, report.bytes), (protocol, SIZE));
-        assert!(report.wire_bytes > SIZE && report.wire_bytes < SIZE / 10 * 11, "{protocol}");
+        assert!(report.wire_bytes > SIZE, "{protocol}");
+        assert!(protocol == "h3" || report.wire_bytes < SIZE / 10 * 11, "{protocol}");
     }
 }
 
@@ -56,6 +69,9 @@ fn streams_and_connections_share_the_work() {
     let mut plan = over_h2(upload_plan("http", server.http, "/1", Amount::Bytes(300_000)));
     (plan.transfer.streams, plan.transfer.connections) = (4, 2);
     assert_eq!(measured(&plan).bytes, 2_400_000);
+    let mut plan = over_h3(self::plan("https", server.https, "/1000000"));
+    (plan.transfer.streams, plan.transfer.connections) = (5, 3);
+    assert_eq!(measured(&plan).bytes, 15_000_000);
 }
 
 #[test]
@@ -63,20 +79,22 @@ fn time_ends_both_directions_and_requests_follow_each_other() {
     let server = Planted::start();
     let time = Amount::Time(Duration::from_millis(300));
     for path in ["/1000", "/1099511627776"] {
-        for is_h2 in [false, true] {
-            let mut plan = plan("http", server.http, path);
+        let http = || plan("http", server.http, path);
+        for mut plan in [http(), over_h2(http()), over_h3(plan("https", server.https, path))] {
             plan.transfer.amount = time;
             let mut looks = 0;
-            let plan = if is_h2 { over_h2(plan) } else { plan };
             let report = transfer::run(&plan, &mut |_| looks += 1).unwrap();
-            assert_eq!(report.error, None, "{path} {is_h2}");
-            assert!(report.bytes > 1000 && looks >= 2, "{path} {is_h2}: {}", report.bytes);
+            let protocol = report.protocol;
+            assert_eq!(report.error, None, "{path} {protocol}");
+            assert!(report.bytes > 1000 && looks >= 2, "{path} {protocol}: {}", report.bytes);
             assert!((0.3..3.0).contains(&report.seconds), "{}", report.seconds);
         }
     }
-    for is_h2 in [false, true] {
-        let plan = upload_plan("http", server.http, "/1099511627776", time);
-        let report = measured(&if is_h2 { over_h2(plan) } else { plan });
+    let path = "/1099511627776";
+    let http = || upload_plan("http", server.http, path, time);
+    let https = || upload_plan("https", server.https, path, time);
+    for plan in [http(), over_h2(http()), over_h3(https())] {
+        let report = measured(&plan);
         assert!(report.bytes > 1_000_000 && report.seconds >= 0.3, "{}", report.bytes);
     }
 }

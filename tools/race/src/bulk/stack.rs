@@ -182,6 +182,10 @@ mod tests {
         assert!(rows[0].goes(Direction::Upload));
         assert_eq!(rows[1].published(Direction::Upload), Some(8.0));
         assert_eq!(Stack::raw().published(Direction::Download), Some(52.0));
+        let third = "name = 'go'\nprotocols = ['h3']\nroutes = ['bulk', 'bulk-proxy']\n[start]\n\
+                     command = ['x']\nproxy_command = ['y']";
+        let third = Stack::of(&Contender::parse(third, "go.toml").unwrap());
+        assert_eq!((third.len(), third[0].title.as_str()), (1, "go HTTP/3"));
         let rows = of("'bulk', 'bulk-proxy', 'ndt7'");
         let ways: Vec<Way> = rows.iter().map(|row| row.way).collect();
         assert_eq!(ways, [Way::Direct, Way::Ndt7, Way::Direct, Way::Proxy]);

@@ -6,11 +6,11 @@ use super::{Account, Contender, Detect, Ready, Start};
 use crate::catalogue::{Protocol, Route};
 use crate::nearest::suggestion;
 
-const KEYS: [&str; 8] = ["name", "cmd", "proxycmd", "h1", "h2c", "tls", "routes", "order"];
+const KEYS: [&str; 9] = ["name", "cmd", "proxycmd", "h1", "h2c", "tls", "h3", "routes", "order"];
 
 /// Reads `key=value` pairs, separated by `;`. A doubled `;;` stands for one in a value.
 ///
-/// `h1=no`, `h2c=no` and `tls=no` (or `tls=h1`, `tls=h2`) take protocols away; `routes` is a list
+/// `h1=no`, `h2c=no` and `tls=no` (or `tls=h1`, `tls=h2`) take protocols away, `h3=yes` adds HTTP/3; `routes` is a list
 /// such as `ping,static-6:/six.txt`, and ping, echo and post if it is not given.
 pub(crate) fn from_command_line(text: &str) -> Result<Contender, String> {
     let wrong = |what: String| format!("--contender '{text}': {what}");
@@ -96,6 +96,9 @@ fn protocols<'a>(take: &impl Fn(&str) -> Option<&'a str>) -> Vec<Protocol> {
         Some("h2") => protocols.push(Protocol::H2),
         _ => protocols.extend([Protocol::H1s, Protocol::H2]),
     }
+    if matches!(take("h3"), Some("yes" | "1" | "true")) {
+        protocols.push(Protocol::H3);
+    }
     protocols
 }
 
@@ -136,9 +139,9 @@ mod tests {
 
     #[test]
     fn protocols_and_routes_can_be_narrowed() {
-        let mine = "name=m;cmd=m;h2c=no;tls=h2;routes=ping,static-6:/six.txt";
+        let mine = "name=m;cmd=m;h2c=no;tls=h2;h3=yes;routes=ping,static-6:/six.txt";
         let mine = from_command_line(mine).unwrap();
-        assert_eq!(mine.protocols, [Protocol::H1, Protocol::H2]);
+        assert_eq!(mine.protocols, [Protocol::H1, Protocol::H2, Protocol::H3]);
         assert_eq!(mine.paths["static-6"], "/six.txt");
         let proxy = from_command_line("name=p;proxycmd=p {backend}").unwrap();
         assert_eq!(proxy.routes, ["proxy"]);

@@ -7,7 +7,7 @@ use bolide_loadgen::exchanges::{Exchange, Exchanges};
 use bolide_loadgen::report::{Latencies, PhaseReport, Report};
 
 use super::{Figures, Job, Marks, watch_program};
-use crate::catalogue::{Kind, Route, serde_name};
+use crate::catalogue::{Kind, Protocol, Route, serde_name};
 use crate::interrupt::Interrupt;
 use crate::process::busy_cores;
 
@@ -83,7 +83,11 @@ fn arguments(job: &Job<'_>, exchanges: &Path) -> Vec<String> {
     let cores: Vec<String> = job.cores.iter().map(usize::to_string).collect();
     let mut arguments: Vec<String> = vec![job.program.display().to_string(), "load".to_owned()];
     let mut add = |words: &[&str]| arguments.extend(words.iter().map(|word| (*word).to_owned()));
-    add(&[if cell.protocol.is_http2() { "--http2" } else { "--http1" }]);
+    add(&[match cell.protocol {
+        Protocol::H1 | Protocol::H1s => "--http1",
+        Protocol::H2c | Protocol::H2 => "--http2",
+        Protocol::H3 => "--http3",
+    }]);
     add(&["-c", &cell.connections.to_string()]);
     add(&["-m", &cell.depth.to_string()]);
     add(&["-t", &job.cores.len().clamp(1, cell.connections).to_string()]);
@@ -255,7 +259,7 @@ mod tests {
 
     #[test]
     fn the_command_says_what_the_cell_is() {
-        use crate::catalogue::{Certificate, Cores, Protocol};
+        use crate::catalogue::{Certificate, Cores};
         use crate::requests::Requests;
         let cell = Cell {
             protocol: Protocol::H2,

@@ -1,19 +1,18 @@
 //! One connection to a contender, for single exchanges that are looked at closely.
 
-use std::io::{self, Read};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::thread;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use bolide_buffers::{Flush, ReceiveBuffer, SendQueue};
-use bolide_connection::{Alpn, ClientTls, Connection, Limits, Trust, WallClock};
+use bolide_connection::{Connection, Limits};
 use bolide_semantics::{
-    Blame, Context, End, ExchangeEvent, ExchangeId, FieldRef, Head, Output, RequestHead, Role,
+    Blame, Context, End, ExchangeEvent, ExchangeId, FieldRef, Head, Output, RequestHead,
 };
 use bytes::Bytes;
 use http::{Method, StatusCode, Version};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::carrier::Carrier;
 use crate::catalogue::Protocol;
 
 /// How long one exchange may take, with its connection.
@@ -60,7 +59,7 @@ pub(crate) struct Answer {
 
 /// An open connection.
 pub(crate) struct OpenConnection {
-    stream: TcpStream,
+    carrier: Carrier,
     connection: Connection,
     limits: Limits,
     rest: Box<[u8]>,
@@ -90,23 +89,10 @@ struct Progress {
 impl OpenConnection {
     /// Connects.
     pub(crate) fn open(address: SocketAddr, protocol: Protocol) -> Result<Self, String> {
-        let stream = TcpStream::connect_timeout(&address, EXCHANGE_TIMEOUT)
-            .and_then(|stream| {
-                stream.set_nodelay(true)?;
-                stream.set_nonblocking(true)?;
-                Ok(stream)
-            })
-            .map_err(|error| format!("no connection to {address}: {error}"))?;
-        let now = Instant::now();
         let limits = Limits::default();
-        let connection = match protocol {
-            Protocol::H1 => Connection::http1(&limits, now),
-            Protocol::H2c => Connection::with_prior_knowledge(&limits, now),
-            Protocol::H1s => over_tls(Alpn::Http11, now)?,
-            Protocol::H2 => over_tls(Alpn::H2, now)?,
-        };
+        let (carrier, connection) = Carrier::open(address, protocol, &limits, EXCHANGE_TIMEOUT)?;
         Ok(Self {
-            stream,
+            carrier,
             connection,
             limits,
             rest: Box::default(),
@@ -149,10 +135,7 @@ impl OpenConnection {
             let more = self.send_piece(&mut cx, &mut progress)?;
             self.connection.keep_records(&mut plain);
             self.rest = input.take_rest();
-            let flushed = self
-                .connection
-                .flush(&mut output, &mut self.stream)
-                .map_err(|error| format!("writing failed: {error}"))?;
+            let flushed = self.carrier.flush(&mut self.connection, &mut output)?;
             if progress.is_complete {
                 return progress.answer();
             }
@@ -243,37 +226,19 @@ impl OpenConnection {
         flushed: Flush,
         deadline: Instant,
     ) -> Result<usize, String> {
-        let mut flags = PollFlags::IN;
-        if flushed == Flush::Blocked {
-            flags |= PollFlags::OUT;
+        let received = self.carrier.receive(&mut self.connection, block, flushed, deadline)?;
+        if received.is_none() {
+            self.ended = true;
+            self.connection.receive_eof();
         }
-        let left = deadline.saturating_duration_since(Instant::now());
-        let left = Timespec {
-            tv_sec: left.as_secs().cast_signed(),
-            tv_nsec: i64::from(left.subsec_nanos()),
-        };
-        // An interrupted wait is one that was short.
-        let _ = poll(&mut [PollFd::new(&self.stream, flags)], Some(&left));
-        match self.stream.read(block) {
-            Ok(0) => {
-                self.ended = true;
-                self.connection.receive_eof();
-                Ok(0)
-            }
-            Ok(count) => Ok(count),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
-            Err(error) => Err(format!("reading failed: {error}")),
-        }
+        Ok(received.unwrap_or_default())
     }
 }
 
-fn over_tls(alpn: Alpn, now: Instant) -> Result<Connection, String> {
-    let clock = WallClock(SystemTime::now);
-    ClientTls::new(&Trust::Anybody, &[alpn], clock)
-        .and_then(|tls| tls.connect("localhost"))
-        .map(|layer| Connection::new(Role::Client, Some(layer), now))
-        .map_err(|error| error.to_string())
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.carrier.close(&mut self.connection);
+    }
 }
 
 impl Progress {

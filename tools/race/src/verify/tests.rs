@@ -5,6 +5,9 @@ use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
 
+use bolide_connection::Identity;
+use bolide_server::{Response, Router, Running, Server, Tls, collect};
+
 use super::*;
 use crate::catalogue::{Certificate, Cores, Kind};
 use crate::requests::{self, Requests};
@@ -196,4 +199,53 @@ fn a_server_that_hangs_up_in_the_middle_is_evidence() {
     };
     assert!(evidence.starts_with("GET /ping over HTTP/1.1: "), "{evidence}");
     assert_eq!(subject.verify(1).unwrap_err(), evidence);
+}
+
+/// A server of HTTP/3 that echoes what `echoed` makes of a body.
+fn plant_http3(echoed: fn(Bytes) -> Bytes) -> (Running, SocketAddr) {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let parameters = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    let pem = parameters.self_signed(&key).unwrap().pem();
+    let identity = Identity::from_pem(pem.as_bytes(), key.serialize_pem().as_bytes()).unwrap();
+    let server = Server::new().workers(1).http3(true);
+    let server = server.https("127.0.0.1:0", &Tls::new(&identity).unwrap());
+    let routes = move || {
+        Router::new()
+            .get("/ping", |_| Response::from(Bytes::from_static(b"pong")))
+            .handle_post("/echo", collect(move |_, body| Response::from(echoed(body))))
+    };
+    let running = server.start(routes).unwrap();
+    let address = running.addresses()[0].unwrap();
+    (running, address)
+}
+
+#[test]
+fn over_http3_the_same_is_verified() {
+    let contender = contender();
+    let verdict = |address, route, size| {
+        let cell = Cell { protocol: Protocol::H3, requests: Requests::Same, ..cell(route, size) };
+        Subject { contender: &contender, cell: &cell, address }.verify(7)
+    };
+    let (honest, address) = plant_http3(|body| body);
+    assert_eq!(verdict(address, Route::Ping, 0), Ok(()));
+    assert_eq!(verdict(address, Route::Post, 300_000), Ok(()));
+    let (sloppy, wrong) = plant_http3(|body| body.slice(1..));
+    let evidence = verdict(wrong, Route::Post, 4096).unwrap_err();
+    assert!(evidence.contains(" over HTTP/3: the body has 4095 bytes, not 4096"), "{evidence}");
+    for running in [honest, sloppy] {
+        running.shut_down();
+        running.join().unwrap();
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_udp_port_that_is_none_is_silent_at_once() {
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap();
+    drop(socket);
+    let (contender, cell) = (contender(), Cell { protocol: Protocol::H3, ..cell(Route::Ping, 0) });
+    let subject = Subject { contender: &contender, cell: &cell, address };
+    let Err(Flaw::Silent(evidence)) = subject.sample(1) else { panic!("nothing listens there") };
+    assert!(evidence.contains("no QUIC connection: "), "{evidence}");
 }

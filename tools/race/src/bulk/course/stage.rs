@@ -279,7 +279,7 @@ impl<'a> Stage<'a> {
         let launch = present.launch_on(&cell, core, (host, PORTS), backend, place, self.ground)?;
         let mut process = self.start_inside(launch)?;
         let port = match protocol {
-            Protocol::H1s | Protocol::H2 => PORTS.tls,
+            Protocol::H1s | Protocol::H2 | Protocol::H3 => PORTS.tls,
             Protocol::H2c if present.has_h2c_port(&cell, self.ground.sources) => PORTS.h2c,
             Protocol::H1 | Protocol::H2c => PORTS.plain,
         };
@@ -328,6 +328,7 @@ fn words(stack: &Stack, direction: Direction, url: &str) -> Vec<String> {
             Protocol::H1 | Protocol::H1s => "--h1",
             Protocol::H2c => "--h2c",
             Protocol::H2 => "--h2",
+            Protocol::H3 => "--h3",
         }));
         if direction == Direction::Upload {
             words.extend(["-X", "PUT"]);
