@@ -367,6 +367,7 @@ impl Server {
         let config = Config { around: self.around, limits: limits.event_loop, ..Config::default() };
         http3.tell(self.name);
         let (has_http3, plan) = (http3.are_open(), http3.plan(&addresses, self.workers));
+        let clients = Arc::default();
         let handle = bolide_eventloop::run(&config, listeners, move |worker, mailbox| {
             if let Some(log) = &observed.access_log {
                 log.add_worker(mailbox);
@@ -375,6 +376,7 @@ impl Server {
             let (limits, tls, now) = (limits.clone(), tls.clone(), Instant::now());
             HttpService::observed(routes(), limits, tls, wall_clock, now, &observed)
                 .behind(proxy_protocols.clone(), &ingress)
+                .sharing(&clients)
                 .with_http3(endpoints, advertised)
         })?;
         if let Some(metrics) = &metrics {
