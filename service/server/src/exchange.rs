@@ -231,7 +231,7 @@ impl Io<'_> {
     /// Whether [`Self::send`] takes a piece now.
     #[must_use]
     pub fn is_sendable(&self) -> bool {
-        self.state.phase == Phase::Sendable && self.takes_more() && self.allowance() > 0
+        self.state.phase == Phase::Sendable && self.takes_more() && self.is_in_time()
     }
 
     /// Sends the next piece of the body. Gives it back while the piece before has not left:
@@ -242,7 +242,6 @@ impl Io<'_> {
     /// The piece itself, when it can't be taken now.
     pub fn send(&mut self, data: Bytes, end: End) -> Result<(), Bytes> {
         match self.state.phase {
-            Phase::Sendable if self.allowance() == 0 => Err(data),
             Phase::Sendable if self.state.encoded.is_some() => self.send_encoded(data, end),
             Phase::Sendable => {
                 self.state.record.sent_bytes += data.len() as u64;

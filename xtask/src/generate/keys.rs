@@ -80,9 +80,10 @@ fn of_limit(key: &str, place: &str, limits: &[Limit]) -> [String; 5] {
     [key, kind, unit, &limit.default, &example].map(str::to_owned)
 }
 
-/// A default as a file writes it: `60 s`, `1 MiB`, `1,000`. `None`: it is said in words.
+/// A default as a file writes it: `60 s`, `1 MiB`, `1,000`, `0 s, which is off`. `None`: it is said in words.
 fn written(default: &str) -> Option<String> {
-    let (number, unit) = default.split_once(' ').unwrap_or((default, ""));
+    let value = default.split(", ").next().unwrap_or_default();
+    let (number, unit) = value.split_once(' ').unwrap_or((value, ""));
     let number = number.replace(',', "");
     let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
     match unit {
@@ -126,6 +127,7 @@ mod tests {
             ("60 s", Some("\"60s\"")),
             ("1,000", Some("1000")),
             ("512 bytes", Some("512")),
+            ("0 s, which is off", Some("\"0s\"")),
             ("none", None),
         ] {
             assert_eq!(written(default).as_deref(), value, "{default}");

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bolide_semantics::Content;
 use bytes::Bytes;
@@ -18,11 +18,30 @@ pub(crate) struct Paced {
     told: Cell<u64>,
     /// When the next piece may be sent, if none may be sent now.
     until: Cell<Option<Instant>>,
+    /// Since when it waits for that.
+    since: Cell<Option<Instant>>,
+    /// A piece was sent since it waited last.
+    has_sent: Cell<bool>,
 }
+
+/// How much later an exchange is woken that has sent a piece than one that has not: they alternate.
+const AFTER_OTHERS: Duration = Duration::from_millis(2);
 
 impl Paced {
     pub(super) fn new(pace: Rc<dyn Pace>) -> Self {
-        Self { pace, told: Cell::new(0), until: Cell::new(None) }
+        let (told, has_sent) = (Cell::new(0), Cell::new(false));
+        Self { pace, told, until: Cell::default(), since: Cell::default(), has_sent }
+    }
+
+    fn is_in_time(&self, now: Instant) -> bool {
+        if self.until.get().is_some_and(|until| until > now) {
+            return false;
+        }
+        let ready = self.pace.ready(now);
+        let until = ready.err().map(|at| if self.has_sent.take() { at + AFTER_OTHERS } else { at });
+        self.until.set(until);
+        self.since.set(until.map(|_| self.since.get().unwrap_or(now)));
+        ready.is_ok()
     }
 }
 
@@ -33,24 +52,27 @@ impl State {
         self.paced.as_ref()?.until.get()
     }
 
-    /// Whether a piece that had to wait may be sent now; it does not wait any more then.
-    pub(crate) fn is_paced_on(&self, now: Instant) -> bool {
-        let is_due = self.paced_until().is_some_and(|until| until <= now);
-        if let Some(paced) = self.paced.as_ref().filter(|_| is_due) {
-            paced.until.set(None);
-        }
-        is_due
+    /// Since when a piece has waited that may be sent now; it does not wait any more then.
+    pub(crate) fn take_paced(&self, now: Instant) -> Option<Instant> {
+        let paced = self.paced.as_ref()?;
+        let is_due = paced.until.get().is_some_and(|until| until <= now);
+        is_due.then(|| paced.until.take()).flatten().and(paced.since.get())
     }
 }
 
 impl Io<'_> {
-    /// How many bytes of content may be sent now. 0: the exchange is woken when it is more.
+    /// Whether content may be sent now; if not, the exchange is woken when it may.
+    #[inline]
+    pub(super) fn is_in_time(&self) -> bool {
+        self.state.paced.as_ref().is_none_or(|paced| paced.is_in_time(self.cx.now))
+    }
+
+    /// How many bytes of content may be sent at once, at least one: other workers may have sent some since it was
+    /// [in time](Self::is_in_time).
     #[inline]
     pub(crate) fn allowance(&self) -> usize {
         let Some(paced) = &self.state.paced else { return usize::MAX };
-        let ready = paced.pace.ready(self.cx.now);
-        paced.until.set(ready.err());
-        ready.unwrap_or_default()
+        paced.pace.ready(self.cx.now).map_or(1, |bytes| bytes.max(1))
     }
 
     /// Tells the pace what was sent.
@@ -59,6 +81,7 @@ impl Io<'_> {
         if let Some(paced) = &self.state.paced {
             let sent = self.state.record.sent_bytes;
             paced.pace.sent(sent - paced.told.replace(sent), self.cx.now);
+            paced.has_sent.set(true);
         }
     }
 
@@ -70,5 +93,42 @@ impl Io<'_> {
             }
             content => (content, None),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ready at this time.
+    #[derive(Debug)]
+    struct At(Cell<Instant>);
+
+    impl Pace for At {
+        fn ready(&self, now: Instant) -> Result<usize, Instant> {
+            if now < self.0.get() { Err(self.0.get()) } else { Ok(1) }
+        }
+
+        fn sent(&self, _: u64, _: Instant) {}
+    }
+
+    #[test]
+    fn one_that_has_sent_a_piece_lets_others_go_first() {
+        let start = Instant::now();
+        let next = start + Duration::from_millis(10);
+        let pace = Rc::new(At(Cell::new(start)));
+        let paced = || Paced::new(pace.clone());
+        let (one, other) = (paced(), paced());
+        assert!(one.is_in_time(start));
+        one.has_sent.set(true);
+        pace.0.set(next);
+        for _ in 0..2 {
+            assert!(!one.is_in_time(start) && !other.is_in_time(start));
+            assert_eq!(one.until.get(), Some(next + AFTER_OTHERS), "asked again or not");
+            assert_eq!(other.until.get(), Some(next));
+        }
+        assert_eq!(one.since.get(), Some(start));
+        assert!(other.is_in_time(next));
+        assert_eq!((other.until.get(), other.since.get()), (None, None));
     }
 }

@@ -27,10 +27,12 @@ impl Session {
         for id in due {
             self.wake(id, work);
         }
-        let is_due = |active: &&Active| active.state.is_paced_on(now);
-        let due: Vec<ExchangeId> =
-            self.exchanges.iter().filter(is_due).map(|active| active.id).collect();
-        for id in due {
+        let due = |active: &Active| Some((active.state.take_paced(now)?, active.id));
+        let mut due: Vec<(std::time::Instant, ExchangeId)> =
+            self.exchanges.iter().filter_map(due).collect();
+        // They share what may be sent: the one that has waited longest is the first.
+        due.sort_by_key(|(since, _)| *since);
+        for (_, id) in due {
             self.with(id, work, |active, io| {
                 io.pull();
                 if io.is_sendable()
