@@ -98,27 +98,6 @@ fn content_that_is_paced_comes_whole_and_in_small_pieces() {
 }
 
 #[test]
-fn downloads_of_one_client_share_its_pace() {
-    let sent = Arc::default();
-    let (running, address) = started(Limits::default(), &sent);
-    let ends: Vec<_> = (0..2)
-        .map(|_| {
-            let mut stream = TcpStream::connect(address).unwrap();
-            let sent = Arc::clone(&sent);
-            std::thread::spawn(move || {
-                assert_eq!(get(&mut stream, "/pieces").matches('x').count(), BODY_BYTES);
-                sent.load(Ordering::Relaxed)
-            })
-        })
-        .collect();
-    let mut ends: Vec<u64> = ends.into_iter().map(|end| end.join().unwrap()).collect();
-    ends.sort_unstable();
-    assert_eq!(ends[1], 2 * BODY_BYTES as u64, "both share one pace");
-    running.shut_down();
-    running.join().unwrap();
-}
-
-#[test]
 fn connection_flood_of_one_client_is_closed_at_once() {
     let limits = Limits { client_connections_count: 2, ..Limits::default() };
     let (running, address) = started(limits, &Arc::default());
