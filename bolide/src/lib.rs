@@ -84,9 +84,10 @@ pub mod server {
         AbortReason, AccessLog, AccessLogStats, Alternatives, BODY_BYTES_MAX, Blame, BodyLimit,
         BodyStream, Collect, ConnectionLimits, EarlierProcess, End, Exchange, Fields, FilePiece,
         FileVersion, ForwardedFields, Head, Http1Limits, Http2Limits, Http3Limits, Ingress, Io,
-        Limits, Listener, LogFormat, LogLimits, LogTarget, LoopLimits, Network, NetworkError,
-        Networks, Policy, ProxyProtocol, ProxyVersion, Pull, Pulse, RequestId, ResponseFields,
-        Rest, RouteError, Running, SharedFile, Stopper, Waker, body_limit, detach,
+        LOG_PLACEHOLDERS, Limits, Listener, LogFormat, LogLimits, LogTarget, LogTemplate,
+        LoopLimits, Network, NetworkError, Networks, Policy, ProxyProtocol, ProxyVersion, Pull,
+        Pulse, RequestId, ResponseFields, Rest, RouteError, Running, SharedFile, Stopper, Waker,
+        body_limit, detach,
     };
 }
 
@@ -128,9 +129,9 @@ pub mod files {
 #[cfg(feature = "proxy")]
 pub mod proxy {
     pub use bolide_reverse_proxy::{
-        Balance, DotSegments, HashKey, HealthCheck, Latency, Origin, ProxyLimits, ProxySettings,
-        ResolveError, ReverseProxy, SameSite, StickyCookie, Trust, Upstream, UpstreamError,
-        UpstreamStats,
+        Balance, DotSegments, HashKey, HealthCheck, HealthKind, Latency, Origin, ProxyLimits,
+        ProxySettings, ResolveError, ReverseProxy, SameSite, StickyCookie, Trust, Upstream,
+        UpstreamError, UpstreamStats,
     };
 }
 

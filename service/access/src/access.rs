@@ -9,6 +9,7 @@ use bolide_server::{
     ResponseFields, StatusCode,
 };
 
+use crate::bandwidth::Bandwidth;
 use crate::basic::{BasicAuth, Checked};
 use crate::concurrency::Concurrency;
 use crate::forward::ForwardAuth;
@@ -35,6 +36,8 @@ pub struct Access {
     pub certificates: Option<Vec<AllowedCertificate>>,
     /// How many requests a client may send; shared by all workers.
     pub rate: Option<Arc<RateLimit>>,
+    /// How fast content goes to a client; shared by all workers.
+    pub bandwidth: Option<Arc<Bandwidth>>,
     /// How many requests a client may have open; shared by all workers.
     pub concurrency: Option<Arc<Concurrency>>,
     /// Whose passwords a client must know; shared by all workers.
@@ -51,6 +54,7 @@ impl Access {
             && self.deny.is_empty()
             && self.certificates.is_none()
             && self.rate.is_none()
+            && self.bandwidth.is_none()
             && self.concurrency.is_none()
             && self.basic.is_none()
             && self.forward.is_none()
@@ -91,6 +95,9 @@ impl Access {
             if shown.is_none() || !(certificates.is_empty() || certificates.iter().any(is_one)) {
                 return forbidden();
             }
+        }
+        if let Some(bandwidth) = &self.bandwidth {
+            bandwidth.apply(request);
         }
         if let Some(concurrency) = &self.concurrency {
             let Some(open) = concurrency.begin(request) else { return Some(too_many_open()) };

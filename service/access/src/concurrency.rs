@@ -1,16 +1,11 @@
 //! How many requests of each client are open at a time, over the clients of all workers.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use bolide_server::{Policy, Request};
+use bolide_server::{OpenCounts, Policy, Request};
 use foldhash::quality::RandomState;
 
 use crate::rate::RateKey;
-
-/// Clients are in so many tables, each with its lock.
-const TABLES: usize = 64;
 
 /// A limit of the requests that a client has open at a time. A request is open until the last byte of its response is given to
 /// its connection, or it ends before.
@@ -22,15 +17,14 @@ pub struct Concurrency {
     count: u32,
     key: RateKey,
     hasher: RandomState,
-    tables: Box<[Mutex<HashMap<u64, u32>>]>,
+    open: OpenCounts,
 }
 
 impl Concurrency {
     /// So many requests for each client.
     #[must_use]
     pub fn new(count: u32, key: RateKey) -> Self {
-        let tables = (0..TABLES).map(|_| Mutex::default()).collect();
-        Self { count, key, hasher: RandomState::default(), tables }
+        Self { count, key, hasher: RandomState::default(), open: OpenCounts::default() }
     }
 
     /// One more request of the client is open, as long as this lives. `None`: it is one too many.
@@ -39,17 +33,8 @@ impl Concurrency {
     }
 
     fn begin_of(self: &Arc<Self>, client: u64) -> Option<Open> {
-        let mut table = self.table(client).lock().unwrap_or_else(PoisonError::into_inner);
-        let open = table.entry(client).or_default();
-        if *open >= self.count {
-            return None;
-        }
-        *open += 1;
-        Some(Open { limit: Arc::clone(self), client })
-    }
-
-    fn table(&self, client: u64) -> &Mutex<HashMap<u64, u32>> {
-        &self.tables[client as usize % self.tables.len()]
+        let may_begin = self.open.begin(client, self.count);
+        may_begin.then(|| Open { limit: Arc::clone(self), client })
     }
 }
 
@@ -69,14 +54,7 @@ impl Policy for Open {
 
 impl Drop for Open {
     fn drop(&mut self) {
-        let table = self.limit.table(self.client).lock();
-        let mut table = table.unwrap_or_else(PoisonError::into_inner);
-        if let Entry::Occupied(mut open) = table.entry(self.client) {
-            *open.get_mut() -= 1;
-            if *open.get() == 0 {
-                open.remove();
-            }
-        }
+        self.limit.open.end(self.client);
     }
 }
 
@@ -95,8 +73,7 @@ mod tests {
         let third = limit.begin_of(7);
         assert!(third.is_some() && limit.begin_of(7).is_none());
         drop((second, third));
-        let left: usize = limit.tables.iter().map(|table| table.lock().unwrap().len()).sum();
-        assert_eq!(left, 0);
+        assert_eq!(limit.open.clients_count(), 0);
     }
 
     #[test]

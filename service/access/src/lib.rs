@@ -3,6 +3,7 @@
 //! [`Access`] says so for one route; [`Access::guard`] puts it before the route's handler in each worker's router.
 
 mod access;
+mod bandwidth;
 mod basic;
 mod concurrency;
 mod forward;
@@ -11,6 +12,7 @@ mod rate;
 mod user;
 
 pub use access::{Access, AllowedCertificate, Guarded};
+pub use bandwidth::Bandwidth;
 pub use basic::{AuthError, BasicAuth, hash_password};
 pub use concurrency::Concurrency;
 pub use forward::ForwardAuth;

@@ -65,16 +65,52 @@ fn hash_value(hasher: &RandomState, value: &[u8]) -> u64 {
     hasher.hash_one((1_u8, value))
 }
 
+/// What clients owe, as the time when they owe nothing any more: one table for all workers, of many small sets, each with
+/// a lock that is held for some nanoseconds. The other design, a share of the rate for each worker, needs none; but a client with one
+/// connection, which is what HTTP/2 has, would get the share of its worker alone.
+///
+/// The hash of a client has a key of its own for each table.
+#[derive(Debug)]
+pub(crate) struct Debts {
+    pub(crate) hasher: RandomState,
+    began: Instant,
+    sets: Box<[Mutex<[Cell; WAYS]>]>,
+}
+
+impl Default for Debts {
+    fn default() -> Self {
+        let sets = (0..RATE_CLIENTS_COUNT / WAYS).map(|_| Mutex::default()).collect();
+        Self { hasher: RandomState::default(), began: Instant::now(), sets }
+    }
+}
+
+impl Debts {
+    /// Adds `cost` to what a client owes, in nanoseconds, if that is at most `most` then. What it owes, or would owe.
+    pub(crate) fn add(&self, client: u64, now: Instant, cost: u64, most: u64) -> Result<u64, u64> {
+        let now = now.saturating_duration_since(self.began).as_nanos() as u64;
+        let set = &self.sets[client as usize % self.sets.len()];
+        let mut cells = set.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = cells.iter().position(|cell| cell.client == client);
+        let owes_least = || cells.iter().enumerate().min_by_key(|(_, cell)| cell.until);
+        let at = known.or_else(|| owes_least().map(|(at, _)| at)).unwrap_or_default();
+        let until = if known.is_some() { cells[at].until.max(now) } else { now };
+        let next = until.saturating_add(cost);
+        let owed = next - now;
+        if owed > most {
+            return Err(owed);
+        }
+        if cost > 0 {
+            cells[at] = Cell { client, until: next };
+        }
+        Ok(owed)
+    }
+}
+
 /// A limit of requests for each client.
 ///
 /// In any time `t`, a client gets at most `rate * t + burst` requests through, whichever workers its connections are
-/// at: one table is shared by all workers, as many small sets, each with a lock that is held for some nanoseconds.
-/// The other design, a share of the rate for each worker, needs none; but a client with one connection, which is what HTTP/2 has,
-/// would get the share of its worker alone, and the error would be as large as the number of workers. Here the only
-/// error is to a client's advantage: one that is forgotten, because more clients than [`RATE_CLIENTS_COUNT`] came,
-/// owes nothing any more.
-///
-/// The hash of a client has a key of its own for each table.
+/// at. The only error is to a client's advantage: one that is forgotten, because more clients than [`RATE_CLIENTS_COUNT`]
+/// came, owes nothing any more.
 #[derive(Debug)]
 pub struct RateLimit {
     policy: HeaderValue,
@@ -84,9 +120,7 @@ pub struct RateLimit {
     interval: u64,
     /// What a client may be ahead of time, in nanoseconds.
     tolerance: u64,
-    hasher: RandomState,
-    began: Instant,
-    sets: Box<[Mutex<[Cell; WAYS]>]>,
+    debts: Debts,
 }
 
 /// One client. It owes nothing once `until` is past.
@@ -162,7 +196,6 @@ impl RateLimit {
             return Err(RateError("the burst must be from 1 to 1000000"));
         }
         let interval = (period.as_nanos() as u64).div_ceil(u64::from(requests));
-        let sets = (0..RATE_CLIENTS_COUNT / WAYS).map(|_| Mutex::default()).collect();
         let policy = format!("\"client\";q={requests};w={}", period.as_secs());
         let policy = HeaderValue::try_from(policy).map_err(|_| RateError("give digits"))?;
         Ok(Self {
@@ -171,9 +204,7 @@ impl RateLimit {
             key,
             interval,
             tolerance: interval * u64::from(burst),
-            hasher: RandomState::default(),
-            began: Instant::now(),
-            sets,
+            debts: Debts::default(),
         })
     }
 
@@ -191,34 +222,27 @@ impl RateLimit {
     /// Counts a request of a client at this address (none: on a Unix socket).
     #[must_use]
     pub fn count_address(&self, address: Option<IpAddr>, now: Instant) -> Verdict {
-        self.count(self.key.hash_address(&self.hasher, address), now)
+        self.count(self.key.hash_address(&self.debts.hasher, address), now)
     }
 
     /// Counts a request of a client that is named by the value of a field.
     #[must_use]
     pub fn count_value(&self, value: &[u8], now: Instant) -> Verdict {
-        self.count(hash_value(&self.hasher, value), now)
+        self.count(hash_value(&self.debts.hasher, value), now)
     }
 
     /// Counts a request.
     pub(crate) fn count_request(&self, request: &Request<'_>) -> Verdict {
-        self.count(self.key.hash(&self.hasher, request), request.now())
+        self.count(self.key.hash(&self.debts.hasher, request), request.now())
     }
 
     fn count(&self, client: u64, now: Instant) -> Verdict {
-        let now = now.saturating_duration_since(self.began).as_nanos() as u64;
-        let set = &self.sets[client as usize % self.sets.len()];
-        let mut cells = set.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = cells.iter().position(|cell| cell.client == client);
-        let owes_least = || cells.iter().enumerate().min_by_key(|(_, cell)| cell.until);
-        let at = known.or_else(|| owes_least().map(|(at, _)| at)).unwrap_or_default();
-        let until = if known.is_some() { cells[at].until.max(now) } else { now };
-        let next = until.saturating_add(self.interval);
-        let ahead = next - now;
-        if ahead > self.tolerance {
-            return Verdict::Refused(Duration::from_nanos(ahead - self.tolerance));
-        }
-        cells[at] = Cell { client, until: next };
+        let ahead = match self.debts.add(client, now, self.interval, self.tolerance) {
+            Ok(ahead) => ahead,
+            Err(ahead) => {
+                return Verdict::Refused(Duration::from_nanos(ahead - self.tolerance));
+            }
+        };
         let free = self.tolerance - ahead;
         let more_in = Duration::from_nanos(self.interval - free % self.interval);
         Verdict::Passes { left: (free / self.interval) as u32, more_in }
@@ -245,7 +269,7 @@ mod tests {
     #[test]
     fn a_burst_passes_and_then_the_rate() {
         let limit = limit("10/s", 3);
-        let start = limit.began;
+        let start = limit.debts.began;
         let at = |ms: u64| limit.count_address(None, start + Duration::from_millis(ms));
         let passed = |left, ms| Verdict::Passes { left, more_in: Duration::from_millis(ms) };
         assert_eq!([at(0), at(0), at(0)], [passed(2, 100), passed(1, 100), passed(0, 100)]);
@@ -259,7 +283,8 @@ mod tests {
     #[test]
     fn clients_are_told_apart_by_address_and_prefix() {
         let limit = limit("1/h", 1);
-        let count = |text: &str| limit.count_address(Some(text.parse().unwrap()), limit.began);
+        let count =
+            |text: &str| limit.count_address(Some(text.parse().unwrap()), limit.debts.began);
         for (first, same) in [
             ("192.0.2.1", "::ffff:192.0.2.1"),
             ("2001:db8::1", "2001:db8::ffff:ffff:ffff:ffff"),
@@ -269,8 +294,8 @@ mod tests {
             assert!(!passes(&count(same)), "{same}");
         }
         assert!(passes(&count("192.0.2.2")));
-        assert!(passes(&limit.count_value(b"key", limit.began)));
-        assert!(!passes(&limit.count_value(b"key", limit.began)));
+        assert!(passes(&limit.count_value(b"key", limit.debts.began)));
+        assert!(!passes(&limit.count_value(b"key", limit.debts.began)));
     }
 
     /// The stated error over workers: none.
@@ -282,7 +307,7 @@ mod tests {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..1000 {
-                        if passes(&limit.count_address(None, limit.began)) {
+                        if passes(&limit.count_address(None, limit.debts.began)) {
                             passed.fetch_add(1, Ordering::Relaxed);
                         }
                     }
@@ -297,18 +322,18 @@ mod tests {
         let limit = limit("1/h", 100);
         let greedy = Some(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)));
         for _ in 0..100 {
-            assert!(passes(&limit.count_address(greedy, limit.began)));
+            assert!(passes(&limit.count_address(greedy, limit.debts.began)));
         }
         let counted = allocation_counter::measure(|| {
             for address in 0..1_000_000_u128 {
                 let address = Ipv6Addr::from_bits((0x2001_0db8 << 96) | (address << 64));
-                let verdict = limit.count_address(Some(address.into()), limit.began);
+                let verdict = limit.count_address(Some(address.into()), limit.debts.began);
                 assert!(passes(&verdict));
             }
         });
         assert_eq!(counted.count_total, 0, "{counted:?}");
-        assert!(!passes(&limit.count_address(greedy, limit.began)));
-        let bytes = size_of_val(&*limit.sets);
+        assert!(!passes(&limit.count_address(greedy, limit.debts.began)));
+        let bytes = size_of_val(&*limit.debts.sets);
         assert!(bytes <= 1200 * 1024, "{bytes}");
     }
 
@@ -333,7 +358,7 @@ mod tests {
             let mut at = 0;
             for gap in gaps {
                 at += gap;
-                let now = limit.began + Duration::from_millis(at);
+                let now = limit.debts.began + Duration::from_millis(at);
                 match limit.count_address(None, now) {
                     Verdict::Passes { .. } => passed.push(at),
                     Verdict::Refused(wait) => prop_assert!(

@@ -5,13 +5,35 @@ use std::time::Duration;
 
 use crate::limits::{HEALTH_FALL_COUNT, HEALTH_INTERVAL, HEALTH_RISE_COUNT, HEALTH_TIMEOUT};
 
+/// What an upstream is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HealthKind {
+    /// A GET of this path, which begins with a slash.
+    Get(String),
+    /// `grpc.health.v1.Health/Check` of this service, over HTTP/2, which must say that it is serving; an empty name means the
+    /// server as a whole.
+    Grpc(String),
+    /// The opening handshake of a WebSocket over HTTP/1.1 at this path, which must succeed (RFC 6455 §4).
+    WebSocket(String),
+}
+
+impl HealthKind {
+    /// The target of the request.
+    pub(crate) fn path(&self) -> &str {
+        match self {
+            Self::Get(path) | Self::WebSocket(path) => path,
+            Self::Grpc(_) => "/grpc.health.v1.Health/Check",
+        }
+    }
+}
+
 /// A request that is sent to each upstream from time to time, to find out whether it is there.
 ///
 /// One thread makes the checks of a proxy, however many workers it has. An upstream that is down gets no
 /// requests, as long as there is another; when all are down, the checks are not believed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HealthCheck {
-    pub(crate) path: String,
+    pub(crate) kind: HealthKind,
     pub(crate) statuses: RangeInclusive<u16>,
     pub(crate) interval: Duration,
     pub(crate) timeout: Duration,
@@ -23,8 +45,14 @@ impl HealthCheck {
     /// A GET of `path`, which begins with a slash, that expects a status from 200 to 299.
     #[must_use]
     pub fn new(path: &str) -> Self {
+        Self::of(HealthKind::Get(path.to_owned()))
+    }
+
+    /// A check of another kind.
+    #[must_use]
+    pub fn of(kind: HealthKind) -> Self {
         Self {
-            path: path.to_owned(),
+            kind,
             statuses: 200..=299,
             interval: HEALTH_INTERVAL,
             timeout: HEALTH_TIMEOUT,

@@ -40,7 +40,7 @@ mod worker;
 pub use affinity::{HashKey, SameSite, StickyCookie};
 pub use bolide_client::{ResolveError, Trust};
 pub use counters::{Latency, UpstreamStats};
-pub use health::HealthCheck;
+pub use health::{HealthCheck, HealthKind};
 pub use limits::ProxyLimits;
 pub use proxy::ReverseProxy;
 pub use settings::{Balance, DotSegments, Origin, ProxySettings};

@@ -17,7 +17,7 @@ use crate::limits::CONNECT_TIMEOUT;
 use crate::pseudonym::Pseudonym;
 use crate::upstream::Scheme;
 use crate::watch::{Orders, Resolver, Watch, Watched};
-use crate::{HashKey, HealthCheck, ProxyLimits, StickyCookie, Upstream, UpstreamError};
+use crate::{HashKey, HealthCheck, HealthKind, ProxyLimits, StickyCookie, Upstream, UpstreamError};
 
 /// Which upstream a request goes to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -251,9 +251,13 @@ impl ProxySettings {
     ///
     /// When the path of the check can't be asked for.
     pub fn health_check(mut self, check: HealthCheck) -> Result<Self, UpstreamError> {
-        let is_path = check.path.starts_with('/') && is_valid_target(check.path.as_bytes());
-        if !is_path || check.interval.is_zero() || check.timeout.is_zero() {
-            return Err(UpstreamError::HealthCheck { path: check.path });
+        let path = check.kind.path();
+        let mut is_right = path.starts_with('/') && is_valid_target(path.as_bytes());
+        if let HealthKind::Grpc(service) = &check.kind {
+            is_right &= service.len() < 128 && service.is_ascii();
+        }
+        if !is_right || check.interval.is_zero() || check.timeout.is_zero() {
+            return Err(UpstreamError::HealthCheck { path: path.to_owned() });
         }
         self.health = Some(check);
         Ok(self)

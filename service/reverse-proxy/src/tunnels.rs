@@ -126,7 +126,7 @@ impl Wish {
 }
 
 /// What proves that a WebSocket handshake with this key was understood (RFC 6455 §4.2.2).
-fn accept(key: &[u8]) -> String {
+pub(crate) fn accept(key: &[u8]) -> String {
     let digest = digest(&SHA1_FOR_LEGACY_USE_ONLY, &[key, WEBSOCKET_GUID].concat());
     BASE64_STANDARD.encode(digest.as_ref())
 }

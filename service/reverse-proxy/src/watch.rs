@@ -2,6 +2,7 @@
 //! read it; the keeper writes it.
 
 mod keeper;
+mod probe;
 
 use std::fmt;
 use std::net::SocketAddr;

@@ -35,6 +35,7 @@ mod cancel;
 mod encode;
 mod encoded;
 mod notes;
+mod paced;
 mod state;
 
 pub(crate) use encoded::Encoded;
@@ -230,7 +231,7 @@ impl Io<'_> {
     /// Whether [`Self::send`] takes a piece now.
     #[must_use]
     pub fn is_sendable(&self) -> bool {
-        self.state.phase == Phase::Sendable && self.takes_more()
+        self.state.phase == Phase::Sendable && self.takes_more() && self.is_in_time()
     }
 
     /// Sends the next piece of the body. Gives it back while the piece before has not left:
@@ -424,9 +425,10 @@ impl Io<'_> {
             if !is_encoded && self.send_file_piece() {
                 continue;
             }
+            let allowed = self.allowance();
             let Some(stream) = &mut self.state.stream else { return };
             let most = if is_encoded { ENCODED_PIECE_BYTES } else { PULL_BYTES_MAX };
-            let bytes_max = self.cx.output_room().clamp(16 * 1024, most);
+            let bytes_max = self.cx.output_room().clamp(16 * 1024, most).min(allowed);
             let before = self.meter.enter(HANDLER);
             let pulled = stream.pull(bytes_max);
             self.meter.enter(before);
@@ -463,6 +465,7 @@ impl Io<'_> {
     /// Notes what became of a piece.
     #[inline]
     pub(crate) fn settle(&mut self, sent: Result<bool, Misuse>, end: End) {
+        self.note_pace();
         self.state.phase = match (sent, end) {
             (Ok(_), End::Yes) => Phase::Done,
             (Ok(true), End::No) => Phase::Sendable,

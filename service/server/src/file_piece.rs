@@ -89,11 +89,15 @@ impl Io<'_> {
     /// Sends the next piece of the body stream from a file, if it comes from one and the connection takes that: a
     /// cleartext one of HTTP/1.1, on a system that can. Else nothing has happened, and the piece is to be pulled.
     pub(crate) fn send_file_piece(&mut self) -> bool {
-        let Some(stream) = &mut self.state.stream else { return false };
-        if !self.connection.takes_outside() || !self.path.takes_files() {
+        if self.state.stream.is_none()
+            || !self.connection.takes_outside()
+            || !self.path.takes_files()
+        {
             return false;
         }
         let bytes_max = self.cx.output_room().clamp(FILE_BYTES_MIN, FILE_BYTES_MAX);
+        let bytes_max = bytes_max.min(self.allowance());
+        let Some(stream) = &mut self.state.stream else { return false };
         let before = self.meter.enter(HANDLER);
         let piece = stream.pull_file(bytes_max);
         self.meter.enter(before);

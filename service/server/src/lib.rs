@@ -7,6 +7,7 @@
 mod access_log;
 mod admin;
 mod announced;
+mod clients;
 mod coding;
 mod collect;
 mod derived;
@@ -25,6 +26,7 @@ mod networks;
 mod observe;
 mod outward;
 mod patience;
+mod placeholders;
 mod policy;
 mod profile;
 mod proxy_header;
@@ -42,7 +44,10 @@ mod watchdog;
 pub mod websocket;
 mod work;
 
-pub use access_log::{AccessLog, AccessLogStats, JSON_FIELDS, LogFormat, LogTarget, trace_id};
+pub use access_log::{
+    AccessLog, AccessLogStats, JSON_FIELDS, LOG_PLACEHOLDERS, LogFormat, LogTarget, LogTemplate,
+    trace_id,
+};
 pub use admin::{MetricSource, admin_routes};
 pub use bolide_buffers::{Chunk, Flush, PieceQueue, SendQueue, WaitingPieces, detach};
 pub use bolide_connection::{
@@ -56,6 +61,7 @@ pub use bolide_eventloop::{
 };
 pub use bolide_semantics::{AbortReason, Blame, End, FieldName, Head};
 pub use bytes::Bytes;
+pub use clients::OpenCounts;
 pub use coding::{BodyEncoder, Codec, Coding};
 pub use collect::{Collect, collect};
 pub use error::Error;
@@ -76,12 +82,13 @@ pub use metrics::{
 };
 pub use networks::{Network, NetworkError, Networks};
 pub use outward::{Dialled, Outbound, Outward};
-pub use policy::{Policy, ResponseFields};
+pub use placeholders::{TextPart, text_parts};
+pub use policy::{Pace, Policy, ResponseFields};
 pub use profile::{
     PROFILE_ONE_IN, Profile, ProfileSnapshot, STAGE_BOUNDS_NS, Stage, StageSnapshot,
 };
 pub use proxy_header::{ProxyHeader, ProxyHeaderError, ProxyVersion};
-pub use request::{Request, query_pairs};
+pub use request::{Request, UserOf, query_pairs};
 pub use responder::{Message, MovableWaker, Responder, Waker};
 pub use response::{Body, BodyStream, Fields, Pull, Response, Trailed};
 pub use router::{Rest, RouteError, Router};

@@ -23,6 +23,12 @@ pub const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 /// last; who serves none of these sets it. Answers: endless-exchange.
 pub const EXCHANGE_TIMEOUT: Duration = Duration::ZERO;
 
+/// How many connections a client may have, by its address (64 bits of IPv6), with all workers together; more are closed
+/// at once. 0 turns it off. `trusted` peers and Unix sockets are not counted, the clients that PROXY headers name are. Default: 0. Unit:
+/// connections. Reason: a company's or a carrier's users share one address; a public server with browsers as clients may
+/// set 100. Answers: connection-flood.
+pub const CLIENT_CONNECTIONS_COUNT: u32 = 0;
+
 /// What the HTTP/2 receive windows of one worker's connections may grow by together, beyond the window that
 /// every connection begins with. Default: 256 MiB. Unit: bytes. Reason: eight uploads as fast as a long path
 /// allows; a crowd of uploads whose handlers stall holds no more. Answers: stalled-uploads.
@@ -135,6 +141,8 @@ pub struct Limits {
     pub response_timeout: Duration,
     /// [`EXCHANGE_TIMEOUT`].
     pub exchange_timeout: Duration,
+    /// [`CLIENT_CONNECTIONS_COUNT`].
+    pub client_connections_count: u32,
     /// [`WINDOWS_BYTES`].
     pub windows_bytes: u64,
     /// [`LONG_TURN`]. As it was when the server started.
@@ -152,6 +160,7 @@ impl Default for Limits {
             body_bytes_max: BODY_BYTES_MAX,
             response_timeout: RESPONSE_TIMEOUT,
             exchange_timeout: EXCHANGE_TIMEOUT,
+            client_connections_count: CLIENT_CONNECTIONS_COUNT,
             windows_bytes: WINDOWS_BYTES,
             long_turn: LONG_TURN,
             connection: bolide_connection::Limits::default(),

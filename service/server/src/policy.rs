@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bolide_semantics::{FieldName, FieldRef};
 use bytes::Bytes;
@@ -44,6 +44,11 @@ pub trait Policy: fmt::Debug {
         Coding::Plain
     }
 
+    /// How fast the content of the final response is sent; that of tunnels is not. Default: as fast as the client takes it.
+    fn pace(&self) -> Option<Rc<dyn Pace>> {
+        None
+    }
+
     /// Name of the user that the request is from, for the access log. Default: none.
     fn user(&self) -> Option<&str> {
         None
@@ -54,6 +59,19 @@ pub trait Policy: fmt::Debug {
     fn held_bytes(&self) -> usize {
         0
     }
+}
+
+/// How fast content is sent, for all exchanges that share it.
+pub trait Pace: fmt::Debug {
+    /// How many bytes may be sent now, at least one.
+    ///
+    /// # Errors
+    ///
+    /// None: when it is to be asked again, which is later than `now`.
+    fn ready(&self, now: Instant) -> Result<usize, Instant>;
+
+    /// So many bytes of content were sent.
+    fn sent(&self, bytes: u64, now: Instant);
 }
 
 /// Fields that a response has in most cases; with more, editing takes memory.
@@ -207,6 +225,10 @@ impl Policy for Both {
             Coding::Plain => self.before.coding(fields, length),
             coding => coding,
         }
+    }
+
+    fn pace(&self) -> Option<Rc<dyn Pace>> {
+        self.after.pace().or_else(|| self.before.pace())
     }
 
     fn user(&self) -> Option<&str> {

@@ -114,6 +114,12 @@ impl<'a> Request<'a> {
         self.policy.add(policy);
     }
 
+    /// Who the request is from, when its policies know.
+    #[must_use]
+    pub fn user(&self) -> UserOf<'a> {
+        UserOf(self.policy)
+    }
+
     /// HTTP/1.0, HTTP/1.1 or HTTP/2.
     #[must_use]
     pub fn version(&self) -> Version {
@@ -300,6 +306,19 @@ fn parameter<'a>(query: &'a str, name: &str) -> Option<Cow<'a, str>> {
         }
     }
     None
+}
+
+/// Who a request is from: as the policies say that it has when it is looked at.
+#[derive(Debug, Clone, Copy)]
+pub struct UserOf<'a>(&'a PolicySlot);
+
+impl UserOf<'_> {
+    /// Gives the name of the user, if there is one, to a function.
+    pub fn with(self, take: impl FnOnce(&str)) {
+        if let Some(user) = self.0.get().as_ref().and_then(|policy| policy.user()) {
+            take(user);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -386,6 +386,7 @@ impl Server {
         http3.tell(self.name);
         let (has_http3, lineage) = (http3.are_open(), self.lineage);
         let plan = http3.plan(&addresses, self.workers, lineage.clone());
+        let clients = Arc::default();
         let handle = bolide_eventloop::run(&config, listeners, move |worker, mailbox| {
             if let Some(log) = &observed.access_log {
                 log.add_worker(mailbox);
@@ -394,6 +395,7 @@ impl Server {
             let (limits, tls, now) = (limits.clone(), tls.clone(), Instant::now());
             HttpService::observed(routes(), limits, tls, wall_clock, now, &observed)
                 .behind(proxy_protocols.clone(), &ingress)
+                .sharing(&clients)
                 .with_http3(endpoints, advertised)
         })?;
         if let Some(metrics) = &metrics {

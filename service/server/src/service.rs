@@ -17,6 +17,7 @@ use bolide_eventloop::{
 use bolide_semantics::{AbortReason, Blame, Context, Date, ExchangeId, Head, Role};
 
 use crate::announced::Announced;
+use crate::clients::ClientConnections;
 use crate::ends::Ends;
 use crate::ingress::Gate;
 use crate::limits::PASS_EVENTS_COUNT;
@@ -31,6 +32,7 @@ use crate::work::Work;
 use crate::{Ingress, Limits, Message, Profile, ProxyProtocol, Router};
 
 mod announced;
+mod counted;
 
 /// How large the block is that plaintext is opened into, in bytes.
 const PLAIN_BLOCK_BYTES: usize = 256 * 1024;
@@ -70,6 +72,8 @@ pub(crate) struct HttpService {
     measured: Option<Arc<ProfileShard>>,
     /// What the receive windows may take.
     window_memory: WindowMemory,
+    /// The connections that each client has, with all workers together.
+    clients: Arc<ClientConnections>,
     /// Sessions that are told to end lose no request that is on its way.
     leaves: bool,
 }
@@ -140,8 +144,15 @@ impl HttpService {
             date_due: now,
             dials: Dials::default(),
             window_memory,
+            clients: Arc::default(),
             leaves: false,
         }
+    }
+
+    /// The same with counts of clients' connections that it shares with other workers.
+    pub(crate) fn sharing(mut self, clients: &Arc<ClientConnections>) -> Self {
+        self.clients = Arc::clone(clients);
+        self
     }
 
     /// The same with listeners, by their indexes, that take PROXY headers, and with what is taken from peers.
@@ -338,11 +349,16 @@ impl Service for HttpService {
             SocketAddress::Unix => None,
         };
         let ends = Ends::new(inet(accepted.peer), inet(accepted.local));
-        let limits = &self.shared.limits.connection;
         if accepted.by_datagram {
-            let connection = self.endpoints.begin(accepted.token, limits, now)?;
+            let is_counted = self.count(&ends)?;
+            let limits = &self.shared.limits.connection;
             let timeout = limits.handshake_timeout;
+            let Some(connection) = self.endpoints.begin(accepted.token, limits, now) else {
+                self.uncount(&ends, is_counted);
+                return None;
+            };
             let mut session = Session::new(connection, ends);
+            session.is_counted = is_counted;
             session.subject = self.observer.opened(true);
             return Some((Owner::Client(session), After::READ.by(Some(now + timeout))));
         }
@@ -369,9 +385,10 @@ impl Service for HttpService {
         } else {
             self.shared.limits.connection.h1.idle_timeout
         };
+        let is_counted = self.count(&ends)?;
         let subject = self.observer.opened(tls.is_some());
         let mut session = Session::new(Connection::new(Role::Server, tls, now), ends);
-        session.subject = subject;
+        (session.subject, session.is_counted) = (subject, is_counted);
         Some((Owner::Client(session), After::READ.by(Some(now + timeout))))
     }
 
@@ -501,6 +518,7 @@ impl Service for HttpService {
         match owner {
             Owner::Client(mut session) => {
                 session.tuning.give_back(&mut self.window_memory);
+                self.uncount(&session.ends, session.is_counted);
                 let reason = match cause {
                     CloseCause::Failed(_) => {
                         AbortReason::new(Blame::Peer, "connection-failed", "the connection failed")
@@ -559,6 +577,8 @@ mod policies;
 mod profiled;
 #[cfg(test)]
 mod simulated;
+#[cfg(test)]
+mod slowed;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

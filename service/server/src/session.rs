@@ -45,6 +45,8 @@ pub(crate) struct Session {
     woken: Option<WokenList>,
     /// This call's events are used up, and there may be more.
     pub(crate) cut: bool,
+    /// It counts among its client's connections.
+    pub(crate) is_counted: bool,
     /// The handlers were told that the client has ended its side.
     client_ended: bool,
     /// What is noted of the connection, when anything is.
@@ -68,6 +70,7 @@ impl Session {
             tuning: Tuning::default(),
             woken: None,
             cut: false,
+            is_counted: false,
             client_ended: false,
             subject: None,
         }
@@ -194,7 +197,7 @@ impl Session {
             refusal => {
                 let response = &mut refuse(&refusal, head);
                 let state = &mut State { request_id, ..State::new(method, 0, route) };
-                return self.answer(id, state, response, true, work);
+                return self.turn_down(id, state, response, work, router);
             }
         };
         let mut offer = Offer::nothing(work.shared.limits.body_bytes_max);
@@ -241,6 +244,22 @@ impl Session {
             timing.handled(&mut reply, &mut state);
         }
         self.handled(id, &mut reply, whole, &mut state, work);
+    }
+
+    /// Answers a request that no route takes.
+    #[cold]
+    fn turn_down(
+        &mut self,
+        id: ExchangeId,
+        state: &mut State,
+        response: &mut Response,
+        work: &mut Work<'_>,
+        router: &Router,
+    ) {
+        if let Some(handler) = router.of_refusals() {
+            self.note_refusal(id, handler, state, work);
+        }
+        self.answer(id, state, response, true, work);
     }
 
     /// Does what a handler has decided. The worker's head is the request's.

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use bolide_server::{Head, Method, Request};
+use bolide_server::{Head, Method, Request, UserOf};
 
 /// What is known of a request before its handler is called.
 #[derive(Debug, Clone, Copy)]
@@ -15,6 +15,8 @@ pub struct Facts<'a> {
     pub local: Option<SocketAddr>,
     /// It came over TLS, also to a trusted peer that says so.
     pub is_secure: bool,
+    /// Whose request it is, once it was let through.
+    pub user: Option<UserOf<'a>>,
 }
 
 impl<'a> Facts<'a> {
@@ -26,6 +28,7 @@ impl<'a> Facts<'a> {
             client: request.client(),
             local: request.local(),
             is_secure: request.scheme() == "https",
+            user: Some(request.user()),
         }
     }
 
@@ -100,7 +103,8 @@ pub(crate) mod tests {
     /// What is known of a request from 192.0.2.1 over TLS.
     pub(crate) fn facts(head: &Head) -> Facts<'_> {
         let client = Some("192.0.2.1".parse().unwrap());
-        Facts { head, client, local: Some("192.0.2.9:443".parse().unwrap()), is_secure: true }
+        let local = Some("192.0.2.9:443".parse().unwrap());
+        Facts { head, client, local, is_secure: true, user: None }
     }
 
     #[test]

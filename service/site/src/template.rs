@@ -2,15 +2,18 @@
 
 use std::fmt::Write;
 
+use bolide_server::{TextPart, text_parts};
+
 use crate::facts::Facts;
 use crate::limits::EXPANDED_BYTES;
 use crate::rewrite::SiteError;
 
 /// The placeholders of every template; `{1}` to `{9}` are the captures of a pattern where there is one.
-pub const PLACEHOLDERS: [&str; 6] = ["scheme", "host", "path", "query", "method", "client"];
+pub const PLACEHOLDERS: [&str; 7] = ["scheme", "host", "path", "query", "method", "client", "user"];
 
 /// Text with placeholders: `{scheme}`, `{host}` (without the port), `{path}` (as sent), `{query}` (with its `?`; empty
-/// without one), `{method}`, `{client}` (an address; `unix` on a Unix socket), and `{1}` to `{9}` for captures. `{{` and
+/// without one), `{method}`, `{client}` (an address; `unix` on a Unix socket), `{user}` (as authentication
+/// names it; empty without), and `{1}` to `{9}` for captures. `{{` and
 /// `}}` stand for braces.
 ///
 /// It is visible ASCII, spaces and tabs; so is what a request's parts can be, so that what it becomes is always a
@@ -27,6 +30,7 @@ enum Part {
     Query,
     Method,
     Client,
+    User,
     Capture(usize),
 }
 
@@ -43,33 +47,16 @@ impl Template {
             let what = format!("has {bad:?}, which a field must not have");
             return Err(SiteError::new(what));
         }
-        let mut parts = Vec::new();
-        let mut literal = String::new();
-        let mut rest = text;
-        while let Some(at) = rest.find(['{', '}']) {
-            literal.push_str(&rest[..at]);
-            let brace = &rest[at..=at];
-            rest = &rest[at + 1..];
-            if let Some(after) = rest.strip_prefix(brace) {
-                literal.push_str(brace);
-                rest = after;
-                continue;
-            }
-            let Some((name, after)) = rest.split_once('}').filter(|_| brace == "{") else {
-                let what = format!("has a single `{brace}`: write `{brace}{brace}` for a brace");
-                return Err(SiteError::new(what));
-            };
-            if !literal.is_empty() {
-                parts.push(Part::Literal(std::mem::take(&mut literal).into()));
-            }
-            parts.push(placeholder(name, captures)?);
-            rest = after;
-        }
-        literal.push_str(rest);
-        if !literal.is_empty() {
-            parts.push(Part::Literal(literal.into()));
-        }
-        Ok(Self(parts.into()))
+        let part = |part| match part {
+            TextPart::Literal(literal) => Ok(Part::Literal(literal.into())),
+            TextPart::Placeholder(name) => placeholder(name, captures),
+        };
+        text_parts(text)
+            .map_err(SiteError::new)?
+            .into_iter()
+            .map(part)
+            .collect::<Result<_, _>>()
+            .map(Self)
     }
 
     /// What it becomes. `None`: longer than [`EXPANDED_BYTES`].
@@ -89,6 +76,11 @@ impl Template {
                     Some(client) => drop(write!(text, "{client}")),
                     None => text.push_str("unix"),
                 },
+                Part::User => {
+                    if let Some(user) = facts.user {
+                        user.with(|name| push_name(&mut text, name));
+                    }
+                }
                 Part::Capture(number) => {
                     text.push_str(captures.get(*number).copied().unwrap_or_default());
                 }
@@ -119,6 +111,12 @@ impl Template {
         }
     }
 
+    /// Whether `{user}` is in it.
+    #[must_use]
+    pub fn has_user(&self) -> bool {
+        self.0.contains(&Part::User)
+    }
+
     /// Whether `{host}` is in it.
     #[must_use]
     pub fn has_host(&self) -> bool {
@@ -146,6 +144,16 @@ impl Template {
     }
 }
 
+/// Appends a name: what is no visible ASCII, and `%`, by its bytes as URLs write them.
+fn push_name(text: &mut String, name: &str) {
+    for byte in name.bytes() {
+        match byte {
+            b'%' | 0..=b' ' | 0x7f.. => drop(write!(text, "%{byte:02X}")),
+            _ => text.push(char::from(byte)),
+        }
+    }
+}
+
 fn placeholder(name: &str, captures: usize) -> Result<Part, SiteError> {
     Ok(match name {
         "scheme" => Part::Scheme,
@@ -154,6 +162,7 @@ fn placeholder(name: &str, captures: usize) -> Result<Part, SiteError> {
         "query" => Part::Query,
         "method" => Part::Method,
         "client" => Part::Client,
+        "user" => Part::User,
         _ => match name.as_bytes() {
             [digit @ b'1'..=b'9'] => {
                 let number = usize::from(digit - b'0');
@@ -213,6 +222,15 @@ mod tests {
         }
         let told = Template::parse("{1}", 0).unwrap_err().to_string();
         assert_eq!(told, "has {1}, but there is no pattern with a capture");
+    }
+
+    #[test]
+    fn a_user_cannot_break_a_field() {
+        let mut text = String::new();
+        push_name(&mut text, "al ice%\r\né:\x7f\"");
+        assert_eq!(text, "al%20ice%25%0D%0A%C3%A9:%7F\"");
+        assert_eq!(expanded("a{user}b", "/", &[]).as_deref(), Some("ab"));
+        assert!(Template::parse("{user}", 0).unwrap().has_user());
     }
 
     #[test]

@@ -66,7 +66,7 @@ enum LineFormat {
 }
 
 /// What is to be observed.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Settings {
     pub(crate) admin: Option<AdminSettings>,
     pub(crate) access_log: Option<AccessLogSettings>,
@@ -79,11 +79,13 @@ pub(crate) struct Settings {
 }
 
 /// An access log that is to be written.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct AccessLogSettings {
     pub(crate) target: LogTarget,
     pub(crate) format: LogFormat,
     pub(crate) limits: LogLimits,
+    /// The share of the lines that is written, and whether errors are sampled, too.
+    pub(crate) sample: (f64, bool),
     /// Where the file is named, if that is in a configuration.
     pub(crate) place: Option<Place>,
 }
@@ -91,7 +93,7 @@ pub(crate) struct AccessLogSettings {
 impl AccessLogSettings {
     /// With the default limits, of nobody's asking.
     pub(crate) fn new(target: LogTarget, format: LogFormat) -> Self {
-        Self { target, format, limits: LogLimits::default(), place: None }
+        Self { target, format, limits: LogLimits::default(), sample: (1.0, false), place: None }
     }
 
     /// What was wrong with the file.
@@ -114,10 +116,10 @@ impl AccessLogSettings {
     }
 
     fn open(&self) -> Result<AccessLog, String> {
-        let log = AccessLog::with_limits(self.target.clone(), self.format, self.limits)
+        let log = AccessLog::with_limits(self.target.clone(), self.format.clone(), self.limits)
             .map_err(|error| self.failed(&error))?;
         reopen_by_signal(log.clone()).map_err(|error| format!("the access log: {error}"))?;
-        Ok(log)
+        Ok(log.sampled(self.sample.0, self.sample.1))
     }
 }
 
@@ -261,8 +263,9 @@ impl Observation {
                     log.redirect(to.target.clone()).map_err(|error| to.failed(&error))?;
                     now.target.clone_from(&to.target);
                 }
-                if (now.format, now.limits) != (to.format, to.limits) {
-                    left.push("[access-log] format and limits");
+                let of = |log: &AccessLogSettings| (log.format.clone(), log.limits, log.sample);
+                if of(now) != of(to) {
+                    left.push("[access-log] format, sample and limits");
                 }
             }
             (None, None, _) => {}

@@ -117,6 +117,8 @@ pub(crate) struct Routes {
     builtin: Settings,
     /// What a CA finds by HTTP that validates names.
     responses: Option<Responses>,
+    /// Rules for what no route takes.
+    defaults: Arc<Rules>,
 }
 
 impl Arguments {
@@ -188,6 +190,11 @@ impl Routes {
         Self { routes: routes.into(), proxies: proxies.into(), ..Self::default() }
     }
 
+    /// The same with rules for responses to requests that no route takes.
+    pub(crate) fn with_defaults(self, defaults: &Rules) -> Self {
+        Self { defaults: Arc::new(defaults.clone()), ..self }
+    }
+
     /// The same with settings for ndt7.
     pub(crate) fn with_ndt7(self, ndt7: Ndt7Settings) -> Self {
         Self { builtin: Settings { ndt7, ..self.builtin }, ..self }
@@ -256,6 +263,10 @@ impl Routes {
         let mut router = self.tier(false, &proxies);
         if self.routes.iter().any(|route| !route.access.is_open()) {
             router = router.refuse_disguised_paths();
+        }
+        if !self.defaults.is_empty() {
+            let never = |_: &mut Request<'_>| Response::error(StatusCode::NOT_FOUND);
+            router = router.refusals(self.defaults.apply(Rc::new(never)));
         }
         let comes_first = self.routes.iter().any(Route::comes_first);
         let tier = comes_first.then(|| self.tier(true, &proxies));

@@ -30,8 +30,9 @@ pub struct Exchange {
     pub target: String,
     /// The request's body; an empty range: none.
     pub body: Range<usize>,
-    /// The response's body.
-    pub expected: Range<usize>,
+    /// The response's body; none: it is not compared.
+    #[serde(default)]
+    pub expected: Option<Range<usize>>,
 }
 
 impl Exchanges {
@@ -66,7 +67,12 @@ impl Exchanges {
                     has_placeholders: true,
                     body: part(&exchange.body)?,
                     weight: exchange.weight.max(1),
-                    answer: Some(ExpectedBody::Exact(part(&exchange.expected)?)),
+                    answer: exchange
+                        .expected
+                        .as_ref()
+                        .map(part)
+                        .transpose()?
+                        .map(ExpectedBody::Exact),
                 })
             })
             .collect()
@@ -83,7 +89,7 @@ mod tests {
             method: method.to_owned(),
             target: "/echo".to_owned(),
             body,
-            expected,
+            expected: Some(expected),
         }
     }
 

@@ -1,5 +1,7 @@
 //! The workloads, as data: tables, and the cells that they are made of.
 
+mod route;
+
 use std::fmt;
 
 use http::Version;
@@ -7,6 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::nearest::suggestion;
 use crate::requests::Requests;
+
+pub use route::Route;
 
 /// The catalogue's text.
 const TEXT: &str = include_str!("catalogue.toml");
@@ -69,78 +73,6 @@ impl Protocol {
 impl fmt::Display for Protocol {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(Self::NAMES[*self as usize])
-    }
-}
-
-/// What is asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Route {
-    /// `GET /ping`: `pong`.
-    Ping,
-    /// `GET /echo?size=N`: N times `x`.
-    Echo,
-    /// `POST /echo`: the body back.
-    Post,
-    /// A gRPC call: the message back.
-    Grpc,
-    /// A file of 6 bytes.
-    #[serde(rename = "static-6")]
-    Static6,
-    /// A file of 4,096 bytes.
-    #[serde(rename = "static-4k")]
-    Static4k,
-    /// A file of 16 MiB.
-    #[serde(rename = "static-16m")]
-    Static16m,
-    /// The same file of 6 bytes, through a proxy.
-    #[serde(rename = "proxy-6")]
-    Proxy6,
-    /// The same file of 4,096 bytes, through a proxy.
-    #[serde(rename = "proxy-4k")]
-    Proxy4k,
-    /// `GET /ping` of those that also run with their access log on.
-    Logged,
-}
-
-impl Route {
-    /// The names by which contenders say that they serve it.
-    pub const NAMES: [&'static str; 9] =
-        ["ping", "echo", "post", "grpc", "static-6", "static-4k", "static-16m", "proxy", "logged"];
-
-    /// The one of [`NAMES`](Self::NAMES) that covers it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Ping => "ping",
-            Self::Echo => "echo",
-            Self::Post => "post",
-            Self::Grpc => "grpc",
-            Self::Static6 => "static-6",
-            Self::Static4k => "static-4k",
-            Self::Static16m => "static-16m",
-            Self::Proxy6 | Self::Proxy4k => "proxy",
-            Self::Logged => "logged",
-        }
-    }
-
-    /// Whether requests have a body, which comes back.
-    #[must_use]
-    pub fn has_body(self) -> bool {
-        matches!(self, Self::Post | Self::Grpc)
-    }
-
-    /// Whether a file is requested.
-    #[must_use]
-    pub fn is_file(self) -> bool {
-        let is_own = matches!(self, Self::Static6 | Self::Static4k | Self::Static16m);
-        is_own || self.is_proxy()
-    }
-
-    /// Whether a backend is needed.
-    #[must_use]
-    pub fn is_proxy(self) -> bool {
-        matches!(self, Self::Proxy6 | Self::Proxy4k)
     }
 }
 
@@ -250,9 +182,12 @@ impl Cell {
             Route::Post if self.requests != Requests::Rpc => {
                 &[("content-type", "application/octet-stream")]
             }
+            // A coding that all contenders have.
+            Route::SiteApi => &[("accept-encoding", "gzip")],
             _ => &[],
         };
-        own.iter().chain(self.requests.fields())
+        let others = self.requests.fields().iter();
+        own.iter().chain(others.filter(|(name, _)| own.iter().all(|(own, _)| own != name)))
     }
 
     /// What the backend of a proxy is asked; `None`: nobody stands behind.
@@ -261,6 +196,8 @@ impl Cell {
         let route = match self.route {
             Route::Proxy6 => Route::Static6,
             Route::Proxy4k => Route::Static4k,
+            // Each part of the site is served by all of it.
+            site if site.is_site() => Route::Static6,
             _ => return None,
         };
         Some(Self { protocol: Protocol::H1, route, ..self.clone() })
@@ -302,6 +239,11 @@ impl Cell {
             Route::Proxy6 => "proxied file, 6 B".to_owned(),
             Route::Proxy4k => "proxied file, 4 KiB".to_owned(),
             Route::Logged => "GET /ping, access logs off and on".to_owned(),
+            Route::SiteAsset => "site, asset of 4 KiB".to_owned(),
+            Route::SitePage => "site, page by fallback".to_owned(),
+            Route::SiteApi => "site, proxied JSON of 20 KiB by gzip".to_owned(),
+            Route::SiteLimited => "site, file of 6 B with a rate limit".to_owned(),
+            Route::SiteRedirect => "site, redirect".to_owned(),
         };
         let how = match self.load {
             Kind::Closed | Kind::Latency | Kind::Rate => "",

@@ -104,6 +104,9 @@ pub struct Start {
     /// The same as a proxy over TLS.
     #[serde(default)]
     pub proxy_tls_command: Vec<String>,
+    /// The same as the site of the table `site`, in front of `{backend}`.
+    #[serde(default)]
+    pub site_command: Vec<String>,
     /// What is added to the command so that the contender writes where its CPU time goes to
     /// `{run}/profile.json` when it ends: an object with `stages`, each with `stage` and `us_per_request`.
     #[serde(default)]
@@ -111,6 +114,9 @@ pub struct Start {
     /// Files in `{run}` that it has to write in each run, such as a log; they are emptied after it.
     #[serde(default)]
     pub writes: Vec<String>,
+    /// The same of `site_command`.
+    #[serde(default)]
+    pub site_writes: Vec<String>,
     /// Environment variables.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
@@ -173,7 +179,7 @@ const fn last() -> i64 {
 }
 
 /// Routes whose responses depend on the request, the least predictable first.
-const SURPRISING: [Route; 7] = [
+const SURPRISING: [Route; 9] = [
     Route::Grpc,
     Route::Post,
     Route::Echo,
@@ -181,15 +187,17 @@ const SURPRISING: [Route; 7] = [
     Route::Static6,
     Route::Proxy4k,
     Route::Proxy6,
+    Route::SiteAsset,
+    Route::SiteApi,
 ];
 
 /// Most bytes of a response that nobody can know beforehand.
 const SURPRISE_BYTES_MAX: usize = 1000;
 
 /// What `routes` may name.
-const ROUTES: [&str; 13] = {
-    let [a, b, c, d, e, f, g, h, i] = Route::NAMES;
-    [a, b, c, d, e, f, g, h, i, "bulk", "bulk-put", "bulk-proxy", "ndt7"]
+const ROUTES: [&str; 18] = {
+    let [a, b, c, d, e, f, g, h, i, j, k, l, m, n] = Route::NAMES;
+    [a, b, c, d, e, f, g, h, i, j, k, l, m, n, "bulk", "bulk-put", "bulk-proxy", "ndt7"]
 };
 
 /// What stands where in a contender's file.
@@ -221,8 +229,10 @@ const KEYS: &[(&str, &[&str])] = &[
             "tls_command",
             "proxy_command",
             "proxy_tls_command",
+            "site_command",
             "profile",
             "writes",
+            "site_writes",
             "env",
             "single",
         ],
@@ -261,7 +271,8 @@ impl Contender {
         }
         let start = &self.start;
         let is_proxy = |route: &String| route == "proxy" || route == "bulk-proxy";
-        if !self.routes.iter().all(is_proxy)
+        let is_site = |route: &String| route.starts_with("site-");
+        if !self.routes.iter().all(|route| is_proxy(route) || is_site(route))
             && start.command.is_empty()
             && start.tls_command.is_empty()
         {
@@ -272,6 +283,11 @@ impl Contender {
             && start.proxy_tls_command.is_empty()
         {
             return wrong(&format!("the route `{route}` needs `start.proxy_command`"));
+        }
+        if let Some(route) = self.routes.iter().find(|route| is_site(route))
+            && start.site_command.is_empty()
+        {
+            return wrong(&format!("the route `{route}` needs `start.site_command`"));
         }
         if !(self.ready.within_s > 0.0 && self.ready.within_s <= 600.0) {
             return wrong("`ready.within_s` must be more than 0 and at most 600");
@@ -310,7 +326,8 @@ impl Contender {
     pub(crate) fn surprising(&self, cell: &Cell, random: &mut Random) -> Option<Cell> {
         let size = 1 + random.below(SURPRISE_BYTES_MAX);
         let cells = SURPRISING.map(|route| {
-            let requests = if route.is_file() { Requests::Distinct } else { cell.requests };
+            let is_one_of_many = route.is_file() || route == Route::SiteApi;
+            let requests = if is_one_of_many { Requests::Distinct } else { cell.requests };
             Cell { route, size, requests, ..cell.clone() }
         });
         cells
@@ -327,6 +344,9 @@ impl Contender {
     #[must_use]
     pub fn command(&self, cell: &Cell) -> &[String] {
         let start = &self.start;
+        if cell.route.is_site() {
+            return &start.site_command;
+        }
         let (plain, tls) = if cell.route.is_proxy() {
             (&start.proxy_command, &start.proxy_tls_command)
         } else {
@@ -361,6 +381,11 @@ impl Contender {
             Route::Static6 | Route::Proxy6 => ("static-6", "/6".to_owned()),
             Route::Static4k | Route::Proxy4k => ("static-4k", "/4096".to_owned()),
             Route::Static16m => ("static-16m", format!("/{LARGE_FILE_BYTES}")),
+            Route::SiteAsset => ("site-asset", "/assets/app.js".to_owned()),
+            Route::SitePage => ("site-page", "/account".to_owned()),
+            Route::SiteApi => ("site-api", "/api/items.json".to_owned()),
+            Route::SiteLimited => ("site-limited", "/limited/6".to_owned()),
+            Route::SiteRedirect => ("site-redirect", "/old/page".to_owned()),
         };
         let path = self.paths.get(name).cloned().unwrap_or(usual);
         path.replace("{size}", &cell.size.to_string())

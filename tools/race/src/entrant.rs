@@ -130,7 +130,9 @@ impl Present {
             let host = Ipv4Addr::LOCALHOST;
             let placed = (&*place, cell.certificate);
             let values = self.values(&run, (host, ports), cores.len(), backend, placed, ground);
-            let writes = self.contender.start.writes.iter().map(|name| run.join(name)).collect();
+            let start = &self.contender.start;
+            let writes = if cell.route.is_site() { &start.site_writes } else { &start.writes };
+            let writes = writes.iter().map(|name| run.join(name)).collect();
             let launch = self.launch(cell, cores, run, &values, ground.sources)?;
             let mut process = Process::start(&launch)?;
             let ports = if self.has_h2c_port(cell, ground.sources) {
@@ -165,6 +167,7 @@ impl Present {
             &mut start.tls_command,
             &mut start.proxy_command,
             &mut start.proxy_tls_command,
+            &mut start.site_command,
         ];
         for command in commands.into_iter().filter(|command| !command.is_empty()) {
             command.extend_from_slice(&start.profile);

@@ -253,6 +253,9 @@ pub struct Figures {
     pub generator_cores: f64,
     /// Latencies in µs by percentile (`50`, `99` …), and `mean` and `max`; as far as they are told.
     pub latencies_us: std::collections::BTreeMap<String, f64>,
+    /// Bytes of content in each answer, as it was sent; 0 where the generator doesn't say it.
+    #[serde(default)]
+    pub content_bytes: f64,
     /// Who was the bottleneck.
     pub bound: Bound,
     /// Why that is said.

@@ -38,7 +38,7 @@ pub(crate) const FLOOR: &str = "floor";
 const HEAP: Duration = Duration::from_micros(20);
 
 /// Said of a contender that serves nothing but the response that its cell repeats.
-const KNOWN: &str = "all of its responses can be known beforehand: it serves /ping alone";
+const KNOWN: &str = "all of its responses can be known beforehand";
 
 /// A share of wrong answers above this disqualifies.
 const FAILED_SHARE_MAX: f64 = 0.001;
@@ -122,7 +122,7 @@ impl Race<'_> {
             reference: self.reference_of(&players.all),
             same_as: players.same_as,
             rule: None,
-            is_unchecked: !self.generator.is_checking(),
+            is_unchecked: !self.generator.is_checking() || cell.route.has_own_bytes(),
             rate: None,
             elapsed_s: 0.0,
         };

@@ -12,6 +12,14 @@ pub(crate) const FILES_COUNT: usize = 1000;
 
 /// How long the large file is, in bytes.
 pub(crate) const LARGE_FILE_BYTES: usize = 16 << 20;
+/// How many responses of its upstream a site has whose requests differ.
+pub(crate) const ITEMS_COUNT: usize = 100;
+
+/// Objects in each of them, of about 108 bytes.
+const ITEMS_EACH: usize = 189;
+
+/// Where the site's `/old/page` redirects to.
+const REDIRECTED_TO: &str = "/new/page";
 
 /// How often the most frequent file is requested while the last one is requested once: by Zipf's law
 /// with exponent 1, the frequency of a file is inversely proportional to its rank.
@@ -106,7 +114,12 @@ impl Requests {
 
 /// The path of one of [`FILES_COUNT`] files of one size.
 pub(crate) fn file(path: &str, number: usize) -> String {
-    format!("{path}-{number:03}")
+    match path.rsplit_once('.') {
+        Some((stem, extension)) if !extension.contains('/') => {
+            format!("{stem}-{number:03}.{extension}")
+        }
+        _ => format!("{path}-{number:03}"),
+    }
 }
 
 /// Requests with random bodies in a run: no more than [`BODIES_BYTES`] together.
@@ -139,6 +152,7 @@ impl Exchange {
         match cell.route {
             Route::Post | Route::Grpc => (BODIES_BYTES / cell.size.max(1)).clamp(4, BODIES_COUNT),
             Route::Echo => 1 + OTHER_SIZES_COUNT,
+            Route::SiteApi if cell.requests == Requests::Distinct => ITEMS_COUNT,
             _ if cell.requests == Requests::Distinct && cell.route.is_file() => FILES_COUNT,
             _ => 1,
         }
@@ -177,6 +191,12 @@ impl Exchange {
                 exchange(1, path, Bytes::from_static(b"pong"))
             }
             Route::Ping | Route::Logged => exchange(1, path, Bytes::from_static(b"pong")),
+            Route::SitePage => exchange(
+                1,
+                format!("{path}/{{connection}}/{{request}}"),
+                contents(cell.route, None),
+            ),
+            Route::SiteRedirect => exchange(1, path, contents(cell.route, None)),
             _ if cell.requests == Requests::Distinct => {
                 let expected = contents(cell.route, Some(number));
                 exchange(ZIPF_SCALE / (number + 1), file(&path, number), expected)
@@ -200,8 +220,17 @@ pub(crate) fn posted(route: Route, size: usize, random: &mut Random) -> Bytes {
 /// What is in the file of a route, or in one of its [`FILES_COUNT`] files: no two have the same.
 pub(crate) fn contents(route: Route, number: Option<usize>) -> Bytes {
     match (route, number) {
-        (Route::Static6 | Route::Proxy6, None) => Bytes::from_static(b"hello\n"),
-        (Route::Static6 | Route::Proxy6, Some(number)) => format!("{number:05}\n").into(),
+        (Route::Static6 | Route::Proxy6 | Route::SiteLimited, None) => {
+            Bytes::from_static(b"hello\n")
+        }
+        (Route::Static6 | Route::Proxy6 | Route::SiteLimited, Some(number)) => {
+            format!("{number:05}\n").into()
+        }
+        (Route::SitePage, _) => Bytes::from_static(
+            b"<!doctype html><title>Site</title><script src=\"/assets/app.js\"></script>\n",
+        ),
+        (Route::SiteRedirect, _) => Bytes::from_static(REDIRECTED_TO.as_bytes()),
+        (Route::SiteApi, number) => items(number.map_or(0, |number| number as u64 + 1)),
         (Route::Static16m, _) => {
             let mut random = Random::new(LARGE_FILE_BYTES as u64);
             let words = (0..LARGE_FILE_BYTES / 8).flat_map(|_| random.next().to_le_bytes());
@@ -215,6 +244,23 @@ pub(crate) fn contents(route: Route, number: Option<usize>) -> Bytes {
                 .into()
         }
     }
+}
+
+/// About 20 KiB of JSON, as an API lists what a shop has.
+fn items(seed: u64) -> Bytes {
+    const NOUNS: [&str; 8] =
+        ["lamp", "chair", "table", "shelf", "carpet", "mirror", "curtain", "clock"];
+    let mut random = Random::new(seed);
+    let item = |number: usize| {
+        let (noun, price) = (NOUNS[random.below(NOUNS.len())], 100 + random.below(99_900));
+        let (id, stock, is_new) = (random.next(), random.below(500), random.below(4) == 0);
+        format!(
+            "{{\"number\":{number},\"id\":\"{id:016x}\",\"name\":\"{noun}\",\"price\":{price},\
+             \"currency\":\"EUR\",\"stock\":{stock},\"new\":{is_new}}}"
+        )
+    };
+    let list: Vec<String> = (0..ITEMS_EACH).map(item).collect();
+    format!("{{\"items\":[{}]}}\n", list.join(",")).into()
 }
 
 /// Text of a request with its placeholders replaced, as `bolide load` replaces them.

@@ -6,7 +6,7 @@ use bolide_loadgen::report::Bound;
 
 use crate::catalogue::{Kind, Route};
 use crate::outcome::{CellOutcome, EntrantOutcome, Fate};
-use crate::requests::{LARGE_FILE_BYTES, Requests};
+use crate::requests::{LARGE_FILE_BYTES, Requests, contents};
 use crate::statistics::{Comparison, Interval, Verdict, median};
 use crate::summary::{cpu_of, disturbed, full_text};
 
@@ -107,6 +107,7 @@ fn footer(outcome: &CellOutcome) -> String {
     }
     text += &distances(outcome);
     text += &per_gib(outcome);
+    text += &compressed(outcome);
     if let Some(of) = cpu_of(std::slice::from_ref(outcome)) {
         let _ = writeln!(text, "  CPU time {of}");
     }
@@ -130,6 +131,25 @@ fn per_gib(outcome: &CellOutcome) -> String {
         Some(format!("{} {seconds:.2}", entrant.label()))
     });
     format!("  CPU seconds per GiB: {}\n", costs.collect::<Vec<_>>().join(", "))
+}
+
+/// How much smaller content became, and what a MiB of it cost, with everything around it.
+fn compressed(outcome: &CellOutcome) -> String {
+    if outcome.cell.route != Route::SiteApi {
+        return String::new();
+    }
+    let plain = contents(Route::SiteApi, None).len() as f64;
+    let line = |entrant: &EntrantOutcome| {
+        let content = entrant.median(|figures| Some(figures.content_bytes))?;
+        let cpu_ms = entrant.cpu_us()?.mid / 1e3 / (plain / f64::from(1 << 20));
+        let (label, share) = (entrant.label(), content / plain * 100.0);
+        Some(format!(
+            "  {label}: {} of {} bytes of content sent ({share:.1} %), {cpu_ms:.2} ms of CPU for each MiB of JSON\n",
+            count(content),
+            count(plain)
+        ))
+    };
+    outcome.ranking().into_iter().filter_map(line).collect()
 }
 
 /// How far apart the cores were, if that changed.

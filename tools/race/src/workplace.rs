@@ -9,7 +9,7 @@ use rcgen::{CertificateParams, DnType, KeyPair, SanType};
 use crate::catalogue::{Certificate, Route};
 use crate::process::is_alive;
 use crate::random::Random;
-use crate::requests::{self, FILES_COUNT, LARGE_FILE_BYTES, contents};
+use crate::requests::{self, FILES_COUNT, ITEMS_COUNT, LARGE_FILE_BYTES, contents};
 use crate::verify::Ports;
 
 /// Ports are taken from here: below those that the kernel gives to clients.
@@ -68,11 +68,33 @@ impl Workplace {
             }
         }
         fs::write(www.join("ping"), b"pong")?;
+        self.fill_site()?;
         for kind in [Certificate::EcdsaP256, Certificate::Rsa2048] {
             let (certificate, key) = certificate(kind).map_err(std::io::Error::other)?;
             fs::write(self.certificate(kind), &certificate)?;
             fs::write(self.key(kind), &key)?;
             fs::write(self.pem(kind), certificate + &key)?;
+        }
+        Ok(())
+    }
+
+    /// The site's own files, below `site`, and what its upstream has. Assets are the files of 4 KiB under other names.
+    fn fill_site(&self) -> std::io::Result<()> {
+        let (www, site) = (self.www(), self.www().join("site"));
+        fs::create_dir_all(site.join("assets"))?;
+        fs::write(site.join("index.html"), contents(Route::SitePage, None))?;
+        for name in ["404.html", "down.html", "maintenance.html"] {
+            fs::write(site.join(name), name)?;
+        }
+        fs::hard_link(www.join("4096"), site.join("assets/app.js"))?;
+        for number in 0..FILES_COUNT {
+            let asset = site.join(requests::file("assets/app.js", number));
+            fs::hard_link(www.join(requests::file("4096", number)), asset)?;
+        }
+        fs::write(www.join("items.json"), contents(Route::SiteApi, None))?;
+        for number in 0..ITEMS_COUNT {
+            let path = www.join(requests::file("items.json", number));
+            fs::write(path, contents(Route::SiteApi, Some(number)))?;
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! Pages that are written by a program from their source.
 
+pub(crate) mod keys;
 pub(crate) mod limits;
 
 use std::process::ExitCode;
@@ -8,7 +9,9 @@ use crate::tree::Tree;
 
 /// Every generated page: its path and what belongs there.
 pub(crate) fn pages(tree: &Tree) -> Vec<(&'static str, String)> {
-    vec![("docs/LIMITS.md", limits::page(tree))]
+    let mut pages = vec![("docs/LIMITS.md", limits::page(tree))];
+    pages.extend(keys::page(tree).map(|page| (keys::PAGE, page)));
+    pages
 }
 
 /// Writes the pages; with `--check`, says which of them are stale and fails if any is.

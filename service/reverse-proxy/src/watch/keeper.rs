@@ -4,19 +4,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use bolide_client::{Client, ClientError, ClientLimits};
-use bolide_eventloop::{Offload, OffloadLimits};
-use bolide_server::ProxyHeader;
-
+use super::probe::{probe, prober};
 use super::{Orders, Watched};
-use crate::health::HealthCheck;
-use crate::upstream::Scheme;
+use bolide_eventloop::{Offload, OffloadLimits};
 
 /// Threads for checks and look-ups: those of so many upstreams go on at the same time.
 const THREADS_COUNT: usize = 8;
-
-/// How much of the answer to a check is read, in bytes, so that its connection can be used again.
-const ANSWER_BYTES: usize = 64 * 1024;
 
 /// The thread, which ends with this.
 #[derive(Debug)]
@@ -129,41 +122,4 @@ fn errands(list: &Arc<[Watched]>, orders: &Orders) -> Vec<Errand> {
         add(now + period, period, Arc::new(act));
     }
     errands
-}
-
-/// The client that makes the checks.
-fn prober(check: &HealthCheck, orders: &Orders) -> Result<Client, ClientError> {
-    let limits = ClientLimits {
-        connect_timeout: check.timeout,
-        collected_bytes: ANSWER_BYTES,
-        retries_count: 0,
-        ..ClientLimits::default()
-    };
-    let mut preamble = Vec::new();
-    if let Some(version) = orders.proxy_protocol {
-        ProxyHeader::Own.write(version, &mut preamble);
-    }
-    let builder = Client::builder().limits(limits).user_agent("bolide-health").preamble(&preamble);
-    let builder = builder.identity(orders.identity.clone()).server_name(orders.server_name.clone());
-    builder.trust(orders.trust.clone()).build()
-}
-
-/// Asks once. What was wrong, if something was.
-fn probe(client: &Client, watched: &Watched, check: &HealthCheck) -> Result<(), String> {
-    let upstream = &watched.upstream;
-    let scheme = match upstream.scheme {
-        Scheme::Http1 => "http",
-        Scheme::Http2 => "h2c",
-        Scheme::Tls => "https",
-    };
-    let url = format!("{scheme}://{}{}", upstream.authority, check.path);
-    let request = client.get(&url).via(watched.destinations()).timeout(check.timeout);
-    let mut answer = request.send().map_err(|error| error.to_string())?;
-    let status = answer.status().as_u16();
-    if !check.statuses.contains(&status) {
-        return Err(format!("{url}: the response is {status}"));
-    }
-    // What can't be read does not say that it is ill; the connection ends then.
-    let _ = answer.collect();
-    Ok(())
 }

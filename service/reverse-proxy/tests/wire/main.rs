@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod bodies;
 #[cfg(test)]
+mod checks;
+#[cfg(test)]
 mod failures;
 #[cfg(test)]
 mod heads;

@@ -12,6 +12,7 @@ use bolide_eventloop::Measured;
 use super::calendar::CalendarTime;
 use super::format::{LogFormat, begin, micros};
 use super::stages::Split;
+use super::template::fill;
 use crate::limits::{LOG_BLOCK_BYTES, LogLimits};
 
 /// What a line takes beyond its text, in bytes: about as much as its beginning is long, and no less than what keeps it.
@@ -83,7 +84,7 @@ impl LogBatch {
     /// Another one like this, empty.
     pub(super) fn another(&self) -> Self {
         let limits = LogLimits { block_bytes: self.bytes_max, ..LogLimits::default() };
-        Self::new(self.format, &limits, self.home.clone())
+        Self::new(self.format.clone(), &limits, self.home.clone())
     }
 
     /// How many lines there are.
@@ -159,15 +160,20 @@ impl LogBatch {
             calendar.update(self.time_of(group.ended));
             let mut beginning = None;
             for (index, line) in lines.by_ref().take(group.until as usize - first) {
+                let Span { at, length, before } = line.text;
+                let text = &self.text[at as usize..][..length as usize];
+                if let LogFormat::Template(_) = &self.format {
+                    let lasted = group.ended.saturating_duration_since(line.began);
+                    fill(text, calendar, micros(lasted), out);
+                    continue;
+                }
                 let beginning = match &beginning {
                     Some((began, beginning)) if *began == line.began => beginning,
                     _ => {
                         let lasted = micros(group.ended.saturating_duration_since(line.began));
-                        &beginning.insert((line.began, begin(self.format, calendar, lasted))).1
+                        &beginning.insert((line.began, begin(&self.format, calendar, lasted))).1
                     }
                 };
-                let Span { at, length, before } = line.text;
-                let text = &self.text[at as usize..][..length as usize];
                 let (before, after) = text.split_at(before as usize);
                 if !before.is_empty() {
                     out.extend_from_slice(before);

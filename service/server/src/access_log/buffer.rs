@@ -36,13 +36,14 @@ impl LogBuffer {
         counts: Arc<Counts>,
     ) -> Self {
         let (home, returned) = sync_channel(limits.queue_count);
+        let batch = LogBatch::new(format.clone(), limits, home);
         Self {
             format,
             delay: limits.delay,
             queue,
             counts,
             returned,
-            batch: LogBatch::new(format, limits, home),
+            batch,
             due: None,
             day: (Duration::ZERO, Instant::now()),
         }
@@ -56,11 +57,14 @@ impl LogBuffer {
     /// Writes a line, which waits until it is [settled](Self::settle).
     #[inline(never)]
     pub(crate) fn line(&mut self, prefix: &mut LinePrefix, ended: &Ended<'_>) {
-        let format = self.format;
+        let format = &self.format;
         let text = self.batch.add_text(|text| {
-            if format == LogFormat::Json {
+            if *format == LogFormat::Json {
                 prefix.put(text, ended.asked);
                 write_json(text, ended);
+                0
+            } else if let LogFormat::Template(template) = format {
+                template.write(text, prefix.fixed(), prefix.is_tls(), ended);
                 0
             } else {
                 let start = text.len();

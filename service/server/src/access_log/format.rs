@@ -7,10 +7,11 @@ use http::Version;
 use super::calendar::CalendarTime;
 use super::entry::Asked;
 use super::stages::Stages;
+use super::template::LogTemplate;
 use super::text::{Short, is_plain, json, json_escaped, number, quoted, word};
 
 /// What a line looks like.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum LogFormat {
     /// The common log format of web servers: peer, time, request line, status, bytes of the body.
     Common,
@@ -19,6 +20,15 @@ pub enum LogFormat {
     Combined,
     /// A JSON object; [`JSON_FIELDS`] lists its fields.
     Json,
+    /// Text with placeholders.
+    Template(LogTemplate),
+}
+
+impl LogFormat {
+    /// Whether its lines say to the microsecond when a request ended.
+    pub(crate) fn is_timed(&self) -> bool {
+        matches!(self, Self::Json | Self::Template(_))
+    }
 }
 
 /// The fields of a line in JSON, and what they say. Those that are not known are left out.
@@ -77,6 +87,10 @@ pub(crate) struct Ended<'a> {
 /// moves.
 const PIECE_BYTES: usize = 64;
 
+/// What stands around the name of a route in JSON.
+const BEFORE_ROUTE: &str = "\",\"route\":\"";
+const AFTER_ROUTE: &str = "\",\"status\":";
+
 /// What a line in JSON says of a route, from the end of the target to the status.
 #[derive(Debug)]
 pub(crate) struct RoutePiece {
@@ -88,11 +102,16 @@ pub(crate) struct RoutePiece {
 impl RoutePiece {
     pub(crate) fn new(name: &str) -> Self {
         let mut text = Vec::new();
-        string(&mut text, "\",\"route\":\"", name.as_bytes());
-        text.extend_from_slice(b"\",\"status\":");
+        string(&mut text, BEFORE_ROUTE, name.as_bytes());
+        text.extend_from_slice(AFTER_ROUTE.as_bytes());
         let length = text.len();
         text.resize(length.max(PIECE_BYTES), 0);
         Self { text: text.into(), length }
+    }
+
+    /// The name alone, as JSON has it.
+    pub(super) fn name(&self) -> &[u8] {
+        &self.text[BEFORE_ROUTE.len()..self.length - AFTER_ROUTE.len()]
     }
 
     #[inline]
@@ -138,9 +157,9 @@ pub(super) fn micros(duration: Duration) -> u64 {
 
 /// What a line says of its time: at its front in JSON, after the client's address else.
 #[inline]
-pub(super) fn begin(format: LogFormat, time: &CalendarTime, lasted: u64) -> Short {
+pub(super) fn begin(format: &LogFormat, time: &CalendarTime, lasted: u64) -> Short {
     let mut short = Short::new();
-    if format == LogFormat::Json {
+    if *format == LogFormat::Json {
         short.put(b"{\"time\":\"");
         short.put(time.iso());
         short.put(b"\",\"duration_us\":");
@@ -164,9 +183,9 @@ pub(super) fn write_client(line: &mut Vec<u8>, peer: &[u8], asked: &Asked<'_>) {
 }
 
 /// Appends the rest of a line of the common or the combined format, from the request line on, with its end.
-pub(super) fn write_plain(line: &mut Vec<u8>, format: LogFormat, ended: &Ended<'_>) {
+pub(super) fn write_plain(line: &mut Vec<u8>, format: &LogFormat, ended: &Ended<'_>) {
     write_common(line, ended);
-    if format == LogFormat::Combined {
+    if *format == LogFormat::Combined {
         for value in [ended.asked.referer, ended.asked.user_agent] {
             line.extend_from_slice(b" \"");
             quoted(line, if value.is_empty() { b"-" } else { value });
@@ -282,11 +301,11 @@ mod tests {
     }
 
     fn line(format: LogFormat, asked: Asked<'_>, outcome: Outcome) -> String {
-        let mut prefix = LinePrefix::new(format, "192.0.2.1:5", None);
+        let mut prefix = LinePrefix::new(&format, "192.0.2.1:5", None);
         let route = RoutePiece::new("/a\"");
         let mut line = Vec::new();
         let ended = Ended { asked: &asked, route: &route, outcome: &outcome, stages: None };
-        let beginning = begin(format, &CalendarTime::new(), 123);
+        let beginning = begin(&format, &CalendarTime::new(), 123);
         if format == LogFormat::Json {
             beginning.append_to(&mut line);
             prefix.put(&mut line, &asked);
@@ -294,7 +313,7 @@ mod tests {
         } else {
             write_client(&mut line, prefix.fixed(), &asked);
             beginning.append_to(&mut line);
-            write_plain(&mut line, format, &ended);
+            write_plain(&mut line, &format, &ended);
         }
         String::from_utf8(line).unwrap()
     }
@@ -356,7 +375,7 @@ mod tests {
         let agent = b"x\"\n192.0.2.9 - - [] \"GET /admin HTTP/1.1\" 200 1\r\n\x1b[31m";
         let head = head(b"/a\"b\\", agent);
         for format in [LogFormat::Common, LogFormat::Combined, LogFormat::Json] {
-            let line = line(format, Asked::of_head(&head), outcome());
+            let line = line(format.clone(), Asked::of_head(&head), outcome());
             assert_eq!(line.matches('\n').count(), 1, "{line}");
             assert!(line.ends_with('\n'), "{line}");
             assert!(!line.contains(['\r', '\x1b']), "{line}");
@@ -393,7 +412,7 @@ mod tests {
             server_name: Some("a.example".to_owned()),
             resumed: true,
         };
-        let mut prefix = LinePrefix::new(LogFormat::Json, "unix", Some(&facts));
+        let mut prefix = LinePrefix::new(&LogFormat::Json, "unix", Some(&facts));
         let word = &b"x"[..];
         let asked = Asked {
             version: Version::HTTP_2,
@@ -411,7 +430,7 @@ mod tests {
         let outcome = Outcome { abort: Some("x"), ..outcome() };
         let mut text = Vec::new();
         let route = RoutePiece::new("x");
-        begin(LogFormat::Json, &CalendarTime::new(), 1).append_to(&mut text);
+        begin(&LogFormat::Json, &CalendarTime::new(), 1).append_to(&mut text);
         prefix.put(&mut text, &asked);
         let stages = Some(&Stages::ALL);
         write_json(&mut text, &Ended { asked: &asked, route: &route, outcome: &outcome, stages });

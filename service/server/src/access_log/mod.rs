@@ -15,11 +15,13 @@ mod entry;
 mod format;
 mod prefix;
 mod stages;
+mod template;
 mod text;
 mod trace;
 mod writer;
 
 use std::fmt;
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
@@ -36,6 +38,7 @@ pub(crate) use format::{Ended, Outcome, RoutePiece};
 pub use format::{JSON_FIELDS, LogFormat};
 pub(crate) use prefix::LinePrefix;
 pub(crate) use stages::Stages;
+pub use template::{LOG_PLACEHOLDERS, LogTemplate};
 pub(crate) use text::cut;
 pub use trace::trace_id;
 use writer::{Sink, Writer};
@@ -60,6 +63,32 @@ pub struct AccessLogStats {
     pub failed: u64,
 }
 
+/// Which lines are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sample {
+    /// A line is written whose random number is at most that.
+    most: u64,
+    errors: bool,
+}
+
+impl Default for Sample {
+    fn default() -> Self {
+        Self { most: u64::MAX, errors: true }
+    }
+}
+
+impl Sample {
+    /// Whether a line is written; `count` is that of the lines before it.
+    #[inline]
+    pub(crate) fn takes(self, status: u16, key: &RandomState, count: &mut u64) -> bool {
+        if self.most == u64::MAX || (!self.errors && !(1..500).contains(&status)) {
+            return true;
+        }
+        *count = count.wrapping_add(1);
+        key.hash_one(*count) <= self.most
+    }
+}
+
 /// An access log, opened; given to [`Server::access_log`](crate::Server::access_log).
 ///
 /// Authorization and Cookie, and bodies, are never part of it. What a client sends can't forge a line: it is
@@ -68,6 +97,7 @@ pub struct AccessLogStats {
 pub struct AccessLog {
     format: LogFormat,
     limits: LogLimits,
+    sample: Sample,
     writer: Arc<Writer>,
     /// Those that have lines for it.
     workers: Arc<Mutex<Vec<Mailbox<Message>>>>,
@@ -100,7 +130,21 @@ impl AccessLog {
         limits: LogLimits,
     ) -> io::Result<Self> {
         let writer = Arc::new(Writer::start(target, limits.queue_count)?);
-        Ok(Self { format, limits, writer, workers: Arc::default() })
+        Ok(Self { format, limits, sample: Sample::default(), writer, workers: Arc::default() })
+    }
+
+    /// Writes this share of the lines, chosen by chance; those of responses with a status of 500 or more, and of requests
+    /// that got none, are always written unless `errors` are sampled, too. Default: all lines.
+    #[must_use]
+    pub fn sampled(mut self, share: f64, errors: bool) -> Self {
+        // The largest numbers are rounded up to the next power of two, which is no number any more.
+        self.sample = Sample { most: (share.clamp(0.0, 1.0) * u64::MAX as f64) as u64, errors };
+        self
+    }
+
+    /// What of it is written.
+    pub(crate) fn sample(&self) -> Sample {
+        self.sample
     }
 
     /// Writes to another file from here on: lines of requests that were answered before still go to the old one. Waits
@@ -154,6 +198,26 @@ impl AccessLog {
     /// A worker's part.
     pub(crate) fn buffer(&self) -> LogBuffer {
         let (queue, counts) = (self.writer.queue(), Arc::clone(&self.writer.counts));
-        LogBuffer::new(self.format, &self.limits, queue, counts)
+        LogBuffer::new(self.format.clone(), &self.limits, queue, counts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_of_the_lines_is_written_and_every_error() {
+        let key = RandomState::new();
+        let written = |sample: Sample, status: u16| {
+            let mut count = 0;
+            (0..10_000).filter(|_| sample.takes(status, &key, &mut count)).count()
+        };
+        let sample = |errors| Sample { most: u64::MAX / 10, errors };
+        // 1000 of 10,000 by chance: 30 is the standard deviation.
+        assert!((700..1300).contains(&written(sample(false), 200)));
+        assert_eq!((written(sample(false), 500), written(sample(false), 0)), (10_000, 10_000));
+        assert!((700..1300).contains(&written(sample(true), 500)));
+        assert_eq!(written(Sample::default(), 200), 10_000);
     }
 }

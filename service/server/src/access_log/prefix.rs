@@ -20,15 +20,16 @@ pub(crate) struct LinePrefix {
     fixed: usize,
     /// Whether what requests say is in the text.
     is_whole: bool,
+    is_tls: bool,
     version: Version,
     host: Range<u16>,
     user_agent: Range<u16>,
 }
 
 impl LinePrefix {
-    pub(crate) fn new(format: LogFormat, peer: &str, tls: Option<&HandshakeFacts>) -> Self {
+    pub(crate) fn new(format: &LogFormat, peer: &str, tls: Option<&HandshakeFacts>) -> Self {
         let mut text = Vec::new();
-        if format == LogFormat::Json {
+        if *format == LogFormat::Json {
             connection(&mut text, peer, tls);
         } else {
             // Those who read these formats expect a host here, without its port.
@@ -39,13 +40,19 @@ impl LinePrefix {
         }
         let (fixed, version) = (text.len(), Version::HTTP_11);
         let (host, user_agent) = (0..0, 0..0);
-        Self { text, fixed, is_whole: false, version, host, user_agent }
+        let is_tls = tls.is_some();
+        Self { text, fixed, is_whole: false, is_tls, version, host, user_agent }
     }
 
     /// What is said of the connection alone.
     #[inline]
     pub(super) fn fixed(&self) -> &[u8] {
         &self.text[..self.fixed]
+    }
+
+    /// Whether the connection has TLS.
+    pub(super) fn is_tls(&self) -> bool {
+        self.is_tls
     }
 
     /// Whether its text says what this request says.
@@ -142,7 +149,7 @@ mod tests {
 
     #[test]
     fn what_stays_the_same_is_made_once() {
-        let mut prefix = LinePrefix::new(LogFormat::Json, "unix", None);
+        let mut prefix = LinePrefix::new(&LogFormat::Json, "unix", None);
         let first = asked(b"example", b"curl");
         assert!(!prefix.fits(&first), "it says nothing of requests yet");
         let wanted = ",\"peer\":\"unix\",\"version\":\"HTTP/2.0\",\"host\":\"example\",\"user_agent\":\"curl\"";
@@ -165,7 +172,7 @@ mod tests {
     /// What needs escapes stands in the text otherwise than in the request: another request may look like it.
     #[test]
     fn what_is_escaped_is_not_taken_for_another_value() {
-        let mut prefix = LinePrefix::new(LogFormat::Json, "unix", None);
+        let mut prefix = LinePrefix::new(&LogFormat::Json, "unix", None);
         let odd = asked(b"example", b"a\\b");
         assert!(made(&mut prefix, &odd).ends_with("\"user_agent\":\"a\\\\b\""));
         assert!(!prefix.fits(&odd));
@@ -175,7 +182,7 @@ mod tests {
 
     #[test]
     fn log_flood_by_clients_with_long_names_keeps_little() {
-        let mut prefix = LinePrefix::new(LogFormat::Json, "unix", None);
+        let mut prefix = LinePrefix::new(&LogFormat::Json, "unix", None);
         let long = [b'x'; 2 * LOG_STAMP_BYTES];
         let wordy = asked(b"example", &long);
         assert!(made(&mut prefix, &wordy).len() > 2 * LOG_STAMP_BYTES);

@@ -8,6 +8,7 @@ use http::StatusCode;
 use http::header::{ETAG, VARY};
 
 use super::encoded::{Encoded, WholeBody};
+use super::paced::Paced;
 use super::{Io, Kind, Phase};
 use crate::coding::{Codec, Coding};
 use crate::limits::ENCODED_INLINE_BYTES;
@@ -32,6 +33,9 @@ impl Io<'_> {
         let Some(policy) = self.state.policy.get() else { return self.send_final(head, content) };
         let mut fields = ResponseFields::new(head.status, head.own);
         policy.edit(&mut fields);
+        if !self.state.begins_tunnel(head.status) {
+            self.state.paced = policy.pace().map(|pace| Box::new(Paced::new(pace)));
+        }
         let length = head.length.or_else(|| announced(&fields));
         let coding = if self.may_encode(head.status, &content) {
             policy.coding(&fields, length)
@@ -40,12 +44,14 @@ impl Io<'_> {
         };
         let (codec, offload) = match coding {
             Coding::Plain => {
-                return self.send_final(&ResponseHead { own: fields.refs(), ..*head }, content);
+                let (content, whole) = self.held_back(content);
+                let head = ResponseHead { own: fields.refs(), ..*head };
+                return self.send_final(&head, content) && self.send_whole(whole);
             }
             Coding::Varies => (None, None),
             Coding::By(codec, offload) => (Some(codec), Some(offload)),
         };
-        let (codec, content, whole) = prepare(codec, content);
+        let (codec, content, mut whole) = prepare(codec, content);
         let said = Representation::of(&fields, codec);
         let mut fields = ResponseFields::new(head.status, fields.refs());
         said.write(&mut fields);
@@ -54,6 +60,10 @@ impl Io<'_> {
             Content::Whole(whole) => Some(whole.bytes.len() as u64),
             Content::None | Content::Follows => None,
         };
+        let mut content = content;
+        if codec.is_none() {
+            (content, whole) = self.held_back(content);
+        }
         let follows = matches!(content, Content::Follows);
         let head = ResponseHead { own: fields.refs(), length, ..*head };
         if !self.send_final(&head, content) {
@@ -63,6 +73,12 @@ impl Io<'_> {
             let is_open = self.state.phase != Phase::Done;
             self.state.encoded = is_open.then(|| Box::new(Encoded::new(codec, offload)));
         }
+        self.send_whole(whole)
+    }
+
+    /// Sends content that is at hand in pieces, if there is any; what was sent with the head counts, too.
+    fn send_whole(&mut self, whole: Option<Bytes>) -> bool {
+        self.note_pace();
         if let Some(whole) = whole {
             self.state.stream = Some(Box::new(WholeBody(whole)));
             self.pull();

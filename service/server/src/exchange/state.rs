@@ -6,6 +6,7 @@ use bolide_semantics::End;
 use http::{Method, StatusCode};
 
 use super::Encoded;
+use super::paced::Paced;
 use crate::access_log::Entry;
 use crate::policy::PolicySlot;
 use crate::response::BodyStream;
@@ -30,6 +31,8 @@ pub(crate) struct State {
     pub(crate) policy: PolicySlot,
     /// The body is encoded on its way.
     pub(crate) encoded: Option<Box<Encoded>>,
+    /// The content is sent no faster than this.
+    pub(crate) paced: Option<Box<Paced>>,
     /// The client is told so the name of its request.
     pub(crate) request_id: Option<Box<str>>,
     pub(crate) record: Record,
@@ -123,6 +126,7 @@ impl State {
             timed: None,
             policy: PolicySlot::default(),
             encoded: None,
+            paced: None,
             request_id: None,
             record: Record {
                 route: Some(route),

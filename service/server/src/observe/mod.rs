@@ -5,6 +5,7 @@
 mod reasons;
 mod reports;
 
+use std::hash::RandomState;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -15,8 +16,7 @@ use bolide_semantics::{AbortReason, CloseReason, Head};
 use http::Version;
 
 use crate::access_log::{
-    AccessLog, Asked, Ended, Entry, LinePrefix, LogBuffer, LogFormat, Outcome, RoutePiece, Stages,
-    cut,
+    AccessLog, Asked, Ended, Entry, LinePrefix, LogBuffer, Outcome, RoutePiece, Sample, Stages, cut,
 };
 use crate::ends::Ends;
 use crate::exchange::{Record, State};
@@ -109,6 +109,9 @@ impl Counting {
 #[derive(Debug)]
 struct Logging {
     buffer: LogBuffer,
+    sample: Sample,
+    /// By what lines are chosen: a key, and how many there were.
+    chance: (RandomState, u64),
     /// What a line says of each route.
     routes: Vec<RoutePiece>,
     #[allow(clippy::vec_box, reason = "an entry moves to an exchange and back without a copy")]
@@ -142,11 +145,15 @@ impl Logging {
         asked.user = cut(user.as_bytes());
         let prefix = subject.prefix.get_or_insert_with(|| {
             let facts = connection.tls_facts();
-            LinePrefix::new(self.buffer.format, &Peer(ends.peer()).to_string(), facts.as_ref())
+            LinePrefix::new(&self.buffer.format, &Peer(ends.peer()).to_string(), facts.as_ref())
         });
         let route = &self.routes[route.index()];
         let stages = stages.as_ref();
         self.buffer.line(prefix, &Ended { asked: &asked, route, outcome, stages });
+        self.keep_entry(entry);
+    }
+
+    fn keep_entry(&mut self, entry: Option<Box<Entry>>) {
         if let Some(entry) = entry
             && self.spare.len() < SPARE_ENTRIES
         {
@@ -182,6 +189,8 @@ impl Observer {
         });
         let logging = observed.access_log.as_ref().map(|log| Logging {
             buffer: log.buffer(),
+            sample: log.sample(),
+            chance: (RandomState::new(), 0),
             routes: Vec::new(),
             spare: Vec::new(),
         });
@@ -352,8 +361,7 @@ impl Observer {
     fn settle(&mut self) -> Instant {
         self.passes = 0;
         let waiting = self.logging.as_mut().filter(|logging| logging.buffer.has_waiting());
-        let is_timed =
-            waiting.as_ref().is_some_and(|waiting| waiting.buffer.format == LogFormat::Json);
+        let is_timed = waiting.as_ref().is_some_and(|waiting| waiting.buffer.format.is_timed());
         let now = if is_timed || self.counting.is_some() { Instant::now() } else { self.now };
         if let Some(counting) = &mut self.counting {
             counting.settle(now);
@@ -488,6 +496,9 @@ impl Observer {
             }
         }
         let Some(logging) = &mut self.logging else { return };
+        if !logging.sample.takes(record.status, &logging.chance.0, &mut logging.chance.1) {
+            return logging.keep_entry(record.entry.take());
+        }
         let outcome = Outcome {
             status: record.status,
             received_bytes: record.received_bytes,

@@ -52,6 +52,7 @@ pub struct Router {
     below: Below,
     claimed: Claimed,
     fallback: Option<Box<dyn Handler>>,
+    refusals: Option<Box<dyn Handler>>,
     /// Routes that come before all others.
     first: Option<Box<Self>>,
     /// A handler here or in a router below stands for several.
@@ -249,6 +250,19 @@ impl Router {
         self.note(&handler);
         self.fallback = Some(Box::new(handler));
         self
+    }
+
+    /// Has [`Handler::on_refusal`] of this handler say which policy a response has to a request that no route takes: a 404, a
+    /// 405, a 501. The handler is not called otherwise.
+    #[must_use]
+    pub fn refusals(mut self, handler: impl Handler) -> Self {
+        self.refusals = Some(Box::new(handler));
+        self
+    }
+
+    /// The handler that says so.
+    pub(crate) fn of_refusals(&self) -> Option<&dyn Handler> {
+        self.refusals.as_deref()
     }
 
     /// The paths and patterns that are routed for any host, in no order; those that others are

@@ -57,8 +57,13 @@ impl HttpService {
                 Err(_) => return After::CLOSED,
             },
         };
+        let Some(is_counted) = self.count(&announced.ends) else {
+            announced.has_ended = true;
+            return After::CLOSED;
+        };
         let connection = Connection::new(Role::Server, tls, turn.now);
         let mut session = Session::new(connection, std::mem::take(&mut announced.ends));
+        session.is_counted = is_counted;
         session.subject = announced.subject.take();
         *owner = Owner::Client(session);
         self.turn(owner, turn)

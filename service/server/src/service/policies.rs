@@ -146,6 +146,11 @@ fn router() -> Router {
 
 /// The responses to requests that one connection sends.
 fn ask(requests: &[&str]) -> Vec<String> {
+    ask_of(router, requests)
+}
+
+/// The same of another router.
+fn ask_of(router: fn() -> Router, requests: &[&str]) -> Vec<String> {
     let server = Server::new().workers(1).http("127.0.0.1:0").start(router).unwrap();
     let address = server.addresses()[0].unwrap();
     let answers = requests.iter().map(|request| {
@@ -188,6 +193,22 @@ fn a_policy_holds_for_every_final_response() {
     }
     assert!(answers[0].contains("x-shared: 1\r\n"), "{}", answers[0]);
     assert!(answers[1].contains("content-type: text/x-page\r\n"), "{}", answers[1]);
+}
+
+#[test]
+fn a_policy_holds_for_requests_that_no_route_takes() {
+    let router =
+        || Router::new().get("/get", |_| "got").refusals(ruled(|_: &mut Request<'_>| "never"));
+    let requests = ["GET /none", "POST /get", "BREW /none", "GET /get"];
+    let requests = requests.map(|line| format!("{line} HTTP/1.1\r\n\r\n"));
+    let answers = ask_of(router, &requests.each_ref().map(String::as_str));
+    let expected =
+        [("404", 1, "page of 404"), ("405", 1, ""), ("501", 1, "page of 501"), ("200", 0, "got")];
+    for (answer, (status, count, body)) in answers.iter().zip(expected) {
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
+        assert_eq!(answer.matches("x-policy: 1\r\n").count(), count, "{answer}");
+        assert!(answer.ends_with(body), "{answer}");
+    }
 }
 
 #[test]

@@ -12,11 +12,12 @@ impl Session {
     /// When the first of the open exchanges is to be ended, or woken.
     #[inline]
     pub(super) fn next_end(&self, limits: &Limits) -> Option<std::time::Instant> {
-        let times = |active: &Active| [active.ends(limits), active.state.alarm];
+        let times =
+            |active: &Active| [active.ends(limits), active.state.alarm, active.state.paced_until()];
         self.exchanges.iter().flat_map(times).flatten().min()
     }
 
-    /// Wakes the exchanges whose time has come.
+    /// Wakes the exchanges whose time has come, and goes on with those whose content waited for it.
     #[cold]
     pub(super) fn ring_alarms(&mut self, work: &mut Work<'_>) {
         let now = work.cx.now;
@@ -25,6 +26,21 @@ impl Session {
         let due: Vec<ExchangeId> = self.exchanges.iter_mut().filter_map(due).collect();
         for id in due {
             self.wake(id, work);
+        }
+        let due = |active: &Active| Some((active.state.take_paced(now)?, active.id));
+        let mut due: Vec<(std::time::Instant, ExchangeId)> =
+            self.exchanges.iter().filter_map(due).collect();
+        // They share what may be sent: the one that has waited longest is the first.
+        due.sort_by_key(|(since, _)| *since);
+        for (_, id) in due {
+            self.with(id, work, |active, io| {
+                io.pull();
+                if io.is_sendable()
+                    && let Some(driver) = &mut active.driver
+                {
+                    driver.on_sendable(io);
+                }
+            });
         }
     }
 

@@ -24,6 +24,8 @@ mod configuration;
 #[cfg(test)]
 mod files;
 #[cfg(test)]
+mod finer_points;
+#[cfg(test)]
 mod load;
 #[cfg(test)]
 mod measure;

@@ -7,18 +7,20 @@ use bolide::http::HeaderName;
 use bolide::server::Networks;
 use bolide_access::limits::RATE_IPV6_BITS_COUNT;
 use bolide_access::{
-    Access, AllowedCertificate, BasicAuth, Concurrency, ForwardAuth, RateKey, RateLimit,
+    Access, AllowedCertificate, Bandwidth, BasicAuth, Concurrency, ForwardAuth, RateKey, RateLimit,
 };
 use bolide_site::{Direction, check_name};
 
 use super::document::Section;
 use super::ingress::networks;
+use super::value::{Range, Setting};
 use crate::routes::Answer;
 
-const KEYS: [&str; 7] = [
+const KEYS: [&str; 8] = [
     "allow",
     "deny",
     "client-certificate",
+    "bandwidth",
     "concurrent-requests",
     "rate-limit",
     "basic-auth",
@@ -31,6 +33,7 @@ pub(super) fn read(section: &mut Section<'_>, answer: &Answer) -> Result<Access,
         let what = format!("`{key}` is not for built-in routes: they are open to everyone");
         return Err(section.place_of(key).mistake(what));
     }
+    section.could_have(&KEYS);
     let allow = if section.has("allow") {
         Some((section.place_of("allow"), networks(section, "allow")?))
     } else {
@@ -42,9 +45,9 @@ pub(super) fn read(section: &mut Section<'_>, answer: &Answer) -> Result<Access,
     let deny: Networks = networks(section, "deny")?;
     let allow = allow.map(|(_, networks)| networks);
     let (certificates, rate) = (certificates(section)?, rate(section)?);
-    let concurrency = concurrency(section)?;
+    let (bandwidth, concurrency) = (bandwidth(section)?, concurrency(section)?);
     let (basic, forward) = (basic(section)?, forward(section)?);
-    Ok(Access { allow, deny, certificates, rate, concurrency, basic, forward })
+    Ok(Access { allow, deny, certificates, rate, bandwidth, concurrency, basic, forward })
 }
 
 /// `client-certificate`: `"required"`, or the fingerprints and subjects one of which is.
@@ -87,11 +90,8 @@ fn fingerprint(text: &str) -> Option<[u8; 32]> {
 
 /// `rate-limit`: a table.
 fn rate(section: &mut Section<'_>) -> Result<Option<Arc<RateLimit>>, String> {
-    if !section.has("rate-limit") {
-        return Ok(None);
-    }
-    let place = section.place_of("rate-limit");
-    let mut table = section.table("rate-limit")?;
+    let Some(mut table) = section.inline("rate-limit")? else { return Ok(None) };
+    let place = table.place();
     let Some((rate, at)) = table.placed::<String>("requests")? else {
         return Err(place.mistake("`rate-limit` needs a rate: write `requests = \"10/s\"`"));
     };
@@ -103,6 +103,23 @@ fn rate(section: &mut Section<'_>) -> Result<Option<Arc<RateLimit>>, String> {
     limit
         .map(|limit| Some(Arc::new(limit)))
         .map_err(|what| at.mistake(format!("`rate-limit` can't be: {what}")))
+}
+
+/// `bandwidth`: a table.
+fn bandwidth(section: &mut Section<'_>) -> Result<Option<Arc<Bandwidth>>, String> {
+    let Some(mut table) = section.inline("bandwidth")? else { return Ok(None) };
+    let place = table.place();
+    let [rate, burst] = ["bytes-per-second", "burst"].map(|key| {
+        let mut bytes = 0_u64;
+        let range = Range { least: 1, most: 1 << 50, is_bytes: true };
+        table.read(key, |value| bytes.read(value, &range)).map(|()| bytes)
+    });
+    let (rate, burst, key) = (rate?, burst?, key(&mut table)?);
+    table.finish()?;
+    if rate == 0 {
+        return Err(place.mistake("`bandwidth` needs a rate: write `bytes-per-second = \"1MiB\"`"));
+    }
+    Ok(Some(Arc::new(Bandwidth::new(rate, if burst == 0 { rate } else { burst }, key))))
 }
 
 /// `concurrent-requests`: a table.

@@ -285,6 +285,8 @@ impl<'d> Section<'d> {
 
     /// Everything was asked for: what is left is unknown.
     pub(crate) fn finish(self) -> Result<(), String> {
+        #[cfg(test)]
+        asked::note(&self.name, &self.known);
         let unknown =
             |key: &&Spanned<Cow<'_, str>>| !self.known.iter().any(|known| known == key.get_ref());
         let left = self.left.iter().map(|(key, _)| key).filter(unknown);
@@ -306,6 +308,30 @@ impl<'d> Section<'d> {
 fn listed(names: &[String]) -> String {
     let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     names.join(", ")
+}
+
+/// The keys that sections were asked for, by the name of the section: what the parser knows.
+#[cfg(test)]
+pub(super) mod asked {
+    use std::cell::RefCell;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    /// The keys of each section.
+    pub(crate) type Asked = BTreeMap<String, BTreeSet<String>>;
+
+    thread_local! {
+        static ASKED: RefCell<Asked> = RefCell::default();
+    }
+
+    pub(super) fn note(section: &str, keys: &[String]) {
+        let keys = keys.iter().cloned();
+        ASKED.with_borrow_mut(|asked| asked.entry(section.to_owned()).or_default().extend(keys));
+    }
+
+    /// Those that this thread has asked for.
+    pub(crate) fn take() -> Asked {
+        ASKED.take()
+    }
 }
 
 #[cfg(test)]

@@ -28,8 +28,13 @@ pub(super) fn check(
             Answer::Redirect(redirect) => {
                 for head in samples(one, placed) {
                     let loops = schemes(one, listen).into_iter().find(|is_secure| {
-                        let facts =
-                            Facts { head: &head, client: None, local: None, is_secure: *is_secure };
+                        let facts = Facts {
+                            head: &head,
+                            client: None,
+                            local: None,
+                            is_secure: *is_secure,
+                            user: None,
+                        };
                         let pattern = one.route.site.conditions.pattern.as_ref();
                         let only =
                             Conditions { pattern: pattern.cloned(), ..Conditions::default() };

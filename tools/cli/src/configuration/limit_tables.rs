@@ -215,6 +215,7 @@ table!(SERVER: Limits, "service/server", [
     body_bytes_max from 0,
     response_timeout from 0,
     exchange_timeout from 0,
+    client_connections_count from 0,
     windows_bytes from 0,
     long_turn,
 ]);

@@ -189,7 +189,7 @@ fn read_routes(
     let places: Vec<Places> = placed.iter().map(Places::of).collect();
     let routes: Vec<Route> = placed.into_iter().map(|one| one.route).collect();
     let routes = if routes.is_empty() { Routes::builtin() } else { Routes::new(routes, proxies) };
-    let routes = routes.with_ndt7(ndt7);
+    let routes = routes.with_ndt7(ndt7).with_defaults(defaults);
     // What only the router can tell: patterns that overlap, hosts that nobody can ask for.
     routes.router().check().map_err(|error| {
         let said = places.iter().rev().find_map(|places| places.mistake(&error));
@@ -243,6 +243,8 @@ fn check_listeners(listen: &[Listen]) -> Result<(), String> {
 
 #[cfg(test)]
 mod builders;
+#[cfg(test)]
+mod keys;
 #[cfg(test)]
 mod site_tests;
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! `[log]`, `[access-log]`, `[admin]`, `[profile]` and `server-timing`: what the server shows of itself.
 
 use bolide::metrics::PROFILE_ONE_IN;
-use bolide::server::{LogFormat, LogTarget};
+use bolide::server::{LogFormat, LogTarget, LogTemplate};
 
 use super::document::Section;
 use super::limit_tables::LOG;
-use super::upstream::choice;
+use super::upstream::{choice, one_of};
 use super::value::Texts;
 use crate::observe::{
     AccessLogSettings, AdminSettings, EventFormat, LEVELS, Levels, PROFILE_RANGE, Settings, TARGETS,
@@ -54,13 +54,14 @@ fn access_log(root: &mut Section<'_>) -> Result<Option<AccessLogSettings>, Strin
     let mut section = root.table("access-log")?;
     let place = section.place();
     let file = section.placed::<String>("file")?;
-    let formats = [
-        ("common", LogFormat::Common),
-        ("combined", LogFormat::Combined),
-        ("json", LogFormat::Json),
-    ];
-    let format = choice(&mut section, "format", &formats)?.unwrap_or_default();
-    let mut settings = AccessLogSettings::new(LogTarget::Stdout, format);
+    let mut settings = AccessLogSettings::new(LogTarget::Stdout, line_format(&mut section)?);
+    if let Some((share, at)) = section.placed::<f64>("sample")? {
+        if !(share > 0.0 && share <= 1.0) {
+            return Err(at.mistake("`sample` must be above 0 and at most 1, such as 0.1"));
+        }
+        settings.sample.0 = share;
+    }
+    settings.sample.1 = section.value::<bool>("sample-errors")?.unwrap_or(false);
     LOG.read(&mut section, &mut settings.limits)?;
     if let Some((file, at)) = file {
         match file.as_str() {
@@ -82,6 +83,25 @@ fn access_log(root: &mut Section<'_>) -> Result<Option<AccessLogSettings>, Strin
         (true, Some(_)) => Ok(Some(settings)),
         (false, _) => Ok(None),
     }
+}
+
+/// `format`: a word, or text with placeholders.
+fn line_format(section: &mut Section<'_>) -> Result<LogFormat, String> {
+    let Some((text, at)) = section.placed::<String>("format")? else {
+        return Ok(LogFormat::default());
+    };
+    if text.contains('{') {
+        let template = LogTemplate::parse(&text);
+        return template
+            .map(LogFormat::Template)
+            .map_err(|what| at.mistake(format!("`format` {what}")));
+    }
+    let formats = [
+        ("common", LogFormat::Common),
+        ("combined", LogFormat::Combined),
+        ("json", LogFormat::Json),
+    ];
+    one_of(&text, &at, "format", &formats)
 }
 
 fn profile(root: &mut Section<'_>) -> Result<Option<u32>, String> {

@@ -144,7 +144,7 @@ const ROUTES: &str = "
 # strip-prefix = \"/api\"
 # rewrite = { from = \"^/old/(.*)$\", to = \"/new/{1}\" }
 # add-prefix = \"/v2\"
-# Fields, with {scheme}, {host}, {path}, {query}, {method} and {client}:
+# Fields, with {scheme}, {host}, {path}, {query}, {method}, {client} and {user}:
 # request-headers = { set = { x-client = \"{client}\" }, add = {}, remove = [\"x-internal\"] }
 # response-headers = { set = { x-robots-tag = \"noindex\" } }
 # hsts = { max-age = \"8760h\", include-subdomains = false, preload = false } # or true
@@ -165,6 +165,8 @@ const ROUTES: &str = "
 # client-certificate = [\"CN=alice,O=Example\"]
 # Requests of each client (429), per s, min or h, by \"address\" or by a field, \"header:x-api-key\".
 # rate-limit = { requests = \"10/s\", burst = 20, by = \"address\", ipv6-prefix = 64 }
+# Bytes of content that a client is sent, by the same; up to the burst at once.
+# bandwidth = { bytes-per-second = \"1MiB\", burst = \"4MiB\" }
 # Requests that a client may have open at a time (429).
 # concurrent-requests = { count = 20, by = \"address\", ipv6-prefix = 64 }
 # A user name and a password are required (401); `bolide hash-password` prints hashes. The lines of the
@@ -208,7 +210,8 @@ const ROUTES: &str = "
 # cert = \"client.pem\"
 # key = \"client.key\"
 # server-name = \"backend.internal\"
-# Path that is checked on each server, and the statuses of a healthy server. Default: no checks.
+# Path that is checked on each server (or \"grpc:SERVICE\", \"websocket:/path\"), and the statuses of a
+# healthy server. Default: no checks.
 # health = \"/health\"
 # health-statuses = \"200-299\"
 ";
@@ -235,11 +238,14 @@ format = \"text\"
 # [profile]
 # one-in = 64
 
-# A line for each request, in this file (\"-\": the standard output): \"common\", \"combined\" or \"json\". A
-# reload can change the file; the rest needs a restart.
+# A line for each request, in this file (\"-\": the standard output): \"common\", \"combined\", \"json\", or
+# text with placeholders. A reload can change the file; the rest needs a restart.
 # [access-log]
 # file = \"access.log\"
 # format = \"combined\"
+# The share of the lines that is written, by chance; of errors (500 and more), too, if sample-errors.
+# sample = 1.0
+# sample-errors = false
 ";
 
 /// The whole file.

@@ -266,6 +266,11 @@ fn edits(section: &mut Section<'_>, key: &str, direction: Direction) -> Result<E
             let value = Template::parse(&text, 0).map_err(|what| {
                 at.mistake(format!("`{given}` is `{text}`: {what}", text = text.escape_debug()))
             })?;
+            if value.has_user() && direction == Direction::Response {
+                let what =
+                    "`{user}` is for requests: responses are edited before the user is known";
+                return Err(at.mistake(format!("`{given}`: {what}")));
+            }
             if how == "set" { edits.set(name, value) } else { edits.add(name, value) }
         }
     }

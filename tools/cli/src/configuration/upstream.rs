@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use bolide::proxy::{
-    DotSegments, HealthCheck, Origin, ProxyLimits, ProxySettings, Trust, Upstream,
+    DotSegments, HealthCheck, HealthKind, Origin, ProxyLimits, ProxySettings, Trust, Upstream,
 };
 use bolide::server::ProxyVersion;
 use bolide::tls::Identity;
@@ -223,7 +223,17 @@ fn health(section: &mut Section<'_>) -> Result<Option<(HealthCheck, Place)>, Str
             }
         };
     };
-    let mut check = HealthCheck::new(&path)
+    let kind = match path.split_once(':').unwrap_or((&path, "")) {
+        ("grpc", service) => HealthKind::Grpc(service.to_owned()),
+        ("websocket", path) => HealthKind::WebSocket(path.to_owned()),
+        _ => HealthKind::Get(path.clone()),
+    };
+    if statuses.is_some() && !matches!(kind, HealthKind::Get(_)) {
+        return Err(
+            at.mistake("`health-statuses` goes with a path: other checks have one right answer")
+        );
+    }
+    let mut check = HealthCheck::of(kind)
         .interval(limits.health_interval)
         .timeout(limits.health_timeout)
         .rise(limits.health_rise_count)

@@ -73,6 +73,17 @@ impl Value for Duration {
     }
 }
 
+impl Value for f64 {
+    fn of(value: &DeValue<'_>) -> Result<Self, String> {
+        let text = match value {
+            DeValue::Float(float) => float.as_str(),
+            DeValue::Integer(integer) => integer.as_str(),
+            _ => return wrong(value, "a number without quotes"),
+        };
+        text.parse().map_err(|_| "is not a number".to_owned())
+    }
+}
+
 impl Value for u16 {
     fn of(value: &DeValue<'_>) -> Result<Self, String> {
         let mut number: Self = 0;

@@ -1,6 +1,7 @@
 //! From two scrapes to what happened between them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::SystemTime;
 
 use super::scrape::{Sample, Scrape};
 
@@ -37,6 +38,16 @@ pub(super) struct Upstream {
     pub(super) ejections: f64,
 }
 
+/// A name whose certificate comes from a CA.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Certificate {
+    pub(super) name: String,
+    /// Seconds until the certificate in force expires. `None`: there is none.
+    pub(super) expires_in: Option<f64>,
+    /// Orders that failed since the start.
+    pub(super) failures: f64,
+}
+
 /// A stage of requests, and the CPU time that it took for each, in seconds.
 pub(super) type Stage = (String, f64);
 
@@ -59,6 +70,8 @@ pub(super) struct Figures {
     pub(super) troubles: Vec<(String, f64)>,
     pub(super) routes: Vec<Route>,
     pub(super) upstreams: Vec<Upstream>,
+    /// Those that expire first, first; the ones without a certificate before them.
+    pub(super) certificates: Vec<Certificate>,
     /// Where the CPU time goes; empty while that is not measured.
     pub(super) stages: Vec<Stage>,
 }
@@ -153,6 +166,26 @@ impl<'s> Between<'s> {
         requests.now.keys().take(ROWS_COUNT).map(upstream).collect()
     }
 
+    /// What is known of certificates at this time, in seconds since the epoch.
+    fn certificates(&self, now: f64) -> Vec<Certificate> {
+        let expiry = self.now.by("bolide_acme_certificate_expiry_timestamp_seconds", "name");
+        let orders = self.now.by("bolide_acme_orders_total", "name");
+        let next = self.now.by("bolide_acme_next_order_timestamp_seconds", "name");
+        let names: BTreeSet<&str> =
+            expiry.keys().chain(orders.keys()).chain(next.keys()).copied().collect();
+        let certificate = |name: &str| Certificate {
+            name: name.to_owned(),
+            expires_in: expiry.get(name).map(|samples| total(samples, |_| true) - now),
+            failures: orders
+                .get(name)
+                .map_or(0.0, |samples| total(samples, |sample| sample.label("result") == "failed")),
+        };
+        let mut certificates: Vec<_> = names.into_iter().map(certificate).collect();
+        let expires = |one: &Certificate| one.expires_in.unwrap_or(f64::NEG_INFINITY);
+        certificates.sort_by(|one, other| expires(one).total_cmp(&expires(other)));
+        certificates
+    }
+
     /// Open connections by protocol, and those at work.
     fn connections(&self) -> Vec<(String, f64, f64)> {
         let by_protocol = self.now.by("bolide_connections_open", "protocol");
@@ -205,6 +238,12 @@ fn quantile(now: &[&Sample], before: &[&Sample], part: f64) -> Option<f64> {
     (all > 0.0).then_some(bound)
 }
 
+/// The time of day, in seconds since the epoch.
+fn since_epoch() -> f64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.unwrap_or_default().as_secs_f64()
+}
+
 impl Figures {
     /// What happened between two scrapes.
     pub(super) fn between(before: &Scrape, now: &Scrape) -> Self {
@@ -246,6 +285,7 @@ impl Figures {
             troubles,
             routes: between.routes(),
             upstreams: between.upstreams(),
+            certificates: between.certificates(since_epoch()),
             stages: between.stages(),
         }
     }
@@ -294,6 +334,29 @@ mod tests {
         assert!(name == "send" && (spent - 2e-6).abs() < 1e-12, "{spent}");
         // Nothing was measured meanwhile: it is off.
         assert_eq!(Figures::between(&now, &now).stages, []);
+    }
+
+    #[test]
+    fn certificates_are_sorted_by_what_is_left() {
+        let expiry = "bolide_acme_certificate_expiry_timestamp_seconds";
+        let text = format!(
+            "{expiry}{{name=\"a\"}} 3000\n{expiry}{{name=\"b\"}} 2000\n\
+             bolide_acme_orders_total{{name=\"b\",result=\"issued\"}} 4\n\
+             bolide_acme_orders_total{{name=\"c\",result=\"failed\"}} 3\n"
+        );
+        let now = parse_all(Instant::now(), &text);
+        let between = Between { before: &now, now: &now, seconds: 1.0 };
+        let certificate = |name: &str, expires_in, failures| Certificate {
+            name: name.to_owned(),
+            expires_in,
+            failures,
+        };
+        let expected = [
+            certificate("c", None, 3.0),
+            certificate("b", Some(1000.0), 0.0),
+            certificate("a", Some(2000.0), 0.0),
+        ];
+        assert_eq!(between.certificates(1000.0), expected);
     }
 
     #[test]

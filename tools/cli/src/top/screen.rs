@@ -131,6 +131,7 @@ fn head(figures: &Figures, server: &str, trouble: Option<&str>) -> Vec<Line<'sta
         short(figures.handshakes),
         duration(figures.turn_p99),
     )));
+    lines.extend(certificates(figures));
     let troubles: Vec<String> =
         figures.troubles.iter().map(|(what, n)| format!("{} {}", plain(what), short(*n))).collect();
     lines.push(if let Some(trouble) = trouble {
@@ -142,6 +143,25 @@ fn head(figures: &Figures, server: &str, trouble: Option<&str>) -> Vec<Line<'sta
     });
     lines.push(Line::default());
     lines
+}
+
+/// How the certificates from a CA are, where there are any.
+fn certificates(figures: &Figures) -> Option<Line<'static>> {
+    let first = figures.certificates.first()?;
+    let left = match first.expires_in {
+        None => "has none".to_owned(),
+        Some(seconds) if seconds <= 0.0 => "has expired".to_owned(),
+        Some(seconds) => format!("expires first, in {} d", rounded(seconds / 86_400.0)),
+    };
+    let failures: f64 = figures.certificates.iter().map(|one| one.failures).sum();
+    let count = figures.certificates.len();
+    let style = if first.expires_in.is_some_and(|left| left > 0.0) { DIM } else { BAD };
+    let text = format!(
+        "certificates by ACME {count}: {} {left}; failed orders {}",
+        plain(&first.name),
+        short(failures)
+    );
+    Some(Line::styled(text, style))
 }
 
 /// A row of right-aligned numbers behind a name.
@@ -260,7 +280,7 @@ mod tests {
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 
-    use super::super::figures::{Route, Upstream};
+    use super::super::figures::{Certificate, Route, Upstream};
     use super::*;
 
     fn figures() -> Figures {
@@ -292,6 +312,11 @@ mod tests {
                 failures: 1.0,
                 retries: 0.0,
                 ejections: 0.0,
+            }],
+            certificates: vec![Certificate {
+                name: "example.org".to_owned(),
+                expires_in: Some(61.04 * 86_400.0),
+                failures: 2.0,
             }],
             stages: [("receive", 1.25e-6), ("parse", 0.25e-6), ("handler", 0.0), ("send", 2.5e-6)]
                 .map(|(name, spent)| (name.to_owned(), spent))

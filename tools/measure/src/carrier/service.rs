@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use bolide_buffers::{Datagram, DatagramSink, Flush, SendQueue};
 use bolide_client::{Session, Workbench};
 use bolide_eventloop::{
-    Accepted, After, Agenda, Arriving, CloseCause, DatagramFlush, Outbound, Routed, Service, Stats, Token,
-    Turn,
+    Accepted, After, Agenda, Arriving, CloseCause, DatagramFlush, Outbound, Routed, Service, Stats,
+    Token, Turn,
 };
 
 use super::connection::{At, CarrierConnection};

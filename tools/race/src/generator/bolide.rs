@@ -53,12 +53,13 @@ fn exchanges(job: &Job<'_>) -> Result<PathBuf, String> {
         start..bytes.len()
     };
     let exchanges = job.exchanges.iter().map(|exchange| {
-        let expected = put(&exchange.expected);
-        let body = match &exchange.body {
-            None => 0..0,
+        let is_known = !job.cell.route.has_own_bytes();
+        let expected = is_known.then(|| put(&exchange.expected));
+        let body = match (&exchange.body, &expected) {
+            (None, _) => 0..0,
             // What comes back is what was sent.
-            Some(body) if *body == exchange.expected => expected.clone(),
-            Some(body) => put(body),
+            (Some(body), Some(expected)) if *body == exchange.expected => expected.clone(),
+            (Some(body), _) => put(body),
         };
         Exchange {
             weight: exchange.weight as u32,
@@ -94,7 +95,7 @@ fn arguments(job: &Job<'_>, exchanges: &Path) -> Vec<String> {
     add(&["-D", &format!("{}ms", job.duration.as_millis())]);
     add(&["--warm-up", &format!("{}ms", job.warm_up.as_millis())]);
     add(&["--seed", &job.seed.to_string()]);
-    add(&["--expect-status", "200", "--sample", "100%"]);
+    add(&["--expect-status", cell.route.status().as_str(), "--sample", "100%"]);
     if cell.route == Route::Grpc {
         add(&["--expect-trailer", "grpc-status: 0"]);
     }
@@ -158,6 +159,7 @@ fn figures(phase: &PhaseReport) -> Figures {
         server_cores: server.cpu_ns as f64 / phase.elapsed_ns.max(1) as f64,
         generator_cores: phase.generator.cpu_ns as f64 / phase.elapsed_ns.max(1) as f64,
         latencies_us: latencies(&phase.latency),
+        content_bytes: phase.traffic.payload_received_bytes as f64 / completed.max(1) as f64,
         bound: phase.verdict.bound,
         evidence: phase.verdict.evidence.clone(),
         ..Figures::default()

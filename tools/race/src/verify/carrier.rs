@@ -92,9 +92,13 @@ impl Carrier {
         let unusable = |error: &dyn std::fmt::Display| error.to_string();
         let tls = ClientTls::new(&Trust::Anybody, &[], WallClock(SystemTime::now))
             .map_err(|error| unusable(&error))?;
-        let mut endpoint =
-            QuicEndpoint::new(None, WallClock(SystemTime::now), random_seed(), (0, Membership::default()))
-                .map_err(|error| unusable(&error))?;
+        let mut endpoint = QuicEndpoint::new(
+            None,
+            WallClock(SystemTime::now),
+            random_seed(),
+            (0, Membership::default()),
+        )
+        .map_err(|error| unusable(&error))?;
         let connection = endpoint
             .connect((&tls, address, SERVER_NAME), (), limits, now)
             .map_err(|error| unusable(&error))?;
@@ -178,9 +182,9 @@ impl Datagrams {
             };
             let bytes = BytesMut::from(&block[..length]);
             let datagram = Datagram { from: self.socket.1, to: None, ecn: 0, bytes };
-            match self.endpoint.receive(datagram, Instant::now(), &mut self.socket) {
-                Arrival::For(()) | Arrival::Nothing | Arrival::Elsewhere(..) => {}
+            match self.endpoint.receive(datagram, false, Instant::now(), &mut self.socket) {
                 Arrival::New(new) => self.endpoint.forget(*new),
+                _ => {}
             }
         }
         connection.receive_datagrams(&mut self.endpoint, Instant::now());

@@ -1,5 +1,6 @@
 //! One connection to a contender, for single exchanges that are looked at closely.
 
+use std::io::Read;
 use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -55,6 +56,23 @@ pub(crate) struct Answer {
     pub(crate) body: Vec<u8>,
     /// Names in lower case.
     pub(crate) trailers: Vec<(String, Vec<u8>)>,
+}
+
+impl Answer {
+    /// The first field of this name, in lower case.
+    pub(crate) fn field(&self, name: &str) -> Option<&[u8]> {
+        let mut fields = self.fields.iter();
+        fields.find(|(known, _)| known == name).map(|(_, value)| value.as_slice())
+    }
+
+    /// The body before it was coded by gzip, as far as one byte more than `expected`; `None`: it is not coded so.
+    pub(crate) fn unzipped(&self, expected: usize) -> Option<Vec<u8>> {
+        let mut plain = Vec::new();
+        let is_coded = self.field("content-encoding") == Some(b"gzip");
+        let decoder = flate2::bufread::GzDecoder::new(self.body.as_slice());
+        let read = decoder.take(expected as u64 + 1).read_to_end(&mut plain);
+        (is_coded && read.is_ok()).then_some(plain)
+    }
 }
 
 /// An open connection.

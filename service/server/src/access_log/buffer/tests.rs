@@ -19,7 +19,7 @@ fn write_line(buffer: &mut LogBuffer, now: Instant) {
 }
 
 fn write_line_of(buffer: &mut LogBuffer, began: Instant, abort: Option<&'static str>) {
-    let mut prefix = LinePrefix::new(buffer.format, "unix", None);
+    let mut prefix = LinePrefix::new(&buffer.format, "unix", None);
     let outcome = Outcome { abort, ..outcome(began) };
     let asked = Asked::unread(Version::HTTP_11);
     let route = RoutePiece::new("/a");
@@ -79,7 +79,7 @@ fn log_flood_by_one_request_fills_a_sheet() {
     let (queue, orders) = sync_channel(2);
     let mut buffer = buffer(LogFormat::Json, queue);
     let now = Instant::now();
-    let mut prefix = LinePrefix::new(LogFormat::Json, "unix", None);
+    let mut prefix = LinePrefix::new(&LogFormat::Json, "unix", None);
     let (asked, outcome) = (Asked::unread(Version::HTTP_2), outcome(now));
     let ended =
         Ended { asked: &asked, route: &RoutePiece::new("/a"), outcome: &outcome, stages: None };

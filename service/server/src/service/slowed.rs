@@ -1,0 +1,117 @@
+//! Content that a policy slows down, and connections that are too many for one client.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::{
+    BodyStream, Bytes, Limits, Pace, Policy, Pull, Request, Response, Router, Running, Server,
+};
+
+const BODY_BYTES: usize = 10_000;
+const PIECE_BYTES: usize = 999;
+
+/// Lets one piece pass in a millisecond, and counts.
+#[derive(Debug, Clone)]
+struct Slow {
+    began: Instant,
+    sent: Arc<AtomicU64>,
+}
+
+impl Pace for Slow {
+    fn ready(&self, now: Instant) -> Result<usize, Instant> {
+        let next = self.sent.load(Ordering::Relaxed).div_ceil(PIECE_BYTES as u64);
+        let next = self.began + Duration::from_millis(next);
+        if now < next { Err(next) } else { Ok(PIECE_BYTES) }
+    }
+
+    fn sent(&self, bytes: u64, _: Instant) {
+        assert!(bytes <= PIECE_BYTES as u64, "{bytes} bytes at once");
+        self.sent.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+impl Policy for Slow {
+    fn pace(&self) -> Option<Rc<dyn Pace>> {
+        Some(Rc::new(self.clone()))
+    }
+}
+
+/// A body of unknown length.
+#[derive(Debug)]
+struct Pieces(usize);
+
+impl BodyStream for Pieces {
+    fn pull(&mut self, bytes_max: usize) -> Pull {
+        let bytes = self.0.min(bytes_max);
+        self.0 -= bytes;
+        if bytes == 0 { Pull::End } else { Pull::Data(vec![b'x'; bytes].into()) }
+    }
+}
+
+fn started(limits: Limits, sent: &Arc<AtomicU64>) -> (Running, SocketAddr) {
+    let sent = Arc::clone(sent);
+    let router = move || {
+        let slow = Slow { began: Instant::now(), sent: Arc::clone(&sent) };
+        let whole = slow.clone();
+        Router::new()
+            .get("/whole", move |request: &mut Request<'_>| {
+                request.set_policy(Rc::new(whole.clone()));
+                Response::from(Bytes::from_static(&[b'x'; BODY_BYTES]))
+            })
+            .get("/pieces", move |request: &mut Request<'_>| {
+                request.set_policy(Rc::new(slow.clone()));
+                Response::stream(Pieces(BODY_BYTES))
+            })
+            .get("/", |_| "fine")
+    };
+    let server = Server::new().workers(1).limits(limits).http("127.0.0.1:0");
+    let running = server.start(router).unwrap();
+    let address = running.addresses()[0].unwrap();
+    (running, address)
+}
+
+fn get(stream: &mut TcpStream, path: &str) -> String {
+    let _ = write!(stream, "GET {path} HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n");
+    let mut response = String::new();
+    let _ = stream.read_to_string(&mut response);
+    response
+}
+
+#[test]
+fn content_that_is_paced_comes_whole_and_in_small_pieces() {
+    for path in ["/whole", "/pieces"] {
+        let sent = Arc::default();
+        let (running, address) = started(Limits::default(), &sent);
+        let response = get(&mut TcpStream::connect(address).unwrap(), path);
+        assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
+        let (head, body) = response.split_once("\r\n\r\n").unwrap();
+        assert_eq!(body.matches('x').count(), BODY_BYTES, "{path}");
+        assert_eq!(sent.load(Ordering::Relaxed), BODY_BYTES as u64, "{path}");
+        assert_eq!(head.contains("content-length: 10000"), path == "/whole", "{head}");
+        running.shut_down();
+        running.join().unwrap();
+    }
+}
+
+#[test]
+fn connection_flood_of_one_client_is_closed_at_once() {
+    let limits = Limits { client_connections_count: 2, ..Limits::default() };
+    let (running, address) = started(limits, &Arc::default());
+    let mut kept: Vec<TcpStream> = Vec::new();
+    for _ in 0..2 {
+        let mut stream = TcpStream::connect(address).unwrap();
+        write!(stream, "GET / HTTP/1.1\r\nhost: h\r\n\r\n").unwrap();
+        assert!(stream.read(&mut [0; 1]).unwrap() > 0);
+        kept.push(stream);
+    }
+    assert_eq!(get(&mut TcpStream::connect(address).unwrap(), "/"), "", "the third");
+    kept.pop();
+    // The server notices the end of the one that is closed some time later.
+    while get(&mut TcpStream::connect(address).unwrap(), "/").is_empty() {}
+    running.shut_down();
+    running.join().unwrap();
+}

@@ -1,0 +1,132 @@
+//! What is asked for, and what a right response is.
+
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Route {
+    /// `GET /ping`: `pong`.
+    Ping,
+    /// `GET /echo?size=N`: N times `x`.
+    Echo,
+    /// `POST /echo`: the body back.
+    Post,
+    /// A gRPC call: the message back.
+    Grpc,
+    /// A file of 6 bytes.
+    #[serde(rename = "static-6")]
+    Static6,
+    /// A file of 4,096 bytes.
+    #[serde(rename = "static-4k")]
+    Static4k,
+    /// A file of 16 MiB.
+    #[serde(rename = "static-16m")]
+    Static16m,
+    /// The same file of 6 bytes, through a proxy.
+    #[serde(rename = "proxy-6")]
+    Proxy6,
+    /// The same file of 4,096 bytes, through a proxy.
+    #[serde(rename = "proxy-4k")]
+    Proxy4k,
+    /// `GET /ping` of those that also run with their access log on.
+    Logged,
+    /// An asset of the site: a file of 4,096 bytes.
+    SiteAsset,
+    /// A path of the site without a file: its `index.html`.
+    SitePage,
+    /// JSON of 20 KiB from the site's upstream, compressed by gzip.
+    SiteApi,
+    /// A file of 6 bytes, below a path with a rate limit.
+    SiteLimited,
+    /// A 302 to another path.
+    SiteRedirect,
+}
+
+impl Route {
+    /// The names by which contenders say that they serve it.
+    pub const NAMES: [&'static str; 14] = [
+        "ping",
+        "echo",
+        "post",
+        "grpc",
+        "static-6",
+        "static-4k",
+        "static-16m",
+        "proxy",
+        "logged",
+        "site-asset",
+        "site-page",
+        "site-api",
+        "site-limited",
+        "site-redirect",
+    ];
+
+    /// The one of [`NAMES`](Self::NAMES) that covers it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ping => "ping",
+            Self::Echo => "echo",
+            Self::Post => "post",
+            Self::Grpc => "grpc",
+            Self::Static6 => "static-6",
+            Self::Static4k => "static-4k",
+            Self::Static16m => "static-16m",
+            Self::Proxy6 | Self::Proxy4k => "proxy",
+            Self::Logged => "logged",
+            Self::SiteAsset => "site-asset",
+            Self::SitePage => "site-page",
+            Self::SiteApi => "site-api",
+            Self::SiteLimited => "site-limited",
+            Self::SiteRedirect => "site-redirect",
+        }
+    }
+
+    /// Whether requests have a body, which comes back.
+    #[must_use]
+    pub fn has_body(self) -> bool {
+        matches!(self, Self::Post | Self::Grpc)
+    }
+
+    /// Whether a file is requested.
+    #[must_use]
+    pub fn is_file(self) -> bool {
+        matches!(
+            self,
+            Self::Static6
+                | Self::Static4k
+                | Self::Static16m
+                | Self::Proxy6
+                | Self::Proxy4k
+                | Self::SiteAsset
+                | Self::SiteLimited
+        )
+    }
+
+    /// Whether it is a part of the site, which a contender starts by `site_command`.
+    #[must_use]
+    pub fn is_site(self) -> bool {
+        self.name().starts_with("site-")
+    }
+
+    /// The status of a right response.
+    #[must_use]
+    pub fn status(self) -> StatusCode {
+        if self == Self::SiteRedirect { StatusCode::FOUND } else { StatusCode::OK }
+    }
+
+    /// Whether the bytes of a right response are the contender's choice: a content coding, the text of a redirect. Those
+    /// are compared before and during a run, but not by the load.
+    #[must_use]
+    pub fn has_own_bytes(self) -> bool {
+        matches!(self, Self::SiteApi | Self::SiteRedirect)
+    }
+
+    /// Whether a backend is needed.
+    #[must_use]
+    pub fn is_proxy(self) -> bool {
+        matches!(self, Self::Proxy6 | Self::Proxy4k)
+    }
+}
