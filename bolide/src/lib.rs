@@ -84,10 +84,10 @@ pub mod server {
         AbortReason, AccessLog, AccessLogStats, Alternatives, BODY_BYTES_MAX, Blame, BodyLimit,
         BodyStream, Collect, ConnectionLimits, EarlierProcess, End, Exchange, Fields, FilePiece,
         FileVersion, ForwardedFields, Head, Http1Limits, Http2Limits, Http3Limits, Ingress, Io,
-        LOG_PLACEHOLDERS, Limits, Listener, LogFormat, LogLimits, LogTarget, LogTemplate,
-        LoopLimits, Network, NetworkError, Networks, Policy, ProxyProtocol, ProxyVersion, Pull,
-        Pulse, RequestId, ResponseFields, Rest, RouteError, Running, SharedFile, Stopper, Waker,
-        body_limit, detach,
+        LOG_PLACEHOLDERS, Limits, Listener, ListenerSockets, LogFormat, LogLimits, LogTarget,
+        LogTemplate, LoopLimits, Network, NetworkError, Networks, Policy, ProxyProtocol,
+        ProxyVersion, Pull, Pulse, RequestId, ResponseFields, Rest, RouteError, Running,
+        SharedFile, Stopper, Waker, body_limit, detach,
     };
 }
 

@@ -11,8 +11,17 @@ use bolide_eventloop::{DatagramPipe, Handle, Mailbox, Token};
 
 use crate::quic::Lineage;
 use crate::responder::MessageKind;
-use crate::server::{Running, Server};
+use crate::server::{Bound, Running, Server};
 use crate::{Error, Message};
+
+/// The sockets of one listener.
+#[derive(Debug)]
+pub struct ListenerSockets {
+    /// Those that listen; several share a port.
+    pub listening: Vec<OwnedFd>,
+    /// The UDP sockets at the same port, if it serves HTTP/3.
+    pub datagrams: Vec<OwnedFd>,
+}
 
 /// A process that served HTTP/3 at the same UDP sockets before, and may have connections.
 #[derive(Debug)]
@@ -74,6 +83,18 @@ impl Datagrams {
 }
 
 impl Server {
+    /// Further descriptors of the sockets of each listener, in order, once they are [open](Self::bind): for a process that is to
+    /// take over. None before.
+    ///
+    /// # Errors
+    ///
+    /// When the system has no file descriptor left.
+    pub fn sockets(&self) -> Result<Vec<ListenerSockets>, Error> {
+        let Some(Bound { listeners, .. }) = &self.bound else { return Ok(Vec::new()) };
+        let own = listeners.duplicates()?.into_iter().zip(listeners.duplicate_datagrams()?);
+        Ok(own.map(|(listening, datagrams)| ListenerSockets { listening, datagrams }).collect())
+    }
+
     /// Goes on for processes that had the UDP sockets of [inherited](crate::Listener::Inherited) listeners before, the latest
     /// first, as that has [prepared](Running::prepare_handover) them: what comes for their connections is passed on to
     /// them, and tokens that they have given to clients stay valid.

@@ -68,7 +68,7 @@ pub use error::Error;
 pub use exchange::{Io, UpstreamTimes};
 pub use file_piece::FilePiece;
 pub use handler::{Alternatives, BodyLimit, Exchange, Handler, Reply, body_limit};
-pub use handover::{EarlierProcess, Pulse};
+pub use handover::{EarlierProcess, ListenerSockets, Pulse};
 pub use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 pub use ingress::{ForwardedFields, Ingress, ProxyProtocol, RequestId};
 pub use limits::{

@@ -54,7 +54,7 @@ pub struct Server {
     observed: Observed,
     name: &'static str,
     around: Option<Around>,
-    bound: Option<Bound>,
+    pub(crate) bound: Option<Bound>,
     error: Option<Error>,
     http3: bool,
     pub(crate) lineage: Lineage,
@@ -123,8 +123,8 @@ impl Listener {
 }
 
 /// Listeners that are open.
-struct Bound {
-    listeners: Listeners,
+pub(crate) struct Bound {
+    pub(crate) listeners: Listeners,
     tls: Vec<Option<ServerTls>>,
     paths: Vec<PathBuf>,
     http3: Sockets,
@@ -331,17 +331,6 @@ impl Server {
             None if self.listeners.is_empty() => Err(Error::NoListener),
             None => Ok(()),
         }
-    }
-
-    /// Further descriptors of the sockets of each listener, in order, once they are [open](Self::bind), and of the UDP sockets
-    /// at its port: for a process that is to take over. None before.
-    ///
-    /// # Errors
-    ///
-    /// When the system has no file descriptor left.
-    pub fn sockets(&self) -> Result<Vec<(Vec<OwnedFd>, Vec<OwnedFd>)>, Error> {
-        let Some(Bound { listeners, .. }) = &self.bound else { return Ok(Vec::new()) };
-        Ok(listeners.duplicates()?.into_iter().zip(listeners.duplicate_datagrams()?).collect())
     }
 
     /// Opens every listener, unless they [are](Self::bind), and starts the workers, each with a router that

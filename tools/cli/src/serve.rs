@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bolide::Server;
-use bolide::server::{Listener, Running};
+use bolide::server::{Listener, ListenerSockets, Running};
 
 use crate::certificate::Material;
 use crate::configuration::{self, ClientCertificate, check_address};
@@ -237,7 +237,7 @@ struct Bound {
     server: Server,
     listeners: Vec<Opened>,
     /// For a successor, in the same order.
-    sockets: Vec<(Vec<OwnedFd>, Vec<OwnedFd>)>,
+    sockets: Vec<ListenerSockets>,
     /// In the place of the address of the operator's listener.
     admin: Option<Listener>,
     predecessor: Option<Ready>,
@@ -433,10 +433,11 @@ fn check_reading(arguments: &Arguments, identity: &Identity) -> Result<(), Strin
 /// The sockets that a successor gets, by the addresses that they were asked for by.
 fn named(
     listeners: &[Opened],
-    sockets: Vec<(Vec<OwnedFd>, Vec<OwnedFd>)>,
+    sockets: Vec<ListenerSockets>,
     admin: Option<(std::net::SocketAddr, Vec<OwnedFd>)>,
 ) -> Vec<Sockets> {
-    let listeners = listeners.iter().zip(sockets).map(|(listener, (descriptors, datagrams))| {
+    let listeners = listeners.iter().zip(sockets).map(|(listener, sockets)| {
+        let ListenerSockets { listening: descriptors, datagrams } = sockets;
         Sockets { address: listener.address.clone(), is_admin: false, descriptors, datagrams }
     });
     let admin = admin.map(|(address, descriptors)| Sockets {

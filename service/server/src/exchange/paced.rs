@@ -56,7 +56,11 @@ impl State {
     pub(crate) fn take_paced(&self, now: Instant) -> Option<Instant> {
         let paced = self.paced.as_ref()?;
         let is_due = paced.until.get().is_some_and(|until| until <= now);
-        is_due.then(|| paced.until.take()).flatten().and(paced.since.get())
+        if !is_due {
+            return None;
+        }
+        paced.until.set(None);
+        paced.since.get()
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
-use bolide_server::{Listener, Router, Running, Server};
+use bolide_server::{Listener, ListenerSockets, Router, Running, Server};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -19,8 +19,8 @@ fn routes(name: &'static str) -> impl Fn() -> Router + Send + Sync + 'static {
 fn start(name: &'static str, workers: usize, listener: impl Into<Listener>) -> (Running, Listener) {
     let server = Server::new().workers(workers).drain(PATIENCE).listener(listener, None);
     let server = server.bind().expect("it can be opened");
-    let (sockets, datagrams) = server.sockets().expect("descriptors").remove(0);
-    let listener = Listener::Inherited { sockets, datagrams, path: None };
+    let ListenerSockets { listening, datagrams } = server.sockets().expect("descriptors").remove(0);
+    let listener = Listener::Inherited { sockets: listening, datagrams, path: None };
     (server.start(routes(name)).expect("it starts"), listener)
 }
 

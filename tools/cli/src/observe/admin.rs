@@ -84,7 +84,8 @@ impl Admin {
         let server = Server::new().name("admin").workers(1).drain(std::time::Duration::ZERO);
         let listener = inherited.unwrap_or(Listener::Tcp(settings.address));
         let server = server.listener(listener, None).bind().map_err(failed)?;
-        let sockets = server.sockets().map_err(failed)?.into_iter().flat_map(|own| own.0).collect();
+        let sockets = server.sockets().map_err(failed)?.into_iter();
+        let sockets = sockets.flat_map(|own| own.listening).collect();
         let names = settings.names;
         let running =
             server.start(move || admin_routes(&watched, &sources, &names)).map_err(failed)?;

@@ -115,7 +115,8 @@ fn run_job(arguments: &Arguments, engine: Box<Engine<'_>>, stop: &Stop) -> Resul
         };
     }
     let written = files.write(&report, &job.thresholds, &text);
-    let written = written.and(records.map_or(Ok(()), Records::finish));
+    let finished = records.map_or(Ok(()), Records::finish);
+    let written = written.and(finished);
     if let Err(error) = &written {
         eprintln!("bolide: {}", in_one_line(&error.to_string()));
     }

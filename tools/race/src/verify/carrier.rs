@@ -182,9 +182,10 @@ impl Datagrams {
             };
             let bytes = BytesMut::from(&block[..length]);
             let datagram = Datagram { from: self.socket.1, to: None, ecn: 0, bytes };
-            match self.endpoint.receive(datagram, false, Instant::now(), &mut self.socket) {
-                Arrival::New(new) => self.endpoint.forget(*new),
-                _ => {}
+            let now = Instant::now();
+            if let Arrival::New(new) = self.endpoint.receive(datagram, false, now, &mut self.socket)
+            {
+                self.endpoint.forget(*new);
             }
         }
         connection.receive_datagrams(&mut self.endpoint, Instant::now());
