@@ -107,6 +107,7 @@ impl Ours {
         let identity = Identity::from_pem(chain.as_bytes(), key.as_bytes()).expect("an identity");
         let running = Server::new()
             .workers(1)
+            .http3(true)
             .http("127.0.0.1:0")
             .https("127.0.0.1:0", &Tls::new(&identity).expect("settings"))
             .start(routes)

@@ -36,6 +36,25 @@ fn a_client_speaks_only_what_it_is_told_to() {
 }
 
 #[test]
+fn a_client_speaks_http3_if_it_is_told_to() {
+    let ours = Ours::new();
+    let [http, _, https] = ours.urls("/version");
+    let client = ours.client().versions(Versions::Http3).build().expect("a client");
+    for _ in 0..3 {
+        let mut answer = client.get(&https).send().expect("an answer");
+        assert_eq!((answer.status().as_u16(), answer.version()), (200, Version::HTTP_3));
+        assert_eq!(answer.text().expect("text"), "HTTP/3.0");
+    }
+    let url = https.replace("/version", "/pattern/100000");
+    let open: Vec<_> = (0..50).map(|_| client.get(&url).send().expect("an answer")).collect();
+    for mut answer in open {
+        assert_eq!(answer.collect().expect("all of it").len(), 100_000);
+    }
+    let error = client.get(&http).send().unwrap_err();
+    assert!(error.to_string().contains("HTTP/3 needs a URL with https"), "{error}");
+}
+
+#[test]
 fn a_certificate_that_is_not_trusted_is_refused_before_anything_is_asked() {
     let (ours, other) = (Ours::new(), Ours::new());
     let client = Client::builder().trust(Trust::Pem(other.certificate.clone())).build();

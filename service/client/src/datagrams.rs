@@ -1,16 +1,50 @@
 //! RFC 9114 §3: connections over QUIC: what comes for a session and what it sends are datagrams of sockets that several share.
 
+use std::ops::{Deref, DerefMut};
 use std::time::{Instant, SystemTime};
 
 use bolide_buffers::{Datagram, DatagramSink, Flush};
 use bolide_connection::{
     Arrival, IdentityError, Membership, QuicEndpoint, QuicError, QuicStats, WallClock,
 };
-use bolide_eventloop::{After, DatagramFlush, Outbound, Routed, random_seed};
+use bolide_eventloop::{After, DatagramFlush, Outbound, Routed, Token, random_seed};
 
 use crate::{Dial, Session, Speaks, Workbench};
 
+/// A [`Workbench`] with the connections over QUIC of somebody else, until it is dropped.
+#[derive(Debug)]
+pub struct Lent<'a> {
+    bench: &'a mut Workbench,
+    quic: &'a mut Option<Box<QuicEndpoint<Token>>>,
+}
+
+impl Deref for Lent<'_> {
+    type Target = Workbench;
+
+    fn deref(&self) -> &Workbench {
+        self.bench
+    }
+}
+
+impl DerefMut for Lent<'_> {
+    fn deref_mut(&mut self) -> &mut Workbench {
+        self.bench
+    }
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        std::mem::swap(&mut self.bench.quic, self.quic);
+    }
+}
+
 impl Workbench {
+    /// For a worker of which several benches make connections to the same sockets: those over QUIC belong to the worker.
+    pub fn with_quic<'a>(&'a mut self, quic: &'a mut Option<Box<QuicEndpoint<Token>>>) -> Lent<'a> {
+        std::mem::swap(&mut self.quic, quic);
+        Lent { bench: self, quic }
+    }
+
     /// Finds out which session a datagram is for.
     pub fn datagram(
         &mut self,
@@ -65,7 +99,7 @@ impl Session {
         now: Instant,
     ) -> Result<Self, IdentityError> {
         let Some(to) = outbound.datagrams_to else { return Self::new(dial, bench, now) };
-        let Speaks::Tls { settings, server_name, required } = &dial.speaks else {
+        let Speaks::Tls { settings, server_name, .. } = &dial.speaks else {
             return Err(IdentityError::Unusable("HTTP/3 needs TLS".to_owned()));
         };
         let unusable = |error: QuicError| IdentityError::Unusable(error.to_string());
@@ -75,6 +109,7 @@ impl Session {
             None => {
                 let clock = WallClock(SystemTime::now);
                 QuicEndpoint::new(None, clock, random_seed(), (0, Membership::default()))
+                    .map(Box::new)
                     .map_err(unusable)?
             }
         };
@@ -82,7 +117,7 @@ impl Session {
             .insert(endpoint)
             .connect((settings, to, server_name), outbound.token, limits, now)
             .map_err(unusable)?;
-        Ok(Self::with(connection, *required, now + dial.timeout))
+        Ok(Self::with(connection, None, now + dial.timeout))
     }
 
     /// Ends the connection at once, whatever is open: the caller knows, and over QUIC the server is told.

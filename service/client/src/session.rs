@@ -30,7 +30,7 @@ pub struct Workbench {
     head: Head,
     plain: ReceiveBuffer,
     /// The connections over QUIC, once there was one.
-    pub(crate) quic: Option<QuicEndpoint<Token>>,
+    pub(crate) quic: Option<Box<QuicEndpoint<Token>>>,
 }
 
 impl Workbench {

@@ -232,7 +232,7 @@ impl Backends {
                 multiplexes,
                 dial,
                 authority: upstream.authority.clone(),
-                is_https: upstream.scheme == Scheme::Tls,
+                is_https: upstream.scheme.is_secure(),
                 outstanding: 0,
                 health: settings.watch.list[at].health(),
                 destinations: settings.watch.list[at].destinations(),
@@ -249,7 +249,7 @@ impl Backends {
         for (at, upstream) in settings.upstreams.iter().enumerate() {
             let multiplexes = match upstream.scheme {
                 Scheme::Http1 => Some(false),
-                Scheme::Http2 => Some(true),
+                Scheme::Http2 | Scheme::Http3 => Some(true),
                 Scheme::Tls => None,
             };
             let dial = upstream.dial(settings.tls.as_ref(), name, limits.connect_timeout);

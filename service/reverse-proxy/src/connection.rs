@@ -6,9 +6,10 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use bolide_client::{ConnectionKey, Session};
+use bolide_eventloop::{DatagramFlush, Outbound as BegunOutbound};
 use bolide_server::{
-    After, Agenda, CloseCause, Destination, Dialled, Flush, Message, Outbound, SendQueue, Token,
-    Turn, Waker,
+    After, Agenda, CloseCause, DatagramSink, Destination, Dialled, Flush, Message, Outbound,
+    OutwardQuic, SendQueue, Token, Turn, Waker,
 };
 
 use crate::exchanges::UpstreamExchanges;
@@ -78,13 +79,20 @@ pub(crate) struct Dialling {
 }
 
 impl Dialled for Dialling {
-    fn begin(self: Box<Self>, token: Token, now: Instant) -> Option<(Box<dyn Outbound>, After)> {
+    fn begin(
+        self: Box<Self>,
+        begun: &BegunOutbound,
+        quic: &mut OutwardQuic,
+        now: Instant,
+    ) -> Option<(Box<dyn Outbound>, After)> {
         let Self { worker, upstream, key, tasks, .. } = *self;
-        tasks.token.set(Some(token));
+        tasks.token.set(Some(begun.token));
         let session = {
             let backends = worker.backends.borrow();
+            let mut bench = worker.bench.borrow_mut();
             // The upstream's name was checked when the proxy was made.
-            Session::new(&backends[upstream].dial, &worker.bench.borrow(), now).ok()?
+            let dial = &backends[upstream].dial;
+            Session::begin(dial, begun, &mut bench.with_quic(quic), now).ok()?
         };
         let after = worker.until_next_wait(upstream, session.first_wish());
         let exchanges = UpstreamExchanges::new(worker, upstream, key, tasks, now);
@@ -121,7 +129,7 @@ impl UpstreamConnection {
 }
 
 impl Outbound for UpstreamConnection {
-    fn turn(&mut self, turn: &mut Turn<'_, Message>) -> After {
+    fn turn(&mut self, turn: &mut Turn<'_, Message>, quic: &mut OutwardQuic) -> After {
         let tasks = &self.exchanges.tasks;
         if tasks.waker.borrow().is_none() {
             *tasks.waker.borrow_mut() = Some(Waker::of_outbound(turn));
@@ -129,22 +137,25 @@ impl Outbound for UpstreamConnection {
         self.exchanges.eof |= turn.eof;
         self.exchanges.now = turn.now;
         let worker = Rc::clone(&self.exchanges.worker);
-        let after = self.session.turn(turn, &mut worker.bench.borrow_mut(), &mut self.exchanges);
+        let mut bench = worker.bench.borrow_mut();
+        let after = self.session.turn(turn, &mut bench.with_quic(quic), &mut self.exchanges);
+        drop(bench);
         self.settle(after, turn.agenda, turn.now)
     }
 
-    fn shut_down(&mut self, turn: &mut Turn<'_, Message>) -> After {
+    fn shut_down(&mut self, turn: &mut Turn<'_, Message>, quic: &mut OutwardQuic) -> After {
         self.exchanges.worker.draining.set(true);
         if !self.session.is_ready() {
             // Whoever waits for it is still to be answered.
-            return self.turn(turn);
+            return self.turn(turn, quic);
         }
         if !self.exchanges.is_idle() {
-            return self.turn(turn);
+            return self.turn(turn, quic);
         }
         let worker = Rc::clone(&self.exchanges.worker);
-        let after =
-            self.session.shut_down(turn, &mut worker.bench.borrow_mut(), &mut self.exchanges);
+        let mut bench = worker.bench.borrow_mut();
+        let after = self.session.shut_down(turn, &mut bench.with_quic(quic), &mut self.exchanges);
+        drop(bench);
         self.settle(after, turn.agenda, turn.now)
     }
 
@@ -152,8 +163,20 @@ impl Outbound for UpstreamConnection {
         self.session.flush(output, &mut sink)
     }
 
-    fn close(self: Box<Self>, cause: CloseCause, agenda: &mut Agenda) {
-        let Self { session, mut exchanges } = *self;
+    fn flush_datagrams(
+        &mut self,
+        quic: &mut OutwardQuic,
+        sink: &mut dyn DatagramSink,
+    ) -> DatagramFlush {
+        let mut bench = self.exchanges.worker.bench.borrow_mut();
+        bench.with_quic(quic).flush_datagrams(&mut self.session, sink)
+    }
+
+    fn close(self: Box<Self>, cause: CloseCause, quic: &mut OutwardQuic, agenda: &mut Agenda) {
+        let Self { mut session, mut exchanges } = *self;
+        let mut bench = exchanges.worker.bench.borrow_mut();
+        bench.with_quic(quic).forget(&mut session, exchanges.now);
+        drop(bench);
         session.close(cause, &mut exchanges);
         exchanges.worker.show(exchanges.upstream);
         exchanges.wake_all(agenda);

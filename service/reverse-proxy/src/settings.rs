@@ -94,7 +94,7 @@ impl ProxySettings {
     ///
     /// When there is no upstream, or one speaks TLS and the system trusts nobody.
     pub fn new(upstreams: Vec<Upstream>) -> Result<Self, UpstreamError> {
-        let trust = match upstreams.iter().find(|upstream| upstream.scheme == Scheme::Tls) {
+        let trust = match upstreams.iter().find(|upstream| upstream.scheme.is_secure()) {
             None => Trust::Anybody,
             Some(Upstream { given, .. }) => platform_trust()
                 .map_err(|error| UpstreamError::Untrusted { given: given.clone(), error })?,
@@ -137,7 +137,7 @@ impl ProxySettings {
     /// Whether an upstream speaks TLS.
     #[must_use]
     pub fn speaks_tls(&self) -> bool {
-        self.upstreams.iter().any(|upstream| upstream.scheme == Scheme::Tls)
+        self.upstreams.iter().any(|upstream| upstream.scheme.is_secure())
     }
 
     /// Makes what connections with TLS begin with.
@@ -231,10 +231,22 @@ impl ProxySettings {
     /// Connections begin with a PROXY header that names the client. Each belongs to one client then: its requests alone use it
     /// again, and an idle one ends when another client needs its place. Health checks say that they are the proxy's own.
     /// Default: none.
-    #[must_use]
-    pub fn proxy_protocol(mut self, version: ProxyVersion) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// When an upstream speaks HTTP/3.
+    pub fn proxy_protocol(mut self, version: ProxyVersion) -> Result<Self, UpstreamError> {
+        self.goes_by_tcp("PROXY header")?;
         self.proxy_protocol = Some(version);
-        self
+        Ok(self)
+    }
+
+    /// Refuses upstreams over HTTP/3 where something is asked for that they don't have.
+    fn goes_by_tcp(&self, what: &'static str) -> Result<(), UpstreamError> {
+        match self.upstreams.iter().find(|upstream| upstream.scheme == Scheme::Http3) {
+            None => Ok(()),
+            Some(upstream) => Err(UpstreamError::Http3 { given: upstream.given.clone(), what }),
+        }
     }
 
     /// The limits.
@@ -249,12 +261,14 @@ impl ProxySettings {
     ///
     /// # Errors
     ///
-    /// When the path of the check can't be asked for.
+    /// When the path of the check can't be asked for, or it is for a WebSocket and an upstream speaks HTTP/3.
     pub fn health_check(mut self, check: HealthCheck) -> Result<Self, UpstreamError> {
         let path = check.kind.path();
         let mut is_right = path.starts_with('/') && is_valid_target(path.as_bytes());
-        if let HealthKind::Grpc(service) = &check.kind {
-            is_right &= service.len() < 128 && service.is_ascii();
+        match &check.kind {
+            HealthKind::Get(_) => {}
+            HealthKind::Grpc(service) => is_right &= service.len() < 128 && service.is_ascii(),
+            HealthKind::WebSocket(_) => self.goes_by_tcp("check of a WebSocket")?,
         }
         if !is_right || check.interval.is_zero() || check.timeout.is_zero() {
             return Err(UpstreamError::HealthCheck { path: path.to_owned() });

@@ -1,5 +1,6 @@
 //! A server behind the proxy, as its user names it.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -12,8 +13,8 @@ use thiserror::Error;
 pub enum UpstreamError {
     /// The text names none.
     #[error(
-        "`{given}` is not an upstream: {what}; write http://HOST:PORT, h2c://HOST:PORT, https://HOST:PORT or \
-         unix:/PATH"
+        "`{given}` is not an upstream: {what}; write http://HOST:PORT, h2c://HOST:PORT, https://HOST:PORT, \
+         h3://HOST:PORT or unix:/PATH"
     )]
     Malformed {
         /// What was given.
@@ -63,6 +64,14 @@ pub enum UpstreamError {
         /// What was given.
         given: String,
     },
+    /// Something goes by TCP alone.
+    #[error("upstream `{given}` speaks HTTP/3, which has no {what}")]
+    Http3 {
+        /// The upstream.
+        given: String,
+        /// What was asked for.
+        what: &'static str,
+    },
     /// There is none.
     #[error("a reverse proxy needs at least one upstream")]
     None,
@@ -74,6 +83,22 @@ pub(crate) enum Scheme {
     Http1,
     Http2,
     Tls,
+    Http3,
+}
+
+impl Scheme {
+    /// Whether requests say `https`.
+    pub(crate) fn is_secure(self) -> bool {
+        matches!(self, Self::Tls | Self::Http3)
+    }
+
+    /// Where connections to an address go to.
+    pub(crate) fn to(self, address: SocketAddr) -> Destination {
+        match self {
+            Self::Http3 => Destination::Datagrams(address),
+            _ => Destination::Inet(address),
+        }
+    }
 }
 
 /// A server behind the proxy: where it is, what it speaks, and how much of the load it takes.
@@ -93,8 +118,8 @@ pub struct Upstream {
 
 impl Upstream {
     /// The upstream that `text` names: `http://HOST:PORT` (HTTP/1.1), `h2c://HOST:PORT` (HTTP/2 without TLS),
-    /// `https://HOST:PORT` (TLS, then HTTP/2 or HTTP/1.1 as ALPN agrees) or `unix:/PATH` (HTTP/1.1 on a Unix
-    /// socket). The port may be left out where the scheme has one. Waits for the system's resolver when the
+    /// `https://HOST:PORT` (TLS, then HTTP/2 or HTTP/1.1 as ALPN agrees), `h3://HOST:PORT` (HTTP/3) or `unix:/PATH`
+    /// (HTTP/1.1 on a Unix socket). The port may be left out where the scheme has one. Waits for the system's resolver when the
     /// host is a name.
     ///
     /// # Errors
@@ -122,6 +147,7 @@ impl Upstream {
             "http" => (Scheme::Http1, 80),
             "h2c" => (Scheme::Http2, 80),
             "https" => (Scheme::Tls, 443),
+            "h3" => (Scheme::Http3, 443),
             _ => return Err(malformed("its scheme is not known")),
         };
         let authority = rest.strip_suffix('/').unwrap_or(rest);
@@ -146,7 +172,7 @@ impl Upstream {
             authority: authority.to_owned(),
             host: host.trim_start_matches('[').trim_end_matches(']').to_owned(),
             port,
-            destinations: addresses.into_iter().map(Destination::Inet).collect(),
+            destinations: addresses.into_iter().map(|address| scheme.to(address)).collect(),
             weight: 1,
             http1_tunnels: scheme == Scheme::Tls,
         })
@@ -161,17 +187,17 @@ impl Upstream {
 
     /// Whether WebSockets and other tunnels go by HTTP/1.1, on connections of their own, when the upstream
     /// speaks HTTP/2 without extended CONNECT (RFC 8441). Default: yes with `https`, where ALPN says what is
-    /// spoken; no with `h2c`, where a server may understand nothing else, and the answer is 502.
+    /// spoken; no with `h2c`, where a server may understand nothing else, and the answer is 502. Never with `h3`.
     #[must_use]
     pub fn http1_tunnels(mut self, allowed: bool) -> Self {
-        self.http1_tunnels = allowed && self.scheme != Scheme::Http1;
+        self.http1_tunnels = allowed && matches!(self.scheme, Scheme::Http2 | Scheme::Tls);
         self
     }
 
     /// Host and port, where the host is a name that may get other addresses.
     pub(crate) fn named_host(&self) -> Option<(String, u16)> {
-        let is_inet = matches!(self.destinations.first(), Some(Destination::Inet(_)));
-        let is_name = is_inet && self.host.parse::<std::net::IpAddr>().is_err();
+        let is_unix = matches!(self.destinations.first(), Some(Destination::Unix(_)));
+        let is_name = !is_unix && self.host.parse::<std::net::IpAddr>().is_err();
         is_name.then(|| (self.host.clone(), self.port))
     }
 
@@ -189,13 +215,13 @@ impl Upstream {
         timeout: Duration,
     ) -> Dial {
         let speaks = match (self.scheme, tls) {
-            (Scheme::Tls, Some(tls)) => Speaks::Tls {
+            (Scheme::Tls | Scheme::Http3, Some(tls)) => Speaks::Tls {
                 settings: tls.clone(),
                 server_name: name.unwrap_or(&self.host).to_owned(),
                 required: None,
             },
             (Scheme::Http2, _) => Speaks::Http2,
-            (Scheme::Http1 | Scheme::Tls, _) => Speaks::Http1,
+            (Scheme::Http1 | Scheme::Tls | Scheme::Http3, _) => Speaks::Http1,
         };
         Dial { speaks, timeout, preamble: None }
     }
@@ -239,10 +265,11 @@ mod tests {
             ("http://127.0.0.1/", Scheme::Http1, "127.0.0.1", "127.0.0.1:80"),
             ("h2c://[::1]:81", Scheme::Http2, "[::1]:81", "[::1]:81"),
             ("https://[::1]", Scheme::Tls, "[::1]", "[::1]:443"),
+            ("h3://[::1]:82", Scheme::Http3, "[::1]:82", "[::1]:82"),
         ] {
             let upstream = Upstream::parse(text).unwrap();
             assert_eq!((upstream.scheme, &*upstream.authority), (scheme, authority), "{text}");
-            assert_eq!(upstream.destinations, [Destination::Inet(to.parse().unwrap())], "{text}");
+            assert_eq!(upstream.destinations, [scheme.to(to.parse().unwrap())], "{text}");
         }
         let unix = Upstream::parse("unix:/run/a").unwrap();
         assert_eq!(unix.destinations, [Destination::Unix(Path::new("/run/a").into())]);

@@ -155,7 +155,8 @@ impl Watched {
             }
         };
         let addresses: Vec<_> = found.iter().map(ToString::to_string).collect();
-        if !self.found.move_to(found.into_iter().map(Destination::Inet).collect()) {
+        let scheme = self.upstream.scheme;
+        if !self.found.move_to(found.into_iter().map(|address| scheme.to(address)).collect()) {
             return;
         }
         let what = format!("its addresses are {} now", addresses.join(", "));

@@ -231,7 +231,7 @@ impl Io<'_> {
     /// Whether [`Self::send`] takes a piece now.
     #[must_use]
     pub fn is_sendable(&self) -> bool {
-        self.state.phase == Phase::Sendable && self.takes_more() && self.is_in_time()
+        !self.state.has_rest() && self.may_send()
     }
 
     /// Sends the next piece of the body. Gives it back while the piece before has not left:
@@ -242,13 +242,13 @@ impl Io<'_> {
     /// The piece itself, when it can't be taken now.
     pub fn send(&mut self, data: Bytes, end: End) -> Result<(), Bytes> {
         match self.state.phase {
+            Phase::Sendable if self.state.has_rest() => Err(data),
             Phase::Sendable if self.state.encoded.is_some() => self.send_encoded(data, end),
             Phase::Sendable => {
-                self.state.record.sent_bytes += data.len() as u64;
-                self.encoding(|io| {
-                    let sent = io.connection.send_data(&mut io.cx, io.id, data, end);
-                    io.settle(sent, end);
-                });
+                self.encoding(|io| io.send_piece(data, end));
+                if self.state.has_rest() {
+                    self.pull();
+                }
                 Ok(())
             }
             // What is sent after the end, or in answer to HEAD, goes nowhere.
@@ -398,6 +398,7 @@ impl Io<'_> {
             return self.end_encoded(fields);
         }
         if self.state.phase.is_answering() {
+            self.send_rest();
             let sent = self.encoding(|io| io.connection.send_trailers(&mut io.cx, io.id, fields));
             if sent.is_err() {
                 self.abort();
@@ -420,7 +421,11 @@ impl Io<'_> {
     }
 
     fn pull_pieces(&mut self) {
-        while self.is_sendable() {
+        while self.may_send() {
+            if let Some((rest, end)) = self.state.take_rest() {
+                self.send_piece(rest, end);
+                continue;
+            }
             let is_encoded = self.state.encoded.is_some();
             if !is_encoded && self.send_file_piece() {
                 continue;
@@ -447,9 +452,7 @@ impl Io<'_> {
                 self.encode(data, end);
                 continue;
             }
-            self.state.record.sent_bytes += data.len() as u64;
-            let sent = self.connection.send_data(&mut self.cx, self.id, data, end);
-            self.settle(sent, end);
+            self.send_piece(data, end);
         }
     }
 

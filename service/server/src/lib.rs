@@ -49,7 +49,9 @@ pub use access_log::{
     trace_id,
 };
 pub use admin::{MetricSource, admin_routes};
-pub use bolide_buffers::{Chunk, Flush, PieceQueue, SendQueue, WaitingPieces, detach};
+pub use bolide_buffers::{
+    Chunk, DatagramSink, Flush, PieceQueue, SendQueue, WaitingPieces, detach,
+};
 pub use bolide_connection::{
     Alpn, ClientCertificate, Clients, HandshakeFacts, HandshakeRules, Http1Limits, Http2Limits,
     Http3Limits, Identity, IdentityError, Issued, IssuedNames, Limits as ConnectionLimits,
@@ -81,7 +83,7 @@ pub use metrics::{
     Metric, Metrics, Protocol, RouteSnapshot, ServerState, Snapshot, Standing, TlsSnapshot,
 };
 pub use networks::{Network, NetworkError, Networks};
-pub use outward::{Dialled, Outbound, Outward};
+pub use outward::{Dialled, Outbound, Outward, OutwardQuic};
 pub use placeholders::{TextPart, text_parts};
 pub use policy::{Pace, Policy, ResponseFields};
 pub use profile::{

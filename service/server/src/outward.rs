@@ -7,15 +7,26 @@ use std::fmt;
 use std::io;
 use std::time::Instant;
 
-use bolide_buffers::{Flush, SendQueue};
-use bolide_eventloop::{After, Agenda, CloseCause, Destination, Token, Turn};
+use bolide_buffers::{DatagramSink, Flush, SendQueue};
+use bolide_connection::QuicEndpoint;
+use bolide_eventloop::{
+    After, Agenda, CloseCause, DatagramFlush, Destination, Outbound as BegunOutbound, Token, Turn,
+};
 
 use crate::Message;
 
+/// The QUIC connections outward of a worker, of all its handlers; none before the first. It is lent to every call.
+pub type OutwardQuic = Option<Box<QuicEndpoint<Token>>>;
+
 /// What becomes of a connection that was asked for by [`Outward::connect`].
 pub trait Dialled: 'static {
-    /// The connection has begun and has this name. `None` gives it up.
-    fn begin(self: Box<Self>, token: Token, now: Instant) -> Option<(Box<dyn Outbound>, After)>;
+    /// The connection has begun and has a name. `None` gives it up.
+    fn begin(
+        self: Box<Self>,
+        begun: &BegunOutbound,
+        quic: &mut OutwardQuic,
+        now: Instant,
+    ) -> Option<(Box<dyn Outbound>, After)>;
 
     /// It could not begin: no route, no socket, no permission.
     fn failed(self: Box<Self>, error: io::Error, agenda: &mut Agenda);
@@ -26,10 +37,10 @@ pub trait Dialled: 'static {
 pub trait Outbound: 'static {
     /// Something happened: it is established ([`Turn::connected`]), bytes arrived, the peer ended its
     /// side, the deadline passed, output drained, or somebody [called](Outward::call).
-    fn turn(&mut self, turn: &mut Turn<'_, Message>) -> After;
+    fn turn(&mut self, turn: &mut Turn<'_, Message>, quic: &mut OutwardQuic) -> After;
 
     /// The worker is to end: the connection should come to its end.
-    fn shut_down(&mut self, turn: &mut Turn<'_, Message>) -> After;
+    fn shut_down(&mut self, turn: &mut Turn<'_, Message>, quic: &mut OutwardQuic) -> After;
 
     /// Writes what is to be sent.
     ///
@@ -40,8 +51,18 @@ pub trait Outbound: 'static {
         output.flush(&mut sink)
     }
 
+    /// The same where datagrams are sent.
+    fn flush_datagrams(
+        &mut self,
+        quic: &mut OutwardQuic,
+        sink: &mut dyn DatagramSink,
+    ) -> DatagramFlush {
+        let _ = (quic, sink);
+        DatagramFlush { flush: Flush::Drained, deadline: None }
+    }
+
     /// The connection is closed, or was never established.
-    fn close(self: Box<Self>, cause: CloseCause, agenda: &mut Agenda);
+    fn close(self: Box<Self>, cause: CloseCause, quic: &mut OutwardQuic, agenda: &mut Agenda);
 }
 
 /// Connections that were asked for and have not begun.

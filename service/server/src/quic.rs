@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
+use crate::outward::OutwardQuic;
 use bolide_buffers::{Datagram, DatagramSink, Flush};
 use bolide_connection::{
     Arrival, Connection, Limits, Membership, NewConnection, QuicEndpoint, Secret, ServerTls,
@@ -44,6 +45,8 @@ pub(crate) struct Endpoints {
     earlier: BTreeMap<u8, Vec<Arc<DatagramPipe>>>,
     /// To the process that accepts connections in place of this one.
     successor: Option<Arc<DatagramPipe>>,
+    /// That of connections to other servers, which accepts none.
+    pub(crate) outward: OutwardQuic,
 }
 
 /// The endpoint of one listener.
@@ -73,7 +76,7 @@ impl Endpoints {
             Some(Endpoint { quic, local })
         };
         let endpoints = tls.iter().enumerate().map(|(place, tls)| endpoint(place, tls)).collect();
-        Self { endpoints, arrived: None, worker: worker.0, earlier, successor: None }
+        Self { endpoints, worker: worker.0, earlier, ..Self::default() }
     }
 
     /// The endpoint of this listener, if it has one.
@@ -98,6 +101,20 @@ impl Endpoints {
         // A handshake is at the worker that had the same socket.
         let worker = tag.map_or(self.worker, usize::from);
         pipes[worker % pipes.len()].send(local, &datagram).is_err().then_some(datagram)
+    }
+
+    /// Finds out which connection to another server a datagram is for.
+    pub(crate) fn route_outward(
+        &mut self,
+        datagram: Datagram,
+        now: Instant,
+        sink: &mut dyn DatagramSink,
+    ) -> Routed {
+        let Some(quic) = &mut self.outward else { return Routed::Nothing };
+        match quic.receive(datagram, true, now, sink) {
+            Arrival::For(token) => Routed::For(token),
+            _ => Routed::Nothing,
+        }
     }
 
     /// Finds out what a datagram is.

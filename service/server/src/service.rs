@@ -400,7 +400,9 @@ impl Service for HttpService {
         now: Instant,
         sink: &mut dyn DatagramSink,
     ) -> Routed {
-        let Some(listener) = listener else { return Routed::Nothing };
+        let Some(listener) = listener else {
+            return self.endpoints.route_outward(datagram, now, sink);
+        };
         let before = self.meter.enter(TLS_OPEN);
         let routed = self.endpoints.route(listener, datagram, arriving, now, sink);
         self.meter.enter(before);
@@ -408,15 +410,19 @@ impl Service for HttpService {
     }
 
     fn flush_datagrams(&mut self, owner: &mut Owner, sink: &mut dyn DatagramSink) -> DatagramFlush {
-        let Owner::Client(session) = owner else {
-            return DatagramFlush { flush: Flush::Drained, deadline: None };
-        };
         self.meter.enter(TLS_SEAL);
-        self.endpoints.flush(&mut session.connection, sink)
+        match owner {
+            Owner::Client(session) => self.endpoints.flush(&mut session.connection, sink),
+            Owner::Handler(outbound) => {
+                outbound.0.flush_datagrams(&mut self.endpoints.outward, sink)
+            }
+            Owner::Announced(_) => DatagramFlush { flush: Flush::Drained, deadline: None },
+        }
     }
 
     fn connecting(&mut self, outbound: &BegunOutbound, now: Instant) -> Option<(Owner, After)> {
-        let (owner, after) = self.dials.take(outbound.tag)?.begin(outbound.token, now)?;
+        let dialled = self.dials.take(outbound.tag)?;
+        let (owner, after) = dialled.begin(outbound, &mut self.endpoints.outward, now)?;
         Some((Owner::Handler(HandlerOwned(owner)), after))
     }
 
@@ -433,7 +439,7 @@ impl Service for HttpService {
             Owner::Announced(_) => self.arrive(owner, turn),
             Owner::Handler(outbound) => {
                 self.meter.enter(HANDLER);
-                outbound.0.turn(turn)
+                outbound.0.turn(turn, &mut self.endpoints.outward)
             }
         }
     }
@@ -453,7 +459,7 @@ impl Service for HttpService {
             // Messages are for exchanges.
             Owner::Handler(outbound) => {
                 self.meter.enter(HANDLER);
-                outbound.0.turn(turn)
+                outbound.0.turn(turn, &mut self.endpoints.outward)
             }
         }
     }
@@ -488,7 +494,7 @@ impl Service for HttpService {
                 session.drive(work, router)
             }),
             Owner::Announced(_) => After::CLOSED,
-            Owner::Handler(outbound) => outbound.0.shut_down(turn),
+            Owner::Handler(outbound) => outbound.0.shut_down(turn, &mut self.endpoints.outward),
         }
     }
 
@@ -552,7 +558,9 @@ impl Service for HttpService {
                     self.observer.closed(subject, &mut announced.connection, cause);
                 }
             }
-            Owner::Handler(outbound) => outbound.0.close(cause, agenda),
+            Owner::Handler(outbound) => {
+                outbound.0.close(cause, &mut self.endpoints.outward, agenda)
+            }
         }
     }
 }

@@ -285,6 +285,7 @@ where
             Stage::Answered(Answer::Stream(stream)) | Stage::Streaming(stream) => {
                 stream.held_bytes()
             }
+            Stage::Tunnel(tunnel) => tunnel.held_bytes(),
             _ => 0,
         };
         let offer = if self.offer.is_some() { OFFER_BYTES } else { 0 };

@@ -107,6 +107,7 @@ impl Offer {
             head: Some(BytesMut::new()),
             inbound: PieceQueue::new(),
             inbound_ended: false,
+            piped: 0,
             outbound: None,
             buffer: BytesMut::new(),
         }
@@ -122,6 +123,8 @@ pub(crate) struct Tunnel {
     head: Option<BytesMut>,
     inbound: PieceQueue,
     inbound_ended: bool,
+    /// How full the pipe to the service may have been, in bytes: it does not tell what is read of it, and keeps its memory.
+    piped: usize,
     /// What could not be sent yet.
     outbound: Option<Bytes>,
     buffer: BytesMut,
@@ -139,6 +142,11 @@ impl Tunnel {
         self.inbound.push(data);
         self.inbound.keep();
         self.inbound_ended |= end == End::Yes;
+    }
+
+    /// The memory of the tunnel with its pipe, in bytes; what waits for the pipe is the connection's.
+    pub(crate) fn held_bytes(&self) -> usize {
+        OFFER_BYTES + self.piped
     }
 
     /// Relays what can be relayed.
@@ -172,6 +180,7 @@ impl Tunnel {
                 Poll::Pending => return,
                 Poll::Ready(Ok(count)) if count > 0 => {
                     io.consumed(count);
+                    self.piped = PIPE_BYTES.min(self.piped + count);
                     bytes::Buf::advance(front, count);
                 }
                 // The service has dropped its end: nobody wants the rest.

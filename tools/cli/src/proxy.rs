@@ -12,7 +12,7 @@ use clap::ValueEnum;
 #[group(skip)]
 pub(crate) struct Arguments {
     /// Forward requests to this upstream: http://HOST:PORT, h2c://HOST:PORT (HTTP/2 without TLS),
-    /// https://HOST:PORT or unix:/PATH. May be repeated. The built-in routes are off unless --builtin is
+    /// https://HOST:PORT, h3://HOST:PORT or unix:/PATH. May be repeated. The built-in routes are off unless --builtin is
     /// given.
     #[arg(long, value_name = "URL")]
     proxy: Vec<String>,

@@ -7,10 +7,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bolide_buffers::{Flush, SendQueue};
+use bolide_buffers::{Datagram, DatagramSink, Flush, SendQueue};
 use bolide_connection::Limits;
 use bolide_eventloop::{
-    Accepted, After, Agenda, CloseCause, Destination, Outbound, Service, Token, Turn,
+    Accepted, After, Agenda, Arriving, CloseCause, DatagramFlush, Destination, Outbound, Routed,
+    Service, Token, Turn,
 };
 use slab::Slab;
 
@@ -80,6 +81,7 @@ impl ClientState {
             return *host;
         }
         let multiplexes = match (job.origin.is_tls, job.origin.is_prior) {
+            _ if matches!(job.destinations[..], [Destination::Datagrams(_), ..]) => Some(true),
             (false, is_prior) => Some(is_prior),
             (true, _) => None,
         };
@@ -252,7 +254,8 @@ impl Service for Agent {
     ) -> Option<(ClientConnection, After)> {
         let dialling = self.dials.remove(outbound.tag as usize);
         let mut client_state = self.client_state.borrow_mut();
-        match Session::new(&client_state.hosts[dialling.host].dial, &self.bench, now) {
+        let dial = &client_state.hosts[dialling.host].dial;
+        match Session::begin(dial, outbound, &mut self.bench, now) {
             Ok(session) => {
                 client_state.tasks[dialling.tasks].token = Some(outbound.token);
                 let after = session.first_wish();
@@ -310,8 +313,28 @@ impl Service for Agent {
         connection.session.flush(output, sink)
     }
 
+    fn datagram(
+        &mut self,
+        _: Option<usize>,
+        datagram: Datagram,
+        _: Arriving,
+        now: Instant,
+        sink: &mut dyn DatagramSink,
+    ) -> Routed {
+        self.bench.datagram(datagram, now, sink)
+    }
+
+    fn flush_datagrams(
+        &mut self,
+        connection: &mut ClientConnection,
+        sink: &mut dyn DatagramSink,
+    ) -> DatagramFlush {
+        self.bench.flush_datagrams(&mut connection.session, sink)
+    }
+
     fn close(&mut self, connection: ClientConnection, cause: CloseCause, agenda: &mut Agenda) {
-        let ClientConnection { session, mut exchanges } = connection;
+        let ClientConnection { mut session, mut exchanges } = connection;
+        self.bench.forget(&mut session, Instant::now());
         let host = exchanges.host();
         session.close(cause, &mut exchanges);
         self.settle(host, agenda);

@@ -38,6 +38,8 @@ pub enum Versions {
     Http1,
     /// HTTP/2; over cleartext by prior knowledge (RFC 9113 §3.3).
     Http2,
+    /// HTTP/3, of servers with `https` (RFC 9114 §3.1).
+    Http3,
 }
 
 /// What a client is made of.
@@ -160,7 +162,8 @@ impl ClientBuilder {
 /// The settings for TLS.
 fn tls_settings(trust: &Trust, settings: &ClientBuilder) -> Result<ClientTls, ClientError> {
     let alpn: &[Alpn] = match settings.versions {
-        Versions::Any => &[Alpn::H2, Alpn::Http11],
+        // QUIC has its own.
+        Versions::Any | Versions::Http3 => &[Alpn::H2, Alpn::Http11],
         Versions::Http1 => &[Alpn::Http11],
         Versions::Http2 => &[Alpn::H2],
     };
@@ -181,7 +184,10 @@ fn connection_limits(limits: &ClientLimits) -> Limits {
     h2.stream_window_bytes_max = RESPONSE_WINDOW_BYTES;
     h2.connection_window_bytes = CONNECTION_WINDOW_BYTES;
     h2.connection_window_bytes_max = CONNECTION_WINDOW_BYTES;
-    Limits { handshake_timeout: limits.connect_timeout, h1: h1.into(), h2: h2.into(), ..base }
+    let mut h3 = (*base.h3).clone();
+    h3.idle_time = limits.idle_timeout;
+    let (h1, h2, h3) = (h1.into(), h2.into(), h3.into());
+    Limits { handshake_timeout: limits.connect_timeout, h1, h2, h3, ..base }
 }
 
 /// What all handles of a client share.
@@ -208,7 +214,7 @@ impl Drop for Engine {
     }
 }
 
-/// Asks HTTP servers: HTTP/1.1 and HTTP/2, over cleartext, TLS and Unix sockets.
+/// Asks HTTP servers: HTTP/1.1 and HTTP/2, over cleartext, TLS and Unix sockets, and HTTP/3.
 ///
 /// A client has one thread with an event loop, which keeps connections to be used again. Handles are cheap to
 /// clone and may be used from any thread; calls wait for what they return. The thread ends with the last
@@ -363,7 +369,7 @@ impl Client {
                     .unwrap_or(&target.host)
                     .clone(),
                 required: match versions {
-                    Versions::Any => None,
+                    Versions::Any | Versions::Http3 => None,
                     Versions::Http1 => Some(Alpn::Http11),
                     Versions::Http2 => Some(Alpn::H2),
                 },
@@ -394,11 +400,22 @@ impl Client {
         ends: bool,
         latest: Option<Instant>,
     ) -> Result<Arc<PendingRequest>, ClientError> {
-        let destinations = if request.via.is_empty() {
+        let mut destinations = if request.via.is_empty() {
             self.destinations(target, latest)?
         } else {
             request.via.clone()
         };
+        if self.engine.settings.versions == Versions::Http3 {
+            if target.scheme != Scheme::Https {
+                let what = "HTTP/3 needs a URL with https";
+                return Err(ClientError::new(ErrorKind::Request, what));
+            }
+            for destination in &mut destinations {
+                if let Destination::Inet(address) = *destination {
+                    *destination = Destination::Datagrams(address);
+                }
+            }
+        }
         let (dial, is_prior) = self.dial(target)?;
         let mut fields = request.fields.clone();
         if let Some(name) = &self.engine.settings.user_agent {

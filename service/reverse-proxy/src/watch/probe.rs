@@ -44,7 +44,7 @@ pub(super) fn prober(check: &HealthCheck, orders: &Orders) -> Result<Client, Cli
 pub(super) fn probe(client: &Client, watched: &Watched, check: &HealthCheck) -> Result<(), String> {
     let upstream = &watched.upstream;
     let scheme = match (&check.kind, upstream.scheme) {
-        (_, Scheme::Tls) => "https",
+        (_, Scheme::Tls | Scheme::Http3) => "https",
         (HealthKind::Grpc(_), _) => "h2c",
         (HealthKind::WebSocket(_), _) | (_, Scheme::Http1) => "http",
         (HealthKind::Get(_), Scheme::Http2) => "h2c",

@@ -40,7 +40,8 @@ fn ask(talk: &mut Talk) -> String {
 #[test]
 fn a_connection_begins_with_its_client_and_carries_no_other() {
     let (behind, lines) = announced();
-    let proxy = Proxy::with(settings(&[&behind.url()]).proxy_protocol(ProxyVersion::V1));
+    let proxy =
+        Proxy::with(settings(&[&behind.url()]).proxy_protocol(ProxyVersion::V1).expect("TCP"));
     let (mut one, mut other) = (proxy.connect(), proxy.connect());
     for _ in 0..3 {
         assert!(ask(&mut one).ends_with("ok") && ask(&mut other).ends_with("ok"));
@@ -59,7 +60,7 @@ fn a_client_that_a_trusted_proxy_names_is_the_one_in_the_header() {
     let (behind, lines) = announced();
     let trusted = ["127.0.0.0/8".parse::<Network>().expect("a network")].into_iter().collect();
     let server = Server::new().ingress(Ingress { trusted, ..Ingress::default() });
-    let settings = settings(&[&behind.url()]).proxy_protocol(ProxyVersion::V1);
+    let settings = settings(&[&behind.url()]).proxy_protocol(ProxyVersion::V1).expect("TCP");
     let proxy = Proxy::on(server, settings);
     let mut talk = proxy.connect();
     for client in ["192.0.2.1", "192.0.2.2"] {
@@ -91,7 +92,7 @@ fn both_versions_come_before_http1_http2_and_tls_and_checks_have_one_too() {
         {
             let origin = strict(tls);
             let check = HealthCheck::new("/").interval(SHORT).fall(1);
-            let settings = origin.settings(scheme).proxy_protocol(version);
+            let settings = origin.settings(scheme).proxy_protocol(version).expect("TCP");
             let proxy = Proxy::with(settings.health_check(check).expect("a path"));
             let mut talk = proxy.connect();
             let peer = talk.stream.local_addr().expect("an address");
@@ -126,7 +127,7 @@ fn an_idle_connection_of_another_client_makes_room_and_a_busy_one_does_not() {
         }
     });
     let limits = ProxyLimits { connections_count: 1, ..ProxyLimits::default() };
-    let settings = settings(&[&behind.url()]).proxy_protocol(ProxyVersion::V1);
+    let settings = settings(&[&behind.url()]).proxy_protocol(ProxyVersion::V1).expect("TCP");
     let proxy = Proxy::with(settings.limits(limits));
     // More than are kept when they are empty.
     for count in 1..=60 {

@@ -50,7 +50,7 @@ impl Origin {
         let identity = Identity::from_pem(chain.as_bytes(), key.as_bytes()).expect("an identity");
         let server = server.workers(1);
         let server = if tls {
-            server.https("127.0.0.1:0", &Tls::new(&identity).expect("settings"))
+            server.http3(true).https("127.0.0.1:0", &Tls::new(&identity).expect("settings"))
         } else {
             server.http("127.0.0.1:0")
         };
@@ -102,9 +102,12 @@ fn exercise(talk: &mut Talk, version: &str) {
 
 #[test]
 fn every_version_is_spoken_behind() {
-    for (tls, scheme, version) in
-        [(false, "http", "HTTP/1.1"), (false, "h2c", "HTTP/2.0"), (true, "https", "HTTP/2.0")]
-    {
+    for (tls, scheme, version) in [
+        (false, "http", "HTTP/1.1"),
+        (false, "h2c", "HTTP/2.0"),
+        (true, "https", "HTTP/2.0"),
+        (true, "h3", "HTTP/3.0"),
+    ] {
         let origin = Origin::new(tls, origin);
         let proxy = Proxy::with(origin.settings(scheme));
         exercise(&mut proxy.connect(), version);

@@ -4,10 +4,10 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use bolide_semantics::Content;
+use bolide_semantics::{Content, End};
 use bytes::Bytes;
 
-use super::{Io, State};
+use super::{Io, Phase, State};
 use crate::policy::Pace;
 
 /// How far the content of one exchange is.
@@ -22,6 +22,8 @@ pub(crate) struct Paced {
     since: Cell<Option<Instant>>,
     /// A piece was sent since it waited last.
     has_sent: Cell<bool>,
+    /// What was given and may be sent later, and whether the content ends with it.
+    rest: Option<(Bytes, End)>,
 }
 
 /// How much later an exchange is woken that has sent a piece than one that has not: they alternate.
@@ -30,7 +32,8 @@ const AFTER_OTHERS: Duration = Duration::from_millis(2);
 impl Paced {
     pub(super) fn new(pace: Rc<dyn Pace>) -> Self {
         let (told, has_sent) = (Cell::new(0), Cell::new(false));
-        Self { pace, told, until: Cell::default(), since: Cell::default(), has_sent }
+        let (until, since, rest) = Default::default();
+        Self { pace, told, until, since, has_sent, rest }
     }
 
     fn is_in_time(&self, now: Instant) -> bool {
@@ -52,6 +55,22 @@ impl State {
         self.paced.as_ref()?.until.get()
     }
 
+    /// Whether content that was given is still to be sent.
+    #[inline]
+    pub(super) fn has_rest(&self) -> bool {
+        self.paced.as_ref().is_some_and(|paced| paced.rest.is_some())
+    }
+
+    /// The bytes of it.
+    pub(crate) fn rest_bytes(&self) -> usize {
+        let rest = self.paced.as_ref().and_then(|paced| paced.rest.as_ref());
+        rest.map_or(0, |(rest, _)| rest.len())
+    }
+
+    pub(super) fn take_rest(&mut self) -> Option<(Bytes, End)> {
+        self.paced.as_mut()?.rest.take()
+    }
+
     /// Since when a piece has waited that may be sent now; it does not wait any more then.
     pub(crate) fn take_paced(&self, now: Instant) -> Option<Instant> {
         let paced = self.paced.as_ref()?;
@@ -65,18 +84,45 @@ impl State {
 }
 
 impl Io<'_> {
-    /// Whether content may be sent now; if not, the exchange is woken when it may.
+    /// Whether content may be sent now; if it has to wait for its time, the exchange is woken then.
     #[inline]
-    pub(super) fn is_in_time(&self) -> bool {
-        self.state.paced.as_ref().is_none_or(|paced| paced.is_in_time(self.cx.now))
+    pub(super) fn may_send(&self) -> bool {
+        self.state.phase == Phase::Sendable
+            && self.takes_more()
+            && self.state.paced.as_ref().is_none_or(|paced| paced.is_in_time(self.cx.now))
     }
 
     /// How many bytes of content may be sent at once, at least one: other workers may have sent some since it was
-    /// [in time](Self::is_in_time).
+    /// time.
     #[inline]
     pub(crate) fn allowance(&self) -> usize {
         let Some(paced) = &self.state.paced else { return usize::MAX };
         paced.pace.ready(self.cx.now).map_or(1, |bytes| bytes.max(1))
+    }
+
+    /// Sends as much of a piece as may be sent at once; [`Self::pull`] goes on with the rest.
+    pub(super) fn send_piece(&mut self, mut data: Bytes, end: End) {
+        let allowed = self.allowance();
+        match &mut self.state.paced {
+            Some(paced) if data.len() > allowed => {
+                paced.rest = Some((data.split_off(allowed), end));
+                self.send_at_once(data, End::No);
+            }
+            _ => self.send_at_once(data, end),
+        }
+    }
+
+    /// Sends what is left before trailers, whatever its time is.
+    pub(super) fn send_rest(&mut self) {
+        if let Some((rest, _)) = self.state.take_rest() {
+            self.send_at_once(rest, End::No);
+        }
+    }
+
+    fn send_at_once(&mut self, data: Bytes, end: End) {
+        self.state.record.sent_bytes += data.len() as u64;
+        let sent = self.connection.send_data(&mut self.cx, self.id, data, end);
+        self.settle(sent, end);
     }
 
     /// Tells the pace what was sent.

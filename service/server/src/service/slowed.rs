@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::{
-    BodyStream, Bytes, Limits, Pace, Policy, Pull, Request, Response, Router, Running, Server,
+    BodyStream, Bytes, End, Exchange, Io, Limits, Pace, Policy, Pull, Reply, Request, Response,
+    Router, Running, Server, StatusCode,
 };
 
 const BODY_BYTES: usize = 10_000;
@@ -40,6 +41,20 @@ impl Policy for Slow {
     }
 }
 
+/// Sends its content as one piece, at a pace.
+struct Once;
+
+impl Exchange for Once {
+    fn on_start(&mut self, io: &mut Io<'_>) {
+        io.start(&Response::new(StatusCode::OK), None);
+        assert!(io.is_sendable());
+        io.send(Bytes::from_static(&[b'x'; BODY_BYTES]), End::Yes).unwrap();
+        assert!(!io.is_sendable());
+    }
+
+    fn on_data(&mut self, _: Bytes, _: End, _: &mut Io<'_>) {}
+}
+
 /// A body of unknown length.
 #[derive(Debug)]
 struct Pieces(usize);
@@ -56,7 +71,7 @@ fn started(limits: Limits, sent: &Arc<AtomicU64>) -> (Running, SocketAddr) {
     let sent = Arc::clone(sent);
     let router = move || {
         let slow = Slow { began: Instant::now(), sent: Arc::clone(&sent) };
-        let whole = slow.clone();
+        let (whole, once) = (slow.clone(), slow.clone());
         Router::new()
             .get("/whole", move |request: &mut Request<'_>| {
                 request.set_policy(Rc::new(whole.clone()));
@@ -65,6 +80,10 @@ fn started(limits: Limits, sent: &Arc<AtomicU64>) -> (Running, SocketAddr) {
             .get("/pieces", move |request: &mut Request<'_>| {
                 request.set_policy(Rc::new(slow.clone()));
                 Response::stream(Pieces(BODY_BYTES))
+            })
+            .get("/once", move |request: &mut Request<'_>| {
+                request.set_policy(Rc::new(once.clone()));
+                Reply::Exchange(Box::new(Once))
             })
             .get("/", |_| "fine")
     };
@@ -83,7 +102,7 @@ fn get(stream: &mut TcpStream, path: &str) -> String {
 
 #[test]
 fn content_that_is_paced_comes_whole_and_in_small_pieces() {
-    for path in ["/whole", "/pieces"] {
+    for path in ["/whole", "/pieces", "/once"] {
         let sent = Arc::default();
         let (running, address) = started(Limits::default(), &sent);
         let response = get(&mut TcpStream::connect(address).unwrap(), path);

@@ -26,6 +26,7 @@ impl Active {
         let or_else =
             or_else.map_or(0, |other| other.head.allocated_bytes() + other.handler.held_bytes());
         let encoded = self.state.encoded.as_ref().map_or(0, |encoded| encoded.held_bytes());
-        size_of::<Self>() + driver + entry + or_else + encoded + self.state.policy.held_bytes()
+        let content = encoded + self.state.rest_bytes();
+        size_of::<Self>() + driver + entry + or_else + content + self.state.policy.held_bytes()
     }
 }

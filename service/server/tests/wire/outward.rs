@@ -59,7 +59,12 @@ impl Line {
 }
 
 impl Dialled for Line {
-    fn begin(self: Box<Self>, _: Token, _: Instant) -> Option<(Box<dyn Outbound>, After)> {
+    fn begin(
+        self: Box<Self>,
+        _: &BegunOutbound,
+        _: &mut OutwardQuic,
+        _: Instant,
+    ) -> Option<(Box<dyn Outbound>, After)> {
         Some((self, After { more: true, ..After::READ }))
     }
 
@@ -69,7 +74,7 @@ impl Dialled for Line {
 }
 
 impl Outbound for Line {
-    fn turn(&mut self, turn: &mut Turn<'_, Message>) -> After {
+    fn turn(&mut self, turn: &mut Turn<'_, Message>, _: &mut OutwardQuic) -> After {
         if self.received.is_empty() && turn.input.is_empty() && !turn.eof {
             turn.output.push(Bytes::from_static(b"hello"));
         }
@@ -82,11 +87,11 @@ impl Outbound for Line {
         After::READ
     }
 
-    fn shut_down(&mut self, _: &mut Turn<'_, Message>) -> After {
+    fn shut_down(&mut self, _: &mut Turn<'_, Message>, _: &mut OutwardQuic) -> After {
         After::CLOSED
     }
 
-    fn close(self: Box<Self>, cause: CloseCause, _: &mut Agenda) {
+    fn close(self: Box<Self>, cause: CloseCause, _: &mut OutwardQuic, _: &mut Agenda) {
         if let CloseCause::Failed(kind) = cause {
             self.end(Err(kind));
         }

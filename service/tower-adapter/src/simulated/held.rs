@@ -3,6 +3,7 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -13,6 +14,7 @@ use bolide_frames::{
 use bolide_server::{Bytes, Router, WHOLE_BODY_BYTES, worker_service};
 use bolide_simnet::{Faults, Simulation, Wire};
 use http_body::Frame;
+use hyper::upgrade::OnUpgrade;
 use tokio::runtime::Builder;
 
 use super::wall_clock;
@@ -25,6 +27,12 @@ const UNCHARGED_BYTES: usize = 64 * 1024;
 /// How large the pieces of the service's responses are, in bytes: after a first one of this size a second one is asked for.
 const FIRST_BYTES: usize = 16 * 1024;
 const SECOND_BYTES: usize = 128 * 1024;
+
+/// What a client sends by each tunnel, in bytes.
+const PIPED_BYTES: usize = 16 * 1024;
+
+/// The tunnels that the service has taken.
+static TAKEN: Mutex<Vec<OnUpgrade>> = Mutex::new(Vec::new());
 
 /// More than a client sends.
 const NETWORK_BYTES: usize = 8 << 20;
@@ -71,6 +79,14 @@ const CHARGES: &[Charge] = &[
         bound_bytes: 3 << 20,
         asks: |stream| websocket_request(stream, "/wait"),
     },
+    Charge {
+        what: "tunnels that a tower service has taken and does not read",
+        bound: "`CONCURRENT_STREAMS_COUNT` pipes of 64 KiB",
+        bound_bytes: 9 << 20,
+        asks: |stream| {
+            [websocket_request(stream, "/tunnel"), data(stream, false, &[7; PIPED_BYTES])].concat()
+        },
+    },
 ];
 
 /// A body without end whose first piece is small.
@@ -91,10 +107,15 @@ impl http_body::Body for Pieces {
     }
 }
 
-/// Keeps the request and never answers, unless it is for pieces.
-async fn serve(request: http::Request<Body>) -> Result<http::Response<Pieces>, Infallible> {
-    if request.uri().path() != "/pieces" {
-        std::future::pending::<()>().await;
+/// Keeps the request and never answers, unless it is for pieces or a tunnel.
+async fn serve(mut request: http::Request<Body>) -> Result<http::Response<Pieces>, Infallible> {
+    match request.uri().path() {
+        "/pieces" => {}
+        "/tunnel" => {
+            let taken = hyper::upgrade::on(&mut request);
+            TAKEN.lock().unwrap_or_else(PoisonError::into_inner).push(taken);
+        }
+        _ => std::future::pending().await,
     }
     Ok(http::Response::new(Pieces { next_bytes: FIRST_BYTES }))
 }

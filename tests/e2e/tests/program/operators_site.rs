@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use bolide_launcher::{Server, find, root, run, scratch};
+use bolide_launcher::{Server, find, finish, program, root, run, scratch, spawn};
+use rustix::process::Signal;
 
 /// Its text, as it is on the page.
 fn documented() -> String {
@@ -168,6 +169,30 @@ fn the_sites_protected_paths_let_those_through_whom_the_page_names() {
     assert!(server.wait().success());
     let log = std::fs::read_to_string(folder.join("access.log")).unwrap();
     assert!(log.contains("192.0.2.7 - alice ["), "{log}");
+}
+
+#[test]
+fn no_request_is_lost_while_the_site_is_reloaded() {
+    let Some((site, _behind)) = start("the_site_is_reloaded") else { return };
+    // The fallback, an asset, and what forward authentication lets through to an upstream.
+    let load = |path: &str| {
+        let url = format!("{}{path}", site.server.https());
+        let load = ["load", "--quiet", "--no-server-watch", "--insecure", "-c", "4", "-m", "4"];
+        let more = ["-n", "20000", "-H", "Host: example.org", "-H", "Cookie: user=bob", &url];
+        spawn(program(), load.iter().chain(&more))
+    };
+    let mut loads = ["/some/page", "/assets/app.1f.js", "/wiki/page"].map(load);
+    let mut reloads = 0;
+    while loads.iter_mut().any(|load| load.try_wait().expect("the child is ours").is_none()) {
+        site.server.signal(Signal::HUP);
+        site.server.said("bolide: reloaded");
+        reloads += 1;
+    }
+    for load in loads {
+        finish(load).well();
+    }
+    assert!(reloads > 1, "the loads were over after {reloads} reloads");
+    site.secure("/", &[]).is(200, &["the app"]);
 }
 
 #[test]

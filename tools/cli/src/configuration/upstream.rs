@@ -106,7 +106,12 @@ pub(super) fn read(mut section: Section<'_>) -> Result<Named, String> {
         &[("refuse", DotSegments::Refuse), ("pass", DotSegments::Pass)],
     )?;
     let versions = [("off", None), ("v1", Some(ProxyVersion::V1)), ("v2", Some(ProxyVersion::V2))];
-    let proxy_protocol = choice(&mut section, "proxy-protocol", &versions)?.flatten();
+    let proxy_protocol = match section.placed::<String>("proxy-protocol")? {
+        None => None,
+        Some((given, at)) => {
+            one_of(&given, &at, "proxy-protocol", &versions)?.map(|version| (version, at))
+        }
+    };
     let rewrites_host = section.value::<bool>("rewrite-host")?.unwrap_or(false);
     let secured = Secured::read(&mut section)?;
     let mut limits = ProxyLimits::default();
@@ -132,8 +137,8 @@ pub(super) fn read(mut section: Section<'_>) -> Result<Named, String> {
     if let Some(cookie) = sticky {
         settings = settings.sticky(&cookie);
     }
-    if let Some(version) = proxy_protocol {
-        settings = settings.proxy_protocol(version);
+    if let Some((version, at)) = proxy_protocol {
+        settings = settings.proxy_protocol(version).map_err(|error| at.mistake(error))?;
     }
     if let Some((check, at)) = health {
         settings = settings.health_check(check).map_err(|error| at.mistake(error))?;
