@@ -20,8 +20,8 @@ fn what_can_not_be_asked_is_told_at_once() {
         (client.get("http://a/").header("a", "b\nc"), "the value of `a` can't stand"),
         (client.request(Method::CONNECT, "http://a/"), "CONNECT is not supported"),
         (
-            client.get("https://a/").via([Destination::Datagrams(([127, 0, 0, 1], 9).into())]),
-            "datagrams to 127.0.0.1:9 would need HTTP/3",
+            client.get("http://a/").via([Destination::Datagrams(([127, 0, 0, 1], 9).into())]),
+            "HTTP/3 needs TLS",
         ),
     ] {
         let error = request.send().unwrap_err();

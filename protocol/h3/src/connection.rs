@@ -276,6 +276,12 @@ impl Connection {
         self.streams.open() == 0
     }
 
+    /// How many exchanges are open.
+    #[must_use]
+    pub fn exchanges_open(&self) -> u32 {
+        self.streams.open()
+    }
+
     /// How many exchanges may still be opened (client).
     #[must_use]
     pub fn exchanges_available<Q: Quic>(&self, quic: &Q) -> u32 {

@@ -17,8 +17,8 @@ use quinn_proto::{
 
 use crate::endpoint::{Delivery, Endpoint, Key};
 use crate::limits::{
-    BATCH_COUNT, CONNECTION_WINDOW_BYTES, FIRST_WINDOW_BYTES, RESERVED_STREAMS_COUNT,
-    SEND_WINDOW_BYTES,
+    BATCH_COUNT, CONNECTION_WINDOW_BYTES, FIRST_WINDOW_BYTES, OUTWARD_WINDOW_BYTES,
+    RESERVED_STREAMS_COUNT, SEND_WINDOW_BYTES, STREAM_WINDOW_BYTES,
 };
 
 /// The longest piece that is read of a stream at once, in bytes.
@@ -91,6 +91,8 @@ impl Connection {
         is_unvalidated: bool,
     ) -> Self {
         let (events, reserved) = (VecDeque::new(), VecDeque::new());
+        let is_server = inner.side().is_server();
+        let window_bytes = if is_server { FIRST_WINDOW_BYTES } else { OUTWARD_WINDOW_BYTES };
         Self {
             handle,
             inner,
@@ -99,7 +101,7 @@ impl Connection {
             reserved,
             written: Vec::new(),
             written_bytes: 0,
-            window_bytes: FIRST_WINDOW_BYTES,
+            window_bytes,
             read_bytes: 0,
             is_unvalidated,
             tls_failure: None,
@@ -255,11 +257,13 @@ impl Connection {
         }
     }
 
-    /// What the transport keeps at most of what was written, and of what has come and was not read, in bytes.
+    /// What the transport keeps at most of what was written, and of what has come on `open` streams and was not read, in
+    /// bytes.
     #[must_use]
-    pub fn held_bytes(&self) -> usize {
+    pub fn held_bytes(&self, open: u32) -> usize {
         let places = self.written.capacity() * size_of::<(u64, u64)>();
-        self.written_bytes.min(SEND_WINDOW_BYTES) as usize + self.window_bytes as usize + places
+        let unread = self.window_bytes.min(STREAM_WINDOW_BYTES.saturating_mul(open));
+        self.written_bytes.min(SEND_WINDOW_BYTES) as usize + unread as usize + places
     }
 
     /// So much was read: who sends a lot may send more ahead.

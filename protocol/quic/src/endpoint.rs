@@ -182,7 +182,9 @@ impl Endpoint {
         member: Membership,
     ) -> Result<Self, QuicError> {
         let mut outward = transport();
-        outward.keep_alive_interval(Some(limits::KEEP_ALIVE));
+        outward
+            .keep_alive_interval(Some(limits::KEEP_ALIVE))
+            .receive_window(VarInt::from_u32(limits::OUTWARD_WINDOW_BYTES));
         let (transport, outward) = (Arc::new(transport()), Arc::new(outward));
         let secret = member.secret;
         let config = server.map(|tls| server_config(tls, clock, &transport, secret)).transpose()?;

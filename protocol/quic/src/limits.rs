@@ -14,14 +14,18 @@ pub const UNIDIRECTIONAL_STREAMS_COUNT: u32 = 8;
 /// Answers: window-ignored.
 pub const STREAM_WINDOW_BYTES: u32 = 256 * 1024;
 
-/// What the peer may send on all streams before it is read, at first. Default: 65536. Unit: bytes. Reason: all of it is
-/// charged to the connection, for nobody tells how much has come; it doubles whenever as much was read. Answers:
-/// window-ignored.
+/// What a client may send on all streams before it is read, at first. Default: 65536. Unit: bytes. Reason: as much as the
+/// open streams may have is charged to the connection, for nobody tells how much has come; it doubles whenever as much was
+/// read. Answers: window-ignored.
 pub const FIRST_WINDOW_BYTES: u32 = 64 * 1024;
 
-/// What the peer may send on all streams before it is read, once it has sent much. Default: 1048576. Unit: bytes. Reason:
+/// What a client may send on all streams before it is read, once it has sent much. Default: 1048576. Unit: bytes. Reason:
 /// as over HTTP/2. Answers: window-ignored.
 pub const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
+
+/// What a server may send on all streams of a connection that was begun here, before it is read. Default: 33554432. Unit:
+/// bytes. Reason: 128 responses that nobody reads keep no other one back. Answers: none.
+pub const OUTWARD_WINDOW_BYTES: u32 = 32 << 20;
 
 /// What may be sent and not acknowledged, or wait to be sent. Default: 1048576. Unit: bytes. Reason: 400 Mbit/s over
 /// 20 ms; a connection that is slower holds it all. Answers: none.

@@ -13,12 +13,12 @@ use crate::{Dial, Session, Speaks, Workbench};
 
 /// A [`Workbench`] with the connections over QUIC of somebody else, until it is dropped.
 #[derive(Debug)]
-pub struct Lent<'a> {
+pub struct WorkerWorkbench<'a> {
     bench: &'a mut Workbench,
     quic: &'a mut Option<Box<QuicEndpoint<Token>>>,
 }
 
-impl Deref for Lent<'_> {
+impl Deref for WorkerWorkbench<'_> {
     type Target = Workbench;
 
     fn deref(&self) -> &Workbench {
@@ -26,13 +26,13 @@ impl Deref for Lent<'_> {
     }
 }
 
-impl DerefMut for Lent<'_> {
+impl DerefMut for WorkerWorkbench<'_> {
     fn deref_mut(&mut self) -> &mut Workbench {
         self.bench
     }
 }
 
-impl Drop for Lent<'_> {
+impl Drop for WorkerWorkbench<'_> {
     fn drop(&mut self) {
         std::mem::swap(&mut self.bench.quic, self.quic);
     }
@@ -40,9 +40,12 @@ impl Drop for Lent<'_> {
 
 impl Workbench {
     /// For a worker of which several benches make connections to the same sockets: those over QUIC belong to the worker.
-    pub fn with_quic<'a>(&'a mut self, quic: &'a mut Option<Box<QuicEndpoint<Token>>>) -> Lent<'a> {
+    pub fn with_quic<'a>(
+        &'a mut self,
+        quic: &'a mut Option<Box<QuicEndpoint<Token>>>,
+    ) -> WorkerWorkbench<'a> {
         std::mem::swap(&mut self.quic, quic);
-        Lent { bench: self, quic }
+        WorkerWorkbench { bench: self, quic }
     }
 
     /// Finds out which session a datagram is for.

@@ -31,7 +31,7 @@ pub use blocking::{
 };
 pub use bolide_connection::{Alpn, ClientOptions, ClientTls, Identity, Trust, WallClock};
 pub use bolide_eventloop::Destination;
-pub use datagrams::Lent;
+pub use datagrams::WorkerWorkbench;
 pub use dial::{Dial, Speaks};
 pub use ending::{Ending, Step};
 pub use events::{Event, EventParser, EventSource, TooLong};

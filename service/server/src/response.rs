@@ -1,5 +1,7 @@
 //! What a handler answers.
 
+mod conversions;
+
 use std::sync::{Arc, LazyLock};
 
 use bolide_connection::SharedFields;
@@ -524,47 +526,9 @@ impl Response {
     }
 }
 
-impl From<&'static str> for Response {
-    #[inline]
-    fn from(body: &'static str) -> Self {
-        Self::of_lines(&TEXT, Body::own(Bytes::from_static(body.as_bytes())))
-    }
-}
-
-impl From<String> for Response {
-    fn from(body: String) -> Self {
-        Self::of_lines(&TEXT, Body::own(body.into()))
-    }
-}
-
-impl From<Bytes> for Response {
-    fn from(body: Bytes) -> Self {
-        Self::octets(body)
-    }
-}
-
-impl From<StatusCode> for Response {
-    fn from(status: StatusCode) -> Self {
-        if status.is_client_error() || status.is_server_error() {
-            Self::error(status)
-        } else {
-            Self::new(status)
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_can_be_a_response() {
-        assert_eq!(Response::from("pong").status(), StatusCode::OK);
-        assert!(matches!(Response::from(StatusCode::NO_CONTENT).body, Body::Empty));
-        let page = Response::from(StatusCode::NOT_FOUND);
-        assert!(matches!(page.body, Body::Own(ref text) if text == "404 Not Found\n"));
-        assert!(matches!(Response::text("").body, Body::Empty));
-    }
 
     #[test]
     fn a_map_of_fields_keeps_every_value() {

@@ -112,16 +112,9 @@ impl Request {
     }
 
     /// Connects to the first of these places that takes connections, whatever the URL's host is; `Host` and
-    /// the certificate's name are the URL's.
+    /// the certificate's name are the URL's. With [`Destination::Datagrams`], HTTP/3 is spoken.
     pub fn via(mut self, destinations: impl IntoIterator<Item = Destination>) -> Self {
         self.via = destinations.into_iter().collect();
-        let datagrams = self.via.iter().find_map(|to| match to {
-            Destination::Datagrams(to) => Some(*to),
-            _ => None,
-        });
-        if let Some(to) = datagrams {
-            self.refuse(format!("datagrams to {to} would need HTTP/3, which this client has not"));
-        }
         self
     }
 

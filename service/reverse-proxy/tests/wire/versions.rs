@@ -1,11 +1,13 @@
 //! Every pair of versions: chains of proxies over HTTP/1.1, HTTP/2, TLS and Unix sockets.
 
-use bolide_reverse_proxy::{ProxySettings, ReverseProxy, Trust, Upstream};
+use bolide_reverse_proxy::{HealthCheck, HealthKind, ProxySettings, ReverseProxy, Trust, Upstream};
 use bolide_server::{
-    Identity, ProxyProtocol, Reply, Request, Response, Router, Running, Server, Tls, collect,
+    Identity, ProxyProtocol, ProxyVersion, Reply, Request, Response, Router, Running, Server, Tls,
+    collect,
 };
 
 use crate::scene::{Proxy, Talk};
+use crate::watch::{SHORT, until};
 
 /// Answers POST with its body, and GET with the version in which it was asked.
 fn origin() -> Router {
@@ -111,6 +113,42 @@ fn every_version_is_spoken_behind() {
         let origin = Origin::new(tls, origin);
         let proxy = Proxy::with(origin.settings(scheme));
         exercise(&mut proxy.connect(), version);
+    }
+}
+
+#[test]
+fn an_upstream_over_http3_is_checked_over_it_and_gets_no_proxy_header() {
+    let origin = Origin::new(true, origin);
+    let settings = origin.settings("h3");
+    let error = settings.clone().proxy_protocol(ProxyVersion::V1).unwrap_err().to_string();
+    assert!(error.contains("speaks HTTP/3, which has no PROXY header"), "{error}");
+    let check = HealthCheck::of(HealthKind::WebSocket("/".to_owned()));
+    let error = settings.clone().health_check(check).unwrap_err().to_string();
+    assert!(error.contains("no check of a WebSocket"), "{error}");
+    let check = HealthCheck::new("/version").interval(SHORT);
+    let proxy = Proxy::with(settings.health_check(check).expect("a path"));
+    assert!(proxy.ask("GET /version HTTP/1.1\r\nhost: a\r\n\r\n").ends_with("HTTP/3.0"));
+    until(&proxy.settings, 0, |stats| stats.health_checks > 0);
+    assert_eq!(proxy.settings.stats()[0].health_check_failures, 0);
+}
+
+#[test]
+fn over_http3_clients_that_read_nothing_keep_no_other_back() {
+    let large = || Router::new().get("/large", |_| vec![7_u8; 8 << 20]).get("/small", |_| "small");
+    let origin = Origin::new(true, large);
+    let proxy = Proxy::with(origin.settings("h3"));
+    let mut clients: Vec<Talk> = (0..20).map(|_| proxy.connect()).collect();
+    for client in &mut clients {
+        client.send("GET /large HTTP/1.1\r\nhost: a\r\n\r\n");
+        assert!(!client.peek(1).is_empty());
+    }
+    for _ in 0..20 {
+        let answer = proxy.ask("GET /small HTTP/1.1\r\nhost: a\r\n\r\n");
+        assert!(answer.ends_with("small"), "{answer}");
+    }
+    for mut client in clients {
+        assert!(client.head().starts_with("HTTP/1.1 200"));
+        assert_eq!(client.take(8 << 20).len(), 8 << 20);
     }
 }
 

@@ -42,6 +42,7 @@ impl Policy for Slow {
 }
 
 /// Sends its content as one piece, at a pace.
+#[derive(Debug)]
 struct Once;
 
 impl Exchange for Once {

@@ -6,9 +6,10 @@ use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
 use std::time::Instant;
 
+use bolide_eventloop::Outbound as BegunOutbound;
 use bolide_server::{
     After, Agenda, Bytes, CloseCause, Destination, Dialled, End, Exchange, Io, Message, Outbound,
-    Reply, Request, Response, Router, StatusCode, Token, Turn, Waker,
+    OutwardQuic, Reply, Request, Response, Router, StatusCode, Turn, Waker,
 };
 
 use crate::raw_client::Served;

@@ -88,6 +88,7 @@ pub(super) const CANNOT_BE_SET: &[(&str, &[&str], &str)] = &[
             "STREAM_WINDOW_BYTES",
             "FIRST_WINDOW_BYTES",
             "CONNECTION_WINDOW_BYTES",
+            "OUTWARD_WINDOW_BYTES",
             "SEND_WINDOW_BYTES",
             "DATAGRAM_BYTES",
             "SILENCE",
