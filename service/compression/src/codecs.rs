@@ -10,8 +10,11 @@ use brotli::enc::BrotliEncoderParams;
 use flate2::write::GzEncoder;
 use zstd::zstd_safe::CParameter;
 
-/// Between nginx's default, 1, and zlib's, 6: beyond it, a percent less takes a third more time.
-const GZIP_LEVEL: u32 = 5;
+use crate::limits::FAST_INLINE_BYTES;
+
+/// 20 KiB of JSON become a quarter smaller than by nginx's default, 1, in twice the time; level 5 takes half as much again for
+/// a fourteenth less.
+const GZIP_LEVEL: u32 = 2;
 
 /// A smaller result than gzip's in half as much time again; the next level takes three times the memory.
 const BROTLI_QUALITY: i32 = 3;
@@ -52,6 +55,10 @@ thread_local! {
 impl Codec for Zstd {
     fn name(&self) -> &'static str {
         "zstd"
+    }
+
+    fn inline_bytes(&self) -> usize {
+        FAST_INLINE_BYTES
     }
 
     fn encode(&self, body: &[u8]) -> io::Result<Vec<u8>> {
@@ -95,6 +102,10 @@ impl Codec for Brotli {
 impl Codec for Gzip {
     fn name(&self) -> &'static str {
         "gzip"
+    }
+
+    fn inline_bytes(&self) -> usize {
+        FAST_INLINE_BYTES
     }
 
     fn encode(&self, body: &[u8]) -> io::Result<Vec<u8>> {

@@ -5,6 +5,8 @@ use std::io;
 
 use bolide_eventloop::Offload;
 
+use crate::limits::ENCODED_INLINE_BYTES;
+
 /// Whether the content of a response is encoded, as a [`Policy`](crate::Policy) says.
 #[derive(Debug, Clone, Copy)]
 pub enum Coding {
@@ -20,6 +22,12 @@ pub enum Coding {
 pub trait Codec: fmt::Debug + Send + Sync {
     /// Its name in `Content-Encoding`.
     fn name(&self) -> &'static str;
+
+    /// How much it encodes on the event loop at a time, in bytes: more is encoded by other threads. Default:
+    /// [`ENCODED_INLINE_BYTES`](crate::limits::ENCODED_INLINE_BYTES).
+    fn inline_bytes(&self) -> usize {
+        ENCODED_INLINE_BYTES
+    }
 
     /// Encodes a whole body, which is small.
     ///

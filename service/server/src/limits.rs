@@ -107,7 +107,7 @@ pub const FORWARDED_HOPS_COUNT: usize = 32;
 /// bytes. Unit: bytes. Reason: identifiers are UUIDs or 32 digits; each is logged. Answers: log-flood.
 pub const REQUEST_ID_BYTES: usize = 128;
 
-/// The largest content that is encoded on the event loop at a time; more is encoded by other threads.
+/// The largest content that is encoded on the event loop at a time by a slow coding; more is encoded by other threads.
 /// Default: 8 KiB. Unit: bytes. Reason: 0.3 ms of the slowest coding; handing over costs 20 µs. Answers: compression-flood.
 pub const ENCODED_INLINE_BYTES: usize = 8 * 1024;
 

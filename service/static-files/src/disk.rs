@@ -5,7 +5,8 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// Where files come from. Called on threads that may wait, but for [`DiskFile::read_now`].
+/// Where files come from. Called on threads that may wait, but for [`DiskFile::read_now`] and
+/// [`Disk::is_missing_now`].
 ///
 /// Names are relative to the root, without a slash at either end; the root's is empty. They have no
 /// empty segments, no `.` and no `..`.
@@ -16,6 +17,12 @@ pub trait Disk: Debug + Send + Sync + 'static {
     ///
     /// [`io::ErrorKind::NotFound`] and its like when there is nothing to serve; other kinds become 503.
     fn open(&self, name: &str) -> io::Result<Found>;
+
+    /// Whether it is known, without waiting for the disk, that nothing has this name. Default: no.
+    fn is_missing_now(&self, name: &str) -> bool {
+        let _ = name;
+        false
+    }
 
     /// The entries of a folder, in any order; of more than `max`, any `max`.
     ///

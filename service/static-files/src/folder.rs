@@ -117,6 +117,14 @@ impl Disk for Folder {
         }
     }
 
+    #[cfg(target_os = "linux")]
+    fn is_missing_now(&self, name: &str) -> bool {
+        use rustix::fs::ResolveFlags;
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::CACHED;
+        let opened = rustix::fs::openat2(&self.root, name, LOOK, Mode::empty(), resolve);
+        matches!(opened, Err(Errno::NOENT))
+    }
+
     fn list(&self, name: &str, max: usize) -> io::Result<Vec<Listed>> {
         let folder = self.open_beneath(name, READ | OFlags::DIRECTORY)?;
         let mut entries = Vec::new();

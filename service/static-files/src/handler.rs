@@ -11,7 +11,7 @@ use bolide_semantics::{Conditions, decode_path};
 use bolide_server::{Handler, Method, Reply, Request, Response, StatusCode};
 use hashbrown::HashMap;
 
-use crate::answer::{answer, unavailable, whole};
+use crate::answer::{answer, not_found, unavailable, whole};
 use crate::body::Reader;
 use crate::cache::{Cache, Kept};
 use crate::entry::Entry;
@@ -216,6 +216,11 @@ impl Worker {
             return reply;
         }
         let mut state = self.state.borrow_mut();
+        if let Some(page) = self.site.missing_now(&name, request.now()) {
+            state.cache.remove(&name);
+            drop(state);
+            return self.missing(page.as_deref(), request);
+        }
         let passes_on = self.other(request).is_some();
         let Some(mut waiting) =
             Waiting::of(request, &self.waiting, settings.waiting_bytes, passes_on)
@@ -241,6 +246,18 @@ impl Worker {
             one.land(&self.site, &name, &Loaded::Failed);
         }
         Reply::Later
+    }
+
+    /// The answer where there is no file.
+    fn missing(&self, page: Option<&Entry>, request: &mut Request<'_>) -> Reply {
+        if self.other(request).is_some() {
+            return self.pass_on(request);
+        }
+        let settings = &self.site.settings;
+        let is_fallback = settings.missing.as_ref().is_some_and(|page| page.is_fallback);
+        let Some(page) = page.filter(|_| is_fallback) else { return Reply::Now(not_found(page)) };
+        let conditions = Conditions::of(request.head());
+        Reply::Now(answer(page, &conditions, request.method(), || self.reader(request)))
     }
 
     /// Who answers this path if no file does.
@@ -273,7 +290,7 @@ impl Worker {
         let flight = Arc::clone(flight);
         let name: Box<str> = name.into();
         let job = move || {
-            let load = || site.load(&name, known.as_ref());
+            let load = || site.load(&name, known.as_ref(), asked);
             // Whoever waits has to be told, whatever went wrong.
             let loaded = catch_unwind(AssertUnwindSafe(load)).unwrap_or(Loaded::Failed);
             inbox.put(Landed { name: name.clone(), loaded: loaded.clone(), asked });

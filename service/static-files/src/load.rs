@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::{Arc, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 
@@ -41,15 +41,15 @@ pub(crate) enum Loaded {
 
 impl StaticFiles {
     /// Finds out what a decoded path stands for; an empty one for nothing. `known` is what it stood for
-    /// before: kept if that is unchanged.
-    pub(crate) fn load(&self, name: &str, known: Option<&Arc<Entry>>) -> Loaded {
+    /// before: kept if that is unchanged. `now`: when the request came that asks.
+    pub(crate) fn load(&self, name: &str, known: Option<&Arc<Entry>>, now: Instant) -> Loaded {
         let found = match name.strip_prefix('/') {
             None => Err(io::ErrorKind::NotFound.into()),
             Some(below) => self.find(name, below, known),
         };
         match found {
             Ok(loaded) => loaded,
-            Err(error) if is_missing(&error) => Loaded::Missing(self.missing_page()),
+            Err(error) if is_missing(&error) => Loaded::Missing(self.missing_page(now)),
             Err(_) => Loaded::Failed,
         }
     }
@@ -81,13 +81,29 @@ impl StaticFiles {
         listing::page(&*self.disk, folder, self.settings.hidden).map(Loaded::Listing)
     }
 
-    /// The page for what is not there.
-    fn missing_page(&self) -> Option<Arc<Entry>> {
-        let Missing { name, known, .. } = self.settings.missing.as_ref()?;
-        let Found::File(file) = self.disk.open(name).ok()? else { return None };
+    /// Whether a name is known, without waiting for the disk, to stand for nothing, and the page that says so.
+    pub(crate) fn missing_now(&self, name: &str, now: Instant) -> Option<Option<Arc<Entry>>> {
+        let below = name.strip_prefix('/').filter(|below| !below.ends_with('/'))?;
+        let page = match &self.settings.missing {
+            None => None,
+            Some(missing) => Some(missing.fresh(now, self.settings.fresh)?),
+        };
+        let is_missing = !below.is_empty() && self.disk.is_missing_now(below);
+        is_missing.then_some(page)
+    }
+
+    /// The page for what is not there. As any file, it is looked at again when it is no longer fresh.
+    fn missing_page(&self, now: Instant) -> Option<Arc<Entry>> {
+        let missing = self.settings.missing.as_ref()?;
+        if let Some(page) = missing.fresh(now, self.settings.fresh) {
+            return Some(page);
+        }
+        let Missing { name, known, .. } = missing;
         let before = known.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let entry = self.entry(&format!("/{name}"), name, file, before.as_ref()).ok()?;
-        *known.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&entry));
+        let Found::File(file) = self.disk.open(name).ok()? else { return None };
+        let before = before.as_ref().map(|(entry, _)| entry);
+        let entry = self.entry(&format!("/{name}"), name, file, before).ok()?;
+        *known.lock().unwrap_or_else(PoisonError::into_inner) = Some((Arc::clone(&entry), now));
         Some(entry)
     }
 

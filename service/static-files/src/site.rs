@@ -4,8 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use bolide_eventloop::Offload;
 use bolide_server::{Handler, HeaderValue, Method, Router};
@@ -59,20 +59,30 @@ pub struct StaticFiles {
     pub(crate) settings: Settings,
 }
 
+/// A file, and when the disk was looked at last.
+type Checked = (Arc<Entry>, Instant);
+
 /// The page for a path without a file, relative to the root.
 #[derive(Debug, Clone)]
 pub(crate) struct Missing {
     pub(crate) name: String,
     /// With 200, as if it were the file itself; else with 404.
     pub(crate) is_fallback: bool,
-    /// What was read of it last, by any worker.
-    pub(crate) known: Arc<Mutex<Option<Arc<Entry>>>>,
+    /// What was read of it last, by any worker, and when.
+    pub(crate) known: Arc<Mutex<Option<Checked>>>,
 }
 
 impl Missing {
     fn new(name: &str, is_fallback: bool) -> Self {
         let name = name.trim_start_matches('/').to_owned();
         Self { name, is_fallback, known: Arc::default() }
+    }
+
+    /// The page, if it was looked at so lately.
+    pub(crate) fn fresh(&self, now: Instant, fresh: Duration) -> Option<Arc<Entry>> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let (entry, checked) = known.as_ref()?;
+        (now.saturating_duration_since(*checked) < fresh).then(|| Arc::clone(entry))
     }
 }
 

@@ -11,7 +11,6 @@ use super::encoded::{Encoded, WholeBody};
 use super::paced::Paced;
 use super::{Io, Kind, Phase};
 use crate::coding::{Codec, Coding};
-use crate::limits::ENCODED_INLINE_BYTES;
 use crate::policy::ResponseFields;
 
 /// What the head says of an encoded content.
@@ -103,7 +102,7 @@ fn prepare(
     content: Content,
 ) -> (Option<&'static dyn Codec>, Content, Option<Bytes>) {
     match (codec, content) {
-        (Some(codec), Content::Whole(whole)) if whole.bytes.len() <= ENCODED_INLINE_BYTES => {
+        (Some(codec), Content::Whole(whole)) if whole.bytes.len() <= codec.inline_bytes() => {
             match codec.encode(&whole.bytes) {
                 Ok(encoded) if encoded.len() < whole.bytes.len() => {
                     (Some(codec), Content::Whole(Chunk::kept(encoded.into())), None)

@@ -12,7 +12,6 @@ use smallvec::SmallVec;
 
 use super::{Io, Phase, State};
 use crate::coding::{BodyEncoder, Codec};
-use crate::limits::ENCODED_INLINE_BYTES;
 use crate::response::{BodyStream, Pull};
 
 /// The content of one response that is encoded.
@@ -235,7 +234,7 @@ impl Io<'_> {
         let waker = self.address.waker();
         let Some(encoded) = &mut self.state.encoded else { return };
         let bytes = encoded.pending_bytes + data.len();
-        let is_small = bytes <= ENCODED_INLINE_BYTES;
+        let is_small = bytes <= encoded.codec.inline_bytes();
         let then = if then == Then::Wait && !is_small { Then::Flush } else { then };
         encoded.pending_bytes = if then == Then::Wait { bytes } else { 0 };
         if is_small && then == Then::Finish && encoded.shared.is_none() {

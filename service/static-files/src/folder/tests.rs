@@ -165,3 +165,19 @@ fn a_stamp_tells_versions_apart() {
     fs::rename(tree.root().join("new"), tree.root().join("a")).unwrap();
     assert_ne!(before, stamp("a"));
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn what_the_system_remembers_to_be_missing_needs_no_disk() {
+    let tree = Tree::new();
+    let [folder, _] = tree.folders();
+    assert!(!folder.is_missing_now("a") && !folder.is_missing_now("inner"));
+    for name in ["none", "none/below"] {
+        assert!(content(&folder, name).is_err(), "{name}");
+        if folder.by_kernel {
+            assert!(folder.is_missing_now(name), "{name}: it was looked up just now");
+        }
+    }
+    fs::write(tree.root().join("none"), "it is there now").unwrap();
+    assert!(!folder.is_missing_now("none"));
+}

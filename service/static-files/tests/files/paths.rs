@@ -1,6 +1,7 @@
 //! What is found under which path, and what never is.
 
 use std::os::unix::fs::symlink;
+use std::time::Duration;
 
 use bolide_server::HeaderValue;
 
@@ -151,6 +152,7 @@ fn a_page_of_ones_own_for_what_is_not_found() {
 fn an_application_that_reads_the_path_itself_has_its_page_for_every_path_without_a_file() {
     let site = Site::with(FILES, |site| {
         site.fallback("index.html")
+            .fresh(Duration::ZERO)
             .cache_control("/index.html", HeaderValue::from_static("no-cache"))
     });
     for path in ["/users/7", "/users/7?tab=1", "/bare/", "/a.txt/x"] {

@@ -182,6 +182,10 @@ fn each_kind_of_mistake_has_its_sentence() {
             "[[upstream]]\nname = \"a\"\nservers = [\"http://127.0.0.1:1\"]\n",
             "FILE:1:1: upstream `a` is used by no route",
         ),
+        (
+            "[[upstream]]\nname = \"a\"\nservers = [\"h3://127.0.0.1:1\"]\nproxy-protocol = \"v1\"\n",
+            "FILE:4:18: upstream `h3://127.0.0.1:1` speaks HTTP/3, which has no PROXY header",
+        ),
     ] {
         let (code, said) = check(test, text);
         assert_eq!(code, Some(2), "{text}: {said}");

@@ -199,6 +199,7 @@ pub(super) const CANNOT_BE_SET: &[(&str, &[&str], &str)] = &[
         &["ENCODED_INLINE_BYTES", "ENCODED_PIECE_BYTES"],
         "what a loop may take for one response, and what handing over to another thread costs",
     ),
+    ("service/compression", &["FAST_INLINE_BYTES"], "as `ENCODED_INLINE_BYTES`"),
     ("service/server", &["WHOLE_BODY_BYTES"], "how the engine works: no client notices"),
     (
         "service/server",
