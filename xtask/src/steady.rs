@@ -179,7 +179,11 @@ fn repeat(program: &Path, suite: &Suite, condition: Condition, times: u32) -> Ro
         command.current_dir(&suite.folder).env("BOLIDE_BIN", program);
         match command.stdin(Stdio::null()).output() {
             Ok(output) if output.status.success() => passed += 1,
-            Ok(output) => failures.extend(failed(&String::from_utf8_lossy(&output.stdout))),
+            Ok(output) => {
+                let said = String::from_utf8_lossy(&output.stdout);
+                println!("{}", why(&said));
+                failures.extend(failed(&said));
+            }
             Err(error) => failures.push(format!("it can't be run: {error}")),
         }
     }
@@ -194,6 +198,11 @@ fn failed(said: &str) -> Vec<String> {
     let name =
         |line: &str| line.strip_prefix("test ")?.strip_suffix(" ... FAILED").map(str::to_owned);
     said.lines().filter_map(name).collect()
+}
+
+/// What a test program printed about the tests that failed.
+fn why(said: &str) -> &str {
+    said.find("\nfailures:\n").map_or(said, |start| &said[start..])
 }
 
 /// Builds all test programs, as `cargo xtask test` does, so that nothing is built twice with other features. Returns those of these
@@ -263,6 +272,8 @@ mod tests {
     fn what_failed_is_named_once() {
         let said = "running 2 tests\ntest a::b ... ok\ntest a::c ... FAILED\n";
         assert_eq!(failed(said), ["a::c"]);
+        let more = "\nfailures:\n\n---- a::c stdout ----\nno\n";
+        assert_eq!(why(&format!("{said}{more}")), more);
         let suite = Suite {
             package: "p".to_owned(),
             name: "s".to_owned(),

@@ -138,7 +138,7 @@ impl Service for Echo {
         let idle = !session.busy && turn.input.is_empty();
         let wants_input = !full && !session.stopped;
         let expects = if session.expects { u64::MAX } else { 0 };
-        let held_bytes = session.kept.as_ref().map_or(0, Vec::capacity);
+        let held_bytes = session.kept.as_ref().map_or(0, Vec::len);
         After { wants_input, more: full, idle, held_bytes, expects, ..After::READ }
             .by(session.deadline)
     }
