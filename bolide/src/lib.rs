@@ -1,5 +1,4 @@
-//! Bolide: an HTTP engine. HTTP/1.1, HTTP/2 over cleartext and HTTPS on a thread-per-core event
-//! loop.
+//! Bolide: an HTTP engine. HTTP/1.1, HTTP/2 and HTTP/3 on a thread-per-core event loop.
 //!
 //! A server in ten lines:
 //!
@@ -55,7 +54,17 @@
 //!
 //! Handlers run on the worker's thread: what takes long belongs on a thread of its own, with a
 //! [`Responder`] or a [`Waker`](server::Waker) to come back by.
-
+//!
+//! # Features
+//!
+//! | feature | what it adds | default |
+//! |---|---|---|
+//! | `tls` | [`tls`]: HTTPS and HTTP/3, for servers, clients and upstreams; without it a build takes about half the time | yes |
+//! | `client` | [`client`]: requests to other servers | yes |
+//! | `files` | [`files`]: the files of a directory | yes |
+//! | `proxy` | [`proxy`]: upstream servers behind a route | yes |
+//! | `tower` | `tower`: services of axum, tonic and tower; brings tokio and hyper | no |
+//! | `mimalloc` | quiet workers give memory back, in programs whose allocator is mimalloc | no |
 //!
 //! # axum, tonic, tower
 //!
@@ -91,7 +100,8 @@ pub mod server {
     };
 }
 
-/// Certificates, and what a handshake agreed on.
+/// Certificates, and what a handshake agreed on; with the feature `tls`.
+#[cfg(feature = "tls")]
 pub mod tls {
     pub use bolide_server::{
         Alpn, ClientCertificate, Clients, HandshakeFacts, HandshakeRules, Identity, IdentityError,

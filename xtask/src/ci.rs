@@ -40,6 +40,10 @@ pub(crate) fn all(_: &[String]) -> ExitCode {
     tools::every(&mut report, &root);
     let lint = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     report.step("clippy", in_root(&root, &lint));
+    let without_tls =
+        ["test", "--package", "bolide", "--doc", "--no-default-features", "--features"];
+    let others = ["client,files,proxy"];
+    report.step("without TLS", in_root(&root, &[&without_tls[..], &others].concat()));
     let program = built(&mut report, &root, MEASURED);
     tests(&mut report, &root, &program);
     packages::every(&mut report, &root, &program, &[]);

@@ -13,12 +13,13 @@ pub use bolide_h1::Limits as Http1Limits;
 pub use bolide_h2::{Limits as Http2Limits, RESET_CODES, Resets, Stats as Http2Stats};
 pub use bolide_h3::Limits as Http3Limits;
 pub use bolide_quic::{Membership, QuicError, QuicStats, Secret};
+#[cfg(feature = "tls")]
+pub use bolide_tls::RenewalFacts;
 pub use bolide_tls::{
     Alpn, ClientCertificate, ClientOptions, ClientTls, Clients, HandshakeFacts, HandshakeRules,
-    Identity, IdentityError, Issued, IssuedNames, RenewalFacts, ServerOptions, ServerTls,
-    TlsFailure, TlsLayer, TlsVersion,
+    Identity, IdentityError, Issued, IssuedNames, ServerOptions, ServerTls, TlsFailure, TlsLayer,
+    TlsVersion, Trust, WallClock,
 };
-pub use bolide_tls::{Trust, WallClock};
 pub use connection::Connection;
 pub use limits::{HANDSHAKE_TIMEOUT, Limits, VERSION_TIMEOUT};
 pub use quic::{Arrival, DatagramFlush, NewConnection, QuicEndpoint};

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bolide_buffers::DatagramBatch;
 use bolide_h3::{Quic, QuicEvent, Read};
@@ -16,6 +16,7 @@ use quinn_proto::{
 };
 
 use crate::endpoint::{Delivery, Endpoint, Key};
+use crate::facts::QuicStats;
 use crate::limits::{
     BATCH_COUNT, CONNECTION_WINDOW_BYTES, FIRST_WINDOW_BYTES, OUTWARD_WINDOW_BYTES,
     RESERVED_STREAMS_COUNT, SEND_WINDOW_BYTES, STREAM_WINDOW_BYTES,
@@ -66,21 +67,6 @@ pub struct Connection {
     /// It counts among the endpoint's handshakes of clients whose addresses are not validated.
     is_unvalidated: bool,
     tls_failure: Option<String>,
-}
-
-/// What a connection has counted, both directions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct QuicStats {
-    /// UDP datagrams that were sent.
-    pub datagrams_sent: u64,
-    /// UDP datagrams that came.
-    pub datagrams_received: u64,
-    /// Packets that were sent: a datagram has several in the handshake.
-    pub packets_sent: u64,
-    /// Of these, those that were declared lost (RFC 9002 §6).
-    pub packets_lost: u64,
-    /// The smoothed round-trip time (RFC 9002 §5.3).
-    pub rtt: Duration,
 }
 
 impl Connection {

@@ -14,25 +14,14 @@ use quinn_proto::{
     ClientConfig, ConnectionEvent, ConnectionHandle, DatagramEvent, EcnCodepoint, EndpointConfig,
     Incoming, ServerConfig, TimeSource, TransportConfig, VarInt,
 };
-use thiserror::Error;
 
 use crate::connection::{Connection, batch};
+use crate::facts::{Membership, QuicError, Secret};
 use crate::identifiers::{Identifiers, Owner};
 use crate::limits;
 
 /// The protocol that is agreed on (RFC 9114 §3.1).
 const HTTP3: &[u8] = b"h3";
-
-/// Why an endpoint or a connection can't be made.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum QuicError {
-    /// The TLS settings can't be used with QUIC.
-    #[error("these TLS settings can't be used with QUIC: {0}")]
-    Tls(String),
-    /// The connection can't be begun.
-    #[error("no connection to {0} can be begun: {1}")]
-    Connect(SocketAddr, String),
-}
 
 /// The name of a connection at its endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -106,35 +95,6 @@ pub struct Endpoint {
     asks_until: Option<Instant>,
     /// Another process accepts connections now.
     leaves: bool,
-}
-
-/// What an endpoint is among those of other workers and processes that have the same UDP port.
-#[derive(Debug, Clone)]
-pub struct Membership {
-    /// The number of its worker, and how many those are.
-    pub worker: (usize, usize),
-    /// The number of its process among those that follow one another.
-    pub process: u8,
-    /// The number of the process that it has taken over from, which may be in handshakes with clients.
-    pub follows: Option<u8>,
-    /// What the keys of tokens and of stateless resets are made of; none: they are random.
-    pub secret: Option<Secret>,
-}
-
-impl Default for Membership {
-    fn default() -> Self {
-        Self { worker: (0, 1), process: 0, follows: None, secret: None }
-    }
-}
-
-/// A secret that processes which follow one another share.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Secret(pub [u8; 32]);
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Secret")
-    }
 }
 
 impl Secret {

@@ -3,11 +3,24 @@
 //! The only crate of Bolide that names quinn-proto. An [`Endpoint`] is what one UDP socket is: datagrams come in, with the
 //! time, and say which [`Connection`] they are for; connections give datagrams to be sent, one deadline each, and the
 //! streams that [`bolide_h3`] works with. It never sees a socket or a clock.
+//!
+//! Without the feature `quinn` these types have no values: what is written for them compiles, and is left out.
 
+#[cfg(not(feature = "quinn"))]
+mod absent;
+#[cfg(feature = "quinn")]
 mod connection;
+#[cfg(feature = "quinn")]
 mod endpoint;
+mod facts;
+#[cfg(feature = "quinn")]
 mod identifiers;
 pub mod limits;
 
-pub use connection::{Connection, QuicStats};
-pub use endpoint::{Arrived, Delivery, Endpoint, Key, Membership, QuicError, Secret};
+#[cfg(not(feature = "quinn"))]
+pub use absent::{Arrived, Connection, Delivery, Endpoint, Key};
+#[cfg(feature = "quinn")]
+pub use connection::Connection;
+#[cfg(feature = "quinn")]
+pub use endpoint::{Arrived, Delivery, Endpoint, Key};
+pub use facts::{Membership, QuicError, QuicStats, Secret};

@@ -7,17 +7,8 @@ use aws_lc_rs::digest::{SHA256, digest};
 use rustls::pki_types::CertificateDer;
 use webpki::EndEntityCert;
 
-/// The certificate that a client has shown, and that was checked against those that the server trusts.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ClientCertificate {
-    /// The certificate itself, in DER (RFC 5280 §4.1).
-    pub der: Box<[u8]>,
-    /// SHA-256 of its DER form.
-    pub fingerprint: [u8; 32],
-    /// Its subject as RFC 4514 writes it, the most specific part first: `CN=alice,O=Example`. Empty when it
-    /// has none.
-    pub subject: String,
-}
+use crate::ClientCertificate;
+use crate::facts::hex;
 
 impl ClientCertificate {
     pub(crate) fn new(der: &CertificateDer<'_>) -> Self {
@@ -33,12 +24,6 @@ impl ClientCertificate {
     pub fn of_peer(identity: Box<dyn Any>) -> Option<Self> {
         let certificates = identity.downcast::<Vec<CertificateDer<'static>>>().ok()?;
         certificates.first().map(Self::new)
-    }
-
-    /// The fingerprint in hexadecimal, in lower case.
-    #[must_use]
-    pub fn fingerprint_hex(&self) -> String {
-        hex(&self.fingerprint)
     }
 }
 
@@ -112,10 +97,6 @@ fn escaped(text: &str) -> String {
         }
     }
     out
-}
-
-fn hex(octets: &[u8]) -> String {
-    octets.iter().map(|octet| format!("{octet:02x}")).collect()
 }
 
 /// One element of DER (X.690 §8.1): its tag, its content, and what follows it.

@@ -12,20 +12,8 @@ use rustls::{
     ClientConfig, ClientConnection, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
 };
 
-use crate::provider::{WallClock, provider};
-use crate::{Alpn, Identity, IdentityError, TlsLayer};
-
-/// Whom a client trusts.
-#[derive(Debug, Clone)]
-pub enum Trust {
-    /// The certificates in this PEM text, and those that they signed.
-    Pem(Vec<u8>),
-    /// These certificates (DER), and those that they signed; what can't be read is passed over, as long
-    /// as one is left. Stores of operating systems are handed in like this.
-    Der(Vec<Vec<u8>>),
-    /// Anybody: for tests and measurements on one's own machine.
-    Anybody,
-}
+use crate::provider::provider;
+use crate::{Alpn, ClientOptions, IdentityError, TlsLayer, Trust, WallClock};
 
 impl Trust {
     /// The roots; `None` when nothing is verified.
@@ -51,19 +39,6 @@ impl Trust {
 
 fn unusable(error: Error) -> IdentityError {
     IdentityError::Unusable(error.to_string())
-}
-
-/// What a client asks for.
-#[derive(Debug, Clone)]
-pub struct ClientOptions<'a> {
-    /// Whom it trusts.
-    pub trust: &'a Trust,
-    /// What is offered by ALPN, the preferred first. Empty: nothing.
-    pub alpn: &'a [Alpn],
-    /// What it answers when the server asks who it is. `None`: nothing.
-    pub identity: Option<&'a Identity>,
-    /// Sessions are resumed where the server gives tickets.
-    pub resume: bool,
 }
 
 /// A client's TLS settings, shared by all of its connections.

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use rustls::server::ClientHello;
 use rustls::sign::CertifiedKey;
 
-use crate::Identity;
+use crate::{Identity, IssuedNames};
 
 /// The protocol of a connection by which a CA validates a name (RFC 8737 §6.2).
 pub(crate) const VALIDATION: &[u8] = b"acme-tls/1";
@@ -20,15 +20,6 @@ struct Table {
     certificates: BTreeMap<Box<str>, Arc<CertifiedKey>>,
     /// For connections that validate a name, and no others.
     challenges: BTreeMap<Box<str>, Arc<CertifiedKey>>,
-}
-
-/// The names of a listener whose certificates are in a table, or will be.
-#[derive(Debug, Clone)]
-pub struct IssuedNames {
-    /// Where the certificates are.
-    pub table: Issued,
-    /// The names, in lower case, without wildcards. The first that has a certificate has the default one, where there is no other.
-    pub names: Vec<String>,
 }
 
 impl Issued {

@@ -7,25 +7,14 @@ use std::sync::Arc;
 use bolide_buffers::{Flush, ReceiveBuffer, SendQueue};
 use rustls::{Connection, HandshakeKind, ProtocolVersion};
 
-use crate::error::{kind_of, text_of};
+use crate::failure::{kind_of, text_of};
 use crate::limits::PASS_OVERHEAD_BYTES;
 use crate::rules::name;
-use crate::{ClientCertificate, TlsFailure};
+use crate::{Alpn, ClientCertificate, HandshakeFacts, Opened, TlsFailure};
 
 /// How much ciphertext may wait inside rustls before more plaintext is sealed, in bytes. A
 /// vectored write of a megabyte costs a third of one of 16 KiB, per byte.
 const SEALED_BYTES_MAX: usize = 1024 * 1024;
-
-/// What [`TlsLayer::receive_some`] came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Opened {
-    /// All that was there is open.
-    All,
-    /// Records are left for the next turn.
-    Cut,
-    /// The peer has ended its side with `close_notify`.
-    Ended,
-}
 
 /// The most that one record holds (RFC 8446 §5.1), in bytes.
 const RECORD_BYTES_MAX: usize = 16 * 1024;
@@ -79,48 +68,6 @@ fn cut_at_pages(slices: &[IoSlice<'_>]) -> Option<(usize, usize)> {
         before += slice.len();
     }
     None
-}
-
-/// An application protocol (RFC 7301).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Alpn {
-    /// `h2`
-    H2,
-    /// `http/1.1`
-    Http11,
-    /// `h3`, over QUIC (RFC 9114 §3.1).
-    H3,
-}
-
-impl Alpn {
-    /// The name as it goes on the wire.
-    #[must_use]
-    pub fn as_bytes(self) -> &'static [u8] {
-        match self {
-            Self::H2 => b"h2",
-            Self::Http11 => b"http/1.1",
-            Self::H3 => b"h3",
-        }
-    }
-}
-
-/// What the handshake agreed on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HandshakeFacts {
-    /// `TLSv1.3` or `TLSv1.2`.
-    pub version: &'static str,
-    /// The cipher suite by its registered name, such as `TLS_AES_128_GCM_SHA256`.
-    pub cipher: String,
-    /// The group that the keys were agreed on in, such as `X25519MLKEM768`; none when an old session's serve.
-    pub group: Option<&'static str>,
-    /// The application protocol, when one was agreed on.
-    pub alpn: Option<Alpn>,
-    /// The name that the client asked for (servers only).
-    pub server_name: Option<String>,
-    /// Whether an earlier session was resumed.
-    pub resumed: bool,
-    /// The certificate that the client has shown (servers only); none when it was not asked, or had none.
-    pub client: Option<Arc<ClientCertificate>>,
 }
 
 /// The TLS layer of one connection.

@@ -3,28 +3,58 @@
 //! The only crate of Bolide that names rustls. It never sees a socket, a file or a clock: records
 //! come in a [`bolide_buffers::ReceiveBuffer`], leave through an `io::Write`, certificates come in
 //! as bytes and time as a function.
+//!
+//! Without the feature `rustls` the types that need it have no values: what is written for them compiles, and is left out.
 
+#[cfg(not(feature = "rustls"))]
+mod absent;
+#[cfg(feature = "rustls")]
 mod certificates;
+#[cfg(feature = "rustls")]
 mod client_certificate;
+#[cfg(feature = "rustls")]
 mod client_config;
 mod error;
+mod facts;
+#[cfg(feature = "rustls")]
+mod failure;
+#[cfg(feature = "rustls")]
 mod issued;
+#[cfg(feature = "rustls")]
 mod layer;
+#[cfg(feature = "rustls")]
 mod limits;
+#[cfg(feature = "rustls")]
 mod names;
+mod options;
+#[cfg(feature = "rustls")]
 mod provider;
+#[cfg(feature = "rustls")]
 mod renewal;
+#[cfg(feature = "rustls")]
 mod rules;
+#[cfg(feature = "rustls")]
 mod server_config;
+#[cfg(feature = "rustls")]
 mod tickets;
 
+#[cfg(not(feature = "rustls"))]
+pub use absent::{ClientTls, Identity, Issued, ServerTls, TlsLayer};
+#[cfg(feature = "rustls")]
 pub use certificates::Identity;
-pub use client_certificate::ClientCertificate;
-pub use client_config::{ClientOptions, ClientTls, Trust};
+#[cfg(feature = "rustls")]
+pub use client_config::ClientTls;
 pub use error::{IdentityError, TlsFailure};
-pub use issued::{Issued, IssuedNames};
-pub use layer::{Alpn, HandshakeFacts, Opened, TlsLayer};
-pub use provider::WallClock;
+pub use facts::{Alpn, ClientCertificate, HandshakeFacts, Opened};
+#[cfg(feature = "rustls")]
+pub use issued::Issued;
+#[cfg(feature = "rustls")]
+pub use layer::TlsLayer;
+pub use options::{
+    ClientOptions, Clients, HandshakeRules, IssuedNames, ServerOptions, TlsVersion, Trust,
+    WallClock,
+};
+#[cfg(feature = "rustls")]
 pub use renewal::RenewalFacts;
-pub use rules::{HandshakeRules, TlsVersion};
-pub use server_config::{Clients, ServerOptions, ServerTls};
+#[cfg(feature = "rustls")]
+pub use server_config::ServerTls;

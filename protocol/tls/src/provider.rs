@@ -1,6 +1,5 @@
 //! RFC 8446 §9.1, RFC 9151: the cipher suites and groups offered, in a fixed order.
 
-use std::fmt;
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, SystemTime};
 
@@ -9,6 +8,8 @@ use rustls::crypto::aws_lc_rs::{self, cipher_suite, kx_group};
 use rustls::crypto::{CryptoProvider, SupportedKxGroup};
 use rustls::pki_types::UnixTime;
 use rustls::time_provider::TimeProvider;
+
+use crate::WallClock;
 
 /// AES-128 first: a seventh cheaper per byte than AES-256, and no attack tells them apart.
 static CIPHER_SUITES: [SupportedCipherSuite; 9] = [
@@ -39,16 +40,6 @@ static PROVIDER: LazyLock<Arc<CryptoProvider>> = LazyLock::new(|| {
 /// The provider that every configuration uses.
 pub(crate) fn provider() -> Arc<CryptoProvider> {
     Arc::clone(&PROVIDER)
-}
-
-/// Where the time of day comes from, for the validity of certificates and tickets.
-#[derive(Clone, Copy)]
-pub struct WallClock(pub fn() -> SystemTime);
-
-impl fmt::Debug for WallClock {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("WallClock")
-    }
 }
 
 impl TimeProvider for WallClock {

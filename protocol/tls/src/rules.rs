@@ -7,41 +7,7 @@ use rustls::crypto::CryptoProvider;
 use rustls::version::{TLS12, TLS13};
 
 use crate::provider::provider;
-use crate::{Alpn, IdentityError};
-
-/// A version of TLS.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum TlsVersion {
-    /// RFC 5246.
-    Tls12,
-    /// RFC 8446.
-    Tls13,
-}
-
-/// What a server agrees to in handshakes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HandshakeRules {
-    /// The oldest version.
-    pub least: TlsVersion,
-    /// The newest version.
-    pub most: TlsVersion,
-    /// Cipher suites by their registered names; empty: all that there are.
-    pub cipher_suites: Vec<String>,
-    /// Application protocols over TCP, the preferred first. What a client that offers none speaks shows in its first bytes.
-    pub alpn: Vec<Alpn>,
-}
-
-/// TLS 1.2 and 1.3 with all cipher suites, and `h2` before `http/1.1`.
-impl Default for HandshakeRules {
-    fn default() -> Self {
-        Self {
-            least: TlsVersion::Tls12,
-            most: TlsVersion::Tls13,
-            cipher_suites: Vec::new(),
-            alpn: vec![Alpn::H2, Alpn::Http11],
-        }
-    }
-}
+use crate::{Alpn, HandshakeRules, IdentityError, TlsVersion};
 
 impl HandshakeRules {
     /// The names of all cipher suites.

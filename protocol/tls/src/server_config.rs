@@ -8,23 +8,9 @@ use rustls::{ServerConfig, ServerConnection};
 
 use crate::issued::VALIDATION;
 use crate::names::Certificates;
-use crate::provider::{WallClock, provider};
-use crate::rules::HandshakeRules;
+use crate::provider::provider;
 use crate::tickets::Tickets;
-use crate::{Identity, IdentityError, IssuedNames, TlsLayer, Trust};
-
-/// Which clients have to say who they are, by a certificate (RFC 8446 §4.3.2).
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Clients {
-    /// Nobody is asked.
-    #[default]
-    Anybody,
-    /// Everybody is asked; who shows a certificate must show one that the certificates in this PEM text, or
-    /// those that they signed, vouch for.
-    Optional(Vec<u8>),
-    /// The same, and who shows none is refused.
-    Required(Vec<u8>),
-}
+use crate::{Clients, Identity, IdentityError, ServerOptions, TlsLayer, Trust, WallClock};
 
 impl Clients {
     fn verifier(&self) -> Result<Option<Arc<dyn ClientCertVerifier>>, IdentityError> {
@@ -41,21 +27,6 @@ impl Clients {
             builder.build().map_err(|error| IdentityError::Unusable(error.to_string()))?;
         Ok(Some(verifier))
     }
-}
-
-/// What a server shows and asks for.
-#[derive(Debug, Clone, Default)]
-pub struct ServerOptions<'a> {
-    /// Its certificates. A client gets the one for the name that it asks for (RFC 6066 §3): the exact name
-    /// wins over a wildcard, and of several for the same name the first whose key the client knows how to
-    /// check. Without such a name it gets the first of all.
-    pub identities: &'a [Identity],
-    /// Names whose certificates are issued while it runs. A handshake for one of them fails until it has its certificate.
-    pub issued: Option<IssuedNames>,
-    /// Which clients have to show a certificate.
-    pub clients: Clients,
-    /// What it agrees to.
-    pub rules: HandshakeRules,
 }
 
 /// A server's TLS settings, shared by all of its connections: what [`HandshakeRules`] say, one session ticket per
