@@ -20,10 +20,15 @@
 //!
 //! - **at once**: it returns anything that is a [`Response`], such as a `&'static str`, a `String`,
 //!   [`Bytes`] or a [`StatusCode`](http::StatusCode). This costs no allocation, no queue and no other thread.
-//! - **when the body is complete**: [`collect`] gathers it under a limit and then calls a function.
+//! - **when the body is complete**: [`collect`] gathers it under a limit and then calls a function with what is
+//!   [kept](server::KeptRequest) of the request: parameters, fields, addresses.
 //! - **piece by piece**: [`Response::stream`] pulls a [`BodyStream`](server::BodyStream) as the client takes it;
 //!   [`Reply::Exchange`] hands the whole exchange, body and all, to an object of yours.
-//! - **later**: [`Request::responder`] answers from any thread.
+//! - **later**: [`Request::responder`] answers from any thread; the handler returns [`Reply::Later`].
+//! - **event by event**: [`Request::events`] is a stream of Server-Sent Events, and what sends them from any thread.
+//!
+//! [`server::with_state`] lends handlers what they share; with the feature `json`, `server::Json` and
+//! `server::read_json` write and read values.
 //!
 //! [`StaticFiles`](files::StaticFiles) serves a folder, beside other routes or alone:
 //!
@@ -64,6 +69,7 @@
 //! | `files` | [`files`]: the files of a directory | yes |
 //! | `proxy` | [`proxy`]: upstream servers behind a route | yes |
 //! | `tower` | `tower`: services of axum, tonic and tower; brings tokio and hyper | no |
+//! | `json` | `server::Json` and `server::read_json`, by serde | no |
 //! | `mimalloc` | quiet workers give memory back, in programs whose allocator is mimalloc | no |
 //!
 //! # axum, tonic, tower
@@ -91,13 +97,16 @@ pub use bolide_server::{
 pub mod server {
     pub use bolide_server::{
         AbortReason, AccessLog, AccessLogStats, Alternatives, BODY_BYTES_MAX, Blame, BodyLimit,
-        BodyStream, Collect, ConnectionLimits, EarlierProcess, End, Exchange, Fields, FilePiece,
-        FileVersion, ForwardedFields, Head, Http1Limits, Http2Limits, Http3Limits, Ingress, Io,
-        LOG_PLACEHOLDERS, Limits, Listener, ListenerSockets, LogFormat, LogLimits, LogTarget,
-        LogTemplate, LoopLimits, Network, NetworkError, Networks, Policy, ProxyProtocol,
-        ProxyVersion, Pull, Pulse, RequestId, ResponseFields, Rest, RouteError, Running,
-        SharedFile, Stopper, Waker, body_limit, detach,
+        BodyStream, ConnectionLimits, EarlierProcess, End, EventError, EventSender, Exchange,
+        Fields, FilePiece, FileVersion, ForwardedFields, Head, Http1Limits, Http2Limits,
+        Http3Limits, Ingress, Io, KeptRequest, LOG_PLACEHOLDERS, Limits, Listener, ListenerSockets,
+        LogFormat, LogLimits, LogTarget, LogTemplate, LoopLimits, Network, NetworkError, Networks,
+        Policy, ProxyProtocol, ProxyVersion, Pull, Pulse, RequestBody, RequestId, ResponseFields,
+        Rest, RouteError, Running, ServerEvent, SharedFile, Stopper, Waker, body_limit, detach,
+        with_state,
     };
+    #[cfg(feature = "json")]
+    pub use bolide_server::{Json, JsonError, read_json};
 }
 
 /// Certificates, and what a handshake agreed on; with the feature `tls`.

@@ -2,7 +2,7 @@
 
 use bolide_server::{
     AbortReason, BodyStream, Bytes, End, Exchange, Handler, HeaderValue, Io, PieceQueue, Pull,
-    Reply, Request, Response, StatusCode, Version,
+    Reply, Request, RequestBody, Response, StatusCode, Version,
 };
 
 /// The largest `size`, in bytes.
@@ -75,7 +75,7 @@ pub(crate) struct Echoes;
 
 impl Handler for Echoes {
     fn handle(&self, request: &mut Request<'_>) -> Reply {
-        if let Some(body) = request.take_body() {
+        if let RequestBody::Whole(body) = request.take_body() {
             Reply::Now(Response::octets(Bytes::new()).own_body(body))
         } else if request.has_body() {
             let length = request.body_length();

@@ -1,94 +1,147 @@
 //! Handlers that want the whole body before they answer.
 
-use bolide_semantics::{End, Head};
+use std::fmt;
+use std::rc::Rc;
+
+use bolide_semantics::End;
 use bytes::{Bytes, BytesMut};
 
-use crate::{Exchange, Handler, Io, Reply, Request, Response};
+use crate::{AbortReason, Exchange, Handler, Head, Io, KeptRequest, Reply, Request};
 
-/// A handler that is called when the request's body is complete.
-#[derive(Debug)]
-pub struct Collect<F>(std::rc::Rc<F>);
-
-/// Collects the body, up to the limit of the route, and then calls `answer` with head and body.
+/// Collects the body, up to the limit of the route, and then calls `answer` with what is kept of the request, and the body.
+/// Its result is what that of any handler may be.
 ///
 /// ```
-/// use bolide_server::{Response, Router, collect};
+/// use bolide_server::{Router, collect};
 ///
 /// let router = Router::new().handle_post(
-///     "/length",
-///     collect(|_head, body| Response::from(format!("{} bytes", body.len()))),
+///     "/users/{id}/picture",
+///     collect(|request, body| format!("{} bytes for {:?}", body.len(), request.param("id"))),
 /// );
 /// assert!(router.check().is_ok());
 /// ```
-pub fn collect<F>(answer: F) -> Collect<F>
+pub fn collect<F, R>(answer: F) -> impl Handler
 where
-    F: Fn(&Head, Bytes) -> Response + 'static,
+    F: Fn(&KeptRequest, Bytes) -> R + 'static,
+    R: Into<Reply>,
 {
-    Collect(std::rc::Rc::new(answer))
+    Collect(Rc::new(move |request: &KeptRequest, body| answer(request, body).into()))
 }
 
-impl<F> Handler for Collect<F>
-where
-    F: Fn(&Head, Bytes) -> Response + 'static,
-{
+type Answer = Rc<dyn Fn(&KeptRequest, Bytes) -> Reply>;
+
+struct Collect(Answer);
+
+impl Handler for Collect {
     fn handle(&self, request: &mut Request<'_>) -> Reply {
+        let kept = request.keep();
         if !request.has_body() {
-            return Reply::Now((self.0)(request.head(), Bytes::new()));
+            return (self.0)(&kept, Bytes::new());
         }
-        Reply::Exchange(Box::new(Collecting {
-            head: request.head().clone(),
-            body: Collected::Nothing,
-            answer: std::rc::Rc::clone(&self.0),
-        }))
+        let stage = Stage::Collects { pieces: None, answer: Rc::clone(&self.0) };
+        Reply::Exchange(Box::new(Collecting { request: kept, stage }))
     }
 }
 
-enum Collected {
-    Nothing,
-    Pieces(BytesMut),
+enum Stage {
+    /// What has come, if that was not all at once.
+    Collects { pieces: Option<BytesMut>, answer: Answer },
+    /// The body is complete, and a response was made or is to come.
+    Answered,
+    /// The exchange goes on with another object.
+    Goes(Box<dyn Exchange>),
 }
 
-struct Collecting<F> {
-    head: Head,
-    body: Collected,
-    answer: std::rc::Rc<F>,
+struct Collecting {
+    request: KeptRequest,
+    stage: Stage,
 }
 
-impl<F> std::fmt::Debug for Collecting<F> {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Collecting").field("head", &self.head).finish_non_exhaustive()
+impl fmt::Debug for Collecting {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Collecting").field("request", &self.request).finish_non_exhaustive()
     }
 }
 
-impl<F: Fn(&Head, Bytes) -> Response> Exchange for Collecting<F> {
+impl Collecting {
+    fn then(&mut self) -> Option<&mut dyn Exchange> {
+        if let Stage::Goes(exchange) = &mut self.stage { Some(&mut **exchange) } else { None }
+    }
+
+    fn answer(&mut self, answer: &Answer, body: Bytes, io: &mut Io<'_>) {
+        self.stage = Stage::Answered;
+        match answer(&self.request, body) {
+            Reply::Now(response) => io.respond(response),
+            Reply::Later | Reply::LaterOr(_) => {}
+            Reply::Exchange(mut exchange) => {
+                exchange.on_start(io);
+                exchange.on_data(Bytes::new(), End::Yes, io);
+                self.stage = Stage::Goes(exchange);
+            }
+        }
+    }
+}
+
+impl Exchange for Collecting {
     fn on_start(&mut self, _: &mut Io<'_>) {}
 
     fn held_bytes(&self) -> usize {
-        let body = match &self.body {
-            Collected::Nothing => 0,
-            Collected::Pieces(pieces) => pieces.capacity(),
+        let more = match &self.stage {
+            Stage::Collects { pieces, .. } => pieces.as_ref().map_or(0, BytesMut::capacity),
+            Stage::Answered => 0,
+            Stage::Goes(exchange) => exchange.held_bytes(),
         };
-        self.head.allocated_bytes() + body
+        self.request.held_bytes() + more
     }
 
     fn on_data(&mut self, data: Bytes, end: End, io: &mut Io<'_>) {
         io.consumed(data.len());
-        let body = match (std::mem::replace(&mut self.body, Collected::Nothing), end) {
+        let Stage::Collects { pieces, answer } = &mut self.stage else { return };
+        let body = match (pieces.take(), end) {
             // A body that came in one piece is handed on as it is.
-            (Collected::Nothing, End::Yes) => data,
-            (Collected::Nothing, End::No) => {
-                self.body = Collected::Pieces(BytesMut::from(&data[..]));
+            (None, End::Yes) => data,
+            (None, End::No) => {
+                *pieces = Some(BytesMut::from(&data[..]));
                 return;
             }
-            (Collected::Pieces(mut pieces), end) => {
-                pieces.extend_from_slice(&data);
+            (Some(mut before), end) => {
+                before.extend_from_slice(&data);
                 if end == End::No {
-                    self.body = Collected::Pieces(pieces);
+                    *pieces = Some(before);
                     return;
                 }
-                pieces.freeze()
+                before.freeze()
             }
         };
-        io.respond((self.answer)(&self.head, body));
+        let answer = Rc::clone(answer);
+        self.answer(&answer, body, io);
+    }
+
+    fn on_sendable(&mut self, io: &mut Io<'_>) {
+        if let Some(then) = self.then() {
+            then.on_sendable(io);
+        }
+    }
+
+    fn on_wake(&mut self, io: &mut Io<'_>) {
+        if let Some(then) = self.then() {
+            then.on_wake(io);
+        }
+    }
+
+    fn on_shut_down(&mut self, io: &mut Io<'_>) {
+        if let Some(then) = self.then() {
+            then.on_shut_down(io);
+        }
+    }
+
+    fn on_trailers(&mut self, _: &Head, io: &mut Io<'_>) {
+        self.on_data(Bytes::new(), End::Yes, io);
+    }
+
+    fn on_abort(&mut self, reason: AbortReason) {
+        if let Some(then) = self.then() {
+            then.on_abort(reason);
+        }
     }
 }

@@ -179,6 +179,34 @@ pub trait Exchange: fmt::Debug {
     }
 }
 
+/// A handler that is called with what several share: a clone of `state`, such as an `Arc` or an `Rc`.
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicU64, Ordering};
+/// use bolide_server::{Router, with_state};
+///
+/// let visits = Arc::new(AtomicU64::new(0));
+/// let routes = move || {
+///     Router::new()
+///         .get("/", with_state(&visits, |visits, _| format!("{}", visits.fetch_add(1, Ordering::Relaxed))))
+///         .get("/visits", with_state(&visits, |visits, _| format!("{}", visits.load(Ordering::Relaxed))))
+/// };
+/// assert!(routes().check().is_ok());
+/// ```
+pub fn with_state<S, F, R>(
+    state: &S,
+    handle: F,
+) -> impl for<'r, 'a> Fn(&'r mut Request<'a>) -> R + use<S, F, R>
+where
+    S: Clone + 'static,
+    F: Fn(&S, &mut Request<'_>) -> R + 'static,
+    R: Into<Reply>,
+{
+    let state = state.clone();
+    move |request| handle(&state, request)
+}
+
 /// A handler that may read request bodies up to `bytes_max` bytes.
 #[derive(Debug)]
 pub struct BodyLimit<H> {

@@ -13,12 +13,16 @@ mod collect;
 mod derived;
 mod ends;
 mod error;
+mod events;
 mod exchange;
 mod file_piece;
 mod forwarded;
 mod handler;
 mod handover;
 mod ingress;
+#[cfg(feature = "json")]
+mod json;
+mod kept;
 pub mod limits;
 mod local_waker;
 mod metrics;
@@ -65,14 +69,18 @@ pub use bolide_semantics::{AbortReason, Blame, End, FieldName, Head};
 pub use bytes::Bytes;
 pub use clients::OpenCounts;
 pub use coding::{BodyEncoder, Codec, Coding};
-pub use collect::{Collect, collect};
+pub use collect::collect;
 pub use error::Error;
+pub use events::{EventError, EventSender, ServerEvent};
 pub use exchange::{Io, UpstreamTimes};
 pub use file_piece::FilePiece;
-pub use handler::{Alternatives, BodyLimit, Exchange, Handler, Reply, body_limit};
+pub use handler::{Alternatives, BodyLimit, Exchange, Handler, Reply, body_limit, with_state};
 pub use handover::{EarlierProcess, ListenerSockets, Pulse};
 pub use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 pub use ingress::{ForwardedFields, Ingress, ProxyProtocol, RequestId};
+#[cfg(feature = "json")]
+pub use json::{Json, JsonError, read_json};
+pub use kept::KeptRequest;
 pub use limits::{
     BODY_BYTES_MAX, EXCHANGE_TIMEOUT, Limits, LogLimits, RESPONSE_TIMEOUT, WEBSOCKET_CLOSE_TIMEOUT,
     WEBSOCKET_OUTPUT_BYTES, WEBSOCKET_PING_INTERVAL, WHOLE_BODY_BYTES, WINDOWS_BYTES,
@@ -90,7 +98,7 @@ pub use profile::{
     PROFILE_ONE_IN, Profile, ProfileSnapshot, STAGE_BOUNDS_NS, Stage, StageSnapshot,
 };
 pub use proxy_header::{ProxyHeader, ProxyHeaderError, ProxyVersion};
-pub use request::{Request, UserOf, query_pairs};
+pub use request::{Request, RequestBody, UserOf, query_pairs};
 pub use responder::{Message, MovableWaker, Responder, Waker};
 pub use response::{Body, BodyStream, Fields, Pull, Response, Trailed};
 pub use router::{Rest, RouteError, Router};

@@ -15,8 +15,22 @@ use percent_encoding::percent_decode_str;
 use crate::Ingress;
 use crate::ends::Ends;
 use crate::forwarded::Client;
+use crate::kept::KeptRequest;
 use crate::policy::{Policy, PolicySlot};
 use crate::responder::{Address, MovableWaker, Responder, Waker};
+
+/// What [`Request::take_body`] finds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RequestBody {
+    /// The request has none, or it was taken before.
+    Empty,
+    /// All of it.
+    Whole(Bytes),
+    /// It comes to an [`Exchange`](crate::Exchange), piece by piece: it is longer than
+    /// [`WHOLE_BODY_BYTES`](crate::WHOLE_BODY_BYTES), has not arrived with the head, or the handler does not
+    /// [take such bodies](crate::Handler::takes_whole_bodies), as functions don't.
+    Follows,
+}
 
 /// A request's head and the facts of its connection, lent to the handler.
 ///
@@ -67,7 +81,7 @@ impl<'a> Request<'a> {
     /// The part of the path that stands for `{name}` in the route, decoded. Octets that are not
     /// UTF-8 are replaced.
     #[must_use]
-    pub fn param(&self, name: &str) -> Option<Cow<'_, str>> {
+    pub fn param(&self, name: &str) -> Option<Cow<'a, str>> {
         let value = self.parameters?.get(name)?;
         Some(percent_decode_str(value).decode_utf8_lossy())
     }
@@ -191,13 +205,24 @@ impl<'a> Request<'a> {
         self.body_follows
     }
 
-    /// Takes the body, if all of it has arrived with the head, it is not longer than
-    /// [`WHOLE_BODY_BYTES`](crate::WHOLE_BODY_BYTES), and the handler
-    /// [takes such](crate::Handler::takes_whole_bodies): an [`Exchange`](crate::Exchange) gets none of it then.
-    /// Otherwise this is `None`, and the body comes to an exchange piece by piece. The bytes share no block.
+    /// Takes the body, where it is at hand; [`collect`](crate::collect) waits for it. An [`Exchange`](crate::Exchange) gets
+    /// none of what was taken here. The bytes share no block.
     #[must_use]
-    pub fn take_body(&mut self) -> Option<Bytes> {
-        self.whole.take()
+    pub fn take_body(&mut self) -> RequestBody {
+        match self.whole.take() {
+            Some(bytes) => {
+                self.body_follows = false;
+                RequestBody::Whole(bytes)
+            }
+            None if self.body_follows => RequestBody::Follows,
+            None => RequestBody::Empty,
+        }
+    }
+
+    /// A copy of the head, and of what is known of the connection, for later or for another thread.
+    #[must_use]
+    pub fn keep(&self) -> KeptRequest {
+        KeptRequest::of(self)
     }
 
     /// The length of the body in bytes, when the client has announced it.
@@ -218,6 +243,18 @@ impl<'a> Request<'a> {
     }
 
     /// A handle with which any thread can answer later: return [`Reply::Later`](crate::Reply::Later).
+    ///
+    /// ```
+    /// use std::thread;
+    /// use bolide_server::{Reply, Request, Router};
+    ///
+    /// fn slow(request: &mut Request<'_>) -> Reply {
+    ///     let responder = request.responder();
+    ///     thread::spawn(move || responder.respond("computed elsewhere"));
+    ///     Reply::Later
+    /// }
+    /// assert!(Router::new().get("/slow", slow).check().is_ok());
+    /// ```
     #[must_use]
     pub fn responder(&self) -> Responder {
         Responder::new(self.waker())
@@ -288,7 +325,7 @@ fn cut(text: &str, mark: u8) -> (&str, Option<&str>) {
 }
 
 /// The first value of `name` in a query, decoded.
-fn parameter<'a>(query: &'a str, name: &str) -> Option<Cow<'a, str>> {
+pub(crate) fn parameter<'a>(query: &'a str, name: &str) -> Option<Cow<'a, str>> {
     let mut rest = Some(query);
     while let Some(text) = rest {
         let (pair, more) = cut(text, b'&');

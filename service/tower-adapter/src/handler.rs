@@ -4,7 +4,7 @@ use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use bolide_server::{Handler, Reply, Request, Response, StatusCode};
+use bolide_server::{Handler, Reply, Request, RequestBody, Response, StatusCode};
 use http::{Method, Version};
 use tokio::runtime;
 use tower_service::Service;
@@ -177,9 +177,10 @@ fn body_of(request: &mut Request<'_>, ring: &Ring) -> (Body, Option<Feed>) {
     if !request.has_body() {
         return (Body::empty(), None);
     }
-    if let Some(bytes) = request.take_body() {
-        return (Body::whole(bytes, request.body_length().is_some()), None);
+    let length = request.body_length();
+    if let RequestBody::Whole(bytes) = request.take_body() {
+        return (Body::whole(bytes, length.is_some()), None);
     }
-    let (body, feed) = body(request.body_length(), &ring.waker);
+    let (body, feed) = body(length, &ring.waker);
     (body, Some(feed))
 }

@@ -1,4 +1,4 @@
-//! axum, events, chat and upload.
+//! axum, bare handlers, events, chat and upload.
 
 use futures_util::{SinkExt, StreamExt};
 use http::Request;
@@ -38,6 +38,15 @@ async fn axum_says_hello_and_echoes() {
     assert_eq!(text(&program, "GET", "/hello/you", b"").await, "Hello, you\n");
     assert_eq!(text(&program, "GET", "/ping", b"").await, "pong");
     assert_eq!(text(&program, "POST", "/echo", b"back").await, "back");
+}
+
+#[tokio::test]
+async fn bare_handlers_read_and_write_json() {
+    let program = Program::start(env!("CARGO_BIN_EXE_bare"));
+    assert_eq!(text(&program, "POST", "/sum", b"[1, 2, 3.5]").await, "6.5");
+    let wrong = Request::post("/sum").header("host", "a.example");
+    let response = ask(&program, wrong.body(Full::new(Bytes::from_static(b"[1,"))).unwrap()).await;
+    assert_eq!(response.status(), 400);
 }
 
 #[tokio::test]

@@ -37,11 +37,7 @@ fn router() -> Router {
         .handle(Method::POST, "/once", Deferring(Rc::new(echo())))
         .handle(Method::POST, "/twice", Deferring(Rc::new(Deferring(Rc::new(echo())))))
         .handle(Method::POST, "/now", Deferring(Rc::new(|_: &mut Request<'_>| "now")))
-        .handle(
-            Method::POST,
-            "/small",
-            Deferring(Rc::new(body_limit(3, collect(|_, _| "small".into())))),
-        )
+        .handle(Method::POST, "/small", Deferring(Rc::new(body_limit(3, collect(|_, _| "small")))))
 }
 
 fn connect(server: &crate::Running) -> TcpStream {

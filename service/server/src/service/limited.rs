@@ -69,7 +69,7 @@ fn reported(connections: usize, bytes: &[u8]) -> Vec<String> {
         MessageLimits { message_bytes: 10, fragments_count: 2, ..MessageLimits::default() };
     let options = Options::new().limits(limits);
     let router = Router::new()
-        .handle_post("/small", body_limit(10, collect(|_, _| "whole".into())))
+        .handle_post("/small", body_limit(10, collect(|_, _| "whole")))
         .websocket("/ws", move |request: &mut Request<'_>| {
             WebSocket::accept(request, &options, Deaf)
         });

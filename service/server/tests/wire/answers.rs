@@ -39,8 +39,8 @@ fn routes() -> Router {
         .handle(
             Method::POST,
             "/reverse",
-            collect(|head, body| {
-                assert_eq!(head.method(), Method::POST);
+            collect(|request, body| {
+                assert_eq!(request.method(), Method::POST);
                 Response::from(Bytes::from(body.iter().rev().copied().collect::<Vec<u8>>()))
             }),
         )

@@ -9,6 +9,8 @@ mod handover;
 #[cfg(test)]
 mod http3;
 #[cfg(test)]
+mod kept;
+
 mod limits;
 #[cfg(test)]
 mod observed;

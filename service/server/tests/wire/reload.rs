@@ -143,7 +143,7 @@ fn a_request_that_is_passed_on_is_answered_by_the_other_handler() {
 #[test]
 fn other_limits_count_for_what_comes_later() {
     let served = Served::new(|| {
-        let length = |_: &bolide_server::Head, body: bolide_server::Bytes| {
+        let length = |_: &bolide_server::KeptRequest, body: bolide_server::Bytes| {
             Response::from(body.len().to_string())
         };
         Router::new().handle_post("/length", collect(length))

@@ -79,7 +79,7 @@ fn routes() -> Router {
     let hoard = |_: &mut Request<'_>| Reply::Exchange(Box::<Hoard>::default());
     let routes = Router::new()
         .handle_post("/hoard", body_limit(u64::MAX, hoard))
-        .handle_post("/collect", body_limit(u64::MAX, collect(|_, _| "".into())))
+        .handle_post("/collect", body_limit(u64::MAX, collect(|_, _| "")))
         .get("/endless", |_| Response::stream(Endless))
         .websocket("/whole", socket::<Whole>)
         .websocket("/deaf", socket::<Deaf>);
