@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-/// What [`TlsLayer::receive_some`] came to.
+/// Outcome of [`TlsLayer::receive_some`](crate::TlsLayer::receive_some).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Opened {
     /// All that was there is open.

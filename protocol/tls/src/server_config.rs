@@ -29,7 +29,7 @@ impl Clients {
     }
 }
 
-/// A server's TLS settings, shared by all of its connections: what [`HandshakeRules`] say, one session ticket per
+/// A server's TLS settings, shared by all of its connections: what [`HandshakeRules`](crate::HandshakeRules) say, one session ticket per
 /// handshake. Every six hours another key seals them, and the one before opens its own for
 /// six hours more. Where clients are asked for a certificate there are no tickets: a session that is resumed is not
 /// checked again, so each connection shows the certificate anew, which must be valid then.
