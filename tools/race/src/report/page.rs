@@ -199,6 +199,22 @@ fn own_use(outcomes: &[CellOutcome]) -> String {
     }
 }
 
+/// What other processes, the host, and work of the kernel that no process is charged with took while servers ran.
+fn others_use(outcomes: &[CellOutcome]) -> String {
+    let cores: Vec<f64> = entrants(outcomes)
+        .flat_map(|(_, entrant)| entrant.figures())
+        .map(|figures| figures.foreign_cores)
+        .collect();
+    let most = cores.iter().copied().fold(0.0, f64::max);
+    match median(&cores) {
+        Some(middle) if most > 0.0 => format!(
+            "{middle:.2} cores in the median of the runs, {most:.2} at the most: other processes, the host, and work of the kernel \
+             that is charged to no process"
+        ),
+        _ => String::new(),
+    }
+}
+
 /// How far the server's core was from the generator's, and what that left out.
 fn between(outcomes: &[CellOutcome]) -> String {
     let figures = outcomes.iter().flat_map(|outcome| &outcome.entrants);
@@ -258,6 +274,7 @@ fn described(manifest: &Manifest, outcomes: &[CellOutcome]) -> String {
         ("contenders", manifest.sources.clone()),
         ("CPU time", cpu_of(outcomes).unwrap_or_default()),
         ("the race's own use", own_use(outcomes)),
+        ("the use of others", others_use(outcomes)),
         ("between the cores", between(outcomes)),
     ];
     rows.retain(|(_, value)| !value.is_empty());
@@ -322,6 +339,18 @@ mod tests {
                 + page.matches(&format!("<{element} ")).count();
             assert_eq!(opened, page.matches(&format!("</{element}>")).count(), "{element}");
         }
+    }
+
+    #[test]
+    fn the_use_of_others_is_said() {
+        let mut outcome = crate::outcome::tests::outcome();
+        assert_eq!(others_use(std::slice::from_ref(&outcome)), "");
+        for (index, figures) in outcome.entrants[2].rounds.iter_mut().flatten().enumerate() {
+            figures.foreign_cores = if index == 0 { 0.75 } else { 0.25 };
+        }
+        outcome.entrants.retain(|entrant| entrant.name == "go");
+        let said = others_use(&[outcome]);
+        assert!(said.starts_with("0.25 cores in the median of the runs, 0.75 at the most"), "{said}");
     }
 
     #[test]
