@@ -121,6 +121,7 @@ pub(crate) fn quiet(load: Load) -> PhaseReport {
                 server_cores: None,
             },
         ],
+        parts: Vec::new(),
         verdict: Verdict::default(),
     }
 }
@@ -150,5 +151,6 @@ pub(crate) fn report(phases: Vec<PhaseReport>) -> Report {
         server_died_after_ns: None,
         interrupted: false,
         knee: None,
+        parts: None,
     }
 }

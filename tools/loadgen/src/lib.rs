@@ -15,6 +15,7 @@ pub mod exchanges;
 mod fabricated;
 pub mod options;
 pub mod output;
+mod parts;
 pub mod plan;
 pub mod progress;
 pub mod report;

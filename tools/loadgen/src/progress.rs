@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::plan::Phase;
-use crate::report::{Failure, PhaseReport};
+use crate::report::{Failure, PartsReport, PhaseReport};
 
 /// A look at a phase that runs.
 #[derive(Debug, Clone, Copy, Default)]
@@ -49,7 +49,7 @@ pub struct Record {
 pub type RecordSink = Box<dyn FnMut(&str, &[Record])>;
 
 /// What a phase that runs is told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Control {
     /// Go on.
     Continue,
@@ -76,4 +76,14 @@ pub trait Runner {
 
     /// When the server went away for good, after the start of the run, in nanoseconds.
     fn server_died_after_ns(&self) -> Option<u64>;
+
+    /// Whether the run has to end: too many of its parts are lost.
+    fn is_over(&self) -> bool {
+        false
+    }
+
+    /// The run is over. Returns what is known of its parts, where several carry it out.
+    fn finish(&mut self) -> Option<PartsReport> {
+        None
+    }
 }

@@ -35,6 +35,67 @@ pub struct Report {
     /// What a search for the knee found.
     #[serde(default)]
     pub knee: Option<KneeReport>,
+    /// The parts of the run, where several processes carried it out together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parts: Option<PartsReport>,
+}
+
+/// The parts of a run.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct PartsReport {
+    /// How far the clocks of two parts may be apart after correction: the largest of all parts' bounds.
+    pub clock_bound_ns: u64,
+    /// So many lost parts were allowed.
+    pub missing_ok: usize,
+    /// One entry for each part, in order.
+    pub parts: Vec<PartReport>,
+}
+
+impl PartsReport {
+    /// Whether more parts were lost than were allowed: the figures are not of the load that was asked for.
+    #[must_use]
+    pub fn has_lost_too_many(&self) -> bool {
+        self.parts.iter().filter(|part| part.lost.is_some()).count() > self.missing_ok
+    }
+}
+
+/// One part of a run.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct PartReport {
+    /// Its number, from 1.
+    pub part: usize,
+    /// The name of its host.
+    pub host: String,
+    /// Its connections.
+    pub connections: usize,
+    /// Its threads.
+    pub threads: usize,
+    /// Its clock was corrected with at most this error: half of the fastest round trip to the first part.
+    pub clock_bound_ns: u64,
+    /// How much its clock gained on the first part's during the run. `None`: it was not measured again.
+    pub clock_drift_ns: Option<i64>,
+    /// Why it was lost before the end of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<String>,
+}
+
+/// What one part of a run came to in one phase.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PartPhase {
+    /// Its number, from 1.
+    pub part: usize,
+    /// From the end of the warm-up to the end.
+    pub elapsed_ns: u64,
+    /// Its requests and responses.
+    pub counts: Counts,
+    /// As the phase's.
+    pub latency: Latencies,
+    /// As the phase's.
+    pub lag: Latencies,
+    /// As the phase's.
+    pub pacing: Latencies,
+    /// CPU of its process.
+    pub generator: ProcessCost,
 }
 
 /// The highest rate whose latency stayed under a limit.
@@ -119,6 +180,9 @@ pub struct PhaseReport {
     pub littles_law_residual: Option<f64>,
     /// One entry each 100 ms or so, in order.
     pub series: Vec<Sample>,
+    /// One entry for each part of the run that came to the end of the phase.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<PartPhase>,
     /// What limited the phase.
     pub verdict: Verdict,
 }

@@ -28,6 +28,8 @@ mod finer_points;
 #[cfg(test)]
 mod load;
 #[cfg(test)]
+mod many_hosts;
+#[cfg(test)]
 mod measure;
 #[cfg(test)]
 mod mistakes;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::options::{Outputs, Threshold};
 use crate::output::{csv, hdr_log, html, junit};
-use crate::report::{Failure, Report};
+use crate::report::{Failure, PartsReport, Report};
 
 /// The files that were asked for, open since before the run: a path that can't be written is a mistake
 /// before anything is sent, not after an hour.
@@ -88,11 +88,14 @@ fn is_standard_output(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// 3 when a condition held, 1 when answers were wrong or missing, else 0.
+/// 4 when too many parts were lost, 3 when a condition held, 1 when answers were wrong or missing, else 0.
 ///
 /// A search for the knee overloads the server on purpose: there, requests that were lost or late don't
 /// count against it, but wrong answers do, and a search that found nothing failed.
 pub(super) fn exit_code(report: &Report, broken: &[String]) -> u8 {
+    if report.parts.as_ref().is_some_and(PartsReport::has_lost_too_many) {
+        return super::LOST;
+    }
     if !broken.is_empty() {
         return super::BROKEN;
     }

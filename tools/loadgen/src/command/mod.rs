@@ -2,17 +2,13 @@
 
 mod compare;
 mod conclusion;
+mod stop;
 #[cfg(test)]
 mod tests;
 
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::{Duration, SystemTime};
-
-use bolide_eventloop::{Signal, Signals};
 
 use crate::accounting::{ProcessAccounting, online_cores};
 use crate::compat::{self, Foreign};
@@ -23,12 +19,14 @@ use crate::output::live::Live;
 use crate::output::metrics::MetricsEndpoint;
 use crate::output::records::Records;
 use crate::output::{in_lines, in_one_line};
+use crate::parts;
 use crate::plan::{Phase, Plan, TlsTrust};
-use crate::progress::{Control, Progress, Runner};
+use crate::progress::{Progress, Runner};
 use crate::report::{KneeReport, PhaseReport, Report};
 use crate::schedule::{Outcome, Schedule};
 use crate::verdict;
 use conclusion::Files;
+pub(crate) use stop::Stop;
 
 /// The exit code of a run that failed.
 const FAILED: u8 = 1;
@@ -39,6 +37,9 @@ const USAGE: u8 = 2;
 /// The exit code of a condition that held, or of a run that is worse.
 const BROKEN: u8 = 3;
 
+/// The exit code of a run whose parts did not come together, or were lost.
+const LOST: u8 = 4;
+
 /// What makes an engine of a plan and what it is to ask for costs. Its mistake is a sentence: nothing
 /// could be sent.
 pub type Engine<'a> =
@@ -46,7 +47,7 @@ pub type Engine<'a> =
 
 /// Runs what the arguments ask for. The exit code is 0 when all was fine, 1 when answers were wrong or
 /// missing or the server can't be reached, 2 when nothing was sent because of a mistake in the arguments,
-/// 3 when a condition of `--fail-if` held. With the command line of another tool it is that tool's.
+/// 3 when a condition of `--fail-if` held, 4 when parts of the run were lost. With the command line of another tool it is that tool's.
 pub fn run(
     arguments: &Arguments,
     engine: impl FnOnce(&Plan, Box<dyn Accounting>) -> Result<Box<dyn Runner>, Mistake>,
@@ -81,23 +82,39 @@ pub fn run(
 }
 
 fn run_job(arguments: &Arguments, engine: Box<Engine<'_>>, stop: &Stop) -> Result<u8, String> {
+    if let Some(job) = parts::printed_job(arguments)? {
+        // A closed pipe is no reason to fail.
+        let _ = io::stdout().write_all(job.as_bytes());
+        return Ok(0);
+    }
+    let identity = parts::identity(arguments)?;
     let job = arguments.job()?;
+    if let Some(identity) = identity.as_ref().filter(|identity| !identity.is_first()) {
+        stop.at_signals();
+        return parts::take_part(arguments, &job, identity, stop).map_or_else(refused, Ok);
+    }
     let mut files = Files::open(&job.outputs)?;
     let records = job.outputs.records.as_deref().map(Records::create).transpose()?;
     let metrics = job.outputs.metrics.as_deref().map(MetricsEndpoint::start).transpose()?;
     let accounting = ProcessAccounting::new(job.plan.server.clone(), &job.plan.origin);
-    let mut runner = match engine(&job.plan, Box::new(accounting)) {
-        Ok(runner) => runner,
-        Err(Mistake::Plan(mistake)) => return Err(with_hint(mistake, &job.plan)),
-        Err(Mistake::Connection(what)) => {
-            eprintln!("bolide: {}", in_lines(&with_hint(what, &job.plan)));
-            return Ok(FAILED);
+    let accounting = Box::new(accounting);
+    let made = match &identity {
+        None => engine(&job.plan, accounting),
+        Some(identity) => {
+            stop.at_signals();
+            parts::lead(arguments, &job, identity, accounting, stop)
         }
+    };
+    let mut runner = match made {
+        Ok(runner) => runner,
+        Err(mistake) => return refused(with_hint(mistake, &job.plan)),
     };
     if let Some(records) = &records {
         runner.record_to(records.sink());
     }
-    stop.at_signals();
+    if identity.is_none() {
+        stop.at_signals();
+    }
     let is_terminal = io::stderr().is_terminal();
     let mut live = (!job.outputs.quiet)
         .then(|| Live::new(io::stderr(), is_terminal, job.schedule.known_phases()));
@@ -121,6 +138,17 @@ fn run_job(arguments: &Arguments, engine: Box<Engine<'_>>, stop: &Stop) -> Resul
         eprintln!("bolide: {}", in_one_line(&error.to_string()));
     }
     Ok(conclusion::exit_code(&report, &broken).max(u8::from(written.is_err())))
+}
+
+/// A run that did not begin: its exit code, or what is wrong with the arguments.
+fn refused(mistake: Mistake) -> Result<u8, String> {
+    let (what, code) = match mistake {
+        Mistake::Plan(mistake) => return Err(mistake),
+        Mistake::Connection(what) => (what, FAILED),
+        Mistake::Parts(what) => (what, LOST),
+    };
+    eprintln!("bolide: {}", in_lines(&what));
+    Ok(code)
 }
 
 /// Carries the schedule out and gathers what was found.
@@ -153,10 +181,12 @@ fn carry_out(
         let mut found = found;
         found.verdict = verdict::judge(&found, cores);
         phases.push(found.clone());
-        let goes_on = !stop.is_asked() && runner.server_died_after_ns().is_none();
+        let is_over = stop.is_asked() || runner.is_over();
+        let goes_on = !is_over && runner.server_died_after_ns().is_none();
         goes_on.then_some(found)
     });
     report.phases = phases;
+    report.parts = runner.finish();
     finish_report(&mut report, runner, stop);
     if let (Outcome::Knee { rate, broken_at }, Schedule::FindKnee(knee)) = (outcome, &job.schedule)
     {
@@ -174,7 +204,7 @@ fn run_phase(
 ) -> PhaseReport {
     runner.run(phase, &mut |progress| {
         show(progress);
-        if stop.is_asked() { Control::Stop } else { Control::Continue }
+        stop.control()
     })
 }
 
@@ -192,6 +222,7 @@ fn new_report(url: &str, plan: &Plan) -> Report {
         server_died_after_ns: None,
         interrupted: false,
         knee: None,
+        parts: None,
     }
 }
 
@@ -231,47 +262,18 @@ fn run_foreign(
 }
 
 /// Names the option that is most likely wanted.
-fn with_hint(mistake: String, plan: &Plan) -> String {
-    let lower = mistake.to_ascii_lowercase();
+fn with_hint(mistake: Mistake, plan: &Plan) -> Mistake {
+    let lower = mistake.to_string().to_ascii_lowercase();
     let verifies = plan.origin.is_https && !matches!(plan.tls.trust, TlsTrust::Anybody);
     let is_about_trust = ["certificate", "issuer"].iter().any(|word| lower.contains(word));
-    if verifies && is_about_trust && !mistake.contains("--insecure") {
-        return format!(
-            "{mistake}; --insecure believes any certificate, such as the self-signed one of `bolide \
-             serve`"
-        );
+    if !verifies || !is_about_trust || lower.contains("--insecure") {
+        return mistake;
     }
-    mistake
-}
-
-/// Whether somebody wants the run to end.
-#[derive(Debug, Clone, Default)]
-struct Stop {
-    is_asked: Arc<AtomicBool>,
-}
-
-impl Stop {
-    fn is_asked(&self) -> bool {
-        self.is_asked.load(Ordering::Relaxed)
-    }
-
-    fn ask(&self) {
-        self.is_asked.store(true, Ordering::Relaxed);
-    }
-
-    /// From here on Ctrl-C and SIGTERM ask, and the second time end the process at once. Where the
-    /// system refuses, they end it the first time.
-    fn at_signals(&self) {
-        let Ok(mut signals) = Signals::new(&[Signal::Interrupt, Signal::Terminate]) else { return };
-        let stop = self.clone();
-        thread::spawn(move || {
-            while signals.wait().is_some() {
-                if stop.is_asked() {
-                    // As a shell reports a process that an interrupt ended.
-                    std::process::exit(130);
-                }
-                stop.ask();
-            }
-        });
+    let hint =
+        "; --insecure believes any certificate, such as the self-signed one of `bolide serve`";
+    match mistake {
+        Mistake::Plan(what) => Mistake::Plan(what + hint),
+        Mistake::Connection(what) => Mistake::Connection(what + hint),
+        Mistake::Parts(what) => Mistake::Parts(what),
     }
 }

@@ -8,6 +8,7 @@ use clap::Parser;
 use super::*;
 use crate::fabricated::{quiet, report};
 use crate::plan::Load;
+use crate::progress::Control;
 use crate::report::{Failure, TlsReport};
 
 #[derive(Debug, Parser)]
@@ -150,7 +151,8 @@ fn every_file_is_written_and_reads_back() {
 #[test]
 fn an_untrusted_certificate_gets_a_hint() {
     let refuse = |line: &str, mistake: &'static str| {
-        with_hint(mistake.to_owned(), &arguments(line).job().unwrap().plan)
+        with_hint(Mistake::Connection(mistake.into()), &arguments(line).job().unwrap().plan)
+            .to_string()
     };
     let https = "-q https://127.0.0.1:1/";
     assert!(refuse(https, "invalid peer certificate: UnknownIssuer").contains("--insecure"));

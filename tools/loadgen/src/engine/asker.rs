@@ -163,7 +163,7 @@ impl Owner for Asker<'_> {
             self.state.idle_failed(failure);
         }
         if !self.conn.asked.is_empty() {
-            self.state.tally.first_loss.get_or_insert(ending.reason.what);
+            self.state.tally.first_loss.get_or_insert_with(|| ending.reason.what.into());
         }
         for asked in self.conn.asked.drain() {
             self.state.failed(&asked, failure);

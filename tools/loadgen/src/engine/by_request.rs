@@ -1,8 +1,9 @@
 //! What each of the plan's requests came to, where there are few of them.
 
 use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
 
-use super::histograms::{add, empty, latencies};
+use super::histograms::{add, empty, encoded, latencies};
 use super::script::Script;
 use crate::report::RequestReport;
 
@@ -10,13 +11,14 @@ use crate::report::RequestReport;
 const TOLD_APART_COUNT: usize = 64;
 
 /// One entry for each request of the plan, in its order; none where they are not told apart.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct ByRequest(Vec<One>);
 
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct One {
     completed: u64,
     failed: u64,
+    #[serde(with = "encoded")]
     latency: Histogram<u64>,
 }
 

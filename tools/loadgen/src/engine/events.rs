@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use bolide_client::EventParser;
 use bolide_semantics::Head;
 use hdrhistogram::Histogram;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::calls::{MessageReader, STATUSES, status};
-use super::histograms::{add, empty, latencies};
+use super::histograms::{add, empty, encoded, latencies};
 use crate::plan::{EventsPlan, StreamFormat};
 use crate::report::{EventsReport, Failure};
 
 /// What is counted of all streams of a phase.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct EventTally {
     events: u64,
     /// Gaps longer than the plan allows.
@@ -24,7 +24,9 @@ pub(super) struct EventTally {
     tokens: Option<u64>,
     /// Calls of gRPC by status, and those without one.
     statuses: [u64; STATUSES.len()],
+    #[serde(with = "encoded")]
     first: Histogram<u64>,
+    #[serde(with = "encoded")]
     gap: Histogram<u64>,
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
+use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer, V2Serializer};
 
 use crate::report::Latencies;
 
@@ -42,6 +42,51 @@ pub(super) fn add(to: &mut Histogram<u64>, from: &Histogram<u64>) {
     }
 }
 
+/// Histograms between engines: HdrHistogram V2 in base64. Only one with our bounds is read, so that its size is bounded.
+pub(super) mod encoded {
+    use super::{DIGITS, Deserializer, GREATEST_NS, Histogram, LEAST_NS, STANDARD};
+    use super::{Serializer, V2Serializer};
+    use base64::Engine as _;
+    use serde::de::Error as _;
+    use serde::{Deserialize as _, Deserializer as From, Serializer as To};
+
+    /// What precedes the counts: cookie, length, offset, digits, bounds, ratio.
+    const HEAD_BYTES: usize = 40;
+
+    pub(in crate::engine) fn serialize<S: To>(
+        histogram: &Histogram<u64>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        let mut bytes = Vec::new();
+        V2Serializer::new()
+            .serialize(histogram, &mut bytes)
+            .expect("memory takes what is written to it");
+        to.serialize_str(&STANDARD.encode(bytes))
+    }
+
+    pub(in crate::engine) fn deserialize<'a, D: From<'a>>(
+        from: D,
+    ) -> Result<Histogram<u64>, D::Error> {
+        let text = String::deserialize(from)?;
+        let bytes = STANDARD.decode(text).map_err(D::Error::custom)?;
+        if !has_our_bounds(&bytes) {
+            return Err(D::Error::custom("a histogram with other bounds than ours"));
+        }
+        let decoded = Deserializer::new().deserialize(&mut &bytes[..]);
+        decoded.map_err(|error| D::Error::custom(format!("a histogram is broken: {error}")))
+    }
+
+    fn has_our_bounds(bytes: &[u8]) -> bool {
+        let digits_and_bounds = bytes.get(12..HEAD_BYTES - 8);
+        let ours = [
+            &u32::from(DIGITS).to_be_bytes()[..],
+            &LEAST_NS.to_be_bytes()[..],
+            &GREATEST_NS.to_be_bytes()[..],
+        ];
+        digits_and_bounds == Some(&ours.concat()[..])
+    }
+}
+
 /// What is reported of a histogram.
 pub(super) fn latencies(histogram: Histogram<u64>) -> Latencies {
     let mut bytes = Vec::new();
@@ -67,7 +112,6 @@ pub(super) fn latencies(histogram: Histogram<u64>) -> Latencies {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hdrhistogram::serialization::Deserializer;
     use proptest::prelude::*;
 
     proptest! {

@@ -68,6 +68,7 @@ mod tests {
 
     use super::*;
     use crate::engine::service::{LoadService, LoadSession};
+    use crate::engine::share::Share;
     use crate::engine::task::{limits, task};
     use crate::engine::testing::plan_for;
     use crate::engine::thread::Recipe;
@@ -134,6 +135,7 @@ mod tests {
         let recipe = Recipe {
             number: 0,
             threads: 1,
+            share: Share::WHOLE,
             task,
             seats: 3,
             limits,

@@ -2,7 +2,9 @@
 
 use bolide_client::Established;
 use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
 
+use super::histograms::encoded;
 use super::pacer::Part;
 use super::tally::Tally;
 use crate::progress::Record;
@@ -46,20 +48,35 @@ impl Facts {
     }
 }
 
-/// What happened since the look before.
-#[derive(Debug)]
-pub(super) struct Look {
+/// What happened since the look before, in one thread or in several.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Look {
     /// Which interval of the phase this is the end of.
     pub(super) index: u64,
     /// After the start of the phase, in nanoseconds.
     pub(super) at_ns: u64,
     pub(super) completed: u64,
     pub(super) failed: u64,
+    #[serde(with = "encoded")]
     pub(super) latency: Histogram<u64>,
     pub(super) in_flight: u64,
+    /// CPU time of the generator's process, for the look of a whole engine.
+    pub(super) generator_cpu_ns: u64,
+    /// The same of the server, where it is watched.
+    pub(super) server_cpu_ns: Option<u64>,
+    #[serde(skip)]
     pub(super) records: Vec<Record>,
     /// Since when no connection can be made, in nanoseconds since the engine began.
+    #[serde(skip)]
     pub(super) down_since_ns: Option<u64>,
+}
+
+impl Look {
+    /// Which interval of the phase this is the end of, from 1.
+    #[must_use]
+    pub fn index(&self) -> u64 {
+        self.index
+    }
 }
 
 /// From a thread to the engine.

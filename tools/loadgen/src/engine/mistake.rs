@@ -11,6 +11,9 @@ pub enum Mistake {
     /// The first connection to the server could not be made.
     #[error("{0}")]
     Connection(String),
+    /// The parts of a run did not come together, or were lost before it began.
+    #[error("{0}")]
+    Parts(String),
 }
 
 impl Mistake {

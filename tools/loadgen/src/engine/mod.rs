@@ -21,6 +21,7 @@ mod random;
 mod script;
 mod seats;
 mod service;
+mod share;
 mod tally;
 mod task;
 mod template;
@@ -41,14 +42,17 @@ use std::time::{Duration, Instant};
 use bolide_connection::Http1Limits;
 use bolide_eventloop::raise_file_limit;
 
+pub use self::messages::Look;
 use self::messages::{Command, Facts, News, ThreadNews};
 pub use self::mistake::Mistake;
 use self::outcome::Cost;
+pub use self::outcome::Counted;
 use self::pacer::Part;
+pub use self::share::Share;
 use self::tally::Tally;
 use self::thread::Recipe;
 use self::thread_state::Task;
-use self::watch::Watch;
+pub use self::watch::{Series, Watch};
 use crate::cost::{Accounting, CostSample};
 use crate::plan::{Load, Phase, Plan, RequestKind, ServerAddress, Version};
 use crate::progress::{Control, Progress, RecordSink, Runner};
@@ -73,6 +77,13 @@ struct Thread {
     handle: Option<JoinHandle<()>>,
 }
 
+/// What is watched of a phase that runs.
+struct Watched {
+    watch: Watch,
+    /// What was used up to the last complete interval.
+    cost: CostSample,
+}
+
 /// Carries out the phases of a plan, on connections that stay open between them.
 ///
 /// While a phase with standing connections begins, those that are missing are made; what that took
@@ -85,6 +96,7 @@ pub struct Engine {
     accounting: Box<dyn Accounting>,
     connect_timeout: Duration,
     generator_cores: usize,
+    share: Share,
     facts: Option<Facts>,
     /// When the first phase began, in nanoseconds since the engine did.
     began_ns: Option<u64>,
@@ -109,22 +121,44 @@ impl Engine {
     /// [`Mistake`] when the plan can't be carried out, or the first connection can't be made; no request
     /// has been sent then.
     pub fn prepare(plan: &Plan, accounting: Box<dyn Accounting>) -> Result<Self, Mistake> {
+        Self::prepare_share(plan, Share::WHOLE, accounting)
+    }
+
+    /// The same for an engine that carries out a share of the plan, with its own number of threads.
+    ///
+    /// # Errors
+    ///
+    /// As for [`prepare`](Self::prepare); and when there is no connection for this engine.
+    pub fn prepare_share(
+        plan: &Plan,
+        share: Share,
+        accounting: Box<dyn Accounting>,
+    ) -> Result<Self, Mistake> {
+        let connections = share.of(plan.connections as u64) as usize;
+        if connections == 0 {
+            return Err(Mistake::new(format!(
+                "-c {}: {} parts need at least as many connections",
+                plan.connections,
+                share.count()
+            )));
+        }
         let limits = task::limits(plan);
         let task = Arc::new(task::task(plan, &limits, Instant::now())?);
-        check_files(plan)?;
+        check_files(connections)?;
         let (sender, news) = channel();
-        let count = plan.threads.min(plan.connections);
+        let count = plan.threads.min(connections);
         let mut threads = Vec::with_capacity(count);
         for number in 0..count {
             let (commands, receiver) = channel();
-            let seats = share(plan.connections as u64, number, count) as usize;
+            let seats = Share::new(number, count).of(connections as u64) as usize;
             let recipe = Recipe {
                 number,
                 threads: count,
+                share,
                 task: Arc::clone(&task),
                 seats,
                 limits: limits.clone(),
-                seed: plan.seed,
+                seed: share.seed(plan.seed),
                 core: plan.cores.get(number % plan.cores.len().max(1)).copied(),
                 news: sender.clone(),
                 commands: receiver,
@@ -143,6 +177,7 @@ impl Engine {
             accounting,
             connect_timeout: plan.connect_timeout,
             generator_cores: cores.min(count),
+            share,
             facts: None,
             began_ns: None,
             died_ns: None,
@@ -211,21 +246,40 @@ impl Engine {
         phase: &Phase,
         observer: &mut dyn FnMut(&Progress) -> Control,
     ) -> PhaseReport {
+        let idle = Progress::default();
         let can_run = task::check_phase(phase).is_ok();
-        let wanted = can_run && self.connect(phase, observer) == Control::Continue;
+        let wanted = can_run && self.connect(phase, &mut || observer(&idle)) == Control::Continue;
+        let mut series = Series::default();
+        let start = wanted.then(|| Instant::now() + HEAD_START);
+        let counted = self.count(phase, start, &mut |look| match look {
+            Some(look) => series.add(&look).map_or(Control::Continue, &mut *observer),
+            None => observer(series.progress()),
+        });
+        self.report(phase, counted, series)
+    }
+
+    /// Carries out its share of a phase from `start` on; `None`: nothing is done. `observer` is given what every
+    /// 100 ms came to, or nothing from time to time, and may end the phase.
+    pub fn count(
+        &mut self,
+        phase: &Phase,
+        start: Option<Instant>,
+        observer: &mut dyn FnMut(Option<Look>) -> Control,
+    ) -> Counted {
         let mut before = self.accounting.sample();
         let mut looked = Instant::now();
-        let start = looked + if wanted { HEAD_START } else { Duration::ZERO };
+        let wanted = start.is_some() && task::check_phase(phase).is_ok();
+        let start = start.unwrap_or(looked);
         let start_ns = self.task.nanoseconds(start);
         self.began_ns.get_or_insert(start_ns);
         let measure = start + phase.warm_up;
-        let mut watch = Watch::new(self.threads.len(), before);
+        let mut watched = Watched { watch: Watch::new(self.threads.len()), cost: before };
         let mut tally = Tally::new(self.task.script.requests.len());
         if wanted {
             self.begin(phase, start_ns);
         }
         let mut is_measuring = phase.warm_up.is_zero();
-        while wanted && !watch.is_over() {
+        while wanted && !watched.watch.is_over() {
             let now = Instant::now();
             if !is_measuring && now >= measure {
                 is_measuring = true;
@@ -234,11 +288,11 @@ impl Engine {
             }
             let until_measure = measure.saturating_duration_since(now);
             let wait = if is_measuring { NEWS_WAIT } else { NEWS_WAIT.min(until_measure) };
-            let had_news = self.read_news(&phase.name, wait, &mut watch, &mut tally);
+            let had_news = self.read_news(&phase.name, wait, &mut watched.watch, &mut tally);
             if !had_news {
-                self.note_lost_threads(&mut watch);
+                self.note_lost_threads(&mut watched.watch);
             }
-            if self.watch(&mut watch, observer, had_news || !is_measuring) == Control::Stop {
+            if self.watch(&mut watched, observer, had_news || !is_measuring) == Control::Stop {
                 self.tell_all(|| Command::Stop);
             }
         }
@@ -250,16 +304,29 @@ impl Engine {
             generator_cores: self.generator_cores,
             server_cores: std::thread::available_parallelism().map_or(1, usize::from),
         };
-        let measure_ns = self.task.nanoseconds(measure);
-        outcome::report(phase, tally, measure_ns, watch.series, &cost, &self.task)
+        Counted::new(tally, self.task.nanoseconds(measure), &cost)
     }
 
-    /// Makes the connections that the phase needs.
-    fn connect(
-        &mut self,
-        phase: &Phase,
-        observer: &mut dyn FnMut(&Progress) -> Control,
-    ) -> Control {
+    /// The report of a phase, of what one or several engines counted.
+    #[must_use]
+    pub fn report(&self, phase: &Phase, counted: Counted, series: Series) -> PhaseReport {
+        outcome::report(phase, counted, series.into_samples(), &self.task)
+    }
+
+    /// Its threads.
+    #[must_use]
+    pub fn threads_count(&self) -> usize {
+        self.threads.len()
+    }
+
+    /// Its connections.
+    #[must_use]
+    pub fn connections_count(&self) -> usize {
+        self.threads.iter().map(|thread| thread.seats).sum()
+    }
+
+    /// Makes the connections that the phase needs. `observer` is called every 100 ms, and may end it.
+    pub fn connect(&mut self, phase: &Phase, observer: &mut dyn FnMut() -> Control) -> Control {
         let at_most = if phase.load == Load::Connect { 0 } else { usize::MAX };
         self.tell_all(|| Command::Connect { at_most });
         let latest = Instant::now() + self.connect_timeout;
@@ -273,7 +340,7 @@ impl Engine {
                 // The phase begins with those that are there, and counts what fails.
                 Ok(_) => {}
                 Err(RecvTimeoutError::Timeout) => {
-                    if observer(&Progress::default()) == Control::Stop {
+                    if observer() == Control::Stop {
                         return Control::Stop;
                     }
                 }
@@ -285,7 +352,8 @@ impl Engine {
 
     /// Deals the phase to the threads, by their shares of the connections.
     fn begin(&self, phase: &Phase, start_ns: u64) {
-        let all: usize = self.threads.iter().map(|thread| thread.seats).sum();
+        let all = self.connections_count();
+        let phase = self.own(phase);
         let mut seats_before = 0;
         for (number, thread) in self.threads.iter().enumerate() {
             let seats_after = seats_before + thread.seats;
@@ -296,18 +364,30 @@ impl Engine {
                 .until
                 .requests
                 .map(|requests| upto(requests, seats_after) - upto(requests, seats_before));
+            let rate_share = thread.seats as f64 / all as f64;
             self.tell(
                 number,
                 Command::Begin(Box::new(Part {
                     phase: phase.clone(),
                     start_ns,
-                    rate_share: thread.seats as f64 / all as f64,
-                    offset: number as f64 / self.threads.len() as f64,
+                    rate_share,
+                    offset: number as f64 / self.threads.len() as f64
+                        + self.share.offset() * rate_share,
                     requests,
                 })),
             );
             seats_before = seats_after;
         }
+    }
+
+    /// This engine's share of a phase.
+    fn own(&self, phase: &Phase) -> Phase {
+        let mut own = phase.clone();
+        if let Load::Open { rate, .. } = &mut own.load {
+            *rate = self.share.of_rate(*rate);
+        }
+        own.until.requests = own.until.requests.map(|requests| self.share.of(requests));
+        own
     }
 
     /// Reads what the threads have to say. Whether there was anything.
@@ -350,22 +430,26 @@ impl Engine {
         }
     }
 
-    /// Makes samples of what is complete, and finds out whether to go on.
+    /// Passes on what is complete, and finds out whether to go on.
     fn watch(
         &mut self,
-        watch: &mut Watch,
-        observer: &mut dyn FnMut(&Progress) -> Control,
+        Watched { watch, cost }: &mut Watched,
+        observer: &mut dyn FnMut(Option<Look>) -> Control,
         had_news: bool,
     ) -> Control {
         let mut control = Control::Continue;
         if !had_news {
-            control = observer(watch.progress());
+            control = observer(None);
         }
-        while watch.has_sample() {
-            let cost: CostSample = self.accounting.sample();
-            if let Some(progress) = watch.sample(cost)
-                && observer(progress) == Control::Stop
-            {
+        while let Some(mut look) = watch.next_complete() {
+            let before = std::mem::replace(cost, self.accounting.sample());
+            let passed = |now: Duration, before: Duration| {
+                u64::try_from(now.saturating_sub(before).as_nanos()).unwrap_or(u64::MAX)
+            };
+            look.generator_cpu_ns = passed(cost.generator_cpu, before.generator_cpu);
+            let server = cost.server.zip(before.server);
+            look.server_cpu_ns = server.map(|(now, before)| passed(now.0, before.0));
+            if observer(Some(look)) == Control::Stop {
                 control = Control::Stop;
             }
         }
@@ -439,35 +523,14 @@ fn hint(what: &str, version: Version) -> &'static str {
     }
 }
 
-/// The part of `whole` that number `number` of `count` gets: none is lost, and they differ by one at most.
-fn share(whole: u64, number: usize, count: usize) -> u64 {
-    let (count, number) = (count as u64, number as u64);
-    whole / count + u64::from(number < whole % count)
-}
-
 /// Whether the process may have as many connections.
-fn check_files(plan: &Plan) -> Result<(), Mistake> {
-    let needed = plan.connections as u64 + OTHER_FILES_COUNT;
+fn check_files(connections: usize) -> Result<(), Mistake> {
+    let needed = connections as u64 + OTHER_FILES_COUNT;
     let allowed = raise_file_limit().map_or(needed, |limit| limit.after);
     if allowed < needed {
         return Err(Mistake::new(format!(
-            "{} connections need {needed} file descriptors, and {allowed} are allowed (ulimit -n)",
-            plan.connections
+            "{connections} connections need {needed} file descriptors, and {allowed} are allowed (ulimit -n)"
         )));
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_connection_is_lost_in_dealing() {
-        for (whole, count) in [(10, 3), (1, 1), (7, 7), (1000, 16)] {
-            let shares: Vec<u64> = (0..count).map(|number| share(whole, number, count)).collect();
-            assert_eq!(shares.iter().sum::<u64>(), whole);
-            assert!(shares.iter().max().unwrap() - shares.iter().min().unwrap() <= 1);
-        }
-    }
 }

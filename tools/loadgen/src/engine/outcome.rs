@@ -1,13 +1,16 @@
 //! From what was counted to the report of a phase.
 
+use std::borrow::Cow;
 use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
 
 use super::histograms::latencies;
 use super::tally::{QuicTally, Tally};
 use super::thread_state::Task;
 use crate::cost::CostSample;
 use crate::plan::{Load, Phase};
-use crate::report::{PhaseReport, ProcessCost, Sample, Verdict};
+use crate::report::{Counts, PartPhase, PhaseReport, ProcessCost, Sample, Verdict};
 
 /// What a phase cost: looks at both ends of the measurement, and the time between them.
 #[derive(Debug, Clone, Copy, Default)]
@@ -57,18 +60,82 @@ impl Cost {
     }
 }
 
-/// The report of a phase whose measurement began at `measure_ns`. The verdict is left open.
+/// What a phase came to in one engine, in a form that adds up exactly.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Counted {
+    pub(super) tally: Tally,
+    /// From the end of the warm-up to the end.
+    pub(super) elapsed_ns: u64,
+    pub(super) generator: ProcessCost,
+    /// The cores that the generator's threads may use.
+    pub(super) generator_cores: usize,
+    pub(super) server: Option<ProcessCost>,
+}
+
+impl Counted {
+    /// What was counted of a phase whose measurement began at `measure_ns`.
+    pub(super) fn new(tally: Tally, measure_ns: u64, cost: &Cost) -> Self {
+        let requests = tally.counts.completed;
+        Self {
+            elapsed_ns: tally.ended_ns.saturating_sub(measure_ns),
+            generator: cost.generator(requests),
+            generator_cores: cost.generator_cores,
+            server: cost.server(requests),
+            tally,
+        }
+    }
+
+    /// Requests and responses.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.tally.counts
+    }
+
+    /// Adds what another engine counted in the same time.
+    pub fn add(&mut self, other: &Self) {
+        self.tally.add(&other.tally);
+        self.elapsed_ns = self.elapsed_ns.max(other.elapsed_ns);
+        let cores = self.generator_cores.saturating_add(other.generator_cores);
+        let (one, more) = (&mut self.generator, &other.generator);
+        let used = one.utilisation * self.generator_cores as f64
+            + more.utilisation * other.generator_cores as f64;
+        one.utilisation = used / cores.max(1) as f64;
+        one.cpu_ns += more.cpu_ns;
+        one.busiest_thread = one.busiest_thread.max(more.busiest_thread);
+        one.peak_memory_bytes += more.peak_memory_bytes;
+        self.generator_cores = cores;
+        // There is one server, however many watch it.
+        self.server = self.server.or(other.server);
+        let requests = self.tally.counts.completed;
+        for cost in std::iter::once(&mut self.generator).chain(&mut self.server) {
+            cost.cpu_per_request_ns = (requests > 0).then(|| cost.cpu_ns as f64 / requests as f64);
+        }
+    }
+
+    /// The same for one part of a run, as it is reported beside the sum.
+    #[must_use]
+    pub fn of_part(&self, part: usize) -> PartPhase {
+        PartPhase {
+            part,
+            elapsed_ns: self.elapsed_ns,
+            counts: self.tally.counts,
+            latency: latencies(self.tally.latency.clone()),
+            lag: latencies(self.tally.lag.clone()),
+            pacing: latencies(self.tally.pacing.clone()),
+            generator: self.generator,
+        }
+    }
+}
+
+/// The report of a phase. The verdict is left open.
 pub(super) fn report(
     phase: &Phase,
-    tally: Tally,
-    measure_ns: u64,
+    counted: Counted,
     series: Vec<Sample>,
-    cost: &Cost,
     task: &Task,
 ) -> PhaseReport {
-    let requests = tally.counts.completed;
+    let Counted { tally, elapsed_ns, generator, server, .. } = counted;
     let (statuses, failures) = (tally.statuses(), tally.failures());
-    let elapsed_ns = tally.ended_ns.saturating_sub(measure_ns);
     // Where each request has a connection of its own, there is nothing to compare.
     let stays = phase.load != Load::Connect;
     let connection_rates = stays.then(|| tally.rates(elapsed_ns as f64 / 1e9)).flatten();
@@ -81,7 +148,7 @@ pub(super) fn report(
         counts: tally.counts,
         statuses,
         failures,
-        first_loss: tally.first_loss.filter(|_| tally.counts.failed > 0).map(str::to_owned),
+        first_loss: tally.first_loss.filter(|_| tally.counts.failed > 0).map(Cow::into_owned),
         traffic: tally.traffic,
         littles_law_residual: (presence > 0.0).then(|| (presence - explained) / presence),
         latency,
@@ -97,9 +164,10 @@ pub(super) fn report(
         stalls: tally.stalls,
         quic: tally.quic.map(QuicTally::report),
         connection_rates,
-        generator: cost.generator(requests),
-        server: cost.server(requests),
+        generator,
+        server,
         series,
+        parts: Vec::new(),
         verdict: Verdict::default(),
     }
 }
@@ -107,6 +175,88 @@ pub(super) fn report(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::Failure;
+    use proptest::prelude::*;
+
+    /// What was counted of requests with these latencies in nanoseconds; the odd ones failed.
+    fn counted(latencies_ns: &[u64]) -> Counted {
+        let mut tally = Tally::new(2);
+        for ns in latencies_ns {
+            tally.latency.saturating_record(*ns);
+            tally.counts.due += 1;
+            tally.counts.completed += 1;
+            tally.presence += u128::from(*ns);
+            tally.traffic.wire_sent_bytes += ns % 1000;
+            tally.by_request.answered((ns % 2) as u32, *ns, ns % 2 == 0);
+            if ns % 2 == 1 {
+                tally.failure(Failure::Status);
+            }
+            tally.status(200 + (ns % 5) as u16);
+            tally.completed_on(Some((ns % 3) as u32));
+            tally.first_loss.get_or_insert_with(|| "reset".into());
+        }
+        tally.ended_ns = 3_000_000_000;
+        Counted::new(tally, 1_000_000_000, &Cost { generator_cores: 1, ..Cost::default() })
+    }
+
+    /// As it comes from another part.
+    fn sent(counted: &Counted) -> Counted {
+        serde_json::from_slice(&serde_json::to_vec(counted).unwrap()).unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn shards_merged_are_one_run(
+            shards in prop::collection::vec(
+                prop::collection::vec(0..700_000_000_000_u64, 0..60), 1..6),
+        ) {
+            let one = counted(&shards.concat());
+            let mut sum = sent(&counted(&shards[0]));
+            for shard in &shards[1..] {
+                sum.add(&sent(&counted(shard)));
+            }
+            prop_assert_eq!(&sum.tally.latency, &one.tally.latency);
+            prop_assert_eq!(sum.tally.counts, one.tally.counts);
+            prop_assert_eq!(sum.tally.traffic, one.tally.traffic);
+            prop_assert_eq!(sum.tally.presence, one.tally.presence);
+            prop_assert_eq!(sum.tally.statuses(), one.tally.statuses());
+            prop_assert_eq!(sum.tally.failures(), one.tally.failures());
+            prop_assert_eq!(sum.elapsed_ns, one.elapsed_ns);
+            let all = shards.concat();
+            prop_assert_eq!(sum.tally.first_loss.is_some(), !all.is_empty());
+            let percentiles = |counted: &Counted| counted.of_part(1).latency.percentiles_ns;
+            prop_assert_eq!(percentiles(&sum), percentiles(&one));
+        }
+    }
+
+    #[test]
+    fn a_histogram_of_other_bounds_is_not_read() {
+        let text = serde_json::to_string(&counted(&[5_000])).unwrap();
+        assert!(serde_json::from_str::<Counted>(&text).is_ok());
+        // The digit count is in the 16th byte.
+        let start = text.find("\"latency\":\"").unwrap() + 11;
+        let mut broken = text.clone();
+        broken.replace_range(start + 20..start + 22, "BQ");
+        assert!(serde_json::from_str::<Counted>(&broken).is_err());
+        broken.replace_range(start..start + 24, "!");
+        assert!(serde_json::from_str::<Counted>(&broken).is_err());
+    }
+
+    #[test]
+    fn costs_of_engines_add_up() {
+        let mut one = counted(&[1_000, 2_000]);
+        one.generator =
+            ProcessCost { cpu_ns: 400, utilisation: 0.2, busiest_thread: 0.2, ..one.generator };
+        let mut other = counted(&[4_000, 6_000]);
+        other.generator_cores = 3;
+        other.generator =
+            ProcessCost { cpu_ns: 800, utilisation: 0.6, busiest_thread: 0.9, ..other.generator };
+        one.add(&other);
+        let generator = one.generator;
+        assert_eq!((generator.cpu_ns, generator.cpu_per_request_ns), (1200, Some(300.0)));
+        assert!((generator.utilisation - 0.5).abs() < 1e-9);
+        assert_eq!((generator.busiest_thread, one.generator_cores), (0.9, 4));
+    }
 
     #[test]
     fn costs_are_differences_over_time_and_cores() {

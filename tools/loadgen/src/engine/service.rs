@@ -88,11 +88,13 @@ pub(super) struct LoadService {
 
 impl LoadService {
     pub(super) fn new(recipe: Recipe, handle: Rc<LoopHandle>) -> Self {
-        let Recipe { number, threads, task, seats, limits, seed, news, commands, .. } = recipe;
+        let Recipe { number, threads, share, task, seats, limits, seed, news, commands, .. } =
+            recipe;
+        let among_all = (share.among_all(number), threads * share.count());
         let random = Random::new(seed, number as u64);
         Self {
             number,
-            state: ThreadState::new(task, seats, random, (number, threads)),
+            state: ThreadState::new(task, seats, random, among_all),
             bench: Workbench::new(limits),
             facts: None,
             commands,
@@ -271,6 +273,8 @@ impl LoadService {
             failed: interval.failed,
             latency: interval.latency,
             in_flight: self.state.in_flight,
+            generator_cpu_ns: 0,
+            server_cpu_ns: None,
             records,
             down_since_ns: self.state.seats.down_since_ns(),
         })));

@@ -1,12 +1,14 @@
 //! What one thread counts in one phase; tallies of several threads add up.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
 
 use super::by_request::ByRequest;
 use super::events::EventTally;
-use super::histograms::{add, empty, latencies};
+use super::histograms::{add, empty, encoded, latencies};
 use super::websocket::WebSocketTally;
 use crate::report::{Counts, Failure, QuicReport, Spread, Stalls, Traffic};
 
@@ -31,23 +33,30 @@ const FAILURES: [Failure; 13] = [
 const STATUSES_COUNT: usize = 1000;
 
 /// What was counted, without the warm-up.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Tally {
     pub(super) counts: Counts,
+    #[serde(with = "by_status")]
     statuses: Box<[u64; STATUSES_COUNT]>,
     failures: [u64; FAILURES.len()],
     pub(super) traffic: Traffic,
     pub(super) stalls: Stalls,
     pub(super) resumed_count: u64,
     /// How the first connection ended that took requests with it.
-    pub(super) first_loss: Option<&'static str>,
+    pub(super) first_loss: Option<Cow<'static, str>>,
     /// Completed requests by seat, as far as any has completed some.
     by_seat: Vec<u64>,
+    #[serde(with = "encoded")]
     pub(super) latency: Histogram<u64>,
+    #[serde(with = "encoded")]
     pub(super) first_byte: Histogram<u64>,
+    #[serde(with = "encoded")]
     pub(super) connect: Histogram<u64>,
+    #[serde(with = "encoded")]
     pub(super) handshake: Histogram<u64>,
+    #[serde(with = "encoded")]
     pub(super) lag: Histogram<u64>,
+    #[serde(with = "encoded")]
     pub(super) pacing: Histogram<u64>,
     pub(super) events: EventTally,
     /// Of WebSocket connections.
@@ -56,19 +65,21 @@ pub(super) struct Tally {
     pub(super) quic: Option<QuicTally>,
     pub(super) by_request: ByRequest,
     /// Requests in the system (in flight, or due and waiting) over time: requests times nanoseconds.
+    #[serde(with = "in_digits")]
     pub(super) presence: u128,
     /// When the phase ended for this thread, in nanoseconds since the engine began.
     pub(super) ended_ns: u64,
 }
 
 /// What QUIC counts, over all connections.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct QuicTally {
     pub(super) datagrams_sent: u64,
     pub(super) datagrams_received: u64,
     pub(super) packets_sent: u64,
     pub(super) packets_lost: u64,
     /// The smoothed round-trip times of connections, as they were looked at last.
+    #[serde(with = "encoded")]
     pub(super) rtt: Histogram<u64>,
 }
 
@@ -213,7 +224,7 @@ impl Tally {
         stalls.socket_full += more.socket_full;
         stalls.receive_window_used_up += more.receive_window_used_up;
         self.resumed_count += other.resumed_count;
-        self.first_loss = self.first_loss.or(other.first_loss);
+        self.first_loss = self.first_loss.take().or_else(|| other.first_loss.clone());
         self.by_seat.extend_from_slice(&other.by_seat);
         for (histogram, more) in [
             (&mut self.latency, &other.latency),
@@ -235,6 +246,50 @@ impl Tally {
         self.by_request.add(&other.by_request);
         self.presence += other.presence;
         self.ended_ns = self.ended_ns.max(other.ended_ns);
+    }
+}
+
+/// Counts by status, of those that occurred.
+mod by_status {
+    use super::{BTreeMap, STATUSES_COUNT};
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(
+        counts: &[u64; STATUSES_COUNT],
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        let counts = counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        to.collect_map(counts)
+    }
+
+    pub(super) fn deserialize<'a, D: Deserializer<'a>>(
+        from: D,
+    ) -> Result<Box<[u64; STATUSES_COUNT]>, D::Error> {
+        let mut counts = Box::new([0; STATUSES_COUNT]);
+        for (status, count) in BTreeMap::<usize, u64>::deserialize(from)? {
+            if let Some(place) = counts.get_mut(status) {
+                *place = count;
+            }
+        }
+        Ok(counts)
+    }
+}
+
+/// A sum that JSON's numbers may not hold.
+mod in_digits {
+    use serde::de::Error as _;
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    /// The sum of so many does not wrap.
+    const MOST: u128 = u128::MAX / 4096;
+
+    pub(super) fn serialize<S: Serializer>(sum: &u128, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(sum)
+    }
+
+    pub(super) fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<u128, D::Error> {
+        let sum = String::deserialize(from)?.parse().map_err(D::Error::custom)?;
+        if sum > MOST { Err(D::Error::custom("a sum beyond any run's")) } else { Ok(sum) }
     }
 }
 

@@ -12,6 +12,7 @@ use bolide_eventloop::{Limits as LoopLimits, MioKernel, Worker, pin_to_core};
 
 use super::messages::{Command, News, ThreadNews};
 use super::service::{LoadService, LoopHandle};
+use super::share::Share;
 use super::thread_state::Task;
 
 /// How long a thread without work waits before it looks for commands.
@@ -23,6 +24,8 @@ pub(super) struct Recipe {
     pub(super) number: usize,
     /// How many threads there are.
     pub(super) threads: usize,
+    /// Which part of the load the threads have together.
+    pub(super) share: Share,
     pub(super) task: Arc<Task>,
     pub(super) seats: usize,
     pub(super) limits: Limits,

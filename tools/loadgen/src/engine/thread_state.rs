@@ -103,7 +103,7 @@ pub(super) struct ThreadState {
 }
 
 impl ThreadState {
-    /// `number`: the thread's, of so many. Threads begin at different requests of the script.
+    /// `number`: the thread's, of so many in all engines. Threads begin at different requests of the script.
     pub(super) fn new(
         task: Arc<Task>,
         seats: usize,

@@ -1,130 +1,134 @@
-//! What is seen of a phase while it runs: from the looks of its threads to samples.
+//! What is seen of a phase while it runs: from looks to samples.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use hdrhistogram::Histogram;
-
 use super::histograms::{add, empty};
 use super::messages::Look;
-use crate::cost::CostSample;
 use crate::progress::Progress;
 use crate::report::Sample;
 
 /// An interval shorter than this is too short for a rate, in nanoseconds (20 ms).
 const LEAST_NS: u64 = 20_000_000;
 
-/// What threads said of one interval, added up.
+/// Adds up the looks of several sources, threads or engines, by their intervals.
 #[derive(Debug)]
-struct Added {
-    at_ns: u64,
-    completed: u64,
-    failed: u64,
-    in_flight: u64,
-    latency: Histogram<u64>,
-}
-
-/// Adds up looks, and makes a sample of each interval that every thread has spoken of.
-#[derive(Debug)]
-pub(super) struct Watch {
-    intervals: BTreeMap<u64, Added>,
-    /// The last interval that each thread spoke of; `None` once its phase is over.
+pub struct Watch {
+    intervals: BTreeMap<u64, Look>,
+    /// The last interval that each source spoke of; `None` once its phase is over.
     last: Vec<Option<u64>>,
     in_flight: Vec<u64>,
-    /// Since when each thread can't make a connection.
+    /// Since when each source can't make a connection.
     down: Vec<Option<u64>>,
-    /// Up to when samples were made.
-    sampled_ns: u64,
-    cost: CostSample,
-    progress: Progress,
-    pub(super) series: Vec<Sample>,
 }
 
 impl Watch {
-    pub(super) fn new(threads: usize, cost: CostSample) -> Self {
+    /// Of so many sources.
+    #[must_use]
+    pub fn new(sources: usize) -> Self {
         Self {
             intervals: BTreeMap::new(),
-            last: vec![Some(0); threads],
-            in_flight: vec![0; threads],
-            down: vec![None; threads],
-            sampled_ns: 0,
-            cost,
-            progress: Progress::default(),
-            series: Vec::new(),
+            last: vec![Some(0); sources],
+            in_flight: vec![0; sources],
+            down: vec![None; sources],
         }
     }
 
-    /// A thread has looked.
-    pub(super) fn look(&mut self, thread: usize, look: &Look) {
-        if let Some(last) = &mut self.last[thread] {
+    /// A source has looked.
+    pub fn look(&mut self, source: usize, look: &Look) {
+        if let Some(last) = &mut self.last[source] {
             *last = look.index;
         }
-        self.in_flight[thread] = look.in_flight;
-        self.down[thread] = look.down_since_ns;
+        self.in_flight[source] = look.in_flight;
+        self.down[source] = look.down_since_ns;
         let in_flight = self.in_flight.iter().sum();
-        let added = self.intervals.entry(look.index).or_insert_with(|| Added {
+        let added = self.intervals.entry(look.index).or_insert_with(|| Look {
+            index: look.index,
             at_ns: 0,
             completed: 0,
             failed: 0,
-            in_flight: 0,
             latency: empty(),
+            in_flight: 0,
+            generator_cpu_ns: 0,
+            server_cpu_ns: None,
+            records: Vec::new(),
+            down_since_ns: None,
         });
         added.at_ns = added.at_ns.max(look.at_ns);
         added.completed += look.completed;
         added.failed += look.failed;
         added.in_flight = in_flight;
+        added.generator_cpu_ns += look.generator_cpu_ns;
+        // There is one server, however many watch it.
+        added.server_cpu_ns = added.server_cpu_ns.max(look.server_cpu_ns);
         add(&mut added.latency, &look.latency);
     }
 
-    /// The phase is over for a thread.
-    pub(super) fn ended(&mut self, thread: usize) {
-        self.last[thread] = None;
+    /// The phase is over for a source.
+    pub fn ended(&mut self, source: usize) {
+        self.last[source] = None;
+        self.in_flight[source] = 0;
     }
 
     /// Whether it is over for all of them.
-    pub(super) fn is_over(&self) -> bool {
+    #[must_use]
+    pub fn is_over(&self) -> bool {
         self.last.iter().all(Option::is_none)
     }
 
-    /// Since when no thread can make a connection.
+    /// Since when no source can make a connection.
     pub(super) fn down_since_ns(&self) -> Option<u64> {
         self.down.iter().copied().collect::<Option<Vec<_>>>()?.into_iter().max()
     }
 
-    /// Whether an interval is complete.
-    pub(super) fn has_sample(&self) -> bool {
+    /// The sum of the next interval that every source has spoken of.
+    pub fn next_complete(&mut self) -> Option<Look> {
         let said = self.last.iter().flatten().min().copied().unwrap_or(u64::MAX);
-        self.intervals.first_key_value().is_some_and(|(index, _)| *index <= said)
+        let first = self.intervals.first_entry().filter(|first| *first.key() <= said)?;
+        Some(first.remove())
     }
+}
 
-    /// Makes a sample of the next complete interval.
-    pub(super) fn sample(&mut self, cost: CostSample) -> Option<&Progress> {
-        let (_, added) = self.intervals.pop_first()?;
-        self.progress.completed += added.completed;
-        self.progress.failed += added.failed;
-        let passed_ns = added.at_ns.saturating_sub(self.sampled_ns);
+/// Makes samples of looks.
+#[derive(Debug, Default)]
+pub struct Series {
+    samples: Vec<Sample>,
+    progress: Progress,
+    /// Up to when samples were made.
+    sampled_ns: u64,
+    /// CPU time since the sample before: the generator's, and the server's.
+    cpu_ns: (u64, Option<u64>),
+}
+
+impl Series {
+    /// Another interval is complete. `None`: it is too short for a sample.
+    pub fn add(&mut self, look: &Look) -> Option<&Progress> {
+        self.progress.completed += look.completed;
+        self.progress.failed += look.failed;
+        self.cpu_ns.0 += look.generator_cpu_ns;
+        if let Some(ns) = look.server_cpu_ns {
+            *self.cpu_ns.1.get_or_insert_default() += ns;
+        }
+        let passed_ns = look.at_ns.saturating_sub(self.sampled_ns);
         if passed_ns < LEAST_NS {
             return None;
         }
-        self.sampled_ns = added.at_ns;
+        self.sampled_ns = look.at_ns;
         let passed = passed_ns as f64;
-        let before = std::mem::replace(&mut self.cost, cost);
-        let cores =
-            |now: Duration, before: Duration| now.saturating_sub(before).as_nanos() as f64 / passed;
-        let server = cost.server.zip(before.server).map(|(now, before)| cores(now.0, before.0));
+        let (generator_ns, server_ns) = std::mem::take(&mut self.cpu_ns);
         let sample = Sample {
-            at_ns: added.at_ns,
-            rate: added.completed as f64 * 1e9 / passed,
-            p50_ns: added.latency.value_at_quantile(0.5),
-            p99_ns: added.latency.value_at_quantile(0.99),
-            failed: added.failed,
-            in_flight: added.in_flight,
-            generator_cores: cores(cost.generator_cpu, before.generator_cpu),
-            server_cores: server,
+            at_ns: look.at_ns,
+            rate: look.completed as f64 * 1e9 / passed,
+            p50_ns: look.latency.value_at_quantile(0.5),
+            p99_ns: look.latency.value_at_quantile(0.99),
+            failed: look.failed,
+            in_flight: look.in_flight,
+            generator_cores: generator_ns as f64 / passed,
+            server_cores: server_ns.map(|ns| ns as f64 / passed),
         };
-        self.series.push(sample);
+        self.samples.push(sample);
         self.progress = Progress {
-            elapsed: Duration::from_nanos(added.at_ns),
+            elapsed: Duration::from_nanos(look.at_ns),
             rate: sample.rate,
             p50_ns: sample.p50_ns,
             p99_ns: sample.p99_ns,
@@ -137,8 +141,15 @@ impl Watch {
     }
 
     /// What was seen last.
-    pub(super) fn progress(&self) -> &Progress {
+    #[must_use]
+    pub fn progress(&self) -> &Progress {
         &self.progress
+    }
+
+    /// All samples, in order.
+    #[must_use]
+    pub fn into_samples(self) -> Vec<Sample> {
+        self.samples
     }
 }
 
@@ -157,35 +168,37 @@ mod tests {
             failed: 1,
             latency,
             in_flight: 3,
+            generator_cpu_ns: 25_000_000,
+            server_cpu_ns: None,
             down_since_ns: None,
         }
     }
 
     #[test]
     fn a_sample_waits_for_every_thread() {
-        let mut watch = Watch::new(2, CostSample::default());
+        let (mut watch, mut series) = (Watch::new(2), Series::default());
         watch.look(0, &look(1, 100, 1_000_000));
-        assert!(!watch.has_sample());
+        assert!(watch.next_complete().is_none());
         watch.look(0, &look(2, 50, 1_000_000));
         watch.look(1, &look(1, 200, 3_000_000));
-        assert!(watch.has_sample());
-        let cost = CostSample { generator_cpu: Duration::from_millis(50), ..Default::default() };
-        let progress = *watch.sample(cost).unwrap();
+        let progress = *series.add(&watch.next_complete().unwrap()).unwrap();
         assert_eq!((progress.completed, progress.failed, progress.in_flight), (300, 2, 6));
         assert!((progress.rate - 3000.0).abs() < 1e-6);
         assert!((progress.generator_cores - 0.5).abs() < 1e-9);
-        assert!(watch.series[0].p50_ns.abs_diff(3_000_000) < 10_000);
-        assert!(!watch.has_sample());
+        assert!(watch.next_complete().is_none());
         watch.ended(1);
-        assert!(watch.has_sample());
-        assert!((watch.sample(cost).unwrap().rate - 500.0).abs() < 1e-6);
+        let last = *series.add(&watch.next_complete().unwrap()).unwrap();
+        assert!((last.rate - 500.0).abs() < 1e-6);
+        assert!((last.generator_cores - 0.25).abs() < 1e-9);
+        let samples = series.into_samples();
+        assert!(samples[0].p50_ns.abs_diff(3_000_000) < 10_000 && samples.len() == 2);
         watch.ended(0);
         assert!(watch.is_over());
     }
 
     #[test]
     fn the_server_is_down_when_no_thread_gets_through() {
-        let mut watch = Watch::new(2, CostSample::default());
+        let mut watch = Watch::new(2);
         let down = |since| Look { down_since_ns: since, ..look(1, 0, 0) };
         watch.look(0, &down(Some(5)));
         assert_eq!(watch.down_since_ns(), None);

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::parts::PartsArguments;
 use super::threshold::Threshold;
 use super::units;
 
@@ -29,6 +30,8 @@ Examples:
       20,000 messages of 100 bytes per second on 1,000 WebSocket connections, each with its reply
   bolide load --grpc shop.Cart/Add --proto shop.proto --data-file add.json --rate 5k -D 30 http://127.0.0.1:50051
       5,000 calls of gRPC per second
+  mpirun -H load1,load2 bolide load -c 4000 --rate 800k -D 60 --rendezvous load1 URL
+      one load from two hosts, with one report (srun, Kubernetes and ssh: docs/LOAD.md)
   bolide load --h2load -n 100000 -c 100 -m 10 http://127.0.0.1:8080/ping
   bolide load --wrk -t2 -c100 -d10s --latency http://127.0.0.1:8080/ping
       the command lines of h2load and wrk, with their output
@@ -37,7 +40,7 @@ Units: ns, us, ms, s, m, h for durations (none: seconds); K, M, G (powers of 102
 sizes; k and M for counts and rates.
 
 Exit codes: 0 success; 1 responses were wrong or missing; 2 usage or configuration, nothing was sent;
-3 a condition of --fail-if was met.";
+3 a condition of --fail-if was met; 4 parts of the run did not come, or were lost.";
 
 const COMPARE: &str = "\
 Compares the rate of closed loops, p50 and p99 of each 0.1 s of open loops, the server's CPU time per request, and failures. The intervals
@@ -90,6 +93,9 @@ pub struct Arguments {
 
     #[command(flatten)]
     pub(super) output: OutputArguments,
+
+    #[command(flatten)]
+    pub(crate) parts: PartsArguments,
 
     /// Treat all following arguments as a command line of h2load; no option of `bolide load` is allowed.
     #[arg(long, value_name = "ARGS", num_args = 0.., allow_hyphen_values = true, exclusive = true)]

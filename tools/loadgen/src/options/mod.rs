@@ -3,6 +3,7 @@
 mod arguments;
 mod grpc;
 mod load;
+mod parts;
 pub(crate) mod request;
 pub mod target;
 #[cfg(test)]
@@ -20,6 +21,7 @@ use bytes::Bytes;
 
 pub use arguments::Arguments;
 pub(crate) use arguments::{Action, CompareArguments};
+pub(crate) use parts::PartsArguments;
 pub use threshold::Threshold;
 
 use crate::plan::{Http2Plan, Plan, RequestKind, ServerProcesses, TlsPlan, TlsTrust, Version};

@@ -1,6 +1,10 @@
 //! The summary that people read.
 
+mod parts;
+
 use std::fmt::Write;
+
+pub(crate) use parts::lost_part;
 
 use super::figures::{bytes, duration, grouped, memory, rate};
 use crate::plan::{Arrivals, Load};
@@ -34,6 +38,7 @@ fn write_summary(text: &mut String, report: &Report, broken: &[String]) -> std::
         grouped(report.depth as u64),
         counted(report.threads as u64, "thread")
     )?;
+    parts::write_parts(text, report)?;
     if report.knee.is_some() {
         writeln!(text)?;
         return write_search(text, report);
@@ -55,6 +60,7 @@ fn tls_agreed(tls: &TlsReport) -> String {
 
 /// What was found, in sentences.
 fn write_conclusion(text: &mut String, report: &Report, broken: &[String]) -> std::fmt::Result {
+    parts::write_lost(text, report)?;
     if let Some(line) = client_bound(report) {
         writeln!(text, "{line}")?;
     }
@@ -314,6 +320,7 @@ fn write_phase(text: &mut String, report: &PhaseReport) -> std::fmt::Result {
     if let Some(residual) = report.littles_law_residual {
         row(text, "consistency", &format!("{} off Little's law", percent(residual.abs())))?;
     }
+    parts::write_shares(text, report)?;
     row(text, "verdict", bound(report.verdict.bound))?;
     for evidence in &report.verdict.evidence {
         row(text, "", evidence)?;

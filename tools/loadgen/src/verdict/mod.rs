@@ -1,6 +1,7 @@
 //! Who was the bottleneck: from the figures of a phase to a verdict with its evidence.
 
 mod facts;
+mod parts;
 #[cfg(test)]
 mod tests;
 
@@ -63,10 +64,13 @@ pub fn judge(report: &PhaseReport, online_cores: Option<usize>) -> Verdict {
         let share = percent(facts.failed_share);
         return unclear(format!("{share} of the requests failed, so the limit is uncertain."));
     }
-    if let Load::Open { rate, .. } = report.phase.load {
-        return judge_open(report, &facts, rate, online_cores);
-    }
-    bottleneck(report, &facts, online_cores)
+    // Parts have cores of their own.
+    let online_cores = online_cores.filter(|_| report.parts.is_empty());
+    let verdict = match report.phase.load {
+        Load::Open { rate, .. } => judge_open(report, &facts, rate, online_cores),
+        Load::Closed | Load::Connect => bottleneck(report, &facts, online_cores),
+    };
+    parts::with_parts(report, verdict)
 }
 
 /// With a plan, the question comes first whether it was kept.

@@ -157,7 +157,7 @@ fn a_server_that_leaves_serves_what_it_has_taken() {
 fn mistake(plan: &Plan) -> String {
     match Engine::prepare(plan, Box::new(Free)).unwrap_err() {
         Mistake::Connection(said) => said,
-        Mistake::Plan(said) => panic!("{said}"),
+        Mistake::Plan(said) | Mistake::Parts(said) => panic!("{said}"),
     }
 }
 

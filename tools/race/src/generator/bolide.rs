@@ -200,6 +200,7 @@ mod tests {
             statuses: BTreeMap::new(),
             failures: BTreeMap::new(),
             first_loss: None,
+            parts: Vec::new(),
             quic: None,
             requests: Vec::new(),
             traffic: Traffic::default(),
@@ -237,6 +238,7 @@ mod tests {
             server_died_after_ns: None,
             interrupted: false,
             knee: None,
+            parts: None,
         }
     }
 

@@ -298,7 +298,7 @@ impl Messenger<'_> {
     fn fail(&mut self, failure: Failure, what: &'static str) {
         let Asker { conn, state, .. } = &mut self.asker;
         if !conn.asked.is_empty() {
-            state.tally.first_loss.get_or_insert(what);
+            state.tally.first_loss.get_or_insert_with(|| what.into());
         }
         for asked in conn.asked.drain() {
             state.failed(&asked, failure);

@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
 
-use crate::engine::histograms::{add, empty, latencies};
+use crate::engine::histograms::{add, empty, encoded, latencies};
 use crate::report::WebSocketReport;
 
 /// Of all connections of a phase.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(in crate::engine) struct WebSocketTally {
     /// From the end of TCP's or TLS's handshake to the server's acceptance.
+    #[serde(with = "encoded")]
     pub(super) upgrade: Histogram<u64>,
     /// Connections that the server accepted with compression.
     pub(super) compressed: u64,

@@ -1,0 +1,81 @@
+//! Parts of a run that could not keep up: each is named, for the sum hides it.
+
+use super::facts::{duration, p99, percent};
+use super::{FULL, PACING_LATE_NS};
+use crate::plan::Load;
+use crate::report::{Bound, PartPhase, PhaseReport, Verdict};
+
+/// The verdict on the sum, with what the parts add to it.
+pub(super) fn with_parts(report: &PhaseReport, mut verdict: Verdict) -> Verdict {
+    let is_open = matches!(report.phase.load, Load::Open { .. });
+    let behind: Vec<String> =
+        report.parts.iter().filter_map(|part| why_behind(part, is_open)).collect();
+    if !behind.is_empty() {
+        verdict.bound = Bound::Client;
+        verdict.evidence.splice(0..0, behind);
+    }
+    verdict
+}
+
+/// Why a part's own figures are not the server's doing.
+fn why_behind(part: &PartPhase, is_open: bool) -> Option<String> {
+    let (number, late_ns) = (part.part, p99(&part.pacing));
+    let busy = part.generator.busiest_thread;
+    if is_open {
+        // An open loop may spin while it waits: its CPU says nothing, its pacing does.
+        (late_ns > PACING_LATE_NS).then(|| {
+            let late = duration(late_ns);
+            format!("Part {number} was slow: its clock was late by {late} (p99), which latencies include.")
+        })
+    } else {
+        (busy >= FULL).then(|| {
+            let busy = percent(busy.min(1.0));
+            format!("Part {number} was short of CPU: its busiest thread was {busy} busy.")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::judge;
+    use super::*;
+    use crate::fabricated::{OPEN_1000, cost, latencies, quiet};
+
+    fn part(number: usize, late_ns: u64, busy: f64) -> PartPhase {
+        let whole = quiet(Load::Closed);
+        PartPhase {
+            part: number,
+            elapsed_ns: whole.elapsed_ns,
+            counts: whole.counts,
+            latency: whole.latency,
+            lag: latencies(&[]),
+            pacing: latencies(&[late_ns]),
+            generator: cost(busy, busy),
+        }
+    }
+
+    #[test]
+    fn a_part_that_lags_is_named_and_the_run_is_client_bound() {
+        let mut report = quiet(OPEN_1000);
+        assert_eq!(judge(&report, None).bound, Bound::Rate);
+        report.parts = vec![part(1, 100_000, 1.0), part(2, 90_000, 1.0)];
+        assert_eq!(judge(&report, None).bound, Bound::Rate);
+        report.parts.push(part(3, 12_000_000, 0.2));
+        let verdict = judge(&report, None);
+        assert_eq!(verdict.bound, Bound::Client);
+        assert!(verdict.evidence[0].starts_with("Part 3 was slow: its clock was late by 12"));
+        assert!(!verdict.evidence.iter().any(|one| one.contains("Part 1")));
+    }
+
+    #[test]
+    fn a_part_without_cpu_is_named_in_a_closed_loop() {
+        let mut report = quiet(Load::Closed);
+        report.parts = vec![part(1, 0, 0.3), part(2, 0, 0.99)];
+        let verdict = judge(&report, Some(2));
+        assert_eq!(verdict.bound, Bound::Client);
+        assert_eq!(
+            verdict.evidence[0],
+            "Part 2 was short of CPU: its busiest thread was 99.0 % busy."
+        );
+    }
+}
