@@ -23,7 +23,7 @@ mod seats;
 mod service;
 mod tally;
 mod task;
-mod template;
+pub(crate) mod template;
 #[cfg(test)]
 mod testing;
 mod thread;
