@@ -128,13 +128,16 @@ impl<T> Slots<T> {
         place.value.as_mut().map(|value| (token, value))
     }
 
-    /// Frees the place of `token` for another generation.
+    /// Frees the place of `token` for another generation. After its last generation a place is never used again: a
+    /// number that came back would let an old token name another connection.
     pub(crate) fn remove(&mut self, token: Token) -> Option<T> {
         self.get_mut(token)?;
         let place = self.place(token.index());
-        place.generation = place.generation.wrapping_add(1).max(1);
         let value = place.value.take();
-        self.free.push(token.index());
+        if let Some(next) = place.generation.checked_add(1) {
+            place.generation = next;
+            self.free.push(token.index());
+        }
         self.count -= 1;
         value
     }
@@ -157,6 +160,26 @@ mod tests {
         assert_eq!(slots.get_mut(first), None);
         assert_eq!(slots.get_mut(second), Some(&mut "second"));
         assert_eq!(slots.remove(first), None);
+        assert_eq!(slots.len(), 1);
+    }
+
+    #[test]
+    fn a_place_is_not_used_after_its_last_generation() {
+        let mut slots = Slots::new();
+        let index = slots.vacant().index();
+        slots.place(index).generation = u32::MAX - 1;
+        let tokens = [0, 1].map(|number| {
+            let token = slots.vacant();
+            slots.insert(number);
+            assert_eq!(slots.remove(token), Some(number));
+            token
+        });
+        assert_eq!(tokens.map(|token| token.index()), [index; 2]);
+        assert_eq!(tokens[1].generation(), u32::MAX);
+        let next = slots.vacant();
+        slots.insert(2);
+        assert_ne!(next.index(), index);
+        assert!(tokens.iter().all(|token| slots.get_mut(*token).is_none()));
         assert_eq!(slots.len(), 1);
     }
 

@@ -5,19 +5,25 @@ use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant, SystemTime};
 
 use bolide_eventloop::{Limits as LoopLimits, MioKernel, MioListener, Worker};
+use bolide_frames::frame;
 
 use super::*;
 use crate::{AccessLog, LogFormat, LogTarget, Metrics};
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
-/// GET /ping for one stream: fields of the static table, `:path` and `:authority` literal.
+/// A request whose query and cookie no other has; both enter the table, from which older ones are evicted.
 fn h2_request(stream: u32) -> Vec<u8> {
-    let block = b"\x82\x86\x04\x05/ping\x01\x01a";
-    let mut frame = vec![0, 0, block.len() as u8, 1, 5];
-    frame.extend_from_slice(&stream.to_be_bytes());
-    frame.extend_from_slice(block);
-    frame
+    let mut block = b"\x82\x86\x01\x01a".to_vec();
+    block.extend(format!("\x44\x10/ping?{stream:010}").bytes());
+    block.extend(format!("\x60\x0fuser={stream:010}").bytes());
+    frame(1, 5, stream, &block)
+}
+
+/// The same over HTTP/1.1.
+fn http1_request(number: u32) -> Vec<u8> {
+    format!("GET /ping?{number:010} HTTP/1.1\r\nhost: a\r\ncookie: user={number:010}\r\n\r\n")
+        .into_bytes()
 }
 
 /// A worker on this thread and a client of it.
@@ -80,17 +86,17 @@ impl OneThread {
     }
 }
 
-/// A thousand requests over HTTP/1.1, one after the other, once twenty have been served.
+/// A thousand different requests over HTTP/1.1, one after the other, once twenty have been served.
 fn ask_over_http1(mut one: OneThread) -> allocation_counter::AllocationInfo {
     let mut answer = vec![0; 65_536];
-    let request = b"GET /ping HTTP/1.1\r\nhost: a\r\n\r\n";
-    let length = one.settle(request, &mut answer);
+    let requests: Vec<_> = (0..1021).map(http1_request).collect();
+    let length = one.settle(&requests[0], &mut answer);
     assert!(answer[..length].ends_with(b"pong"));
-    for _ in 0..20 {
+    for request in &requests[1..21] {
         one.exchange(request, &mut answer, length);
     }
     allocation_counter::measure(|| {
-        for _ in 0..1000 {
+        for request in &requests[21..] {
             one.exchange(request, &mut answer, length);
         }
     })
