@@ -129,7 +129,8 @@ pub struct RequestPlan {
     /// Fields, without Host and Content-Length.
     pub fields: Vec<(HeaderName, HeaderValue)>,
     /// In the target and in field values, `{connection}` stands for the number of the connection and
-    /// `{request}` for that of the request on its connection; both count from 0.
+    /// `{request}` for that of the request on its connection; both count from 0. `{random:1..100}` stands for a
+    /// random number from 1 to 100, and `{uuid}` for a random UUID.
     pub has_placeholders: bool,
     /// The body; empty: none, unless the method calls for `Content-Length: 0`.
     pub body: Bytes,

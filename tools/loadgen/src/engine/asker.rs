@@ -272,7 +272,7 @@ impl Asker<'_> {
         let script = &state.task.script;
         let index = script.choose(&mut state.turn, &mut state.random);
         let request = &script.requests[index];
-        request.render(conn.numbers, &mut state.rendered);
+        request.render(conn.numbers, &mut state.random, &mut state.rendered);
         conn.numbers.request += 1;
         let asked = Asked {
             begun_ns,

@@ -24,7 +24,7 @@ mod service;
 mod share;
 mod tally;
 mod task;
-mod template;
+pub(crate) mod template;
 #[cfg(test)]
 mod testing;
 mod thread;

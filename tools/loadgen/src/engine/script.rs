@@ -77,9 +77,9 @@ impl Request {
 
     /// Replaces the placeholders.
     #[inline]
-    pub(super) fn render(&self, numbers: Numbers, rendered: &mut Rendered) {
+    pub(super) fn render(&self, numbers: Numbers, random: &mut Random, rendered: &mut Rendered) {
         let fields = self.fields.iter().filter_map(|line| line.template.as_ref());
-        rendered.render(self.target_template.iter().chain(fields), numbers);
+        rendered.render(self.target_template.iter().chain(fields), numbers, random);
     }
 }
 
@@ -190,7 +190,8 @@ mod tests {
     fn sent(plan: &Plan, request: u64) -> String {
         let script = Script::new(plan);
         let mut rendered = Rendered::default();
-        script.requests[0].render(Numbers { connection: 3, request }, &mut rendered);
+        let numbers = Numbers { connection: 3, request };
+        script.requests[0].render(numbers, &mut Random::new(1, 0), &mut rendered);
         script.with_head(&script.requests[0], &rendered, |head| {
             let fields = head
                 .fields

@@ -15,6 +15,7 @@ use bolide_semantics::{Context, End, Head};
 
 use super::checks::{Judge, per_2_32};
 use super::mistake::Mistake;
+use super::random::Random;
 use super::script::Script;
 use super::template::{Numbers, Rendered};
 use super::thread_state::Task;
@@ -226,7 +227,8 @@ fn check_requests(
                 now,
             };
             let end = if request.body.is_empty() { End::Yes } else { End::No };
-            request.render(Numbers { connection: u64::MAX, request: u64::MAX }, &mut rendered);
+            let numbers = Numbers { connection: u64::MAX, request: u64::MAX };
+            request.render(numbers, &mut Random::new(plan.seed, 0), &mut rendered);
             let sent = script
                 .with_head(request, &rendered, |head| connection.send_request(&mut cx, head, end));
             if sent.is_err() {

@@ -59,7 +59,8 @@ pub struct Arguments {
     /// `http://HOST[:PORT]/PATH` or `https://…`; several URLs of one server are requested round-robin.
     /// `ws://…` or `wss://…`: messages on WebSocket connections.
     /// `{connection}` and `{request}` in the path or query are replaced by the number of the connection
-    /// and that of the request on its connection, both from 0: `'/items?id={connection}-{request}'`.
+    /// and that of the request on its connection, both from 0: `'/items?id={connection}-{request}'`;
+    /// `{random:1..100}` by a number from 1 to 100, and `{uuid}` by a UUID, both random (--seed).
     #[arg(value_name = "URL", required_unless_present_any = ["urls", "h2load", "wrk"])]
     pub(super) url: Vec<String>,
 
@@ -189,8 +190,8 @@ pub(super) struct RequestArguments {
     #[arg(short = 'X', long, value_name = "METHOD")]
     pub(super) method: Option<String>,
 
-    /// A field, as `Name: value`. May be repeated. `{connection}` and `{request}` in the value are
-    /// replaced as in the URL; other braces are sent as they are.
+    /// A field, as `Name: value`. May be repeated. Placeholders in the value are replaced as in the URL;
+    /// other braces are sent as they are.
     #[arg(short = 'H', long = "header", value_name = "FIELD")]
     pub(super) headers: Vec<String>,
 

@@ -11,6 +11,7 @@ use http::{HeaderName, HeaderValue, Method, StatusCode};
 
 use super::arguments::{ExpectArguments, RequestArguments};
 use super::target::{self, Target};
+use crate::engine::template::Template;
 use crate::exchanges::Exchanges;
 use crate::plan::{EventsPlan, Expectations, ExpectedBody, RequestPlan, StreamFormat};
 
@@ -234,11 +235,10 @@ pub(super) fn requests(
 
 /// A brace is not a character of a URL: one that is not of a placeholder is a mistake.
 fn check_placeholders(path: &str) -> Result<(), String> {
-    let rest = path.replace("{connection}", "").replace("{request}", "");
-    if rest.contains(['{', '}']) {
+    if Template::leaves_braces(path) {
         return Err(format!(
-            "`{path}` has a brace that belongs to no placeholder: {{connection}} and {{request}} are \
-             replaced by numbers; write other braces as %7B and %7D"
+            "`{path}` has a brace that belongs to no placeholder: {{connection}}, {{request}}, \
+             {{random:1..100}} and {{uuid}} are replaced; write other braces as %7B and %7D"
         ));
     }
     Ok(())

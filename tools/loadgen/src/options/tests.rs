@@ -171,6 +171,7 @@ fn wrong_values_are_told_what_would_be_right() {
         ("ftp://a", "begin with http://"),
         ("http://127.0.0.1:8080/{requests}", "%7B"),
         ("http://127.0.0.1:8080/?{}", "belongs to no placeholder"),
+        ("http://127.0.0.1:8080/{random:9..1}", "belongs to no placeholder"),
     ] {
         let mistake = mistake(&format!("{options} {URL}"));
         assert!(mistake.contains(said), "{options}: {mistake}");

@@ -1,5 +1,6 @@
 //! Closed and open loops, warm-ups, ends, and connections for one request each.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use bolide_loadgen::plan::{Arrivals, ExpectedBody, Load, Phase, RequestPlan, Until};
@@ -233,5 +234,21 @@ fn no_two_requests_are_alike_where_a_placeholder_counts_them() {
             assert!(target.starts_with(&format!("/?n={connection}-")), "{target} {cookie}");
             assert!(connection.parse::<u64>().unwrap() < 4, "{cookie}");
         }
+    }
+}
+
+#[test]
+fn random_placeholders_make_each_request_another() {
+    for h2 in [false, true] {
+        let server = Planted::start(Behaviour::default());
+        let mut plan = if h2 { h2_plan(server.address) } else { plan(server.address) };
+        let request = &mut plan.requests[0];
+        request.target = "/{uuid}".to_owned();
+        request.fields = vec![(http::header::COOKIE, "id={random:1..3}".parse().unwrap())];
+        request.has_placeholders = true;
+        assert_eq!(run(&plan, &requests(501)).counts.succeeded, 501);
+        let (targets, cookies): (BTreeSet<_>, BTreeSet<_>) = server.distinct().into_iter().unzip();
+        assert_eq!(targets.len(), 501);
+        assert!(cookies.iter().eq(["id=1", "id=2", "id=3"]), "{cookies:?}");
     }
 }

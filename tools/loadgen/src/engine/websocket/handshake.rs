@@ -38,7 +38,7 @@ pub(super) fn send(
     state: &mut ThreadState,
     orders: &mut Orders<'_>,
 ) -> Result<ExchangeId, Misuse> {
-    task.handshake.render(numbers, &mut state.rendered);
+    task.handshake.render(numbers, &mut state.random, &mut state.rendered);
     state.task.script.with_head(&task.handshake, &state.rendered, |head| {
         let mut fields = head.fields.to_vec();
         let (method, protocol) = if multiplexed {
