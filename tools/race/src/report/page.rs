@@ -350,7 +350,10 @@ mod tests {
         }
         outcome.entrants.retain(|entrant| entrant.name == "go");
         let said = others_use(&[outcome]);
-        assert!(said.starts_with("0.25 cores in the median of the runs, 0.75 at the most"), "{said}");
+        assert!(
+            said.starts_with("0.25 cores in the median of the runs, 0.75 at the most"),
+            "{said}"
+        );
     }
 
     #[test]
