@@ -122,7 +122,8 @@ pub mod tls {
 pub mod websocket {
     pub use bolide_server::websocket::*;
     pub use bolide_server::{
-        WEBSOCKET_CLOSE_TIMEOUT, WEBSOCKET_OUTPUT_BYTES, WEBSOCKET_PING_INTERVAL,
+        WEBSOCKET_CLOSE_TIMEOUT, WEBSOCKET_MESSAGE_TIMEOUT, WEBSOCKET_OUTPUT_BYTES,
+        WEBSOCKET_PING_INTERVAL,
     };
 }
 

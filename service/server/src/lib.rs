@@ -83,7 +83,8 @@ pub use json::{Json, JsonError, read_json};
 pub use kept::KeptRequest;
 pub use limits::{
     BODY_BYTES_MAX, EXCHANGE_TIMEOUT, Limits, LogLimits, RESPONSE_TIMEOUT, WEBSOCKET_CLOSE_TIMEOUT,
-    WEBSOCKET_OUTPUT_BYTES, WEBSOCKET_PING_INTERVAL, WHOLE_BODY_BYTES, WINDOWS_BYTES,
+    WEBSOCKET_MESSAGE_TIMEOUT, WEBSOCKET_OUTPUT_BYTES, WEBSOCKET_PING_INTERVAL, WHOLE_BODY_BYTES,
+    WINDOWS_BYTES,
 };
 pub use local_waker::LocalWaker;
 pub use metrics::{

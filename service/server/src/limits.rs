@@ -85,6 +85,11 @@ pub const WEBSOCKET_PING_INTERVAL: Duration = Duration::from_secs(30);
 /// trips of the slowest path. Answers: unanswered-close.
 pub const WEBSOCKET_CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// How long a WebSocket message may take from its first frame to its last; 0 turns the limit off. Default: 5 min. Unit:
+/// time. Reason: a message of 16 MiB takes as long at 56 KB/s. Pings keep an unfinished message from being silent.
+/// Answers: unfinished-message.
+pub const WEBSOCKET_MESSAGE_TIMEOUT: Duration = Duration::from_secs(300);
+
 /// How much may wait to be sent on a WebSocket connection before nothing more is received on it. Default: 256
 /// KiB. Unit: bytes. Reason: an echo to a client that doesn't read must not fill memory. Answers:
 /// unread-websocket.

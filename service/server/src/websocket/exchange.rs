@@ -35,8 +35,7 @@ pub(super) struct Core {
     /// What the connection did not take.
     refused: Option<Bytes>,
     pub(super) output_bytes_max: usize,
-    ping_interval: Duration,
-    close_timeout: Duration,
+    times: Times,
     /// When the peer was heard last.
     heard: Instant,
     /// A ping of ours waits for its pong.
@@ -45,6 +44,16 @@ pub(super) struct Core {
     ping_at: Option<Instant>,
     /// When the peer must have answered our close frame.
     close_by: Option<Instant>,
+    /// When the message that is being received must be complete.
+    message_by: Option<Instant>,
+}
+
+/// What the peer is given time for.
+#[derive(Debug, Clone, Copy)]
+struct Times {
+    ping_interval: Duration,
+    close_timeout: Duration,
+    message_timeout: Duration,
 }
 
 impl Core {
@@ -64,12 +73,16 @@ impl Core {
             input_ended: false,
             refused: None,
             output_bytes_max: options.output_bytes_max,
-            ping_interval: options.ping_interval,
-            close_timeout: options.close_timeout,
+            times: Times {
+                ping_interval: options.ping_interval,
+                close_timeout: options.close_timeout,
+                message_timeout: options.message_timeout,
+            },
             heard: now,
             pinged: false,
             ping_at: pings.then(|| now + options.ping_interval),
             close_by: None,
+            message_by: None,
         }
     }
 
@@ -116,7 +129,7 @@ impl Core {
             return false;
         }
         let reads = !self.paused && self.input.is_empty();
-        let silent = reads && self.heard + self.ping_interval <= now;
+        let silent = reads && self.heard + self.times.ping_interval <= now;
         if silent && self.pinged {
             return true;
         }
@@ -124,16 +137,36 @@ impl Core {
             self.pinged = self.codec.send_ping(Bytes::new()).is_ok();
         }
         let from = if silent || !reads { now } else { self.heard };
-        self.ping_at = Some(from + self.ping_interval);
+        self.ping_at = Some(from + self.times.ping_interval);
         false
+    }
+
+    /// Whether the peer had its time for a message and has not completed it. Time in which nothing is read does not
+    /// count against it.
+    fn is_message_late(&mut self, now: Instant) -> bool {
+        if self.message_by.is_none_or(|at| at > now) {
+            return false;
+        }
+        let reads = !self.paused && self.input.is_empty();
+        if !reads {
+            self.message_by = None;
+        }
+        reads
     }
 
     /// Sets the timers for what is waited for next.
     fn set_timers(&mut self, io: &mut Io<'_>) {
         if self.codec.is_closing() && self.close_by.is_none() {
-            self.close_by = Some(io.now() + self.close_timeout);
+            self.close_by = Some(io.now() + self.times.close_timeout);
         }
-        io.wake_at([self.alarm, self.ping_at, self.close_by].into_iter().flatten().min());
+        let timeout = self.times.message_timeout;
+        if !self.codec.is_receiving() || self.codec.is_closing() || timeout.is_zero() {
+            self.message_by = None;
+        } else if self.message_by.is_none() {
+            self.message_by = Some(io.now() + timeout);
+        }
+        let all = [self.alarm, self.ping_at, self.close_by, self.message_by];
+        io.wake_at(all.into_iter().flatten().min());
     }
 }
 
@@ -184,6 +217,9 @@ impl WebSocket {
     fn handle(&mut self, event: Event, io: &mut Io<'_>) {
         match event {
             Event::Message { kind, payload, end } => {
+                if end == End::Yes {
+                    self.core.message_by = None;
+                }
                 self.call(io, |owner, socket| owner.on_message(kind, payload, end, socket));
             }
             // The codec answers it.
@@ -238,6 +274,13 @@ impl Exchange for WebSocket {
         if self.core.is_dead(io.now()) {
             self.tell(&Close::abnormal());
             return io.abort();
+        }
+        if self.core.is_message_late(io.now()) {
+            io.note_limit("WEBSOCKET_MESSAGE_TIMEOUT");
+            let why = "the message was not complete in time";
+            // The codec is not closing: a message that is late is looked for only until then.
+            let _ = self.core.codec.send_close(CloseCode::POLICY, why);
+            self.tell(&Close::abnormal());
         }
         if self.core.alarm.is_some_and(|at| at <= io.now()) {
             self.core.alarm = None;

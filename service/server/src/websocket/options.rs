@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use bolide_websocket::{DeflatePolicy, Limits};
 
-use crate::limits::{WEBSOCKET_CLOSE_TIMEOUT, WEBSOCKET_OUTPUT_BYTES, WEBSOCKET_PING_INTERVAL};
+use crate::limits::{
+    WEBSOCKET_CLOSE_TIMEOUT, WEBSOCKET_MESSAGE_TIMEOUT, WEBSOCKET_OUTPUT_BYTES,
+    WEBSOCKET_PING_INTERVAL,
+};
 
 /// How a WebSocket connection is accepted and kept.
 #[derive(Debug, Clone)]
@@ -16,6 +19,7 @@ pub struct Options {
     pub(super) limits: Limits,
     pub(super) ping_interval: Duration,
     pub(super) close_timeout: Duration,
+    pub(super) message_timeout: Duration,
     pub(super) output_bytes_max: usize,
 }
 
@@ -28,6 +32,7 @@ impl Default for Options {
             limits: Limits::default(),
             ping_interval: WEBSOCKET_PING_INTERVAL,
             close_timeout: WEBSOCKET_CLOSE_TIMEOUT,
+            message_timeout: WEBSOCKET_MESSAGE_TIMEOUT,
             output_bytes_max: WEBSOCKET_OUTPUT_BYTES,
         }
     }
@@ -81,6 +86,14 @@ impl Options {
     #[must_use]
     pub fn close_timeout(mut self, timeout: Duration) -> Self {
         self.close_timeout = timeout;
+        self
+    }
+
+    /// The same, but a message may take only so long from its first frame to its last. [`Duration::ZERO`] turns it
+    /// off. Default: [`WEBSOCKET_MESSAGE_TIMEOUT`].
+    #[must_use]
+    pub fn message_timeout(mut self, timeout: Duration) -> Self {
+        self.message_timeout = timeout;
         self
     }
 

@@ -10,7 +10,10 @@ use bolide::server::{
     ConnectionLimits, Http1Limits, Http2Limits, Http3Limits, Limits, LogLimits, LoopLimits,
 };
 use bolide::websocket::{self, Options};
-use bolide::websocket::{WEBSOCKET_CLOSE_TIMEOUT, WEBSOCKET_OUTPUT_BYTES, WEBSOCKET_PING_INTERVAL};
+use bolide::websocket::{
+    WEBSOCKET_CLOSE_TIMEOUT, WEBSOCKET_MESSAGE_TIMEOUT, WEBSOCKET_OUTPUT_BYTES,
+    WEBSOCKET_PING_INTERVAL,
+};
 use bolide_acme::AcmeLimits;
 use bolide_reverse_proxy::limits::{
     HEALTH_FALL_COUNT, HEALTH_INTERVAL, HEALTH_RISE_COUNT, HEALTH_TIMEOUT,
@@ -109,6 +112,7 @@ pub(crate) struct WebSocketLimits {
 pub(crate) struct KeptLimits {
     pub(crate) ping_interval: Duration,
     pub(crate) close_timeout: Duration,
+    pub(crate) message_timeout: Duration,
     pub(crate) output_bytes: usize,
 }
 
@@ -117,6 +121,7 @@ impl Default for KeptLimits {
         Self {
             ping_interval: WEBSOCKET_PING_INTERVAL,
             close_timeout: WEBSOCKET_CLOSE_TIMEOUT,
+            message_timeout: WEBSOCKET_MESSAGE_TIMEOUT,
             output_bytes: WEBSOCKET_OUTPUT_BYTES,
         }
     }
@@ -129,6 +134,7 @@ impl WebSocketLimits {
             .limits(self.messages)
             .ping_interval(self.kept.ping_interval)
             .close_timeout(self.kept.close_timeout)
+            .message_timeout(self.kept.message_timeout)
             .output_bytes_max(self.kept.output_bytes)
     }
 }
@@ -386,6 +392,7 @@ table!(WEBSOCKET: websocket::Limits, "protocol/websocket", [
 table!(WEBSOCKET_KEPT: KeptLimits, "service/server", "WEBSOCKET_", [
     ping_interval from 0,
     close_timeout,
+    message_timeout from 0,
     output_bytes,
 ]);
 

@@ -195,6 +195,37 @@ fn an_unanswered_close_ends_the_connection_in_time() {
 }
 
 #[test]
+fn an_unfinished_message_is_ended_in_time_whatever_comes_between_its_frames() {
+    let timeout = Duration::from_millis(300);
+    let (served, ends) = served(Options::new().message_timeout(timeout));
+    let mut client = raw(&served);
+    // Messages of two frames each, longer than the time altogether: each has its own.
+    let (first, last) = ([0x01, 0x81, 0, 0, 0, 0, b'a'], [0x80, 0x81, 0, 0, 0, 0, b'b']);
+    client.send(&first);
+    let began = std::time::Instant::now();
+    while began.elapsed() < 2 * timeout {
+        client.send(&[last, first].concat());
+        assert_eq!(client.take(6), [0x01, 1, b'a', 0x80, 1, b'b']);
+    }
+    assert_eq!(client.take(3), [0x01, 1, b'a']);
+    // Pings are heard, and answered, but complete nothing.
+    let ping = [0x89, 0x80, 0, 0, 0, 0];
+    let why = &b"the message was not complete in time"[..];
+    let close = [&[0x88, 2 + why.len() as u8][..], &1008_u16.to_be_bytes(), why].concat();
+    let mut seen = Vec::new();
+    while !seen.ends_with(&close) {
+        client.send(&ping);
+        seen.extend(client.take(2));
+        if !seen.ends_with(&[0x8a, 0]) {
+            seen.extend(client.take(close.len() - 2));
+            assert!(seen.ends_with(&close), "{}", seen.escape_ascii());
+        }
+    }
+    assert!(seen.starts_with(&[0x8a, 0]), "{}", seen.escape_ascii());
+    assert_eq!(ends.recv().expect("it ended").0, 1006);
+}
+
+#[test]
 fn an_unread_websocket_is_not_read_either() {
     const TOTAL: usize = 64 << 20;
     let (served, _ends) = served(Options::new());
