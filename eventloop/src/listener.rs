@@ -361,7 +361,7 @@ fn check_listening(socket: &OwnedFd) -> io::Result<()> {
     let mistake = |what| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
     let socket = SockRef::from(socket);
     if socket.r#type()? != Type::STREAM {
-        return mistake("it is no stream socket");
+        return mistake("it is not a stream socket");
     }
     #[cfg(any(target_os = "linux", target_os = "android"))]
     if !socket.is_listener()? {
@@ -438,7 +438,7 @@ mod tests {
         assert!(error.unwrap_err().to_string().contains("no UDP socket"));
         let datagrams = UdpSocket::bind(any()).unwrap();
         let error = listeners.hand_in(datagrams).unwrap_err();
-        assert!(error.to_string().contains("no stream socket"), "{error}");
+        assert!(error.to_string().contains("not a stream socket"), "{error}");
         assert!(listeners.hand_in_all(Vec::new()).is_err());
     }
 }

@@ -24,7 +24,10 @@ const FIRST: RawFd = 3;
 /// opens itself is marked to close at `execve`, and what it inherits can't be.
 pub fn inherited(number: RawFd) -> io::Result<OwnedFd> {
     if number < FIRST {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no descriptor from 3 on"));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "descriptors that are passed on begin at 3",
+        ));
     }
     // SAFETY: the borrow ends in this function, and asking a number that is not open for its flags is an error
     // (EBADF) without effect.

@@ -100,8 +100,9 @@ impl ClientTls {
     ///
     /// When `name` is neither.
     pub fn connect(&self, name: &str) -> Result<TlsLayer, IdentityError> {
-        let name = ServerName::try_from(name.to_owned())
-            .map_err(|_| IdentityError::Unusable(format!("`{name}` is no name of a server")))?;
+        let name = ServerName::try_from(name.to_owned()).map_err(|_| {
+            IdentityError::Unusable(format!("`{name}` is not the name of a server"))
+        })?;
         ClientConnection::new(Arc::clone(&self.config), name)
             .map(|connection| TlsLayer::new(connection.into()))
             .map_err(|error| IdentityError::Unusable(error.to_string()))

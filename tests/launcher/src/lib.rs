@@ -7,7 +7,7 @@ mod server;
 mod tools;
 
 pub use decision::decide;
-pub use nginx::Nginx;
+pub use nginx::{Nginx, free_address};
 pub use program::{Program, program, root};
 pub use server::Server;
 pub use tools::{Finished, find, finish, run, scratch, skip, spawn};

@@ -1,12 +1,28 @@
 //! nginx, as a server for tests.
 
-use std::net::{TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long nginx may take until it listens.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A free TCP address for a server that binds it by itself. It is on a loopback address of its own: a free port of
+/// 127.0.0.1 could go to another server, or to a client's connection, before the server binds it.
+///
+/// # Panics
+///
+/// If the system has no loopback network.
+#[must_use]
+pub fn free_address() -> SocketAddr {
+    static COUNT: AtomicU8 = AtomicU8::new(0);
+    let [.., high, low] = std::process::id().to_be_bytes();
+    let second = 1 + COUNT.fetch_add(1, Ordering::Relaxed) % 200;
+    let listener = TcpListener::bind((Ipv4Addr::new(127, second, high, low), 0));
+    listener.and_then(|listener| listener.local_addr()).expect("a free port")
+}
 
 /// An nginx that runs; it is killed when this goes out of scope.
 #[derive(Debug)]
@@ -31,8 +47,7 @@ impl Nginx {
     ///
     /// If it does not come to listen.
     pub fn start(program: &Path, folder: &Path, http: impl Fn(&str) -> String) -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-        let address = port.expect("a free port").to_string();
+        let address = free_address().to_string();
         let configuration = folder.join("nginx.conf");
         let text = format!(
             "daemon off; master_process off; pid nginx.pid; error_log error.log crit;\n\

@@ -124,7 +124,7 @@ pub(crate) struct Arguments {
     client_ca: Option<PathBuf>,
 
     /// required: reject clients without a certificate; optional: accept them. Default: required.
-    #[arg(long, value_name = "WHETHER", value_enum, requires = "client_ca")]
+    #[arg(long, value_name = "RULE", value_enum, requires = "client_ca")]
     client_certificate: Option<ClientCertificate>,
 
     /// Time that open exchanges have to finish after SIGTERM or SIGINT, such as 5min. Default: 30s.

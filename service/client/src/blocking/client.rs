@@ -169,8 +169,12 @@ fn tls_settings(trust: &Trust, settings: &ClientBuilder) -> Result<ClientTls, Cl
     };
     let identity = settings.identity.as_ref();
     let options = ClientOptions { trust, alpn, identity, resume: true };
-    ClientTls::with(&options, WallClock(SystemTime::now))
-        .map_err(|error| ClientError::new(ErrorKind::Tls, format!("whom to trust: {error}")))
+    ClientTls::with(&options, WallClock(SystemTime::now)).map_err(|error| {
+        ClientError::new(
+            ErrorKind::Tls,
+            format!("the trusted certificates cannot be used: {error}"),
+        )
+    })
 }
 
 fn connection_limits(limits: &ClientLimits) -> Limits {

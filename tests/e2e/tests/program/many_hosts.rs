@@ -9,15 +9,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-use bolide_launcher::{Finished, find, finish, program, scratch};
+use bolide_launcher::{Finished, find, finish, free_address, program, scratch};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-
-/// An address of the loopback interface that was free a moment ago.
-fn free_address() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-    listener.local_addr().expect("it is bound").to_string()
-}
 
 /// A server that tells the target of each request, and which connection it came on.
 fn telling_server() -> (String, Receiver<(usize, String)>) {
@@ -56,7 +50,7 @@ fn part(number: usize, count: usize, at: &str, arguments: &[&str]) -> Command {
 
 /// Starts all parts with the same arguments.
 fn parts(count: usize, arguments: &[&str]) -> Vec<Child> {
-    let at = free_address();
+    let at = free_address().to_string();
     let start = |number| part(number, count, &at, arguments).spawn().expect("it can be started");
     (1..=count).map(start).collect()
 }
@@ -185,7 +179,7 @@ fn an_interrupt_of_any_part_ends_all() {
 
 #[test]
 fn a_part_with_another_secret_does_not_take_part() {
-    let at = free_address();
+    let at = free_address().to_string();
     let arguments = ["-n", "10", "http://127.0.0.1:9/"];
     let start = |number, secret: &str| {
         let mut command = part(number, 2, &at, &arguments);
@@ -201,7 +195,7 @@ fn a_part_with_another_secret_does_not_take_part() {
 
 #[test]
 fn parts_with_other_options_are_refused_by_both_sides() {
-    let at = free_address();
+    let at = free_address().to_string();
     let start = |number, rate| {
         part(number, 2, &at, &["--rate", rate, "http://127.0.0.1:9/"]).spawn().expect("it starts")
     };
@@ -244,7 +238,7 @@ fn hosts_are_started_by_ssh_and_the_secret_is_in_no_argument() {
     std::os::unix::fs::symlink(program(), folder.join("bolide")).expect("it is empty");
     let path = format!("{}:{}", folder.display(), std::env::var("PATH").expect("there is one"));
     let (url, told) = telling_server();
-    let at = free_address();
+    let at = free_address().to_string();
     let output = Command::new(program())
         .args(["load", "--on", "load1,load2", "--rendezvous", &at, "-c", "3", "-n", "300"])
         .args(["-H", "x: it's", "--json", "-", &url])
@@ -288,7 +282,7 @@ fn a_job_for_kubernetes_is_printed() {
 fn mpirun_starts_the_parts() {
     let Some(mpirun) = find("mpirun", "mpirun_starts_the_parts") else { return };
     let (url, _told) = telling_server();
-    let at = free_address();
+    let at = free_address().to_string();
     let output = Command::new(mpirun)
         .args(["--allow-run-as-root", "--oversubscribe", "-n", "4"])
         .arg(program())

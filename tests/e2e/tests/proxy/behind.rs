@@ -1,11 +1,11 @@
 //! Foreign servers that echo.
 
 use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use bolide_launcher::Nginx;
+use bolide_launcher::{Nginx, free_address};
 
 /// A server that runs; it is killed when this goes out of scope.
 pub(crate) struct Behind {
@@ -29,7 +29,7 @@ impl Drop for Behind {
 impl Behind {
     /// Starts a server that takes a key, a certificate and the path of a socket, and prints its three ports.
     pub(crate) fn start(program: &Path, arguments: &[&str], folder: &Path) -> Self {
-        let (key, certificate) = identity(folder);
+        let (key, certificate) = identity(folder, Ipv4Addr::LOCALHOST.into());
         let socket = folder.join("socket");
         let mut child = Command::new(program)
             .args(arguments)
@@ -65,13 +65,9 @@ pub(crate) fn nginx_of_each_version(
     program: &Path,
     folder: &Path,
 ) -> (Nginx, [String; 4]) {
-    let (key, certificate) = identity(folder);
+    let (clear, secure) = (free_address(), free_address());
+    let (key, certificate) = identity(folder, secure.ip());
     let socket = folder.join("socket");
-    let port = || {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        listener.local_addr().expect("an address")
-    };
-    let (clear, secure) = (port(), port());
     let nginx = Nginx::start(program, folder, |address| {
         format!(
             "ssl_certificate {}; ssl_certificate_key {};\n\
@@ -93,8 +89,8 @@ pub(crate) fn nginx_of_each_version(
 }
 
 /// A key and a certificate for it, in files.
-fn identity(folder: &Path) -> (PathBuf, PathBuf) {
-    let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
+fn identity(folder: &Path, address: IpAddr) -> (PathBuf, PathBuf) {
+    let made = rcgen::generate_simple_self_signed(vec![address.to_string()]).unwrap();
     let (key, certificate) = (folder.join("key.pem"), folder.join("certificate.pem"));
     std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
     std::fs::write(&certificate, made.cert.pem()).unwrap();

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::Extension;
-use axum::routing::get;
+use axum::routing::{get, post};
+use bolide::client::{Client, Trust, Versions};
 use bolide::tls::{Clients, Identity, Tls};
 use bolide::tower::TlsInfo;
 use http_body_util::BodyExt;
@@ -78,6 +79,41 @@ async fn a_handler_sees_the_certificate_of_its_client() {
     assert!(seen[0].starts_with(&expected), "{}", seen[0]);
     assert_eq!(seen[0].len(), expected.len() + 64, "and the fingerprint");
     assert_eq!(seen[0], seen[1], "each request of the connection");
+}
+
+#[tokio::test]
+async fn an_application_is_served_over_http3_next_to_https() {
+    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let (chain, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+    let identity = Identity::from_pem(chain.as_bytes(), key.as_bytes()).unwrap();
+    let tls = Tls::new(&identity).unwrap();
+    let app = Router::new()
+        .route(
+            "/version",
+            get(
+                |request: axum::extract::Request| async move { format!("{:?}", request.version()) },
+            ),
+        )
+        .route("/echo", post(|body: String| async move { body }));
+    let address = start(app, |serve| serve.tls(&tls).server(|server| server.http3(true))).await;
+    let asked = tokio::task::spawn_blocking(move || {
+        let over = |versions| {
+            let trust = Trust::Pem(chain.clone().into_bytes());
+            Client::builder().versions(versions).trust(trust).build().unwrap()
+        };
+        let url = format!("https://{address}/version");
+        // The response over TCP names the UDP port, which is open then.
+        let response = over(Versions::Http2).get(&url).send().unwrap();
+        let offered = response.header("alt-svc").unwrap_or_default().to_owned();
+        let client = over(Versions::Http3);
+        let version = client.get(&url).send().unwrap().text().unwrap();
+        let content = "x".repeat(100_000);
+        let echo = client.post(&format!("https://{address}/echo")).body(content.clone());
+        (offered, version, echo.send().unwrap().text().unwrap() == content)
+    });
+    let (offered, version, is_echoed) = in_time(asked).await.unwrap();
+    assert!(offered.starts_with(&format!("h3=\":{}\"", address.port())), "{offered}");
+    assert_eq!((version.as_str(), is_echoed), ("HTTP/3.0", true));
 }
 
 #[tokio::test]

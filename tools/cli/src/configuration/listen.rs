@@ -41,9 +41,9 @@ pub(crate) struct TlsFiles {
 /// Whether clients have to show a certificate, where they are asked for one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum ClientCertificate {
-    /// Who has none is let in.
+    /// Clients without a certificate are accepted.
     Optional,
-    /// Who has none is refused.
+    /// Clients without a certificate are refused.
     Required,
 }
 

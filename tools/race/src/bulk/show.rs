@@ -27,10 +27,11 @@ const HEADS: [&str; 10] = [
 /// Everything for the terminal.
 pub(super) fn tables(results: &Results) -> String {
     let mut text = format!(
-        "one connection, {} through client – router – server, {}, {} round(s)\n",
+        "one connection, {} through client – router – server, {}, {} {}\n",
         size(results.bytes as f64),
         results.congestion_control,
-        results.rounds
+        results.rounds,
+        if results.rounds == 1 { "round" } else { "rounds" }
     );
     for direction in Direction::ALL {
         let mut rows = rows(results, direction);
@@ -98,20 +99,26 @@ fn sections(results: &Results) -> Vec<Section> {
     sections
 }
 
+/// `0, 1`.
+fn cores(cores: &[usize]) -> String {
+    cores.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")
+}
+
 /// How it was measured.
 fn notes(results: &Results) -> Vec<String> {
     vec![
         format!(
             "One connection moves {} through client – router – server on one machine: congestion \
-             control {}, {} interleaved round(s), the server on core {:?}, the client (bolide measure) on \
-             core {:?}. Medians with the range of the rounds. × raw: the server's CPU over raw TCP's, within \
+             control {}, {} interleaved {}, the server on core {}, the client (bolide measure) on \
+             core {}. Medians with the range of the rounds. × raw: the server's CPU over raw TCP's, within \
              rounds in which a cache line had the same way between the cores; by the rule of races, \
              with their interval, from six such rounds.",
             size(results.bytes as f64),
             results.congestion_control,
             results.rounds,
-            results.machine.server_cores,
-            results.machine.generator_cores
+            if results.rounds == 1 { "round" } else { "rounds" },
+            cores(&results.machine.server_cores),
+            cores(&results.machine.generator_cores)
         ),
         "published: what others have measured with the same stack on another machine. A proxy asks a server \
          of HTTP/1.1 on the client's core. ndt7 takes a second. Chromium is given 256 MiB at most."

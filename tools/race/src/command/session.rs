@@ -319,7 +319,7 @@ fn settings(plan: &Plan, runs: usize, cells: usize, generator: Generator) -> Set
     settings.profiles = plan.is_profiled;
     if let Rounds::Fixed(count @ ..PAIRS_MIN) = settings.rounds {
         eprintln!(
-            "warning: nothing is claimed from {count} round(s); use --rounds {PAIRS_MIN} or more"
+            "warning: nothing is claimed from fewer than {PAIRS_MIN} rounds (--rounds {count})"
         );
     }
     settings

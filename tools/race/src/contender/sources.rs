@@ -22,7 +22,7 @@ impl Sources {
     pub(crate) fn find(given: Option<&Path>) -> Result<Self, String> {
         if let Some(folder) = given {
             if !folder.is_dir() {
-                return Err(format!("--contenders {}: is not a folder", folder.display()));
+                return Err(format!("--contenders {}: is not a directory", folder.display()));
             }
             let folder = fs::canonicalize(folder)
                 .map_err(|error| format!("--contenders {}: {error}", folder.display()))?;
@@ -42,7 +42,7 @@ impl Sources {
         match self {
             Self::Folder(folder) => {
                 let name = folder.file_name().unwrap_or(folder.as_os_str());
-                format!("the folder {}", name.display())
+                format!("the directory {}", name.display())
             }
             Self::Carried => "carried by the program".to_owned(),
         }

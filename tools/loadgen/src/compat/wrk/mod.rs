@@ -153,7 +153,7 @@ fn settings(read: &getopt::Read) -> Result<Settings, String> {
         script: Script::default(),
     };
     for (name, value) in &read.options {
-        let wrong = || format!("--{name}: `{value}` is no number that wrk takes");
+        let wrong = || format!("--{name}: `{value}` is not a number that wrk accepts");
         match *name {
             "connections" => settings.connections = metric(value).ok_or_else(wrong)?,
             "threads" => settings.threads = metric(value).ok_or_else(wrong)?,
