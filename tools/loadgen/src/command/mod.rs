@@ -270,7 +270,7 @@ fn with_hint(mistake: Mistake, plan: &Plan) -> Mistake {
         return mistake;
     }
     let hint =
-        "; --insecure believes any certificate, such as the self-signed one of `bolide serve`";
+        "; --insecure accepts any certificate, such as the self-signed one of `bolide serve`";
     match mistake {
         Mistake::Plan(what) => Mistake::Plan(what + hint),
         Mistake::Connection(what) => Mistake::Connection(what + hint),
