@@ -30,7 +30,7 @@ Examples:
       20,000 messages of 100 bytes per second on 1,000 WebSocket connections, each with its reply
   bolide load --grpc shop.Cart/Add --proto shop.proto --data-file add.json --rate 5k -D 30 http://127.0.0.1:50051
       5,000 calls of gRPC per second
-  mpirun -H load1,load2 bolide load -c 4000 --rate 800k -D 60 --rendezvous load1 URL
+  mpirun -x BOLIDE_SECRET -H load1,load2 bolide load -c 4000 --rate 800k --rendezvous load1 URL
       one load from two hosts, with one report (srun, Kubernetes and ssh: docs/LOAD.md)
   bolide load --h2load -n 100000 -c 100 -m 10 http://127.0.0.1:8080/ping
   bolide load --wrk -t2 -c100 -d10s --latency http://127.0.0.1:8080/ping
