@@ -69,7 +69,7 @@ mod tests {
         let own = TcpListener::bind("127.0.0.1:0").unwrap();
         let error = inherited(own.as_raw_fd()).unwrap_err();
         assert!(error.to_string().contains("itself"), "{error}");
-        assert!(inherited(1).unwrap_err().to_string().contains("from 3 on"));
+        assert!(inherited(1).unwrap_err().to_string().contains("begin at 3"));
         assert!(inherited(1_000_000).is_err(), "it is not open");
     }
 
