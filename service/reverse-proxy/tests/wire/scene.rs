@@ -83,6 +83,25 @@ impl<S: Read + Write> Talk<S> {
     }
 }
 
+impl Talk {
+    /// Sends so many bytes while it takes as many that come; both are whole MiB.
+    pub(crate) fn exchange(&mut self, bytes: usize) {
+        let early = std::mem::take(&mut self.unread).len();
+        let piece = vec![b'x'; 1 << 20];
+        let stream = &self.stream;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..bytes / piece.len() {
+                    (&mut &*stream).write_all(&piece).expect("the other end reads");
+                }
+            });
+            let rest = (bytes - early) as u64;
+            let came = std::io::copy(&mut stream.take(rest), &mut std::io::sink());
+            assert_eq!(came.expect("the other end writes"), rest);
+        });
+    }
+}
+
 /// A server behind the proxy: each of its connections follows the script.
 pub(crate) struct Behind {
     pub(crate) address: SocketAddr,

@@ -4,9 +4,11 @@ use std::io::Write;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use bolide_reverse_proxy::ProxyLimits;
+use bolide_reverse_proxy::{ProxyLimits, ProxySettings, ReverseProxy};
+use bolide_server::{ProxyProtocol, Router, Server};
 
-use crate::scene::{Behind, Proxy, Talk};
+use crate::scene::{Behind, Proxy, Talk, settings};
+use crate::versions::Origin;
 
 const REQUEST: &str = "GET /chat HTTP/1.1\r\nhost: a\r\nconnection: Upgrade\r\nupgrade: websocket\r\n\
                        sec-websocket-key: k\r\nsec-websocket-version: 13\r\n\r\n";
@@ -127,27 +129,35 @@ fn a_websocket_passes_from_any_version_to_any() {
     }
 }
 
+/// A server that passes everything on, in front of `behind`.
+fn passing(tls: bool, behind: ProxySettings) -> Origin {
+    let routes = move || Router::new().fallback(ReverseProxy::new(&behind));
+    Origin::with(Server::new(), tls, ProxyProtocol::Off, routes)
+}
+
 /// What passes through a tunnel is not the body of the request that began it.
 #[test]
-fn a_tunnel_carries_more_than_a_body_may_have() {
-    const BYTES: usize = 3 << 20;
-    for before in [1, 2] {
-        let behind = Behind::new(|talk, _| {
-            talk.head();
-            talk.send(
-                "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
-                 sec-websocket-accept: of the hop\r\n\r\n",
-            );
-            assert_eq!(talk.take(BYTES).len(), BYTES);
-            talk.send("all of it");
-        });
-        let proxies = chain(&behind.url(), before);
-        for proxy in &proxies {
-            let mut talk = proxy.connect();
+fn a_hundred_megabytes_pass_each_way_through_a_tunnel_from_any_version_to_any() {
+    const BYTES: usize = 100 << 20;
+    let behind = Behind::new(|talk, _| {
+        talk.head();
+        talk.send(
+            "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
+             sec-websocket-accept: of the hop\r\n\r\n",
+        );
+        talk.exchange(BYTES);
+    });
+    let versions = [("http", false), ("h2c", false), ("https", true), ("h3", true)];
+    for (to, to_tls) in versions {
+        let last = passing(to_tls, settings(&[&behind.url()]));
+        for (from, from_tls) in versions {
+            let middle = passing(from_tls, last.settings(to));
+            let first = Proxy::with(middle.settings(from));
+            let mut talk = first.connect();
             talk.send(&REQUEST.replace("key: k", "key: dGhlIHNhbXBsZSBub25jZQ=="));
-            assert!(talk.head().starts_with("HTTP/1.1 101 "));
-            talk.send(&"x".repeat(BYTES));
-            assert_eq!(talk.take(9), b"all of it");
+            let head = talk.head();
+            assert!(head.starts_with("HTTP/1.1 101 "), "{from} to {to}: {head}");
+            talk.exchange(BYTES);
         }
     }
 }
@@ -186,7 +196,7 @@ fn a_tunnel_goes_by_http1_when_the_upstreams_http2_takes_none() {
     let behind = Behind::new(without_extended_connect);
     let url = format!("h2c://{}", behind.address);
     let upstream = bolide_reverse_proxy::Upstream::parse(&url).expect("one").http1_tunnels(true);
-    let settings = bolide_reverse_proxy::ProxySettings::new(vec![upstream]).expect("settings");
+    let settings = ProxySettings::new(vec![upstream]).expect("settings");
     let proxy = Proxy::with(settings);
     let mut talks = Vec::new();
     for connections in [2, 3] {
