@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
+use http::{HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
 
 use crate::options::request::{body_file, method};
@@ -19,7 +20,7 @@ pub struct Exchanges {
     pub exchanges: Vec<Exchange>,
 }
 
-/// A request, and the body that its response must have.
+/// A request, and what its response must be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exchange {
     /// How often it is taken, relative to the others. All the same: in turn.
@@ -33,13 +34,16 @@ pub struct Exchange {
     /// The response's body; none: it is not compared.
     #[serde(default)]
     pub expected: Option<Range<usize>>,
+    /// Names and values of header fields that the response must have.
+    #[serde(default)]
+    pub expected_fields: Vec<(String, String)>,
 }
 
 impl Exchanges {
     /// Reads a list; `fields` go with each request.
     pub(crate) fn plans(
         path: &Path,
-        fields: &[(http::HeaderName, http::HeaderValue)],
+        fields: &[(HeaderName, HeaderValue)],
     ) -> Result<Vec<RequestPlan>, String> {
         let named = |why: &dyn std::fmt::Display| format!("--exchanges {}: {why}", path.display());
         let text = std::fs::read(path).map_err(|error| named(&error))?;
@@ -73,10 +77,20 @@ impl Exchanges {
                         .map(part)
                         .transpose()?
                         .map(ExpectedBody::Exact),
+                    answer_fields: expected_fields(exchange).map_err(|why| named(&why))?,
                 })
             })
             .collect()
     }
+}
+
+fn expected_fields(exchange: &Exchange) -> Result<Vec<(HeaderName, HeaderValue)>, String> {
+    let parsed = exchange.expected_fields.iter().map(|(name, value)| {
+        let wrong = || format!("`{name}: {value}` is not a header field");
+        let name = HeaderName::try_from(name).map_err(|_| wrong())?;
+        Ok((name, HeaderValue::try_from(value).map_err(|_| wrong())?))
+    });
+    parsed.collect()
 }
 
 #[cfg(test)]
@@ -90,6 +104,7 @@ mod tests {
             target: "/echo".to_owned(),
             body,
             expected: Some(expected),
+            expected_fields: vec![("x-from".to_owned(), "a b".to_owned())],
         }
     }
 
@@ -113,6 +128,8 @@ mod tests {
         let plans = plans(vec![exchange("POST", 0..3, 3..6), exchange("GET", 0..0, 0..6)]).unwrap();
         assert_eq!((&plans[0].body[..], plans[0].weight), (&b"one"[..], 3));
         assert!(matches!(&plans[0].answer, Some(ExpectedBody::Exact(bytes)) if bytes == "two"));
+        assert_eq!(plans[0].answer_fields[0].0, "x-from");
+        assert_eq!(plans[0].answer_fields[0].1, "a b");
         assert!(plans[1].body.is_empty() && plans[1].method == http::Method::GET);
         assert!(matches!(&plans[1].answer, Some(ExpectedBody::Exact(bytes)) if bytes == "onetwo"));
     }
@@ -122,6 +139,9 @@ mod tests {
         assert!(plans(Vec::new()).unwrap_err().contains("has no exchange"));
         assert!(plans(vec![exchange("GET", 0..7, 0..1)]).unwrap_err().contains("too long"));
         assert!(plans(vec![exchange("G T", 0..1, 0..1)]).unwrap_err().contains("is not a method"));
+        let mut unnamed = exchange("GET", 0..0, 0..1);
+        unnamed.expected_fields[0].0 = "a b".to_owned();
+        assert!(plans(vec![unnamed]).unwrap_err().contains("`a b: a b` is not a header field"));
         let missing = Exchanges::plans(Path::new("absent"), &[]).unwrap_err();
         assert!(missing.starts_with("--exchanges absent: "), "{missing}");
     }

@@ -138,6 +138,8 @@ pub struct RequestPlan {
     pub weight: u32,
     /// The body that the answer must have, where it is known.
     pub answer: Option<ExpectedBody>,
+    /// Header fields that the response must have, with these values.
+    pub answer_fields: Vec<(HeaderName, HeaderValue)>,
 }
 
 /// How answers are judged.

@@ -242,6 +242,8 @@ pub enum Failure {
     Status,
     /// The body has a wrong length or wrong bytes.
     Body,
+    /// Header fields that are expected are missing or have other values.
+    Fields,
     /// The trailers that are expected are missing or have other values.
     Trailers,
     /// The stream of events reported an error, ended before its end mark, or had no event.

@@ -180,8 +180,8 @@ const fn last() -> i64 {
 
 /// Routes whose responses depend on the request, the least predictable first.
 const SURPRISING: [Route; 9] = [
-    Route::Grpc,
     Route::Post,
+    Route::Grpc,
     Route::Echo,
     Route::Static4k,
     Route::Static6,

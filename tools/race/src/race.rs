@@ -101,6 +101,8 @@ struct Started<'a> {
     /// Who answers behind it. Each proxy has its own: some keep ten thousand connections open, and
     /// would take all that a common one accepts.
     backend: Option<Running>,
+    /// What the responses to its cell's requests had when it was verified.
+    content_type: Option<String>,
 }
 
 impl Race<'_> {
@@ -122,7 +124,7 @@ impl Race<'_> {
             reference: self.reference_of(&players.all),
             same_as: players.same_as,
             rule: None,
-            is_unchecked: !self.generator.is_checking() || cell.route.has_own_bytes(),
+            is_unchecked: !self.generator.is_checking() || cell.route.is_coded(),
             rate: None,
             elapsed_s: 0.0,
         };
@@ -141,10 +143,13 @@ impl Race<'_> {
                 let backend = self.backend(&label, cell, present)?;
                 let behind = backend.as_ref().map(|backend| backend.address);
                 match self.start(player, &label, cell, behind) {
-                    Ok(running) => {
-                        let index = outcome.entrants.len();
-                        started.push(Started { present: player, running, index, backend });
-                    }
+                    Ok((running, content_type)) => started.push(Started {
+                        present: player,
+                        running,
+                        index: outcome.entrants.len(),
+                        backend,
+                        content_type,
+                    }),
                     Err(fate) => entrant.fate = fate,
                 }
                 self.ground.interrupt.check()?;
@@ -208,19 +213,19 @@ impl Race<'_> {
         label: &str,
         cell: &Cell,
         backend: Option<SocketAddr>,
-    ) -> Result<Running, Fate> {
+    ) -> Result<(Running, Option<String>), Fate> {
         let cores = self.cores.of_cell(cell).0.to_vec();
         let mut running = player
             .start(label, cell, &cores, backend, &mut self.place, &self.ground)
             .map_err(Fate::NotStarted)?;
         let subject = Subject { contender: &player.contender, cell, address: running.address };
-        subject.verify(self.ground.seed).map_err(|evidence| {
+        let content_type = subject.verify(self.ground.seed).map_err(|evidence| {
             if running.process.ended().is_some() {
                 return Fate::Died(running.process.last_lines());
             }
             Fate::Disqualified(evidence)
         })?;
-        Ok(running)
+        Ok((running, content_type))
     }
 
     fn rounds(
@@ -336,7 +341,12 @@ impl Race<'_> {
             cell,
             address: server.running.address,
             path: contender.path(cell),
-            exchanges: Exchange::all(contender, cell, &mut Random::new(seed)),
+            exchanges: Exchange::all(
+                contender,
+                cell,
+                server.content_type.as_deref(),
+                &mut Random::new(seed),
+            ),
             duration: self.settings.duration,
             warm_up: self.settings.warm_up + connecting(cell),
             rate,
@@ -448,7 +458,7 @@ pub(crate) fn players<'p>(cell: &Cell, cores: usize, present: &'p [Present]) -> 
     players
 }
 
-/// What disqualifies a contender after all of its runs: a body that is wrong, too many responses that are, or CPU time
+/// What disqualifies a contender after all of its runs: a wrong body or header field, too many responses that are, or CPU time
 /// that can't be all that it took.
 fn complaint(entrant: &EntrantOutcome, reference: Option<&EntrantOutcome>) -> Option<String> {
     let median = |entrant: &EntrantOutcome, figure: fn(&Figures) -> f64| {
@@ -474,6 +484,13 @@ fn complaint(entrant: &EntrantOutcome, reference: Option<&EntrantOutcome>) -> Op
     if bodies > 0 {
         return Some(format!(
             "{bodies} bodies under load were wrong, of {} responses",
+            entrant.completed()
+        ));
+    }
+    let fields = entrant.failures().get("fields").copied().unwrap_or_default();
+    if fields > 0 {
+        return Some(format!(
+            "{fields} of its {} responses under load had other header fields than before",
             entrant.completed()
         ));
     }

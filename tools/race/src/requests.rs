@@ -144,7 +144,12 @@ pub(crate) struct Exchange {
     /// The body of a POST; `None`: a GET.
     pub(crate) body: Option<Bytes>,
     pub(crate) expected: Bytes,
+    /// Names in lower case and values of header fields that the response must have.
+    pub(crate) fields: Vec<(String, String)>,
 }
+
+/// One in so many requests of a workload that repeats what is known asks for something that nobody can know.
+const SURPRISE_ONE_IN: usize = 2000;
 
 impl Exchange {
     /// As many exchanges as a run of `cell` has.
@@ -158,9 +163,42 @@ impl Exchange {
         }
     }
 
-    /// Those of a run. Nobody can know them beforehand: bodies are random, and sizes are drawn.
-    pub(crate) fn all(contender: &Contender, cell: &Cell, random: &mut Random) -> Vec<Self> {
-        (0..Self::count(cell)).map(|number| Self::of(contender, cell, number, random)).collect()
+    /// Those of a run. Nobody can know them beforehand: bodies are random, and sizes are drawn. Where the workload's own
+    /// can be known, a few are [surprises](Contender::surprising), if the contender serves such. `content_type`: what the
+    /// responses of the workload's own requests had when the contender was verified.
+    pub(crate) fn all(
+        contender: &Contender,
+        cell: &Cell,
+        content_type: Option<&str>,
+        random: &mut Random,
+    ) -> Vec<Self> {
+        let of = |number| Self::of(contender, cell, number, random);
+        let mut all: Vec<Self> = (0..Self::count(cell)).map(of).collect();
+        for exchange in &mut all {
+            let content_type = content_type.map(str::to_owned);
+            exchange.fields.extend(content_type.map(|value| ("content-type".to_owned(), value)));
+        }
+        if let Some(surprise) = Self::surprise(contender, cell, random) {
+            let sum = all.iter().map(|exchange| exchange.weight).sum();
+            for exchange in &mut all {
+                exchange.weight *= SURPRISE_ONE_IN - 1;
+            }
+            all.push(Self { weight: sum, ..surprise });
+        }
+        all
+    }
+
+    /// What nobody can know, among requests that can be known; it has the workload's own fields and status.
+    fn surprise(contender: &Contender, cell: &Cell, random: &mut Random) -> Option<Self> {
+        if cell.route.has_body() || cell.route == Route::Echo {
+            return None;
+        }
+        let other = contender.surprising(cell, random)?;
+        let is_like = other.route != Route::Grpc
+            && other.route.status() == cell.route.status()
+            && !other.route.has_own_bytes()
+            && !cell.route.has_own_bytes();
+        is_like.then(|| Self::any(contender, &other, random))
     }
 
     /// One of them.
@@ -171,11 +209,20 @@ impl Exchange {
 
     fn of(contender: &Contender, cell: &Cell, number: usize, random: &mut Random) -> Self {
         let path = contender.path(cell);
-        let exchange = |weight, path, expected| Self { weight, path, body: None, expected };
+        let exchange = |weight, path, expected| Self {
+            weight,
+            path,
+            body: None,
+            expected,
+            fields: own_fields(cell.route),
+        };
         match cell.route {
             Route::Post | Route::Grpc => {
                 let weight = if number == 0 { 2 } else { 1 };
-                Self::with_body(path, posted(cell.route, cell.size, random), weight)
+                Self {
+                    fields: own_fields(cell.route),
+                    ..Self::with_body(path, posted(cell.route, cell.size, random), weight)
+                }
             }
             Route::Echo if number > 0 => {
                 let cell = Cell { size: 1 + random.below(2 * cell.size.max(1)), ..cell.clone() };
@@ -207,8 +254,18 @@ impl Exchange {
 
     /// A POST whose body comes back.
     pub(crate) fn with_body(path: String, body: Bytes, weight: usize) -> Self {
-        Self { weight, path, body: Some(body.clone()), expected: body }
+        Self { weight, path, body: Some(body.clone()), expected: body, fields: Vec::new() }
     }
+}
+
+/// Header fields without which a response of the route is wrong.
+pub(crate) fn own_fields(route: Route) -> Vec<(String, String)> {
+    let field = match route {
+        Route::SiteRedirect => ("location", REDIRECTED_TO),
+        Route::SiteApi => ("content-encoding", "gzip"),
+        _ => return Vec::new(),
+    };
+    vec![(field.0.to_owned(), field.1.to_owned())]
 }
 
 /// What is posted: random bytes, as the route frames them.
@@ -293,7 +350,7 @@ mod tests {
             "name = 'any'\nprotocols = ['h1']\nroutes = ['ping']\n[start]\ncommand = ['any']\n";
         let contender = Contender::parse(text, "any.toml").unwrap();
         let cell = Cell { route, size, requests, ..crate::outcome::tests::outcome().cell };
-        Exchange::all(&contender, &cell, &mut Random::new(seed))
+        Exchange::all(&contender, &cell, None, &mut Random::new(seed))
     }
 
     #[test]
@@ -306,6 +363,38 @@ mod tests {
         assert!(all.iter().all(|one| one.body.as_ref() == Some(&one.expected)));
         assert_ne!(all, exchanges(Route::Post, 4096, Requests::Same, 2));
         assert_eq!(exchanges(Route::Post, 4 << 20, Requests::Same, 1).len(), 4);
+    }
+
+    #[test]
+    fn a_few_requests_among_those_that_can_be_known_are_surprises() {
+        let of = |routes: &str, route, requests, content_type| {
+            let text = format!(
+                "name = 'any'\nprotocols = ['h1']\nroutes = [{routes}]\n[start]\ncommand = ['any']\n"
+            );
+            let contender = Contender::parse(&text, "any.toml").unwrap();
+            let cell = Cell { route, requests, ..crate::outcome::tests::outcome().cell };
+            Exchange::all(&contender, &cell, content_type, &mut Random::new(3))
+        };
+        for (route, requests) in [
+            (Route::Ping, Requests::Same),
+            (Route::Ping, Requests::Distinct),
+            (Route::Static6, Requests::Distinct),
+        ] {
+            let all = of("'ping', 'static-6', 'post'", route, requests, Some("text/plain"));
+            let (surprise, usual) = all.split_last().unwrap();
+            let sum: usize = usual.iter().map(|one| one.weight).sum();
+            assert_eq!(sum, surprise.weight * (SURPRISE_ONE_IN - 1));
+            assert!(u32::try_from(sum).is_ok(), "weights are sent as 32 bits");
+            assert!(surprise.body.is_some() && surprise.fields.is_empty());
+            let typed = [("content-type".to_owned(), "text/plain".to_owned())];
+            assert!(usual.iter().all(|one| one.body.is_none() && one.fields == typed));
+        }
+        // Whoever serves nothing else can't be surprised, and what is random needs no surprise.
+        assert_eq!(of("'ping'", Route::Ping, Requests::Same, None).len(), 1);
+        let posts = of("'ping', 'post'", Route::Post, Requests::Same, None);
+        assert!(posts.iter().all(|one| one.weight <= 2));
+        let redirects = of("'ping', 'post'", Route::SiteRedirect, Requests::Same, None);
+        assert_eq!(redirects[0].fields, [("location".to_owned(), "/new/page".to_owned())]);
     }
 
     #[test]

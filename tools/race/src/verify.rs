@@ -49,9 +49,11 @@ pub(crate) struct Subject<'a> {
 }
 
 impl Subject<'_> {
-    /// Everything that is asked before timing; `Err` is the evidence against it.
-    pub(crate) fn verify(&self, seed: u64) -> Result<(), String> {
+    /// Everything that is asked before timing; `Err` is the evidence against it. Returns the `content-type` of the responses
+    /// to the cell's own requests, which those under load must have, too.
+    pub(crate) fn verify(&self, seed: u64) -> Result<Option<String>, String> {
         let mut connection = OpenConnection::open(self.address, self.cell.protocol)?;
+        let mut content_type = None;
         for check in self.checks(&mut Random::new(seed)) {
             // A server may close after any answer; that a new connection works is all that counts.
             let answer = connection.ask(&check.ask).or_else(|error| {
@@ -61,9 +63,13 @@ impl Subject<'_> {
                 connection = OpenConnection::open(self.address, self.cell.protocol)?;
                 connection.ask(&check.ask)
             });
-            self.judge(&check, answer)?;
+            let answer = self.judge(&check, answer)?;
+            let value = answer.field("content-type").and_then(|value| str::from_utf8(value).ok());
+            content_type = value.map(str::to_owned);
         }
-        self.surprise(seed).map_err(|(Flaw::Wrong(evidence) | Flaw::Silent(evidence))| evidence)
+        let surprised = self.surprise(seed);
+        surprised.map_err(|(Flaw::Wrong(evidence) | Flaw::Silent(evidence))| evidence)?;
+        Ok(content_type)
     }
 
     /// One question on a connection of its own, as the cell asks it; for the middle of a run.
@@ -74,7 +80,7 @@ impl Subject<'_> {
         let answer = connection.ask(&check.ask);
         // Bytes that were not asked for are no sign of load; an early end is.
         let was_answered = answer.is_ok() || (connection.is_broken && !connection.ended);
-        self.judge(&check, answer).map_err(|evidence| {
+        self.judge(&check, answer).map(drop).map_err(|evidence| {
             if was_answered { Flaw::Wrong(evidence) } else { Flaw::Silent(evidence) }
         })
     }
@@ -107,7 +113,8 @@ impl Subject<'_> {
         let exchange = if cell.route.has_body() {
             Exchange::with_body(path, posted(cell.route, size, random), 1)
         } else {
-            Exchange { weight: 1, path, body: None, expected: vec![b'x'; size].into() }
+            let expected = vec![b'x'; size].into();
+            Exchange { weight: 1, path, body: None, expected, fields: Vec::new() }
         };
         self.check(exchange, random, pieces)
     }
@@ -138,7 +145,7 @@ impl Subject<'_> {
         checks
     }
 
-    fn judge(&self, check: &Check, answer: Result<Answer, String>) -> Result<(), String> {
+    fn judge(&self, check: &Check, answer: Result<Answer, String>) -> Result<Answer, String> {
         let method = if check.ask.body.is_some() { "POST" } else { "GET" };
         let sent = match &check.ask.body {
             Some(body) => format!(" with {} bytes in {} piece(s)", body.len(), check.ask.pieces),
@@ -190,7 +197,7 @@ impl Subject<'_> {
                 let value = String::from_utf8_lossy(value);
                 wrong(format!("content-length is {value}, not {length}"))
             }
-            _ => Ok(()),
+            _ => Ok(answer),
         }
     }
 }

@@ -101,8 +101,15 @@ pub(super) fn exit_code(report: &Report, broken: &[String]) -> u8 {
     }
     let is_search = report.knee.is_some();
     let is_wrong = |kind: Failure| {
-        let is_wrong = [Failure::Status, Failure::Body, Failure::Trailers, Failure::Protocol];
-        !is_search || is_wrong.contains(&kind)
+        let is_wrong = matches!(
+            kind,
+            Failure::Status
+                | Failure::Body
+                | Failure::Fields
+                | Failure::Trailers
+                | Failure::Protocol
+        );
+        !is_search || is_wrong
     };
     let wrong = report.phases.iter().any(|phase| {
         (phase.counts.failed > 0 && !is_search)

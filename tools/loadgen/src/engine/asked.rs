@@ -22,6 +22,8 @@ pub(super) struct Asked {
     pub(super) counted: bool,
     /// The head's status is wrong.
     pub(super) wrong_status: bool,
+    /// The head lacks a field that is expected.
+    pub(super) lacks_fields: bool,
     /// The response came before the request was written.
     pub(super) is_early: bool,
     /// How much of the request's content had not left when the response was complete, in bytes.

@@ -315,6 +315,7 @@ impl Asker<'_> {
             tally.traffic.head_decoded_bytes += head.decoded_bytes() as u64;
         }
         let request = &state.task.script.requests[asked.request as usize];
+        asked.lacks_fields = !request.answer.has_fields(head);
         asked.is_early = request.body.is_empty() && !orders.is_written(id);
         state.task.judge.begin(
             &request.answer,
@@ -372,6 +373,8 @@ impl Asker<'_> {
             Err(Failure::Status)
         } else if asked.is_early && streamed.is_ok() {
             Err(Failure::Protocol)
+        } else if asked.lacks_fields {
+            Err(Failure::Fields)
         } else {
             task.judge.finish(&request.answer, &mut asked.seen).and(streamed)
         };

@@ -1,4 +1,4 @@
-//! Whether answers are right: status, length, and bytes of those that are sampled.
+//! Whether answers are right: status, header fields, length, and bytes of those that are sampled.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -28,6 +28,8 @@ pub(super) struct Answer {
     body: Body,
     /// RFC 9110 §9.3.2: the answer to HEAD has no body, whatever its length is said to be.
     bodiless: bool,
+    /// Header fields that it must have.
+    fields: Vec<(HeaderName, HeaderValue)>,
 }
 
 impl Answer {
@@ -40,7 +42,13 @@ impl Answer {
             Some(ExpectedBody::Sha256(digest)) => Body::Sha256(*digest),
             Some(ExpectedBody::SameAsFirst) => Body::SameAsFirst(OnceLock::new()),
         };
-        Self { body, bodiless }
+        Self { body, bodiless, fields: plan.answer_fields.clone() }
+    }
+
+    /// Whether the head has the fields that are expected.
+    #[inline]
+    pub(super) fn has_fields(&self, head: &Head) -> bool {
+        self.fields.is_empty() || has_all(head, &self.fields)
     }
 }
 
@@ -53,6 +61,13 @@ pub(super) struct Judge {
     /// Of 2^32 answers, so many are sampled.
     sampled: u64,
     trailers: Vec<(HeaderName, HeaderValue)>,
+}
+
+/// Whether `head` has each of `fields`, with these values.
+fn has_all(head: &Head, fields: &[(HeaderName, HeaderValue)]) -> bool {
+    fields.iter().all(|(name, value)| {
+        head.fields().any(|field| field.name == name.as_str() && field.value == value)
+    })
 }
 
 /// How many of 2^32 a share is: what the upper half of a random number is compared with.
@@ -141,9 +156,7 @@ impl Judge {
 
     /// Whether these trailers are right.
     pub(super) fn takes_trailers(&self, trailers: &Head) -> bool {
-        self.trailers.iter().all(|(name, value)| {
-            trailers.fields().any(|field| field.name == name.as_str() && field.value == value)
-        })
+        has_all(trailers, &self.trailers)
     }
 
     /// The response is complete: whether its body is right, and its trailers came.

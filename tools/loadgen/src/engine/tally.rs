@@ -13,7 +13,7 @@ use super::websocket::WebSocketTally;
 use crate::report::{Counts, Failure, QuicReport, Spread, Stalls, Traffic};
 
 /// Every kind of failure, in the order of their numbers.
-const FAILURES: [Failure; 13] = [
+const FAILURES: [Failure; 14] = [
     Failure::Connect,
     Failure::Tls,
     Failure::Timeout,
@@ -22,6 +22,7 @@ const FAILURES: [Failure; 13] = [
     Failure::Protocol,
     Failure::Status,
     Failure::Body,
+    Failure::Fields,
     Failure::Trailers,
     Failure::Events,
     Failure::Grpc,

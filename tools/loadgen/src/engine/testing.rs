@@ -21,6 +21,7 @@ pub(super) fn request(target: &str) -> RequestPlan {
         body: Bytes::new(),
         weight: 1,
         answer: None,
+        answer_fields: Vec::new(),
     }
 }
 

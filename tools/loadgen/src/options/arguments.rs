@@ -369,6 +369,10 @@ pub(super) struct ExpectArguments {
     #[arg(long, value_name = "LIST")]
     pub(super) expect_status: Option<String>,
 
+    /// Expected header field of each response, such as 'content-type: text/html'. May be repeated.
+    #[arg(long, value_name = "NAME: VALUE")]
+    pub(super) expect_field: Vec<String>,
+
     /// Expected field in the trailers of each response, such as 'grpc-status: 0'. May be repeated.
     #[arg(long, value_name = "NAME: VALUE")]
     pub(super) expect_trailer: Vec<String>,

@@ -195,9 +195,14 @@ pub(super) fn requests(
         lines = listed;
     }
     let (fields, authority) = fields(arguments.headers.iter().map(String::as_str))?;
+    let answer_fields = expected("--expect-field", &expect.expect_field)?;
     if let Some(list) = &arguments.exchanges {
         let target = base.ok_or("--exchanges needs a URL that names the server")?;
-        return Ok(Requests { target, authority, plans: Exchanges::plans(list, &fields)? });
+        let mut plans = Exchanges::plans(list, &fields)?;
+        for plan in &mut plans {
+            plan.answer_fields.extend_from_slice(&answer_fields);
+        }
+        return Ok(Requests { target, authority, plans });
     }
     let fields = streamed_fields(fields, arguments);
     let bodies = bodies(arguments, seed)?;
@@ -227,6 +232,7 @@ pub(super) fn requests(
             body: body.clone(),
             weight: line.weight,
             answer: answer.clone(),
+            answer_fields: answer_fields.clone(),
         }));
     }
     let target = base.ok_or("a list of paths needs a URL that names the server")?;
@@ -356,10 +362,14 @@ pub(super) fn expectations(
         statuses,
         length: expect.expect_length.or(known),
         sampled_share: expect.sample,
-        trailers: fields(expect.expect_trailer.iter().map(String::as_str))
-            .map_err(|why| format!("--expect-trailer: {why}"))?
-            .0,
+        trailers: expected("--expect-trailer", &expect.expect_trailer)?,
     })
+}
+
+/// The fields of responses that an option names.
+fn expected(option: &str, lines: &[String]) -> Result<Vec<(HeaderName, HeaderValue)>, String> {
+    let parsed = fields(lines.iter().map(String::as_str));
+    parsed.map(|(fields, _)| fields).map_err(|why| format!("{option}: {why}"))
 }
 
 fn statuses(text: &str) -> Result<Vec<StatusCode>, String> {

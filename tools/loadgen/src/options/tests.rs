@@ -302,6 +302,7 @@ fn a_websocket_takes_messages_and_their_options() {
     for (line, expected) in [
         (format!("--one-way {URL}"), "--one-way needs a ws:// or wss:// URL"),
         (format!("--expect-echo {URL}"), "--expect-echo needs a ws://"),
+        (format!("--expect-field a:b {WS}"), "--expect-field can't be combined with a ws://"),
         (format!("--events {WS}"), "--events can't be combined with a ws://"),
         (format!("-X PUT {WS}"), "-X can't be combined with a ws://"),
         (format!("{WS} {WS}"), "a second URL can't be combined with a ws://"),

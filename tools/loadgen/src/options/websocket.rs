@@ -49,6 +49,7 @@ impl Arguments {
             ("--exchanges", request.exchanges.is_some()),
             ("--http3", self.connection.http3),
             ("--expect-status", expect.expect_status.is_some()),
+            ("--expect-field", !expect.expect_field.is_empty()),
             ("--expect-trailer", !expect.expect_trailer.is_empty()),
         ];
         if let Some((option, _)) = never.iter().find(|(_, is_set)| *is_set) {

@@ -232,6 +232,7 @@ pub fn failure(kind: Failure) -> &'static str {
         Failure::Protocol => "protocol error",
         Failure::Status => "wrong status",
         Failure::Body => "wrong body",
+        Failure::Fields => "wrong header fields",
         Failure::Trailers => "wrong trailers",
         Failure::Events => "failed stream of events",
         Failure::Grpc => "failed call",

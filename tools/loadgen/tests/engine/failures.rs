@@ -49,6 +49,26 @@ fn trailers_of_every_response_are_compared() {
 }
 
 #[test]
+fn header_fields_of_every_response_are_compared() {
+    for (value, wrong_count) in [("0", 10), ("7", 1000)] {
+        let plant = |number: u64| {
+            if number.is_multiple_of(100) { Plant::Right } else { Plant::Refusal("0") }
+        };
+        for h2 in [false, true] {
+            let behaviour = Behaviour { plant: Box::new(plant), ..Behaviour::default() };
+            let server = Planted::start(behaviour);
+            let mut plan = if h2 { h2_plan(server.address) } else { plan(server.address) };
+            let field = (HeaderName::from_static("grpc-status"), HeaderValue::from_static(value));
+            plan.requests[0].answer_fields.push(field);
+            plan.requests[0].answer = None;
+            let report = run(&plan, &requests(1000));
+            assert_eq!(report.failures.get(&Failure::Fields), Some(&wrong_count), "{value}");
+            assert_eq!(report.counts.failed, wrong_count, "{value}: {:?}", report.failures);
+        }
+    }
+}
+
+#[test]
 fn every_hundredth_status_is_wrong() {
     every_hundredth(Plant::WrongStatus, Failure::Status, false);
     every_hundredth(Plant::WrongStatus, Failure::Status, true);

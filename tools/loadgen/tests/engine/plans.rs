@@ -42,6 +42,7 @@ pub(crate) fn plan(address: SocketAddr) -> Plan {
             body: Bytes::new(),
             weight: 1,
             answer: Some(ExpectedBody::Exact(Bytes::from_static(crate::planted::BODY))),
+            answer_fields: Vec::new(),
         }],
         connections: 4,
         depth: 1,

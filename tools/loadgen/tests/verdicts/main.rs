@@ -77,6 +77,7 @@ fn plan(server: &Server) -> Plan {
             body: Bytes::new(),
             weight: 1,
             answer: None,
+            answer_fields: Vec::new(),
         }],
         connections: 4,
         depth: 1,

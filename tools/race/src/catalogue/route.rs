@@ -124,6 +124,12 @@ impl Route {
         matches!(self, Self::SiteApi | Self::SiteRedirect)
     }
 
+    /// Whether the bytes of a right response are known only when they are decoded, which the load does not do.
+    #[must_use]
+    pub fn is_coded(self) -> bool {
+        self == Self::SiteApi
+    }
+
     /// Whether a backend is needed.
     #[must_use]
     pub fn is_proxy(self) -> bool {

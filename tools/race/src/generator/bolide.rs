@@ -67,6 +67,7 @@ fn exchanges(job: &Job<'_>) -> Result<PathBuf, String> {
             target: exchange.path.clone(),
             body,
             expected,
+            expected_fields: exchange.fields.clone(),
         }
     });
     let exchanges = exchanges.collect();
@@ -308,11 +309,13 @@ mod tests {
         let sent = Bytes::from_static(b"sent");
         let mut posted = crate::requests::Exchange::with_body("/echo".into(), sent, 2);
         posted.expected = Bytes::from_static(b"back");
+        posted.fields.push(("content-type".to_owned(), "text/plain".to_owned()));
         let job = Job { folder: folder.clone(), exchanges: vec![posted], ..job(&cell) };
         let words = arguments(&job, &exchanges(&job).unwrap());
         let plan = Program::try_parse_from(&words[1..]).unwrap().load.job().unwrap().plan;
         assert_eq!(plan.requests.len(), 1);
         assert_eq!((&plan.requests[0].body[..], plan.expect.sampled_share), (&b"sent"[..], 1.0));
+        assert_eq!(plan.requests[0].answer_fields[0].1, "text/plain");
         assert_eq!((plan.requests[0].weight, plan.expect.length), (2, Some(4)));
         std::fs::remove_dir_all(folder).unwrap();
     }

@@ -40,6 +40,12 @@ pub(super) fn run(
         };
         let kind = if answer.status != StatusCode::OK {
             Some("status")
+        } else if exchange
+            .fields
+            .iter()
+            .any(|(name, value)| answer.field(name) != Some(value.as_bytes()))
+        {
+            Some("fields")
         } else {
             difference(&answer.body, &exchange.expected).map(|_| "body")
         };

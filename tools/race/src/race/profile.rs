@@ -40,9 +40,14 @@ impl Race<'_> {
             let (cell, behind) =
                 (&outcome.cell, server.backend.as_ref().map(|backend| backend.address));
             let profile = match self.start(&profiled, &label, cell, behind) {
-                Ok(running) => {
-                    let mut alone =
-                        Started { present: &profiled, running, index: 0, backend: None };
+                Ok((running, content_type)) => {
+                    let mut alone = Started {
+                        present: &profiled,
+                        running,
+                        index: 0,
+                        backend: None,
+                        content_type,
+                    };
                     let job = self.job(&alone, cell, None, self.seed_of(0))?;
                     let ran = self.generator.run(&job, self.ground.interrupt, &mut || {});
                     self.ground.interrupt.check()?;

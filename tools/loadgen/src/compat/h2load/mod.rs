@@ -409,6 +409,7 @@ fn requests(settings: &Settings) -> Result<Asked, String> {
                 body: settings.data.clone().unwrap_or_default(),
                 weight: 1,
                 answer: None,
+                answer_fields: Vec::new(),
             })
         })
         .collect::<Result<Vec<_>, String>>()?;

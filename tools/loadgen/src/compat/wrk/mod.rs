@@ -113,6 +113,7 @@ pub fn parse(words: &[String]) -> Result<Foreign, String> {
             body: script.body.map(Bytes::from).unwrap_or_default(),
             weight: 1,
             answer: None,
+            answer_fields: Vec::new(),
         }],
         connections: usize::try_from(settings.connections).unwrap_or(usize::MAX),
         depth: 1,

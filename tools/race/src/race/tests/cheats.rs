@@ -27,7 +27,7 @@ use Says::{Disqualified, NotTimed, Timed};
 const UNASKED: &str = "bytes came that answered no request";
 
 /// All that one race can hold; those that burn CPU have races of their own.
-const CHEATS: [Cheat; 16] = [
+const CHEATS: [Cheat; 18] = [
     cheat("constant", Route::Echo, Disqualified("the body has 64 bytes, not ")),
     cheat("turncoat", Route::Echo, Disqualified("in the middle of a run: ")),
     cheat("gushing", Route::Echo, Disqualified(UNASKED)),
@@ -58,6 +58,8 @@ const CHEATS: [Cheat; 16] = [
     cheat("closing", Route::Echo, Timed("it closed connections under load: 153 were made for 3")),
     cheat("scripted", Route::Ping, Disqualified("in the middle of a run: ")),
     cheat("ponging", Route::Ping, Disqualified("in the middle of a run: POST /echo with ")),
+    cheat("pretending", Route::Ping, Disqualified(" bodies under load were wrong")),
+    cheat("unlabelled", Route::Ping, Disqualified(" responses under load had other header fields")),
     cheat("canned", Route::Post, Disqualified(" bodies under load were wrong")),
     cheat("learning", Route::Post, Disqualified(" bodies under load were wrong")),
 ];

@@ -160,6 +160,8 @@ fn serve(mut stream: TcpStream, part: &str, counts: &[AtomicU32; 2]) -> std::io:
             "constant" if !is_post => body = vec![b'x'; 64],
             "turncoat" if count > LIFE && !is_post => body.push(b'x'),
             "ponging" if count > VERIFIED => body = b"pong".to_vec(),
+            // It tells connections that verify from those of the load, and reads nothing there.
+            "pretending" if is_load => body = b"pong".to_vec(),
             "canned" if is_load => body.fill(b'x'),
             "garbling" if is_load => body.fill(b'?'),
             "shortening" if is_load => drop(body.pop()),
@@ -180,6 +182,8 @@ fn serve(mut stream: TcpStream, part: &str, counts: &[AtomicU32; 2]) -> std::io:
         }
         let is_last = part == "closing" && number % 10 == 0;
         let close = if is_last { "Connection: close\r\n" } else { "" };
+        let kind = if part == "unlabelled" && is_load { "text/html" } else { "text/plain" };
+        let close = format!("{close}Content-Type: {kind}\r\n");
         let head = format!("HTTP/1.1 {status}\r\n{close}Content-Length: {}\r\n\r\n", body.len());
         let response = [head.as_bytes(), &body].concat();
         let copies = match part {
