@@ -1,5 +1,6 @@
 //! The site of docs/operate.md, line by line.
 
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -62,6 +63,11 @@ impl Site {
         self.ask(&format!("{}{path}", self.server.http()), "example.org", &[])
     }
 
+    /// Of the listener's address, which no name leads to.
+    fn secure_url(&self, path: &str) -> String {
+        format!("{}{path}", self.server.https())
+    }
+
     fn secure(&self, path: &str, more: &[&str]) -> Got {
         let (_, port) = self.server.https().rsplit_once(':').expect("a port");
         let to = format!("example.org:{port}:127.0.0.1");
@@ -70,33 +76,58 @@ impl Site {
     }
 }
 
-/// The site, and the servers behind it: of the API, and of the others.
-fn start(test: &str) -> Option<(Site, [Server; 2])> {
+/// The servers behind the site: two of the API, one of the others, and what sends WebSocket messages back.
+struct BehindIt([Server; 4]);
+
+impl BehindIt {
+    fn start(test: &str) -> Self {
+        let echo = behind(
+            &format!("{test}_echo"),
+            "[limits]\nbody-bytes-max = \"50MiB\"\n[[route]]\nbuiltin = true\n",
+        );
+        let messages = format!("proxy = \"{}\"\n", echo.http());
+        let json = format!("[{}]", "{\"name\": \"value\"}, ".repeat(200));
+        let api = |name: &str| {
+            let routes = format!(
+                "[[route]]\npath = \"/json\"\nrespond = '{json}'\ncontent-type = \"application/json\"\n\
+                 [[route]]\npath = \"/ws\"\n{messages}\
+                 [[route]]\npath = \"/echo\"\n{messages}body-bytes-max = \"50MiB\"\n\
+                 [[route]]\npath = \"/admin/ws\"\nstrip-prefix = \"/admin\"\n{messages}\
+                 [[route]]\npath = \"/client\"\nheader = {{ x-client = \"192.0.2.9\" }}\nrespond = \"known\"\n\
+                 [[route]]\nrespond = \"api\"\n[route.response-headers]\n\
+                 set = {{ x-target = \"{{path}}{{query}}\", x-powered-by = \"1\", x-name = \"{name}\" }}\n\
+                 [[route]]\npath = \"/admin/key\"\nheader = {{ authorization = true }}\nrespond = \"leaked\"\n"
+            );
+            behind(&format!("{test}_{name}"), &routes)
+        };
+        let others = format!(
+            "[[route]]\npath = \"/verify\"\nheader = {{ cookie = \"user=bob\" }}\nrespond = \"\"\n\
+             response-headers = {{ set = {{ x-user = \"bob\" }} }}\n\
+             [[route]]\npath = \"/verify\"\nrespond = \"who are you?\"\nstatus = 401\n\
+             [[route]]\npath = \"/wiki/ws\"\nstrip-prefix = \"/wiki\"\n{messages}\
+             [[route]]\npath = \"/wiki/\"\nheader = {{ x-user = \"bob\" }}\nrespond = \"the wiki\"\n"
+        );
+        let others = behind(&format!("{test}_others"), &others);
+        Self([api("one"), api("two"), others, echo])
+    }
+}
+
+/// The site, and the servers behind it.
+fn start(test: &str) -> Option<(Site, BehindIt)> {
     let curl = find("curl", test)?;
     let folder = scratch(test);
-    let json = format!("[{}]", "{\"name\": \"value\"}, ".repeat(200));
-    let api = format!(
-        "[[route]]\npath = \"/json\"\nrespond = '{json}'\ncontent-type = \"application/json\"\n\
-         [[route]]\npath = \"/ws\"\nrespond = \"no WebSocket\"\n[[route]]\nrespond = \"api\"\n\
-         response-headers = {{ set = {{ x-target = \"{{path}}{{query}}\", x-powered-by = \"1\" }} }}\n\
-         [[route]]\npath = \"/admin/key\"\nheader = {{ authorization = true }}\nrespond = \"leaked\"\n"
-    );
-    let others = "[[route]]\npath = \"/verify\"\nheader = { cookie = \"user=bob\" }\nrespond = \"\"\n\
-                  response-headers = { set = { x-user = \"bob\" } }\n\
-                  [[route]]\npath = \"/verify\"\nrespond = \"who are you?\"\nstatus = 401\n\
-                  [[route]]\npath = \"/wiki/\"\nheader = { x-user = \"bob\" }\nrespond = \"the wiki\"\n";
-    let api = behind(&format!("{test}_api"), &api);
-    let others = behind(&format!("{test}_others"), others);
-    let (own, near) = (Server::authority(api.http()), Server::authority(others.http()));
+    let behind_it = BehindIt::start(test);
+    let [one, two, others, _] =
+        behind_it.0.each_ref().map(|server| Server::authority(server.http()));
     let mut text = documented();
     for (there, here) in [
         ("0.0.0.0:80\"", "127.0.0.1:0\""),
         ("0.0.0.0:443\"", "127.0.0.1:0\""),
         ("10.0.0.0/8", "127.0.0.0/8"),
-        ("10.0.0.2:9000", own),
-        ("10.0.0.3:9000", own),
-        ("10.0.0.4:9000", near),
-        ("10.0.0.5:9091", near),
+        ("10.0.0.2:9000", one),
+        ("10.0.0.3:9000", two),
+        ("10.0.0.4:9000", others),
+        ("10.0.0.5:9091", others),
         ("\"letsencrypt\"", "\"https://127.0.0.1:9/directory\""),
         ("/etc/bolide/", ""),
         ("/run/bolide/", ""),
@@ -120,12 +151,12 @@ fn start(test: &str) -> Option<(Site, [Server; 2])> {
         std::fs::write(folder.join(name), content).unwrap();
     }
     let server = serve(&folder, &text);
-    Some((Site { server, curl, folder }, [api, others]))
+    Some((Site { server, curl, folder }, behind_it))
 }
 
 #[test]
 fn the_site_of_the_operators_page_is_served() {
-    let Some((site, [api, _others])) = start("the_site_of_the_operators_page") else { return };
+    let Some((site, behind)) = start("the_site_of_the_operators_page") else { return };
     site.plain("/api/x?y").is(308, &["location: https://example.org/api/x?y"]);
     for version in ["--http1.1", "--http2"] {
         let app = site.secure("/some/page", &[version]);
@@ -140,8 +171,13 @@ fn the_site_of_the_operators_page_is_served() {
         site.secure("/api/json", &[version, "--compressed"])
             .is(200, &["content-encoding: ", "vary: accept-encoding"]);
     }
-    api.terminate();
-    assert!(api.wait().success());
+    for api in behind.0.into_iter().take(2) {
+        api.terminate();
+        assert!(api.wait().success());
+    }
+    site.ask(&site.secure_url("/x"), "other.example", &[]).is(404, &["nothing here"]);
+    site.ask(&site.secure_url("/x?y"), "www.example.com", &[])
+        .is(301, &["location: https://example.org/x?y"]);
     let down = site.secure("/api/", &[]);
     assert!((502..=503).contains(&down.0) && down.1.ends_with("we are down"), "{down:?}");
 }
@@ -177,14 +213,23 @@ fn the_sites_protected_paths_let_those_through_whom_the_page_names() {
 #[test]
 fn no_request_is_lost_while_the_site_is_reloaded() {
     let Some((site, _behind)) = start("the_site_is_reloaded") else { return };
-    // The fallback, an asset, and what forward authentication lets through to an upstream.
-    let load = |path: &str| {
-        let url = format!("{}{path}", site.server.https());
-        let load = ["load", "--quiet", "--no-server-watch", "--insecure", "-c", "4", "-m", "4"];
-        let more = ["-n", "20000", "-H", "Host: example.org", "-H", "Cookie: user=bob", &url];
-        spawn(program(), load.iter().chain(&more))
+    let load = |path: &str, more: &[&str]| {
+        let url = site.secure_url(path);
+        let load = ["load", "--quiet", "--no-server-watch", "--insecure", "-c", "4"];
+        let fields = ["-H", "Host: example.org", "-H", "X-Forwarded-For: 192.0.2.7", &url];
+        spawn(program(), [&load[..], more, &fields].concat())
     };
-    let mut loads = ["/some/page", "/assets/app.1f.js", "/wiki/page"].map(load);
+    // The credentials of the page: alice's password is "correct horse".
+    let alice = ["-H", "Authorization: Basic YWxpY2U6Y29ycmVjdCBob3JzZQ=="];
+    let many = ["-D", "4s", "-m", "4"];
+    let mut loads = [
+        load("/some/page", &many),
+        load("/assets/app.1f.js", &["-D", "4s", "--http1"]),
+        // Above the rate limit, requests are refused, and not lost.
+        load("/api/x", &[&many[..], &["--expect-status", "200,429"]].concat()),
+        load("/admin/x", &[&many[..], &alice].concat()),
+        load("/wiki/page", &[&many[..], &["-H", "Cookie: user=bob"]].concat()),
+    ];
     let mut reloads = 0;
     while loads.iter_mut().any(|load| load.try_wait().expect("the child is ours").is_none()) {
         site.server.signal(Signal::HUP);
@@ -196,6 +241,115 @@ fn no_request_is_lost_while_the_site_is_reloaded() {
     }
     assert!(reloads > 1, "the loads were over after {reloads} reloads");
     site.secure("/", &[]).is(200, &["the app"]);
+}
+
+#[test]
+fn a_session_stays_with_one_of_the_apis_servers() {
+    let Some((site, _behind)) = start("a_session_stays") else { return };
+    let of = |cookie: Option<&str>| {
+        let cookie = cookie.map(|value| format!("Cookie: {value}"));
+        let more = cookie.iter().flat_map(|field| ["-H", field]).collect::<Vec<_>>();
+        let got = site.secure("/api/x", &more);
+        got.is(200, &["x-name: "]);
+        let field = |name: &str| {
+            let (_, rest) = got.1.split_once(name)?;
+            rest.split([';', '\r']).next().map(str::to_owned)
+        };
+        (field("x-name: ").expect("a name"), field("set-cookie: "))
+    };
+    let sessions: Vec<_> = (0..20).map(|_| of(None)).collect();
+    for name in ["one", "two"] {
+        let (_, cookie) = sessions.iter().find(|(of, _)| of == name).expect("both servers respond");
+        let cookie = cookie.as_deref().expect("a new session has a cookie");
+        for _ in 0..10 {
+            assert_eq!(of(Some(cookie)).0, name);
+        }
+    }
+}
+
+#[test]
+fn the_load_balancers_word_for_the_clients_address_counts() {
+    let Some((site, _behind)) = start("the_load_balancers_word") else { return };
+    let near = ["-H", "X-Forwarded-For: 192.0.2.9"];
+    site.secure("/api/client", &near).is(200, &["known"]);
+    // What the client itself sends as that field goes no further.
+    site.secure("/api/client", &["-H", "X-Client: 192.0.2.9"]).lacks("known");
+    site.secure("/some/page", &["--haproxy-protocol"]).is(200, &["the app"]);
+    let address = Server::authority(site.server.http());
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    let request = "PROXY TCP4 192.0.2.8 192.0.2.1 4711 80\r\n\
+                   GET /x HTTP/1.1\r\nHost: example.org\r\nConnection: close\r\n\r\n";
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    assert!(response.starts_with("HTTP/1.1 308 "), "{response}");
+    let Site { server, folder, .. } = site;
+    server.terminate();
+    assert!(server.wait().success());
+    let path = folder.join("access.log");
+    let log = std::fs::read_to_string(&path).unwrap();
+    assert!(log.contains("192.0.2.8 - - ["), "{log}");
+    let Some(goaccess) = find("goaccess", "the_load_balancers_word") else { return };
+    let report = folder.join("report.json");
+    let (log_path, report_path) = (path.display().to_string(), report.display().to_string());
+    let format = "--log-format=COMBINED";
+    run(&goaccess, [&log_path, format, "-o", &report_path, "--no-progress"]).well();
+    let report = std::fs::read_to_string(report).unwrap();
+    let counted = format!("\"valid_requests\": {}", log.lines().count());
+    assert!(
+        report.contains(&counted) && report.contains("\"failed_requests\": 0"),
+        "{report:.600}"
+    );
+}
+
+#[test]
+fn the_sites_limits_hold() {
+    let Some((site, _behind)) = start("the_sites_limits") else { return };
+    let body = site.folder.join("body");
+    std::fs::write(&body, vec![b'x'; 2 << 20]).unwrap();
+    let post = ["--data-binary".to_owned(), format!("@{}", body.display())];
+    let post = [&post[0], &post[1], "-o", "/dev/null", "-D", "-"];
+    site.secure("/api/echo", &post).is(200, &["content-length: 2097152"]);
+    let bob = [&post[..], &["--http1.1", "-H", "Cookie: user=bob"]].concat();
+    site.secure("/wiki/page", &bob).is(413, &[]);
+    let requests = ["load", "--json", "-", "--quiet", "--no-server-watch", "--insecure"];
+    let more = ["-n", "1000", "-c", "2", "--expect-status", "200,429", "-H", "Host: example.org"];
+    let client = ["-H", "X-Forwarded-For: 198.51.100.7"];
+    let url = site.secure_url("/api/x");
+    let begun = Instant::now();
+    let report = run(program(), [&requests[..], &more, &client, &[&url]].concat()).well().text();
+    let count = |status: &str| {
+        let (_, rest) = report.split_once(&format!("\"{status}\":")).expect("both statuses");
+        let digits = rest.trim_start().split(|byte: char| !byte.is_ascii_digit()).next();
+        digits.and_then(|digits| digits.parse::<u64>().ok()).expect("a count")
+    };
+    let most = 100 + (20.0 * begun.elapsed().as_secs_f64()).ceil() as u64;
+    // Workers may be apart by a few requests.
+    assert!((90..=most + 10).contains(&count("200")), "{} of about {most}", count("200"));
+    assert_eq!(count("200") + count("429"), 1000);
+    let refused = site.secure("/api/x", &client);
+    if refused.0 == 429 {
+        refused.is(429, &["retry-after: 1", "ratelimit: "]);
+    }
+    site.secure("/api/x", &[]).is(200, &["api"]);
+}
+
+#[test]
+fn websockets_pass_through_the_sites_routes() {
+    let Some((site, _behind)) = start("the_sites_websockets") else { return };
+    let (_, address) = site.server.https().split_once("://").expect("a scheme");
+    let alice = ["-H", "Authorization: Basic YWxpY2U6Y29ycmVjdCBob3JzZQ=="];
+    let bob = ["-H", "Cookie: user=bob"];
+    let near = ["-H", "Host: example.org", "-H", "X-Forwarded-For: 192.0.2.7"];
+    let base = ["load", "--quiet", "--no-server-watch", "--insecure", "-n", "50", "-c", "2"];
+    let load = |url: &str, more: &[&str]| {
+        run(program(), [&base[..], more, &near, &[url]].concat()).well();
+    };
+    for (path, own) in [("/api/ws", &[][..]), ("/admin/ws", &alice), ("/wiki/ws", &bob)] {
+        for version in ["--http1", "--http2"] {
+            load(&format!("wss://{address}{path}"), &[own, &[version, "--expect-echo"]].concat());
+        }
+    }
 }
 
 #[test]
