@@ -458,8 +458,8 @@ pub(crate) fn players<'p>(cell: &Cell, cores: usize, present: &'p [Present]) -> 
     players
 }
 
-/// What disqualifies a contender after all of its runs: a wrong body or header field, too many responses that are, or CPU time
-/// that can't be all that it took.
+/// What disqualifies a contender after all of its runs: a wrong body or header field, too many responses that are wrong or
+/// missing, or CPU time that can't be all that it took.
 fn complaint(entrant: &EntrantOutcome, reference: Option<&EntrantOutcome>) -> Option<String> {
     let median = |entrant: &EntrantOutcome, figure: fn(&Figures) -> f64| {
         entrant.median(|figures| Some(figure(figures))).unwrap_or_default()

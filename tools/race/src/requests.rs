@@ -219,10 +219,7 @@ impl Exchange {
         match cell.route {
             Route::Post | Route::Grpc => {
                 let weight = if number == 0 { 2 } else { 1 };
-                Self {
-                    fields: own_fields(cell.route),
-                    ..Self::with_body(path, posted(cell.route, cell.size, random), weight)
-                }
+                Self::with_body(path, posted(cell.route, cell.size, random), weight)
             }
             Route::Echo if number > 0 => {
                 let cell = Cell { size: 1 + random.below(2 * cell.size.max(1)), ..cell.clone() };
@@ -259,7 +256,7 @@ impl Exchange {
 }
 
 /// Header fields without which a response of the route is wrong.
-pub(crate) fn own_fields(route: Route) -> Vec<(String, String)> {
+fn own_fields(route: Route) -> Vec<(String, String)> {
     let field = match route {
         Route::SiteRedirect => ("location", REDIRECTED_TO),
         Route::SiteApi => ("content-encoding", "gzip"),
@@ -389,7 +386,7 @@ mod tests {
             let typed = [("content-type".to_owned(), "text/plain".to_owned())];
             assert!(usual.iter().all(|one| one.body.is_none() && one.fields == typed));
         }
-        // Whoever serves nothing else can't be surprised, and what is random needs no surprise.
+        // A contender without such a route gets no surprise, nor does a workload whose bodies are random.
         assert_eq!(of("'ping'", Route::Ping, Requests::Same, None).len(), 1);
         let posts = of("'ping', 'post'", Route::Post, Requests::Same, None);
         assert!(posts.iter().all(|one| one.weight <= 2));

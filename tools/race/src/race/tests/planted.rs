@@ -183,8 +183,9 @@ fn serve(mut stream: TcpStream, part: &str, counts: &[AtomicU32; 2]) -> std::io:
         let is_last = part == "closing" && number % 10 == 0;
         let close = if is_last { "Connection: close\r\n" } else { "" };
         let kind = if part == "unlabelled" && is_load { "text/html" } else { "text/plain" };
-        let close = format!("{close}Content-Type: {kind}\r\n");
-        let head = format!("HTTP/1.1 {status}\r\n{close}Content-Length: {}\r\n\r\n", body.len());
+        let length = body.len();
+        let fields = format!("{close}Content-Type: {kind}\r\nContent-Length: {length}");
+        let head = format!("HTTP/1.1 {status}\r\n{fields}\r\n\r\n");
         let response = [head.as_bytes(), &body].concat();
         let copies = match part {
             "gushing" => 1000,
