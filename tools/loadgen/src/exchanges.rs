@@ -34,6 +34,9 @@ pub struct Exchange {
     /// The response's body; none: it is not compared.
     #[serde(default)]
     pub expected: Option<Range<usize>>,
+    /// The response's body must be coded with gzip, and `expected` is what it decodes to.
+    #[serde(default)]
+    pub is_gzip: bool,
     /// Names and values of header fields that the response must have.
     #[serde(default)]
     pub expected_fields: Vec<(String, String)>,
@@ -63,6 +66,7 @@ impl Exchanges {
         list.exchanges
             .iter()
             .map(|exchange| {
+                let known = if exchange.is_gzip { ExpectedBody::Gzip } else { ExpectedBody::Exact };
                 check_path(&exchange.target).map_err(|why| named(&why))?;
                 Ok(RequestPlan {
                     method: method(&exchange.method).map_err(|why| named(&why))?,
@@ -71,12 +75,7 @@ impl Exchanges {
                     has_placeholders: true,
                     body: part(&exchange.body)?,
                     weight: exchange.weight.max(1),
-                    answer: exchange
-                        .expected
-                        .as_ref()
-                        .map(part)
-                        .transpose()?
-                        .map(ExpectedBody::Exact),
+                    answer: exchange.expected.as_ref().map(part).transpose()?.map(known),
                     answer_fields: expected_fields(exchange).map_err(|why| named(&why))?,
                 })
             })
@@ -104,6 +103,7 @@ mod tests {
             target: "/echo".to_owned(),
             body,
             expected: Some(expected),
+            is_gzip: false,
             expected_fields: vec![("x-from".to_owned(), "a b".to_owned())],
         }
     }
@@ -128,6 +128,9 @@ mod tests {
         let plans = plans(vec![exchange("POST", 0..3, 3..6), exchange("GET", 0..0, 0..6)]).unwrap();
         assert_eq!((&plans[0].body[..], plans[0].weight), (&b"one"[..], 3));
         assert!(matches!(&plans[0].answer, Some(ExpectedBody::Exact(bytes)) if bytes == "two"));
+        let coded = Exchange { is_gzip: true, ..exchange("GET", 0..0, 0..3) };
+        let coded = self::plans(vec![coded]).unwrap().remove(0).answer;
+        assert!(matches!(coded, Some(ExpectedBody::Gzip(bytes)) if bytes == "one"));
         assert_eq!(plans[0].answer_fields[0].0, "x-from");
         assert_eq!(plans[0].answer_fields[0].1, "a b");
         assert!(plans[1].body.is_empty() && plans[1].method == http::Method::GET);

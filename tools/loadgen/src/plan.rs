@@ -206,6 +206,8 @@ pub enum StreamFormat {
 pub enum ExpectedBody {
     /// These bytes.
     Exact(Bytes),
+    /// These bytes, when the response's `Content-Encoding: gzip` is undone. A response without that coding is wrong.
+    Gzip(Bytes),
     /// Any bytes with this SHA-256.
     Sha256([u8; 32]),
     /// The first answer's bytes: all others must be the same.

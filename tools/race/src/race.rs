@@ -124,7 +124,7 @@ impl Race<'_> {
             reference: self.reference_of(&players.all),
             same_as: players.same_as,
             rule: None,
-            is_unchecked: !self.generator.is_checking() || cell.route.is_coded(),
+            is_unchecked: !self.generator.is_checking(),
             rate: None,
             elapsed_s: 0.0,
         };

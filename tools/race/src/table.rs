@@ -36,7 +36,9 @@ pub(crate) fn table(outcome: &CellOutcome, columns: Columns) -> String {
             Route::Echo if !outcome.is_unchecked => {
                 "  one request, repeated; 1 in 100 is for another size\n"
             }
-            _ => "  one request, repeated\n",
+            Route::SiteRedirect => "  one request, repeated\n",
+            _ if outcome.is_unchecked => "  one request, repeated\n",
+            _ => "  one request, repeated; 1 in 2,000 asks for what nobody can know\n",
         };
     }
     if outcome.is_unchecked {
@@ -420,7 +422,10 @@ mod tests {
     #[test]
     fn what_repeats_is_said() {
         let mut outcome = crate::outcome::tests::outcome();
-        assert!(table(&outcome, Columns::All).contains("one request, repeated\n"));
+        assert!(
+            table(&outcome, Columns::All)
+                .contains("one request, repeated; 1 in 2,000 asks for what nobody can know\n")
+        );
         outcome.cell.route = Route::Post;
         assert!(
             table(&outcome, Columns::All)

@@ -1,11 +1,13 @@
 //! Whether answers are right: status, header fields, length, and bytes of those that are sampled.
 
 use std::fmt;
+use std::io::{self, Write};
 use std::sync::OnceLock;
 
 use aws_lc_rs::digest::{Context, SHA256};
 use bolide_semantics::Head;
 use bytes::Bytes;
+use flate2::write::GzDecoder;
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 
 use super::random::Random;
@@ -17,6 +19,8 @@ use crate::report::Failure;
 enum Body {
     Unknown,
     Exact(Bytes),
+    /// What it must be when it is decoded.
+    Gzip(Bytes),
     Sha256([u8; 32]),
     /// What the first answer was, once it has come: its length and SHA-256.
     SameAsFirst(OnceLock<(u64, [u8; 32])>),
@@ -39,6 +43,7 @@ impl Answer {
             _ if bodiless => Body::Unknown,
             None => Body::Unknown,
             Some(ExpectedBody::Exact(bytes)) => Body::Exact(bytes.clone()),
+            Some(ExpectedBody::Gzip(bytes)) => Body::Gzip(bytes.clone()),
             Some(ExpectedBody::Sha256(digest)) => Body::Sha256(*digest),
             Some(ExpectedBody::SameAsFirst) => Body::SameAsFirst(OnceLock::new()),
         };
@@ -96,6 +101,43 @@ impl fmt::Debug for Digest {
     }
 }
 
+/// Decodes a body and compares what comes out; no more of it is kept than the decoder's window.
+struct Gunzip(Box<GzDecoder<Comparison>>);
+
+/// What must still come. Takes nothing else.
+struct Comparison(Bytes);
+
+impl Write for Comparison {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        if !self.0.starts_with(data) {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let _ = self.0.split_to(data.len());
+        Ok(data.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Gunzip {
+    fn new(expected: &Bytes) -> Self {
+        Self(Box::new(GzDecoder::new(Comparison(expected.clone()))))
+    }
+
+    /// Whether all came, and the checksum is right.
+    fn is_whole(&mut self) -> bool {
+        self.0.try_finish().is_ok() && self.0.get_ref().0.is_empty()
+    }
+}
+
+impl fmt::Debug for Gunzip {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Gunzip")
+    }
+}
+
 /// What has been seen of one body.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
@@ -105,6 +147,7 @@ pub(super) struct Seen {
     /// The trailers came and are right.
     pub(super) has_trailers: bool,
     digest: Option<Digest>,
+    gunzip: Option<Gunzip>,
 }
 
 impl Judge {
@@ -140,7 +183,7 @@ impl Judge {
         }
         let (looks, hashes) = match &answer.body {
             Body::Unknown => (false, false),
-            Body::Exact(_) => (true, false),
+            Body::Exact(_) | Body::Gzip(_) => (true, false),
             Body::Sha256(_) => (true, true),
             Body::SameAsFirst(first) if first.get().is_none() => {
                 seen.digest = Some(Digest::new());
@@ -151,6 +194,9 @@ impl Judge {
         if looks && random.next() >> 32 < self.sampled {
             seen.sampled = true;
             seen.digest = hashes.then(Digest::new);
+            if let Body::Gzip(expected) = &answer.body {
+                seen.gunzip = Some(Gunzip::new(expected));
+            }
         }
     }
 
@@ -168,11 +214,14 @@ impl Judge {
 
     #[inline]
     fn finish_body(&self, answer: &Answer, seen: &mut Seen) -> Result<(), Failure> {
+        if seen.gunzip.take().is_some_and(|mut gunzip| !gunzip.is_whole()) {
+            return Err(Failure::Body);
+        }
         let digest = seen.digest.take().map(Digest::finish);
         let length = match &answer.body {
             Body::Exact(bytes) => Some(bytes.len() as u64),
             Body::SameAsFirst(first) => first.get().map(|(length, _)| *length),
-            Body::Unknown | Body::Sha256(_) => None,
+            Body::Unknown | Body::Gzip(_) | Body::Sha256(_) => None,
         };
         let asked_for = self.length.filter(|_| !answer.bodiless);
         let is_right = |expected: Option<u64>| expected.is_none_or(|bytes| bytes == seen.bytes);
@@ -201,6 +250,8 @@ impl Seen {
     pub(super) fn data(&mut self, answer: &Answer, data: &[u8]) {
         if let Some(digest) = &mut self.digest {
             digest.0.update(data);
+        } else if let Some(gunzip) = &mut self.gunzip {
+            self.differs = self.differs || gunzip.0.write_all(data).is_err();
         } else if self.sampled
             && let Body::Exact(expected) = &answer.body
         {
@@ -247,6 +298,39 @@ mod tests {
         // The length is looked at even where the bytes are not.
         assert!(judged(&answer, &judge(0.0), &[b"pang"]).is_ok());
         assert_eq!(judged(&answer, &judge(0.0), &[b"pan"]), Err(Failure::Body));
+    }
+
+    #[test]
+    fn a_coded_body_is_decoded_and_compared() {
+        let text: Vec<u8> = (0..20_000_u32).flat_map(|number| number.to_le_bytes()).collect();
+        let zip = |text: &[u8]| {
+            let mut zip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            zip.write_all(text).unwrap();
+            zip.finish().unwrap()
+        };
+        let (answer, all) = (answer(ExpectedBody::Gzip(text.clone().into())), judge(1.0));
+        let right = zip(&text);
+        assert!(judged(&answer, &all, &[&right]).is_ok());
+        let (begin, end) = right.split_at(11_111);
+        assert!(judged(&answer, &all, &[begin, b"", end]).is_ok());
+        let mut other = text.clone();
+        other[79_000] ^= 1;
+        let mut broken = right.clone();
+        broken[12_000] ^= 1;
+        for (what, wrong) in [
+            ("not coded", text.clone()),
+            ("one other byte", zip(&other)),
+            ("too short", zip(&text[..text.len() - 1])),
+            ("too long", zip(&[&text[..], b"x"].concat())),
+            ("cut off", right[..right.len() - 1].to_vec()),
+            ("bytes behind the end", [&right[..], b"x"].concat()),
+            ("a broken byte", broken),
+            ("empty", Vec::new()),
+        ] {
+            assert_eq!(judged(&answer, &all, &[&wrong]), Err(Failure::Body), "{what}");
+        }
+        // Without a look at the bytes no length is known.
+        assert!(judged(&answer, &judge(0.0), &[b"x"]).is_ok());
     }
 
     #[test]

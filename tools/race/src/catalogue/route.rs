@@ -117,17 +117,11 @@ impl Route {
         if self == Self::SiteRedirect { StatusCode::FOUND } else { StatusCode::OK }
     }
 
-    /// Whether the bytes of a right response are the contender's choice: a content coding, the text of a redirect. Those
-    /// are compared before and during a run, but not by the load.
+    /// Whether the bytes of a right response are the contender's choice: a content coding, which is decoded to be compared,
+    /// or the text of a redirect, whose `location` is compared instead.
     #[must_use]
     pub fn has_own_bytes(self) -> bool {
         matches!(self, Self::SiteApi | Self::SiteRedirect)
-    }
-
-    /// Whether the bytes of a right response are known only when they are decoded, which the load does not do.
-    #[must_use]
-    pub fn is_coded(self) -> bool {
-        self == Self::SiteApi
     }
 
     /// Whether a backend is needed.

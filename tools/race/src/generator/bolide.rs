@@ -53,8 +53,8 @@ fn exchanges(job: &Job<'_>) -> Result<PathBuf, String> {
         start..bytes.len()
     };
     let exchanges = job.exchanges.iter().map(|exchange| {
-        let is_known = !job.cell.route.has_own_bytes();
-        let expected = is_known.then(|| put(&exchange.expected));
+        let is_compared = job.cell.route != Route::SiteRedirect;
+        let expected = is_compared.then(|| put(&exchange.expected));
         let body = match (&exchange.body, &expected) {
             (None, _) => 0..0,
             // What comes back is what was sent.
@@ -67,6 +67,7 @@ fn exchanges(job: &Job<'_>) -> Result<PathBuf, String> {
             target: exchange.path.clone(),
             body,
             expected,
+            is_gzip: job.cell.route == Route::SiteApi,
             expected_fields: exchange.fields.clone(),
         }
     });
@@ -317,6 +318,25 @@ mod tests {
         assert_eq!((&plan.requests[0].body[..], plan.expect.sampled_share), (&b"sent"[..], 1.0));
         assert_eq!(plan.requests[0].answer_fields[0].1, "text/plain");
         assert_eq!((plan.requests[0].weight, plan.expect.length), (2, Some(4)));
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn the_load_decodes_what_must_be_coded_and_has_nothing_to_compare_in_a_redirect() {
+        let folder = std::env::temp_dir().join(format!("bolide-coded-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let listed = |route| {
+            let cell = Cell { route, ..crate::outcome::tests::outcome().cell };
+            let one = crate::requests::Exchange::with_body("/a".into(), Bytes::from("text"), 1);
+            let exchange = crate::requests::Exchange { body: None, ..one };
+            let job = Job { folder: folder.clone(), exchanges: vec![exchange], ..job(&cell) };
+            let text = std::fs::read(exchanges(&job).unwrap()).unwrap();
+            let list: Exchanges = serde_json::from_slice(&text).unwrap();
+            (list.exchanges[0].expected.clone(), list.exchanges[0].is_gzip)
+        };
+        assert_eq!(listed(Route::SiteApi), (Some(0..4), true));
+        assert_eq!(listed(Route::SitePage), (Some(0..4), false));
+        assert_eq!(listed(Route::SiteRedirect), (None, false));
         std::fs::remove_dir_all(folder).unwrap();
     }
 

@@ -264,8 +264,8 @@ fn described(manifest: &Manifest, outcomes: &[CellOutcome]) -> String {
         ),
         (
             "requests",
-            "rows repeat one request, except for posted bodies and 1 in 100 sizes of an echo, unless they say that each \
-             request or each connection is different"
+            "rows repeat one request unless they say that each request or each connection is different; posted bodies \
+             differ, and so do 1 in 100 sizes of an echo; in the other rows 1 in 2,000 asks for what nobody can know"
                 .to_owned(),
         ),
         ("seed of the order", manifest.seed.to_string()),
