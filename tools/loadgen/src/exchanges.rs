@@ -68,15 +68,15 @@ impl Exchanges {
             .map(|exchange| {
                 let known = if exchange.is_gzip { ExpectedBody::Gzip } else { ExpectedBody::Exact };
                 check_path(&exchange.target).map_err(|why| named(&why))?;
+                let method = method(&exchange.method).map_err(|why| named(&why))?;
                 Ok(RequestPlan {
-                    method: method(&exchange.method).map_err(|why| named(&why))?,
-                    target: exchange.target.clone(),
                     fields: fields.to_vec(),
                     has_placeholders: true,
                     body: part(&exchange.body)?,
                     weight: exchange.weight.max(1),
                     answer: exchange.expected.as_ref().map(part).transpose()?.map(known),
                     answer_fields: expected_fields(exchange).map_err(|why| named(&why))?,
+                    ..RequestPlan::new(method, exchange.target.clone())
                 })
             })
             .collect()

@@ -91,6 +91,7 @@ pub(crate) fn quiet(load: Load) -> PhaseReport {
         requests: Vec::new(),
         events: None,
         websocket: None,
+        users: None,
         lag: latencies(&[]),
         pacing: latencies(&[]),
         stalls: Stalls::default(),

@@ -19,5 +19,6 @@ mod parts;
 pub mod plan;
 pub mod progress;
 pub mod report;
+mod scenario;
 pub mod schedule;
 pub mod verdict;

@@ -3,11 +3,14 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 use serde::{Deserialize, Serialize};
+
+pub use crate::scenario::{Scenario, StepPlan};
 
 /// A whole run.
 #[derive(Debug, Clone)]
@@ -39,6 +42,8 @@ pub struct Plan {
     pub expect: Expectations,
     /// What requests and responses are.
     pub kind: RequestKind,
+    /// Users who take the requests in order. `None`: requests are taken in turn or by weight.
+    pub scenario: Option<Arc<Scenario>>,
     /// The share of the requests of which a record is made each. `None`: of none.
     pub recorded_share: Option<f64>,
     /// The seed of Poisson arrivals, sampling and weighted choice.
@@ -140,6 +145,26 @@ pub struct RequestPlan {
     pub answer: Option<ExpectedBody>,
     /// Header fields that the response must have, with these values.
     pub answer_fields: Vec<(HeaderName, HeaderValue)>,
+    /// What makes it a step of a scenario.
+    pub step: Option<Arc<StepPlan>>,
+}
+
+impl RequestPlan {
+    /// A request without fields and content, of weight 1, any of whose responses is right.
+    #[must_use]
+    pub fn new(method: Method, target: String) -> Self {
+        Self {
+            method,
+            target,
+            fields: Vec::new(),
+            has_placeholders: false,
+            body: Bytes::new(),
+            weight: 1,
+            answer: None,
+            answer_fields: Vec::new(),
+            step: None,
+        }
+    }
 }
 
 /// How answers are judged.

@@ -160,6 +160,9 @@ pub struct PhaseReport {
     /// Of WebSocket connections. Requests are their messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub websocket: Option<WebSocketReport>,
+    /// Of users who carry out a scenario.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub users: Option<UsersReport>,
     /// One entry for each request of the plan, where there are 2 to 64 of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<RequestReport>,
@@ -187,9 +190,23 @@ pub struct PhaseReport {
     pub verdict: Verdict,
 }
 
-/// What one of several requests came to.
+/// Users of a scenario, each of which does its steps once.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct UsersReport {
+    /// Did all their steps.
+    pub finished: u64,
+    /// Gave up at a step that failed.
+    pub gave_up: u64,
+    /// From the begin of the first step to the end of the last one, of those who did all.
+    pub duration: Latencies,
+}
+
+/// What one of several requests, or steps, came to. A step ends with its last redirect.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RequestReport {
+    /// Of a step: its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// Its method.
     pub method: String,
     /// Path and query, with placeholders as given.
@@ -254,6 +271,10 @@ pub enum Failure {
     Upgrade,
     /// The server closed the WebSocket connection before it replied.
     Closed,
+    /// The response lacks what the user's next steps need, or what it must contain.
+    Capture,
+    /// A redirect leads to another server, or there were too many.
+    Redirect,
 }
 
 /// Streams of events of a phase. Events count when they come, also those of streams that end later; streams count

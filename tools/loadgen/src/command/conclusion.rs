@@ -108,6 +108,8 @@ pub(super) fn exit_code(report: &Report, broken: &[String]) -> u8 {
                 | Failure::Fields
                 | Failure::Trailers
                 | Failure::Protocol
+                | Failure::Capture
+                | Failure::Redirect
         );
         !is_search || is_wrong
     };

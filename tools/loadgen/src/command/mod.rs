@@ -89,6 +89,9 @@ fn run_job(arguments: &Arguments, engine: Box<Engine<'_>>, stop: &Stop) -> Resul
     }
     let identity = parts::identity(arguments)?;
     let job = arguments.job()?;
+    if let Some(note) = job.note.as_deref().filter(|_| !job.outputs.quiet) {
+        eprintln!("bolide: {note}");
+    }
     if let Some(identity) = identity.as_ref().filter(|identity| !identity.is_first()) {
         stop.at_signals();
         return parts::take_part(arguments, &job, identity, stop).map_or_else(refused, Ok);

@@ -4,16 +4,31 @@
 //! one generator walk the same times: one follows the clock and counts what is due, the other follows
 //! what has been handed to connections. What is between them waits, and takes no memory.
 
+use std::sync::Arc;
+
 use super::random::Random;
 use crate::plan::Arrivals;
 
 /// Nanoseconds in a second.
 const SECOND_NS: f64 = 1e9;
 
+/// What the next intended time depends on.
+#[derive(Debug, Clone)]
+enum Gaps {
+    Constant,
+    Poisson(Random),
+    /// Every so many of these times, which are counted from the start.
+    Recorded {
+        times: Arc<[u64]>,
+        next: usize,
+        step: usize,
+    },
+}
+
 /// Walks the intended times of one thread.
 #[derive(Debug, Clone)]
 pub(super) struct Schedule {
-    arrivals: Arrivals,
+    gaps: Gaps,
     start_ns: u64,
     /// Between two requests, on average.
     distance_ns: f64,
@@ -21,7 +36,6 @@ pub(super) struct Schedule {
     next_ns: f64,
     /// How many have been walked past.
     count: u64,
-    random: Random,
 }
 
 impl Schedule {
@@ -35,38 +49,53 @@ impl Schedule {
         random: Random,
     ) -> Self {
         let distance_ns = SECOND_NS / rate;
-        let mut schedule = Self {
-            arrivals,
-            start_ns,
-            distance_ns,
-            next_ns: distance_ns * offset,
-            count: 0,
-            random,
-        };
-        if arrivals == Arrivals::Poisson {
-            schedule.next_ns = schedule.gap();
+        let next_ns = distance_ns * offset;
+        match arrivals {
+            Arrivals::Constant => {
+                Self { gaps: Gaps::Constant, start_ns, distance_ns, next_ns, count: 0 }
+            }
+            Arrivals::Poisson => {
+                let gaps = Gaps::Poisson(random);
+                let mut schedule = Self { gaps, start_ns, distance_ns, next_ns: 0.0, count: 0 };
+                schedule.step();
+                schedule
+            }
         }
-        schedule
     }
 
-    fn gap(&mut self) -> f64 {
-        -self.random.share().ln() * self.distance_ns
+    /// Every `step`th of `times` from `first` on, which are counted from `start_ns`.
+    pub(super) fn recorded(
+        times: Arc<[u64]>,
+        (first, step): (usize, usize),
+        start_ns: u64,
+    ) -> Self {
+        let next_ns = times.get(first).map_or(f64::MAX, |ns| *ns as f64);
+        let gaps = Gaps::Recorded { times, next: first, step };
+        Self { gaps, start_ns, distance_ns: 0.0, next_ns, count: 0 }
+    }
+
+    fn step(&mut self) {
+        match &mut self.gaps {
+            Gaps::Constant => self.next_ns += self.distance_ns,
+            Gaps::Poisson(random) => self.next_ns += -random.share().ln() * self.distance_ns,
+            Gaps::Recorded { times, next, step } => {
+                *next = next.saturating_add(*step);
+                self.next_ns = times.get(*next).map_or(f64::MAX, |ns| *ns as f64);
+            }
+        }
     }
 
     /// The next intended time.
     #[inline]
     pub(super) fn peek(&self) -> u64 {
-        self.start_ns + self.next_ns as u64
+        self.start_ns.saturating_add(self.next_ns as u64)
     }
 
     /// Walks past the next one.
     #[inline]
     pub(super) fn advance(&mut self) {
         self.count += 1;
-        match self.arrivals {
-            Arrivals::Constant => self.next_ns += self.distance_ns,
-            Arrivals::Poisson => self.next_ns += self.gap(),
-        }
+        self.step();
     }
 
     /// How many have been walked past.
@@ -114,6 +143,22 @@ mod tests {
         assert!((0.98e6..1.02e6).contains(&mean), "{mean}");
         // An exponential distribution's deviation is its mean.
         assert!((0.97..1.03).contains(&(variance.sqrt() / mean)), "{}", variance.sqrt() / mean);
+    }
+
+    #[test]
+    fn recorded_times_are_dealt_and_end() {
+        let times: Arc<[u64]> = [5, 7, 7, 20].into();
+        let walk = |first| {
+            let mut schedule = Schedule::recorded(Arc::clone(&times), (first, 3), 100);
+            [(); 3].map(|()| {
+                let at = schedule.peek();
+                schedule.advance();
+                at
+            })
+        };
+        assert_eq!(walk(0), [105, 120, u64::MAX]);
+        assert_eq!(walk(1), [107, u64::MAX, u64::MAX]);
+        assert_eq!(walk(9), [u64::MAX; 3]);
     }
 
     #[test]

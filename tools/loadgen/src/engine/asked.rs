@@ -34,8 +34,36 @@ pub(super) struct Asked {
     pub(super) seen: Seen,
     /// The events of the body, where these count.
     pub(super) stream: Option<Box<Stream>>,
+    /// The step of a scenario that it is.
+    pub(super) step: Option<Step>,
+    /// The request's content, in bytes.
+    pub(super) content_bytes: u64,
     /// Answered already, and kept for the order's sake.
     pub(super) vacant: bool,
+}
+
+/// A request as a step of a user.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub(super) user: u32,
+    /// When the step began: before the redirects that led here.
+    pub(super) began_ns: u64,
+    pub(super) redirect: Redirect,
+    /// What must be in the head for the user to go on is not there.
+    pub(super) lacks_capture: bool,
+    /// What has come of a body that is looked into.
+    pub(super) kept: Option<Vec<u8>>,
+}
+
+/// Where a response sends the user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Redirect {
+    /// Nowhere.
+    None,
+    /// To where the user goes next: the step is not over.
+    Followed,
+    /// Where the user can't go.
+    Astray,
 }
 
 /// The open requests, the oldest first.

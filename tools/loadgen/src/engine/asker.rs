@@ -7,13 +7,17 @@ use bolide_connection::Http2Stats;
 use bolide_semantics::{ConnectionEvent, End, ExchangeEvent, ExchangeId};
 use bytes::Bytes;
 
-use super::asked::{Asked, AskedQueue};
+use super::asked::{Asked, AskedQueue, Redirect};
 use super::events::Stream;
 use super::looked::Looked;
 use super::messages::Facts;
-use super::template::Numbers;
+use super::script::Extra;
+use super::steps;
+use super::template::{Numbers, Values};
 use super::thread_state::{ThreadState, failure_of_abort, failure_of_ending, trouble};
+use super::users::Sender;
 use crate::report::Failure;
+use crate::scenario::KEPT_BYTES;
 
 /// What belongs to one connection.
 #[derive(Debug)]
@@ -270,11 +274,29 @@ impl Asker<'_> {
     fn send(&mut self, begun_ns: u64, number: u32, orders: &mut Orders<'_>) {
         let Self { conn, state, .. } = self;
         let script = &state.task.script;
-        let index = script.choose(&mut state.turn, &mut state.random);
+        let sender = state.pacer.sender();
+        let index = match &sender {
+            Some(sender) => sender.request(),
+            None => script.choose(&mut state.turn, &mut state.random),
+        };
         let request = &script.requests[index];
-        request.render(conn.numbers, &mut state.random, &mut state.rendered);
+        let mut values = Values::of(conn.numbers, &mut state.random);
         conn.numbers.request += 1;
+        if let Some(sender) = &sender {
+            sender.fill(&mut values);
+        }
+        request.render(&mut values, &mut state.rendered);
+        state.cookies.clear();
+        if let Some(sender) = &sender {
+            sender.write_cookies(&state.rendered, &mut state.cookies);
+        }
+        let hop = sender.as_ref().and_then(Sender::hop);
+        // A redirect may have made a GET of it.
+        let drops_content = hop.is_some_and(|hop| hop.method.is_some());
+        let content = if drops_content { Bytes::new() } else { request.content(&mut values) };
         let asked = Asked {
+            content_bytes: content.len() as u64,
+            step: sender.as_ref().map(Sender::step),
             begun_ns,
             handed_ns: state.now_ns,
             request: index as u32,
@@ -286,9 +308,13 @@ impl Asker<'_> {
         if conn.asked.is_empty() {
             conn.check_ns = state.now_ns + state.task.timeout_ns;
         }
-        let end = if request.body.is_empty() { End::Yes } else { End::No };
-        let sent =
-            script.with_head(request, &state.rendered, |head| orders.send_request(head, end));
+        let end = if content.is_empty() { End::Yes } else { End::No };
+        let extra = Extra { cookies: &state.cookies, hop, ..Extra::of(asked.content_bytes) };
+        let rendered = (&state.rendered, extra);
+        let sent = script.with_head(request, rendered, |head| orders.send_request(head, end));
+        if let Some((step, users)) = asked.step.as_ref().zip(state.pacer.users_mut()) {
+            users.sent(step.user, &state.rendered);
+        }
         let Ok(id) = sent else {
             // The connection has drawn to its end since its room was looked at.
             return state.failed(&asked, Failure::Reset);
@@ -296,7 +322,7 @@ impl Asker<'_> {
         conn.asked.push(id, asked);
         if end == End::No {
             // It is framed as the windows open. The exchange is open, so it can't be refused.
-            let _ = orders.send_data(id, Bytes::clone(&request.body), End::Yes);
+            let _ = orders.send_data(id, content, End::Yes);
         }
     }
 
@@ -306,7 +332,6 @@ impl Asker<'_> {
         let Some(asked) = conn.asked.get_mut(id) else { return };
         let head = orders.head();
         asked.status = head.status().as_u16();
-        asked.wrong_status = !state.task.judge.takes(head.status());
         let pacer = &state.pacer;
         if pacer.counts_answer(asked.number, asked.counted, state.now_ns) {
             let tally = &mut state.tally;
@@ -315,12 +340,23 @@ impl Asker<'_> {
             tally.traffic.head_decoded_bytes += head.decoded_bytes() as u64;
         }
         let request = &state.task.script.requests[asked.request as usize];
-        asked.lacks_fields = !request.answer.has_fields(head);
-        asked.is_early = request.body.is_empty() && !orders.is_written(id);
+        let is_current = asked.number == state.pacer.number;
+        if let (Some(step), Some(plan)) = (&mut asked.step, &request.step) {
+            if let Some(server) = state.task.server.as_ref().filter(|_| is_current) {
+                steps::read_head(step, (plan, &request.method), head, server, &mut state.pacer);
+            }
+            if plan.reads_body() {
+                step.kept = Some(Vec::new());
+            }
+        }
+        let is_hop = asked.step.as_ref().is_some_and(|step| step.redirect == Redirect::Followed);
+        asked.wrong_status = !is_hop && !state.task.judge.takes(&request.answer, head.status());
+        asked.lacks_fields = !is_hop && !request.answer.has_fields(head);
+        asked.is_early = asked.content_bytes == 0 && !orders.is_written(id);
         state.task.judge.begin(
             &request.answer,
             &mut asked.seen,
-            asked.wrong_status,
+            asked.wrong_status || is_hop,
             &mut state.random,
         );
         if end == End::Yes {
@@ -337,6 +373,10 @@ impl Asker<'_> {
         if let Some(asked) = conn.asked.get_mut(id) {
             let answer = &state.task.script.requests[asked.request as usize].answer;
             asked.seen.data(answer, data);
+            if let Some(kept) = asked.step.as_mut().and_then(|step| step.kept.as_mut()) {
+                let room = KEPT_BYTES - kept.len();
+                kept.extend_from_slice(&data[..data.len().min(room)]);
+            }
             if let (Some(stream), Some(plan)) = (&mut asked.stream, &state.task.events) {
                 asked.handed_ns = state.now_ns;
                 let counts = state.pacer.counts_answer(asked.number, asked.counted, state.now_ns);
@@ -361,7 +401,7 @@ impl Asker<'_> {
         let is_written = orders.is_written(id);
         asked.is_early |= asked.status < 400 && !is_written;
         if !is_written {
-            asked.unsent_bytes = orders.unwritten_bytes(id).min(request.body.len() as u64);
+            asked.unsent_bytes = orders.unwritten_bytes(id).min(asked.content_bytes);
             if self.conn.multiplexes {
                 // The rest would only use up windows.
                 orders.abort(id);
@@ -375,8 +415,17 @@ impl Asker<'_> {
             Err(Failure::Protocol)
         } else if asked.lacks_fields {
             Err(Failure::Fields)
+        } else if asked.step.as_ref().is_some_and(|step| step.redirect != Redirect::None) {
+            steps::redirected(&asked)
         } else {
             task.judge.finish(&request.answer, &mut asked.seen).and(streamed)
+        };
+        let is_current = asked.number == self.state.pacer.number;
+        let verdict = match (&mut asked.step, &request.step) {
+            (Some(step), Some(plan)) if is_current => {
+                verdict.and_then(|()| steps::read_body(step, plan, &mut self.state.pacer))
+            }
+            _ => verdict,
         };
         self.state.answered(self.conn.seat, &asked, verdict);
         if self.conn.single.is_some() {

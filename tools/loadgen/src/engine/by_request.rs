@@ -59,6 +59,7 @@ impl ByRequest {
         let named = self.0.into_iter().zip(&script.requests);
         named
             .map(|(one, request)| RequestReport {
+                name: request.step.as_ref().map(|step| step.name.clone()),
                 method: request.method.to_string(),
                 target: request.target.clone(),
                 completed: one.completed,

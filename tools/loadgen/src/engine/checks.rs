@@ -34,6 +34,8 @@ pub(super) struct Answer {
     bodiless: bool,
     /// Header fields that it must have.
     fields: Vec<(HeaderName, HeaderValue)>,
+    /// Statuses that are right; empty: those of the run.
+    statuses: Vec<StatusCode>,
 }
 
 impl Answer {
@@ -47,7 +49,8 @@ impl Answer {
             Some(ExpectedBody::Sha256(digest)) => Body::Sha256(*digest),
             Some(ExpectedBody::SameAsFirst) => Body::SameAsFirst(OnceLock::new()),
         };
-        Self { body, bodiless, fields: plan.answer_fields.clone() }
+        let statuses = plan.step.as_ref().map(|step| step.statuses.clone()).unwrap_or_default();
+        Self { body, bodiless, fields: plan.answer_fields.clone(), statuses }
     }
 
     /// Whether the head has the fields that are expected.
@@ -160,11 +163,12 @@ impl Judge {
 
     /// Whether the status is right.
     #[inline]
-    pub(super) fn takes(&self, status: StatusCode) -> bool {
-        if self.statuses.is_empty() {
+    pub(super) fn takes(&self, answer: &Answer, status: StatusCode) -> bool {
+        let own = if answer.statuses.is_empty() { &self.statuses } else { &answer.statuses };
+        if own.is_empty() {
             status.is_success() || status.is_redirection()
         } else {
-            self.statuses.contains(&status)
+            own.contains(&status)
         }
     }
 
@@ -378,11 +382,13 @@ mod tests {
     #[test]
     fn statuses_are_right_from_200_to_399_or_as_said() {
         let mut plan = plan_for("127.0.0.1:1".parse().unwrap());
+        let answer = Answer::new(&request("/"));
         let default = Judge::new(&plan);
-        assert!(default.takes(StatusCode::OK) && default.takes(StatusCode::NOT_MODIFIED));
-        assert!(!default.takes(StatusCode::NOT_FOUND));
+        let takes = |judge: &Judge, status| judge.takes(&answer, status);
+        assert!(takes(&default, StatusCode::OK) && takes(&default, StatusCode::NOT_MODIFIED));
+        assert!(!takes(&default, StatusCode::NOT_FOUND));
         plan.expect.statuses = vec![StatusCode::NOT_FOUND];
         let missing = Judge::new(&plan);
-        assert!(missing.takes(StatusCode::NOT_FOUND) && !missing.takes(StatusCode::OK));
+        assert!(takes(&missing, StatusCode::NOT_FOUND) && !takes(&missing, StatusCode::OK));
     }
 }

@@ -10,6 +10,7 @@ mod asker;
 mod by_request;
 mod calls;
 mod checks;
+mod cookies;
 mod events;
 mod histograms;
 mod looked;
@@ -17,11 +18,12 @@ mod messages;
 mod mistake;
 mod outcome;
 mod pacer;
-mod random;
+pub(crate) mod random;
 mod script;
 mod seats;
 mod service;
 mod share;
+mod steps;
 mod tally;
 mod task;
 pub(crate) mod template;
@@ -29,6 +31,7 @@ pub(crate) mod template;
 mod testing;
 mod thread;
 mod thread_state;
+mod users;
 mod watch;
 mod websocket;
 
@@ -354,12 +357,13 @@ impl Engine {
     fn begin(&self, phase: &Phase, start_ns: u64) {
         let all = self.connections_count();
         let phase = self.own(phase);
+        let users = self.task.scenario.as_ref().map_or(0, |scenario| scenario.users as u64);
+        let users = self.share.of(users);
         let mut seats_before = 0;
         for (number, thread) in self.threads.iter().enumerate() {
             let seats_after = seats_before + thread.seats;
-            let upto = |requests: u64, seats: usize| {
-                (u128::from(requests) * seats as u128 / all as u128) as u64
-            };
+            let upto =
+                |count: u64, seats: usize| (u128::from(count) * seats as u128 / all as u128) as u64;
             let requests = phase
                 .until
                 .requests
@@ -374,6 +378,7 @@ impl Engine {
                     offset: number as f64 / self.threads.len() as f64
                         + self.share.offset() * rate_share,
                     requests,
+                    users: upto(users, seats_after) as usize - upto(users, seats_before) as usize,
                 })),
             );
             seats_before = seats_after;

@@ -160,6 +160,7 @@ pub(super) fn report(
         pacing: latencies(tally.pacing),
         events: task.events.map(|plan| tally.events.report(elapsed_ns, &plan)),
         websocket: task.websocket.as_ref().map(|of| of.report(tally.websocket)),
+        users: task.scenario.as_ref().map(|_| tally.users.unwrap_or_default().report()),
         requests: tally.by_request.report(&task.script),
         stalls: tally.stalls,
         quic: tally.quic.map(QuicTally::report),

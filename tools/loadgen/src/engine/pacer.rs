@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::arrivals::Schedule;
 use super::random::Random;
+use super::users::{Counters, Crowd, Finished, Sender, Users};
 use crate::plan::{Load, Phase};
 
 /// A thread's part of a phase. Times are nanoseconds since the engine began.
@@ -17,8 +18,10 @@ pub(super) struct Part {
     pub(super) rate_share: f64,
     /// By how much of a distance this thread's intended times are shifted.
     pub(super) offset: f64,
-    /// This thread's share of the requests, if they are counted.
+    /// This thread's share of the requests, or of the users who begin, if they are counted.
     pub(super) requests: Option<u64>,
+    /// This thread's share of the users at a time.
+    pub(super) users: usize,
 }
 
 #[derive(Debug)]
@@ -35,12 +38,23 @@ enum Mode {
         promised: u64,
     },
     Connect,
+    /// Users of a scenario, each when it is due.
+    Users {
+        users: Box<Users>,
+        /// Where the clock makes users begin: what is due, and what was handed to connections.
+        arrivals: Option<Box<[Schedule; 2]>>,
+        promised: u64,
+    },
 }
 
 /// Says when requests begin.
 #[derive(Debug)]
 pub(super) struct Pacer {
     mode: Mode,
+    /// The users of the next phase, where requests are steps of a scenario.
+    crowd: Option<Crowd>,
+    /// Whose request was taken last.
+    taken: Option<u32>,
     /// Which phase this is: requests of the one before are not counted.
     pub(super) number: u32,
     pub(super) start_ns: u64,
@@ -48,7 +62,7 @@ pub(super) struct Pacer {
     pub(super) measure_ns: u64,
     /// When the phase ends at the latest.
     pub(super) end_ns: u64,
-    /// Requests that may still begin after the warm-up.
+    /// Requests, or users, that may still begin after the warm-up.
     left: u64,
     /// The phase ends with its requests, so that only those that began after the warm-up count.
     by_requests: bool,
@@ -65,9 +79,11 @@ fn nanoseconds(time: Duration) -> u64 {
 
 impl Pacer {
     /// Nothing begins.
-    pub(super) fn idle() -> Self {
+    pub(super) fn idle(crowd: Option<Crowd>) -> Self {
         Self {
             mode: Mode::Idle,
+            crowd,
+            taken: None,
             number: 0,
             start_ns: NEVER,
             measure_ns: NEVER,
@@ -80,18 +96,38 @@ impl Pacer {
 
     /// A phase begins.
     pub(super) fn begin(&mut self, part: &Part, random: Random) {
-        let Part { phase, start_ns, rate_share, offset, requests } = part;
+        let Part { phase, start_ns, rate_share, offset, requests, users } = part;
         let measure_ns = start_ns.saturating_add(nanoseconds(phase.warm_up));
-        let mode = match phase.load {
-            Load::Closed => Mode::Closed,
-            Load::Connect => Mode::Connect,
+        self.end();
+        let recorded = self.crowd.as_ref().and_then(|crowd| crowd.recorded(*start_ns));
+        let (times, count) = recorded.unzip();
+        let due = match phase.load {
+            Load::Open { .. } if times.is_some() => times,
             Load::Open { rate, arrivals } => {
-                let due = Schedule::new(arrivals, rate * rate_share, *start_ns, *offset, random);
-                Mode::Open { handed: due.clone(), due, promised: 0 }
+                let random = random.clone();
+                Some(Schedule::new(arrivals, rate * rate_share, *start_ns, *offset, random))
             }
+            Load::Closed | Load::Connect => None,
+        };
+        let mode = match (self.crowd.take(), due) {
+            (Some(crowd), Some(due)) => Mode::Users {
+                users: Box::new(Users::by_clock(crowd, random)),
+                arrivals: Some(Box::new([due.clone(), due])),
+                promised: 0,
+            },
+            (Some(crowd), None) => Mode::Users {
+                users: Box::new(Users::closed(crowd, *users, (*start_ns, measure_ns), random)),
+                arrivals: None,
+                promised: 0,
+            },
+            (None, Some(due)) => Mode::Open { handed: due.clone(), due, promised: 0 },
+            (None, None) if phase.load == Load::Connect => Mode::Connect,
+            (None, None) => Mode::Closed,
         };
         *self = Self {
             mode,
+            crowd: None,
+            taken: None,
             number: self.number + 1,
             start_ns: *start_ns,
             measure_ns,
@@ -99,7 +135,7 @@ impl Pacer {
                 .until
                 .time
                 .map_or(NEVER, |time| measure_ns.saturating_add(nanoseconds(time))),
-            left: requests.unwrap_or(NEVER),
+            left: count.or(*requests).unwrap_or(NEVER),
             by_requests: requests.is_some(),
             due_count: 0,
         };
@@ -107,7 +143,9 @@ impl Pacer {
 
     /// The phase is over: nothing begins any more.
     pub(super) fn end(&mut self) {
-        self.mode = Mode::Idle;
+        if let Mode::Users { users, .. } = std::mem::replace(&mut self.mode, Mode::Idle) {
+            self.crowd = Some(users.into_crowd());
+        }
     }
 
     /// Whether a phase is under way.
@@ -125,7 +163,39 @@ impl Pacer {
     /// Whether the clock makes requests begin.
     #[inline]
     pub(super) fn is_open(&self) -> bool {
-        matches!(self.mode, Mode::Open { .. })
+        matches!(self.mode, Mode::Open { .. } | Mode::Users { .. })
+    }
+
+    /// The users of a phase that is under way.
+    #[inline]
+    pub(super) fn users(&self) -> Option<&Users> {
+        match &self.mode {
+            Mode::Users { users, .. } => Some(users),
+            _ => None,
+        }
+    }
+
+    /// The same, to be changed.
+    #[inline]
+    pub(super) fn users_mut(&mut self) -> Option<&mut Users> {
+        match &mut self.mode {
+            Mode::Users { users, .. } => Some(users),
+            _ => None,
+        }
+    }
+
+    /// The user whose request was taken last; none: it belongs to no user.
+    #[inline]
+    pub(super) fn sender(&self) -> Option<Sender<'_>> {
+        Some(self.users()?.sender(self.taken?))
+    }
+
+    /// A user's request has come to its end.
+    pub(super) fn went_on(&mut self, user: u32, now_ns: u64, end: (bool, u64)) -> Option<Finished> {
+        let Self { mode: Mode::Users { users, .. }, left, due_count, measure_ns, .. } = self else {
+            return None;
+        };
+        users.went_on(user, now_ns, end, &mut Counters { left, due_count, measure_ns: *measure_ns })
     }
 
     /// Whether a request that began (or was to begin) at this time counts from its beginning.
@@ -145,28 +215,48 @@ impl Pacer {
 
     /// Whether everything that was to begin has begun.
     pub(super) fn has_begun_all(&self) -> bool {
-        self.by_requests && self.left == 0 && self.waiting() == 0
+        let is_busy = self.users().is_some_and(Users::are_busy);
+        self.by_requests && self.left == 0 && self.waiting() == 0 && !is_busy
     }
 
     /// Follows the clock of an open loop; tells `late` by how much it is behind each intended time.
     /// Returns the next intended time.
     pub(super) fn follow(&mut self, now_ns: u64, mut late: impl FnMut(u64)) -> Option<u64> {
-        let Mode::Open { due, .. } = &mut self.mode else { return None };
+        let Self { mode, left, due_count, measure_ns, end_ns, .. } = self;
+        let (due, pausing) = match mode {
+            Mode::Open { due, .. } => (due, None),
+            Mode::Users { users, arrivals, .. } => {
+                let mut counters = Counters { left, due_count, measure_ns: *measure_ns };
+                users.wake(now_ns.min(*end_ns - 1), &mut counters, &mut late);
+                let next = users.next_ns();
+                match arrivals {
+                    Some(arrivals) => (&mut arrivals[0], next),
+                    None => return next,
+                }
+            }
+            Mode::Idle | Mode::Closed | Mode::Connect => return None,
+        };
         loop {
             let at = due.peek();
-            if at >= self.end_ns || self.left == 0 {
-                return None;
+            if at >= *end_ns || *left == 0 {
+                return pausing;
             }
             if at > now_ns {
-                return Some(at);
+                return Some(pausing.map_or(at, |pausing| pausing.min(at)));
             }
             due.advance();
-            if at >= self.measure_ns {
-                self.left -= 1;
-                self.due_count += 1;
+            if at >= *measure_ns {
+                *left -= 1;
+                *due_count += 1;
                 late(now_ns - at);
             }
         }
+    }
+
+    /// When the next user's pause ends.
+    #[inline]
+    pub(super) fn next_pause_ns(&self) -> Option<u64> {
+        self.users().and_then(Users::next_ns)
     }
 
     /// Requests that are due and were not handed to a connection.
@@ -174,6 +264,10 @@ impl Pacer {
     pub(super) fn waiting(&self) -> u64 {
         match &self.mode {
             Mode::Open { due, handed, .. } => due.count() - handed.count(),
+            Mode::Users { users, arrivals, .. } => {
+                let begin = arrivals.as_ref().map_or(0, |of| of[0].count() - of[1].count());
+                users.ready_count() + begin
+            }
             Mode::Idle | Mode::Closed | Mode::Connect => 0,
         }
     }
@@ -183,7 +277,7 @@ impl Pacer {
     pub(super) fn promise(&mut self) -> bool {
         let waiting = self.waiting();
         match &mut self.mode {
-            Mode::Open { promised, .. } if *promised < waiting => {
+            Mode::Open { promised, .. } | Mode::Users { promised, .. } if *promised < waiting => {
                 *promised += 1;
                 true
             }
@@ -194,7 +288,7 @@ impl Pacer {
     /// So many promises come back: they are kept now, or void.
     #[inline]
     pub(super) fn redeem(&mut self, count: u64) {
-        if let Mode::Open { promised, .. } = &mut self.mode {
+        if let Mode::Open { promised, .. } | Mode::Users { promised, .. } = &mut self.mode {
             *promised = promised.saturating_sub(count);
         }
     }
@@ -223,6 +317,35 @@ impl Pacer {
                 handed.advance();
                 Some(intended)
             }
+            Mode::Users { .. } => self.take_user(now_ns),
+        }
+    }
+
+    /// The user whose request was due first, be it one who begins.
+    fn take_user(&mut self, now_ns: u64) -> Option<u64> {
+        if now_ns >= self.end_ns || self.waiting() <= self.promised() {
+            return None;
+        }
+        let Mode::Users { users, arrivals, .. } = &mut self.mode else { return None };
+        let waiting = arrivals.as_deref_mut().filter(|of| of[0].count() > of[1].count());
+        let begins_ns = waiting.as_ref().map(|of| of[1].peek());
+        let is_next =
+            begins_ns.is_some_and(|begins| users.first_due_ns().is_none_or(|first| begins < first));
+        if let (Some([_, handed]), true) = (waiting, is_next) {
+            let intended_ns = handed.peek();
+            handed.advance();
+            self.taken = Some(users.enter(intended_ns, intended_ns >= self.measure_ns));
+            return Some(intended_ns);
+        }
+        let (user, due_ns) = users.take()?;
+        self.taken = Some(user);
+        Some(due_ns)
+    }
+
+    fn promised(&self) -> u64 {
+        match &self.mode {
+            Mode::Open { promised, .. } | Mode::Users { promised, .. } => *promised,
+            Mode::Idle | Mode::Closed | Mode::Connect => 0,
         }
     }
 }
@@ -239,8 +362,8 @@ mod tests {
             warm_up: Duration::from_millis(warm_up_ms),
             until: Until { requests, time: time_ms.map(Duration::from_millis) },
         };
-        let mut pacer = Pacer::idle();
-        let part = Part { phase, start_ns: 0, rate_share: 1.0, offset: 0.0, requests };
+        let mut pacer = Pacer::idle(None);
+        let part = Part { phase, start_ns: 0, rate_share: 1.0, offset: 0.0, requests, users: 0 };
         pacer.begin(&part, Random::new(1, 0));
         pacer
     }

@@ -1,15 +1,18 @@
 //! The requests of a run, prepared once so that sending one costs little.
 
+use std::sync::Arc;
+
 use bolide_semantics::{FieldName, FieldRef, RequestHead};
 use bytes::Bytes;
-use http::header::CONTENT_LENGTH;
+use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, Method};
 use smallvec::SmallVec;
 
 use super::checks::Answer;
 use super::random::Random;
-use super::template::{Numbers, Rendered, Template};
-use crate::plan::{Plan, RequestPlan};
+use super::template::{Content, Rendered, Template, Values};
+use super::users::Hop;
+use crate::plan::{Plan, RequestPlan, StepPlan};
 
 /// The fields of most requests fit into so many places on the stack.
 const FIELDS_COUNT: usize = 16;
@@ -32,7 +35,11 @@ pub(super) struct Request {
     /// Of the target, if it has placeholders.
     target_template: Option<Template>,
     fields: Vec<Line>,
-    pub(super) body: Bytes,
+    body: Bytes,
+    /// The content, where it is made for each request.
+    content: Vec<Content>,
+    /// What makes it a step of a scenario.
+    pub(super) step: Option<Arc<StepPlan>>,
     /// What its answer must be.
     pub(super) answer: Answer,
 }
@@ -53,6 +60,24 @@ impl Line {
     }
 }
 
+/// What the head of one request has besides what its templates make.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Extra<'a> {
+    /// The length of its content, in bytes.
+    pub(super) content_bytes: u64,
+    /// The user's cookies; empty: none.
+    pub(super) cookies: &'a str,
+    /// Where a redirect has led the user.
+    pub(super) hop: Option<&'a Hop>,
+}
+
+impl Extra<'_> {
+    /// Of a request that belongs to no user.
+    pub(super) fn of(content_bytes: u64) -> Self {
+        Self { content_bytes, cookies: "", hop: None }
+    }
+}
+
 impl Request {
     pub(super) fn new(plan: &RequestPlan) -> Self {
         let template = |text: &str| plan.has_placeholders.then(|| Template::parse(text)).flatten();
@@ -61,25 +86,47 @@ impl Request {
             Line::new(name.clone(), value.clone(), template)
         };
         let mut fields: Vec<_> = plan.fields.iter().map(line).collect();
+        let own = plan.step.iter().flat_map(|step| &step.fields).map(|(name, template)| {
+            let mut value = HeaderValue::from_static("");
+            value.set_sensitive(*name == AUTHORIZATION);
+            Line::new(name.clone(), value, Some(template.clone()))
+        });
+        fields.extend(own);
+        let content = plan.step.as_ref().map(|step| step.content.clone()).unwrap_or_default();
         let has_content = matches!(plan.method, Method::POST | Method::PUT | Method::PATCH);
-        if !plan.body.is_empty() || has_content {
+        if !plan.body.is_empty() || !content.is_empty() || has_content {
             fields.push(Line::new(CONTENT_LENGTH, HeaderValue::from(plan.body.len()), None));
         }
+        let target_template = match &plan.step {
+            Some(step) => Some(step.target.clone()),
+            None => template(&plan.target),
+        };
         Self {
             method: plan.method.clone(),
             target: plan.target.clone(),
-            target_template: template(&plan.target),
+            target_template,
             fields,
             body: plan.body.clone(),
+            content,
+            step: plan.step.clone(),
             answer: Answer::new(plan),
         }
     }
 
     /// Replaces the placeholders.
     #[inline]
-    pub(super) fn render(&self, numbers: Numbers, random: &mut Random, rendered: &mut Rendered) {
+    pub(super) fn render(&self, values: &mut Values<'_>, rendered: &mut Rendered) {
         let fields = self.fields.iter().filter_map(|line| line.template.as_ref());
-        rendered.render(self.target_template.iter().chain(fields), numbers, random);
+        rendered.render(self.target_template.iter().chain(fields), values);
+    }
+
+    /// The content of one request.
+    #[inline]
+    pub(super) fn content(&self, values: &mut Values<'_>) -> Bytes {
+        if self.content.is_empty() {
+            return self.body.clone();
+        }
+        Content::write(&self.content, values)
     }
 }
 
@@ -111,7 +158,7 @@ impl Script {
     pub(super) fn with_head<R>(
         &self,
         request: &Request,
-        rendered: &Rendered,
+        (rendered, extra): (&Rendered, Extra<'_>),
         send: impl FnOnce(&RequestHead<'_>) -> R,
     ) -> R {
         let mut texts = rendered.texts();
@@ -119,21 +166,34 @@ impl Script {
             Some(_) => texts.next().unwrap_or_default(),
             None => &request.target,
         };
-        let fields: SmallVec<[FieldRef<'_>; FIELDS_COUNT]> = request
+        let mut digits = itoa::Buffer::new();
+        let length = digits.format(extra.content_bytes).as_bytes();
+        let mut fields: SmallVec<[FieldRef<'_>; FIELDS_COUNT]> = request
             .fields
             .iter()
             .map(|line| FieldRef {
                 known: line.known,
                 name: line.name.as_str(),
                 value: match &line.template {
-                    Some(_) => texts.next().unwrap_or_default().as_bytes(),
+                    // What is put in may begin or end with spaces (RFC 9110 §5.5).
+                    Some(_) => texts.next().unwrap_or_default().trim_ascii().as_bytes(),
+                    None if line.known == Some(FieldName::ContentLength) => length,
                     None => line.value.as_bytes(),
                 },
                 sensitive: line.value.is_sensitive(),
             })
             .collect();
+        if extra.hop.is_some_and(|hop| hop.method.is_some()) {
+            let of_content = [CONTENT_LENGTH, CONTENT_TYPE];
+            fields.retain(|field| !of_content.iter().any(|name| field.name == name.as_str()));
+        }
+        if !extra.cookies.is_empty() {
+            fields.push(FieldRef::known(FieldName::Cookie, extra.cookies.as_bytes()));
+        }
+        let path = extra.hop.map_or(path, |hop| &hop.target);
+        let method = extra.hop.and_then(|hop| hop.method.as_ref()).unwrap_or(&request.method);
         send(&RequestHead {
-            method: &request.method,
+            method,
             scheme: self.scheme,
             authority: &self.authority,
             path,
@@ -158,6 +218,7 @@ impl Script {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::template::Numbers;
     use crate::engine::testing::{plan_for, request};
 
     #[test]
@@ -189,10 +250,12 @@ mod tests {
     /// Path and fields of the `request`th request of connection 3.
     fn sent(plan: &Plan, request: u64) -> String {
         let script = Script::new(plan);
-        let mut rendered = Rendered::default();
-        let numbers = Numbers { connection: 3, request };
-        script.requests[0].render(numbers, &mut Random::new(1, 0), &mut rendered);
-        script.with_head(&script.requests[0], &rendered, |head| {
+        let (mut rendered, mut random) = (Rendered::default(), Random::new(1, 0));
+        let mut values = Values::of(Numbers { connection: 3, request }, &mut random);
+        let request = &script.requests[0];
+        request.render(&mut values, &mut rendered);
+        let extra = Extra::of(request.content(&mut values).len() as u64);
+        script.with_head(request, (&rendered, extra), |head| {
             let fields = head
                 .fields
                 .iter()

@@ -199,16 +199,7 @@ impl LoadService {
             pacing.saturating_record(late_ns);
             *presence += u128::from(late_ns);
         });
-        while self.state.seats.has_free() && self.state.pacer.promise() {
-            match self.state.seats.promise() {
-                Some(Some(token)) => agenda.call(token),
-                Some(None) => {}
-                None => {
-                    self.state.pacer.redeem(1);
-                    break;
-                }
-            }
-        }
+        self.state.deal(agenda);
         let begun_all = self.state.pacer.has_begun_all() && self.state.counted_in_flight == 0;
         if now_ns >= self.state.pacer.end_ns || begun_all {
             return self.end_phase(agenda);
@@ -329,6 +320,7 @@ impl LoadService {
                 After { more: after.more || socket.waits_for_flush, ..after }
             }
         };
+        self.state.deal_users(turn.agenda);
         self.state.dial(turn.agenda);
         after
     }
@@ -453,6 +445,7 @@ impl Service for LoadService {
                 session.close(cause, &mut Messenger { asker, socket: &mut socket });
             }
         }
+        self.state.deal_users(agenda);
         self.state.dial(agenda);
     }
 }

@@ -10,10 +10,10 @@ use super::by_request::ByRequest;
 use super::events::EventTally;
 use super::histograms::{add, empty, encoded, latencies};
 use super::websocket::WebSocketTally;
-use crate::report::{Counts, Failure, QuicReport, Spread, Stalls, Traffic};
+use crate::report::{Counts, Failure, QuicReport, Spread, Stalls, Traffic, UsersReport};
 
 /// Every kind of failure, in the order of their numbers.
-const FAILURES: [Failure; 14] = [
+const FAILURES: [Failure; 16] = [
     Failure::Connect,
     Failure::Tls,
     Failure::Timeout,
@@ -28,6 +28,8 @@ const FAILURES: [Failure; 14] = [
     Failure::Grpc,
     Failure::Upgrade,
     Failure::Closed,
+    Failure::Capture,
+    Failure::Redirect,
 ];
 
 /// Statuses have three digits.
@@ -65,6 +67,8 @@ pub(super) struct Tally {
     /// Over QUIC.
     pub(super) quic: Option<QuicTally>,
     pub(super) by_request: ByRequest,
+    /// Of a scenario.
+    pub(super) users: Option<UsersTally>,
     /// Requests in the system (in flight, or due and waiting) over time: requests times nanoseconds.
     #[serde(with = "in_digits")]
     pub(super) presence: u128,
@@ -109,6 +113,42 @@ impl QuicTally {
     }
 }
 
+/// Users who carried out their scenario.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct UsersTally {
+    gave_up: u64,
+    #[serde(with = "encoded")]
+    duration: Histogram<u64>,
+}
+
+impl Default for UsersTally {
+    fn default() -> Self {
+        Self { gave_up: 0, duration: empty() }
+    }
+}
+
+impl UsersTally {
+    /// A user has done all steps, or given up.
+    pub(super) fn finished(&mut self, duration_ns: u64, gave_up: bool) {
+        if gave_up {
+            self.gave_up += 1;
+        } else {
+            self.duration.saturating_record(duration_ns);
+        }
+    }
+
+    fn add(&mut self, more: &Self) {
+        self.gave_up += more.gave_up;
+        add(&mut self.duration, &more.duration);
+    }
+
+    /// What is reported of it.
+    pub(super) fn report(self) -> UsersReport {
+        let Self { gave_up, duration } = self;
+        UsersReport { finished: duration.len(), gave_up, duration: latencies(duration) }
+    }
+}
+
 impl Tally {
     /// Of a plan with so many requests.
     pub(super) fn new(requests: usize) -> Self {
@@ -131,6 +171,7 @@ impl Tally {
             websocket: None,
             quic: None,
             by_request: ByRequest::new(requests),
+            users: None,
             presence: 0,
             ended_ns: 0,
         }
@@ -245,6 +286,9 @@ impl Tally {
             self.quic.get_or_insert_default().add(more);
         }
         self.by_request.add(&other.by_request);
+        if let Some(more) = &other.users {
+            self.users.get_or_insert_default().add(more);
+        }
         self.presence += other.presence;
         self.ended_ns = self.ended_ns.max(other.ended_ns);
     }

@@ -16,10 +16,11 @@ use bolide_semantics::{Context, End, Head};
 use super::checks::{Judge, per_2_32};
 use super::mistake::Mistake;
 use super::random::Random;
-use super::script::Script;
-use super::template::{Numbers, Rendered};
+use super::script::{Extra, Script};
+use super::template::{Numbers, Rendered, Values};
 use super::thread_state::Task;
 use super::websocket::WebSocketTask;
+use crate::options::target::Target;
 use crate::plan::{
     Http2Plan, Load, Origin, Phase, Plan, RequestKind, ServerAddress, TlsTrust, Version,
 };
@@ -111,6 +112,11 @@ pub(super) fn task(plan: &Plan, limits: &Limits, epoch: Instant) -> Result<Task,
         Mistake::new(format!("the server's name for TLS can't be used: {error}"))
     })?;
     let script = Script::new(plan);
+    let scheme = if plan.origin.is_https { "https" } else { "http" };
+    let server = plan.scenario.as_ref().map(|_| {
+        Target::parse(&format!("{scheme}://{}/", plan.origin.authority)).map_err(Mistake::new)
+    });
+    let server = server.transpose()?;
     check_requests(plan, &script, limits, epoch)?;
     let destinations = plan.origin.addresses.iter().map(|address| match address {
         ServerAddress::Inet(address) if plan.version == Version::Http3 => {
@@ -135,6 +141,8 @@ pub(super) fn task(plan: &Plan, limits: &Limits, epoch: Instant) -> Result<Task,
             .unwrap_or(u64::MAX / 2)
             .min(u64::MAX / 2),
         events,
+        scenario: plan.scenario.clone(),
+        server,
         recorded: plan.recorded_share.map(per_2_32),
         websocket,
         epoch,
@@ -149,6 +157,18 @@ fn check_numbers(plan: &Plan) -> Result<(), Mistake> {
             "every request has weight 0: at least one must be taken",
         ),
         (plan.origin.addresses.is_empty(), "the server has no address"),
+        (
+            plan.scenario.is_some() && plan.requests.iter().any(|request| request.step.is_none()),
+            "a scenario has a request that is no step",
+        ),
+        (
+            plan.scenario.is_some() && plan.kind != RequestKind::Requests,
+            "a scenario has no streams of events, calls or messages",
+        ),
+        (
+            plan.scenario.as_ref().is_some_and(|of| of.users < plan.connections),
+            "some connections would have no user: there must be at least as many users",
+        ),
         (plan.connections == 0, "0 connections carry no request: at least 1 is needed"),
         (plan.depth == 0, "0 requests in flight are none: at least 1 is needed"),
         (plan.threads == 0, "0 threads do no work: at least 1 is needed"),
@@ -215,6 +235,7 @@ fn check_requests(
     let (mut input, mut output, mut head) =
         (ReceiveBuffer::new(0), SendQueue::new(), Head::default());
     let mut rendered = Rendered::default();
+    let scenario = plan.scenario.as_deref();
     for (request, planned) in script.requests.iter().zip(&plan.requests) {
         for mut connection in
             [Connection::http1(limits, now), Connection::with_prior_knowledge(limits, now)]
@@ -226,11 +247,21 @@ fn check_requests(
                 head: &mut head,
                 now,
             };
-            let end = if request.body.is_empty() { End::Yes } else { End::No };
+            let mut random = Random::new(plan.seed, 0);
             let numbers = Numbers { connection: u64::MAX, request: u64::MAX };
-            request.render(numbers, &mut Random::new(plan.seed, 0), &mut rendered);
-            let sent = script
-                .with_head(request, &rendered, |head| connection.send_request(&mut cx, head, end));
+            let captured = vec![Some("x".into()); scenario.map_or(0, |of| of.captures_count)];
+            let mut values = Values {
+                row: scenario.map_or(&[], |of| of.row(0)),
+                captured: &captured,
+                ..Values::of(numbers, &mut random)
+            };
+            request.render(&mut values, &mut rendered);
+            let content = request.content(&mut values);
+            let end = if content.is_empty() { End::Yes } else { End::No };
+            let extra = Extra::of(content.len() as u64);
+            let sent = script.with_head(request, (&rendered, extra), |head| {
+                connection.send_request(&mut cx, head, end)
+            });
             if sent.is_err() {
                 let (method, target) = (&planned.method, &planned.target);
                 return Err(Mistake::new(format!(

@@ -3,6 +3,9 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 use smallvec::SmallVec;
 
 use super::random::Random;
@@ -14,22 +17,90 @@ pub(super) struct Numbers {
     pub(super) request: u64,
 }
 
-#[derive(Debug, PartialEq, Eq)]
+/// What placeholders are replaced by.
+#[derive(Debug)]
+pub(super) struct Values<'a> {
+    pub(super) numbers: Numbers,
+    /// The number of the user.
+    pub(super) user: u64,
+    /// The user's row of data.
+    pub(super) row: &'a [Box<str>],
+    /// What the user has captured so far, by place.
+    pub(super) captured: &'a [Option<Box<str>>],
+    pub(super) random: &'a mut Random,
+}
+
+impl<'a> Values<'a> {
+    /// Of a request that belongs to no user.
+    pub(super) fn of(numbers: Numbers, random: &'a mut Random) -> Self {
+        Self { numbers, user: 0, row: &[], captured: &[], random }
+    }
+}
+
+/// How values from data and from responses are written, so that they stay values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Escape {
+    /// As they are.
+    Plain,
+    /// In a field: control characters become spaces (RFC 9110 §5.5).
+    Field,
+    /// In a path or a query: what neither may have is percent-encoded.
+    Path,
+    /// As a value of `application/x-www-form-urlencoded`; text around the placeholders, too.
+    Form,
+    /// As the inside of a JSON string.
+    Json,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Part {
     Text(Box<str>),
     Connection,
     Request,
+    User,
     /// A number from the first one on, of so many.
     Random(u64, u64),
     Uuid,
+    /// A column of the user's row.
+    Row(usize, Escape),
+    /// What the user has captured at this place.
+    Captured(usize, Escape),
 }
 
-/// Text with at least one placeholder.
-#[derive(Debug)]
-pub(crate) struct Template(Vec<Part>);
+/// The names that placeholders of a scenario may have.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Names<'a> {
+    /// The columns of the data: `{row.NAME}`.
+    pub(crate) columns: &'a [String],
+    /// What is captured, by place: `{NAME}`.
+    pub(crate) captures: &'a [String],
+}
 
-/// The placeholder that the inside of braces is, if it is one.
-fn placeholder(word: &str) -> Option<Part> {
+/// Text with placeholders.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Template {
+    parts: Vec<Part>,
+    /// The whole is written in base64 after the word Basic (RFC 7617).
+    is_basic: bool,
+}
+
+/// Content that is made for each request.
+#[derive(Debug, Clone)]
+pub(crate) enum Content {
+    Bytes(Bytes),
+    Text(Template),
+}
+
+/// The word in braces with which `text`, which follows an opening brace, may begin.
+fn word(text: &str) -> Option<&str> {
+    let (word, _) = text.split_once('}')?;
+    let is_of = |c: char| c.is_ascii_alphanumeric() || "_-.:".contains(c);
+    let begins = word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    (begins && word.chars().all(is_of)).then_some(word)
+}
+
+/// The placeholder that needs no scenario, if the word is one.
+fn common(word: &str) -> Option<Part> {
     match word {
         "connection" => Some(Part::Connection),
         "request" => Some(Part::Request),
@@ -43,31 +114,130 @@ fn placeholder(word: &str) -> Option<Part> {
     }
 }
 
+/// What `word` stands for in a scenario.
+fn named(word: &str, names: &Names<'_>, escape: Escape) -> Result<Part, String> {
+    let place = |list: &[String], name: &str| list.iter().position(|known| known == name);
+    let column = word.strip_prefix("row.").and_then(|name| place(names.columns, name));
+    let part = match (common(word), column, place(names.captures, word)) {
+        (Some(part), ..) => Some(part),
+        (_, Some(column), _) => Some(Part::Row(column, escape)),
+        (.., Some(place)) => Some(Part::Captured(place, escape)),
+        _ => (word == "user").then_some(Part::User),
+    };
+    if let Some(part) = part {
+        return Ok(part);
+    }
+    if word.starts_with("random") {
+        return Err(format!(
+            "`{{{word}}}` is not a range: use `{{random:1..100}}`, the least number first"
+        ));
+    }
+    let rows = names.columns.iter().map(|column| format!("row.{column}"));
+    let words = ["user", "request", "connection", "uuid", "random:1..100"].map(str::to_owned);
+    let known: Vec<String> = rows.chain(names.captures.iter().cloned()).chain(words).collect();
+    let nearness = |known: &String| strsim::jaro_winkler(known, word);
+    let near = known.iter().max_by(|one, other| nearness(one).total_cmp(&nearness(other)));
+    let hint = match near.filter(|near| nearness(near) > 0.8) {
+        Some(near) => format!("did you mean `{{{near}}}`?"),
+        None => format!("known are {{{}}}; `{{{{` stands for a brace", known.join("}, {")),
+    };
+    Err(format!("`{{{word}}}` is not a placeholder: {hint}"))
+}
+
 impl Template {
     /// Parses `text`; `None`: it has no placeholder. Other braces are text.
     pub(super) fn parse(text: &str) -> Option<Self> {
-        let (mut parts, mut plain, mut rest) = (Vec::new(), String::new(), text);
+        let (mut template, mut rest) = (Self::default(), text);
+        let mut has_placeholder = false;
         while let Some((before, after)) = rest.split_once('{') {
-            plain.push_str(before);
-            let inside = after.split_once('}');
-            match inside.and_then(|(word, after)| Some((placeholder(word)?, after))) {
-                Some((part, after)) => {
-                    parts.extend([Part::Text(std::mem::take(&mut plain).into()), part]);
-                    rest = after;
+            template.push_text(before);
+            match word(after).and_then(|word| Some((word, common(word)?))) {
+                Some((word, part)) => {
+                    template.parts.push(part);
+                    has_placeholder = true;
+                    rest = &after[word.len() + 1..];
                 }
                 None => {
-                    plain.push('{');
+                    template.push_text("{");
                     rest = after;
                 }
             }
         }
-        if parts.is_empty() {
-            return None;
+        template.push_text(rest);
+        has_placeholder.then_some(template)
+    }
+
+    /// Parses a text of a scenario: a word in braces has to be a placeholder, and `{{` stands for a brace.
+    ///
+    /// # Errors
+    ///
+    /// The first word that is none, and what may be meant.
+    pub(crate) fn named(text: &str, names: &Names<'_>, escape: Escape) -> Result<Self, String> {
+        let (mut template, mut rest) = (Self::default(), text);
+        let plain = |text: &str| match escape {
+            Escape::Form => form_urlencoded::byte_serialize(text.as_bytes()).collect(),
+            _ => text.to_owned(),
+        };
+        while let Some((before, after)) = rest.split_once('{') {
+            template.push_text(&plain(before));
+            if let Some(word) = word(after) {
+                template.parts.push(named(word, names, escape)?);
+                rest = &after[word.len() + 1..];
+            } else {
+                template.push_text(&plain("{"));
+                rest = after.strip_prefix('{').unwrap_or(after);
+            }
         }
-        plain.push_str(rest);
-        parts.push(Part::Text(plain.into()));
-        parts.retain(|part| *part != Part::Text("".into()));
-        Some(Self(parts))
+        template.push_text(&plain(rest));
+        Ok(template)
+    }
+
+    /// The same text for every request.
+    pub(crate) fn constant(text: &str) -> Self {
+        let mut template = Self::default();
+        template.push_text(text);
+        template
+    }
+
+    /// The whole as credentials of the scheme Basic.
+    pub(crate) fn into_basic(self) -> Self {
+        Self { is_basic: true, ..self }
+    }
+
+    /// Adds what follows.
+    pub(crate) fn append(&mut self, other: Self) {
+        for part in other.parts {
+            match part {
+                Part::Text(text) => self.push_text(&text),
+                part => self.parts.push(part),
+            }
+        }
+    }
+
+    fn push_text(&mut self, more: &str) {
+        if more.is_empty() {
+            return;
+        }
+        match self.parts.last_mut() {
+            Some(Part::Text(text)) => *text = format!("{text}{more}").into(),
+            _ => self.parts.push(Part::Text(more.into())),
+        }
+    }
+
+    /// The text that is the same for every request.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Text(text) => Some(&**text),
+            _ => None,
+        })
+    }
+
+    /// The places of what has to be captured before.
+    pub(crate) fn captures(&self) -> impl Iterator<Item = usize> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Captured(place, _) => Some(*place),
+            _ => None,
+        })
     }
 
     /// Whether `text` has a brace that belongs to no placeholder.
@@ -75,26 +245,86 @@ impl Template {
         let has_brace = |text: &str| text.contains(['{', '}']);
         match Self::parse(text) {
             None => has_brace(text),
-            Some(Self(parts)) => {
-                parts.iter().any(|part| matches!(part, Part::Text(text) if has_brace(text)))
-            }
+            Some(template) => template.texts().any(has_brace),
         }
     }
 
     #[inline]
-    fn write(&self, numbers: Numbers, random: &mut Random, text: &mut String) {
+    pub(super) fn write(&self, values: &mut Values<'_>, text: &mut String) {
+        let begin = text.len();
         let mut digits = itoa::Buffer::new();
-        for part in &self.0 {
+        for part in &self.parts {
             text.push_str(match part {
                 Part::Text(text) => text,
-                Part::Connection => digits.format(numbers.connection),
-                Part::Request => digits.format(numbers.request),
-                Part::Random(first, count) => digits.format(first + random.below(*count)),
+                Part::Connection => digits.format(values.numbers.connection),
+                Part::Request => digits.format(values.numbers.request),
+                Part::User => digits.format(values.user),
+                Part::Random(first, count) => digits.format(first + values.random.below(*count)),
                 Part::Uuid => {
-                    write_uuid(random, text);
+                    write_uuid(values.random, text);
+                    continue;
+                }
+                Part::Row(column, escape) => {
+                    let value = values.row.get(*column).map_or("", |value| value);
+                    escape.write(value, text);
+                    continue;
+                }
+                Part::Captured(place, escape) => {
+                    let value = values.captured.get(*place).and_then(Option::as_deref);
+                    escape.write(value.unwrap_or_default(), text);
                     continue;
                 }
             });
+        }
+        if self.is_basic {
+            let encoded = STANDARD.encode(&text[begin..]);
+            text.truncate(begin);
+            text.push_str("Basic ");
+            text.push_str(&encoded);
+        }
+    }
+}
+
+impl Content {
+    /// Makes the content of one request.
+    pub(super) fn write(parts: &[Self], values: &mut Values<'_>) -> Bytes {
+        let (mut content, mut text) = (Vec::new(), String::new());
+        for part in parts {
+            match part {
+                Self::Bytes(bytes) => content.extend_from_slice(bytes),
+                Self::Text(template) => {
+                    text.clear();
+                    template.write(values, &mut text);
+                    content.extend_from_slice(text.as_bytes());
+                }
+            }
+        }
+        content.into()
+    }
+}
+
+impl Escape {
+    fn write(self, value: &str, text: &mut String) {
+        match self {
+            Self::Plain => text.push_str(value),
+            Self::Field => {
+                text.extend(value.chars().map(|c| if c.is_control() { ' ' } else { c }));
+            }
+            Self::Path => {
+                for byte in value.bytes() {
+                    if byte.is_ascii_graphic() && byte != b'#' {
+                        text.push(char::from(byte));
+                    } else {
+                        // A text takes all that is written to it.
+                        let _ = write!(text, "%{byte:02X}");
+                    }
+                }
+            }
+            Self::Form => text.extend(form_urlencoded::byte_serialize(value.as_bytes())),
+            Self::Json => {
+                let quoted = serde_json::to_string(value).unwrap_or_default();
+                text.push_str(quoted.get(1..quoted.len() - 1).unwrap_or_default());
+            }
         }
     }
 }
@@ -122,13 +352,12 @@ impl Rendered {
     pub(super) fn render<'a>(
         &mut self,
         templates: impl Iterator<Item = &'a Template>,
-        numbers: Numbers,
-        random: &mut Random,
+        values: &mut Values<'_>,
     ) {
         self.text.clear();
         self.ends.clear();
         for template in templates {
-            template.write(numbers, random, &mut self.text);
+            template.write(values, &mut self.text);
             self.ends.push(self.text.len());
         }
     }
@@ -148,12 +377,67 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    fn rendered(text: &str) -> String {
+    fn render(template: &Template) -> String {
         let mut rendered = Rendered::default();
-        let template = Template::parse(text).unwrap();
         let numbers = Numbers { connection: 7, request: 1234 };
-        rendered.render([&template].into_iter(), numbers, &mut Random::new(1, 0));
+        let row = ["a b".into(), "\u{e9}&\"#".into()];
+        let captured = [None, Some("t&k\r\n\"".into())];
+        let mut random = Random::new(1, 0);
+        let mut values =
+            Values { user: 5, row: &row, captured: &captured, ..Values::of(numbers, &mut random) };
+        rendered.render([template].into_iter(), &mut values);
         rendered.texts().next().unwrap().to_owned()
+    }
+
+    fn rendered(text: &str) -> String {
+        render(&Template::parse(text).unwrap())
+    }
+
+    fn named(text: &str, escape: Escape) -> Result<String, String> {
+        let columns = ["name".to_owned(), "word".to_owned()];
+        let captures = ["none".to_owned(), "token".to_owned()];
+        let names = Names { columns: &columns, captures: &captures };
+        Template::named(text, &names, escape).map(|template| render(&template))
+    }
+
+    #[test]
+    fn values_stay_values_wherever_they_are_written() {
+        let text = "{user} {row.name}={token}";
+        assert_eq!(named(text, Escape::Plain).unwrap(), "5 a b=t&k\r\n\"");
+        assert_eq!(named(text, Escape::Field).unwrap(), "5 a b=t&k  \"");
+        let path = named("/{row.word}/{token}", Escape::Path).unwrap();
+        assert_eq!(path, "/%C3%A9&\"%23/t&k%0D%0A\"");
+        assert_eq!(named("a&{row.word}", Escape::Form).unwrap(), "a%26%C3%A9%26%22%23");
+        let json = named("{\"t\":{\"u\":\"{token}\"}}", Escape::Json).unwrap();
+        assert_eq!(json, "{\"t\":{\"u\":\"t&k\\r\\n\\\"\"}}");
+        let names = Names { columns: &["name".to_owned()], captures: &[] };
+        let basic = Template::named("{row.name}:{user}", &names, Escape::Plain).unwrap();
+        assert_eq!(render(&basic.into_basic()), "Basic YSBiOjU=");
+    }
+
+    #[test]
+    fn a_word_in_braces_has_to_be_known_in_a_scenario() {
+        assert_eq!(named("{{user} {\"a\":1} {", Escape::Plain).unwrap(), "{user} {\"a\":1} {");
+        for (text, hint) in [
+            ("{tokn}", "did you mean `{token}`?"),
+            ("{row.nam}", "did you mean `{row.name}`?"),
+            ("{zzzz}", "known are {row.name}"),
+            ("{random:5..1}", "use `{random:1..100}`"),
+        ] {
+            let said = named(text, Escape::Plain).unwrap_err();
+            assert!(said.contains(hint), "{said}");
+        }
+    }
+
+    #[test]
+    fn content_may_have_bytes_that_are_no_text() {
+        let numbers = Numbers { connection: 1, request: 2 };
+        let parts = [
+            Content::Bytes(Bytes::from_static(b"\xff")),
+            Content::Text(Template::parse("{request}").unwrap()),
+        ];
+        let content = Content::write(&parts, &mut Values::of(numbers, &mut Random::new(1, 0)));
+        assert_eq!(content, &b"\xff2"[..]);
     }
 
     #[test]
@@ -181,11 +465,8 @@ mod tests {
         let (mut rendered, mut random) = (Rendered::default(), Random::new(1, 0));
         let (mut numbers, mut uuids) = (BTreeSet::new(), BTreeSet::new());
         for request in 0..100 {
-            rendered.render(
-                [&template].into_iter(),
-                Numbers { connection: 0, request },
-                &mut random,
-            );
+            let place = Numbers { connection: 0, request };
+            rendered.render([&template].into_iter(), &mut Values::of(place, &mut random));
             let (number, uuid) = rendered.texts().next().unwrap().split_once(' ').unwrap();
             numbers.insert(number.parse::<u64>().unwrap());
             let lengths: Vec<usize> = uuid.split('-').map(str::len).collect();
@@ -214,7 +495,12 @@ mod tests {
             if let Some(template) = Template::parse(&text) {
                 let mut rendered = Rendered::default();
                 let numbers = Numbers { connection: u64::MAX, request: u64::MAX };
-                rendered.render([&template].into_iter(), numbers, &mut Random::new(1, 0));
+                let mut random = Random::new(1, 0);
+                rendered.render([&template].into_iter(), &mut Values::of(numbers, &mut random));
+            }
+            let names = Names { columns: &["row".to_owned()], captures: &["a".to_owned()] };
+            for escape in [Escape::Plain, Escape::Path, Escape::Form, Escape::Json] {
+                let _ = Template::named(&text, &names, escape);
             }
         }
     }
@@ -225,12 +511,12 @@ mod tests {
         let (mut rendered, mut random) = (Rendered::default(), Random::new(1, 0));
         for request in [9, 10] {
             let numbers = Numbers { connection: 1, request };
-            rendered.render(templates.iter(), numbers, &mut random);
+            rendered.render(templates.iter(), &mut Values::of(numbers, &mut random));
             let right = [format!("a{request}"), "1b".to_owned()];
             assert!(rendered.texts().eq(right.iter().map(String::as_str)), "{rendered:?}");
         }
         let numbers = Numbers { connection: 0, request: 0 };
-        rendered.render(std::iter::empty(), numbers, &mut random);
+        rendered.render(std::iter::empty(), &mut Values::of(numbers, &mut random));
         assert_eq!(rendered.texts().count(), 0);
     }
 }

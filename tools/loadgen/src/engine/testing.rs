@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::Method;
 
 use crate::plan::{
@@ -13,16 +12,7 @@ use crate::plan::{
 
 /// A GET of `target`.
 pub(super) fn request(target: &str) -> RequestPlan {
-    RequestPlan {
-        method: Method::GET,
-        target: target.to_owned(),
-        fields: Vec::new(),
-        has_placeholders: false,
-        body: Bytes::new(),
-        weight: 1,
-        answer: None,
-        answer_fields: Vec::new(),
-    }
+    RequestPlan::new(Method::GET, target.to_owned())
 }
 
 /// A GET of `/`, over one connection to `address`.
@@ -45,6 +35,7 @@ pub(super) fn plan_for(address: SocketAddr) -> Plan {
         request_timeout: Duration::from_secs(5),
         expect: Expectations::default(),
         kind: RequestKind::default(),
+        scenario: None,
         recorded_share: None,
         seed: 1,
         server: ServerProcesses::Unwatched,

@@ -8,7 +8,7 @@ use bolide_eventloop::{Agenda, Destination};
 use bolide_semantics::{AbortReason, Blame};
 use hdrhistogram::Histogram;
 
-use super::asked::Asked;
+use super::asked::{Asked, Redirect};
 use super::checks::Judge;
 use super::histograms::empty;
 use super::pacer::Pacer;
@@ -17,8 +17,10 @@ use super::script::Script;
 use super::seats::Seats;
 use super::tally::Tally;
 use super::template::Rendered;
+use super::users::Crowd;
 use super::websocket::WebSocketTask;
-use crate::plan::EventsPlan;
+use crate::options::target::Target;
+use crate::plan::{EventsPlan, Scenario};
 use crate::progress::Record;
 use crate::report::Failure;
 
@@ -29,6 +31,10 @@ pub(super) struct Task {
     pub(super) judge: Judge,
     pub(super) dial: Dial,
     pub(super) is_tls: bool,
+    /// Who the requests are steps of.
+    pub(super) scenario: Option<Arc<Scenario>>,
+    /// The server, where users follow its redirects and keep its cookies.
+    pub(super) server: Option<Target>,
     /// Taken in turn.
     pub(super) destinations: Vec<Destination>,
     /// Requests in flight on a connection at most.
@@ -88,6 +94,8 @@ pub(super) struct ThreadState {
     pub(super) turn: usize,
     /// The texts of the request that is sent.
     pub(super) rendered: Rendered,
+    /// The cookies that go with it.
+    pub(super) cookies: String,
     /// The number of the next connection, and how many threads number theirs.
     next_connection: u64,
     threads: u64,
@@ -112,23 +120,54 @@ impl ThreadState {
     ) -> Self {
         let requests = task.script.requests.len();
         let turn = number * requests / threads;
+        let (number, threads) = (number as u64, threads as u64);
+        let crowd = task.scenario.clone();
+        let crowd = crowd.map(|scenario| Crowd { scenario, next_number: number, threads });
         Self {
             task,
             now_ns: 0,
             seats: Seats::new(seats),
-            pacer: Pacer::idle(),
+            pacer: Pacer::idle(crowd),
             tally: Tally::new(requests),
             interval: Interval::new(),
             random,
             turn,
             rendered: Rendered::default(),
-            next_connection: number as u64,
-            threads: threads as u64,
+            cookies: String::new(),
+            next_connection: number,
+            threads,
             next_destination: 0,
             in_flight: 0,
             counted_in_flight: 0,
             trouble: None,
             records: Vec::new(),
+        }
+    }
+
+    /// Calls connections for the requests that wait.
+    pub(super) fn deal(&mut self, agenda: &mut Agenda) {
+        while self.seats.has_free() && self.pacer.promise() {
+            match self.seats.promise() {
+                Some(Some(token)) => agenda.call(token),
+                Some(None) => {}
+                None => {
+                    self.pacer.redeem(1);
+                    break;
+                }
+            }
+        }
+    }
+
+    /// What has become due in a connection's turn goes to others, if that one can't take it; and the loop wakes up for
+    /// the next user.
+    #[inline]
+    pub(super) fn deal_users(&mut self, agenda: &mut Agenda) {
+        if self.pacer.users().is_none() {
+            return;
+        }
+        self.deal(agenda);
+        if let Some(at_ns) = self.pacer.next_pause_ns() {
+            agenda.alarm(self.task.instant(at_ns));
         }
     }
 
@@ -189,6 +228,24 @@ impl ThreadState {
         }
     }
 
+    /// The user whose step it was goes on.
+    #[inline]
+    fn go_on(&mut self, asked: &Asked, has_failed: bool) {
+        let Some(step) = &asked.step else { return };
+        if asked.number != self.pacer.number {
+            return;
+        }
+        let plan = &self.task.script.requests[asked.request as usize].step;
+        let think_ns = plan.as_ref().map_or(0, |plan| plan.think.draw(&mut self.random));
+        let finished = self.pacer.went_on(step.user, self.now_ns, (has_failed, think_ns));
+        if let Some(finished) = finished
+            && self.pacer.counts_answer(asked.number, finished.counted, self.now_ns)
+        {
+            let tally = self.tally.users.get_or_insert_default();
+            tally.finished(self.now_ns - finished.begun_ns, finished.has_failed);
+        }
+    }
+
     /// An answer is complete, right or wrong, on the connection of a seat.
     #[inline]
     pub(super) fn answered(
@@ -198,6 +255,12 @@ impl ThreadState {
         verdict: Result<(), Failure>,
     ) {
         self.gone(asked);
+        self.count(seat, asked, verdict);
+        self.go_on(asked, verdict.is_err());
+    }
+
+    #[inline]
+    fn count(&mut self, seat: Option<u32>, asked: &Asked, verdict: Result<(), Failure>) {
         if asked.number != self.pacer.number || !self.pacer.is_running() {
             return;
         }
@@ -213,14 +276,21 @@ impl ThreadState {
         }
         let tally = &mut self.tally;
         tally.latency.saturating_record(latency_ns);
-        tally.by_request.answered(asked.request, latency_ns, verdict.is_ok());
+        match &asked.step {
+            // The step goes on.
+            Some(step) if step.redirect == Redirect::Followed => {}
+            Some(step) => {
+                let latency_ns = self.now_ns - step.began_ns;
+                tally.by_request.answered(asked.request, latency_ns, verdict.is_ok());
+            }
+            None => tally.by_request.answered(asked.request, latency_ns, verdict.is_ok()),
+        }
         tally.counts.completed += 1;
         tally.completed_on(seat);
         tally.counts.compared += u64::from(asked.seen.sampled);
         tally.status(asked.status);
         tally.traffic.payload_received_bytes += asked.seen.bytes;
-        let body = &self.task.script.requests[asked.request as usize].body;
-        tally.traffic.payload_sent_bytes += body.len() as u64 - asked.unsent_bytes;
+        tally.traffic.payload_sent_bytes += asked.content_bytes - asked.unsent_bytes;
         if let Some(stream) = &asked.stream {
             tally.events.ended(stream, verdict.is_ok());
         }
@@ -259,6 +329,7 @@ impl ThreadState {
             self.tally.failure(failure);
             self.tally.by_request.failed(asked.request);
         }
+        self.go_on(asked, true);
     }
 
     /// A connection could not be made. `request`: the one that waited for it.

@@ -30,6 +30,8 @@ Examples:
       20,000 messages of 100 bytes per second on 1,000 WebSocket connections, each with its reply
   bolide load --grpc shop.Cart/Add --proto shop.proto --data-file add.json --rate 5k -D 30 http://127.0.0.1:50051
       5,000 calls of gRPC per second
+  bolide load --scenario shop.toml --users 5k -D 60 https://shop.example
+      5,000 users at a time who do the steps of a file: docs/LOAD.md shows one
   mpirun -x BOLIDE_SECRET -H load1,load2 bolide load -c 4000 --rate 800k --rendezvous load1 URL
       one load from two hosts, with one report (srun, Kubernetes and ssh: docs/LOAD.md)
   bolide load --h2load -n 100000 -c 100 -m 10 http://127.0.0.1:8080/ping
@@ -61,10 +63,11 @@ pub struct Arguments {
     /// `{connection}` and `{request}` in the path or query are replaced by the number of the connection
     /// and that of the request on its connection, both from 0: `'/items?id={connection}-{request}'`;
     /// `{random:1..100}` by a number from 1 to 100, and `{uuid}` by a UUID, both random (--seed).
-    #[arg(value_name = "URL", required_unless_present_any = ["urls", "h2load", "wrk"])]
+    #[arg(value_name = "URL", required_unless_present_any = ["urls", "h2load", "wrk", "har"])]
     pub(super) url: Vec<String>,
 
-    /// Total number of connections. Default: 10, or the number of -n if that is less.
+    /// Total number of connections, which users share. Default: 10, or the number of -n if that is less; of a scenario,
+    /// as many as --users, at most 1000, or 100 with a rate.
     #[arg(short = 'c', long, value_name = "N", value_parser = units::count)]
     pub(super) connections: Option<u64>,
 
@@ -133,7 +136,7 @@ pub(crate) struct CompareArguments {
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Load")]
 pub(super) struct LoadArguments {
-    /// End after N requests.
+    /// End after N requests, or users of a scenario.
     #[arg(short = 'n', long, value_name = "N", value_parser = units::count)]
     pub(super) requests: Option<u64>,
 
@@ -182,6 +185,19 @@ pub(super) struct LoadArguments {
     pub(super) seed: u64,
 }
 
+/// What steps say for themselves.
+const NO_SCENARIO: [&str; 9] = [
+    "urls",
+    "exchanges",
+    "body",
+    "method",
+    "streams",
+    "content",
+    "expect_field",
+    "expect_length",
+    "new_connections",
+];
+
 /// Requests to send.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Requests")]
@@ -221,6 +237,31 @@ pub(super) struct RequestArguments {
     /// round-robin. `-`: the standard input.
     #[arg(long, value_name = "FILE")]
     pub(super) urls: Option<PathBuf>,
+
+    /// Users who do the steps of this file (TOML) in order, each as often as there is time and each time as another user:
+    /// templates, captured values, cookies, pauses, weights. The URL names the server.
+    #[arg(long, value_name = "FILE", group = "steps_of", conflicts_with_all = NO_SCENARIO)]
+    pub(super) scenario: Option<PathBuf>,
+
+    /// Users who repeat what a browser recorded (HTTP Archive), as far as it went to the URL's server, or to that of the
+    /// first entry. Requests follow one another, with the recorded pauses between them.
+    #[arg(long, value_name = "FILE", group = "steps_of", conflicts_with_all = NO_SCENARIO)]
+    pub(super) har: Option<PathBuf>,
+
+    /// Send the requests of this access log again, at the times at which they came: GET and HEAD; in the common or combined
+    /// format, or the JSON of `bolide serve`. The URL names the server.
+    #[arg(long, value_name = "FILE", group = "steps_of", conflicts_with_all = NO_SCENARIO)]
+    #[arg(conflicts_with_all = ["requests", "rate", "ramp", "steps", "find_knee", "warm_up", "poisson", "users"])]
+    pub(super) replay: Option<PathBuf>,
+
+    /// Replay so many times as fast.
+    #[arg(long, value_name = "N", requires = "replay", default_value = "1", value_parser = units::factor)]
+    pub(super) speed: f64,
+
+    /// Users at a time; they begin evenly over the warm-up. Default: 10. With --rate, --ramp and --steps, the rate is that
+    /// of users who begin; -n is the number of users.
+    #[arg(long, value_name = "N", requires = "steps_of", value_parser = units::count)]
+    pub(super) users: Option<u64>,
 
     /// Responses are Server-Sent Events: report the time to the first event, the gaps between events, stalls and
     /// events per second. --timeout counts from the last event of a stream. A stream fails if it has no

@@ -22,13 +22,19 @@ const WARM_UP: Duration = Duration::from_secs(1);
 
 impl LoadArguments {
     /// The schedule, when the options don't contradict each other.
-    pub(super) fn schedule(&self, connections: u64, depth: u64) -> Result<Schedule, String> {
+    /// `users`: of a scenario, and how many at a time, if the clock does not make them begin.
+    pub(super) fn schedule(
+        &self,
+        connections: u64,
+        depth: u64,
+        users: Option<Option<u64>>,
+    ) -> Result<Schedule, String> {
         self.check_contradictions()?;
         if let Some(requests) = self.requests
             && requests < connections
         {
             return Err(format!(
-                "-n {requests} requests, but -c {connections} connections: some would have none"
+                "-n {requests}, but -c {connections} connections: some would have nothing to do"
             ));
         }
         let arrivals = if self.poisson { Arrivals::Poisson } else { Arrivals::Constant };
@@ -54,12 +60,15 @@ impl LoadArguments {
             Phase { name: name.into(), load, warm_up, until }
         };
         if let Some(rate) = self.rate {
-            let name = format!("{rate:.0} req/s");
+            let name = format!("{rate:.0} {}", if users.is_some() { "users/s" } else { "req/s" });
             return Ok(Schedule::Fixed(vec![phase(&name, Load::Open { rate, arrivals })]));
         }
         if self.new_connections {
             let name = format!("{connections} at a time");
             return Ok(Schedule::Fixed(vec![phase(&name, Load::Connect)]));
+        }
+        if let Some(users) = users.flatten() {
+            return Ok(Schedule::Fixed(vec![phase(&format!("{users} users"), Load::Closed)]));
         }
         if self.requests.is_some() || (self.duration.is_some() && !self.poisson) {
             let name = format!("{} in flight", connections.saturating_mul(depth));
@@ -75,6 +84,29 @@ impl LoadArguments {
         let is_short = self.duration.is_some_and(|duration| duration < SHORT_PHASE);
         let default = if self.requests.is_some() || is_short { Duration::ZERO } else { WARM_UP };
         self.warm_up.unwrap_or(default)
+    }
+
+    /// Requests at these times, which are counted from the start, in nanoseconds.
+    pub(super) fn replay(&self, times: &[u64]) -> Phase {
+        let seconds = times.last().map_or(0.0, |last| *last as f64 / 1e9);
+        let rate = times.len() as f64 / seconds.max(1e-3);
+        Phase {
+            name: "replay".into(),
+            load: Load::Open { rate, arrivals: Arrivals::Constant },
+            warm_up: Duration::ZERO,
+            until: Until { requests: Some(times.len() as u64), time: self.duration },
+        }
+    }
+
+    /// The option that makes requests, or users, begin by the clock.
+    pub(super) fn rates(&self) -> Option<&'static str> {
+        let rates = [
+            ("--rate", self.rate.is_some()),
+            ("--ramp", self.ramp.is_some()),
+            ("--steps", !self.steps.is_empty()),
+            ("--find-knee", self.find_knee),
+        ];
+        rates.iter().find(|(_, is_set)| *is_set).map(|(name, _)| *name)
     }
 
     /// What says how hard; at most one of them may be said, but --rate with --find-knee.

@@ -15,6 +15,7 @@ mod websocket;
 use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread;
 
 use bytes::Bytes;
@@ -24,9 +25,11 @@ pub(crate) use arguments::{Action, CompareArguments};
 pub(crate) use parts::PartsArguments;
 pub use threshold::Threshold;
 
-use crate::plan::{Http2Plan, Plan, RequestKind, ServerProcesses, TlsPlan, TlsTrust, Version};
+use crate::plan::{
+    Http2Plan, Plan, RequestKind, Scenario, ServerProcesses, TlsPlan, TlsTrust, Version,
+};
 use crate::schedule::Schedule;
-use arguments::ConnectionArguments;
+use arguments::{ConnectionArguments, OutputArguments};
 use target::{ConnectTo, Target};
 
 /// The connections of a run that nobody gives a number.
@@ -34,6 +37,18 @@ const DEFAULT_CONNECTIONS: u64 = 10;
 
 /// More connections than this don't fit into the ports of one address, four times over.
 const MOST_CONNECTIONS: u64 = 250_000;
+
+/// The users of a scenario at a time, when nobody says.
+const DEFAULT_USERS: u64 = 10;
+
+/// More users than this at a time are a mistake.
+const MOST_USERS: u64 = 10_000_000;
+
+/// The connections of users who begin by the clock, when nobody says.
+const USERS_CONNECTIONS: u64 = 100;
+
+/// The most connections that users get without being asked.
+const MOST_USERS_CONNECTIONS: u64 = 1000;
 
 /// More requests in flight on a connection than this, no server takes.
 const MOST_DEPTH: u64 = 1_000_000;
@@ -60,6 +75,8 @@ pub struct Job {
     pub outputs: Outputs,
     /// What breaks the run.
     pub thresholds: Vec<Threshold>,
+    /// What is not sent of what was asked for, in a sentence.
+    pub note: Option<String>,
 }
 
 /// What is written where.
@@ -99,9 +116,19 @@ impl Arguments {
         let version = self.version(&target)?;
         check_http3(connection, &target)?;
         let tls = tls(connection, target.is_https)?;
-        let connections = self.connections();
+        let recorded = requests.scenario.as_ref().and_then(|of| of.recorded.as_ref());
+        let replay = recorded.map(|recorded| self.load.replay(&recorded.times));
+        let users = match &requests.scenario {
+            Some(_) if replay.is_some() => Some(None),
+            Some(_) => Some(self.users()?),
+            None => None,
+        };
+        let connections = self.connections(users);
         let expect = request::expectations(&self.expect, &requests.plans)?;
-        let schedule = self.load.schedule(connections, self.depth)?;
+        let schedule = match replay {
+            Some(phase) => Schedule::Fixed(vec![phase]),
+            None => self.load.schedule(connections, self.depth, users)?,
+        };
         let cores = self.cores.as_deref().map(cores).transpose()?.unwrap_or_default();
         check("-c", connections, MOST_CONNECTIONS)?;
         check("-m", self.depth, MOST_DEPTH)?;
@@ -129,25 +156,15 @@ impl Arguments {
             request_timeout: connection.timeout,
             expect,
             kind,
+            scenario: requests.scenario.map(|scenario| {
+                let users = as_size(users.flatten().unwrap_or(connections));
+                Arc::new(Scenario { users, ..scenario })
+            }),
             recorded_share: output.records.as_ref().map(|_| output.sample_records.unwrap_or(1.0)),
             seed,
-            server: match (connection.server_pid, &connection.server_group) {
-                (Some(pid), Some(group)) => ServerProcesses::Group(pid, group.clone()),
-                (Some(pid), None) => ServerProcesses::Pid(pid),
-                (None, _) if connection.no_server_watch => ServerProcesses::Unwatched,
-                (None, _) => ServerProcesses::ByPort,
-            },
+            server: server(connection),
         };
-        let outputs = Outputs {
-            json: output.json.clone(),
-            csv: output.csv.clone(),
-            hdr: output.hdr.clone(),
-            html: output.html.clone(),
-            metrics: output.metrics.clone(),
-            records: output.records.clone(),
-            junit: output.junit.clone(),
-            quiet: output.quiet,
-        };
+        let outputs = Outputs::of(output);
         let is_of_events = |threshold: &&Threshold| threshold.is_of_events();
         if !matches!(plan.kind, RequestKind::Events(_))
             && let Some(one) = self.expect.fail_if.iter().find(is_of_events)
@@ -155,7 +172,8 @@ impl Arguments {
             return Err(format!("--fail-if '{}' needs --events, --openai or --grpc", one.text));
         }
         let url = target.to_string();
-        Ok(Job { url, plan, schedule, outputs, thresholds: self.expect.fail_if.clone() })
+        let (note, thresholds) = (requests.note, self.expect.fail_if.clone());
+        Ok(Job { url, plan, schedule, outputs, thresholds, note })
     }
 
     /// What requests and responses are.
@@ -187,9 +205,36 @@ impl Arguments {
         })
     }
 
-    fn connections(&self) -> u64 {
+    /// `users`: of a scenario, and how many at a time, if the clock does not make them begin.
+    fn connections(&self, users: Option<Option<u64>>) -> u64 {
         let requests = self.load.requests.unwrap_or(u64::MAX);
-        self.connections.unwrap_or_else(|| DEFAULT_CONNECTIONS.min(requests.max(1)))
+        let default = match users {
+            None => DEFAULT_CONNECTIONS,
+            Some(None) => USERS_CONNECTIONS,
+            Some(Some(users)) => users.min(MOST_USERS_CONNECTIONS),
+        };
+        self.connections.unwrap_or_else(|| default.min(requests.max(1)))
+    }
+
+    /// Users of a scenario at a time; none: the clock makes them begin.
+    fn users(&self) -> Result<Option<u64>, String> {
+        let (load, users) = (&self.load, self.request.users);
+        if let Some(option) = load.rates() {
+            return match users {
+                Some(_) => Err(format!(
+                    "--users and {option} contradict each other: so many at a time, or so many who begin per second"
+                )),
+                None => Ok(None),
+            };
+        }
+        let users = users.unwrap_or_else(|| DEFAULT_USERS.min(load.requests.unwrap_or(u64::MAX)));
+        check("--users", users, MOST_USERS)?;
+        if let Some(connections) = self.connections.filter(|connections| *connections > users) {
+            return Err(format!(
+                "-c {connections} connections, but --users {users}: some would have no user"
+            ));
+        }
+        Ok(Some(users))
     }
 
     fn threads(&self, connections: u64) -> Result<usize, String> {
@@ -204,6 +249,31 @@ impl Arguments {
             ));
         }
         Ok(as_size(threads))
+    }
+}
+
+impl Outputs {
+    fn of(output: &OutputArguments) -> Self {
+        Self {
+            json: output.json.clone(),
+            csv: output.csv.clone(),
+            hdr: output.hdr.clone(),
+            html: output.html.clone(),
+            metrics: output.metrics.clone(),
+            records: output.records.clone(),
+            junit: output.junit.clone(),
+            quiet: output.quiet,
+        }
+    }
+}
+
+/// Which processes are the server's.
+fn server(connection: &ConnectionArguments) -> ServerProcesses {
+    match (connection.server_pid, &connection.server_group) {
+        (Some(pid), Some(group)) => ServerProcesses::Group(pid, group.clone()),
+        (Some(pid), None) => ServerProcesses::Pid(pid),
+        (None, _) if connection.no_server_watch => ServerProcesses::Unwatched,
+        (None, _) => ServerProcesses::ByPort,
     }
 }
 

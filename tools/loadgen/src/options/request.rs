@@ -6,14 +6,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE};
+use http::header::{ACCEPT, CONTENT_TYPE, COOKIE};
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 
 use super::arguments::{ExpectArguments, RequestArguments};
 use super::target::{self, Target};
 use crate::engine::template::Template;
 use crate::exchanges::Exchanges;
-use crate::plan::{EventsPlan, Expectations, ExpectedBody, RequestPlan, StreamFormat};
+use crate::plan::{EventsPlan, Expectations, ExpectedBody, RequestPlan, Scenario, StreamFormat};
+use crate::scenario::{self, Replay};
 
 /// The largest body that is made or read: it is held in memory once.
 pub(super) const LARGEST_BODY_BYTES: u64 = 4 << 30;
@@ -173,6 +174,10 @@ pub(crate) fn list(text: &str) -> Result<Vec<Line>, String> {
 /// The requests, and the URL that says where the server is.
 pub(super) struct Requests {
     pub(super) target: Target,
+    /// Who takes them in order.
+    pub(super) scenario: Option<Scenario>,
+    /// What nobody is sent of what was asked for, in a sentence.
+    pub(super) note: Option<String>,
     /// Instead of the target's, in Host and `:authority`.
     pub(super) authority: Option<String>,
     pub(super) plans: Vec<RequestPlan>,
@@ -202,7 +207,10 @@ pub(super) fn requests(
         for plan in &mut plans {
             plan.answer_fields.extend_from_slice(&answer_fields);
         }
-        return Ok(Requests { target, authority, plans });
+        return Ok(Requests { target, scenario: None, note: None, authority, plans });
+    }
+    if let Some(steps) = steps(urls, arguments, base.as_ref(), &fields)? {
+        return Ok(Requests { authority, ..steps });
     }
     let fields = streamed_fields(fields, arguments);
     let bodies = bodies(arguments, seed)?;
@@ -225,18 +233,64 @@ pub(super) fn requests(
         check_placeholders(&path)?;
         let method = line.method.or_else(|| chosen.clone()).unwrap_or_else(|| default.clone());
         plans.extend(bodies.iter().map(|body| RequestPlan {
-            method: method.clone(),
-            target: path.clone(),
             fields: fields.clone(),
             has_placeholders: true,
             body: body.clone(),
             weight: line.weight,
             answer: answer.clone(),
             answer_fields: answer_fields.clone(),
+            ..RequestPlan::new(method.clone(), path.clone())
         }));
     }
     let target = base.ok_or("a list of paths needs a URL that names the server")?;
-    Ok(Requests { target, authority, plans })
+    Ok(Requests { target, scenario: None, note: None, authority, plans })
+}
+
+/// The server, the users and their steps, if the requests are those of users.
+fn steps(
+    urls: &[String],
+    arguments: &RequestArguments,
+    base: Option<&Target>,
+    fields: &[(HeaderName, HeaderValue)],
+) -> Result<Option<Requests>, String> {
+    let option = match (&arguments.scenario, &arguments.har, &arguments.replay) {
+        (Some(_), ..) => "--scenario",
+        (_, Some(_), _) => "--har",
+        (.., Some(_)) => "--replay",
+        _ => return Ok(None),
+    };
+    let of = |target: Target, scenario, plans| Requests {
+        target,
+        scenario: Some(scenario),
+        note: None,
+        authority: None,
+        plans,
+    };
+    if urls.len() > 1 || base.is_some_and(|url| url.path != "/" || url.is_websocket) {
+        return Err(format!(
+            "{option} has its own paths: give one URL that names the server, such as http://127.0.0.1:8080"
+        ));
+    }
+    if fields.iter().any(|(name, _)| *name == COOKIE) {
+        return Err(format!("-H cookie can't be combined with {option}: each user keeps its own"));
+    }
+    if let Some(path) = &arguments.har {
+        let (server, scenario, plans) = scenario::read_har(path, base, fields)?;
+        return Ok(Some(of(server, scenario, plans)));
+    }
+    let server = base.ok_or_else(|| format!("{option} needs a URL that names the server"))?.clone();
+    if let Some(path) = &arguments.replay {
+        let Replay { scenario, plans, left_out } =
+            scenario::read_replay(path, arguments.speed, fields)?;
+        let note = (left_out > 0).then(|| {
+            format!("--replay leaves {left_out} line(s) out: only GET and HEAD are sent again")
+        });
+        return Ok(Some(Requests { note, ..of(server, scenario, plans) }));
+    }
+    let Some(path) = &arguments.scenario else { return Ok(None) };
+    let (scenario, plans) = scenario::read(path, &server, fields)
+        .map_err(|why| format!("--scenario {}: {why}", path.display()))?;
+    Ok(Some(of(server, scenario, plans)))
 }
 
 /// A brace is not a character of a URL: one that is not of a placeholder is a mistake.
@@ -372,7 +426,12 @@ fn expected(option: &str, lines: &[String]) -> Result<Vec<(HeaderName, HeaderVal
     parsed.map(|(fields, _)| fields).map_err(|why| format!("{option}: {why}"))
 }
 
-fn statuses(text: &str) -> Result<Vec<StatusCode>, String> {
+/// Reads a list of statuses and of their classes.
+///
+/// # Errors
+///
+/// What is not a status, and what would be right.
+pub(crate) fn statuses(text: &str) -> Result<Vec<StatusCode>, String> {
     let mut statuses = Vec::new();
     for item in text.split(',').map(str::trim) {
         let wrong = || format!("--expect-status: `{item}` is not a status: use 200 or 2xx");

@@ -103,7 +103,7 @@ fn contradictions_are_named() {
         ("--poisson --new-connections", "--poisson"),
         ("--poisson -n 100", "--poisson"),
         ("--new-connections -m 2", "-m must be 1"),
-        ("-n 5 -c 10", "some would have none"),
+        ("-n 5 -c 10", "some would have nothing to do"),
         ("-t 20 -c 10", "need at least as many connections"),
         ("--http1 --http2", "cannot be used with"),
         ("--http1 --stream-window 1M", "--stream-window needs HTTP/2"),
@@ -313,6 +313,44 @@ fn a_websocket_takes_messages_and_their_options() {
         let mistake = mistake(&line);
         assert!(mistake.contains(expected), "{line}: {mistake}");
     }
+}
+
+#[test]
+fn users_of_a_scenario_share_connections_or_begin_by_the_clock() {
+    let path = std::env::temp_dir().join(format!("bolide-users-{}.toml", std::process::id()));
+    fs::write(&path, "[[user]]\n[[user.step]]\nrequest = '/a'\n").unwrap();
+    let file = path.to_str().unwrap().to_owned();
+    let line = |line: &str| format!("--scenario {file} {line} http://127.0.0.1:1");
+    for (options, users, connections, name) in [
+        ("", 10, 10, "10 users"),
+        ("--users 5k -D 1", 5000, 1000, "5000 users"),
+        ("-n 4", 4, 4, "4 users"),
+        ("--users 50 -c 7 -n 60", 50, 7, "50 users"),
+        ("--rate 30 -D 1", 100, 100, "30 users/s"),
+    ] {
+        let job = job(&line(options));
+        let Schedule::Fixed(phases) = job.schedule else { panic!("{:?}", job.schedule) };
+        let plan = job.plan;
+        assert_eq!((plan.scenario.unwrap().users, plan.connections), (users, connections));
+        assert_eq!(phases[0].name, name);
+    }
+    for (line, expected) in [
+        (line("--users 5 --rate 7"), "--users and --rate contradict each other"),
+        (line("--users 5 -c 6"), "some would have no user"),
+        (line("-n 5 -c 6"), "some would have no user"),
+        (line("-d x"), "cannot be used with"),
+        (line("--events"), "cannot be used with"),
+        (line("--new-connections"), "cannot be used with"),
+        (line("--expect-body x"), "cannot be used with"),
+        (line("").replace("1:1", "1:1/path"), "--scenario has its own paths"),
+        (line("").replace(&file, "absent.toml"), "--scenario absent.toml: "),
+        (format!("--users 5 {URL}"), "--scenario"),
+        (format!("--har {file}"), "--har "),
+    ] {
+        let mistake = mistake(&line);
+        assert!(mistake.contains(expected), "{line}: {mistake}");
+    }
+    fs::remove_file(path).unwrap();
 }
 
 #[test]

@@ -115,6 +115,16 @@ pub fn count(text: &str) -> Result<u64, String> {
     Ok(value as u64)
 }
 
+/// A factor above 0.
+///
+/// # Errors
+///
+/// What would be right, in a sentence.
+pub fn factor(text: &str) -> Result<f64, String> {
+    let factor = text.parse::<f64>().ok().filter(|factor| factor.is_finite() && *factor > 0.0);
+    factor.ok_or_else(|| format!("`{text}` is not a number above 0, such as 2 or 0.5"))
+}
+
 /// A rate per second, more than 0: a number, and `k` or `M`, and `/s` if one likes.
 ///
 /// # Errors

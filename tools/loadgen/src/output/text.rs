@@ -133,13 +133,13 @@ fn phase_found(report: &PhaseReport) -> String {
                 let ns = report.latency.percentiles_ns.get(name).copied().unwrap_or(0);
                 format!("{name} {}", duration(ns))
             });
-            let asked = rate(*asked);
+            let (asked, of) = (rate(*asked), if report.users.is_some() { "users/s" } else { unit });
             let served = if report.verdict.bound == Bound::Rate {
                 limited.to_owned()
             } else {
                 format!("{served} {unit} were served; {limited}")
             };
-            format!("At {asked} {unit}: {}; {served}.", figures.join(", "))
+            format!("At {asked} {of}: {}; {served}.", figures.join(", "))
         }
     }
 }
@@ -147,7 +147,7 @@ fn phase_found(report: &PhaseReport) -> String {
 /// A search for the knee: a line for each rate that was tried.
 fn write_search(text: &mut String, report: &Report) -> std::fmt::Result {
     let limit_ns = report.knee.map_or(u64::MAX, |knee| knee.limit_ns);
-    let head = ["req/s tried", "served", "failed", "p50", "p99", "p99.9"].map(str::to_owned);
+    let head = ["rate tried", "served", "failed", "p50", "p99", "p99.9"].map(str::to_owned);
     line_of_search(text, &head, "")?;
     for phase in &report.phases {
         let at = |name: &str| phase.latency.percentiles_ns.get(name).copied().unwrap_or(0);
@@ -238,6 +238,8 @@ pub fn failure(kind: Failure) -> &'static str {
         Failure::Grpc => "failed call",
         Failure::Upgrade => "refused WebSocket connection",
         Failure::Closed => "closed by the server",
+        Failure::Capture => "lacks what the next steps need",
+        Failure::Redirect => "redirect elsewhere",
     }
 }
 
@@ -262,17 +264,36 @@ fn write_duration(text: &mut String, report: &PhaseReport) -> std::fmt::Result {
     }
 }
 
-fn write_phase(text: &mut String, report: &PhaseReport) -> std::fmt::Result {
-    let load = &report.phase.load;
-    let (counts, model) = (&report.counts, model(load));
-    write_duration(text, report)?;
-    let asked = match load {
+/// Responses per second, and how many were asked for.
+fn write_rate(text: &mut String, report: &PhaseReport) -> std::fmt::Result {
+    let asked = match &report.phase.load {
+        Load::Open { rate: asked, .. } if report.users.is_some() => {
+            format!(" by {} users/s", rate(*asked))
+        }
         Load::Open { rate: asked, .. } => format!(" of {} requested", rate(*asked)),
         Load::Closed | Load::Connect => String::new(),
     };
     let mark = if report.verdict.bound == Bound::Client { " (a lower bound)" } else { "" };
-    let unit = unit(report);
-    row(text, "rate", &format!("{} {unit}{asked}{mark}", rate(succeeded_rate(report))))?;
+    let (served, unit) = (rate(succeeded_rate(report)), unit(report));
+    row(text, "rate", &format!("{served} {unit}{asked}{mark}"))
+}
+
+/// How many users did all their steps, and how long they took.
+fn write_users(text: &mut String, report: &PhaseReport) -> std::fmt::Result {
+    let Some(users) = &report.users else { return Ok(()) };
+    let gave_up = match users.gave_up {
+        0 => String::new(),
+        count => format!(", {} gave up", grouped(count)),
+    };
+    row(text, "users", &format!("{} did all their steps{gave_up}", grouped(users.finished)))?;
+    latency(text, "all steps", &users.duration, "of a user, with pauses")
+}
+
+fn write_phase(text: &mut String, report: &PhaseReport) -> std::fmt::Result {
+    let load = &report.phase.load;
+    let (counts, model) = (&report.counts, model(load));
+    write_duration(text, report)?;
+    write_rate(text, report)?;
     let answered = match &report.websocket {
         None => "responses",
         Some(websocket) if websocket.one_way => "messages",
@@ -291,6 +312,7 @@ fn write_phase(text: &mut String, report: &PhaseReport) -> std::fmt::Result {
         row(text, "statuses", &statuses.join(", "))?;
     }
     let from = match load {
+        _ if report.users.is_some() => "from when the user had it due",
         Load::Open { .. } => "from the intended time",
         Load::Closed | Load::Connect => "from the sending",
     };
@@ -299,6 +321,7 @@ fn write_phase(text: &mut String, report: &PhaseReport) -> std::fmt::Result {
     if let Some(events) = &report.events {
         write_events(text, events, &format!("{model}, {from}"))?;
     }
+    write_users(text, report)?;
     write_requests(text, &report.requests)?;
     latency(text, "connect", &report.connect, "TCP")?;
     let over = if report.quic.is_some() { "QUIC and TLS" } else { "TLS" };
@@ -383,7 +406,8 @@ fn write_requests(text: &mut String, requests: &[RequestReport]) -> std::fmt::Re
     const NAME_CHARS: usize = 40;
 
     for (index, request) in requests.iter().enumerate() {
-        let name = format!("{} {}", request.method, request.target);
+        let target = || format!("{} {}", request.method, request.target);
+        let name = request.name.clone().unwrap_or_else(target);
         let name = match name.char_indices().nth(NAME_CHARS) {
             None => name,
             Some((end, _)) => format!("{}…", &name[..end]),
@@ -399,7 +423,8 @@ fn write_requests(text: &mut String, requests: &[RequestReport]) -> std::fmt::Re
             duration(at("p50")),
             duration(at("p99"))
         );
-        row(text, if index == 0 { "by request" } else { "" }, &content)?;
+        let title = if request.name.is_some() { "by step" } else { "by request" };
+        row(text, if index == 0 { title } else { "" }, &content)?;
     }
     Ok(())
 }

@@ -24,7 +24,10 @@ impl Agreement {
         let plan = &job.plan;
         let connections = (plan.connections, plan.depth, plan.version, plan.connect_timeout);
         Self {
-            requests: hash(&(&job.url, &plan.origin.authority, &plan.requests, &plan.kind)),
+            requests: hash(&(
+                (&job.url, &plan.origin.authority),
+                (&plan.requests, &plan.kind, &plan.scenario),
+            )),
             connections: hash(&(connections, plan.http2, plan.tls.resume)),
             load: hash(&(&job.schedule, plan.seed)),
             responses: hash(&(&plan.expect, plan.request_timeout)),
@@ -34,7 +37,7 @@ impl Agreement {
     /// What differs, in words. `None`: nothing.
     pub(super) fn difference(&self, other: &Self) -> Option<String> {
         let groups = [
-            ("requests (URL, -X, -H, bodies)", self.requests != other.requests),
+            ("requests (URL, -X, -H, bodies, steps)", self.requests != other.requests),
             ("connections (-c, -m, version)", self.connections != other.connections),
             ("load (-n, -D, --rate, --seed …)", self.load != other.load),
             ("expected responses", self.responses != other.responses),

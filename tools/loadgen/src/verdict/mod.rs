@@ -6,7 +6,7 @@ mod parts;
 mod tests;
 
 use crate::plan::Load;
-use crate::report::{Bound, PhaseReport, Verdict};
+use crate::report::{Bound, Counts, PhaseReport, Verdict};
 use facts::{Facts, duration, percent};
 
 /// A thread or a set of cores is full from this share of its time on. What lacks to 1 is lost to
@@ -68,6 +68,9 @@ pub fn judge(report: &PhaseReport, online_cores: Option<usize>) -> Verdict {
     let online_cores = online_cores.filter(|_| report.parts.is_empty());
     let verdict = match report.phase.load {
         Load::Open { rate, .. } => judge_open(report, &facts, rate, online_cores),
+        // Users pause: what they do is a plan, too, unless a side was full.
+        Load::Closed if report.users.is_some() => busy(report, &facts, online_cores)
+            .unwrap_or_else(|| judge_open(report, &facts, 0.0, online_cores)),
         Load::Closed | Load::Connect => bottleneck(report, &facts, online_cores),
     };
     parts::with_parts(report, verdict)
@@ -80,13 +83,22 @@ fn judge_open(
     rate: f64,
     online_cores: Option<usize>,
 ) -> Verdict {
-    let met = facts.rate / rate;
-    let said = format!("{:.0} of {rate:.0} req/s were served ({}).", facts.rate, percent(met));
+    let Counts { completed, due, .. } = report.counts;
+    let (asked, said) = if report.users.is_some() {
+        let share = percent(completed as f64 / due.max(1) as f64);
+        (
+            due as f64,
+            format!("{completed} of {due} requests that users had due were served ({share})."),
+        )
+    } else {
+        let share = percent(facts.rate / rate);
+        let said = format!("{:.0} of {rate:.0} req/s were served ({share}).", facts.rate);
+        (rate * report.elapsed_ns as f64 / 1e9, said)
+    };
     let pacing_p99 = facts::p99(&report.pacing);
     let is_late = pacing_p99 > PACING_LATE_NS;
     // The last request may be in flight for no more reason than where the phase was cut.
-    let asked = rate * report.elapsed_ns as f64 / 1e9;
-    let is_met = (report.counts.completed + 1) as f64 >= RATE_MET * asked;
+    let is_met = (completed + 1) as f64 >= RATE_MET * asked;
     let lateness = is_late.then(|| {
         let late = duration(pacing_p99);
         format!("The generator's own clock was late by {late} (p99), which latencies include.")
@@ -130,7 +142,7 @@ fn bottleneck(report: &PhaseReport, facts: &Facts, online_cores: Option<usize>) 
 fn busy(report: &PhaseReport, facts: &Facts, online_cores: Option<usize>) -> Option<Verdict> {
     // An open loop may spin while it waits for the next intended time: its CPU says nothing, its
     // pacing does.
-    let spins = matches!(report.phase.load, Load::Open { .. });
+    let spins = matches!(report.phase.load, Load::Open { .. }) || report.users.is_some();
     let client_is_full = !spins && facts.generator_fullness >= FULL;
     let server_is_full = facts.server_fullness.is_some_and(|fullness| fullness >= FULL);
     let both = || facts.generator_said_and_server();

@@ -22,4 +22,6 @@ mod protocols;
 #[cfg(test)]
 mod records;
 #[cfg(test)]
+mod scenarios;
+#[cfg(test)]
 mod websocket;

@@ -35,14 +35,8 @@ pub(crate) fn plan(address: SocketAddr) -> Plan {
         tls: TlsPlan { trust: TlsTrust::Anybody, ..TlsPlan::default() },
         http2: Http2Plan::default(),
         requests: vec![RequestPlan {
-            method: Method::GET,
-            target: "/".to_owned(),
-            fields: Vec::new(),
-            has_placeholders: false,
-            body: Bytes::new(),
-            weight: 1,
             answer: Some(ExpectedBody::Exact(Bytes::from_static(crate::planted::BODY))),
-            answer_fields: Vec::new(),
+            ..RequestPlan::new(Method::GET, "/".to_owned())
         }],
         connections: 4,
         depth: 1,
@@ -52,6 +46,7 @@ pub(crate) fn plan(address: SocketAddr) -> Plan {
         request_timeout: Duration::from_secs(10),
         expect: Expectations { sampled_share: 1.0, ..Expectations::default() },
         kind: RequestKind::default(),
+        scenario: None,
         recorded_share: None,
         seed: 1,
         server: ServerProcesses::Unwatched,

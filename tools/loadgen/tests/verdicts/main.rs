@@ -25,7 +25,6 @@ use bolide_loadgen::progress::Control;
 use bolide_loadgen::report::{Bound, Verdict};
 use bolide_loadgen::schedule::{Knee, Outcome, Schedule};
 use bolide_loadgen::verdict::{PACING_LATE_NS, judge};
-use bytes::Bytes;
 use http::Method;
 use servers::Kind;
 
@@ -69,16 +68,7 @@ fn plan(server: &Server) -> Plan {
         version: Version::Http1,
         tls: TlsPlan::default(),
         http2: Http2Plan::default(),
-        requests: vec![RequestPlan {
-            method: Method::GET,
-            target: "/".to_owned(),
-            fields: Vec::new(),
-            has_placeholders: false,
-            body: Bytes::new(),
-            weight: 1,
-            answer: None,
-            answer_fields: Vec::new(),
-        }],
+        requests: vec![RequestPlan::new(Method::GET, "/".to_owned())],
         connections: 4,
         depth: 1,
         threads: 1,
@@ -87,6 +77,7 @@ fn plan(server: &Server) -> Plan {
         request_timeout: Duration::from_secs(10),
         expect: Expectations::default(),
         kind: RequestKind::default(),
+        scenario: None,
         recorded_share: None,
         seed: 1,
         server: ServerProcesses::Pid(server.child.id()),

@@ -220,6 +220,7 @@ mod tests {
             pacing: Latencies::default(),
             events: None,
             websocket: None,
+            users: None,
             stalls: Stalls::default(),
             generator: ProcessCost { cpu_ns: 1_000_000_000, ..ProcessCost::default() },
             server: Some(ProcessCost { cpu_ns: 1_900_000_000, ..ProcessCost::default() }),

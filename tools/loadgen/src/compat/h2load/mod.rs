@@ -193,6 +193,7 @@ pub fn parse(words: &[String]) -> Result<Foreign, String> {
         request_timeout: settings.inactivity.unwrap_or(FOREVER),
         expect: Expectations::default(),
         kind: RequestKind::default(),
+        scenario: None,
         recorded_share: None,
         seed: 1,
         server: ServerProcesses::Unwatched,
@@ -402,14 +403,9 @@ fn requests(settings: &Settings) -> Result<Asked, String> {
                 Target::parse(uri).map_err(|_| invalid(uri))?.path
             };
             Ok(RequestPlan {
-                method: method.clone(),
-                target: path,
                 fields: fields.clone(),
-                has_placeholders: false,
                 body: settings.data.clone().unwrap_or_default(),
-                weight: 1,
-                answer: None,
-                answer_fields: Vec::new(),
+                ..RequestPlan::new(method.clone(), path)
             })
         })
         .collect::<Result<Vec<_>, String>>()?;

@@ -106,14 +106,9 @@ pub fn parse(words: &[String]) -> Result<Foreign, String> {
         tls: TlsPlan { trust: TlsTrust::Anybody, ..TlsPlan::default() },
         http2: Http2Plan::default(),
         requests: vec![RequestPlan {
-            method,
-            target: target.path.clone(),
             fields,
-            has_placeholders: false,
             body: script.body.map(Bytes::from).unwrap_or_default(),
-            weight: 1,
-            answer: None,
-            answer_fields: Vec::new(),
+            ..RequestPlan::new(method, target.path.clone())
         }],
         connections: usize::try_from(settings.connections).unwrap_or(usize::MAX),
         depth: 1,
@@ -123,6 +118,7 @@ pub fn parse(words: &[String]) -> Result<Foreign, String> {
         request_timeout: settings.timeout,
         expect: Expectations::default(),
         kind: RequestKind::default(),
+        scenario: None,
         recorded_share: None,
         seed: 1,
         server: ServerProcesses::Unwatched,

@@ -8,7 +8,8 @@ use http::header::{SEC_WEBSOCKET_EXTENSIONS, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCK
 use http::{HeaderValue, Method, StatusCode, Version};
 
 use super::WebSocketTask;
-use crate::engine::template::Numbers;
+use crate::engine::script::Extra;
+use crate::engine::template::{Numbers, Values};
 use crate::engine::thread_state::ThreadState;
 use crate::plan::RequestPlan;
 
@@ -38,8 +39,10 @@ pub(super) fn send(
     state: &mut ThreadState,
     orders: &mut Orders<'_>,
 ) -> Result<ExchangeId, Misuse> {
-    task.handshake.render(numbers, &mut state.random, &mut state.rendered);
-    state.task.script.with_head(&task.handshake, &state.rendered, |head| {
+    let mut values = Values::of(numbers, &mut state.random);
+    task.handshake.render(&mut values, &mut state.rendered);
+    let rendered = (&state.rendered, Extra::of(0));
+    state.task.script.with_head(&task.handshake, rendered, |head| {
         let mut fields = head.fields.to_vec();
         let (method, protocol) = if multiplexed {
             (&Method::CONNECT, Some(handshake::PROTOCOL))

@@ -12,6 +12,7 @@ use bytes::Bytes;
 use super::{Socket, WebSocketTally, WebSocketTask, limits};
 use crate::engine::asked::Asked;
 use crate::engine::asker::Asker;
+use crate::engine::template::Values;
 use crate::engine::thread_state::{Task, failure_of_abort};
 use crate::report::Failure;
 
@@ -197,7 +198,10 @@ impl Messenger<'_> {
         let Self { asker: Asker { conn, state, .. }, socket } = self;
         let task = &state.task;
         let index = task.script.choose(&mut state.turn, &mut state.random);
+        let mut values = Values::of(conn.numbers, &mut state.random);
+        let body = task.script.requests[index].content(&mut values);
         let asked = Asked {
+            content_bytes: body.len() as u64,
             begun_ns,
             handed_ns: state.now_ns,
             request: index as u32,
@@ -205,7 +209,6 @@ impl Messenger<'_> {
             counted: state.pacer.counts(begun_ns),
             ..Asked::default()
         };
-        let body = Bytes::clone(&task.script.requests[index].body);
         let codec = socket.codec.as_mut();
         let sent = codec.is_some_and(|codec| codec.send(of(task).kinds[index], body).is_ok());
         if !sent {

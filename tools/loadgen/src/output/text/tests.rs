@@ -91,6 +91,7 @@ fn every_latency_names_its_model() {
 fn several_requests_have_a_line_each() {
     let mut phase = quiet(Load::Closed);
     let request = RequestReport {
+        name: None,
         method: "GET".to_owned(),
         target: "/a".to_owned(),
         completed: 1000,

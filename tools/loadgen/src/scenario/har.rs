@@ -1,0 +1,247 @@
+//! A scenario of what a browser recorded: HTTP Archive 1.2.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue};
+use serde::Deserialize;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+use super::{STEPS_COUNT, Scenario, StepPlan, Think, UserKind};
+use crate::engine::template::{Content, Template};
+use crate::options::request::{body_file, fields as read_fields, method};
+use crate::options::target::{Target, check_path};
+use crate::plan::RequestPlan;
+
+#[derive(Debug, Deserialize)]
+struct Archive {
+    log: Log,
+}
+
+#[derive(Debug, Deserialize)]
+struct Log {
+    entries: Vec<Entry>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry {
+    started_date_time: String,
+    /// Until the response was complete, in milliseconds.
+    #[serde(default)]
+    time: f64,
+    request: Request,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Request {
+    method: String,
+    url: String,
+    #[serde(default)]
+    headers: Vec<Header>,
+    post_data: Option<PostData>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Header {
+    name: String,
+    value: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct PostData {
+    #[serde(default)]
+    text: String,
+}
+
+/// Fields that belong to the recorded connection or user.
+fn is_left_out(name: &str) -> bool {
+    const NAMES: [&str; 9] = [
+        "host",
+        "content-length",
+        "connection",
+        "keep-alive",
+        "proxy-connection",
+        "transfer-encoding",
+        "upgrade",
+        "te",
+        "cookie",
+    ];
+    name.starts_with(':') || NAMES.contains(&name.to_ascii_lowercase().as_str())
+}
+
+/// The server of the first request.
+///
+/// # Errors
+///
+/// Why there is none.
+fn server(archive: &Archive) -> Result<Target, String> {
+    let first = archive.log.entries.first().ok_or("has no entry")?;
+    Target::parse(&first.request.url)
+}
+
+/// Reads an archive: one user who sends what went to the server of `server`, or of the first entry, in order, one after
+/// the other, and pauses as it did. Returns the server, too.
+///
+/// # Errors
+///
+/// The entry, and what is wrong with it.
+pub(crate) fn read(
+    path: &Path,
+    server: Option<&Target>,
+    fields: &[(HeaderName, HeaderValue)],
+) -> Result<(Target, Scenario, Vec<RequestPlan>), String> {
+    let text = body_file("--har", path)?;
+    parse(&text, server, fields).map_err(|why| format!("--har {}: {why}", path.display()))
+}
+
+fn parse(
+    text: &[u8],
+    asked: Option<&Target>,
+    fields: &[(HeaderName, HeaderValue)],
+) -> Result<(Target, Scenario, Vec<RequestPlan>), String> {
+    let archive: Archive = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+    let server = asked.map_or_else(|| server(&archive), |asked| Ok(asked.clone()))?;
+    let mut steps: Vec<(OffsetDateTime, Duration, RequestPlan)> = Vec::new();
+    for (index, entry) in archive.log.entries.iter().enumerate() {
+        let Ok(target) = Target::parse(&entry.request.url) else { continue };
+        if !target.has_origin_of(&server) {
+            continue;
+        }
+        let named = |why: String| format!("entry {}: {why}", index + 1);
+        let started = OffsetDateTime::parse(&entry.started_date_time, &Rfc3339)
+            .map_err(|error| named(format!("startedDateTime: {error}")))?;
+        let took = Duration::try_from_secs_f64(entry.time.max(0.0) / 1e3).unwrap_or_default();
+        steps.push((started, took, plan(entry, &target, fields).map_err(named)?));
+    }
+    if steps.is_empty() {
+        return Err(format!("has no request to `{server}`"));
+    }
+    if steps.len() > STEPS_COUNT {
+        return Err(format!("has {} requests, more than {STEPS_COUNT}", steps.len()));
+    }
+    steps.sort_by_key(|(started, ..)| *started);
+    let starts: Vec<OffsetDateTime> = steps.iter().map(|(started, ..)| *started).collect();
+    let plans = steps.into_iter().enumerate().map(|(index, (started, took, mut plan))| {
+        // Requests that a browser had in flight at the same time follow one another without a pause.
+        let next = starts.get(index + 1).map_or(started, |next| *next);
+        let between = Duration::try_from(next - started).unwrap_or_default();
+        if let Some(step) = plan.step.as_mut().and_then(Arc::get_mut) {
+            step.think = Think::of(between.saturating_sub(took));
+        }
+        plan
+    });
+    let plans: Vec<RequestPlan> = plans.collect();
+    let kinds = vec![UserKind { weights_sum: 1, steps: 0..plans.len() }];
+    let scenario =
+        Scenario { users: 1, kinds, rows: Vec::new(), captures_count: 0, recorded: None };
+    Ok((server, scenario, plans))
+}
+
+fn plan(
+    entry: &Entry,
+    target: &Target,
+    fields: &[(HeaderName, HeaderValue)],
+) -> Result<RequestPlan, String> {
+    let method = method(&entry.request.method)?;
+    check_path(&target.path)?;
+    let kept = entry.request.headers.iter().filter(|header| !is_left_out(&header.name));
+    let lines: Vec<String> =
+        kept.map(|header| format!("{}: {}", header.name, header.value)).collect();
+    let own = read_fields(lines.iter().map(String::as_str))?.0;
+    let is_own = |name: &HeaderName| own.iter().any(|(known, _)| known == name);
+    let shared = fields.iter().filter(|(name, _)| !is_own(name)).cloned();
+    let body = entry.request.post_data.as_ref().map(|data| Bytes::from(data.text.clone()));
+    let content: Vec<Content> =
+        body.filter(|body| !body.is_empty()).map(Content::Bytes).into_iter().collect();
+    let path = target.path.split('?').next().unwrap_or_default();
+    let step = StepPlan {
+        name: format!("{method} {path}"),
+        target: Template::constant(&target.path),
+        fields: Vec::new(),
+        content,
+        think: Think::Never,
+        captures: Vec::new(),
+        contains: None,
+        // The recorded requests have those that redirects led to.
+        redirects: 0,
+        statuses: Vec::new(),
+    };
+    Ok(RequestPlan {
+        fields: shared.chain(own.iter().cloned()).collect(),
+        step: Some(Arc::new(step)),
+        ..RequestPlan::new(method, target.path.clone())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn entry(at: &str, time: f64, url: &str, rest: &str) -> String {
+        format!(
+            "{{\"startedDateTime\":\"2026-01-02T03:04:{at}Z\",\"time\":{time},\
+             \"request\":{{\"method\":\"GET\",\"url\":\"{url}\"{rest}}}}}"
+        )
+    }
+
+    fn archive(entries: &[String]) -> String {
+        format!("{{\"log\":{{\"version\":\"1.2\",\"entries\":[{}]}}}}", entries.join(","))
+    }
+
+    #[test]
+    fn entries_of_one_server_become_steps_with_their_pauses() {
+        let fields = ",\"headers\":[{\"name\":\":path\",\"value\":\"/\"},{\"name\":\"Cookie\",\"value\":\"a=b\"},\
+                      {\"name\":\"Accept\",\"value\":\"*/*\"}],\"postData\":{\"mimeType\":\"\",\"text\":\"x\"}";
+        let text = archive(&[
+            entry("05.500", 100.0, "https://a.test/second?q=1", ""),
+            entry("05.000", 200.0, "https://a.test/", fields),
+            entry("05.100", 10.0, "https://other.test/x", ""),
+            entry("05.550", 1.0, "https://a.test/third", ""),
+        ]);
+        let (server, scenario, plans) = parse(text.as_bytes(), None, &[]).unwrap();
+        assert_eq!((server.host.as_str(), scenario.kinds[0].steps.clone()), ("a.test", 0..3));
+        let steps: Vec<&StepPlan> =
+            plans.iter().map(|plan| &**plan.step.as_ref().unwrap()).collect();
+        let names: Vec<&str> = steps.iter().map(|step| step.name.as_str()).collect();
+        assert_eq!(names, ["GET /", "GET /second", "GET /third"]);
+        assert_eq!(plans[1].target, "/second?q=1");
+        assert_eq!(steps[0].think, Think::of(Duration::from_millis(300)));
+        assert_eq!((steps[1].think, steps[2].think), (Think::Never, Think::Never));
+        assert_eq!((plans[0].fields.len(), steps[0].content.len()), (1, 1));
+    }
+
+    #[test]
+    fn what_is_wrong_with_an_archive_is_said() {
+        let other = Target::parse("http://b.test").unwrap();
+        let one = archive(&[entry("05.0", 1.0, "http://a.test/", "")]);
+        for (text, server, why) in [
+            ("{}".to_owned(), None, "missing field `log`"),
+            (archive(&[]), None, "has no entry"),
+            (one.clone(), Some(&other), "has no request to `http://b.test/`"),
+            (archive(&[entry("99", 1.0, "http://a.test/", "")]), None, "entry 1: startedDateTime"),
+            (one.replace("GET", "CONNECT"), None, "entry 1: CONNECT"),
+        ] {
+            let said = parse(text.as_bytes(), server, &[]).unwrap_err();
+            assert!(said.contains(why), "{said}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_breaks_the_reader(url in "(http://a.test)?/?.{0,12}", at in ".{0,24}", time: f64) {
+            let text = archive(&[entry("05.0", 1.0, "http://a.test/", "")]);
+            let mut value: serde_json::Value = serde_json::from_str(&text).unwrap();
+            let entry = &mut value["log"]["entries"][0];
+            entry["request"]["url"] = url.into();
+            entry["startedDateTime"] = at.into();
+            entry["time"] = time.into();
+            let _ = parse(&serde_json::to_vec(&value).unwrap(), None, &[]);
+        }
+    }
+}

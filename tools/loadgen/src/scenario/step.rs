@@ -1,0 +1,49 @@
+//! One step of a user: what is sent, and what is read from the response.
+
+use http::{HeaderName, StatusCode};
+
+use super::{Capture, Place, Think};
+use crate::engine::template::{Content, Template};
+
+/// What makes a request a step of a scenario.
+#[derive(Debug, Clone)]
+pub struct StepPlan {
+    /// What it is called in reports.
+    pub(crate) name: String,
+    pub(crate) target: Template,
+    /// Besides those of the request, which are the same for every user.
+    pub(crate) fields: Vec<(HeaderName, Template)>,
+    pub(crate) content: Vec<Content>,
+    /// The pause after it.
+    pub(crate) think: Think,
+    pub(crate) captures: Vec<Capture>,
+    /// What the body must contain.
+    pub(crate) contains: Option<Box<str>>,
+    /// Redirects that are followed.
+    pub(crate) redirects: u8,
+    /// Statuses that are right; empty: those of the run.
+    pub(crate) statuses: Vec<StatusCode>,
+}
+
+impl StepPlan {
+    /// Whether the body is looked into.
+    pub(crate) fn reads_body(&self) -> bool {
+        self.contains.is_some() || self.captures.iter().any(|capture| capture.place.is_in_body())
+    }
+
+    /// Whether the head is looked into for more than cookies.
+    pub(crate) fn field_captures(&self) -> impl Iterator<Item = &Capture> {
+        self.captures.iter().filter(|capture| matches!(capture.place, Place::Field(_)))
+    }
+
+    /// Every template that it has.
+    pub(super) fn templates(&self) -> impl Iterator<Item = &Template> {
+        let content = self.content.iter().filter_map(|part| match part {
+            Content::Text(template) => Some(template),
+            Content::Bytes(_) => None,
+        });
+        std::iter::once(&self.target)
+            .chain(self.fields.iter().map(|(_, template)| template))
+            .chain(content)
+    }
+}
