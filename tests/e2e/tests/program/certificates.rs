@@ -213,6 +213,51 @@ fn listeners_of_the_same_address_and_certificate_are_told_apart() {
     );
 }
 
+#[test]
+fn each_listener_has_its_own_versions_suites_and_protocols() {
+    let test = "each_listener_has_its_own_versions_suites_and_protocols";
+    let Some(openssl) = find("openssl", test) else { return };
+    let folder = scratch(test);
+    pair(&folder, "one", &["localhost"]);
+    let listen = |keys: &str| {
+        format!(
+            "[[listen]]\nhttps = \"127.0.0.1:0\"\ncert = \"one.pem\"\nkey = \"one.key\"\n{keys}\n"
+        )
+    };
+    let old = "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256";
+    let (new, only_http1) = ("TLS_AES_256_GCM_SHA384", "alpn = [\"http/1.1\"]");
+    let path = folder.join("bolide.toml");
+    let all = [
+        listen(""),
+        listen(&format!("min-version = \"1.3\"\ncipher-suites = [\"{new}\"]\n{only_http1}")),
+        listen(&format!("max-version = \"1.2\"\ncipher-suites = [\"{old}\"]")),
+    ];
+    std::fs::write(&path, all.concat()).unwrap();
+    let server = Server::start(&["--config", &path.display().to_string()]);
+    let [plain, modern, legacy] = server.urls()[..] else { panic!("three listeners") };
+    let both = ["-alpn", "h2,http/1.1"];
+    let http1 = ["-alpn", "http/1.1"];
+    let sha = "ECDHE-ECDSA-AES128-GCM-SHA256";
+    for (url, options, expected) in [
+        (plain, ["-tls1_2"].as_slice(), Some("TLSv1.2")),
+        (plain, &["-tls1_3"], Some("TLSv1.3")),
+        (plain, &both, Some("ALPN protocol: h2")),
+        (modern, &["-tls1_2"], None),
+        (modern, &["-tls1_3"], Some(new)),
+        (modern, &["-tls1_3", "-ciphersuites", "TLS_AES_128_GCM_SHA256"], None),
+        (modern, &both, Some("ALPN protocol: http/1.1")),
+        (legacy, &["-tls1_3"], None),
+        (legacy, &["-tls1_2"], Some(sha)),
+        (legacy, &["-tls1_2", "-cipher", "ECDHE-ECDSA-AES256-GCM-SHA384"], None),
+        (legacy, &http1, Some(sha)),
+    ] {
+        let said = connect_to(&openssl, url, options).both();
+        let has_response = said.contains("pong") || options == both && url == plain;
+        assert_eq!(has_response, expected.is_some(), "{url} {options:?}: {said}");
+        assert!(said.contains(expected.unwrap_or("alert")), "{url} {options:?}: {said}");
+    }
+}
+
 /// Starts the program with a data directory of its own.
 fn start_with_data(data: &Path) -> Server {
     let mut command = Command::new(bolide_launcher::program());
