@@ -54,7 +54,7 @@ pub use head_reader::{
 };
 pub use message::{has_no_body, parse_content_length};
 pub use name_kind::{NameKind, Pseudo};
-pub use one_line::{in_lines, in_one_line, is_terminal_order};
+pub use one_line::{in_lines, in_markup, in_one_line, is_terminal_order};
 pub use outgoing::{Content, FieldRef, RequestHead, ResponseHead};
 pub use pending_trailers::PendingTrailers;
 pub use priority::Priority;

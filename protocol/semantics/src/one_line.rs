@@ -29,6 +29,23 @@ pub fn in_lines(text: &str) -> Cow<'_, str> {
     escaped(text, |one| one != '\n' && is_terminal_order(one))
 }
 
+/// Text as it may stand in an element or a quoted attribute of HTML, SVG or XML.
+#[must_use]
+pub fn in_markup(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len() + 16);
+    for one in text.chars() {
+        match one {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}
+
 fn escaped(text: &str, is_order: impl Fn(char) -> bool) -> Cow<'_, str> {
     if !text.contains(&is_order) {
         return Cow::Borrowed(text);
@@ -47,6 +64,13 @@ fn escaped(text: &str, is_order: impl Fn(char) -> bool) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_text_becomes_markup() {
+        let safe = "&lt;a b=&quot;c&amp;d&#39;&quot;&gt;";
+        assert_eq!(in_markup("<a b=\"c&d'\">"), safe);
+        assert_eq!(in_markup("a \u{e9}"), "a \u{e9}");
+    }
 
     #[test]
     fn orders_to_terminals_are_escaped_and_letters_are_not() {

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use bolide_semantics::in_markup;
 use bolide_server::{Request, Response, Version};
 
 const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;margin:3rem auto;\
@@ -32,7 +33,7 @@ pub(crate) fn page(request: &mut Request<'_>) -> Response {
          <h1>Bolide</h1><p>This server works. Your connection:</p><table>"
     );
     let mut row = |name: &str, value: &str| {
-        let value = escape(value);
+        let value = in_markup(value);
         // Writing to a string can't fail.
         let _ = write!(html, "<tr><td>{name}<td><code>{value}</code>");
     };
@@ -58,28 +59,4 @@ pub(crate) fn page(request: &mut Request<'_>) -> Response {
     html.push_str(ENDPOINTS);
     html.push_str("</html>\n");
     Response::html(html)
-}
-
-/// Text as it may stand in HTML.
-fn escape(text: &str) -> String {
-    text.chars().fold(String::with_capacity(text.len()), |mut escaped, character| {
-        match character {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            other => escaped.push(other),
-        }
-        escaped
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_the_peer_chose_cannot_become_markup() {
-        assert_eq!(escape("<a b=\"c&d\">"), "&lt;a b=&quot;c&amp;d&quot;&gt;");
-    }
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::io;
 
+use bolide_semantics::in_markup;
 use bytes::Bytes;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
@@ -41,7 +42,7 @@ pub(crate) fn page(disk: &dyn Disk, folder: &str, hidden: bool) -> io::Result<By
     entries.truncate(LISTING_COUNT);
     entries.retain(|entry| hidden || !entry.name.starts_with('.'));
     entries.sort_by(|one, other| (!one.is_folder, &one.name).cmp(&(!other.is_folder, &other.name)));
-    let title = escape(&format!("/{folder}"));
+    let title = in_markup(&format!("/{folder}"));
     let mut html = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<meta name=\"viewport\" \
          content=\"width=device-width\">\n<title>{title}</title>\n<style>\n{STYLE}</style></head><body>\n\
@@ -67,7 +68,7 @@ fn path(folder: &str) -> String {
     let mut html = format!("<a href=\"{}\">/</a>", link(parts.len()));
     for (index, part) in parts.iter().enumerate() {
         let up = parts.len() - index - 1;
-        let _ = write!(html, "<a href=\"{}\">{}/</a>", link(up), escape(part));
+        let _ = write!(html, "<a href=\"{}\">{}/</a>", link(up), in_markup(part));
     }
     html
 }
@@ -79,8 +80,8 @@ fn row(html: &mut String, entry: &Listed) {
     let _ = write!(
         html,
         "<tr><td><a href=\"./{}{slash}\">{}{slash}</a>",
-        escape(&link),
-        escape(&entry.name)
+        in_markup(&link),
+        in_markup(&entry.name)
     );
     let _ = match entry.length {
         Some(length) => write!(html, "<td data-key=\"{length}\">{}", size(length)),
@@ -107,22 +108,6 @@ fn size(bytes: u64) -> String {
         unit += 1;
     }
     format!("{value:.1} {}", UNITS[unit])
-}
-
-/// Text as it may stand in HTML, in attributes too.
-fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            other => escaped.push(other),
-        }
-    }
-    escaped
 }
 
 #[cfg(test)]

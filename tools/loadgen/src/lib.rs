@@ -13,6 +13,7 @@ pub mod engine;
 pub mod exchanges;
 #[cfg(test)]
 mod fabricated;
+pub mod nearest;
 pub mod options;
 pub mod output;
 mod parts;

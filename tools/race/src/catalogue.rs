@@ -4,10 +4,10 @@ mod route;
 
 use std::fmt;
 
+use bolide_loadgen::nearest::suggestion;
 use http::Version;
 use serde::{Deserialize, Serialize};
 
-use crate::nearest::suggestion;
 use crate::requests::Requests;
 
 pub use route::Route;

@@ -9,12 +9,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use bolide_loadgen::nearest::suggestion;
 use bolide_semantics::in_lines;
 use clap::{Args, Subcommand};
 
 use crate::catalogue::Selection;
 use crate::generator::Generator;
-use crate::nearest::suggestion;
 use crate::rounds::Rounds;
 use crate::table::Columns;
 

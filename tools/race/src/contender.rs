@@ -5,6 +5,7 @@ mod sources;
 
 use std::collections::BTreeMap;
 
+use bolide_loadgen::nearest::suggestion;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
@@ -12,7 +13,6 @@ pub(crate) use command_line::from_command_line;
 pub(crate) use sources::Sources;
 
 use crate::catalogue::{Cell, Protocol, Route};
-use crate::nearest::suggestion;
 use crate::random::Random;
 use crate::requests::{LARGE_FILE_BYTES, Requests};
 

@@ -7,11 +7,12 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use bolide_loadgen::nearest::suggestion;
+
 use crate::builder;
 use crate::catalogue::{Cell, Certificate, Protocol};
 use crate::contender::{Contender, Sources};
 use crate::interrupt::Interrupt;
-use crate::nearest::suggestion;
 use crate::process::{Launch, Process, find_program};
 use crate::verify::{Flaw, Ports, Subject, port_of};
 use crate::workplace::Workplace;

@@ -19,7 +19,6 @@ mod builder;
 mod entrant;
 mod idle;
 mod interrupt;
-mod nearest;
 mod preflight;
 mod process;
 mod race;

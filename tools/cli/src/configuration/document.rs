@@ -6,11 +6,11 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use bolide_loadgen::nearest::nearest;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::environment::expand;
-use super::nearest::nearest;
 use super::value::{Texts, Value};
 
 /// A file that was read.

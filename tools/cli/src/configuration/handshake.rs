@@ -3,9 +3,9 @@
 use std::fs;
 
 use bolide::tls::{Alpn, HandshakeRules, Identity, TlsVersion};
+use bolide_loadgen::nearest::nearest;
 
 use super::document::{Place, Section};
-use super::nearest::nearest;
 use super::upstream::{choice, one_of};
 
 /// The keys of a listener.

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use bolide::server::ProxyProtocol;
 use bolide::tls::HandshakeRules;
+use bolide_loadgen::nearest::nearest;
 
 use super::document::{Place, Section};
 use super::handshake;
-use super::nearest::nearest;
 
 /// One listener.
 #[derive(Debug, Clone)]
@@ -124,7 +124,7 @@ pub(super) fn read(mut section: Section<'_>) -> Result<Listen, String> {
             "required" => true,
             "optional" => false,
             other => {
-                let near = nearest(other, ["required", "optional"].into_iter());
+                let near = nearest(other, ["required", "optional"]);
                 let near = near.map_or(String::new(), |near| format!(" (`{near}`?)"));
                 let what =
                     format!("`client-certificate` is `{other}`{near}: give optional or required");

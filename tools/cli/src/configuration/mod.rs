@@ -16,7 +16,6 @@ mod include;
 mod ingress;
 mod limit_tables;
 mod listen;
-mod nearest;
 mod observation;
 mod print;
 mod route;
@@ -44,7 +43,6 @@ use value::Setting;
 pub(crate) use document::Place;
 pub(crate) use effective::effective;
 pub(crate) use listen::{ClientCertificate, Listen, TlsFiles, check_address};
-pub(crate) use nearest::nearest;
 pub(crate) use print::print;
 pub(crate) use value::duration;
 

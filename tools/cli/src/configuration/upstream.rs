@@ -9,12 +9,12 @@ use bolide::proxy::{
 };
 use bolide::server::ProxyVersion;
 use bolide::tls::Identity;
+use bolide_loadgen::nearest::nearest;
 
 use super::balance::{balance, sticky};
 use super::document::{Place, Section};
 use super::handshake::identity;
 use super::limit_tables::{HEALTH, HealthLimits, PROXY};
-use super::nearest::nearest;
 
 /// A group of servers with a name.
 #[derive(Debug)]

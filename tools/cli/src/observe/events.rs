@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use bolide_loadgen::nearest::nearest;
 use clap::ValueEnum;
 use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::Registry;
@@ -10,8 +11,6 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::reload::{self, Handle};
 use tracing_subscriber::util::SubscriberInitExt;
-
-use crate::configuration::nearest;
 
 /// What events can be about.
 pub(crate) const TARGETS: [&str; 9] = [
@@ -114,7 +113,7 @@ impl FromStr for Levels {
             match target {
                 None => levels.set_default(level),
                 Some(target) if !TARGETS.contains(&target) => {
-                    let near = nearest(target, TARGETS.into_iter());
+                    let near = nearest(target, TARGETS);
                     let near = near.map_or(String::new(), |near| format!(" (`{near}`?)"));
                     return Err(mistake(&format!("`{part}` is not a target{near}")));
                 }

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use smallvec::SmallVec;
 
 use super::random::Random;
+use crate::nearest::nearest;
 
 /// The number of a connection, and of a request on it. No two connections of a run have the same.
 #[derive(Debug, Clone, Copy)]
@@ -135,9 +136,7 @@ fn named(word: &str, names: &Names<'_>, escape: Escape) -> Result<Part, String> 
     let rows = names.columns.iter().map(|column| format!("row.{column}"));
     let words = ["user", "request", "connection", "uuid", "random:1..100"].map(str::to_owned);
     let known: Vec<String> = rows.chain(names.captures.iter().cloned()).chain(words).collect();
-    let nearness = |known: &String| strsim::jaro_winkler(known, word);
-    let near = known.iter().max_by(|one, other| nearness(one).total_cmp(&nearness(other)));
-    let hint = match near.filter(|near| nearness(near) > 0.8) {
+    let hint = match nearest(word, known.iter().map(String::as_str)) {
         Some(near) => format!("did you mean `{{{near}}}`?"),
         None => format!("known are {{{}}}; `{{{{` stands for a brace", known.join("}, {")),
     };

@@ -1,7 +1,8 @@
 //! A run as JUnit's XML, as CI systems read it: a test case for each phase, and one for each condition of `--fail-if`.
 
-use std::borrow::Cow;
 use std::io::{self, Write};
+
+use bolide_semantics::in_markup;
 
 use crate::options::Threshold;
 use crate::output::{in_one_line, text};
@@ -63,8 +64,7 @@ fn failure(phase: &PhaseReport) -> Option<String> {
 
 /// Text as the value of an attribute (XML 1.0 §2.3).
 fn escaped(text: &str) -> String {
-    let text: Cow<'_, str> = in_one_line(text);
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    in_markup(&in_one_line(text))
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use bolide_loadgen::nearest::suggestion;
 use bolide_netlab::shape::Shape;
 use bolide_semantics::in_lines;
 
@@ -19,7 +20,6 @@ use crate::contender::{Contender, Sources};
 use crate::entrant::{Ground, Present, detect};
 use crate::interrupt::Interrupt;
 use crate::manifest::Machine;
-use crate::nearest::suggestion;
 use crate::process;
 use crate::random::Random;
 use crate::workplace::Workplace;

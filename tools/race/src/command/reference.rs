@@ -1,6 +1,7 @@
 //! Whom the others are compared with.
 
-use crate::nearest::suggestion;
+use bolide_loadgen::nearest::suggestion;
+
 use crate::race::FLOOR;
 
 /// Who it is unless somebody else is named.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use bolide_loadgen::nearest::suggestion;
 use bolide_semantics::in_lines;
 
 use super::RaceArguments;
@@ -19,7 +20,6 @@ use crate::entrant::{Ground, Present, detect};
 use crate::generator::Generator;
 use crate::interrupt::{INTERRUPTED, Interrupt};
 use crate::manifest::{Entry, FORMAT, Machine, Manifest};
-use crate::nearest::suggestion;
 use crate::outcome::{CellOutcome, Fate, settle};
 use crate::preflight::preflight;
 use crate::process;

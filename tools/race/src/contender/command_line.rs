@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use bolide_loadgen::nearest::suggestion;
+
 use super::{Account, Contender, Detect, Ready, Start};
 use crate::catalogue::{Protocol, Route};
-use crate::nearest::suggestion;
 
 const KEYS: [&str; 9] = ["name", "cmd", "proxycmd", "h1", "h2c", "tls", "h3", "routes", "order"];
 

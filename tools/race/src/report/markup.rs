@@ -2,21 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// Text as it may stand in an element or in an attribute.
-pub(super) fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            _ => escaped.push(c),
-        }
-    }
-    escaped
-}
+use bolide_semantics::in_markup;
 
 /// An SVG picture that is being drawn.
 #[derive(Debug)]
@@ -27,7 +13,7 @@ pub(super) struct Svg {
 impl Svg {
     /// An empty picture; `title` is what it shows, for those who can't see it.
     pub(super) fn new(width: f64, height: f64, title: &str) -> Self {
-        let title = escape(title);
+        let title = in_markup(title);
         Self {
             text: format!(
                 "<svg viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\" aria-label=\"{title}\">\n"
@@ -37,7 +23,7 @@ impl Svg {
 
     /// An empty picture that is a file of its own, with its style and ground.
     pub(super) fn file(width: f64, height: f64, title: &str, style: &str) -> Self {
-        let label = escape(title);
+        let label = in_markup(title);
         Self {
             text: format!(
                 "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" \
@@ -65,7 +51,7 @@ impl Svg {
             at.1,
             size.0.max(0.0),
             size.1,
-            escape(hint)
+            in_markup(hint)
         );
     }
 
@@ -86,7 +72,7 @@ impl Svg {
             at.1,
             size.0,
             size.1,
-            escape(hint)
+            in_markup(hint)
         );
     }
 
@@ -97,7 +83,7 @@ impl Svg {
              </title></circle>",
             at.0,
             at.1,
-            escape(hint)
+            in_markup(hint)
         );
     }
 
@@ -114,7 +100,7 @@ impl Svg {
             "<text class=\"{class}\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{}</text>",
             at.0,
             at.1,
-            escape(text)
+            in_markup(text)
         );
     }
 
@@ -125,21 +111,21 @@ impl Svg {
 
 /// A plot with its caption.
 pub(super) fn figure(svg: &str, caption: &str) -> String {
-    format!("<figure>{svg}<figcaption>{}</figcaption></figure>\n", escape(caption))
+    format!("<figure>{svg}<figcaption>{}</figcaption></figure>\n", in_markup(caption))
 }
 
 /// A table with one line of heads; cells are escaped, the first column stands to the left.
 pub(super) fn table(heads: &[String], rows: &[Vec<String>]) -> String {
     let mut text = String::from("<div class=\"wide\"><table><thead><tr>");
     for head in heads {
-        let _ = write!(text, "<th>{}</th>", escape(head));
+        let _ = write!(text, "<th>{}</th>", in_markup(head));
     }
     text.push_str("</tr></thead><tbody>\n");
     for row in rows {
         text.push_str("<tr>");
         for (column, cell) in row.iter().enumerate() {
             let tag = if column == 0 { "th" } else { "td" };
-            let _ = write!(text, "<{tag}>{}</{tag}>", escape(cell));
+            let _ = write!(text, "<{tag}>{}</{tag}>", in_markup(cell));
         }
         text.push_str("</tr>\n");
     }
@@ -154,7 +140,7 @@ mod tests {
     fn nothing_gets_out_of_its_place() {
         let evil = "<script>\"a\" & 'b'</script>";
         let safe = "&lt;script&gt;&quot;a&quot; &amp; &#39;b&#39;&lt;/script&gt;";
-        assert_eq!(escape(evil), safe);
+        assert_eq!(in_markup(evil), safe);
         let mut svg = Svg::new(1.0, 1.0, evil);
         svg.text("a", (0.0, 0.0), "start", evil);
         svg.bar("a", (0.0, 0.0), (1.0, 1.0), evil);

@@ -2,9 +2,11 @@
 
 use std::fmt::Write as _;
 
+use bolide_semantics::in_markup;
+
 use super::bars::bars;
 use super::glance::glance;
-use super::markup::{escape, figure, table};
+use super::markup::{figure, table};
 use super::seeds::section;
 use super::spectrum::spectrum;
 use super::stages::stages;
@@ -34,8 +36,8 @@ pub(super) fn page(
          </title>\n<style>\n{STYLE}</style></head><body><main>\n<h1>{kind} of HTTP servers</h1>\n\
          <p class=\"lead\">{0} · {1} · {2}</p>\n",
         date(manifest.started_unix_s),
-        escape(&manifest.machine.cpu),
-        escape(&manifest.machine.kernel)
+        in_markup(&manifest.machine.cpu),
+        in_markup(&manifest.machine.kernel)
     );
     text += &headline(manifest, outcomes);
     if let Some(plot) = glance(outcomes, &names, &manifest.reference, true) {
@@ -48,7 +50,7 @@ pub(super) fn page(
     if let Some((heads, rows)) = rows.split_first() {
         text += &table(heads, rows);
     }
-    let _ = writeln!(text, "<p class=\"note\">{}</p>", escape(&legend()));
+    let _ = writeln!(text, "<p class=\"note\">{}</p>", in_markup(&legend()));
     text += "</section>\n<section id=\"cost\"><h2>What one response costs</h2>\n<div class=\"plots\">\n";
     for outcome in outcomes {
         text += &bars(outcome, &names);
@@ -88,8 +90,8 @@ pub(super) fn plain(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<meta name=\"viewport\" \
          content=\"width=device-width, initial-scale=1\">\n<title>{0}</title>\n<style>\n{STYLE}</style>\
          </head><body><main>\n<h1>{0}</h1>\n<p class=\"lead\">{1}</p>\n",
-        escape(title),
-        escape(lead)
+        in_markup(title),
+        in_markup(lead)
     );
     text += &parts("h2", notes, sections, skipped);
     text + "</main></body></html>\n"
@@ -105,21 +107,21 @@ fn bulk_part(part: &Part) -> String {
 fn parts(head: &str, notes: &[String], sections: &[Section], skipped: &[String]) -> String {
     let mut text = String::new();
     for note in notes {
-        let _ = writeln!(text, "<p>{}</p>", escape(note));
+        let _ = writeln!(text, "<p>{}</p>", in_markup(note));
     }
     for Section { head: title, plots, rows } in sections {
         if let Some((heads, rows)) = rows.split_first().filter(|(_, rows)| !rows.is_empty()) {
             let _ = writeln!(
                 text,
                 "<section><{head}>{}</{head}>\n<div class=\"plots\">{plots}</div>\n{}</section>",
-                escape(title),
+                in_markup(title),
                 table(heads, rows)
             );
         }
     }
     if !skipped.is_empty() {
         let items: String =
-            skipped.iter().map(|line| format!("<li>{}</li>\n", escape(line))).collect();
+            skipped.iter().map(|line| format!("<li>{}</li>\n", in_markup(line))).collect();
         let _ = writeln!(text, "<section><{head}>Left out</{head}>\n<ul>\n{items}</ul></section>");
     }
     text
@@ -130,10 +132,10 @@ fn headline(manifest: &Manifest, outcomes: &[CellOutcome]) -> String {
     let mut text = String::new();
     for (index, sentence) in sentences(&manifest.reference, outcomes).iter().enumerate() {
         let class = if index == 0 { "verdict" } else { "note" };
-        let _ = writeln!(text, "<p class=\"{class}\">{}</p>", escape(sentence));
+        let _ = writeln!(text, "<p class=\"{class}\">{}</p>", in_markup(sentence));
     }
     for warning in &manifest.warnings {
-        let _ = writeln!(text, "<p class=\"warning\">{}</p>", escape(warning));
+        let _ = writeln!(text, "<p class=\"warning\">{}</p>", in_markup(warning));
     }
     text
 }
@@ -150,25 +152,25 @@ fn fallen(manifest: &Manifest, outcomes: &[CellOutcome]) -> String {
             let _ = writeln!(
                 items,
                 "<li><b>{}</b> {} in {}:<pre>{}</pre></li>",
-                escape(&entrant.label()),
+                in_markup(&entrant.label()),
                 fate_text(entrant),
-                escape(&outcome.title()),
-                escape(why)
+                in_markup(&outcome.title()),
+                in_markup(why)
             );
         }
     }
     for (outcome, entrant) in entrants(outcomes).filter(|(_, entrant)| entrant.counts()) {
         for (remark, times) in remarks(entrant) {
-            let (label, title) = (escape(&entrant.label()), escape(&outcome.title()));
-            let remark = escape(remark);
+            let (label, title) = (in_markup(&entrant.label()), in_markup(&outcome.title()));
+            let remark = in_markup(remark);
             let _ =
                 writeln!(items, "<li><b>{label}</b> was timed in {title}: {remark}{times}</li>");
         }
     }
     for entry in &manifest.contenders {
         if let Some(why) = &entry.skipped {
-            let name = escape(&entry.contender.name);
-            let _ = writeln!(items, "<li><b>{name}</b> was not available: {}</li>", escape(why));
+            let name = in_markup(&entry.contender.name);
+            let _ = writeln!(items, "<li><b>{name}</b> was not available: {}</li>", in_markup(why));
         }
     }
     if items.is_empty() {

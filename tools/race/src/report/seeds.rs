@@ -2,11 +2,13 @@
 //! different machines can't be compared; the ratio between two servers can, and so can the ratio of
 //! those ratios.
 
+use bolide_loadgen::report::Bound;
+use bolide_semantics::in_markup;
+
 use super::markup;
 use crate::catalogue::{Row, Table};
 use crate::outcome::{CellOutcome, EntrantOutcome};
 use crate::table::{cost, count, lower_bound};
-use bolide_loadgen::report::Bound;
 
 /// The section of one table: our figures for everybody, and the seed's beside them.
 pub(super) fn section(table: &Table, outcomes: &[CellOutcome]) -> String {
@@ -18,9 +20,9 @@ pub(super) fn section(table: &Table, outcomes: &[CellOutcome]) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let name = markup::escape(&table.name);
+    let name = in_markup(&table.name);
     let mut text =
-        format!("<section id=\"{name}\"><h3>{name} · {}</h3>\n", markup::escape(&table.title));
+        format!("<section id=\"{name}\"><h3>{name} · {}</h3>\n", in_markup(&table.title));
     text += &ours(table, &rows);
     if let Some(gain) = &table.gain {
         text += &gains(table, gain, &rows);
@@ -94,7 +96,7 @@ fn gains(table: &Table, title: &str, rows: &[(&Row, &CellOutcome)]) -> String {
             seed.unwrap_or_else(dash),
         ]);
     }
-    format!("<h4>{}</h4>\n{}", markup::escape(title), markup::table(&heads, &lines))
+    format!("<h4>{}</h4>\n{}", in_markup(title), markup::table(&heads, &lines))
 }
 
 /// The seed's figures, its ratios, ours, and the ratio of both.
@@ -152,7 +154,7 @@ fn beside(table: &Table, rows: &[(&Row, &CellOutcome)]) -> String {
     format!(
         "<h4>Beside the seed</h4>\n{}<p class=\"note\">{}</p>\n",
         markup::table(&heads, &lines),
-        markup::escape(&note)
+        in_markup(&note)
     )
 }
 

@@ -1,6 +1,8 @@
 //! Where the CPU time of a request goes: a table, and a bar for each contender that said it.
 
-use super::markup::{Svg, escape, figure, table};
+use bolide_semantics::in_markup;
+
+use super::markup::{Svg, figure, table};
 use super::scale::{Scale, tick_text};
 use crate::outcome::{CellOutcome, EntrantOutcome, StageTime};
 use crate::table::cost;
@@ -86,7 +88,7 @@ fn bars(outcome: &CellOutcome) -> String {
             }
         }
     }
-    figure(&svg.finish(), &format!("{}: µs of CPU per request by stage", escape(&title)))
+    figure(&svg.finish(), &format!("{}: µs of CPU per request by stage", in_markup(&title)))
 }
 
 #[cfg(test)]

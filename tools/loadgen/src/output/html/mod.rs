@@ -5,6 +5,7 @@
 
 use std::io::{self, Write};
 
+use bolide_semantics::in_markup;
 use serde_json::{Value, json};
 
 use super::figures::{duration, grouped, rate};
@@ -27,19 +28,19 @@ const MOST_SAMPLES: usize = 1_200;
 /// Those of `out`.
 pub fn write(report: &Report, summary: &str, out: &mut dyn Write) -> io::Result<()> {
     let banner = client_bound(report)
-        .map(|line| format!("<p class=\"banner\">{}</p>", escaped(&line)))
+        .map(|line| format!("<p class=\"banner\">{}</p>", in_markup(&line)))
         .unwrap_or_default();
     let mut rest = PAGE;
     while let Some((before, after)) = rest.split_once("{{") {
         let (name, after) = after.split_once("}}").unwrap_or((after, ""));
         out.write_all(before.as_bytes())?;
         let content = match name {
-            "url" => escaped(&report.url),
-            "about" => escaped(&about(report)),
+            "url" => in_markup(&report.url),
+            "about" => in_markup(&about(report)),
             "banner" => banner.clone(),
             "tiles" => tiles(report),
             "rows" => report.phases.iter().map(row).collect(),
-            "summary" => escaped(summary),
+            "summary" => in_markup(summary),
             "data" => in_script(&data(report)),
             _ => String::new(),
         };
@@ -48,22 +49,6 @@ pub fn write(report: &Report, summary: &str, out: &mut dyn Write) -> io::Result<
     }
     out.write_all(rest.as_bytes())?;
     out.flush()
-}
-
-/// For text and for attributes in double quotes.
-fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            other => escaped.push(other),
-        }
-    }
-    escaped
 }
 
 /// JSON inside of a script element: nothing in it can end the element.
@@ -114,9 +99,9 @@ fn tiles(report: &Report) -> String {
         .map(|(title, figure, of)| {
             format!(
                 "<div class=\"tile\"><h3>{}</h3><b>{}</b><small>{}</small></div>",
-                escaped(title),
-                escaped(&figure),
-                escaped(&of)
+                in_markup(title),
+                in_markup(&figure),
+                in_markup(&of)
             )
         })
         .collect()
@@ -141,8 +126,8 @@ fn row(report: &PhaseReport) -> String {
         grouped(report.counts.failed),
         bound(report.verdict.bound).to_owned(),
     ];
-    let cells: String = cells.iter().map(|cell| format!("<td>{}</td>", escaped(cell))).collect();
-    let evidence = escaped(&report.verdict.evidence.join(" "));
+    let cells: String = cells.iter().map(|cell| format!("<td>{}</td>", in_markup(cell))).collect();
+    let evidence = in_markup(&report.verdict.evidence.join(" "));
     format!("<tr title=\"{evidence}\">{cells}</tr>")
 }
 
