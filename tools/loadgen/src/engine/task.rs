@@ -159,7 +159,7 @@ fn check_numbers(plan: &Plan) -> Result<(), Mistake> {
         (plan.origin.addresses.is_empty(), "the server has no address"),
         (
             plan.scenario.is_some() && plan.requests.iter().any(|request| request.step.is_none()),
-            "a scenario has a request that is no step",
+            "a request of a scenario is not a step",
         ),
         (
             plan.scenario.is_some() && plan.kind != RequestKind::Requests,

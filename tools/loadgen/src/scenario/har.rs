@@ -159,18 +159,9 @@ fn plan(
     let content: Vec<Content> =
         body.filter(|body| !body.is_empty()).map(Content::Bytes).into_iter().collect();
     let path = target.path.split('?').next().unwrap_or_default();
-    let step = StepPlan {
-        name: format!("{method} {path}"),
-        target: Template::constant(&target.path),
-        fields: Vec::new(),
-        content,
-        think: Think::Never,
-        captures: Vec::new(),
-        contains: None,
-        // The recorded requests have those that redirects led to.
-        redirects: 0,
-        statuses: Vec::new(),
-    };
+    // The recorded requests have those that redirects led to.
+    let step = StepPlan::new(format!("{method} {path}"), Template::constant(&target.path));
+    let step = StepPlan { content, ..step };
     Ok(RequestPlan {
         fields: shared.chain(own.iter().cloned()).collect(),
         step: Some(Arc::new(step)),

@@ -9,7 +9,7 @@ use time::OffsetDateTime;
 use time::format_description::parse_borrowed;
 use time::format_description::well_known::Rfc3339;
 
-use super::{Recorded, Scenario, StepPlan, Think, UserKind};
+use super::{Recorded, Scenario, StepPlan, UserKind};
 use crate::engine::template::{Escape, Names, Template};
 use crate::options::request::body_file;
 use crate::options::target::check_path;
@@ -152,18 +152,9 @@ fn spread(logged: &mut [Logged]) {
 
 fn plan(method: Method, fields: &[(HeaderName, HeaderValue)]) -> Result<RequestPlan, String> {
     let names = Names { columns: &["target".to_owned()], captures: &[] };
-    let step = StepPlan {
-        name: method.to_string(),
-        target: Template::named("{row.target}", &names, Escape::Path)?,
-        fields: Vec::new(),
-        content: Vec::new(),
-        think: Think::Never,
-        captures: Vec::new(),
-        contains: None,
-        // The log has those that redirects led to.
-        redirects: 0,
-        statuses: Vec::new(),
-    };
+    let target = Template::named("{row.target}", &names, Escape::Path)?;
+    // The log has those that redirects led to.
+    let step = StepPlan::new(method.to_string(), target);
     Ok(RequestPlan {
         fields: fields.to_vec(),
         has_placeholders: true,

@@ -26,6 +26,21 @@ pub struct StepPlan {
 }
 
 impl StepPlan {
+    /// A step without content and pause that takes nothing from its response and follows no redirect.
+    pub(super) fn new(name: String, target: Template) -> Self {
+        Self {
+            name,
+            target,
+            fields: Vec::new(),
+            content: Vec::new(),
+            think: Think::Never,
+            captures: Vec::new(),
+            contains: None,
+            redirects: 0,
+            statuses: Vec::new(),
+        }
+    }
+
     /// Whether the body is looked into.
     pub(crate) fn reads_body(&self) -> bool {
         self.contains.is_some() || self.captures.iter().any(|capture| capture.place.is_in_body())
