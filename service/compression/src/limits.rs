@@ -10,6 +10,6 @@ pub const COMPRESS_MIN_BYTES: u64 = 1024;
 pub const COMPRESS_THREADS_COUNT: usize = 4;
 
 /// The largest content that is compressed on the event loop at a time into zstd and gzip; more is compressed by other
-/// threads. Default: 32 KiB. Unit: bytes. Reason: 0.1 to 0.2 ms; handing over costs 20 µs and more where cores are few.
+/// threads. Default: 32 KiB. Unit: bytes. Reason: 0.1 ms; handing over costs 20 µs and more where cores are few.
 /// Answers: compression-flood.
 pub const FAST_INLINE_BYTES: usize = 32 * 1024;
