@@ -11,6 +11,7 @@ use bolide_eventloop::{
     Accepted, After, Agenda, CloseCause, Destination, Limits, MioKernel, Outbound, Path, Service,
     Turn, Worker,
 };
+use bolide_launcher::decide;
 use bytes::Bytes;
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -205,9 +206,13 @@ fn what_tcp_has_sent_again_is_told_when_a_connection_closes() {
 
 #[test]
 fn an_alarm_rings_in_order_and_never_early() {
-    // A machine that is busy with something else may be late for once.
-    let precise = (0..10).any(|_| median_lateness() < Duration::from_micros(300));
-    assert!(precise, "a timeout in whole milliseconds is late by half of one at the median");
+    // A timeout in whole milliseconds is late by half of one at the median, and by 300 µs in less than one of 100 times; a machine
+    // that is busy with something else may be late for once.
+    let decided = decide(0.01, || match median_lateness() {
+        late if late < Duration::from_micros(300) => Ok(()),
+        late => Err(late),
+    });
+    assert_eq!(decided, Ok(()));
 }
 
 /// How late 40 alarms at distances of 700 µs are.

@@ -14,9 +14,6 @@ const FUZZ_SECONDS: u32 = 5;
 /// The packages whose tests talk to the program from outside.
 const OUTSIDE: &[&str] = &["bolide-e2e", "bolide-conformance"];
 
-/// The profile that builds fast, for tests.
-pub(crate) const FAST: &str = "release";
-
 /// The profile of what is published and measured.
 pub(crate) const MEASURED: &str = "dist";
 
@@ -25,7 +22,7 @@ pub(crate) fn test(_: &[String]) -> ExitCode {
     let root = crate::root();
     let mut report = Report::default();
     report.check("tidy", || tidy::check(&Tree::read(&root)));
-    let program = built(&mut report, &root, FAST);
+    let program = built_for_tests(&mut report, &root);
     tests(&mut report, &root, &program);
     report.finish()
 }
@@ -76,7 +73,7 @@ pub(crate) fn deny(_: &[String]) -> ExitCode {
 pub(crate) fn interop(_: &[String]) -> ExitCode {
     let root = crate::root();
     let mut report = Report::default();
-    let program = built(&mut report, &root, FAST);
+    let program = built_for_tests(&mut report, &root);
     outside(&mut report, &root, &program);
     report.finish()
 }
@@ -99,9 +96,18 @@ pub(crate) fn instructions(arguments: &[String]) -> ExitCode {
 pub(crate) fn built(report: &mut Report, root: &Path, profile: &str) -> PathBuf {
     let build = ["build", "--profile", profile, "--package", "bolide-cli"];
     report.step(&format!("{profile} build"), in_root(root, &build));
+    target(root).join(profile).join("bolide")
+}
+
+/// Builds the program with the tests: what both consist of is built once. Returns where it is.
+pub(crate) fn built_for_tests(report: &mut Report, root: &Path) -> PathBuf {
+    report.step("build", in_root(root, &["build", "--workspace", "--bins", "--tests"]));
+    target(root).join("debug/bolide")
+}
+
+fn target(root: &Path) -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR");
-    let target = target.map_or_else(|| root.join("target"), PathBuf::from);
-    target.join(profile).join("bolide")
+    target.map_or_else(|| root.join("target"), PathBuf::from)
 }
 
 /// The tests of all packages, one program after the other.

@@ -135,7 +135,7 @@ pub(crate) fn run(arguments: &[String]) -> ExitCode {
     }
     let packages = if wanted.is_empty() { PACKAGES } else { &wanted };
     let (root, mut report) = (crate::root(), Report::default());
-    let program = ci::built(&mut report, &root, ci::FAST);
+    let program = ci::built_for_tests(&mut report, &root);
     report.check("steady", || check(&root, &program, packages, CONDITIONS, times));
     report.finish()
 }

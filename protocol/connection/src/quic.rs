@@ -68,7 +68,7 @@ impl Http3 {
     /// What the peer makes the core and the transport keep, in bytes.
     pub(crate) fn held_bytes(&self) -> usize {
         let unsent = self.unsent.as_ref().map_or(0, |unsent| unsent.bytes.capacity());
-        self.core.held_bytes() + self.quic.held_bytes(self.core.exchanges_open()) + unsent
+        self.core.held_bytes() + self.quic.held_bytes() + unsent
     }
 
     /// What the handshake agreed on, made once.

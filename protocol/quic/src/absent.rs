@@ -160,7 +160,7 @@ impl Connection {
 
     /// What it keeps, in bytes.
     #[must_use]
-    pub fn held_bytes(&self, _: u32) -> usize {
+    pub fn held_bytes(&self) -> usize {
         match self.0 {}
     }
 }

@@ -25,6 +25,13 @@ use crate::limits::{
 /// The longest piece that is read of a stream at once, in bytes.
 const READ_BYTES: usize = 64 * 1024;
 
+/// What a piece of a stream takes besides its bytes while it is not read: its place in the order, and what it shares.
+const PIECE_BYTES: usize = 160;
+
+/// The largest number of pieces that the transport keeps of one stream; it merges what it can beyond, and ends the connection
+/// where it can't.
+const PIECES_COUNT: usize = 2048;
+
 /// H3_NO_ERROR (RFC 9114 §8.1).
 const NO_ERROR: u64 = 0x100;
 
@@ -60,6 +67,10 @@ pub struct Connection {
     /// What was written to each stream of which not everything is acknowledged.
     written: Vec<(u64, u64)>,
     written_bytes: u64,
+    /// Streams of requests of which more may come, in order.
+    reading: Vec<u64>,
+    /// Of the pieces that have come, those that were read or are known not to be kept.
+    pieces_read: u64,
     /// What the peer may send before it is read.
     window_bytes: u32,
     /// What was read since the window had this size.
@@ -87,6 +98,8 @@ impl Connection {
             reserved,
             written: Vec::new(),
             written_bytes: 0,
+            reading: Vec::new(),
+            pieces_read: 0,
             window_bytes,
             read_bytes: 0,
             is_unvalidated,
@@ -243,13 +256,36 @@ impl Connection {
         }
     }
 
-    /// What the transport keeps at most of what was written, and of what has come on `open` streams and was not read, in
-    /// bytes.
+    /// More may come on a stream. What comes on unidirectional ones is read at once.
+    fn begin_reading(&mut self, stream: u64) {
+        if stream & 2 == 0
+            && let Err(at) = self.reading.binary_search(&stream)
+        {
+            self.reading.insert(at, stream);
+        }
+    }
+
+    /// Nothing more comes on a stream, or is wanted of it.
+    fn end_reading(&mut self, stream: u64) {
+        if let Ok(at) = self.reading.binary_search(&stream) {
+            self.reading.remove(at);
+        }
+        if self.reading.is_empty() {
+            // Some have come twice.
+            self.pieces_read = self.inner.stats().frame_rx.stream;
+        }
+    }
+
+    /// What the transport keeps at most of what was written, and of what has come and was not read, in bytes.
     #[must_use]
-    pub fn held_bytes(&self, open: u32) -> usize {
-        let places = self.written.capacity() * size_of::<(u64, u64)>();
-        let unread = self.window_bytes.min(STREAM_WINDOW_BYTES.saturating_mul(open));
-        self.written_bytes.min(SEND_WINDOW_BYTES) as usize + unread as usize + places
+    pub fn held_bytes(&self) -> usize {
+        let places = self.written.capacity() * size_of::<(u64, u64)>()
+            + self.reading.capacity() * size_of::<u64>();
+        let open = self.reading.len();
+        let unread = (self.window_bytes as usize).min(STREAM_WINDOW_BYTES as usize * open);
+        let pieces = self.inner.stats().frame_rx.stream.saturating_sub(self.pieces_read);
+        let pieces = (PIECES_COUNT * open).min(pieces as usize);
+        self.written_bytes.min(SEND_WINDOW_BYTES) as usize + unread + pieces * PIECE_BYTES + places
     }
 
     /// So much was read: who sends a lot may send more ahead.
@@ -273,6 +309,7 @@ impl Connection {
             }
             Event::Stream(StreamEvent::Opened { dir }) => {
                 while let Some(id) = self.inner.streams().accept(dir) {
+                    self.begin_reading(id.into());
                     self.events.push_back(QuicEvent::Opened(id.into()));
                 }
             }
@@ -377,9 +414,10 @@ impl Quic for Connection {
     }
 
     fn open_bidirectional(&mut self) -> Option<u64> {
-        let id = self.reserved.pop_front();
+        let id = self.reserved.pop_front()?;
+        self.begin_reading(id);
         self.reserve();
-        id
+        Some(id)
     }
 
     fn open_unidirectional(&mut self) -> Option<u64> {
@@ -409,15 +447,24 @@ impl Quic for Connection {
         };
         // Windows that are opened leave with the next datagrams, which are asked for in any case.
         let _ = chunks.finalize();
-        if let Read::Data(data) = &read {
-            self.note_read(data.len());
+        match &read {
+            Read::Data(data) => {
+                self.pieces_read += 1;
+                self.note_read(data.len());
+            }
+            Read::Nothing => {}
+            Read::End | Read::Reset(_) => self.end_reading(stream),
         }
         read
     }
 
     fn reset_code(&mut self, stream: u64) -> Option<u64> {
         let mut receiving = self.inner.recv_stream(id_of(stream));
-        receiving.received_reset().ok().flatten().map(VarInt::into_inner)
+        let code = receiving.received_reset().ok().flatten().map(VarInt::into_inner);
+        if code.is_some() {
+            self.end_reading(stream);
+        }
+        code
     }
 
     fn write(&mut self, stream: u64, bytes: &[u8]) -> usize {
@@ -457,6 +504,7 @@ impl Quic for Connection {
 
     fn stop(&mut self, stream: u64, code: u64) {
         let _ = self.inner.recv_stream(id_of(stream)).stop(number(code));
+        self.end_reading(stream);
     }
 
     fn prioritise(&mut self, stream: u64, urgency: u8) {

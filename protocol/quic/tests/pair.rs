@@ -2,213 +2,14 @@
 //! a seed replays it but for the keys.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
-use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::Duration;
 
-use bolide_buffers::{Datagram, DatagramBatch};
-use bolide_h3::{Connection as Http, Context, Limits, Quic};
+use bolide_buffers::Datagram;
 use bolide_quic::{Arrived, Connection, Endpoint, Membership, Secret, limits};
-use bolide_semantics::{
-    Content, End, ExchangeEvent, ExchangeId, FieldRef, Head, Output, RequestHead, ResponseHead,
-    Role,
-};
-use bolide_tls::{ClientTls, Identity, ServerTls, Trust, WallClock};
+use bolide_quic_pair::{CLOCK, Side, World, address, start, tls};
+use bolide_semantics::{Content, End, ExchangeEvent, FieldRef, ResponseHead, Role};
 use bytes::{Bytes, BytesMut};
 use http::{Method, StatusCode};
-
-/// A time at which certificates that rcgen makes are valid.
-const CLOCK: WallClock = WallClock(|| SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000));
-
-#[allow(clippy::disallowed_methods, reason = "an Instant can't be made from a number")]
-fn start() -> Instant {
-    static START: OnceLock<Instant> = OnceLock::new();
-    *START.get_or_init(Instant::now)
-}
-
-/// A small generator of numbers (xorshift).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % end
-    }
-}
-
-fn tls() -> (ServerTls, ClientTls) {
-    let key = rcgen::KeyPair::generate().expect("a key");
-    let certificate = rcgen::CertificateParams::new(vec!["localhost".to_owned()])
-        .and_then(|parameters| parameters.self_signed(&key))
-        .expect("a certificate");
-    let pem = certificate.pem();
-    let identity = Identity::from_pem(pem.as_bytes(), key.serialize_pem().as_bytes());
-    let server = ServerTls::new(&identity.expect("what rcgen made"), CLOCK).expect("settings");
-    let trust = Trust::Pem(pem.into_bytes());
-    let client = ClientTls::new(&trust, &[], CLOCK).expect("settings");
-    (server, client)
-}
-
-fn address(port: u16) -> SocketAddr {
-    SocketAddr::from(([192, 0, 2, 1], port))
-}
-
-/// One end: everything that a worker has for one connection.
-struct Side {
-    endpoint: Endpoint,
-    quic: Option<Connection>,
-    http: Http,
-    head: Head,
-    address: SocketAddr,
-    seen: Vec<(ExchangeId, ExchangeEvent)>,
-    closed: Option<&'static str>,
-}
-
-impl Side {
-    fn new(role: Role, tls: Option<&ServerTls>, seed: u8) -> Self {
-        let endpoint = Endpoint::new(tls, CLOCK, [seed; 32]).expect("settings that have TLS 1.3");
-        let http = Http::new(role, &Arc::new(Limits::default()), start());
-        let (head, seen) = (Head::default(), Vec::new());
-        let address = address(if role == Role::Server { 443 } else { 50_000 });
-        Self { endpoint, quic: None, http, head, address, seen, closed: None }
-    }
-
-    fn with<T>(
-        &mut self,
-        now: Instant,
-        run: impl FnOnce(&mut Http, &mut Context<'_, Connection>) -> T,
-    ) -> T {
-        let Self { quic, http, head, .. } = self;
-        let quic = quic.as_mut().expect("there is a connection");
-        run(http, &mut Context { quic, head, now })
-    }
-
-    fn poll(&mut self, now: Instant) {
-        while self.closed.is_none() {
-            match self.with(now, |http, cx| http.poll(cx)) {
-                Output::Wait(_) => return,
-                Output::Closed(reason) => self.closed = Some(reason.name),
-                Output::Connection(_) => {}
-                Output::Exchange(id, event) => self.seen.push((id, event)),
-            }
-        }
-    }
-}
-
-/// Both ends and what is between them.
-struct World {
-    now: Instant,
-    sides: [Side; 2],
-    /// When it arrives, at which side, and what.
-    wire: Vec<(Instant, usize, Vec<u8>)>,
-    random: Random,
-    loss_percent: u64,
-    /// How many datagrams were sent in batches.
-    batched: usize,
-}
-
-impl World {
-    fn new(seed: u64, loss_percent: u64) -> Self {
-        let (server, client) = tls();
-        Self::between(Side::new(Role::Server, Some(&server), 1), &client, seed, loss_percent)
-    }
-
-    fn between(server: Side, tls: &ClientTls, seed: u64, loss_percent: u64) -> Self {
-        let mut client = Side::new(Role::Client, None, 2);
-        let (_, quic) =
-            client.endpoint.connect(tls, server.address, "localhost", start()).expect("a name");
-        client.quic = Some(quic);
-        let random = Random(seed * 2 + 1);
-        let (sides, wire) = ([client, server], Vec::new());
-        Self { now: start(), sides, wire, random, loss_percent, batched: 0 }
-    }
-
-    fn client(&mut self) -> &mut Side {
-        &mut self.sides[0]
-    }
-
-    /// Puts the datagrams at the end of a buffer on the wire.
-    fn put(&mut self, from: usize, outgoing: DatagramBatch, buffer: &[u8]) {
-        let bytes = &buffer[..outgoing.bytes];
-        let pieces = bytes.chunks(outgoing.segment_bytes.unwrap_or_else(|| bytes.len().max(1)));
-        self.batched += pieces.len() - 1;
-        for piece in pieces {
-            if self.random.below(100) < self.loss_percent {
-                continue;
-            }
-            let delay = Duration::from_micros(5000 + self.random.below(4000));
-            self.wire.push((self.now + delay, 1 - from, piece.to_vec()));
-        }
-    }
-
-    /// One datagram arrives.
-    fn arrive(&mut self, at: usize, bytes: &[u8]) {
-        let (now, from) = (self.now, self.sides[1 - at].address);
-        let side = &mut self.sides[at];
-        let received = Datagram { from, to: None, ecn: 0, bytes: BytesMut::from(bytes) };
-        let mut buffer = Vec::new();
-        match side.endpoint.receive(received, false, now, &mut buffer) {
-            Arrived::Nothing
-            | Arrived::Elsewhere(..)
-            | Arrived::Earlier(..)
-            | Arrived::Unclaimed(_) => {}
-            Arrived::For(key, delivery) => {
-                let Side { endpoint, quic: Some(quic), .. } = side else { return };
-                if key != quic.key() {
-                    return;
-                }
-                quic.deliver(endpoint, delivery, now);
-            }
-            // A damaged Initial may seem to be another client's.
-            Arrived::New(..) if side.quic.is_some() => {}
-            Arrived::New(_, quic) => side.quic = Some(*quic),
-            Arrived::Reply(outgoing) => self.put(at, outgoing, &buffer),
-        }
-    }
-
-    /// To the next time at which something happens.
-    fn step(&mut self) {
-        let deadlines = self.sides.iter_mut().filter_map(|side| side.quic.as_mut()?.deadline());
-        let next = deadlines.chain(self.wire.iter().map(|(at, ..)| *at)).min();
-        self.now = self.now.max(next.unwrap_or(self.now + Duration::from_millis(1)));
-        let now = self.now;
-        let due = self.wire.extract_if(.., |(at, ..)| *at <= now).collect::<Vec<_>>();
-        for (_, at, bytes) in due {
-            self.arrive(at, &bytes);
-        }
-        self.turn();
-    }
-
-    /// Each side looks at the time, lets HTTP/3 poll, and sends.
-    fn turn(&mut self) {
-        for at in 0..2 {
-            let side = &mut self.sides[at];
-            let Some(quic) = &mut side.quic else { continue };
-            quic.advance(&mut side.endpoint, self.now);
-            side.poll(self.now);
-            let mut buffer = Vec::new();
-            while let Side { endpoint, quic: Some(quic), .. } = &mut self.sides[at]
-                && let Some(outgoing) = quic.send(endpoint, &mut buffer)
-            {
-                self.put(at, outgoing, &buffer);
-            }
-        }
-    }
-
-    #[track_caller]
-    fn until(&mut self, what: &str, done: impl Fn(&mut Self) -> bool) {
-        for _ in 0..20_000 {
-            if done(self) {
-                return;
-            }
-            self.step();
-        }
-        let closed = self.sides.each_ref().map(|side| side.closed);
-        panic!("it never comes to {what}: {closed:?} after {:?}", self.now - start());
-    }
-}
 
 const REQUESTS: u32 = 8;
 
@@ -245,19 +46,11 @@ fn echo(world: &mut World, bodies: &mut BTreeMap<u32, Vec<u8>>) {
 fn converse(seed: u64, loss_percent: u64) -> usize {
     let mut world = World::new(seed, loss_percent);
     world.turn();
-    world.until("streams", |world| {
-        world.sides[0]
-            .quic
-            .as_ref()
-            .is_some_and(|quic| world.sides[0].http.exchanges_available(quic) >= REQUESTS)
-    });
+    world.until("streams", |world| world.sides[0].available() >= REQUESTS);
     let now = world.now;
     for _ in 0..REQUESTS {
-        let (method, scheme, authority, path) = (&Method::POST, "https", "localhost", "/echo");
-        let head = RequestHead { method, scheme, authority, path, protocol: None, fields: &[] };
         let client = world.client();
-        let id =
-            client.with(now, |http, cx| http.send_request(cx, &head, End::No)).expect("a stream");
+        let id = client.request(now, &Method::POST, "/echo", End::No);
         let body = Bytes::from(body_of(id.0));
         let sent = client.with(now, |http, cx| http.send_data(cx, id, body, End::Yes));
         assert!(sent.is_ok(), "{sent:?}");
@@ -309,22 +102,13 @@ fn exchanges_over_a_network_that_loses_and_reorders() {
 #[test]
 fn what_may_come_unread_is_charged_and_grows_with_what_is_read() {
     const BODY_BYTES: usize = 2 << 20;
-    let mut world = World::new(3, 0);
-    world.turn();
-    world.until("a stream", |world| {
-        let client = &world.sides[0];
-        client.quic.as_ref().is_some_and(|quic| client.http.exchanges_available(quic) > 0)
-    });
-    let held = |world: &World| world.sides[1].quic.as_ref().map_or(0, |quic| quic.held_bytes(100));
-    let first = limits::FIRST_WINDOW_BYTES as usize;
-    assert!((first..first + 1024).contains(&held(&world)), "{}", held(&world));
-    let (method, scheme, authority, path) = (&Method::POST, "https", "localhost", "/");
-    let head = RequestHead { method, scheme, authority, path, protocol: None, fields: &[] };
+    let mut world = World::connected(3);
+    let held = |world: &World| world.sides[1].quic.as_ref().map_or(0, Connection::held_bytes);
+    assert!(held(&world) < 1024, "{}", held(&world));
     let now = world.now;
-    let client = world.client();
-    let id = client.with(now, |http, cx| http.send_request(cx, &head, End::No)).expect("a stream");
+    let id = world.client().request(now, &Method::POST, "/", End::No);
     let mut left = Bytes::from(vec![7; BODY_BYTES]);
-    let (mut came, mut most) = (0, 0);
+    let (mut came, mut charged) = (0, Vec::new());
     while came < BODY_BYTES {
         let now = world.now;
         if !left.is_empty() {
@@ -337,6 +121,7 @@ fn what_may_come_unread_is_charged_and_grows_with_what_is_read() {
             }
         }
         world.step();
+        charged.push(held(&world));
         let now = world.now;
         let server = &mut world.sides[1];
         let unread = came;
@@ -346,11 +131,15 @@ fn what_may_come_unread_is_charged_and_grows_with_what_is_read() {
                 server.with(now, |http, cx| http.consumed(cx, id, bytes.len()));
             }
         }
-        most = most.max(came - unread);
-        assert!(came - unread <= held(&world), "{} bytes came at once", came - unread);
+        let may_come = charged.iter().max().copied().unwrap_or(0);
+        assert!(came - unread <= may_come, "{} bytes came at once", came - unread);
     }
-    let last = limits::CONNECTION_WINDOW_BYTES as usize;
-    assert!((last..last + 1024).contains(&held(&world)), "{} after {most}", held(&world));
+    let (first, last) = (limits::FIRST_WINDOW_BYTES as usize, limits::STREAM_WINDOW_BYTES as usize);
+    let least = charged.iter().find(|bytes| **bytes > 1024).copied().unwrap_or(0);
+    assert!((first..2 * first).contains(&least), "{least} bytes were charged when it began");
+    let most = charged.iter().max().copied().unwrap_or(0);
+    assert!((last..2 * last).contains(&most), "{most} bytes were charged for one stream");
+    assert!(held(&world) < 1024, "{} bytes are charged behind the end", held(&world));
 }
 
 #[test]
@@ -363,9 +152,7 @@ fn a_client_proves_its_address_when_too_many_have_not() {
     // The Initial, the Retry, and the Initial with its token.
     world.until("a Retry", |world| world.wire.iter().any(|(_, at, _)| *at == 0));
     assert!(world.sides[1].quic.is_none(), "nothing is kept of the client");
-    world.until("a connection", |world| {
-        world.sides.iter().all(|side| side.quic.as_ref().is_some_and(|quic| !quic.is_handshaking()))
-    });
+    world.until("a connection", |world| world.sides.iter().all(Side::is_connected));
 }
 
 #[test]
@@ -459,11 +246,7 @@ fn any_datagrams_do_no_harm() {
         world.arrive(round % 2, &noise);
     }
     world.turn();
-    let has_streams = |world: &mut World| {
-        let client = &world.sides[0];
-        client.quic.as_ref().is_some_and(|quic| client.http.exchanges_available(quic) > 0)
-    };
-    world.until("streams", has_streams);
+    world.until("streams", |world| world.sides[0].available() > 0);
     let mut damaged = 0;
     while damaged < 1000 {
         // What is damaged on its way is not taken for what was sent; what was sent comes after it.
@@ -473,11 +256,8 @@ fn any_datagrams_do_no_harm() {
             world.arrive(at, &bytes);
             damaged += 1;
         } else if world.sides[0].seen.is_empty() {
-            let (now, method, path) = (world.now, &Method::GET, "/");
-            let (scheme, authority, fields) = ("https", "localhost", &[][..]);
-            let head = RequestHead { method, scheme, authority, path, protocol: None, fields };
-            let sent = world.client().with(now, |http, cx| http.send_request(cx, &head, End::Yes));
-            assert!(sent.is_ok(), "{sent:?}");
+            let now = world.now;
+            world.client().request(now, &Method::GET, "/", End::Yes);
             world.turn();
             continue;
         }
@@ -493,9 +273,7 @@ fn any_datagrams_do_no_harm() {
 fn a_peer_that_falls_silent_is_given_up() {
     let mut world = World::new(11, 0);
     world.turn();
-    world.until("a connection", |world| {
-        world.sides.iter().all(|side| side.quic.as_ref().is_some_and(|quic| !quic.is_handshaking()))
-    });
+    world.until("a connection", |world| world.sides.iter().all(Side::is_connected));
     world.loss_percent = 100;
     world.until("the end", |world| world.sides[0].closed.is_some());
     assert!(world.now >= start() + Duration::from_secs(30), "{:?}", world.now - start());

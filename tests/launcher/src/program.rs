@@ -9,8 +9,8 @@ pub type Program = &'static Path;
 
 static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
 
-/// The program under test: what `BOLIDE_BIN` names, else the release build of this repository, made
-/// fresh if need be.
+/// The program under test: what `BOLIDE_BIN` names, else the build of this repository that is made with its
+/// tests, made fresh if need be.
 ///
 /// # Panics
 ///
@@ -31,12 +31,12 @@ pub fn root() -> &'static Path {
 fn build() -> PathBuf {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let built = Command::new(cargo)
-        .args(["build", "--quiet", "--release", "--package", "bolide-cli"])
+        .args(["build", "--quiet", "--package", "bolide-cli"])
         .current_dir(root())
         .status()
         .expect("cargo runs this test, so it can be run");
     assert!(built.success(), "the program can't be built: see above");
     let target = std::env::var_os("CARGO_TARGET_DIR");
     let target = target.map_or_else(|| root().join("target"), PathBuf::from);
-    target.join("release/bolide")
+    target.join("debug/bolide")
 }

@@ -231,7 +231,7 @@ pub enum StreamFormat {
 pub enum ExpectedBody {
     /// These bytes.
     Exact(Bytes),
-    /// These bytes, when the response's `Content-Encoding: gzip` is undone. A response without that coding is wrong.
+    /// These bytes, when the response's `Content-Encoding: gzip` is undone. A response without that coding, or one that it makes no smaller, is wrong.
     Gzip(Bytes),
     /// Any bytes with this SHA-256.
     Sha256([u8; 32]),

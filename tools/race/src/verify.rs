@@ -179,7 +179,7 @@ impl Subject<'_> {
         let has_own_bytes = self.cell.route.has_own_bytes();
         if has_own_bytes && found.is_none() {
             return wrong(
-                "it has neither the location nor the coding that is asked for".to_owned(),
+                "it lacks the location, or is not compressed as it was asked to be".to_owned(),
             );
         }
         let found = found.as_ref().unwrap_or(&answer.body);

@@ -145,7 +145,15 @@ const TABLE: &[(&str, &[&str])] = &[
     ),
     (
         "bolide-memory",
-        &["bolide-eventloop", "bolide-measurement", "bolide-reverse-proxy", "bolide-server"],
+        &[
+            "bolide-access",
+            "bolide-eventloop",
+            "bolide-h3",
+            "bolide-measurement",
+            "bolide-reverse-proxy",
+            "bolide-semantics",
+            "bolide-server",
+        ],
     ),
     (
         "bolide-growth",
@@ -154,6 +162,7 @@ const TABLE: &[(&str, &[&str])] = &[
             "bolide-client",
             "bolide-connection",
             "bolide-eventloop",
+            "bolide-h3",
             "bolide-measurement",
             "bolide-reverse-proxy",
             "bolide-semantics",
@@ -174,6 +183,10 @@ const TABLE: &[(&str, &[&str])] = &[
     ("bolide-launcher", &[]),
     ("bolide-frames", &[]),
     (
+        "bolide-quic-pair",
+        &["bolide-buffers", "bolide-h3", "bolide-quic", "bolide-semantics", "bolide-tls"],
+    ),
+    (
         "bolide-instructions",
         &["bolide-buffers", "bolide-connection", "bolide-launcher", "bolide-semantics"],
     ),
@@ -187,7 +200,8 @@ const TABLE: &[(&str, &[&str])] = &[
 ];
 
 /// The packages that only test: anybody's tests may name them.
-const TEST_PACKAGES: &[&str] = &["bolide-frames", "bolide-launcher", "bolide-simnet"];
+const TEST_PACKAGES: &[&str] =
+    &["bolide-frames", "bolide-launcher", "bolide-quic-pair", "bolide-simnet"];
 
 /// Checks what the manifests name.
 pub(super) fn check(packages: &[Package]) -> Vec<Finding> {

@@ -26,15 +26,6 @@ impl Cost {
         });
         Self { time, allocated_bytes: counted.bytes_total, held_bytes: counted.bytes_max }
     }
-
-    /// The smaller of each: noise only adds.
-    pub(crate) fn least(self, other: Self) -> Self {
-        Self {
-            time: self.time.min(other.time),
-            allocated_bytes: self.allocated_bytes.min(other.allocated_bytes),
-            held_bytes: self.held_bytes.min(other.held_bytes),
-        }
-    }
 }
 
 fn processor_time() -> Duration {

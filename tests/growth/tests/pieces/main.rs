@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod cost;
 #[cfg(test)]
+mod http3;
+#[cfg(test)]
 mod parts;
 #[cfg(test)]
 mod proxy;

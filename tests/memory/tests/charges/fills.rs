@@ -2,8 +2,10 @@
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
+use bolide_access::{Access, ForwardAuth};
 use bolide_frames::{
     CONTINUATION, HEADERS, block, client_preface, data, frame, headers, request, upgrade,
     websocket, websocket_request,
@@ -121,6 +123,17 @@ fn proxy(response: &'static [u8]) -> World {
             }
         }
     });
+    world
+}
+
+/// Requests about which a server is asked that never responds.
+pub(crate) fn forward_auth() -> World {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let auth = ForwardAuth::new(&url).unwrap().timeout(Duration::from_secs(60));
+    let access = Access { forward: Some(Arc::new(auth)), ..Access::default() };
+    let mut world = World::new(Router::new().fallback(access.guard(|_: &mut Request<'_>| "in")));
+    world.beside = Box::new(move || assert!(listener.local_addr().is_ok()));
     world
 }
 
@@ -280,7 +293,7 @@ pub(crate) fn waiting_requests(world: &mut World, connections: usize) -> Vec<Tcp
             (":scheme", "http"),
             (":path", "/"),
             (":authority", "localhost"),
-            ("x", &long),
+            ("cookie", &long),
         ];
         bytes.extend_from_slice(&headers(stream, true, &fields));
     }

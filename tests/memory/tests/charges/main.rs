@@ -6,6 +6,8 @@
 #[cfg(test)]
 mod fills;
 #[cfg(test)]
+mod http3;
+#[cfg(test)]
 mod rows;
 #[cfg(test)]
 mod world;

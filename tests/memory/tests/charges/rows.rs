@@ -170,6 +170,14 @@ const CHARGES: &[Charge] = &[
         world: fills::proxy_of_nothing,
         fill: fills::waiting_requests,
     },
+    Charge {
+        what: "requests about which `forward-auth` has asked",
+        bound: "`CONCURRENT_STREAMS_COUNT` heads and the questions, and `FORWARD_WAITING_COUNT` of a route",
+        bound_bytes: 4 << 20,
+        connections: 2,
+        world: fills::forward_auth,
+        fill: fills::waiting_requests,
+    },
 ];
 
 /// What one charge came to.

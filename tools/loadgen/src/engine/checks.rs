@@ -221,6 +221,11 @@ impl Judge {
         if seen.gunzip.take().is_some_and(|mut gunzip| !gunzip.is_whole()) {
             return Err(Failure::Body);
         }
+        if let Body::Gzip(plain) = &answer.body
+            && seen.bytes >= plain.len() as u64
+        {
+            return Err(Failure::Body);
+        }
         let digest = seen.digest.take().map(Digest::finish);
         let length = match &answer.body {
             Body::Exact(bytes) => Some(bytes.len() as u64),
@@ -306,12 +311,14 @@ mod tests {
 
     #[test]
     fn a_coded_body_is_decoded_and_compared() {
-        let text: Vec<u8> = (0..20_000_u32).flat_map(|number| number.to_le_bytes()).collect();
-        let zip = |text: &[u8]| {
-            let mut zip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        let line = |number: u32| format!("{}\n", number.wrapping_mul(2_654_435_761));
+        let text: Vec<u8> = (0..20_000).flat_map(|number| line(number).into_bytes()).collect();
+        let zip_at = |level, text: &[u8]| {
+            let mut zip = flate2::write::GzEncoder::new(Vec::new(), level);
             zip.write_all(text).unwrap();
             zip.finish().unwrap()
         };
+        let zip = |text: &[u8]| zip_at(flate2::Compression::fast(), text);
         let (answer, all) = (answer(ExpectedBody::Gzip(text.clone().into())), judge(1.0));
         let right = zip(&text);
         assert!(judged(&answer, &all, &[&right]).is_ok());
@@ -323,6 +330,7 @@ mod tests {
         broken[12_000] ^= 1;
         for (what, wrong) in [
             ("not coded", text.clone()),
+            ("coded without being smaller", zip_at(flate2::Compression::none(), &text)),
             ("one other byte", zip(&other)),
             ("too short", zip(&text[..text.len() - 1])),
             ("too long", zip(&[&text[..], b"x"].concat())),

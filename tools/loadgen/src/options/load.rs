@@ -60,8 +60,8 @@ impl LoadArguments {
             Phase { name: name.into(), load, warm_up, until }
         };
         if let Some(rate) = self.rate {
-            let name = format!("{rate:.0} {}", if users.is_some() { "users/s" } else { "req/s" });
-            return Ok(Schedule::Fixed(vec![phase(&name, Load::Open { rate, arrivals })]));
+            let load = Load::Open { rate, arrivals };
+            return Ok(Schedule::Fixed(vec![phase(&format!("{rate:.0}/s"), load)]));
         }
         if self.new_connections {
             let name = format!("{connections} at a time");

@@ -326,7 +326,7 @@ fn users_of_a_scenario_share_connections_or_begin_by_the_clock() {
         ("--users 5k -D 1", 5000, 1000, "5000 users"),
         ("-n 4", 4, 4, "4 users"),
         ("--users 50 -c 7 -n 60", 50, 7, "50 users"),
-        ("--rate 30 -D 1", 100, 100, "30 users/s"),
+        ("--rate 30 -D 1", 100, 100, "30/s"),
     ] {
         let job = job(&line(options));
         let Schedule::Fixed(phases) = job.schedule else { panic!("{:?}", job.schedule) };

@@ -87,7 +87,7 @@ impl Knee {
 
     fn phase(&self, rate: f64) -> Phase {
         Phase {
-            name: format!("{rate:.0} req/s"),
+            name: format!("{rate:.0}/s"),
             load: Load::Open { rate, arrivals: self.arrivals },
             warm_up: self.warm_up,
             until: Until { requests: None, time: Some(self.each) },

@@ -129,7 +129,7 @@ pub fn steps_of(
         .iter()
         .enumerate()
         .map(|(index, rate)| Phase {
-            name: format!("{rate:.0} req/s"),
+            name: format!("{rate:.0}/s"),
             load: Load::Open { rate: *rate, arrivals },
             warm_up: if index == 0 { warm_up } else { Duration::ZERO },
             until: Until { requests: None, time: Some(each) },

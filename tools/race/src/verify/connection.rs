@@ -65,13 +65,14 @@ impl Answer {
         fields.find(|(known, _)| known == name).map(|(_, value)| value.as_slice())
     }
 
-    /// The body before it was coded by gzip, as far as one byte more than `expected`; `None`: it is not coded so.
+    /// The body before it was compressed by gzip, as far as one byte more than `expected`; `None`: it is not coded so, or is no
+    /// smaller for it.
     pub(crate) fn unzipped(&self, expected: usize) -> Option<Vec<u8>> {
         let mut plain = Vec::new();
         let is_coded = self.field("content-encoding") == Some(b"gzip");
         let decoder = flate2::bufread::GzDecoder::new(self.body.as_slice());
         let read = decoder.take(expected as u64 + 1).read_to_end(&mut plain);
-        (is_coded && read.is_ok()).then_some(plain)
+        (is_coded && read.is_ok() && self.body.len() < plain.len()).then_some(plain)
     }
 }
 

@@ -1,0 +1,183 @@
+//! HTTP/3's charges: both ends of a connection without sockets, of which the server's end is counted.
+
+use std::fmt::Write;
+
+use bolide_h3::Quic;
+use bolide_quic_pair::World;
+use bolide_semantics::{Content, End, ExchangeEvent, ResponseHead};
+use bolide_server::{Bytes, StatusCode};
+use http::Method;
+
+/// What a connection has of its own before it is charged with anything, in bytes.
+const UNCHARGED_BYTES: usize = 64 * 1024;
+
+/// Requests that a client may have open.
+const REQUESTS: usize = 100;
+
+/// Something that a client makes a server keep.
+struct Charge {
+    what: &'static str,
+    /// The limits that bound it.
+    bound: &'static str,
+    /// What they come to, in bytes.
+    bound_bytes: usize,
+    fill: fn(&mut World),
+}
+
+const CHARGES: &[Charge] = &[
+    Charge {
+        what: "bodies over HTTP/3 that are not consumed",
+        bound: "`STREAM_UNCONSUMED_BYTES` each, and `FIRST_WINDOW_BYTES`, grown to `CONNECTION_WINDOW_BYTES` for fast readers",
+        bound_bytes: 800 << 10,
+        fill: bodies,
+    },
+    Charge {
+        what: "the same in frames of one byte, each behind one that is lost",
+        bound: "`FIRST_WINDOW_BYTES` and its pieces",
+        bound_bytes: 128 << 10,
+        fill: gaps,
+    },
+    Charge {
+        what: "header sections of HTTP/3 that are not complete",
+        bound: "`FIRST_WINDOW_BYTES` and what was read of them",
+        bound_bytes: 512 << 10,
+        fill: half_heads,
+    },
+    Charge {
+        what: "open exchanges over HTTP/3: 100 requests whose handlers wait",
+        bound: "`BIDIRECTIONAL_STREAMS_COUNT`, and `FIRST_WINDOW_BYTES`",
+        bound_bytes: 200 << 10,
+        fill: exchanges,
+    },
+    Charge {
+        what: "responses over HTTP/3 whose windows are closed",
+        bound: "`BIDIRECTIONAL_STREAMS_COUNT` pieces of 256 KiB, and `SEND_WINDOW_BYTES`",
+        bound_bytes: 27 << 20,
+        fill: responses,
+    },
+];
+
+fn bodies(world: &mut World) {
+    let now = world.now;
+    for _ in 0..16 {
+        let id = world.client().request(now, &Method::POST, "/", End::No);
+        let body = Bytes::from(vec![7; 256 << 10]);
+        let sent = world.client().with(now, |http, cx| http.send_data(cx, id, body, End::No));
+        assert!(sent.is_ok(), "{sent:?}");
+    }
+    world.settle();
+}
+
+/// Writes to a stream of the client's, as its HTTP/3 would not.
+fn write(world: &mut World, stream: u64, bytes: &[u8]) -> usize {
+    world.client().quic.as_mut().map_or(0, |quic| quic.write(stream, bytes))
+}
+
+fn open(world: &mut World) -> u64 {
+    world.client().quic.as_mut().and_then(Quic::open_bidirectional).expect("a stream")
+}
+
+fn gaps(world: &mut World) {
+    let stream = open(world);
+    let mut is_lost = true;
+    for _ in 0..400 {
+        if write(world, stream, b"x") == 0 {
+            break;
+        }
+        world.loss_percent = if is_lost { 100 } else { 0 };
+        world.flush(0);
+        is_lost = !is_lost;
+    }
+    // Nothing is acknowledged, so nothing is sent again.
+    for (_, at, bytes) in std::mem::take(&mut world.wire) {
+        world.arrive(at, &bytes);
+    }
+    world.turn();
+}
+
+fn half_heads(world: &mut World) {
+    for _ in 0..REQUESTS {
+        let stream = open(world);
+        // A HEADERS frame (RFC 9114 §7.2.2) of 16,000 bytes, whose last one does not come; a literal without an end.
+        let mut bytes = vec![1, 0x7e, 0x80, 0, 0, 0x27, 0x80, 0x01];
+        bytes.resize(15_000, b'a');
+        write(world, stream, &bytes);
+    }
+    world.settle();
+}
+
+fn exchanges(world: &mut World) {
+    let now = world.now;
+    for _ in 0..REQUESTS {
+        world.client().request(now, &Method::POST, "/", End::No);
+    }
+    world.settle();
+}
+
+fn responses(world: &mut World) {
+    exchanges(world);
+    let now = world.now;
+    let head = ResponseHead::new(StatusCode::OK, &[]);
+    world.server().counted(|server| {
+        for (id, event) in std::mem::take(&mut server.seen) {
+            assert!(matches!(event, ExchangeEvent::Head(End::No)), "{event:?}");
+            let sent = server.with(now, |http, cx| {
+                let begun = http.send_response(cx, id, &head, Content::Follows);
+                begun.and_then(|_| http.send_data(cx, id, Bytes::from(vec![7; 256 << 10]), End::No))
+            });
+            assert!(sent.is_ok(), "{sent:?}");
+        }
+    });
+    world.settle();
+}
+
+impl Charge {
+    /// What the connection was charged with, and what the allocator counted.
+    fn drive(&self) -> (usize, usize) {
+        let mut world = World::connected(1);
+        let before = (world.server().held_bytes(), world.server().allocated_bytes);
+        (self.fill)(&mut world);
+        let server = world.server();
+        assert_eq!(server.closed, None, "{}", self.what);
+        let held = server.held_bytes() - before.0;
+        (held, usize::try_from(server.allocated_bytes - before.1).unwrap_or(0))
+    }
+
+    /// Its row in `docs/MEMORY.md`, up to what was counted.
+    fn row(&self) -> String {
+        format!("| {} | {} |", self.what, self.bound)
+    }
+}
+
+#[test]
+fn every_charge_of_http3_is_within_its_bound_and_the_allocator_agrees() {
+    let (mut table, mut wrong) = (String::new(), String::new());
+    let (mut held_bytes, mut allocated_bytes) = (0, 0);
+    for charge in CHARGES {
+        let (held, allocated) = charge.drive();
+        writeln!(table, "{} {} | {} |", charge.row(), held >> 10, allocated >> 10).unwrap();
+        if held > charge.bound_bytes {
+            writeln!(wrong, "{}: {held} bytes, above its bound", charge.what).unwrap();
+        }
+        if held < charge.bound_bytes / 4 {
+            writeln!(wrong, "{}: {held} bytes, far from its bound", charge.what).unwrap();
+        }
+        if allocated > held * 13 / 10 + UNCHARGED_BYTES {
+            writeln!(wrong, "{}: {allocated} allocated, {held} charged", charge.what).unwrap();
+        }
+        held_bytes += held;
+        allocated_bytes += allocated;
+    }
+    let total = allocated_bytes as f64 / held_bytes as f64;
+    println!("{table}\nallocated to charged: {total:.2}");
+    assert!(wrong.is_empty(), "{wrong}");
+    assert!(total <= 1.3, "{total}");
+}
+
+#[test]
+fn the_page_has_a_row_for_every_charge_of_http3() {
+    let page = std::fs::read_to_string("../../docs/MEMORY.md").unwrap();
+    for charge in CHARGES {
+        assert!(page.contains(&charge.row()), "docs/MEMORY.md has no row\n{}", charge.row());
+    }
+}
