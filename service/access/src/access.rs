@@ -9,7 +9,7 @@ use bolide_server::{
     ResponseFields, StatusCode,
 };
 
-use crate::bandwidth::Bandwidth;
+use crate::bandwidth::{Bandwidth, SlowedContent};
 use crate::basic::{BasicAuth, Checked};
 use crate::concurrency::Concurrency;
 use crate::forward::ForwardAuth;
@@ -38,6 +38,8 @@ pub struct Access {
     pub rate: Option<Arc<RateLimit>>,
     /// How fast content goes to a client; shared by all workers.
     pub bandwidth: Option<Arc<Bandwidth>>,
+    /// How fast content of requests is taken from a client; shared by all workers.
+    pub upload_bandwidth: Option<Arc<Bandwidth>>,
     /// How many requests a client may have open; shared by all workers.
     pub concurrency: Option<Arc<Concurrency>>,
     /// Whose passwords a client must know; shared by all workers.
@@ -55,6 +57,7 @@ impl Access {
             && self.certificates.is_none()
             && self.rate.is_none()
             && self.bandwidth.is_none()
+            && self.upload_bandwidth.is_none()
             && self.concurrency.is_none()
             && self.basic.is_none()
             && self.forward.is_none()
@@ -97,7 +100,10 @@ impl Access {
             }
         }
         if let Some(bandwidth) = &self.bandwidth {
-            bandwidth.apply(request);
+            bandwidth.apply(request, SlowedContent::Response);
+        }
+        if let Some(bandwidth) = &self.upload_bandwidth {
+            bandwidth.apply(request, SlowedContent::Request);
         }
         if let Some(concurrency) = &self.concurrency {
             let Some(open) = concurrency.begin(request) else { return Some(too_many_open()) };
@@ -204,9 +210,10 @@ impl Handler for Guarded {
         self.handler.takes(path)
     }
 
-    /// Who has to wait first gets the body later.
+    /// Who has to wait first, or for each piece, gets the body later.
     fn takes_whole_bodies(&self) -> bool {
-        self.access.basic.is_none() && self.handler.takes_whole_bodies()
+        let waits = self.access.basic.is_some() || self.access.upload_bandwidth.is_some();
+        !waits && self.handler.takes_whole_bodies()
     }
 
     fn body_bytes_max(&self) -> Option<u64> {

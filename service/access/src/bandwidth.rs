@@ -11,10 +11,11 @@ use crate::rate::{Debts, RateKey};
 /// A piece is not smaller than that, unless the burst is: each has its cost.
 const PIECE_BYTES_MIN: u64 = 16 * 1024;
 
-/// A limit of the bytes of content that each client is sent.
+/// A limit of the bytes of content that each client is sent, or sends.
 ///
 /// In any time `t`, a client is sent at most `rate * t + burst` bytes and one piece for each exchange that it has open, whichever
-/// workers its connections are at. Heads, and what TLS and HTTP/2 add, don't count; nor do tunnels.
+/// workers its connections are at. Heads, and what TLS and HTTP/2 add, don't count; nor do tunnels. What a client sends is handed on
+/// so; what waits for it is not consumed, so that the client stops when its windows are full.
 #[derive(Debug)]
 pub struct Bandwidth {
     /// Bytes per second.
@@ -31,10 +32,10 @@ impl Bandwidth {
         Self { rate: rate.max(1), burst: burst.max(1), key, debts: Debts::default() }
     }
 
-    /// The client of a request gets its response so.
-    pub(crate) fn apply(self: &Arc<Self>, request: &Request<'_>) {
+    /// The client of a request gets its response so, or its request is handed on so.
+    pub(crate) fn apply(self: &Arc<Self>, request: &Request<'_>, content: SlowedContent) {
         let client = self.key.hash(&self.debts.hasher, request);
-        request.set_policy(Rc::new(Slowed { limit: Arc::clone(self), client }));
+        request.set_policy(Rc::new(Slowed { limit: Arc::clone(self), client, content }));
     }
 
     /// The time that so many bytes take, in nanoseconds.
@@ -56,16 +57,28 @@ impl Bandwidth {
     }
 }
 
+/// Whose content is slowed down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SlowedContent {
+    Request,
+    Response,
+}
+
 /// One exchange of a client.
 #[derive(Debug, Clone)]
 struct Slowed {
     limit: Arc<Bandwidth>,
     client: u64,
+    content: SlowedContent,
 }
 
 impl Policy for Slowed {
     fn pace(&self) -> Option<Rc<dyn Pace>> {
-        Some(Rc::new(self.clone()))
+        (self.content == SlowedContent::Response).then(|| Rc::new(self.clone()) as Rc<dyn Pace>)
+    }
+
+    fn receive_pace(&self) -> Option<Rc<dyn Pace>> {
+        (self.content == SlowedContent::Request).then(|| Rc::new(self.clone()) as Rc<dyn Pace>)
     }
 
     fn held_bytes(&self) -> usize {
@@ -94,7 +107,7 @@ mod tests {
 
     fn slowed(rate: u64, burst: u64) -> (Slowed, Instant) {
         let limit = Arc::new(Bandwidth::new(rate, burst, RateKey::default()));
-        (Slowed { limit, client: 7 }, Instant::now())
+        (Slowed { limit, client: 7, content: SlowedContent::Response }, Instant::now())
     }
 
     #[test]

@@ -49,6 +49,12 @@ pub trait Policy: fmt::Debug {
         None
     }
 
+    /// How fast the content of the request is handed on; that of tunnels is not. Asked when it begins to come. Default: as fast as
+    /// the handler takes it.
+    fn receive_pace(&self) -> Option<Rc<dyn Pace>> {
+        None
+    }
+
     /// Name of the user that the request is from, for the access log. Default: none.
     fn user(&self) -> Option<&str> {
         None
@@ -61,16 +67,16 @@ pub trait Policy: fmt::Debug {
     }
 }
 
-/// How fast content is sent, for all exchanges that share it.
+/// How fast content is sent or handed on, for all exchanges that share it.
 pub trait Pace: fmt::Debug {
-    /// How many bytes may be sent now, at least one.
+    /// How many bytes may go now, at least one.
     ///
     /// # Errors
     ///
     /// None: when it is to be asked again, which is later than `now`.
     fn ready(&self, now: Instant) -> Result<usize, Instant>;
 
-    /// So many bytes of content were sent.
+    /// So many bytes of content have gone.
     fn sent(&self, bytes: u64, now: Instant);
 }
 
@@ -229,6 +235,10 @@ impl Policy for Both {
 
     fn pace(&self) -> Option<Rc<dyn Pace>> {
         self.after.pace().or_else(|| self.before.pace())
+    }
+
+    fn receive_pace(&self) -> Option<Rc<dyn Pace>> {
+        self.after.receive_pace().or_else(|| self.before.receive_pace())
     }
 
     fn user(&self) -> Option<&str> {

@@ -29,7 +29,10 @@ mod held;
 mod late;
 mod offer;
 mod replies;
+mod slowed_body;
 pub(crate) mod timing;
+
+pub(crate) use slowed_body::SlowedBody;
 
 /// The stack of one socket and the exchanges that are open on it.
 #[derive(Debug)]
@@ -360,7 +363,7 @@ impl Session {
             }
             return self.connection.consumed(&mut work.cx, id, data.len());
         }
-        self.with_driver(id, work, |driver, io| driver.on_data(data, end, io));
+        self.deliver(id, data, end, work);
     }
 
     /// A message from another thread.

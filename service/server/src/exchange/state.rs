@@ -11,6 +11,7 @@ use crate::access_log::Entry;
 use crate::policy::PolicySlot;
 use crate::response::BodyStream;
 use crate::router::RouteId;
+use crate::session::SlowedBody;
 
 /// What is known of an exchange while it is open.
 #[derive(Debug)]
@@ -33,6 +34,8 @@ pub(crate) struct State {
     pub(crate) encoded: Option<Box<Encoded>>,
     /// The content is sent no faster than this.
     pub(crate) paced: Option<Box<Paced>>,
+    /// The request's content is handed on no faster than this.
+    pub(crate) slowed: Option<Box<SlowedBody>>,
     /// The client is told so the name of its request.
     pub(crate) request_id: Option<Box<str>>,
     pub(crate) record: Record,
@@ -127,6 +130,7 @@ impl State {
             policy: PolicySlot::default(),
             encoded: None,
             paced: None,
+            slowed: None,
             request_id: None,
             record: Record {
                 route: Some(route),

@@ -1,4 +1,4 @@
-//! Content that a policy slows down, and connections that are too many for one client.
+//! Content that a policy slows down, in both directions, and connections that are too many for one client.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -6,6 +6,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+
+use bolide_frames::{client_preface, data, request};
+use bolide_semantics::Head;
 
 use crate::{
     BodyStream, Bytes, End, Exchange, Io, Limits, Pace, Policy, Pull, Reply, Request, Response,
@@ -68,11 +71,47 @@ impl BodyStream for Pieces {
     }
 }
 
+/// Slows the request down instead.
+#[derive(Debug)]
+struct Taken(Slow);
+
+impl Policy for Taken {
+    fn receive_pace(&self) -> Option<Rc<dyn Pace>> {
+        Some(Rc::new(self.0.clone()))
+    }
+}
+
+/// Responds with the largest piece that it was given, the length of all, and the trailers.
+#[derive(Debug, Default)]
+struct Largest {
+    most: usize,
+    all: usize,
+}
+
+impl Exchange for Largest {
+    fn on_start(&mut self, _: &mut Io<'_>) {}
+
+    fn on_data(&mut self, data: Bytes, end: End, io: &mut Io<'_>) {
+        io.consumed(data.len());
+        self.most = self.most.max(data.len());
+        self.all += data.len();
+        if end == End::Yes {
+            io.respond(Response::from(format!("{} of {}", self.most, self.all)));
+        }
+    }
+
+    fn on_trailers(&mut self, trailers: &Head, io: &mut Io<'_>) {
+        let trailer = trailers.get_named("x-sum").map(String::from_utf8_lossy);
+        let said = format!("{} of {}, {}", self.most, self.all, trailer.unwrap_or_default());
+        io.respond(Response::from(said));
+    }
+}
+
 fn started(limits: Limits, sent: &Arc<AtomicU64>) -> (Running, SocketAddr) {
     let sent = Arc::clone(sent);
     let router = move || {
         let slow = Slow { began: Instant::now(), sent: Arc::clone(&sent) };
-        let (whole, once) = (slow.clone(), slow.clone());
+        let (whole, once, taken) = (slow.clone(), slow.clone(), slow.clone());
         Router::new()
             .get("/whole", move |request: &mut Request<'_>| {
                 request.set_policy(Rc::new(whole.clone()));
@@ -85,6 +124,10 @@ fn started(limits: Limits, sent: &Arc<AtomicU64>) -> (Running, SocketAddr) {
             .get("/once", move |request: &mut Request<'_>| {
                 request.set_policy(Rc::new(once.clone()));
                 Reply::Exchange(Box::new(Once))
+            })
+            .handle_post("/taken", move |request: &mut Request<'_>| {
+                request.set_policy(Rc::new(Taken(taken.clone())));
+                Reply::Exchange(Box::<Largest>::default())
             })
             .get("/", |_| "fine")
     };
@@ -115,6 +158,60 @@ fn content_that_is_paced_comes_whole_and_in_small_pieces() {
         running.shut_down();
         running.join().unwrap();
     }
+}
+
+#[test]
+fn a_request_that_is_paced_is_handed_on_in_small_pieces_to_its_end() {
+    let body = [b'x'; BODY_BYTES];
+    let chunks: Vec<u8> = [&b"2710\r\n"[..], &body, b"\r\n0\r\n"].concat();
+    for (framing, content, said) in [
+        ("content-length: 10000", &body[..], "999 of 10000"),
+        ("transfer-encoding: chunked", &[&chunks[..], b"\r\n"].concat(), "999 of 10000"),
+        (
+            "transfer-encoding: chunked\r\ntrailer: x-sum",
+            &[&chunks[..], b"x-sum: 7\r\n\r\n"].concat(),
+            "999 of 10000, 7",
+        ),
+    ] {
+        let sent = Arc::default();
+        let (running, address) = started(Limits::default(), &sent);
+        let mut stream = TcpStream::connect(address).unwrap();
+        let head =
+            format!("POST /taken HTTP/1.1\r\nhost: h\r\nconnection: close\r\n{framing}\r\n\r\n");
+        stream.write_all(&[head.as_bytes(), content].concat()).unwrap();
+        let mut response = String::new();
+        stream.read_to_string(&mut response).unwrap();
+        assert!(response.ends_with(&format!("\r\n\r\n{said}")), "{framing}: {response}");
+        assert_eq!(sent.load(Ordering::Relaxed), BODY_BYTES as u64, "{framing}");
+        drop(stream);
+        running.shut_down();
+        running.join().unwrap();
+    }
+}
+
+#[test]
+fn a_request_that_is_paced_over_http2_is_handed_on_in_small_pieces_to_its_end() {
+    let sent = Arc::default();
+    let (running, address) = started(Limits::default(), &sent);
+    let mut stream = TcpStream::connect(address).unwrap();
+    let mut bytes = client_preface(&[]);
+    for number in [1, 3] {
+        bytes.extend_from_slice(&request(number, "POST", "/taken", false));
+        bytes.extend_from_slice(&data(number, true, &[b'x'; BODY_BYTES]));
+    }
+    stream.write_all(&bytes).unwrap();
+    let mut received = Vec::new();
+    let said = b"999 of 10000";
+    while received.windows(said.len()).filter(|part| *part == said).count() < 2 {
+        let mut block = [0; 4096];
+        let count = stream.read(&mut block).unwrap();
+        assert!(count > 0, "{}", String::from_utf8_lossy(&received));
+        received.extend_from_slice(&block[..count]);
+    }
+    assert_eq!(sent.load(Ordering::Relaxed), 2 * BODY_BYTES as u64);
+    drop(stream);
+    running.shut_down();
+    running.join().unwrap();
 }
 
 #[test]

@@ -26,7 +26,8 @@ impl Active {
         let or_else =
             or_else.map_or(0, |other| other.head.allocated_bytes() + other.handler.held_bytes());
         let encoded = self.state.encoded.as_ref().map_or(0, |encoded| encoded.held_bytes());
-        let content = encoded + self.state.rest_bytes();
+        let slowed = self.state.slowed.as_ref().map_or(0, |slowed| slowed.held_bytes());
+        let content = encoded + slowed + self.state.rest_bytes();
         size_of::<Self>() + driver + entry + or_else + content + self.state.policy.held_bytes()
     }
 }

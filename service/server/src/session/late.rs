@@ -4,7 +4,7 @@ use bolide_semantics::{AbortReason, Blame, ExchangeId};
 use http::StatusCode;
 
 use super::Session;
-use crate::exchange::Active;
+use crate::exchange::{Active, State};
 use crate::work::Work;
 use crate::{Limits, Response};
 
@@ -12,8 +12,11 @@ impl Session {
     /// When the first of the open exchanges is to be ended, or woken.
     #[inline]
     pub(super) fn next_end(&self, limits: &Limits) -> Option<std::time::Instant> {
-        let times =
-            |active: &Active| [active.ends(limits), active.state.alarm, active.state.paced_until()];
+        let times = |active: &Active| {
+            let State { alarm, slowed, .. } = &active.state;
+            let slowed = slowed.as_ref().and_then(|slowed| slowed.until());
+            [active.ends(limits), *alarm, active.state.paced_until(), slowed]
+        };
         self.exchanges.iter().flat_map(times).flatten().min()
     }
 
@@ -41,6 +44,12 @@ impl Session {
                     driver.on_sendable(io);
                 }
             });
+        }
+        let due =
+            |active: &mut Active| active.state.slowed.as_mut()?.take_due(now).then_some(active.id);
+        let due: Vec<ExchangeId> = self.exchanges.iter_mut().filter_map(due).collect();
+        for id in due {
+            self.hand_on(id, work);
         }
     }
 

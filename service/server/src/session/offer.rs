@@ -79,10 +79,11 @@ impl Session {
             body.has_ended = true;
             body.trailers = Some(trailers.clone());
         }
-        self.with_driver(id, work, |driver, io| {
-            io.state.record.note_received(End::Yes, io.cx.now);
-            driver.on_trailers(&trailers, io);
-        });
+        if let Ok(index) = self.index(id) {
+            self.exchanges[index].state.record.note_received(End::Yes, work.cx.now);
+        }
+        let Some(trailers) = self.keep_trailers(id, trailers, work) else { return };
+        self.with_driver(id, work, |driver, io| driver.on_trailers(&trailers, io));
         *work.cx.head = trailers;
     }
 }

@@ -106,9 +106,11 @@ impl Session {
         let ends = body.has_ended && body.trailers.is_none();
         if length > 0 || ends {
             let (data, end) = (body.bytes.into(), if ends { End::Yes } else { End::No });
-            self.with_driver(id, work, |driver, io| driver.on_data(data, end, io));
+            self.deliver(id, data, end, work);
         }
-        if let Some(trailers) = body.trailers {
+        if let Some(trailers) = body.trailers
+            && let Some(trailers) = self.keep_trailers(id, trailers, work)
+        {
             self.with_driver(id, work, |driver, io| driver.on_trailers(&trailers, io));
         }
     }

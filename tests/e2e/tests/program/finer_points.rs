@@ -58,6 +58,31 @@ fn content_is_sent_no_faster_than_a_clients_bandwidth_and_comes_whole() {
 }
 
 #[test]
+fn content_is_taken_no_faster_than_a_clients_bandwidth_and_comes_whole() {
+    const TEST: &str = "content_is_taken_no_faster_than_a_clients_bandwidth_and_comes_whole";
+    let (behind, _) = start(&format!("{TEST}_behind"), "[[route]]\nbuiltin = true\n", &[]);
+    let text = format!(
+        "[[route]]\nproxy = \"{}\"\nupload-bandwidth = {{ bytes-per-second = 200000, burst = 100000 }}\n",
+        behind.http()
+    );
+    let (server, _) = start(TEST, &text, &[]);
+    let began = Instant::now();
+    let mut stream = TcpStream::connect(Server::authority(server.http())).expect("it listens");
+    let head =
+        b"POST /echo HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 300000\r\n\r\n";
+    stream.write_all(&[&head[..], &[b'x'; 300_000]].concat()).expect("it reads");
+    let mut response = Vec::new();
+    stream.read_to_end(&mut response).expect("a response");
+    let response = String::from_utf8_lossy(&response);
+    let (head, body) = response.split_once("\r\n\r\n").expect("a response");
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    assert!(body.ends_with('x') && body.matches('x').count() == 300_000, "{head}");
+    // Of the 200,000 bytes beyond the burst, a piece may be early.
+    let took = began.elapsed();
+    assert!(took >= Duration::from_millis(600), "{took:?}");
+}
+
+#[test]
 fn a_client_has_as_many_connections_as_it_may() {
     const TEST: &str = "a_client_has_as_many_connections_as_it_may";
     let text = "[limits]\nclient-connections-count = 1\n[[route]]\nrespond = \"fine\"\n";
@@ -123,6 +148,10 @@ fn what_cannot_be_is_one_sentence_with_its_place() {
     };
     for (text, said) in [
         (route("bandwidth = { burst = 1 }"), ":3:13: `bandwidth` needs a rate: write"),
+        (
+            route("upload-bandwidth = { burst = 1 }"),
+            ":3:20: `upload-bandwidth` needs a rate: write",
+        ),
         (
             route("bandwidth = { bytes-per-second = 0 }"),
             ":3:34: `bytes-per-second` is out of range",

@@ -16,11 +16,12 @@ use super::ingress::networks;
 use super::value::{Range, Setting};
 use crate::routes::Answer;
 
-const KEYS: [&str; 8] = [
+const KEYS: [&str; 9] = [
     "allow",
     "deny",
     "client-certificate",
     "bandwidth",
+    "upload-bandwidth",
     "concurrent-requests",
     "rate-limit",
     "basic-auth",
@@ -45,9 +46,21 @@ pub(super) fn read(section: &mut Section<'_>, answer: &Answer) -> Result<Access,
     let deny: Networks = networks(section, "deny")?;
     let allow = allow.map(|(_, networks)| networks);
     let (certificates, rate) = (certificates(section)?, rate(section)?);
-    let (bandwidth, concurrency) = (bandwidth(section)?, concurrency(section)?);
+    let concurrency = concurrency(section)?;
+    let [bandwidth, upload_bandwidth] =
+        [bandwidth(section, "bandwidth")?, bandwidth(section, "upload-bandwidth")?];
     let (basic, forward) = (basic(section)?, forward(section)?);
-    Ok(Access { allow, deny, certificates, rate, bandwidth, concurrency, basic, forward })
+    Ok(Access {
+        allow,
+        deny,
+        certificates,
+        rate,
+        bandwidth,
+        upload_bandwidth,
+        concurrency,
+        basic,
+        forward,
+    })
 }
 
 /// `client-certificate`: `"required"`, or the fingerprints and subjects one of which is.
@@ -105,9 +118,12 @@ fn rate(section: &mut Section<'_>) -> Result<Option<Arc<RateLimit>>, String> {
         .map_err(|what| at.mistake(format!("`rate-limit` can't be: {what}")))
 }
 
-/// `bandwidth`: a table.
-fn bandwidth(section: &mut Section<'_>) -> Result<Option<Arc<Bandwidth>>, String> {
-    let Some(mut table) = section.inline("bandwidth")? else { return Ok(None) };
+/// `bandwidth` and `upload-bandwidth`: a table.
+fn bandwidth(
+    section: &mut Section<'_>,
+    name: &'static str,
+) -> Result<Option<Arc<Bandwidth>>, String> {
+    let Some(mut table) = section.inline(name)? else { return Ok(None) };
     let place = table.place();
     let [rate, burst] = ["bytes-per-second", "burst"].map(|key| {
         let mut bytes = 0_u64;
@@ -117,7 +133,8 @@ fn bandwidth(section: &mut Section<'_>) -> Result<Option<Arc<Bandwidth>>, String
     let (rate, burst, key) = (rate?, burst?, key(&mut table)?);
     table.finish()?;
     if rate == 0 {
-        return Err(place.mistake("`bandwidth` needs a rate: write `bytes-per-second = \"1MiB\"`"));
+        let what = format!("`{name}` needs a rate: write `bytes-per-second = \"1MiB\"`");
+        return Err(place.mistake(what));
     }
     Ok(Some(Arc::new(Bandwidth::new(rate, if burst == 0 { rate } else { burst }, key))))
 }

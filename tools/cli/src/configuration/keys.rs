@@ -34,6 +34,7 @@ request-headers = { set = { x-a = "{user}" } }
 response-headers = { set = { x-a = "b" } }
 rate-limit = { requests = "1/s" }
 bandwidth = { bytes-per-second = 1, burst = "1KiB" }
+upload-bandwidth = { bytes-per-second = 1 }
 concurrent-requests = { count = 1 }
 basic-auth = { users = { a = "$argon2id$v=19$m=19456,t=2,p=1$HxrNemr5pkZMe0t8H3v7Ew$5ykw8YzilFREPYM5JQOtdnoqy+4b9EMrvTRpn/Xd4F8" } }
 forward-auth = { url = "http://127.0.0.1:4" }
@@ -101,6 +102,7 @@ fn the_list_is_what_the_parser_knows() {
         "`request-headers`" | "`response-headers`" => {
             "`request-headers` and `response-headers`".to_owned()
         }
+        "`bandwidth`" | "`upload-bandwidth`" => "`bandwidth` and `upload-bandwidth`".to_owned(),
         name => name.to_owned(),
     };
     let mut wrong = Vec::new();

@@ -167,6 +167,8 @@ const ROUTES: &str = "
 # rate-limit = { requests = \"10/s\", burst = 20, by = \"address\", ipv6-prefix = 64 }
 # Bytes of content that a client is sent, by the same; up to the burst at once.
 # bandwidth = { bytes-per-second = \"1MiB\", burst = \"4MiB\" }
+# The same of what a client sends.
+# upload-bandwidth = { bytes-per-second = \"1MiB\", burst = \"4MiB\" }
 # Requests that a client may have open at a time (429).
 # concurrent-requests = { count = 20, by = \"address\", ipv6-prefix = 64 }
 # A user name and a password are required (401); `bolide hash-password` prints hashes. The lines of the
