@@ -1,15 +1,12 @@
 //! HTTP/3's charges: both ends of a connection without sockets, of which the server's end is counted.
 
-use std::fmt::Write;
-
 use bolide_h3::Quic;
 use bolide_quic_pair::World;
 use bolide_semantics::{Content, End, ExchangeEvent, ResponseHead};
 use bolide_server::{Bytes, StatusCode};
 use http::Method;
 
-/// What a connection has of its own before it is charged with anything, in bytes.
-const UNCHARGED_BYTES: usize = 64 * 1024;
+use crate::rows::{Driven, Figures, judge, look_up};
 
 /// Requests that a client may have open.
 const REQUESTS: usize = 100;
@@ -133,51 +130,27 @@ fn responses(world: &mut World) {
 
 impl Charge {
     /// What the connection was charged with, and what the allocator counted.
-    fn drive(&self) -> (usize, usize) {
+    fn drive(&self) -> Figures {
         let mut world = World::connected(1);
         let before = (world.server().held_bytes(), world.server().allocated_bytes);
         (self.fill)(&mut world);
         let server = world.server();
         assert_eq!(server.closed, None, "{}", self.what);
         let held = server.held_bytes() - before.0;
-        (held, usize::try_from(server.allocated_bytes - before.1).unwrap_or(0))
-    }
-
-    /// Its row in `docs/MEMORY.md`, up to what was counted.
-    fn row(&self) -> String {
-        format!("| {} | {} |", self.what, self.bound)
+        let allocated = usize::try_from(server.allocated_bytes - before.1).unwrap_or(0);
+        Figures { held, allocated }
     }
 }
 
 #[test]
 fn every_charge_of_http3_is_within_its_bound_and_the_allocator_agrees() {
-    let (mut table, mut wrong) = (String::new(), String::new());
-    let (mut held_bytes, mut allocated_bytes) = (0, 0);
-    for charge in CHARGES {
-        let (held, allocated) = charge.drive();
-        writeln!(table, "{} {} | {} |", charge.row(), held >> 10, allocated >> 10).unwrap();
-        if held > charge.bound_bytes {
-            writeln!(wrong, "{}: {held} bytes, above its bound", charge.what).unwrap();
-        }
-        if held < charge.bound_bytes / 4 {
-            writeln!(wrong, "{}: {held} bytes, far from its bound", charge.what).unwrap();
-        }
-        if allocated > held * 13 / 10 + UNCHARGED_BYTES {
-            writeln!(wrong, "{}: {allocated} allocated, {held} charged", charge.what).unwrap();
-        }
-        held_bytes += held;
-        allocated_bytes += allocated;
-    }
-    let total = allocated_bytes as f64 / held_bytes as f64;
-    println!("{table}\nallocated to charged: {total:.2}");
-    assert!(wrong.is_empty(), "{wrong}");
-    assert!(total <= 1.3, "{total}");
+    judge(CHARGES.iter().map(|charge| {
+        let Charge { what, bound, bound_bytes, .. } = *charge;
+        Driven { what, bound, bound_bytes, connections: 1, figures: charge.drive() }
+    }));
 }
 
 #[test]
 fn the_page_has_a_row_for_every_charge_of_http3() {
-    let page = std::fs::read_to_string("../../docs/MEMORY.md").unwrap();
-    for charge in CHARGES {
-        assert!(page.contains(&charge.row()), "docs/MEMORY.md has no row\n{}", charge.row());
-    }
+    look_up(CHARGES.iter().map(|charge| (charge.what, charge.bound)));
 }

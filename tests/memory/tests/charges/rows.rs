@@ -180,10 +180,10 @@ const CHARGES: &[Charge] = &[
     },
 ];
 
-/// What one charge came to.
-struct Figures {
-    held: usize,
-    allocated: usize,
+/// What one charge came to, in bytes.
+pub(crate) struct Figures {
+    pub(crate) held: usize,
+    pub(crate) allocated: usize,
 }
 
 impl Charge {
@@ -204,36 +204,38 @@ impl Charge {
     }
 }
 
-impl Charge {
-    /// Its row in `docs/MEMORY.md`, up to what was counted.
-    fn row(&self) -> String {
-        format!("| {} | {} |", self.what, self.bound)
-    }
+/// A charge that was driven.
+pub(crate) struct Driven {
+    pub(crate) what: &'static str,
+    pub(crate) bound: &'static str,
+    pub(crate) bound_bytes: usize,
+    pub(crate) connections: usize,
+    pub(crate) figures: Figures,
 }
 
-/// What the page says of a charge: how much one connection was charged with, and what the allocator counted, in KiB.
-fn row(charge: &Charge, figures: &Figures) -> String {
-    let one = |bytes: usize| (bytes / charge.connections) >> 10;
-    format!("{} {} | {} |", charge.row(), one(figures.held), one(figures.allocated))
+/// A row in `docs/MEMORY.md`, up to what was counted.
+fn row(what: &str, bound: &str) -> String {
+    format!("| {what} | {bound} |")
 }
 
-#[test]
-fn every_charge_is_within_its_bound_and_the_allocator_agrees() {
+/// Prints the rows, with what one connection was charged with and what the allocator counted, in KiB; and checks them.
+pub(crate) fn judge(charges: impl Iterator<Item = Driven>) {
     let (mut table, mut wrong) = (String::new(), String::new());
     let (mut held_bytes, mut allocated_bytes) = (0, 0);
-    for charge in CHARGES {
-        let figures = charge.drive();
+    for charge in charges {
+        let Driven { what, bound, bound_bytes, connections, figures } = charge;
         let Figures { held, allocated } = figures;
-        let one = held / charge.connections;
-        writeln!(table, "{}", row(charge, &figures)).unwrap();
-        if one > charge.bound_bytes {
-            writeln!(wrong, "{}: {one} bytes, above its bound", charge.what).unwrap();
+        let one = held / connections;
+        let kib = [one >> 10, (allocated / connections) >> 10];
+        writeln!(table, "{} {} | {} |", row(what, bound), kib[0], kib[1]).unwrap();
+        if one > bound_bytes {
+            writeln!(wrong, "{what}: {one} bytes, above its bound").unwrap();
         }
-        if one < charge.bound_bytes / 4 {
-            writeln!(wrong, "{}: {one} bytes, far from its bound", charge.what).unwrap();
+        if one < bound_bytes / 4 {
+            writeln!(wrong, "{what}: {one} bytes, far from its bound").unwrap();
         }
         if allocated > held * 13 / 10 + UNCHARGED_BYTES {
-            writeln!(wrong, "{}: {allocated} allocated, {held} charged", charge.what).unwrap();
+            writeln!(wrong, "{what}: {allocated} allocated, {held} charged").unwrap();
         }
         held_bytes += held;
         allocated_bytes += allocated;
@@ -244,10 +246,24 @@ fn every_charge_is_within_its_bound_and_the_allocator_agrees() {
     assert!(total <= 1.3, "{total}");
 }
 
+/// Checks that the page has a row for each of them.
+pub(crate) fn look_up(charges: impl Iterator<Item = (&'static str, &'static str)>) {
+    let page = std::fs::read_to_string("../../docs/MEMORY.md").unwrap();
+    for (what, bound) in charges {
+        let row = row(what, bound);
+        assert!(page.contains(&row), "docs/MEMORY.md has no row\n{row}");
+    }
+}
+
+#[test]
+fn every_charge_is_within_its_bound_and_the_allocator_agrees() {
+    judge(CHARGES.iter().map(|charge| {
+        let Charge { what, bound, bound_bytes, connections, .. } = *charge;
+        Driven { what, bound, bound_bytes, connections, figures: charge.drive() }
+    }));
+}
+
 #[test]
 fn the_page_has_a_row_for_every_charge() {
-    let page = std::fs::read_to_string("../../docs/MEMORY.md").unwrap();
-    for charge in CHARGES {
-        assert!(page.contains(&charge.row()), "docs/MEMORY.md has no row\n{}", charge.row());
-    }
+    look_up(CHARGES.iter().map(|charge| (charge.what, charge.bound)));
 }
