@@ -24,19 +24,20 @@ const PIECE: &[u8] = &[b'x'; 17];
 /// The largest number of pieces that are on their way at once.
 const AHEAD_COUNT: usize = 50;
 
-fn take(world: &mut World, consumes: bool) -> usize {
+/// What one side was given of bodies, in bytes.
+fn take(world: &mut World, at: usize, consumes: bool) -> usize {
     let now = world.now;
-    let server = world.server();
-    let mut pieces = 0;
-    for (id, event) in std::mem::take(&mut server.seen) {
+    let side = &mut world.sides[at];
+    let mut taken = 0;
+    for (id, event) in std::mem::take(&mut side.seen) {
         if let ExchangeEvent::Data(bytes, _) = event {
-            pieces += bytes.len();
+            taken += bytes.len();
             if consumes {
-                server.with(now, |http, cx| http.consumed(cx, id, bytes.len()));
+                side.with(now, |http, cx| http.consumed(cx, id, bytes.len()));
             }
         }
     }
-    pieces
+    taken
 }
 
 fn alive(world: &World) {
@@ -44,27 +45,30 @@ fn alive(world: &World) {
     assert_eq!(closed, [None, None]);
 }
 
+/// One side sends so many pieces, each in a frame of its own, and the other takes them.
+fn carry(world: &mut World, (from, id): (usize, ExchangeId), count: usize, consumes: bool) {
+    let (mut sent, mut received) = (0, 0);
+    while received < count * PIECE.len() {
+        while sent < count && sent * PIECE.len() < received + AHEAD_COUNT * PIECE.len() {
+            let (now, data) = (world.now, Bytes::from_static(PIECE));
+            let side = &mut world.sides[from];
+            if side.with(now, |http, cx| http.send_data(cx, id, data, End::No)).is_err() {
+                break;
+            }
+            sent += 1;
+        }
+        world.step();
+        received += take(world, 1 - from, consumes);
+        alive(world);
+    }
+}
+
 fn body(count: usize, consumes: bool) -> Cost {
     let mut world = World::connected(1);
     Cost::of(|| {
         let now = world.now;
         let id = world.client().request(now, &Method::POST, "/", End::No);
-        let (mut sent, mut received) = (0, 0);
-        while received < count * PIECE.len() {
-            while sent < count && sent * PIECE.len() < received + AHEAD_COUNT * PIECE.len() {
-                let now = world.now;
-                let data = Bytes::from_static(PIECE);
-                let taken =
-                    world.client().with(now, |http, cx| http.send_data(cx, id, data, End::No));
-                if taken.is_err() {
-                    break;
-                }
-                sent += 1;
-            }
-            world.step();
-            received += take(&mut world, consumes);
-            alive(&world);
-        }
+        carry(&mut world, (0, id), count, consumes);
     })
 }
 
@@ -96,7 +100,7 @@ fn bytewise(count: usize) -> Cost {
                 continue;
             }
             world.step();
-            received += take(&mut world, true);
+            received += take(&mut world, 1, true);
             alive(&world);
         }
     })
@@ -177,28 +181,7 @@ fn response(count: usize) -> Cost {
             .server()
             .with(now, |http, cx| http.send_response(cx, id, &head, Content::Follows));
         assert!(begun.is_ok(), "{begun:?}");
-        let (mut sent, mut received) = (0, 0);
-        while received < count * PIECE.len() {
-            while sent < count && sent * PIECE.len() < received + AHEAD_COUNT * PIECE.len() {
-                let (now, data) = (world.now, Bytes::from_static(PIECE));
-                let taken =
-                    world.server().with(now, |http, cx| http.send_data(cx, id, data, End::No));
-                if taken.is_err() {
-                    break;
-                }
-                sent += 1;
-            }
-            world.step();
-            let now = world.now;
-            let client = world.client();
-            for (id, event) in std::mem::take(&mut client.seen) {
-                if let ExchangeEvent::Data(bytes, _) = event {
-                    received += bytes.len();
-                    client.with(now, |http, cx| http.consumed(cx, id, bytes.len()));
-                }
-            }
-            alive(&world);
-        }
+        carry(&mut world, (1, id), count, true);
     })
 }
 
