@@ -52,6 +52,12 @@ impl Lookup {
         Self { table: Table::new(max), chains, recent }
     }
 
+    /// As [`Table::worn`].
+    #[cfg(test)]
+    pub(crate) fn worn(self) -> Self {
+        Self { table: self.table.worn(), ..self }
+    }
+
     /// The maximum size, in octets.
     #[inline]
     #[must_use]

@@ -1,48 +1,14 @@
 //! RFC 6455: one end of a WebSocket connection.
 
-use bolide_semantics::{End, Role};
+use bolide_semantics::Role;
 use bytes::Bytes;
 
 use crate::deflate::Deflater;
-use crate::failure::Failure;
 use crate::inflate::Inflater;
 use crate::mask::{MaskKey, MaskKeys};
 use crate::outbox::Outbox;
-use crate::receive::Receiver;
-use crate::{Close, Deflate, Limits, Payload};
-
-/// The kind of a message (RFC 6455 §5.6).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// UTF-8, which is checked when it is received.
-    Text,
-    /// Any bytes.
-    Binary,
-}
-
-/// What the peer did.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
-    /// A piece of a message; with [`End::Yes`] its last, which may be empty. A piece of a text may begin and
-    /// end within a character; up to the end of each piece the text is valid.
-    Message {
-        /// The kind of the message.
-        kind: Kind,
-        /// The piece.
-        payload: Payload,
-        /// Whether it completes the message.
-        end: End,
-    },
-    /// A ping; its pong is sent without further ado.
-    Ping(Bytes),
-    /// A pong, asked for or not.
-    Pong(Bytes),
-    /// The peer closes the connection; its close frame is answered, if it is not an answer itself. Nothing
-    /// follows.
-    Closed(Close),
-    /// The peer broke a rule or a limit: a close frame says so to it. Nothing follows.
-    Failed(Failure),
-}
+use crate::receiver::Receiver;
+use crate::{Deflate, Kind, Limits};
 
 /// An order that can't be carried out. It had no effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,11 +3,11 @@
 use bolide_semantics::End;
 use bytes::Bytes;
 
-use crate::codec::{Kind, Misuse};
+use crate::codec::Misuse;
 use crate::failure::Failure;
 use crate::frame::{CONTROL_BYTES_MAX, FrameHead, Opcode};
 use crate::limits::PONGS_BYTES;
-use crate::{CloseCode, Codec};
+use crate::{CloseCode, Codec, Kind};
 
 /// Messages below this size are not compressed, in bytes: what is saved is less than a packet.
 const COMPRESS_FROM_BYTES: usize = 64;

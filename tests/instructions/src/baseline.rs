@@ -3,10 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::ROWS;
+use crate::row::Carrier;
+use crate::{ROWS, Row};
 
-/// By how much a row may differ from its baseline, in percent.
-pub const TOLERANCE: f64 = 2.0;
+/// By how much a row may differ from its baseline, in percent. What a datagram carries depends on time.
+fn tolerance(row: &str) -> f64 {
+    let is_timed = Row::named(row).is_some_and(|row| row.carrier == Carrier::Http3);
+    if is_timed { 6.0 } else { 2.0 }
+}
 
 /// Instructions per request by row.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -86,10 +90,11 @@ impl Baseline {
     /// What the count of a row is to its baseline.
     #[must_use]
     pub fn judge(&self, row: &str, per_request: f64) -> Verdict {
+        let tolerance = tolerance(row);
         match self.change(row, per_request) {
             None => Verdict::Unknown,
-            Some(change) if change > TOLERANCE => Verdict::Above,
-            Some(change) if change < -TOLERANCE => Verdict::Below,
+            Some(change) if change > tolerance => Verdict::Above,
+            Some(change) if change < -tolerance => Verdict::Below,
             Some(_) => Verdict::Same,
         }
     }

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use http::StatusCode;
 
 use crate::request::Request;
+use crate::row::Carrier;
 
 /// How long one read may take.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
@@ -42,7 +43,7 @@ struct Exchange {
 }
 
 impl Client {
-    pub(crate) fn connect(address: SocketAddr, is_h2: bool) -> Result<Self, String> {
+    pub(crate) fn connect(address: SocketAddr, carrier: Carrier) -> Result<Self, String> {
         let stream = TcpStream::connect(address)
             .and_then(|stream| {
                 stream.set_nodelay(true)?;
@@ -51,7 +52,7 @@ impl Client {
             })
             .map_err(|error| format!("no connection to {address}: {error}"))?;
         let limits = Limits::default();
-        let connection = if is_h2 {
+        let connection = if carrier == Carrier::H2c {
             Connection::with_prior_knowledge(&limits, Instant::now())
         } else {
             Connection::http1(&limits, Instant::now())

@@ -9,7 +9,8 @@ use bolide_launcher::{Server, program};
 use crate::Row;
 use crate::client::Client;
 use crate::profile::Profile;
-use crate::row::{CONNECTIONS, FILES};
+use crate::request::Request;
+use crate::row::{CONNECTIONS, Carrier, FILES};
 
 /// Requests before those that count: tables are filled, files are in memory, buffers have their size.
 const WARM_UP: usize = 3_000;
@@ -84,7 +85,10 @@ impl Valgrind {
             row.arguments(folder).map_err(|error| format!("a file can't be written: {error}"))?;
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let server = Server::start_by(self.command(&output), &arguments);
-        let clients = ask(row, server.http(), requests);
+        let clients = match row.carrier {
+            Carrier::Http3 => load(row, server.https(), requests),
+            Carrier::Http1 | Carrier::H2c => ask(row, server.http(), requests),
+        };
         server.terminate();
         let status = server.wait();
         clients?;
@@ -112,11 +116,26 @@ impl Valgrind {
     }
 }
 
+/// Has `bolide load` send requests; each response must be as expected.
+fn load(row: &Row, url: &str, requests: usize) -> Result<(), String> {
+    let Request { path, .. } = (row.request)(0, 0);
+    let output = Command::new(program())
+        .args(["load", "--http3", "--insecure", "-c", &CONNECTIONS.to_string()])
+        .args(["-m", &row.requests_at_once().to_string(), "-n", &requests.to_string()])
+        .arg(format!("{url}{path}"))
+        .output()
+        .map_err(|error| format!("the load can't be started: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(format!("the load failed: {}", String::from_utf8_lossy(&output.stderr)))
+}
+
 /// Sends requests round by round; each response must be the right one.
 fn ask(row: &Row, url: &str, requests: usize) -> Result<(), String> {
     let address =
         Server::authority(url).parse().map_err(|error| format!("{url} has no address: {error}"))?;
-    let clients = (0..CONNECTIONS).map(|_| Client::connect(address, row.is_h2));
+    let clients = (0..CONNECTIONS).map(|_| Client::connect(address, row.carrier));
     let mut clients: Vec<_> = clients.collect::<Result<_, _>>()?;
     if row.has_files {
         // How many wait for a file that is being read is a matter of luck: here it is one, always.

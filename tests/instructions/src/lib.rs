@@ -12,7 +12,7 @@ mod request;
 mod row;
 mod table;
 
-pub use baseline::{Baseline, TOLERANCE, Verdict};
+pub use baseline::{Baseline, Verdict};
 pub use count::{Counted, Valgrind};
 pub use on_the_way::{PAGE, check};
 pub use profile::{Cost, Place, Profile};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use bolide_instructions::{
-    Baseline, PAGE, ROWS, Row, TOLERANCE, Valgrind, Verdict, annotated, check, json, line, title,
+    Baseline, PAGE, ROWS, Row, Valgrind, Verdict, annotated, check, json, line, title,
 };
 use clap::Parser;
 use clap::builder::PossibleValuesParser;
@@ -102,7 +102,7 @@ fn compare(valgrind: &Valgrind, arguments: &Arguments) -> Result<(), String> {
     let below = of(Verdict::Below);
     if !below.is_empty() {
         println!(
-            "more than {TOLERANCE} % below the baseline: {}; make that the baseline by --update",
+            "below the baseline by more than the count varies: {}; make that the baseline by --update",
             below.join(", ")
         );
     }
@@ -115,7 +115,7 @@ fn compare(valgrind: &Valgrind, arguments: &Arguments) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "more than {TOLERANCE} % above the baseline, or without one: {}; see --annotate ROW, or accept it by --update",
+        "above the baseline by more than the count varies, or without one: {}; see --annotate ROW, or accept it by --update",
         above.join(", ")
     ))
 }

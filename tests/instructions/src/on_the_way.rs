@@ -12,7 +12,7 @@ pub const PAGE: &str = "docs/REQUEST.md";
 const NAMED: f64 = 50.0;
 
 /// The rows that the page is about: each version, and both kinds of handlers.
-const ROWS: [&str; 3] = ["h2c-same-ping", "h1-same-ping", "h2c-one-file"];
+const ROWS: [&str; 4] = ["h2c-same-ping", "h1-same-ping", "h2c-one-file", "h3-same-ping"];
 
 /// Directories of the sources that serve a request.
 const LAYERS: [&str; 3] = ["eventloop/", "protocol/", "service/"];

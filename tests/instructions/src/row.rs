@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use Carrier::{H2c, Http1, Http3};
+
 use crate::request::{Request, browser, echo, file, file_content, file_name, rpc, same_ping};
 
 /// How many connections a row has.
@@ -25,16 +27,27 @@ fresh = \"1h\"
 offload-threads-count = 1
 ";
 
-/// Requests that a connection has under way at once over HTTP/2.
+/// Requests that a connection has under way at once over HTTP/2 and HTTP/3.
 const STREAMS: usize = 10;
+
+/// How requests reach the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Carrier {
+    /// HTTP/1.1 over cleartext.
+    Http1,
+    /// HTTP/2 over cleartext, with prior knowledge.
+    H2c,
+    /// HTTP/3, by `bolide load`: what a datagram carries is a matter of time, so counts differ by some percent.
+    Http3,
+}
 
 /// One way to load the server.
 #[derive(Debug)]
 pub struct Row {
     /// Its name, which the baseline has it by.
     pub name: &'static str,
-    /// HTTP/2 with prior knowledge, or HTTP/1.1.
-    pub is_h2: bool,
+    /// How requests reach the server.
+    pub carrier: Carrier,
     /// Whether the server has files instead of the built-in routes.
     pub has_files: bool,
     /// The request that a connection sends as its `n`th; both count from 0.
@@ -43,27 +56,28 @@ pub struct Row {
 
 /// Every row, in the order of the table.
 pub const ROWS: &[Row] = &[
-    row("h2c-distinct-browser", true, |connection, n| browser(connection, query(connection, n))),
-    row("h2c-same-ping", true, |_, _| same_ping()),
-    row("h2c-rpc-post", true, |connection, _| rpc(connection)),
-    row("h2c-post-1k", true, |_, _| echo()),
-    Row { has_files: true, ..row("h2c-one-file", true, |_, _| file(0)) },
+    row("h2c-distinct-browser", H2c, |connection, n| browser(connection, query(connection, n))),
+    row("h2c-same-ping", H2c, |_, _| same_ping()),
+    row("h2c-rpc-post", H2c, |connection, _| rpc(connection)),
+    row("h2c-post-1k", H2c, |_, _| echo()),
+    Row { has_files: true, ..row("h2c-one-file", H2c, |_, _| file(0)) },
     Row {
         has_files: true,
-        ..row("h2c-200-files", true, |connection, n| {
+        ..row("h2c-200-files", H2c, |connection, n| {
             file((connection * FILES / CONNECTIONS + n) % FILES)
         })
     },
-    row("h1-same-ping", false, |_, _| same_ping()),
-    row("h1-64-browser", false, |connection, n| {
+    row("h1-same-ping", Http1, |_, _| same_ping()),
+    row("h1-64-browser", Http1, |connection, n| {
         let head = (connection * HEADS / CONNECTIONS + n) % HEADS;
         browser(head, query(head, 0))
     }),
-    row("h1-distinct-browser", false, |connection, n| browser(connection, query(connection, n))),
+    row("h1-distinct-browser", Http1, |connection, n| browser(connection, query(connection, n))),
+    row("h3-same-ping", Http3, |_, _| same_ping()),
 ];
 
-const fn row(name: &'static str, is_h2: bool, request: fn(usize, usize) -> Request) -> Row {
-    Row { name, is_h2, has_files: false, request }
+const fn row(name: &'static str, carrier: Carrier, request: fn(usize, usize) -> Request) -> Row {
+    Row { name, carrier, has_files: false, request }
 }
 
 /// A number that no two requests of a row have in common.
@@ -78,10 +92,10 @@ impl Row {
         ROWS.iter().find(|row| row.name == name)
     }
 
-    /// How many requests a connection sends in one write.
+    /// How many requests a connection has under way at once.
     #[must_use]
     pub fn requests_at_once(&self) -> usize {
-        if self.is_h2 { STREAMS } else { 1 }
+        if self.carrier == Http1 { 1 } else { STREAMS }
     }
 
     /// How many requests all connections send before one of them sends the next.
@@ -107,7 +121,8 @@ impl Row {
             std::fs::write(&configuration, CONFIGURATION)?;
             arguments.extend(["--config".to_owned(), configuration.display().to_string()]);
         } else {
-            arguments.extend(["--http".to_owned(), "127.0.0.1:0".to_owned()]);
+            let listener = if self.carrier == Http3 { "--https" } else { "--http" };
+            arguments.extend([listener.to_owned(), "127.0.0.1:0".to_owned()]);
         }
         Ok(arguments)
     }

@@ -2,8 +2,11 @@
 
 use bolide_semantics::FieldName;
 
+use bolide_semantics::FieldRef;
+use proptest::prelude::*;
+
 use super::*;
-use crate::{DecodedField, EachField};
+use crate::{DecodedField, EachField, Encoder};
 
 type Line = (String, String, bool);
 
@@ -256,4 +259,42 @@ fn no_memory_before_the_first_entry_and_a_bound_after() {
     }
     decode(&mut decoder, &size_update(0)).unwrap();
     assert_eq!(decoder.allocated_bytes(), 0);
+}
+
+proptest! {
+    // A counter that starts again must not make one table's entry pass for another's.
+    #[test]
+    fn tables_whose_counters_pass_their_end_hold_what_fresh_ones_do(
+        blocks in prop::collection::vec(prop::collection::vec((0_u8..40, 0_u8..9, 0_usize..90), 1..12), 1..40),
+    ) {
+        let mut decoders = [Decoder::default(), Decoder::default()];
+        let [_, worn] = &mut decoders;
+        worn.table = std::mem::replace(&mut worn.table, Table::new(TABLE_BYTES)).worn();
+        let mut encoders = [Encoder::new(), Encoder::worn()];
+        for block in blocks {
+            let lines: Vec<_> = block
+                .iter()
+                .map(|(name, value, length)| {
+                    (format!("x-{name}"), format!("{value}").repeat(*length + 1))
+                })
+                .collect();
+            let encoded = encoders.each_mut().map(|encoder| {
+                let mut out = Vec::new();
+                encoder.begin(&mut out);
+                for (name, value) in &lines {
+                    encoder.field(&FieldRef::named(name, value.as_bytes()), &mut out);
+                }
+                out
+            });
+            prop_assert_eq!(&encoded[0], &encoded[1]);
+            let lines: Vec<_> = lines.into_iter().map(|(name, value)| (name, value, true)).collect();
+            for decoder in &mut decoders {
+                prop_assert_eq!(decode(decoder, &encoded[0]), Ok(lines.clone()));
+            }
+        }
+        for decoder in &mut decoders {
+            let fault = decode(decoder, &[0xff, 0x80, 0x01]);
+            prop_assert_eq!(fault, Err(Error::InvalidIndex));
+        }
+    }
 }

@@ -55,6 +55,12 @@ impl Encoder {
         Self { lookup, target: TABLE_BYTES as u16, lowest: TABLE_BYTES as u16, withheld: 0 }
     }
 
+    /// An encoder whose table's counters pass their end with the next entries.
+    #[cfg(test)]
+    pub(crate) fn worn() -> Self {
+        Self { lookup: Lookup::new(TABLE_BYTES).worn(), ..Self::new() }
+    }
+
     /// The peer's SETTINGS_HEADER_TABLE_SIZE, in octets; no more than 4096 are used. The next block
     /// begins with the size updates that this needs (RFC 7541 §4.2).
     pub fn set_peer_table_bytes(&mut self, bytes: u32) {
