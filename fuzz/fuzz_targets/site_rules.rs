@@ -30,7 +30,7 @@ fuzz_target!(|input: &[u8]| {
     let host = head.push_text(b"a.example:80");
     head.set_authority(host);
     head.append("x-a", value.as_bytes());
-    let facts = Facts { head: &head, client: None, local: None, is_secure: false, user: None };
+    let facts = Facts { head: &head, client: None, accepted: None, is_secure: false, user: None };
 
     let Ok(pattern) = Pattern::new(from) else { return };
     let conditions = Conditions {

@@ -28,9 +28,11 @@ const READ_BYTES: usize = 64 * 1024;
 /// What a piece of a stream takes besides its bytes while it is not read: its place in the order, and what it shares.
 const PIECE_BYTES: usize = 160;
 
-/// The largest number of pieces that the transport keeps of one stream; it merges what it can beyond, and ends the connection
-/// where it can't.
+/// The most pieces that the transport keeps of one stream: it merges what is beyond, or ends the connection.
 const PIECES_COUNT: usize = 2048;
+
+/// What every path lets through (RFC 9000 §14), in bytes: no datagram of a handshake is larger.
+const DATAGRAM_BYTES_MIN: usize = 1200;
 
 /// H3_NO_ERROR (RFC 9114 §8.1).
 const NO_ERROR: u64 = 0x100;
@@ -77,6 +79,8 @@ pub struct Connection {
     read_bytes: u64,
     /// It counts among the endpoint's handshakes of clients whose addresses are not validated.
     is_unvalidated: bool,
+    /// What may be sent before the client's address is validated, in bytes; `None`: anything.
+    allowance: Option<usize>,
     tls_failure: Option<String>,
 }
 
@@ -85,7 +89,7 @@ impl Connection {
         handle: ConnectionHandle,
         inner: quinn_proto::Connection,
         now: Instant,
-        is_unvalidated: bool,
+        allowance: Option<usize>,
     ) -> Self {
         let (events, reserved) = (VecDeque::new(), VecDeque::new());
         let is_server = inner.side().is_server();
@@ -102,7 +106,8 @@ impl Connection {
             pieces_read: 0,
             window_bytes,
             read_bytes: 0,
-            is_unvalidated,
+            is_unvalidated: allowance.is_some(),
+            allowance,
             tls_failure: None,
         }
     }
@@ -116,7 +121,8 @@ impl Connection {
     /// A datagram is for this connection.
     pub fn deliver(&mut self, endpoint: &mut Endpoint, delivery: Delivery, now: Instant) {
         self.now = now;
-        self.inner.handle_event(delivery.0);
+        self.allowance = self.allowance.zip(delivery.allowance).map(|(left, more)| left + more);
+        self.inner.handle_event(delivery.event);
         self.settle(endpoint);
     }
 
@@ -132,7 +138,14 @@ impl Connection {
     /// The next batch of datagrams that is to be sent, in `buffer`, which is emptied first.
     pub fn send(&mut self, endpoint: &mut Endpoint, buffer: &mut Vec<u8>) -> Option<DatagramBatch> {
         buffer.clear();
-        let transmit = self.inner.poll_transmit(self.now, BATCH_COUNT, buffer);
+        // The transport sends a datagram while anything is left, however large it is.
+        let most = self.allowance.map_or(BATCH_COUNT, |left| left / DATAGRAM_BYTES_MIN);
+        if most == 0 {
+            return None;
+        }
+        let transmit = self.inner.poll_transmit(self.now, most.min(BATCH_COUNT), buffer);
+        let sent = transmit.as_ref().map_or(0, |transmit| transmit.size);
+        self.allowance = self.allowance.map(|left| left.saturating_sub(sent));
         self.settle(endpoint);
         transmit.map(|transmit| batch(&transmit))
     }
@@ -146,6 +159,11 @@ impl Connection {
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.inner.is_drained()
+    }
+
+    /// Protects what follows by new keys (RFC 9001 §6), which otherwise happens after as many packets as a key may protect.
+    pub fn update_keys(&mut self) {
+        self.inner.force_key_update();
     }
 
     /// Ends the connection at once, whatever is open; the peer is told with the next datagrams.
@@ -217,6 +235,9 @@ impl Connection {
             if let Some(event) = endpoint.inner.handle_event(self.handle, event) {
                 self.inner.handle_event(event);
             }
+        }
+        if !self.inner.is_handshaking() && !self.inner.is_closed() {
+            self.allowance = None;
         }
         if self.is_unvalidated && (!self.inner.is_handshaking() || self.inner.is_closed()) {
             self.validated(endpoint);

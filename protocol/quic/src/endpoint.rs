@@ -20,6 +20,9 @@ use crate::facts::{Membership, QuicError, Secret};
 use crate::identifiers::{Identifiers, Owner};
 use crate::limits;
 
+/// How many times what came may be sent to an address that is not validated (RFC 9000 §8.1).
+const AMPLIFICATION: usize = 3;
+
 /// The protocol that is agreed on (RFC 9114 §3.1).
 const HTTP3: &[u8] = b"h3";
 
@@ -37,7 +40,18 @@ impl Key {
 
 /// Something for a connection: it is to be [delivered](Connection::deliver).
 #[derive(Debug)]
-pub struct Delivery(pub(crate) ConnectionEvent);
+pub struct Delivery {
+    pub(crate) event: ConnectionEvent,
+    /// What the datagram permits to be sent before its sender's address is validated, in bytes; `None`: it may validate it.
+    pub(crate) allowance: Option<usize>,
+}
+
+/// RFC 9000 §8.1: what a datagram permits to be sent to an address that is not validated, in bytes. `None`: it begins with
+/// something else than an Initial packet, which only who has received from here can protect.
+fn allowance(bytes: &[u8]) -> Option<usize> {
+    let is_initial = bytes.first().is_some_and(|first| first & 0xb0 == 0x80);
+    is_initial.then_some(bytes.len() * AMPLIFICATION)
+}
 
 /// What a datagram led to.
 pub enum Arrived {
@@ -199,7 +213,7 @@ impl Endpoint {
             .inner
             .connect(now, config, to, name)
             .map_err(|error| QuicError::Connect(to, error.to_string()))?;
-        Ok((Key(handle), Connection::new(handle, connection, now, false)))
+        Ok((Key(handle), Connection::new(handle, connection, now, None)))
     }
 
     /// Whether connections are accepted: those of clients that come while they are not are refused.
@@ -244,14 +258,15 @@ impl Endpoint {
         };
         let Datagram { from, to, ecn, bytes } = datagram;
         let ecn = EcnCodepoint::from_bits(ecn);
+        let allowance = allowance(&bytes);
         match self.inner.handle(now, from, to, ecn, bytes, buffer) {
             None => Arrived::Nothing,
             Some(DatagramEvent::ConnectionEvent(handle, event)) => {
-                Arrived::For(Key(handle), Delivery(event))
+                Arrived::For(Key(handle), Delivery { event, allowance })
             }
             Some(DatagramEvent::Response(transmit)) => Arrived::Reply(batch(&transmit)),
             Some(DatagramEvent::NewConnection(incoming)) => match unclaimed {
-                None => self.incoming(incoming, now, buffer),
+                None => self.incoming(incoming, allowance, now, buffer),
                 Some(datagram) => {
                     self.inner.ignore(incoming);
                     Arrived::Unclaimed(datagram)
@@ -288,7 +303,13 @@ impl Endpoint {
     }
 
     /// A client begins a connection: above a number of handshakes it must prove its address first.
-    fn incoming(&mut self, incoming: Incoming, now: Instant, buffer: &mut Vec<u8>) -> Arrived {
+    fn incoming(
+        &mut self,
+        incoming: Incoming,
+        allowance: Option<usize>,
+        now: Instant,
+        buffer: &mut Vec<u8>,
+    ) -> Arrived {
         if !self.accepts {
             return Arrived::Reply(batch(&self.inner.refuse(incoming, buffer)));
         }
@@ -310,7 +331,8 @@ impl Endpoint {
         match self.inner.accept(incoming, now, buffer, None) {
             Ok((handle, connection)) => {
                 self.unvalidated += usize::from(!validated);
-                let connection = Connection::new(handle, connection, now, !validated);
+                let allowance = allowance.filter(|_| !validated);
+                let connection = Connection::new(handle, connection, now, allowance);
                 Arrived::New(Key(handle), Box::new(connection))
             }
             Err(error) => match error.response {

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use bolide_client::{Client, ClientError};
@@ -42,6 +42,8 @@ pub struct ForwardAuth {
     user: Option<HeaderName>,
     timeout: Duration,
     waiting: AtomicUsize,
+    /// Its own: a server that is slow keeps those of other routes from nothing.
+    threads: Offload,
 }
 
 /// Fields that a request gets.
@@ -67,7 +69,9 @@ impl ForwardAuth {
             return Err(AuthError("give a URL that begins with http:// or https://".to_owned()));
         }
         let (url, copied, waiting) = (url.to_owned(), Vec::new(), AtomicUsize::new(0));
-        Ok(Self { url, copied, user: None, timeout: FORWARD_TIMEOUT, waiting })
+        let threads_max_count = FORWARD_THREADS_COUNT;
+        let threads = Offload::new(OffloadLimits { threads_max_count, ..OffloadLimits::default() });
+        Ok(Self { url, copied, user: None, timeout: FORWARD_TIMEOUT, waiting, threads })
     }
 
     /// The same with fields that a request gets from the response that lets it pass; from clients it never has them.
@@ -238,10 +242,6 @@ impl Drop for Waiting {
 
 impl Handler for Asking {
     fn handle(&self, request: &mut Request<'_>) -> Reply {
-        static POOL: LazyLock<Offload> = LazyLock::new(|| {
-            let threads_max_count = FORWARD_THREADS_COUNT;
-            Offload::new(OffloadLimits { threads_max_count, ..OffloadLimits::default() })
-        });
         // Two could mean one thing there, and another one behind.
         if request.head().get_all(FieldName::Authorization).nth(1).is_some() {
             return Response::error(StatusCode::BAD_REQUEST).into();
@@ -257,7 +257,10 @@ impl Handler for Asking {
             handler: Rc::clone(&self.handler),
         };
         // Without a thread the responder is dropped, which is a 500.
-        let _ = POOL.resume(move || waiting.0.decide(&fields, deadline, responder, &given));
+        let _ = self
+            .auth
+            .threads
+            .resume(move || waiting.0.decide(&fields, deadline, responder, &given));
         Reply::LaterOr(Rc::new(next))
     }
 

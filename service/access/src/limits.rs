@@ -43,7 +43,7 @@ pub const FORWARD_TIMEOUT: Duration = Duration::from_secs(5);
 /// bytes. Reason: a login page. Answers: endless-response.
 pub const FORWARD_BODY_BYTES: usize = 64 * 1024;
 
-/// Threads that wait for such servers, for all routes and workers together. Default: 32. Unit: threads. Reason: as many as
+/// Threads that wait for the server of one route, for all workers together. Default: 32. Unit: threads. Reason: as many as
 /// the client has connections to one server; a thread without work ends. Answers: slow-server.
 pub const FORWARD_THREADS_COUNT: usize = 32;
 

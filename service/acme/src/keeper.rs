@@ -155,6 +155,11 @@ impl Entry {
         format!("{}.json", self.name)
     }
 
+    /// What another CA, or another storage, has to say of the name counts alone.
+    fn forget(&mut self) {
+        (self.facts, self.kept) = (None, Kept::default());
+    }
+
     /// How long the certificate in force is valid from now on.
     fn valid(&self, now: SystemTime) -> Option<Duration> {
         self.facts.as_ref()?.not_after.duration_since(now).ok()
@@ -179,16 +184,13 @@ impl fmt::Debug for Keeper {
 }
 
 impl Keeper {
-    /// Reads what is stored of the names of the settings.
+    /// Reads what is stored of the names of the settings, and keeps what is known of those that had an entry.
     fn load(&mut self, now: SystemTime) {
-        let before = std::mem::take(&mut self.entries);
+        let mut before = std::mem::take(&mut self.entries);
         for name in &self.settings.names {
-            let counts = before.iter().find(|entry| entry.name == *name);
-            let (issued_count, failed_count) =
-                counts.map_or((0, 0), |entry| (entry.issued_count, entry.failed_count));
-            let entry =
-                Entry { name: name.clone(), issued_count, failed_count, ..Entry::default() };
-            self.entries.push(entry);
+            let known = before.iter().position(|entry| entry.name == *name);
+            let fresh = || Entry { name: name.clone(), ..Entry::default() };
+            self.entries.push(known.map_or_else(fresh, |at| before.swap_remove(at)));
         }
         for at in 0..self.entries.len() {
             self.load_entry(at, now);
@@ -226,6 +228,11 @@ impl Keeper {
             let wait = if self.is_over.load(Ordering::Acquire) { SLEEP_MAX } else { self.work() };
             match self.receiver.recv_timeout(wait) {
                 Ok(Command::Settings(new)) => {
+                    if new.0.directory != self.settings.directory
+                        || new.0.storage != self.settings.storage
+                    {
+                        self.entries.iter_mut().for_each(Entry::forget);
+                    }
                     (self.settings, self.storage) = *new;
                     self.load(SystemTime::now());
                 }

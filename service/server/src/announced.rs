@@ -49,9 +49,9 @@ impl Announced {
                 input.consume(length);
                 match header {
                     ProxyHeader::Own => {}
-                    ProxyHeader::Unix => self.ends = Ends::new(None, None),
+                    ProxyHeader::Unix => self.ends = self.ends.announced(None),
                     ProxyHeader::Inet { source, destination } => {
-                        self.ends = Ends::new(Some(source), Some(destination));
+                        self.ends = self.ends.announced(Some((source, destination)));
                     }
                 }
                 Arrival::Begins

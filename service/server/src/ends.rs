@@ -12,6 +12,16 @@ pub(crate) enum Ends {
     V4 { peer: SocketAddrV4, local: SocketAddrV4 },
     /// Anything else: IPv6, nearly always.
     Other(Box<(Option<SocketAddr>, Option<SocketAddr>)>),
+    /// A PROXY header has named both.
+    Announced(Box<Announced>),
+}
+
+/// What a PROXY header says, and the address that its sender has connected to.
+#[derive(Debug)]
+pub(crate) struct Announced {
+    peer: Option<SocketAddr>,
+    local: Option<SocketAddr>,
+    accepted: Option<SocketAddr>,
 }
 
 impl Ends {
@@ -23,12 +33,19 @@ impl Ends {
         }
     }
 
+    /// Those that a PROXY header names, of a connection that had these.
+    pub(crate) fn announced(&self, named: Option<(SocketAddr, SocketAddr)>) -> Self {
+        let (peer, local) = named.unzip();
+        Self::Announced(Box::new(Announced { peer, local, accepted: self.accepted() }))
+    }
+
     /// The client's address; none on a Unix socket.
     pub(crate) fn peer(&self) -> Option<SocketAddr> {
         match self {
             Self::Unnamed => None,
             Self::V4 { peer, .. } => Some((*peer).into()),
             Self::Other(both) => both.0,
+            Self::Announced(announced) => announced.peer,
         }
     }
 
@@ -38,6 +55,15 @@ impl Ends {
             Self::Unnamed => None,
             Self::V4 { local, .. } => Some((*local).into()),
             Self::Other(both) => both.1,
+            Self::Announced(announced) => announced.local,
+        }
+    }
+
+    /// The address of this server's socket that took the connection: [`Self::local`], unless a PROXY header names another.
+    pub(crate) fn accepted(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Announced(announced) => announced.accepted,
+            _ => self.local(),
         }
     }
 }
@@ -54,6 +80,11 @@ mod tests {
             for local in addresses {
                 let ends = Ends::new(peer, local);
                 assert_eq!((ends.peer(), ends.local()), (peer, local));
+                assert_eq!(ends.accepted(), local);
+                let named = peer.zip(addresses[1]);
+                let announced = ends.announced(named);
+                assert_eq!(announced.peer().zip(announced.local()), named);
+                assert_eq!(announced.accepted(), local);
             }
         }
     }

@@ -181,10 +181,17 @@ impl<'a> Request<'a> {
         self.ends.peer()
     }
 
-    /// The address that the client has connected to; none on a Unix socket.
+    /// The address that the client has connected to; after a PROXY header, that which the header names. None on a Unix
+    /// socket.
     #[must_use]
     pub fn local(&self) -> Option<SocketAddr> {
         self.ends.local()
+    }
+
+    /// The address of this server's socket that took the connection, whatever a PROXY header says. None on a Unix socket.
+    #[must_use]
+    pub fn accepted(&self) -> Option<SocketAddr> {
+        self.ends.accepted()
     }
 
     /// What the TLS handshake agreed on; none over cleartext.

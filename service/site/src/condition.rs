@@ -1,5 +1,6 @@
 //! What a request must be for a route to be there, beyond its host and path.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Instant;
@@ -44,6 +45,17 @@ impl Test {
         }
     }
 
+    /// Whether the other one holds whenever this does.
+    fn implies(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Exact(_) | Self::Prefix(_), Self::Present) => true,
+            (Self::Exact(text) | Self::Prefix(text), Self::Prefix(beginning)) => {
+                text.starts_with(beginning.as_str())
+            }
+            _ => self == other,
+        }
+    }
+
     /// Whether it holds for these values.
     fn holds<T: AsRef<[u8]>>(&self, mut values: impl Iterator<Item = T>) -> bool {
         match self {
@@ -53,6 +65,18 @@ impl Test {
             Self::Prefix(text) => values.any(|value| value.as_ref().starts_with(text.as_bytes())),
         }
     }
+}
+
+/// Whether one of `own` is always one of `other`; an empty list stands for anything.
+fn is_part<T: PartialEq>(own: &[T], other: &[T]) -> bool {
+    other.is_empty() || (!own.is_empty() && own.iter().all(|one| other.contains(one)))
+}
+
+/// Whether all of `other` hold whenever all of `own` do.
+fn all_implied(own: &[(String, Test)], other: &[(String, Test)]) -> bool {
+    other
+        .iter()
+        .all(|(name, test)| own.iter().any(|(named, one)| named == name && one.implies(test)))
 }
 
 /// Conditions of a route; all of those that are given must hold.
@@ -68,7 +92,7 @@ pub struct Conditions {
     pub networks: Networks,
     /// The connection is of this kind.
     pub scheme: Option<Scheme>,
-    /// The client has connected to one of these; an unspecified address stands for all.
+    /// A listener with one of these addresses took the connection; an unspecified address stands for all.
     pub listeners: Vec<SocketAddr>,
     /// The path is such.
     pub pattern: Option<Pattern>,
@@ -91,6 +115,24 @@ impl Conditions {
             && switch.is_none()
     }
 
+    /// Whether the `other` ones hold whenever these do, as far as that can be seen without a request.
+    #[must_use]
+    pub fn imply(&self, other: &Self) -> bool {
+        let Self { methods, fields, query, networks, scheme, listeners, pattern, switch } = other;
+        // What is shown of them says all of them.
+        let is_same = |own: &dyn fmt::Debug, other: &dyn fmt::Debug| {
+            format!("{own:?}") == format!("{other:?}")
+        };
+        is_part(&self.methods, methods)
+            && is_part(&self.listeners, listeners)
+            && all_implied(&self.fields, fields)
+            && all_implied(&self.query, query)
+            && (networks.is_empty() || is_same(&self.networks, networks))
+            && (scheme.is_none() || self.scheme == *scheme)
+            && (pattern.is_none() || is_same(&self.pattern, pattern))
+            && (switch.is_none() || is_same(&self.switch, switch))
+    }
+
     /// Whether they are about where and when a request comes, so that their routes come before all others.
     #[must_use]
     pub fn come_first(&self) -> bool {
@@ -105,7 +147,7 @@ impl Conditions {
             own.as_str() == method || (method == "HEAD" && *own == Method::GET)
         };
         let is_local = |own: &SocketAddr| {
-            facts.local.is_some_and(|local| {
+            facts.accepted.is_some_and(|local| {
                 let ip = local.ip().to_canonical();
                 own.port() == local.port() && (own.ip().is_unspecified() || own.ip() == ip)
             })

@@ -11,8 +11,8 @@ pub struct Facts<'a> {
     pub head: &'a Head,
     /// The client's address, which a trusted peer may name; none on a Unix socket. IPv4 addresses are never written as IPv6.
     pub client: Option<IpAddr>,
-    /// The address that the client has connected to.
-    pub local: Option<SocketAddr>,
+    /// The address of the listener that took the connection.
+    pub accepted: Option<SocketAddr>,
     /// It came over TLS, also to a trusted peer that says so.
     pub is_secure: bool,
     /// Whose request it is, once it was let through.
@@ -26,7 +26,7 @@ impl<'a> Facts<'a> {
         Self {
             head: request.head(),
             client: request.client(),
-            local: request.local(),
+            accepted: request.accepted(),
             is_secure: request.scheme() == "https",
             user: Some(request.user()),
         }
@@ -103,8 +103,8 @@ pub(crate) mod tests {
     /// What is known of a request from 192.0.2.1 over TLS.
     pub(crate) fn facts(head: &Head) -> Facts<'_> {
         let client = Some("192.0.2.1".parse().unwrap());
-        let local = Some("192.0.2.9:443".parse().unwrap());
-        Facts { head, client, local, is_secure: true, user: None }
+        let accepted = Some("192.0.2.9:443".parse().unwrap());
+        Facts { head, client, accepted, is_secure: true, user: None }
     }
 
     #[test]

@@ -60,6 +60,12 @@ impl Pattern {
         Ok(Self(regex))
     }
 
+    /// As it was written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+
     /// How many captures it has.
     #[must_use]
     pub fn captures(&self) -> usize {

@@ -76,7 +76,7 @@ impl Rules {
         let is_fixed = self.cors.is_none() && self.response.is_fixed();
         let policy = |is_secure, codec| -> Rc<dyn Policy> {
             let head = bolide_server::Head::default();
-            let facts = Facts { head: &head, client: None, local: None, is_secure, user: None };
+            let facts = Facts { head: &head, client: None, accepted: None, is_secure, user: None };
             Rc::new(RulePolicy { is_own: false, codec, ..self.policy(&facts, None) })
         };
         let both = |codec| Fixed { codec, policies: [policy(false, codec), policy(true, codec)] };

@@ -3,6 +3,7 @@
 
 #![allow(clippy::expect_used, clippy::panic, reason = "what fails here fails the test")]
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
@@ -152,13 +153,7 @@ impl Side {
     }
 
     /// One datagram arrives; what is to be sent at once.
-    fn arrive(
-        &mut self,
-        from: SocketAddr,
-        bytes: &[u8],
-        now: Instant,
-    ) -> Option<(DatagramBatch, Vec<u8>)> {
-        let received = Datagram { from, to: None, ecn: 0, bytes: BytesMut::from(bytes) };
+    fn arrive(&mut self, received: Datagram, now: Instant) -> Option<(DatagramBatch, Vec<u8>)> {
         let mut buffer = Vec::new();
         match self.endpoint.receive(received, false, now, &mut buffer) {
             Arrived::Nothing
@@ -192,9 +187,28 @@ pub struct World {
     pub random: Random,
     /// How many of 100 datagrams are lost.
     pub loss_percent: u64,
+    /// How long every datagram is on its way at least.
+    pub delay: Duration,
+    /// The largest datagram that arrives, in bytes.
+    pub mtu: usize,
+    /// What the network makes of the ECN bits of all datagrams (RFC 3168 §5).
+    pub ecn: u8,
     /// How many datagrams were sent in batches.
     pub batched: usize,
+    /// What each side has sent.
+    pub sent: [Sent; 2],
+    /// Bytes that were sent to addresses where neither side is.
+    pub strays: BTreeMap<SocketAddr, usize>,
     buffer: Vec<u8>,
+}
+
+/// What a side has sent.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Sent {
+    /// The ECN bits of the last datagrams.
+    pub ecn: u8,
+    /// The size of the last datagrams, in bytes.
+    pub bytes: usize,
 }
 
 impl World {
@@ -214,8 +228,20 @@ impl World {
         client.quic = Some(quic);
         let random = Random(seed * 2 + 1);
         let (sides, wire) = ([client, server], Vec::new());
-        let buffer = Vec::with_capacity(1 << 16);
-        Self { now: start(), sides, wire, random, loss_percent, batched: 0, buffer }
+        Self {
+            now: start(),
+            sides,
+            wire,
+            random,
+            loss_percent,
+            delay: Duration::from_millis(5),
+            mtu: usize::MAX,
+            ecn: 0,
+            batched: 0,
+            sent: [Sent::default(); 2],
+            strays: BTreeMap::new(),
+            buffer: Vec::with_capacity(1 << 16),
+        }
     }
 
     /// Both ends once requests may be sent, on a network that loses nothing.
@@ -242,19 +268,30 @@ impl World {
         let bytes = &buffer[..outgoing.bytes];
         let pieces = bytes.chunks(outgoing.segment_bytes.unwrap_or_else(|| bytes.len().max(1)));
         self.batched += pieces.len() - 1;
+        self.sent[from] = Sent { ecn: outgoing.ecn, bytes: bytes.len().div_ceil(pieces.len()) };
+        if outgoing.to != self.sides[1 - from].address {
+            *self.strays.entry(outgoing.to).or_default() += bytes.len();
+            return;
+        }
         for piece in pieces {
-            if self.random.below(100) < self.loss_percent {
+            if self.random.below(100) < self.loss_percent || piece.len() > self.mtu {
                 continue;
             }
-            let delay = Duration::from_micros(5000 + self.random.below(4000));
+            let delay = self.delay + Duration::from_micros(self.random.below(4000));
             self.wire.push((self.now + delay, 1 - from, piece.to_vec()));
         }
     }
 
-    /// One datagram arrives.
+    /// One datagram arrives from the other side.
     pub fn arrive(&mut self, at: usize, bytes: &[u8]) {
-        let (now, from) = (self.now, self.sides[1 - at].address);
-        let reply = self.sides[at].counted(|side| side.arrive(from, bytes, now));
+        self.arrive_from(self.sides[1 - at].address, at, bytes);
+    }
+
+    /// One datagram arrives from this address.
+    pub fn arrive_from(&mut self, from: SocketAddr, at: usize, bytes: &[u8]) {
+        let (now, ecn) = (self.now, self.ecn);
+        let received = Datagram { from, to: None, ecn, bytes: BytesMut::from(bytes) };
+        let reply = self.sides[at].counted(|side| side.arrive(received, now));
         if let Some((outgoing, buffer)) = reply {
             self.put(at, outgoing, &buffer);
         }

@@ -251,6 +251,23 @@ mod tests {
     }
 
     #[test]
+    #[cfg(target_os = "linux")]
+    fn the_command_that_trusts_the_ca_is_the_systems() {
+        let command = trust_command(Path::new("/srv/a b/ca.pem"));
+        let known = [
+            (
+                "/usr/local/share/ca-certificates",
+                "bolide-development.crt && sudo update-ca-certificates",
+            ),
+            ("/etc/pki/ca-trust/source/anchors", "bolide-development.pem && sudo update-ca-trust"),
+        ];
+        let own = known.iter().find(|(directory, _)| Path::new(directory).is_dir());
+        let expected =
+            own.map(|(directory, rest)| format!("sudo cp '/srv/a b/ca.pem' {directory}/{rest}"));
+        assert_eq!(command, expected);
+    }
+
+    #[test]
     fn a_path_is_quoted_for_a_shell() {
         assert_eq!(quoted(Path::new("/srv/a-b/.local/share/x.pem")), "/srv/a-b/.local/share/x.pem");
         assert_eq!(quoted(Path::new("/a b/c'd")), "'/a b/c'\\''d'");

@@ -367,4 +367,18 @@ fn a_storage_that_can_not_be_written_makes_no_order_come_sooner() {
     assert!(why.contains("a.org.pem: "), "{why}");
     assert!(event.to_string().contains("is lost at the end of this process"), "{event}");
     assert!(results.states()[0].expiry.is_some());
+    // What could not be stored is in force, and is not ordered again by other settings.
+    let names = ["a.org", "b.org"];
+    acme.change(settings(ca.directory(), &scratch.0, &names)).unwrap();
+    let event = next(&events);
+    assert!(matches!(&event, Event::Issued { name, .. } if name == "b.org"), "{event}");
+    let issued: Vec<_> = results.states().iter().map(|state| state.issued_count).collect();
+    assert_eq!(issued, [1, 1]);
+    // Another CA has issued nothing.
+    let other = Ca::start(&results);
+    acme.change(settings(other.directory(), &scratch.0, &names)).unwrap();
+    for expected in names {
+        let event = next(&events);
+        assert!(matches!(&event, Event::Issued { name, .. } if name == expected), "{event}");
+    }
 }

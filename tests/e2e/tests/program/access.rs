@@ -149,6 +149,35 @@ fn a_proxy_header_works_before_http1_http2_and_tls() {
 }
 
 #[test]
+fn a_route_of_a_listener_gets_what_came_to_it_whatever_a_proxy_header_names() {
+    const TEST: &str = "a_route_of_a_listener_gets_what_came_to_it";
+    let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").expect("a port"));
+    let [behind, open] = listeners.map(|one| one.local_addr().expect("its address"));
+    let text = format!(
+        "trusted = [\"127.0.0.0/8\"]\n[[listen]]\nhttp = \"{behind}\"\nproxy-protocol = \"required\"\n\
+         [[listen]]\nhttp = \"{open}\"\n[[route]]\nlisten = \"{behind}\"\nrespond = \"behind\"\n\
+         [[route]]\nlisten = \"{open}\"\nrespond = \"open\"\n"
+    );
+    let (server, _) = start(TEST, &text);
+    let (own, other) = (behind.port(), open.port());
+    for header in [
+        format!("PROXY TCP4 192.0.2.1 127.0.0.1 4000 {own}\r\n"),
+        format!("PROXY TCP4 192.0.2.1 127.0.0.1 4000 {other}\r\n"),
+        "PROXY TCP4 192.0.2.1 198.51.100.1 4000 443\r\n".to_owned(),
+        "PROXY TCP6 2001:db8::1 2001:db8::2 4000 443\r\n".to_owned(),
+        "PROXY UNKNOWN\r\n".to_owned(),
+    ] {
+        let response = send(&server, &format!("{header}{}", get("/", "")));
+        assert!(response.ends_with("behind"), "{header}: {response}");
+    }
+    let mut stream = TcpStream::connect(open).expect("it listens");
+    stream.write_all(get("/", "").as_bytes()).expect("it reads");
+    let mut response = String::new();
+    stream.read_to_string(&mut response).expect("a response");
+    assert!(response.ends_with("open"), "{response}");
+}
+
+#[test]
 fn what_cannot_be_trusted_is_one_sentence_with_its_place() {
     const TEST: &str = "what_cannot_be_trusted_is_one_sentence_with_its_place";
     for (text, said) in [
@@ -216,6 +245,11 @@ rate-limit = { requests = "1/h", burst = 2 }
 path = "/keyed"
 respond = "counted"
 rate-limit = { requests = "1/h", by = "header:x-api-key" }
+
+[[route]]
+path = "/by-48-bits"
+respond = "counted"
+rate-limit = { requests = "1/h", ipv6-prefix = 48 }
 "#;
 
 #[test]
@@ -266,6 +300,10 @@ fn a_client_that_sends_too_many_requests_gets_429_and_others_do_not() {
     let keyed = |key: &str| ask("/keyed", &format!("X-Api-Key: {key}\r\n"));
     assert!(keyed("a").ends_with("counted") && keyed("b").ends_with("counted"));
     assert!(keyed("a").starts_with("HTTP/1.1 429"));
+    let prefix = |client: &str| ask("/by-48-bits", &format!("X-Forwarded-For: {client}\r\n"));
+    assert!(prefix("2001:db8:1:1::1").ends_with("counted"));
+    assert!(prefix("2001:db8:1:2::1").starts_with("HTTP/1.1 429"));
+    assert!(prefix("2001:db8:2:1::1").ends_with("counted"));
 }
 
 #[test]
@@ -323,6 +361,38 @@ fn a_client_with_too_many_open_requests_gets_429_until_one_ends() {
     });
     assert!(send(&server, &request("203.0.113.7")).starts_with("HTTP/1.1 204"));
     again.join().expect("no panic");
+}
+
+#[test]
+fn a_route_may_have_less_time_than_others() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let upstream = format!("http://{}", listener.local_addr().expect("its address"));
+    // It begins a response to what asks for one, and never ends it.
+    thread::spawn(move || {
+        let mut open = Vec::new();
+        for stream in listener.incoming() {
+            let mut stream = stream.expect("a connection");
+            let mut line = String::new();
+            let mut lines = BufReader::new(stream.try_clone().expect("a descriptor"));
+            if lines.read_line(&mut line).is_ok() && line.contains("/begun") {
+                let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nbegun");
+            }
+            open.push(stream);
+        }
+    });
+    let text = format!(
+        "[[listen]]\nhttp = \"127.0.0.1:0\"\n\
+         [[route]]\npath = \"/silent\"\nproxy = \"{upstream}\"\nresponse-timeout = \"200ms\"\n\
+         [[route]]\npath = \"/begun\"\nproxy = \"{upstream}\"\nexchange-timeout = \"300ms\"\n"
+    );
+    let (server, _) = start("a_route_may_have_less_time_than_others", &text);
+    let since = Instant::now();
+    let silent = send(&server, &get("/silent", ""));
+    assert!(silent.starts_with("HTTP/1.1 503"), "{silent}");
+    let begun = send(&server, &get("/begun", ""));
+    assert!(begun.starts_with("HTTP/1.1 200") && begun.ends_with("begun"), "{begun}");
+    // The server's own limits are minutes.
+    assert!(since.elapsed() < Duration::from_secs(15), "{:?}", since.elapsed());
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Routes that require a user name and a password.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
@@ -310,6 +310,31 @@ fn forward_auth_that_fails_is_502_and_nothing_passes() {
     let twice = ["-H", "Authorization: a", "-H", "Authorization: b"];
     for (status, text) in curl.ask(&server, "/", &twice) {
         assert_eq!(status, "400", "{text}");
+    }
+}
+
+/// slow-server: it holds the threads that wait for it, and no other route's.
+#[test]
+fn forward_auth_that_is_slow_delays_no_other_route() {
+    let test = "forward_auth_that_is_slow";
+    let Some(curl) = find("curl", test).map(Curl) else { return };
+    let (slow, url) = (authority(), authority());
+    let routes = format!(
+        "[[route]]\npath = \"/slow\"\nrespond = \"in\"\nforward-auth = {{ url = \"{slow}\", timeout = \"1min\" }}\n\
+         [[route]]\nrespond = \"in\"\nforward-auth = {{ url = \"{url}\", timeout = \"5s\" }}\n"
+    );
+    let server = serve(&scratch(test), &routes);
+    let _waiting: Vec<TcpStream> = (0..100)
+        .map(|_| {
+            let stream = TcpStream::connect(Server::authority(server.http()));
+            let mut stream = stream.expect("it listens");
+            let request = b"GET /slow HTTP/1.1\r\nhost: a\r\ncookie: silent=1\r\n\r\n";
+            stream.write_all(request).expect("it reads");
+            stream
+        })
+        .collect();
+    for (status, text) in curl.ask(&server, "/", &["-H", "Cookie: good=1; too=2"]) {
+        assert_eq!(status, "200", "{text}");
     }
 }
 

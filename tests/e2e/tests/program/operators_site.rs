@@ -93,9 +93,12 @@ impl BehindIt {
                  [[route]]\npath = \"/ws\"\n{messages}\
                  [[route]]\npath = \"/echo\"\n{messages}body-bytes-max = \"50MiB\"\n\
                  [[route]]\npath = \"/admin/ws\"\nstrip-prefix = \"/admin\"\n{messages}\
+                 [[route]]\npath = \"/health\"\nwhile-file = \"sick\"\nrespond = \"\"\nstatus = 503\n\
+                 [[route]]\npath = \"/health\"\nrespond = \"\"\n\
+                 [[route]]\npath = \"/traced\"\nheader = {{ x-request-id = true }}\nrespond = \"traced\"\n\
                  [[route]]\npath = \"/client\"\nheader = {{ x-client = \"192.0.2.9\" }}\nrespond = \"known\"\n\
                  [[route]]\nrespond = \"api\"\n[route.response-headers]\n\
-                 set = {{ x-target = \"{{path}}{{query}}\", x-powered-by = \"1\", x-name = \"{name}\" }}\n\
+                 set = {{ x-target = \"{{path}}{{query}}\", x-powered-by = \"1\", server = \"{name}\", x-name = \"{name}\" }}\n\
                  [[route]]\npath = \"/admin/key\"\nheader = {{ authorization = true }}\nrespond = \"leaked\"\n"
             );
             behind(&format!("{test}_{name}"), &routes)
@@ -168,9 +171,12 @@ fn the_site_of_the_operators_page_is_served() {
         api.is(200, &["x-target: /x?y", "set-cookie: at=", "; secure", "ratelimit-policy:"]);
         api.is(200, &["x-request-id:"]);
         api.lacks("x-powered-by");
+        api.lacks("\nserver: ");
+        site.secure("/api/traced", &[version]).is(200, &["traced"]);
         site.secure("/api/json", &[version, "--compressed"])
             .is(200, &["content-encoding: ", "vary: accept-encoding"]);
     }
+    assert!(site.folder.join("acme").is_dir(), "the storage of certificates is there");
     for api in behind.0.into_iter().take(2) {
         api.terminate();
         assert!(api.wait().success());
@@ -213,12 +219,14 @@ fn the_sites_protected_paths_let_those_through_whom_the_page_names() {
 #[test]
 fn no_request_is_lost_while_the_site_is_reloaded() {
     let Some((site, _behind)) = start("the_site_is_reloaded") else { return };
-    let load = |path: &str, more: &[&str]| {
-        let url = site.secure_url(path);
+    let send = |url: &str, more: &[&str]| {
         let load = ["load", "--quiet", "--no-server-watch", "--insecure", "-c", "4"];
-        let fields = ["-H", "Host: example.org", "-H", "X-Forwarded-For: 192.0.2.7", &url];
+        let fields = ["-H", "Host: example.org", "-H", "X-Forwarded-For: 192.0.2.7", url];
         spawn(program(), [&load[..], more, &fields].concat())
     };
+    let load = |path: &str, more: &[&str]| send(&site.secure_url(path), more);
+    let messages = site.secure_url("/wiki/ws").replacen("https", "wss", 1);
+    let bob = ["-H", "Cookie: user=bob"];
     // The credentials of the page: alice's password is "correct horse".
     let alice = ["-H", "Authorization: Basic YWxpY2U6Y29ycmVjdCBob3JzZQ=="];
     let many = ["-D", "4s", "-m", "4"];
@@ -228,7 +236,14 @@ fn no_request_is_lost_while_the_site_is_reloaded() {
         // Above the rate limit, requests are refused, and not lost.
         load("/api/x", &[&many[..], &["--expect-status", "200,429"]].concat()),
         load("/admin/x", &[&many[..], &alice].concat()),
-        load("/wiki/page", &[&many[..], &["-H", "Cookie: user=bob"]].concat()),
+        load("/wiki/page", &[&many[..], &bob].concat()),
+        load(
+            "/api/json",
+            &[&many[..], &["-H", "Accept-Encoding: gzip", "--expect-status", "200,429"]].concat(),
+        ),
+        load("/api/echo", &[&many[..], &["-d", "a body", "--expect-status", "200,429"]].concat()),
+        send(&messages, &[&bob[..], &["-D", "4s", "--http1", "--expect-echo"]].concat()),
+        send(&messages, &[&bob[..], &["-D", "4s", "--http2", "--expect-echo"]].concat()),
     ];
     let mut reloads = 0;
     while loads.iter_mut().any(|load| load.try_wait().expect("the child is ours").is_none()) {
@@ -264,6 +279,22 @@ fn a_session_stays_with_one_of_the_apis_servers() {
         for _ in 0..10 {
             assert_eq!(of(Some(cookie)).0, name);
         }
+    }
+}
+
+#[test]
+fn an_api_server_that_is_not_healthy_is_not_asked() {
+    let test = "an_api_server_that_is_not_healthy";
+    let Some((site, _behind)) = start(test) else { return };
+    let names = || -> Vec<bool> {
+        let is_one = |_| site.secure("/api/x", &[]).1.contains("x-name: one");
+        (0..10).map(is_one).collect()
+    };
+    assert!(names().contains(&true), "both are asked");
+    std::fs::write(root().join(format!("target/tests/{test}_one/sick")), "").unwrap();
+    let begun = Instant::now();
+    while names().contains(&true) {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it is asked still");
     }
 }
 
@@ -312,6 +343,8 @@ fn the_sites_limits_hold() {
     let post = ["--data-binary".to_owned(), format!("@{}", body.display())];
     let post = [&post[0], &post[1], "-o", "/dev/null", "-D", "-"];
     site.secure("/api/echo", &post).is(200, &["content-length: 2097152"]);
+    let announced = ["--http1.1", "-X", "POST", "-H", "Content-Length: 52428801"];
+    site.secure("/api/echo", &announced).is(413, &[]);
     let bob = [&post[..], &["--http1.1", "-H", "Cookie: user=bob"]].concat();
     site.secure("/wiki/page", &bob).is(413, &[]);
     let requests = ["load", "--json", "-", "--quiet", "--no-server-watch", "--insecure"];

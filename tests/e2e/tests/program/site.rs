@@ -214,6 +214,9 @@ fn routes_with_conditions_are_tried_in_order_and_passed_over() {
                   [[route]]\npath = \"/a/\"\nquery = { version = \"2\" }\nrespond = \"two\"\n\
                   [[route]]\npath = \"/a/\"\naddress = \"192.0.2.0/24\"\nrespond = \"elsewhere\"\n\
                   [[route]]\npath = \"/a/b/\"\naddress = [\"127.0.0.0/8\", \"::1\"]\nrespond = \"here\"\n\
+                  [[route]]\npath = \"/c/\"\naddress = \"192.0.2.0/24\"\nrespond = \"elsewhere\"\n\
+                  [[route]]\npath = \"/c/\"\naddress = \"127.0.0.0/8\"\nrespond = \"near\"\n\
+                  [[route]]\npath = \"/c/\"\nrespond = \"anywhere\"\n\
                   [[route]]\nrespond = \"all\"\n";
     let Some(site) = Site::start("routes_with_conditions", routes) else { return };
     let beta: &[&str] = &["-H", "x-beta: 1", "-H", "accept: text/html"];
@@ -224,6 +227,7 @@ fn routes_with_conditions_are_tried_in_order_and_passed_over() {
         ("/a/x?version=%32", &[], "two"),
         ("/a/x?version=3", &[], "all"),
         ("/a/b/", &[], "here"),
+        ("/c/", &[], "near"),
         ("/x", &[], "all"),
     ] {
         for got in site.ask("a", path, more) {

@@ -1,7 +1,7 @@
 //! What a configuration says that can't work: redirects onto themselves, upstreams that are the server itself, routes for
 //! listeners that are not there.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 
 use bolide::http::Method;
 use bolide::proxy::ProxySettings;
@@ -31,7 +31,7 @@ pub(super) fn check(
                         let facts = Facts {
                             head: &head,
                             client: None,
-                            local: None,
+                            accepted: None,
                             is_secure: *is_secure,
                             user: None,
                         };
@@ -77,10 +77,6 @@ fn onto_itself(one: &Placed, head: &Head, is_secure: bool) -> String {
 
 /// Requests that the redirect of a route would get.
 fn samples(one: &Placed, placed: &[Placed]) -> Vec<Head> {
-    let path = &one.route.path;
-    if path.contains('{') {
-        return Vec::new();
-    }
     let Answer::Redirect(redirect) = &one.route.answer else { return Vec::new() };
     let mut hosts: Vec<String> =
         one.route.hosts.iter().map(|host| host.replacen('*', "sample", 1)).collect();
@@ -94,7 +90,11 @@ fn samples(one: &Placed, placed: &[Placed]) -> Vec<Head> {
         };
         hosts.extend(fixed.iter().map(|(host, _)| host.clone()).filter(|host| !has_routes(host)));
     }
+    let path = &filled_in(&one.route.path);
     let mut paths = vec![path.clone()];
+    if let Some(pattern) = &one.route.site.conditions.pattern {
+        paths.push(some_match(pattern.as_str()));
+    }
     if path.ends_with('/') {
         paths.push(format!("{path}sample"));
         paths.extend(
@@ -112,6 +112,27 @@ fn samples(one: &Placed, placed: &[Placed]) -> Vec<Head> {
         heads.push(head);
     }
     heads
+}
+
+/// A path that a route with parameters takes.
+fn filled_in(path: &str) -> String {
+    let mut rest = path;
+    let mut filled = String::new();
+    while let Some((before, parameter)) = rest.split_once('{') {
+        filled += before;
+        filled += "sample";
+        rest = parameter.split_once('}').map_or("", |(_, after)| after);
+    }
+    filled + rest
+}
+
+/// What a pattern of the usual kind matches; whether it does has to be seen.
+fn some_match(pattern: &str) -> String {
+    let mut text = pattern.trim_start_matches('^').trim_end_matches('$').replace(['(', ')'], "");
+    for any in ["[^/]*", "[^/]+", ".*", ".+"] {
+        text = text.replace(any, "sample");
+    }
+    text.replace("[0-9]+", "1").replace("\\d+", "1").replace('\\', "")
 }
 
 /// The schemes by which a route's requests may come: whether they are TLS.
@@ -132,7 +153,16 @@ fn check_listeners(conditions: &Conditions, listen: &[Listen]) -> Result<(), Str
         return Ok(());
     }
     for wanted in &conditions.listeners {
-        if !listen.iter().any(|own| own.address.parse() == Ok(*wanted)) {
+        let named = listen.iter().find(|own| own.address.parse() == Ok(*wanted));
+        if let (Some(own), Some(scheme)) = (named, conditions.scheme)
+            && own.tls.is_some() != (scheme == Scheme::Https)
+        {
+            let scheme = if own.tls.is_some() { "https" } else { "http" };
+            return Err(format!(
+                "this route is never reached: the [[listen]] {wanted} is `{scheme}`"
+            ));
+        }
+        if named.is_none() {
             let all: Vec<&str> = listen.iter().map(|own| own.address.as_str()).collect();
             let what = format!("there is no [[listen]] with the address {wanted}");
             return Err(format!("{what}: known are {}", all.join(", ")));
@@ -153,12 +183,23 @@ fn is_own(upstream: &str, listen: &Listen) -> bool {
     if upstream.starts_with("unix:") {
         return upstream == listen.address;
     }
-    let authority = upstream.split_once("://").map_or(upstream, |(_, rest)| rest);
-    let authority = authority.trim_end_matches('/').replacen("localhost:", "127.0.0.1:", 1);
-    let (Ok(to), Ok(own)) = (authority.parse::<SocketAddr>(), listen.address.parse::<SocketAddr>())
-    else {
-        return false;
+    let (scheme, authority) = upstream.split_once("://").unwrap_or(("http", upstream));
+    let authority = authority.trim_end_matches('/');
+    let default = if scheme == "https" { 443 } else { 80 };
+    let (host, port) = match authority.rsplit_once(':') {
+        // The colons of an IPv6 address stand in brackets.
+        Some((host, port)) if !port.contains(']') => (host, port.parse().unwrap_or(default)),
+        _ => (authority, default),
     };
-    let is_here = |ip: IpAddr| own.ip() == ip || (own.ip().is_unspecified() && ip.is_loopback());
-    own.port() != 0 && to.port() == own.port() && is_here(to.ip())
+    let host = if host == "localhost" { "127.0.0.1" } else { host };
+    let ip = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    let (Ok(ip), Ok(own)) = (ip, listen.address.parse::<SocketAddr>()) else { return false };
+    own.port() != 0
+        && port == own.port()
+        && (own.ip() == ip || (own.ip().is_unspecified() && is_of_this_machine(ip)))
+}
+
+/// Whether it is an address of this machine: only these can be bound.
+fn is_of_this_machine(ip: IpAddr) -> bool {
+    ip.is_loopback() || UdpSocket::bind((ip, 0)).is_ok()
 }

@@ -423,8 +423,7 @@ fn check_order(placed: &Placed, other: &Placed, host: &str, path: &str) -> Resul
     {
         return Err(clash(placed, other, host, path));
     }
-    // What is shown of conditions says all of them.
-    if theirs.is_empty() || format!("{own:?}") == format!("{theirs:?}") {
+    if own.imply(theirs) {
         let at = &other.place.at;
         let what = format!("this route is never reached: the route at {at} takes its requests");
         return Err(placed.place.mistake(what));

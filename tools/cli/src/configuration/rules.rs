@@ -15,6 +15,7 @@ use bolide_site::{
 
 use super::document::{Place, Section};
 use super::ingress::networks;
+use super::listen::check_address;
 use super::upstream::choice;
 use super::value::{Range, Setting, Value};
 use crate::routes::SiteRules;
@@ -148,7 +149,8 @@ fn conditions(section: &mut Section<'_>) -> Result<Conditions, String> {
     let schemes = [("http", Scheme::Http), ("https", Scheme::Https)];
     conditions.scheme = choice(section, "scheme", &schemes)?;
     for (given, at) in section.texts("listen")? {
-        let address = given.parse::<SocketAddr>().ok().filter(|address| address.port() != 0);
+        let address = check_address(&given).ok().and_then(|address| address.parse().ok());
+        let address = address.filter(|address: &SocketAddr| address.port() != 0);
         conditions.listeners.push(address.ok_or_else(|| {
             at.mistake(format!(
                 "`listen` is `{given}`: give the address and port of a [[listen]], such as 0.0.0.0:8080"

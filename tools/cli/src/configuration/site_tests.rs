@@ -193,9 +193,30 @@ fn a_route_that_is_never_reached_is_found() {
     );
     let twice = [route("method = \"PUT\""), route("method = \"PUT\"")].concat();
     mistaken(&twice, "b.toml:4:1: this route is never reached");
+    for (first, second) in [
+        ("method = [\"GET\", \"PUT\"]", "method = \"PUT\""),
+        ("header = { a = \"1*\" }", "header = { a = \"12\" }\nmethod = \"GET\""),
+        ("header = { a = true }", "header = { a = \"1*\" }"),
+        ("query = { q = \"1\" }", "query = { q = \"1\", r = true }"),
+    ] {
+        let narrower = [route(first), route(second)].concat();
+        mistaken(&narrower, "b.toml:4:1: this route is never reached");
+        let wider = [route(second), route(first)].concat();
+        assert_eq!(read(&wider).err(), None, "{second}");
+    }
     let tiers = [route(""), route("scheme = \"http\"")].concat();
     assert!(read(&tiers).is_ok(), "it comes first");
     let listen = "[[listen]]\nhttp = \"127.0.0.1:1\"\n";
+    for given in ["127.0.0.1:1", "1", "localhost:1"] {
+        let known = [listen, &route(&format!("listen = \"{given}\""))].concat();
+        assert_eq!(read(&known).err(), None, "{given}");
+    }
+    let two = format!("{listen}[[listen]]\nhttps = \"127.0.0.1:2\"\n");
+    let contradiction = "listen = \"127.0.0.1:1\"\nscheme = \"https\"";
+    mistaken(
+        &(two + &route(contradiction)),
+        "b.toml:5:1: this route is never reached: the [[listen]] 127.0.0.1:1 is `http`",
+    );
     let none = [listen, &route("scheme = \"https\"")].concat();
     mistaken(&none, "b.toml:3:1: this route is never reached: no [[listen]] has `https`");
     let other = [listen, &route("listen = \"127.0.0.1:2\"")].concat();
@@ -221,6 +242,15 @@ fn a_redirect_onto_itself_and_an_upstream_that_is_the_server_are_found() {
         ("redirect = \"{path}\"", "http requests for any host to themselves"),
         ("path = \"/a\"\nredirect = \"/a\"", "http requests for any host to themselves"),
         (
+            "path = \"/a/{*rest}\"\nredirect = \"{path}\"",
+            "http requests for any host to themselves",
+        ),
+        ("path = \"/{id}/a\"\nredirect = \"{path}\"", "http requests for any host to themselves"),
+        (
+            "redirect = { from = \"^/a/(.*)$\", to = \"/a/{1}\" }",
+            "http requests for any host to themselves",
+        ),
+        (
             "scheme = \"http\"\nredirect = \"http://{host}{path}\"",
             "to themselves: name another host or path",
         ),
@@ -244,6 +274,7 @@ fn a_redirect_onto_itself_and_an_upstream_that_is_the_server_are_found() {
         ("127.0.0.1:7", "http://127.0.0.1:7"),
         ("0.0.0.0:7", "h2c://localhost:7/"),
         ("[::]:7", "http://[::1]:7"),
+        ("0.0.0.0:7", "http://127.0.0.9:7"),
         ("unix:/run/a", "unix:/run/a"),
     ] {
         let text = format!("[[listen]]\nhttp = \"{listen}\"\n[[route]]\nproxy = \"{upstream}\"\n");
@@ -251,7 +282,14 @@ fn a_redirect_onto_itself_and_an_upstream_that_is_the_server_are_found() {
             &text,
             &format!("b.toml:3:1: the upstream `{upstream}` is this server's listener {listen}"),
         );
-        assert!(read(&text.replacen('7', "8", 1).replacen("run/a", "run/b", 1)).is_ok());
+        assert!(read(&text.replacen(":7", ":8", 1).replacen("run/a", "run/b", 1)).is_ok());
+    }
+    for (port, upstream) in
+        [(80, "http://127.0.0.1"), (80, "http://localhost/"), (443, "https://127.0.0.1")]
+    {
+        let listen = format!("[[listen]]\nhttp = \"0.0.0.0:{port}\"\n");
+        let text = format!("{listen}[[route]]\nproxy = \"{upstream}\"\n");
+        mistaken(&text, "b.toml:3:1: the upstream `http");
     }
 }
 

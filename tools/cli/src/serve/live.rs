@@ -9,7 +9,7 @@ use bolide::server::Running;
 use bolide::tls::Tls;
 
 use super::Arguments;
-use super::issuance::Issuance;
+use super::issuance::{self, Issuance};
 use super::plan::{Group, Plan};
 use crate::certificate::Material;
 use crate::configuration::Listen;
@@ -83,8 +83,10 @@ impl Live<'_> {
     fn try_reload(&mut self) -> Result<Vec<String>, String> {
         let plan = Plan::make(self.arguments)?;
         let news = self.materials(&plan)?;
-        self.issuance.change(plan.acme.as_ref())?;
+        issuance::check(plan.acme.as_ref())?;
+        // The one change that may fail, with a log that can't be opened, and that is nothing without the others.
         let left_alone = self.observation.change(&plan.observe, &self.running)?;
+        self.issuance.change(plan.acme.as_ref())?;
         let responses = self.issuance.responses(plan.acme.as_ref());
         let routes = plan.routes.after(&self.observation.proxies()).with_responses(responses);
         let made = routes.clone();
