@@ -257,15 +257,13 @@ fn the_documented_examples_are_fine() {
     }
 }
 
-#[test]
-fn the_site_for_three_servers_is_valid_for_each() {
-    let test = "the_site_for_three_servers_is_valid_for_each";
-    let page = "docs/from-nginx-and-caddy.md";
-    let path = example(test, &examples(page, "toml")[0]);
-    run(program(), ["serve", "--config", &path, "--check"]).well();
-    let folder = Path::new(&path).parent().unwrap();
+/// Whether nginx and Caddy take the first example of theirs on a page, with what `replaced` says of each.
+fn others_take(test: &str, page: &str, folder: &Path, replaced: &[(&str, &str)]) {
     let named = |name: &str| folder.join(name).display().to_string();
-    let (nginx, caddy) = (&examples(page, "nginx")[0], &examples(page, "caddyfile")[0]);
+    let [nginx, caddy] = ["nginx", "caddyfile"].map(|language| {
+        let text = examples(page, language).swap_remove(0);
+        replaced.iter().fold(text, |text, (from, to)| text.replace(from, to))
+    });
     let log = format!("error_log {}; pid {};", named("error.log"), named("nginx.pid"));
     let nginx = format!("{log}\nevents {{}}\nhttp {{\n{nginx}}}\n");
     std::fs::write(named("nginx.conf"), nginx).unwrap();
@@ -282,6 +280,32 @@ fn the_site_for_three_servers_is_valid_for_each() {
         let said = String::from_utf8_lossy(&checked.stderr).into_owned();
         assert!(checked.status.success(), "{said}");
     }
+}
+
+#[test]
+fn the_site_for_three_servers_is_valid_for_each() {
+    let test = "the_site_for_three_servers_is_valid_for_each";
+    let page = "docs/from-nginx-and-caddy.md";
+    let path = example(test, &examples(page, "toml")[0]);
+    run(program(), ["serve", "--config", &path, "--check"]).well();
+    others_take(test, page, Path::new(&path).parent().unwrap(), &[]);
+}
+
+#[test]
+fn the_operators_site_for_nginx_and_caddy_is_valid_for_each() {
+    let test = "the_operators_site_for_nginx_and_caddy";
+    let path = example(test, "");
+    let folder = Path::new(&path).parent().unwrap();
+    let log = folder.join("access.log").display().to_string();
+    let replaced = [
+        ("listen 80 ", "listen 127.0.0.1:8080 "),
+        ("listen 443 ", "listen 127.0.0.1:8443 "),
+        ("/var/log/nginx/access.log", &log),
+        ("/var/log/caddy/access.log", &log),
+        ("/etc/nginx/example", "example"),
+        ("/etc/caddy/", ""),
+    ];
+    others_take(test, "docs/operate.md", folder, &replaced);
 }
 
 #[test]
