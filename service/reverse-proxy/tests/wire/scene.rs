@@ -1,6 +1,6 @@
 //! Who plays: a client, the proxy, and upstreams that follow a script.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -30,8 +30,14 @@ impl<S: Read + Write> Talk<S> {
     /// Reads more; `false` at the end.
     fn fill(&mut self) -> bool {
         let mut bytes = [0; 65_536];
-        // A reset is an end too.
-        let count = self.stream.read(&mut bytes).unwrap_or(0);
+        let count = match self.stream.read(&mut bytes) {
+            Ok(count) => count,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                panic!("neither bytes nor an end within {PATIENCE:?}")
+            }
+            // A reset is an end, too.
+            Err(_) => 0,
+        };
         self.unread.extend_from_slice(&bytes[..count]);
         count > 0
     }

@@ -120,8 +120,8 @@ fn bodies_and_tunnels_go_on_with_the_proxy_that_began_them() {
             gate.wait();
             assert_eq!(talk.take(4), b"rest");
             talk.send("rest");
+            assert_eq!(talk.rest(), "", "its connection ends with it");
         }
-        assert_eq!(talk.rest(), "", "its connection ends with it");
     });
     let new = Behind::answering("HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nnew");
     let mut proxy = Proxy::to(&[&old.url()]);

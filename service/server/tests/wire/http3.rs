@@ -276,7 +276,9 @@ fn a_wrong_request_is_refused_and_the_connection_goes_on() {
     let id = client.send(&Method::GET, "//%", Bytes::new());
     assert_eq!(client.wait_for(id).status, 404);
     assert_eq!(client.get("/ping").status, 200);
-    end(running);
+    running.shut_down();
+    client.until(|client| client.closed.is_some());
+    running.join().expect("no worker failed");
 }
 
 #[test]

@@ -1,14 +1,21 @@
-//! Certificates by ACME from pebble, Let's Encrypt's CA for tests. It refuses one nonce in twenty.
+//! Certificates by ACME from pebble, Let's Encrypt's CA for tests.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::{TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use bolide_launcher::{Finished, Server, find, run, scratch};
 use rcgen::{CertificateParams, KeyPair, SanType};
 use rustix::process::{Pid, Signal, kill_process};
+
+/// How many of a hundred nonces a CA refuses that works.
+const NONCES_REFUSED: u32 = 5;
+
+/// More than any of this takes: only a failure waits so long.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A process that is killed in the end.
 struct Running(Child);
@@ -80,18 +87,19 @@ impl Pebble {
             .args(["-management", &format!("127.0.0.1:{manager_of_names}")]);
         let names = Running::start(&mut command, "management server");
         let mut started = Self { pebble, folder, ports, ca: None, _names: names };
-        started.start_ca();
+        started.start_ca(NONCES_REFUSED);
         Some(started)
     }
 
-    /// Starts the CA, which knows nothing of an earlier one.
-    fn start_ca(&mut self) {
+    /// Starts the CA, which knows nothing of an earlier one, and refuses so many of a hundred nonces.
+    fn start_ca(&mut self, nonces_refused: u32) {
         let mut command = Command::new(&self.pebble);
         command
             .arg("-config")
             .arg(self.folder.join("pebble.json"))
             .args(["-dnsserver", &format!("127.0.0.1:{}", self.ports[2])])
             .env("PEBBLE_VA_NOSLEEP", "1")
+            .env("PEBBLE_WFE_NONCEREJECT", nonces_refused.to_string())
             // Each order is validated.
             .env("PEBBLE_AUTHZREUSE", "0");
         self.ca = Some(Running::start(&mut command, "Listening on"));
@@ -251,11 +259,39 @@ fn a_ca_that_is_gone_ends_nothing_and_is_asked_again() {
     assert!(!without.status.success() && without.text().is_empty(), "{}", without.both());
     server.said("there is no certificate for `c.test`, which the client requested");
     // Another CA at the same place: it knows no account.
-    pebble.start_ca();
+    pebble.start_ca(NONCES_REFUSED);
     wait_for(&server, &["c.test"]);
     let other_root = pebble.root("other-root.pem");
     assert_eq!(pebble.ping("c.test", &other_root).well().text(), "pong");
     assert_eq!(pebble.ping("a.test", &root).well().text(), "pong");
+}
+
+#[test]
+fn a_certificate_is_served_until_it_expires_while_the_ca_is_broken_and_replaced_when_it_is_not() {
+    let test = "a_certificate_is_served_until_it_expires";
+    if find("curl", test).is_none() {
+        return;
+    }
+    let Some(mut pebble) = Pebble::start(test, 12) else { return };
+    let server = start(&pebble.configuration("tls-alpn-01", &["a.test"]));
+    wait_for(&server, &["a.test"]);
+    let root = pebble.root("root.pem");
+    pebble.ca = None;
+    pebble.start_ca(100);
+    let line = server.said("the certificate for a.test was not");
+    assert!(line.contains("badNonce"), "{line}");
+    assert_eq!(pebble.ping("a.test", &root).well().text(), "pong", "it is valid still");
+    let begun = Instant::now();
+    let mut ping = pebble.ping("a.test", &root);
+    while ping.status.success() {
+        assert!(begun.elapsed() < PATIENCE, "it never expires");
+        ping = pebble.ping("a.test", &root);
+    }
+    assert!(ping.both().contains("expired"), "{}", ping.both());
+    pebble.ca = None;
+    pebble.start_ca(NONCES_REFUSED);
+    wait_for(&server, &["a.test"]);
+    assert_eq!(pebble.ping("a.test", &pebble.root("other-root.pem")).well().text(), "pong");
 }
 
 /// A process that this test has not started; it is killed in the end.

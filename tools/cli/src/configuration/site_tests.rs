@@ -40,7 +40,7 @@ fn conditions_are_read_and_their_mistakes_named() {
             "scheme = \"htps\"",
             "b.toml:4:10: `scheme` is `htps` (`https`?): give one of http, https",
         ),
-        ("listen = \"80\"", "b.toml:4:10: `listen` is `80`: give the address and port"),
+        ("listen = \"eighty\"", "b.toml:4:10: `listen` is `eighty`: give the address and port"),
         ("listen = \"0.0.0.0:0\"", "b.toml:4:10: `listen` is `0.0.0.0:0`: give the address"),
         ("method = \"get\"", "b.toml:4:10: `method` is `get`: give a method such as `GET`"),
         ("header = { x-a = 1 }", "b.toml:4:18: `x-a` is neither a string nor true or false"),
