@@ -87,6 +87,10 @@ pub(crate) fn sentences(reference: &str, outcomes: &[CellOutcome]) -> Vec<String
         .collect();
     let with =
         |wanted: Standing| stand.iter().filter(move |(_, compared)| standing(compared) == wanted);
+    if stand.is_empty() {
+        let what = format!("No workload compares CPU per request with that of {reference}.");
+        return std::iter::once(what).chain(disturbed(outcomes)).collect();
+    }
     let mut sentences = vec![format!(
         "{reference} needs the least CPU per request in {} of {} workloads, shares the lead in {}, is behind in {}, \
          and in {} it is not decided.",
@@ -364,6 +368,9 @@ mod tests {
         let text = said(vec![workload(2.0, 0.01, 8), alone]);
         assert!(text.contains("in 1 of 1 workloads"), "{text}");
         assert!(text.contains("1 more workload(s) have nothing to compare with bolide."), "{text}");
+        let mut alone = workload(2.0, 0.01, 8);
+        alone.entrants.truncate(2);
+        assert_eq!(said(vec![alone]), "No workload compares CPU per request with that of bolide.");
     }
 
     #[test]
