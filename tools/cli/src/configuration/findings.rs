@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 
 use bolide::http::Method;
 use bolide::proxy::ProxySettings;
-use bolide::server::Head;
+use bolide::server::{Head, Ingress};
 use bolide_site::{Conditions, Facts, Scheme};
 
 use super::listen::Listen;
@@ -20,14 +20,17 @@ pub(super) fn check(
     placed: &[Placed],
     proxies: &[ProxySettings],
     listen: &[Listen],
+    ingress: &Ingress,
 ) -> Result<(), String> {
+    // A trusted peer may say that a client has spoken TLS with it.
+    let says_scheme = !ingress.trusted.is_empty();
     for one in placed {
-        check_listeners(&one.route.site.conditions, listen)
+        check_listeners(&one.route.site.conditions, listen, says_scheme)
             .map_err(|what| one.place.mistake(what))?;
         match &one.route.answer {
             Answer::Redirect(redirect) => {
                 for head in samples(one, placed) {
-                    let loops = schemes(one, listen).into_iter().find(|is_secure| {
+                    let loops = schemes(one, listen, says_scheme).into_iter().find(|is_secure| {
                         let facts = Facts {
                             head: &head,
                             client: None,
@@ -136,9 +139,9 @@ fn some_match(pattern: &str) -> String {
 }
 
 /// The schemes by which a route's requests may come: whether they are TLS.
-fn schemes(one: &Placed, listen: &[Listen]) -> Vec<bool> {
+fn schemes(one: &Placed, listen: &[Listen], says_scheme: bool) -> Vec<bool> {
     let is_there = |is_secure: bool| {
-        listen.is_empty() || listen.iter().any(|own| own.tls.is_some() == is_secure)
+        says_scheme || listen.is_empty() || listen.iter().any(|own| own.tls.is_some() == is_secure)
     };
     let wanted = match one.route.site.conditions.scheme {
         None => vec![false, true],
@@ -148,13 +151,18 @@ fn schemes(one: &Placed, listen: &[Listen]) -> Vec<bool> {
 }
 
 /// Whether the listeners that a route names are there. A file without listeners leaves them to the flags.
-fn check_listeners(conditions: &Conditions, listen: &[Listen]) -> Result<(), String> {
+fn check_listeners(
+    conditions: &Conditions,
+    listen: &[Listen],
+    says_scheme: bool,
+) -> Result<(), String> {
+    let scheme = conditions.scheme.filter(|_| !says_scheme);
     if listen.is_empty() {
         return Ok(());
     }
     for wanted in &conditions.listeners {
         let named = listen.iter().find(|own| own.address.parse() == Ok(*wanted));
-        if let (Some(own), Some(scheme)) = (named, conditions.scheme)
+        if let (Some(own), Some(scheme)) = (named, scheme)
             && own.tls.is_some() != (scheme == Scheme::Https)
         {
             let scheme = if own.tls.is_some() { "https" } else { "http" };
@@ -168,7 +176,7 @@ fn check_listeners(conditions: &Conditions, listen: &[Listen]) -> Result<(), Str
             return Err(format!("{what}: known are {}", all.join(", ")));
         }
     }
-    let is_secure = conditions.scheme.map(|scheme| scheme == Scheme::Https);
+    let is_secure = scheme.map(|scheme| scheme == Scheme::Https);
     if let Some(is_secure) = is_secure
         && !listen.iter().any(|own| own.tls.is_some() == is_secure)
     {

@@ -99,7 +99,7 @@ impl Configuration {
         }
         let listen = listeners.into_iter().map(listen::read).collect::<Result<Vec<_>, _>>()?;
         let routes = if with_routes {
-            read_routes(routes, upstreams, &listen, &defaults)?
+            read_routes(routes, upstreams, &listen, &defaults, &ingress)?
         } else {
             Routes::default()
         };
@@ -171,6 +171,7 @@ fn read_routes(
     upstreams: Vec<Section<'_>>,
     listen: &[Listen],
     defaults: &Rules,
+    ingress: &Ingress,
 ) -> Result<Routes, String> {
     let mut known = Upstreams::default();
     for section in upstreams {
@@ -183,7 +184,7 @@ fn read_routes(
     }
     route::check(&placed)?;
     let proxies = known.finish()?;
-    findings::check(&placed, &proxies, listen)?;
+    findings::check(&placed, &proxies, listen, ingress)?;
     let places: Vec<Places> = placed.iter().map(Places::of).collect();
     let routes: Vec<Route> = placed.into_iter().map(|one| one.route).collect();
     let routes = if routes.is_empty() { Routes::builtin() } else { Routes::new(routes, proxies) };

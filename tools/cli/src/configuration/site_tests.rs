@@ -217,6 +217,11 @@ fn a_route_that_is_never_reached_is_found() {
         &(two + &route(contradiction)),
         "b.toml:5:1: this route is never reached: the [[listen]] 127.0.0.1:1 is `http`",
     );
+    // A balancer that is trusted may say that its client has spoken TLS.
+    let behind = format!("trusted = [\"10.0.0.0/8\"]\n{listen}");
+    for keys in ["scheme = \"https\"", contradiction] {
+        assert_eq!(read(&format!("{behind}{}", route(keys))).err(), None, "{keys}");
+    }
     let none = [listen, &route("scheme = \"https\"")].concat();
     mistaken(&none, "b.toml:3:1: this route is never reached: no [[listen]] has `https`");
     let other = [listen, &route("listen = \"127.0.0.1:2\"")].concat();
