@@ -31,6 +31,7 @@ static TOO_BIG: Failure = Failure {
     what: "a message is too big",
     limit: Some("message-bytes"),
 };
+
 /// The message that is being received.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Incoming {

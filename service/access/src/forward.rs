@@ -42,7 +42,7 @@ pub struct ForwardAuth {
     user: Option<HeaderName>,
     timeout: Duration,
     waiting: AtomicUsize,
-    /// Its own: a server that is slow keeps those of other routes from nothing.
+    /// Of this server alone, so that a slow one delays no request of another route.
     threads: Offload,
 }
 
