@@ -6,9 +6,11 @@
 
 mod cost;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+
+use fastrand::Rng;
 
 use crate::kernel::Clocks;
 use cost::Cost;
@@ -114,7 +116,7 @@ pub struct Meter {
     /// Turns until the next that is sampled, and for which rate that was drawn.
     ahead: Cell<u32>,
     drawn_for: Cell<u32>,
-    random: Cell<u32>,
+    random: RefCell<Rng>,
     /// The CPU clock before the wait, and after it.
     cpu_before: Cell<u64>,
     cpu_woken: Cell<u64>,
@@ -146,7 +148,7 @@ impl Meter {
             units: Cell::new(0),
             ahead: Cell::new(0),
             drawn_for: Cell::new(0),
-            random: Cell::new(0x9E37_79B9),
+            random: RefCell::new(Rng::with_seed(1)),
             cpu_before: Cell::new(0),
             cpu_woken: Cell::new(0),
             began: Cell::new(0),
@@ -241,13 +243,7 @@ impl Meter {
 
     /// Turns between two that are sampled: 0 to twice the mean, which is `one_in - 1`.
     fn gap(&self, one_in: u32) -> u32 {
-        let mut random = self.random.get();
-        random ^= random << 13;
-        random ^= random >> 17;
-        random ^= random << 5;
-        self.random.set(random);
-        let choices = u64::from(one_in) * 2 - 1;
-        ((u64::from(random) * choices) >> 32) as u32
+        self.random.borrow_mut().u32(..=2_u32.saturating_mul(one_in - 1))
     }
 
     /// The wait of a measured turn is over: its stages begin.

@@ -241,8 +241,8 @@ fn a_server_that_is_not_trusted_is_told_so() {
 fn any_datagrams_do_no_harm() {
     let mut world = World::new(9, 0);
     for round in 0..500 {
-        let length = world.random.below(1500);
-        let noise: Vec<u8> = (0..length).map(|_| world.random.below(256) as u8).collect();
+        let length = world.random.u64(..1500);
+        let noise: Vec<u8> = (0..length).map(|_| world.random.u8(..)).collect();
         world.arrive(round % 2, &noise);
     }
     world.turn();
@@ -251,8 +251,8 @@ fn any_datagrams_do_no_harm() {
     while damaged < 1000 {
         // What is damaged on its way is not taken for what was sent; what was sent comes after it.
         if let Some((_, at, mut bytes)) = world.wire.first().cloned() {
-            let place = world.random.below(bytes.len() as u64) as usize;
-            bytes[place] ^= 1 << world.random.below(8);
+            let place = world.random.usize(..bytes.len());
+            bytes[place] ^= 1 << world.random.u64(..8);
             world.arrive(at, &bytes);
             damaged += 1;
         } else if world.sides[0].seen.is_empty() {

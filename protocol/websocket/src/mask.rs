@@ -1,5 +1,7 @@
 //! RFC 6455 §5.3: masking, eight octets at a time.
 
+use fastrand::Rng;
+
 /// How much is copied before it is unmasked, in bytes: it is still in the first cache then.
 const COPY_BYTES: usize = 8 * 1024;
 
@@ -46,25 +48,18 @@ impl MaskKey {
     }
 }
 
-/// Where a client's keys come from: a counter that is mixed well (Steele, Lea and Flood's SplitMix64).
+/// Where a client's keys come from.
 #[derive(Debug, Clone)]
-pub(crate) struct MaskKeys(u64);
+pub(crate) struct MaskKeys(Rng);
 
 impl MaskKeys {
     pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
+        Self(Rng::with_seed(seed))
     }
 
     /// The next frame's key.
     pub(crate) fn next(&mut self) -> MaskKey {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^= mixed >> 31;
-        // The upper half alone, so that a key tells nothing about the lower.
-        let [a, b, c, d, ..] = mixed.to_be_bytes();
-        MaskKey([a, b, c, d])
+        MaskKey(self.0.u32(..).to_ne_bytes())
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use bolide_client::{ConnectionKey, Dial, Pool, PoolCensus, PoolLimits};
 use bolide_server::Destination;
+use fastrand::Rng;
 use slab::Slab;
 
 use crate::affinity::{Leaning, hash, score};
@@ -193,7 +194,7 @@ pub(crate) struct Backends {
     outstanding_count: u32,
     hash_load_percent: u32,
     slow_start: Duration,
-    random: u64,
+    random: Rng,
     budget: RetryBudget,
 }
 
@@ -271,7 +272,7 @@ impl Backends {
             outstanding_count: limits.outstanding_count,
             hash_load_percent: limits.hash_load_percent,
             slow_start: limits.slow_start,
-            random: 0x9e37_79b9_7f4a_7c15,
+            random: Rng::with_seed(1),
             budget: RetryBudget::new(limits.retry_budget_percent),
         }
     }
@@ -444,15 +445,14 @@ impl Backends {
 
     /// A number below `below`.
     fn draw(&mut self, below: usize) -> usize {
-        (self.random() % below as u64) as usize
+        self.random.usize(..below)
     }
 
-    /// A number that is no secret.
-    pub(crate) fn random(&mut self) -> u64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        self.random
+    /// Octets that are no secret.
+    pub(crate) fn octets(&mut self) -> [u8; 16] {
+        let mut octets = [0; 16];
+        self.random.fill(&mut octets);
+        octets
     }
 
     /// One more request came: it adds to what may be repeated.

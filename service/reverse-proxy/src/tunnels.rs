@@ -60,17 +60,13 @@ impl Wish {
         self.is_websocket.then_some(WEBSOCKET)
     }
 
-    /// Gives a request that came by an extended CONNECT the form of HTTP/1.1. `seed` makes its key another one
-    /// than those before.
-    pub(crate) fn put_into(&mut self, head: &mut Head, seed: u64) {
+    /// Gives a request that came by an extended CONNECT the form of HTTP/1.1. `nonce` makes its key another
+    /// one than those before.
+    pub(crate) fn put_into(&mut self, head: &mut Head, nonce: [u8; 16]) {
         if self.extended {
             head.set_method(Method::GET);
             if self.is_websocket {
-                let mut octets = [0; 16];
-                octets[..8].copy_from_slice(&seed.to_le_bytes());
-                octets[8..]
-                    .copy_from_slice(&seed.rotate_left(32).wrapping_mul(0x9e37_79b9).to_le_bytes());
-                let key = BASE64_STANDARD.encode(octets);
+                let key = BASE64_STANDARD.encode(nonce);
                 head.push_field(FieldName::SecWebsocketKey, key.as_bytes());
                 self.key = Some(key.into_bytes());
             }
@@ -142,13 +138,13 @@ mod tests {
 
     #[test]
     fn keys_are_sixteen_octets_and_differ() {
-        let key = |seed| {
+        let key = |nonce| {
             let (protocols, mut head) = (WEBSOCKET.to_owned(), Head::default());
             Wish { protocols, is_websocket: true, key: None, extended: true }
-                .put_into(&mut head, seed);
+                .put_into(&mut head, nonce);
             head.get(FieldName::SecWebsocketKey).unwrap().to_vec()
         };
-        assert_eq!(BASE64_STANDARD.decode(key(1)).unwrap().len(), 16);
-        assert_ne!(key(1), key(2));
+        assert_eq!(BASE64_STANDARD.decode(key([1; 16])).unwrap().len(), 16);
+        assert_ne!(key([1; 16]), key([2; 16]));
     }
 }

@@ -155,7 +155,7 @@ fn the_same_seed_gives_the_same_run() {
 fn any_one_call_may_come_short_or_have_to_wait() {
     let faulty = |fault| {
         let faults = Faults { at_call: fault, buffer_bytes: 4000, ..Faults::none() };
-        let run = run(5, faults, 1);
+        let run = run(3, faults, 1);
         assert_complete(&run);
         run.calls
     };

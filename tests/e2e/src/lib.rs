@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use fastrand::Rng;
+
 /// Sizes at which something changes: nothing, one octet, a frame, a default window, a block, and
 /// what needs many of all of them.
 pub const SIZES: &[usize] =
@@ -9,16 +11,8 @@ pub const SIZES: &[usize] =
 
 /// Octets that no compression and no pattern helps with; the same for the same seed.
 pub fn random(count: usize, seed: u64) -> Vec<u8> {
-    // xorshift64*, whose state must not be 0.
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut octets = Vec::with_capacity(count + 8);
-    while octets.len() < count {
-        state ^= state >> 12;
-        state ^= state << 25;
-        state ^= state >> 27;
-        octets.extend_from_slice(&state.wrapping_mul(0x2545_f491_4f6c_dd1d).to_le_bytes());
-    }
-    octets.truncate(count);
+    let mut octets = vec![0; count];
+    Rng::with_seed(seed).fill(&mut octets);
     octets
 }
 

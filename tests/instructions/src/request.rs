@@ -1,6 +1,7 @@
 //! The requests, made from the number of their connection and their own.
 
 use bytes::Bytes;
+use fastrand::Rng;
 use http::Method;
 
 /// A request, and the content of its response.
@@ -115,10 +116,7 @@ pub(crate) fn file_content(number: usize) -> String {
     format!("{number:05}\n")
 }
 
-/// A number that looks random, another one for each (`SplitMix64`).
+/// A number that looks random, another one for each.
 fn scattered(number: u64) -> u64 {
-    let mut mixed = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
+    Rng::with_seed(number).u64(..)
 }

@@ -47,13 +47,8 @@ mod tests {
 
     /// How often of 100,000 times it passes where so many of a thousand measurements are right.
     fn passes(right_in_thousand: u64) -> u32 {
-        let mut random: u64 = 0x9e37_79b9_7f4a_7c15;
-        let mut measure = || {
-            random ^= random << 13;
-            random ^= random >> 7;
-            random ^= random << 17;
-            if random % 1000 < right_in_thousand { Ok(()) } else { Err(()) }
-        };
+        let mut random = fastrand::Rng::with_seed(1);
+        let mut measure = || if random.u64(..1000) < right_in_thousand { Ok(()) } else { Err(()) };
         (0..100_000).map(|_| u32::from(decide(0.1, &mut measure).is_ok())).sum()
     }
 

@@ -15,6 +15,7 @@ use bolide_quic::{Arrived, Connection, Endpoint};
 use bolide_semantics::{End, ExchangeEvent, ExchangeId, Head, Output, RequestHead, Role};
 use bolide_tls::{ClientTls, Identity, ServerTls, Trust, WallClock};
 use bytes::BytesMut;
+use fastrand::Rng;
 use http::Method;
 
 /// A time at which certificates that rcgen makes are valid.
@@ -27,20 +28,6 @@ pub const CLOCK: WallClock =
 pub fn start() -> Instant {
     static START: OnceLock<Instant> = OnceLock::new();
     *START.get_or_init(Instant::now)
-}
-
-/// A small generator of numbers (xorshift).
-#[derive(Debug)]
-pub struct Random(u64);
-
-impl Random {
-    /// A number below `end`.
-    pub fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % end
-    }
 }
 
 /// TLS for a server, and for a client that trusts it.
@@ -184,7 +171,7 @@ pub struct World {
     /// When it arrives, at which side, and what.
     pub wire: Vec<(Instant, usize, Vec<u8>)>,
     /// Decides what is lost, and when the rest arrives.
-    pub random: Random,
+    pub random: Rng,
     /// How many of 100 datagrams are lost.
     pub loss_percent: u64,
     /// How long every datagram is on its way at least.
@@ -226,7 +213,7 @@ impl World {
         let (_, quic) =
             client.endpoint.connect(tls, server.address, "localhost", start()).expect("a name");
         client.quic = Some(quic);
-        let random = Random(seed * 2 + 1);
+        let random = Rng::with_seed(seed);
         let (sides, wire) = ([client, server], Vec::new());
         Self {
             now: start(),
@@ -274,10 +261,10 @@ impl World {
             return;
         }
         for piece in pieces {
-            if self.random.below(100) < self.loss_percent || piece.len() > self.mtu {
+            if self.random.u64(..100) < self.loss_percent || piece.len() > self.mtu {
                 continue;
             }
-            let delay = self.delay + Duration::from_micros(self.random.below(4000));
+            let delay = self.delay + Duration::from_micros(self.random.u64(..4000));
             self.wire.push((self.now + delay, 1 - from, piece.to_vec()));
         }
     }

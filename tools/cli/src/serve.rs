@@ -128,7 +128,7 @@ pub(crate) struct Arguments {
     client_certificate: Option<ClientCertificate>,
 
     /// Time that open exchanges have to finish after SIGTERM or SIGINT, such as 5min. Default: 30s.
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = bolide_units::duration)]
     drain: Option<Duration>,
 
     /// Worker threads, each with its own event loop. Default: one per core.
@@ -155,13 +155,8 @@ pub(crate) struct Arguments {
     observe: observe::Arguments,
 }
 
-fn time(text: &str) -> Result<Duration, String> {
-    configuration::duration(text)
-        .ok_or_else(|| "give a time with a unit (ms, s, min or h), such as 30s".to_owned())
-}
-
 fn some_time(text: &str) -> Result<Duration, String> {
-    let time = time(text)?;
+    let time = bolide_units::duration(text)?;
     if time.is_zero() {
         return Err("must be at least 1ms".to_owned());
     }

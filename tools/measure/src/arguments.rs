@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bolide_loadgen::options::target::{connect_to, resolve};
-use bolide_loadgen::options::units::{count, positive_duration, rate, size, small_size};
 use bolide_loadgen::plan::ServerProcesses;
+use bolide_units::{count, positive_seconds, rate, size, small_size};
 use bytes::Bytes;
 use clap::{Args, ValueEnum};
 use http::Method;
@@ -64,7 +64,7 @@ pub struct Arguments {
     #[arg(short = 'n', long = "bytes", value_name = "BYTES", value_parser = size)]
     pub bytes: Option<u64>,
     /// Duration of the transfer, in seconds or with a unit [default: 10 s when the URL has no size]
-    #[arg(short = 't', long = "time", value_name = "TIME", value_parser = positive_duration, conflicts_with = "bytes")]
+    #[arg(short = 't', long = "time", value_name = "TIME", value_parser = positive_seconds, conflicts_with = "bytes")]
     pub time: Option<Duration>,
     /// Concurrent requests on each connection (HTTP/2 and HTTP/3)
     #[arg(long, value_name = "COUNT", default_value = "1", value_parser = count)]
@@ -100,7 +100,7 @@ pub struct Arguments {
     #[arg(long, value_name = "BYTES", value_parser = small_size)]
     pub window: Option<u32>,
     /// Timeout for establishing a connection
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = positive_duration)]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = positive_seconds)]
     pub connect_timeout: Duration,
     /// Probe latency before and during the transfer: on its connection, on another one, at another
     /// origin
@@ -116,14 +116,14 @@ pub struct Arguments {
     #[arg(long, value_name = "RATE", default_value = "20", value_parser = rate)]
     pub probe_rate: f64,
     /// Duration of the latency probes before the transfer
-    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = positive_duration)]
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = positive_seconds)]
     pub probe_idle: Duration,
     /// Score responsiveness under load (draft-ietf-ippm-responsiveness-09) instead of one transfer; the
     /// URL names a server with /.well-known/nq
     #[arg(long, conflicts_with_all = ["bytes", "time", "latency", "streams", "connections", "h1"])]
     pub rpm: bool,
     /// Duration of an interval of --rpm; older clients use 1s
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = positive_duration)]
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = positive_seconds)]
     pub rpm_interval: Duration,
     /// Let the server of --rpm direct the load to another host, port or scheme than the URL's
     #[arg(long, requires = "rpm")]

@@ -210,7 +210,7 @@ pub struct ListenArguments {
 }
 
 fn rates(text: &str) -> Result<Both<u64>, String> {
-    both(text, quantity::rate)
+    both(text, bolide_units::bit_rate)
 }
 
 fn times(text: &str) -> Result<Both<Duration>, String> {
@@ -218,7 +218,7 @@ fn times(text: &str) -> Result<Both<Duration>, String> {
 }
 
 fn shares(text: &str) -> Result<Both<f64>, String> {
-    both(text, quantity::share)
+    both(text, bolide_units::share)
 }
 
 fn queues(text: &str) -> Result<Both<Queue>, String> {
@@ -231,14 +231,9 @@ fn disciplines(text: &str) -> Result<Both<Discipline>, String> {
 
 /// Reads `5`, `0.5` or `500ms`.
 fn seconds(text: &str) -> Result<Duration, String> {
-    let time = match text.parse::<f64>() {
-        Ok(seconds) if (0.0..=3600.0).contains(&seconds) => Duration::from_secs_f64(seconds),
-        _ => quantity::time(text).map_err(|_| {
-            format!("`{text}` is not a time: use seconds or a unit, such as 5 or 500ms")
-        })?,
-    };
-    if time < Duration::from_millis(50) {
-        return Err(format!("`{text}`: must be at least 50ms"));
+    let time = bolide_units::seconds(text)?;
+    if !(Duration::from_millis(50)..=Duration::from_secs(3600)).contains(&time) {
+        return Err(format!("`{text}`: must be from 50ms to 1h"));
     }
     Ok(time)
 }

@@ -15,7 +15,6 @@ pub mod shape;
 pub mod spec;
 
 mod mistake;
-mod random;
 #[cfg(target_os = "linux")]
 mod text_table;
 

@@ -6,8 +6,9 @@ mod codel;
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use fastrand::Rng;
+
 use crate::limits::LINE_HELD_BYTES;
-use crate::random::Random;
 use crate::shape::{Discipline, PACKET_BYTES, Queue, Shape};
 use codel::Codel;
 
@@ -51,7 +52,7 @@ pub struct Counts {
 #[derive(Debug)]
 pub struct Line<P> {
     shape: Shape,
-    random: Random,
+    random: Rng,
     codel: Codel,
     /// When the last packet that was taken will have left the queue.
     free_at: Nanos,
@@ -80,7 +81,7 @@ impl<P> Line<P> {
         let codel = Codel::new(shape.rate.map_or(0, |rate| sending_time(PACKET_BYTES, rate)));
         Self {
             shape,
-            random: Random::new(seed),
+            random: Rng::with_seed(seed),
             codel,
             free_at: 0,
             leaving: VecDeque::new(),
@@ -142,8 +143,14 @@ impl<P> Line<P> {
         self.counts
     }
 
+    /// Whether something of this probability happens now.
+    fn happens(&mut self, probability: f64) -> bool {
+        // Without it nothing is drawn, so that one setting doesn't move what another draws.
+        probability > 0.0 && self.random.f64() < probability
+    }
+
     fn fate(&mut self, now: Nanos, bytes: usize) -> Fate {
-        if self.random.happens(self.shape.loss) {
+        if self.happens(self.shape.loss) {
             return Fate::Lost;
         }
         if self.held_bytes + bytes > LINE_HELD_BYTES {
@@ -156,12 +163,12 @@ impl<P> Line<P> {
                 Err(fate) => return fate,
             },
         };
-        if self.random.happens(self.shape.reorder) {
+        if self.happens(self.shape.reorder) {
             return Fate::Due(left);
         }
         let jitter = nanos(self.shape.jitter);
         let shift =
-            if jitter == 0 { 0 } else { (self.random.unit() * 2.0 * jitter as f64) as Nanos };
+            if jitter == 0 { 0 } else { (self.random.f64() * 2.0 * jitter as f64) as Nanos };
         let due = left + (nanos(self.shape.delay) + shift).saturating_sub(jitter);
         // In order: what varies is the delay, not the order.
         self.last_due = self.last_due.max(due);

@@ -45,7 +45,7 @@ pub struct Arguments {
     only: Vec<String>,
 
     /// Payload of a transfer.
-    #[arg(long, value_name = "BYTES", default_value = "1GiB", value_parser = quantity::bytes)]
+    #[arg(long, value_name = "BYTES", default_value = "1GiB", value_parser = bolide_units::size)]
     bytes: u64,
 
     /// How many rounds.

@@ -6,6 +6,7 @@ mod sources;
 use std::collections::BTreeMap;
 
 use bolide_loadgen::nearest::suggestion;
+use fastrand::Rng;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
@@ -13,7 +14,6 @@ pub(crate) use command_line::from_command_line;
 pub(crate) use sources::Sources;
 
 use crate::catalogue::{Cell, Protocol, Route};
-use crate::random::Random;
 use crate::requests::{LARGE_FILE_BYTES, Requests};
 
 /// A server that may race.
@@ -323,8 +323,8 @@ impl Contender {
 
     /// A cell like `cell` that the same process serves, whose response nobody can know beforehand: random bytes that
     /// come back, a random size, one of many files. `None` if it serves none.
-    pub(crate) fn surprising(&self, cell: &Cell, random: &mut Random) -> Option<Cell> {
-        let size = 1 + random.below(SURPRISE_BYTES_MAX);
+    pub(crate) fn surprising(&self, cell: &Cell, random: &mut Rng) -> Option<Cell> {
+        let size = 1 + random.usize(..SURPRISE_BYTES_MAX);
         let cells = SURPRISING.map(|route| {
             let is_one_of_many = route.is_file() || route == Route::SiteApi;
             let requests = if is_one_of_many { Requests::Distinct } else { cell.requests };
@@ -337,7 +337,7 @@ impl Contender {
 
     /// Whether there is such a cell.
     pub(crate) fn can_be_surprised(&self, cell: &Cell) -> bool {
-        self.surprising(cell, &mut Random::new(0)).is_some()
+        self.surprising(cell, &mut Rng::with_seed(0)).is_some()
     }
 
     /// What starts it for `cell`; empty if nothing does.

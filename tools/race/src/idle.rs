@@ -3,9 +3,10 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use fastrand::Rng;
+
 use crate::interrupt::Interrupt;
 use crate::process::resident_memory_bytes;
-use crate::random::Random;
 use crate::verify::{OpenConnection, Subject};
 
 /// So many of the idle connections are asked once more: they must still be there.
@@ -48,9 +49,9 @@ pub(crate) fn hold(
         thread::sleep(LOOK_INTERVAL);
     }
     let after = resident_memory_bytes(processes);
-    let mut random = Random::new(seed);
+    let mut random = Rng::with_seed(seed);
     for _ in 0..ASKED_AGAIN_COUNT.min(count) {
-        let number = random.below(count);
+        let number = random.usize(..count);
         lines[number]
             .ask(&ask)
             .map_err(|error| format!("idle connection {} did not last: {error}", number + 1))?;

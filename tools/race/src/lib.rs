@@ -22,7 +22,6 @@ mod interrupt;
 mod preflight;
 mod process;
 mod race;
-mod random;
 mod report;
 mod store;
 mod summary;

@@ -5,13 +5,14 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use fastrand::Rng;
+
 use crate::catalogue::{Cell, Cores, Kind};
 use crate::entrant::{Ground, Present, Running};
 use crate::generator::{Figures, Generator, Job, accounted};
 use crate::idle;
 use crate::outcome::{CellOutcome, EntrantOutcome, Fate, OpenLoop};
 use crate::process::{distance_ns, peak_memory_bytes};
-use crate::random::Random;
 use crate::requests::Exchange;
 use crate::rounds::{Pace, Settings, order};
 use crate::table::count;
@@ -324,7 +325,7 @@ impl Race<'_> {
 
     /// The seed of a round: each has requests of its own, the same for all contenders.
     fn seed_of(&self, round: usize) -> u64 {
-        Random::new(self.ground.seed ^ (round as u64) << 32).next()
+        Rng::with_seed(self.ground.seed ^ (round as u64) << 32).u64(..)
     }
 
     fn job<'c>(
@@ -345,7 +346,7 @@ impl Race<'_> {
                 contender,
                 cell,
                 server.content_type.as_deref(),
-                &mut Random::new(seed),
+                &mut Rng::with_seed(seed),
             ),
             duration: self.settings.duration,
             warm_up: self.settings.warm_up + connecting(cell),

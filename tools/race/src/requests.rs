@@ -1,11 +1,11 @@
 //! How the requests of a cell differ, so that a server can't live on having seen them before.
 
 use bytes::Bytes;
+use fastrand::Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::catalogue::{Cell, Route};
 use crate::contender::Contender;
-use crate::random::Random;
 
 /// How many files stand behind a route of files whose requests differ.
 pub(crate) const FILES_COUNT: usize = 1000;
@@ -170,7 +170,7 @@ impl Exchange {
         contender: &Contender,
         cell: &Cell,
         content_type: Option<&str>,
-        random: &mut Random,
+        random: &mut Rng,
     ) -> Vec<Self> {
         let of = |number| Self::of(contender, cell, number, random);
         let mut all: Vec<Self> = (0..Self::count(cell)).map(of).collect();
@@ -189,7 +189,7 @@ impl Exchange {
     }
 
     /// What nobody can know, among requests that can be known; it has the workload's own fields and status.
-    fn surprise(contender: &Contender, cell: &Cell, random: &mut Random) -> Option<Self> {
+    fn surprise(contender: &Contender, cell: &Cell, random: &mut Rng) -> Option<Self> {
         if cell.route.has_body() || cell.route == Route::Echo {
             return None;
         }
@@ -202,12 +202,12 @@ impl Exchange {
     }
 
     /// One of them.
-    pub(crate) fn any(contender: &Contender, cell: &Cell, random: &mut Random) -> Self {
-        let number = random.below(Self::count(cell));
+    pub(crate) fn any(contender: &Contender, cell: &Cell, random: &mut Rng) -> Self {
+        let number = random.usize(..Self::count(cell));
         Self::of(contender, cell, number, random)
     }
 
-    fn of(contender: &Contender, cell: &Cell, number: usize, random: &mut Random) -> Self {
+    fn of(contender: &Contender, cell: &Cell, number: usize, random: &mut Rng) -> Self {
         let path = contender.path(cell);
         let exchange = |weight, path, expected| Self {
             weight,
@@ -222,7 +222,7 @@ impl Exchange {
                 Self::with_body(path, posted(cell.route, cell.size, random), weight)
             }
             Route::Echo if number > 0 => {
-                let cell = Cell { size: 1 + random.below(2 * cell.size.max(1)), ..cell.clone() };
+                let cell = Cell { size: 1 + random.usize(..2 * cell.size.max(1)), ..cell.clone() };
                 let expected = vec![b'x'; cell.size].into();
                 exchange(1, contender.path(&cell), expected)
             }
@@ -266,8 +266,9 @@ fn own_fields(route: Route) -> Vec<(String, String)> {
 }
 
 /// What is posted: random bytes, as the route frames them.
-pub(crate) fn posted(route: Route, size: usize, random: &mut Random) -> Bytes {
-    let bytes: Vec<u8> = (0..size).map(|_| (random.next() >> 56) as u8).collect();
+pub(crate) fn posted(route: Route, size: usize, random: &mut Rng) -> Bytes {
+    let mut bytes = vec![0; size];
+    random.fill(&mut bytes);
     if route == Route::Grpc { crate::verify::grpc_message(&bytes).into() } else { bytes.into() }
 }
 
@@ -286,9 +287,9 @@ pub(crate) fn contents(route: Route, number: Option<usize>) -> Bytes {
         (Route::SiteRedirect, _) => Bytes::from_static(REDIRECTED_TO.as_bytes()),
         (Route::SiteApi, number) => items(number.map_or(0, |number| number as u64 + 1)),
         (Route::Static16m, _) => {
-            let mut random = Random::new(LARGE_FILE_BYTES as u64);
-            let words = (0..LARGE_FILE_BYTES / 8).flat_map(|_| random.next().to_le_bytes());
-            words.collect::<Vec<u8>>().into()
+            let mut bytes = vec![0; LARGE_FILE_BYTES];
+            Rng::with_seed(LARGE_FILE_BYTES as u64).fill(&mut bytes);
+            bytes.into()
         }
         _ => {
             let first = number.map_or(0, |number| (number + 1) * 1000);
@@ -304,10 +305,10 @@ pub(crate) fn contents(route: Route, number: Option<usize>) -> Bytes {
 fn items(seed: u64) -> Bytes {
     const NOUNS: [&str; 8] =
         ["lamp", "chair", "table", "shelf", "carpet", "mirror", "curtain", "clock"];
-    let mut random = Random::new(seed);
+    let mut random = Rng::with_seed(seed);
     let item = |number: usize| {
-        let (noun, price) = (NOUNS[random.below(NOUNS.len())], 100 + random.below(99_900));
-        let (id, stock, is_new) = (random.next(), random.below(500), random.below(4) == 0);
+        let (noun, price) = (NOUNS[random.usize(..NOUNS.len())], 100 + random.usize(..99_900));
+        let (id, stock, is_new) = (random.u64(..), random.usize(..500), random.usize(..4) == 0);
         format!(
             "{{\"number\":{number},\"id\":\"{id:016x}\",\"name\":\"{noun}\",\"price\":{price},\
              \"currency\":\"EUR\",\"stock\":{stock},\"new\":{is_new}}}"
@@ -347,7 +348,7 @@ mod tests {
             "name = 'any'\nprotocols = ['h1']\nroutes = ['ping']\n[start]\ncommand = ['any']\n";
         let contender = Contender::parse(text, "any.toml").unwrap();
         let cell = Cell { route, size, requests, ..crate::outcome::tests::outcome().cell };
-        Exchange::all(&contender, &cell, None, &mut Random::new(seed))
+        Exchange::all(&contender, &cell, None, &mut Rng::with_seed(seed))
     }
 
     #[test]
@@ -370,7 +371,7 @@ mod tests {
             );
             let contender = Contender::parse(&text, "any.toml").unwrap();
             let cell = Cell { route, requests, ..crate::outcome::tests::outcome().cell };
-            Exchange::all(&contender, &cell, content_type, &mut Random::new(3))
+            Exchange::all(&contender, &cell, content_type, &mut Rng::with_seed(3))
         };
         for (route, requests) in [
             (Route::Ping, Requests::Same),

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
+use fastrand::Rng;
 use serde::{Deserialize, Serialize};
 
-use crate::random::Random;
 use crate::statistics::{LogRatios, PAIRS_MIN};
 
 /// Rounds after which `--rounds auto` settles how many there are, and the fewest.
@@ -182,7 +182,7 @@ impl Pace {
 pub(crate) fn order(seed: u64, cell: &str, round: usize, count: usize) -> Vec<usize> {
     let cell = cell.bytes().fold(0_u64, |hash, byte| hash.wrapping_mul(31) + u64::from(byte));
     let mut order: Vec<usize> = (0..count).collect();
-    Random::new(seed ^ cell ^ (round as u64) << 40).shuffle(&mut order);
+    Rng::with_seed(seed ^ cell ^ (round as u64) << 40).shuffle(&mut order);
     order
 }
 

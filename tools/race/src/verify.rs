@@ -9,13 +9,13 @@ mod grpc;
 use std::net::SocketAddr;
 
 use bytes::Bytes;
+use fastrand::Rng;
 
 pub(crate) use connection::{Answer, Ask, OpenConnection};
 pub(crate) use grpc::message as grpc_message;
 
 use crate::catalogue::{Cell, Protocol, Route};
 use crate::contender::Contender;
-use crate::random::Random;
 use crate::requests::{Exchange, filled, posted};
 
 /// Bodies of random sizes are at most so many bytes.
@@ -54,7 +54,7 @@ impl Subject<'_> {
     pub(crate) fn verify(&self, seed: u64) -> Result<Option<String>, String> {
         let mut connection = OpenConnection::open(self.address, self.cell.protocol)?;
         let mut content_type = None;
-        for check in self.checks(&mut Random::new(seed)) {
+        for check in self.checks(&mut Rng::with_seed(seed)) {
             // A server may close after any answer; that a new connection works is all that counts.
             let answer = connection.ask(&check.ask).or_else(|error| {
                 if connection.is_broken {
@@ -74,7 +74,7 @@ impl Subject<'_> {
 
     /// One question on a connection of its own, as the cell asks it; for the middle of a run.
     pub(crate) fn sample(&self, seed: u64) -> Result<(), Flaw> {
-        let check = self.usual(&mut Random::new(seed));
+        let check = self.usual(&mut Rng::with_seed(seed));
         let mut connection =
             OpenConnection::open(self.address, self.cell.protocol).map_err(Flaw::Silent)?;
         let answer = connection.ask(&check.ask);
@@ -88,26 +88,26 @@ impl Subject<'_> {
     /// One question whose response nobody can know beforehand, whatever the cell asks; nothing where the contender serves
     /// none.
     pub(crate) fn surprise(&self, seed: u64) -> Result<(), Flaw> {
-        let mut random = Random::new(!seed);
+        let mut random = Rng::with_seed(!seed);
         match self.contender.surprising(self.cell, &mut random) {
-            Some(cell) => Subject { cell: &cell, ..self.clone() }.sample(random.next()),
+            Some(cell) => Subject { cell: &cell, ..self.clone() }.sample(random.u64(..)),
             None => Ok(()),
         }
     }
 
     /// What the cell asks, without judging what comes.
     pub(crate) fn question(&self, seed: u64) -> Ask {
-        self.usual(&mut Random::new(seed)).ask
+        self.usual(&mut Rng::with_seed(seed)).ask
     }
 
     /// One of those that a run sends.
-    fn usual(&self, random: &mut Random) -> Check {
+    fn usual(&self, random: &mut Rng) -> Check {
         let exchange = Exchange::any(self.contender, self.cell, random);
         self.check(exchange, random, 1)
     }
 
     /// The same question for another size, where the route has sizes.
-    fn of_size(&self, size: usize, random: &mut Random, pieces: usize) -> Check {
+    fn of_size(&self, size: usize, random: &mut Rng, pieces: usize) -> Check {
         let cell = Cell { size, ..self.cell.clone() };
         let path = self.contender.path(&cell);
         let exchange = if cell.route.has_body() {
@@ -119,8 +119,8 @@ impl Subject<'_> {
         self.check(exchange, random, pieces)
     }
 
-    fn check(&self, exchange: Exchange, random: &mut Random, pieces: usize) -> Check {
-        let (connection, request) = (random.below(1000), random.below(1_000_000));
+    fn check(&self, exchange: Exchange, random: &mut Rng, pieces: usize) -> Check {
+        let (connection, request) = (random.usize(..1000), random.usize(..1_000_000));
         let path = filled(&exchange.path, connection, request);
         let fields = self.cell.fields();
         let fields = fields.map(|(name, value)| (*name, filled(value, connection, request)));
@@ -130,15 +130,15 @@ impl Subject<'_> {
         Check { ask, body: exchange.expected }
     }
 
-    fn checks(&self, random: &mut Random) -> Vec<Check> {
+    fn checks(&self, random: &mut Rng) -> Vec<Check> {
         let mut checks = vec![self.usual(random), self.usual(random)];
         if matches!(self.cell.route, Route::Echo | Route::Post | Route::Grpc) {
             let mut sizes = vec![1, self.cell.size];
-            sizes.extend((0..RANDOM_SIZES_COUNT).map(|_| 1 + random.below(RANDOM_BYTES_MAX)));
+            sizes.extend((0..RANDOM_SIZES_COUNT).map(|_| 1 + random.usize(..RANDOM_BYTES_MAX)));
             checks.extend(sizes.into_iter().map(|size| self.of_size(size, random, 1)));
         }
         if self.cell.route.has_body() {
-            let size = 1000 + random.below(RANDOM_BYTES_MAX);
+            let size = 1000 + random.usize(..RANDOM_BYTES_MAX);
             checks.push(self.of_size(size, random, 7));
             checks.push(self.of_size(self.cell.size, random, 3));
         }

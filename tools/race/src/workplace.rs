@@ -4,11 +4,11 @@ use std::fs;
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 
+use fastrand::Rng;
 use rcgen::{CertificateParams, DnType, KeyPair, SanType};
 
 use crate::catalogue::{Certificate, Route};
 use crate::process::is_alive;
-use crate::random::Random;
 use crate::requests::{self, FILES_COUNT, ITEMS_COUNT, LARGE_FILE_BYTES, contents};
 use crate::verify::Ports;
 
@@ -41,7 +41,7 @@ fn remove_leftovers(above: &Path) {
 #[derive(Debug)]
 pub(crate) struct Workplace {
     root: PathBuf,
-    random: Random,
+    random: Rng,
 }
 
 impl Workplace {
@@ -50,7 +50,7 @@ impl Workplace {
     pub(crate) fn new(seed: u64) -> Result<Self, String> {
         remove_leftovers(&std::env::temp_dir());
         let root = std::env::temp_dir().join(format!("{FOLDER}{}", std::process::id()));
-        let place = Self { root, random: Random::new(seed ^ u64::from(std::process::id())) };
+        let place = Self { root, random: Rng::with_seed(seed ^ u64::from(std::process::id())) };
         place.fill().map_err(|error| format!("{}: {error}", place.root.display()))?;
         Ok(place)
     }
@@ -132,7 +132,7 @@ impl Workplace {
     /// A port of TCP and UDP, and what holds it until the others are found.
     fn held_port(&mut self) -> Result<((TcpListener, UdpSocket), u16), String> {
         for _ in 0..PORT_TRIES_COUNT {
-            let port = PORTS.start + self.random.below(PORTS.len()) as u16;
+            let port = PORTS.start + self.random.usize(..PORTS.len()) as u16;
             let address = (Ipv4Addr::LOCALHOST, port);
             let sockets = TcpListener::bind(address)
                 .and_then(|listener| Ok((listener, UdpSocket::bind(address)?)));
@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn no_two_ports_of_a_server_are_the_same() {
         let root = bolide_launcher::scratch("ports");
-        let mut place = Workplace { root, random: Random::new(1) };
+        let mut place = Workplace { root, random: Rng::with_seed(1) };
         for _ in 0..20_000 {
             let Ports { plain, h2c, tls } = place.ports().unwrap();
             assert!(plain != h2c && h2c != tls && tls != plain);

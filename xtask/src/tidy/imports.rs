@@ -75,6 +75,7 @@ const TABLE: &[(&str, &[&str])] = &[
             "bolide-tower-adapter",
         ],
     ),
+    ("bolide-units", &[]),
     (
         "bolide-loadgen",
         &[
@@ -84,10 +85,11 @@ const TABLE: &[(&str, &[&str])] = &[
             "bolide-eventloop",
             "bolide-semantics",
             "bolide-server",
+            "bolide-units",
             "bolide-websocket",
         ],
     ),
-    ("bolide-netlab", &[]),
+    ("bolide-netlab", &["bolide-units"]),
     (
         "bolide-measure",
         &[
@@ -99,6 +101,7 @@ const TABLE: &[(&str, &[&str])] = &[
             "bolide-netlab",
             "bolide-semantics",
             "bolide-server",
+            "bolide-units",
             "bolide-websocket",
         ],
     ),
@@ -112,6 +115,7 @@ const TABLE: &[(&str, &[&str])] = &[
             "bolide-netlab",
             "bolide-semantics",
             "bolide-server",
+            "bolide-units",
         ],
     ),
     (
@@ -131,6 +135,7 @@ const TABLE: &[(&str, &[&str])] = &[
             "bolide-server",
             "bolide-site",
             "bolide-static-files",
+            "bolide-units",
         ],
     ),
     (

@@ -5,22 +5,11 @@ use std::collections::BTreeMap;
 
 use bolide_h3::{Limits, QuicEvent};
 use bolide_semantics::{Content, End, ExchangeId, FieldRef, Role};
+use fastrand::Rng;
 use http::Method;
 
 use crate::network::Outgoing;
 use crate::subject::{Seen, Subject};
-
-/// A small generator of numbers (xorshift).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % end
-    }
-}
 
 /// What has been carried over from one end.
 #[derive(Default)]
@@ -31,18 +20,15 @@ struct Carried {
 }
 
 /// Carries a part of what one end has sent to the other.
-fn carry(from: &mut Subject, to: &mut Subject, done: &mut Carried, random: &mut Random) {
+fn carry(from: &mut Subject, to: &mut Subject, done: &mut Carried, random: &mut Rng) {
     let mut streams: Vec<u64> = from.quic.sent.keys().copied().collect();
     while !streams.is_empty() {
-        let id = streams.swap_remove(random.below(streams.len() as u64) as usize);
+        let id = streams.swap_remove(random.usize(..streams.len()));
         let sent = &from.quic.sent[&id];
         let carried = done.streams.entry(id).or_default();
         let rest = &sent.bytes[carried.bytes.len()..];
-        let count = if random.below(3) == 0 {
-            rest.len()
-        } else {
-            random.below(40).min(rest.len() as u64) as usize
-        };
+        let count =
+            if random.u64(..3) == 0 { rest.len() } else { random.usize(..40).min(rest.len()) };
         if count > 0 {
             to.quic.arrives(id, &rest[..count]);
             carried.bytes.extend_from_slice(&rest[..count]);
@@ -50,7 +36,7 @@ fn carry(from: &mut Subject, to: &mut Subject, done: &mut Carried, random: &mut 
         if carried.bytes.len() == sent.bytes.len()
             && sent.ended
             && !carried.ended
-            && random.below(2) == 0
+            && random.u64(..2) == 0
         {
             to.quic.ends(id);
             carried.ended = true;
@@ -71,8 +57,8 @@ fn carry(from: &mut Subject, to: &mut Subject, done: &mut Carried, random: &mut 
         to.quic.events.push_back(QuicEvent::Datagram(datagram.clone()));
     }
     done.datagrams = from.quic.datagrams.len();
-    if random.below(2) == 0 {
-        from.quic.gives_room(random.below(5000) as usize);
+    if random.u64(..2) == 0 {
+        from.quic.gives_room(random.usize(..5000));
     }
 }
 
@@ -93,7 +79,7 @@ fn serve(
     server: &mut Subject,
     bodies: &mut BTreeMap<u32, (Vec<u8>, bool)>,
     sent: &mut BTreeMap<u32, usize>,
-    random: &mut Random,
+    random: &mut Rng,
 ) {
     for seen in server.poll() {
         match seen {
@@ -115,7 +101,7 @@ fn serve(
     }
     for (id, at) in sent.clone() {
         let (body, ended) = &bodies[&id];
-        let piece = &body[at..(at + 1 + random.below(9000) as usize).min(body.len())];
+        let piece = &body[at..(at + 1 + random.usize(..9000)).min(body.len())];
         let trailers = id.is_multiple_of(3);
         let last = *ended && at + piece.len() == body.len();
         if piece.is_empty() && !last {
@@ -138,7 +124,7 @@ fn serve(
 }
 
 fn converse(seed: u64) {
-    let mut random = Random(seed * 2 + 1);
+    let mut random = Rng::with_seed(seed);
     let (mut client, mut server) = (
         Subject::new(Role::Client, Limits::default()),
         Subject::new(Role::Server, Limits::default()),
@@ -152,7 +138,7 @@ fn converse(seed: u64) {
     while seen.values().filter(|exchange| exchange.ended).count() < requests {
         round += 1;
         assert!(round < 20_000, "seed {seed} goes on and on: {seen:?}");
-        if seen.len() < requests && random.below(3) == 0 {
+        if seen.len() < requests && random.u64(..3) == 0 {
             let fields = [FieldRef::named("x-client", b"a name that every request repeats")];
             let id = client.request(&Method::POST, &fields, End::No).expect("room for a request");
             seen.insert(id, Exchange::default());
@@ -160,7 +146,7 @@ fn converse(seed: u64) {
         }
         for (id, at) in sending.clone() {
             let body = body_of(id);
-            let piece = &body[at..(at + 1 + random.below(7000) as usize).min(body.len())];
+            let piece = &body[at..(at + 1 + random.usize(..7000)).min(body.len())];
             let last = at + piece.len() == body.len();
             match client.give(id, piece, if last { End::Yes } else { End::No }) {
                 Ok(_) if last => _ = sending.remove(&id),
@@ -210,20 +196,20 @@ fn both_roles_understand_each_other_over_any_transport() {
 #[test]
 fn any_bytes_on_any_streams_do_no_harm() {
     for seed in 1..400 {
-        let mut random = Random(seed);
+        let mut random = Rng::with_seed(seed);
         let role = if seed % 2 == 0 { Role::Server } else { Role::Client };
         let mut subject = Subject::new(role, Limits::default());
         if role == Role::Client {
             let _ = subject.request(&Method::POST, &[], End::No);
         }
         for _ in 0..60 {
-            let stream = random.below(20);
+            let stream = random.u64(..20);
             let ours = (stream & 1 == 1) == (role == Role::Server);
             if ours && (stream & 2 == 2 || stream > 0) {
                 continue;
             }
-            let bytes: Vec<u8> = (0..random.below(30)).map(|_| random.below(14) as u8).collect();
-            match random.below(12) {
+            let bytes: Vec<u8> = (0..random.u64(..30)).map(|_| random.u8(..14)).collect();
+            match random.u64(..12) {
                 0 => subject.quic.resets(stream, 0x10c),
                 1 => subject.quic.ends(stream),
                 _ => subject.quic.arrives(stream, &bytes),

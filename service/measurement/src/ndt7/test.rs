@@ -6,6 +6,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bolide_server::websocket::{Close, CloseCode, Kind, Owner, Payload, Socket};
 use bolide_server::{Bytes, End};
+use fastrand::Rng;
 
 use super::Direction;
 use super::archive::{Archive, ClientMeasurements, Record};
@@ -33,15 +34,8 @@ const SCALING_FRACTION: u64 = 16;
 
 /// What messages are cut from: octets that no compression on the way helps with.
 static FILL: LazyLock<Bytes> = LazyLock::new(|| {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut fill = Vec::with_capacity(MESSAGE_BYTES_MAX);
-    while fill.len() < MESSAGE_BYTES_MAX {
-        // xorshift64.
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        fill.extend_from_slice(&state.to_le_bytes());
-    }
+    let mut fill = vec![0; MESSAGE_BYTES_MAX];
+    Rng::with_seed(1).fill(&mut fill);
     fill.into()
 });
 

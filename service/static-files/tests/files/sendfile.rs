@@ -12,20 +12,14 @@ use std::time::{Duration, Instant};
 use bolide_server::{FileVersion, Limits, LoopLimits, SharedFile};
 use bolide_static_files::limits::SENDFILE_BYTES;
 use bolide_static_files::{Disk, DiskFile, Found, Listed, Stamp, StaticFiles, Time};
+use fastrand::Rng;
 
 use crate::client::{Client, Site};
 
 /// Octets without a period that a mistake in a place could hide behind.
 fn noise(length: usize) -> Vec<u8> {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64 ^ length as u64;
-    let step = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state.to_le_bytes()
-    };
-    let mut bytes: Vec<u8> = std::iter::repeat_with(step).take(length / 8 + 1).flatten().collect();
-    bytes.truncate(length);
+    let mut bytes = vec![0; length];
+    Rng::with_seed(length as u64).fill(&mut bytes);
     bytes
 }
 

@@ -2,19 +2,15 @@
 
 use std::sync::LazyLock;
 
+use fastrand::Rng;
+
 /// The octets come again after so many: a prime, so that what is lost or doubled is never a whole turn of it.
 const PERIOD: usize = 1_048_573;
 
 static OCTETS: LazyLock<Vec<u8>> = LazyLock::new(|| {
-    // xorshift64*
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let next = || {
-        state ^= state >> 12;
-        state ^= state << 25;
-        state ^= state >> 27;
-        (state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 56) as u8
-    };
-    std::iter::repeat_with(next).take(PERIOD).collect()
+    let mut octets = vec![0; PERIOD];
+    Rng::with_seed(1).fill(&mut octets);
+    octets
 });
 
 /// The next octets after the first `place`: at least one and at most `count`.

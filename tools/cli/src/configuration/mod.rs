@@ -44,7 +44,6 @@ pub(crate) use document::Place;
 pub(crate) use effective::effective;
 pub(crate) use listen::{ClientCertificate, Listen, TlsFiles, check_address};
 pub(crate) use print::print;
-pub(crate) use value::duration;
 
 /// How long open exchanges may go on after a shutdown was asked for, where nothing else is said.
 pub(crate) const DRAIN: Duration = Duration::from_secs(30);

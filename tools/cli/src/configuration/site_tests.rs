@@ -149,8 +149,8 @@ fn rules_for_fields_are_read_and_their_mistakes_named() {
             "b.toml:4:23: page `Cargo.toml`: name an .html, .txt or",
         ),
         (
-            "body-bytes-max = \"5MB\"",
-            "b.toml:4:18: `body-bytes-max` is \"5MB\": give a number of bytes",
+            "body-bytes-max = \"5mb\"",
+            "b.toml:4:18: `body-bytes-max` is \"5mb\": give a number of bytes",
         ),
         ("response-timeout = 5", "b.toml:4:20: `response-timeout` is a number: give a time"),
     ] {

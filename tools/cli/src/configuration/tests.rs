@@ -81,7 +81,7 @@ fn limits_of_websockets_are_set_by_name() {
             "message-bytes = 0",
             "b.toml:2:17: `message-bytes` is out of range: give a number from 1 to",
         ),
-        ("message-bytes = \"2MB\"", "b.toml:2:17: `message-bytes` is \"2MB\""),
+        ("message-bytes = \"2mb\"", "b.toml:2:17: `message-bytes` is \"2mb\""),
         ("close-timeout = 5", "b.toml:2:17: `close-timeout` is a number: give a time"),
     ] {
         mistaken(&format!("[limits.websocket]\n{line}\n"), said);

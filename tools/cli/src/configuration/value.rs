@@ -67,9 +67,10 @@ impl Value for Texts {
 
 impl Value for Duration {
     fn of(value: &DeValue<'_>) -> Result<Self, String> {
-        const GIVE: &str = "a time with a unit (ms, s, min or h), such as \"30s\"";
+        const GIVE: &str = "a time with a unit (us, ms, s, m or h), such as \"30s\"";
         let DeValue::String(text) = value else { return wrong(value, GIVE) };
-        duration(text).ok_or_else(|| format!("is \"{}\": give {GIVE}", text.escape_debug()))
+        bolide_units::duration(text)
+            .map_err(|_| format!("is \"{}\": give {GIVE}", text.escape_debug()))
     }
 }
 
@@ -100,20 +101,6 @@ impl Value for u32 {
     }
 }
 
-/// A time such as `30s`, `250ms`, `5min` or `1h`.
-pub(crate) fn duration(text: &str) -> Option<Duration> {
-    let digits = text.len() - text.trim_start_matches(|letter: char| letter.is_ascii_digit()).len();
-    let (number, unit) = text.split_at(digits);
-    let number: u64 = number.parse().ok()?;
-    match unit.trim_start() {
-        "ms" => Some(Duration::from_millis(number)),
-        "s" => Some(Duration::from_secs(number)),
-        "min" => number.checked_mul(60).map(Duration::from_secs),
-        "h" => number.checked_mul(3600).map(Duration::from_secs),
-        _ => None,
-    }
-}
-
 /// What a number may be.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Range {
@@ -134,17 +121,16 @@ pub(crate) trait Setting {
     fn written(&self) -> String;
 }
 
-const GIVE_BYTES: &str = "a number of bytes, such as 65536 or \"64KiB\" (B, KiB, MiB or GiB)";
+const GIVE_BYTES: &str =
+    "a number of bytes, such as 65536, \"64KiB\" (KiB, MiB, GiB) or \"8MB\" (kB, MB, GB)";
 
 /// A number, of bytes perhaps: 65536 or "64KiB".
 fn number(value: &DeValue<'_>, range: &Range) -> Result<u64, String> {
     let parsed = match value {
         DeValue::Integer(integer) => whole(integer),
         DeValue::String(text) if range.is_bytes => {
-            let Some(bytes) = bytes(text) else {
-                return Err(format!("is \"{}\": give {GIVE_BYTES}", text.escape_debug()));
-            };
-            Some(bytes)
+            let bytes = bolide_units::size(text);
+            Some(bytes.map_err(|_| format!("is \"{}\": give {GIVE_BYTES}", text.escape_debug()))?)
         }
         _ if range.is_bytes => {
             return wrong(value, GIVE_BYTES);
@@ -160,19 +146,6 @@ fn number(value: &DeValue<'_>, range: &Range) -> Result<u64, String> {
 
 fn whole(integer: &DeInteger<'_>) -> Option<u64> {
     u64::from_str_radix(integer.as_str(), integer.radix()).ok()
-}
-
-fn bytes(text: &str) -> Option<u64> {
-    let digits = text.len() - text.trim_start_matches(|letter: char| letter.is_ascii_digit()).len();
-    let (number, unit) = text.split_at(digits);
-    let factor = match unit.trim_start() {
-        "" | "B" => 1,
-        "KiB" => 1 << 10,
-        "MiB" => 1 << 20,
-        "GiB" => 1 << 30,
-        _ => return None,
-    };
-    number.parse::<u64>().ok()?.checked_mul(factor)
 }
 
 macro_rules! number_settings {
@@ -222,10 +195,10 @@ impl Setting for Duration {
     }
 
     fn written(&self) -> String {
-        if self.subsec_millis() == 0 {
-            format!("\"{}s\"", self.as_secs())
-        } else {
-            format!("\"{}ms\"", self.as_millis())
+        match self.subsec_nanos() {
+            0 => format!("\"{}s\"", self.as_secs()),
+            nanos if nanos % 1_000_000 == 0 => format!("\"{}ms\"", self.as_millis()),
+            _ => format!("\"{}us\"", self.as_micros()),
         }
     }
 }
@@ -235,26 +208,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_have_units() {
-        for (text, milliseconds) in [
-            ("30s", 30_000),
-            ("250ms", 250),
-            ("5min", 300_000),
-            ("1h", 3_600_000),
-            ("0s", 0),
-            ("2 s", 2000),
-        ] {
-            assert_eq!(duration(text), Some(Duration::from_millis(milliseconds)), "{text}");
-        }
-        for text in ["", "30", "s", "-1s", "1.5s", "30 sec", "99999999999999999999s"] {
-            assert_eq!(duration(text), None, "{text}");
-        }
-    }
-
-    #[test]
     fn what_is_written_is_read_again() {
         let range = Range { least: 0, most: u64::MAX, is_bytes: false };
-        for time in [Duration::ZERO, Duration::from_secs(90), Duration::from_millis(1500)] {
+        for time in [0, 90_000_000, 1_500_000, 1_500].map(Duration::from_micros) {
             let written = time.written();
             let mut again = Duration::from_secs(7);
             again.read(&DeValue::String(written.trim_matches('"').into()), &range).unwrap();
@@ -273,8 +229,8 @@ mod tests {
             ("0", "from 1 to 255"),
             ("256", "from 1 to 255"),
             ("\"1KiB\"", "from 1 to 255"),
-            ("\"x\"", "is \"x\": give a number of bytes, such as 65536 or \"64KiB\""),
-            ("\"1kB\"", "is \"1kB\": give a number of bytes"),
+            ("\"x\"", "is \"x\": give a number of bytes, such as 65536, \"64KiB\""),
+            ("\"1TB\"", "is \"1TB\": give a number of bytes"),
             ("true", "a number of bytes"),
         ] {
             let said = small.read(&of(text), &range).unwrap_err();
@@ -283,6 +239,8 @@ mod tests {
         let mut large = 0_u32;
         large.read(&of("\"64KiB\""), &Range { most: u64::MAX, ..range }).unwrap();
         assert_eq!(large, 65_536);
+        large.read(&of("\"8MB\""), &Range { most: u64::MAX, ..range }).unwrap();
+        assert_eq!(large, 8_000_000);
         let counts = Range { is_bytes: false, ..range };
         assert!(large.read(&of("\"5\""), &counts).unwrap_err().contains("without quotes"));
     }

@@ -6,7 +6,8 @@
 
 use std::sync::Arc;
 
-use super::random::Random;
+use fastrand::Rng;
+
 use crate::plan::Arrivals;
 
 /// Nanoseconds in a second.
@@ -16,7 +17,7 @@ const SECOND_NS: f64 = 1e9;
 #[derive(Debug, Clone)]
 enum Gaps {
     Constant,
-    Poisson(Random),
+    Poisson(Rng),
     /// Every so many of these times, which are counted from the start.
     Recorded {
         times: Arc<[u64]>,
@@ -46,7 +47,7 @@ impl Schedule {
         rate: f64,
         start_ns: u64,
         offset: f64,
-        random: Random,
+        random: Rng,
     ) -> Self {
         let distance_ns = SECOND_NS / rate;
         let next_ns = distance_ns * offset;
@@ -77,7 +78,7 @@ impl Schedule {
     fn step(&mut self) {
         match &mut self.gaps {
             Gaps::Constant => self.next_ns += self.distance_ns,
-            Gaps::Poisson(random) => self.next_ns += -random.share().ln() * self.distance_ns,
+            Gaps::Poisson(random) => self.next_ns += -(1.0 - random.f64()).ln() * self.distance_ns,
             Gaps::Recorded { times, next, step } => {
                 *next = next.saturating_add(*step);
                 self.next_ns = times.get(*next).map_or(f64::MAX, |ns| *ns as f64);
@@ -110,7 +111,7 @@ mod tests {
     use super::*;
 
     fn times(arrivals: Arrivals, rate: f64, offset: f64, count: u64) -> Vec<u64> {
-        let random = Random::new(3, 0);
+        let random = Rng::with_seed(3);
         let mut schedule = Schedule::new(arrivals, rate, 1000, offset, random);
         let mut times = Vec::new();
         while schedule.count() < count {
@@ -163,7 +164,7 @@ mod tests {
 
     #[test]
     fn two_copies_walk_the_same_times() {
-        let random = Random::new(9, 2);
+        let random = Rng::with_seed(9);
         let mut due = Schedule::new(Arrivals::Poisson, 50.0, 0, 0.0, random);
         let mut handed = due.clone();
         for _ in 0..100 {

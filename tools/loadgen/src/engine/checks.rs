@@ -7,10 +7,10 @@ use std::sync::OnceLock;
 use aws_lc_rs::digest::{Context, SHA256};
 use bolide_semantics::Head;
 use bytes::Bytes;
+use fastrand::Rng;
 use flate2::write::GzDecoder;
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 
-use super::random::Random;
 use crate::plan::{Expectations, ExpectedBody, Plan, RequestPlan};
 use crate::report::Failure;
 
@@ -180,7 +180,7 @@ impl Judge {
         answer: &Answer,
         seen: &mut Seen,
         wrong_status: bool,
-        random: &mut Random,
+        random: &mut Rng,
     ) {
         if wrong_status {
             return;
@@ -195,7 +195,7 @@ impl Judge {
             }
             Body::SameAsFirst(_) => (true, true),
         };
-        if looks && random.next() >> 32 < self.sampled {
+        if looks && random.u64(..) >> 32 < self.sampled {
             seen.sampled = true;
             seen.digest = hashes.then(Digest::new);
             if let Body::Gzip(expected) = &answer.body {
@@ -278,7 +278,7 @@ mod tests {
 
     fn judged(answer: &Answer, judge: &Judge, pieces: &[&[u8]]) -> Result<(), Failure> {
         let mut seen = Seen::default();
-        judge.begin(answer, &mut seen, false, &mut Random::new(1, 0));
+        judge.begin(answer, &mut seen, false, &mut Rng::with_seed(1));
         for piece in pieces {
             seen.data(answer, piece);
         }
@@ -378,7 +378,7 @@ mod tests {
     fn a_share_of_the_answers_is_sampled() {
         let answer = answer(ExpectedBody::Exact(Bytes::from_static(b"x")));
         let judge = judge(0.01);
-        let mut random = Random::new(5, 0);
+        let mut random = Rng::with_seed(5);
         let sampled = (0..100_000).filter(|_| {
             let mut seen = Seen::default();
             judge.begin(&answer, &mut seen, false, &mut random);

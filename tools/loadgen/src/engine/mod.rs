@@ -18,7 +18,6 @@ mod messages;
 mod mistake;
 mod outcome;
 mod pacer;
-pub(crate) mod random;
 mod script;
 mod seats;
 mod service;

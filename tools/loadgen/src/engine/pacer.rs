@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use fastrand::Rng;
+
 use super::arrivals::Schedule;
-use super::random::Random;
 use super::users::{Counters, Crowd, Finished, Sender, Users};
 use crate::plan::{Load, Phase};
 
@@ -95,7 +96,7 @@ impl Pacer {
     }
 
     /// A phase begins.
-    pub(super) fn begin(&mut self, part: &Part, random: Random) {
+    pub(super) fn begin(&mut self, part: &Part, random: Rng) {
         let Part { phase, start_ns, rate_share, offset, requests, users } = part;
         let measure_ns = start_ns.saturating_add(nanoseconds(phase.warm_up));
         self.end();
@@ -364,7 +365,7 @@ mod tests {
         };
         let mut pacer = Pacer::idle(None);
         let part = Part { phase, start_ns: 0, rate_share: 1.0, offset: 0.0, requests, users: 0 };
-        pacer.begin(&part, Random::new(1, 0));
+        pacer.begin(&part, Rng::with_seed(1));
         pacer
     }
 

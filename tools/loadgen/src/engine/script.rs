@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use bolide_semantics::{FieldName, FieldRef, RequestHead};
 use bytes::Bytes;
+use fastrand::Rng;
 use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, Method};
 use smallvec::SmallVec;
 
 use super::checks::Answer;
-use super::random::Random;
 use super::template::{Content, Rendered, Template, Values};
 use super::users::Hop;
 use crate::plan::{Plan, RequestPlan, StepPlan};
@@ -204,9 +204,9 @@ impl Script {
 
     /// Which request is the next: in turn, or by weight.
     #[inline]
-    pub(super) fn choose(&self, turn: &mut usize, random: &mut Random) -> usize {
+    pub(super) fn choose(&self, turn: &mut usize, random: &mut Rng) -> usize {
         if let Some(sum) = self.weights.last() {
-            let drawn = random.below(*sum);
+            let drawn = random.u64(..*sum);
             return self.weights.partition_point(|weight| *weight <= drawn);
         }
         let chosen = *turn;
@@ -226,7 +226,7 @@ mod tests {
         let mut plan = plan_for("127.0.0.1:1".parse().unwrap());
         plan.requests = vec![request("/a"), request("/b"), request("/c")];
         let script = Script::new(&plan);
-        let (mut turn, mut random) = (0, Random::new(1, 0));
+        let (mut turn, mut random) = (0, Rng::with_seed(1));
         let taken: Vec<_> = (0..6).map(|_| script.choose(&mut turn, &mut random)).collect();
         assert_eq!(taken, [0, 1, 2, 0, 1, 2]);
         plan.requests[1].weight = 8;
@@ -250,7 +250,7 @@ mod tests {
     /// Path and fields of the `request`th request of connection 3.
     fn sent(plan: &Plan, request: u64) -> String {
         let script = Script::new(plan);
-        let (mut rendered, mut random) = (Rendered::default(), Random::new(1, 0));
+        let (mut rendered, mut random) = (Rendered::default(), Rng::with_seed(1));
         let mut values = Values::of(Numbers { connection: 3, request }, &mut random);
         let request = &script.requests[0];
         request.render(&mut values, &mut rendered);

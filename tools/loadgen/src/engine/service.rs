@@ -16,7 +16,7 @@ use bolide_eventloop::{
 use super::asker::{Asker, Conn};
 use super::looked::Looked;
 use super::messages::{Command, Facts, Look, News, ThreadNews};
-use super::random::Random;
+use super::share::stream;
 use super::tally::Tally;
 use super::thread::Recipe;
 use super::thread_state::{Interval, ThreadState};
@@ -91,7 +91,7 @@ impl LoadService {
         let Recipe { number, threads, share, task, seats, limits, seed, news, commands, .. } =
             recipe;
         let among_all = (share.among_all(number), threads * share.count());
-        let random = Random::new(seed, number as u64);
+        let random = stream(seed, number as u64);
         Self {
             number,
             state: ThreadState::new(task, seats, random, among_all),
@@ -127,7 +127,7 @@ impl LoadService {
                     self.quiet_ns = self.state.now_ns + QUIET_NS;
                 }
                 Command::Begin(part) => {
-                    let random = Random::new(self.state.random.next(), self.number as u64);
+                    let random = stream(self.state.random.u64(..), self.number as u64);
                     self.state.pacer.begin(&part, random);
                     self.state.counted_in_flight = 0;
                     self.state.interval = Interval::new();

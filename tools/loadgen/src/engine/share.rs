@@ -1,6 +1,6 @@
 //! The share of one load that an engine has, where several carry it out together.
 
-use super::random::Random;
+use fastrand::Rng;
 
 /// Which of how many engines this is: together, they carry out one schedule.
 ///
@@ -67,9 +67,14 @@ impl Share {
         const STREAMS: u64 = 1 << 32;
         match self.number as u64 {
             0 => seed,
-            number => Random::new(seed, STREAMS + number).next(),
+            number => stream(seed, STREAMS + number).u64(..),
         }
     }
+}
+
+/// The random numbers of one of the streams that a seed has: each thread has its own.
+pub(super) fn stream(seed: u64, number: u64) -> Rng {
+    Rng::with_seed(seed ^ number.wrapping_mul(0xd6e8_feb8_6659_fd93)).fork()
 }
 
 #[cfg(test)]
@@ -107,7 +112,7 @@ mod tests {
     #[test]
     fn the_shares_of_a_schedule_are_the_schedule() {
         const RATE: f64 = 30_000.0;
-        let random = || Random::new(1, 0);
+        let random = || Rng::with_seed(1);
         let mut whole = Schedule::new(Arrivals::Constant, RATE, 0, 0.0, random());
         let mut parts: Vec<Schedule> = shares(4)
             .map(|share| {

@@ -12,10 +12,10 @@ use bolide_connection::{
 };
 use bolide_eventloop::Destination;
 use bolide_semantics::{Context, End, Head};
+use fastrand::Rng;
 
 use super::checks::{Judge, per_2_32};
 use super::mistake::Mistake;
-use super::random::Random;
 use super::script::{Extra, Script};
 use super::template::{Numbers, Rendered, Values};
 use super::thread_state::Task;
@@ -247,7 +247,7 @@ fn check_requests(
                 head: &mut head,
                 now,
             };
-            let mut random = Random::new(plan.seed, 0);
+            let mut random = Rng::with_seed(plan.seed);
             let numbers = Numbers { connection: u64::MAX, request: u64::MAX };
             let captured = vec![Some("x".into()); scenario.map_or(0, |of| of.captures_count)];
             let mut values = Values {

@@ -6,9 +6,9 @@ use std::ops::Range;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use fastrand::Rng;
 use smallvec::SmallVec;
 
-use super::random::Random;
 use crate::nearest::nearest;
 
 /// The number of a connection, and of a request on it. No two connections of a run have the same.
@@ -28,12 +28,12 @@ pub(super) struct Values<'a> {
     pub(super) row: &'a [Box<str>],
     /// What the user has captured so far, by place.
     pub(super) captured: &'a [Option<Box<str>>],
-    pub(super) random: &'a mut Random,
+    pub(super) random: &'a mut Rng,
 }
 
 impl<'a> Values<'a> {
     /// Of a request that belongs to no user.
-    pub(super) fn of(numbers: Numbers, random: &'a mut Random) -> Self {
+    pub(super) fn of(numbers: Numbers, random: &'a mut Rng) -> Self {
         Self { numbers, user: 0, row: &[], captured: &[], random }
     }
 }
@@ -258,7 +258,7 @@ impl Template {
                 Part::Connection => digits.format(values.numbers.connection),
                 Part::Request => digits.format(values.numbers.request),
                 Part::User => digits.format(values.user),
-                Part::Random(first, count) => digits.format(first + values.random.below(*count)),
+                Part::Random(first, count) => digits.format(first + values.random.u64(..*count)),
                 Part::Uuid => {
                     write_uuid(values.random, text);
                     continue;
@@ -329,8 +329,8 @@ impl Escape {
 }
 
 /// A random UUID (RFC 9562 §5.4).
-fn write_uuid(random: &mut Random, text: &mut String) {
-    let (high, low) = (random.next(), random.next());
+fn write_uuid(random: &mut Rng, text: &mut String) {
+    let (high, low) = (random.u64(..), random.u64(..));
     let (first, second, third) = (high >> 32, high >> 16 & 0xffff, high & 0xfff);
     let (fourth, fifth) = (low >> 48 & 0x3fff | 0x8000, low & 0xffff_ffff_ffff);
     // A text takes all that is written to it.
@@ -373,6 +373,7 @@ impl Rendered {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fastrand::Rng;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
@@ -381,7 +382,7 @@ mod tests {
         let numbers = Numbers { connection: 7, request: 1234 };
         let row = ["a b".into(), "\u{e9}&\"#".into()];
         let captured = [None, Some("t&k\r\n\"".into())];
-        let mut random = Random::new(1, 0);
+        let mut random = Rng::with_seed(1);
         let mut values =
             Values { user: 5, row: &row, captured: &captured, ..Values::of(numbers, &mut random) };
         rendered.render([template].into_iter(), &mut values);
@@ -435,7 +436,7 @@ mod tests {
             Content::Bytes(Bytes::from_static(b"\xff")),
             Content::Text(Template::parse("{request}").unwrap()),
         ];
-        let content = Content::write(&parts, &mut Values::of(numbers, &mut Random::new(1, 0)));
+        let content = Content::write(&parts, &mut Values::of(numbers, &mut Rng::with_seed(1)));
         assert_eq!(content, &b"\xff2"[..]);
     }
 
@@ -461,7 +462,7 @@ mod tests {
     #[test]
     fn random_numbers_keep_to_their_range_and_uuids_to_their_form() {
         let template = Template::parse("{random:3..5} {uuid}").unwrap();
-        let (mut rendered, mut random) = (Rendered::default(), Random::new(1, 0));
+        let (mut rendered, mut random) = (Rendered::default(), Rng::with_seed(1));
         let (mut numbers, mut uuids) = (BTreeSet::new(), BTreeSet::new());
         for request in 0..100 {
             let place = Numbers { connection: 0, request };
@@ -494,7 +495,7 @@ mod tests {
             if let Some(template) = Template::parse(&text) {
                 let mut rendered = Rendered::default();
                 let numbers = Numbers { connection: u64::MAX, request: u64::MAX };
-                let mut random = Random::new(1, 0);
+                let mut random = Rng::with_seed(1);
                 rendered.render([&template].into_iter(), &mut Values::of(numbers, &mut random));
             }
             let names = Names { columns: &["row".to_owned()], captures: &["a".to_owned()] };
@@ -507,7 +508,7 @@ mod tests {
     #[test]
     fn the_texts_of_one_request_come_in_order() {
         let templates = ["a{request}", "{connection}b"].map(|text| Template::parse(text).unwrap());
-        let (mut rendered, mut random) = (Rendered::default(), Random::new(1, 0));
+        let (mut rendered, mut random) = (Rendered::default(), Rng::with_seed(1));
         for request in [9, 10] {
             let numbers = Numbers { connection: 1, request };
             rendered.render(templates.iter(), &mut Values::of(numbers, &mut random));

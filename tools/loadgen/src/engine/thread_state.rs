@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 use bolide_client::{Dial, Ending, Step};
 use bolide_eventloop::{Agenda, Destination};
 use bolide_semantics::{AbortReason, Blame};
+use fastrand::Rng;
 use hdrhistogram::Histogram;
 
 use super::asked::{Asked, Redirect};
 use super::checks::Judge;
 use super::histograms::empty;
 use super::pacer::Pacer;
-use super::random::Random;
 use super::script::Script;
 use super::seats::Seats;
 use super::tally::Tally;
@@ -89,7 +89,7 @@ pub(super) struct ThreadState {
     pub(super) pacer: Pacer,
     pub(super) tally: Tally,
     pub(super) interval: Interval,
-    pub(super) random: Random,
+    pub(super) random: Rng,
     /// The next request of the script.
     pub(super) turn: usize,
     /// The texts of the request that is sent.
@@ -115,7 +115,7 @@ impl ThreadState {
     pub(super) fn new(
         task: Arc<Task>,
         seats: usize,
-        random: Random,
+        random: Rng,
         (number, threads): (usize, usize),
     ) -> Self {
         let requests = task.script.requests.len();
@@ -304,7 +304,7 @@ impl ThreadState {
     #[inline(never)]
     fn record(&mut self, asked: &Asked, failure: Option<Failure>) {
         let Some(recorded) = self.task.recorded else { return };
-        if self.random.next() >> 32 >= recorded {
+        if self.random.u64(..) >> 32 >= recorded {
             return;
         }
         self.records.push(Record {

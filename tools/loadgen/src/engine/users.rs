@@ -5,12 +5,12 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
+use fastrand::Rng;
 use http::Method;
 
 use super::arrivals::Schedule;
 use super::asked::{Redirect, Step};
 use super::cookies::Jar;
-use super::random::Random;
 use super::template::{Rendered, Values};
 use crate::scenario::Scenario;
 
@@ -152,7 +152,7 @@ pub(super) struct Users {
     live: usize,
     /// Users begin when the clock says so; otherwise each one's end is the next one's beginning.
     by_clock: bool,
-    random: Random,
+    random: Rng,
 }
 
 impl Users {
@@ -161,7 +161,7 @@ impl Users {
         crowd: Crowd,
         count: usize,
         (start_ns, measure_ns): (u64, u64),
-        random: Random,
+        random: Rng,
     ) -> Self {
         let mut users = Self::new(crowd, false, random);
         for index in 0..count {
@@ -174,11 +174,11 @@ impl Users {
     }
 
     /// Users who begin when the clock says so.
-    pub(super) fn by_clock(crowd: Crowd, random: Random) -> Self {
+    pub(super) fn by_clock(crowd: Crowd, random: Rng) -> Self {
         Self::new(crowd, true, random)
     }
 
-    fn new(crowd: Crowd, by_clock: bool, random: Random) -> Self {
+    fn new(crowd: Crowd, by_clock: bool, random: Rng) -> Self {
         Self {
             crowd,
             users: Vec::new(),
@@ -390,7 +390,7 @@ mod tests {
 
     #[test]
     fn users_do_their_steps_and_begin_again_as_others() {
-        let mut users = Users::closed(crowd(&[(1, 3..5)]), 2, (100, 100), Random::new(1, 0));
+        let mut users = Users::closed(crowd(&[(1, 3..5)]), 2, (100, 100), Rng::with_seed(1));
         let mut counted = Counted(3, 0);
         users.wake(100, &mut counted.all(), |late| assert_eq!(late, 0));
         assert_eq!((users.ready_count(), counted.0, counted.1), (2, 1, 2));
@@ -420,7 +420,7 @@ mod tests {
 
     #[test]
     fn a_redirect_is_followed_before_the_next_step() {
-        let mut users = Users::by_clock(crowd(&[(1, 0..2)]), Random::new(1, 0));
+        let mut users = Users::by_clock(crowd(&[(1, 0..2)]), Rng::with_seed(1));
         let mut counted = Counted(9, 0);
         let user = users.enter(200, true);
         let hop = || Some(Box::new(Hop { target: "/b".to_owned(), method: None }));
@@ -439,7 +439,7 @@ mod tests {
 
     #[test]
     fn users_of_a_warm_up_use_up_nobody_and_are_spread_over_it() {
-        let mut users = Users::closed(crowd(&[(1, 0..1)]), 4, (0, 100), Random::new(1, 0));
+        let mut users = Users::closed(crowd(&[(1, 0..1)]), 4, (0, 100), Rng::with_seed(1));
         let mut counted = Counted(1, 0);
         users.wake(50, &mut counted.all(), |_| panic!("it does not count"));
         assert_eq!((users.ready_count(), users.next_ns(), counted.0), (3, Some(75), 1));
@@ -447,7 +447,7 @@ mod tests {
 
     #[test]
     fn kinds_come_by_weight() {
-        let mut users = Users::by_clock(crowd(&[(1, 0..1), (3, 1..2)]), Random::new(1, 0));
+        let mut users = Users::by_clock(crowd(&[(1, 0..1), (3, 1..2)]), Rng::with_seed(1));
         let second = (0..1000).filter(|_| {
             let user = users.enter(0, true);
             users.sender(user).request() == 1

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use super::parts::PartsArguments;
 use super::threshold::Threshold;
-use super::units;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -68,15 +67,15 @@ pub struct Arguments {
 
     /// Total number of connections, which users share. Default: 10, or the number of -n if that is less; of a scenario,
     /// as many as --users, at most 1000, or 100 with a rate.
-    #[arg(short = 'c', long, value_name = "N", value_parser = units::count)]
+    #[arg(short = 'c', long, value_name = "N", value_parser = bolide_units::count)]
     pub(super) connections: Option<u64>,
 
     /// Requests in flight on each connection: streams of HTTP/2 and HTTP/3, pipelining depth of HTTP/1.1.
-    #[arg(short = 'm', long, value_name = "N", default_value = "1", value_parser = units::count)]
+    #[arg(short = 'm', long, value_name = "N", default_value = "1", value_parser = bolide_units::count)]
     pub(super) depth: u64,
 
     /// Threads. Default: one per core, at most one per connection.
-    #[arg(short = 't', long, value_name = "N", value_parser = units::count)]
+    #[arg(short = 't', long, value_name = "N", value_parser = bolide_units::count)]
     pub(super) threads: Option<u64>,
 
     /// Pin the threads to these cores, round-robin, such as 0,2-3.
@@ -128,7 +127,7 @@ pub(crate) struct CompareArguments {
     pub(crate) second: PathBuf,
 
     /// Differences below this share are none: runs differ by more than is seen within each of them.
-    #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = units::share)]
+    #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = bolide_units::share)]
     pub(crate) tolerance: f64,
 }
 
@@ -137,17 +136,17 @@ pub(crate) struct CompareArguments {
 #[command(next_help_heading = "Load")]
 pub(super) struct LoadArguments {
     /// End after N requests, or users of a scenario.
-    #[arg(short = 'n', long, value_name = "N", value_parser = units::count)]
+    #[arg(short = 'n', long, value_name = "N", value_parser = bolide_units::count)]
     pub(super) requests: Option<u64>,
 
     /// End each phase after this time. Default: 10s; 30s for --ramp as a whole; 5s for --find-knee
     /// and when only a URL is given.
-    #[arg(short = 'D', long, value_name = "TIME", value_parser = units::positive_duration)]
+    #[arg(short = 'D', long, value_name = "TIME", value_parser = bolide_units::positive_seconds)]
     pub(super) duration: Option<Duration>,
 
     /// Open loop: R requests per second over all connections, with latency counted from the intended
     /// time. With --find-knee, the rate at which the search begins.
-    #[arg(long, value_name = "R", value_parser = units::rate)]
+    #[arg(long, value_name = "R", value_parser = bolide_units::rate)]
     pub(super) rate: Option<f64>,
 
     /// Intended times like those of many independent users (exponentially distributed intervals), not
@@ -157,7 +156,7 @@ pub(super) struct LoadArguments {
 
     /// Time before the first phase (--find-knee: before each) that is not counted. Default: 1s, but 0
     /// with -n or with -D below 5s.
-    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    #[arg(long, value_name = "TIME", value_parser = bolide_units::seconds)]
     pub(super) warm_up: Option<Duration>,
 
     /// Open loop from one rate to another: FROM..TO requests per second in equal steps over -D.
@@ -165,7 +164,7 @@ pub(super) struct LoadArguments {
     pub(super) ramp: Option<String>,
 
     /// Open loop at these rates one after the other, each for -D.
-    #[arg(long, value_name = "R,R,…", value_delimiter = ',', value_parser = units::rate)]
+    #[arg(long, value_name = "R,R,…", value_delimiter = ',', value_parser = bolide_units::rate)]
     pub(super) steps: Vec<f64>,
 
     /// Search for the highest rate with a p99 below --slo, within 5 %.
@@ -173,7 +172,7 @@ pub(super) struct LoadArguments {
     pub(super) find_knee: bool,
 
     /// Limit of p99 for --find-knee.
-    #[arg(long, value_name = "TIME", value_parser = units::positive_duration)]
+    #[arg(long, value_name = "TIME", value_parser = bolide_units::positive_seconds)]
     pub(super) slo: Option<Duration>,
 
     /// Open a new connection for each request and keep none: measures the cost of a handshake.
@@ -224,7 +223,7 @@ pub(super) struct RequestArguments {
     pub(super) data_lines: Option<PathBuf>,
 
     /// A body of this size, filled with --data-pattern.
-    #[arg(long, value_name = "SIZE", value_parser = units::size, group = "body")]
+    #[arg(long, value_name = "SIZE", value_parser = bolide_units::size, group = "body")]
     pub(super) data_size: Option<u64>,
 
     /// Content of a body of --data-size: `random` (from --seed), `zero`, or a text to repeat.
@@ -255,12 +254,12 @@ pub(super) struct RequestArguments {
     pub(super) replay: Option<PathBuf>,
 
     /// Replay so many times as fast.
-    #[arg(long, value_name = "N", requires = "replay", default_value = "1", value_parser = units::factor)]
+    #[arg(long, value_name = "N", requires = "replay", default_value = "1", value_parser = bolide_units::factor)]
     pub(super) speed: f64,
 
     /// Users at a time; they begin evenly over the warm-up. Default: 10. With --rate, --ramp and --steps, the rate is that
     /// of users who begin; -n is the number of users.
-    #[arg(long, value_name = "N", requires = "steps_of", value_parser = units::count)]
+    #[arg(long, value_name = "N", requires = "steps_of", value_parser = bolide_units::count)]
     pub(super) users: Option<u64>,
 
     /// Responses are Server-Sent Events: report the time to the first event, the gaps between events, stalls and
@@ -290,15 +289,15 @@ pub(super) struct RequestArguments {
     pub(super) proto_path: Vec<PathBuf>,
 
     /// Send the messages of a gRPC call N times over, where the client streams.
-    #[arg(long, value_name = "N", requires = "grpc", value_parser = units::count)]
+    #[arg(long, value_name = "N", requires = "grpc", value_parser = bolide_units::count)]
     pub(super) repeat_messages: Option<u64>,
 
     /// Deadline of each gRPC call, which the server is told (`grpc-timeout`).
-    #[arg(long, value_name = "TIME", requires = "grpc", value_parser = units::positive_duration)]
+    #[arg(long, value_name = "TIME", requires = "grpc", value_parser = bolide_units::positive_seconds)]
     pub(super) deadline: Option<Duration>,
 
     /// Longest gap between two events or messages of a stream that is not counted as a stall. Default: 1s.
-    #[arg(long, value_name = "TIME", value_parser = units::positive_duration, requires = "streams")]
+    #[arg(long, value_name = "TIME", value_parser = bolide_units::positive_seconds, requires = "streams")]
     pub(super) stall: Option<Duration>,
 
     /// WebSocket: no message has a reply; it is complete when the socket has taken it. Default: each message has one.
@@ -364,27 +363,27 @@ pub(super) struct ConnectionArguments {
     pub(super) resume: bool,
 
     /// HTTP/2: receive window of each stream. Default: grows with use.
-    #[arg(long, value_name = "SIZE", value_parser = units::small_size)]
+    #[arg(long, value_name = "SIZE", value_parser = bolide_units::small_size)]
     pub(super) stream_window: Option<u32>,
 
     /// HTTP/2: receive window of each connection, at least 65535. Default: grows with use.
-    #[arg(long, value_name = "SIZE", value_parser = units::small_size)]
+    #[arg(long, value_name = "SIZE", value_parser = bolide_units::small_size)]
     pub(super) connection_window: Option<u32>,
 
     /// HTTP/2: largest frame to accept, 16K to 16777215.
-    #[arg(long, value_name = "SIZE", value_parser = units::small_size)]
+    #[arg(long, value_name = "SIZE", value_parser = bolide_units::small_size)]
     pub(super) max_frame: Option<u32>,
 
     /// HTTP/2: size of the table for decompressing header fields.
-    #[arg(long, value_name = "SIZE", value_parser = units::small_size)]
+    #[arg(long, value_name = "SIZE", value_parser = bolide_units::small_size)]
     pub(super) header_table: Option<u32>,
 
     /// A response, or the reply to a message, that takes longer counts as failed.
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = units::positive_duration)]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = bolide_units::positive_seconds)]
     pub(super) timeout: Duration,
 
     /// A connection, TLS included, that takes longer counts as failed.
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = units::positive_duration)]
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = bolide_units::positive_seconds)]
     pub(super) connect_timeout: Duration,
 
     /// The server's process on this machine, for its CPU time and memory, children included.
@@ -419,7 +418,7 @@ pub(super) struct ExpectArguments {
     pub(super) expect_trailer: Vec<String>,
 
     /// Expected length of each body.
-    #[arg(long, value_name = "SIZE", value_parser = units::size)]
+    #[arg(long, value_name = "SIZE", value_parser = bolide_units::size)]
     pub(super) expect_length: Option<u64>,
 
     /// Expected body, as a text.
@@ -444,7 +443,7 @@ pub(super) struct ExpectArguments {
 
     /// Proportion of bodies that are compared with the options above. Without them, none is compared.
     /// Lengths and statuses are always checked.
-    #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = units::share)]
+    #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = bolide_units::share)]
     pub(super) sample: f64,
 
     /// Exit with 3 if this condition is met, such as 'p99>5ms', 'errors>0', 'failed_share>0.1%', 'rate<10k'.
@@ -485,7 +484,7 @@ pub(super) struct OutputArguments {
     pub(super) records: Option<PathBuf>,
 
     /// Proportion of the requests that --records writes, chosen by --seed. Default: all.
-    #[arg(long, value_name = "SHARE", requires = "records", value_parser = units::share)]
+    #[arg(long, value_name = "SHARE", requires = "records", value_parser = bolide_units::share)]
     pub(super) sample_records: Option<f64>,
 
     /// Write a test case for each phase and each condition of --fail-if as JUnit XML.

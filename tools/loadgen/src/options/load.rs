@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use super::arguments::LoadArguments;
-use super::units;
 use crate::plan::{Arrivals, Load, Phase, Until};
 use crate::schedule::{DEFAULT_SHARES, Knee, Schedule, ramp, steps_of};
 
@@ -152,6 +151,6 @@ impl LoadArguments {
 fn ramp_rates(text: &str) -> Result<(f64, f64), String> {
     let wrong = |why: &str| format!("--ramp: {why}use FROM..TO, such as 100..10k");
     let (from, to) = text.split_once("..").ok_or_else(|| wrong(""))?;
-    let rate = |text: &str| units::rate(text).map_err(|why| wrong(&format!("{why}; ")));
+    let rate = |text: &str| bolide_units::rate(text).map_err(|why| wrong(&format!("{why}; ")));
     Ok((rate(from)?, rate(to)?))
 }

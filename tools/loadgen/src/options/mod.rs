@@ -9,7 +9,6 @@ pub mod target;
 #[cfg(test)]
 mod tests;
 pub mod threshold;
-pub mod units;
 mod websocket;
 
 use std::fs;

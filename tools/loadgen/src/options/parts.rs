@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use super::units;
-
 /// One run by several processes.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Many hosts")]
@@ -18,11 +16,11 @@ pub(crate) struct PartsArguments {
     pub(crate) rendezvous: Option<String>,
 
     /// Wait this long for all parts.
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = units::positive_duration)]
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = bolide_units::positive_seconds)]
     pub(crate) join_timeout: Duration,
 
     /// Go on with up to N parts missing or lost. Default: the run ends with exit code 4.
-    #[arg(long, value_name = "N", value_parser = units::count)]
+    #[arg(long, value_name = "N", value_parser = bolide_units::count)]
     pub(crate) missing_ok: Option<u64>,
 
     /// Run as parts on this host and, by ssh, on these. Without --rendezvous, they meet through ssh.
@@ -34,7 +32,7 @@ pub(crate) struct PartsArguments {
     pub(crate) print_job: bool,
 
     /// Parts of --print-job.
-    #[arg(long, value_name = "N", requires = "print_job", value_parser = units::count)]
+    #[arg(long, value_name = "N", requires = "print_job", value_parser = bolide_units::count)]
     pub(crate) hosts: Option<u64>,
 
     /// Container image of --print-job. Default: bolide.

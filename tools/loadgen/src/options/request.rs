@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use bytes::Bytes;
+use fastrand::Rng;
 use http::header::{ACCEPT, CONTENT_TYPE, COOKIE};
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 
@@ -108,18 +109,10 @@ fn patterned(size: u64, pattern: &str, seed: u64) -> Result<Bytes, String> {
     })
 }
 
-/// Bytes that don't compress, the same for the same seed (SplitMix64).
+/// Bytes that don't compress, the same for the same seed.
 fn random(length: usize, seed: u64) -> Bytes {
-    let mut state = seed;
-    let mut bytes = Vec::with_capacity(length + 8);
-    while bytes.len() < length {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = state;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bytes.extend_from_slice(&(word ^ (word >> 31)).to_le_bytes());
-    }
-    bytes.truncate(length);
+    let mut bytes = vec![0; length];
+    Rng::with_seed(seed).fill(&mut bytes);
     bytes.into()
 }
 

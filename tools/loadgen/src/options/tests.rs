@@ -152,7 +152,7 @@ fn wrong_values_are_told_what_would_be_right() {
         ("-c 0", "a number from 1"),
         ("-c 1M", "at most 250000"),
         ("-D 0", "more than 0"),
-        ("-D ten", "500ms or 10s"),
+        ("-D ten", "500ms or 1.5s"),
         ("--rate 0", "requests per second"),
         ("--ramp 5", "FROM..TO"),
         ("--ramp 5..x", "100..10k"),

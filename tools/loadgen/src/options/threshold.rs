@@ -1,6 +1,5 @@
 //! What breaks a run: `p99>5ms`, `errors>0`, `rate<10k`.
 
-use crate::options::units;
 use crate::output::figures;
 use crate::plan::Load;
 use crate::report::{Latencies, PhaseReport, Report};
@@ -183,16 +182,16 @@ impl Metric {
     fn value(&self, text: &str) -> Result<f64, String> {
         match self {
             Self::Latency { .. } => {
-                let duration = units::duration(text)?;
+                let duration = bolide_units::seconds(text)?;
                 if text.ends_with(|c: char| c.is_ascii_digit()) && !duration.is_zero() {
                     return Err(format!("`{text}` needs a unit: ms, or us, or s"));
                 }
                 Ok(duration.as_nanos() as f64)
             }
             Self::Errors if text == "0" => Ok(0.0),
-            Self::Errors => units::count(text).map(|count| count as f64),
-            Self::FailedShare => units::share(text),
-            Self::Rate => units::rate(text),
+            Self::Errors => bolide_units::count(text).map(|count| count as f64),
+            Self::FailedShare => bolide_units::share(text),
+            Self::Rate => bolide_units::rate(text),
         }
     }
 }
@@ -281,7 +280,7 @@ mod tests {
             assert!(Threshold::parse(text).unwrap_err().contains("p99>5ms"), "{text}");
         }
         assert!(Threshold::parse("p99>5").unwrap_err().contains("needs a unit"));
-        assert!(Threshold::parse("p99>5parsecs").unwrap_err().contains("not a duration"));
+        assert!(Threshold::parse("p99>5parsecs").unwrap_err().contains("not a time"));
         assert!(Threshold::parse("errors>-1").unwrap_err().contains("not a count"));
     }
 

@@ -13,13 +13,13 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fastrand::Rng;
+
 pub(crate) use self::capture::{Capture, KEPT_BYTES, Place};
 pub(crate) use self::file::read;
 pub(crate) use self::har::read as read_har;
 pub(crate) use self::replay::{Replay, read as read_replay};
 pub use self::step::StepPlan;
-use crate::engine::random::Random;
-use crate::options::units;
 
 /// Most kinds of users, and steps of them all together.
 const STEPS_COUNT: usize = 10_000;
@@ -75,7 +75,8 @@ impl Think {
             format!("think `{text}`: use a time as `2s`, `1s..3s` or `exponential 2s`{why}")
         };
         let ns = |text: &str| -> Result<u64, String> {
-            let time = units::duration(text.trim()).map_err(|why| wrong(&format!("; {why}")))?;
+            let time =
+                bolide_units::seconds(text.trim()).map_err(|why| wrong(&format!("; {why}")))?;
             Ok(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
         };
         if let Some(mean) = text.trim().strip_prefix("exponential ") {
@@ -100,19 +101,19 @@ impl Think {
 
     /// How long the next pause is, in nanoseconds.
     #[inline]
-    pub(crate) fn draw(self, random: &mut Random) -> u64 {
+    pub(crate) fn draw(self, random: &mut Rng) -> u64 {
         match self {
             Self::Never => 0,
             Self::Between(first, last) if first == last => first,
-            Self::Between(first, last) => first + random.below((last - first).saturating_add(1)),
-            Self::Exponential(mean) => (-random.share().ln() * mean as f64) as u64,
+            Self::Between(first, last) => first + random.u64(..(last - first).saturating_add(1)),
+            Self::Exponential(mean) => (-(1.0 - random.f64()).ln() * mean as f64) as u64,
         }
     }
 }
 
 impl Scenario {
     /// Which kind a user is of.
-    pub(crate) fn kind(&self, user: u64, random: &mut Random) -> usize {
+    pub(crate) fn kind(&self, user: u64, random: &mut Rng) -> usize {
         if let Some(recorded) = &self.recorded {
             return recorded.kinds.get(user as usize).map_or(0, |kind| usize::from(*kind));
         }
@@ -120,7 +121,7 @@ impl Scenario {
         if self.kinds.len() == 1 {
             return 0;
         }
-        let drawn = random.below(last.weights_sum);
+        let drawn = random.u64(..last.weights_sum);
         self.kinds.partition_point(|kind| kind.weights_sum <= drawn)
     }
 
@@ -148,7 +149,7 @@ mod tests {
             let said = Think::parse(text).unwrap_err();
             assert!(said.contains("`exponential 2s`"), "{said}");
         }
-        let mut random = Random::new(1, 0);
+        let mut random = Rng::with_seed(1);
         let mut mean = |think: Think| {
             (0..10_000).map(|_| think.draw(&mut random) as f64).sum::<f64>() / 1e4 / second as f64
         };

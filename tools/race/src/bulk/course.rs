@@ -10,6 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use bolide_loadgen::nearest::suggestion;
 use bolide_netlab::shape::Shape;
 use bolide_semantics::in_lines;
+use fastrand::Rng;
 
 use self::stage::Stage;
 use super::outcome::{Point, Results, Row};
@@ -21,7 +22,6 @@ use crate::entrant::{Ground, Present, detect};
 use crate::interrupt::Interrupt;
 use crate::manifest::Machine;
 use crate::process;
-use crate::random::Random;
 use crate::workplace::Workplace;
 
 /// Payload of a transfer of the RTT sweep, at most: two seconds of its rate.
@@ -164,7 +164,7 @@ fn rows(stacks: &[Stack]) -> Vec<Row> {
 
 /// Every row once in each round; a row that has failed is left out from then on.
 fn rounds(stage: &Stage<'_>, arguments: &Arguments, rows: &mut [Row]) -> Result<(), String> {
-    let mut random = Random::new(arguments.seed);
+    let mut random = Rng::with_seed(arguments.seed);
     for round in 1..=arguments.rounds {
         let mut order: Vec<usize> = (0..rows.len()).collect();
         random.shuffle(&mut order);

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use fastrand::Rng;
 use http::StatusCode;
 
 use super::{Figures, Job};
 use crate::interrupt::Interrupt;
-use crate::random::Random;
 use crate::requests::filled;
 use crate::verify::{Ask, OpenConnection, difference};
 
@@ -20,12 +20,12 @@ pub(super) fn run(
 ) -> Result<Figures, String> {
     let (begin, started) = (job.server_reading(), Instant::now());
     let mut connection = OpenConnection::open(job.address, job.cell.protocol)?;
-    let mut random = Random::new(job.seed);
+    let mut random = Rng::with_seed(job.seed);
     let mut failures = BTreeMap::new();
     let mut connections = 1;
     for number in 0..REQUESTS_COUNT {
         interrupt.check()?;
-        let exchange = &job.exchanges[random.below(job.exchanges.len())];
+        let exchange = &job.exchanges[random.usize(..job.exchanges.len())];
         let path = filled(&exchange.path, 0, number as usize);
         let expected_bytes = exchange.expected.len();
         let (body, fields) = (exchange.body.clone(), Vec::new());

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use fastrand::Rng;
+
 use super::*;
-use crate::random::Random;
 use crate::rounds::{Pace, Rounds, Settings};
 
 /// Noise of a ratio of two runs, as it was measured on machines from quiet to busy (standard deviation of its
@@ -19,7 +20,7 @@ const PAGES: [(usize, usize); 3] = [(1, 2), (3, 6), (20, 6)];
 /// A machine as we have seen them: it drifts by tens of per cent within minutes, each start of a server has a bias of
 /// its own, each run its noise, and one in 25 runs is disturbed.
 struct Machine {
-    random: Random,
+    random: Rng,
     speed: f64,
     noise: f64,
     start: f64,
@@ -33,17 +34,23 @@ struct Tally {
     wrong: usize,
 }
 
+/// A number from the standard normal distribution.
+fn normal(random: &mut Rng) -> f64 {
+    let radius = (-2.0 * (1.0 - random.f64()).ln()).sqrt();
+    radius * (std::f64::consts::TAU * random.f64()).cos()
+}
+
 impl Machine {
     /// `noise` is that of a ratio: each of its two runs has half of the variance.
     fn new(seed: u64, noise: f64, start: f64) -> Self {
-        let random = Random::new(seed.wrapping_mul(0x2545_f491_4f6c_dd1d));
+        let random = Rng::with_seed(seed.wrapping_mul(0x2545_f491_4f6c_dd1d));
         Self { random, speed: 1.0, noise: noise / 2_f64.sqrt(), start }
     }
 
     fn run(&mut self, truth: f64, loud: f64) -> f64 {
-        self.speed *= (0.01 * self.random.normal()).exp();
-        let disturbed = if self.random.unit() < 0.04 { 1.1 } else { 1.0 };
-        truth * self.speed * disturbed * (loud * self.noise * self.random.normal()).exp()
+        self.speed *= (0.01 * normal(&mut self.random)).exp();
+        let disturbed = if self.random.f64() < 0.04 { 1.1 } else { 1.0 };
+        truth * self.speed * disturbed * (loud * self.noise * normal(&mut self.random)).exp()
     }
 
     /// A workload with a reference, its twin and contenders that need so many times as much; the twin's comparison and
@@ -51,7 +58,7 @@ impl Machine {
     fn workload(&mut self, settings: Settings, truths: &[f64]) -> (LogRatios, Vec<LogRatios>) {
         let all: Vec<f64> = [1.0, 1.0].iter().chain(truths).copied().collect();
         let starts: Vec<f64> =
-            all.iter().map(|truth| truth * (self.start * self.random.normal()).exp()).collect();
+            all.iter().map(|truth| truth * (self.start * normal(&mut self.random)).exp()).collect();
         let mut pairs = vec![Vec::new(); all.len() - 1];
         let mut pace = Pace::new(settings);
         let compared = |pairs: &[Vec<(f64, f64)>]| -> Vec<LogRatios> {
@@ -242,8 +249,8 @@ fn a_slow_down_that_a_full_generator_hides_is_found_at_half_of_its_rate() {
     let at_capacity = full(2.25) / full(2.0);
     assert!((1.015..1.025).contains(&at_capacity), "{at_capacity}");
     let half = |work| {
-        let mut random = Random::new(1);
-        cpu_us(work, || -5.0 * (1.0 - random.unit()).ln())
+        let mut random = Rng::with_seed(1);
+        cpu_us(work, || -5.0 * (1.0 - random.f64()).ln())
     };
     let at_a_rate = half(2.25) / half(2.0);
     assert!((1.045..1.055).contains(&at_a_rate), "{at_a_rate}");

@@ -128,7 +128,7 @@ impl Messenger<'_> {
     /// Asks the server for the connection.
     fn request(&mut self, orders: &mut Orders<'_>) {
         let Self { asker: Asker { conn, state, .. }, socket } = self;
-        let words = [state.random.next().to_le_bytes(), state.random.next().to_le_bytes()];
+        let words = [state.random.u64(..).to_le_bytes(), state.random.u64(..).to_le_bytes()];
         let mut octets = [0; 16];
         octets.copy_from_slice(words.as_flattened());
         socket.key = handshake::key(octets);
@@ -160,7 +160,7 @@ impl Messenger<'_> {
                 return orders.shut_down();
             }
         };
-        let mask_seed = self.asker.state.random.next();
+        let mask_seed = self.asker.state.random.u64(..);
         let settings = Settings { limits: limits(), deflate, mask_seed };
         self.socket.codec = Some(Codec::new(Role::Client, settings));
         self.socket.sendable = true;

@@ -13,7 +13,7 @@ fn split(text: &str) -> Option<(f64, &str)> {
     (value.is_finite()).then(|| (value, unit.trim_start()))
 }
 
-/// A duration: a number and `ns`, `us` or `µs`, `ms`, `s`, `m`, `h`; a bare number is in seconds.
+/// A time: a number and `ns`, `us` or `µs`, `ms`, `s`, `m` or `min`, `h`; 0 needs no unit.
 ///
 /// # Errors
 ///
@@ -21,7 +21,7 @@ fn split(text: &str) -> Option<(f64, &str)> {
 pub fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || {
         format!(
-            "`{text}` is not a duration: use a number with ns, us, ms, s, m or h, such as 500ms or 10s"
+            "`{text}` is not a time: use a number with ns, us, ms, s, m or h, such as 500ms or 1.5s"
         )
     };
     let (value, unit) = split(text.trim()).ok_or_else(wrong)?;
@@ -29,9 +29,10 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         "ns" => value / 1e9,
         "us" | "µs" => value / 1e6,
         "ms" => value / 1e3,
-        "" | "s" => value,
+        "s" => value,
         "m" | "min" => value * 60.0,
         "h" => value * 3600.0,
+        "" if value == 0.0 => value,
         _ => return Err(wrong()),
     };
     if seconds > LONGEST_S {
@@ -40,13 +41,25 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_nanos((seconds * 1e9).round() as u64))
 }
 
-/// A duration that is not zero.
+/// A time as [`duration`] reads it; a number without a unit is in seconds.
 ///
 /// # Errors
 ///
-/// As [`duration`], and for zero.
-pub fn positive_duration(text: &str) -> Result<Duration, String> {
-    let duration = duration(text)?;
+/// What would be right, in a sentence.
+pub fn seconds(text: &str) -> Result<Duration, String> {
+    match split(text.trim()) {
+        Some((_, "")) => duration(&format!("{}s", text.trim())),
+        _ => duration(text),
+    }
+}
+
+/// A time as [`seconds`] reads it that is not zero.
+///
+/// # Errors
+///
+/// As [`seconds`], and for zero.
+pub fn positive_seconds(text: &str) -> Result<Duration, String> {
+    let duration = seconds(text)?;
     if duration.is_zero() {
         return Err(format!("`{text}`: must be more than 0"));
     }
@@ -148,6 +161,28 @@ fn scaled(text: &str) -> Option<f64> {
     }
 }
 
+/// A rate in bits per second, from 1 kbit to 100 Gbit: a number and `kbit`, `mbit` or `gbit` in any case, and `/s` if
+/// one likes.
+///
+/// # Errors
+///
+/// What would be right, in a sentence.
+pub fn bit_rate(text: &str) -> Result<u64, String> {
+    let lower = text.trim().to_ascii_lowercase();
+    let rate = split(lower.strip_suffix("/s").unwrap_or(&lower)).and_then(|(value, unit)| {
+        Some(match unit {
+            "bit" => value,
+            "kbit" => value * 1e3,
+            "mbit" => value * 1e6,
+            "gbit" => value * 1e9,
+            _ => return None,
+        })
+    });
+    rate.filter(|rate| (1e3..=1e11).contains(rate))
+        .map(|rate| rate.round() as u64)
+        .ok_or_else(|| format!("`{text}` is not a rate: use 1kbit to 100gbit, such as 20mbit"))
+}
+
 /// A share from 0 to 1, or a percentage with `%`.
 ///
 /// # Errors
@@ -172,24 +207,26 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn durations_are_read_with_their_units() {
+    fn times_are_read_with_their_units() {
         for (text, ns) in [
-            ("10", 10_000_000_000_u64),
-            ("10s", 10_000_000_000),
+            ("10s", 10_000_000_000_u64),
             ("1.5ms", 1_500_000),
             ("250us", 250_000),
             ("250µs", 250_000),
             ("3 ns", 3),
             ("2m", 120_000_000_000),
+            ("5min", 300_000_000_000),
             ("1h", 3_600_000_000_000),
             ("0", 0),
         ] {
             assert_eq!(duration(text), Ok(Duration::from_nanos(ns)), "{text}");
         }
-        for text in ["", "s", "-1s", "1x", "1s2", "1e3s", "..", "99999999h", "nan", "inf"] {
+        for text in ["", "10", "s", "-1s", "1x", "1s2", "1e3s", "..", "99999999h", "nan", "inf"] {
             assert!(duration(text).is_err(), "{text}");
         }
-        assert!(positive_duration("0ms").unwrap_err().contains("more than 0"));
+        assert_eq!(seconds(" 2.5 "), Ok(Duration::from_millis(2500)));
+        assert_eq!(seconds("20ms"), Ok(Duration::from_millis(20)));
+        assert!(positive_seconds("0ms").unwrap_err().contains("more than 0"));
     }
 
     #[test]
@@ -214,6 +251,11 @@ mod tests {
         assert_eq!(rate("50k/s"), Ok(50_000.0));
         assert_eq!(rate("0.5"), Ok(0.5));
         assert!(rate("0").is_err() && rate("-1").is_err() && rate("10/m").is_err());
+        assert_eq!(bit_rate("50kbit"), Ok(50_000));
+        assert_eq!(bit_rate("1.5Gbit/s"), Ok(1_500_000_000));
+        for text in ["fast", "0mbit", "-1gbit", "nanmbit", "200gbit"] {
+            assert!(bit_rate(text).unwrap_err().contains("20mbit"), "{text}");
+        }
         assert_eq!(share("1%"), Ok(0.01));
         assert_eq!(share("0.25"), Ok(0.25));
         assert!(share("101%").is_err() && share("2").is_err());
@@ -223,7 +265,7 @@ mod tests {
         #[test]
         fn no_text_breaks_a_parser(text in ".{0,12}") {
             let _ = (duration(&text), size(&text), count(&text), rate(&text), share(&text));
-            let _ = (positive_duration(&text), small_size(&text));
+            let _ = (positive_seconds(&text), small_size(&text), bit_rate(&text));
         }
 
         #[test]
