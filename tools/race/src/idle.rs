@@ -16,7 +16,7 @@ const ASKED_AGAIN_COUNT: usize = 10;
 /// have been given back by then.
 const IDLE_FOR: Duration = Duration::from_secs(3);
 
-/// How often it is looked whether somebody wants the end.
+/// How often it is looked whether somebody wants the end, and what came over QUIC acknowledged.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Opens the cell's connections, asks once on each, and weighs the server; bytes per connection.
@@ -44,8 +44,13 @@ pub(crate) fn hold(
         lines.push(connection);
     }
     let until = Instant::now() + IDLE_FOR;
+    let mut block = vec![0; 64 * 1024];
     while Instant::now() < until {
         interrupt.check()?;
+        for (number, line) in lines.iter_mut().enumerate() {
+            line.acknowledge(&mut block)
+                .map_err(|error| format!("idle connection {}: {error}", number + 1))?;
+        }
         thread::sleep(LOOK_INTERVAL);
     }
     let after = resident_memory_bytes(processes);

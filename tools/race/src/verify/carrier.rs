@@ -150,6 +150,19 @@ impl Carrier {
         }
     }
 
+    /// Acknowledges what has come meanwhile over QUIC; over TCP the kernel does that.
+    pub(super) fn acknowledge(
+        &mut self,
+        connection: &mut Connection,
+        block: &mut [u8],
+    ) -> Result<(), String> {
+        if let Self::Datagrams(datagrams) = self {
+            datagrams.receive(connection, block, Instant::now())?;
+            datagrams.flush(connection);
+        }
+        Ok(())
+    }
+
     /// Tells the server of a connection over QUIC that it is over: nothing else would.
     pub(super) fn close(&mut self, connection: &mut Connection) {
         if let Self::Datagrams(datagrams) = self {

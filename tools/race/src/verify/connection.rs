@@ -176,6 +176,11 @@ impl OpenConnection {
         }
     }
 
+    /// Acknowledges what has come since the last exchange, which over QUIC nobody else does.
+    pub(crate) fn acknowledge(&mut self, block: &mut [u8]) -> Result<(), String> {
+        self.carrier.acknowledge(&mut self.connection, block)
+    }
+
     /// Takes what the connection reports until it waits.
     fn advance(&mut self, cx: &mut Context<'_>, progress: &mut Progress) {
         loop {
