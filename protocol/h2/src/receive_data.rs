@@ -91,8 +91,7 @@ impl Connection {
         if state != State::Discarding {
             stream.unconsumed += data;
         }
-        stream.pace.received_ms = clock.ms;
-        stream.pace.bytes = stream.pace.bytes.saturating_add(data);
+        stream.pace.received(data, clock.ms);
         let connection = &self.receive_flow.window;
         let used_up = (stream.window.is_used_up(clock.us), connection.is_used_up(clock.us));
         self.stats.received(used_up.0, used_up.1, &clock);

@@ -1,7 +1,7 @@
 //! RFC 9113 §10.5 and limits of our own: what becomes of a connection, and of the streams in it, when
 //! its time is up.
 
-use bolide_semantics::{AbortReason, Blame, CloseReason, Context, millis};
+use bolide_semantics::{AbortReason, Blame, CloseReason, Context, PaceLimits, keeps_pace, millis};
 
 use crate::connection::Connection;
 use crate::error::{ErrorCode, Fault};
@@ -163,7 +163,7 @@ impl Connection {
         let rate = self.limits.body_rate_bytes;
         let stream = self.streams.get_mut(slot);
         if stream.state == State::Discarding {
-            let passed_ms = clock.elapsed_ms(stream.receiving.pace.since_ms);
+            let passed_ms = clock.elapsed_ms(stream.receiving.pace.since_ms());
             let over = passed_ms >= millis(self.limits.body_pause);
             return over.then_some("an answered request takes too long to end");
         }
@@ -185,35 +185,18 @@ impl Connection {
                 }
             }
         }
-        // A request's body: only while we want more of it, and until the answer begins. Who has
-        // consumed everything but what has come since the last look wants more.
+        // A request's body: only until the response begins.
         let unanswered = State::Open { receiving: Part::Content, sending: Part::Head };
         let is_body =
             stream.state == unanswered && matches!(stream.kind, Kind::Message | Kind::Call);
         let receiving = &mut stream.receiving;
-        let pace = &mut receiving.pace;
-        let news = pace.bytes - pace.mark;
-        pace.mark = pace.bytes;
-        if !is_body || receiving.unconsumed > news || receiving.window.available <= 0 {
-            pace.measure_anew(clock.ms);
-            pace.received_ms = clock.ms;
-            return None;
-        }
-        let (pause, rate) = match stream.kind {
+        let is_wanted = is_body && receiving.window.available > 0;
+        let (pause, rate_bytes) = match stream.kind {
             Kind::Call => (self.limits.call_pause, 0),
             _ => (self.limits.body_pause, rate),
         };
-        if clock.elapsed_ms(pace.received_ms) >= millis(pause) {
-            return Some("the request's body pauses for too long");
-        }
-        let measured_ms = clock.elapsed_ms(pace.since_ms);
-        if measured_ms >= millis(BODY_RATE_TIME) {
-            if !keeps_pace(pace.bytes, measured_ms, rate) && pace.bytes > 0 {
-                return Some("the request's body comes too slowly");
-            }
-            pace.measure_anew(clock.ms);
-        }
-        None
+        let limits = PaceLimits { pause, rate_bytes, rate_time: BODY_RATE_TIME };
+        receiving.pace.look(is_wanted, receiving.unconsumed, &clock, &limits)
     }
 }
 
@@ -221,19 +204,4 @@ impl Connection {
 fn later(since_ms: u32, by_ms: u32, now_ms: u32) -> u32 {
     let passed_ms = now_ms.wrapping_sub(since_ms);
     now_ms.wrapping_sub(passed_ms.saturating_sub(by_ms))
-}
-
-/// Whether so many bytes in so many milliseconds are at least `rate` bytes per second.
-fn keeps_pace(bytes: u32, passed_ms: u32, rate: u32) -> bool {
-    u64::from(bytes) * 1000 >= u64::from(passed_ms) * u64::from(rate)
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn paces() {
-        assert!(super::keeps_pace(5000, 10_000, 500));
-        assert!(!super::keeps_pace(4999, 10_000, 500));
-        assert!(super::keeps_pace(u32::MAX, u32::MAX, 500));
-    }
 }

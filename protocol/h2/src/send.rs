@@ -1,7 +1,7 @@
 //! RFC 9113 §8.1, §8.3, §8.5: heads and trailers that are to be sent, and the end of exchanges.
 
 use bolide_semantics::{
-    Content, Context, End, ExchangeId, FieldName, FieldRef, Misuse, Priority, RequestHead,
+    Content, Context, End, ExchangeId, FieldName, FieldRef, Misuse, Pace, Priority, RequestHead,
     ResponseHead, Role, check_fields, check_target,
 };
 use http::{Method, StatusCode};
@@ -283,7 +283,7 @@ impl Connection {
         let stream = self.streams.get_mut(slot);
         stream.state = State::Discarding;
         let receiving = &mut stream.receiving;
-        receiving.pace.since_ms = self.deadlines.clock.ms;
+        receiving.pace = Pace::new(self.deadlines.clock.ms);
         let unconsumed = std::mem::take(&mut receiving.unconsumed);
         let window = &receiving.window;
         let known = receiving.left != LENGTH_UNKNOWN;

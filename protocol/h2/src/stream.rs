@@ -3,9 +3,9 @@
 use std::mem;
 
 use bolide_buffers::{Chunk, Memory};
-use bolide_semantics::Priority;
 use bolide_semantics::{End, Misuse, has_no_body};
 pub(crate) use bolide_semantics::{ExchangeKind as Kind, LENGTH_UNKNOWN, PendingTrailers};
+use bolide_semantics::{Pace, Priority};
 use bytes::Bytes;
 use http::{Method, StatusCode};
 
@@ -209,25 +209,6 @@ impl Receiving {
     }
 }
 
-/// How fast a body comes.
-#[derive(Debug)]
-pub(crate) struct Pace {
-    /// When bytes last came.
-    pub(crate) received_ms: u32,
-    /// Since when the rate is measured (or the rest is discarded), and what came since.
-    pub(crate) since_ms: u32,
-    pub(crate) bytes: u32,
-    /// `bytes` when the streams were last looked through.
-    pub(crate) mark: u32,
-}
-
-impl Pace {
-    /// The rate is measured from now on.
-    pub(crate) fn measure_anew(&mut self, now_ms: u32) {
-        *self = Self { since_ms: now_ms, bytes: 0, mark: 0, ..*self };
-    }
-}
-
 /// One stream. The order of the fields is left to the compiler.
 #[derive(Debug)]
 pub(crate) struct Stream {
@@ -268,7 +249,7 @@ impl Stream {
                 left: opening.receive_left,
                 window: ReceiveWindow::new(opening.receive_window),
                 unconsumed: 0,
-                pace: Pace { received_ms: now_ms, since_ms: now_ms, bytes: 0, mark: 0 },
+                pace: Pace::new(now_ms),
             },
             sending: Sending {
                 left: opening.send_left,

@@ -7,7 +7,7 @@ use std::time::Instant;
 use bolide_qpack::{Decoder, Encoder};
 use bolide_semantics::{
     AbortReason, Blame, Clock, CloseReason, ConnectionEvent, DeadlineReason, Earliest,
-    ExchangeEvent, ExchangeId, Misuse, Output, Role, millis,
+    ExchangeEvent, ExchangeId, Misuse, Output, Pace, Role, millis,
 };
 use bytes::Bytes;
 
@@ -322,7 +322,7 @@ impl Connection {
         receiving.unconsumed -= bytes;
         self.unconsumed -= bytes as usize;
         if full {
-            receiving.since_ms = self.times.clock.ms;
+            receiving.pace = Pace::new(self.times.clock.ms);
             self.look_at(id.0);
         }
     }

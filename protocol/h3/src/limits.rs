@@ -96,8 +96,8 @@ pub const EARLY_PRIORITIES_COUNT: usize = 16;
 /// they may be lost anywhere; 0 announces that none are taken. Answers: datagram-flood.
 pub const DATAGRAMS_COUNT: usize = 64;
 
-/// How long in all a stream may wait for the peer to take what we send. Default: 30 s. Unit: time. Reason: a
-/// waiting response holds memory. Answers: slow-reader.
+/// How long a stream may wait for the peer to take what we send, unless the peer takes `BODY_RATE_BYTES` of it meanwhile. Default: 30 s. Unit: time.
+/// Reason: a waiting response holds memory. Answers: slow-reader.
 pub const STALLED_STREAM: Duration = Duration::from_secs(30);
 
 /// How long the peer's SETTINGS, or a head from the first byte of its stream, may take to be complete, the time
@@ -113,6 +113,13 @@ pub const BODY_PAUSE: Duration = Duration::from_secs(30);
 /// Unit: time. Reason: any client may say that its request is one, so its handler waits for long, not for ever.
 /// Answers: slow-body.
 pub const CALL_PAUSE: Duration = Duration::from_secs(600);
+
+/// The slowest body, in either direction, measured over ten seconds when receiving. Default: 500. Unit: bytes per second. Reason: slower
+/// than any modem. Answers: slow-body.
+pub const BODY_RATE_BYTES: u32 = 500;
+
+/// How long a body's rate is measured. Default: 10 s. Unit: time. Reason: evens out bursts. Answers: slow-body.
+pub const BODY_RATE_TIME: Duration = Duration::from_secs(10);
 
 /// How long a connection without exchanges stays open. Default: 60 s. Unit: time. Reason: a page's
 /// next click. Answers: none.
@@ -176,6 +183,8 @@ pub struct Limits {
     pub body_pause: Duration,
     /// [`CALL_PAUSE`].
     pub call_pause: Duration,
+    /// [`BODY_RATE_BYTES`].
+    pub body_rate_bytes: u32,
     /// [`IDLE_TIME`].
     pub idle_time: Duration,
 }
@@ -205,6 +214,7 @@ impl Default for Limits {
             head_time: HEAD_TIME,
             body_pause: BODY_PAUSE,
             call_pause: CALL_PAUSE,
+            body_rate_bytes: BODY_RATE_BYTES,
             idle_time: IDLE_TIME,
         }
     }

@@ -100,7 +100,7 @@ impl Connection {
         let piece = receiving.frames.payload(&mut receiving.input);
         match kind {
             kind::DATA => {
-                receiving.since_ms = now_ms;
+                receiving.pace.received(piece.len() as u32, now_ms);
                 receiving.unconsumed += piece.len() as u32;
                 self.unconsumed += piece.len();
                 if receiving.left != LENGTH_UNKNOWN {

@@ -2,10 +2,11 @@
 
 use std::collections::VecDeque;
 
-use bolide_semantics::{AbortReason, Blame, ExchangeKind, Role, millis};
+use bolide_semantics::{AbortReason, Blame, ExchangeKind, PaceLimits, Role, keeps_pace, millis};
 
 use crate::connection::Connection;
 use crate::error::{ErrorCode, Fault};
+use crate::limits::BODY_RATE_TIME;
 use crate::priorities::EarlyPriorities;
 use crate::stream::Part;
 use crate::transport::{Context, Quic};
@@ -47,9 +48,9 @@ impl Connection {
     }
 
     /// Why a stream should end, if it should.
-    fn too_slow(&self, number: u32) -> Option<&'static str> {
+    fn too_slow(&mut self, number: u32) -> Option<&'static str> {
         let (limits, clock) = (&self.limits, self.times.clock);
-        let stream = self.streams.peek(number)?;
+        let stream = self.streams.find(number)?;
         let over = |since_ms: u32, limit| clock.elapsed_ms(since_ms) >= millis(limit);
         let receiving = &stream.receiving;
         let is_incoming = self.role == Role::Server && receiving.part == Part::Head;
@@ -58,17 +59,26 @@ impl Connection {
         {
             return Some("a head takes too long to be complete");
         }
-        if stream.sending.is_full && over(stream.sending.since_ms, limits.stalled_stream) {
-            return Some("the peer takes nothing of what is sent");
+        let sending = &mut stream.sending;
+        if let Some((since_ms, taken_bytes)) = sending.stalled
+            && sending.is_full
+            && over(since_ms, limits.stalled_stream)
+        {
+            if !keeps_pace(taken_bytes, clock.elapsed_ms(since_ms), limits.body_rate_bytes) {
+                return Some("the peer takes too little of what is sent");
+            }
+            sending.stalled = Some((clock.ms, 0));
         }
-        let is_unanswered = self.role == Role::Server && stream.sending.part == Part::Head;
-        let is_wanted = receiving.unconsumed == 0 && receiving.part == Part::Content;
-        let pause = match stream.kind {
-            ExchangeKind::Message => limits.body_pause,
-            ExchangeKind::Call => limits.call_pause,
+        // A request's body: only until the response begins.
+        let is_unanswered = self.role == Role::Server && sending.part == Part::Head;
+        let (pause, rate_bytes) = match stream.kind {
+            ExchangeKind::Message => (limits.body_pause, limits.body_rate_bytes),
+            ExchangeKind::Call => (limits.call_pause, 0),
             ExchangeKind::Connect | ExchangeKind::Tunnel => return None,
         };
-        let is_late = is_unanswered && is_wanted && over(receiving.since_ms, pause);
-        is_late.then_some("the request's body pauses for too long")
+        let receiving = &mut stream.receiving;
+        let is_wanted = is_unanswered && receiving.part == Part::Content;
+        let pace = PaceLimits { pause, rate_bytes, rate_time: BODY_RATE_TIME };
+        receiving.pace.look(is_wanted, receiving.unconsumed, &clock, &pace)
     }
 }

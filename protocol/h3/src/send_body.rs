@@ -8,7 +8,7 @@ use crate::connection::{Connection, Event};
 use crate::frame::{self, kind};
 use crate::head_writer;
 use crate::send::only_the_end;
-use crate::stream::{After, Part, Waiting};
+use crate::stream::{After, Part, Sending, Waiting};
 use crate::transport::{Context, Quic};
 
 /// What a stream may send before it is the turn of another, in bytes.
@@ -192,7 +192,7 @@ impl Connection {
                 }
                 sending.framed = Vec::new();
             }
-            let Some(waiting) = &mut sending.waiting else { return Turn::Empty };
+            let Some(waiting) = &mut sending.waiting else { return empty(sending) };
             let bytes = &mut waiting.chunk.bytes;
             if !bytes.is_empty() {
                 if bytes_max == 0 {
@@ -212,7 +212,7 @@ impl Connection {
                 }
             }
             match sending.waiting.take().map(|waiting| waiting.after) {
-                None | Some(After::More) => return Turn::Empty,
+                None | Some(After::More) => return empty(sending),
                 Some(After::End) => {
                     cx.quic.finish(id);
                     self.sent_all(cx, number);
@@ -228,11 +228,17 @@ impl Connection {
     }
 }
 
+/// The transport took everything.
+fn empty(sending: &mut Sending) -> Turn {
+    sending.stalled = None;
+    Turn::Empty
+}
+
 /// The transport took so much and takes no more.
-fn full(sending: &mut crate::stream::Sending, taken: usize, now_ms: u32) -> Turn {
-    if taken > 0 || !sending.is_full {
-        sending.since_ms = now_ms;
-    }
+fn full(sending: &mut Sending, taken: usize, now_ms: u32) -> Turn {
+    let taken = u32::try_from(taken).unwrap_or(u32::MAX);
+    let (since_ms, before) = sending.stalled.unwrap_or((now_ms, 0));
+    sending.stalled = Some((since_ms, before.saturating_add(taken)));
     sending.is_full = true;
     Turn::Full
 }

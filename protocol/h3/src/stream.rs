@@ -1,7 +1,7 @@
 //! RFC 9114 §4.1: the stream of one request: its state, what it receives, and what it has to send.
 
 use bolide_buffers::Chunk;
-use bolide_semantics::{ExchangeKind, LENGTH_UNKNOWN, PendingTrailers, Priority};
+use bolide_semantics::{ExchangeKind, LENGTH_UNKNOWN, Pace, PendingTrailers, Priority};
 use bytes::Bytes;
 
 use crate::frame::Frames;
@@ -76,8 +76,8 @@ pub(crate) struct Sending {
     pub(crate) priority: Priority,
     /// Its turn, while it waits for one.
     pub(crate) turn: Option<u64>,
-    /// Since when the transport has taken nothing.
-    pub(crate) since_ms: u32,
+    /// Since when the transport has not taken everything, and how much it took since, in bytes.
+    pub(crate) stalled: Option<(u32, u32)>,
 }
 
 impl Sending {
@@ -108,8 +108,10 @@ pub(crate) struct Receiving {
     pub(crate) reset: Option<u64>,
     /// Something of a body has come.
     pub(crate) has_begun: bool,
-    /// When something last came.
+    /// When something other than the body last came.
     pub(crate) since_ms: u32,
+    /// How fast the body comes.
+    pub(crate) pace: Pace,
     /// It is among those that are to be read.
     pub(crate) is_ready: bool,
 }
@@ -150,6 +152,7 @@ impl Stream {
                 reset: None,
                 has_begun: false,
                 since_ms: now_ms,
+                pace: Pace::new(now_ms),
                 is_ready: false,
             },
             sending: Sending {
@@ -161,7 +164,7 @@ impl Stream {
                 is_unwanted: false,
                 priority: Priority::UNSPOKEN,
                 turn: None,
-                since_ms: now_ms,
+                stalled: None,
             },
         }
     }

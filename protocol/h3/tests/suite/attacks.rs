@@ -246,6 +246,41 @@ fn a_slow_head_or_slow_body_or_slow_reader_ends_its_stream() {
 }
 
 #[test]
+fn a_slow_body_that_never_pauses_ends_its_stream_and_a_slow_honest_one_does_not() {
+    let second = Duration::from_secs(1);
+    for (bytes_per_second, ends) in [(400, true), (600, false)] {
+        let mut server = Subject::server();
+        server.feed(0, &headers(&POST));
+        let ended = (0..60).any(|_| {
+            server.feed(0, &data(&vec![7; bytes_per_second]));
+            server.consume(1, bytes_per_second);
+            let seen = server.later(second);
+            server.consume(1, bytes_per_second);
+            seen.iter().any(|seen| matches!(seen, Seen::Aborted(1, _)))
+        });
+        assert_eq!(ended, ends, "{bytes_per_second} bytes per second");
+    }
+}
+
+#[test]
+fn a_slow_reader_that_always_takes_a_little_ends_its_stream_and_a_slow_honest_one_does_not() {
+    let second = Duration::from_secs(1);
+    for (bytes_per_second, ends) in [(400, true), (600, false)] {
+        let mut server = Subject::server();
+        server.feed_all(0, &headers(&GET));
+        server.quic.room = 5;
+        let body = bytes::Bytes::from_static(&[7; 100_000]);
+        server.respond(1, 200, Content::Whole(body.into())).unwrap();
+        let ended = (0..90).any(|_| {
+            server.quic.gives_room(bytes_per_second);
+            let seen = server.later(second);
+            seen.iter().any(|seen| matches!(seen, Seen::Aborted(1, _)))
+        });
+        assert_eq!(ended, ends, "{bytes_per_second} bytes per second");
+    }
+}
+
+#[test]
 fn many_pieces_cost_what_few_do() {
     // However much came before, one more piece is dealt with in a fixed number of steps: nothing is kept of it.
     let mut server = Subject::server();

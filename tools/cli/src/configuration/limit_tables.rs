@@ -333,6 +333,7 @@ table!(HTTP3: Http3Limits, "protocol/h3", [
     head_time,
     body_pause,
     call_pause,
+    body_rate_bytes from 0,
     idle_time,
 ]);
 
