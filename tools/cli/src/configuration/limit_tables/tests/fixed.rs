@@ -65,7 +65,7 @@ pub(super) const CANNOT_BE_SET: &[(&str, &[&str], &str)] = &[
     ),
     (
         "protocol/h3",
-        &["SMALL_DATA_BYTES", "EARLY_PRIORITIES_COUNT"],
+        &["SMALL_DATA_BYTES", "EARLY_PRIORITIES_COUNT", "BODY_RATE_TIME"],
         "parts of budgets, which can be set",
     ),
     ("protocol/h3", &["DATAGRAMS_COUNT"], "the server announces that it takes none"),
