@@ -4,6 +4,7 @@ use bolide_launcher::{Finished, program, root, run};
 use serde_json::Value;
 
 use crate::go::{GoServer, program as go_program};
+use crate::proxied::proxy_to;
 use crate::start::start;
 
 fn load(url: &str, method: &str, json: &str, more: &[&str]) -> Finished {
@@ -18,10 +19,10 @@ fn phase(finished: &Finished) -> Value {
     report["phases"][0].clone()
 }
 
-/// Calls of every kind, by the definitions in a file.
-fn every_kind(url: &str) {
+/// Calls of every kind, by the definitions in a file, with these options besides.
+fn every_kind(url: &str, options: &[&str]) {
     let proto = root().join("tests/tower/tests/grpc/load.proto");
-    let proto = ["--proto", proto.to_str().unwrap()];
+    let proto = [&["--proto", proto.to_str().unwrap()], options].concat();
     let output = r#"{"responseParameters": [{"size": 9}, {"size": 9}, {"size": 9}]}"#;
     let input = r#"[{"payload": {"body": "YWJj"}}, {"payload": {}}]"#;
     for (method, json, more, messages) in [
@@ -31,7 +32,7 @@ fn every_kind(url: &str) {
         ("FullDuplexCall", output, &["--repeat-messages", "5"][..], 900),
     ] {
         let method = format!("grpc.testing.TestService/{method}");
-        let phase = phase(&load(url, &method, json, &[&proto, more].concat()));
+        let phase = phase(&load(url, &method, json, &[&proto[..], more].concat()));
         let (counts, events) = (&phase["counts"], &phase["events"]);
         assert_eq!((&counts["succeeded"], &counts["failed"]), (&60.into(), &0.into()), "{phase}");
         assert_eq!(events["events"], messages, "{method}: {events}");
@@ -47,14 +48,22 @@ fn every_kind(url: &str) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_kind_of_call_reaches_tonic() {
-    every_kind(&format!("http://{}", start().await));
+    every_kind(&format!("http://{}", start().await), &[]);
 }
 
 #[test]
 fn every_kind_of_call_reaches_grpc_go() {
     let Some(program) = go_program("load_grpc_go") else { return };
     let server = GoServer::start(program);
-    every_kind(&server.urls[0].replace("h2c://", "http://"));
+    every_kind(&server.urls[0].replace("h2c://", "http://"), &[]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_kind_of_call_reaches_tonic_through_the_proxy_over_each_version() {
+    let proxy = proxy_to(&format!("h2c://{}", start().await));
+    every_kind(proxy.http(), &[]);
+    every_kind(proxy.https(), &["--insecure"]);
+    every_kind(proxy.https(), &["--insecure", "--http3"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -22,7 +22,7 @@ use crate::start::{channel_to, in_time, start};
 use crate::{cases, deadlines};
 
 /// A proxy to this upstream, over h2c and over TLS.
-fn proxy_to(upstream: &str) -> Server {
+pub(crate) fn proxy_to(upstream: &str) -> Server {
     let both = ["--http", "127.0.0.1:0", "--https", "127.0.0.1:0"];
     Server::start(&[&both[..], &["--proxy", upstream, "--proxy-insecure"]].concat())
 }

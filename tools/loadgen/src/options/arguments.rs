@@ -210,6 +210,14 @@ pub(super) struct RequestArguments {
     #[arg(short = 'H', long = "header", value_name = "FIELD")]
     pub(super) headers: Vec<String>,
 
+    /// Credentials of the scheme Basic (RFC 7617), as `user:password`. A step of a scenario may have its own.
+    #[arg(long, value_name = "USER:PASSWORD", conflicts_with = "bearer")]
+    pub(super) basic: Option<String>,
+
+    /// Bearer token (RFC 6750). A step of a scenario may have its own. Placeholders are replaced as in -H.
+    #[arg(long, value_name = "TOKEN")]
+    pub(super) bearer: Option<String>,
+
     /// This text as the body.
     #[arg(short = 'd', long, value_name = "TEXT", group = "body")]
     pub(super) data: Option<String>,

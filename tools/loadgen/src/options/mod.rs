@@ -326,7 +326,8 @@ fn check_http3(connection: &ConnectionArguments, target: &Target) -> Result<(), 
         return Ok(());
     }
     if !target.is_https {
-        return Err("--http3 needs TLS, but the URL begins with http://".into());
+        let scheme = if target.is_websocket { "ws" } else { "http" };
+        return Err(format!("--http3 needs TLS, but the URL begins with {scheme}://"));
     }
     if connection.resume {
         return Err("--resume can't be combined with --http3: QUIC doesn't tell which handshakes resumed a session".into());

@@ -5,9 +5,11 @@ use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use fastrand::Rng;
-use http::header::{ACCEPT, CONTENT_TYPE, COOKIE};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, COOKIE};
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 
 use super::arguments::{ExpectArguments, RequestArguments};
@@ -60,6 +62,17 @@ pub(crate) fn fields<'a>(lines: impl IntoIterator<Item = &'a str>) -> Result<Fie
         }
     }
     Ok((fields, authority))
+}
+
+/// The field of --basic or --bearer.
+fn credentials(arguments: &RequestArguments) -> Result<Option<String>, String> {
+    if let Some(basic) = &arguments.basic {
+        if !basic.contains(':') {
+            return Err("--basic: has no colon; use `user:password`".into());
+        }
+        return Ok(Some(format!("Authorization: Basic {}", STANDARD.encode(basic))));
+    }
+    Ok(arguments.bearer.as_ref().map(|token| format!("Authorization: Bearer {token}")))
 }
 
 /// Reads a method.
@@ -192,7 +205,12 @@ pub(super) fn requests(
         // A URL beside a list only says which server the list's paths are of.
         lines = listed;
     }
-    let (fields, authority) = fields(arguments.headers.iter().map(String::as_str))?;
+    let credentials = credentials(arguments)?;
+    let own = arguments.headers.iter().map(String::as_str);
+    let (fields, authority) = fields(own.chain(credentials.as_deref()))?;
+    if fields.iter().filter(|(name, _)| *name == AUTHORIZATION).count() > 1 {
+        return Err("-H Authorization, --basic or --bearer: use one of them".into());
+    }
     let answer_fields = expected("--expect-field", &expect.expect_field)?;
     if let Some(list) = &arguments.exchanges {
         let target = base.ok_or("--exchanges needs a URL that names the server")?;

@@ -43,6 +43,18 @@ fn fixed(line: &str) -> Vec<crate::plan::Phase> {
 }
 
 #[test]
+fn credentials_are_a_field_of_every_request() {
+    for (options, value) in
+        [("--basic user:secret", "Basic dXNlcjpzZWNyZXQ="), ("--bearer abc", "Bearer abc")]
+    {
+        let plan = job(&format!("{options} {URL}")).plan;
+        let fields = &plan.requests[0].fields;
+        let found = fields.iter().find(|(name, _)| name == "authorization");
+        assert_eq!(found.map(|(_, value)| value.as_bytes()), Some(value.as_bytes()), "{options}");
+    }
+}
+
+#[test]
 fn few_requests_need_few_connections() {
     for (count, connections) in [("", 10), ("-n 5", 5), ("-n 100", 10), ("-n 5 -c 2", 2)] {
         let plan = job(&format!("{count} {URL}")).plan;
@@ -163,6 +175,9 @@ fn wrong_values_are_told_what_would_be_right() {
         ("--fail-if p99", "p99>5ms"),
         ("-X G@T", "not a method"),
         ("-H nonsense", "no colon"),
+        ("--basic user", "use `user:password`"),
+        ("--basic a:b --bearer t", "cannot be used with"),
+        ("--bearer t -H Authorization:x", "use one of them"),
         ("--data-file absent.bin", "--data-file absent.bin"),
         ("--urls absent.txt", "--urls absent.txt"),
         ("--expect-sha256 abc", "64 hexadecimal digits"),
@@ -307,7 +322,10 @@ fn a_websocket_takes_messages_and_their_options() {
         (format!("-X PUT {WS}"), "-X can't be combined with a ws://"),
         (format!("{WS} {WS}"), "a second URL can't be combined with a ws://"),
         (format!("--one-way --expect-echo {WS}"), "--one-way has no replies"),
-        ("--http3 wss://127.0.0.1:1/".to_owned(), "--http3 can't be combined with a ws://"),
+        (
+            "--http3 ws://127.0.0.1:1/".to_owned(),
+            "--http3 needs TLS, but the URL begins with ws://",
+        ),
         ("ftp://h/".to_owned(), "must begin with http:// or https:// or ws:// or wss://"),
     ] {
         let mistake = mistake(&line);

@@ -47,7 +47,6 @@ impl Arguments {
             ("--openai", request.openai),
             ("--grpc", request.grpc.is_some()),
             ("--exchanges", request.exchanges.is_some()),
-            ("--http3", self.connection.http3),
             ("--expect-status", expect.expect_status.is_some()),
             ("--expect-field", !expect.expect_field.is_empty()),
             ("--expect-trailer", !expect.expect_trailer.is_empty()),

@@ -25,10 +25,14 @@ fn routes() -> Router {
 
 /// A server with so many workers, and the certificate that it shows.
 fn start(workers: usize) -> (Running, SocketAddr, Bytes) {
-    start_with(Server::new().workers(workers))
+    start_with(Server::new().workers(workers), routes)
 }
 
-fn start_with(server: Server) -> (Running, SocketAddr, Bytes) {
+/// A server of HTTP/3 with these routes, and the certificate that it shows.
+pub(crate) fn start_with(
+    server: Server,
+    routes: impl Fn() -> Router + Send + Sync + 'static,
+) -> (Running, SocketAddr, Bytes) {
     let key = rcgen::KeyPair::generate().unwrap();
     let parameters = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
     let pem = parameters.self_signed(&key).unwrap().pem();
@@ -57,7 +61,7 @@ fn h3_plan(address: SocketAddr) -> Plan {
 #[test]
 fn requests_over_http3_are_counted_with_what_quic_saw() {
     let metrics = Metrics::new();
-    let (running, address, pem) = start_with(Server::new().workers(1).metrics(&metrics));
+    let (running, address, pem) = start_with(Server::new().workers(1).metrics(&metrics), routes);
     let mut plan = h3_plan(address);
     plan.tls.trust = TlsTrust::Roots(pem);
     let mut engine = prepare(&plan);

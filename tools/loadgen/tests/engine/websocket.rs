@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bolide_loadgen::engine::Engine;
-use bolide_loadgen::plan::{ExpectedBody, Load, Phase, Plan, RequestKind, Version, WebSocketPlan};
+use bolide_loadgen::plan::{
+    ExpectedBody, Load, Phase, Plan, RequestKind, TlsTrust, Version, WebSocketPlan,
+};
 use bolide_loadgen::report::{Failure, PhaseReport};
 use bolide_semantics::Role;
 use bolide_server::websocket::{DeflatePolicy, Options, Owner, Payload, Socket, WebSocket};
@@ -17,6 +19,7 @@ use bolide_websocket::{Assembly, CloseCode, Codec, Event, Kind, Settings, handsh
 use bytes::Bytes;
 
 use crate::early::serve;
+use crate::http3::start_with;
 use crate::plans::{Free, plan, prepare, rate, requests, run};
 
 /// What a message meets.
@@ -370,6 +373,32 @@ fn over_http2_and_with_compression_messages_come_back_too() {
 }
 
 #[test]
+fn over_http3_messages_come_back_too() {
+    let (running, address, pem) = start_with(Server::new().workers(1), || {
+        let options = Options::new().deflate(DeflatePolicy::default());
+        Router::new().websocket("/", move |request: &mut bolide_server::Request<'_>| {
+            WebSocket::accept(request, &options, Echo)
+        })
+    });
+    let mut plan = Plan { connections: 3, depth: 4, version: Version::Http3, ..messages(address) };
+    plan.origin.is_https = true;
+    plan.origin.authority = format!("localhost:{}", address.port());
+    plan.tls.trust = TlsTrust::Roots(pem);
+    let of = WebSocketPlan { deflate: true, echo: true, ..WebSocketPlan::default() };
+    plan.kind = RequestKind::WebSocket(of);
+    plan.requests[0].answer = Some(ExpectedBody::Exact(plan.requests[0].body.clone()));
+    let mut engine = prepare(&plan);
+    let report = engine.run(&requests(300), &mut |_| bolide_loadgen::progress::Control::Continue);
+    assert_eq!((report.counts.succeeded, report.counts.failed), (300, 0), "{:?}", report.failures);
+    let websocket = report.websocket.unwrap();
+    assert_eq!((websocket.upgrade.count, websocket.compressed), (3, 3));
+    assert!(report.quic.is_some_and(|quic| quic.packets_sent > 0));
+    drop(engine);
+    running.shut_down();
+    running.join().unwrap();
+}
+
+#[test]
 fn a_connection_for_each_message_is_opened_and_closed() {
     let (address, seen) = planted(|_| Act::Echo);
     let phase = Phase { load: Load::Connect, ..requests(40) };
@@ -390,5 +419,5 @@ fn http2_without_extended_connect_is_a_mistake() {
     });
     let plan = Plan { version: Version::Http2, ..messages(address) };
     let mistake = Engine::prepare(&plan, Box::new(Free)).unwrap_err().to_string();
-    assert!(mistake.contains("takes no WebSocket connections over HTTP/2"), "{mistake}");
+    assert!(mistake.contains("takes no WebSocket connections by extended CONNECT"), "{mistake}");
 }

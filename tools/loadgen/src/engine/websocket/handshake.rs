@@ -1,4 +1,4 @@
-//! RFC 6455 §4.1, RFC 8441 §4: how a WebSocket connection is asked for, and whether it was granted.
+//! RFC 6455 §4.1, RFC 8441 §4, RFC 9220 §3: how a WebSocket connection is asked for, and whether it was granted.
 
 use bolide_client::Orders;
 use bolide_semantics::{End, ExchangeId, FieldName, FieldRef, Misuse, RequestHead, names_in};
@@ -70,9 +70,10 @@ pub(super) fn check(
     let head = orders.head();
     let offered: Vec<&str> = task.offered.iter().map(String::as_str).collect();
     let status = head.status();
-    let is_accepted = match head.version() {
-        Version::HTTP_2 => status.is_success(),
-        _ => status == StatusCode::SWITCHING_PROTOCOLS,
+    let is_accepted = if head.version() >= Version::HTTP_2 {
+        status.is_success()
+    } else {
+        status == StatusCode::SWITCHING_PROTOCOLS
     };
     if !is_accepted {
         return Err(format!("the server refused the WebSocket connection with status {status}"));

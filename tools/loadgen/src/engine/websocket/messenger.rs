@@ -30,7 +30,7 @@ impl Owner for Messenger<'_> {
     fn ready(&mut self, established: &Established, orders: &mut Orders<'_>) {
         self.asker.established(established);
         self.socket.since_ns = self.asker.state.now_ns;
-        // Over HTTP/2, the server's settings say first whether it takes such connections (RFC 8441 §3).
+        // Over HTTP/2 and HTTP/3, the server's settings say first whether it takes such connections (RFC 8441 §3, RFC 9220 §3).
         if !established.multiplexes() {
             self.request(orders);
         }
@@ -65,14 +65,15 @@ impl Owner for Messenger<'_> {
     fn connection(&mut self, event: ConnectionEvent, orders: &mut Orders<'_>) {
         match event {
             ConnectionEvent::Concurrency { .. } if self.socket.id.is_some() => {}
-            ConnectionEvent::Concurrency { .. } if orders.takes_protocols() == Some(true) => {
-                self.request(orders);
-            }
-            ConnectionEvent::Concurrency { .. } => {
-                let what = "the server takes no WebSocket connections over HTTP/2";
-                self.refuse(Failure::Upgrade, what.to_owned());
-                orders.shut_down();
-            }
+            ConnectionEvent::Concurrency { .. } => match orders.takes_protocols() {
+                None => {}
+                Some(true) => self.request(orders),
+                Some(false) => {
+                    let what = "the server takes no WebSocket connections by extended CONNECT";
+                    self.refuse(Failure::Upgrade, what.to_owned());
+                    orders.shut_down();
+                }
+            },
             ConnectionEvent::Draining { .. } => self.asker.retire(),
         }
     }
