@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use bolide_launcher::{finish, program, scratch, spawn};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::instance::{Instance, PATIENCE, get, serve};
 
@@ -48,6 +48,9 @@ fn replace(path: &Path, content: &[u8]) {
     fs::rename(&beside, path).expect("target can be written");
 }
 
+/// So often a server is upgraded at most before the load is told to stop.
+const UPGRADES_COUNT: usize = 110;
+
 /// Loads the server while it is upgraded again and again, `least` times at least; no request may fail. The load
 /// has so many requests a second that it goes on long enough. `scheme`: of the listener.
 fn upgrade_under_load(test: &str, scheme: &str, least: usize, options: &[&str]) {
@@ -73,6 +76,10 @@ fn upgrade_under_load_through(
     let mut load = spawn(program(), load.iter().chain(options));
     let mut upgrades = 0;
     while load.try_wait().expect("the child is ours").is_none() {
+        if upgrades == UPGRADES_COUNT {
+            kill_process(Pid::from_child(&load), Signal::INT).expect("the child is ours");
+            break;
+        }
         replace(&path, &fs::read(program()).expect("the program was built"));
         instance.upgrade();
         upgraded();
@@ -83,7 +90,10 @@ fn upgrade_under_load_through(
     let report: serde_json::Value = serde_json::from_str(&report).expect("a report");
     let phase = &report["phases"][0];
     assert_eq!(phase["counts"]["failed"], 0, "{upgrades} upgrades: {}", phase["failures"]);
-    assert_eq!(phase["counts"]["succeeded"], phase["counts"]["due"], "{upgrades} upgrades");
+    let count = |name: &str| phase["counts"][name].as_u64().expect("a number");
+    // Of a load that was interrupted, some requests are in flight.
+    let missing = count("due") - count("succeeded");
+    assert!(missing <= if upgrades == UPGRADES_COUNT { 64 } else { 0 }, "{missing} are missing");
     assert!(upgrades >= least, "the load was over after {upgrades} upgrades");
     eprintln!("{test}: {upgrades} upgrades, {}", phase["counts"]);
     assert!(instance.wait().success(), "the first process has drained");
@@ -121,15 +131,17 @@ fn no_handshake_is_lost_over_http_3() {
     upgrade_under_load("no_handshake_is_lost_over_http_3", "https", 2, &load);
 }
 
-/// Clients whose addresses change are known to the process that they have their connections with.
+/// Clients whose addresses change are known to the process that they have their connections with. What is lost fails after two
+/// seconds, a few upgrades later.
 #[test]
 fn no_request_of_a_client_that_moves_is_lost_over_http_3() {
-    let load = ["-n", "60000", "--rate", "6000", "--insecure", "--http3", "-c", "4", "-m", "8"];
+    let load = ["-D", "10m", "--rate", "4000", "--insecure", "--http3", "-c", "4", "-m", "8"];
+    let load = [&load[..], &["--timeout", "2s"]].concat();
     let router = Arc::new(Router::default());
     let (open, moved) = (Arc::clone(&router), Arc::clone(&router));
     let through = |server: &str| open.open(server.parse().expect("an address"));
     let test = "no_request_of_a_client_that_moves_is_lost_over_http_3";
-    upgrade_under_load_through(test, ("https", through), 2, &load, || moved.forget_ports());
+    upgrade_under_load_through(test, ("https", through), 100, &load, || moved.forget_ports());
 }
 
 /// Translates addresses as a home's router does, which gives each client of the inside a port of its own.
