@@ -5,9 +5,13 @@ use bolide_semantics::Bucket;
 use crate::error::Fault;
 use crate::limits::{Limits, SMALL_DATA_BYTES};
 
-/// The budgets of one connection.
+/// The budgets of one connection. In a box that is made when something is taken of one: most connections never need it.
+#[derive(Debug, Default)]
+pub(crate) struct Budgets(Option<Box<Levels>>);
+
+/// What is left.
 #[derive(Debug)]
-pub(crate) struct Budgets {
+struct Levels {
     client_resets: Bucket,
     client_resets_life: u32,
     own_resets: Bucket,
@@ -18,8 +22,8 @@ pub(crate) struct Budgets {
     settings: Bucket,
 }
 
-impl Budgets {
-    pub(crate) fn new(limits: &Limits) -> Self {
+impl Levels {
+    fn new(limits: &Limits) -> Self {
         Self {
             client_resets: Bucket::full(Some(limits.client_resets_burst_count)),
             client_resets_life: 0,
@@ -31,13 +35,26 @@ impl Budgets {
             tunnel_data: Bucket::full(Some(limits.tunnel_data_burst_count)),
         }
     }
+}
+
+impl Budgets {
+    #[cold]
+    fn levels(&mut self, limits: &Limits) -> &mut Levels {
+        self.0.get_or_insert_with(|| Box::new(Levels::new(limits)))
+    }
+
+    /// Its memory, in bytes.
+    pub(crate) fn allocated_bytes(&self) -> usize {
+        self.0.as_ref().map_or(0, |_| size_of::<Levels>())
+    }
 
     /// The client reset a stream before its answer was complete.
     pub(crate) fn client_reset(&mut self, now_ms: u32, limits: &Limits) -> Result<(), Fault> {
-        self.client_resets_life += 1;
+        let levels = self.levels(limits);
+        levels.client_resets_life += 1;
         let (burst, refill) = (limits.client_resets_burst_count, limits.client_resets_refill_count);
-        if self.client_resets_life > limits.client_resets_life_count
-            || !self.client_resets.take(now_ms, Some(burst), refill)
+        if levels.client_resets_life > limits.client_resets_life_count
+            || !levels.client_resets.take(now_ms, Some(burst), refill)
         {
             return Err(Fault::abuse("rapid-reset", "too many requests were reset"));
         }
@@ -46,10 +63,11 @@ impl Budgets {
 
     /// The peer made us reset a stream.
     pub(crate) fn own_reset(&mut self, now_ms: u32, limits: &Limits) -> Result<(), Fault> {
-        self.own_resets_life = self.own_resets_life.saturating_add(1);
+        let levels = self.levels(limits);
+        levels.own_resets_life = levels.own_resets_life.saturating_add(1);
         let (burst, refill) = (limits.own_resets_burst_count, limits.own_resets_refill_count);
-        if limits.own_resets_life_count.is_some_and(|most| self.own_resets_life > most)
-            || !self.own_resets.take(now_ms, burst, refill)
+        if limits.own_resets_life_count.is_some_and(|most| levels.own_resets_life > most)
+            || !levels.own_resets.take(now_ms, burst, refill)
         {
             return Err(Fault::abuse("made-you-reset", "too many streams had to be reset"));
         }
@@ -58,7 +76,11 @@ impl Budgets {
 
     /// The peer sent a frame that does nothing useful.
     pub(crate) fn glitch(&mut self, now_ms: u32, limits: &Limits) -> Result<(), Fault> {
-        if self.glitches.take(now_ms, limits.glitches_burst_count, limits.glitches_refill_count) {
+        if self.levels(limits).glitches.take(
+            now_ms,
+            limits.glitches_burst_count,
+            limits.glitches_refill_count,
+        ) {
             return Ok(());
         }
         Err(Fault::abuse("glitches", "too many useless frames"))
@@ -80,7 +102,7 @@ impl Budgets {
             return self.glitch(now_ms, limits);
         }
         let (burst, refill) = (limits.small_data_burst_count, limits.small_data_refill_count);
-        if self.small_data.take(now_ms, burst, refill) {
+        if self.levels(limits).small_data.take(now_ms, burst, refill) {
             return Ok(());
         }
         Err(Fault::abuse("small-data", "too many small DATA frames"))
@@ -103,16 +125,16 @@ impl Budgets {
             return Ok(());
         }
         let (burst, refill) = (limits.tunnel_data_burst_count, limits.tunnel_data_refill_count);
-        if self.tunnel_data.take(now_ms, Some(burst), refill) {
+        if self.levels(limits).tunnel_data.take(now_ms, Some(burst), refill) {
             return Ok(());
         }
         Err(Fault::abuse("tunnel-data", "too many small DATA frames wait in tunnels"))
     }
 
-    /// The peer sent a SETTINGS frame.
+    /// The peer sent a SETTINGS frame after its first.
     pub(crate) fn settings(&mut self, now_ms: u32, limits: &Limits) -> Result<(), Fault> {
         let count = limits.settings_frames_count;
-        if self.settings.take(now_ms, Some(count), count) {
+        if self.levels(limits).settings.take(now_ms, Some(count), count) {
             return Ok(());
         }
         Err(Fault::abuse("settings-flood", "too many SETTINGS frames"))
@@ -127,7 +149,7 @@ mod tests {
     #[test]
     fn no_limit_is_none_however_much_comes() {
         let limits = Limits { small_data_burst_count: None, ..Limits::default() };
-        let mut budgets = Budgets::new(&limits);
+        let mut budgets = Budgets::default();
         // More than thousandths of tokens that fit into 32 bits.
         for _ in 0..5_000_000 {
             assert_eq!(budgets.data(1, false, 0, &limits), Ok(()));
@@ -137,7 +159,7 @@ mod tests {
     #[test]
     fn a_life_is_counted_whatever_the_pace() {
         let limits = Limits::default();
-        let mut budgets = Budgets::new(&limits);
+        let mut budgets = Budgets::default();
         for reset in 0..OWN_RESETS_LIFE_COUNT {
             assert_eq!(budgets.own_reset(reset * 1000, &limits), Ok(()));
         }
@@ -147,7 +169,7 @@ mod tests {
     #[test]
     fn data_that_ends_or_is_large_is_free() {
         let limits = Limits { small_data_burst_count: Some(0), ..Limits::default() };
-        let mut budgets = Budgets::new(&limits);
+        let mut budgets = Budgets::default();
         assert_eq!(budgets.data(0, true, 0, &limits), Ok(()));
         assert_eq!(budgets.data(17, false, 0, &limits), Ok(()));
         assert!(budgets.data(16, false, 0, &limits).is_err());

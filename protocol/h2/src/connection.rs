@@ -67,7 +67,7 @@ pub struct Connection {
 }
 
 // A KiB is a size class of allocators; the next is a quarter larger.
-const _: () = assert!(size_of::<Connection>() <= 1024);
+const _: () = assert!(size_of::<Connection>() <= 768);
 
 impl Connection {
     /// A connection that begins at `now`. Its preface and settings are queued by the first poll or
@@ -84,7 +84,7 @@ impl Connection {
             streams: Streams::new(),
             scheduler: Scheduler::new(),
             receive_flow: ReceiveFlow::new(limits),
-            budgets: Budgets::new(limits),
+            budgets: Budgets::default(),
             compression: Compression {
                 decoder: Decoder::new(crate::limits::HEADER_TABLE_BYTES as usize),
                 encoder: Encoder::new(),
@@ -251,6 +251,7 @@ impl Connection {
     #[must_use]
     pub fn allocated_bytes(&self) -> usize {
         self.streams.allocated_bytes()
+            + self.budgets.allocated_bytes()
             + self.compression.decoder.allocated_bytes()
             + self.compression.encoder.allocated_bytes()
             + self.incoming.block.bytes.capacity()

@@ -48,7 +48,7 @@ impl Connection {
         }
         let windows = (&stream.window, &self.receive_flow.window);
         if windows.0.available <= 0 || windows.1.available <= 0 {
-            self.stats.stats.receive_windows_used_up += 1;
+            self.stats.window_used_up();
         }
         if !stream.expects(layout.data, end_stream) {
             stream.unconsumed += header.length;

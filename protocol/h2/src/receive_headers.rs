@@ -237,7 +237,7 @@ impl Connection {
     /// A stream has been opened.
     #[inline]
     pub(crate) fn opened(&mut self) {
-        self.stats.stats.streams += 1;
+        self.stats.opened();
         if self.streams.open() == 1 {
             self.deadlines.scan_ms = self.deadlines.clock.ms;
             self.deadlines.trimmed = false;
@@ -247,7 +247,7 @@ impl Connection {
     /// RFC 9113 §5.1.2: more streams than we allow. Free until the peer has acknowledged the limit.
     #[cold]
     fn refuse(&mut self, cx: &mut Context<'_>, id: u32) -> Result<Step, Fault> {
-        self.stats.stats.streams_refused += 1;
+        self.stats.refused();
         self.write_reset(cx, id, ErrorCode::RefusedStream)?;
         if self.settings.is_acknowledged() {
             self.glitch()?;

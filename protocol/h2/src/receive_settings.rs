@@ -34,8 +34,8 @@ impl Connection {
             return Err(Fault::abuse("settings-flood", "too many entries in a SETTINGS frame"));
         }
         let Some(bytes) = payload(cx, header) else { return Ok(Step::Incomplete) };
-        self.budgets.settings(self.deadlines.clock.ms, &self.limits)?;
         if self.settings.received {
+            self.budgets.settings(self.deadlines.clock.ms, &self.limits)?;
             self.glitch()?;
         }
         let changes = self.settings.receive(bytes, self.role, &self.limits)?;
@@ -132,7 +132,10 @@ impl Connection {
         if !self.scheduler.open_window(increment) {
             return Err(Fault::flow_control("the connection's window becomes too large"));
         }
-        if self.scheduler.unanswered.is_answered_uselessly(increment) {
+        let is_useless = self.scheduler.unanswered.is_answered_uselessly(increment);
+        // Most clients enlarge the window at once.
+        let first = !std::mem::replace(&mut self.scheduler.updated, true);
+        if !first && is_useless {
             self.glitch()?;
         }
         Ok(())

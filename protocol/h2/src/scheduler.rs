@@ -25,6 +25,8 @@ pub(crate) struct Scheduler {
     pub(crate) window: i32,
     /// What was sent and not answered by a WINDOW_UPDATE for the connection.
     pub(crate) unanswered: Unanswered,
+    /// The peer has enlarged the connection's window before.
+    pub(crate) updated: bool,
     /// Since when streams have waited for the connection's window, and what the peer took since.
     pub(crate) blocked_ms: Option<u32>,
     pub(crate) taken_bytes: u32,
@@ -46,6 +48,7 @@ impl Scheduler {
             shared_turn: false,
             window: crate::settings::INITIAL_WINDOW_BYTES as i32,
             unanswered: Unanswered::default(),
+            updated: false,
             blocked_ms: None,
             taken_bytes: 0,
             early: EarlyPriorities::default(),

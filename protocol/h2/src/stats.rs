@@ -43,20 +43,14 @@ pub struct OwnStalls {
     pub connection_window_us: u64,
 }
 
-/// The counters that every connection has.
-#[derive(Debug, Default)]
-pub(crate) struct Counts {
-    pub(crate) streams: u64,
-    pub(crate) streams_refused: u32,
-    pub(crate) resets_received: u32,
-    pub(crate) resets_sent: u32,
-    pub(crate) receive_windows_used_up: u32,
-    pub(crate) stalls: Stalls,
-}
-
-/// What only a connection has that was held back, by either end.
+/// What only a connection has that was held back, by either end, or that something was reset on.
 #[derive(Debug, Default)]
 struct Held {
+    streams_refused: u32,
+    resets_received: u32,
+    resets_sent: u32,
+    receive_windows_used_up: u32,
+    stalls: Stalls,
     /// By slot; only streams that had to wait have an entry.
     waiting: Vec<Waiting>,
     own: OwnStalls,
@@ -86,7 +80,7 @@ struct Waiting {
 /// The counters, and what is needed to count.
 #[derive(Debug, Default)]
 pub(crate) struct StatsBook {
-    pub(crate) stats: Counts,
+    streams: u64,
     blocked: Option<(Blocker, u32)>,
     /// In a box, for most connections never need it.
     held: Option<Box<Held>>,
@@ -95,15 +89,35 @@ pub(crate) struct StatsBook {
 }
 
 impl StatsBook {
+    /// A stream was opened.
+    #[inline]
+    pub(crate) fn opened(&mut self) {
+        self.streams += 1;
+    }
+
+    fn held(&mut self) -> &mut Held {
+        self.held.get_or_insert_default()
+    }
+
+    /// A stream was refused at the limit.
+    pub(crate) fn refused(&mut self) {
+        self.held().streams_refused += 1;
+    }
+
+    /// The peer has used up a window of ours.
+    pub(crate) fn window_used_up(&mut self) {
+        self.held().receive_windows_used_up += 1;
+    }
+
     /// The peer has reset an open stream.
     pub(crate) fn reset_received(&mut self, code: u32) {
-        self.stats.resets_received += 1;
+        self.held().resets_received += 1;
         self.resets.get_or_insert_default().received[place(code)] += 1;
     }
 
     /// RST_STREAM is sent.
     pub(crate) fn reset_sent(&mut self, code: u32) {
-        self.stats.resets_sent += 1;
+        self.held().resets_sent += 1;
         self.resets.get_or_insert_default().sent[place(code)] += 1;
     }
 
@@ -124,13 +138,14 @@ impl StatsBook {
     /// DATA came; the peer has used up a window of ours, or not: of the stream, of the connection.
     #[inline]
     pub(crate) fn received(&mut self, stream: bool, connection: bool, clock: &Clock) {
-        if stream || connection || self.held.is_some() {
+        let is_silent = self.held.as_ref().is_some_and(|held| held.since.is_some());
+        if stream || connection || is_silent {
             self.used_up_or_not(stream, connection, clock);
         }
     }
 
     fn used_up_or_not(&mut self, stream: bool, connection: bool, clock: &Clock) {
-        let held = self.held.get_or_insert_default();
+        let held = self.held();
         if let Some((since_us, was_connection)) = held.since.take() {
             let passed = u64::from(clock.us.wrapping_sub(since_us));
             if was_connection {
@@ -149,16 +164,18 @@ impl StatsBook {
         if let Some((blocker, since_ms)) = &mut self.blocked {
             let passed = u64::from(clock.elapsed_ms(*since_ms));
             *since_ms = clock.ms;
+            let blocker = *blocker;
+            let stalls = &mut self.held().stalls;
             match blocker {
-                Blocker::ConnectionWindow => self.stats.stalls.connection_window_ms += passed,
-                Blocker::Socket => self.stats.stalls.socket_ms += passed,
+                Blocker::ConnectionWindow => stalls.connection_window_ms += passed,
+                Blocker::Socket => stalls.socket_ms += passed,
             }
         }
     }
 
     fn entry(&mut self, slot: u32, id: u32) -> &mut Waiting {
         let slot = slot as usize;
-        let waiting = &mut self.held.get_or_insert_default().waiting;
+        let waiting = &mut self.held().waiting;
         if waiting.len() <= slot {
             waiting.resize(slot + 1, Waiting::default());
         }
@@ -178,7 +195,7 @@ impl StatsBook {
     /// A stream begins to wait for its turn.
     pub(crate) fn waits_for_turn(&mut self, slot: u32, id: u32, clock: &Clock) {
         self.stops_waiting(slot, id, clock);
-        let totals = self.stats.stalls;
+        let totals = self.held().stalls;
         self.entry(slot, id).listed = Some(totals);
     }
 
@@ -188,7 +205,7 @@ impl StatsBook {
             return;
         }
         self.settle(clock);
-        let totals = self.stats.stalls;
+        let totals = self.held().stalls;
         let entry = self.entry(slot, id);
         if let Some(before) = entry.listed.take() {
             let stalls = &mut entry.stalls;
@@ -199,30 +216,23 @@ impl StatsBook {
         if let Some(since_ms) = entry.window_since_ms.take() {
             let passed = u64::from(clock.elapsed_ms(since_ms));
             entry.stalls.stream_window_ms += passed;
-            self.stats.stalls.stream_window_ms += passed;
+            self.held().stalls.stream_window_ms += passed;
         }
     }
 
     /// The connection's counters up to this moment.
     pub(crate) fn read(&mut self, clock: &Clock) -> Stats {
         self.settle(clock);
-        let Counts {
-            streams,
-            streams_refused,
-            resets_received,
-            resets_sent,
-            receive_windows_used_up,
-            stalls,
-        } = self.stats;
-        let own = self.held.as_ref().map_or_else(OwnStalls::default, |held| held.own);
+        let streams = self.streams;
+        let Some(held) = &self.held else { return Stats { streams, ..Stats::default() } };
         Stats {
             streams,
-            streams_refused,
-            resets_received,
-            resets_sent,
-            receive_windows_used_up,
-            stalls,
-            own,
+            streams_refused: held.streams_refused,
+            resets_received: held.resets_received,
+            resets_sent: held.resets_sent,
+            receive_windows_used_up: held.receive_windows_used_up,
+            stalls: held.stalls,
+            own: held.own,
         }
     }
 

@@ -235,7 +235,7 @@ fn recent_place(kind: NameKind) -> Option<usize> {
 /// beginning, middle and end. Lines that agree in all of these share a chain, which has at most 128
 /// entries; so a peer that makes them agree gains little.
 #[inline]
-fn hash(kind: NameKind, name: &[u8], value: &[u8]) -> u32 {
+pub(crate) fn hash(kind: NameKind, name: &[u8], value: &[u8]) -> u32 {
     let name = match kind {
         NameKind::Known(known) => known as u64,
         NameKind::Pseudo(pseudo) => 0x100 | pseudo as u64,

@@ -25,7 +25,7 @@ fn an_idle_connection_is_small() {
     assert_eq!(server.deadline.unwrap().reason, DeadlineReason::Idle);
     server.after(Duration::from_secs(1));
     let idle = size_of::<Connection>() + server.connection.allocated_bytes();
-    assert!(idle <= 1024, "{idle} ({})", size_of::<Connection>());
+    assert!(idle <= 768, "{idle} ({})", size_of::<Connection>());
     let seen = server.feed(&raw::get(101));
     assert_eq!(seen.len(), 1);
 }

@@ -3,7 +3,7 @@
 use bolide_semantics::FieldRef;
 
 use crate::limits::TABLE_BYTES;
-use crate::lookup::{Found, Lookup};
+use crate::lookup::{self, Found, Lookup};
 use crate::policy::{self, Rule};
 use crate::static_table::{self, value_at};
 use crate::table::size_of_line;
@@ -12,7 +12,10 @@ use crate::{NameKind, Pseudo, integer, string};
 /// Encodes the header blocks of one direction of a connection, in their order.
 #[derive(Debug)]
 pub struct Encoder {
-    lookup: Lookup,
+    /// The table, once a line was inserted.
+    lookup: Option<Box<Lookup>>,
+    /// The size of the table as the peer knows it.
+    max: u16,
     /// The size that the table is to have.
     target: u16,
     /// The least that was allowed since the last block.
@@ -51,14 +54,14 @@ impl Encoder {
     /// memory until a line is inserted.
     #[must_use]
     pub fn new() -> Self {
-        let lookup = Lookup::new(TABLE_BYTES);
-        Self { lookup, target: TABLE_BYTES as u16, lowest: TABLE_BYTES as u16, withheld: 0 }
+        let max = TABLE_BYTES as u16;
+        Self { lookup: None, max, target: max, lowest: max, withheld: 0 }
     }
 
     /// An encoder whose table's counters pass their end with the next entries.
     #[cfg(test)]
     pub(crate) fn worn() -> Self {
-        Self { lookup: Lookup::new(TABLE_BYTES).worn(), ..Self::new() }
+        Self { lookup: Some(Box::new(Lookup::new(TABLE_BYTES).worn())), ..Self::new() }
     }
 
     /// The peer's SETTINGS_HEADER_TABLE_SIZE, in octets; no more than 4096 are used. The next block
@@ -71,16 +74,13 @@ impl Encoder {
     /// Between blocks: forgets what it has inserted, and gives the memory back. The peer need not be told: its
     /// entries are older than any that follow, so that no index points to them, and they leave first.
     pub fn forget(&mut self) {
-        let max = self.lookup.max();
-        self.lookup.set_max(0);
-        self.lookup.set_max(max);
+        self.lookup = None;
     }
 
     /// Begins a block in `out`. To be called before each block.
     #[inline]
     pub fn begin(&mut self, out: &mut Vec<u8>) {
-        let max = self.lookup.max();
-        if u32::from(self.lowest) != max || u32::from(self.target) != max {
+        if self.lowest != self.max || self.target != self.max {
             self.size_updates(out);
         }
     }
@@ -186,16 +186,21 @@ impl Encoder {
     /// The memory that the encoder holds outside itself, in bytes.
     #[must_use]
     pub fn allocated_bytes(&self) -> usize {
-        self.lookup.allocated_bytes()
+        self.lookup.as_ref().map_or(0, |lookup| size_of::<Lookup>() + lookup.allocated_bytes())
     }
 
     /// RFC 7541 §4.2: the least size since the last block, then the one that counts.
     #[cold]
     fn size_updates(&mut self, out: &mut Vec<u8>) {
-        for size in [self.lowest, self.target].map(u32::from) {
-            if size != self.lookup.max() {
-                integer::encode(size as usize, 5, 0x20, out);
-                self.lookup.set_max(size);
+        for size in [self.lowest, self.target] {
+            if size != self.max {
+                integer::encode(usize::from(size), 5, 0x20, out);
+                self.max = size;
+                if size == 0 {
+                    self.lookup = None;
+                } else if let Some(lookup) = &mut self.lookup {
+                    lookup.set_max(size.into());
+                }
             }
         }
         self.lowest = self.target;
@@ -214,7 +219,11 @@ impl Encoder {
     #[inline]
     fn repeated(&mut self, name: Name<'_>, value: &[u8], out: &mut Vec<u8>) {
         let text = name.text.as_bytes();
-        match self.lookup.find(name.kind, text, value) {
+        let found = match &mut self.lookup {
+            Some(lookup) => lookup.find(name.kind, text, value),
+            None => Found::Hash(lookup::hash(name.kind, text, value)),
+        };
+        match found {
             Found::Age(age) => integer::encode(static_table::LENGTH + 1 + age, 7, 0x80, out),
             Found::Hash(hash) => self.unknown(name, value, hash, out),
         }
@@ -224,11 +233,11 @@ impl Encoder {
     fn unknown(&mut self, mut name: Name<'_>, value: &[u8], hash: u32, out: &mut Vec<u8>) {
         let text = name.text.as_bytes();
         let size = size_of_line(text.len(), value.len());
-        let last = self.lookup.find_name(name.kind, text);
+        let last = self.lookup.as_ref().and_then(|lookup| lookup.find_name(name.kind, text));
         if let (0, Some((age, _))) = (name.index, last) {
             name.index = static_table::LENGTH + 1 + age;
         }
-        if size > self.lookup.max() as usize / policy::ENTRY_SHARE {
+        if size > usize::from(self.max) / policy::ENTRY_SHARE {
             return literal(WITHOUT_INDEXING, name, value, out);
         }
         if last.is_some_and(|(_, used)| !used) {
@@ -238,7 +247,9 @@ impl Encoder {
             }
         }
         literal(WITH_INDEXING, name, value, out);
-        self.lookup.insert(name.kind, text, value, hash);
+        let max = self.max.into();
+        let lookup = self.lookup.get_or_insert_with(|| Box::new(Lookup::new(max)));
+        lookup.insert(name.kind, text, value, hash);
     }
 }
 

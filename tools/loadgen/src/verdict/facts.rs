@@ -84,7 +84,7 @@ impl Facts {
     }
 }
 
-fn median(latencies: &Latencies) -> u64 {
+pub(super) fn median(latencies: &Latencies) -> u64 {
     latencies.percentiles_ns.get("p50").copied().unwrap_or(0)
 }
 

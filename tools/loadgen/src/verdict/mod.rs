@@ -6,7 +6,7 @@ mod parts;
 mod tests;
 
 use crate::plan::Load;
-use crate::report::{Bound, Counts, PhaseReport, Verdict};
+use crate::report::{Bound, Counts, PhaseReport, Sample, Verdict};
 use facts::{Facts, duration, percent};
 
 /// A thread or a set of cores is full from this share of its time on. What lacks to 1 is lost to
@@ -98,13 +98,22 @@ fn judge_open(
     let pacing_p99 = facts::p99(&report.pacing);
     let is_late = pacing_p99 > PACING_LATE_NS;
     // The last request may be in flight for no more reason than where the phase was cut.
-    let is_met = (completed + 1) as f64 >= RATE_MET * asked;
+    let is_complete = (completed + 1) as f64 >= RATE_MET * asked;
+    let in_flight = steadily_in_flight(report);
+    let is_met = is_complete || (completed + in_flight) as f64 >= RATE_MET * asked;
     let lateness = is_late.then(|| {
         let late = duration(pacing_p99);
         format!("The generator's own clock was late by {late} (p99), which latencies include.")
     });
     if is_met {
-        let evidence = std::iter::once(said).chain(queued(report)).chain(lateness).collect();
+        let cut = (!is_complete).then(|| {
+            let median = duration(facts::median(&report.latency));
+            format!(
+                "{in_flight} more were in flight at the end, as many as all the time: responses take {median} (median)."
+            )
+        });
+        let said = std::iter::once(said).chain(cut);
+        let evidence = said.chain(queued(report)).chain(lateness).collect();
         return Verdict { bound: Bound::Rate, evidence };
     }
     // Most of what requests waited for before they left was the generator itself, not a free connection.
@@ -120,6 +129,22 @@ fn judge_open(
     verdict.evidence.insert(0, said);
     verdict.evidence.extend(queued(report).into_iter().chain(lateness));
     verdict
+}
+
+/// Requests that were in flight at the end of a phase, if they were no more than in its second quarter: the server keeps up with
+/// what comes, and long responses are cut off by the end. Otherwise 0.
+fn steadily_in_flight(report: &PhaseReport) -> u64 {
+    let samples = &report.series;
+    let quarter = samples.len() / 4;
+    if quarter < 2 {
+        return 0;
+    }
+    let mean = |samples: &[Sample]| {
+        samples.iter().map(|sample| sample.in_flight as f64).sum::<f64>() / samples.len() as f64
+    };
+    let before = mean(&samples[quarter..2 * quarter]);
+    let end = mean(&samples[samples.len() - quarter..]);
+    if end <= 1.05 * before + 1.0 { end.round() as u64 } else { 0 }
 }
 
 fn queued(report: &PhaseReport) -> Option<String> {

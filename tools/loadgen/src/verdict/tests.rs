@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::fabricated::{OPEN_1000, cost, flat, latencies, quiet};
-use crate::report::Bound;
+use crate::report::{Bound, Sample};
 
 fn verdict(load: Load, change: impl FnOnce(&mut PhaseReport)) -> Verdict {
     let mut report = quiet(load);
@@ -62,6 +62,24 @@ fn a_rate_that_is_met_is_the_plans_bound() {
     assert_eq!(last.bound, Bound::Rate, "one request of forty was still in flight: {last:?}");
     // An open loop that spins between two sends isn't full for that.
     assert_eq!(open(|report| report.generator = cost(1.0, 1.0)).bound, Bound::Rate);
+}
+
+#[test]
+fn long_responses_that_the_end_cuts_off_are_no_rate_missed_unless_they_pile_up() {
+    let said = |in_flight: fn(u64) -> u64| {
+        open(|report| {
+            report.counts.completed = 900;
+            let sample = report.series[0];
+            let samples = (0..40).map(|index| Sample { in_flight: in_flight(index), ..sample });
+            report.series = samples.collect();
+            report.server = Some(cost(0.99, 0.99));
+        })
+    };
+    let steady = said(|_| 100);
+    assert_eq!(steady.bound, Bound::Rate);
+    assert!(steady.evidence[1].contains("100 more were in flight at the end"), "{steady:?}");
+    assert_eq!(said(|index| 10 * index).bound, Bound::Server, "they pile up");
+    assert_eq!(said(|_| 10).bound, Bound::Server, "the others waited for connections");
 }
 
 #[test]

@@ -1,8 +1,9 @@
-//! A page of its own: latency spectrum and rate over time. One file that loads nothing.
+//! A page of its own: spectra of latency and of what else was timed, and rate over time. One file that loads nothing.
 //!
 //! The page is a template; what is put into it is escaped here, and its script puts texts into the
 //! page as texts only.
 
+use std::cmp::Reverse;
 use std::io::{self, Write};
 
 use bolide_semantics::in_markup;
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::figures::{duration, grouped, rate};
 use super::text::{bound, client_bound, model};
-use crate::report::{Bound, Latencies, PhaseReport, Report};
+use crate::report::{Bound, Latencies, PhaseReport, Report, RequestReport};
 use crate::schedule::succeeded_rate;
 
 const PAGE: &str = include_str!("page.html");
@@ -20,6 +21,9 @@ const STEPS_PER_HALVING: u32 = 5;
 
 /// More samples than this are thinned out: a chart has about as many pixels.
 const MOST_SAMPLES: usize = 1_200;
+
+/// More curves than this can't be told apart.
+const MOST_STEPS: usize = 12;
 
 /// Writes the page. `summary` is shown below the charts.
 ///
@@ -145,7 +149,58 @@ fn data(report: &Report) -> Value {
             })
         })
         .collect();
-    json!({ "phases": phases })
+    json!({ "phases": phases, "more": more(report) })
+}
+
+/// Charts besides that of the latency: of what only some kinds of load have.
+fn more(report: &Report) -> Vec<Value> {
+    let of = |latencies: fn(&PhaseReport) -> Option<&Latencies>| -> Vec<(String, &Latencies)> {
+        let phases = report.phases.iter();
+        phases.filter_map(|phase| Some((phase.phase.name.clone(), latencies(phase)?))).collect()
+    };
+    let steps = report.phases.last().map_or(&[][..], |phase| &phase.requests);
+    let mut steps: Vec<&RequestReport> = steps.iter().collect();
+    steps.sort_by_key(|step| Reverse(step.latency.percentiles_ns.get("p99").copied()));
+    let steps = steps.iter().take(MOST_STEPS).map(|step| {
+        let name = step.name.clone().unwrap_or_else(|| format!("{} {}", step.method, step.target));
+        (name, &step.latency)
+    });
+    let charts = [
+        (
+            "Time to the first event",
+            "From the beginning of a request to the first event, or message, of its response.",
+            of(|phase| Some(&phase.events.as_ref()?.first)),
+        ),
+        (
+            "Gap between events",
+            "Time between two events, or messages, of a response.",
+            of(|phase| Some(&phase.events.as_ref()?.gap)),
+        ),
+        (
+            "WebSocket upgrade",
+            "From the end of the connection's handshake to the server's acceptance.",
+            of(|phase| Some(&phase.websocket.as_ref()?.upgrade)),
+        ),
+        (
+            "Users",
+            "From the first step to the last, of users who did all.",
+            of(|phase| Some(&phase.users.as_ref()?.duration)),
+        ),
+        ("By request", "The slowest of the last phase, by their 99th percentile.", steps.collect()),
+    ];
+    charts
+        .into_iter()
+        .map(|(title, about, mut curves)| {
+            curves.retain(|(_, latencies)| latencies.count > 0);
+            (title, about, curves)
+        })
+        .filter(|(.., curves)| !curves.is_empty())
+        .map(|(title, about, curves)| {
+            let curves =
+                curves.iter().map(|(name, of)| json!({ "name": name, "spectrum": spectrum(of) }));
+            json!({ "title": title, "about": about, "curves": curves.collect::<Vec<_>>() })
+        })
+        .collect()
 }
 
 /// Pairs of a quantile and its latency in nanoseconds.

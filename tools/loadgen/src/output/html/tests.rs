@@ -3,7 +3,7 @@
 use super::*;
 use crate::fabricated::{OPEN_1000, flat, latencies, quiet, report};
 use crate::plan::Load;
-use crate::report::Verdict;
+use crate::report::{EventsReport, Verdict};
 
 fn page(report: &Report) -> String {
     let mut out = Vec::new();
@@ -47,6 +47,31 @@ fn nothing_from_outside_becomes_markup() {
     assert_eq!(page.matches("alert('").count(), 1, "only as data: quotes are escaped in text");
     assert_eq!(data_of(&page)["phases"][0]["name"], evil);
     assert!(page.contains("class=\"banner\""));
+}
+
+#[test]
+fn what_only_some_loads_have_gets_charts_of_its_own() {
+    assert_eq!(data_of(&page(&report(vec![quiet(Load::Closed)])))["more"], json!([]));
+    let mut phase = quiet(OPEN_1000);
+    let (first, gap) = (flat(5, 2_000_000), Latencies::default());
+    phase.events = Some(EventsReport { first, gap, ..EventsReport::default() });
+    phase.requests = ["slow", "fast"]
+        .iter()
+        .zip([9_000_000, 1_000_000])
+        .map(|(name, ns)| RequestReport {
+            name: Some((*name).to_owned()),
+            method: "GET".to_owned(),
+            target: "/".to_owned(),
+            completed: 5,
+            failed: 0,
+            latency: flat(5, ns),
+        })
+        .rev()
+        .collect();
+    let more = &data_of(&page(&report(vec![phase])))["more"];
+    let titles: Vec<_> = more.as_array().unwrap().iter().map(|one| &one["title"]).collect();
+    assert_eq!(titles, ["Time to the first event", "By request"]);
+    assert_eq!(more[1]["curves"][0]["name"], "slow");
 }
 
 #[test]
