@@ -187,6 +187,20 @@ impl Endpoint {
         })
     }
 
+    /// One that accepts connections whose packets are not protected, for a fuzzer.
+    ///
+    /// # Errors
+    ///
+    /// None.
+    #[cfg(any(test, fuzzing))]
+    pub fn unprotected(clock: WallClock, seed: [u8; 32]) -> Result<Self, QuicError> {
+        let mut endpoint = Self::new(None, clock, seed)?;
+        let mut config = ServerConfig::with_crypto(Arc::new(crate::unprotected::Unprotected));
+        config.transport_config(Arc::clone(&endpoint.transport));
+        endpoint.inner.set_server_config(Some(Arc::new(config)));
+        Ok(endpoint)
+    }
+
     /// The same with another limit than [`UNVALIDATED_HANDSHAKES_COUNT`](limits::UNVALIDATED_HANDSHAKES_COUNT).
     #[must_use]
     pub fn with_unvalidated_max(self, count: usize) -> Self {

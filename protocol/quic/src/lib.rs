@@ -16,6 +16,8 @@ mod facts;
 #[cfg(feature = "quinn")]
 mod identifiers;
 pub mod limits;
+#[cfg(all(feature = "quinn", any(test, fuzzing)))]
+mod unprotected;
 
 #[cfg(not(feature = "quinn"))]
 pub use absent::{Arrived, Connection, Delivery, Endpoint, Key};
