@@ -165,6 +165,9 @@ impl StatsBook {
             let passed = u64::from(clock.elapsed_ms(*since_ms));
             *since_ms = clock.ms;
             let blocker = *blocker;
+            if passed == 0 {
+                return;
+            }
             let stalls = &mut self.held().stalls;
             match blocker {
                 Blocker::ConnectionWindow => stalls.connection_window_ms += passed,
