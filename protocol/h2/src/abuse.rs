@@ -38,7 +38,6 @@ impl Levels {
 }
 
 impl Budgets {
-    #[cold]
     fn levels(&mut self, limits: &Limits) -> &mut Levels {
         self.0.get_or_insert_with(|| Box::new(Levels::new(limits)))
     }

@@ -66,7 +66,7 @@ pub struct Connection {
     pub(crate) stats: StatsBook,
 }
 
-// A KiB is a size class of allocators; the next is a quarter larger.
+// 768 bytes are a size class of allocators; the next is a sixth larger.
 const _: () = assert!(size_of::<Connection>() <= 768);
 
 impl Connection {

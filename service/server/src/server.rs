@@ -215,6 +215,9 @@ impl Server {
     /// Whether listeners with TLS serve HTTP/3 as well, at the same address and UDP port, and responses over TLS say so
     /// (`Alt-Svc`, RFC 7838). Where the port can't be had, a warning says why, and TLS goes on alone. Listeners whose connections
     /// begin with a PROXY header have none. Default: no.
+    ///
+    /// The release profile of an application needs `overflow-checks = true` for the package quinn-proto: without them, an error in version
+    /// 0.11.19 lets a client lift what its connection may send ahead, from 1 MiB to 27 MiB.
     #[must_use]
     pub fn http3(mut self, serves: bool) -> Self {
         self.http3 = serves;

@@ -13,6 +13,7 @@ import sys
 from urllib.parse import urlsplit
 
 import pycurl
+from aioquic import tls
 from aioquic.asyncio import QuicConnectionProtocol, connect
 from aioquic.h3.connection import (
     ErrorCode,
@@ -24,12 +25,16 @@ from aioquic.h3.connection import (
 from aioquic.h3.events import DataReceived, HeadersReceived
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.events import ConnectionTerminated, StreamReset
+from aioquic.quic.packet import QuicPacketType
 
 SIZES = [0, 1, 16383, 16384, 16385, 65535, 65536, 65537, 1 << 20]
 PATIENCE_S = 60
 
 DATA, HEADERS, SETTINGS, GOAWAY, MAX_PUSH_ID = 0x0, 0x1, 0x4, 0x7, 0xD
 CONTROL_STREAM = b"\x00"
+
+# Frames of QUIC: a piece of a stream with its place, its length and the stream's end; and a reset.
+STREAM_WITH_END, RESET_STREAM = 0x0F, 0x04
 
 
 class Raw(QuicConnectionProtocol):
@@ -277,8 +282,34 @@ async def check_mistakes(base):
     print("ok: mistakes")
 
 
+async def check_final_size(base):
+    """RFC 9000 section 4.5: ten bytes of a stream, its end after three, and a reset there. Others are served as before."""
+    async with open_connection(base, Raw) as raw:
+        await raw.ping()
+        raw.one_way(CONTROL_STREAM + settings())
+        raw.request(b"0123456789")
+        write = raw._quic._write_application
+
+        def write_first(builder, *rest):
+            raw._quic._write_application = write
+            crypto = raw._quic._cryptos[tls.Epoch.ONE_RTT]
+            builder.start_packet(QuicPacketType.ONE_RTT, crypto)
+            for kind, numbers in [(STREAM_WITH_END, (0, 3, 0)), (RESET_STREAM, (0, 0, 3))]:
+                buffer = builder.start_frame(kind, capacity=8)
+                for number in numbers:
+                    buffer.push_uint_var(number)
+            write(builder, *rest)
+
+        raw._quic._write_application = write_first
+        raw.transmit()
+        async with open_connection(base, Client) as client:
+            assert (await client.ask(urlsplit(base).netloc, "/ping"))[2] == b"pong"
+    print("ok: final size")
+
+
 base = sys.argv[1]
 asyncio.run(check_aioquic(base))
 asyncio.run(check_websocket(base))
 check_libcurl(base)
 asyncio.run(check_mistakes(base))
+asyncio.run(check_final_size(base))

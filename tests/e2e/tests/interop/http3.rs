@@ -24,9 +24,11 @@ fn aioquic_and_libcurl_over_http3_and_the_errors_of_what_is_wrong() {
     let server = Server::start(&["--https", "127.0.0.1:0"]);
     let client = root().join("tests/e2e/clients/python/http3.py").display().to_string();
     let text = run(&python, [client.as_str(), server.https()]).well().text();
-    for way in ["aioquic", "websocket", "libcurl", "mistakes"] {
+    for way in ["aioquic", "websocket", "libcurl", "mistakes", "final size"] {
         assert!(text.contains(&format!("ok: {way}\n")), "{way}: {text}");
     }
+    // What the transport counts wrongly ends its connection.
+    server.said("attempt to subtract with overflow");
 }
 
 /// A server that prints its port and ends with its standard input.
