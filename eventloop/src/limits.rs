@@ -28,7 +28,7 @@ pub const PASS_BYTES: usize = 1024 * 1024;
 pub const PASS_READS_COUNT: u32 = 8;
 
 /// Calls of one session in one pass.
-/// Default: 32. Unit: calls. Reason: as above, for answers that leave as fast as they are made.
+/// Default: 32. Unit: calls. Reason: as above, for responses that leave as fast as they are made.
 /// Answers: greedy-peer.
 pub const PASS_CALLS_COUNT: u32 = 32;
 
@@ -93,7 +93,7 @@ pub const UNSENT_MIN_BYTES: usize = 16 * 1024;
 pub const UNSENT_MAX_BYTES: usize = 1024 * 1024;
 
 /// How much a connection's unsent bytes may be in time, at the rate at which they leave.
-/// Default: 4 ms. Unit: time. Reason: a small answer waits this long at most behind a large one.
+/// Default: 4 ms. Unit: time. Reason: a small response waits this long at most behind a large one.
 /// Answers: none.
 pub const UNSENT_TIME: Duration = Duration::from_millis(4);
 
@@ -109,16 +109,16 @@ pub const CONNECTION_HELD_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub const HELD_BYTES_MAX: usize = 0;
 
 /// How long a closing connection may take to take `CLOSE_STALL_BYTES` of what is still to be sent.
-/// Default: 30 s. Unit: time. Reason: a reader that stopped must not keep its last answer in memory for ever.
+/// Default: 30 s. Unit: time. Reason: a reader that stopped must not keep its last response in memory for ever.
 /// Answers: slow-reader.
 pub const CLOSE_STALL: Duration = Duration::from_secs(30);
 
 /// What a closing connection has to take within `CLOSE_STALL` to be given as long again.
-/// Default: 15 KiB. Unit: bytes. Reason: some 500 bytes a second, as a peer has to take while the connection is open; a reader of a byte now and then must not keep its last answer either.
+/// Default: 15 KiB. Unit: bytes. Reason: some 500 bytes a second, as a peer has to take while the connection is open; a reader of a byte now and then must not keep its last response either.
 /// Answers: reader-of-single-bytes.
 pub const CLOSE_STALL_BYTES: usize = 15 * 1024;
 
-/// How long a closed connection is read from and discarded, so that a reset does not destroy its last answer.
+/// How long a closed connection is read from and discarded, so that a reset does not destroy its last response.
 /// Default: 2 s. Unit: time. Reason: a few round trips of a slow path.
 /// Answers: none.
 pub const LINGER: Duration = Duration::from_secs(2);

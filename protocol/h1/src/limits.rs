@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-/// The length of a request line; beyond it the answer is 414. Default: 16 KiB. Unit: bytes. Reason: RFC
+/// The length of a request line; beyond it the response is 414. Default: 16 KiB. Unit: bytes. Reason: RFC
 /// 9112 §3 asks for at least 8000. Answers: long-request-line.
 pub const REQUEST_LINE_BYTES: u32 = 16 * 1024;
 
-/// The length of a head, start line included; beyond it the answer is 431. Default: 32 KiB. Unit:
+/// The length of a head, start line included; beyond it the response is 431. Default: 32 KiB. Unit:
 /// bytes. Reason: nginx takes as much, and browsers send less. Answers: large-head.
 pub const HEAD_BYTES: u32 = 32 * 1024;
 
-/// The number of field lines in a head; beyond it the answer is 431. Default: 100. Unit: lines. Reason:
+/// The number of field lines in a head; beyond it the response is 431. Default: 100. Unit: lines. Reason:
 /// Apache, Envoy and hyper take as many. Answers: many-fields.
 pub const FIELDS_COUNT: u16 = 100;
 
@@ -34,7 +34,7 @@ pub const TRAILER_BYTES: u32 = 16 * 1024;
 /// head. Answers: many-trailers.
 pub const TRAILERS_COUNT: u16 = 100;
 
-/// How much of a request's body is read and thrown away, after its answer is complete, to keep the
+/// How much of a request's body is read and thrown away, after its response is complete, to keep the
 /// connection. Default: 64 KiB. Unit: bytes. Reason: a round trip's worth costs less than a new connection.
 /// Answers: unread-body.
 pub const DISCARD_BYTES: u32 = 64 * 1024;

@@ -66,15 +66,15 @@ pub const INTERIM_COUNT: u8 = 32;
 /// memory for each connection buys little. Answers: hpack-bomb.
 pub const HEADER_TABLE_BYTES: u32 = 4096;
 
-/// Resets by the client before our answer was complete, at once. Default: 100. Unit: resets. Reason:
+/// Resets by the client before our response was complete, at once. Default: 100. Unit: resets. Reason:
 /// as many as it may have streams. Answers: rapid-reset.
 pub const CLIENT_RESETS_BURST_COUNT: u32 = 100;
 
-/// Resets by the client before our answer was complete, refill. Default: 33. Unit: resets per second.
+/// Resets by the client before our response was complete, refill. Default: 33. Unit: resets per second.
 /// Reason: people who leave pages early stay far below. Answers: rapid-reset.
 pub const CLIENT_RESETS_REFILL_COUNT: u32 = 33;
 
-/// Resets by the client before our answer was complete, for the life of a connection. Default: 10000.
+/// Resets by the client before our response was complete, for the life of a connection. Default: 10000.
 /// Unit: resets. Reason: bounds a patient abuser. Answers: rapid-reset.
 pub const CLIENT_RESETS_LIFE_COUNT: u32 = 10_000;
 
