@@ -10,6 +10,7 @@ package main
 import (
 	"bytes"
 	"flag"
+	"fmt"
 	"io"
 	"log"
 	"net/http"
@@ -51,6 +52,29 @@ func get(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		size -= int64(len(piece))
+	}
+}
+
+// n events, gap milliseconds apart, of size bytes each.
+func events(w http.ResponseWriter, r *http.Request) {
+	number := func(name string) int {
+		number, err := strconv.Atoi(r.URL.Query().Get(name))
+		if err != nil || number < 0 || number > 1<<20 {
+			return 0
+		}
+		return number
+	}
+	n, gap, data := number("n"), time.Duration(number("gap"))*time.Millisecond, bytes.Repeat([]byte{'x'}, number("size"))
+	w.Header().Set("Content-Type", "text/event-stream")
+	began, controller := time.Now(), http.NewResponseController(w)
+	for event := range n {
+		time.Sleep(time.Until(began.Add(time.Duration(event) * gap)))
+		if _, err := fmt.Fprintf(w, "id: %d\ndata: %s\n\n", event, data); err != nil {
+			return
+		}
+		if err := controller.Flush(); err != nil {
+			return
+		}
 	}
 }
 
@@ -132,6 +156,7 @@ func main() {
 	mux.HandleFunc("GET /ping", ping)
 	mux.HandleFunc("GET /echo", get)
 	mux.HandleFunc("POST /echo", post)
+	mux.HandleFunc("GET /events", events)
 	mux.HandleFunc("GET /bulk/{size}", bulk)
 	mux.HandleFunc("PUT /bulk/{size}", put)
 	mux.HandleFunc("GET /ndt/v7/download", ndt7Download)

@@ -33,10 +33,6 @@ impl Service for Canned {
         After::IDLE.by(Some(turn.now + Duration::from_secs(60)))
     }
 
-    fn message(&mut self, (): &mut (), (): (), _: &mut Turn<'_, ()>) -> After {
-        After::IDLE
-    }
-
     fn shut_down(&mut self, (): &mut (), _: &mut Turn<'_, ()>) -> After {
         After::FINISHED
     }

@@ -56,11 +56,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
 
     /// A pass after the session has finished.
     #[cold]
-    pub(crate) fn closing_pass(
-        &mut self,
-        cx: &mut WorkerContext<K, S>,
-        call: &Call<S::Message>,
-    ) -> Outcome {
+    pub(crate) fn closing_pass(&mut self, cx: &mut WorkerContext<K, S>, call: &Call) -> Outcome {
         let expired = matches!(call, Call::Deadline);
         match self.phase {
             Phase::Lingering { .. } if expired => Outcome::Closed(CloseCause::Finished),

@@ -38,10 +38,13 @@ impl Gathering {
     }
 }
 
+/// For how many ticks what arrives is counted: 8 ms.
+const COUNTED_TICKS: u32 = 8;
+
 /// What has arrived for one connection, as far as its pace goes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Arrivals {
-    /// Bytes of this tick.
+    /// Bytes of these [`COUNTED_TICKS`].
     bytes: u32,
     /// The session expects much more.
     pub(crate) expects: bool,
@@ -52,10 +55,10 @@ pub(crate) struct Arrivals {
 }
 
 impl Arrivals {
-    /// So many ticks have passed since the last call.
+    /// A call at tick `now` after one at tick `last`.
     #[inline]
-    pub(crate) fn at(&mut self, ticks: u32) {
-        if ticks != 0 {
+    pub(crate) fn at(&mut self, last: u32, now: u32) {
+        if last / COUNTED_TICKS != now / COUNTED_TICKS {
             self.bytes = 0;
         }
     }

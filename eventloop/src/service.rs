@@ -99,13 +99,18 @@ pub trait Service: 'static {
     /// drained. The session uses what it can of the input and appends to the output.
     fn turn(&mut self, session: &mut Self::Session, turn: &mut Turn<'_, Self::Message>) -> After;
 
-    /// A mail arrived for the session.
+    /// A mail arrived for the session of `token`, which keeps what it needs of it and asks for its turn: that
+    /// comes in the same turn of the loop, once for all the mail that came with this. By default, it asks, and keeps nothing.
     fn message(
         &mut self,
         session: &mut Self::Session,
         message: Self::Message,
-        turn: &mut Turn<'_, Self::Message>,
-    ) -> After;
+        token: Token,
+        agenda: &mut Agenda,
+    ) {
+        let _ = (session, message);
+        agenda.call(token);
+    }
 
     /// A mail arrived for a session that is gone.
     fn undelivered(&mut self, message: Self::Message) {

@@ -19,7 +19,7 @@ use crate::timer_wheel::NEVER;
 use crate::worker_context::WorkerContext;
 
 /// Why a pass begins.
-pub(crate) enum Call<M> {
+pub(crate) enum Call {
     /// The kernel reported something.
     Ready(Ready),
     /// A read has brought something.
@@ -30,8 +30,6 @@ pub(crate) enum Call<M> {
     Deadline,
     /// The service, or another session, asked for it.
     Asked,
-    /// A mail.
-    Message(M),
     /// The worker ends, or needs the room.
     ShutDown,
 }
@@ -206,7 +204,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
 
     /// Notes what the kernel reported, if that is why the pass begins.
     #[inline]
-    fn note(&mut self, call: &Call<S::Message>) {
+    fn note(&mut self, call: &Call) {
         let &Call::Ready(ready) = call else { return };
         let State { reading, writing, failed, .. } = &mut self.state;
         *failed |= ready.failed;
@@ -228,14 +226,14 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         cx: &mut WorkerContext<K, S>,
         token: Token,
         tick: u32,
-        call: Call<S::Message>,
+        call: Call,
     ) -> Outcome {
         let was_connecting = self.is_connecting();
         self.note(&call);
         if self.phase != Phase::Open {
             return self.closing_pass(cx, &call);
         }
-        self.arrivals.at(tick.wrapping_sub(std::mem::replace(&mut self.called, tick)));
+        self.arrivals.at(std::mem::replace(&mut self.called, tick), tick);
         if self.state.failed {
             if was_connecting {
                 return Outcome::Closed(CloseCause::Failed(self.failure(cx)));
@@ -244,7 +242,6 @@ impl<K: Kernel, S: Service> Slot<K, S> {
                 return Outcome::Closed(CloseCause::Failed(io::ErrorKind::ConnectionReset));
             }
         }
-        // Mails are large: the call stays where it is.
         let mut call = Some(call);
         self.drop_unless_due(&mut call, was_connecting && !self.is_connecting());
         let mut budget = Budget::new(&cx.limits);
@@ -296,7 +293,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
 
     /// Leaves only a call that is due before anything is read.
     #[inline]
-    fn drop_unless_due(&self, call: &mut Option<Call<S::Message>>, was_established: bool) {
+    fn drop_unless_due(&self, call: &mut Option<Call>, was_established: bool) {
         let is_due = match call {
             Some(Call::Ready(_) | Call::Event) => was_established,
             Some(Call::Again) => self.state.more && self.state.writing == Writing::Open,
@@ -313,7 +310,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         &mut self,
         cx: &mut WorkerContext<K, S>,
         token: Token,
-        call: &mut Option<Call<S::Message>>,
+        call: &mut Option<Call>,
         budget: &mut Budget,
     ) -> Outcome {
         let mut unflushed = false;
@@ -453,7 +450,7 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         &mut self,
         cx: &mut WorkerContext<K, S>,
         token: Token,
-        call: &mut Option<Call<S::Message>>,
+        call: &mut Option<Call>,
     ) -> Option<Close> {
         cx.stats.turns += 1;
         let mut turn = Turn {
@@ -474,10 +471,6 @@ impl<K: Kernel, S: Service> Slot<K, S> {
         let session = &mut self.session;
         let after = match call {
             Some(Call::ShutDown) => cx.service.shut_down(session, &mut turn),
-            Some(Call::Message(_)) => match call.take() {
-                Some(Call::Message(message)) => cx.service.message(session, message, &mut turn),
-                _ => unreachable!("it is a message"),
-            },
             _ => cx.service.turn(session, &mut turn),
         };
         *call = None;

@@ -25,7 +25,7 @@ const LEVELS: u32 = 3;
 /// Where what is later than all levels waits.
 const OVERFLOW: u32 = (1 << FIRST_BITS) + LEVELS * (1 << LEVEL_BITS);
 
-/// The bits of a tick that all levels cover together: with 8 ms ticks, 6.2 days.
+/// The bits of a tick that all levels cover together: with ticks of a millisecond, 18 hours.
 const ALL_BITS: u32 = FIRST_BITS + LEVELS * LEVEL_BITS;
 
 #[derive(Debug, Clone, Copy)]

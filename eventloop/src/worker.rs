@@ -256,10 +256,10 @@ impl<K: Kernel, S: Service> Worker<K, S> {
             match mail {
                 Mail::Session(token, message) => {
                     self.cx.stats.mails += 1;
-                    if self.slots.get_mut(token).is_some_and(|slot| slot.is_open()) {
-                        self.pass(token, Call::Message(message));
-                    } else {
-                        self.cx.service.undelivered(message);
+                    let WorkerContext { service, agenda, .. } = &mut self.cx;
+                    match self.slots.get_mut(token).filter(|slot| slot.is_open()) {
+                        Some(slot) => service.message(&mut slot.session, message, token, agenda),
+                        None => service.undelivered(message),
                     }
                 }
                 Mail::HandedIn(socket) => self.take_in(socket),
@@ -291,7 +291,7 @@ impl<K: Kernel, S: Service> Worker<K, S> {
 
     /// Gives one connection its turn and does what follows from it.
     #[inline]
-    pub(crate) fn pass(&mut self, token: Token, call: Call<S::Message>) {
+    pub(crate) fn pass(&mut self, token: Token, call: Call) {
         let Self { slots, cx, tick, .. } = self;
         let Some(slot) = slots.get_mut(token) else { return };
         cx.passing = token;

@@ -93,10 +93,6 @@ impl Service for Echo {
         if is_over { After::FINISHED } else { After::IDLE }
     }
 
-    fn message(&mut self, _: &mut Session, (): (), _: &mut Turn<'_, ()>) -> After {
-        After::IDLE
-    }
-
     fn shut_down(&mut self, session: &mut Session, _: &mut Turn<'_, ()>) -> After {
         session.outbox.push(b"shut down".to_vec());
         After::FINISHED

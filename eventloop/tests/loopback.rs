@@ -10,7 +10,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
 use bolide_eventloop::{Address, Config, Handle, Limits, Listeners, Stats, run};
-use echo::{Echo, Message};
+use echo::{Echo, MAILS, Message};
 
 const ANY_PORT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -264,6 +264,20 @@ fn workers_share_a_port() {
     // 64 connections all on one of two workers: one in 2^63.
     assert!(handle.stats().iter().all(|stats| stats.accepted > 0));
     end(handle);
+}
+
+#[test]
+fn mails_that_come_together_are_one_turn_of_their_session() {
+    let (address, handle) = start(1, limits());
+    let mut stream = connect(address);
+    stream.write_all(b"P").unwrap();
+    let mut answer = vec![0; MAILS * b"mail".len()];
+    stream.read_exact(&mut answer).unwrap();
+    assert_eq!(answer, b"mail".repeat(MAILS));
+    drop(stream);
+    let stats = end(handle);
+    assert_eq!(stats.mails, MAILS as u64);
+    assert!(stats.turns <= 4, "the order, the mail, the end: {stats:?}");
 }
 
 #[test]

@@ -95,10 +95,6 @@ impl Service for Caller {
         After::READ
     }
 
-    fn message(&mut self, _: &mut Session, (): (), _: &mut Turn<'_, ()>) -> After {
-        After::READ
-    }
-
     fn shut_down(&mut self, _: &mut Session, _: &mut Turn<'_, ()>) -> After {
         After::FINISHED
     }

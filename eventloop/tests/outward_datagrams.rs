@@ -79,10 +79,6 @@ impl Service for Caller {
         if self.answered.contains(&session.name) { After::FINISHED } else { After::READ }
     }
 
-    fn message(&mut self, _: &mut Session, (): (), _: &mut Turn<'_, ()>) -> After {
-        After::READ
-    }
-
     fn shut_down(&mut self, _: &mut Session, _: &mut Turn<'_, ()>) -> After {
         After::FINISHED
     }

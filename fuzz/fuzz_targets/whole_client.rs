@@ -119,10 +119,6 @@ impl Service for Client {
         if turn.now >= session.1.until { After::CLOSED } else { after }
     }
 
-    fn message(&mut self, _: &mut Self::Session, (): (), _: &mut Turn<'_, ()>) -> After {
-        After::READ
-    }
-
     fn shut_down(&mut self, _: &mut Self::Session, _: &mut Turn<'_, ()>) -> After {
         After::CLOSED
     }

@@ -1,4 +1,4 @@
-//! Foreign test tools that come from language registries, not from the system's packages. They are
+//! Foreign test tools that come from language registries, or from a newer system's packages than this one has. They are
 //! installed under `target/tools`, where the tests look first.
 
 use std::path::Path;
@@ -58,6 +58,15 @@ pub(crate) fn every(report: &mut Report, root: &Path) {
             .current_dir(clients.join("go"));
         report.step("tools: Go client", command);
     }
+    let prometheus = tools.join("prometheus");
+    if !prometheus.join("run").exists() {
+        let mut command = Command::new("sh");
+        command
+            .arg(root.join("contenders/debian-13/install.sh"))
+            .arg(&prometheus)
+            .arg("prometheus");
+        report.step("tools: Prometheus", command);
+    }
     let requirements = clients.join("python/requirements.txt");
     let environment = tools.join("python");
     // What is installed stands in the environment: it is made anew when something else is wanted.
@@ -80,7 +89,7 @@ pub(crate) fn every(report: &mut Report, root: &Path) {
 fn has_packages(environment: &Path) -> bool {
     let mut command = Command::new(environment.join("bin/python"));
     command
-        .args(["-c", "import aioquic, h2, httpx, pycurl, websockets"])
+        .args(["-c", "import aioquic, h2, httpx, opentelemetry.proto, pycurl, websockets"])
         .status()
         .is_ok_and(|status| status.success())
 }

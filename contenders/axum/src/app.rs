@@ -1,17 +1,20 @@
 //! The application: a router as any user of axum writes it.
 
 use std::path::Path;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Query, Request};
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::{HeaderName, StatusCode};
+use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use bytes::Bytes;
 use futures_util::stream;
 use serde::Deserialize;
+use tokio::time::{Instant, sleep_until};
 use tower_http::services::ServeDir;
 
 /// The largest `size` of `GET /echo`, in bytes.
@@ -26,6 +29,7 @@ pub(crate) fn router(www: &Path) -> Router {
     Router::new()
         .route("/ping", get(ping))
         .route("/echo", get(fill).post(echo))
+        .route("/events", get(events))
         .fallback_service(ServeDir::new(www))
 }
 
@@ -58,6 +62,30 @@ fn many(size: u64) -> Body {
             Ok::<_, std::convert::Infallible>(Bytes::from_static(&FILL[..count]))
         });
     Body::from_stream(stream::iter(pieces))
+}
+
+#[derive(Deserialize)]
+struct Events {
+    n: u32,
+    gap: u64,
+    size: usize,
+}
+
+/// `n` events, `gap` milliseconds apart, of `size` bytes each.
+async fn events(Query(Events { n, gap, size }): Query<Events>) -> impl IntoResponse {
+    let (began, data) = (Instant::now(), "x".repeat(size));
+    let events = stream::unfold(0, move |event| {
+        let data = data.clone();
+        async move {
+            if event == n {
+                return None;
+            }
+            sleep_until(began + Duration::from_millis(gap) * event).await;
+            let sent = Event::default().id(event.to_string()).data(data);
+            Some((Ok::<_, std::convert::Infallible>(sent), event + 1))
+        }
+    });
+    Sse::new(events)
 }
 
 /// The body goes back as it comes; its length, if it is known, goes along with it.

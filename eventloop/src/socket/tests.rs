@@ -15,10 +15,6 @@ impl Service for Nothing {
         After::FINISHED
     }
 
-    fn message(&mut self, _: &mut u64, (): (), _: &mut Turn<'_, ()>) -> After {
-        After::FINISHED
-    }
-
     fn shut_down(&mut self, _: &mut u64, _: &mut Turn<'_, ()>) -> After {
         After::FINISHED
     }

@@ -4,7 +4,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use bolide_buffers::{Flush, SendQueue};
-use bolide_eventloop::{Accepted, After, Mailbox, Service, Token, Turn};
+use bolide_eventloop::{Accepted, After, Agenda, Mailbox, Service, Token, Turn};
 use bytes::Bytes;
 
 /// Mail for a session: bytes to send.
@@ -12,6 +12,9 @@ pub(crate) type Message = &'static [u8];
 
 /// The mail that empties what a session keeps.
 const FORGET: Message = b"forget";
+
+/// How many mails `P` sends at once.
+pub(crate) const MAILS: usize = 50;
 
 pub(crate) struct Echo {
     mailbox: Mailbox<Message>,
@@ -37,6 +40,8 @@ pub(crate) struct Session {
     kept: Option<Vec<u8>>,
     /// The peer has promised much.
     expects: bool,
+    /// To be sent in the next turn.
+    mail: Vec<u8>,
     deadline: Option<Instant>,
 }
 
@@ -76,6 +81,10 @@ impl Echo {
                 let (mailbox, token) = (turn.mailbox.clone(), turn.token);
                 std::thread::spawn(move || mailbox.send(token, b"mail").unwrap());
             }
+            b'P' => {
+                let (mailbox, token) = (turn.mailbox, turn.token);
+                (0..MAILS).for_each(|_| mailbox.send(token, b"mail").unwrap());
+            }
             b'L' => self.last = Some(turn.token),
             b'U' => {
                 self.asker = Some(turn.token);
@@ -105,6 +114,7 @@ impl Service for Echo {
     }
 
     fn turn(&mut self, session: &mut Session, turn: &mut Turn<'_, Message>) -> After {
+        turn.output.tail().append(&mut session.mail);
         while !turn.input.is_empty() && turn.output.len() < turn.output_limit {
             let plain = turn.input.unread().iter().take_while(|byte| !is_order(**byte)).count();
             let plain = plain.min(turn.output_limit - turn.output.len());
@@ -147,14 +157,18 @@ impl Service for Echo {
         &mut self,
         session: &mut Session,
         message: Message,
-        turn: &mut Turn<'_, Message>,
-    ) -> After {
+        token: Token,
+        agenda: &mut Agenda,
+    ) {
         if message == FORGET {
             session.kept = Some(Vec::new());
-        } else {
-            turn.output.tail().extend_from_slice(message);
         }
-        self.turn(session, turn)
+        if session.mail.is_empty() {
+            agenda.call(token);
+        }
+        if message != FORGET {
+            session.mail.extend_from_slice(message);
+        }
     }
 
     fn undelivered(&mut self, message: Message) {

@@ -158,6 +158,13 @@ impl Connection {
         self.is_tls() || self.is_quic()
     }
 
+    /// RFC 8470 §3: whether what comes could be a replay of what another connection has sent.
+    #[inline]
+    #[must_use]
+    pub fn is_early(&self) -> bool {
+        matches!(&self.stack, Stack::H3(http3) if http3.quic.is_early())
+    }
+
     /// The version in use: `None` while it is not decided. That of HTTP/1.1 stands for HTTP/1.0, too.
     #[inline]
     #[must_use]

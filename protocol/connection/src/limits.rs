@@ -8,7 +8,7 @@ use std::time::Duration;
 pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long the first bytes of a cleartext connection may leave its version open. Default: 10 s.
-/// Unit: time. Reason: the preface is 24 octets; the same as for a request's head. Answers:
+/// Unit: time. Reason: the preface is 24 bytes; the same as for a request's head. Answers:
 /// slow-head.
 pub const VERSION_TIMEOUT: Duration = Duration::from_secs(10);
 

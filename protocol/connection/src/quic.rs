@@ -210,7 +210,8 @@ impl<N: Copy> QuicEndpoint<N> {
         limits: &Limits,
         now: Instant,
     ) -> Result<Connection, QuicError> {
-        let (key, quic) = self.endpoint.connect(tls, to, host, now)?;
+        let (key, quic) =
+            self.endpoint.connect(tls, to, host, limits.h3.response_window_bytes, now)?;
         self.entry(key).name = Some(name);
         Ok(Connection::over_quic(Role::Client, (quic, self.place), limits, now))
     }

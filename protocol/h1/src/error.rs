@@ -109,7 +109,7 @@ failures! {
     // Not HTTP: a TLS alert (RFC 8446 §6) is what a server of HTTPS has for a request in cleartext.
     SPEAKS_TLS = Failure::bad("the server sent TLS: its port may be one of https://");
     // Responses (RFC 9112 §9.2, RFC 9110 §15.2).
-    UNSOLICITED = Failure::bad("bytes came that answered no request");
+    UNSOLICITED = Failure::bad("bytes came that belong to no response");
     UNASKED_SWITCH = Failure::bad("protocols were switched without a request");
     TOO_MANY_INTERIM = Failure::bad("too many interim responses came");
     // Ends.

@@ -86,7 +86,7 @@ pub const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// h2o 10 s. Answers: idle-connections.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long an idle connection that a server leaves may still begin a request, which is answered with
+/// How long an idle connection that a server leaves may still begin a request, which gets a response with
 /// `Connection: close`. Default: 1 s. Unit: time. Reason: a request that is on its way arrives within a few
 /// round trips; as long as HTTP/2 waits between its two GOAWAY frames. Answers: none.
 pub const LEAVE_NOTICE: Duration = Duration::from_secs(1);

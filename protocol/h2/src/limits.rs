@@ -41,7 +41,7 @@ pub const FRAMES_AHEAD_COUNT: usize = 128;
 /// between the 16 KiB and 60 KiB that others take. Answers: hpack-bomb.
 pub const HEADER_LIST_BYTES: u32 = 32 * 1024;
 
-/// How many times the header list's size a head is answered with 431 before the connection ends.
+/// How many times the header list's size a head gets 431 before the connection ends.
 /// Default: 4. Unit: times. Reason: an honest client that is too verbose learns why. Answers:
 /// hpack-bomb.
 pub const HEADER_LIST_EXCESS_COUNT: u32 = 4;
@@ -107,7 +107,7 @@ pub const SMALL_DATA_BYTES: u32 = 16;
 pub const SMALL_DATA_BURST_COUNT: u32 = 10_000;
 
 /// Small DATA frames, refill. Default: 5000. Unit: frames per second. Reason: messages of a few
-/// octets are honest at this rate. Answers: one-byte-data.
+/// bytes are honest at this rate. Answers: one-byte-data.
 pub const SMALL_DATA_REFILL_COUNT: u32 = 5000;
 
 /// Small DATA frames in tunnels that arrive while earlier bytes of their tunnel wait to be read, at once. Default:
@@ -128,7 +128,7 @@ pub const SETTINGS_ENTRIES_COUNT: u32 = 32;
 pub const SETTINGS_FRAMES_COUNT: u32 = 50;
 
 /// Control frames of ours that wait for the peer to read. Default: 1000. Unit: frames. Reason: each
-/// answers a frame of a peer that writes and never reads. Answers: ping-flood.
+/// replies to a frame of a peer that writes and never reads. Answers: ping-flood.
 pub const CONTROL_FRAMES_COUNT: u32 = 1000;
 
 /// PRIORITY_UPDATE frames remembered for streams that are not open yet. Default: 16. Unit: streams.
@@ -148,7 +148,7 @@ pub const STALLED_STREAM: Duration = Duration::from_secs(30);
 pub const STALLED_CONNECTION: Duration = Duration::from_secs(60);
 
 /// How long the preface with the first SETTINGS, a frame, or a header block may take to be complete.
-/// Default: 10 s. Unit: time. Reason: in all, not for each octet. Answers: slow-head.
+/// Default: 10 s. Unit: time. Reason: in all, not for each byte. Answers: slow-head.
 pub const HEAD_TIME: Duration = Duration::from_secs(10);
 
 /// How long a request's body may pause while we want more of it. Default: 30 s. Unit: time. Reason: a
@@ -180,7 +180,7 @@ pub const WRITE_PAUSE: Duration = Duration::from_secs(30);
 /// excess streams are refused for free. Answers: settings-ack-withheld.
 pub const ACKNOWLEDGEMENT_TIME: Duration = Duration::from_secs(30);
 
-/// Between the two GOAWAY frames of a shutdown, when the peer does not answer the PING between them.
+/// Between the two GOAWAY frames of a shutdown, when the peer does not reply to the PING between them.
 /// Default: 1 s. Unit: time. Reason: longer than a round trip. Answers: none.
 pub const DRAIN_NOTICE: Duration = Duration::from_secs(1);
 
@@ -188,7 +188,7 @@ pub const DRAIN_NOTICE: Duration = Duration::from_secs(1);
 /// Default: 60 s. Unit: time. Reason: tunnels and long calls may be silent. Answers: none.
 pub const PING_AFTER: Duration = Duration::from_secs(60);
 
-/// How long the peer may take to answer that PING. Default: 20 s. Unit: time. Reason: longer than any
+/// How long the peer may take to reply to that PING. Default: 20 s. Unit: time. Reason: longer than any
 /// network's queue. Answers: none.
 pub const PING_REPLY: Duration = Duration::from_secs(20);
 

@@ -76,7 +76,7 @@ impl OutputWatch {
         batch.0 += 1;
         batch.1 = self.sent + length as u64;
         if self.older.0 + self.newer.0 > count_max {
-            return Err(Fault::abuse("unread-control-frames", "our answers are not read"));
+            return Err(Fault::abuse("unread-control-frames", "our control frames are not read"));
         }
         Ok(())
     }

@@ -55,7 +55,7 @@ impl Connection {
                 }
             }
             Some((Purpose::Alive, since_ms)) if over(since_ms, limits.ping_reply) => {
-                let what = "a PING was not answered in time";
+                let what = "a PING had no reply in time";
                 return Ok(Some(CloseReason::circumstance("ping-timeout", what)));
             }
             _ => {}
@@ -165,7 +165,7 @@ impl Connection {
         if stream.state == State::Discarding {
             let passed_ms = clock.elapsed_ms(stream.receiving.pace.since_ms());
             let over = passed_ms >= millis(self.limits.body_pause);
-            return over.then_some("an answered request takes too long to end");
+            return over.then_some("a request with a complete response takes too long to end");
         }
         let sending = &mut stream.sending;
         match sending.place {

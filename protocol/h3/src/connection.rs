@@ -237,7 +237,7 @@ impl Connection {
         let mut stream = Stream::new(number, self.times.clock.ms);
         if let Some(priority) = self.control.early.take(number) {
             stream.sending.priority = priority;
-            cx.quic.prioritise(id, priority.urgency);
+            cx.quic.prioritise(id, priority);
         }
         self.insert(stream);
         self.look_at(number);

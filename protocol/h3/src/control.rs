@@ -1,6 +1,6 @@
 //! RFC 9114 §6.2, RFC 9204 §4.2: the unidirectional streams of both ends.
 
-use bolide_semantics::Role;
+use bolide_semantics::{Priority, Role};
 
 use crate::error::Fault;
 use crate::frame::{self, Frames, kind};
@@ -99,7 +99,7 @@ impl Control {
             }
             let Some(id) = own.id.or_else(|| cx.quic.open_unidirectional()) else { continue };
             if own.id.replace(id).is_none() {
-                cx.quic.prioritise(id, 0);
+                cx.quic.prioritise(id, Priority { urgency: 0, incremental: false });
             }
             let taken = cx.quic.write(id, &own.unsent);
             own.unsent.drain(..taken);

@@ -16,7 +16,7 @@ pub const STREAM_UNCONSUMED_BYTES: u32 = 65_536;
 /// between the 16 KiB and 60 KiB that others take. Answers: qpack-bomb.
 pub const HEADER_LIST_BYTES: u32 = 32 * 1024;
 
-/// How many times the header list's size a head is answered with 431 before the connection ends.
+/// How many times the header list's size a head gets 431 before the connection ends.
 /// Default: 4. Unit: times. Reason: an honest client that is too verbose learns why. Answers: qpack-bomb.
 pub const HEADER_LIST_EXCESS_COUNT: u32 = 4;
 
@@ -118,6 +118,10 @@ pub const CALL_PAUSE: Duration = Duration::from_secs(600);
 /// than any modem. Answers: slow-body.
 pub const BODY_RATE_BYTES: u32 = 500;
 
+/// What a server may send on one stream before the client reads it. Default: 262144. Unit: bytes. Reason: 100 Mbit/s over 20 ms;
+/// an upstream is near, and clients that read everything at once may allow more. Answers: window-ignored.
+pub const RESPONSE_WINDOW_BYTES: u32 = 256 * 1024;
+
 /// How long a body's rate is measured. Default: 10 s. Unit: time. Reason: evens out bursts. Answers: slow-body.
 pub const BODY_RATE_TIME: Duration = Duration::from_secs(10);
 
@@ -143,6 +147,8 @@ pub struct Limits {
     pub concurrent_streams_count: u32,
     /// [`STREAM_UNCONSUMED_BYTES`].
     pub stream_unconsumed_bytes: u32,
+    /// [`RESPONSE_WINDOW_BYTES`].
+    pub response_window_bytes: u32,
     /// [`HEADER_LIST_BYTES`].
     pub header_list_bytes: u32,
     /// [`HEADER_LIST_EXCESS_COUNT`].
@@ -194,6 +200,7 @@ impl Default for Limits {
         Self {
             concurrent_streams_count: CONCURRENT_STREAMS_COUNT,
             stream_unconsumed_bytes: STREAM_UNCONSUMED_BYTES,
+            response_window_bytes: RESPONSE_WINDOW_BYTES,
             header_list_bytes: HEADER_LIST_BYTES,
             header_list_excess_count: HEADER_LIST_EXCESS_COUNT,
             header_fields_count: HEADER_FIELDS_COUNT,

@@ -47,6 +47,6 @@ impl Connection {
             self.scheduler.remove(before, turn);
             stream.sending.turn = Some(self.scheduler.push(number, priority));
         }
-        cx.quic.prioritise(stream.id(), priority.urgency);
+        cx.quic.prioritise(stream.id(), priority);
     }
 }

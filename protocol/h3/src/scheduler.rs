@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 
 use bolide_semantics::Priority;
 
-/// Urgency, whether it shares, and the order in which streams came.
+/// Urgency, whether it shares, and its place among those: the order in which they came where they share, otherwise that of the
+/// streams.
 type Turn = (u8, bool, u64);
 
 /// The streams that wait.
@@ -26,11 +27,12 @@ impl Scheduler {
         self.waiting.is_empty()
     }
 
-    /// A stream waits for its turn, after those of its priority. Returns its place.
+    /// A stream waits for its turn among those of its priority. Returns its place.
     pub(crate) fn push(&mut self, number: u32, priority: Priority) -> u64 {
         self.count += 1;
-        self.waiting.insert((priority.urgency, priority.incremental, self.count), number);
-        self.count
+        let place = if priority.incremental { self.count } else { number.into() };
+        self.waiting.insert((priority.urgency, priority.incremental, place), number);
+        place
     }
 
     /// A stream waits no more.
@@ -85,6 +87,18 @@ mod tests {
         assert_eq!(turns(&mut scheduler, 3), [3, 3, 3]);
         scheduler.remove(of(1, false), place);
         assert_eq!(turns(&mut scheduler, 5), [1, 2, 4, 1, 2]);
+    }
+
+    #[test]
+    fn what_is_useless_in_parts_is_sent_in_the_order_of_the_streams() {
+        let mut scheduler = Scheduler::default();
+        for number in [4, 2, 9] {
+            scheduler.push(number, of(3, false));
+        }
+        assert_eq!(scheduler.next(), Some(2));
+        scheduler.remove(of(3, false), 2);
+        scheduler.push(1, of(3, false));
+        assert_eq!(scheduler.next(), Some(1));
     }
 
     #[test]

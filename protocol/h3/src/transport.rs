@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use bolide_semantics::{CloseReason, Head};
+use bolide_semantics::{CloseReason, Head, Priority};
 use bytes::Bytes;
 
 /// What happened below.
@@ -83,8 +83,9 @@ pub trait Quic {
     /// Reads no more of the peer's side of a stream (STOP_SENDING). Nothing is reported about it any more.
     fn stop(&mut self, stream: u64, code: u64);
 
-    /// What waits of this stream is sent before what waits of those with a higher urgency (0 to 7).
-    fn prioritise(&mut self, stream: u64, urgency: u8);
+    /// What waits of this stream is sent before what waits of those with a higher urgency (0 to 7), and, unless it shares, before
+    /// that of later ones of the same. All have [`Priority::UNSPOKEN`] at first.
+    fn prioritise(&mut self, stream: u64, priority: Priority);
 
     /// Sends an unreliable datagram; false when it can't be sent.
     fn send_datagram(&mut self, datagram: Bytes) -> bool;

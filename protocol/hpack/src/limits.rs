@@ -1,19 +1,19 @@
 //! The limits of header compression. What a whole field section may take is HTTP/2's to say.
 
-/// The dynamic table, in either direction, as RFC 7541 §4.1 counts it (names, values and 32 octets
-/// for each entry). Default: 4096. Unit: octets. Reason: the protocol's initial value; more helps
+/// The dynamic table, in either direction, as RFC 7541 §4.1 counts it (names, values and 32 bytes
+/// for each entry). Default: 4096. Unit: bytes. Reason: the protocol's initial value; more helps
 /// few and costs memory on every connection. Answers: hpack-bomb.
 pub const TABLE_BYTES: u32 = 4096;
 
-/// The largest table size that the decoder can be told to allow. Default: 65535. Unit: octets.
+/// The largest table size that the decoder can be told to allow. Default: 65535. Unit: bytes.
 /// Reason: an entry's lengths are kept in 16 bits. Answers: hpack-bomb.
 pub const TABLE_CEILING_BYTES: u32 = 65_535;
 
-/// The largest length, size or index in a block. Default: 268435456. Unit: octets (of an index:
+/// The largest length, size or index in a block. Default: 268435456. Unit: bytes (of an index:
 /// entries). Reason: 28 bits are far more than any that can be right. Answers: integer-overflow.
 pub const LENGTH_CEILING_BYTES: u32 = 1 << 28;
 
-/// Octets of an integer after its prefix. Default: 5. Unit: octets. Reason: 28 bits need four; one
+/// Bytes of an integer after its prefix. Default: 5. Unit: bytes. Reason: 28 bits need four; one
 /// more is tolerated. Answers: integer-overflow.
 pub const INTEGER_OCTETS_COUNT: usize = 5;
 

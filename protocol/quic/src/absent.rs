@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use bolide_buffers::{Datagram, DatagramBatch};
 use bolide_h3::{Quic, QuicEvent, Read};
+use bolide_semantics::Priority;
 use bolide_tls::{ClientTls, HandshakeFacts, ServerTls, WallClock};
 use bytes::Bytes;
 
@@ -78,6 +79,7 @@ impl Endpoint {
         _: &ClientTls,
         _: SocketAddr,
         _: &str,
+        _: u32,
         _: Instant,
     ) -> Result<(Key, Connection), QuicError> {
         match self.0 {}
@@ -137,6 +139,12 @@ impl Connection {
 
     /// Nobody wants it.
     pub fn forget(self, _: &mut Endpoint) {
+        match self.0 {}
+    }
+
+    /// Whether what comes could be a replay.
+    #[must_use]
+    pub fn is_early(&self) -> bool {
         match self.0 {}
     }
 
@@ -218,7 +226,7 @@ impl Quic for Connection {
         match self.0 {}
     }
 
-    fn prioritise(&mut self, _: u64, _: u8) {
+    fn prioritise(&mut self, _: u64, _: Priority) {
         match self.0 {}
     }
 

@@ -6,42 +6,29 @@ use std::time::Instant;
 
 use bolide_buffers::DatagramBatch;
 use bolide_h3::{Quic, QuicEvent, Read};
-use bolide_semantics::CloseReason;
-use bolide_tls::{Alpn, ClientCertificate, HandshakeFacts};
+use bolide_semantics::{CloseReason, Priority};
+use bolide_tls::{Alpn, ClientCertificate, HandshakeFacts, full_handshakes_count};
 use bytes::Bytes;
 use quinn_proto::crypto::rustls::HandshakeData;
 use quinn_proto::{
-    ConnectionError, ConnectionHandle, Dir, EndpointEvent, Event, ReadError, StreamEvent, StreamId,
-    Transmit, TransportErrorCode, VarInt, WriteError,
+    ConnectionHandle, Dir, EndpointEvent, Event, ReadError, StreamEvent, StreamId, Transmit,
+    VarInt, WriteError,
 };
 
 use crate::endpoint::{Delivery, Endpoint, Key};
 use crate::facts::QuicStats;
-use crate::limits::{
-    BATCH_COUNT, CONNECTION_WINDOW_BYTES, FIRST_WINDOW_BYTES, OUTWARD_WINDOW_BYTES,
-    RESERVED_STREAMS_COUNT, SEND_WINDOW_BYTES, STREAM_WINDOW_BYTES,
-};
+use crate::limits::{BATCH_COUNT, RESERVED_STREAMS_COUNT};
+use crate::reasons::{close_reason, tls_failure};
+use crate::windows::{Receiving, Sending};
 
 /// The longest piece that is read of a stream at once, in bytes.
 const READ_BYTES: usize = 64 * 1024;
-
-/// What a piece of a stream takes besides its bytes while it is not read: its place in the order, and what it shares.
-const PIECE_BYTES: usize = 160;
-
-/// The most pieces that the transport keeps of one stream: it merges what is beyond, or ends the connection.
-const PIECES_COUNT: usize = 2048;
 
 /// What every path lets through (RFC 9000 §14), in bytes: no datagram of a handshake is larger.
 const DATAGRAM_BYTES_MIN: usize = 1200;
 
 /// H3_NO_ERROR (RFC 9114 §8.1).
-const NO_ERROR: u64 = 0x100;
-
-/// Where the codes of TLS's alerts begin (RFC 9000 §20.1).
-const CRYPTO_ERROR: u64 = 0x100;
-
-/// The alert of a peer that has no protocol in common (RFC 7301 §3.2).
-const NO_APPLICATION_PROTOCOL: u64 = 120;
+pub(crate) const NO_ERROR: u64 = 0x100;
 
 /// What quinn-proto wants to be sent, in our words.
 pub(crate) fn batch(transmit: &Transmit) -> DatagramBatch {
@@ -66,22 +53,17 @@ pub struct Connection {
     events: VecDeque<QuicEvent>,
     /// Streams that were opened ahead: how many more the peer allows is not known otherwise.
     reserved: VecDeque<u64>,
-    /// What was written to each stream of which not everything is acknowledged.
-    written: Vec<(u64, u64)>,
-    written_bytes: u64,
-    /// Streams of requests of which more may come, in order.
-    reading: Vec<u64>,
-    /// Of the pieces that have come, those that were read or are known not to be kept.
-    pieces_read: u64,
-    /// What the peer may send before it is read.
-    window_bytes: u32,
-    /// What was read since the window had this size.
-    read_bytes: u64,
+    receiving: Receiving,
+    sending: Sending,
     /// It counts among the endpoint's handshakes of clients whose addresses are not validated.
     is_unvalidated: bool,
     /// What may be sent before the client's address is validated, in bytes; `None`: anything.
     allowance: Option<usize>,
     tls_failure: Option<String>,
+    /// A client's first packet may carry requests.
+    began_early: bool,
+    /// The server has shown its certificate: no session was resumed.
+    is_full: bool,
 }
 
 impl Connection {
@@ -89,27 +71,30 @@ impl Connection {
         handle: ConnectionHandle,
         inner: quinn_proto::Connection,
         now: Instant,
+        receiving: Receiving,
         allowance: Option<usize>,
     ) -> Self {
         let (events, reserved) = (VecDeque::new(), VecDeque::new());
-        let is_server = inner.side().is_server();
-        let window_bytes = if is_server { FIRST_WINDOW_BYTES } else { OUTWARD_WINDOW_BYTES };
+        let began_early = inner.side().is_client() && inner.has_0rtt();
         Self {
             handle,
             inner,
             now,
             events,
             reserved,
-            written: Vec::new(),
-            written_bytes: 0,
-            reading: Vec::new(),
-            pieces_read: 0,
-            window_bytes,
-            read_bytes: 0,
+            receiving,
+            sending: Sending::default(),
             is_unvalidated: allowance.is_some(),
             allowance,
             tls_failure: None,
+            began_early,
+            is_full: false,
         }
+    }
+
+    /// The same after a first datagram with which a server has shown its certificate, or has not.
+    pub(crate) fn with_full_handshake(self, is_full: bool) -> Self {
+        Self { is_full, ..self }
     }
 
     /// Its name at its endpoint.
@@ -122,7 +107,13 @@ impl Connection {
     pub fn deliver(&mut self, endpoint: &mut Endpoint, delivery: Delivery, now: Instant) {
         self.now = now;
         self.allowance = self.allowance.zip(delivery.allowance).map(|(left, more)| left + more);
+        self.receiving.arrived(delivery.bytes);
+        let full = full_handshakes_count();
         self.inner.handle_event(delivery.event);
+        self.is_full |= full_handshakes_count() != full;
+        if let Some(window) = self.sending.follow(self.inner.congestion_state().window()) {
+            self.inner.set_send_window(window);
+        }
         self.settle(endpoint);
     }
 
@@ -138,6 +129,9 @@ impl Connection {
     /// The next batch of datagrams that is to be sent, in `buffer`, which is emptied first.
     pub fn send(&mut self, endpoint: &mut Endpoint, buffer: &mut Vec<u8>) -> Option<DatagramBatch> {
         buffer.clear();
+        if let Some(window) = self.receiving.pause() {
+            self.inner.set_receive_window(VarInt::from_u32(window));
+        }
         // The transport sends a datagram while anything is left, however large it is.
         let most = self.allowance.map_or(BATCH_COUNT, |left| left / DATAGRAM_BYTES_MIN);
         if most == 0 {
@@ -159,6 +153,13 @@ impl Connection {
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.inner.is_drained()
+    }
+
+    /// RFC 8446 §8: whether what comes could be a replay: the handshake is not complete, and a client that resumes a session has
+    /// sent requests with its first packet.
+    #[must_use]
+    pub fn is_early(&self) -> bool {
+        self.inner.side().is_server() && self.inner.is_handshaking()
     }
 
     /// Protects what follows by new keys (RFC 9001 §6), which otherwise happens after as many packets as a key may protect.
@@ -198,8 +199,7 @@ impl Connection {
         self.tls_failure.as_deref()
     }
 
-    /// What the handshake agreed on, once it is complete. quinn-proto does not tell the cipher suite, nor whether a session
-    /// was resumed.
+    /// What the handshake agreed on, once it is complete. quinn-proto does not tell the cipher suite.
     #[must_use]
     pub fn facts(&self) -> Option<HandshakeFacts> {
         if self.inner.is_handshaking() {
@@ -213,7 +213,7 @@ impl Connection {
             group: None,
             alpn: Some(Alpn::H3),
             server_name: data.server_name,
-            resumed: false,
+            resumed: !self.is_full,
             client: session
                 .peer_identity()
                 .filter(|_| self.inner.side().is_server())
@@ -257,68 +257,15 @@ impl Connection {
         }
     }
 
-    /// So much was written to a stream: what the transport keeps of it until the peer has it, at most. What is written to
-    /// unidirectional streams never ends, and is little.
-    fn note_written(&mut self, stream: u64, bytes: usize) {
-        if stream & 2 != 0 || bytes == 0 {
-            return;
-        }
-        self.written_bytes += bytes as u64;
-        match self.written.binary_search_by_key(&stream, |(stream, _)| *stream) {
-            Ok(at) => self.written[at].1 += bytes as u64,
-            Err(at) => self.written.insert(at, (stream, bytes as u64)),
-        }
-    }
-
-    /// The transport keeps nothing of a stream any more.
-    fn acknowledged(&mut self, stream: u64) {
-        if let Ok(at) = self.written.binary_search_by_key(&stream, |(stream, _)| *stream) {
-            self.written_bytes -= self.written.remove(at).1;
-        }
-    }
-
-    /// More may come on a stream. What comes on unidirectional ones is read at once.
-    fn begin_reading(&mut self, stream: u64) {
-        if stream & 2 == 0
-            && let Err(at) = self.reading.binary_search(&stream)
-        {
-            self.reading.insert(at, stream);
-        }
-    }
-
     /// Nothing more comes on a stream, or is wanted of it.
     fn end_reading(&mut self, stream: u64) {
-        if let Ok(at) = self.reading.binary_search(&stream) {
-            self.reading.remove(at);
-        }
-        if self.reading.is_empty() {
-            // Some have come twice.
-            self.pieces_read = self.inner.stats().frame_rx.stream;
-        }
+        self.receiving.end(stream, self.inner.stats().frame_rx.stream);
     }
 
     /// What the transport keeps at most of what was written, and of what has come and was not read, in bytes.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
-        let places = self.written.capacity() * size_of::<(u64, u64)>()
-            + self.reading.capacity() * size_of::<u64>();
-        let open = self.reading.len();
-        let unread = (self.window_bytes as usize).min(STREAM_WINDOW_BYTES as usize * open);
-        let pieces = self.inner.stats().frame_rx.stream.saturating_sub(self.pieces_read);
-        let pieces = (PIECES_COUNT * open).min(pieces as usize);
-        self.written_bytes.min(SEND_WINDOW_BYTES) as usize + unread + pieces * PIECE_BYTES + places
-    }
-
-    /// So much was read: who sends a lot may send more ahead.
-    fn note_read(&mut self, bytes: usize) {
-        self.read_bytes += bytes as u64;
-        if self.read_bytes >= self.window_bytes.into()
-            && self.window_bytes < CONNECTION_WINDOW_BYTES
-        {
-            self.read_bytes = 0;
-            self.window_bytes = (2 * self.window_bytes).min(CONNECTION_WINDOW_BYTES);
-            self.inner.set_receive_window(VarInt::from_u32(self.window_bytes));
-        }
+        self.receiving.held_bytes(self.inner.stats().frame_rx.stream) + self.sending.held_bytes()
     }
 
     /// Turns an event of the transport into those that HTTP/3 knows.
@@ -330,7 +277,7 @@ impl Connection {
             }
             Event::Stream(StreamEvent::Opened { dir }) => {
                 while let Some(id) = self.inner.streams().accept(dir) {
-                    self.begin_reading(id.into());
+                    self.receiving.begin(id.into());
                     self.events.push_back(QuicEvent::Opened(id.into()));
                 }
             }
@@ -340,9 +287,9 @@ impl Connection {
             Event::Stream(StreamEvent::Writable { id }) => {
                 self.events.push_back(QuicEvent::Writable(id.into()));
             }
-            Event::Stream(StreamEvent::Finished { id }) => self.acknowledged(id.into()),
+            Event::Stream(StreamEvent::Finished { id }) => self.sending.acknowledged(id.into()),
             Event::Stream(StreamEvent::Stopped { id, error_code }) => {
-                self.acknowledged(id.into());
+                self.sending.acknowledged(id.into());
                 self.events.push_back(QuicEvent::Stopped(id.into(), error_code.into_inner()));
             }
             Event::Stream(StreamEvent::Available { dir: Dir::Bi }) => {
@@ -354,6 +301,13 @@ impl Connection {
                     self.events.push_back(QuicEvent::Datagram(bytes));
                 }
             }
+            // The server has forgotten the session, and everything that was sent: none of it was processed.
+            Event::Connected if self.began_early && !self.inner.accepted_0rtt() => {
+                self.inner.close(self.now, number(NO_ERROR), Bytes::new());
+                let why = "the server accepted no early data, and ignored what was sent";
+                let reason = CloseReason::circumstance("early-data-ignored", why);
+                self.events.push_back(QuicEvent::Closed(reason));
+            }
             Event::Connected
             | Event::HandshakeDataReady
             | Event::DatagramsUnblocked
@@ -362,61 +316,17 @@ impl Connection {
     }
 }
 
-/// Why the transport ended.
-fn close_reason(error: &ConnectionError) -> CloseReason {
-    match error {
-        ConnectionError::ApplicationClosed(close) if close.error_code.into_inner() == NO_ERROR => {
-            CloseReason::orderly("eof", "the peer closed the connection")
-        }
-        ConnectionError::ConnectionClosed(close)
-            if close.error_code == TransportErrorCode::CONNECTION_REFUSED =>
-        {
-            CloseReason::peer("refused", "the peer refused the connection")
-        }
-        ConnectionError::ApplicationClosed(_) | ConnectionError::ConnectionClosed(_) => {
-            CloseReason::peer("peer-error", "the peer closed the connection with an error")
-        }
-        ConnectionError::TransportError(_) => {
-            CloseReason::peer("transport-error", "the peer violated QUIC or its handshake failed")
-        }
-        ConnectionError::VersionMismatch => {
-            CloseReason::peer("quic-version", "the peer does not speak version 1 of QUIC")
-        }
-        ConnectionError::Reset => {
-            CloseReason::peer("reset", "the peer has forgotten the connection")
-        }
-        ConnectionError::TimedOut => {
-            CloseReason::circumstance("silent", "the peer was silent for too long")
-        }
-        ConnectionError::LocallyClosed => {
-            CloseReason::orderly("closed", "the connection was closed")
-        }
-        ConnectionError::CidsExhausted => {
-            CloseReason::circumstance("no-identifiers", "no identifier is left for the connection")
-        }
-    }
-}
-
-/// What was wrong with TLS, if that ended a connection (RFC 9001 §4.8), by us or by the peer.
-fn tls_failure(error: &ConnectionError) -> Option<String> {
-    let (code, text) = match error {
-        ConnectionError::TransportError(error) => (error.code, error.reason.clone()),
-        ConnectionError::ConnectionClosed(close) => {
-            let text = String::from_utf8_lossy(&close.reason[..close.reason.len().min(200)]);
-            (close.error_code, text.escape_debug().to_string())
-        }
-        _ => return None,
-    };
-    let alert = u64::from(code).checked_sub(CRYPTO_ERROR).filter(|alert| *alert <= 255)?;
-    Some(match alert {
-        NO_APPLICATION_PROTOCOL => "the peer does not speak HTTP/3 (ALPN `h3`)".to_owned(),
-        _ if text.is_empty() => format!("alert {alert}"),
-        _ => text,
-    })
-}
-
 fn number(value: u64) -> VarInt {
     VarInt::from_u64(value).unwrap_or(VarInt::MAX)
+}
+
+/// The transport's number for a priority: the larger come first, and equals take turns. 0 is that of all streams at first.
+fn rank(stream: u64, priority: Priority) -> i32 {
+    /// So many streams of one urgency have an order of their own.
+    const STREAMS: i32 = 1 << 28;
+    let urgency = (3 - i32::from(priority.urgency.min(7))) * STREAMS;
+    let place = (stream >> 2) as i32 & (STREAMS - 1);
+    if priority.incremental { urgency } else { urgency + STREAMS - 1 - place }
 }
 
 fn id_of(stream: u64) -> StreamId {
@@ -429,14 +339,17 @@ impl Quic for Connection {
             if let Some(event) = self.events.pop_front() {
                 return Some(event);
             }
-            let event = self.inner.poll()?;
+            let Some(event) = self.inner.poll() else {
+                self.receiving.knows_all();
+                return None;
+            };
             self.happened(event);
         }
     }
 
     fn open_bidirectional(&mut self) -> Option<u64> {
         let id = self.reserved.pop_front()?;
-        self.begin_reading(id);
+        self.receiving.begin(id);
         self.reserve();
         Some(id)
     }
@@ -445,12 +358,13 @@ impl Quic for Connection {
         self.inner.streams().open(Dir::Uni).map(Into::into)
     }
 
+    /// A client that may send early data need not wait.
     fn is_handshaking(&self) -> bool {
-        self.inner.is_handshaking()
+        self.inner.is_handshaking() && !self.began_early
     }
 
     fn is_acknowledged(&self) -> bool {
-        self.written.is_empty()
+        self.sending.is_acknowledged()
     }
 
     fn openable(&self) -> u64 {
@@ -470,10 +384,11 @@ impl Quic for Connection {
         let _ = chunks.finalize();
         match &read {
             Read::Data(data) => {
-                self.pieces_read += 1;
-                self.note_read(data.len());
+                if let Some(window) = self.receiving.read(stream, data.len()) {
+                    self.inner.set_receive_window(VarInt::from_u32(window));
+                }
             }
-            Read::Nothing => {}
+            Read::Nothing => self.receiving.drained(stream),
             Read::End | Read::Reset(_) => self.end_reading(stream),
         }
         read
@@ -498,7 +413,7 @@ impl Quic for Connection {
                 Err(WriteError::Stopped(_) | WriteError::ClosedStream) => return bytes.len(),
             }
         }
-        self.note_written(stream, taken);
+        self.sending.written(stream, taken);
         taken
     }
 
@@ -511,7 +426,7 @@ impl Quic for Connection {
                 Err(WriteError::Stopped(_) | WriteError::ClosedStream) => return chunk.clear(),
             }
         }
-        self.note_written(stream, offered - chunk.len());
+        self.sending.written(stream, offered - chunk.len());
     }
 
     fn finish(&mut self, stream: u64) {
@@ -519,7 +434,7 @@ impl Quic for Connection {
     }
 
     fn reset(&mut self, stream: u64, code: u64) {
-        self.acknowledged(stream);
+        self.sending.acknowledged(stream);
         let _ = self.inner.send_stream(id_of(stream)).reset(number(code));
     }
 
@@ -528,9 +443,8 @@ impl Quic for Connection {
         self.end_reading(stream);
     }
 
-    fn prioritise(&mut self, stream: u64, urgency: u8) {
-        let priority = 7 - i32::from(urgency.min(7));
-        let _ = self.inner.send_stream(id_of(stream)).set_priority(priority);
+    fn prioritise(&mut self, stream: u64, priority: Priority) {
+        let _ = self.inner.send_stream(id_of(stream)).set_priority(rank(stream, priority));
     }
 
     fn send_datagram(&mut self, datagram: Bytes) -> bool {
@@ -539,62 +453,5 @@ impl Quic for Connection {
 
     fn close(&mut self, code: u64, reason: &str) {
         self.inner.close(self.now, number(code), Bytes::copy_from_slice(reason.as_bytes()));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use quinn_proto::TransportError;
-
-    use super::*;
-
-    fn failed(code: u64, reason: &str) -> ConnectionError {
-        let code = TransportErrorCode::crypto(code as u8);
-        ConnectionError::TransportError(TransportError {
-            code,
-            frame: None,
-            reason: reason.to_owned(),
-        })
-    }
-
-    fn closed(error_code: TransportErrorCode, reason: &'static [u8]) -> ConnectionError {
-        let reason = Bytes::from_static(reason);
-        ConnectionError::ConnectionClosed(quinn_proto::ConnectionClose {
-            error_code,
-            frame_type: None,
-            reason,
-        })
-    }
-
-    #[test]
-    fn what_tls_finds_wrong_is_told_in_words() {
-        let unknown = "invalid peer certificate: UnknownIssuer";
-        assert_eq!(tls_failure(&failed(48, unknown)).as_deref(), Some(unknown));
-        for error in [failed(120, "none"), closed(TransportErrorCode::crypto(120), b"")] {
-            let said = tls_failure(&error).unwrap_or_default();
-            assert_eq!(said, "the peer does not speak HTTP/3 (ALPN `h3`)");
-        }
-        let said = tls_failure(&closed(TransportErrorCode::crypto(40), b"")).unwrap_or_default();
-        assert_eq!(said, "alert 40");
-        // What a peer says is shown, and does nothing to a terminal.
-        let said = tls_failure(&closed(TransportErrorCode::crypto(42), b"\x1b[2J\xff"));
-        assert_eq!(said.as_deref(), Some("\\u{1b}[2J\u{fffd}"));
-        assert_eq!(tls_failure(&ConnectionError::TimedOut), None);
-        assert_eq!(tls_failure(&closed(TransportErrorCode::NO_ERROR, b"x")), None);
-    }
-
-    #[test]
-    fn ends_have_names() {
-        for (error, name) in [
-            (closed(TransportErrorCode::CONNECTION_REFUSED, b""), "refused"),
-            (closed(TransportErrorCode::NO_ERROR, b""), "peer-error"),
-            (failed(48, ""), "transport-error"),
-            (ConnectionError::VersionMismatch, "quic-version"),
-            (ConnectionError::Reset, "reset"),
-            (ConnectionError::TimedOut, "silent"),
-            (ConnectionError::LocallyClosed, "closed"),
-        ] {
-            assert_eq!(close_reason(&error).name, name, "{error}");
-        }
     }
 }

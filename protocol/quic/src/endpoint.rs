@@ -7,7 +7,7 @@ use std::time::{Instant, SystemTime};
 
 use aws_lc_rs::{hkdf, hmac};
 use bolide_buffers::{Datagram, DatagramBatch};
-use bolide_tls::{ClientTls, ServerTls, WallClock};
+use bolide_tls::{ClientTls, ServerTls, WallClock, full_handshakes_count};
 use bytes::BytesMut;
 use quinn_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn_proto::{
@@ -19,6 +19,7 @@ use crate::connection::{Connection, batch};
 use crate::facts::{Membership, QuicError, Secret};
 use crate::identifiers::{Identifiers, Owner};
 use crate::limits;
+use crate::windows::Receiving;
 
 /// How many times what came may be sent to an address that is not validated (RFC 9000 §8.1).
 const AMPLIFICATION: usize = 3;
@@ -42,6 +43,8 @@ impl Key {
 #[derive(Debug)]
 pub struct Delivery {
     pub(crate) event: ConnectionEvent,
+    /// Of the datagram.
+    pub(crate) bytes: usize,
     /// What the datagram permits to be sent before its sender's address is validated, in bytes; `None`: it may validate it.
     pub(crate) allowance: Option<usize>,
 }
@@ -95,7 +98,7 @@ pub struct Endpoint {
     pub(crate) inner: quinn_proto::Endpoint,
     transport: Arc<TransportConfig>,
     /// That of connections that are begun here.
-    outward: Arc<TransportConfig>,
+    outward: (u32, Arc<TransportConfig>),
     identifiers: Identifiers,
     /// Where the settings of connections that are accepted come from, and how often those were replaced.
     server: Option<(ServerTls, u64)>,
@@ -155,11 +158,7 @@ impl Endpoint {
         seed: [u8; 32],
         member: Membership,
     ) -> Result<Self, QuicError> {
-        let mut outward = transport();
-        outward
-            .keep_alive_interval(Some(limits::KEEP_ALIVE))
-            .receive_window(VarInt::from_u32(limits::OUTWARD_WINDOW_BYTES));
-        let (transport, outward) = (Arc::new(transport()), Arc::new(outward));
+        let (transport, outward) = (Arc::new(transport()), outward(limits::STREAM_WINDOW_BYTES));
         let secret = member.secret;
         let config = server.map(|tls| server_config(tls, clock, &transport, secret)).transpose()?;
         let identifiers = Identifiers::new(member.worker.0, member.worker.1, member.process);
@@ -207,7 +206,8 @@ impl Endpoint {
         Self { unvalidated_max: count, ..self }
     }
 
-    /// Begins a connection to a server that has this name.
+    /// Begins a connection to a server that has this name, and that may send `stream_bytes` on one stream before they are
+    /// read.
     ///
     /// # Errors
     ///
@@ -217,17 +217,22 @@ impl Endpoint {
         tls: &ClientTls,
         to: SocketAddr,
         name: &str,
+        stream_bytes: u32,
         now: Instant,
     ) -> Result<(Key, Connection), QuicError> {
         let crypto = QuicClientConfig::try_from(tls.quic(HTTP3))
             .map_err(|error| QuicError::Tls(error.to_string()))?;
         let mut config = ClientConfig::new(Arc::new(crypto));
-        config.transport_config(Arc::clone(&self.outward));
+        if self.outward.0 != stream_bytes {
+            self.outward = outward(stream_bytes);
+        }
+        config.transport_config(Arc::clone(&self.outward.1));
         let (handle, connection) = self
             .inner
             .connect(now, config, to, name)
             .map_err(|error| QuicError::Connect(to, error.to_string()))?;
-        Ok((Key(handle), Connection::new(handle, connection, now, None)))
+        let receiving = Receiving::of_client(stream_bytes, outward_window(stream_bytes));
+        Ok((Key(handle), Connection::new(handle, connection, now, receiving, None)))
     }
 
     /// Whether connections are accepted: those of clients that come while they are not are refused.
@@ -272,15 +277,15 @@ impl Endpoint {
         };
         let Datagram { from, to, ecn, bytes } = datagram;
         let ecn = EcnCodepoint::from_bits(ecn);
-        let allowance = allowance(&bytes);
+        let (allowance, length) = (allowance(&bytes), bytes.len());
         match self.inner.handle(now, from, to, ecn, bytes, buffer) {
             None => Arrived::Nothing,
             Some(DatagramEvent::ConnectionEvent(handle, event)) => {
-                Arrived::For(Key(handle), Delivery { event, allowance })
+                Arrived::For(Key(handle), Delivery { event, bytes: length, allowance })
             }
             Some(DatagramEvent::Response(transmit)) => Arrived::Reply(batch(&transmit)),
             Some(DatagramEvent::NewConnection(incoming)) => match unclaimed {
-                None => self.incoming(incoming, allowance, now, buffer),
+                None => self.incoming(incoming, (length, allowance), now, buffer),
                 Some(datagram) => {
                     self.inner.ignore(incoming);
                     Arrived::Unclaimed(datagram)
@@ -320,7 +325,7 @@ impl Endpoint {
     fn incoming(
         &mut self,
         incoming: Incoming,
-        allowance: Option<usize>,
+        (length, allowance): (usize, Option<usize>),
         now: Instant,
         buffer: &mut Vec<u8>,
     ) -> Arrived {
@@ -342,11 +347,14 @@ impl Endpoint {
             };
         }
         self.follow_settings();
+        let full = full_handshakes_count();
         match self.inner.accept(incoming, now, buffer, None) {
             Ok((handle, connection)) => {
                 self.unvalidated += usize::from(!validated);
                 let allowance = allowance.filter(|_| !validated);
-                let connection = Connection::new(handle, connection, now, allowance);
+                let receiving = Receiving::of_server(length);
+                let connection = Connection::new(handle, connection, now, receiving, allowance)
+                    .with_full_handshake(full_handshakes_count() != full);
                 Arrived::New(Key(handle), Box::new(connection))
             }
             Err(error) => match error.response {
@@ -403,4 +411,19 @@ fn transport() -> TransportConfig {
         .datagram_receive_buffer_size(Some(limits::DATAGRAM_BYTES))
         .max_idle_timeout(Some(silence.into()));
     transport
+}
+
+/// What a server may send on all streams of a connection, where one stream may have so many bytes.
+fn outward_window(stream_bytes: u32) -> u32 {
+    limits::OUTWARD_WINDOW_BYTES.max(stream_bytes)
+}
+
+/// The same of those that are begun here, with what a server may send on one stream.
+fn outward(stream_bytes: u32) -> (u32, Arc<TransportConfig>) {
+    let mut outward = transport();
+    outward
+        .keep_alive_interval(Some(limits::KEEP_ALIVE))
+        .stream_receive_window(VarInt::from_u32(stream_bytes))
+        .receive_window(VarInt::from_u32(outward_window(stream_bytes)));
+    (stream_bytes, Arc::new(outward))
 }

@@ -16,8 +16,12 @@ mod facts;
 #[cfg(feature = "quinn")]
 mod identifiers;
 pub mod limits;
+#[cfg(feature = "quinn")]
+mod reasons;
 #[cfg(all(feature = "quinn", any(test, fuzzing)))]
 mod unprotected;
+#[cfg(feature = "quinn")]
+mod windows;
 
 #[cfg(not(feature = "quinn"))]
 pub use absent::{Arrived, Connection, Delivery, Endpoint, Key};

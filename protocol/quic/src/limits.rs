@@ -15,7 +15,7 @@ pub const UNIDIRECTIONAL_STREAMS_COUNT: u32 = 8;
 pub const STREAM_WINDOW_BYTES: u32 = 256 * 1024;
 
 /// What a client may send on all streams before it is read, at first. Default: 65536. Unit: bytes. Reason: as much as the
-/// open streams may have is charged to the connection, for nobody tells how much has come; it doubles whenever as much was
+/// open streams may have is charged to the connection, for the transport does not tell how much has come; it doubles whenever as much was
 /// read. Answers: window-ignored.
 pub const FIRST_WINDOW_BYTES: u32 = 64 * 1024;
 
@@ -24,12 +24,20 @@ pub const FIRST_WINDOW_BYTES: u32 = 64 * 1024;
 pub const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
 
 /// What a server may send on all streams of a connection that was begun here, before it is read. Default: 33554432. Unit:
-/// bytes. Reason: 128 responses that nobody reads keep no other one back. Answers: none.
+/// bytes. Reason: 128 responses that are not read keep no other one back. Answers: none.
 pub const OUTWARD_WINDOW_BYTES: u32 = 32 << 20;
 
-/// What may be sent and not acknowledged, or wait to be sent. Default: 1048576. Unit: bytes. Reason: 400 Mbit/s over
-/// 20 ms; a connection that is slower holds it all. Answers: none.
-pub const SEND_WINDOW_BYTES: u64 = 1 << 20;
+/// How many streams with slow receivers add their windows to that of the connection, so that the others keep all of it. Default: 8.
+/// Unit: streams. Reason: requests on the others would wait until such a receiver reads. Answers: window-ignored.
+pub const STALLED_STREAMS_COUNT: u32 = 8;
+
+/// What may be sent and not acknowledged, or wait to be sent, where the congestion window is small. Default: 65536. Unit:
+/// bytes. Reason: many small responses at once. Answers: none.
+pub const SEND_WINDOW_BYTES: u64 = 64 * 1024;
+
+/// The same where it is large: three times the congestion window, but no more. Default: 4194304. Unit: bytes. Reason: 300 Mbit/s
+/// over 100 ms, as much as the kernel keeps of a TCP connection. Answers: none.
+pub const SEND_WINDOW_BYTES_MAX: u64 = 4 << 20;
 
 /// Datagrams (RFC 9221) that have come and were not taken. Default: 65536. Unit: bytes. Reason: they may be lost anywhere.
 /// Answers: datagram-flood.
@@ -53,7 +61,7 @@ pub const KEEP_ALIVE: Duration = Duration::from_secs(20);
 pub const RESERVED_STREAMS_COUNT: usize = 100;
 
 /// How long handshakes that another process has begun may go on there, from the first that it gave back. Default: 3 s. Unit:
-/// time. Reason: what a client sends again because nothing came reaches whoever has begun with it. Answers: none.
+/// time. Reason: what a client sends again because nothing came reaches the process that has begun with it. Answers: none.
 pub const TAKEOVER: Duration = Duration::from_secs(3);
 
 /// Datagrams that are sent in one batch. Default: 10. Unit: datagrams. Reason: most of what batching saves is saved with

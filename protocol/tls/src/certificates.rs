@@ -8,6 +8,7 @@ use rustls::sign::CertifiedKey;
 use rustls::{Error, InconsistentKeys};
 use webpki::EndEntityCert;
 
+use crate::full_handshakes::CountedKey;
 use crate::provider::provider;
 use crate::{IdentityError, RenewalFacts};
 
@@ -39,7 +40,7 @@ impl Identity {
             .key_provider
             .load_private_key(PrivateKeyDer::Pkcs8(key.into()))
             .map_err(|error| IdentityError::Unusable(error.to_string()))?;
-        let certified = CertifiedKey::new(vec![certificate.into()], key);
+        let certified = CertifiedKey::new(vec![certificate.into()], Arc::new(CountedKey(key)));
         Ok(Self { certified: Arc::new(certified) })
     }
 
@@ -73,13 +74,14 @@ impl Identity {
         chain: Vec<CertificateDer<'static>>,
         key: PrivateKeyDer<'static>,
     ) -> Result<Self, IdentityError> {
-        let certified = CertifiedKey::from_der(chain, key, &provider()).map_err(|error| {
+        let mut certified = CertifiedKey::from_der(chain, key, &provider()).map_err(|error| {
             if let Error::InconsistentKeys(InconsistentKeys::KeyMismatch) = error {
                 IdentityError::Mismatch
             } else {
                 IdentityError::Unusable(error.to_string())
             }
         })?;
+        certified.key = Arc::new(CountedKey(certified.key));
         Ok(Self { certified: Arc::new(certified) })
     }
 

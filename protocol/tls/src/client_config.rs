@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
@@ -12,6 +12,8 @@ use rustls::{
     ClientConfig, ClientConnection, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
 };
 
+use crate::client_sessions::ClientSessions;
+use crate::full_handshakes::CountedVerifier;
 use crate::provider::provider;
 use crate::{Alpn, ClientOptions, IdentityError, TlsLayer, Trust, WallClock};
 
@@ -45,6 +47,7 @@ fn unusable(error: Error) -> IdentityError {
 #[derive(Debug, Clone)]
 pub struct ClientTls {
     config: Arc<ClientConfig>,
+    early_data: bool,
 }
 
 impl ClientTls {
@@ -54,7 +57,10 @@ impl ClientTls {
     ///
     /// When the trusted certificates can't be read.
     pub fn new(trust: &Trust, alpn: &[Alpn], clock: WallClock) -> Result<Self, IdentityError> {
-        Self::with(&ClientOptions { trust, alpn, identity: None, resume: true }, clock)
+        Self::with(
+            &ClientOptions { trust, alpn, identity: None, resume: true, early_data: false },
+            clock,
+        )
     }
 
     /// Settings with these options.
@@ -66,12 +72,15 @@ impl ClientTls {
         let builder = ClientConfig::builder_with_details(provider(), Arc::new(clock))
             .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
             .map_err(unusable)?;
-        let builder = match options.trust.roots()? {
-            Some(roots) => builder.with_root_certificates(roots),
-            None => builder
-                .dangerous()
-                .with_custom_certificate_verifier(Arc::new(Unverified(provider()))),
+        let verifier: Arc<dyn ServerCertVerifier> = match options.trust.roots()? {
+            Some(roots) => WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider())
+                .build()
+                .map_err(|error| IdentityError::Unusable(error.to_string()))?,
+            None => Arc::new(Unverified(provider())),
         };
+        let builder = builder
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(CountedVerifier(verifier)));
         let mut config = match options.identity {
             None => builder.with_no_client_auth(),
             Some(identity) => {
@@ -80,17 +89,21 @@ impl ClientTls {
             }
         };
         config.alpn_protocols = options.alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
-        if !options.resume {
-            config.resumption = Resumption::disabled();
-        }
-        Ok(Self { config: Arc::new(config) })
+        config.resumption = if options.resume {
+            Resumption::store(Arc::new(ClientSessions::default()))
+        } else {
+            Resumption::disabled()
+        };
+        let early_data = options.early_data;
+        Ok(Self { config: Arc::new(config), early_data })
     }
 
-    /// The same settings for connections over QUIC (RFC 9001 §4): only the protocol that is offered is another.
+    /// The same settings for connections over QUIC (RFC 9001 §4): the protocol that is offered is another, and early data may be.
     #[must_use]
     pub fn quic(&self, protocol: &[u8]) -> Arc<ClientConfig> {
         let mut config = ClientConfig::clone(&self.config);
         config.alpn_protocols = vec![protocol.to_vec()];
+        config.enable_early_data = self.early_data;
         Arc::new(config)
     }
 

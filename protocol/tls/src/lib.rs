@@ -14,10 +14,14 @@ mod certificates;
 mod client_certificate;
 #[cfg(feature = "rustls")]
 mod client_config;
+#[cfg(feature = "rustls")]
+mod client_sessions;
 mod error;
 mod facts;
 #[cfg(feature = "rustls")]
 mod failure;
+#[cfg(feature = "rustls")]
+mod full_handshakes;
 #[cfg(feature = "rustls")]
 mod issued;
 #[cfg(feature = "rustls")]
@@ -46,6 +50,8 @@ pub use certificates::Identity;
 pub use client_config::ClientTls;
 pub use error::{IdentityError, TlsFailure};
 pub use facts::{Alpn, ClientCertificate, HandshakeFacts, Opened};
+#[cfg(feature = "rustls")]
+pub use full_handshakes::full_handshakes_count;
 #[cfg(feature = "rustls")]
 pub use issued::Issued;
 #[cfg(feature = "rustls")]

@@ -28,6 +28,9 @@ pub struct ClientOptions<'a> {
     pub identity: Option<&'a Identity>,
     /// Sessions are resumed where the server gives tickets.
     pub resume: bool,
+    /// RFC 9001 §4.6: over QUIC, what is sent before the handshake is complete leaves with its first packet, where the session
+    /// that is resumed permits it.
+    pub early_data: bool,
 }
 
 /// Which clients have to say who they are, by a certificate (RFC 8446 §4.3.2).
@@ -78,9 +81,13 @@ pub struct HandshakeRules {
     pub cipher_suites: Vec<String>,
     /// Application protocols over TCP, the preferred first. What a client that offers none speaks shows in its first bytes.
     pub alpn: Vec<Alpn>,
+    /// RFC 9001 §4.6: clients over QUIC that resume a session may send requests with their first packet. What is sent so could
+    /// be replayed (RFC 8446 §8); therefore the sessions are kept here in place of the client's ticket, and each is
+    /// resumed once.
+    pub early_data: bool,
 }
 
-/// TLS 1.2 and 1.3 with all cipher suites, and `h2` before `http/1.1`.
+/// TLS 1.2 and 1.3 with all cipher suites, `h2` before `http/1.1`, and no early data.
 impl Default for HandshakeRules {
     fn default() -> Self {
         Self {
@@ -88,6 +95,7 @@ impl Default for HandshakeRules {
             most: TlsVersion::Tls13,
             cipher_suites: Vec::new(),
             alpn: vec![Alpn::H2, Alpn::Http11],
+            early_data: false,
         }
     }
 }

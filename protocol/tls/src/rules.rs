@@ -29,6 +29,11 @@ impl HandshakeRules {
         if self.alpn.contains(&Alpn::H3) {
             return unusable("h3 is spoken over QUIC alone, and needs no ALPN here".to_owned());
         }
+        if self.early_data && !self.allow_quic() {
+            return unusable(
+                "early data needs HTTP/3, and that TLS 1.3 with its first suite".to_owned(),
+            );
+        }
         let known = Self::known_cipher_suites();
         if let Some(other) = self.cipher_suites.iter().find(|own| !known.contains(own)) {
             return unusable(format!(

@@ -3,13 +3,17 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use rustls::server::danger::ClientCertVerifier;
-use rustls::server::{NoServerSessionStorage, ProducesTickets, WebPkiClientVerifier};
+use rustls::server::{
+    NoServerSessionStorage, ProducesTickets, ServerSessionMemoryCache, StoresServerSessions,
+    WebPkiClientVerifier,
+};
 use rustls::{ServerConfig, ServerConnection};
 
 use crate::issued::VALIDATION;
+use crate::limits::EARLY_SESSIONS_COUNT;
 use crate::names::Certificates;
 use crate::provider::provider;
-use crate::tickets::Tickets;
+use crate::tickets::{NoTickets, Tickets};
 use crate::{Clients, Identity, IdentityError, ServerOptions, TlsLayer, Trust, WallClock};
 
 impl Clients {
@@ -46,6 +50,20 @@ struct Current {
     config: Arc<ServerConfig>,
     replaced_count: u64,
     allows_quic: bool,
+    /// The sessions of clients that may send early data.
+    early: Option<Arc<dyn StoresServerSessions>>,
+}
+
+impl Current {
+    fn new(options: &ServerOptions<'_>, config: ServerConfig) -> Self {
+        let early = options.rules.early_data;
+        Self {
+            config: Arc::new(config),
+            replaced_count: 0,
+            allows_quic: options.rules.allow_quic(),
+            early: early.then(|| ServerSessionMemoryCache::new(EARLY_SESSIONS_COUNT) as _),
+        }
+    }
 }
 
 impl ServerTls {
@@ -67,9 +85,7 @@ impl ServerTls {
     /// can't be made.
     pub fn with(options: &ServerOptions<'_>, clock: WallClock) -> Result<Self, IdentityError> {
         let ticketer = Tickets::ticketer(clock).map_err(unusable)?;
-        let config = Arc::new(config(options, clock, &ticketer)?);
-        let current =
-            Current { config, replaced_count: 0, allows_quic: options.rules.allow_quic() };
+        let current = Current::new(options, config(options, clock, &ticketer)?);
         Ok(Self { current: Arc::new(RwLock::new(current)), clock, ticketer })
     }
 
@@ -80,21 +96,29 @@ impl ServerTls {
     ///
     /// As [`Self::with`]: the old settings stay.
     pub fn replace(&self, options: &ServerOptions<'_>) -> Result<(), IdentityError> {
-        let new = config(options, self.clock, &self.ticketer)?;
+        let new = Current::new(options, config(options, self.clock, &self.ticketer)?);
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
-        current.config = Arc::new(new);
-        current.allows_quic = options.rules.allow_quic();
-        current.replaced_count += 1;
+        let early = match (new.early, current.early.take()) {
+            (Some(_), Some(kept)) => Some(kept),
+            (new, _) => new,
+        };
+        *current = Current { replaced_count: current.replaced_count + 1, early, ..new };
         Ok(())
     }
 
-    /// The same settings for connections over QUIC (RFC 9001 §4): only the protocol that is agreed on is another. What is
-    /// [replaced](Self::replace) later has no effect on them: [`Self::replaced_count`] tells.
+    /// The same settings for connections over QUIC (RFC 9001 §4): the protocol that is agreed on is another, and early data
+    /// may be allowed. What is [replaced](Self::replace) later has no effect on them: [`Self::replaced_count`] tells.
     #[must_use]
     pub fn quic(&self, protocol: &[u8]) -> Arc<ServerConfig> {
         let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
         let mut config = ServerConfig::clone(&current.config);
         config.alpn_protocols = vec![protocol.to_vec()];
+        if let Some(sessions) = &current.early {
+            config.session_storage = Arc::clone(sessions);
+            config.ticketer = Arc::new(NoTickets);
+            // RFC 9001 §4.6.1: QUIC's own limits say how much.
+            config.max_early_data_size = u32::MAX;
+        }
         Arc::new(config)
     }
 
@@ -136,6 +160,11 @@ fn config(
         return Err(IdentityError::NoCertificate);
     }
     options.rules.check()?;
+    if options.rules.early_data && options.clients != Clients::Anybody {
+        let what =
+            "early data comes before a client has shown a certificate: ask for one, or allow it";
+        return Err(IdentityError::Unusable(what.to_owned()));
+    }
     let builder = ServerConfig::builder_with_details(options.rules.provider(), Arc::new(clock))
         .with_protocol_versions(&options.rules.versions())
         .map_err(unusable)?;

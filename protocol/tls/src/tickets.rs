@@ -13,6 +13,28 @@ use crate::WallClock;
 /// hours, and whoever steals the keys reads no older ones. rustls keeps the keys of one ticketer for as long at least.
 const KEY_TIME: Duration = Duration::from_secs(6 * 60 * 60);
 
+/// Makes none: sessions are kept here.
+#[derive(Debug)]
+pub(crate) struct NoTickets;
+
+impl ProducesTickets for NoTickets {
+    fn enabled(&self) -> bool {
+        false
+    }
+
+    fn lifetime(&self) -> u32 {
+        0
+    }
+
+    fn encrypt(&self, _: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn decrypt(&self, _: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+}
+
 /// Seals and opens session tickets, by keys that follow each other at fixed times of the server's clock.
 #[derive(Debug)]
 pub(crate) struct Tickets {

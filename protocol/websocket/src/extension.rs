@@ -119,7 +119,7 @@ impl Deflate {
         answers: impl Iterator<Item = &'a [u8]>,
         policy: &DeflatePolicy,
     ) -> Result<Option<Self>, &'static str> {
-        const WRONG: &str = "the answer's Sec-WebSocket-Extensions names what was not offered";
+        const WRONG: &str = "the response's Sec-WebSocket-Extensions names what was not offered";
         let mut agreed = None;
         for value in answers {
             for element in elements(std::str::from_utf8(value).map_err(|_| WRONG)?) {
@@ -135,7 +135,7 @@ impl Deflate {
                     client_max_window_bits: client_bits,
                 };
                 if agreed.replace(deflate).is_some() {
-                    return Err("the answer's Sec-WebSocket-Extensions names an extension twice");
+                    return Err("the response's Sec-WebSocket-Extensions names an extension twice");
                 }
             }
         }

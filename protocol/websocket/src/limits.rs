@@ -5,7 +5,7 @@
 pub const MESSAGE_BYTES: u64 = 16 * 1024 * 1024;
 
 /// The number of frames of one message; beyond it the connection is closed with 1008. Default: 262144.
-/// Unit: frames. Reason: 16 MiB in frames of 64 octets. Answers: fragment-flood.
+/// Unit: frames. Reason: 16 MiB in frames of 64 bytes. Answers: fragment-flood.
 pub const FRAGMENTS_COUNT: u32 = 262_144;
 
 /// The number of frames without content before the last frame of one message; beyond it the connection is
@@ -17,8 +17,8 @@ pub const EMPTY_FRAGMENTS_COUNT: u32 = 64;
 /// messages that repeat themselves compress a thousandfold. Answers: none.
 pub const INFLATE_FREE_BYTES: u64 = 1024 * 1024;
 
-/// How many octets one octet on the wire may inflate to, beyond [`INFLATE_FREE_BYTES`]; a message that does
-/// more closes the connection with 1009. Default: 200. Unit: octets for an octet. Reason: text compresses
+/// How many bytes one byte on the wire may inflate to, beyond [`INFLATE_FREE_BYTES`]; a message that does
+/// more closes the connection with 1009. Default: 200. Unit: bytes for a byte. Reason: text compresses
 /// tenfold, logs up to fiftyfold, and DEFLATE allows 1032. Answers: deflate-bomb.
 pub const INFLATE_RATIO_COUNT: u64 = 200;
 

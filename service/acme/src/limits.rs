@@ -15,7 +15,7 @@ pub const RETRY_DELAY_MAX: Duration = Duration::from_secs(6 * 3600);
 /// Answers: slow-server.
 pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 3600);
 
-/// How long one request to a CA may take, with its response. Default: 30 s. Unit: time. Reason: CAs answer within a second.
+/// How long one request to a CA may take, with its response. Default: 30 s. Unit: time. Reason: CAs respond within a second.
 /// Answers: slow-server.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 

@@ -50,8 +50,8 @@ pub const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
 /// a thread apart keep a fast path busy with. Answers: slow-server.
 pub const UPLOAD_BYTES: usize = 256 * 1024;
 
-/// What the receive window of one response may grow to, over HTTP/2: what is held of a response that nobody
-/// reads. Default: 4 MiB. Unit: bytes. Reason: 1 Gbit/s over 32 ms. Answers: none.
+/// What the receive window of one response may grow to, over HTTP/2: what is held of a response that is not
+/// read. Default: 4 MiB. Unit: bytes. Reason: 1 Gbit/s over 32 ms. Answers: none.
 pub const RESPONSE_WINDOW_BYTES: u32 = 4 << 20;
 
 /// The receive window of one connection, over HTTP/2. Default: 1 GiB. Unit: bytes. Reason: more than those of

@@ -25,7 +25,7 @@ struct Waiting<W> {
 /// How much a [`Pool`] holds.
 #[derive(Debug, Clone, Copy)]
 pub struct PoolLimits {
-    /// How many connections, those that are being made among them.
+    /// How many connections, those that are being made among them, and those that have become tunnels not.
     pub connections_count: usize,
     /// How many requests may wait for a connection.
     pub waiting_count: usize,
@@ -42,6 +42,8 @@ pub struct PoolCensus {
     pub open: usize,
     /// Those of them that carry at least one request.
     pub busy: usize,
+    /// Those of them that carry a tunnel and nothing else.
+    pub tunnels: usize,
     /// Requests that wait for a connection.
     pub waiting: usize,
 }
@@ -54,6 +56,7 @@ struct PooledConnection<L> {
     capacity: u32,
     outstanding: u32,
     ready: bool,
+    is_tunnel: bool,
 }
 
 /// The connections of one worker to one server, and the requests that wait for one.
@@ -64,7 +67,7 @@ struct PooledConnection<L> {
 pub struct Pool<L, W> {
     limits: PoolLimits,
     connections: Slab<PooledConnection<L>>,
-    /// Lines with room, the one used last at the end.
+    /// Connections with room, the one used last at the end.
     roomy: Vec<usize>,
     /// By rising key. The first is never an empty place, and of the others at most as many are empty as are not.
     waiting: VecDeque<Waiting<W>>,
@@ -74,8 +77,10 @@ pub struct Pool<L, W> {
     /// The keys of the next that waits behind all others, and of the next that waits before them.
     next_keys: (i64, i64),
     connecting: usize,
-    /// Lines with a request on them.
+    /// Connections with a request on them.
     busy: usize,
+    /// Connections that have become tunnels.
+    tunnels: usize,
     /// Whether one connection carries many requests, once that is known.
     multiplexes: Option<bool>,
 }
@@ -98,7 +103,7 @@ impl<L, W> Pool<L, W> {
     pub fn new(limits: PoolLimits, multiplexes: Option<bool>) -> Self {
         let (connections, roomy, waiting) = (Slab::new(), Vec::new(), VecDeque::new());
         let (waiting_count, next_keys) = (0, (0, -1));
-        let (connecting, busy) = (0, 0);
+        let (connecting, busy, tunnels) = (0, 0, 0);
         Self {
             limits,
             connections,
@@ -109,6 +114,7 @@ impl<L, W> Pool<L, W> {
             next_keys,
             connecting,
             busy,
+            tunnels,
             multiplexes,
         }
     }
@@ -169,7 +175,8 @@ impl<L, W> Pool<L, W> {
     /// How many connections are to be made now.
     #[must_use]
     pub fn dials_wanted(&self) -> usize {
-        let room = self.limits.connections_count.saturating_sub(self.connections.len());
+        let room =
+            self.limits.connections_count.saturating_sub(self.connections.len() - self.tunnels);
         let wanted = match self.multiplexes {
             Some(false) => self.waiting_count.saturating_sub(self.connecting),
             // What the first turns out to be decides about the next.
@@ -186,6 +193,7 @@ impl<L, W> Pool<L, W> {
             capacity: 0,
             outstanding: 0,
             ready: false,
+            is_tunnel: false,
         }))
     }
 
@@ -194,6 +202,13 @@ impl<L, W> Pool<L, W> {
         self.connecting -= 1;
         self.multiplexes = Some(multiplexes);
         self.connections[key.0].ready = true;
+    }
+
+    /// A connection has become a tunnel, for as long as it lives: another may be made in its place.
+    pub fn tunnel(&mut self, key: ConnectionKey) {
+        let connection = &mut self.connections[key.0];
+        self.tunnels += usize::from(!connection.is_tunnel);
+        connection.is_tunnel = true;
     }
 
     /// A connection can carry so many requests more; 0 when it draws to its end.
@@ -258,6 +273,7 @@ impl<L, W> Pool<L, W> {
         self.roomy.retain(|roomy| *roomy != key.0);
         self.busy -= usize::from(connection.outstanding > 0);
         self.connecting -= usize::from(!connection.ready);
+        self.tunnels -= usize::from(connection.is_tunnel);
         connection.ready
     }
 
@@ -312,9 +328,9 @@ impl<L, W> Pool<L, W> {
     /// All that it holds, in numbers.
     #[must_use]
     pub fn census(&self) -> PoolCensus {
-        let Self { connecting, busy, .. } = *self;
+        let Self { connecting, busy, tunnels, waiting_count: waiting, .. } = *self;
         let open = self.connections.len() - connecting;
-        PoolCensus { connecting, open, busy, waiting: self.waiting_count }
+        PoolCensus { connecting, open, busy, tunnels, waiting }
     }
 
     /// The connections, in no particular order.
@@ -335,6 +351,33 @@ mod tests {
     }
 
     #[test]
+    fn a_connection_that_becomes_a_tunnel_makes_room_for_another() {
+        let (mut pool, now) = (pool(Some(false)), Instant::now());
+        for request in 0..3 {
+            pool.wait(request, now).expect("there is room");
+        }
+        let (first, second) = (pool.dial('a'), pool.dial('b'));
+        for key in [first, second] {
+            pool.ready(key, false);
+            pool.set_room(key, 1);
+            assert!(pool.next_waiting(key).is_some());
+            pool.set_room(key, 0);
+        }
+        assert_eq!(pool.dials_wanted(), 0);
+        pool.tunnel(first);
+        pool.tunnel(first);
+        assert_eq!(pool.dials_wanted(), 1);
+        assert_eq!(
+            pool.census(),
+            PoolCensus { open: 2, busy: 2, tunnels: 1, waiting: 1, connecting: 0 }
+        );
+        pool.closed(first);
+        assert_eq!(pool.dials_wanted(), 1, "one of two is left");
+        pool.dial('c');
+        assert_eq!((pool.dials_wanted(), pool.census().tunnels), (0, 0));
+    }
+
+    #[test]
     fn requests_wait_in_order_and_within_limits() {
         let (mut pool, now) = (pool(Some(false)), Instant::now());
         assert_eq!(pool.take(), None);
@@ -352,7 +395,7 @@ mod tests {
         pool.done(b);
         pool.set_room(b, 1);
         assert_eq!(pool.next_waiting(b), Some(1));
-        let census = PoolCensus { connecting: 1, open: 1, busy: 1, waiting: 1 };
+        let census = PoolCensus { connecting: 1, open: 1, busy: 1, tunnels: 0, waiting: 1 };
         assert_eq!(pool.census(), census);
         assert_eq!(pool.overdue(now), None);
         assert_eq!(pool.overdue(now + LIMITS.wait_timeout), Some(2));

@@ -330,7 +330,11 @@ fn become_ready(
 ) -> Result<bool, CloseReason> {
     let Some(version) = orders.connection.version() else { return Ok(false) };
     let tls = orders.connection.tls_facts();
-    let agreed = tls.as_ref().and_then(|facts| facts.alpn);
+    let agreed = match version {
+        // Nothing else is agreed on over QUIC, where requests may leave before the handshake is complete.
+        http::Version::HTTP_3 => Some(Alpn::H3),
+        _ => tls.as_ref().and_then(|facts| facts.alpn),
+    };
     if required.is_some_and(|required| !suits(required, agreed)) {
         return Err(OTHER_PROTOCOL);
     }

@@ -317,6 +317,7 @@ impl Backends {
             census.connecting += other.connecting;
             census.open += other.open;
             census.busy += other.busy;
+            census.tunnels += other.tunnels;
             census.waiting += other.waiting;
         }
         (open, census)

@@ -75,8 +75,9 @@ impl Backends {
     /// another client ends for it.
     pub(crate) fn make_room(&mut self, at: usize) -> bool {
         let upstream = self.list[at].upstream;
-        let PoolCensus { connecting, open, busy, .. } = self.list[upstream].of_clients;
-        if self.list[at].pool.has_room() || connecting + open < self.pool_limits.connections_count {
+        let PoolCensus { connecting, open, busy, tunnels, .. } = self.list[upstream].of_clients;
+        let counted = connecting + open - tunnels;
+        if self.list[at].pool.has_room() || counted < self.pool_limits.connections_count {
             return true;
         }
         let Some(pools) = self.clients.as_mut().filter(|_| open > busy) else { return false };
@@ -111,6 +112,7 @@ impl Backends {
         sum.connecting = sum.connecting + now.connecting - before.connecting;
         sum.open = sum.open + now.open - before.open;
         sum.busy = sum.busy + now.busy - before.busy;
+        sum.tunnels = sum.tunnels + now.tunnels - before.tunnels;
         sum.waiting = sum.waiting + now.waiting - before.waiting;
     }
 }

@@ -295,6 +295,10 @@ impl UpstreamExchanges {
         let pause = if is_tunnel { limits.tunnel_timeout } else { limits.pause_timeout };
         self.arm(orders.now() + pause);
         if is_tunnel {
+            if !multiplexed {
+                self.worker.backends.borrow_mut()[self.upstream].pool.tunnel(self.key);
+                self.ask_for_dials();
+            }
             self.send_body(id, &shared, orders);
         }
     }

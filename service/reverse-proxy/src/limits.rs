@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-/// How many connections a worker makes to one upstream. Default: 256. Unit: connections. Reason: more than
-/// a worker keeps busy, few enough for a server with a thread for each. Answers: none.
-pub const CONNECTIONS_COUNT: usize = 256;
+/// How many connections a worker makes to one upstream; those that have become tunnels don't count. Default:
+/// 1024. Unit: connections. Reason: each stream of events holds one; those of 16 workers find ports. Answers: none.
+pub const CONNECTIONS_COUNT: usize = 1024;
 
 /// How many requests of a worker wait for a connection to one upstream; beyond it the response is 503.
 /// Default: 16384. Unit: requests. Reason: as many as 160 clients have with 100 streams each; each holds its

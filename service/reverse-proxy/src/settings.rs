@@ -145,7 +145,8 @@ impl ProxySettings {
         if self.speaks_tls() {
             let (trust, identity) = (&self.trust, self.identity.as_ref());
             let offering = |alpn: &[Alpn]| {
-                let options = ClientOptions { trust, alpn, identity, resume: true };
+                let options =
+                    ClientOptions { trust, alpn, identity, resume: true, early_data: false };
                 ClientTls::with(&options, WallClock(SystemTime::now))
             };
             let (tls, tunnel_tls) = (offering(&Upstream::ALPN)?, offering(&Upstream::TUNNEL_ALPN)?);

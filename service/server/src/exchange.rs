@@ -20,7 +20,7 @@ use smallvec::SmallVec;
 use crate::ends::Ends;
 use crate::ingress::REQUEST_ID;
 use crate::limits::ENCODED_PIECE_BYTES;
-use crate::local_waker::{LocalWaker, WokenList};
+use crate::local_waker::{Calls, LocalWaker};
 use crate::outward::Outward;
 use crate::patience::Patience;
 use crate::profile::{ENCODE, HANDLER};
@@ -99,7 +99,7 @@ pub struct Io<'a> {
     pub(crate) path: &'a dyn Path,
     pub(crate) meter: &'a Meter,
     pub(crate) outward: Outward<'a>,
-    pub(crate) woken: &'a mut Option<WokenList>,
+    pub(crate) calls: &'a mut Option<Calls>,
     pub(crate) events_left: &'a Cell<u32>,
     /// The handler has events left for the next call.
     pub(crate) yields: bool,
@@ -344,7 +344,7 @@ impl Io<'_> {
     /// A handle with which the worker's other connections ask for [`Exchange::on_wake`].
     #[must_use]
     pub fn local_waker(&mut self) -> LocalWaker {
-        LocalWaker::new(self.address.token, self.id, self.woken.get_or_insert_default())
+        LocalWaker::new(self.address.token, self.id, self.calls.get_or_insert_default())
     }
 
     /// The time of this turn of the loop.

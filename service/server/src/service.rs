@@ -12,7 +12,7 @@ use bolide_buffers::{Datagram, DatagramSink, Flush, ReceiveBuffer, SendQueue};
 use bolide_connection::{Connection, ServerTls};
 use bolide_eventloop::{
     Accepted, Address as SocketAddress, After, Agenda, Arriving, CloseCause, DatagramFlush,
-    Measured, Meter, Outbound as BegunOutbound, Routed, Service, Stats, Turn,
+    Measured, Meter, Outbound as BegunOutbound, Routed, Service, Stats, Token, Turn,
 };
 use bolide_semantics::{AbortReason, Blame, Context, Date, ExchangeId, Head, Role};
 
@@ -444,23 +444,13 @@ impl Service for HttpService {
         }
     }
 
-    fn message(
-        &mut self,
-        owner: &mut Owner,
-        message: Message,
-        turn: &mut Turn<'_, Message>,
-    ) -> After {
+    fn message(&mut self, owner: &mut Owner, message: Message, token: Token, agenda: &mut Agenda) {
         match owner {
-            Owner::Client(session) => self.work(session, turn, |session, work, router| {
-                session.message(message, work);
-                session.drive(work, router)
-            }),
-            Owner::Announced(_) => self.arrive(owner, turn),
-            // Messages are for exchanges.
-            Owner::Handler(outbound) => {
-                self.meter.enter(HANDLER);
-                outbound.0.turn(turn, &mut self.endpoints.outward)
+            Owner::Client(session) => {
+                session.calls.get_or_insert_default().add(message, token, agenda);
             }
+            // Messages are for exchanges: of the others' it says only that they shall look.
+            Owner::Announced(_) | Owner::Handler(_) => agenda.call(token),
         }
     }
 

@@ -10,7 +10,7 @@ use http::{Method, StatusCode};
 use crate::ends::Ends;
 use crate::exchange::{Active, Io, Kind, Phase, State};
 use crate::handler::call;
-use crate::local_waker::WokenList;
+use crate::local_waker::Calls;
 use crate::observe::{Observer, Subject};
 use crate::patience::Patience;
 use crate::profile::{ENCODE, HANDLER, LOOP, PARSE, ROUTE};
@@ -44,8 +44,8 @@ pub(crate) struct Session {
     pub(crate) closed: Option<Ended>,
     /// What its receive windows follow.
     pub(crate) tuning: Tuning,
-    /// Exchanges that others of this worker have woken; made when the first asks for a waker.
-    woken: Option<WokenList>,
+    /// What others tell the exchanges; made when the first can be told something.
+    pub(crate) calls: Option<Calls>,
     /// This call's events are used up, and there may be more.
     pub(crate) cut: bool,
     /// It counts among its client's connections.
@@ -71,7 +71,7 @@ impl Session {
             exchanges: Vec::new(),
             closed: None,
             tuning: Tuning::default(),
-            woken: None,
+            calls: None,
             cut: false,
             is_counted: false,
             client_ended: false,
@@ -86,7 +86,7 @@ impl Session {
         work: &mut Work<'_>,
         router: &Router,
     ) -> Option<std::time::Instant> {
-        self.wake_woken(work);
+        self.take_calls(work);
         loop {
             if work.events_left.get() == 0 {
                 self.cut = true;
@@ -135,6 +135,11 @@ impl Session {
         router: &Router,
     ) {
         match event {
+            ExchangeEvent::Head(_)
+                if self.connection.is_early() && !permits_early(work.cx.head) =>
+            {
+                self.reject(id, StatusCode::TOO_EARLY, work);
+            }
             ExchangeEvent::Head(end) => self.begin(id, end, work, router),
             ExchangeEvent::Data(data, end) => self.data(id, data, end, work),
             ExchangeEvent::Rejected(status) => self.reject(id, status, work),
@@ -295,8 +300,8 @@ impl Session {
         work: &mut Work<'_>,
     ) {
         work.meter.enter(ENCODE);
-        let woken = &mut self.woken;
-        work.io(&mut self.connection, &self.ends, id, state, woken).answer(response);
+        let calls = &mut self.calls;
+        work.io(&mut self.connection, &self.ends, id, state, calls).answer(response);
         self.answered(id, state, head_stands, work);
     }
 
@@ -366,8 +371,8 @@ impl Session {
         self.deliver(id, data, end, work);
     }
 
-    /// A message from another thread.
-    pub(crate) fn message(&mut self, message: Message, work: &mut Work<'_>) {
+    /// Tells one exchange.
+    fn message(&mut self, message: Message, work: &mut Work<'_>) {
         match message.kind {
             MessageKind::Respond(response) => {
                 self.drop_waiting_body(message.exchange, work);
@@ -396,23 +401,15 @@ impl Session {
         });
     }
 
-    /// Wakes the exchanges that others of this worker have asked for.
+    /// Tells the exchanges what others have for them.
     #[inline]
-    fn wake_woken(&mut self, work: &mut Work<'_>) {
-        let Some(list) = self.woken.as_ref().filter(|list| !list.borrow().is_empty()) else {
-            return;
-        };
-        let woken = std::mem::take(&mut *list.borrow_mut());
-        for id in &woken {
-            self.wake(*id, work);
+    fn take_calls(&mut self, work: &mut Work<'_>) {
+        let Some(mut calls) = self.calls.as_ref().map(Calls::take) else { return };
+        for message in calls.drain(..) {
+            self.message(message, work);
         }
-        // The list keeps its memory, unless it was filled meanwhile.
-        if let Some(list) = &self.woken {
-            let mut list = list.borrow_mut();
-            if list.is_empty() {
-                *list = woken;
-                list.clear();
-            }
+        if let Some(list) = &self.calls {
+            list.give(calls);
         }
     }
 
@@ -521,7 +518,7 @@ impl Session {
         let Ok(index) = self.index(id) else { return };
         let Active { driver, state, .. } = &mut self.exchanges[index];
         let mut driven = Driven { driver };
-        let mut io = work.io(&mut self.connection, &self.ends, id, state, &mut self.woken);
+        let mut io = work.io(&mut self.connection, &self.ends, id, state, &mut self.calls);
         let mut panicked = false;
         let before = io.meter.enter(HANDLER);
         if catch_unwind(AssertUnwindSafe(|| act(&mut driven, &mut io))).is_err() {
@@ -541,7 +538,7 @@ impl Session {
         io.meter.enter(before);
         let limit = io.limit.take();
         if io.yields {
-            io.woken.get_or_insert_default().borrow_mut().push(id);
+            io.calls.get_or_insert_default().again(id);
             self.cut = true;
         }
         if let Some(limit) = limit {
@@ -569,6 +566,17 @@ impl Session {
             }
         });
     }
+}
+
+/// RFC 8470 §3, §5.1: whether a replay of a request does no harm; if so, the request says to handlers and upstreams that it may
+/// be one.
+#[cold]
+fn permits_early(head: &mut Head) -> bool {
+    let is_safe = head.method().is_safe();
+    if is_safe {
+        head.append("early-data", b"1");
+    }
+    is_safe
 }
 
 /// The handler's part of an open exchange.

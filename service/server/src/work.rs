@@ -8,7 +8,7 @@ use bolide_semantics::{Context, ExchangeId};
 
 use crate::ends::Ends;
 use crate::exchange::{Io, State};
-use crate::local_waker::WokenList;
+use crate::local_waker::Calls;
 use crate::observe::Observer;
 use crate::outward::Outward;
 use crate::responder::Address;
@@ -41,7 +41,7 @@ impl Work<'_> {
         ends: &'s Ends,
         id: ExchangeId,
         state: &'s mut State,
-        woken: &'s mut Option<WokenList>,
+        calls: &'s mut Option<Calls>,
     ) -> Io<'s> {
         Io {
             connection,
@@ -56,7 +56,7 @@ impl Work<'_> {
             meter: self.meter,
             events_left: self.events_left,
             outward: Outward { agenda: self.outward.agenda, dials: self.outward.dials },
-            woken,
+            calls,
             yields: false,
             limit: None,
         }

@@ -42,7 +42,7 @@ pub fn check_name(name: &str, direction: Direction) -> Result<HeaderName, SiteEr
             (Direction::Request, "host") => {
                 "routes are chosen by it: use `rewrite-host` of the upstream"
             }
-            (Direction::Request, "expect") => "the server answers it",
+            (Direction::Request, "expect") => "the server handles it",
             (Direction::Request, "via") => "the proxy needs it to find loops",
             (Direction::Request, "forwarded" | "x-real-ip") => {
                 "the proxy sets it: use `origin` of the upstream"

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// What one worker keeps of files in memory, their metadata included; the least used make place.
-/// Default: 32 MiB. Unit: bytes. Reason: the files of a large site's front page a few times over, and little beside a worker's connections.
+/// Default: 32 MiB. Unit: bytes. Reason: the files of a large site's front page a few times over, and little next to a worker's connections.
 /// Answers: cache-flood.
 pub const CACHE_BYTES: usize = 32 * 1024 * 1024;
 

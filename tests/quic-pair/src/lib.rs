@@ -11,6 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 use allocation_counter::measure;
 use bolide_buffers::{Datagram, DatagramBatch};
 use bolide_h3::{Connection as Http, Context, Limits, Quic};
+use bolide_quic::limits::STREAM_WINDOW_BYTES;
 use bolide_quic::{Arrived, Connection, Endpoint};
 use bolide_semantics::{End, ExchangeEvent, ExchangeId, Head, Output, RequestHead, Role};
 use bolide_tls::{ClientTls, Identity, ServerTls, Trust, WallClock};
@@ -30,17 +31,23 @@ pub fn start() -> Instant {
     *START.get_or_init(Instant::now)
 }
 
-/// TLS for a server, and for a client that trusts it.
+/// A certificate for `localhost`, and the trust in it.
 #[must_use]
-pub fn tls() -> (ServerTls, ClientTls) {
+pub fn identity() -> (Identity, Trust) {
     let key = rcgen::KeyPair::generate().expect("a key");
     let certificate = rcgen::CertificateParams::new(vec!["localhost".to_owned()])
         .and_then(|parameters| parameters.self_signed(&key))
         .expect("a certificate");
     let pem = certificate.pem();
     let identity = Identity::from_pem(pem.as_bytes(), key.serialize_pem().as_bytes());
-    let server = ServerTls::new(&identity.expect("what rcgen made"), CLOCK).expect("settings");
-    let trust = Trust::Pem(pem.into_bytes());
+    (identity.expect("what rcgen made"), Trust::Pem(pem.into_bytes()))
+}
+
+/// TLS for a server, and for a client that trusts it.
+#[must_use]
+pub fn tls() -> (ServerTls, ClientTls) {
+    let (identity, trust) = identity();
+    let server = ServerTls::new(&identity, CLOCK).expect("settings");
     let client = ClientTls::new(&trust, &[], CLOCK).expect("settings");
     (server, client)
 }
@@ -176,6 +183,8 @@ pub struct World {
     pub loss_percent: u64,
     /// How long every datagram is on its way at least.
     pub delay: Duration,
+    /// How much longer it may be on its way: those that are sent later overtake it.
+    pub jitter: Duration,
     /// The largest datagram that arrives, in bytes.
     pub mtu: usize,
     /// What the network makes of the ECN bits of all datagrams (RFC 3168 §5).
@@ -210,8 +219,10 @@ impl World {
     #[must_use]
     pub fn between(server: Side, tls: &ClientTls, seed: u64, loss_percent: u64) -> Self {
         let mut client = Side::new(Role::Client, None, 2);
-        let (_, quic) =
-            client.endpoint.connect(tls, server.address, "localhost", start()).expect("a name");
+        let (_, quic) = client
+            .endpoint
+            .connect(tls, server.address, "localhost", STREAM_WINDOW_BYTES, start())
+            .expect("a name");
         client.quic = Some(quic);
         let random = Rng::with_seed(seed);
         let (sides, wire) = ([client, server], Vec::new());
@@ -222,6 +233,7 @@ impl World {
             random,
             loss_percent,
             delay: Duration::from_millis(5),
+            jitter: Duration::from_millis(4),
             mtu: usize::MAX,
             ecn: 0,
             batched: 0,
@@ -264,8 +276,10 @@ impl World {
             if self.random.u64(..100) < self.loss_percent || piece.len() > self.mtu {
                 continue;
             }
-            let delay = self.delay + Duration::from_micros(self.random.u64(..4000));
-            self.wire.push((self.now + delay, 1 - from, piece.to_vec()));
+            let jitter = self.jitter.as_micros() as u64;
+            let more = if jitter == 0 { 0 } else { self.random.u64(..jitter) };
+            let at = self.now + self.delay + Duration::from_micros(more);
+            self.wire.push((at, 1 - from, piece.to_vec()));
         }
     }
 
@@ -277,8 +291,10 @@ impl World {
     /// One datagram arrives from this address.
     pub fn arrive_from(&mut self, from: SocketAddr, at: usize, bytes: &[u8]) {
         let (now, ecn) = (self.now, self.ecn);
-        let received = Datagram { from, to: None, ecn, bytes: BytesMut::from(bytes) };
-        let reply = self.sides[at].counted(|side| side.arrive(received, now));
+        let reply = self.sides[at].counted(|side| {
+            let received = Datagram { from, to: None, ecn, bytes: BytesMut::from(bytes) };
+            side.arrive(received, now)
+        });
         if let Some((outgoing, buffer)) = reply {
             self.put(at, outgoing, &buffer);
         }

@@ -25,7 +25,6 @@
 //! #         turn.input.consume(turn.input.len());
 //! #         if turn.eof { After::FINISHED } else { After::IDLE }
 //! #     }
-//! #     fn message(&mut self, (): &mut (), (): (), _: &mut Turn<'_, ()>) -> After { After::IDLE }
 //! #     fn shut_down(&mut self, (): &mut (), _: &mut Turn<'_, ()>) -> After { After::FINISHED }
 //! # }
 //! for_each_seed(0..8, |seed| {

@@ -25,6 +25,7 @@ struct Session {
     token: Token,
     deadline: Instant,
     ending: bool,
+    mail: Vec<u8>,
 }
 
 impl Service for Echo {
@@ -34,13 +35,14 @@ impl Service for Echo {
     fn open(&mut self, accepted: &Accepted, now: Instant) -> Option<(Session, After)> {
         assert!(self.open.insert(accepted.token));
         let deadline = now + IDLE_TIMEOUT;
-        let session = Session { token: accepted.token, deadline, ending: false };
+        let session = Session { token: accepted.token, deadline, ending: false, mail: Vec::new() };
         let after = After { idle: self.may_be_shed, ..After::READ };
         Some((session, after.by(Some(deadline))))
     }
 
     fn turn(&mut self, session: &mut Session, turn: &mut Turn<'_, Vec<u8>>) -> After {
         assert_eq!(session.token, turn.token);
+        turn.output.push(Bytes::from(std::mem::take(&mut session.mail)));
         // While output waits, it is the peer who is slow to read.
         if !turn.input.is_empty() || !turn.output.is_empty() {
             session.deadline = turn.now + IDLE_TIMEOUT;
@@ -63,10 +65,11 @@ impl Service for Echo {
         &mut self,
         session: &mut Session,
         message: Vec<u8>,
-        turn: &mut Turn<'_, Vec<u8>>,
-    ) -> After {
-        turn.output.push(Bytes::from(message));
-        self.turn(session, turn)
+        token: Token,
+        agenda: &mut Agenda,
+    ) {
+        session.mail.extend(message);
+        agenda.call(token);
     }
 
     fn shut_down(&mut self, session: &mut Session, turn: &mut Turn<'_, Vec<u8>>) -> After {

@@ -112,10 +112,6 @@ impl Service for Relay {
         After { wants_input: !full, more: waits, ..After::READ }
     }
 
-    fn message(&mut self, _: &mut Session, (): (), _: &mut Turn<'_, ()>) -> After {
-        After::READ
-    }
-
     fn shut_down(&mut self, _: &mut Session, _: &mut Turn<'_, ()>) -> After {
         After::CLOSED
     }

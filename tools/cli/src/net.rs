@@ -19,6 +19,8 @@ enum Command {
     Lab(Action),
     /// Transfer bulk data through a lab with every HTTP version, in both directions, and compare the cost.
     Bulk(bulk::Arguments),
+    /// Load a page of small objects over a path with delay and loss, by every HTTP version.
+    Page(bulk::PageArguments),
 }
 
 /// Carries it out.
@@ -26,5 +28,6 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     match &arguments.command {
         Command::Lab(action) => bolide_netlab::command::run(action),
         Command::Bulk(arguments) => bulk::run(arguments),
+        Command::Page(arguments) => bulk::run_page(arguments),
     }
 }

@@ -88,6 +88,7 @@ pub(crate) fn quiet(load: Load) -> PhaseReport {
         connect: flat(10, 50_000),
         handshake: Latencies::default(),
         resumed_count: 0,
+        early_count: 0,
         requests: Vec::new(),
         events: None,
         websocket: None,

@@ -12,10 +12,13 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::scenario::{Scenario, StepPlan};
 
+/// What a server may send on one stream of HTTP/3 before it is read, in bytes: everything is read at once.
+pub const RESPONSE_WINDOW_BYTES: u32 = 16 << 20;
+
 /// A whole run.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// Where the server is.
+    /// Where the server is whose processes are watched, and to which everything goes but some steps of a scenario.
     pub origin: Origin,
     /// Which version of HTTP is spoken.
     pub version: Version,
@@ -50,6 +53,14 @@ pub struct Plan {
     pub seed: u64,
     /// Which processes are the server's, for its CPU time and memory.
     pub server: ServerProcesses,
+}
+
+impl Plan {
+    /// How many servers requests go to.
+    #[must_use]
+    pub fn servers_count(&self) -> usize {
+        self.scenario.as_ref().map_or(1, |scenario| scenario.servers_count())
+    }
 }
 
 /// Where the server is, and what it is called.
@@ -97,6 +108,8 @@ pub struct TlsPlan {
     pub identity: Option<(Bytes, Bytes)>,
     /// Sessions are resumed where the server offers tickets. Otherwise each handshake is a full one.
     pub resume: bool,
+    /// HTTP/3: connections that resume a session send requests before their handshake is complete.
+    pub early_data: bool,
 }
 
 /// Which server certificates are believed.

@@ -1,12 +1,13 @@
 //! What is known while a phase runs, and what carries phases out.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::plan::Phase;
 use crate::report::{Failure, PartsReport, PhaseReport};
 
 /// A look at a phase that runs.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Progress {
     /// Since the phase began, its warm-up included.
     pub elapsed: Duration,
@@ -20,12 +21,22 @@ pub struct Progress {
     pub in_flight: u64,
     /// Requests answered since the phase began.
     pub completed: u64,
-    /// Requests failed since the phase began.
-    pub failed: u64,
+    /// Requests failed since the phase began, by what was wrong.
+    pub failures: BTreeMap<Failure, u64>,
     /// Cores that the generator used since the look before.
     pub generator_cores: f64,
     /// Cores that the server used, where it is watched.
     pub server_cores: Option<f64>,
+    /// Parts of the run that are there, and all of them, where several carry it out.
+    pub parts: Option<(usize, usize)>,
+}
+
+impl Progress {
+    /// Requests failed since the phase began.
+    #[must_use]
+    pub fn failed(&self) -> u64 {
+        self.failures.values().sum()
+    }
 }
 
 /// What one request came to that counts in the report.

@@ -149,6 +149,8 @@ pub struct PhaseReport {
     pub handshake: Latencies,
     /// Handshakes that resumed a session.
     pub resumed_count: u64,
+    /// Connections over HTTP/3 that sent requests before their handshake was complete; it is not among the others.
+    pub early_count: u64,
     /// How late requests were handed to a connection after their intended time (open loop): what the
     /// generator itself, or full connections, added.
     pub lag: Latencies,

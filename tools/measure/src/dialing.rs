@@ -9,7 +9,7 @@ use bolide_client::{
 use bolide_connection::{Http1Limits, Http2Limits, Http3Limits, Limits};
 use bolide_eventloop::Destination;
 use bolide_loadgen::options::target::Target as HttpTarget;
-use bolide_loadgen::plan::ServerAddress;
+use bolide_loadgen::plan::{RESPONSE_WINDOW_BYTES, ServerAddress};
 
 use crate::plan::{Connecting, Trusted, Version};
 
@@ -103,6 +103,7 @@ fn limits(connecting: &Connecting) -> Limits {
         (h2.frame_bytes, h2.data_frame_bytes) = (bytes, bytes);
     }
     let h3 = Http3Limits {
+        response_window_bytes: RESPONSE_WINDOW_BYTES,
         glitches_burst_count: None,
         small_data_burst_count: None,
         stalled_stream: NEVER,
@@ -135,7 +136,8 @@ fn tls(connecting: &Connecting, version: Version) -> Result<Speaks, String> {
         Version::Http3 => (&[], None),
     };
     // A new connection costs what it costs somebody who was never there.
-    let options = ClientOptions { trust: &trust, alpn, identity: None, resume: false };
+    let options =
+        ClientOptions { trust: &trust, alpn, identity: None, resume: false, early_data: false };
     let settings = ClientTls::with(&options, WallClock(SystemTime::now))
         .map_err(|error| format!("the file of trusted certificates can't be used: {error}"))?;
     let authority = &connecting.origin.authority;

@@ -1,12 +1,15 @@
 //! `bolide net bulk`: one transfer through the lab, by every stack, in both directions, in
-//! interleaved rounds; what it costs both sides, and who was full.
+//! interleaved rounds; what it costs both sides, and who was full. `bolide net page`: a page of small objects over a
+//! path that is long and loses packets.
 
 mod browser;
 mod client;
 mod course;
 mod outcome;
+mod page;
 mod show;
 mod stack;
+mod stage;
 mod sweep;
 mod swept;
 mod watched;
@@ -20,6 +23,8 @@ use bolide_semantics::in_lines;
 use clap::Args;
 
 use crate::report::Part;
+
+pub use page::{PageArguments, run_page};
 
 /// Payload of a transfer (1 GiB), rounds, and how long a transfer may take, where nothing else is said.
 const BYTES: u64 = 1 << 30;
@@ -40,9 +45,8 @@ on the first core, the client (`bolide measure`, or a browser) and what a proxy 
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Arguments {
-    /// Only these stacks: raw, chromium, or contenders by name.
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
-    only: Vec<String>,
+    #[command(flatten)]
+    setting: Setting,
 
     /// Payload of a transfer.
     #[arg(long, value_name = "BYTES", default_value = "1GiB", value_parser = bolide_units::size)]
@@ -57,7 +61,19 @@ pub struct Arguments {
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     sweep: Vec<sweep::Sweep>,
 
-    /// Congestion control.
+    /// Where `bulk.html` and `bulk.json` go.
+    #[arg(long, value_name = "DIR", default_value = "bulk")]
+    out: PathBuf,
+}
+
+/// Who is measured in a lab, and how.
+#[derive(Debug, Args)]
+struct Setting {
+    /// Only these stacks: raw, chromium, or contenders by name.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    only: Vec<String>,
+
+    /// Congestion control of TCP.
     #[arg(short = 'C', long, value_name = "NAME", default_value = "cubic")]
     congestion: String,
 
@@ -65,7 +81,7 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
 
-    /// The program whose `measure` is the client. Default: this one.
+    /// The program whose `measure` or `load` is the client. Default: this one.
     #[arg(long, value_name = "FILE")]
     client: Option<PathBuf>,
 
@@ -74,17 +90,13 @@ pub struct Arguments {
     #[arg(long, value_name = "DIR")]
     contenders: Option<PathBuf>,
 
-    /// The seed of the order of the rounds.
+    /// The seed of the order of the rounds, and of what the path loses.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
     /// How long one transfer may take.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = quantity::time)]
     timeout: Duration,
-
-    /// Where `bulk.html` and `bulk.json` go.
-    #[arg(long, value_name = "DIR", default_value = "bulk")]
-    out: PathBuf,
 }
 
 /// What a race passes on to its bulk table.
@@ -109,16 +121,18 @@ impl OfRace {
             only.insert(0, "raw".to_owned());
         }
         course::run(&Arguments {
-            only,
+            setting: Setting {
+                only,
+                congestion: "cubic".to_owned(),
+                program: None,
+                client: None,
+                contenders,
+                seed: seed.unwrap_or(1),
+                timeout: TIMEOUT,
+            },
             bytes: BYTES,
             rounds: rounds.unwrap_or(ROUNDS),
             sweep: Vec::new(),
-            congestion: "cubic".to_owned(),
-            program: None,
-            client: None,
-            contenders,
-            seed: seed.unwrap_or(1),
-            timeout: TIMEOUT,
             out,
         })
     }
@@ -136,11 +150,16 @@ pub(crate) fn part(folder: &Path) -> Result<Option<Part>, String> {
 /// Carries the command out.
 #[must_use]
 pub fn run(arguments: &Arguments) -> ExitCode {
-    match course::run(arguments) {
+    exit("bulk", course::run(arguments))
+}
+
+/// Whether all of it was measured; otherwise why there is nothing.
+fn exit(command: &str, result: Result<bool, String>) -> ExitCode {
+    match result {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(mistake) => {
-            eprintln!("bolide net bulk: {}", in_lines(&mistake));
+            eprintln!("bolide net {command}: {}", in_lines(&mistake));
             ExitCode::from(2)
         }
     }

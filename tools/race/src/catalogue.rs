@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::requests::Requests;
 
 pub use route::Route;
+pub(crate) use route::{EVENT_BYTES, EVENTS_COUNT, EVENTS_GAP_MS};
 
 /// The catalogue's text.
 const TEXT: &str = include_str!("catalogue.toml");
@@ -196,6 +197,7 @@ impl Cell {
         let route = match self.route {
             Route::Proxy6 => Route::Static6,
             Route::Proxy4k => Route::Static4k,
+            Route::ProxyEvents => Route::Events,
             // Each part of the site is served by all of it.
             site if site.is_site() => Route::Static6,
             _ => return None,
@@ -238,6 +240,12 @@ impl Cell {
             Route::Static16m => "static file, 16 MiB".to_owned(),
             Route::Proxy6 => "proxied file, 6 B".to_owned(),
             Route::Proxy4k => "proxied file, 4 KiB".to_owned(),
+            Route::Events | Route::ProxyEvents => {
+                let kind = if self.route == Route::Events { "stream" } else { "proxied stream" };
+                format!(
+                    "{kind} of {EVENTS_COUNT} events of {EVENT_BYTES} B, {EVENTS_GAP_MS} ms apart"
+                )
+            }
             Route::Logged => "GET /ping, access logs off and on".to_owned(),
             Route::SiteAsset => "site, asset of 4 KiB".to_owned(),
             Route::SitePage => "site, page by fallback".to_owned(),

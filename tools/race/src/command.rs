@@ -4,6 +4,7 @@ mod history;
 mod progress;
 mod reference;
 mod session;
+mod start;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -85,6 +86,8 @@ enum Action {
         #[command(flatten)]
         place: Where,
     },
+    /// Starts one contender as a race does, prints its address and process as JSON, and stops it on Ctrl-C.
+    Start(start::StartArguments),
     /// Repeats the race that a manifest describes (`manifest.json` or `results.json` of a report).
     Replay {
         /// File to read.
@@ -203,6 +206,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
         Some(Action::Compare { old, new, place }) => {
             history::compare(*old, *new, &place.out).map(|()| true)
         }
+        Some(Action::Start(arguments)) => start::start(arguments).map(|()| true),
         Some(Action::Replay { manifest, contenders, place }) => {
             session::replay(manifest, contenders.as_deref(), &place.out)
         }

@@ -13,7 +13,7 @@ use toml::{Table, Value};
 pub(crate) use command_line::from_command_line;
 pub(crate) use sources::Sources;
 
-use crate::catalogue::{Cell, Protocol, Route};
+use crate::catalogue::{Cell, EVENT_BYTES, EVENTS_COUNT, EVENTS_GAP_MS, Protocol, Route};
 use crate::requests::{LARGE_FILE_BYTES, Requests};
 
 /// A server that may race.
@@ -191,13 +191,13 @@ const SURPRISING: [Route; 9] = [
     Route::SiteApi,
 ];
 
-/// Most bytes of a response that nobody can know beforehand.
+/// Most bytes of a response that the server can't know beforehand.
 const SURPRISE_BYTES_MAX: usize = 1000;
 
 /// What `routes` may name.
-const ROUTES: [&str; 18] = {
-    let [a, b, c, d, e, f, g, h, i, j, k, l, m, n] = Route::NAMES;
-    [a, b, c, d, e, f, g, h, i, j, k, l, m, n, "bulk", "bulk-put", "bulk-proxy", "ndt7"]
+const ROUTES: [&str; 20] = {
+    let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = Route::NAMES;
+    [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, "bulk", "bulk-put", "bulk-proxy", "ndt7"]
 };
 
 /// What stands where in a contender's file.
@@ -380,6 +380,10 @@ impl Contender {
             Route::Grpc => ("grpc", "/bolide.Echo/Unary".to_owned()),
             Route::Static6 | Route::Proxy6 => ("static-6", "/6".to_owned()),
             Route::Static4k | Route::Proxy4k => ("static-4k", "/4096".to_owned()),
+            Route::Events | Route::ProxyEvents => (
+                "events",
+                format!("/events?n={EVENTS_COUNT}&gap={EVENTS_GAP_MS}&size={EVENT_BYTES}"),
+            ),
             Route::Static16m => ("static-16m", format!("/{LARGE_FILE_BYTES}")),
             Route::SiteAsset => ("site-asset", "/assets/app.js".to_owned()),
             Route::SitePage => ("site-page", "/account".to_owned()),

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use fastrand::Rng;
 use serde::{Deserialize, Serialize};
 
-use crate::catalogue::{Cell, Route};
+use crate::catalogue::{Cell, EVENT_BYTES, EVENTS_COUNT, Route};
 use crate::contender::Contender;
 
 /// How many files stand behind a route of files whose requests differ.
@@ -284,6 +284,10 @@ pub(crate) fn contents(route: Route, number: Option<usize>) -> Bytes {
         (Route::SitePage, _) => Bytes::from_static(
             b"<!doctype html><title>Site</title><script src=\"/assets/app.js\"></script>\n",
         ),
+        (Route::Events | Route::ProxyEvents, _) => (0..EVENTS_COUNT)
+            .map(|event| format!("id: {event}\ndata: {}\n\n", "x".repeat(EVENT_BYTES)))
+            .collect::<String>()
+            .into(),
         (Route::SiteRedirect, _) => Bytes::from_static(REDIRECTED_TO.as_bytes()),
         (Route::SiteApi, number) => items(number.map_or(0, |number| number as u64 + 1)),
         (Route::Static16m, _) => {

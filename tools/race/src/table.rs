@@ -38,7 +38,9 @@ pub(crate) fn table(outcome: &CellOutcome, columns: Columns) -> String {
             }
             Route::SiteRedirect => "  one request, repeated\n",
             _ if outcome.is_unchecked => "  one request, repeated\n",
-            _ => "  one request, repeated; 1 in 2,000 asks for what nobody can know\n",
+            _ => {
+                "  one request, repeated; 1 in 2,000 asks for what the server can't know beforehand\n"
+            }
         };
     }
     if outcome.is_unchecked {
@@ -422,10 +424,9 @@ mod tests {
     #[test]
     fn what_repeats_is_said() {
         let mut outcome = crate::outcome::tests::outcome();
-        assert!(
-            table(&outcome, Columns::All)
-                .contains("one request, repeated; 1 in 2,000 asks for what nobody can know\n")
-        );
+        assert!(table(&outcome, Columns::All).contains(
+            "one request, repeated; 1 in 2,000 asks for what the server can't know beforehand\n"
+        ));
         outcome.cell.route = Route::Post;
         assert!(
             table(&outcome, Columns::All)

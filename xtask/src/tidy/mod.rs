@@ -14,6 +14,7 @@ mod references;
 mod sections;
 mod stale;
 mod unfinished;
+mod words;
 
 use std::fmt;
 
@@ -65,6 +66,7 @@ const RULES: &[(&str, Rule)] = &[
     (sections::NAME, sections::check),
     (stale::NAME, stale::check),
     (unfinished::NAME, unfinished::check),
+    (words::NAME, words::check),
 ];
 
 /// Checks every rule; what is left are the findings that no exception excuses.

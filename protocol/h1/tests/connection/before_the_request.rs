@@ -10,7 +10,7 @@ use crate::wire::Wire;
 
 const RESPONSE: &[u8] = b"HTTP/1.1 204 No Content\r\n\r\n";
 
-const UNSOLICITED: &str = "bytes came that answered no request";
+const UNSOLICITED: &str = "bytes came that belong to no response";
 
 fn is_written(wire: &mut Wire, id: u32) -> bool {
     wire.with(|connection, cx| connection.is_written(cx, ExchangeId(id)))

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bolide_h3::{Quic, QuicEvent, Read};
+use bolide_semantics::Priority;
 use bytes::{Buf, Bytes};
 
 /// What has come of a stream and was not read.
@@ -194,8 +195,8 @@ impl Quic for Network {
         self.stopped.push((stream, code));
     }
 
-    fn prioritise(&mut self, stream: u64, urgency: u8) {
-        self.urgencies.insert(stream, urgency);
+    fn prioritise(&mut self, stream: u64, priority: Priority) {
+        self.urgencies.insert(stream, priority.urgency);
     }
 
     fn send_datagram(&mut self, datagram: Bytes) -> bool {

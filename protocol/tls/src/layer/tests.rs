@@ -232,13 +232,36 @@ fn a_session_is_resumed_by_ticket() {
 }
 
 #[test]
+fn connections_that_begin_at_once_are_all_resumed() {
+    let (chain, key) = pem("localhost");
+    let identity = Identity::from_pem(chain.as_bytes(), key.as_bytes()).unwrap();
+    let server = ServerTls::new(&identity, CLOCK).unwrap();
+    let client = ClientTls::new(&Trust::Anybody, &[Alpn::H2], CLOCK).unwrap();
+    for resumed in [false, true] {
+        let begun: Vec<_> = (0..50).map(|_| client.connect("localhost").unwrap()).collect();
+        for client in begun {
+            let server = server.accept().unwrap();
+            let mut pair = Pair { client, server, piece: usize::MAX };
+            pair.shake_hands();
+            assert_eq!(pair.client.facts().unwrap().resumed, resumed);
+        }
+    }
+}
+
+#[test]
 fn a_client_that_does_not_resume_shakes_hands_in_full() {
     let (chain, key) = pem("localhost");
     let identity = Identity::from_pem(chain.as_bytes(), key.as_bytes()).unwrap();
     let server = ServerTls::new(&identity, CLOCK).unwrap();
     let trust = Trust::Der(vec![b"not a certificate".to_vec(), identity.certificate_der().into()]);
     let identity = Some(&identity);
-    let options = ClientOptions { trust: &trust, alpn: &[Alpn::H2], identity, resume: false };
+    let options = ClientOptions {
+        trust: &trust,
+        alpn: &[Alpn::H2],
+        identity,
+        resume: false,
+        early_data: false,
+    };
     let client = ClientTls::with(&options, CLOCK).unwrap();
     for _ in 0..2 {
         let mut pair = Pair {
@@ -261,6 +284,7 @@ fn nobody_is_trusted_by_an_empty_store() {
         alpn: &[],
         identity: None,
         resume: true,
+        early_data: false,
     };
     assert!(matches!(ClientTls::with(&options, CLOCK), Err(IdentityError::NoCertificate)));
 }

@@ -287,15 +287,6 @@ impl Service for Agent {
         After { idle: connection.session.is_ready() && connection.exchanges.is_idle(), ..after }
     }
 
-    fn message(
-        &mut self,
-        connection: &mut ClientConnection,
-        (): (),
-        turn: &mut Turn<'_, ()>,
-    ) -> After {
-        self.turn(connection, turn)
-    }
-
     fn shut_down(&mut self, connection: &mut ClientConnection, turn: &mut Turn<'_, ()>) -> After {
         let host = connection.exchanges.host();
         connection.exchanges.draws_to_its_end();

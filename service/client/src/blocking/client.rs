@@ -168,7 +168,7 @@ fn tls_settings(trust: &Trust, settings: &ClientBuilder) -> Result<ClientTls, Cl
         Versions::Http2 => &[Alpn::H2],
     };
     let identity = settings.identity.as_ref();
-    let options = ClientOptions { trust, alpn, identity, resume: true };
+    let options = ClientOptions { trust, alpn, identity, resume: true, early_data: false };
     ClientTls::with(&options, WallClock(SystemTime::now)).map_err(|error| {
         ClientError::new(
             ErrorKind::Tls,

@@ -130,10 +130,6 @@ impl Service for AskService {
         after
     }
 
-    fn message(&mut self, session: &mut Self::Session, (): (), turn: &mut Turn<'_, ()>) -> After {
-        self.turn(session, turn)
-    }
-
     fn shut_down(&mut self, session: &mut Self::Session, turn: &mut Turn<'_, ()>) -> After {
         session.0.shut_down(turn, &mut self.bench, &mut session.1)
     }

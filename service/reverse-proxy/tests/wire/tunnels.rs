@@ -44,6 +44,27 @@ fn switch(proxy: &Proxy) -> Talk {
 }
 
 #[test]
+fn tunnels_take_no_connection_from_the_requests() {
+    let behind = Behind::new(switching);
+    let limits = ProxyLimits { connections_count: 1, ..ProxyLimits::default() };
+    let proxy = Proxy::limited(&[&behind.url()], limits);
+    let mut talks: Vec<_> = (0..5).map(|_| proxy.connect()).collect();
+    // All but the first wait: each goes on once the one before it has switched.
+    for talk in &mut talks {
+        talk.send(REQUEST);
+    }
+    for talk in &mut talks {
+        assert!(talk.head().starts_with("HTTP/1.1 101 "));
+        assert_eq!(talk.take(6), b"\0hello");
+    }
+    for talk in &mut talks {
+        talk.send("a");
+        assert_eq!(talk.take(1), b"a");
+    }
+    assert_eq!(behind.connections(), 5);
+}
+
+#[test]
 fn bytes_pass_both_ways_after_an_upgrade() {
     let behind = Behind::new(switching);
     let proxy = Proxy::to(&[&behind.url()]);

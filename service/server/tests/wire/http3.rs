@@ -8,7 +8,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use bolide_buffers::{Datagram, DatagramBatch, DatagramSink, ReceiveBuffer, SendQueue};
 use bolide_connection::{
-    Arrival, ClientTls, Connection, Identity, Limits, Membership, QuicEndpoint, Trust, WallClock,
+    Arrival, ClientOptions, ClientTls, Connection, HandshakeRules, Identity, Limits, Membership,
+    QuicEndpoint, ServerOptions, Trust, WallClock,
 };
 use bolide_semantics::{Context, End, ExchangeEvent, ExchangeId, Head, Output, RequestHead};
 use bolide_server::{
@@ -58,13 +59,17 @@ impl Client {
     }
 
     fn begin(to: SocketAddr) -> Self {
+        let tls = ClientTls::new(&Trust::Anybody, &[], WallClock(SystemTime::now));
+        Self::begin_with(to, &tls.expect("settings"))
+    }
+
+    fn begin_with(to: SocketAddr, tls: &ClientTls) -> Self {
         let clock = WallClock(SystemTime::now);
         let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
-        let tls = ClientTls::new(&Trust::Anybody, &[], clock).expect("settings");
         let limits = Limits::default();
         let mut endpoint = QuicEndpoint::new(None, clock, [7; 32], (0, Membership::default()))
             .expect("an endpoint");
-        let target = (&tls, to, "localhost");
+        let target = (tls, to, "localhost");
         let connection =
             endpoint.connect(target, (), &limits, Instant::now()).expect("a connection");
         let (head, answers, closed) = (Head::default(), BTreeMap::new(), None);
@@ -171,13 +176,18 @@ impl Client {
 }
 
 fn tls() -> Tls {
+    tls_of(HandshakeRules::default())
+}
+
+fn tls_of(rules: HandshakeRules) -> Tls {
     let key = rcgen::KeyPair::generate().expect("a key");
     let certificate = rcgen::CertificateParams::new(vec!["localhost".to_owned()])
         .and_then(|parameters| parameters.self_signed(&key))
         .expect("a certificate");
     let pem = (certificate.pem(), key.serialize_pem());
     let identity = Identity::from_pem(pem.0.as_bytes(), pem.1.as_bytes());
-    Tls::new(&identity.expect("what rcgen made")).expect("settings")
+    let identities = &[identity.expect("what rcgen made")];
+    Tls::of(&ServerOptions { identities, rules, ..ServerOptions::default() }).expect("settings")
 }
 
 /// Who has asked for `/held`.
@@ -186,6 +196,7 @@ static HELD: Mutex<Option<Responder>> = Mutex::new(None);
 fn routes() -> Router {
     Router::new()
         .get("/ping", |request| format!("pong over {:?}", request.version()))
+        .get("/early", |request| request.header("early-data").unwrap_or("none").to_owned())
         .get("/scheme", |request| request.scheme().to_owned())
         .get("/never", |_| Reply::Later)
         .get("/held", |request| {
@@ -265,6 +276,40 @@ fn requests_over_http3_find_the_handlers_of_the_others() {
     let snapshot = metrics.snapshot();
     let answered: u64 = snapshot.routes.iter().flat_map(|route| route.statuses).sum();
     assert_eq!(answered, 105);
+}
+
+#[test]
+fn early_requests_are_served_where_a_replay_does_no_harm() {
+    let rules = HandshakeRules { early_data: true, ..HandshakeRules::default() };
+    let server = Server::new().workers(2).http3(true).drain(Duration::from_secs(20));
+    let running = server.https("127.0.0.1:0", &tls_of(rules)).start(routes).expect("a free port");
+    let address = running.addresses()[0].expect("an address");
+    let options = ClientOptions {
+        trust: &Trust::Anybody,
+        alpn: &[],
+        identity: None,
+        resume: true,
+        early_data: true,
+    };
+    let tls = ClientTls::with(&options, WallClock(SystemTime::now)).expect("settings");
+    let mut first = Client::begin_with(address, &tls);
+    assert_eq!(first.get("/early").body, b"none");
+    for _ in 0..3 {
+        let mut again = Client::begin_with(address, &tls);
+        let (get, post) = (
+            again.send(&Method::GET, "/early", Bytes::new()),
+            again.send(&Method::POST, "/echo", Bytes::from_static(b"order")),
+        );
+        assert!(again.connection.tls_facts().is_none(), "the handshake is not complete");
+        assert_eq!(again.wait_for(get).body, b"1");
+        assert_eq!(again.wait_for(post).status, 425);
+        let facts = again.connection.tls_facts().expect("it is complete");
+        assert!(facts.resumed);
+        assert_eq!(again.get("/early").body, b"none");
+        let post = again.send(&Method::POST, "/echo", Bytes::from_static(b"order"));
+        assert_eq!(again.wait_for(post).body, b"order");
+    }
+    end(running);
 }
 
 #[test]

@@ -52,7 +52,7 @@ struct Charge {
 
 const CHARGES: &[Charge] = &[
     Charge {
-        what: "requests that a tower service has not answered",
+        what: "requests that a tower service has not responded to",
         bound: "`CONCURRENT_STREAMS_COUNT` heads, and bodies of `WHOLE_BODY_BYTES`",
         bound_bytes: 5 << 20,
         asks: |stream| {

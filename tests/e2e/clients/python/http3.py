@@ -1,8 +1,9 @@
 """The HTTP/3 client of the interoperation tests: aioquic, libcurl with ngtcp2, and frames that are wrong.
 
-    python http3.py HTTPS_URL
+    python http3.py HTTPS_URL [early]
 
-It prints one line "ok: WAY" for each way, and ends with 1 at the first mistake.
+It prints one line "ok: WAY" for each way, and ends with 1 at the first mistake. `early`: the server accepts early data, and
+only that is tried.
 """
 
 import asyncio
@@ -307,7 +308,42 @@ async def check_final_size(base):
     print("ok: final size")
 
 
+async def check_early(base):
+    """RFC 8470: with the first packets, what is safe is served, and anything else repeated later."""
+    parts, tickets = urlsplit(base), []
+
+    def open_early():
+        ticket = tickets.pop() if tickets else None
+        return connect(
+            parts.hostname,
+            parts.port,
+            configuration=QuicConfiguration(
+                alpn_protocols=["h3"],
+                verify_mode=ssl.CERT_NONE,
+                session_ticket=ticket,
+            ),
+            create_protocol=Client,
+            session_ticket_handler=tickets.append,
+            wait_connected=ticket is None,
+        )
+
+    async with open_early() as client:
+        assert (await client.ask(parts.netloc, "/ping"))[0] == 200
+    for _ in range(3):
+        async with open_early() as client:
+            get = client.ask(parts.netloc, "/ping")
+            post = client.ask(parts.netloc, "/echo", "POST", b"order")
+            answers = await asyncio.gather(get, post)
+            assert [answer[0] for answer in answers] == [200, 425], answers
+            assert client._quic.tls.early_data_accepted
+            assert (await client.ask(parts.netloc, "/echo", "POST", b"order"))[2] == b"order"
+    print("ok: early data")
+
+
 base = sys.argv[1]
+if sys.argv[2:] == ["early"]:
+    asyncio.run(check_early(base))
+    sys.exit()
 asyncio.run(check_aioquic(base))
 asyncio.run(check_websocket(base))
 check_libcurl(base)

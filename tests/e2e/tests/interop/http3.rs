@@ -8,7 +8,7 @@ use bolide_launcher::{Server, find, program, root, run, scratch, skip};
 use serde_json::Value;
 
 /// Python with aioquic and pycurl.
-fn python(test: &str) -> Option<PathBuf> {
+pub(crate) fn python(test: &str) -> Option<PathBuf> {
     let environment = root().join("target/tools/python");
     let installed = std::fs::read_to_string(environment.join("ready")).unwrap_or_default();
     if !installed.contains("aioquic") {
@@ -29,6 +29,20 @@ fn aioquic_and_libcurl_over_http3_and_the_errors_of_what_is_wrong() {
     }
     // What the transport counts wrongly ends its connection.
     server.said("attempt to subtract with overflow");
+}
+
+#[test]
+fn aioquic_sends_requests_with_its_first_packets() {
+    let test = "aioquic_sends_requests_with_its_first_packets";
+    let Some(python) = python(test) else { return };
+    let file = scratch("early_data").join("bolide.toml");
+    let text =
+        "[[listen]]\nhttps = \"127.0.0.1:0\"\nearly-data = true\n[[route]]\nbuiltin = true\n";
+    std::fs::write(&file, text).unwrap();
+    let server = Server::start(&["--config", &file.display().to_string()]);
+    let client = root().join("tests/e2e/clients/python/http3.py").display().to_string();
+    let text = run(&python, [client.as_str(), server.https(), "early"]).well().text();
+    assert!(text.contains("ok: early data\n"), "{text}");
 }
 
 /// A server that prints its port and ends with its standard input.

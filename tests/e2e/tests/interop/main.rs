@@ -3,6 +3,8 @@
 //! The modules are `cfg(test)`, so that Clippy knows all of their functions as tests.
 
 #[cfg(test)]
+mod attacks;
+#[cfg(test)]
 mod chromium;
 #[cfg(test)]
 mod curl;
@@ -26,6 +28,8 @@ mod node;
 mod openssl;
 #[cfg(test)]
 mod pebble;
+#[cfg(test)]
+mod prometheus;
 #[cfg(test)]
 mod python;
 #[cfg(test)]

@@ -222,6 +222,26 @@ fn a_session_is_resumed_when_asked_for() {
 }
 
 #[test]
+fn a_session_is_resumed_over_http3_and_sends_early_data_when_asked_for() {
+    let file = scratch("load_early_data").join("bolide.toml");
+    let text =
+        "[[listen]]\nhttps = \"127.0.0.1:0\"\nearly-data = true\n[[route]]\nbuiltin = true\n";
+    std::fs::write(&file, text).unwrap();
+    let server = Server::start(&["--config", &file.display().to_string()]);
+    let url = format!("{}/ping", server.https());
+    let common = ["--http3", "--insecure", "--new-connections", "-c", "1", "-n", "20", "--quiet"];
+    let counts = |more: &[&str]| {
+        let text = load(&[&common[..], more, &["--json", "-", &url]].concat()).well().text();
+        (figure(&text, "/resumed_count"), figure(&text, "/early_count"))
+    };
+    assert_eq!(counts(&[]), (0, 0));
+    let (resumed, early) = counts(&["--resume"]);
+    assert!(resumed >= 18 && early == 0, "{resumed} {early}");
+    let (resumed, early) = counts(&["--early-data"]);
+    assert!(resumed == 0 && early >= 18, "{resumed} {early}");
+}
+
+#[test]
 fn other_tools_command_lines_are_taken() {
     let server = Server::start_both();
     let (http, https) = (format!("{}/ping", server.http()), format!("{}/ping", server.https()));

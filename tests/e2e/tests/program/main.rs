@@ -42,6 +42,8 @@ mod paper;
 #[cfg(test)]
 mod profile;
 #[cfg(test)]
+mod race_start;
+#[cfg(test)]
 mod reload;
 #[cfg(test)]
 mod shutdown;

@@ -83,10 +83,6 @@ impl Service for Client {
         session.0.turn(turn, &mut self.bench, &mut session.1)
     }
 
-    fn message(&mut self, _: &mut Self::Session, (): (), _: &mut Turn<'_, ()>) -> After {
-        After::READ
-    }
-
     fn shut_down(&mut self, _: &mut Self::Session, _: &mut Turn<'_, ()>) -> After {
         After::CLOSED
     }

@@ -123,7 +123,7 @@ const CHARGES: &[Charge] = &[
         fill: fills::messages_in_the_making,
     },
     Charge {
-        what: "WebSocket frames of one byte that nobody reads",
+        what: "WebSocket frames of one byte that are not read",
         bound: "`UNCONSUMED_BYTES` and one `BLOCK_BYTES`",
         bound_bytes: 512 << 10,
         connections: 4,

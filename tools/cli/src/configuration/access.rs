@@ -248,7 +248,9 @@ fn forward(section: &mut Section<'_>) -> Result<Option<Arc<ForwardAuth>>, String
     Ok(Some(Arc::new(match timeout {
         None => forward,
         Some((Duration::ZERO, at)) => {
-            return Err(at.mistake("`timeout` must be at least 1ms: nobody would be let through"));
+            return Err(
+                at.mistake("`timeout` must be at least 1ms: no client would be let through")
+            );
         }
         Some((timeout, _)) => forward.timeout(timeout),
     })))

@@ -9,10 +9,14 @@ use super::document::{Place, Section};
 use super::upstream::{choice, one_of};
 
 /// The keys of a listener.
-const KEYS: [&str; 4] = ["min-version", "max-version", "cipher-suites", "alpn"];
+const KEYS: [&str; 5] = ["min-version", "max-version", "cipher-suites", "alpn", "early-data"];
 
 /// Reads them.
-pub(super) fn rules(section: &mut Section<'_>, is_tls: bool) -> Result<HandshakeRules, String> {
+pub(super) fn rules(
+    section: &mut Section<'_>,
+    is_tls: bool,
+    asks_for_certificates: bool,
+) -> Result<HandshakeRules, String> {
     if let Some(key) = KEYS.iter().find(|key| section.has(key)).filter(|_| !is_tls) {
         let what = format!("`{key}` needs `https`: this listener is `http`");
         return Err(section.place_of(key).mistake(what));
@@ -51,6 +55,13 @@ pub(super) fn rules(section: &mut Section<'_>, is_tls: bool) -> Result<Handshake
         }
     }
     rules.check().map_err(|what| suites_at.mistake(format!("`cipher-suites`: {what}")))?;
+    let early_at = section.place_of("early-data");
+    rules.early_data = section.value("early-data")?.unwrap_or(false);
+    rules.check().map_err(|what| early_at.mistake(format!("`early-data`: {what}")))?;
+    if rules.early_data && asks_for_certificates {
+        let what = "`early-data` comes before a client has shown a certificate: leave it out, or `client-ca`";
+        return Err(early_at.mistake(what));
+    }
     Ok(rules)
 }
 

@@ -141,7 +141,7 @@ pub(super) fn read(mut section: Section<'_>) -> Result<Listen, String> {
     }
     let pairs = TlsFiles::pair(certs, keys).map_err(|what| place.mistake(what))?;
     let client_ca = client_ca.map(|(path, _)| section.path(&path));
-    let rules = handshake::rules(&mut section, is_tls)?;
+    let rules = handshake::rules(&mut section, is_tls, client_ca.is_some())?;
     let proxy_protocol = super::ingress::proxy_protocol(&mut section)?;
     section.finish()?;
     let tls =

@@ -78,6 +78,9 @@ https = \"127.0.0.1:8443\"
 # max-version = \"1.3\"
 # cipher-suites = [\"TLS_AES_128_GCM_SHA256\", \"TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256\"]
 # alpn = [\"h2\", \"http/1.1\"]
+# Whether clients over HTTP/3 that come back may send requests with their first packet (0-RTT). These
+# could be replayed: only GET, HEAD, OPTIONS and TRACE are accepted so, and are marked `Early-Data: 1`.
+# early-data = false
 # Whether connections begin with a PROXY header, of version 1 or 2: \"required\", \"optional\" for
 # `trusted` peers, or \"off\". Needs a restart.
 # proxy-protocol = \"off\"

@@ -506,6 +506,15 @@ fn what_tls_agrees_to_has_its_mistakes() {
             "cipher-suites = [\"TLS_AES_128_GCM_SHA256\"]",
             "b.toml:3:17: `cipher-suites`: no cipher suite is for TLS 1.2",
         ),
+        (
+            "early-data = true\nmax-version = \"1.2\"",
+            "b.toml:3:14: `early-data`: early data needs HTTP/3",
+        ),
+        (
+            "early-data = true\nclient-ca = \"a.pem\"",
+            "b.toml:3:14: `early-data` comes before a client has shown a certificate",
+        ),
+        ("early-data = 1", "b.toml:3:14: `early-data`"),
         ("alpn = []", "b.toml:3:8: `alpn` is empty: give h2, http/1.1 or both"),
         ("alpn = \"h3\"", "b.toml:3:8: `alpn` is `h3` (`h2`?): give one of h2, http/1.1"),
     ] {

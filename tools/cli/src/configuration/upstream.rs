@@ -235,7 +235,7 @@ fn health(section: &mut Section<'_>) -> Result<Option<(HealthCheck, Place)>, Str
     };
     if statuses.is_some() && !matches!(kind, HealthKind::Get(_)) {
         return Err(
-            at.mistake("`health-statuses` goes with a path: other checks have one right answer")
+            at.mistake("`health-statuses` goes with a path: other checks have one right result")
         );
     }
     let mut check = HealthCheck::of(kind)

@@ -17,6 +17,7 @@ use crate::engine::Mistake;
 use crate::options::{Action, Arguments, Job};
 use crate::output::live::Live;
 use crate::output::metrics::MetricsEndpoint;
+use crate::output::push::Push;
 use crate::output::records::Records;
 use crate::output::{in_lines, in_one_line};
 use crate::parts;
@@ -98,7 +99,7 @@ fn run_job(arguments: &Arguments, engine: Box<Engine<'_>>, stop: &Stop) -> Resul
     }
     let mut files = Files::open(&job.outputs)?;
     let records = job.outputs.records.as_deref().map(Records::create).transpose()?;
-    let metrics = job.outputs.metrics.as_deref().map(MetricsEndpoint::start).transpose()?;
+    let mut metrics = Metrics::begin(&job)?;
     let accounting = ProcessAccounting::new(job.plan.server.clone(), &job.plan.origin);
     let accounting = Box::new(accounting);
     let made = match &identity {
@@ -118,10 +119,9 @@ fn run_job(arguments: &Arguments, engine: Box<Engine<'_>>, stop: &Stop) -> Resul
     if identity.is_none() {
         stop.at_signals();
     }
-    let is_terminal = io::stderr().is_terminal();
     let mut live = (!job.outputs.quiet)
-        .then(|| Live::new(io::stderr(), is_terminal, job.schedule.known_phases()));
-    let report = carry_out(&job, &mut *runner, stop, live.as_mut(), metrics.as_ref());
+        .then(|| Live::new(io::stderr(), terminal_size, job.schedule.known_phases()));
+    let report = carry_out(&job, &mut *runner, stop, live.as_mut(), &mut metrics);
     let broken: Vec<String> =
         job.thresholds.iter().filter_map(|threshold| threshold.broken_by(&report)).collect();
     let text = crate::output::text::summary(&report, &broken);
@@ -136,11 +136,44 @@ fn run_job(arguments: &Arguments, engine: Box<Engine<'_>>, stop: &Stop) -> Resul
     }
     let written = files.write(&report, &job.thresholds, &text);
     let finished = records.map_or(Ok(()), Records::finish);
-    let written = written.and(finished);
-    if let Err(error) = &written {
-        eprintln!("bolide: {}", in_one_line(&error.to_string()));
+    let written = written.and(finished).map_err(|error| error.to_string());
+    let failures: Vec<String> = written.err().into_iter().chain(metrics.finish()).collect();
+    for failure in &failures {
+        eprintln!("bolide: {}", in_one_line(failure));
     }
-    Ok(conclusion::exit_code(&report, &broken).max(u8::from(written.is_err())))
+    Ok(conclusion::exit_code(&report, &broken).max(u8::from(!failures.is_empty())))
+}
+
+/// Where metrics go while the load runs.
+struct Metrics {
+    endpoint: Option<MetricsEndpoint>,
+    pushes: Vec<Push>,
+}
+
+impl Metrics {
+    fn begin(job: &Job) -> Result<Self, String> {
+        let endpoint = job.outputs.metrics.as_deref().map(MetricsEndpoint::start).transpose()?;
+        let pushes = job.outputs.collectors.iter();
+        let pushes = pushes.map(|collector| Push::start(collector.clone(), &job.url));
+        Ok(Self { endpoint, pushes: pushes.collect::<Result<_, _>>()? })
+    }
+
+    fn observe(&mut self, phase: &str, progress: &Progress) {
+        if let Some(endpoint) = &self.endpoint {
+            endpoint.observe(phase, progress);
+        }
+        self.pushes.iter_mut().for_each(|push| push.observe(phase, progress));
+    }
+
+    /// What was not taken, in sentences.
+    fn finish(self) -> Vec<String> {
+        self.pushes.into_iter().filter_map(|push| push.finish().err()).collect()
+    }
+}
+
+/// Columns and rows of the terminal that the standard error is, if it is one.
+fn terminal_size() -> Option<(u16, u16)> {
+    io::stderr().is_terminal().then(|| ratatui::crossterm::terminal::size().unwrap_or((80, 24)))
 }
 
 /// A run that did not begin: its exit code, or what is wrong with the arguments.
@@ -160,7 +193,7 @@ fn carry_out(
     runner: &mut dyn Runner,
     stop: &Stop,
     mut live: Option<&mut Live<impl Write>>,
-    metrics: Option<&MetricsEndpoint>,
+    metrics: &mut Metrics,
 ) -> Report {
     let cores = online_cores();
     let mut report = new_report(&job.url, &job.plan);
@@ -171,9 +204,7 @@ fn carry_out(
             let _ = live.begin(phase);
         }
         let found = run_phase(runner, phase, stop, |progress| {
-            if let Some(metrics) = metrics {
-                metrics.observe(&phase.name, progress);
-            }
+            metrics.observe(&phase.name, progress);
             if let Some(live) = live.as_deref_mut() {
                 let _ = live.progress(progress);
             }

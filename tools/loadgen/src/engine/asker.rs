@@ -24,6 +24,8 @@ use crate::scenario::KEPT_BYTES;
 pub(super) struct Conn {
     /// Its seat, until it leaves it to another.
     pub(super) seat: Option<u32>,
+    /// The number of the server that it leads to.
+    pub(super) server: usize,
     /// When it was asked for, and when the socket was connected; over QUIC they are the same.
     dialed_ns: u64,
     connected_ns: u64,
@@ -45,9 +47,16 @@ pub(super) struct Conn {
 }
 
 impl Conn {
-    pub(super) fn new(seat: u32, dialed_ns: u64, single: Option<u64>, number: u64) -> Self {
+    /// A connection of a seat to a server.
+    pub(super) fn new(
+        (seat, server): (u32, usize),
+        dialed_ns: u64,
+        single: Option<u64>,
+        number: u64,
+    ) -> Self {
         Self {
             seat: Some(seat),
+            server,
             dialed_ns,
             connected_ns: dialed_ns,
             single,
@@ -158,7 +167,7 @@ impl Owner for Asker<'_> {
     }
 
     fn ended(&mut self, ending: &Ending) {
-        let is_tls = self.state.task.is_tls;
+        let is_tls = self.state.task.servers[self.conn.server].is_https;
         let failure = failure_of_ending(ending, is_tls);
         if ending.step != Step::Ready || self.was_never_open() {
             return self.not_made(failure, trouble(ending, is_tls));
@@ -184,6 +193,8 @@ impl Asker<'_> {
         if let Some(tls) = &established.tls {
             state.tally.handshake.saturating_record(state.now_ns - conn.connected_ns);
             state.tally.resumed_count += u64::from(tls.resumed);
+        } else if established.version == http::Version::HTTP_3 {
+            state.tally.early_count += 1;
         }
         if self.facts.is_none() {
             *self.facts = Some(Facts::new(established));
@@ -217,7 +228,7 @@ impl Asker<'_> {
             self.state.seats.failed(seat, self.state.now_ns);
         }
         let request = self.conn.single.take();
-        self.state.connect_failed(failure, what, request);
+        self.state.connect_failed(failure, (self.conn.server, what), request);
     }
 
     /// The connection has its turn: what it was promised is kept now, or void.
@@ -225,7 +236,7 @@ impl Asker<'_> {
     pub(super) fn settle_promises(&mut self) {
         if let Some(seat) = self.conn.seat {
             let promised = self.state.seats.take_promised(seat);
-            self.state.pacer.redeem(u64::from(promised));
+            self.state.pacer.redeem(self.conn.server, u64::from(promised));
         }
         // A connection that was made to stay has no use where each request has its own.
         if self.state.pacer.is_connect() && self.conn.single.is_none() {
@@ -237,7 +248,7 @@ impl Asker<'_> {
     fn leave(&mut self) {
         if let Some(seat) = self.conn.seat.take() {
             let promised = self.state.seats.left(seat);
-            self.state.pacer.redeem(u64::from(promised));
+            self.state.pacer.redeem(self.conn.server, u64::from(promised));
         }
     }
 
@@ -263,7 +274,8 @@ impl Asker<'_> {
     #[inline]
     fn ask(&mut self, orders: &mut Orders<'_>) {
         for _ in 0..self.room(orders) {
-            let Some(begun_ns) = self.state.pacer.take(self.state.now_ns) else { return };
+            let taken = self.state.pacer.take(self.conn.server, self.state.now_ns);
+            let Some(begun_ns) = taken else { return };
             self.state.began(begun_ns);
             let number = self.state.pacer.number;
             self.send(begun_ns, number, orders);
@@ -274,6 +286,7 @@ impl Asker<'_> {
     fn send(&mut self, begun_ns: u64, number: u32, orders: &mut Orders<'_>) {
         let Self { conn, state, .. } = self;
         let script = &state.task.script;
+        let server = &state.task.servers[conn.server];
         let sender = state.pacer.sender();
         let index = match &sender {
             Some(sender) => sender.request(),
@@ -288,7 +301,7 @@ impl Asker<'_> {
         request.render(&mut values, &mut state.rendered);
         state.cookies.clear();
         if let Some(sender) = &sender {
-            sender.write_cookies(&state.rendered, &mut state.cookies);
+            sender.write_cookies(server.for_cookies(), &state.rendered, &mut state.cookies);
         }
         let hop = sender.as_ref().and_then(Sender::hop);
         // A redirect may have made a GET of it.
@@ -311,7 +324,7 @@ impl Asker<'_> {
         let end = if content.is_empty() { End::Yes } else { End::No };
         let extra = Extra { cookies: &state.cookies, hop, ..Extra::of(asked.content_bytes) };
         let rendered = (&state.rendered, extra);
-        let sent = script.with_head(request, rendered, |head| orders.send_request(head, end));
+        let sent = request.with_head(server, rendered, |head| orders.send_request(head, end));
         if let Some((step, users)) = asked.step.as_ref().zip(state.pacer.users_mut()) {
             users.sent(step.user, &state.rendered);
         }
@@ -342,8 +355,9 @@ impl Asker<'_> {
         let request = &state.task.script.requests[asked.request as usize];
         let is_current = asked.number == state.pacer.number;
         if let (Some(step), Some(plan)) = (&mut asked.step, &request.step) {
-            if let Some(server) = state.task.server.as_ref().filter(|_| is_current) {
-                steps::read_head(step, (plan, &request.method), head, server, &mut state.pacer);
+            if is_current {
+                let from = (&state.task.servers[..], conn.server);
+                steps::read_head(step, (plan, &request.method), head, from, &mut state.pacer);
             }
             if plan.reads_body() {
                 step.kept = Some(Vec::new());

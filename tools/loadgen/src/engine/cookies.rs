@@ -1,4 +1,6 @@
-//! RFC 6265: the cookies of one user, who talks to one server.
+//! RFC 6265: the cookies of one user.
+
+use std::net::IpAddr;
 
 use cookie::{Cookie, Expiration};
 use time::OffsetDateTime;
@@ -12,7 +14,7 @@ const COOKIE_BYTES: usize = 4096;
 /// Most that the cookies of a user have together, in bytes; the oldest give way.
 const JAR_BYTES: usize = 16 * 1024;
 
-/// What the server has asked a user to keep.
+/// What servers have asked a user to keep.
 #[derive(Debug, Default)]
 pub(super) struct Jar(Vec<Kept>);
 
@@ -21,11 +23,26 @@ struct Kept {
     name: Box<str>,
     value: Box<str>,
     path: Box<str>,
+    /// The host that set it, or the domain that it is for.
+    domain: Box<str>,
+    /// It is for every host of the domain.
+    has_domain: bool,
+    /// It is for TLS only.
+    is_secure: bool,
 }
 
 impl Kept {
     fn bytes(&self) -> usize {
-        self.name.len() + self.value.len() + self.path.len()
+        self.name.len() + self.value.len() + self.path.len() + self.domain.len()
+    }
+
+    /// RFC 6265 §5.4.
+    fn is_for(&self, (host, is_tls): (&str, bool), target: &str) -> bool {
+        let is_of_host = match self.has_domain {
+            true => is_of(&self.domain, host),
+            false => self.domain.eq_ignore_ascii_case(host),
+        };
+        is_of_host && (is_tls || !self.is_secure) && matches(&self.path, target)
     }
 }
 
@@ -46,9 +63,11 @@ fn matches(path: &str, target: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || path.ends_with('/') || rest.starts_with('/'))
 }
 
-/// Whether a cookie for this domain is for `host`, too (RFC 6265 §5.1.3).
+/// Whether a cookie for this domain is for `host`, too (RFC 6265 §5.1.3). An address is in no domain.
 fn is_of(domain: &str, host: &str) -> bool {
-    let domain = domain.trim_start_matches('.');
+    if host.parse::<IpAddr>().is_ok() {
+        return false;
+    }
     let ends = host.len().checked_sub(domain.len()).map(|at| host.split_at_checked(at));
     match ends.flatten() {
         Some((before, end)) => {
@@ -60,21 +79,32 @@ fn is_of(domain: &str, host: &str) -> bool {
 
 impl Jar {
     /// Takes in what a response to a request for `target` has set, by RFC 6265 §5.3. `host`: the server's; a cookie for
-    /// another one is not kept, nor one that is for TLS only without it.
+    /// another one is not kept, nor one that is for TLS only without it, nor one for a whole top-level domain.
     pub(super) fn set(&mut self, line: &[u8], (host, is_tls): (&str, bool), target: &str) {
         let Some(cookie) = std::str::from_utf8(line).ok().and_then(|line| Cookie::parse(line).ok())
         else {
             return;
         };
-        let is_foreign = cookie.domain().is_some_and(|domain| !is_of(domain, host));
-        let is_secret = cookie.secure() == Some(true) && !is_tls;
-        if is_foreign || is_secret {
+        let domain = cookie.domain().map(|domain| domain.trim_start_matches('.'));
+        let domain = domain.filter(|domain| !domain.is_empty());
+        let is_own = domain.is_none_or(|domain| domain.eq_ignore_ascii_case(host));
+        let is_domain = |domain: &&str| domain.contains('.') && domain.parse::<IpAddr>().is_err();
+        let domain = domain.filter(is_domain);
+        let is_foreign = !is_own && domain.is_none_or(|domain| !is_of(domain, host));
+        let is_secure = cookie.secure() == Some(true);
+        if is_foreign || (is_secure && !is_tls) {
             return;
         }
         let (name, value) = (cookie.name(), cookie.value());
         let path = cookie.path().filter(|path| path.starts_with('/'));
         let path = path.unwrap_or_else(|| directory(target));
-        self.0.retain(|kept| *kept.name != *name || *kept.path != *path);
+        let (has_domain, domain) = (domain.is_some(), domain.unwrap_or(host));
+        self.0.retain(|kept| {
+            *kept.name != *name
+                || *kept.path != *path
+                || kept.has_domain != has_domain
+                || !kept.domain.eq_ignore_ascii_case(domain)
+        });
         let is_over = match cookie.max_age() {
             Some(age) => age <= time::Duration::ZERO,
             None => matches!(
@@ -82,7 +112,14 @@ impl Jar {
                 Some(Expiration::DateTime(at)) if at <= OffsetDateTime::now_utc()
             ),
         };
-        let kept = Kept { name: name.into(), value: value.into(), path: path.into() };
+        let kept = Kept {
+            name: name.into(),
+            value: value.into(),
+            path: path.into(),
+            domain: domain.into(),
+            has_domain,
+            is_secure,
+        };
         if is_over || kept.bytes() > COOKIE_BYTES {
             return;
         }
@@ -93,10 +130,10 @@ impl Jar {
         }
     }
 
-    /// Writes the value of the Cookie field of a request for `target`: longer paths first (RFC 6265 §5.4). Nothing is
-    /// written where there is none.
-    pub(super) fn write(&self, target: &str, text: &mut String) {
-        let is_sent = |kept: &&Kept| matches(&kept.path, target);
+    /// Writes the value of the Cookie field of a request to `server` (its host, and whether over TLS) for `target`:
+    /// longer paths first (RFC 6265 §5.4). Nothing is written where there is none.
+    pub(super) fn write(&self, server: (&str, bool), target: &str, text: &mut String) {
+        let is_sent = |kept: &&Kept| kept.is_for(server, target);
         let mut sent: smallvec::SmallVec<[&Kept; 8]> = self.0.iter().filter(is_sent).collect();
         sent.sort_by_key(|kept| std::cmp::Reverse(kept.path.len()));
         for (index, kept) in sent.iter().enumerate() {
@@ -122,9 +159,38 @@ mod tests {
     }
 
     fn sent(jar: &Jar, target: &str) -> String {
+        sent_to(jar, ("shop.test", false), target)
+    }
+
+    fn sent_to(jar: &Jar, server: (&str, bool), target: &str) -> String {
         let mut text = String::new();
-        jar.write(target, &mut text);
+        jar.write(server, target, &mut text);
         text
+    }
+
+    #[test]
+    fn no_cookie_goes_to_a_host_that_it_is_not_for() {
+        let mut jar = Jar::default();
+        let mut set =
+            |host: &str, is_tls, line: &str| jar.set(line.as_bytes(), (host, is_tls), "/");
+        set("a.shop.test", true, "own=1");
+        set("a.shop.test", true, "all=2; Domain=shop.test");
+        set("a.shop.test", true, "tls=3; Domain=.shop.test; Secure");
+        set("a.shop.test", true, "top=4; Domain=test");
+        set("127.0.0.1", false, "ip=5; Domain=0.0.1");
+        set("127.0.0.1", false, "local=6; Domain=127.0.0.1");
+        for (host, is_tls, expected) in [
+            ("A.shop.test", true, "own=1; all=2; tls=3"),
+            ("a.shop.test", false, "own=1; all=2"),
+            ("b.shop.test", true, "all=2; tls=3"),
+            ("x.a.shop.test", false, "all=2"),
+            ("shop.test", false, "all=2"),
+            ("notshop.test", true, ""),
+            ("127.0.0.1", false, "local=6"),
+            ("9.127.0.0.1", false, ""),
+        ] {
+            assert_eq!(sent_to(&jar, (host, is_tls), "/"), expected, "{host}");
+        }
     }
 
     #[test]
@@ -176,7 +242,7 @@ mod tests {
             let mut jar = Jar::default();
             jar.set(&line, ("a", true), &target);
             let mut text = String::new();
-            jar.write(&target, &mut text);
+            jar.write(("a", true), &target, &mut text);
             prop_assert!(text.len() <= line.len() + 2);
         }
     }

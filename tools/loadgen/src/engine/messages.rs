@@ -1,5 +1,7 @@
 //! What the engine tells its threads, and what they tell it.
 
+use std::collections::BTreeMap;
+
 use bolide_client::Established;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -8,7 +10,7 @@ use super::histograms::encoded;
 use super::pacer::Part;
 use super::tally::Tally;
 use crate::progress::Record;
-use crate::report::TlsReport;
+use crate::report::{Failure, TlsReport};
 
 /// From the engine to a thread.
 #[derive(Debug)]
@@ -56,7 +58,7 @@ pub struct Look {
     /// After the start of the phase, in nanoseconds.
     pub(super) at_ns: u64,
     pub(super) completed: u64,
-    pub(super) failed: u64,
+    pub(super) failures: BTreeMap<Failure, u64>,
     #[serde(with = "encoded")]
     pub(super) latency: Histogram<u64>,
     pub(super) in_flight: u64,
@@ -84,8 +86,8 @@ impl Look {
 pub(super) enum News {
     /// The connections that were asked for are there.
     Connected(Option<Facts>),
-    /// A connection could not be made, in words.
-    Trouble(String),
+    /// A connection could not be made: to which server, and why in words.
+    Trouble(usize, String),
     /// Another 100 ms have passed.
     Look(Box<Look>),
     /// The phase is over for this thread.

@@ -20,6 +20,7 @@ mod outcome;
 mod pacer;
 mod script;
 mod seats;
+mod servers;
 mod service;
 mod share;
 mod steps;
@@ -137,18 +138,19 @@ impl Engine {
         accounting: Box<dyn Accounting>,
     ) -> Result<Self, Mistake> {
         let connections = share.of(plan.connections as u64) as usize;
-        if connections == 0 {
-            return Err(Mistake::new(format!(
-                "-c {}: {} parts need at least as many connections",
-                plan.connections,
-                share.count()
-            )));
+        let servers = plan.servers_count();
+        if connections < servers {
+            let (all, parts) = (plan.connections, share.count());
+            let needed = format!("{parts} parts need at least as many connections");
+            let each =
+                if servers > 1 { format!(" to each of {servers} servers") } else { String::new() };
+            return Err(Mistake::new(format!("-c {all}: {needed}{each}")));
         }
         let limits = task::limits(plan);
         let task = Arc::new(task::task(plan, &limits, Instant::now())?);
         check_files(connections)?;
         let (sender, news) = channel();
-        let count = plan.threads.min(connections);
+        let count = plan.threads.min(connections / servers);
         let mut threads = Vec::with_capacity(count);
         for number in 0..count {
             let (commands, receiver) = channel();
@@ -185,22 +187,25 @@ impl Engine {
             died_ns: None,
             records: None,
         };
-        engine.try_server(plan)?;
+        engine.try_servers(plan)?;
         Ok(engine)
     }
 
-    /// Makes the first connection.
-    fn try_server(&mut self, plan: &Plan) -> Result<(), Mistake> {
-        let to = match &plan.origin.addresses[0] {
-            ServerAddress::Inet(address) => address.to_string(),
-            ServerAddress::Unix(path) => path.display().to_string(),
-        };
+    /// Makes the first connection to each server.
+    fn try_servers(&mut self, plan: &Plan) -> Result<(), Mistake> {
         let over = if plan.version == Version::Http3 { "HTTP/3 " } else { "" };
-        let failed = |what: &str| {
+        let failed = |server: usize, what: &str| {
+            let others = plan.scenario.iter().flat_map(|scenario| &scenario.others);
+            let origin = std::iter::once(&plan.origin).chain(others).nth(server);
+            let to = match origin.and_then(|origin| origin.addresses.first()) {
+                Some(ServerAddress::Inet(address)) => address.to_string(),
+                Some(ServerAddress::Unix(path)) => path.display().to_string(),
+                None => "a server without an address".to_owned(),
+            };
             let hint = hint(what, plan.version);
             Err(Mistake::Connection(format!("no {over}connection to {to}: {what}{hint}")))
         };
-        self.tell(0, Command::Connect { at_most: 1 });
+        self.tell(0, Command::Connect { at_most: plan.servers_count() });
         let latest = Instant::now() + self.connect_timeout + DOWN_TIME;
         loop {
             let left = latest.saturating_duration_since(Instant::now());
@@ -209,9 +214,10 @@ impl Engine {
                     self.facts = facts;
                     return self.check_depth(plan);
                 }
-                Ok((_, News::Trouble(what) | News::Broken(what))) => return failed(&what),
+                Ok((_, News::Trouble(server, what))) => return failed(server, &what),
+                Ok((_, News::Broken(what))) => return failed(0, &what),
                 Ok((_, News::Look(_) | News::Ended(_))) => {}
-                Err(_) => return failed("it took too long"),
+                Err(_) => return failed(0, "it took too long"),
             }
         }
     }
@@ -240,7 +246,8 @@ impl Engine {
         }
     }
 
-    /// Carries out a phase. `observer` is called every 100 ms on this thread, and may end it early.
+    /// Carries out a phase. `observer` is called every 100 ms on this thread, and may end it early; the last call has
+    /// what the phase came to.
     ///
     /// A phase that can't be carried out (no rate, no end) is over at once, with nothing done.
     pub fn run(
@@ -257,6 +264,8 @@ impl Engine {
             Some(look) => series.add(&look).map_or(Control::Continue, &mut *observer),
             None => observer(series.progress()),
         });
+        // What came after the last sample.
+        observer(series.progress());
         self.report(phase, counted, series)
     }
 
@@ -416,7 +425,7 @@ impl Engine {
                     watch.ended(thread);
                 }
                 (thread, News::Broken(_)) => watch.ended(thread),
-                (_, News::Trouble(_) | News::Connected(_)) => {}
+                (_, News::Trouble(..) | News::Connected(_)) => {}
             }
             match self.news.try_recv() {
                 Ok(next) => letter = next,
@@ -517,11 +526,11 @@ impl Runner for Engine {
 fn hint(what: &str, version: Version) -> &'static str {
     let is_http3 = version == Version::Http3;
     if what.contains("certificate") {
-        " (--ca names the roots to trust; --insecure trusts anybody)"
+        " (--ca names the roots to trust; --insecure trusts any certificate)"
     } else if is_http3 && what == io::ErrorKind::ConnectionRefused.to_string() {
         " (nothing listens on that UDP port: the server has no HTTP/3 there)"
     } else if is_http3 && what == io::ErrorKind::TimedOut.to_string() {
-        " (nothing answered over UDP: the server has no HTTP/3 there, or a firewall drops UDP)"
+        " (nothing replied over UDP: the server has no HTTP/3 there, or a firewall drops UDP)"
     } else {
         ""
     }

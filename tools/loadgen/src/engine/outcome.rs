@@ -156,6 +156,7 @@ pub(super) fn report(
         connect: latencies(tally.connect),
         handshake: latencies(tally.handshake),
         resumed_count: tally.resumed_count,
+        early_count: tally.early_count,
         lag: latencies(tally.lag),
         pacing: latencies(tally.pacing),
         events: task.events.map(|plan| tally.events.report(elapsed_ns, &plan)),

@@ -42,9 +42,8 @@ enum Mode {
     /// Users of a scenario, each when it is due.
     Users {
         users: Box<Users>,
-        /// Where the clock makes users begin: what is due, and what was handed to connections.
+        /// Where the clock makes users begin: who is due, and who has begun.
         arrivals: Option<Box<[Schedule; 2]>>,
-        promised: u64,
     },
 }
 
@@ -70,6 +69,9 @@ pub(super) struct Pacer {
     /// Requests that count and are due.
     pub(super) due_count: u64,
 }
+
+/// Users who wait for a connection in a thread. Those who are due beyond them are a number until it is their turn.
+const WAITING_USERS_COUNT: u64 = 65_536;
 
 /// No time, no number.
 const NEVER: u64 = u64::MAX;
@@ -114,12 +116,10 @@ impl Pacer {
             (Some(crowd), Some(due)) => Mode::Users {
                 users: Box::new(Users::by_clock(crowd, random)),
                 arrivals: Some(Box::new([due.clone(), due])),
-                promised: 0,
             },
             (Some(crowd), None) => Mode::Users {
                 users: Box::new(Users::closed(crowd, *users, (*start_ns, measure_ns), random)),
                 arrivals: None,
-                promised: 0,
             },
             (None, Some(due)) => Mode::Open { handed: due.clone(), due, promised: 0 },
             (None, None) if phase.load == Load::Connect => Mode::Connect,
@@ -224,33 +224,23 @@ impl Pacer {
     /// Returns the next intended time.
     pub(super) fn follow(&mut self, now_ns: u64, mut late: impl FnMut(u64)) -> Option<u64> {
         let Self { mode, left, due_count, measure_ns, end_ns, .. } = self;
-        let (due, pausing) = match mode {
-            Mode::Open { due, .. } => (due, None),
-            Mode::Users { users, arrivals, .. } => {
-                let mut counters = Counters { left, due_count, measure_ns: *measure_ns };
+        let mut counters = Counters { left, due_count, measure_ns: *measure_ns };
+        match mode {
+            Mode::Open { due, .. } => advance(due, (now_ns, *end_ns), &mut counters, &mut late),
+            Mode::Users { users, arrivals } => {
                 users.wake(now_ns.min(*end_ns - 1), &mut counters, &mut late);
-                let next = users.next_ns();
-                match arrivals {
-                    Some(arrivals) => (&mut arrivals[0], next),
-                    None => return next,
+                let mut begins = None;
+                if let Some([due, begun]) = arrivals.as_deref_mut() {
+                    begins = advance(due, (now_ns, *end_ns), &mut counters, &mut late);
+                    while begun.count() < due.count() && users.ready_count() < WAITING_USERS_COUNT {
+                        let at_ns = begun.peek();
+                        begun.advance();
+                        users.enter(at_ns, at_ns >= *measure_ns);
+                    }
                 }
+                begins.into_iter().chain(users.next_ns()).min()
             }
-            Mode::Idle | Mode::Closed | Mode::Connect => return None,
-        };
-        loop {
-            let at = due.peek();
-            if at >= *end_ns || *left == 0 {
-                return pausing;
-            }
-            if at > now_ns {
-                return Some(pausing.map_or(at, |pausing| pausing.min(at)));
-            }
-            due.advance();
-            if at >= *measure_ns {
-                *left -= 1;
-                *due_count += 1;
-                late(now_ns - at);
-            }
+            Mode::Idle | Mode::Closed | Mode::Connect => None,
         }
     }
 
@@ -265,7 +255,7 @@ impl Pacer {
     pub(super) fn waiting(&self) -> u64 {
         match &self.mode {
             Mode::Open { due, handed, .. } => due.count() - handed.count(),
-            Mode::Users { users, arrivals, .. } => {
+            Mode::Users { users, arrivals } => {
                 let begin = arrivals.as_ref().map_or(0, |of| of[0].count() - of[1].count());
                 users.ready_count() + begin
             }
@@ -273,31 +263,33 @@ impl Pacer {
         }
     }
 
-    /// One more connection is given a turn to take a waiting request; whether there is one for it.
+    /// One more connection to a server is given a turn to take a waiting request; whether there is one for it.
     #[inline]
-    pub(super) fn promise(&mut self) -> bool {
-        let waiting = self.waiting();
+    pub(super) fn promise(&mut self, server: usize) -> bool {
         match &mut self.mode {
-            Mode::Open { promised, .. } | Mode::Users { promised, .. } if *promised < waiting => {
+            Mode::Open { due, handed, promised } if *promised < due.count() - handed.count() => {
                 *promised += 1;
                 true
             }
+            Mode::Users { users, .. } => users.promise(server),
             _ => false,
         }
     }
 
-    /// So many promises come back: they are kept now, or void.
+    /// So many promises of a server's connections come back: they are kept now, or void.
     #[inline]
-    pub(super) fn redeem(&mut self, count: u64) {
-        if let Mode::Open { promised, .. } | Mode::Users { promised, .. } = &mut self.mode {
-            *promised = promised.saturating_sub(count);
+    pub(super) fn redeem(&mut self, server: usize, count: u64) {
+        match &mut self.mode {
+            Mode::Open { promised, .. } => *promised = promised.saturating_sub(count),
+            Mode::Users { users, .. } => users.redeem(server, count),
+            Mode::Idle | Mode::Closed | Mode::Connect => {}
         }
     }
 
-    /// A connection can take a request at `now_ns`: when that request begins, or was to begin. `None`: there is
-    /// none for it.
+    /// A connection to a server can take a request at `now_ns`: when that request begins, or was to begin. `None`:
+    /// there is none for it.
     #[inline]
-    pub(super) fn take(&mut self, now_ns: u64) -> Option<u64> {
+    pub(super) fn take(&mut self, server: usize, now_ns: u64) -> Option<u64> {
         match &mut self.mode {
             Mode::Idle => None,
             Mode::Closed | Mode::Connect => {
@@ -318,35 +310,36 @@ impl Pacer {
                 handed.advance();
                 Some(intended)
             }
-            Mode::Users { .. } => self.take_user(now_ns),
+            Mode::Users { users, .. } if now_ns < self.end_ns => {
+                let (user, due_ns) = users.take(server)?;
+                self.taken = Some(user);
+                Some(due_ns)
+            }
+            Mode::Users { .. } => None,
         }
     }
+}
 
-    /// The user whose request was due first, be it one who begins.
-    fn take_user(&mut self, now_ns: u64) -> Option<u64> {
-        if now_ns >= self.end_ns || self.waiting() <= self.promised() {
+/// Follows the clock through intended times until now. Returns the next one before the end.
+fn advance(
+    due: &mut Schedule,
+    (now_ns, end_ns): (u64, u64),
+    counters: &mut Counters<'_>,
+    late: &mut impl FnMut(u64),
+) -> Option<u64> {
+    loop {
+        let at = due.peek();
+        if at >= end_ns || *counters.left == 0 {
             return None;
         }
-        let Mode::Users { users, arrivals, .. } = &mut self.mode else { return None };
-        let waiting = arrivals.as_deref_mut().filter(|of| of[0].count() > of[1].count());
-        let begins_ns = waiting.as_ref().map(|of| of[1].peek());
-        let is_next =
-            begins_ns.is_some_and(|begins| users.first_due_ns().is_none_or(|first| begins < first));
-        if let (Some([_, handed]), true) = (waiting, is_next) {
-            let intended_ns = handed.peek();
-            handed.advance();
-            self.taken = Some(users.enter(intended_ns, intended_ns >= self.measure_ns));
-            return Some(intended_ns);
+        if at > now_ns {
+            return Some(at);
         }
-        let (user, due_ns) = users.take()?;
-        self.taken = Some(user);
-        Some(due_ns)
-    }
-
-    fn promised(&self) -> u64 {
-        match &self.mode {
-            Mode::Open { promised, .. } | Mode::Users { promised, .. } => *promised,
-            Mode::Idle | Mode::Closed | Mode::Connect => 0,
+        due.advance();
+        if at >= counters.measure_ns {
+            *counters.left -= 1;
+            *counters.due_count += 1;
+            late(now_ns - at);
         }
     }
 }
@@ -379,11 +372,11 @@ mod tests {
     #[test]
     fn a_warm_up_uses_up_no_request() {
         let mut pacer = begun(Load::Closed, 10, Some(2), None);
-        assert_eq!(pacer.take(5 * MS), Some(5 * MS));
+        assert_eq!(pacer.take(0, 5 * MS), Some(5 * MS));
         assert!(!pacer.has_begun_all());
-        assert_eq!(pacer.take(10 * MS), Some(10 * MS));
-        assert_eq!(pacer.take(11 * MS), Some(11 * MS));
-        assert_eq!(pacer.take(12 * MS), None);
+        assert_eq!(pacer.take(0, 10 * MS), Some(10 * MS));
+        assert_eq!(pacer.take(0, 11 * MS), Some(11 * MS));
+        assert_eq!(pacer.take(0, 12 * MS), None);
         assert!(pacer.has_begun_all());
         assert!(!pacer.counts_answer(1, false, 12 * MS));
         assert!(pacer.counts_answer(1, true, 12 * MS));
@@ -393,8 +386,8 @@ mod tests {
     #[test]
     fn nothing_begins_after_the_end() {
         let mut pacer = begun(Load::Closed, 0, None, Some(10));
-        assert_eq!(pacer.take(9 * MS), Some(9 * MS));
-        assert_eq!(pacer.take(10 * MS), None);
+        assert_eq!(pacer.take(0, 9 * MS), Some(9 * MS));
+        assert_eq!(pacer.take(0, 10 * MS), None);
         assert!(pacer.counts_answer(1, true, 10 * MS - 1));
         assert!(!pacer.counts_answer(1, true, 10 * MS));
     }
@@ -406,8 +399,8 @@ mod tests {
         assert_eq!(pacer.follow(3 * MS, |by| late.push(by)), Some(4 * MS));
         assert_eq!(late, [3 * MS, 2 * MS, MS, 0]);
         assert_eq!(pacer.waiting(), 4);
-        assert_eq!(pacer.take(7 * MS), Some(0));
-        assert_eq!(pacer.take(7 * MS), Some(MS));
+        assert_eq!(pacer.take(0, 7 * MS), Some(0));
+        assert_eq!(pacer.take(0, 7 * MS), Some(MS));
         assert_eq!(pacer.waiting(), 2);
         // The end comes before all were handed out: they were due all the same.
         assert_eq!(pacer.follow(50 * MS, |_| {}), None);
@@ -418,14 +411,14 @@ mod tests {
     fn what_is_promised_is_not_taken_twice() {
         let mut pacer = begun(open(1000.0), 0, Some(2), None);
         pacer.follow(5 * MS, |_| {});
-        assert!(pacer.promise() && pacer.promise() && !pacer.promise());
-        assert_eq!(pacer.take(5 * MS), None);
-        pacer.redeem(1);
-        assert_eq!(pacer.take(5 * MS), Some(0));
-        assert_eq!(pacer.take(5 * MS), None);
+        assert!(pacer.promise(0) && pacer.promise(0) && !pacer.promise(0));
+        assert_eq!(pacer.take(0, 5 * MS), None);
+        pacer.redeem(0, 1);
+        assert_eq!(pacer.take(0, 5 * MS), Some(0));
+        assert_eq!(pacer.take(0, 5 * MS), None);
         assert!(!pacer.has_begun_all());
-        pacer.redeem(1);
-        assert_eq!(pacer.take(5 * MS), Some(MS));
+        pacer.redeem(0, 1);
+        assert_eq!(pacer.take(0, 5 * MS), Some(MS));
         assert!(pacer.has_begun_all());
     }
 }

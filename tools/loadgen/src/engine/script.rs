@@ -5,11 +5,12 @@ use std::sync::Arc;
 use bolide_semantics::{FieldName, FieldRef, RequestHead};
 use bytes::Bytes;
 use fastrand::Rng;
-use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
+use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, PROXY_AUTHORIZATION};
 use http::{HeaderName, HeaderValue, Method};
 use smallvec::SmallVec;
 
 use super::checks::Answer;
+use super::servers::Server;
 use super::template::{Content, Rendered, Template, Values};
 use super::users::Hop;
 use crate::plan::{Plan, RequestPlan, StepPlan};
@@ -20,8 +21,6 @@ const FIELDS_COUNT: usize = 16;
 /// All requests of a plan.
 #[derive(Debug)]
 pub(super) struct Script {
-    scheme: &'static str,
-    authority: String,
     pub(super) requests: Vec<Request>,
     /// The weights summed up, request by request; empty when they are taken in turn.
     weights: Vec<u64>,
@@ -30,6 +29,8 @@ pub(super) struct Script {
 /// One request.
 #[derive(Debug)]
 pub(super) struct Request {
+    /// The number of the server that it goes to.
+    pub(super) server: usize,
     pub(super) method: Method,
     pub(super) target: String,
     /// Of the target, if it has placeholders.
@@ -79,7 +80,7 @@ impl Extra<'_> {
 }
 
 impl Request {
-    pub(super) fn new(plan: &RequestPlan) -> Self {
+    pub(super) fn new(plan: &RequestPlan, server: usize) -> Self {
         let template = |text: &str| plan.has_placeholders.then(|| Template::parse(text)).flatten();
         let line = |(name, value): &(HeaderName, HeaderValue)| {
             let template = value.to_str().ok().and_then(template);
@@ -102,6 +103,7 @@ impl Request {
             None => template(&plan.target),
         };
         Self {
+            server,
             method: plan.method.clone(),
             target: plan.target.clone(),
             target_template,
@@ -128,47 +130,23 @@ impl Request {
         }
         Content::write(&self.content, values)
     }
-}
 
-impl Script {
-    /// Prepares the requests of a plan.
-    pub(super) fn new(plan: &Plan) -> Self {
-        let mut sum = 0;
-        let mut weights: Vec<u64> = plan
-            .requests
-            .iter()
-            .map(|request| {
-                sum += u64::from(request.weight);
-                sum
-            })
-            .collect();
-        if plan.requests.iter().all(|request| request.weight == plan.requests[0].weight) {
-            weights.clear();
-        }
-        Self {
-            scheme: if plan.origin.is_https { "https" } else { "http" },
-            authority: plan.origin.authority.clone(),
-            requests: plan.requests.iter().map(Request::new).collect(),
-            weights,
-        }
-    }
-
-    /// Calls `send` with the head of a request that was [rendered](Request::render).
+    /// Calls `send` with the head of one request to `server`, whose placeholders were [replaced](Self::render).
     #[inline]
     pub(super) fn with_head<R>(
         &self,
-        request: &Request,
+        server: &Server,
         (rendered, extra): (&Rendered, Extra<'_>),
         send: impl FnOnce(&RequestHead<'_>) -> R,
     ) -> R {
         let mut texts = rendered.texts();
-        let path = match &request.target_template {
+        let path = match &self.target_template {
             Some(_) => texts.next().unwrap_or_default(),
-            None => &request.target,
+            None => &self.target,
         };
         let mut digits = itoa::Buffer::new();
         let length = digits.format(extra.content_bytes).as_bytes();
-        let mut fields: SmallVec<[FieldRef<'_>; FIELDS_COUNT]> = request
+        let mut fields: SmallVec<[FieldRef<'_>; FIELDS_COUNT]> = self
             .fields
             .iter()
             .map(|line| FieldRef {
@@ -187,19 +165,47 @@ impl Script {
             let of_content = [CONTENT_LENGTH, CONTENT_TYPE];
             fields.retain(|field| !of_content.iter().any(|name| field.name == name.as_str()));
         }
+        if extra.hop.is_some_and(|hop| hop.server != self.server) {
+            // Credentials are for the server that the step names.
+            let credentials = [AUTHORIZATION, PROXY_AUTHORIZATION];
+            fields.retain(|field| !credentials.iter().any(|name| field.name == name.as_str()));
+        }
         if !extra.cookies.is_empty() {
             fields.push(FieldRef::known(FieldName::Cookie, extra.cookies.as_bytes()));
         }
         let path = extra.hop.map_or(path, |hop| &hop.target);
-        let method = extra.hop.and_then(|hop| hop.method.as_ref()).unwrap_or(&request.method);
+        let method = extra.hop.and_then(|hop| hop.method.as_ref()).unwrap_or(&self.method);
         send(&RequestHead {
             method,
-            scheme: self.scheme,
-            authority: &self.authority,
+            scheme: server.scheme(),
+            authority: &server.authority,
             path,
             protocol: None,
             fields: &fields,
         })
+    }
+}
+
+impl Script {
+    /// Prepares the requests of a plan.
+    pub(super) fn new(plan: &Plan) -> Self {
+        let mut sum = 0;
+        let mut weights: Vec<u64> = plan
+            .requests
+            .iter()
+            .map(|request| {
+                sum += u64::from(request.weight);
+                sum
+            })
+            .collect();
+        if plan.requests.iter().all(|request| request.weight == plan.requests[0].weight) {
+            weights.clear();
+        }
+        let scenario = plan.scenario.as_deref();
+        let request = |(index, request): (usize, &RequestPlan)| {
+            Request::new(request, scenario.map_or(0, |scenario| scenario.server(index)))
+        };
+        Self { requests: plan.requests.iter().enumerate().map(request).collect(), weights }
     }
 
     /// Which request is the next: in turn, or by weight.
@@ -217,6 +223,10 @@ impl Script {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
+    use bolide_connection::Limits;
+
     use super::*;
     use crate::engine::template::Numbers;
     use crate::engine::testing::{plan_for, request};
@@ -247,6 +257,11 @@ mod tests {
         assert_eq!(sent(&plan, 0), "/ content-length: 4");
     }
 
+    fn server() -> Server {
+        let plan = plan_for("127.0.0.1:1".parse().unwrap());
+        Server::all(&plan, &Limits::default(), Instant::now()).unwrap().remove(0)
+    }
+
     /// Path and fields of the `request`th request of connection 3.
     fn sent(plan: &Plan, request: u64) -> String {
         let script = Script::new(plan);
@@ -255,7 +270,8 @@ mod tests {
         let request = &script.requests[0];
         request.render(&mut values, &mut rendered);
         let extra = Extra::of(request.content(&mut values).len() as u64);
-        script.with_head(request, (&rendered, extra), |head| {
+        let server = server();
+        request.with_head(&server, (&rendered, extra), |head| {
             let fields = head
                 .fields
                 .iter()

@@ -1,5 +1,5 @@
 //! The connections that a thread is to have: each is a seat, which is filled again when its connection
-//! breaks.
+//! breaks. Seats are dealt to the servers of the run in turn, and stay theirs.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -19,6 +19,8 @@ const PAUSE_MOST_NS: u64 = 500_000_000;
 /// One connection's place.
 #[derive(Debug, Default)]
 struct Seat {
+    /// The server that its connections go to.
+    server: usize,
     /// The connection, from when it begins.
     token: Option<Token>,
     ready: bool,
@@ -36,8 +38,18 @@ struct Seat {
     request_ns: Option<u64>,
 }
 
+/// The seats of one server.
+#[derive(Debug, Default, Clone)]
+struct OfServer {
+    /// Those that can take a request, the one that waited longest first.
+    free: VecDeque<u32>,
+    ready: usize,
+    /// Since when every connect has failed and no connection is left.
+    down_since_ns: Option<u64>,
+}
+
 /// All seats of a thread.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Seats {
     seats: Vec<Seat>,
     /// How many of them are to be filled, from the first on.
@@ -45,18 +57,27 @@ pub(super) struct Seats {
     vacant: VecDeque<u32>,
     /// Until when seats rest after a connect that failed.
     resting: BinaryHeap<Reverse<(u64, u32)>>,
-    /// Seats that can take a request, the one that waited longest first.
-    free: VecDeque<u32>,
+    servers: Vec<OfServer>,
     dialing: usize,
-    ready: usize,
-    /// Since when every connect has failed and no connection is left.
-    down_since_ns: Option<u64>,
 }
 
 impl Seats {
-    pub(super) fn new(count: usize) -> Self {
-        let seats = (0..count).map(|_| Seat::default()).collect();
-        Self { seats, vacant: (0..count as u32).collect(), ..Self::default() }
+    pub(super) fn new(count: usize, servers: usize) -> Self {
+        let seat = |index| Seat { server: index % servers, ..Seat::default() };
+        Self {
+            seats: (0..count).map(seat).collect(),
+            wanted: 0,
+            vacant: (0..count as u32).collect(),
+            resting: BinaryHeap::new(),
+            servers: vec![OfServer::default(); servers],
+            dialing: 0,
+        }
+    }
+
+    /// The server that a seat's connections go to.
+    #[inline]
+    pub(super) fn server(&self, seat: u32) -> usize {
+        self.seats[seat as usize].server
     }
 
     /// How many there are.
@@ -71,12 +92,12 @@ impl Seats {
 
     /// Whether all that are wanted are ready.
     pub(super) fn is_complete(&self) -> bool {
-        self.ready >= self.wanted
+        self.servers.iter().map(|server| server.ready).sum::<usize>() >= self.wanted
     }
 
-    /// Since when nothing has answered any more.
+    /// Since when a server has not answered any more.
     pub(super) fn down_since_ns(&self) -> Option<u64> {
-        self.down_since_ns
+        self.servers.iter().filter_map(|server| server.down_since_ns).min()
     }
 
     /// The connections there are.
@@ -131,20 +152,22 @@ impl Seats {
     /// Requests can be sent on it.
     pub(super) fn became_ready(&mut self, seat: u32) {
         self.dialing -= 1;
-        self.ready += 1;
-        self.down_since_ns = None;
         let seat = &mut self.seats[seat as usize];
         seat.ready = true;
         seat.failures = 0;
+        let server = &mut self.servers[seat.server];
+        server.ready += 1;
+        server.down_since_ns = None;
     }
 
     /// The connect failed. Returns the request that waited for it.
     pub(super) fn failed(&mut self, index: u32, now_ns: u64) -> Option<u64> {
         self.dialing -= 1;
-        if self.ready == 0 {
-            self.down_since_ns.get_or_insert(now_ns);
-        }
         let seat = &mut self.seats[index as usize];
+        let server = &mut self.servers[seat.server];
+        if server.ready == 0 {
+            server.down_since_ns.get_or_insert(now_ns);
+        }
         seat.token = None;
         let pause = (PAUSE_LEAST_NS << seat.failures.min(10)).min(PAUSE_MOST_NS);
         seat.failures += 1;
@@ -154,8 +177,8 @@ impl Seats {
 
     /// A connection that was ready has left its seat. Returns the requests that it was promised.
     pub(super) fn left(&mut self, index: u32) -> u32 {
-        self.ready -= 1;
         let seat = &mut self.seats[index as usize];
+        self.servers[seat.server].ready -= 1;
         seat.token = None;
         seat.ready = false;
         seat.room = 0;
@@ -170,7 +193,7 @@ impl Seats {
         seat.room = room;
         if room > 0 && !seat.queued {
             seat.queued = true;
-            self.free.push_back(index);
+            self.servers[seat.server].free.push_back(index);
         }
     }
 
@@ -180,9 +203,10 @@ impl Seats {
         std::mem::take(&mut self.seats[index as usize].promised)
     }
 
-    /// Promises a request to the seat that waited longest; its token, if it must be called for that.
-    pub(super) fn promise(&mut self) -> Option<Option<Token>> {
-        while let Some(index) = self.free.pop_front() {
+    /// Promises a request to the seat of a server that waited longest; its token, if it must be called for that.
+    pub(super) fn promise(&mut self, server: usize) -> Option<Option<Token>> {
+        let free = &mut self.servers[server].free;
+        while let Some(index) = free.pop_front() {
             let seat = &mut self.seats[index as usize];
             seat.queued = false;
             let Some(token) = seat.token.filter(|_| seat.ready && seat.room > seat.promised) else {
@@ -191,17 +215,17 @@ impl Seats {
             seat.promised += 1;
             if seat.room > seat.promised {
                 seat.queued = true;
-                self.free.push_back(index);
+                free.push_back(index);
             }
             return Some((seat.promised == 1).then_some(token));
         }
         None
     }
 
-    /// Whether some seat can take a request.
+    /// Whether some seat of a server can take a request.
     #[inline]
-    pub(super) fn has_free(&self) -> bool {
-        !self.free.is_empty()
+    pub(super) fn has_free(&self, server: usize) -> bool {
+        !self.servers[server].free.is_empty()
     }
 }
 
@@ -219,23 +243,23 @@ mod tests {
 
     #[test]
     fn requests_are_dealt_in_turn_while_there_is_room() {
-        let mut seats = Seats::new(2);
+        let mut seats = Seats::new(2, 1);
         let (one, two) = (ready(&mut seats, 11), ready(&mut seats, 12));
-        assert_eq!(seats.promise(), None);
+        assert_eq!(seats.promise(0), None);
         seats.has_room(one, 2);
         seats.has_room(two, 1);
-        assert_eq!(seats.promise(), Some(Some(Token::from_key(11))));
-        assert_eq!(seats.promise(), Some(Some(Token::from_key(12))));
+        assert_eq!(seats.promise(0), Some(Some(Token::from_key(11))));
+        assert_eq!(seats.promise(0), Some(Some(Token::from_key(12))));
         // The first one will be called anyway.
-        assert_eq!(seats.promise(), Some(None));
-        assert_eq!(seats.promise(), None);
+        assert_eq!(seats.promise(0), Some(None));
+        assert_eq!(seats.promise(0), None);
         assert_eq!((seats.take_promised(one), seats.take_promised(one)), (2, 0));
         assert_eq!(seats.left(two), 1);
     }
 
     #[test]
     fn pauses_grow_and_the_server_is_down_until_somebody_gets_through() {
-        let mut seats = Seats::new(1);
+        let mut seats = Seats::new(1, 1);
         seats.want(1);
         let mut now = 5;
         for pause in [10, 20, 40, 80, 160, 320, 500, 500] {
@@ -256,8 +280,28 @@ mod tests {
     }
 
     #[test]
+    fn each_server_has_its_own_seats_and_may_be_down_by_itself() {
+        let mut seats = Seats::new(3, 2);
+        seats.want(3);
+        let tokens = [11, 12, 13].map(|key| (ready(&mut seats, key), key));
+        for (seat, _) in tokens {
+            seats.has_room(seat, 1);
+        }
+        assert_eq!(tokens.map(|(seat, _)| seats.server(seat)), [0, 1, 0]);
+        assert_eq!(seats.promise(1), Some(Some(Token::from_key(12))));
+        assert_eq!((seats.promise(1), seats.has_free(1), seats.has_free(0)), (None, false, true));
+        assert_eq!(seats.promise(0), Some(Some(Token::from_key(11))));
+        // The second server's only connection breaks, and nothing else can be made.
+        seats.left(1);
+        let seat = seats.next_vacant(false, 5).unwrap();
+        seats.dial(seat, 5, None);
+        seats.failed(seat, 7);
+        assert_eq!((seat, seats.down_since_ns(), seats.is_complete()), (1, Some(7), false));
+    }
+
+    #[test]
     fn only_what_is_wanted_is_filled() {
-        let mut seats = Seats::new(3);
+        let mut seats = Seats::new(3, 1);
         assert_eq!(seats.next_vacant(false, 0), None);
         seats.want(1);
         assert_eq!(seats.next_vacant(false, 0), Some(0));

@@ -160,8 +160,8 @@ impl LoadService {
         if !self.connecting {
             return;
         }
-        if let Some(what) = self.state.trouble.take() {
-            self.tell(News::Trouble(what));
+        if let Some((server, what)) = self.state.trouble.take() {
+            self.tell(News::Trouble(server, what));
         }
         // What is left of the phase before would still load the server.
         let is_quiet = self.state.in_flight == 0 || self.state.now_ns >= self.quiet_ns;
@@ -226,6 +226,7 @@ impl LoadService {
         let tally = &mut self.state.tally;
         tally.counts.connections = before.counts.connections;
         tally.resumed_count = before.resumed_count;
+        tally.early_count = before.early_count;
         tally.connect = before.connect;
         tally.handshake = before.handshake;
         tally.websocket = before.websocket.map(WebSocketTally::made);
@@ -261,7 +262,7 @@ impl LoadService {
             index,
             at_ns: self.state.now_ns.saturating_sub(self.state.pacer.start_ns),
             completed: interval.completed,
-            failed: interval.failed,
+            failures: interval.failures,
             latency: interval.latency,
             in_flight: self.state.in_flight,
             generator_cpu_ns: 0,
@@ -361,19 +362,23 @@ impl Service for LoadService {
 
     fn connecting(&mut self, outbound: &Outbound, now: Instant) -> Option<(LoadSession, After)> {
         let seat = outbound.tag as u32;
-        let begun = Session::begin(&self.state.task.dial, outbound, &mut self.bench, now);
+        let server = self.state.seats.server(seat);
+        let dial = &self.state.task.servers[server].dial;
+        let begun = Session::begin(dial, outbound, &mut self.bench, now);
         let session = match begun {
             Ok(session) => session,
             // The server's name was checked before the threads began: it is the address.
             Err(error) => {
                 let request = self.state.seats.failed(seat, self.state.now_ns);
-                self.state.connect_failed(Failure::Connect, error.to_string(), request);
+                let trouble = (server, error.to_string());
+                self.state.connect_failed(Failure::Connect, trouble, request);
                 return None;
             }
         };
         let (dialed_ns, request) = self.state.seats.begun(seat, outbound.token);
         let after = session.first_wish();
-        let mut conn = Conn::new(seat, dialed_ns, request, self.state.connection_number());
+        let mut conn =
+            Conn::new((seat, server), dialed_ns, request, self.state.connection_number());
         conn.looked = Looked::since(self.measurement);
         let socket = self.state.task.websocket.is_some().then(Box::default);
         Some((LoadSession { session, conn, socket }, after))
@@ -381,17 +386,14 @@ impl Service for LoadService {
 
     fn connect_failed(&mut self, tag: u64, error: io::Error, agenda: &mut Agenda) {
         let request = self.state.seats.failed(tag as u32, self.state.now_ns);
-        self.state.connect_failed(Failure::Connect, error.kind().to_string(), request);
+        let trouble = (self.state.seats.server(tag as u32), error.kind().to_string());
+        self.state.connect_failed(Failure::Connect, trouble, request);
         self.state.dial(agenda);
     }
 
     #[inline]
     fn turn(&mut self, session: &mut LoadSession, turn: &mut Turn<'_, ()>) -> After {
         self.with(session, turn, false)
-    }
-
-    fn message(&mut self, session: &mut LoadSession, (): (), turn: &mut Turn<'_, ()>) -> After {
-        self.turn(session, turn)
     }
 
     fn shut_down(&mut self, session: &mut LoadSession, turn: &mut Turn<'_, ()>) -> After {

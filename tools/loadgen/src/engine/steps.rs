@@ -6,6 +6,7 @@ use iri_string::types::{UriAbsoluteStr, UriReferenceStr};
 
 use super::asked::{Asked, Redirect, Step};
 use super::pacer::Pacer;
+use super::servers::Server;
 use super::users::Hop;
 use crate::options::target::Target;
 use crate::report::Failure;
@@ -19,7 +20,7 @@ pub(super) fn read_head(
     step: &mut Step,
     (plan, method): (&StepPlan, &Method),
     head: &Head,
-    server: &Target,
+    (servers, from): (&[Server], usize),
     pacer: &mut Pacer,
 ) {
     let Some(users) = pacer.users_mut() else { return };
@@ -27,18 +28,19 @@ pub(super) fn read_head(
     let hop = user.redirect.take();
     let became = hop.and_then(|hop| hop.method);
     for line in head.get_all(FieldName::SetCookie) {
-        user.jar.set(line, (&server.host, server.is_https), &user.target);
+        user.jar.set(line, servers[from].for_cookies(), &user.target);
     }
     if plan.redirects > 0
         && let Some(method) = method_after(head.status(), became.as_ref().unwrap_or(method))
         && let Some(location) = head.get(FieldName::Location)
     {
-        let led = (user.hops < plan.redirects).then(|| leads_to(location, server, &user.target));
+        let led =
+            (user.hops < plan.redirects).then(|| leads_to(location, (servers, from), &user.target));
         step.redirect = Redirect::Astray;
-        if let Some(target) = led.flatten() {
+        if let Some((server, target)) = led.flatten() {
             // What a redirect has made of the request stays so.
             let method = method.or(became);
-            user.redirect = Some(Box::new(Hop { target, method }));
+            user.redirect = Some(Box::new(Hop { server, target, method }));
             step.redirect = Redirect::Followed;
         }
         return;
@@ -65,14 +67,21 @@ fn method_after(status: StatusCode, method: &Method) -> Option<Option<Method>> {
     }
 }
 
-/// The target that a location stands for, seen from `from` (RFC 3986 §5.2); `None`: it is on another server, or none.
-fn leads_to(location: &[u8], server: &Target, from: &str) -> Option<String> {
+/// The server and the target that a location stands for, seen from a target of the server `from` (RFC 3986 §5.2);
+/// `None`: it is on none of the servers of the run, or nothing that can be asked for.
+fn leads_to(
+    location: &[u8],
+    (servers, from): (&[Server], usize),
+    target: &str,
+) -> Option<(usize, String)> {
     let location = UriReferenceStr::new(std::str::from_utf8(location).ok()?).ok()?;
-    let scheme = if server.is_https { "https" } else { "http" };
-    let base = format!("{scheme}://{}{from}", server.authority());
+    let server = &servers[from];
+    let base = format!("{}://{}{target}", server.scheme(), server.target.as_ref()?.authority());
     let led = location.resolve_against(UriAbsoluteStr::new(&base).ok()?).to_string();
     let led = Target::parse(&led).ok()?;
-    (led.has_origin_of(server) && led.path.len() <= TARGET_BYTES).then_some(led.path)
+    let is_of = |server: &Server| server.target.as_ref().is_some_and(|of| led.has_origin_of(of));
+    let server = servers.iter().position(is_of).filter(|_| led.path.len() <= TARGET_BYTES)?;
+    Some((server, led.path))
 }
 
 /// The verdict on a response that sends the user elsewhere.
@@ -111,15 +120,31 @@ pub(super) fn read_body(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::sync::Arc;
+    use std::time::Instant;
+
+    use bolide_connection::Limits;
     use proptest::prelude::*;
 
-    fn server() -> Target {
-        Target::parse("http://a.test:81/").unwrap()
+    use super::*;
+    use crate::engine::testing::plan_for;
+    use crate::plan::{Origin, Scenario, TlsTrust};
+
+    /// `http://a.test:81` and `https://c.test`.
+    fn servers() -> Vec<Server> {
+        let mut plan = plan_for("127.0.0.1:1".parse().unwrap());
+        plan.tls.trust = TlsTrust::Anybody;
+        plan.origin.authority = "a.test:81".to_owned();
+        let other =
+            Origin { is_https: true, authority: "c.test".to_owned(), ..plan.origin.clone() };
+        let scenario = Scenario { others: vec![other], ..Scenario::new(1, Vec::new()) };
+        plan.scenario = Some(Arc::new(scenario));
+        Server::all(&plan, &Limits::default(), Instant::now()).unwrap()
     }
 
     #[test]
-    fn a_location_is_resolved_and_stays_on_its_server() {
+    fn a_location_is_resolved_and_leads_to_no_other_server() {
+        let servers = servers();
         for (location, target) in [
             ("/b?x=1#top", Some("/b?x=1")),
             ("b", Some("/x/b")),
@@ -133,10 +158,15 @@ mod tests {
             ("javascript:x", None),
             ("/ b", None),
         ] {
-            let led = leads_to(location.as_bytes(), &server(), "/x/y?p=/q");
-            assert_eq!(led.as_deref(), target, "{location}");
+            let led = leads_to(location.as_bytes(), (&servers, 0), "/x/y?p=/q");
+            assert_eq!(led, target.map(|target| (0, target.to_owned())), "{location}");
         }
-        assert_eq!(leads_to(&[b'/'; TARGET_BYTES + 1], &server(), "/"), None);
+        let led = |location: &str, from| leads_to(location.as_bytes(), (&servers, from), "/x");
+        assert_eq!(led("https://C.test:443/z", 0), Some((1, "/z".to_owned())));
+        assert_eq!(led("//c.test/z", 0), None, "over another scheme it is another server");
+        assert_eq!(led("/z", 1), Some((1, "/z".to_owned())));
+        assert_eq!(led("http://a.test:81", 1), Some((0, "/".to_owned())));
+        assert_eq!(led(&"/".repeat(TARGET_BYTES + 1), 0), None);
     }
 
     #[test]
@@ -163,7 +193,8 @@ mod tests {
     proptest! {
         #[test]
         fn no_location_leads_to_another_server(location in proptest::collection::vec(any::<u8>(), 0..40)) {
-            if let Some(target) = leads_to(&location, &server(), "/x") {
+            let servers = servers();
+            if let Some((0, target)) = leads_to(&location, (&servers[..1], 0), "/x") {
                 prop_assert!(target.starts_with('/') && crate::options::target::check_path(&target).is_ok());
             }
         }

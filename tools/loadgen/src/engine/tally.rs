@@ -45,6 +45,8 @@ pub(super) struct Tally {
     pub(super) traffic: Traffic,
     pub(super) stalls: Stalls,
     pub(super) resumed_count: u64,
+    /// Connections that sent requests before their handshake was complete.
+    pub(super) early_count: u64,
     /// How the first connection ended that took requests with it.
     pub(super) first_loss: Option<Cow<'static, str>>,
     /// Completed requests by seat, as far as any has completed some.
@@ -159,6 +161,7 @@ impl Tally {
             traffic: Traffic::default(),
             stalls: Stalls::default(),
             resumed_count: 0,
+            early_count: 0,
             first_loss: None,
             by_seat: Vec::new(),
             latency: empty(),
@@ -266,6 +269,7 @@ impl Tally {
         stalls.socket_full += more.socket_full;
         stalls.receive_window_used_up += more.receive_window_used_up;
         self.resumed_count += other.resumed_count;
+        self.early_count += other.early_count;
         self.first_loss = self.first_loss.take().or_else(|| other.first_loss.clone());
         self.by_seat.extend_from_slice(&other.by_seat);
         for (histogram, more) in [

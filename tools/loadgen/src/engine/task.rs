@@ -1,28 +1,23 @@
 //! From a plan to what the threads work with; finds what is wrong before anything is sent.
 
-use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use bolide_buffers::{ReceiveBuffer, SendQueue};
-use bolide_client::{Dial, Speaks, platform_trust};
-use bolide_connection::{
-    Alpn, ClientOptions, ClientTls, Connection, Http1Limits, Http2Limits, Http3Limits, Identity,
-    Limits, Trust, WallClock,
-};
-use bolide_eventloop::Destination;
+use bolide_connection::{Connection, Http1Limits, Http2Limits, Http3Limits, Limits};
 use bolide_semantics::{Context, End, Head};
 use fastrand::Rng;
 
 use super::checks::{Judge, per_2_32};
 use super::mistake::Mistake;
 use super::script::{Extra, Script};
+use super::servers::Server;
 use super::template::{Numbers, Rendered, Values};
 use super::thread_state::Task;
 use super::websocket::WebSocketTask;
-use crate::options::target::Target;
 use crate::plan::{
-    Http2Plan, Load, Origin, Phase, Plan, RequestKind, ServerAddress, TlsTrust, Version,
+    Http2Plan, Load, Origin, Phase, Plan, RESPONSE_WINDOW_BYTES, RequestKind, ServerAddress,
+    Version,
 };
 
 /// Longer than any run.
@@ -89,6 +84,7 @@ pub(super) fn limits(plan: &Plan) -> Limits {
 /// The same for HTTP/3.
 fn http3_limits(plan: &Plan) -> Http3Limits {
     Http3Limits {
+        response_window_bytes: RESPONSE_WINDOW_BYTES,
         header_list_bytes: 256 * 1024,
         header_fields_count: 1000,
         own_resets_burst_count: None,
@@ -107,24 +103,9 @@ fn http3_limits(plan: &Plan) -> Http3Limits {
 /// Everything that the threads share.
 pub(super) fn task(plan: &Plan, limits: &Limits, epoch: Instant) -> Result<Task, Mistake> {
     check_numbers(plan)?;
-    let dial = dial(plan)?;
-    dial.check(limits, epoch).map_err(|error| {
-        Mistake::new(format!("the server's name for TLS can't be used: {error}"))
-    })?;
+    let servers = Server::all(plan, limits, epoch)?;
     let script = Script::new(plan);
-    let scheme = if plan.origin.is_https { "https" } else { "http" };
-    let server = plan.scenario.as_ref().map(|_| {
-        Target::parse(&format!("{scheme}://{}/", plan.origin.authority)).map_err(Mistake::new)
-    });
-    let server = server.transpose()?;
-    check_requests(plan, &script, limits, epoch)?;
-    let destinations = plan.origin.addresses.iter().map(|address| match address {
-        ServerAddress::Inet(address) if plan.version == Version::Http3 => {
-            Destination::Datagrams(*address)
-        }
-        ServerAddress::Inet(address) => Destination::Inet(*address),
-        ServerAddress::Unix(path) => Destination::Unix(Arc::from(path.as_path())),
-    });
+    check_requests(plan, (&script, &servers), limits, epoch)?;
     let (events, websocket) = match plan.kind {
         RequestKind::Requests => (None, None),
         RequestKind::Events(of) => (Some(of), None),
@@ -133,16 +114,13 @@ pub(super) fn task(plan: &Plan, limits: &Limits, epoch: Instant) -> Result<Task,
     Ok(Task {
         judge: Judge::new(plan),
         script,
-        dial,
-        is_tls: plan.origin.is_https,
-        destinations: destinations.collect(),
+        servers,
         depth: plan.depth,
         timeout_ns: u64::try_from(plan.request_timeout.as_nanos())
             .unwrap_or(u64::MAX / 2)
             .min(u64::MAX / 2),
         events,
         scenario: plan.scenario.clone(),
-        server,
         recorded: plan.recorded_share.map(per_2_32),
         websocket,
         epoch,
@@ -150,13 +128,21 @@ pub(super) fn task(plan: &Plan, limits: &Limits, epoch: Instant) -> Result<Task,
 }
 
 fn check_numbers(plan: &Plan) -> Result<(), Mistake> {
+    let servers_count = plan.servers_count();
+    let origins = || {
+        let others = plan.scenario.iter().flat_map(|scenario| &scenario.others);
+        std::iter::once(&plan.origin).chain(others)
+    };
+    let has_unix = |origin: &Origin| {
+        origin.addresses.iter().any(|address| matches!(address, ServerAddress::Unix(_)))
+    };
     let wrong = [
         (plan.requests.is_empty(), "there is nothing to ask: a plan needs at least one request"),
         (
             plan.requests.iter().all(|request| request.weight == 0),
             "every request has weight 0: at least one must be taken",
         ),
-        (plan.origin.addresses.is_empty(), "the server has no address"),
+        (origins().any(|origin| origin.addresses.is_empty()), "a server has no address"),
         (
             plan.scenario.is_some() && plan.requests.iter().any(|request| request.step.is_none()),
             "a request of a scenario is not a step",
@@ -166,23 +152,22 @@ fn check_numbers(plan: &Plan) -> Result<(), Mistake> {
             "a scenario has no streams of events, calls or messages",
         ),
         (
-            plan.scenario.as_ref().is_some_and(|of| of.users < plan.connections),
-            "some connections would have no user: there must be at least as many users",
+            plan.scenario.as_ref().is_some_and(|of| of.users * servers_count < plan.connections),
+            "some connections would have no user: there must be at least as many users as connections to a server",
+        ),
+        (
+            plan.connections > 0 && plan.connections < servers_count,
+            "a server would have no connection: there must be at least as many connections",
         ),
         (plan.connections == 0, "0 connections carry no request: at least 1 is needed"),
         (plan.depth == 0, "0 requests in flight are none: at least 1 is needed"),
         (plan.threads == 0, "0 threads do no work: at least 1 is needed"),
         (
-            plan.version == Version::Http3 && !plan.origin.is_https,
-            "HTTP/3 needs TLS: the URL must begin with https://",
+            plan.version == Version::Http3 && !origins().all(|origin| origin.is_https),
+            "HTTP/3 needs TLS: every URL must begin with https://",
         ),
         (
-            plan.version == Version::Http3
-                && plan
-                    .origin
-                    .addresses
-                    .iter()
-                    .any(|address| matches!(address, ServerAddress::Unix(_))),
+            plan.version == Version::Http3 && origins().any(has_unix),
             "HTTP/3 needs UDP, which a Unix socket of a stream is not",
         ),
         (
@@ -228,7 +213,7 @@ pub(super) fn check_phase(phase: &Phase) -> Result<(), Mistake> {
 /// Sends each request on a connection that leads nowhere.
 fn check_requests(
     plan: &Plan,
-    script: &Script,
+    (script, servers): (&Script, &[Server]),
     limits: &Limits,
     now: Instant,
 ) -> Result<(), Mistake> {
@@ -259,14 +244,15 @@ fn check_requests(
             let content = request.content(&mut values);
             let end = if content.is_empty() { End::Yes } else { End::No };
             let extra = Extra::of(content.len() as u64);
-            let sent = script.with_head(request, (&rendered, extra), |head| {
+            let server = &servers[request.server];
+            let sent = request.with_head(server, (&rendered, extra), |head| {
                 connection.send_request(&mut cx, head, end)
             });
             if sent.is_err() {
                 let (method, target) = (&planned.method, &planned.target);
                 return Err(Mistake::new(format!(
                     "`{method} {target}` can't be sent to `{}`: the target must begin with `/`, and no name or value of its fields may hold control characters",
-                    plan.origin.authority
+                    server.authority
                 )));
             }
         }
@@ -274,79 +260,11 @@ fn check_requests(
     Ok(())
 }
 
-fn dial(plan: &Plan) -> Result<Dial, Mistake> {
-    let speaks = match (plan.origin.is_https, plan.version) {
-        (true, version) => tls(plan, version)?,
-        (false, Version::Http2) => Speaks::Http2,
-        (false, _) => Speaks::Http1,
-    };
-    Ok(Dial { speaks, timeout: plan.connect_timeout, preamble: None })
-}
-
-fn tls(plan: &Plan, version: Version) -> Result<Speaks, Mistake> {
-    let unusable = |what: &str, error: &dyn std::fmt::Display| {
-        Mistake::new(format!("{what} can't be used: {error}"))
-    };
-    let trust = match &plan.tls.trust {
-        TlsTrust::Platform => platform_trust().map_err(|error| Mistake::new(error.to_string()))?,
-        TlsTrust::Roots(pem) => Trust::Pem(pem.to_vec()),
-        TlsTrust::Anybody => Trust::Anybody,
-    };
-    let identity = match &plan.tls.identity {
-        None => None,
-        Some((chain, key)) => Some(
-            Identity::from_pem(chain, key)
-                .map_err(|error| unusable("the client's certificate", &error))?,
-        ),
-    };
-    let (alpn, required): (&[Alpn], _) = match version {
-        Version::Negotiated => (&[Alpn::H2, Alpn::Http11], None),
-        Version::Http1 => (&[Alpn::Http11], Some(Alpn::Http11)),
-        Version::Http2 => (&[Alpn::H2], Some(Alpn::H2)),
-        Version::Http3 => (&[Alpn::H3], Some(Alpn::H3)),
-    };
-    let options =
-        ClientOptions { trust: &trust, alpn, identity: identity.as_ref(), resume: plan.tls.resume };
-    let settings = ClientTls::with(&options, WallClock(SystemTime::now))
-        .map_err(|error| unusable("the file of trusted certificates", &error))?;
-    let server_name = match &plan.tls.server_name {
-        Some(name) => name.clone(),
-        None => host(&plan.origin).to_owned(),
-    };
-    Ok(Speaks::Tls { settings, server_name, required })
-}
-
-/// The host of an authority: without port, and without the brackets of an IPv6 address.
-fn host(origin: &Origin) -> &str {
-    let authority = origin.authority.as_str();
-    if let Some((host, _)) = authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        return host;
-    }
-    if authority.parse::<IpAddr>().is_ok() {
-        return authority;
-    }
-    authority.rsplit_once(':').map_or(authority, |(host, _)| host)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::engine::testing::plan_for;
-
-    #[test]
-    fn hosts_lose_port_and_brackets() {
-        for (authority, expected) in [
-            ("example.org", "example.org"),
-            ("example.org:8443", "example.org"),
-            ("127.0.0.1:80", "127.0.0.1"),
-            ("[::1]:443", "::1"),
-            ("[::1]", "::1"),
-        ] {
-            let plan = plan_for("127.0.0.1:1".parse().unwrap());
-            let origin = Origin { authority: authority.to_owned(), ..plan.origin };
-            assert_eq!(host(&origin), expected);
-        }
-    }
+    use crate::plan::TlsTrust;
 
     #[test]
     fn each_mistake_is_one_sentence() {

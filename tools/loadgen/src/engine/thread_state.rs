@@ -1,10 +1,11 @@
 //! What the connections of one thread share: the plan, the clock, the seats and the counts.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bolide_client::{Dial, Ending, Step};
-use bolide_eventloop::{Agenda, Destination};
+use bolide_client::{Ending, Step};
+use bolide_eventloop::Agenda;
 use bolide_semantics::{AbortReason, Blame};
 use fastrand::Rng;
 use hdrhistogram::Histogram;
@@ -15,11 +16,11 @@ use super::histograms::empty;
 use super::pacer::Pacer;
 use super::script::Script;
 use super::seats::Seats;
+use super::servers::Server;
 use super::tally::Tally;
 use super::template::Rendered;
 use super::users::Crowd;
 use super::websocket::WebSocketTask;
-use crate::options::target::Target;
 use crate::plan::{EventsPlan, Scenario};
 use crate::progress::Record;
 use crate::report::Failure;
@@ -29,14 +30,10 @@ use crate::report::Failure;
 pub(super) struct Task {
     pub(super) script: Script,
     pub(super) judge: Judge,
-    pub(super) dial: Dial,
-    pub(super) is_tls: bool,
+    /// At least one: the plan's own.
+    pub(super) servers: Vec<Server>,
     /// Who the requests are steps of.
     pub(super) scenario: Option<Arc<Scenario>>,
-    /// The server, where users follow its redirects and keep its cookies.
-    pub(super) server: Option<Target>,
-    /// Taken in turn.
-    pub(super) destinations: Vec<Destination>,
     /// Requests in flight on a connection at most.
     pub(super) depth: usize,
     /// How long an answer may take, or the next event of a stream, in nanoseconds.
@@ -69,13 +66,17 @@ impl Task {
 #[derive(Debug)]
 pub(super) struct Interval {
     pub(super) completed: u64,
-    pub(super) failed: u64,
+    pub(super) failures: BTreeMap<Failure, u64>,
     pub(super) latency: Histogram<u64>,
 }
 
 impl Interval {
     pub(super) fn new() -> Self {
-        Self { completed: 0, failed: 0, latency: empty() }
+        Self { completed: 0, failures: BTreeMap::new(), latency: empty() }
+    }
+
+    fn failed(&mut self, failure: Failure) {
+        *self.failures.entry(failure).or_default() += 1;
     }
 }
 
@@ -99,13 +100,14 @@ pub(super) struct ThreadState {
     /// The number of the next connection, and how many threads number theirs.
     next_connection: u64,
     threads: u64,
-    next_destination: usize,
+    /// For each server.
+    next_destinations: Vec<usize>,
     /// Requests in flight, those that don't count included.
     pub(super) in_flight: u64,
     /// Requests in flight that began after the warm-up of this phase.
     pub(super) counted_in_flight: u64,
-    /// The last connect that failed, in words, until somebody asks.
-    pub(super) trouble: Option<String>,
+    /// The last connect that failed, to which server and in words, until somebody asks.
+    pub(super) trouble: Option<(usize, String)>,
     /// Since the look before.
     pub(super) records: Vec<Record>,
 }
@@ -121,12 +123,13 @@ impl ThreadState {
         let requests = task.script.requests.len();
         let turn = number * requests / threads;
         let (number, threads) = (number as u64, threads as u64);
+        let servers = task.servers.len();
         let crowd = task.scenario.clone();
         let crowd = crowd.map(|scenario| Crowd { scenario, next_number: number, threads });
         Self {
             task,
             now_ns: 0,
-            seats: Seats::new(seats),
+            seats: Seats::new(seats, servers),
             pacer: Pacer::idle(crowd),
             tally: Tally::new(requests),
             interval: Interval::new(),
@@ -136,7 +139,7 @@ impl ThreadState {
             cookies: String::new(),
             next_connection: number,
             threads,
-            next_destination: 0,
+            next_destinations: vec![0; servers],
             in_flight: 0,
             counted_in_flight: 0,
             trouble: None,
@@ -146,13 +149,15 @@ impl ThreadState {
 
     /// Calls connections for the requests that wait.
     pub(super) fn deal(&mut self, agenda: &mut Agenda) {
-        while self.seats.has_free() && self.pacer.promise() {
-            match self.seats.promise() {
-                Some(Some(token)) => agenda.call(token),
-                Some(None) => {}
-                None => {
-                    self.pacer.redeem(1);
-                    break;
+        for server in 0..self.task.servers.len() {
+            while self.seats.has_free(server) && self.pacer.promise(server) {
+                match self.seats.promise(server) {
+                    Some(Some(token)) => agenda.call(token),
+                    Some(None) => {}
+                    None => {
+                        self.pacer.redeem(server, 1);
+                        break;
+                    }
                 }
             }
         }
@@ -176,7 +181,8 @@ impl ThreadState {
         let now_ns = self.now_ns;
         let is_connect = self.pacer.is_connect();
         while let Some(seat) = self.seats.next_vacant(is_connect, now_ns) {
-            let request = if is_connect { self.pacer.take(now_ns) } else { None };
+            let server = self.seats.server(seat);
+            let request = if is_connect { self.pacer.take(server, now_ns) } else { None };
             if is_connect && request.is_none() {
                 return self.seats.give_back(seat);
             }
@@ -184,8 +190,10 @@ impl ThreadState {
                 self.began(begun_ns);
             }
             self.seats.dial(seat, now_ns, request);
-            let to = self.task.destinations[self.next_destination].clone();
-            self.next_destination = (self.next_destination + 1) % self.task.destinations.len();
+            let destinations = &self.task.servers[server].destinations;
+            let next = &mut self.next_destinations[server];
+            let to = destinations[*next].clone();
+            *next = (*next + 1) % destinations.len();
             agenda.connect(to, u64::from(seat));
         }
         if let Some(at_ns) = self.seats.rested_at() {
@@ -267,7 +275,9 @@ impl ThreadState {
         let latency_ns = self.now_ns - asked.begun_ns;
         self.interval.completed += 1;
         self.interval.latency.saturating_record(latency_ns);
-        self.interval.failed += u64::from(verdict.is_err());
+        if let Err(failure) = verdict {
+            self.interval.failed(failure);
+        }
         if !self.pacer.counts_answer(asked.number, asked.counted, self.now_ns) {
             return;
         }
@@ -322,7 +332,7 @@ impl ThreadState {
     pub(super) fn failed(&mut self, asked: &Asked, failure: Failure) {
         self.gone(asked);
         if asked.number == self.pacer.number && self.pacer.is_running() {
-            self.interval.failed += 1;
+            self.interval.failed(failure);
         }
         if self.pacer.counts_answer(asked.number, asked.counted, self.now_ns) {
             self.record(asked, Some(failure));
@@ -332,10 +342,15 @@ impl ThreadState {
         self.go_on(asked, true);
     }
 
-    /// A connection could not be made. `request`: the one that waited for it.
+    /// A connection could not be made: to which server, and why in words. `request`: the one that waited for it.
     #[cold]
-    pub(super) fn connect_failed(&mut self, failure: Failure, what: String, request: Option<u64>) {
-        self.trouble = Some(what);
+    pub(super) fn connect_failed(
+        &mut self,
+        failure: Failure,
+        trouble: (usize, String),
+        request: Option<u64>,
+    ) {
+        self.trouble = Some(trouble);
         let Some(begun_ns) = request else { return self.idle_failed(failure) };
         let number = self.pacer.number;
         let counted = self.pacer.counts(begun_ns);
@@ -347,7 +362,7 @@ impl ThreadState {
     pub(super) fn idle_failed(&mut self, failure: Failure) {
         let counted = self.pacer.counts(self.now_ns);
         if self.pacer.counts_answer(self.pacer.number, counted, self.now_ns) {
-            self.interval.failed += 1;
+            self.interval.failed(failure);
             self.tally.failure(failure);
         }
     }

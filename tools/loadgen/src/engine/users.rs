@@ -36,6 +36,7 @@ impl Crowd {
 /// Where a redirect leads.
 #[derive(Debug)]
 pub(super) struct Hop {
+    pub(super) server: usize,
     pub(super) target: String,
     /// The method of the next request (RFC 9110 §15.4): GET without content, or what it was.
     pub(super) method: Option<Method>,
@@ -117,12 +118,17 @@ impl<'a> Sender<'a> {
 
     /// The cookies that go with the request.
     #[inline]
-    pub(super) fn write_cookies(&self, rendered: &Rendered, text: &mut String) {
+    pub(super) fn write_cookies(
+        &self,
+        server: (&str, bool),
+        rendered: &Rendered,
+        text: &mut String,
+    ) {
         let target = match self.hop() {
             Some(hop) => &hop.target,
             None => rendered.texts().next().unwrap_or_default(),
         };
-        self.user.jar.write(target, text);
+        self.user.jar.write(server, target, text);
     }
 
     /// What is kept of the step until its response is complete.
@@ -138,14 +144,23 @@ impl<'a> Sender<'a> {
     }
 }
 
+/// Users whose next request is due and goes to the same server.
+#[derive(Debug, Default, Clone)]
+struct Ready {
+    /// The one that waits longest first.
+    users: VecDeque<u32>,
+    /// Connections that were given a turn to take so many of them.
+    promised: u64,
+}
+
 /// All users of a thread in a phase.
 #[derive(Debug)]
 pub(super) struct Users {
     crowd: Crowd,
     users: Vec<User>,
     vacant: Vec<u32>,
-    /// Those whose next request is due, the one that waits longest first.
-    ready: VecDeque<u32>,
+    /// Those whose next request is due, by the server that it goes to.
+    ready: Vec<Ready>,
     /// Those that pause, and until when.
     pausing: BinaryHeap<Reverse<(u64, u32)>>,
     /// How many have begun and not finished.
@@ -179,11 +194,12 @@ impl Users {
     }
 
     fn new(crowd: Crowd, by_clock: bool, random: Rng) -> Self {
+        let ready = vec![Ready::default(); crowd.scenario.servers_count()];
         Self {
             crowd,
             users: Vec::new(),
             vacant: Vec::new(),
-            ready: VecDeque::new(),
+            ready,
             pausing: BinaryHeap::new(),
             live: 0,
             by_clock,
@@ -204,19 +220,29 @@ impl Users {
     /// Those whose request is due.
     #[inline]
     pub(super) fn ready_count(&self) -> u64 {
-        self.ready.len() as u64
+        self.ready.iter().map(|ready| ready.users.len() as u64).sum()
+    }
+
+    /// One more connection to a server is given a turn to take a request; whether there is one for it.
+    #[inline]
+    pub(super) fn promise(&mut self, server: usize) -> bool {
+        let ready = &mut self.ready[server];
+        let is_wanted = ready.promised < ready.users.len() as u64;
+        ready.promised += u64::from(is_wanted);
+        is_wanted
+    }
+
+    /// So many promises of a server's connections come back.
+    #[inline]
+    pub(super) fn redeem(&mut self, server: usize, count: u64) {
+        let ready = &mut self.ready[server];
+        ready.promised = ready.promised.saturating_sub(count);
     }
 
     /// When the next pause ends.
     #[inline]
     pub(super) fn next_ns(&self) -> Option<u64> {
         self.pausing.peek().map(|Reverse((at_ns, _))| *at_ns)
-    }
-
-    /// When the request of the one who waits longest was due.
-    #[inline]
-    pub(super) fn first_due_ns(&self) -> Option<u64> {
-        self.ready.front().map(|index| self.users[*index as usize].due_ns)
     }
 
     /// The pauses that end until `now_ns` are over; tells `late` by how much it is behind each.
@@ -247,9 +273,22 @@ impl Users {
             self.begin(index, due_ns, counts);
         }
         *counters.due_count += u64::from(counts);
-        self.users[index as usize].due_ns = due_ns;
-        self.ready.push_back(index);
+        self.queue(index, due_ns);
         true
+    }
+
+    /// A user waits for a connection to the server that its next request goes to.
+    fn queue(&mut self, index: u32, due_ns: u64) {
+        let user = &mut self.users[index as usize];
+        user.due_ns = due_ns;
+        let scenario = &self.crowd.scenario;
+        let server = match &user.redirect {
+            Some(hop) => hop.server,
+            None => {
+                scenario.server(scenario.kinds[user.kind as usize].steps.start + user.step as usize)
+            }
+        };
+        self.ready[server].users.push_back(index);
     }
 
     /// A user begins in this place.
@@ -275,20 +314,25 @@ impl Users {
         self.live += 1;
     }
 
-    /// The one who waits longest sends its request; when that was due.
-    pub(super) fn take(&mut self) -> Option<(u32, u64)> {
-        let index = self.ready.pop_front()?;
+    /// The one who waits longest for a connection to a server, and is promised to no other, sends its request; when
+    /// that was due.
+    pub(super) fn take(&mut self, server: usize) -> Option<(u32, u64)> {
+        let ready = &mut self.ready[server];
+        if ready.users.len() as u64 <= ready.promised {
+            return None;
+        }
+        let index = ready.users.pop_front()?;
         Some((index, self.users[index as usize].due_ns))
     }
 
     /// A user begins that the clock has called for at `due_ns`.
-    pub(super) fn enter(&mut self, due_ns: u64, counted: bool) -> u32 {
+    pub(super) fn enter(&mut self, due_ns: u64, counted: bool) {
         let index = self.vacant.pop().unwrap_or_else(|| {
             self.users.push(User::default());
             self.users.len() as u32 - 1
         });
         self.begin(index, due_ns, counted);
-        index
+        self.queue(index, due_ns);
     }
 
     #[inline]
@@ -361,6 +405,7 @@ impl Users {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::testing::plan_for;
     use crate::scenario::UserKind;
 
     fn crowd(kinds: &[(u64, std::ops::Range<usize>)]) -> Crowd {
@@ -369,13 +414,7 @@ mod tests {
             sum += weight;
             UserKind { weights_sum: sum, steps: steps.clone() }
         });
-        let scenario = Scenario {
-            users: 2,
-            kinds: kinds.collect(),
-            rows: Vec::new(),
-            captures_count: 1,
-            recorded: None,
-        };
+        let scenario = Scenario { captures_count: 1, ..Scenario::new(2, kinds.collect()) };
         Crowd { scenario: Arc::new(scenario), next_number: 1, threads: 2 }
     }
 
@@ -394,7 +433,7 @@ mod tests {
         let mut counted = Counted(3, 0);
         users.wake(100, &mut counted.all(), |late| assert_eq!(late, 0));
         assert_eq!((users.ready_count(), counted.0, counted.1), (2, 1, 2));
-        assert_eq!(users.take(), Some((0, 100)));
+        assert_eq!(users.take(0), Some((0, 100)));
         assert_eq!(
             (users.sender(0).request(), users.sender(0).user.number, users.sender(1).user.number),
             (3, 1, 3)
@@ -403,8 +442,8 @@ mod tests {
         assert_eq!(users.went_on(0, 110, (false, 5), &mut counted.all()), None);
         assert_eq!((users.next_ns(), users.ready_count()), (Some(115), 1));
         users.wake(120, &mut counted.all(), |late| assert_eq!(late, 5));
-        assert_eq!((users.first_due_ns(), users.take()), (Some(100), Some((1, 100))));
-        assert_eq!((users.take(), users.sender(0).request()), (Some((0, 115)), 4));
+        assert_eq!(users.take(0), Some((1, 100)));
+        assert_eq!((users.take(0), users.sender(0).request()), (Some((0, 115)), 4));
         let done = Finished { begun_ns: 100, counted: true, has_failed: false };
         assert_eq!(users.went_on(0, 130, (false, 0), &mut counted.all()), Some(done));
         assert_eq!((users.sender(0).user.number, users.sender(0).request(), counted.0), (5, 3, 0));
@@ -413,7 +452,7 @@ mod tests {
         let failed = Finished { has_failed: true, ..done };
         assert_eq!(users.went_on(1, 140, (true, 0), &mut counted.all()), Some(failed));
         assert_eq!((users.ready_count(), users.are_busy()), (1, true));
-        users.take();
+        users.take(0);
         users.went_on(0, 150, (true, 0), &mut counted.all());
         assert!(!users.are_busy());
     }
@@ -422,11 +461,12 @@ mod tests {
     fn a_redirect_is_followed_before_the_next_step() {
         let mut users = Users::by_clock(crowd(&[(1, 0..2)]), Rng::with_seed(1));
         let mut counted = Counted(9, 0);
-        let user = users.enter(200, true);
-        let hop = || Some(Box::new(Hop { target: "/b".to_owned(), method: None }));
+        users.enter(200, true);
+        let (user, _) = users.take(0).unwrap();
+        let hop = || Some(Box::new(Hop { server: 0, target: "/b".to_owned(), method: None }));
         users.user_mut(user).redirect = hop();
         assert_eq!(users.went_on(user, 210, (false, 50), &mut counted.all()), None);
-        assert_eq!((users.take(), users.sender(user).request()), (Some((user, 210)), 0));
+        assert_eq!((users.take(0), users.sender(user).request()), (Some((user, 210)), 0));
         assert_eq!((users.sender(user).user.hops, users.sender(user).user.step_ns), (1, 200));
         users.user_mut(user).redirect = None;
         users.went_on(user, 220, (false, 50), &mut counted.all());
@@ -434,7 +474,8 @@ mod tests {
         users.user_mut(user).redirect = hop();
         let finished = users.went_on(user, 280, (true, 50), &mut counted.all()).unwrap();
         assert!(finished.has_failed && !users.are_busy());
-        assert_eq!(users.enter(300, true), user, "its place is free again");
+        users.enter(300, true);
+        assert_eq!(users.take(0), Some((user, 300)), "its place is free again");
     }
 
     #[test]
@@ -449,9 +490,33 @@ mod tests {
     fn kinds_come_by_weight() {
         let mut users = Users::by_clock(crowd(&[(1, 0..1), (3, 1..2)]), Rng::with_seed(1));
         let second = (0..1000).filter(|_| {
-            let user = users.enter(0, true);
+            users.enter(0, true);
+            let (user, _) = users.take(0).unwrap();
             users.sender(user).request() == 1
         });
         assert!((700..800).contains(&second.count()));
+    }
+
+    #[test]
+    fn users_wait_for_the_server_that_their_request_goes_to() {
+        let Crowd { scenario, .. } = crowd(&[(1, 0..3)]);
+        let other = plan_for("127.0.0.1:1".parse().unwrap()).origin;
+        let servers = Box::from([0, 1, 0]);
+        let scenario = Scenario { others: vec![other], servers, ..(*scenario).clone() };
+        let crowd = Crowd { scenario: Arc::new(scenario), next_number: 0, threads: 1 };
+        let mut users = Users::by_clock(crowd, Rng::with_seed(1));
+        let mut counted = Counted(9, 0);
+        users.enter(100, true);
+        assert!(!users.promise(1) && users.promise(0) && !users.promise(0));
+        assert_eq!(users.take(0), None, "it is promised to a connection");
+        users.redeem(0, 1);
+        assert_eq!((users.take(1), users.take(0)), (None, Some((0, 100))));
+        users.went_on(0, 110, (false, 0), &mut counted.all());
+        assert_eq!((users.take(0), users.take(1)), (None, Some((0, 110))));
+        // A redirect of the second step leads to the first server.
+        users.user_mut(0).redirect =
+            Some(Box::new(Hop { server: 0, target: "/b".to_owned(), method: None }));
+        users.went_on(0, 120, (false, 0), &mut counted.all());
+        assert_eq!((users.take(1), users.take(0)), (None, Some((0, 120))));
     }
 }

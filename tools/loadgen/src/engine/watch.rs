@@ -46,7 +46,7 @@ impl Watch {
             index: look.index,
             at_ns: 0,
             completed: 0,
-            failed: 0,
+            failures: BTreeMap::new(),
             latency: empty(),
             in_flight: 0,
             generator_cpu_ns: 0,
@@ -56,7 +56,9 @@ impl Watch {
         });
         added.at_ns = added.at_ns.max(look.at_ns);
         added.completed += look.completed;
-        added.failed += look.failed;
+        for (failure, count) in &look.failures {
+            *added.failures.entry(*failure).or_default() += count;
+        }
         added.in_flight = in_flight;
         added.generator_cpu_ns += look.generator_cpu_ns;
         // There is one server, however many watch it.
@@ -104,7 +106,9 @@ impl Series {
     /// Another interval is complete. `None`: it is too short for a sample.
     pub fn add(&mut self, look: &Look) -> Option<&Progress> {
         self.progress.completed += look.completed;
-        self.progress.failed += look.failed;
+        for (failure, count) in &look.failures {
+            *self.progress.failures.entry(*failure).or_default() += count;
+        }
         self.cpu_ns.0 += look.generator_cpu_ns;
         if let Some(ns) = look.server_cpu_ns {
             *self.cpu_ns.1.get_or_insert_default() += ns;
@@ -121,7 +125,7 @@ impl Series {
             rate: look.completed as f64 * 1e9 / passed,
             p50_ns: look.latency.value_at_quantile(0.5),
             p99_ns: look.latency.value_at_quantile(0.99),
-            failed: look.failed,
+            failed: look.failures.values().sum(),
             in_flight: look.in_flight,
             generator_cores: generator_ns as f64 / passed,
             server_cores: server_ns.map(|ns| ns as f64 / passed),
@@ -135,7 +139,7 @@ impl Series {
             in_flight: sample.in_flight,
             generator_cores: sample.generator_cores,
             server_cores: sample.server_cores,
-            ..self.progress
+            ..std::mem::take(&mut self.progress)
         };
         Some(&self.progress)
     }
@@ -156,6 +160,7 @@ impl Series {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::Failure;
 
     fn look(index: u64, completed: u64, latency_ns: u64) -> Look {
         let mut latency = empty();
@@ -165,7 +170,7 @@ mod tests {
             index,
             at_ns: index * 100_000_000,
             completed,
-            failed: 1,
+            failures: BTreeMap::from([(Failure::Timeout, 1)]),
             latency,
             in_flight: 3,
             generator_cpu_ns: 25_000_000,
@@ -181,13 +186,13 @@ mod tests {
         assert!(watch.next_complete().is_none());
         watch.look(0, &look(2, 50, 1_000_000));
         watch.look(1, &look(1, 200, 3_000_000));
-        let progress = *series.add(&watch.next_complete().unwrap()).unwrap();
-        assert_eq!((progress.completed, progress.failed, progress.in_flight), (300, 2, 6));
+        let progress = series.add(&watch.next_complete().unwrap()).unwrap().clone();
+        assert_eq!((progress.completed, progress.failed(), progress.in_flight), (300, 2, 6));
         assert!((progress.rate - 3000.0).abs() < 1e-6);
         assert!((progress.generator_cores - 0.5).abs() < 1e-9);
         assert!(watch.next_complete().is_none());
         watch.ended(1);
-        let last = *series.add(&watch.next_complete().unwrap()).unwrap();
+        let last = series.add(&watch.next_complete().unwrap()).unwrap().clone();
         assert!((last.rate - 500.0).abs() < 1e-6);
         assert!((last.generator_cores - 0.25).abs() < 1e-9);
         let samples = series.into_samples();

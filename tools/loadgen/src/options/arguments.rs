@@ -343,6 +343,7 @@ pub(super) struct ConnectionArguments {
     pub(super) http3: bool,
 
     /// Connect to this `HOST[:PORT]` or `unix:PATH` instead of the URL's. Several are used round-robin.
+    /// `NAME=WHERE` is for the server of that name among those of a scenario.
     #[arg(long, value_name = "WHERE")]
     pub(super) connect_to: Vec<String>,
 
@@ -369,6 +370,10 @@ pub(super) struct ConnectionArguments {
     /// Resume TLS sessions on new connections. Default: full handshakes.
     #[arg(long)]
     pub(super) resume: bool,
+
+    /// HTTP/3: send requests with the first packet of each connection that resumes a session (0-RTT).
+    #[arg(long)]
+    pub(super) early_data: bool,
 
     /// HTTP/2: receive window of each stream. Default: grows with use.
     #[arg(long, value_name = "SIZE", value_parser = bolide_units::small_size)]
@@ -486,6 +491,22 @@ pub(super) struct OutputArguments {
     /// Serve metrics for Prometheus at this `HOST:PORT`, path /metrics, while the load runs.
     #[arg(long, value_name = "ADDRESS")]
     pub(super) metrics: Option<String>,
+
+    /// Send metrics while the load runs to this URL by Prometheus remote write.
+    #[arg(long, value_name = "URL")]
+    pub(super) remote_write: Option<String>,
+
+    /// Send metrics while the load runs to this endpoint by OTLP over HTTP, such as http://127.0.0.1:4318.
+    #[arg(long, value_name = "URL")]
+    pub(super) otlp: Option<String>,
+
+    /// Send them this often.
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = bolide_units::positive_seconds)]
+    pub(super) push_every: Duration,
+
+    /// Send this `Name: value` with them. May be repeated.
+    #[arg(long, value_name = "FIELD")]
+    pub(super) push_header: Vec<String>,
 
     /// Write a record of each request while the load runs: CSV, or JSON Lines with a name that ends in .jsonl.
     #[arg(long, value_name = "FILE")]

@@ -18,18 +18,20 @@ use std::sync::Arc;
 use std::thread;
 
 use bytes::Bytes;
+use http::HeaderValue;
 
 pub use arguments::Arguments;
 pub(crate) use arguments::{Action, CompareArguments};
 pub(crate) use parts::PartsArguments;
 pub use threshold::Threshold;
 
+use crate::output::push::{Collector, Protocol};
 use crate::plan::{
-    Http2Plan, Plan, RequestKind, Scenario, ServerProcesses, TlsPlan, TlsTrust, Version,
+    Http2Plan, Origin, Plan, RequestKind, Scenario, ServerProcesses, TlsPlan, TlsTrust, Version,
 };
 use crate::schedule::Schedule;
 use arguments::{ConnectionArguments, OutputArguments};
-use target::{ConnectTo, Target};
+use target::Target;
 
 /// The connections of a run that nobody gives a number.
 const DEFAULT_CONNECTIONS: u64 = 10;
@@ -91,6 +93,8 @@ pub struct Outputs {
     pub html: Option<PathBuf>,
     /// Where metrics are served.
     pub metrics: Option<String>,
+    /// Where metrics are sent.
+    pub collectors: Vec<Collector>,
     /// A record of each request.
     pub records: Option<PathBuf>,
     /// Test cases, as JUnit XML.
@@ -113,16 +117,18 @@ impl Arguments {
         let target = requests.target;
         let (connection, output) = (&self.connection, &self.output);
         let version = self.version(&target)?;
-        check_http3(connection, &target)?;
-        let tls = tls(connection, target.is_https)?;
+        let servers = || std::iter::once(&target).chain(&requests.others);
+        servers().try_for_each(|target| check_http3(connection, target))?;
+        let tls = tls(connection, servers().any(|target| target.is_https))?;
+        let servers_count = servers().count() as u64;
         let recorded = requests.scenario.as_ref().and_then(|of| of.recorded.as_ref());
         let replay = recorded.map(|recorded| self.load.replay(&recorded.times));
         let users = match &requests.scenario {
             Some(_) if replay.is_some() => Some(None),
-            Some(_) => Some(self.users()?),
+            Some(_) => Some(self.users(servers_count)?),
             None => None,
         };
-        let connections = self.connections(users);
+        let connections = self.connections(users, servers_count)?;
         let expect = request::expectations(&self.expect, &requests.plans)?;
         let schedule = match replay {
             Some(phase) => Schedule::Fixed(vec![phase]),
@@ -131,9 +137,9 @@ impl Arguments {
         let cores = self.cores.as_deref().map(cores).transpose()?.unwrap_or_default();
         check("-c", connections, MOST_CONNECTIONS)?;
         check("-m", self.depth, MOST_DEPTH)?;
-        let threads = self.threads(connections)?;
-        let mut origin =
-            target::resolve(&target, &self.elsewhere(&target)?, connection.connect_timeout)?;
+        let threads = self.threads(connections, servers_count)?;
+        let mut others = self.origins(&target, &requests.others)?;
+        let mut origin = others.remove(0);
         if let Some(authority) = requests.authority {
             origin.authority = authority;
         }
@@ -157,13 +163,13 @@ impl Arguments {
             kind,
             scenario: requests.scenario.map(|scenario| {
                 let users = as_size(users.flatten().unwrap_or(connections));
-                Arc::new(Scenario { users, ..scenario })
+                Arc::new(Scenario { users, others, ..scenario })
             }),
             recorded_share: output.records.as_ref().map(|_| output.sample_records.unwrap_or(1.0)),
             seed,
             server: server(connection),
         };
-        let outputs = Outputs::of(output);
+        let outputs = Outputs::of(output)?;
         let is_of_events = |threshold: &&Threshold| threshold.is_of_events();
         if !matches!(plan.kind, RequestKind::Events(_))
             && let Some(one) = self.expect.fail_if.iter().find(is_of_events)
@@ -186,12 +192,18 @@ impl Arguments {
         }
     }
 
-    /// Where connections go to instead of where the URL says.
-    fn elsewhere(&self, target: &Target) -> Result<Vec<ConnectTo>, String> {
-        let places = self.connection.connect_to.iter().map(|text| {
-            target::connect_to(text, target.port()).map_err(|why| format!("--connect-to: {why}"))
-        });
-        places.collect()
+    /// The servers with their addresses: of their names, or of --connect-to.
+    fn origins(&self, target: &Target, others: &[Target]) -> Result<Vec<Origin>, String> {
+        let servers: Vec<&Target> = std::iter::once(target).chain(others).collect();
+        let mut places = vec![Vec::new(); servers.len()];
+        for text in &self.connection.connect_to {
+            let wrong = |why: String| format!("--connect-to: {why}");
+            let (server, place) = target::server_and_place(text, &servers).map_err(wrong)?;
+            places[server].push(target::connect_to(place, servers[server].port()).map_err(wrong)?);
+        }
+        let timeout = self.connection.connect_timeout;
+        let resolved = servers.into_iter().zip(&places);
+        resolved.map(|(server, places)| target::resolve(server, places, timeout)).collect()
     }
 
     /// The version of HTTP: the one that what is sent needs, unless an option names one.
@@ -205,18 +217,24 @@ impl Arguments {
     }
 
     /// `users`: of a scenario, and how many at a time, if the clock does not make them begin.
-    fn connections(&self, users: Option<Option<u64>>) -> u64 {
+    fn connections(&self, users: Option<Option<u64>>, servers: u64) -> Result<u64, String> {
         let requests = self.load.requests.unwrap_or(u64::MAX);
         let default = match users {
             None => DEFAULT_CONNECTIONS,
             Some(None) => USERS_CONNECTIONS,
-            Some(Some(users)) => users.min(MOST_USERS_CONNECTIONS),
+            Some(Some(users)) => users.saturating_mul(servers).min(MOST_USERS_CONNECTIONS),
         };
-        self.connections.unwrap_or_else(|| default.min(requests.max(1)))
+        match self.connections {
+            Some(given) if servers > 1 && given < servers => Err(format!(
+                "-c {given}: each of the {servers} servers of the scenario needs a connection"
+            )),
+            Some(given) => Ok(given),
+            None => Ok(default.min(requests.max(1)).max(servers)),
+        }
     }
 
     /// Users of a scenario at a time; none: the clock makes them begin.
-    fn users(&self) -> Result<Option<u64>, String> {
+    fn users(&self, servers: u64) -> Result<Option<u64>, String> {
         let (load, users) = (&self.load, self.request.users);
         if let Some(option) = load.rates() {
             return match users {
@@ -228,7 +246,8 @@ impl Arguments {
         }
         let users = users.unwrap_or_else(|| DEFAULT_USERS.min(load.requests.unwrap_or(u64::MAX)));
         check("--users", users, MOST_USERS)?;
-        if let Some(connections) = self.connections.filter(|connections| *connections > users) {
+        let most = users.saturating_mul(servers);
+        if let Some(connections) = self.connections.filter(|connections| *connections > most) {
             return Err(format!(
                 "-c {connections} connections, but --users {users}: some would have no user"
             ));
@@ -236,15 +255,19 @@ impl Arguments {
         Ok(Some(users))
     }
 
-    fn threads(&self, connections: u64) -> Result<usize, String> {
+    /// Each thread has a connection to each server.
+    fn threads(&self, connections: u64, servers: u64) -> Result<usize, String> {
         let Some(threads) = self.threads else {
-            return Ok(available_cores().min(as_size(connections)));
+            return Ok(available_cores().min(as_size(connections / servers)));
         };
         check("-t", threads, MOST_THREADS)?;
-        if threads > connections {
+        if threads.saturating_mul(servers) > connections {
+            let each = match servers {
+                1 => String::new(),
+                _ => format!(" to each of {servers} servers"),
+            };
             return Err(format!(
-                "-t {threads} threads need at least as many connections, but -c is {}",
-                connections
+                "-t {threads} threads need at least as many connections{each}, but -c is {connections}"
             ));
         }
         Ok(as_size(threads))
@@ -252,18 +275,46 @@ impl Arguments {
 }
 
 impl Outputs {
-    fn of(output: &OutputArguments) -> Self {
-        Self {
+    fn of(output: &OutputArguments) -> Result<Self, String> {
+        Ok(Self {
             json: output.json.clone(),
             csv: output.csv.clone(),
             hdr: output.hdr.clone(),
             html: output.html.clone(),
             metrics: output.metrics.clone(),
+            collectors: collectors(output)?,
             records: output.records.clone(),
             junit: output.junit.clone(),
             quiet: output.quiet,
-        }
+        })
     }
+}
+
+/// Where metrics are sent.
+fn collectors(output: &OutputArguments) -> Result<Vec<Collector>, String> {
+    let (fields, authority) = request::fields(output.push_header.iter().map(String::as_str))
+        .map_err(|why| format!("--push-header: {why}"))?;
+    if authority.is_some() {
+        return Err("--push-header: `host` is that of the collector's URL".to_owned());
+    }
+    let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let fields: Vec<(String, String)> =
+        fields.iter().map(|(name, value)| (name.to_string(), text(value))).collect();
+    let given = [
+        (Protocol::RemoteWrite, "--remote-write", &output.remote_write),
+        (Protocol::Otlp, "--otlp", &output.otlp),
+    ];
+    let mut collectors = Vec::new();
+    for (protocol, option, url) in given {
+        let Some(url) = url else { continue };
+        let target = Target::parse(url).map_err(|why| format!("{option}: {why}"))?;
+        let (url, every) = (target.to_string(), output.push_every);
+        collectors.push(Collector { protocol, url, fields: fields.clone(), every });
+    }
+    if collectors.is_empty() && !fields.is_empty() {
+        return Err("--push-header needs --remote-write or --otlp".to_owned());
+    }
+    Ok(collectors)
 }
 
 /// Which processes are the server's.
@@ -323,14 +374,12 @@ fn version(
 /// What HTTP/3 can't do without.
 fn check_http3(connection: &ConnectionArguments, target: &Target) -> Result<(), String> {
     if !connection.http3 {
-        return Ok(());
+        let early = "--early-data needs --http3";
+        return if connection.early_data { Err(early.to_owned()) } else { Ok(()) };
     }
     if !target.is_https {
         let scheme = if target.is_websocket { "ws" } else { "http" };
         return Err(format!("--http3 needs TLS, but the URL begins with {scheme}://"));
-    }
-    if connection.resume {
-        return Err("--resume can't be combined with --http3: QUIC doesn't tell which handshakes resumed a session".into());
     }
     match connection.connect_to.iter().find(|place| place.starts_with("unix:")) {
         Some(place) => Err(format!("--connect-to {place}: HTTP/3 needs UDP, not a Unix socket")),
@@ -364,6 +413,7 @@ fn tls(connection: &ConnectionArguments, is_https: bool) -> Result<TlsPlan, Stri
         ("--cert", connection.cert.is_some()),
         ("--insecure", connection.insecure),
         ("--resume", connection.resume),
+        ("--early-data", connection.early_data),
     ];
     if !is_https && let Some((option, _)) = given.iter().find(|(_, is_set)| *is_set) {
         return Err(format!("{option} needs TLS, but the URL begins with http://"));
@@ -382,7 +432,14 @@ fn tls(connection: &ConnectionArguments, is_https: bool) -> Result<TlsPlan, Stri
         (Some(chain), Some(key)) => Some((read("--cert", chain)?, read("--key", key)?)),
         _ => None,
     };
-    Ok(TlsPlan { server_name: connection.sni.clone(), trust, identity, resume: connection.resume })
+    let (early_data, server_name) = (connection.early_data, connection.sni.clone());
+    Ok(TlsPlan {
+        server_name,
+        trust,
+        identity,
+        resume: connection.resume || early_data,
+        early_data,
+    })
 }
 
 /// Reads `0,2-3`.

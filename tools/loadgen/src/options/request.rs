@@ -17,7 +17,7 @@ use super::target::{self, Target};
 use crate::engine::template::Template;
 use crate::exchanges::Exchanges;
 use crate::plan::{EventsPlan, Expectations, ExpectedBody, RequestPlan, Scenario, StreamFormat};
-use crate::scenario::{self, Replay};
+use crate::scenario::{self, Replay, Steps};
 
 /// The largest body that is made or read: it is held in memory once.
 pub(super) const LARGEST_BODY_BYTES: u64 = 4 << 30;
@@ -182,11 +182,20 @@ pub(super) struct Requests {
     pub(super) target: Target,
     /// Who takes them in order.
     pub(super) scenario: Option<Scenario>,
+    /// The servers that the scenario names besides the target's.
+    pub(super) others: Vec<Target>,
     /// What nobody is sent of what was asked for, in a sentence.
     pub(super) note: Option<String>,
     /// Instead of the target's, in Host and `:authority`.
     pub(super) authority: Option<String>,
     pub(super) plans: Vec<RequestPlan>,
+}
+
+impl Requests {
+    /// Requests that belong to no user.
+    fn to(target: Target, authority: Option<String>, plans: Vec<RequestPlan>) -> Self {
+        Self { target, scenario: None, others: Vec::new(), note: None, authority, plans }
+    }
 }
 
 /// Puts URLs, method, fields, body and expected answer together.
@@ -218,7 +227,7 @@ pub(super) fn requests(
         for plan in &mut plans {
             plan.answer_fields.extend_from_slice(&answer_fields);
         }
-        return Ok(Requests { target, scenario: None, note: None, authority, plans });
+        return Ok(Requests::to(target, authority, plans));
     }
     if let Some(steps) = steps(urls, arguments, base.as_ref(), &fields)? {
         return Ok(Requests { authority, ..steps });
@@ -254,7 +263,7 @@ pub(super) fn requests(
         }));
     }
     let target = base.ok_or("a list of paths needs a URL that names the server")?;
-    Ok(Requests { target, scenario: None, note: None, authority, plans })
+    Ok(Requests::to(target, authority, plans))
 }
 
 /// The server, the users and their steps, if the requests are those of users.
@@ -271,11 +280,8 @@ fn steps(
         _ => return Ok(None),
     };
     let of = |target: Target, scenario, plans| Requests {
-        target,
         scenario: Some(scenario),
-        note: None,
-        authority: None,
-        plans,
+        ..Requests::to(target, None, plans)
     };
     if urls.len() > 1 || base.is_some_and(|url| url.path != "/" || url.is_websocket) {
         return Err(format!(
@@ -299,9 +305,9 @@ fn steps(
         return Ok(Some(Requests { note, ..of(server, scenario, plans) }));
     }
     let Some(path) = &arguments.scenario else { return Ok(None) };
-    let (scenario, plans) = scenario::read(path, &server, fields)
+    let Steps { scenario, plans, others } = scenario::read(path, &server, fields)
         .map_err(|why| format!("--scenario {}: {why}", path.display()))?;
-    Ok(Some(of(server, scenario, plans)))
+    Ok(Some(Requests { others, ..of(server, scenario, plans) }))
 }
 
 /// A brace is not a character of a URL: one that is not of a placeholder is a mistake.

@@ -158,6 +158,29 @@ pub(crate) fn check_path(path: &str) -> Result<(), String> {
     }
 }
 
+/// Which server `PLACE` or `NAME[:PORT]=PLACE` is for, and the place. Without a name it is for the first one.
+///
+/// # Errors
+///
+/// There is no such server.
+pub(super) fn server_and_place<'a>(
+    text: &'a str,
+    servers: &[&Target],
+) -> Result<(usize, &'a str), String> {
+    let named = text.split_once('=').filter(|_| !text.starts_with("unix:"));
+    let Some((name, place)) = named else { return Ok((0, text)) };
+    let (host, port) = split_authority(name).map_err(|why| format!("`{name}`: {why}"))?;
+    let is_named = |server: &&Target| {
+        server.host.eq_ignore_ascii_case(&host) && port.is_none_or(|port| port == server.port())
+    };
+    let mut found = servers.iter().enumerate().filter(|(_, server)| is_named(server));
+    match (found.next(), found.next()) {
+        (Some((server, _)), None) => Ok((server, place)),
+        (Some(_), Some(_)) => Err(format!("`{name}` is several servers: say the port, too")),
+        (None, _) => Err(format!("no request goes to `{name}`")),
+    }
+}
+
 /// Where connections go to instead of where the URL says.
 ///
 /// # Errors

@@ -150,7 +150,6 @@ fn http3_goes_to_an_https_url_without_options_of_others() {
         ("--max-frame 32K", "--max-frame needs HTTP/2"),
         ("--header-table 8K", "--header-table needs HTTP/2"),
         ("--connect-to unix:/run/s", "--connect-to unix:/run/s: HTTP/3 needs UDP"),
-        ("--resume", "--resume can't be combined with --http3"),
         ("--new-connections -m 2", "-m must be 1"),
     ] {
         let mistake = mistake(&format!("--http3 {options} {url}"));

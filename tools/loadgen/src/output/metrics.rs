@@ -3,35 +3,11 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bolide_server::{Exposition, Metric, Response, Router, Running, Server};
+use bolide_server::{Exposition, Response, Router, Running, Server};
 use http::HeaderValue;
 
+use super::samples::samples;
 use crate::progress::Progress;
-
-/// A metric with the phase's name.
-const fn of_phase(name: &'static str, kind: &'static str, help: &'static str) -> Metric {
-    Metric { name, kind, labels: "phase", help }
-}
-
-const RESPONSES: Metric =
-    of_phase("bolide_load_responses_total", "counter", "Responses since the phase began");
-const FAILURES: Metric =
-    of_phase("bolide_load_failures_total", "counter", "Failures since the phase began");
-const RATE: Metric =
-    of_phase("bolide_load_rate", "gauge", "Responses per second in the last sample");
-const IN_FLIGHT: Metric = of_phase("bolide_load_in_flight", "gauge", "Requests in flight");
-const LATENCY: Metric = Metric {
-    name: "bolide_load_latency_seconds",
-    kind: "gauge",
-    labels: "phase, quantile",
-    help: "Latency in the last sample",
-};
-const CORES: Metric = Metric {
-    name: "bolide_load_cores",
-    kind: "gauge",
-    labels: "phase, side",
-    help: "Cores in use in the last sample, by the generator and by the server where it is watched",
-};
 
 /// The phase that runs, and the last look at it.
 #[derive(Debug, Default)]
@@ -80,7 +56,7 @@ impl MetricsEndpoint {
     pub fn observe(&self, phase: &str, progress: &Progress) {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         phase.clone_into(&mut seen.phase);
-        seen.progress = *progress;
+        seen.progress = progress.clone();
     }
 }
 
@@ -97,20 +73,10 @@ impl Drop for MetricsEndpoint {
 /// The metrics in the text format of Prometheus.
 fn text(seen: &Seen) -> String {
     let mut text = Exposition::new();
-    let Seen { phase, progress } = seen;
-    let phase = ("phase", phase.as_str());
-    text.sample(&RESPONSES, &[phase], progress.completed);
-    text.sample(&FAILURES, &[phase], progress.failed);
-    text.sample(&RATE, &[phase], progress.rate);
-    text.sample(&IN_FLIGHT, &[phase], progress.in_flight);
-    for (quantile, ns) in [("0.5", progress.p50_ns), ("0.99", progress.p99_ns)] {
-        text.sample(&LATENCY, &[phase, ("quantile", quantile)], ns as f64 / 1e9);
-    }
-    let sides = [("generator", Some(progress.generator_cores)), ("server", progress.server_cores)];
-    for (side, cores) in sides {
-        if let Some(cores) = cores {
-            text.sample(&CORES, &[phase, ("side", side)], cores);
-        }
+    for sample in samples(&seen.progress) {
+        let phase = [("phase", seen.phase.as_str())];
+        let labels: Vec<_> = phase.into_iter().chain(sample.label).collect();
+        text.sample(sample.metric, &labels, sample.value);
     }
     text.into_text()
 }
@@ -125,7 +91,7 @@ mod tests {
         let endpoint = MetricsEndpoint::start("127.0.0.1:0").unwrap();
         let progress = Progress {
             completed: 7,
-            failed: 2,
+            failures: [(crate::report::Failure::Reset, 2)].into(),
             rate: 3.5,
             p99_ns: 1_500_000,
             server_cores: Some(0.5),

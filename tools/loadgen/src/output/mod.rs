@@ -9,5 +9,7 @@ pub mod html;
 pub mod junit;
 pub mod live;
 pub mod metrics;
+pub mod push;
 pub mod records;
+mod samples;
 pub mod text;

@@ -324,12 +324,7 @@ fn write_phase(text: &mut String, report: &PhaseReport) -> std::fmt::Result {
     write_users(text, report)?;
     write_requests(text, &report.requests)?;
     latency(text, "connect", &report.connect, "TCP")?;
-    let over = if report.quic.is_some() { "QUIC and TLS" } else { "TLS" };
-    let resumed = match report.resumed_count {
-        0 => over.to_owned(),
-        count => format!("{over}, {} resumed", grouped(count)),
-    };
-    latency(text, "handshake", &report.handshake, &resumed)?;
+    write_handshakes(text, report)?;
     if let Some(websocket) = &report.websocket {
         write_websocket(text, websocket)?;
     }
@@ -463,6 +458,25 @@ fn write_events(text: &mut String, events: &EventsReport, model: &str) -> std::f
     row(text, names[0], &said)?;
     latency(text, names[1], &events.first, model)?;
     latency(text, names[2], &events.gap, "between two of a stream")
+}
+
+/// TLS's handshakes, or QUIC's.
+fn write_handshakes(text: &mut String, report: &PhaseReport) -> std::fmt::Result {
+    let over = if report.quic.is_some() { "QUIC and TLS" } else { "TLS" };
+    let resumed = match report.resumed_count {
+        0 => over.to_owned(),
+        count => format!("{over}, {} resumed", grouped(count)),
+    };
+    latency(text, "handshake", &report.handshake, &resumed)?;
+    if report.early_count > 0 {
+        let early = grouped(report.early_count);
+        row(
+            text,
+            "early data",
+            &format!("sent on {early} connections, before their handshakes were complete"),
+        )?;
+    }
+    Ok(())
 }
 
 /// What is known of WebSocket connections besides their messages.

@@ -184,10 +184,10 @@ impl Parts {
                     lose(&mut self.others, running, place, "it did not end the phase".into());
                 }
             }
-            let control = show(running, &self.stop, observer);
+            let control = show(running, &self.others, &self.stop, observer);
             end_if_asked(&mut self.others, running, control);
         }
-        show(running, &self.stop, observer);
+        show(running, &self.others, &self.stop, observer);
     }
 
     /// Adds up what all parts counted.
@@ -236,7 +236,7 @@ impl Runner for Parts {
             while let Some(news) = others.next(Duration::ZERO) {
                 heard(others, stop, &mut running, news);
             }
-            let control = show(&mut running, stop, observer);
+            let control = show(&mut running, others, stop, observer);
             end_if_asked(others, &mut running, control)
         });
         running.watch.ended(0);
@@ -244,6 +244,8 @@ impl Runner for Parts {
             end_if_asked(&mut self.others, &mut running, Control::Stop);
         }
         self.wait_for_counts(phase, &mut running, observer);
+        // What came after the last sample.
+        observer(running.series.progress());
         self.report(phase, sum, running)
     }
 
@@ -291,13 +293,16 @@ impl Runner for Parts {
 /// Shows each interval that all parts have spoken of.
 fn show(
     running: &mut Running,
+    others: &Others,
     stop: &Stop,
     observer: &mut dyn FnMut(&Progress) -> Control,
 ) -> Control {
     let mut control = None;
     while let Some(look) = running.watch.next_complete() {
         if let Some(progress) = running.series.add(&look) {
-            control = Some(observer(progress)).max(control);
+            let parts = (1 + others.alive().count(), 1 + running.ready.len());
+            let progress = Progress { parts: Some(parts), ..progress.clone() };
+            control = Some(observer(&progress)).max(control);
         }
     }
     control.unwrap_or_else(|| stop.control())

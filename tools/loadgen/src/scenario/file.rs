@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, PROXY_AUTHORIZATION};
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 use serde::Deserialize;
 
-use super::{Capture, Place, STEPS_COUNT, Scenario, StepPlan, Think, UserKind, data};
+use super::{
+    Capture, Place, SERVERS_COUNT, STEPS_COUNT, Scenario, StepPlan, Think, UserKind, data,
+};
 use crate::engine::template::{Content, Escape, Names, Template};
 use crate::options::request::{body_file, fields as read_fields, method, statuses};
 use crate::options::target::{Target, check_path};
@@ -88,13 +90,24 @@ struct Expect {
 /// What all steps of a file have in common.
 struct Common<'a> {
     folder: &'a Path,
-    server: &'a Target,
+    /// That of the URL, and those that steps name.
+    servers: &'a [Target],
     fields: &'a [(HeaderName, HeaderValue)],
     columns: &'a [String],
     captures: &'a [String],
 }
 
-/// Reads a scenario; `fields` go with every request. Paths in it begin at its folder.
+/// What a file says.
+#[derive(Debug)]
+pub(crate) struct Steps {
+    pub(crate) scenario: Scenario,
+    pub(crate) plans: Vec<RequestPlan>,
+    /// The servers that steps name besides the URL's, whose addresses are to be put into the scenario.
+    pub(crate) others: Vec<Target>,
+}
+
+/// Reads a scenario; `fields` go with every request, but credentials only to the URL's server. Paths in it begin at its
+/// folder.
 ///
 /// # Errors
 ///
@@ -103,7 +116,7 @@ pub(crate) fn read(
     path: &Path,
     server: &Target,
     fields: &[(HeaderName, HeaderValue)],
-) -> Result<(Scenario, Vec<RequestPlan>), String> {
+) -> Result<Steps, String> {
     let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
     parse(&text, path.parent().unwrap_or_else(|| Path::new("")), server, fields)
 }
@@ -113,15 +126,17 @@ fn parse(
     folder: &Path,
     server: &Target,
     fields: &[(HeaderName, HeaderValue)],
-) -> Result<(Scenario, Vec<RequestPlan>), String> {
+) -> Result<Steps, String> {
     let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
     let (columns, rows) = match &file.data {
         Some(path) => data::read(&folder.join(path))?,
         None => Default::default(),
     };
     let captures = captures(&file)?;
-    let common = Common { folder, server, fields, columns: &columns, captures: &captures };
+    let mut named = servers(&file, server)?;
+    let common = Common { folder, servers: &named, fields, columns: &columns, captures: &captures };
     let (mut kinds, mut plans, mut weights_sum) = (Vec::new(), Vec::new(), 0);
+    let mut numbers = Vec::new();
     for (index, user) in file.user.iter().enumerate() {
         let named = |why: String| match &user.name {
             Some(name) => format!("user `{name}`: {why}"),
@@ -129,7 +144,9 @@ fn parse(
         };
         let begin = plans.len();
         for plan in steps(user, &common, file.user.len() > 1) {
-            plans.push(plan.map_err(named)?);
+            let (server, plan) = plan.map_err(named)?;
+            numbers.push(server);
+            plans.push(plan);
         }
         if begin == plans.len() {
             return Err(named("has no [[user.step]]".to_owned()));
@@ -144,7 +161,40 @@ fn parse(
         return Err(format!("has {} steps, more than {STEPS_COUNT}", plans.len()));
     }
     let captures_count = captures.len();
-    Ok((Scenario { users: USERS_COUNT, kinds, rows, captures_count, recorded: None }, plans))
+    let scenario = Scenario {
+        rows,
+        captures_count,
+        servers: numbers.into(),
+        ..Scenario::new(USERS_COUNT, kinds)
+    };
+    Ok(Steps { scenario, plans, others: named.split_off(1) })
+}
+
+/// The server of the URL, and those that steps name besides.
+fn servers(file: &File, server: &Target) -> Result<Vec<Target>, String> {
+    let mut servers = vec![server.clone()];
+    // What is no URL is told with its step.
+    let urls = file.user.iter().flat_map(|user| &user.step).filter_map(|step| url(&step.request));
+    for named in urls.filter_map(|url| Target::parse(before_braces(url)).ok()) {
+        if !servers.iter().any(|known| known.has_origin_of(&named)) {
+            servers.push(Target { path: "/".to_owned(), ..named });
+        }
+    }
+    if servers.len() > SERVERS_COUNT {
+        return Err(format!("names {} servers, more than {SERVERS_COUNT}", servers.len()));
+    }
+    Ok(servers)
+}
+
+/// The URL of a step that has a whole one.
+fn url(request: &str) -> Option<&str> {
+    let url = request.split_once(' ').map_or(request, |(_, url)| url.trim());
+    (!url.starts_with('/')).then_some(url)
+}
+
+/// A placeholder is no part of a URL, and its braces are none of a path.
+fn before_braces(url: &str) -> &str {
+    url.split('{').next().unwrap_or(url)
 }
 
 /// The names of all that is captured.
@@ -169,12 +219,12 @@ fn captures(file: &File) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-/// The steps of one kind of users.
+/// The steps of one kind of users, and the number of the server that each goes to.
 fn steps(
     user: &User,
     common: &Common<'_>,
     is_one_of_many: bool,
-) -> impl Iterator<Item = Result<RequestPlan, String>> {
+) -> impl Iterator<Item = Result<(usize, RequestPlan), String>> {
     let mut captured = vec![false; common.captures.len()];
     user.step.iter().enumerate().map(move |(index, step)| {
         let name = step.name.clone().unwrap_or_else(|| step.request.clone());
@@ -183,7 +233,7 @@ fn steps(
             Some(user) if is_one_of_many => format!("{user}: {name}"),
             _ => name.clone(),
         };
-        let plan = plan(user, step, full, common).map_err(named)?;
+        let (server, plan) = plan(user, step, full, common).map_err(named)?;
         if let Some(of) = &plan.step {
             let mut needed = of.templates().flat_map(Template::captures);
             if let Some(slot) = needed.find(|slot| !captured[*slot]) {
@@ -194,7 +244,7 @@ fn steps(
                 captured[capture.slot] = true;
             }
         }
-        Ok(plan)
+        Ok((server, plan))
     })
 }
 
@@ -203,11 +253,11 @@ fn plan(
     step: &Step,
     name: String,
     common: &Common<'_>,
-) -> Result<RequestPlan, String> {
+) -> Result<(usize, RequestPlan), String> {
     let names = Names { columns: common.columns, captures: common.captures };
     let (content_type, content) = content(step, common, &names)?;
     let default = if content.is_empty() { Method::GET } else { Method::POST };
-    let (method, path) = request(&step.request, default, common.server)?;
+    let (method, server, path) = request(&step.request, default, common.servers)?;
     let target = Template::named(&path, &names, Escape::Path)?;
     target.texts().try_for_each(check_path)?;
     let mut fields = own_fields(step, &names)?;
@@ -217,7 +267,10 @@ fn plan(
         fields.push((CONTENT_TYPE, Template::constant(&content_type)));
     }
     let is_own = |name: &HeaderName| fields.iter().any(|(own, _)| own == name);
-    let shared = common.fields.iter().filter(|(name, _)| !is_own(name)).cloned().collect();
+    // The command line's credentials are for the server of the URL.
+    let is_secret = |name: &HeaderName| [AUTHORIZATION, PROXY_AUTHORIZATION].contains(name);
+    let is_shared = |name: &HeaderName| !is_own(name) && (server == 0 || !is_secret(name));
+    let shared = common.fields.iter().filter(|(name, _)| is_shared(name)).cloned().collect();
     let captures = step.capture.iter().map(|(name, place)| {
         let slot = common.captures.iter().position(|known| known == name).unwrap_or_default();
         let place = Place::parse(place).map_err(|why| format!("capture `{name}`: {why}"))?;
@@ -239,13 +292,14 @@ fn plan(
         redirects: step.redirects.or(user.redirects).unwrap_or(REDIRECTS_COUNT),
         statuses: answer_statuses,
     };
-    Ok(RequestPlan {
+    let plan = RequestPlan {
         fields: shared,
         has_placeholders: true,
         answer_fields: read_fields(expected.iter().map(String::as_str))?.0,
         step: Some(Arc::new(of)),
         ..RequestPlan::new(method, path)
-    })
+    };
+    Ok((server, plan))
 }
 
 /// The fields that a step has of its own, and its credentials.
@@ -260,7 +314,9 @@ fn own_fields(step: &Step, names: &Names<'_>) -> Result<Vec<(HeaderName, Templat
             Some((COOKIE, _)) => return Err("`cookie`: each user keeps its own cookies".to_owned()),
             Some((name, _)) => fields.push((name, value)),
             None if authority.is_some() => {
-                return Err("`host`: every step goes to the server of the URL".to_owned());
+                return Err(
+                    "`host`: a step that goes to another server names it in `request`".to_owned()
+                );
             }
             None => {}
         }
@@ -281,25 +337,23 @@ fn own_fields(step: &Step, names: &Names<'_>) -> Result<Vec<(HeaderName, Templat
     Ok(fields)
 }
 
-/// Method and path of `GET /path`, of `/path`, or of either with a whole URL.
-fn request(text: &str, default: Method, server: &Target) -> Result<(Method, String), String> {
-    let (method, url) = match text.split_once(' ') {
-        Some((name, url)) => (method(name)?, url.trim()),
+/// Method, number of the server, and path of `GET /path`, of `/path`, or of either with a whole URL.
+fn request(
+    text: &str,
+    default: Method,
+    servers: &[Target],
+) -> Result<(Method, usize, String), String> {
+    let (method, path) = match text.split_once(' ') {
+        Some((name, path)) => (method(name)?, path.trim()),
         None => (default, text),
     };
-    if url.starts_with('/') {
-        return Ok((method, url.to_owned()));
-    }
-    // A placeholder is no part of a URL, and its braces are none of a path.
-    let end = url.find('{').unwrap_or(url.len());
-    let named = Target::parse(&url[..end])?;
-    if !named.has_origin_of(server) {
-        return Err(format!("`{url}` is on another server than `{server}`"));
-    }
+    let Some(url) = url(text) else { return Ok((method, 0, path.to_owned())) };
+    let named = Target::parse(before_braces(url))?;
+    let server = servers.iter().position(|server| server.has_origin_of(&named));
     let authority = url.find("://").map_or(0, |at| at + 3);
     let path = url[authority..].find(['/', '?']).map_or("/", |at| &url[authority + at..]);
     let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
-    Ok((method, path))
+    Ok((method, server.unwrap_or_default(), path))
 }
 
 /// The content of a step, and the type that it is of.
@@ -392,7 +446,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn parsed(text: &str) -> Result<(Scenario, Vec<RequestPlan>), String> {
+    fn parsed(text: &str) -> Result<Steps, String> {
         let server = Target::parse("http://shop.test").unwrap();
         let fields = read_fields(["accept: */*", "x-a: {user}"]).unwrap().0;
         parse(text, Path::new(""), &server, &fields)
@@ -400,7 +454,7 @@ mod tests {
 
     #[test]
     fn users_have_weights_and_steps() {
-        let (scenario, plans) = parsed(
+        let Steps { scenario, plans, others } = parsed(
             "[[user]]\nname = 'buyer'\nweight = 3\nthink = '1s..2s'\n\
              [[user.step]]\nname = 'log in'\nrequest = '/login'\nform = { name = 'a b', 'p&' = '{uuid}' }\n\
              capture = { token = 'json /t' }\nthink = '0s'\n\
@@ -412,7 +466,7 @@ mod tests {
         let kinds: Vec<_> =
             scenario.kinds.iter().map(|kind| (kind.weights_sum, kind.steps.clone())).collect();
         assert_eq!(kinds, [(3, 0..2), (4, 2..3)]);
-        assert_eq!((scenario.captures_count, plans.len()), (1, 3));
+        assert_eq!((scenario.captures_count, plans.len(), others.len()), (1, 3, 0));
         let steps: Vec<&StepPlan> =
             plans.iter().map(|plan| &**plan.step.as_ref().unwrap()).collect();
         assert_eq!((steps[0].name.as_str(), &plans[0].method), ("buyer: log in", &Method::POST));
@@ -442,12 +496,13 @@ mod tests {
                 step("request = '/{token}'\ncapture = { token = 'json /a' }"),
                 "user `u`: step 1 (`/{token}`): `{token}` is captured by no step before it",
             ),
-            (step("request = 'http://other.test/'"), "is on another server"),
+            (step("request = 'http://{user}.test/'"), "it has no host"),
+            (step("request = 'ws://other.test/'"), "must begin with http://"),
             (step("request = '/a b'"), "is not a method"),
             (step("request = 'CONNECT /'"), "opens a tunnel"),
             (step("request = '/'\nbody = 'a'\njson = 1"), "`body` or `json`, not both"),
             (step("request = '/'\nfields = { cookie = 'a=b' }"), "keeps its own cookies"),
-            (step("request = '/'\nfields = { host = 'a' }"), "goes to the server of the URL"),
+            (step("request = '/'\nfields = { host = 'a' }"), "names it in `request`"),
             (step("request = '/'\nfields = { 'content-length' = '1' }"), "body's length is sent"),
             (step("request = '/'\nbasic = 'a'"), "use `user:password`"),
             (step("request = '/'\nthink = 'long'"), "`exponential 2s`"),
@@ -463,10 +518,38 @@ mod tests {
     }
 
     #[test]
+    fn steps_may_name_other_servers() {
+        let server = Target::parse("http://shop.test").unwrap();
+        let fields = read_fields(["authorization: secret", "x-a: b"]).unwrap().0;
+        let text = "[[user]]\n[[user.step]]\nrequest = '/a'\n\
+                    [[user.step]]\nrequest = 'https://Login.test/b?u={user}'\n\
+                    [[user.step]]\nrequest = 'PUT http://shop.test:80/c'\n\
+                    [[user.step]]\nrequest = 'https://login.test:443'\n\
+                    [[user.step]]\nrequest = 'https://shop.test/d'\n";
+        let Steps { scenario, plans, others } =
+            parse(text, Path::new(""), &server, &fields).unwrap();
+        let named: Vec<String> = others.iter().map(Target::to_string).collect();
+        assert_eq!(named, ["https://Login.test/", "https://shop.test/"]);
+        let found: Vec<_> = plans
+            .iter()
+            .enumerate()
+            .map(|(step, plan)| (scenario.server(step), plan.target.as_str(), plan.fields.len()))
+            .collect();
+        let expected =
+            [(0, "/a", 2), (1, "/b?u={user}", 1), (0, "/c", 2), (1, "/", 1), (2, "/d", 1)];
+        assert_eq!(found, expected, "credentials are for the URL's server");
+        let many: String = (0..SERVERS_COUNT)
+            .map(|number| format!("[[user.step]]\nrequest = 'http://{number}.test/'\n"))
+            .collect();
+        let said = parsed(&format!("[[user]]\n{many}")).unwrap_err();
+        assert!(said.contains("names 33 servers, more than 32"), "{said}");
+    }
+
+    #[test]
     fn parts_are_framed() {
         let text = "[[user]]\n[[user.step]]\nrequest = '/'\n\
                     multipart = [{ name = 'a', value = 'x{user}', type = 'text/plain' }]\n";
-        let (_, plans) = parsed(text).unwrap();
+        let plans = parsed(text).unwrap().plans;
         let step = plans[0].step.as_ref().unwrap();
         assert_eq!(step.content.len(), 4);
         let texts: String = step.templates().flat_map(Template::texts).collect();

@@ -137,9 +137,7 @@ fn parse(
     });
     let plans: Vec<RequestPlan> = plans.collect();
     let kinds = vec![UserKind { weights_sum: 1, steps: 0..plans.len() }];
-    let scenario =
-        Scenario { users: 1, kinds, rows: Vec::new(), captures_count: 0, recorded: None };
-    Ok((server, scenario, plans))
+    Ok((server, Scenario::new(1, kinds), plans))
 }
 
 fn plan(

@@ -15,14 +15,19 @@ use std::time::Duration;
 
 use fastrand::Rng;
 
+use crate::plan::Origin;
+
 pub(crate) use self::capture::{Capture, KEPT_BYTES, Place};
-pub(crate) use self::file::read;
+pub(crate) use self::file::{Steps, read};
 pub(crate) use self::har::read as read_har;
 pub(crate) use self::replay::{Replay, read as read_replay};
 pub use self::step::StepPlan;
 
 /// Most kinds of users, and steps of them all together.
 const STEPS_COUNT: usize = 10_000;
+
+/// Most servers that the steps of a scenario go to.
+const SERVERS_COUNT: usize = 32;
 
 /// What the users of a run are.
 #[derive(Debug, Clone)]
@@ -37,6 +42,10 @@ pub struct Scenario {
     pub(crate) captures_count: usize,
     /// When each user begins, and of which kind it is; otherwise the load says when, and chance of which kind.
     pub(crate) recorded: Option<Recorded>,
+    /// The servers of steps that don't go to the plan's own, which is number 0; the first one here is number 1.
+    pub(crate) others: Vec<Origin>,
+    /// The number of the server that each step goes to. Empty: all go to the plan's own.
+    pub(crate) servers: Box<[usize]>,
 }
 
 /// Users of a log: user `k` is the one of its line `k`.
@@ -112,6 +121,30 @@ impl Think {
 }
 
 impl Scenario {
+    /// Users at a time who do these steps, all of the server of the plan.
+    pub(crate) fn new(users: usize, kinds: Vec<UserKind>) -> Self {
+        Self {
+            users,
+            kinds,
+            rows: Vec::new(),
+            captures_count: 0,
+            recorded: None,
+            others: Vec::new(),
+            servers: Box::default(),
+        }
+    }
+
+    /// How many servers the steps go to.
+    pub(crate) fn servers_count(&self) -> usize {
+        1 + self.others.len()
+    }
+
+    /// The server that a step goes to: the `step`th request of the plan.
+    #[inline]
+    pub(crate) fn server(&self, step: usize) -> usize {
+        self.servers.get(step).copied().unwrap_or(0)
+    }
+
     /// Which kind a user is of.
     pub(crate) fn kind(&self, user: u64, random: &mut Rng) -> usize {
         if let Some(recorded) = &self.recorded {

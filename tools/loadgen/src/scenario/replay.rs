@@ -101,13 +101,8 @@ fn parse(text: &[u8], speed: f64, fields: &[(HeaderName, HeaderValue)]) -> Resul
     let kinds = logged.iter().map(|one| u8::from(one.is_head)).collect();
     let rows = logged.into_iter().map(|one| Box::from([one.target])).collect();
     let kind = |index: usize| UserKind { weights_sum: index as u64 + 1, steps: index..index + 1 };
-    let scenario = Scenario {
-        users: 1,
-        kinds: vec![kind(0), kind(1)],
-        rows,
-        captures_count: 0,
-        recorded: Some(Recorded { times: Arc::from(times), kinds }),
-    };
+    let recorded = Some(Recorded { times: Arc::from(times), kinds });
+    let scenario = Scenario { rows, recorded, ..Scenario::new(1, vec![kind(0), kind(1)]) };
     let plans = [Method::GET, Method::HEAD].map(|method| plan(method, fields));
     Ok(Replay { scenario, plans: plans.into_iter().collect::<Result<_, _>>()?, left_out })
 }

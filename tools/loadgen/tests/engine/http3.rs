@@ -172,7 +172,7 @@ fn ports_without_http3_are_told_apart() {
     let plan = Plan { connect_timeout, ..h3_plan(silent.local_addr().unwrap()) };
     let said = mistake(&plan);
     assert!(said.starts_with("no HTTP/3 connection to 127.0.0.1:"), "{said}");
-    assert!(said.contains("nothing answered over UDP"), "{said}");
+    assert!(said.contains("nothing replied over UDP"), "{said}");
     drop(silent);
     if cfg!(target_os = "linux") {
         let said = mistake(&plan);
@@ -200,7 +200,7 @@ fn cleartext_is_a_mistake_before_anything_is_sent() {
     let Err(Mistake::Plan(said)) = Engine::prepare(&plan, Box::new(Free)) else {
         panic!("it is taken")
     };
-    assert_eq!(said, "HTTP/3 needs TLS: the URL must begin with https://");
+    assert_eq!(said, "HTTP/3 needs TLS: every URL must begin with https://");
 }
 
 /// What a hostile port makes of a datagram.

@@ -412,3 +412,149 @@ fn a_log_is_sent_again_at_its_times() {
     let once = [("GET", "/a"), ("HEAD", "/b"), ("GET", "/c?x=1")];
     assert_eq!(came, [once, once].concat());
 }
+
+/// What a command line with several servers finds in its only phase; the first one is `shop.test`.
+fn run_among(
+    line: &str,
+    file: &File,
+    servers: &[(&str, SocketAddr)],
+) -> Result<PhaseReport, String> {
+    let mut line = format!("load {line} --no-server-watch --scenario {}", file.0.display());
+    for (name, address) in servers {
+        line += &format!(" --connect-to {name}={address}");
+    }
+    line += &format!(" http://{}", servers[0].0);
+    let arguments = Program::try_parse_from(line.split(' ')).unwrap().load;
+    let Job { plan, schedule, .. } = arguments.job()?;
+    let Schedule::Fixed(phases) = schedule else { panic!("{schedule:?}") };
+    let mut engine = Engine::prepare(&plan, Box::new(Free)).map_err(|error| error.to_string())?;
+    Ok(engine.run(&phases[0], &mut |_| Control::Continue))
+}
+
+const SIGNING_IN: &str = "\
+[[user]]
+[[user.step]]
+request = '/account?u={user}'
+basic = 'anna:secret'
+fields = { x-a = 'b' }
+[[user.step]]
+request = 'POST http://login.test/token'
+form = { of = '{user}' }
+capture = { token = 'json /token' }
+[[user.step]]
+request = '/things'
+bearer = '{token}'
+expect = { contains = 'things of' }
+";
+
+/// The shop sends who is not known to another server, which sends them back.
+fn signing_shop(came: &Came) -> Reply {
+    let (path, query) = came.target.split_once('?').unwrap_or((&came.target, ""));
+    assert_eq!(came.field("host"), "shop.test");
+    match path {
+        "/account" => {
+            assert_eq!(came.field("authorization"), "Basic YW5uYTpzZWNyZXQ=");
+            let fields = format!(
+                "set-cookie: cart={query}; Path=/\r\nlocation: http://login.test/in?{query}\r\n"
+            );
+            reply(302, &fields, "")
+        }
+        "/back" => {
+            assert_eq!(came.field("cookie"), format!("cart={query}"));
+            assert_eq!(came.field("authorization"), "Basic YW5uYTpzZWNyZXQ=");
+            reply(200, "", "welcome")
+        }
+        _ => {
+            let of = came.field("cookie").strip_prefix("cart=u=").unwrap();
+            assert_eq!(came.field("authorization"), format!("Bearer of-{of}"));
+            reply(200, "", &format!("things of {of}"))
+        }
+    }
+}
+
+fn signing_login(came: &Came) -> Reply {
+    assert_eq!(came.field("host"), "login.test");
+    assert_eq!(came.field("authorization"), "", "credentials are for the server of their step");
+    let (path, query) = came.target.split_once('?').unwrap_or((&came.target, ""));
+    match path {
+        "/in" => {
+            assert_eq!((came.field("cookie"), came.field("x-a")), ("", "b"));
+            let fields = format!(
+                "set-cookie: sso={query}; Path=/; Domain=login.test\r\n\
+                 set-cookie: stolen=1; Path=/; Domain=test\r\n\
+                 set-cookie: other=1; Path=/; Domain=shop.test\r\n\
+                 location: http://shop.test/back?{query}\r\n"
+            );
+            reply(303, &fields, "")
+        }
+        _ => {
+            let of = came.body.strip_prefix("of=").unwrap();
+            assert_eq!(came.field("cookie"), format!("sso=u={of}"));
+            reply(200, "", &format!("{{\"token\":\"of-{of}\"}}"))
+        }
+    }
+}
+
+#[test]
+fn users_go_from_server_to_server_and_take_no_secret_along() {
+    let (shop, login) = (Shop::open(signing_shop), Shop::open(signing_login));
+    let servers = [("shop.test", shop.address), ("login.test", login.address)];
+    let file = File::new("signing-in", SIGNING_IN);
+    for line in ["-n 60 --users 7 -c 9 -t 2", "-n 60 --rate 2k -c 2 -t 1", "-n 60 --users 1"] {
+        let report = run_among(line, &file, &servers).unwrap();
+        assert!(report.failures.is_empty(), "{line}: {:?}", report.failures);
+        assert_eq!((report.counts.completed, report.users.unwrap().finished), (300, 60), "{line}");
+        assert!(report.requests.iter().all(|one| one.completed == 60), "{line}");
+    }
+    assert_eq!((shop.came().len(), login.came().len()), (540, 360));
+}
+
+#[test]
+fn a_server_among_several_that_is_not_there_is_named() {
+    let shop = Shop::open(|_| reply(200, "", ""));
+    let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let text = "[[user]]\n[[user.step]]\nrequest = '/'\n\
+                [[user.step]]\nrequest = 'http://gone.test/'\n";
+    let file = File::new("gone-server", text);
+    let servers = [("shop.test", shop.address), ("gone.test", gone)];
+    let said = run_among("-n 5", &file, &servers).unwrap_err();
+    assert!(said.contains(&format!("no connection to {gone}: connection refused")), "{said}");
+    assert!(shop.came().is_empty());
+    for (line, why) in [
+        ("-c 1", "-c 1: each of the 2 servers of the scenario needs a connection"),
+        ("-c 3 -t 2", "as many connections to each of 2 servers, but -c is 3"),
+        ("--users 2 -c 5", "some would have no user"),
+        ("--http3", "--http3 needs TLS"),
+        ("--connect-to other.test=127.0.0.1:1", "no request goes to `other.test`"),
+    ] {
+        let said = run_among(line, &file, &servers).unwrap_err();
+        assert!(said.contains(why), "{line}: {said}");
+    }
+}
+
+#[test]
+fn a_server_among_several_that_goes_away_ends_the_run() {
+    let (shop, other) = (Shop::open(|_| reply(200, "", "")), Planted::start(Behaviour::default()));
+    let address = other.address;
+    let text = "[[user]]\n[[user.step]]\nrequest = '/'\nthink = '1ms'\n\
+                [[user.step]]\nrequest = 'http://other.test/'\n";
+    let file = File::new("going-server", text);
+    let path = file.0.display();
+    let line = format!(
+        "load --users 20 -c 4 -n 1000000 --no-server-watch --scenario {path} --connect-to \
+         shop.test={} --connect-to other.test={address} http://shop.test",
+        shop.address
+    );
+    let arguments = Program::try_parse_from(line.split(' ')).unwrap().load;
+    let Job { plan, schedule, .. } = arguments.job().unwrap();
+    let Schedule::Fixed(phases) = schedule else { panic!("{schedule:?}") };
+    let mut engine = Engine::prepare(&plan, Box::new(Free)).unwrap();
+    let mut other = Some(other);
+    let report = engine.run(&phases[0], &mut |_| {
+        other = None;
+        Control::Continue
+    });
+    let died = bolide_loadgen::progress::Runner::server_died_after_ns(&engine).unwrap();
+    assert!(died <= report.elapsed_ns, "{died} {}", report.elapsed_ns);
+    assert!(report.counts.completed > 0 && report.counts.completed < 1_000_000);
+}

@@ -1,10 +1,11 @@
 //! Verdicts and a search on constructed cases: a server that is full, one that waits, a generator that is full, windows
-//! that are small, a path that is full, a rate that is met; and the knee of a server whose rate
-//! is known.
+//! that are small, a path that is full, a rate that is met; the knee of a server whose rate
+//! is known; and latencies that somebody else sees, too.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 #![allow(clippy::print_stdout, reason = "it is its own test harness")]
 
+mod observer;
 mod servers;
 
 use std::io::{BufRead, BufReader};
@@ -16,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use bolide_launcher::decide;
 use bolide_loadgen::accounting::{ProcessAccounting, online_cores};
+use bolide_loadgen::cost::{Accounting, CostSample};
 use bolide_loadgen::engine::Engine;
 use bolide_loadgen::plan::{
     Arrivals, Expectations, Http2Plan, Load, Origin, Phase, Plan, RequestKind, RequestPlan,
@@ -58,12 +60,29 @@ impl Drop for Server {
     }
 }
 
+/// What is right, or what is not, in words.
+type Test = Box<dyn Fn() -> Result<(), String>>;
+
+/// Costs nothing.
+struct Free;
+
+impl Accounting for Free {
+    fn sample(&mut self) -> CostSample {
+        CostSample::default()
+    }
+}
+
 fn plan(server: &Server) -> Plan {
+    Plan { server: ServerProcesses::Pid(server.child.id()), ..plan_for(server.address) }
+}
+
+/// GETs over HTTP/1.1 on four connections.
+fn plan_for(address: SocketAddr) -> Plan {
     Plan {
         origin: Origin {
             is_https: false,
-            authority: server.address.to_string(),
-            addresses: vec![ServerAddress::Inet(server.address)],
+            authority: address.to_string(),
+            addresses: vec![ServerAddress::Inet(address)],
         },
         version: Version::Http1,
         tls: TlsPlan::default(),
@@ -80,7 +99,7 @@ fn plan(server: &Server) -> Plan {
         scenario: None,
         recorded_share: None,
         seed: 1,
-        server: ServerProcesses::Pid(server.child.id()),
+        server: ServerProcesses::Unwatched,
     }
 }
 
@@ -238,38 +257,42 @@ fn main() {
     {
         return servers::serve(Kind::of(kind));
     }
-    let chosen = |case: &&Case| {
-        let names: Vec<_> = arguments.iter().filter(|name| !name.starts_with('-')).collect();
-        names.is_empty() || names.iter().any(|name| case.name.contains(name.as_str()))
+    let is_chosen = |name: &str| {
+        let mut names = arguments.iter().filter(|name| !name.starts_with('-')).peekable();
+        names.peek().is_none() || names.any(|part| name.contains(part.as_str()))
     };
-    let cases: Vec<&Case> = CASES.iter().filter(chosen).collect();
-    println!("\nrunning {} tests", cases.len() + 1);
+    let mut tests: Vec<(&str, Test)> = Vec::new();
+    for case in &CASES {
+        tests.push((
+            case.name,
+            Box::new(move || match verdict(case) {
+                (bound, _) if bound == case.expected => Ok(()),
+                said => Err(format!("expected {:?}, and it said {said:#?}", case.expected)),
+            }),
+        ));
+    }
+    for seen in &observer::KINDS {
+        tests.push((seen.name, Box::new(move || observer::compare(seen))));
+    }
+    tests.push((
+        KNEE,
+        Box::new(|| match knee() {
+            (true, _) => Ok(()),
+            (false, what) => Err(what),
+        }),
+    ));
+    tests.retain(|(name, _)| is_chosen(name));
+    println!("\nrunning {} tests", tests.len());
     let mut failed = 0;
-    for case in &cases {
-        let decided = decide(BY_CHANCE, || {
-            let said = verdict(case);
-            if said.0 == case.expected { Ok(()) } else { Err(said) }
-        });
-        println!("test {} ... {}", case.name, if decided.is_ok() { "ok" } else { "FAILED" });
+    for (name, test) in &tests {
+        let decided = decide(BY_CHANCE, test);
+        println!("test {name} ... {}", if decided.is_ok() { "ok" } else { "FAILED" });
         if let Err(said) = decided {
             failed += 1;
-            println!("expected {:?}, and it said {said:#?}", case.expected);
+            println!("{}", said.join("\n"));
         }
     }
-    let searches =
-        arguments.iter().all(|name| name.starts_with('-') || KNEE.contains(name.as_str()));
-    if searches {
-        let decided = decide(BY_CHANCE, || {
-            let (is_near, what) = knee();
-            if is_near { Ok(()) } else { Err(what) }
-        });
-        println!("test {KNEE} ... {}", if decided.is_ok() { "ok" } else { "FAILED" });
-        if let Err(said) = decided {
-            failed += 1;
-            println!("{said:#?}");
-        }
-    }
-    let passed = cases.len() + usize::from(searches) - failed;
+    let passed = tests.len() - failed;
     let result = if failed == 0 { "ok" } else { "FAILED" };
     println!(
         "\ntest result: {result}. {passed} passed; {failed} failed; 0 ignored; 0 measured; 0 filtered out\n"

@@ -339,10 +339,6 @@ impl Service for CarrierService {
         self.with(session, turn, |session, turn, bench, at| session.turn(turn, bench, at))
     }
 
-    fn message(&mut self, session: &mut LineSession, (): (), turn: &mut Turn<'_, ()>) -> After {
-        self.turn(session, turn)
-    }
-
     fn shut_down(&mut self, session: &mut LineSession, turn: &mut Turn<'_, ()>) -> After {
         self.with(session, turn, |session, turn, bench, at| session.shut_down(turn, bench, at))
     }

@@ -189,7 +189,7 @@ pub(crate) fn ending_in_words(ending: &Ending, is_tls: bool) -> String {
         return format!(
             "the TLS handshake failed: {what}{}",
             if what.contains("ertificate") {
-                " (--cacert names the roots to trust; --insecure trusts anybody)"
+                " (--cacert names the roots to trust; --insecure trusts any certificate)"
             } else {
                 ""
             }

@@ -293,10 +293,6 @@ impl Service for ProbeService {
         self.with(session, turn, |session, turn, bench, at| session.turn(turn, bench, at))
     }
 
-    fn message(&mut self, session: &mut Self::Session, (): (), turn: &mut Turn<'_, ()>) -> After {
-        self.turn(session, turn)
-    }
-
     fn shut_down(&mut self, session: &mut Self::Session, turn: &mut Turn<'_, ()>) -> After {
         self.with(session, turn, |session, turn, bench, at| session.shut_down(turn, bench, at))
     }

@@ -71,7 +71,7 @@ fn a_server_that_closes_early_is_told_of_with_the_bytes() {
 fn a_second_response_to_one_request_is_told_of() {
     let two = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n12345\
         HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n12345";
-    let why = "bytes came that answered no request";
+    let why = "bytes came that belong to no response";
     let (address, serving) = once(two);
     let mut timed = plan("http", address, "/5");
     timed.transfer.amount = Amount::Time(Duration::from_secs(60));

@@ -36,13 +36,23 @@ pub(super) struct Verdict {
     pub(super) limit: String,
 }
 
-/// Runs a client to its end, on `cores`, for at most `time`.
+/// Runs `bolide measure` to its end, on `cores`, for at most `time`.
 pub(super) fn run(
-    mut command: Command,
+    command: Command,
     cores: &[usize],
     time: Duration,
     interrupt: &Interrupt,
 ) -> Result<Measured, String> {
+    read(&text(command, cores, time, interrupt)?)
+}
+
+/// Runs a client to its end, on `cores`, for at most `time`: its output, if there is any.
+pub(super) fn text(
+    mut command: Command,
+    cores: &[usize],
+    time: Duration,
+    interrupt: &Interrupt,
+) -> Result<String, String> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = spawn_on(command, cores)
         .map_err(|error| format!("the client can't be started: {error}"))?;
@@ -78,10 +88,11 @@ pub(super) fn run(
     });
     interrupt.check()?;
     let status = status?;
-    read(&out).map_err(|error| {
+    if out.is_empty() {
         let words = errors.lines().next_back().unwrap_or("it said nothing");
-        format!("the client failed ({status}): {error}; {}", words.trim())
-    })
+        return Err(format!("the client failed ({status}): {}", words.trim()));
+    }
+    Ok(out)
 }
 
 /// Reads its JSON.

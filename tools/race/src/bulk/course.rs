@@ -1,7 +1,5 @@
 //! The rounds: a lab, a server in it, a client, one transfer after the other in random order.
 
-mod stage;
-
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -12,11 +10,11 @@ use bolide_netlab::shape::Shape;
 use bolide_semantics::in_lines;
 use fastrand::Rng;
 
-use self::stage::Stage;
 use super::outcome::{Point, Results, Row};
 use super::stack::{BROWSER, BROWSERS_SERVER, Direction, Stack};
+use super::stage::Stage;
 use super::sweep::{RTT_RATE_BITS_PER_SECOND, RTTS_MS, Sweep};
-use super::{Arguments, browser, show};
+use super::{Arguments, Setting, browser, show};
 use crate::contender::{Contender, Sources};
 use crate::entrant::{Ground, Present, detect};
 use crate::interrupt::Interrupt;
@@ -27,38 +25,68 @@ use crate::workplace::Workplace;
 /// Payload of a transfer of the RTT sweep, at most: two seconds of its rate.
 const RTT_BYTES_MAX: u64 = 128 << 20;
 
+/// Everything that labs are made with.
+pub(super) struct Prepared {
+    pub(super) interrupt: Interrupt,
+    sources: Sources,
+    program: PathBuf,
+    /// The client's.
+    pub(super) client: PathBuf,
+    /// Of the server, and of the client.
+    pub(super) cores: [usize; 2],
+    pub(super) place: Workplace,
+}
+
+impl Prepared {
+    pub(super) fn new(setting: &Setting) -> Result<Self, String> {
+        let interrupt = Interrupt::install()?;
+        let [server, client, ..] = process::available()[..] else {
+            return Err("server and client need a core each, and this machine has one".to_owned());
+        };
+        Ok(Self {
+            interrupt,
+            sources: Sources::find(setting.contenders.as_deref())?,
+            program: program("--program", setting.program.as_deref())?,
+            client: program("--client", setting.client.as_deref())?,
+            cores: [server, client],
+            place: Workplace::new(setting.seed)?,
+        })
+    }
+
+    pub(super) fn machine(&self) -> Machine {
+        let [server, client] = self.cores;
+        Machine::here(&process::available(), &[server], &[client])
+    }
+
+    /// What servers are started with.
+    pub(super) fn ground(&self, setting: &Setting) -> Ground<'_> {
+        let (sources, interrupt) = (&self.sources, &self.interrupt);
+        Ground { sources, interrupt, program: self.program.clone(), seed: setting.seed }
+    }
+}
+
 /// Measures everything. `Ok(false)`: a transfer failed.
 pub(super) fn run(arguments: &Arguments) -> Result<bool, String> {
-    let interrupt = Interrupt::install()?;
-    let cores = process::available();
-    let [server, client, ..] = cores[..] else {
-        return Err("server and client need a core each, and this machine has one".to_owned());
-    };
+    let setting = &arguments.setting;
+    let prepared = Prepared::new(setting)?;
     if arguments.bytes == 0 {
         return Err("--bytes 0: nothing would be measured".to_owned());
     }
-    let sources = Sources::find(arguments.contenders.as_deref())?;
-    let program = program("--program", arguments.program.as_deref())?;
-    let measure = self::program("--client", arguments.client.as_deref())?;
-    let (present, stacks, skipped) = gather(arguments, &sources, &interrupt)?;
-    let ground = Ground { sources: &sources, interrupt: &interrupt, program, seed: arguments.seed };
-    let place = Workplace::new(arguments.seed)?;
+    let Gathered { present, stacks, skipped } = gather(&setting.only, &prepared)?;
+    let ground = prepared.ground(setting);
     let mut results = Results {
         started_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_secs()),
-        machine: Machine::here(&cores, &[server], &[client]),
+        machine: prepared.machine(),
         bytes: arguments.bytes,
         rounds: arguments.rounds,
-        seed: arguments.seed,
-        congestion_control: arguments.congestion.clone(),
+        seed: setting.seed,
+        congestion_control: setting.congestion.clone(),
         rows: rows(&stacks),
         sweeps: Vec::new(),
         versions: versions(&present, &stacks),
         skipped,
     };
-    let stage = |shape| {
-        let stage = Stage::up(arguments, shape, &present, &ground, &place, [server, client]);
-        stage.map(|stage| stage.with_client(measure.clone()))
-    };
+    let stage = |shape| Stage::up(setting, shape, &present, &ground, &prepared);
     let plain = stage(Shape::default())?;
     let told = rounds(&plain, arguments, &mut results.rows)
         .and_then(|()| sweeps(&plain, arguments, &stacks, &mut results.sweeps));
@@ -87,24 +115,26 @@ fn out(text: &str) -> Result<(), String> {
     std::io::stdout().write_all(text.as_bytes()).map_err(|error| error.to_string())
 }
 
-type Gathered = (Vec<Present>, Vec<Stack>, Vec<(String, String)>);
-
 /// Who is here, the rows that they have, and who is not, with the reasons.
-fn gather(
-    arguments: &Arguments,
-    sources: &Sources,
-    interrupt: &Interrupt,
-) -> Result<Gathered, String> {
+pub(super) struct Gathered {
+    pub(super) present: Vec<Present>,
+    pub(super) stacks: Vec<Stack>,
+    pub(super) skipped: Vec<(String, String)>,
+}
+
+/// Looks who of `only`, or of all, is here.
+pub(super) fn gather(only: &[String], prepared: &Prepared) -> Result<Gathered, String> {
+    let Prepared { sources, interrupt, .. } = prepared;
     let mut contenders = sources.contenders()?;
     contenders.retain(|contender| !Stack::of(contender).is_empty());
     let names: Vec<&str> =
         ["raw", BROWSER].into_iter().chain(contenders.iter().map(|c| c.name.as_str())).collect();
-    for name in &arguments.only {
+    for name in only {
         if !names.contains(&name.as_str()) {
             return Err(format!("--only {name}: no such stack; {}", suggestion(name, &names)));
         }
     }
-    let wanted = |name: &str| arguments.only.is_empty() || arguments.only.iter().any(|n| n == name);
+    let wanted = |name: &str| only.is_empty() || only.iter().any(|n| n == name);
     // A browser needs a server.
     let needed = |name: &str| wanted(name) || (name == BROWSERS_SERVER && wanted(BROWSER));
     contenders.retain(|contender: &Contender| needed(&contender.name));
@@ -138,11 +168,11 @@ fn gather(
             }
         }
     }
-    Ok((present, stacks, skipped))
+    Ok(Gathered { present, stacks, skipped })
 }
 
 /// The versions of those that say one.
-fn versions(present: &[Present], stacks: &[Stack]) -> Vec<(String, String)> {
+pub(super) fn versions(present: &[Present], stacks: &[Stack]) -> Vec<(String, String)> {
     let of = |there: &Present| (there.contender.name.clone(), there.version.clone());
     let browser = stacks.iter().any(|stack| stack.name == BROWSER).then(browser::version).flatten();
     let browser = browser.map(|version| (BROWSER.to_owned(), version));
@@ -164,7 +194,7 @@ fn rows(stacks: &[Stack]) -> Vec<Row> {
 
 /// Every row once in each round; a row that has failed is left out from then on.
 fn rounds(stage: &Stage<'_>, arguments: &Arguments, rows: &mut [Row]) -> Result<(), String> {
-    let mut random = Rng::with_seed(arguments.seed);
+    let mut random = Rng::with_seed(arguments.setting.seed);
     for round in 1..=arguments.rounds {
         let mut order: Vec<usize> = (0..rows.len()).collect();
         random.shuffle(&mut order);

@@ -3,6 +3,15 @@
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 
+/// Events of a stream.
+pub(crate) const EVENTS_COUNT: usize = 20;
+
+/// The time between two of them, in milliseconds.
+pub(crate) const EVENTS_GAP_MS: usize = 10;
+
+/// Data of each, in bytes.
+pub(crate) const EVENT_BYTES: usize = 64;
+
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -30,6 +39,10 @@ pub enum Route {
     /// The same file of 4,096 bytes, through a proxy.
     #[serde(rename = "proxy-4k")]
     Proxy4k,
+    /// `GET /events`: 20 events, 10 ms apart.
+    Events,
+    /// The same events, through a proxy.
+    ProxyEvents,
     /// `GET /ping` of those that also run with their access log on.
     Logged,
     /// An asset of the site: a file of 4,096 bytes.
@@ -46,7 +59,7 @@ pub enum Route {
 
 impl Route {
     /// The names by which contenders say that they serve it.
-    pub const NAMES: [&'static str; 14] = [
+    pub const NAMES: [&'static str; 16] = [
         "ping",
         "echo",
         "post",
@@ -55,6 +68,8 @@ impl Route {
         "static-4k",
         "static-16m",
         "proxy",
+        "events",
+        "proxy-events",
         "logged",
         "site-asset",
         "site-page",
@@ -75,6 +90,8 @@ impl Route {
             Self::Static4k => "static-4k",
             Self::Static16m => "static-16m",
             Self::Proxy6 | Self::Proxy4k => "proxy",
+            Self::Events => "events",
+            Self::ProxyEvents => "proxy-events",
             Self::Logged => "logged",
             Self::SiteAsset => "site-asset",
             Self::SitePage => "site-page",
@@ -127,6 +144,6 @@ impl Route {
     /// Whether a backend is needed.
     #[must_use]
     pub fn is_proxy(self) -> bool {
-        matches!(self, Self::Proxy6 | Self::Proxy4k)
+        matches!(self, Self::Proxy6 | Self::Proxy4k | Self::ProxyEvents)
     }
 }

@@ -30,7 +30,7 @@ pub(super) fn run(
     let machine = busy_cores();
     let arguments = arguments(job, &exchanges(job)?);
     let seen = watch_program(job, &arguments, &Marks::Whole, interrupt, middle)?;
-    let mut figures = parse(&seen.text)?;
+    let mut figures = parse(&seen.text, job.cell.load)?;
     if machine.is_some() {
         figures.foreign_cores = seen.foreign_cores;
     }
@@ -135,13 +135,17 @@ fn arguments(job: &Job<'_>, exchanges: &Path) -> Vec<String> {
 }
 
 /// Reads the report.
-fn parse(text: &str) -> Result<Figures, String> {
+fn parse(text: &str, load: Kind) -> Result<Figures, String> {
     let start = text.find('{').ok_or_else(|| format!("no report: {}", text.trim()))?;
     let report: Report = serde_json::from_str(&text[start..])
         .map_err(|error| format!("the report of `bolide load` can't be read: {error}"))?;
     let phase = report.phases.last().ok_or("the report of `bolide load` has no phase")?;
     if phase.counts.completed == 0 {
         return Err(format!("`bolide load` counted no responses; failures: {:?}", phase.failures));
+    }
+    let (resumed, all) = (phase.resumed_count, phase.handshake.count);
+    if load == Kind::HandshakeResumed && resumed < all / 10 * 9 {
+        return Err(format!("it resumed {resumed} of {all} sessions"));
     }
     Ok(figures(phase))
 }
@@ -216,6 +220,7 @@ mod tests {
             connect: Latencies::default(),
             handshake: Latencies::default(),
             resumed_count: 0,
+            early_count: 0,
             lag: Latencies::default(),
             pacing: Latencies::default(),
             events: None,
@@ -344,7 +349,7 @@ mod tests {
     #[test]
     fn a_report_becomes_figures() {
         let text = serde_json::to_string(&report()).unwrap();
-        let figures = parse(&text).unwrap();
+        let figures = parse(&text, Kind::Closed).unwrap();
         assert_eq!((figures.completed, figures.failed, figures.rate), (1000, 2, 500.0));
         assert!((figures.cpu_us - 1900.0).abs() < 1e-9);
         assert!((figures.server_cores - 0.95).abs() < 1e-9);
@@ -353,13 +358,17 @@ mod tests {
     }
 
     #[test]
-    fn a_report_without_answers_is_an_error() {
+    fn a_report_without_responses_or_sessions_is_an_error() {
         let mut report = report();
+        let wrong = |report: &Report, load| {
+            parse(&serde_json::to_string(report).unwrap(), load).unwrap_err()
+        };
+        (report.phases[0].handshake.count, report.phases[0].resumed_count) = (100, 80);
+        let told = wrong(&report, Kind::HandshakeResumed);
+        assert_eq!(told, "it resumed 80 of 100 sessions");
         report.phases[0].counts.completed = 0;
-        assert!(
-            parse(&serde_json::to_string(&report).unwrap()).unwrap_err().contains("no responses")
-        );
-        assert!(parse("bolide: no").unwrap_err().contains("bolide: no"));
-        assert!(parse("{}").unwrap_err().contains("can't be read"));
+        assert!(wrong(&report, Kind::Closed).contains("no responses"));
+        assert!(parse("bolide: no", Kind::Closed).unwrap_err().contains("bolide: no"));
+        assert!(parse("{}", Kind::Closed).unwrap_err().contains("can't be read"));
     }
 }

@@ -64,7 +64,7 @@ pub(super) fn glance(
     }
     for (index, (outcome, places)) in rows.iter().enumerate() {
         let middle = TOP + ROW * (index as f64 + 0.5);
-        svg.text("name", (LEFT - 12.0, middle + 4.0), "end", &outcome.cell.title());
+        svg.text("name", (LEFT - 12.0, middle + 4.0), "end", &outcome.cell.short_title());
         svg.line("grid", (LEFT, middle), (WIDTH - RIGHT, middle));
         for place in places {
             dot(&mut svg, place, names, &scale, middle);

@@ -267,7 +267,7 @@ fn described(manifest: &Manifest, outcomes: &[CellOutcome]) -> String {
         (
             "requests",
             "rows repeat one request unless they say that each request or each connection is different; posted bodies \
-             differ, and so do 1 in 100 sizes of an echo; in the other rows 1 in 2,000 asks for what nobody can know"
+             differ, and so do 1 in 100 sizes of an echo; in the other rows 1 in 2,000 asks for what the server can't know beforehand"
                 .to_owned(),
         ),
         ("seed of the order", manifest.seed.to_string()),

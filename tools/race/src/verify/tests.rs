@@ -138,7 +138,7 @@ fn a_wrong_status_and_a_wrong_version_are_evidence() {
 fn bytes_after_a_response_are_evidence() {
     let twice: Answer = |_, _| with_status("200 OK", b"pong").repeat(2);
     let evidence = verdict(twice, Route::Ping, 0).unwrap_err();
-    assert_eq!(evidence, "GET /ping over HTTP/1.1: bytes came that answered no request");
+    assert_eq!(evidence, "GET /ping over HTTP/1.1: bytes came that belong to no response");
 }
 
 /// Answers each connection with this head, and then with `piece` until nobody takes it, `pause` apart.

@@ -38,7 +38,13 @@ fn authority_and_client() -> (Vec<u8>, Identity) {
 }
 
 fn client(identity: Option<&Identity>) -> ClientTls {
-    let options = ClientOptions { trust: &Trust::Anybody, alpn: &[], identity, resume: true };
+    let options = ClientOptions {
+        trust: &Trust::Anybody,
+        alpn: &[],
+        identity,
+        resume: true,
+        early_data: false,
+    };
     ClientTls::with(&options, CLOCK).unwrap()
 }
 
@@ -229,7 +235,13 @@ fn agreed(rules: HandshakeRules, alpn: &[Alpn]) -> Result<HandshakeFacts, TlsFai
     let own = [identity("localhost")];
     let options = ServerOptions { identities: &own, rules, ..ServerOptions::default() };
     let server = ServerTls::with(&options, CLOCK).unwrap();
-    let options = ClientOptions { trust: &Trust::Anybody, alpn, identity: None, resume: true };
+    let options = ClientOptions {
+        trust: &Trust::Anybody,
+        alpn,
+        identity: None,
+        resume: true,
+        early_data: false,
+    };
     let client = ClientTls::with(&options, CLOCK).unwrap();
     handshake(&server, &client, "localhost").map(|(facts, _)| facts)
 }
@@ -242,6 +254,7 @@ fn a_server_agrees_to_what_its_rules_allow() {
         most,
         cipher_suites: suites.iter().map(ToString::to_string).collect(),
         alpn: alpn.to_vec(),
+        early_data: false,
     };
     let (old, new) = (TlsVersion::Tls12, TlsVersion::Tls13);
     for (rules, version, cipher, alpn) in [

@@ -85,7 +85,7 @@ impl Text {
                 self.warmed_up(out)?;
             }
         } else {
-            self.progressed_to(out, progress.completed + progress.failed)?;
+            self.progressed_to(out, progress.completed + progress.failed())?;
         }
         out.flush()
     }

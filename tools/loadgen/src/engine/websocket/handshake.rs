@@ -42,7 +42,7 @@ pub(super) fn send(
     let mut values = Values::of(numbers, &mut state.random);
     task.handshake.render(&mut values, &mut state.rendered);
     let rendered = (&state.rendered, Extra::of(0));
-    state.task.script.with_head(&task.handshake, rendered, |head| {
+    task.handshake.with_head(&state.task.servers[0], rendered, |head| {
         let mut fields = head.fields.to_vec();
         let (method, protocol) = if multiplexed {
             (&Method::CONNECT, Some(handshake::PROTOCOL))

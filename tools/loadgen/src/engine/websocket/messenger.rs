@@ -188,7 +188,7 @@ impl Messenger<'_> {
     fn ask(&mut self) {
         for _ in 0..self.room() {
             let state = &mut *self.asker.state;
-            let Some(begun_ns) = state.pacer.take(state.now_ns) else { return };
+            let Some(begun_ns) = state.pacer.take(0, state.now_ns) else { return };
             state.began(begun_ns);
             let number = state.pacer.number;
             self.send(begun_ns, number);

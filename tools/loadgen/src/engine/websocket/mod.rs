@@ -38,7 +38,7 @@ impl WebSocketTask {
         };
         Self {
             plan: of,
-            handshake: Request::new(&handshake::plan(first, of.deflate)),
+            handshake: Request::new(&handshake::plan(first, of.deflate), 0),
             offered: handshake::offered(first),
             kinds: plan.requests.iter().map(kind).collect(),
             patience_ns: u64::try_from(plan.connect_timeout.as_nanos()).unwrap_or(u64::MAX / 2),

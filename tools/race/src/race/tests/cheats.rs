@@ -29,7 +29,7 @@ enum Says {
 use Says::{Disqualified, NotTimed, Timed};
 
 /// Bytes that came before the request was sent.
-const UNASKED: &str = "bytes came that answered no request";
+const UNASKED: &str = "bytes came that belong to no response";
 
 /// All that one race can hold; those that burn CPU have races of their own.
 const CHEATS: [Cheat; 18] = [

@@ -69,6 +69,7 @@ pub(super) const CANNOT_BE_SET: &[(&str, &[&str], &str)] = &[
         "parts of budgets, which can be set",
     ),
     ("protocol/h3", &["DATAGRAMS_COUNT"], "the server announces that it takes none"),
+    ("protocol/h3", &["RESPONSE_WINDOW_BYTES"], "of clients; an upstream is near"),
     (
         "protocol/h3",
         &["DRAIN_NOTICE", "SCAN_INTERVAL", "TRIM_AFTER"],
@@ -90,6 +91,8 @@ pub(super) const CANNOT_BE_SET: &[(&str, &[&str], &str)] = &[
             "CONNECTION_WINDOW_BYTES",
             "OUTWARD_WINDOW_BYTES",
             "SEND_WINDOW_BYTES",
+            "SEND_WINDOW_BYTES_MAX",
+            "STALLED_STREAMS_COUNT",
             "DATAGRAM_BYTES",
             "SILENCE",
             "UNVALIDATED_HANDSHAKES_COUNT",

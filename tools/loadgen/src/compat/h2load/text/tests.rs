@@ -183,7 +183,8 @@ fn progress_follows_the_first_threads_share() {
     assert_eq!((dealt(25, 2, 0), dealt(25, 2, 1)), (13, 12));
     let mut said = text(25, 3, 2, None);
     let mut out = Vec::new();
-    let progress = Progress { completed: 9, failed: 1, ..Progress::default() };
+    let progress =
+        Progress { completed: 9, failures: [(Failure::Reset, 1)].into(), ..Progress::default() };
     said.progress(&mut out, &progress).unwrap();
     said.progress(&mut out, &progress).unwrap();
     assert_eq!(String::from_utf8(out).unwrap().lines().count(), 5);

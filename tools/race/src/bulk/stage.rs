@@ -3,7 +3,6 @@
 use std::cell::OnceCell;
 use std::fs::File;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -11,17 +10,18 @@ use bolide_netlab::lab::Lab;
 use bolide_netlab::shape::Shape;
 use bolide_netlab::spec::{Node, Spec};
 
-use crate::bulk::Arguments;
+use crate::bulk::Setting;
 use crate::bulk::browser;
 use crate::bulk::client;
+use crate::bulk::course::Prepared;
 use crate::bulk::outcome::Sample;
+use crate::bulk::page::Loaded;
 use crate::bulk::stack::{Direction, Stack, Way, cell};
 use crate::bulk::watched::Watched;
 use crate::catalogue::Protocol;
 use crate::entrant::{Ground, Present};
 use crate::process::{Launch, Process, distance_ns};
 use crate::verify::Ports;
-use crate::workplace::Workplace;
 
 /// Nobody else is in the server's namespace.
 const PORTS: Ports = Ports { plain: 8080, h2c: 8081, tls: 8443 };
@@ -43,26 +43,21 @@ const GIB: f64 = (1_u64 << 30) as f64;
 /// A lab that is removed when this goes out of scope.
 pub(super) struct Stage<'a> {
     lab: Option<Lab>,
-    arguments: &'a Arguments,
+    setting: &'a Setting,
     present: &'a [Present],
     ground: &'a Ground<'a>,
-    place: &'a Workplace,
-    /// Of the server, and of the client.
-    cores: [usize; 2],
-    /// The program whose `measure` is the client.
-    client: PathBuf,
+    prepared: &'a Prepared,
     /// What proxies ask, once one has.
     backend: OnceCell<Process>,
 }
 
 impl<'a> Stage<'a> {
     pub(super) fn up(
-        arguments: &'a Arguments,
+        setting: &'a Setting,
         shape: Shape,
         present: &'a [Present],
         ground: &'a Ground<'a>,
-        place: &'a Workplace,
-        cores: [usize; 2],
+        prepared: &'a Prepared,
     ) -> Result<Self, String> {
         if !rustix::process::geteuid().is_root() {
             return Err("bulk transfers need a lab of root's; run it as root".to_owned());
@@ -71,22 +66,16 @@ impl<'a> Stage<'a> {
             name: format!("bulk-{}", std::process::id()),
             down: shape.clone(),
             up: shape.clone(),
-            congestion: arguments.congestion.clone(),
+            congestion: setting.congestion.clone(),
+            seed: setting.seed,
             // What has no shape has nothing that could be off.
             verify: shape != Shape::default(),
             owned: true,
             ..Spec::default()
         };
         let lab = Lab::up(&spec, |_| {}).map_err(|mistake| mistake.to_string())?;
-        let client = ground.program.clone();
         let backend = OnceCell::new();
-        Ok(Self { lab: Some(lab), arguments, present, ground, place, cores, client, backend })
-    }
-
-    /// The same with another program as its client.
-    pub(super) fn with_client(mut self, client: PathBuf) -> Self {
-        self.client = client;
-        self
+        Ok(Self { lab: Some(lab), setting, present, ground, prepared, backend })
     }
 
     /// Removes the lab.
@@ -113,12 +102,12 @@ impl<'a> Stage<'a> {
         bytes: u64,
         options: &[String],
     ) -> Result<Sample, String> {
-        let distance = || distance_ns(self.cores[0], self.cores[1]);
+        let distance = || distance_ns(self.prepared.cores[0], self.prepared.cores[1]);
         let before = distance();
         let mut sample = self.transfer(stack, direction, bytes, options)?;
         sample.distance_ns = before.zip(distance()).map(Into::into);
         // A client sees what its own side uses; the lab has set it for both.
-        let asked = || Some(self.arguments.congestion.clone());
+        let asked = || Some(self.setting.congestion.clone());
         sample.congestion_control = sample.congestion_control.or_else(asked);
         Ok(sample)
     }
@@ -144,15 +133,15 @@ impl<'a> Stage<'a> {
                 direction,
                 bytes,
                 is_h1: stack.protocol == Some(Protocol::H1s),
-                core: self.cores[1],
-                folder: self.place.folder("browser")?,
-                time: self.arguments.timeout,
+                core: self.prepared.cores[1],
+                folder: self.prepared.place.folder("browser")?,
+                time: self.setting.timeout,
                 interrupt: self.ground.interrupt,
                 server: server.id(),
             };
             browser::run(&task)?
         } else {
-            let mut command = self.lab()?.command(Node::Client, &self.client);
+            let mut command = self.lab()?.command(Node::Client, &self.prepared.client);
             command.args(["measure", "--quiet", "--json", "-"]).args(options);
             command.args(["--server-pid", &server.id().to_string()]);
             command.args(words(stack, direction, &url));
@@ -162,7 +151,7 @@ impl<'a> Stage<'a> {
                 command.args(["-n", &bytes.to_string()]);
             }
             let mut watched = Watched::begin(server.id());
-            let (core, time) = (self.cores[1], self.arguments.timeout);
+            let (core, time) = (self.prepared.cores[1], self.setting.timeout);
             let measured = client::run(command, &[core], time, self.ground.interrupt)?;
             watched.end();
             (measured, watched, None)
@@ -182,6 +171,25 @@ impl<'a> Stage<'a> {
             distance_ns: None,
             parts,
         })
+    }
+
+    /// A page of so many objects of so many bytes, from a fresh server: what `bolide load` says of it.
+    pub(super) fn page(&self, stack: &Stack, objects: u32, bytes: u64) -> Result<Loaded, String> {
+        self.check()?;
+        let (protocol, name) = stack.protocol.zip(stack.server()).ok_or("it is no HTTP")?;
+        let (_server, _, url) = self.serve(stack, protocol, name, Direction::Download, bytes)?;
+        let mut command = self.lab()?.command(Node::Client, &self.prepared.client);
+        command.args(["load", "--quiet", "--json", "-", "--insecure", "-n"]);
+        command.arg(objects.to_string());
+        // As browsers do.
+        let (version, connections, depth) = match protocol {
+            Protocol::H1 | Protocol::H1s => ("--http1", 6, 1),
+            Protocol::H2c | Protocol::H2 => ("--http2", 1, objects),
+            Protocol::H3 => ("--http3", 1, objects),
+        };
+        command.args([version, "-c", &connections.to_string(), "-m", &depth.to_string(), &url]);
+        let (core, time) = (self.prepared.cores[1], self.setting.timeout);
+        Loaded::read(&client::text(command, &[core], time, &self.prepared.interrupt)?, objects)
     }
 
     /// Starts a contender. Its process, its address, and what it is asked for.
@@ -208,14 +216,14 @@ impl<'a> Stage<'a> {
         let address = SocketAddr::from((self.lab()?.spec().right.host(), PORTS.plain));
         let program = self.ground.program.display().to_string();
         let command = [program, "net".to_owned(), "listen".to_owned(), address.to_string()];
-        let mut process = self.run_inside("run-raw", command.to_vec(), self.cores[0])?;
+        let mut process = self.run_inside("run-raw", command.to_vec(), self.prepared.cores[0])?;
         self.wait(&mut process, address, LISTEN_LIMIT)?;
         Ok((process, address, format!("raw://{address}")))
     }
 
     /// A file of that size for those who serve files, without any data on the disk.
     fn file(&self, bytes: u64) -> Result<(), String> {
-        let path = self.place.www().join(format!("{bytes}.bin"));
+        let path = self.prepared.place.www().join(format!("{bytes}.bin"));
         if path.exists() {
             return Ok(());
         }
@@ -233,7 +241,8 @@ impl<'a> Stage<'a> {
             let listen = address.to_string();
             let command = ["serve", "--http", &listen, "--no-https", "--workers", "1"];
             let command = std::iter::once(program.as_str()).chain(command).map(str::to_owned);
-            let mut process = self.run_inside("run-backend", command.collect(), self.cores[1])?;
+            let mut process =
+                self.run_inside("run-backend", command.collect(), self.prepared.cores[1])?;
             self.wait(&mut process, address, LISTEN_LIMIT)?;
             // Nobody else can have set it.
             let _ = self.backend.set(process);
@@ -248,7 +257,7 @@ impl<'a> Stage<'a> {
         command: Vec<String>,
         core: usize,
     ) -> Result<Process, String> {
-        let folder = self.place.folder(folder)?;
+        let folder = self.prepared.place.folder(folder)?;
         let (env, log) = (std::collections::BTreeMap::new(), folder.join("log"));
         self.start_inside(Launch { command, env, log, folder, cores: vec![core] })
     }
@@ -275,7 +284,7 @@ impl<'a> Stage<'a> {
         let cell = cell(protocol, way);
         let host = self.lab()?.spec().right.host();
         let backend = if way == Way::Proxy { Some(self.backend()?) } else { None };
-        let (core, place) = (self.cores[0], self.place);
+        let (core, place) = (self.prepared.cores[0], &self.prepared.place);
         let launch = present.launch_on(&cell, core, (host, PORTS), backend, place, self.ground)?;
         let mut process = self.start_inside(launch)?;
         let port = match protocol {
