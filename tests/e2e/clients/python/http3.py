@@ -329,14 +329,21 @@ async def check_early(base):
 
     async with open_early() as client:
         assert (await client.ask(parts.netloc, "/ping"))[0] == 200
-    for _ in range(3):
+    refused = 0
+    # What comes together with the end of the handshake is not early any more, and is served.
+    for _ in range(50):
         async with open_early() as client:
             get = client.ask(parts.netloc, "/ping")
             post = client.ask(parts.netloc, "/echo", "POST", b"order")
-            answers = await asyncio.gather(get, post)
-            assert [answer[0] for answer in answers] == [200, 425], answers
-            assert client._quic.tls.early_data_accepted
+            got, posted = await asyncio.gather(get, post)
+            assert got[0] == 200, got
+            assert posted[0] == 425 or (posted[0], posted[2]) == (200, b"order"), posted
+            assert client._quic.tls.early_data_accepted or not client._quic.tls.session_resumed
             assert (await client.ask(parts.netloc, "/echo", "POST", b"order"))[2] == b"order"
+            refused += posted[0] == 425
+        if refused == 3:
+            break
+    assert refused == 3, refused
     print("ok: early data")
 
 
