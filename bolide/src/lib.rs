@@ -97,8 +97,8 @@ pub use bolide_server::{
 pub mod server {
     pub use bolide_server::{
         AbortReason, AccessLog, AccessLogStats, Alternatives, BODY_BYTES_MAX, Blame, BodyLimit,
-        BodyStream, ConnectionLimits, EarlierProcess, End, EventError, EventSender, Exchange,
-        Fields, FilePiece, FileVersion, ForwardedFields, Head, Http1Limits, Http2Limits,
+        BodyStream, Congestion, ConnectionLimits, EarlierProcess, End, EventError, EventSender,
+        Exchange, Fields, FilePiece, FileVersion, ForwardedFields, Head, Http1Limits, Http2Limits,
         Http3Limits, Ingress, Io, KeptRequest, LOG_PLACEHOLDERS, Limits, Listener, ListenerSockets,
         LogFormat, LogLimits, LogTarget, LogTemplate, LoopLimits, Network, NetworkError, Networks,
         Policy, ProxyProtocol, ProxyVersion, Pull, Pulse, RequestBody, RequestId, ResponseFields,

@@ -16,6 +16,10 @@ use crate::worker_context::WorkerContext;
 /// through again only after much has come.
 const RELIEVED_PERCENT: u64 = 90;
 
+/// Up to this part of the bound, connections that begin may be allowed to keep more, in percent: so much is soon filled by slow
+/// handlers of a crowd, and is far from where connections are closed.
+const ROOM_PERCENT: u64 = 10;
+
 impl<K: Kernel, S: Service> Slot<K, S> {
     /// What the loop keeps of the connection's input and output, in bytes.
     #[inline]
@@ -47,6 +51,12 @@ impl<K: Kernel, S: Service> Slot<K, S> {
 }
 
 impl<K: Kernel, S: Service> Worker<K, S> {
+    /// Whether little is kept of what may be.
+    #[inline]
+    pub(crate) fn keeps_little(&self) -> bool {
+        self.cx.stats.held_bytes <= self.held_bytes_max / 100 * ROOM_PERCENT
+    }
+
     /// Closes connections when they keep too much together.
     #[inline]
     pub(crate) fn relieve(&mut self) {

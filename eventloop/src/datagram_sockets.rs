@@ -319,7 +319,8 @@ impl<K: Kernel, S: Service> Worker<K, S> {
 
     /// A datagram came; `is_passed_on`: from another worker or process.
     fn datagram_came(&mut self, position: usize, datagram: Datagram, is_passed_on: bool) {
-        let arriving = Arriving { accepts: !self.is_ending(), is_passed_on };
+        let (accepts, has_room) = (!self.is_ending(), self.keeps_little());
+        let arriving = Arriving { accepts, has_room, is_passed_on };
         let WorkerContext { kernel, service, datagram_sockets, meter, stats, now, .. } =
             &mut self.cx;
         let Some(bound) = datagram_sockets.at(position) else { return };

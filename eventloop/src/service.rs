@@ -169,6 +169,8 @@ pub trait Service: 'static {
 pub struct Arriving {
     /// Connections may begin.
     pub accepts: bool,
+    /// The worker's account is nearly empty: connections that begin may be allowed to keep more.
+    pub has_room: bool,
     /// It came from another worker or process, which took it for one of this one's: it goes to nobody else.
     pub is_passed_on: bool,
 }

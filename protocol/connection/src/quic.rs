@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use bolide_buffers::{Datagram, DatagramBatch, DatagramSink, Flush};
 use bolide_h3::{Context as Http3Context, Quic};
-use bolide_quic::{Arrived, Delivery, Endpoint, Key, Membership, QuicError, QuicStats};
+use bolide_quic::{Arrived, Congestion, Delivery, Endpoint, Key, Membership, QuicError, QuicStats};
 use bolide_semantics::{CloseReason, Context, Role};
 use bolide_tls::{ClientTls, HandshakeFacts, ServerTls, TlsFailure, WallClock};
 
@@ -139,9 +139,16 @@ impl<N: Copy> QuicEndpoint<N> {
         Ok(Self { endpoint, place, entries: Vec::new(), buffer: Vec::new() })
     }
 
-    /// Whether connections are accepted: those of clients that come while they are not are refused.
-    pub fn accept(&mut self, accepts: bool) {
-        self.endpoint.accept(accepts);
+    /// The same with this congestion control for connections that are accepted.
+    #[must_use]
+    pub fn with_congestion(self, congestion: Congestion) -> Self {
+        Self { endpoint: self.endpoint.with_congestion(congestion), ..self }
+    }
+
+    /// Whether connections are accepted: those of clients that come while they are not are refused. Those that come while
+    /// there is room may send more on a stream before it is read.
+    pub fn accept(&mut self, accepts: bool, has_room: bool) {
+        self.endpoint.accept(accepts, has_room);
     }
 
     /// Another process accepts connections from here on.

@@ -9,7 +9,7 @@ use bolide_semantics::Priority;
 use bolide_tls::{ClientTls, HandshakeFacts, ServerTls, WallClock};
 use bytes::Bytes;
 
-use crate::{Membership, QuicError, QuicStats};
+use crate::{Congestion, Membership, QuicError, QuicStats};
 
 /// Other crates do not see that it has no values, and so no code of theirs that is never reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -85,8 +85,14 @@ impl Endpoint {
         match self.0 {}
     }
 
+    /// The same with this congestion control.
+    #[must_use]
+    pub fn with_congestion(self, _: Congestion) -> Self {
+        match self.0 {}
+    }
+
     /// Whether connections are accepted.
-    pub fn accept(&mut self, _: bool) {
+    pub fn accept(&mut self, _: bool, _: bool) {
         match self.0 {}
     }
 

@@ -9,6 +9,7 @@ use aws_lc_rs::{hkdf, hmac};
 use bolide_buffers::{Datagram, DatagramBatch};
 use bolide_tls::{ClientTls, ServerTls, WallClock, full_handshakes_count};
 use bytes::BytesMut;
+use quinn_proto::congestion::{BbrConfig, CubicConfig};
 use quinn_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn_proto::{
     ClientConfig, ConnectionEvent, ConnectionHandle, DatagramEvent, EcnCodepoint, EndpointConfig,
@@ -16,7 +17,7 @@ use quinn_proto::{
 };
 
 use crate::connection::{Connection, batch};
-use crate::facts::{Membership, QuicError, Secret};
+use crate::facts::{Congestion, Membership, QuicError, Secret};
 use crate::identifiers::{Identifiers, Owner};
 use crate::limits;
 use crate::windows::Receiving;
@@ -96,17 +97,21 @@ impl fmt::Debug for Arrived {
 #[derive(Debug)]
 pub struct Endpoint {
     pub(crate) inner: quinn_proto::Endpoint,
-    transport: Arc<TransportConfig>,
-    /// That of connections that are begun here.
+    /// What connections that are begun here allow themselves, by what may come on one stream.
     outward: (u32, Arc<TransportConfig>),
+    /// Of connections that are accepted.
+    congestion: Congestion,
     identifiers: Identifiers,
     /// Where the settings of connections that are accepted come from, and how often those were replaced.
     server: Option<(ServerTls, u64)>,
+    /// The settings of connections that are accepted while there is no room.
+    frugal: Option<Arc<ServerConfig>>,
     clock: WallClock,
     /// Handshakes of clients whose addresses are not validated.
     pub(crate) unvalidated: usize,
     unvalidated_max: usize,
     accepts: bool,
+    has_room: bool,
     member: Membership,
     /// Until when handshakes may have begun in the process before, once it has given one back.
     asks_until: Option<Instant>,
@@ -158,9 +163,10 @@ impl Endpoint {
         seed: [u8; 32],
         member: Membership,
     ) -> Result<Self, QuicError> {
-        let (transport, outward) = (Arc::new(transport()), outward(limits::STREAM_WINDOW_BYTES));
-        let secret = member.secret;
-        let config = server.map(|tls| server_config(tls, clock, &transport, secret)).transpose()?;
+        let (secret, congestion) = (member.secret, Congestion::default());
+        let config = |tls| server_config(tls, clock, secret, congestion);
+        let config = server.map(config).transpose()?;
+        let frugal = config.as_deref().map(|config| frugal(config, congestion));
         let identifiers = Identifiers::new(member.worker.0, member.worker.1, member.process);
         let mut endpoint = EndpointConfig::default();
         if let Some(secret) = secret {
@@ -172,14 +178,16 @@ impl Endpoint {
         let server = server.map(|tls| (tls.clone(), tls.replaced_count()));
         Ok(Self {
             inner,
-            transport,
-            outward,
+            outward: outward(limits::STREAM_WINDOW_BYTES),
+            congestion,
             identifiers,
             server,
+            frugal,
             clock,
             unvalidated: 0,
             unvalidated_max,
             accepts: true,
+            has_room: true,
             member,
             asks_until: None,
             leaves: false,
@@ -195,7 +203,8 @@ impl Endpoint {
     pub fn unprotected(clock: WallClock, seed: [u8; 32]) -> Result<Self, QuicError> {
         let mut endpoint = Self::new(None, clock, seed)?;
         let mut config = ServerConfig::with_crypto(Arc::new(crate::unprotected::Unprotected));
-        config.transport_config(Arc::clone(&endpoint.transport));
+        let transport = transport(limits::STREAM_WINDOW_BYTES_MAX, endpoint.congestion);
+        config.transport_config(Arc::new(transport));
         endpoint.inner.set_server_config(Some(Arc::new(config)));
         Ok(endpoint)
     }
@@ -204,6 +213,16 @@ impl Endpoint {
     #[must_use]
     pub fn with_unvalidated_max(self, count: usize) -> Self {
         Self { unvalidated_max: count, ..self }
+    }
+
+    /// The same with this congestion control for connections that are accepted.
+    #[must_use]
+    pub fn with_congestion(mut self, congestion: Congestion) -> Self {
+        if self.congestion != congestion {
+            self.congestion = congestion;
+            self.configure();
+        }
+        self
     }
 
     /// Begins a connection to a server that has this name, and that may send `stream_bytes` on one stream before they are
@@ -235,9 +254,11 @@ impl Endpoint {
         Ok((Key(handle), Connection::new(handle, connection, now, receiving, None)))
     }
 
-    /// Whether connections are accepted: those of clients that come while they are not are refused.
-    pub fn accept(&mut self, accepts: bool) {
+    /// Whether connections are accepted: those of clients that come while they are not are refused. Those that come while
+    /// there is room may send more on a stream before it is read.
+    pub fn accept(&mut self, accepts: bool, has_room: bool) {
         self.accepts = accepts;
+        self.has_room = has_room;
     }
 
     /// Another process accepts connections from here on.
@@ -315,10 +336,16 @@ impl Endpoint {
         let count = tls.replaced_count();
         if *replaced_count != count {
             *replaced_count = count;
-            // Nothing is accepted any more where the new ones don't allow QUIC.
-            let config = server_config(tls, self.clock, &self.transport, self.member.secret).ok();
-            self.inner.set_server_config(config);
+            self.configure();
         }
+    }
+
+    /// Nothing is accepted any more where the TLS settings don't allow QUIC.
+    fn configure(&mut self) {
+        let Some((tls, _)) = &self.server else { return };
+        let config = server_config(tls, self.clock, self.member.secret, self.congestion).ok();
+        self.frugal = config.as_deref().map(|config| frugal(config, self.congestion));
+        self.inner.set_server_config(config);
     }
 
     /// A client begins a connection: above a number of handshakes it must prove its address first.
@@ -348,11 +375,15 @@ impl Endpoint {
         }
         self.follow_settings();
         let full = full_handshakes_count();
-        match self.inner.accept(incoming, now, buffer, None) {
+        let (stream_bytes, config) = match &self.frugal {
+            Some(frugal) if !self.has_room => (limits::STREAM_WINDOW_BYTES, Some(frugal.clone())),
+            _ => (limits::STREAM_WINDOW_BYTES_MAX, None),
+        };
+        match self.inner.accept(incoming, now, buffer, config) {
             Ok((handle, connection)) => {
                 self.unvalidated += usize::from(!validated);
                 let allowance = allowance.filter(|_| !validated);
-                let receiving = Receiving::of_server(length);
+                let receiving = Receiving::of_server(length, stream_bytes);
                 let connection = Connection::new(handle, connection, now, receiving, allowance)
                     .with_full_handshake(full_handshakes_count() != full);
                 Arrived::New(Key(handle), Box::new(connection))
@@ -365,12 +396,12 @@ impl Endpoint {
     }
 }
 
-/// What connections that are accepted begin with.
+/// What connections that are accepted begin with, where there is room.
 fn server_config(
     tls: &ServerTls,
     clock: WallClock,
-    transport: &Arc<TransportConfig>,
     secret: Option<Secret>,
+    congestion: Congestion,
 ) -> Result<Arc<ServerConfig>, QuicError> {
     if !tls.allows_quic() {
         return Err(QuicError::Tls(
@@ -384,8 +415,16 @@ fn server_config(
         Some(secret) => ServerConfig::new(crypto, Arc::new(secret.of_tokens())),
         None => ServerConfig::with_crypto(crypto),
     };
-    config.transport_config(Arc::clone(transport)).time_source(Arc::new(Clock(clock)));
+    let transport = Arc::new(transport(limits::STREAM_WINDOW_BYTES_MAX, congestion));
+    config.transport_config(transport).time_source(Arc::new(Clock(clock)));
     Ok(Arc::new(config))
+}
+
+/// The same where there is none.
+fn frugal(config: &ServerConfig, congestion: Congestion) -> Arc<ServerConfig> {
+    let mut config = config.clone();
+    config.transport_config(Arc::new(transport(limits::STREAM_WINDOW_BYTES, congestion)));
+    Arc::new(config)
 }
 
 /// The time of day, by which tokens expire.
@@ -398,14 +437,20 @@ impl TimeSource for Clock {
     }
 }
 
-/// What every connection announces and allows itself.
-fn transport() -> TransportConfig {
+/// What every connection announces and allows itself, where so much may come on one stream before it is read.
+fn transport(stream_bytes: u32, congestion: Congestion) -> TransportConfig {
     let mut transport = TransportConfig::default();
+    match congestion {
+        Congestion::Cubic => {
+            transport.congestion_controller_factory(Arc::new(CubicConfig::default()))
+        }
+        Congestion::Bbr => transport.congestion_controller_factory(Arc::new(BbrConfig::default())),
+    };
     let silence = VarInt::from_u32(limits::SILENCE.as_millis() as u32);
     transport
         .max_concurrent_bidi_streams(VarInt::from_u32(limits::BIDIRECTIONAL_STREAMS_COUNT))
         .max_concurrent_uni_streams(VarInt::from_u32(limits::UNIDIRECTIONAL_STREAMS_COUNT))
-        .stream_receive_window(VarInt::from_u32(limits::STREAM_WINDOW_BYTES))
+        .stream_receive_window(VarInt::from_u32(stream_bytes))
         .receive_window(VarInt::from_u32(limits::FIRST_WINDOW_BYTES))
         .send_window(limits::SEND_WINDOW_BYTES)
         .datagram_receive_buffer_size(Some(limits::DATAGRAM_BYTES))
@@ -420,10 +465,9 @@ fn outward_window(stream_bytes: u32) -> u32 {
 
 /// The same of those that are begun here, with what a server may send on one stream.
 fn outward(stream_bytes: u32) -> (u32, Arc<TransportConfig>) {
-    let mut outward = transport();
+    let mut outward = transport(stream_bytes, Congestion::default());
     outward
         .keep_alive_interval(Some(limits::KEEP_ALIVE))
-        .stream_receive_window(VarInt::from_u32(stream_bytes))
         .receive_window(VarInt::from_u32(outward_window(stream_bytes)));
     (stream_bytes, Arc::new(outward))
 }

@@ -17,6 +17,17 @@ pub enum QuicError {
     Connect(SocketAddr, String),
 }
 
+/// How a connection finds out how much may be on its way (RFC 9002 §7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Congestion {
+    /// CUBIC (RFC 9438): it grows until something is lost, and whatever is lost makes it smaller. The default.
+    #[default]
+    Cubic,
+    /// BBR, version 1: it follows the rate at which the path delivers. Losses that have other causes than congestion don't
+    /// slow it down; where a bottleneck has a short queue it makes others lose more. quinn-proto calls its own experimental.
+    Bbr,
+}
+
 /// What an endpoint is among those of other workers and processes that have the same UDP port.
 #[derive(Debug, Clone)]
 pub struct Membership {

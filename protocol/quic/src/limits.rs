@@ -10,18 +10,22 @@ pub const BIDIRECTIONAL_STREAMS_COUNT: u32 = 100;
 /// others are refused at once. Answers: reserved-stream-flood.
 pub const UNIDIRECTIONAL_STREAMS_COUNT: u32 = 8;
 
-/// What the peer may send on one stream before it is read. Default: 262144. Unit: bytes. Reason: 100 Mbit/s over 20 ms.
-/// Answers: window-ignored.
+/// What a client may send on one stream before it is read, where its connection began while the worker had no room. Default: 262144.
+/// Unit: bytes. Reason: 100 Mbit/s over 20 ms; the transport can't change it later. Answers: window-ignored, stalled-uploads.
 pub const STREAM_WINDOW_BYTES: u32 = 256 * 1024;
+
+/// The same where the worker had room: its account was at most a tenth full. Default: 2097152. Unit: bytes. Reason: 160 Mbit/s over
+/// 100 ms. Answers: window-ignored.
+pub const STREAM_WINDOW_BYTES_MAX: u32 = 2 << 20;
 
 /// What a client may send on all streams before it is read, at first. Default: 65536. Unit: bytes. Reason: as much as the
 /// open streams may have is charged to the connection, for the transport does not tell how much has come; it doubles whenever as much was
 /// read. Answers: window-ignored.
 pub const FIRST_WINDOW_BYTES: u32 = 64 * 1024;
 
-/// What a client may send on all streams before it is read, once it has sent much. Default: 1048576. Unit: bytes. Reason:
-/// as over HTTP/2. Answers: window-ignored.
-pub const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
+/// What a client may send on all streams before it is read, once it has sent much, in windows of a stream. Default: 2. Unit:
+/// windows. Reason: two uploads at once as fast as one. Answers: window-ignored.
+pub const CONNECTION_WINDOWS_COUNT: u32 = 2;
 
 /// What a server may send on all streams of a connection that was begun here, before it is read. Default: 33554432. Unit:
 /// bytes. Reason: 128 responses that are not read keep no other one back. Answers: none.

@@ -1,8 +1,8 @@
 //! RFC 9000 §4: what the peer may send, what may be sent ahead of it, and what the transport keeps of both at most.
 
 use crate::limits::{
-    CONNECTION_WINDOW_BYTES, FIRST_WINDOW_BYTES, SEND_WINDOW_BYTES, SEND_WINDOW_BYTES_MAX,
-    STALLED_STREAMS_COUNT, STREAM_WINDOW_BYTES,
+    CONNECTION_WINDOWS_COUNT, FIRST_WINDOW_BYTES, SEND_WINDOW_BYTES, SEND_WINDOW_BYTES_MAX,
+    STALLED_STREAMS_COUNT,
 };
 
 /// What a piece of a stream takes besides its bytes while it is not read: its place in the order, and what it shares.
@@ -54,11 +54,11 @@ pub(crate) struct Receiving {
 }
 
 impl Receiving {
-    /// That of a server, whose client begins with a datagram of so many bytes.
-    pub(crate) fn of_server(first_bytes: usize) -> Self {
+    /// That of a server, whose client begins with a datagram of so many bytes, and may send `stream_bytes` on a stream.
+    pub(crate) fn of_server(first_bytes: usize, stream_bytes: u32) -> Self {
         let arrived = first_bytes as u64;
-        let stream_bytes = STREAM_WINDOW_BYTES;
-        let (shared_bytes, shared_bytes_max) = (FIRST_WINDOW_BYTES, CONNECTION_WINDOW_BYTES);
+        let shared_bytes_max = CONNECTION_WINDOWS_COUNT * stream_bytes;
+        let shared_bytes = FIRST_WINDOW_BYTES;
         let stalled_max = STALLED_STREAMS_COUNT;
         Self { arrived, stalled_max, ..Self::with(stream_bytes, shared_bytes, shared_bytes_max) }
     }
@@ -248,6 +248,7 @@ impl Sending {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::STREAM_WINDOW_BYTES;
 
     /// What a server's end holds besides the place of its one stream.
     fn held(receiving: &Receiving) -> usize {
@@ -256,7 +257,7 @@ mod tests {
 
     #[test]
     fn what_has_come_and_was_not_read_is_held() {
-        let mut receiving = Receiving::of_server(1200);
+        let mut receiving = Receiving::of_server(1200, STREAM_WINDOW_BYTES);
         receiving.knows_all();
         assert_eq!(receiving.held_bytes(5), 0, "nothing is open");
         receiving.arrived(1000);
@@ -281,7 +282,7 @@ mod tests {
 
     #[test]
     fn who_sends_a_lot_may_send_more_ahead() {
-        let mut receiving = Receiving::of_server(0);
+        let mut receiving = Receiving::of_server(0, STREAM_WINDOW_BYTES);
         receiving.begin(0);
         let mut read = |bytes| {
             let grown = receiving.read(0, bytes);
@@ -291,12 +292,12 @@ mod tests {
         assert_eq!(read(60_000), None);
         assert_eq!(read(60_000), Some(2 * FIRST_WINDOW_BYTES));
         let steps: Vec<u32> = (0..10).filter_map(|_| read(1 << 20)).collect();
-        assert_eq!(steps, [1 << 18, 1 << 19, 1 << 20]);
+        assert_eq!(steps, [1 << 18, 1 << 19]);
     }
 
     #[test]
     fn stalled_streams_leave_room_for_others() {
-        let mut receiving = Receiving::of_server(0);
+        let mut receiving = Receiving::of_server(0, STREAM_WINDOW_BYTES);
         for stream in (0..80).step_by(4) {
             receiving.begin(stream);
         }

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use bolide_quic::Connection;
-use bolide_quic::limits::{SEND_WINDOW_BYTES, SEND_WINDOW_BYTES_MAX};
+use bolide_quic::limits::{
+    SEND_WINDOW_BYTES, SEND_WINDOW_BYTES_MAX, STREAM_WINDOW_BYTES, STREAM_WINDOW_BYTES_MAX,
+};
 use bolide_quic_pair::World;
 use bolide_semantics::{
     Content, End, ExchangeEvent, ExchangeId, FieldRef, RequestHead, ResponseHead,
@@ -92,7 +94,7 @@ fn a_stalled_upload_leaves_room_for_other_requests() {
     let stalled: Vec<ExchangeId> = (0..3)
         .map(|_| {
             let id = world.client().request(now, &Method::POST, "/", End::No);
-            let body = Bytes::from(vec![7; 4 << 20]);
+            let body = Bytes::from(vec![7; 8 << 20]);
             let sent = world.client().with(now, |http, cx| http.send_data(cx, id, body, End::No));
             assert!(sent.is_ok(), "{sent:?}");
             id
@@ -129,4 +131,28 @@ fn what_waits_in_the_transport_follows_the_congestion_window() {
         most = most.max(held(&world));
     }
     assert!((2 * SEND_WINDOW_BYTES..SEND_WINDOW_BYTES_MAX + 4096).contains(&most), "{most}");
+}
+
+/// What a client sends of a body that is not read, in bytes.
+fn sent_unread(has_room: bool) -> usize {
+    let mut world = World::new(1, 0);
+    world.jitter = Duration::ZERO;
+    world.server().endpoint.accept(true, has_room);
+    world.turn();
+    world.until("streams", |world| world.sides[0].available() >= 100);
+    let now = world.now;
+    let id = world.client().request(now, &Method::POST, "/", End::No);
+    let body = Bytes::from(vec![7; 8 << 20]);
+    let sent = world.client().with(now, |http, cx| http.send_data(cx, id, body, End::No));
+    assert!(sent.is_ok(), "{sent:?}");
+    (0..3).for_each(|_| world.settle());
+    world.sides[1].quic.as_ref().map_or(0, Connection::held_bytes)
+}
+
+#[test]
+fn a_server_that_has_room_lets_an_upload_go_ahead() {
+    for (has_room, window) in [(false, STREAM_WINDOW_BYTES), (true, STREAM_WINDOW_BYTES_MAX)] {
+        let (sent, window) = (sent_unread(has_room), window as usize);
+        assert!((window..window + window / 8).contains(&sent), "{sent} bytes of {window}");
+    }
 }

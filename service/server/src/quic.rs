@@ -8,8 +8,8 @@ use std::time::{Instant, SystemTime};
 use crate::outward::OutwardQuic;
 use bolide_buffers::{Datagram, DatagramSink, Flush};
 use bolide_connection::{
-    Arrival, Connection, Limits, Membership, NewConnection, QuicEndpoint, Secret, ServerTls,
-    WallClock,
+    Arrival, Congestion, Connection, Limits, Membership, NewConnection, QuicEndpoint, Secret,
+    ServerTls, WallClock,
 };
 use bolide_eventloop::{Arriving, DatagramFlush, DatagramPipe, Routed, Token, random_seed};
 
@@ -58,12 +58,14 @@ struct Endpoint {
 }
 
 impl Endpoints {
-    /// Those of a worker, by its number and that of all, for listeners that have sockets for it, at these addresses.
+    /// Those of a worker, by its number and that of all, for listeners that have sockets for it, at these addresses, with
+    /// this congestion control.
     pub(crate) fn new(
         tls: &[Option<ServerTls>],
         sockets: &[Option<SocketAddr>],
         wall_clock: fn() -> SystemTime,
         (worker, lineage): ((usize, usize), &Lineage),
+        congestion: Congestion,
     ) -> Self {
         let Lineage { process, secret, follows, earlier } = lineage.clone();
         let member = Membership { worker, process, follows, secret: Some(secret) };
@@ -73,7 +75,7 @@ impl Endpoints {
             let clock = WallClock(wall_clock);
             // Settings that have no TLS 1.3 can't be made.
             let quic = QuicEndpoint::new(Some(tls), clock, random_seed(), (place, member)).ok()?;
-            Some(Endpoint { quic, local })
+            Some(Endpoint { quic: quic.with_congestion(congestion), local })
         };
         let endpoints = tls.iter().enumerate().map(|(place, tls)| endpoint(place, tls)).collect();
         Self { endpoints, worker: worker.0, earlier, ..Self::default() }
@@ -127,10 +129,10 @@ impl Endpoints {
         sink: &mut dyn DatagramSink,
     ) -> Routed {
         self.forget_arrived();
-        let Arriving { accepts, is_passed_on } = arriving;
+        let Arriving { accepts, has_room, is_passed_on } = arriving;
         let endpoint = self.endpoints.get_mut(listener).and_then(Option::as_mut);
         let Some(Endpoint { quic, local }) = endpoint else { return Routed::Nothing };
-        quic.accept(accepts);
+        quic.accept(accepts, has_room);
         let local = *local;
         match quic.receive(datagram, is_passed_on, now, sink) {
             Arrival::Nothing => Routed::Nothing,

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant, SystemTime};
 
-use bolide_connection::ServerTls;
+use bolide_connection::{Congestion, ServerTls};
 use bolide_eventloop::{
     Address, Around, Config, Handle, Listeners, Service, Signal, Signals, Stats,
 };
@@ -57,6 +57,7 @@ pub struct Server {
     pub(crate) bound: Option<Bound>,
     error: Option<Error>,
     http3: bool,
+    congestion: Congestion,
     pub(crate) lineage: Lineage,
 }
 
@@ -152,6 +153,7 @@ impl Default for Server {
             bound: None,
             error: None,
             http3: false,
+            congestion: Congestion::default(),
             lineage: Lineage::default(),
         }
     }
@@ -221,6 +223,14 @@ impl Server {
     #[must_use]
     pub fn http3(mut self, serves: bool) -> Self {
         self.http3 = serves;
+        self
+    }
+
+    /// How connections over HTTP/3 find out how much may be on its way. Default: [`Congestion::Cubic`]. That of TCP is the
+    /// kernel's.
+    #[must_use]
+    pub fn congestion(mut self, congestion: Congestion) -> Self {
+        self.congestion = congestion;
         self
     }
 
@@ -377,7 +387,7 @@ impl Server {
         let config = Config { around: self.around, limits: limits.event_loop, ..Config::default() };
         http3.tell(self.name);
         let (has_http3, lineage) = (http3.are_open(), self.lineage);
-        let plan = http3.plan(&addresses, self.workers, lineage.clone());
+        let plan = http3.plan(&addresses, self.workers, lineage.clone(), self.congestion);
         let clients = Arc::default();
         let handle = bolide_eventloop::run(&config, listeners, move |worker, mailbox| {
             if let Some(log) = &observed.access_log {

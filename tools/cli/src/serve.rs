@@ -390,7 +390,7 @@ fn assemble(
     results: &Results,
 ) -> Result<(Server, Vec<Opened>), String> {
     let mut server = Server::new().limits(plan.limits.clone()).drain(plan.drain);
-    server = server.ingress(plan.ingress.clone()).http3(plan.http3);
+    server = server.ingress(plan.ingress.clone()).http3(plan.http3).congestion(plan.congestion);
     if let Some(workers) = plan.workers {
         server = server.workers(usize::from(workers));
     }

@@ -252,14 +252,13 @@ pub struct Figures {
     /// Cores that the generator used in the steady part.
     pub generator_cores: f64,
     /// Latencies in µs by percentile (`50`, `99` …), and `mean` and `max`; as far as they are told.
+    #[serde(default)]
     pub latencies_us: std::collections::BTreeMap<String, f64>,
     /// Bytes of content in each answer, as it was sent; 0 where the generator doesn't say it.
     #[serde(default)]
     pub content_bytes: f64,
     /// Who was the bottleneck.
     pub bound: Bound,
-    /// Why that is said.
-    pub evidence: Vec<String>,
     /// What others, and the host, took from the machine meanwhile, in cores.
     pub foreign_cores: f64,
     /// What the race itself took meanwhile, in cores.
@@ -460,13 +459,6 @@ pub(crate) fn accounted(id: u32, is_tree: bool) -> Vec<u32> {
 fn judge(job: &Job<'_>, figures: &mut Figures) {
     let server = figures.server_cores / job.server_cores.max(1) as f64;
     let generator = figures.generator_cores / job.cores.len().max(1) as f64;
-    figures.evidence = vec![format!(
-        "the server used {:.0} % of its {} core(s), the generator {:.0} % of its {}",
-        server * 100.0,
-        job.server_cores,
-        generator * 100.0,
-        job.cores.len()
-    )];
     figures.bound = if job.rate.is_some() {
         Bound::Rate
     } else if server >= FULL {

@@ -16,6 +16,7 @@ pub mod rounds;
 pub mod statistics;
 
 mod builder;
+mod columns;
 mod entrant;
 mod idle;
 mod interrupt;

@@ -54,6 +54,7 @@ pub struct EntrantOutcome {
     /// What became of it.
     pub fate: Fate,
     /// One entry for each round; `None`: the run failed.
+    #[serde(with = "crate::columns")]
     pub rounds: Vec<Option<Figures>>,
     /// The most memory that its processes had, in bytes.
     pub peak_memory_bytes: u64,

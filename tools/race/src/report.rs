@@ -1,9 +1,11 @@
 //! The report: one page that needs nothing else, and all results as JSON.
 
 mod bars;
+mod colours;
 mod glance;
 mod markup;
 mod page;
+mod reach;
 mod scale;
 mod seeds;
 mod spectrum;
@@ -104,7 +106,7 @@ pub(crate) fn plain_page(
     page::plain(title, lead, notes, sections, skipped)
 }
 
-/// The names of all entrants, in the order of the tables: each has its colour on the whole page.
+/// The names of all entrants, in the order of the tables.
 fn names(outcomes: &[CellOutcome]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for entrant in outcomes.iter().flat_map(|outcome| &outcome.entrants) {
@@ -113,12 +115,6 @@ fn names(outcomes: &[CellOutcome]) -> Vec<String> {
         }
     }
     names
-}
-
-/// The class that gives an entrant its colour.
-fn colour(names: &[String], name: &str) -> String {
-    let index = names.iter().position(|known| known == name).unwrap_or_default();
-    format!("c{}", index % 12)
 }
 
 /// `2026-11-21 21:11 UTC`.

@@ -401,7 +401,7 @@ fn a_server_that_leaves_ends_once_its_client_has_the_response() {
 #[test]
 fn an_endpoint_that_accepts_nothing_refuses_at_once() {
     let mut world = World::new();
-    world.sides[SERVER].endpoint.accept(false);
+    world.sides[SERVER].endpoint.accept(false, true);
     world.until("a refusal", |world| world.sides[CLIENT].closed.is_some());
     assert_eq!(world.sides[CLIENT].closed, Some("refused"));
     assert!(world.sides[SERVER].connection.is_none(), "nothing is kept of the client");

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::time::SystemTime;
 
-use bolide_connection::ServerTls;
+use bolide_connection::{Congestion, ServerTls};
 use bolide_eventloop::{Address, Listeners};
 
 use super::{Listener, Server};
@@ -68,14 +68,20 @@ impl Sockets {
     }
 
     /// What the workers, of this number, make of them.
-    pub(super) fn plan(self, addresses: &[Address], workers: usize, lineage: Lineage) -> Plan {
+    pub(super) fn plan(
+        self,
+        addresses: &[Address],
+        workers: usize,
+        lineage: Lineage,
+        congestion: Congestion,
+    ) -> Plan {
         let socket = |(address, is_open): (&Address, &bool)| match address {
             Address::Inet(address) => is_open.then_some(*address),
             Address::Unix => None,
         };
         let sockets: Vec<_> = addresses.iter().zip(&self.are_open).map(socket).collect();
         let advertised = sockets.iter().flatten().map(|address| Advertised::new(address.port()));
-        Plan { advertised: advertised.collect(), sockets, workers, lineage }
+        Plan { advertised: advertised.collect(), sockets, workers, lineage, congestion }
     }
 }
 
@@ -87,6 +93,7 @@ pub(super) struct Plan {
     advertised: Vec<Advertised>,
     workers: usize,
     lineage: Lineage,
+    congestion: Congestion,
 }
 
 impl Plan {
@@ -98,7 +105,8 @@ impl Plan {
         wall_clock: fn() -> SystemTime,
     ) -> (Endpoints, Vec<Advertised>) {
         let member = ((worker, self.workers), &self.lineage);
-        (Endpoints::new(tls, &self.sockets, wall_clock, member), self.advertised.clone())
+        let endpoints = Endpoints::new(tls, &self.sockets, wall_clock, member, self.congestion);
+        (endpoints, self.advertised.clone())
     }
 }
 

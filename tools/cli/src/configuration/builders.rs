@@ -15,6 +15,7 @@ const BUILDERS: &[Builder] = &[
             // None: a socket that is open has no place in a file.
             ("listener", None),
             ("http3", Some("http3 =")),
+            ("congestion", Some("http3-congestion =")),
             ("workers", Some("workers =")),
             ("proxy_protocol", Some("proxy-protocol =")),
             ("ingress", Some("trusted =")),

@@ -27,6 +27,11 @@ pub(super) fn check(
     for one in placed {
         check_listeners(&one.route.site.conditions, listen, says_scheme)
             .map_err(|what| one.place.mistake(what))?;
+        if let Some(other) = hiding(one, placed, &schemes(one, listen, says_scheme)) {
+            let at = &other.place.at;
+            let what = format!("this route is never reached: the route at {at} takes its requests");
+            return Err(one.place.mistake(what));
+        }
         match &one.route.answer {
             Answer::Redirect(redirect) => {
                 for head in samples(one, placed) {
@@ -65,6 +70,37 @@ pub(super) fn check(
         }
     }
     Ok(())
+}
+
+/// The route that takes the requests of another one because it comes before those of every host, by whichever of these
+/// schemes they come.
+fn hiding<'p>(one: &Placed, placed: &'p [Placed], schemes: &[bool]) -> Option<&'p Placed> {
+    if one.route.comes_first() || matches!(one.route.answer, Answer::Builtin(_)) {
+        return None;
+    }
+    let before: Vec<&Placed> =
+        placed.iter().filter(|other| other.route.comes_first() && covers(other, one)).collect();
+    // A narrower one is asked first.
+    let narrowest = before.iter().map(|other| other.route.path.len()).max()?;
+    let mut hiding = None;
+    for is_secure in schemes {
+        let scheme = Some(if *is_secure { Scheme::Https } else { Scheme::Http });
+        let conditions = Conditions { scheme, ..one.route.site.conditions.clone() };
+        let takes = |other: &&&Placed| {
+            other.route.path.len() == narrowest && conditions.imply(&other.route.site.conditions)
+        };
+        hiding = Some(*before.iter().find(takes)?);
+    }
+    hiding
+}
+
+/// Whether a route is for every host and path of another one.
+fn covers(wide: &Placed, narrow: &Placed) -> bool {
+    let (wide, narrow) = (&wide.route, &narrow.route);
+    let has_hosts = wide.hosts.is_empty()
+        || (!narrow.hosts.is_empty() && narrow.hosts.iter().all(|host| wide.hosts.contains(host)));
+    let is_below = wide.path.ends_with('/') && narrow.path.starts_with(wide.path.as_str());
+    has_hosts && (is_below || wide.path == narrow.path)
 }
 
 fn onto_itself(one: &Placed, head: &Head, is_secure: bool) -> String {

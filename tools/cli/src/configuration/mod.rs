@@ -27,7 +27,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bolide::server::{Ingress, Limits, RouteError};
+use bolide::server::{Congestion, Ingress, Limits, RouteError};
 use bolide_measurement::Ndt7Settings;
 use bolide_site::Rules;
 
@@ -37,7 +37,7 @@ use document::{Document, Section};
 use limit_tables::{
     CONNECTION, HTTP1, HTTP2, HTTP3, LOOP, SERVER, WEBSOCKET, WEBSOCKET_KEPT, WebSocketLimits,
 };
-use upstream::Upstreams;
+use upstream::{Upstreams, choice};
 use value::Setting;
 
 pub(crate) use document::Place;
@@ -54,6 +54,8 @@ pub(crate) struct Configuration {
     /// None: one per core.
     /// Whether HTTPS listeners serve HTTP/3, too.
     pub(crate) http3: bool,
+    /// That of HTTP/3.
+    pub(crate) congestion: Congestion,
     pub(crate) workers: Option<u16>,
     pub(crate) drain: Duration,
     /// Whom to become once all listen.
@@ -80,6 +82,8 @@ impl Configuration {
     fn of(document: &Document, with_routes: bool) -> Result<Self, String> {
         let mut root = document.section()?;
         let http3 = root.value::<bool>("http3")?.unwrap_or(true);
+        let words = [("cubic", Congestion::Cubic), ("bbr", Congestion::Bbr)];
+        let congestion = choice(&mut root, "http3-congestion", &words)?.unwrap_or_default();
         let workers = workers(&mut root)?;
         let drain = root.value::<Duration>("drain")?.unwrap_or(DRAIN);
         let user = root.value::<String>("user")?;
@@ -107,6 +111,7 @@ impl Configuration {
         acme::check(acme.as_ref(), &listen)?;
         Ok(Self {
             http3,
+            congestion,
             workers,
             drain,
             user,

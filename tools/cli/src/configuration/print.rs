@@ -33,6 +33,9 @@ drain = \"30s\"
 
 # Serve HTTP/3 at the UDP ports of the HTTPS listeners. Needs a restart.
 http3 = true
+# How it finds out how much may be on its way: \"cubic\", or \"bbr\" (version 1, experimental), which
+# losses without congestion don't slow down. That of TCP is the kernel's. Needs a restart.
+http3-congestion = \"cubic\"
 
 # Send the time that a response took in a Server-Timing field.
 server-timing = false

@@ -182,6 +182,30 @@ fn defaults_are_rules_of_all_routes() {
 }
 
 #[test]
+fn a_route_behind_those_that_come_first_is_found() {
+    let http = "[[listen]]\nhttp = \"127.0.0.1:1\"\n";
+    let both = format!("{http}[[listen]]\nhttps = \"127.0.0.1:2\"\n");
+    let secure = "[[route]]\nscheme = \"http\"\nredirect = \"https://{host}{path}{query}\"\n";
+    let page = "[[route]]\npath = \"/a/\"\nrespond = \"a\"\n";
+    assert_eq!(read(&[&both, secure, page].concat()).err(), None, "it is there over TLS");
+    mistaken(
+        &[http, page, secure].concat(),
+        "b.toml:3:1: this route is never reached: the route at b.toml:6:1 takes its requests",
+    );
+    let trusted = "trusted = [\"10.0.0.0/8\"]\n";
+    assert_eq!(read(&[trusted, http, secure, page].concat()).err(), None, "a balancer speaks TLS");
+    let tls = "[[route]]\nscheme = \"https\"\nhost = \"a.example\"\nrespond = \"b\"\n";
+    assert_eq!(read(&[&both, secure, tls, page].concat()).err(), None, "for other hosts");
+    let host = page.replace("respond", "host = \"a.example\"\nrespond");
+    mistaken(&[&both, secure, tls, &host].concat(), "b.toml:12:1: this route is never reached");
+    let narrower =
+        "[[route]]\npath = \"/a/\"\nscheme = \"http\"\nmethod = \"PUT\"\nrespond = \"b\"\n";
+    assert_eq!(read(&[http, secure, narrower, page].concat()).err(), None, "a narrower one first");
+    let maintenance = "[[route]]\nwhile-file = \"down\"\nrespond = \"b\"\n";
+    assert_eq!(read(&[http, maintenance, page].concat()).err(), None, "only while there is a file");
+}
+
+#[test]
 fn a_route_that_is_never_reached_is_found() {
     let route = |keys: &str| format!("[[route]]\nrespond = \"a\"\n{keys}\n");
     let reached = [route("method = \"PUT\""), route("method = \"GET\""), route("")].concat();

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use bolide::server::{Ingress, Limits, ProxyProtocol};
+use bolide::server::{Congestion, Ingress, Limits, ProxyProtocol};
 
 use super::Arguments;
 use crate::certificate::Material;
@@ -19,6 +19,8 @@ pub(super) struct Plan {
     pub(super) listen: Vec<Listen>,
     /// Whether HTTPS listeners serve HTTP/3, too.
     pub(super) http3: bool,
+    /// That of HTTP/3.
+    pub(super) congestion: Congestion,
     pub(super) workers: Option<u16>,
     pub(super) drain: Duration,
     /// Whom to become once all listen.
@@ -68,6 +70,7 @@ impl Plan {
         Ok(Self {
             acme: file.as_ref().and_then(|file| acme(file.acme.as_ref()?, &listen)),
             listen,
+            congestion: file.as_ref().map(|file| file.congestion).unwrap_or_default(),
             http3: !arguments.no_http3 && file.as_ref().is_none_or(|file| file.http3),
             workers: arguments.workers.or_else(|| file.as_ref()?.workers),
             drain: arguments.drain.or_else(|| Some(file.as_ref()?.drain)).unwrap_or(DRAIN),
@@ -118,6 +121,7 @@ impl Plan {
         let mut fixed = vec![
             ("[[listen]]".to_owned(), format!("{addresses:?}")),
             ("http3".to_owned(), format!("{:?}", self.http3)),
+            ("http3-congestion".to_owned(), format!("{:?}", self.congestion)),
             ("workers".to_owned(), format!("{:?}", self.workers)),
             ("user".to_owned(), format!("{:?}", self.user)),
         ];

@@ -508,7 +508,7 @@ pub(super) struct OutputArguments {
     #[arg(long, value_name = "FIELD")]
     pub(super) push_header: Vec<String>,
 
-    /// Write a record of each request while the load runs: CSV, or JSON Lines with a name that ends in .jsonl.
+    /// Write a record of each request while the load runs: CSV, or by the end of the name JSON Lines (.jsonl) or Parquet (.parquet).
     #[arg(long, value_name = "FILE")]
     pub(super) records: Option<PathBuf>,
 

@@ -46,6 +46,7 @@ pub(super) struct Sample {
 pub(super) struct Row {
     pub(super) stack: Stack,
     pub(super) direction: Direction,
+    #[serde(with = "crate::columns")]
     pub(super) samples: Vec<Sample>,
     /// Why there are none, or fewer than rounds.
     pub(super) failed: Option<String>,

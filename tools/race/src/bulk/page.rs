@@ -94,6 +94,7 @@ struct Parts {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Row {
     stack: Stack,
+    #[serde(with = "crate::columns")]
     samples: Vec<Sample>,
     /// Why there are none, or fewer than rounds.
     failed: Option<String>,

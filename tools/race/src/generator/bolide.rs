@@ -167,7 +167,6 @@ fn figures(phase: &PhaseReport) -> Figures {
         latencies_us: latencies(&phase.latency),
         content_bytes: phase.traffic.payload_received_bytes as f64 / completed.max(1) as f64,
         bound: phase.verdict.bound,
-        evidence: phase.verdict.evidence.clone(),
         ..Figures::default()
     }
 }

@@ -1,8 +1,10 @@
 //! Bars with ranges: what one answer costs each server.
 
+use super::colours::colour;
+use super::markup;
 use super::markup::Svg;
+use super::reach::reach;
 use super::scale::{Scale, tick_text};
-use super::{colour, markup};
 use crate::catalogue::Kind;
 use crate::outcome::{CellOutcome, EntrantOutcome};
 use crate::statistics::Interval;
@@ -11,6 +13,8 @@ use crate::table::{cost, count, lower_bound, ratio_text};
 const WIDTH: f64 = 560.0;
 const ROW: f64 = 22.0;
 const LEFT: f64 = 112.0;
+/// How many times the shortest bar the longest may be on a linear scale: beyond it the shortest can't be seen.
+const VANISHING: f64 = 30.0;
 /// Room for the figure behind the longest bar.
 const RIGHT: f64 = 118.0;
 
@@ -27,7 +31,13 @@ pub(super) fn bars(outcome: &CellOutcome, names: &[String]) -> String {
     let title = outcome.title();
     let height = ROW * rows.len() as f64 + 26.0;
     let most = rows.iter().map(|(_, figure)| figure.mid * 1.02).fold(0.0, f64::max);
-    let scale = Scale::linear(0.0, most, LEFT, WIDTH - RIGHT);
+    let least = rows.iter().map(|(_, figure)| figure.mid).fold(f64::INFINITY, f64::min);
+    let is_log = least > 0.0 && most > VANISHING * least;
+    let scale = if is_log {
+        Scale::log(least / 2.0, most, LEFT, WIDTH - RIGHT)
+    } else {
+        Scale::linear(0.0, most, LEFT, WIDTH - RIGHT)
+    };
     let mut svg = Svg::new(WIDTH, height, &title);
     for tick in scale.ticks() {
         let x = scale.at(tick);
@@ -38,7 +48,8 @@ pub(super) fn bars(outcome: &CellOutcome, names: &[String]) -> String {
         let y = index as f64 * ROW;
         row(&mut svg, outcome, entrant, figure, names, &scale, y);
     }
-    markup::figure(&svg.finish(), &format!("{title}: {}", unit(outcome.cell.load)))
+    let scaled = if is_log { "; the scale is logarithmic" } else { "" };
+    markup::figure(&svg.finish(), &format!("{title}: {}{scaled}", unit(outcome.cell.load)))
 }
 
 fn row(
@@ -66,16 +77,14 @@ fn row(
     );
     let faded = if entrant.is_twin { " twin" } else { "" };
     let class = format!("{}{faded}", colour(names, &entrant.name));
-    let (start, end) = (scale.at(0.0), scale.at(figure.mid));
-    svg.bar(&class, (start, y + 4.0), (end - start, ROW - 8.0), &hint);
-    stages(svg, entrant, figure.mid, scale, y);
-    // The whisker may end outside of the plot when the interval does.
-    let middle = y + ROW / 2.0;
-    let (low, high) = (scale.at(figure.low), scale.at(figure.high));
-    svg.line("whisker", (low, middle), (high, middle));
-    for x in [low, high] {
-        svg.line("whisker", (x, middle - 4.0), (x, middle + 4.0));
+    let end = scale.at(figure.mid);
+    svg.bar(&class, (LEFT, y + 4.0), (end - LEFT, ROW - 8.0), &hint);
+    if !scale.is_log() {
+        // Parts of a bar add up to it on a linear scale only.
+        stages(svg, entrant, figure.mid, scale, y);
     }
+    reach(svg, "whisker", scale, figure, y + ROW / 2.0);
+    let (high, _) = scale.within(figure.high);
     let text = match rate {
         Some(rate) => format!("{shown}  ·  {rate}"),
         None => shown,
@@ -136,6 +145,18 @@ mod tests {
         let place = |name: &str| plot.find(&format!(">{name}</text>")).unwrap();
         assert!(place("bolide") < place("go") && place("bolide again") < place("go"));
         assert!(plot.contains("× reference: 2.00"), "{plot}");
+    }
+
+    #[test]
+    fn bars_that_would_vanish_are_on_a_logarithmic_scale() {
+        let mut outcome = crate::outcome::tests::outcome();
+        let names = super::super::names(std::slice::from_ref(&outcome));
+        assert!(!bars(&outcome, &names).contains("logarithmic"));
+        let rounds = outcome.entrants.iter_mut().filter(|entrant| entrant.name == "go");
+        for figures in rounds.flat_map(|entrant| entrant.rounds.iter_mut()).flatten() {
+            figures.cpu_us *= 100.0;
+        }
+        assert!(bars(&outcome, &names).contains("logarithmic"));
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Everything at a glance: each server's CPU per request against the reference's, workload by workload.
 
-use super::colour;
+use super::colours::colour;
 use super::markup::Svg;
+use super::reach::reach;
 use super::scale::{Scale, tick_text};
 use crate::catalogue::{Cores, Kind, Route};
 use crate::outcome::{CellOutcome, EntrantOutcome};
@@ -78,11 +79,14 @@ pub(super) fn glance(
 fn dot(svg: &mut Svg, place: &Place<'_>, names: &[String], scale: &Scale, middle: f64) {
     let class = colour(names, &place.entrant.name);
     let Interval { low, mid, high } = place.ratio;
-    // An interval may reach beyond what is shown.
-    let [from, to] = [low, high].map(|ratio| scale.at(ratio).clamp(LEFT, WIDTH - RIGHT));
-    svg.line(&format!("{class} reach"), (from, middle), (to, middle));
+    reach(svg, &format!("{class} reach"), scale, &place.ratio, middle);
     let hint = format!("{}: {mid:.2} ({low:.2}–{high:.2})", place.entrant.name);
-    svg.dot(&class, (scale.at(mid), middle), 5.5, &hint);
+    let (x, is_shown) = scale.within(mid);
+    if is_shown {
+        svg.dot(&class, (x, middle), 5.5, &hint);
+    } else {
+        svg.text("figure", (x, middle - 6.0), "end", &hint);
+    }
 }
 
 /// Whose colour is whose.

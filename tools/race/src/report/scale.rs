@@ -22,11 +22,24 @@ impl Scale {
         Self { from: from.log10(), to: to.max(from * 1.001).log10(), start, end, is_log: true }
     }
 
+    /// Whether equal ratios are equal distances.
+    pub(super) fn is_log(&self) -> bool {
+        self.is_log
+    }
+
     /// The place of a figure.
     pub(super) fn at(&self, value: f64) -> f64 {
         let value = if self.is_log { value.max(1e-9).log10() } else { value };
         let share = (value - self.from) / (self.to - self.from);
         self.start + share.clamp(-0.05, 1.05) * (self.end - self.start)
+    }
+
+    /// The place of a figure, or of the end of the range that is nearer to it; whether the figure is within the range.
+    pub(super) fn within(&self, value: f64) -> (f64, bool) {
+        let place = self.at(value);
+        let (low, high) = (self.start.min(self.end), self.start.max(self.end));
+        let nearest = place.clamp(low, high);
+        (nearest, (place - nearest).abs() < 1e-6)
     }
 
     /// Round figures within the range.
@@ -94,5 +107,7 @@ mod tests {
         let scale = Scale::linear(0.0, 10.0, 50.0, 0.0);
         assert!((scale.at(5.0) - 25.0).abs() < 1e-9);
         assert!(scale.at(1e9) >= -3.0, "nothing leaves the picture by far");
+        assert_eq!(scale.within(10.0), (0.0, true));
+        assert_eq!(scale.within(11.0), (0.0, false));
     }
 }

@@ -1,8 +1,9 @@
 //! Latency by percentile, with the rare ones given as much room as the common ones.
 
+use super::colours::colour;
+use super::markup;
 use super::markup::Svg;
 use super::scale::Scale;
-use super::{colour, markup};
 use crate::outcome::{CellOutcome, EntrantOutcome};
 use crate::table::duration;
 

@@ -1,9 +1,10 @@
 //! Throughput against latency: how much a server does, and how long its clients wait for it.
 
+use super::colours::colour;
+use super::markup;
 use super::markup::Svg;
 use super::scale::{Scale, tick_text};
 use super::spectrum::spread;
-use super::{colour, markup};
 use crate::generator::Figures;
 use crate::outcome::{CellOutcome, EntrantOutcome};
 use crate::table::{count, duration, lower_bound};

@@ -1,6 +1,9 @@
-//! What each request came to, written while the load runs: CSV (RFC 4180) or JSON Lines.
+//! What each request came to, written while the load runs: CSV (RFC 4180), JSON Lines or Parquet.
+
+mod parquet;
 
 use std::cell::RefCell;
+use std::fmt;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -8,6 +11,7 @@ use std::rc::Rc;
 
 use serde::Serialize;
 
+use self::parquet::Table;
 use crate::progress::{Record, RecordSink};
 use crate::report::Failure;
 
@@ -20,10 +24,26 @@ pub struct Records {
 
 #[derive(Debug)]
 struct Out {
-    file: BufWriter<File>,
-    is_json: bool,
+    file: Format,
     /// Nothing more is written after the first error.
     result: io::Result<()>,
+}
+
+/// What is written, and where to.
+enum Format {
+    Csv(BufWriter<File>),
+    Lines(BufWriter<File>),
+    Parquet(Box<Table>),
+}
+
+impl fmt::Debug for Format {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Csv(_) => "Csv",
+            Self::Lines(_) => "Lines",
+            Self::Parquet(_) => "Parquet",
+        })
+    }
 }
 
 /// A line of JSON.
@@ -39,20 +59,15 @@ struct Line<'a> {
 }
 
 impl Records {
-    /// Creates the file.
+    /// Creates the file, whose name says what it has: `.jsonl`, `.parquet`, or else CSV.
     ///
     /// # Errors
     ///
     /// Why it can't be created, in a sentence.
     pub fn create(path: &Path) -> Result<Self, String> {
-        let is_json = path.extension().is_some_and(|extension| extension == "jsonl");
         let refused = |error: io::Error| format!("--records {}: {error}", path.display());
-        let mut file = BufWriter::new(File::create(path).map_err(refused)?);
-        if !is_json {
-            file.write_all(b"phase,at_ns,latency_ns,request,status,bytes,failure\r\n")
-                .map_err(refused)?;
-        }
-        let out = Out { file, is_json, result: Ok(()) };
+        let file = Format::begin(path).map_err(refused)?;
+        let out = Out { file, result: Ok(()) };
         Ok(Self { path: path.to_owned(), out: Rc::new(RefCell::new(out)) })
     }
 
@@ -62,10 +77,8 @@ impl Records {
         let out = Rc::clone(&self.out);
         Box::new(move |phase, records| {
             let out = &mut *out.borrow_mut();
-            for record in records {
-                if out.result.is_ok() {
-                    out.result = write(phase, record, out.is_json, &mut out.file);
-                }
+            if out.result.is_ok() {
+                out.result = out.file.write(phase, records);
             }
         })
     }
@@ -79,22 +92,61 @@ impl Records {
         let out = &mut *self.out.borrow_mut();
         let result = std::mem::replace(&mut out.result, Ok(()));
         result
-            .and_then(|()| out.file.flush())
+            .and_then(|()| out.file.finish())
             .map_err(|error| format!("{} can't be written: {error}", self.path.display()))
     }
 }
 
-fn write(phase: &str, record: &Record, is_json: bool, out: &mut impl Write) -> io::Result<()> {
-    let Record { at_ns, latency_ns, request, status, bytes, failure } = *record;
-    if is_json {
-        let line = Line { phase, at_ns, latency_ns, request, status, bytes, failure };
-        serde_json::to_writer(&mut *out, &line)?;
-        return out.write_all(b"\n");
+impl Format {
+    fn begin(path: &Path) -> io::Result<Self> {
+        let file = File::create(path)?;
+        match path.extension().and_then(|extension| extension.to_str()) {
+            Some("jsonl") => Ok(Self::Lines(BufWriter::new(file))),
+            Some("parquet") => Ok(Self::Parquet(Box::new(Table::new(file)?))),
+            _ => {
+                let mut file = BufWriter::new(file);
+                file.write_all(b"phase,at_ns,latency_ns,request,status,bytes,failure\r\n")?;
+                Ok(Self::Csv(file))
+            }
+        }
     }
-    let name = failure.and_then(|failure| serde_json::to_value(failure).ok());
-    let failure = name.as_ref().and_then(|name| name.as_str()).unwrap_or_default();
+
+    fn write(&mut self, phase: &str, records: &[Record]) -> io::Result<()> {
+        match self {
+            Self::Csv(file) => records.iter().try_for_each(|record| write_csv(file, phase, record)),
+            Self::Lines(file) => {
+                records.iter().try_for_each(|record| write_line(file, phase, record))
+            }
+            Self::Parquet(table) => table.push(phase, records),
+        }
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        match self {
+            Self::Csv(file) | Self::Lines(file) => file.flush(),
+            Self::Parquet(table) => table.finish(),
+        }
+    }
+}
+
+fn write_line(out: &mut impl Write, phase: &str, record: &Record) -> io::Result<()> {
+    let Record { at_ns, latency_ns, request, status, bytes, failure } = *record;
+    let line = Line { phase, at_ns, latency_ns, request, status, bytes, failure };
+    serde_json::to_writer(&mut *out, &line)?;
+    out.write_all(b"\n")
+}
+
+fn write_csv(out: &mut impl Write, phase: &str, record: &Record) -> io::Result<()> {
+    let Record { at_ns, latency_ns, request, status, bytes, failure } = *record;
+    let failure = failure.map(failure_name).unwrap_or_default();
     let phase = phase.replace('"', "\"\"");
     write!(out, "\"{phase}\",{at_ns},{latency_ns},{request},{status},{bytes},{failure}\r\n")
+}
+
+/// A failure as JSON has it.
+fn failure_name(failure: Failure) -> String {
+    let name = serde_json::to_value(failure).ok();
+    name.and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
 #[cfg(test)]
