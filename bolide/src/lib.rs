@@ -97,13 +97,13 @@ pub use bolide_server::{
 pub mod server {
     pub use bolide_server::{
         AbortReason, AccessLog, AccessLogStats, Alternatives, BODY_BYTES_MAX, Blame, BodyLimit,
-        BodyStream, Congestion, ConnectionLimits, EarlierProcess, End, EventError, EventSender,
-        Exchange, Fields, FilePiece, FileVersion, ForwardedFields, Head, Http1Limits, Http2Limits,
-        Http3Limits, Ingress, Io, KeptRequest, LOG_PLACEHOLDERS, Limits, Listener, ListenerSockets,
-        LogFormat, LogLimits, LogTarget, LogTemplate, LoopLimits, Network, NetworkError, Networks,
-        Policy, ProxyProtocol, ProxyVersion, Pull, Pulse, RequestBody, RequestId, ResponseFields,
-        Rest, RouteError, Running, ServerEvent, SharedFile, Stopper, Waker, body_limit, detach,
-        with_state,
+        BodyStream, Congestion, CongestionControl, ConnectionLimits, EarlierProcess, End,
+        EventError, EventSender, Exchange, Fields, FilePiece, FileVersion, ForwardedFields, Head,
+        Http1Limits, Http2Limits, Http3Limits, Ingress, Io, KeptRequest, LOG_PLACEHOLDERS, Limits,
+        Listener, ListenerSockets, LogFormat, LogLimits, LogTarget, LogTemplate, LoopLimits,
+        Network, NetworkError, Networks, Policy, ProxyProtocol, ProxyVersion, Pull, Pulse,
+        RequestBody, RequestId, ResponseFields, Rest, RouteError, Running, ServerEvent, SharedFile,
+        Stopper, Waker, body_limit, detach, with_state,
     };
     #[cfg(feature = "json")]
     pub use bolide_server::{Json, JsonError, read_json};

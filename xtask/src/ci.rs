@@ -14,6 +14,9 @@ const FUZZ_SECONDS: u32 = 5;
 /// The packages whose tests talk to the program from outside.
 const OUTSIDE: &[&str] = &["bolide-e2e", "bolide-conformance"];
 
+/// What the program has where it is not built in a hurry.
+pub(crate) const WHOLE: [&str; 2] = ["--features", "bolide-cli/parquet"];
+
 /// The profile of what is published and measured.
 pub(crate) const MEASURED: &str = "dist";
 
@@ -35,8 +38,8 @@ pub(crate) fn all(_: &[String]) -> ExitCode {
     report.check("tidy", || tidy::check(&Tree::read(&root)));
     report.check("deny", || deny::check(&root));
     tools::every(&mut report, &root);
-    let lint = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
-    report.step("clippy", in_root(&root, &lint));
+    let lint = [&["clippy", "--workspace", "--all-targets"], &WHOLE[..], &["--", "-D", "warnings"]];
+    report.step("clippy", in_root(&root, &lint.concat()));
     let without_tls =
         ["test", "--package", "bolide", "--doc", "--no-default-features", "--features"];
     let others = ["client,files,proxy"];
@@ -95,13 +98,14 @@ pub(crate) fn instructions(arguments: &[String]) -> ExitCode {
 /// Builds the program with a profile of cargo. Returns where it is.
 pub(crate) fn built(report: &mut Report, root: &Path, profile: &str) -> PathBuf {
     let build = ["build", "--profile", profile, "--package", "bolide-cli"];
-    report.step(&format!("{profile} build"), in_root(root, &build));
+    report.step(&format!("{profile} build"), in_root(root, &[&build[..], &WHOLE].concat()));
     target(root).join(profile).join("bolide")
 }
 
 /// Builds the program with the tests: what both consist of is built once. Returns where it is.
 pub(crate) fn built_for_tests(report: &mut Report, root: &Path) -> PathBuf {
-    report.step("build", in_root(root, &["build", "--workspace", "--bins", "--tests"]));
+    let build = ["build", "--workspace", "--bins", "--tests"];
+    report.step("build", in_root(root, &[&build[..], &WHOLE].concat()));
     target(root).join("debug/bolide")
 }
 
@@ -112,7 +116,8 @@ fn target(root: &Path) -> PathBuf {
 
 /// The tests of all packages, one program after the other.
 fn tests(report: &mut Report, root: &Path, program: &Path) {
-    let mut tests = in_root(root, &["test", "--workspace", "--no-fail-fast"]);
+    let test = ["test", "--workspace", "--no-fail-fast"];
+    let mut tests = in_root(root, &[&test[..], &WHOLE].concat());
     tests.env("BOLIDE_BIN", program);
     report.tests("tests", tests);
 }

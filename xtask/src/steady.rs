@@ -210,6 +210,7 @@ fn why(said: &str) -> &str {
 fn suites(root: &Path, packages: &[&str]) -> Result<Vec<Suite>, String> {
     let mut build = Command::new(cargo());
     build.args(["test", "--workspace", "--no-run", "--message-format", "json-render-diagnostics"]);
+    build.args(ci::WHOLE);
     let output = build.current_dir(root).stderr(Stdio::inherit()).output();
     let output = output.map_err(|error| format!("cargo can't be run: {error}"))?;
     if !output.status.success() {

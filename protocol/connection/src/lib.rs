@@ -12,7 +12,7 @@ mod version;
 pub use bolide_h1::Limits as Http1Limits;
 pub use bolide_h2::{Limits as Http2Limits, RESET_CODES, Resets, Stats as Http2Stats};
 pub use bolide_h3::Limits as Http3Limits;
-pub use bolide_quic::{Congestion, Membership, QuicError, QuicStats, Secret};
+pub use bolide_quic::{Congestion, CongestionControl, Membership, QuicError, QuicStats, Secret};
 #[cfg(feature = "tls")]
 pub use bolide_tls::RenewalFacts;
 pub use bolide_tls::{

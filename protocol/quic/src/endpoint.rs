@@ -17,13 +17,16 @@ use quinn_proto::{
 };
 
 use crate::connection::{Connection, batch};
-use crate::facts::{Congestion, Membership, QuicError, Secret};
+use crate::facts::{Congestion, CongestionControl, Membership, QuicError, Secret};
 use crate::identifiers::{Identifiers, Owner};
 use crate::limits;
 use crate::windows::Receiving;
 
 /// How many times what came may be sent to an address that is not validated (RFC 9000 §8.1).
 const AMPLIFICATION: usize = 3;
+
+/// The size of packets before more is known of a path (RFC 9000 §14.1), in bytes.
+const FIRST_PACKET_BYTES: u64 = 1200;
 
 /// The protocol that is agreed on (RFC 9114 §3.1).
 const HTTP3: &[u8] = b"h3";
@@ -440,12 +443,19 @@ impl TimeSource for Clock {
 /// What every connection announces and allows itself, where so much may come on one stream before it is read.
 fn transport(stream_bytes: u32, congestion: Congestion) -> TransportConfig {
     let mut transport = TransportConfig::default();
-    match congestion {
-        Congestion::Cubic => {
-            transport.congestion_controller_factory(Arc::new(CubicConfig::default()))
+    let initial_window = u64::from(congestion.initial_packets) * FIRST_PACKET_BYTES;
+    match congestion.control {
+        CongestionControl::Cubic => {
+            let mut cubic = CubicConfig::default();
+            cubic.initial_window(initial_window);
+            transport.congestion_controller_factory(Arc::new(cubic));
         }
-        Congestion::Bbr => transport.congestion_controller_factory(Arc::new(BbrConfig::default())),
-    };
+        CongestionControl::Bbr => {
+            let mut bbr = BbrConfig::default();
+            bbr.initial_window(initial_window);
+            transport.congestion_controller_factory(Arc::new(bbr));
+        }
+    }
     let silence = VarInt::from_u32(limits::SILENCE.as_millis() as u32);
     transport
         .max_concurrent_bidi_streams(VarInt::from_u32(limits::BIDIRECTIONAL_STREAMS_COUNT))

@@ -18,8 +18,24 @@ pub enum QuicError {
 }
 
 /// How a connection finds out how much may be on its way (RFC 9002 §7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Congestion {
+    /// What it goes by.
+    pub control: CongestionControl,
+    /// What may be on its way at first, in packets of 1,200 bytes. Default: 10, which RFC 9002 §7.2 recommends; who has
+    /// more gets a page of small objects across in fewer round trips, and more lost where the path takes less.
+    pub initial_packets: u16,
+}
+
+impl Default for Congestion {
+    fn default() -> Self {
+        Self { control: CongestionControl::default(), initial_packets: 10 }
+    }
+}
+
+/// What tells a connection how much may be on its way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Congestion {
+pub enum CongestionControl {
     /// CUBIC (RFC 9438): it grows until something is lost, and whatever is lost makes it smaller. The default.
     #[default]
     Cubic,

@@ -29,4 +29,4 @@ pub use absent::{Arrived, Connection, Delivery, Endpoint, Key};
 pub use connection::Connection;
 #[cfg(feature = "quinn")]
 pub use endpoint::{Arrived, Delivery, Endpoint, Key};
-pub use facts::{Congestion, Membership, QuicError, QuicStats, Secret};
+pub use facts::{Congestion, CongestionControl, Membership, QuicError, QuicStats, Secret};

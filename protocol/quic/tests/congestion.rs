@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bolide_quic::{Congestion, Endpoint};
+use bolide_quic::{Congestion, CongestionControl, Endpoint};
 use bolide_quic_pair::{CLOCK, Side, World, tls};
 use bolide_semantics::{Content, End, ExchangeEvent, ResponseHead, Role};
 use bytes::Bytes;
@@ -68,8 +68,20 @@ fn median(congestion: Congestion, loss_percent: u64) -> u128 {
 
 #[test]
 fn losses_without_congestion_hardly_slow_bbr_down() {
-    let (cubic, bbr) = (median(Congestion::Cubic, 2), median(Congestion::Bbr, 2));
-    let lossless = page(Congestion::Bbr, 1, 0);
-    assert!(bbr < lossless + lossless / 4, "{bbr} ms, {lossless} ms without losses");
-    assert!(cubic > 2 * bbr, "{cubic} ms with CUBIC, {bbr} ms with BBR");
+    let of = |control| Congestion { control, ..Congestion::default() };
+    let (cubic, bbr) = (of(CongestionControl::Cubic), of(CongestionControl::Bbr));
+    let lossless = page(bbr, 1, 0);
+    let (cubic, bbr) = (median(cubic, 2), median(bbr, 2));
+    println!("{cubic} ms with CUBIC, {bbr} ms with BBR, {lossless} ms without losses");
+    assert!(bbr < lossless + lossless / 4 && cubic > 2 * bbr);
+}
+
+#[test]
+fn more_packets_at_first_save_round_trips() {
+    let of = |initial_packets| Congestion { initial_packets, ..Congestion::default() };
+    let (ten, many) = (of(10), of(32));
+    let (slow, fast) = (page(ten, 1, 0), page(many, 1, 0));
+    assert!(fast + 50 < slow, "{slow} and {fast} ms without losses");
+    let (slow, fast) = (median(ten, 1), median(many, 1));
+    assert!(fast + 50 < slow, "{slow} and {fast} ms with losses");
 }

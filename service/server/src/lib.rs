@@ -57,9 +57,9 @@ pub use bolide_buffers::{
     Chunk, DatagramSink, Flush, PieceQueue, SendQueue, WaitingPieces, detach,
 };
 pub use bolide_connection::{
-    Alpn, ClientCertificate, Clients, Congestion, HandshakeFacts, HandshakeRules, Http1Limits,
-    Http2Limits, Http3Limits, Identity, IdentityError, Issued, IssuedNames,
-    Limits as ConnectionLimits, ServerOptions, TlsVersion,
+    Alpn, ClientCertificate, Clients, Congestion, CongestionControl, HandshakeFacts,
+    HandshakeRules, Http1Limits, Http2Limits, Http3Limits, Identity, IdentityError, Issued,
+    IssuedNames, Limits as ConnectionLimits, ServerOptions, TlsVersion,
 };
 pub use bolide_eventloop::{
     After, Agenda, Around, BbrInfo, CloseCause, Destination, FileVersion, Limits as LoopLimits,

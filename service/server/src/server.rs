@@ -218,16 +218,14 @@ impl Server {
     /// (`Alt-Svc`, RFC 7838). Where the port can't be had, a warning says why, and TLS goes on alone. Listeners whose connections
     /// begin with a PROXY header have none. Default: no.
     ///
-    /// The release profile of an application needs `overflow-checks = true` for the package quinn-proto: without them, an error in version
-    /// 0.11.19 lets a client lift what its connection may send ahead, from 1 MiB to 27 MiB.
+    /// The release profile of an application needs `overflow-checks = true` for the package quinn-proto: SECURITY.md says why.
     #[must_use]
     pub fn http3(mut self, serves: bool) -> Self {
         self.http3 = serves;
         self
     }
 
-    /// How connections over HTTP/3 find out how much may be on its way. Default: [`Congestion::Cubic`]. That of TCP is the
-    /// kernel's.
+    /// How HTTP/3 finds out how much may be on its way; TCP's way is the kernel's. Default: CUBIC, from 10 packets.
     #[must_use]
     pub fn congestion(mut self, congestion: Congestion) -> Self {
         self.congestion = congestion;

@@ -2,6 +2,7 @@
 //! one before has come back.
 
 use std::error::Error;
+use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use futures_util::{SinkExt, StreamExt};
@@ -39,6 +40,6 @@ async fn main() -> Result<(), Box<dyn Error>> {
     while let Some(done) = tasks.join_next().await {
         count += done??;
     }
-    println!("{count} messages");
+    writeln!(io::stdout(), "{count} messages")?;
     Ok(())
 }

@@ -27,7 +27,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bolide::server::{Congestion, Ingress, Limits, RouteError};
+use bolide::server::{Congestion, CongestionControl, Ingress, Limits, RouteError};
 use bolide_measurement::Ndt7Settings;
 use bolide_site::Rules;
 
@@ -82,8 +82,7 @@ impl Configuration {
     fn of(document: &Document, with_routes: bool) -> Result<Self, String> {
         let mut root = document.section()?;
         let http3 = root.value::<bool>("http3")?.unwrap_or(true);
-        let words = [("cubic", Congestion::Cubic), ("bbr", Congestion::Bbr)];
-        let congestion = choice(&mut root, "http3-congestion", &words)?.unwrap_or_default();
+        let congestion = congestion(&mut root)?;
         let workers = workers(&mut root)?;
         let drain = root.value::<Duration>("drain")?.unwrap_or(DRAIN);
         let user = root.value::<String>("user")?;
@@ -123,6 +122,18 @@ impl Configuration {
             routes,
             observe,
         })
+    }
+}
+
+fn congestion(root: &mut Section<'_>) -> Result<Congestion, String> {
+    let words = [("cubic", CongestionControl::Cubic), ("bbr", CongestionControl::Bbr)];
+    let control = choice(root, "http3-congestion", &words)?.unwrap_or_default();
+    match root.placed::<u16>("http3-initial-packets")? {
+        None => Ok(Congestion { control, ..Congestion::default() }),
+        Some((initial_packets @ 2..=200, _)) => Ok(Congestion { control, initial_packets }),
+        Some((packets, at)) => {
+            Err(at.mistake(format!("`http3-initial-packets` is {packets}: give 2 to 200")))
+        }
     }
 }
 

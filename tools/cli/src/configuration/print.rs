@@ -36,6 +36,8 @@ http3 = true
 # How it finds out how much may be on its way: \"cubic\", or \"bbr\" (version 1, experimental), which
 # losses without congestion don't slow down. That of TCP is the kernel's. Needs a restart.
 http3-congestion = \"cubic\"
+# Packets of 1,200 bytes that may be on their way at first. Needs a restart.
+http3-initial-packets = 10
 
 # Send the time that a response took in a Server-Timing field.
 server-timing = false

@@ -121,7 +121,10 @@ impl Plan {
         let mut fixed = vec![
             ("[[listen]]".to_owned(), format!("{addresses:?}")),
             ("http3".to_owned(), format!("{:?}", self.http3)),
-            ("http3-congestion".to_owned(), format!("{:?}", self.congestion)),
+            (
+                "http3-congestion, http3-initial-packets".to_owned(),
+                format!("{:?}", self.congestion),
+            ),
             ("workers".to_owned(), format!("{:?}", self.workers)),
             ("user".to_owned(), format!("{:?}", self.user)),
         ];

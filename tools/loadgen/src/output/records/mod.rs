@@ -1,5 +1,6 @@
 //! What each request came to, written while the load runs: CSV (RFC 4180), JSON Lines or Parquet.
 
+#[cfg(feature = "parquet")]
 mod parquet;
 
 use std::cell::RefCell;
@@ -11,6 +12,7 @@ use std::rc::Rc;
 
 use serde::Serialize;
 
+#[cfg(feature = "parquet")]
 use self::parquet::Table;
 use crate::progress::{Record, RecordSink};
 use crate::report::Failure;
@@ -33,6 +35,7 @@ struct Out {
 enum Format {
     Csv(BufWriter<File>),
     Lines(BufWriter<File>),
+    #[cfg(feature = "parquet")]
     Parquet(Box<Table>),
 }
 
@@ -41,6 +44,7 @@ impl fmt::Debug for Format {
         formatter.write_str(match self {
             Self::Csv(_) => "Csv",
             Self::Lines(_) => "Lines",
+            #[cfg(feature = "parquet")]
             Self::Parquet(_) => "Parquet",
         })
     }
@@ -99,9 +103,17 @@ impl Records {
 
 impl Format {
     fn begin(path: &Path) -> io::Result<Self> {
+        let kind = path.extension().and_then(|extension| extension.to_str());
+        #[cfg(not(feature = "parquet"))]
+        if kind == Some("parquet") {
+            return Err(io::Error::other(
+                "this program was built without Parquet: give a name in .csv or .jsonl, or build it with `--features parquet`",
+            ));
+        }
         let file = File::create(path)?;
-        match path.extension().and_then(|extension| extension.to_str()) {
+        match kind {
             Some("jsonl") => Ok(Self::Lines(BufWriter::new(file))),
+            #[cfg(feature = "parquet")]
             Some("parquet") => Ok(Self::Parquet(Box::new(Table::new(file)?))),
             _ => {
                 let mut file = BufWriter::new(file);
@@ -117,6 +129,7 @@ impl Format {
             Self::Lines(file) => {
                 records.iter().try_for_each(|record| write_line(file, phase, record))
             }
+            #[cfg(feature = "parquet")]
             Self::Parquet(table) => table.push(phase, records),
         }
     }
@@ -124,6 +137,7 @@ impl Format {
     fn finish(&mut self) -> io::Result<()> {
         match self {
             Self::Csv(file) | Self::Lines(file) => file.flush(),
+            #[cfg(feature = "parquet")]
             Self::Parquet(table) => table.finish(),
         }
     }
@@ -181,6 +195,10 @@ mod tests {
             (Some("a \"b\""), true)
         );
         assert_eq!((lines.len(), lines[1]["failure"].as_str()), (2, Some("timeout")));
+        #[cfg(not(feature = "parquet"))]
+        assert!(
+            Records::create(Path::new("x.parquet")).unwrap_err().contains("--features parquet")
+        );
         let why = Records::create(Path::new("/no such directory/x")).unwrap_err();
         assert!(why.starts_with("--records /no such directory/x: "), "{why}");
     }
