@@ -131,9 +131,8 @@ fn congestion(root: &mut Section<'_>) -> Result<Congestion, String> {
     match root.placed::<u16>("http3-initial-packets")? {
         None => Ok(Congestion { control, ..Congestion::default() }),
         Some((initial_packets @ 2..=200, _)) => Ok(Congestion { control, initial_packets }),
-        Some((packets, at)) => {
-            Err(at.mistake(format!("`http3-initial-packets` is {packets}: give 2 to 200")))
-        }
+        Some((packets, at)) => Err(at
+            .mistake(format!("`http3-initial-packets` is {packets}: give a number from 2 to 200"))),
     }
 }
 

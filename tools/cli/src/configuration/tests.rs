@@ -128,6 +128,14 @@ fn top_level_keys() {
     mistaken("wrokers = 2\n", "b.toml:1:1: `wrokers` is not known here: did you mean `workers`?");
     mistaken("workers = \"2\"\n", "b.toml:1:11: `workers` is a string: give a number");
     mistaken("workers = 0\n", "b.toml:1:11: `workers` is 0: give a number from 1 to 1024");
+    mistaken(
+        "http3-congestion = \"brr\"\n",
+        "b.toml:1:20: `http3-congestion` is `brr` (`bbr`?): give one of cubic, bbr",
+    );
+    mistaken(
+        "http3-initial-packets = 1\n",
+        "b.toml:1:25: `http3-initial-packets` is 1: give a number from 2 to 200",
+    );
     mistaken("drain = \"soon\"\n", "b.toml:1:9: `drain` is \"soon\": give a time with a unit");
     mistaken("[route]\nroot = \".\"\n", "b.toml:1:1: `route` is a list of tables: write [[route]]");
     mistaken("a = \n", "b.toml:1:");
