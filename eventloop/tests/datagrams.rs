@@ -8,12 +8,21 @@ use std::time::{Duration, Instant};
 
 use bolide_buffers::{Datagram, DatagramBatch, DatagramSink, Flush};
 use bolide_eventloop::{
-    Accepted, Address, After, Arriving, CloseCause, Config, DatagramFlush, Handle, Listeners,
-    Mailbox, Routed, Service, Token, Turn, run,
+    Accepted, Address, After, Arriving, CloseCause, Config, DatagramFlush, Handle, Limits,
+    Listeners, Mailbox, Routed, Service, Token, Turn, run,
 };
 
 /// What a client sends to end its connection.
 const BYE: u8 = 255;
+
+/// What a client sends to make its connection keep a fifth of what the worker may keep.
+const KEEP: u8 = 254;
+
+/// What a client sends to hear whether the worker has room.
+const ASK: u8 = 253;
+
+/// What a worker may keep.
+const HELD_BYTES_MAX: usize = 1_000_000;
 
 /// Sends back what has come, once a turn has seen it.
 struct Echo {
@@ -61,6 +70,14 @@ impl Service for Echo {
             sink.send(&batch, bytes).expect("it works");
             return Routed::Nothing;
         }
+        if datagram.bytes.last() == Some(&ASK) {
+            let bytes: &[u8] = if arriving.has_room { b"room" } else { b"none" };
+            let (to, length) = (datagram.from, bytes.len());
+            let batch =
+                DatagramBatch { to, from: None, ecn: 0, bytes: length, segment_bytes: None };
+            sink.send(&batch, bytes).expect("it works");
+            return Routed::Nothing;
+        }
         let inbox = self.inboxes.entry(name).or_default();
         inbox.push(datagram.bytes.to_vec());
         match self.tokens.get(&name) {
@@ -84,13 +101,15 @@ impl Service for Echo {
     fn turn(&mut self, session: &mut Session, turn: &mut Turn<'_, ()>) -> After {
         assert!(turn.input.is_empty() && turn.rtt().is_none());
         let inbox = self.inboxes.entry(session.name).or_default();
+        let keeps = inbox.iter().any(|bytes| bytes.last() == Some(&KEEP));
         let is_over = inbox.iter().any(|bytes| bytes.last() == Some(&BYE));
         if inbox.is_empty() {
             session.outbox.push(b"late".to_vec());
         }
         session.outbox.append(inbox);
         session.told_after = Duration::from_millis(20);
-        if is_over { After::FINISHED } else { After::IDLE }
+        let held_bytes = if keeps { HELD_BYTES_MAX / 5 } else { 0 };
+        if is_over { After::FINISHED } else { After { held_bytes, ..After::IDLE } }
     }
 
     fn shut_down(&mut self, session: &mut Session, _: &mut Turn<'_, ()>) -> After {
@@ -124,7 +143,9 @@ fn start(workers: usize) -> (Handle<()>, SocketAddr) {
     let mut listeners = Listeners::new(workers);
     let address = listeners.bind(([127, 0, 0, 1], 0).into()).expect("it works");
     listeners.bind_datagrams(0).expect("it works");
-    (run(&Config::default(), listeners, service).expect("it works"), address)
+    let limits = Limits { held_bytes_max: HELD_BYTES_MAX, ..Limits::default() };
+    let config = Config { limits, ..Config::default() };
+    (run(&config, listeners, service).expect("it works"), address)
 }
 
 fn client(address: SocketAddr) -> UdpSocket {
@@ -174,6 +195,23 @@ fn a_connection_by_datagrams_is_a_session_as_any_other() {
     let stats = handle.join().unwrap()[0];
     assert_eq!((stats.accepted, stats.closed_finished, stats.open), (2, 2, 0));
     assert!(stats.bytes_received > 300 && stats.bytes_sent > 300, "{stats:?}");
+}
+
+#[test]
+fn a_worker_has_room_while_its_account_is_nearly_empty() {
+    let (handle, address) = start(1);
+    let client = client(address);
+    let asked = |sent: &[u8]| {
+        client.send(sent).unwrap();
+        receive_prompt(&client)
+    };
+    assert_eq!(asked(&[0, 0, ASK]), b"room");
+    assert_eq!(asked(&[0, 7, KEEP]), [0, 7, KEEP]);
+    assert_eq!(asked(&[0, 0, ASK]), b"none");
+    assert_eq!(asked(&[0, 7, 1]), [0, 7, 1], "it keeps nothing any more");
+    assert_eq!(asked(&[0, 0, ASK]), b"room");
+    handle.shut_down(Duration::ZERO);
+    handle.join().unwrap();
 }
 
 #[test]

@@ -242,6 +242,20 @@ fn a_session_is_resumed_over_http3_and_sends_early_data_when_asked_for() {
 }
 
 #[test]
+fn http3_has_the_congestion_control_of_the_configuration() {
+    let file = scratch("load_congestion").join("bolide.toml");
+    let text = "http3-congestion = \"bbr\"\nhttp3-initial-packets = 32\n\
+                [[listen]]\nhttps = \"127.0.0.1:0\"\n[[route]]\nbuiltin = true\n";
+    std::fs::write(&file, text).unwrap();
+    let server = Server::start(&["--config", &file.display().to_string()]);
+    let url = format!("{}/1000000", server.https());
+    let common = ["--http3", "--insecure", "-c", "2", "-n", "20", "--quiet", "--json", "-"];
+    let text = load(&[&common[..], &[&url]].concat()).well().text();
+    assert_eq!(figure(&text, "/counts/succeeded"), 20);
+    assert_eq!(figure(&text, "/traffic/payload_received_bytes"), 20_000_000);
+}
+
+#[test]
 fn other_tools_command_lines_are_taken() {
     let server = Server::start_both();
     let (http, https) = (format!("{}/ping", server.http()), format!("{}/ping", server.https()));

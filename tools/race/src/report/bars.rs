@@ -15,6 +15,8 @@ const ROW: f64 = 22.0;
 const LEFT: f64 = 112.0;
 /// How many times the shortest bar the longest may be on a linear scale: beyond it the shortest can't be seen.
 const VANISHING: f64 = 30.0;
+/// How far an interval is shown, as a multiple of the longest bar.
+const REACH: f64 = 1.3;
 /// Room for the figure behind the longest bar.
 const RIGHT: f64 = 118.0;
 
@@ -30,7 +32,10 @@ pub(super) fn bars(outcome: &CellOutcome, names: &[String]) -> String {
     }
     let title = outcome.title();
     let height = ROW * rows.len() as f64 + 26.0;
-    let most = rows.iter().map(|(_, figure)| figure.mid * 1.02).fold(0.0, f64::max);
+    let most = rows.iter().map(|(_, figure)| figure.mid).fold(0.0, f64::max);
+    // One run in trouble must not press all bars together.
+    let highest = rows.iter().map(|(_, figure)| figure.high).fold(0.0, f64::max);
+    let most = highest.min(most * REACH) * 1.02;
     let least = rows.iter().map(|(_, figure)| figure.mid).fold(f64::INFINITY, f64::min);
     let is_log = least > 0.0 && most > VANISHING * least;
     let scale = if is_log {

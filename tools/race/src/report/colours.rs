@@ -8,12 +8,12 @@ const USUAL: [&str; COUNT] = [
     "bolide",
     "nginx",
     "h2o",
-    "go",
+    "nghttp2c",
     "caddy",
     "haproxy",
     "axum",
     "hyper",
-    "nghttp2c",
+    "go",
     "tonic",
     "node",
     "axum-on-bolide",
@@ -58,7 +58,7 @@ mod tests {
     fn a_contender_has_its_colour_on_every_page() {
         assert_eq!(colours(&["bolide", "nginx", "h2o"]), ["c0", "c1", "c2"]);
         assert_eq!(colours(&["h2o", "tonic-on-bolide", "bolide"]), ["c2", "c9", "c0"]);
-        assert_eq!(colours(&["nginx-http3", "go"]), ["c1", "c3"]);
+        assert_eq!(colours(&["nginx-http3", "go"]), ["c1", "c8"]);
     }
 
     #[test]

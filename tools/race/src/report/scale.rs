@@ -47,7 +47,11 @@ impl Scale {
         if self.is_log {
             let first = self.from.floor() as i32;
             let last = self.to.ceil() as i32;
-            let steps: &[f64] = if last - first <= 3 { &[1.0, 2.0, 5.0] } else { &[1.0] };
+            let steps: &[f64] = match self.to - self.from {
+                decades if decades < 0.7 => &[1.0, 1.2, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0],
+                _ if last - first <= 3 => &[1.0, 2.0, 5.0],
+                _ => &[1.0],
+            };
             let all = (first..=last)
                 .flat_map(|power| steps.iter().map(move |step| step * 10_f64.powi(power)));
             return all
@@ -98,6 +102,7 @@ mod tests {
             ["100", "200", "500", "1k", "2k", "5k"]
         );
         assert_eq!(texts(Scale::log(1.0, 1e6, 0.0, 1.0)).len(), 7);
+        assert_eq!(texts(Scale::log(0.7, 2.2, 0.0, 1.0)), ["0.8", "1", "1.2", "1.5", "2"]);
     }
 
     #[test]
