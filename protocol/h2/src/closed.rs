@@ -9,31 +9,37 @@ use crate::limits::RESET_RANGES_COUNT;
 /// rows.
 #[derive(Debug, Default)]
 pub(crate) struct ResetStreams {
-    ranges: VecDeque<(u32, u32)>,
+    /// In a box, for most connections have none.
+    #[allow(clippy::box_collection, reason = "a pointer is a quarter of a queue")]
+    ranges: Option<Box<VecDeque<(u32, u32)>>>,
 }
 
 impl ResetStreams {
     /// Remembers a stream.
     pub(crate) fn insert(&mut self, id: u32) {
-        if let Some((_, last)) = self.ranges.back_mut()
+        let ranges = self.ranges.get_or_insert_default();
+        if let Some((_, last)) = ranges.back_mut()
             && id == *last + 2
         {
             *last = id;
             return;
         }
-        if self.ranges.len() == RESET_RANGES_COUNT {
-            self.ranges.pop_front();
+        if ranges.len() == RESET_RANGES_COUNT {
+            ranges.pop_front();
         }
-        self.ranges.push_back((id, id));
+        ranges.push_back((id, id));
     }
 
     /// Whether a stream is remembered. Ranges hold numbers of one parity only.
     pub(crate) fn contains(&self, id: u32) -> bool {
-        self.ranges.iter().any(|(first, last)| (*first..=*last).contains(&id))
+        let mut ranges = self.ranges.iter().flat_map(|ranges| ranges.iter());
+        ranges.any(|(first, last)| (*first..=*last).contains(&id))
     }
 
     pub(crate) fn trim(&mut self) {
-        self.ranges.shrink_to_fit();
+        if let Some(ranges) = &mut self.ranges {
+            ranges.shrink_to_fit();
+        }
     }
 }
 
@@ -47,7 +53,7 @@ mod tests {
         for id in (1..10_001).step_by(2) {
             reset.insert(id);
         }
-        assert_eq!(reset.ranges.len(), 1);
+        assert_eq!(reset.ranges.as_ref().map(|ranges| ranges.len()), Some(1));
         assert!(reset.contains(5001));
         assert!(!reset.contains(10_001));
     }
@@ -60,6 +66,6 @@ mod tests {
         }
         assert!(!reset.contains(1));
         assert!(reset.contains(9));
-        assert_eq!(reset.ranges.len(), RESET_RANGES_COUNT);
+        assert_eq!(reset.ranges.as_ref().map(|ranges| ranges.len()), Some(RESET_RANGES_COUNT));
     }
 }

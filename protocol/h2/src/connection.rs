@@ -254,7 +254,7 @@ impl Connection {
             + self.budgets.allocated_bytes()
             + self.compression.decoder.allocated_bytes()
             + self.compression.encoder.allocated_bytes()
-            + self.incoming.block.bytes.capacity()
+            + self.incoming.block.as_ref().map_or(0, |block| block.bytes.capacity())
     }
 
     /// What every call from outside begins with. Returns the reason when the connection is closed.
@@ -386,8 +386,8 @@ impl Connection {
         if let Some(since_ms) = deadlines.partial_since() {
             earliest.consider(since_ms, limits.head_time, DeadlineReason::Head);
         }
-        if self.incoming.block.stream != 0 {
-            earliest.consider(self.incoming.block.since_ms, limits.head_time, DeadlineReason::Head);
+        if let Some(block) = &self.incoming.block {
+            earliest.consider(block.since_ms, limits.head_time, DeadlineReason::Head);
         }
         if !self.settings.is_acknowledged() {
             let (since_ms, limit) = (self.settings.sent_ms, limits.acknowledgement_time);

@@ -16,9 +16,8 @@ pub(crate) struct DataRest {
 
 /// A header block that CONTINUATION frames continue. Most blocks are decoded where they arrived and
 /// never come here.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct HeaderBlock {
-    /// Zero when there is none.
     pub(crate) stream: u32,
     pub(crate) end_stream: bool,
     /// The HEADERS frame made the stream depend on itself.
@@ -79,7 +78,8 @@ pub(crate) struct Incoming {
     pub(crate) data: Option<DataRest>,
     /// Bytes of a payload that are of no interest; after those of `data`.
     pub(crate) skip: u32,
-    pub(crate) block: HeaderBlock,
+    /// The block that is open.
+    pub(crate) block: Option<Box<HeaderBlock>>,
     /// The peer sends nothing more.
     pub(crate) eof: bool,
     /// A request waits in the input for the output to drain.
@@ -98,7 +98,7 @@ impl Incoming {
             preface,
             data: None,
             skip: 0,
-            block: HeaderBlock::default(),
+            block: None,
             eof: false,
             held: false,
             frames: 0,
@@ -116,7 +116,7 @@ impl Incoming {
     /// Whether the input stands between two frames, outside of a header block.
     #[inline]
     pub(crate) fn is_between_frames(&self) -> bool {
-        self.data.is_none() && self.skip == 0 && self.block.stream == 0
+        self.data.is_none() && self.skip == 0 && self.block.is_none()
     }
 }
 
@@ -128,7 +128,14 @@ mod tests {
     fn an_open_block_is_no_place_between_frames() {
         let mut incoming = Incoming::new(false);
         assert!(incoming.is_between_frames());
-        incoming.block.stream = 1;
+        incoming.block = Some(Box::new(HeaderBlock {
+            stream: 1,
+            end_stream: false,
+            self_dependent: false,
+            bytes: Vec::new(),
+            continuations: 0,
+            since_ms: 0,
+        }));
         assert!(!incoming.is_between_frames());
     }
 }

@@ -5,31 +5,32 @@ use bolide_semantics::Priority;
 /// Priorities of streams that are not open yet.
 #[derive(Debug, Default)]
 pub(crate) struct EarlyPriorities {
-    waiting: Vec<(u32, Priority)>,
+    /// In a box, for most connections have none.
+    #[allow(clippy::box_collection, reason = "a pointer is a third of a vector")]
+    waiting: Option<Box<Vec<(u32, Priority)>>>,
 }
 
 impl EarlyPriorities {
     /// Remembers a priority; the oldest is forgotten when there are too many.
     pub(crate) fn insert(&mut self, stream: u32, priority: Priority) {
-        self.waiting.retain(|(id, _)| *id != stream);
-        if self.waiting.len() == crate::limits::EARLY_PRIORITIES_COUNT {
-            self.waiting.remove(0);
+        let waiting = self.waiting.get_or_insert_default();
+        waiting.retain(|(id, _)| *id != stream);
+        if waiting.len() == crate::limits::EARLY_PRIORITIES_COUNT {
+            waiting.remove(0);
         }
-        self.waiting.push((stream, priority));
+        waiting.push((stream, priority));
     }
 
     /// The priority of a stream that opens.
     #[inline]
     pub(crate) fn take(&mut self, stream: u32) -> Option<Priority> {
-        if self.waiting.is_empty() {
-            return None;
-        }
-        let index = self.waiting.iter().position(|(id, _)| *id == stream)?;
-        Some(self.waiting.swap_remove(index).1)
+        let waiting = self.waiting.as_mut()?;
+        let index = waiting.iter().position(|(id, _)| *id == stream)?;
+        Some(waiting.swap_remove(index).1)
     }
 
     pub(crate) fn trim(&mut self) {
-        self.waiting = Vec::new();
+        self.waiting = None;
     }
 }
 
@@ -47,7 +48,10 @@ mod tests {
         for stream in 0..1000 {
             early.insert(stream, of((stream % 8) as u8, false));
         }
-        assert_eq!(early.waiting.len(), crate::limits::EARLY_PRIORITIES_COUNT);
+        assert_eq!(
+            early.waiting.as_ref().map(|all| all.len()),
+            Some(crate::limits::EARLY_PRIORITIES_COUNT)
+        );
         assert_eq!(early.take(999), Some(of(7, false)));
         assert_eq!(early.take(999), None);
         assert_eq!(early.take(1), None);

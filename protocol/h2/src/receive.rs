@@ -74,7 +74,7 @@ impl Connection {
         if header.length > self.limits.frame_bytes.max(FRAME_BYTES) {
             return Err(Fault::frame_size("a frame larger than we allow"));
         }
-        if self.incoming.block.stream != 0 {
+        if self.incoming.block.is_some() {
             return self.read_continuation(cx, header);
         }
         if !self.settings.received {

@@ -12,7 +12,7 @@ use crate::error::{ErrorCode, Fault};
 use crate::frame::headers::Layout;
 use crate::frame::payload;
 use crate::frame::{FrameHeader, HEADER_BYTES, flag, kind};
-use crate::incoming::Step;
+use crate::incoming::{HeaderBlock, Step};
 use crate::limits::Limits;
 use crate::stream::{Kind, LENGTH_UNKNOWN, Opening, Part, State};
 
@@ -71,14 +71,14 @@ impl Connection {
         let end_stream = header.has(flag::END_STREAM);
         let block = Block { id, end_stream, self_dependent: depends_on == Some(id) };
         if !header.has(flag::END_HEADERS) {
-            let open = &mut self.incoming.block;
-            open.stream = id;
-            open.end_stream = end_stream;
-            open.self_dependent = block.self_dependent;
-            open.continuations = 0;
-            open.since_ms = self.deadlines.clock.ms;
-            open.bytes.clear();
-            open.bytes.extend_from_slice(&bytes[fragment]);
+            self.incoming.block = Some(Box::new(HeaderBlock {
+                stream: id,
+                end_stream,
+                self_dependent: block.self_dependent,
+                bytes: bytes[fragment].to_vec(),
+                continuations: 0,
+                since_ms: self.deadlines.clock.ms,
+            }));
             cx.input.consume(HEADER_BYTES + header.length as usize);
             return Ok(Step::Next);
         }
@@ -99,7 +99,9 @@ impl Connection {
         cx: &mut Context<'_>,
         header: FrameHeader,
     ) -> Result<Step, Fault> {
-        let open = &mut self.incoming.block;
+        let Some(open) = self.incoming.block.as_deref_mut() else {
+            return Err(Fault::protocol("a CONTINUATION frame without a header block"));
+        };
         if header.kind != kind::CONTINUATION || header.stream != open.stream {
             return Err(Fault::protocol("a header block is interrupted by another frame"));
         }
@@ -118,8 +120,8 @@ impl Connection {
         }
         let (id, end_stream) = (open.stream, open.end_stream);
         let block = Block { id, end_stream, self_dependent: open.self_dependent };
-        open.stream = 0;
         let encoded = std::mem::take(&mut open.bytes);
+        self.incoming.block = None;
         let expected = self.expected(id)?;
         let decoder = &mut self.compression.decoder;
         let summary = decode(decoder, &encoded, cx.head, expected, &self.limits)?;

@@ -32,7 +32,7 @@ impl Connection {
             let what = "no preface or SETTINGS in time";
             return Err(Fault::circumstance(ErrorCode::NoError, "preface-timeout", what));
         }
-        let block_since = (self.incoming.block.stream != 0).then_some(self.incoming.block.since_ms);
+        let block_since = self.incoming.block.as_ref().map(|block| block.since_ms);
         for since_ms in [self.deadlines.partial_since(), block_since].into_iter().flatten() {
             if over(since_ms, limits.head_time) {
                 let what = "a frame or header block takes too long";
@@ -88,11 +88,10 @@ impl Connection {
         self.streams.trim();
         self.pending.trim();
         self.stats.trim();
-        self.scheduler.early.trim();
+        self.scheduler.trim();
         self.compression.encoder.forget();
         self.incoming.run = None;
-        if self.incoming.block.stream == 0 {
-            self.incoming.block.bytes = Vec::new();
+        if self.incoming.block.is_none() {
             self.incoming.ahead.taken.trim();
         }
     }

@@ -15,8 +15,8 @@ const RINGS: usize = 16;
 /// The rings, and the connection's send window.
 #[derive(Debug)]
 pub(crate) struct Scheduler {
-    /// The stream whose turn it is, in each ring.
-    first: [u32; RINGS],
+    /// The stream whose turn it is, in each ring; in a box, for idle connections have none.
+    first: Option<Box<[u32; RINGS]>>,
     /// A bit for each ring that is not empty.
     used: u16,
     /// Whose turn it is between the two rings of one urgency.
@@ -43,7 +43,7 @@ fn ring(stream: &Stream) -> usize {
 impl Scheduler {
     pub(crate) fn new() -> Self {
         Self {
-            first: [NO_SLOT; RINGS],
+            first: None,
             used: 0,
             shared_turn: false,
             window: crate::settings::INITIAL_WINDOW_BYTES as i32,
@@ -78,11 +78,12 @@ impl Scheduler {
         debug_assert!(stream.sending.place != Place::Listed, "a stream waits in one place");
         stream.sending.place = Place::Listed;
         let ring = ring(stream);
-        let first = self.first[ring];
+        let all = self.first.get_or_insert_with(|| Box::new([NO_SLOT; RINGS]));
+        let first = all[ring];
         if first == NO_SLOT {
             stream.sending.next = slot;
             stream.sending.previous = slot;
-            self.first[ring] = slot;
+            all[ring] = slot;
             self.used |= 1 << ring;
             return;
         }
@@ -103,15 +104,16 @@ impl Scheduler {
         let (previous, next) = (stream.sending.previous, stream.sending.next);
         stream.sending.next = NO_SLOT;
         stream.sending.previous = NO_SLOT;
+        let Some(all) = &mut self.first else { return };
         if next == slot {
-            self.first[ring] = NO_SLOT;
+            all[ring] = NO_SLOT;
             self.used &= !(1 << ring);
             return;
         }
         slots[previous as usize].sending.next = next;
         slots[next as usize].sending.previous = previous;
-        if self.first[ring] == slot {
-            self.first[ring] = next;
+        if all[ring] == slot {
+            all[ring] = next;
         }
     }
 
@@ -126,15 +128,25 @@ impl Scheduler {
             self.shared_turn = !self.shared_turn;
             ring += usize::from(self.shared_turn);
         }
-        Some(self.first[ring])
+        self.first.as_ref().map(|all| all[ring])
     }
 
     /// A stream has had its turn and stays: in a ring that shares, the next one follows.
     #[inline]
     pub(crate) fn turn(&mut self, slots: &[Stream], slot: u32) {
         let stream = &slots[slot as usize];
-        if stream.sending.priority.incremental {
-            self.first[ring(stream)] = stream.sending.next;
+        if stream.sending.priority.incremental
+            && let Some(all) = &mut self.first
+        {
+            all[ring(stream)] = stream.sending.next;
+        }
+    }
+
+    /// No stream is open.
+    pub(crate) fn trim(&mut self) {
+        self.early.trim();
+        if self.is_empty() {
+            self.first = None;
         }
     }
 
