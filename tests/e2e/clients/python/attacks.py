@@ -926,7 +926,7 @@ def main():
                 process.send_signal(signal.SIGINT)
     if options.json:
         with open(options.json, "w") as file:
-            json.dump(found, file, indent=1)
+            json.dump(found, file, separators=(",", ":"))
     return 0 if is_well else 1
 
 
