@@ -85,6 +85,7 @@ pub(crate) fn quiet(load: Load) -> PhaseReport {
         },
         latency: flat(1000, 1_000_000),
         first_byte: flat(1000, 900_000),
+        sent_to_first_byte_mean_ns: 900_000.0,
         connect: flat(10, 50_000),
         handshake: Latencies::default(),
         resumed_count: 0,

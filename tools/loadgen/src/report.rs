@@ -94,6 +94,9 @@ pub struct PartPhase {
     pub lag: Latencies,
     /// As the phase's.
     pub pacing: Latencies,
+    /// A round trip of its path, in nanoseconds: the least time to establish a TCP connection, or QUIC's least.
+    #[serde(default)]
+    pub round_trip_ns: u64,
     /// CPU of its process.
     pub generator: ProcessCost,
 }
@@ -143,6 +146,10 @@ pub struct PhaseReport {
     pub latency: Latencies,
     /// From the same start to the first byte of the answer's head.
     pub first_byte: Latencies,
+    /// The mean time from when a request was handed to its connection to the first byte of its response's head, in
+    /// nanoseconds: without what an open loop's requests waited before.
+    #[serde(default)]
+    pub sent_to_first_byte_mean_ns: f64,
     /// From `connect` to the established connection; none over QUIC.
     pub connect: Latencies,
     /// From the established connection to the finished TLS handshake; over QUIC, from the first datagram on.

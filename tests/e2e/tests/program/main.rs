@@ -26,6 +26,9 @@ mod files;
 #[cfg(test)]
 mod finer_points;
 #[cfg(test)]
+#[cfg(target_os = "linux")]
+mod four_hosts;
+#[cfg(test)]
 mod load;
 #[cfg(test)]
 mod many_hosts;

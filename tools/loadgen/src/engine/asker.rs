@@ -349,6 +349,7 @@ impl Asker<'_> {
         if pacer.counts_answer(asked.number, asked.counted, state.now_ns) {
             let tally = &mut state.tally;
             tally.first_byte.saturating_record(state.now_ns - asked.begun_ns);
+            tally.handed_to_first_byte_ns += state.now_ns - asked.handed_ns;
             tally.traffic.head_wire_bytes += head.wire_bytes() as u64;
             tally.traffic.head_decoded_bytes += head.decoded_bytes() as u64;
         }

@@ -115,6 +115,8 @@ impl Counted {
     /// The same for one part of a run, as it is reported beside the sum.
     #[must_use]
     pub fn of_part(&self, part: usize) -> PartPhase {
+        let connect = &self.tally.connect;
+        let round_trip = self.tally.quic.as_ref().map_or(connect, |quic| quic.round_trip());
         PartPhase {
             part,
             elapsed_ns: self.elapsed_ns,
@@ -122,6 +124,7 @@ impl Counted {
             latency: latencies(self.tally.latency.clone()),
             lag: latencies(self.tally.lag.clone()),
             pacing: latencies(self.tally.pacing.clone()),
+            round_trip_ns: latencies(round_trip.clone()).min_ns,
             generator: self.generator,
         }
     }
@@ -152,6 +155,8 @@ pub(super) fn report(
         traffic: tally.traffic,
         littles_law_residual: (presence > 0.0).then(|| (presence - explained) / presence),
         latency,
+        sent_to_first_byte_mean_ns: tally.handed_to_first_byte_ns as f64
+            / tally.first_byte.len().max(1) as f64,
         first_byte: latencies(tally.first_byte),
         connect: latencies(tally.connect),
         handshake: latencies(tally.handshake),

@@ -55,6 +55,8 @@ pub(super) struct Tally {
     pub(super) latency: Histogram<u64>,
     #[serde(with = "encoded")]
     pub(super) first_byte: Histogram<u64>,
+    /// From when requests were handed to their connections to the first bytes of their responses, summed.
+    pub(super) handed_to_first_byte_ns: u64,
     #[serde(with = "encoded")]
     pub(super) connect: Histogram<u64>,
     #[serde(with = "encoded")]
@@ -108,6 +110,10 @@ impl QuicTally {
     }
 
     /// What is reported of it.
+    pub(super) fn round_trip(&self) -> &Histogram<u64> {
+        &self.rtt
+    }
+
     pub(super) fn report(self) -> QuicReport {
         let Self { datagrams_sent, datagrams_received, packets_sent, packets_lost, rtt } = self;
         let rtt = latencies(rtt);
@@ -166,6 +172,7 @@ impl Tally {
             by_seat: Vec::new(),
             latency: empty(),
             first_byte: empty(),
+            handed_to_first_byte_ns: 0,
             connect: empty(),
             handshake: empty(),
             lag: empty(),
@@ -268,6 +275,7 @@ impl Tally {
         stalls.connection_window_ns += more.connection_window_ns;
         stalls.socket_full += more.socket_full;
         stalls.receive_window_used_up += more.receive_window_used_up;
+        self.handed_to_first_byte_ns += other.handed_to_first_byte_ns;
         self.resumed_count += other.resumed_count;
         self.early_count += other.early_count;
         self.first_loss = self.first_loss.take().or_else(|| other.first_loss.clone());

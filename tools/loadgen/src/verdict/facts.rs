@@ -1,7 +1,7 @@
 //! The figures of a phase as shares, so that thresholds can be put on them.
 
 use super::IDLE;
-use crate::report::{Bound, Latencies, PhaseReport, Verdict};
+use crate::report::{Bound, Latencies, PartPhase, PhaseReport, Verdict};
 
 /// Shares and sums that a verdict is made from.
 #[derive(Debug)]
@@ -18,10 +18,9 @@ pub(super) struct Facts {
     pub(super) in_flight_ns: f64,
     /// The time of all connections, summed, in nanoseconds.
     pub(super) connections_ns: f64,
-    /// The least time to establish a TCP connection, or QUIC's least: a round trip. The median also has the burst in
-    /// it that opening all connections at once is.
+    /// A round trip; of parts with paths of their own, the mean over their responses.
     pub(super) round_trip_ns: u64,
-    /// Median time to the first byte.
+    /// The mean time from when a request was sent to the first byte of its response.
     pub(super) first_byte_ns: u64,
     /// In the direction that carries more.
     pub(super) bytes_per_exchange: f64,
@@ -46,8 +45,8 @@ impl Facts {
             server_cores: server.map(|cost| cost.cpu_ns as f64 / elapsed_ns),
             in_flight_ns: report.latency.mean_ns * completed,
             connections_ns: counts.connections.max(1) as f64 * elapsed_ns,
-            round_trip_ns: report.quic.as_ref().map_or(&report.connect, |quic| &quic.rtt).min_ns,
-            first_byte_ns: median(&report.first_byte),
+            round_trip_ns: round_trip(report),
+            first_byte_ns: report.sent_to_first_byte_mean_ns as u64,
             bytes_per_exchange: bytes / completed,
             wire_bits_per_second: bytes * 8.0 * 1e9 / elapsed_ns,
         }
@@ -82,6 +81,17 @@ impl Facts {
         evidence.extend(self.generator_said_and_server());
         Some(Verdict { bound, evidence })
     }
+}
+
+fn round_trip(report: &PhaseReport) -> u64 {
+    let completed: u64 = report.parts.iter().map(|part| part.counts.completed).sum();
+    if completed == 0 {
+        // The median of connections also has the burst in it that opening all of them at once is.
+        return report.quic.as_ref().map_or(&report.connect, |quic| &quic.rtt).min_ns;
+    }
+    let weighted =
+        |part: &PartPhase| u128::from(part.round_trip_ns) * u128::from(part.counts.completed);
+    (report.parts.iter().map(weighted).sum::<u128>() / u128::from(completed)) as u64
 }
 
 pub(super) fn median(latencies: &Latencies) -> u64 {

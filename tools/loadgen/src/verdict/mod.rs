@@ -247,7 +247,7 @@ fn path(report: &PhaseReport, facts: &Facts) -> Option<Verdict> {
     if round_trip >= LONG_PATH_NS && facts.first_byte_ns < 2 * round_trip && facts.nobody_is_busy()
     {
         evidence.push(format!(
-            "A round trip takes {} and the first byte {}: the network path limits the rate; more \
+            "A round trip takes {} and the first byte {} (mean): the network path limits the rate; more \
              requests in flight (-c, -m) would raise it.",
             duration(round_trip),
             duration(facts.first_byte_ns)
@@ -276,7 +276,7 @@ fn waiting(report: &PhaseReport, facts: &Facts) -> Option<Verdict> {
         return None;
     }
     let mut evidence = vec![format!(
-        "The first byte takes {} (median) and a round trip {}: the server limits the rate.",
+        "The first byte takes {} (mean) and a round trip {}: the server limits the rate.",
         duration(facts.first_byte_ns),
         duration(facts.round_trip_ns)
     )];

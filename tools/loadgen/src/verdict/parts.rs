@@ -39,7 +39,7 @@ fn why_behind(part: &PartPhase, is_open: bool) -> Option<String> {
 mod tests {
     use super::super::judge;
     use super::*;
-    use crate::fabricated::{OPEN_1000, cost, latencies, quiet};
+    use crate::fabricated::{OPEN_1000, cost, flat, latencies, quiet};
 
     fn part(number: usize, late_ns: u64, busy: f64) -> PartPhase {
         let whole = quiet(Load::Closed);
@@ -50,6 +50,7 @@ mod tests {
             latency: whole.latency,
             lag: latencies(&[]),
             pacing: latencies(&[late_ns]),
+            round_trip_ns: 0,
             generator: cost(busy, busy),
         }
     }
@@ -65,6 +66,20 @@ mod tests {
         assert_eq!(verdict.bound, Bound::Client);
         assert!(verdict.evidence[0].starts_with("Part 3 was slow: its clock was late by 12"));
         assert!(!verdict.evidence.iter().any(|one| one.contains("Part 1")));
+    }
+
+    #[test]
+    fn the_first_byte_is_compared_with_the_paths_of_all_parts() {
+        let mut report = quiet(Load::Closed);
+        let path = |number, round_trip_ns| PartPhase { round_trip_ns, ..part(number, 0, 0.1) };
+        report.parts = vec![path(1, 10_000_000), path(2, 90_000_000)];
+        report.connect = flat(10, 10_000_000);
+        report.sent_to_first_byte_mean_ns = 50_600_000.0;
+        let verdict = judge(&report, None);
+        assert_eq!(verdict.bound, Bound::Network, "{verdict:?}");
+        assert!(verdict.evidence[0].starts_with("A round trip takes 50.0 ms"), "{verdict:?}");
+        report.sent_to_first_byte_mean_ns = 150_000_000.0;
+        assert_eq!(judge(&report, None).bound, Bound::Server);
     }
 
     #[test]

@@ -94,7 +94,7 @@ fn a_clock_that_runs_late_is_said_and_binds_only_where_the_rate_is_missed_for_it
             late(report);
             report.counts.completed = 700;
             report.lag = flat(700, lag_ns);
-            report.first_byte = flat(700, 50_000_000);
+            report.sent_to_first_byte_mean_ns = 5e7;
             report.server = Some(cost(0.01, 0.01));
         })
     };
@@ -141,7 +141,7 @@ fn the_path_binds_when_it_is_full_lossy_or_long() {
         |report| report.traffic.retransmits = 30,
         |report| {
             report.connect = flat(10, 20_000_000);
-            report.first_byte = flat(1000, 21_000_000);
+            report.sent_to_first_byte_mean_ns = 21_000_000.0;
         },
         |report| report.traffic.wire_received_bytes = 200_000_000,
     ] {
@@ -151,7 +151,7 @@ fn the_path_binds_when_it_is_full_lossy_or_long() {
     // Connections that were opened in one burst say nothing about the path.
     let burst = closed(|report| {
         report.connect = latencies(&[40_000, 700_000, 700_000, 700_000]);
-        report.first_byte = flat(1000, 300_000);
+        report.sent_to_first_byte_mean_ns = 300_000.0;
     });
     assert_eq!(burst.bound, Bound::Unclear, "{burst:?}");
     let busy = closed(|report| {
@@ -162,10 +162,22 @@ fn the_path_binds_when_it_is_full_lossy_or_long() {
 }
 
 #[test]
+fn a_long_path_binds_an_open_loop_whatever_requests_waited_for_connections() {
+    let said = open(|report| {
+        report.counts.completed = 700;
+        report.connect = flat(8, 80_000_000);
+        report.lag = flat(700, 1_800_000_000);
+        report.sent_to_first_byte_mean_ns = 8.1e7;
+    });
+    assert_eq!(said.bound, Bound::Network, "{said:?}");
+    assert!(said.evidence[1].contains("and the first byte 81.0 ms (mean)"), "{said:?}");
+}
+
+#[test]
 fn a_server_that_sleeps_binds_without_any_cpu() {
     let said = closed(|report| {
         report.server = Some(cost(0.01, 0.01));
-        report.first_byte = flat(1000, 50_000_000);
+        report.sent_to_first_byte_mean_ns = 50_000_000.0;
     });
     assert_eq!(said.bound, Bound::Server);
     assert!(said.evidence[0].contains("50.0 ms"), "{said:?}");

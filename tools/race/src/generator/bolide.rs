@@ -216,6 +216,7 @@ mod tests {
                 ..Latencies::default()
             },
             first_byte: Latencies::default(),
+            sent_to_first_byte_mean_ns: 0.0,
             connect: Latencies::default(),
             handshake: Latencies::default(),
             resumed_count: 0,
