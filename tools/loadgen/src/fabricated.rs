@@ -63,9 +63,9 @@ pub(crate) fn quiet(load: Load) -> PhaseReport {
         started: 1000,
         completed: 1000,
         succeeded: 1000,
-        failed: 0,
         compared: 10,
         connections: 10,
+        failed: 0,
     };
     PhaseReport {
         phase: phase("measured", load),
@@ -94,39 +94,43 @@ pub(crate) fn quiet(load: Load) -> PhaseReport {
         events: None,
         websocket: None,
         users: None,
-        lag: latencies(&[]),
-        pacing: latencies(&[]),
+        lag: Latencies::default(),
+        pacing: Latencies::default(),
         stalls: Stalls::default(),
         quic: None,
         connection_rates: None,
         generator: cost(0.3, 0.3),
         server: Some(cost(0.4, 0.4)),
         littles_law_residual: Some(0.001),
-        series: vec![
-            Sample {
-                at_ns: 100_000_000,
-                rate: 990.0,
-                p50_ns: 900_000,
-                p99_ns: 1_100_000,
-                failed: 0,
-                in_flight: 10,
-                generator_cores: 0.3,
-                server_cores: Some(0.4),
-            },
-            Sample {
-                at_ns: 200_000_000,
-                rate: 1010.0,
-                p50_ns: 950_000,
-                p99_ns: 1_200_000,
-                failed: 1,
-                in_flight: 9,
-                generator_cores: 0.3,
-                server_cores: None,
-            },
-        ],
+        series: series(),
         parts: Vec::new(),
         verdict: Verdict::default(),
     }
+}
+
+fn series() -> Vec<Sample> {
+    vec![
+        Sample {
+            at_ns: 100_000_000,
+            rate: 990.0,
+            p50_ns: 900_000,
+            p99_ns: 1_100_000,
+            failed: 0,
+            in_flight: 10,
+            generator_cores: 0.3,
+            server_cores: Some(0.4),
+        },
+        Sample {
+            at_ns: 200_000_000,
+            rate: 1010.0,
+            p50_ns: 950_000,
+            p99_ns: 1_200_000,
+            failed: 1,
+            in_flight: 9,
+            generator_cores: 0.3,
+            server_cores: None,
+        },
+    ]
 }
 
 /// A process that used this much of a core, and of its busiest thread, in a second.

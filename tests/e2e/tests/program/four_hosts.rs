@@ -75,10 +75,13 @@ impl Hosts {
     }
 
     /// Starts the server, and gives the URL of a response of four bytes.
-    fn serve(&mut self) -> String {
+    fn serve(&mut self, log: &Path) -> String {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.hub()]).arg(program());
-        let server = Server::start_by(command, &["--http", "10.63.0.1:0"]);
+        let log = log.display().to_string();
+        let options = ["--access-log", &log, "--access-log-format", "json"];
+        let server =
+            Server::start_by(command, &[&["--http", "10.63.0.1:0"], &options[..]].concat());
         let url = format!("{}/ping", server.http());
         self.server = Some(server);
         url
@@ -222,8 +225,9 @@ fn four_hosts_with_paths_of_their_own_make_one_run() {
         return;
     }
     let mut hosts = Hosts::new();
-    let url = hosts.serve();
     let folder = scratch("four_hosts");
+    let log = folder.join("access.log");
+    let url = hosts.serve(&log);
     let plan = ["-c", "80", "--rate", "400", "-D", "4", "--warm-up", "0", &url];
     let report = load(&hosts, &folder, &plan, |_| ());
     let phase = &report["phases"][0];
@@ -237,10 +241,14 @@ fn four_hosts_with_paths_of_their_own_make_one_run() {
         assert!(number(part, "/round_trip_ns") >= path, "{part}");
         assert!((path..2.0 * path).contains(&median), "{path_ms} ms: {part}");
     }
-    // Whoever had begun three seconds earlier or later would be missed here.
-    let series = phase["series"].as_array().expect("a list");
-    let rates: Vec<f64> = series.iter().map(|sample| number(sample, "/rate")).collect();
-    assert!(rates[1..3].iter().all(|rate| (350.0..450.0).contains(rate)), "{rates:?}");
+    let log = fs::read_to_string(&log).expect("the server writes it");
+    let first: Vec<&str> = log.lines().take(400).collect();
+    for number in 1..=PATHS_MS.len() {
+        // Whoever began three seconds late has none of the first second's requests.
+        let peer = format!("\"peer\":\"10.61.{number}.2:");
+        let count = first.iter().filter(|line| line.contains(&peer)).count();
+        assert!((70..130).contains(&count), "part {number} has {count} of the first 400");
+    }
     // Half of the longest path, and what the kernel adds.
     assert!((40e6..60e6).contains(&number(&report, "/parts/clock_bound_ns")), "{report}");
 
