@@ -51,11 +51,11 @@ pub(crate) const DRAIN: Duration = Duration::from_secs(30);
 /// What a file says.
 #[derive(Debug)]
 pub(crate) struct Configuration {
-    /// None: one per core.
     /// Whether HTTPS listeners serve HTTP/3, too.
     pub(crate) http3: bool,
     /// That of HTTP/3.
     pub(crate) congestion: Congestion,
+    /// None: one per core.
     pub(crate) workers: Option<u16>,
     pub(crate) drain: Duration,
     /// Whom to become once all listen.
