@@ -63,9 +63,9 @@ pub(crate) fn quiet(load: Load) -> PhaseReport {
         started: 1000,
         completed: 1000,
         succeeded: 1000,
+        failed: 0,
         compared: 10,
         connections: 10,
-        failed: 0,
     };
     PhaseReport {
         phase: phase("measured", load),

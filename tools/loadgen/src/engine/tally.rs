@@ -109,11 +109,12 @@ impl QuicTally {
         add(&mut self.rtt, &more.rtt);
     }
 
-    /// What is reported of it.
+    /// The connections' smoothed round trips.
     pub(super) fn round_trip(&self) -> &Histogram<u64> {
         &self.rtt
     }
 
+    /// What is reported of it.
     pub(super) fn report(self) -> QuicReport {
         let Self { datagrams_sent, datagrams_received, packets_sent, packets_lost, rtt } = self;
         let rtt = latencies(rtt);
