@@ -33,6 +33,7 @@ mod sent_fields;
 mod syntax;
 mod target_path;
 mod text;
+mod url;
 
 pub use accept_encoding::preferred_coding;
 pub use bucket::Bucket;
@@ -67,3 +68,4 @@ pub use syntax::{
 };
 pub use target_path::{decode_path, has_dot_segment};
 pub use text::Text;
+pub use url::{Scheme, Url, UrlError, check_path, split_authority};

@@ -6,13 +6,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use bolide_client::{Client, ClientError};
-use bolide_semantics::is_hop_by_hop;
+use bolide_semantics::{Scheme, Url, is_hop_by_hop};
 use bolide_server::{
     FieldName, Handler, HeaderMap, HeaderName, HeaderValue, Offload, OffloadLimits, Reply, Request,
     Responder, Response, StatusCode,
 };
-
-use http::Uri;
 
 use crate::access::busy;
 use crate::basic::AuthError;
@@ -63,11 +61,7 @@ impl ForwardAuth {
     ///
     /// It is not a URL that begins with `http://` or `https://`.
     pub fn new(url: &str) -> Result<Self, AuthError> {
-        let is_one =
-            |uri: &Uri| matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some();
-        if !url.parse::<Uri>().is_ok_and(|uri| is_one(&uri)) {
-            return Err(AuthError("give a URL that begins with http:// or https://".to_owned()));
-        }
+        Url::parse(url, &Scheme::HTTP).map_err(|error| AuthError(error.to_string()))?;
         let (url, copied, waiting) = (url.to_owned(), Vec::new(), AtomicUsize::new(0));
         let threads_max_count = FORWARD_THREADS_COUNT;
         let threads = Offload::new(OffloadLimits { threads_max_count, ..OffloadLimits::default() });

@@ -10,7 +10,6 @@ mod pending_request;
 mod redirect;
 mod request;
 mod response;
-mod target;
 
 pub use client::{Client, ClientBuilder, Versions};
 pub use error::{ClientError, ErrorKind};

@@ -5,6 +5,7 @@
 
 mod codecs;
 mod compression;
+pub mod files;
 pub mod limits;
 
 pub use compression::{Compression, TypeError};

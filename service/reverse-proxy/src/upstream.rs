@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use bolide_client::{Alpn, ClientTls, Dial, ResolveError, Speaks, TrustError, resolve};
+use bolide_semantics::{Scheme as UrlScheme, Url};
 use bolide_server::{Destination, IdentityError};
 use thiserror::Error;
 
@@ -20,7 +21,7 @@ pub enum UpstreamError {
         /// What was given.
         given: String,
         /// What is wrong with it.
-        what: &'static str,
+        what: String,
     },
     /// Its host has no address.
     #[error("upstream `{given}`: {error}")]
@@ -126,7 +127,8 @@ impl Upstream {
     ///
     /// When it names none, or its host has no address.
     pub fn parse(text: &str) -> Result<Self, UpstreamError> {
-        let malformed = |what| UpstreamError::Malformed { given: text.to_owned(), what };
+        let malformed =
+            |what: &str| UpstreamError::Malformed { given: text.to_owned(), what: what.to_owned() };
         if let Some(path) = text.strip_prefix("unix:") {
             if !path.starts_with('/') {
                 return Err(malformed("the path of a Unix socket begins with a slash"));
@@ -142,35 +144,26 @@ impl Upstream {
                 http1_tunnels: false,
             });
         }
-        let (scheme, rest) = text.split_once("://").ok_or_else(|| malformed("it has no scheme"))?;
-        let (scheme, port) = match scheme {
-            "http" => (Scheme::Http1, 80),
-            "h2c" => (Scheme::Http2, 80),
-            "https" => (Scheme::Tls, 443),
-            "h3" => (Scheme::Http3, 443),
-            _ => return Err(malformed("its scheme is not known")),
+        let url =
+            Url::parse(text, &[UrlScheme::Http, UrlScheme::H2c, UrlScheme::Https, UrlScheme::H3])
+                .map_err(|error| malformed(&error.why))?;
+        let scheme = match url.scheme {
+            UrlScheme::H2c => Scheme::Http2,
+            UrlScheme::Https => Scheme::Tls,
+            UrlScheme::H3 => Scheme::Http3,
+            _ => Scheme::Http1,
         };
-        let authority = rest.strip_suffix('/').unwrap_or(rest);
-        if authority.contains(['/', '?', '#', '@']) {
+        if url.path != "/" {
             return Err(malformed("only a host and a port may follow the scheme"));
         }
-        if !bolide_semantics::is_valid_authority(authority.as_bytes()) || authority.is_empty() {
-            return Err(malformed("its host is malformed"));
-        }
-        let (host, port) = match authority.rsplit_once(':') {
-            Some((host, digits)) if !digits.ends_with(']') => (
-                host,
-                digits.parse().map_err(|_| malformed("its port is not a number up to 65535"))?,
-            ),
-            _ => (authority, port),
-        };
-        let addresses = resolve(host, port)
+        let (authority, port) = (url.authority(), url.port());
+        let addresses = resolve(&url.host, port)
             .map_err(|error| UpstreamError::Unresolved { given: text.to_owned(), error })?;
         Ok(Self {
             given: text.to_owned(),
             scheme,
-            authority: authority.to_owned(),
-            host: host.trim_start_matches('[').trim_end_matches(']').to_owned(),
+            authority,
+            host: url.host,
             port,
             destinations: addresses.into_iter().map(|address| scheme.to(address)).collect(),
             weight: 1,
@@ -279,13 +272,13 @@ mod tests {
     fn what_names_none_is_told_why() {
         for (text, why) in [
             ("127.0.0.1:9000", "no scheme"),
-            ("ftp://127.0.0.1", "scheme is not known"),
-            ("http://127.0.0.1:99999", "host is malformed"),
+            ("ftp://127.0.0.1", "it must begin with"),
+            ("http://127.0.0.1:99999", "is not a number from 1 to 65535"),
             ("http://[::1]:", "port is not a number"),
             ("http://127.0.0.1/path", "only a host"),
-            ("http://user@127.0.0.1", "only a host"),
-            ("http://", "host is malformed"),
-            ("http://a b", "host is malformed"),
+            ("http://user@127.0.0.1", "user names"),
+            ("http://", "no host"),
+            ("http://a b", "not allowed in a host"),
             ("unix:run/a", "begins with a slash"),
         ] {
             let error = Upstream::parse(text).unwrap_err().to_string();

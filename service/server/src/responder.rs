@@ -47,10 +47,13 @@ pub(crate) struct Reload {
     pub(crate) done: Sender<()>,
 }
 
+/// Makes the routes of a worker.
+pub(crate) type Routes = dyn Fn() -> Router + Send + Sync;
+
 /// What changes while a worker runs.
 #[derive(Clone)]
 pub(crate) enum Change {
-    Routes(Arc<dyn Fn() -> Router + Send + Sync>),
+    Routes(Arc<Routes>),
     Limits(Box<Limits>),
     ServerTiming(bool),
     Ingress(Box<Ingress>),

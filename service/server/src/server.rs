@@ -17,7 +17,7 @@ use bolide_eventloop::{
 use crate::handover::Datagrams;
 use crate::observe::Observed;
 use crate::quic::Lineage;
-use crate::responder::Change;
+use crate::responder::{Change, Routes};
 use crate::service::HttpService;
 use crate::watchdog::{Beats, Watchdog};
 use crate::{
@@ -350,10 +350,15 @@ impl Server {
     /// # Errors
     ///
     /// [`Error`] says what can't be; nothing is left running.
-    pub fn start<F>(mut self, routes: F) -> Result<Running, Error>
-    where
-        F: Fn() -> Router + Send + Sync + 'static,
-    {
+    pub fn start(
+        self,
+        routes: impl Fn() -> Router + Send + Sync + 'static,
+    ) -> Result<Running, Error> {
+        self.start_with(Arc::new(routes))
+    }
+
+    /// Compiled once, with this crate's optimisation, and not in every program: the event loop is part of it.
+    fn start_with(mut self, routes: Arc<Routes>) -> Result<Running, Error> {
         if self.bound.is_none() {
             self.check()?;
         }
@@ -364,7 +369,7 @@ impl Server {
         }
         let Some(bound) = self.bound.take() else { return Err(Error::NoListener) };
         let Bound { listeners, tls, paths, http3 } = bound;
-        let addresses = listeners.addresses();
+        let (addresses, clients) = (listeners.addresses(), Arc::default());
         let (limits, wall_clock) = (self.limits, self.wall_clock);
         let (ingress, proxy_protocols) = (self.ingress, self.proxy_protocols);
         let mut observed = self.observed;
@@ -386,7 +391,6 @@ impl Server {
         http3.tell(self.name);
         let (has_http3, lineage) = (http3.are_open(), self.lineage);
         let plan = http3.plan(&addresses, self.workers, lineage.clone(), self.congestion);
-        let clients = Arc::default();
         let handle = bolide_eventloop::run(&config, listeners, move |worker, mailbox| {
             if let Some(log) = &observed.access_log {
                 log.add_worker(mailbox);
@@ -401,9 +405,8 @@ impl Server {
         if let Some(metrics) = &metrics {
             metrics.set_state(ServerState::Ready);
         }
-        let (server, workers) = (self.name, self.workers);
+        let (server, workers, drain) = (self.name, self.workers, self.drain);
         tracing::info!(target: "bolide::server", server, workers, "the server has started");
-        let drain = self.drain;
         let datagrams = Datagrams::start(has_http3, lineage, &handle)?;
         Ok(Running { handle, addresses, paths, drain, metrics, watchdog, name: server, datagrams })
     }
@@ -413,10 +416,7 @@ impl Server {
     /// # Errors
     ///
     /// As [`Self::start`].
-    pub fn run<F>(self, routes: F) -> Result<(), Error>
-    where
-        F: Fn() -> Router + Send + Sync + 'static,
-    {
+    pub fn run(self, routes: impl Fn() -> Router + Send + Sync + 'static) -> Result<(), Error> {
         let mut signals = Signals::new(&[Signal::Terminate, Signal::Interrupt])?;
         let running = self.start(routes)?;
         signals.wait();
@@ -507,10 +507,7 @@ impl Running {
     /// # Errors
     ///
     /// When a route can't be: the old ones stay.
-    pub fn reload<F>(&self, routes: F) -> Result<(), Error>
-    where
-        F: Fn() -> Router + Send + Sync + 'static,
-    {
+    pub fn reload(&self, routes: impl Fn() -> Router + Send + Sync + 'static) -> Result<(), Error> {
         routes().check()?;
         self.change(&Change::Routes(Arc::new(routes)));
         Ok(())

@@ -85,7 +85,6 @@ impl FileHandler {
 }
 
 impl Handler for FileHandler {
-    #[inline]
     fn handle(&self, request: &mut Request<'_>) -> Reply {
         let worker = &*self.0;
         let is_read = matches!(*request.method(), Method::GET | Method::HEAD);

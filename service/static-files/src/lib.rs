@@ -7,7 +7,6 @@
 mod answer;
 mod body;
 mod cache;
-mod compress;
 mod disk;
 mod entry;
 mod flight;

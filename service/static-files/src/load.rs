@@ -4,10 +4,10 @@ use std::io;
 use std::sync::{Arc, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use bolide_compression::files;
 use bytes::Bytes;
 
 use crate::body::Version;
-use crate::compress;
 use crate::disk::{DiskFile, Found, Stamp};
 use crate::entry::{Content, Description, Entry, Source};
 use crate::limits::COMPRESSED_FILE_BYTES;
@@ -207,13 +207,13 @@ fn add_compressed(sources: &mut Vec<Source>) {
         return;
     };
     let (plain, stamp) = (plain.clone(), *stamp);
-    for coding in compress::CODINGS {
+    for coding in files::CODINGS {
         if sources.iter().any(|source| source.coding == coding) {
             continue;
         }
-        if let Some(content) = compress::compressed(coding, &plain) {
+        if let Some(content) = files::compressed(coding, &plain) {
             let length = content.len() as u64;
-            let content = Content::Memory(content);
+            let content = Content::Memory(content.into());
             sources.push(Source { coding, content, length, stamp, is_made: true });
         }
     }

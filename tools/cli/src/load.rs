@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
-use bolide_loadgen::cost::Accounting;
-use bolide_loadgen::engine::{Engine, Mistake};
 use bolide_loadgen::options::Arguments;
-use bolide_loadgen::plan::Plan;
-use bolide_loadgen::progress::Runner;
+use bolide_probe::cost::Accounting;
+use bolide_probe::engine::{Engine, Mistake};
+use bolide_probe::plan::Plan;
+use bolide_probe::progress::Runner;
 
 /// Runs to the end.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {

@@ -1,86 +1,49 @@
 //! Requests with bodies of their own, as a program writes them for `bolide load --exchanges`.
 
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use bolide_probe::exchanges::{Exchange, Exchanges};
+use bolide_probe::plan::{ExpectedBody, RequestPlan};
+use bolide_semantics::check_path;
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
-use serde::{Deserialize, Serialize};
 
 use crate::options::request::{body_file, method};
-use crate::options::target::check_path;
-use crate::plan::{ExpectedBody, RequestPlan};
 
-/// A list of exchanges, as JSON.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Exchanges {
-    /// The file that the ranges are of.
-    pub bytes: PathBuf,
-    /// The exchanges.
-    pub exchanges: Vec<Exchange>,
-}
-
-/// A request, and what its response must be.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Exchange {
-    /// How often it is taken, relative to the others. All the same: in turn.
-    pub weight: u32,
-    /// The method.
-    pub method: String,
-    /// Path and query; `{connection}` and `{request}` are replaced.
-    pub target: String,
-    /// The request's body; an empty range: none.
-    pub body: Range<usize>,
-    /// The response's body; none: it is not compared.
-    #[serde(default)]
-    pub expected: Option<Range<usize>>,
-    /// The response's body must be coded with gzip, and `expected` is what it decodes to.
-    #[serde(default)]
-    pub is_gzip: bool,
-    /// Names and values of header fields that the response must have.
-    #[serde(default)]
-    pub expected_fields: Vec<(String, String)>,
-}
-
-impl Exchanges {
-    /// Reads a list; `fields` go with each request.
-    pub(crate) fn plans(
-        path: &Path,
-        fields: &[(HeaderName, HeaderValue)],
-    ) -> Result<Vec<RequestPlan>, String> {
-        let named = |why: &dyn std::fmt::Display| format!("--exchanges {}: {why}", path.display());
-        let text = std::fs::read(path).map_err(|error| named(&error))?;
-        let list: Self = serde_json::from_slice(&text).map_err(|error| named(&error))?;
-        let bytes = body_file("--exchanges", &list.bytes)?;
-        let part = |range: &Range<usize>| -> Result<Bytes, String> {
-            let is_inside = range.start <= range.end && range.end <= bytes.len();
-            if is_inside {
-                Ok(bytes.slice(range.clone()))
-            } else {
-                Err(named(&"a range is too long"))
-            }
-        };
-        if list.exchanges.is_empty() {
-            return Err(named(&"has no exchange"));
-        }
-        list.exchanges
-            .iter()
-            .map(|exchange| {
-                let known = if exchange.is_gzip { ExpectedBody::Gzip } else { ExpectedBody::Exact };
-                check_path(&exchange.target).map_err(|why| named(&why))?;
-                let method = method(&exchange.method).map_err(|why| named(&why))?;
-                Ok(RequestPlan {
-                    fields: fields.to_vec(),
-                    has_placeholders: true,
-                    body: part(&exchange.body)?,
-                    weight: exchange.weight.max(1),
-                    answer: exchange.expected.as_ref().map(part).transpose()?.map(known),
-                    answer_fields: expected_fields(exchange).map_err(|why| named(&why))?,
-                    ..RequestPlan::new(method, exchange.target.clone())
-                })
-            })
-            .collect()
+/// Reads a list; `fields` go with each request.
+pub(crate) fn read(
+    path: &Path,
+    fields: &[(HeaderName, HeaderValue)],
+) -> Result<Vec<RequestPlan>, String> {
+    let named = |why: &dyn std::fmt::Display| format!("--exchanges {}: {why}", path.display());
+    let text = std::fs::read(path).map_err(|error| named(&error))?;
+    let list: Exchanges = serde_json::from_slice(&text).map_err(|error| named(&error))?;
+    let bytes = body_file("--exchanges", &list.bytes)?;
+    let part = |range: &Range<usize>| -> Result<Bytes, String> {
+        let is_inside = range.start <= range.end && range.end <= bytes.len();
+        if is_inside { Ok(bytes.slice(range.clone())) } else { Err(named(&"a range is too long")) }
+    };
+    if list.exchanges.is_empty() {
+        return Err(named(&"has no exchange"));
     }
+    list.exchanges
+        .iter()
+        .map(|exchange| {
+            let known = if exchange.is_gzip { ExpectedBody::Gzip } else { ExpectedBody::Exact };
+            check_path(&exchange.target).map_err(|why| named(&why))?;
+            let method = method(&exchange.method).map_err(|why| named(&why))?;
+            Ok(RequestPlan {
+                fields: fields.to_vec(),
+                has_placeholders: true,
+                body: part(&exchange.body)?,
+                weight: exchange.weight.max(1),
+                answer: exchange.expected.as_ref().map(part).transpose()?.map(known),
+                answer_fields: expected_fields(exchange).map_err(|why| named(&why))?,
+                ..RequestPlan::new(method, exchange.target.clone())
+            })
+        })
+        .collect()
 }
 
 fn expected_fields(exchange: &Exchange) -> Result<Vec<(HeaderName, HeaderValue)>, String> {
@@ -117,7 +80,7 @@ mod tests {
         std::fs::write(&bytes, b"onetwo").unwrap();
         let text = serde_json::to_vec(&Exchanges { bytes: bytes.clone(), exchanges }).unwrap();
         std::fs::write(&list, text).unwrap();
-        let plans = Exchanges::plans(&list, &[]);
+        let plans = read(&list, &[]);
         std::fs::remove_file(list).unwrap();
         std::fs::remove_file(bytes).unwrap();
         plans
@@ -145,7 +108,7 @@ mod tests {
         let mut unnamed = exchange("GET", 0..0, 0..1);
         unnamed.expected_fields[0].0 = "a b".to_owned();
         assert!(plans(vec![unnamed]).unwrap_err().contains("`a b: a b` is not a header field"));
-        let missing = Exchanges::plans(Path::new("absent"), &[]).unwrap_err();
+        let missing = read(Path::new("absent"), &[]).unwrap_err();
         assert!(missing.starts_with("--exchanges absent: "), "{missing}");
     }
 }

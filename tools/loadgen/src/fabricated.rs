@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-use crate::plan::{Arrivals, Load, Phase, Until};
-use crate::report::{
+use bolide_probe::plan::{Arrivals, Load, Phase, Until};
+use bolide_probe::report::{
     Counts, Latencies, PhaseReport, ProcessCost, Report, Sample, Stalls, Traffic, Verdict,
 };
 

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bolide_loadgen::options::target::{connect_to, resolve};
-use bolide_loadgen::plan::ServerProcesses;
+use bolide_probe::plan::ServerProcesses;
+use bolide_probe::target::{connect_to, resolve};
+use bolide_semantics::{Scheme, Url};
 use bolide_units::{count, positive_seconds, rate, size, small_size};
 use bytes::Bytes;
 use clap::{Args, ValueEnum};
@@ -14,7 +15,7 @@ use crate::plan::{Amount, Connecting, Direction, Plan, Probing, Transfer, Truste
 use crate::responsiveness;
 use crate::responsiveness::statistics::Parameters;
 use crate::stop::Stop;
-use crate::target::{Scheme, Target};
+use crate::target;
 
 /// How long a transfer takes whose URL and options say neither size nor time.
 const DEFAULT_TIME: Duration = Duration::from_secs(10);
@@ -146,7 +147,7 @@ impl Arguments {
     ///
     /// The first mistake, in a sentence that says what would be right.
     pub fn plan(&self) -> Result<Plan, String> {
-        let target = Target::parse(&self.url)?;
+        let target = target::parse(&self.url)?;
         let transfer = self.transfer(&target)?;
         let connecting = self.connecting(&target, self.connect_to.as_deref())?;
         let probing = if self.latency { Some(self.probing(&target)?) } else { None };
@@ -163,7 +164,7 @@ impl Arguments {
     ///
     /// As [`Self::plan`].
     pub fn responsiveness(&self) -> Result<responsiveness::Plan, String> {
-        let target = Target::parse(&self.url)?;
+        let target = target::parse(&self.url)?;
         if !matches!(target.scheme, Scheme::Http | Scheme::Https) {
             return Err("--rpm needs an http:// or https:// URL".into());
         }
@@ -173,7 +174,7 @@ impl Arguments {
         // Without TLS it is HTTP/2 by prior knowledge, said or not.
         let plain = Self { h2c: target.scheme == Scheme::Http, ..self.clone() };
         let config_path =
-            if target.is_root() { "/.well-known/nq".into() } else { target.http.path.clone() };
+            if target.path == "/" { "/.well-known/nq".into() } else { target.path.clone() };
         Ok(responsiveness::Plan {
             url: target.to_string(),
             connecting: plain.connecting(&target, self.connect_to.as_deref())?,
@@ -187,7 +188,7 @@ impl Arguments {
     }
 
     /// What is transferred.
-    fn transfer(&self, target: &Target) -> Result<Transfer, String> {
+    fn transfer(&self, target: &Url) -> Result<Transfer, String> {
         for (option, count) in [("--streams", self.streams), ("--connections", self.connections)] {
             if count > COUNT_MAX {
                 return Err(format!("{option} {count}: must be at most {COUNT_MAX}"));
@@ -226,7 +227,7 @@ impl Arguments {
     }
 
     /// A subtest of ndt7: the path says which.
-    fn ndt7(&self, target: &Target) -> Result<Transfer, String> {
+    fn ndt7(&self, target: &Url) -> Result<Transfer, String> {
         if self.bytes.is_some() {
             return Err("ndt7 transfers end by time: use -t instead of -n".into());
         }
@@ -237,7 +238,7 @@ impl Arguments {
                     .into(),
             );
         }
-        let path = target.http.path.clone();
+        let path = target.path.clone();
         let direction = match path.split('?').next().and_then(|path| path.rsplit('/').next()) {
             Some("download") => Direction::Download,
             Some("upload") => Direction::Upload,
@@ -266,22 +267,22 @@ impl Arguments {
     /// The path that is asked for, how long its answer must be, and how much is transferred.
     fn amount(
         &self,
-        target: &Target,
+        target: &Url,
         direction: Direction,
     ) -> Result<(String, Option<u64>, Amount), String> {
-        let path = target.http.path.clone();
-        if let (Some(named), Some(asked)) = (target.size(), self.bytes)
+        let path = target.path.clone();
+        if let (Some(named), Some(asked)) = (target::size(&target.path), self.bytes)
             && named != asked
         {
             return Err(format!("the URL names {named} bytes and -n {asked}: give one of them"));
         }
-        let bytes = self.bytes.or_else(|| target.size());
+        let bytes = self.bytes.or_else(|| target::size(&target.path));
         let time = self.time.unwrap_or(DEFAULT_TIME);
         if target.scheme == Scheme::Raw {
             let amount = bytes.map_or(Amount::Time(time), Amount::Bytes);
             return Ok((path, None, amount));
         }
-        let is_ours = target.is_root() || target.size().is_some();
+        let is_ours = target.path == "/" || target::size(&target.path).is_some();
         Ok(match (direction, bytes) {
             (Direction::Download, Some(_)) if !is_ours => {
                 return Err(format!(
@@ -316,13 +317,13 @@ impl Arguments {
     }
 
     /// How connections to a target are made.
-    fn connecting(&self, target: &Target, elsewhere: Option<&str>) -> Result<Connecting, String> {
+    fn connecting(&self, target: &Url, elsewhere: Option<&str>) -> Result<Connecting, String> {
         self.check_protocol(target)?;
         let elsewhere = elsewhere.map(|text| {
-            connect_to(text, target.http.port()).map_err(|why| format!("--connect-to: {why}"))
+            connect_to(text, target.port()).map_err(|why| format!("--connect-to: {why}"))
         });
         let elsewhere: Vec<_> = elsewhere.transpose()?.into_iter().collect();
-        let origin = resolve(&target.http, &elsewhere, self.connect_timeout)?;
+        let origin = resolve(target, &elsewhere, self.connect_timeout)?;
         let trusted = match &self.cacert {
             _ if !target.scheme.is_tls() => Trusted::Anybody,
             Some(path) => {
@@ -353,7 +354,7 @@ impl Arguments {
     }
 
     /// Options that don't go with the URL.
-    fn check_protocol(&self, target: &Target) -> Result<(), String> {
+    fn check_protocol(&self, target: &Url) -> Result<(), String> {
         let scheme = target.scheme;
         let given = |options: &[(&'static str, bool)]| {
             options.iter().find(|(_, is_set)| *is_set).map(|(option, _)| *option)
@@ -396,7 +397,7 @@ impl Arguments {
     }
 
     /// How latency is probed.
-    fn probing(&self, target: &Target) -> Result<Probing, String> {
+    fn probing(&self, target: &Url) -> Result<Probing, String> {
         if !matches!(target.scheme, Scheme::Http | Scheme::Https) {
             return Err("--latency sends HTTP requests: it needs an http:// or https:// URL".into());
         }
@@ -406,17 +407,14 @@ impl Arguments {
         let other = match &self.probe_origin {
             None => None,
             Some(url) => {
-                let target = Target::parse(url).map_err(|why| format!("--probe-origin: {why}"))?;
+                let target = target::parse(url).map_err(|why| format!("--probe-origin: {why}"))?;
                 if !matches!(target.scheme, Scheme::Http | Scheme::Https) {
                     return Err(format!(
                         "--probe-origin `{url}`: must be an http:// or https:// URL"
                     ));
                 }
-                let path = if target.is_root() {
-                    self.probe_path.clone()
-                } else {
-                    target.http.path.clone()
-                };
+                let path =
+                    if target.path == "/" { self.probe_path.clone() } else { target.path.clone() };
                 let plain = Self {
                     h1: false,
                     h2: false,

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use bolide_loadgen::accounting::ProcessAccounting;
-use bolide_loadgen::cost::{Accounting, CostSample};
-use bolide_loadgen::plan::{Origin, ServerProcesses};
+use bolide_probe::accounting::ProcessAccounting;
+use bolide_probe::cost::{Accounting, CostSample};
+use bolide_probe::plan::{Origin, ServerProcesses};
 
 use crate::report::Cost;
 

@@ -8,8 +8,9 @@ use bolide_client::{
 };
 use bolide_connection::{Http1Limits, Http2Limits, Http3Limits, Limits};
 use bolide_eventloop::Destination;
-use bolide_loadgen::options::target::Target as HttpTarget;
-use bolide_loadgen::plan::{RESPONSE_WINDOW_BYTES, ServerAddress};
+use bolide_probe::plan::{RESPONSE_WINDOW_BYTES, ServerAddress};
+
+use bolide_semantics::{Scheme, Url};
 
 use crate::plan::{Connecting, Trusted, Version};
 
@@ -142,6 +143,6 @@ fn tls(connecting: &Connecting, version: Version) -> Result<Speaks, String> {
         .map_err(|error| format!("the file of trusted certificates can't be used: {error}"))?;
     let authority = &connecting.origin.authority;
     // An authority that came out of a URL is taken apart like one.
-    let host = HttpTarget::parse(&format!("https://{authority}"))?.host;
+    let host = Url::parse(&format!("https://{authority}"), &Scheme::HTTP)?.host;
     Ok(Speaks::Tls { settings, server_name: host, required })
 }

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use bolide_loadgen::plan::{Origin, ServerProcesses};
+use bolide_probe::plan::{Origin, ServerProcesses};
+use bolide_semantics::Url;
 use bytes::Bytes;
 use http::Method;
 
 use crate::stop::Stop;
-use crate::target::Target;
 
 /// Which way the bytes go that are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,7 +121,7 @@ pub struct Probing {
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// The URL as it was given.
-    pub target: Target,
+    pub target: Url,
     /// How the server is reached.
     pub connecting: Connecting,
     /// What is transferred.

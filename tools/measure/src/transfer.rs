@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use bolide_loadgen::accounting::online_cores;
+use bolide_probe::accounting::online_cores;
+use bolide_semantics::Scheme;
 use http::Version;
 
 use crate::carrier::{Carrier, Command, Facts as Established, Look, News, Outcome, Task};
@@ -14,7 +15,7 @@ use crate::plan::{Amount, Plan, Probing};
 use crate::raw;
 use crate::report::{Latency, Point, Report, Setup, Stalls};
 use crate::stop::{GLANCE, Stop};
-use crate::target::Scheme;
+
 use crate::verdict::{Facts, judge};
 
 /// How often there is a look at the speed.

@@ -4,7 +4,7 @@ mod route;
 
 use std::fmt;
 
-use bolide_loadgen::nearest::suggestion;
+use bolide_probe::nearest::suggestion;
 use http::Version;
 use serde::{Deserialize, Serialize};
 

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use bolide_loadgen::nearest::suggestion;
+use bolide_probe::nearest::suggestion;
 use bolide_semantics::in_lines;
 use clap::{Args, Subcommand};
 

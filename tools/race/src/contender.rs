@@ -5,7 +5,7 @@ mod sources;
 
 use std::collections::BTreeMap;
 
-use bolide_loadgen::nearest::suggestion;
+use bolide_probe::nearest::suggestion;
 use fastrand::Rng;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bolide_loadgen::nearest::suggestion;
+use bolide_probe::nearest::suggestion;
 
 use crate::builder;
 use crate::catalogue::{Cell, Certificate, Protocol};

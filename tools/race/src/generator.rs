@@ -14,7 +14,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bolide_loadgen::report::Bound;
+use bolide_probe::report::Bound;
 use serde::{Deserialize, Serialize};
 
 use crate::catalogue::{Cell, Kind, Protocol};

@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use bolide_loadgen::comparison::student::{quantile, two_sided};
+use bolide_probe::student::{quantile, two_sided};
 
 /// Fewest pairs of runs that carry a claim.
 pub(crate) const PAIRS_MIN: usize = 6;

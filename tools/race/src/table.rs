@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use bolide_loadgen::report::Bound;
+use bolide_probe::report::Bound;
 
 use crate::catalogue::{Kind, Route};
 use crate::outcome::{CellOutcome, EntrantOutcome, Fate};

@@ -1,4 +1,6 @@
-//! Sizes, durations, counts, rates and shares as people write them.
+//! Sizes, durations, counts, rates and shares as people write them, and [`figures`] as they read them.
+
+pub mod figures;
 
 use std::time::Duration;
 

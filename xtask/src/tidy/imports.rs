@@ -51,7 +51,10 @@ const TABLE: &[(&str, &[&str])] = &[
     ("bolide-acme", &["bolide-client", "bolide-connection"]),
     ("bolide-compression", &["bolide-semantics", "bolide-server"]),
     ("bolide-site", &["bolide-compression", "bolide-semantics", "bolide-server"]),
-    ("bolide-static-files", &["bolide-eventloop", "bolide-semantics", "bolide-server"]),
+    (
+        "bolide-static-files",
+        &["bolide-compression", "bolide-eventloop", "bolide-semantics", "bolide-server"],
+    ),
     (
         "bolide-reverse-proxy",
         &[
@@ -77,8 +80,21 @@ const TABLE: &[(&str, &[&str])] = &[
     ),
     ("bolide-units", &[]),
     (
+        "bolide-probe",
+        &[
+            "bolide-buffers",
+            "bolide-client",
+            "bolide-connection",
+            "bolide-eventloop",
+            "bolide-semantics",
+            "bolide-units",
+            "bolide-websocket",
+        ],
+    ),
+    (
         "bolide-loadgen",
         &[
+            "bolide-probe",
             "bolide-buffers",
             "bolide-client",
             "bolide-connection",
@@ -97,7 +113,7 @@ const TABLE: &[(&str, &[&str])] = &[
             "bolide-client",
             "bolide-connection",
             "bolide-eventloop",
-            "bolide-loadgen",
+            "bolide-probe",
             "bolide-netlab",
             "bolide-semantics",
             "bolide-server",
@@ -111,6 +127,7 @@ const TABLE: &[(&str, &[&str])] = &[
             "bolide-buffers",
             "bolide-connection",
             "bolide-eventloop",
+            "bolide-probe",
             "bolide-loadgen",
             "bolide-netlab",
             "bolide-semantics",
@@ -130,6 +147,7 @@ const TABLE: &[(&str, &[&str])] = &[
             "bolide-measure",
             "bolide-measurement",
             "bolide-netlab",
+            "bolide-probe",
             "bolide-race",
             "bolide-reverse-proxy",
             "bolide-server",

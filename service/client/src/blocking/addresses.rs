@@ -5,8 +5,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use bolide_eventloop::Destination;
+use bolide_semantics::Url;
 
-use super::target::Target;
 use crate::limits::{ADDRESSES_TIME, NAMES_COUNT};
 
 /// A host and a port.
@@ -18,18 +18,18 @@ pub(crate) struct Addresses {
     known: Mutex<BTreeMap<Name, (Instant, Vec<Destination>)>>,
 }
 
-fn name(target: &Target) -> Name {
-    (target.host.to_ascii_lowercase(), target.port)
+fn name(target: &Url) -> Name {
+    (target.host.to_ascii_lowercase(), target.port())
 }
 
 impl Addresses {
-    pub(crate) fn get(&self, target: &Target) -> Option<Vec<Destination>> {
+    pub(crate) fn get(&self, target: &Url) -> Option<Vec<Destination>> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let (found, addresses) = known.get(&name(target))?;
         (found.elapsed() < ADDRESSES_TIME).then(|| addresses.clone())
     }
 
-    pub(crate) fn keep(&self, target: &Target, addresses: &[Destination]) {
+    pub(crate) fn keep(&self, target: &Url, addresses: &[Destination]) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= NAMES_COUNT {
             known.clear();
@@ -38,7 +38,7 @@ impl Addresses {
     }
 
     /// Nobody was there: the name may have others by now.
-    pub(crate) fn forget(&self, target: &Target) {
+    pub(crate) fn forget(&self, target: &Url) {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(&name(target));
     }
 }
@@ -46,12 +46,14 @@ impl Addresses {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bolide_semantics::Scheme;
 
     #[test]
     fn what_was_found_is_kept_for_a_bounded_number_of_names() {
         let addresses = Addresses::default();
         let found = [Destination::Inet("127.0.0.1:1".parse().unwrap())];
-        let target = |number: usize| Target::parse(&format!("http://host-{number}/")).unwrap();
+        let target =
+            |number: usize| Url::parse(&format!("http://host-{number}/"), &Scheme::HTTP).unwrap();
         for number in 0..=NAMES_COUNT {
             addresses.keep(&target(number), &found);
         }

@@ -9,6 +9,7 @@ use std::time::{Instant, SystemTime};
 
 use bolide_connection::{Alpn, ClientOptions, ClientTls, Identity, Limits, Trust, WallClock};
 use bolide_eventloop::{Destination, Limits as LoopLimits, MioKernel, Offload, Worker};
+use bolide_semantics::{Scheme, Url};
 use bytes::{Bytes, BytesMut};
 use http::Method;
 use http::header::{HeaderValue, USER_AGENT};
@@ -19,9 +20,8 @@ use super::command_queue::{Command, CommandQueue, Job, Origin};
 use super::error::{ClientError, ErrorKind};
 use super::pending_request::{Patience, PendingRequest, RequestHead};
 use super::redirect::{self, Redirects};
-use super::request::{BodyWriter, Content, Request};
+use super::request::{BodyWriter, Content, Request, SCHEMES};
 use super::response::Response;
-use super::target::{Scheme, Target};
 use crate::limits::{CONNECTION_WINDOW_BYTES, RESPONSE_WINDOW_BYTES};
 use crate::{ClientLimits, Dial, Speaks, platform_trust, resolve};
 
@@ -325,18 +325,18 @@ impl Client {
     /// hang: another thread asks it.
     fn destinations(
         &self,
-        target: &Target,
+        target: &Url,
         latest: Option<Instant>,
     ) -> Result<Vec<Destination>, ClientError> {
         if let Ok(address) = target.host.parse::<IpAddr>() {
-            return Ok(vec![Destination::Inet((address, target.port).into())]);
+            return Ok(vec![Destination::Inet((address, target.port()).into())]);
         }
         if let Some(known) = self.engine.addresses.get(target) {
             return Ok(known);
         }
         let failed = |what: String| ClientError::new(ErrorKind::Resolve, what);
         let (sender, receiver) = mpsc::channel();
-        let (host, port) = (target.host.clone(), target.port);
+        let (host, port) = (target.host.clone(), target.port());
         let asked = self.engine.offload.submit(move || {
             // Nobody may wait for it any more.
             let _ = sender.send(resolve(&host, port));
@@ -359,7 +359,7 @@ impl Client {
     }
 
     /// What is spoken with `target`, and with what.
-    fn dial(&self, target: &Target) -> Result<(Dial, bool), ClientError> {
+    fn dial(&self, target: &Url) -> Result<(Dial, bool), ClientError> {
         let versions = self.engine.settings.versions;
         let is_prior = target.scheme == Scheme::H2c || versions == Versions::Http2;
         let speaks = match target.scheme {
@@ -399,7 +399,7 @@ impl Client {
     fn hand_in(
         &self,
         request: &Request,
-        target: &Target,
+        target: &Url,
         up: Option<Bytes>,
         ends: bool,
         latest: Option<Instant>,
@@ -427,8 +427,8 @@ impl Client {
         }
         let head = RequestHead {
             method: request.method.clone(),
-            scheme: target.scheme.name(),
-            authority: target.authority.clone(),
+            scheme: target.scheme.of_requests().name(),
+            authority: target.authority(),
             path: target.path.clone(),
             fields,
         };
@@ -437,7 +437,7 @@ impl Client {
             is_tls: target.scheme == Scheme::Https,
             is_prior,
             host: target.host.to_ascii_lowercase(),
-            port: target.port,
+            port: target.port(),
             via: request.via.clone(),
         };
         let job = Job { origin, dial, destinations, pending: Arc::clone(&pending) };
@@ -452,7 +452,7 @@ impl Client {
         let mut redirections = 0;
         loop {
             request.frame();
-            let about = |error: ClientError| error.about(&target.url());
+            let about = |error: ClientError| error.about(&target.to_string());
             let response = self.ask(&mut request, &target, latest).map_err(about)?;
             let count_max = match (self.engine.settings.redirects, request.redirects_max) {
                 (Redirects::Follow { count_max }, _) => count_max,
@@ -475,7 +475,7 @@ impl Client {
     fn ask(
         &self,
         request: &mut Request,
-        target: &Target,
+        target: &Url,
         latest: Option<Instant>,
     ) -> Result<Response, ClientError> {
         let is_idempotent = request.method.is_idempotent();
@@ -509,7 +509,13 @@ impl Client {
             match answered {
                 Ok((pending, answer)) => {
                     let client = self.clone();
-                    return Ok(Response::new(pending, answer, client, patience, target.url()));
+                    return Ok(Response::new(
+                        pending,
+                        answer,
+                        client,
+                        patience,
+                        target.to_string(),
+                    ));
                 }
                 Err(error) => {
                     if error.kind() == ErrorKind::Connect {
@@ -532,14 +538,14 @@ impl Client {
         let target = checked(&mut request)?;
         request.content = Content::Reader(Box::new(std::io::empty()));
         request.frame();
-        let about = |error: ClientError| error.about(&target.url());
+        let about = |error: ClientError| error.about(&target.to_string());
         let pending = self.hand_in(&request, &target, None, false, latest).map_err(about)?;
         Ok(BodyWriter {
             pending,
             client: self.clone(),
             patience: self.patience(latest),
             room: self.limits().upload_bytes,
-            url: target.url(),
+            url: target.to_string(),
             is_ended: false,
             is_answered: false,
         })
@@ -547,7 +553,7 @@ impl Client {
 }
 
 /// Where a request goes, if it can be sent at all.
-fn checked(request: &mut Request) -> Result<Target, ClientError> {
+fn checked(request: &mut Request) -> Result<Url, ClientError> {
     if let Some(error) = request.error.take() {
         return Err(error);
     }
@@ -555,7 +561,8 @@ fn checked(request: &mut Request) -> Result<Target, ClientError> {
         let what = "CONNECT is not supported: it is for proxies";
         return Err(ClientError::new(ErrorKind::Request, what));
     }
-    Target::parse(&request.url)
+    Url::parse(&request.url, &SCHEMES)
+        .map_err(|error| ClientError::new(ErrorKind::Request, error.to_string()))
 }
 
 /// Sends what `reader` yields, as far as the server wants it.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bolide_eventloop::Destination;
+use bolide_semantics::Scheme;
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
@@ -15,6 +16,9 @@ use super::client::Client;
 use super::error::{ClientError, ErrorKind};
 use super::pending_request::{Patience, PendingRequest};
 use super::response::Response;
+
+/// The schemes of URLs that requests go to.
+pub(crate) const SCHEMES: [Scheme; 3] = [Scheme::Http, Scheme::Https, Scheme::H2c];
 
 /// What is sent behind the head.
 pub(crate) enum Content {

@@ -165,10 +165,7 @@ fn mistakes_in_basic_auth_and_forward_auth_are_found() {
         ("basic-auth = { user = {} }", "did you mean `users`?"),
         ("basic-auth = true", "`basic-auth` is a table"),
         ("forward-auth = {}", "`forward-auth` needs a server"),
-        (
-            "forward-auth = { url = \"localhost:1\" }",
-            "give a URL that begins with http:// or https://",
-        ),
+        ("forward-auth = { url = \"localhost:1\" }", "it must begin with http:// or https://"),
         ("forward-auth = { url = \"http://a\", copy-headers = [\"host\"] }", "can't be edited"),
         ("forward-auth = { url = \"http://a\", timeout = \"0s\" }", "must be at least 1ms"),
         ("forward-auth = { url = \"http://a\", copy = [] }", "did you mean `copy-headers`?"),

@@ -6,7 +6,7 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use bolide_loadgen::nearest::nearest;
+use bolide_probe::nearest::nearest;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 

@@ -3,7 +3,7 @@
 use std::fs;
 
 use bolide::tls::{Alpn, HandshakeRules, Identity, TlsVersion};
-use bolide_loadgen::nearest::nearest;
+use bolide_probe::nearest::nearest;
 
 use super::document::{Place, Section};
 use super::upstream::{choice, one_of};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use bolide::server::ProxyProtocol;
 use bolide::tls::HandshakeRules;
-use bolide_loadgen::nearest::nearest;
+use bolide_probe::nearest::nearest;
 
 use super::document::{Place, Section};
 use super::handshake;

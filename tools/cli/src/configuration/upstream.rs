@@ -9,7 +9,7 @@ use bolide::proxy::{
 };
 use bolide::server::ProxyVersion;
 use bolide::tls::Identity;
-use bolide_loadgen::nearest::nearest;
+use bolide_probe::nearest::nearest;
 
 use super::balance::{balance, sticky};
 use super::document::{Place, Section};

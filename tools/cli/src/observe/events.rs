@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use bolide_loadgen::nearest::nearest;
+use bolide_probe::nearest::nearest;
 use clap::ValueEnum;
 use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::Registry;

@@ -5,11 +5,12 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
+use bolide_probe::report::Report;
+
 use super::{BROKEN, USAGE};
 use crate::comparison::{self, Difference};
 use crate::options::CompareArguments;
 use crate::output::{in_lines, in_one_line};
-use crate::report::Report;
 
 /// Compares two files. The exit code is 0 when nothing is worse, 3 when something is, 2 when they can't be compared.
 pub(super) fn run(runs: &CompareArguments) -> ExitCode {

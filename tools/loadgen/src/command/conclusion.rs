@@ -4,9 +4,10 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use bolide_probe::report::{Failure, PartsReport, Report};
+
 use crate::options::{Outputs, Threshold};
 use crate::output::{csv, hdr_log, html, junit};
-use crate::report::{Failure, PartsReport, Report};
 
 /// The files that were asked for, open since before the run: a path that can't be written is a mistake
 /// before anything is sent, not after an hour.

@@ -10,10 +10,14 @@ use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
-use crate::accounting::{ProcessAccounting, online_cores};
+use bolide_probe::accounting::{ProcessAccounting, online_cores};
+use bolide_probe::cost::Accounting;
+use bolide_probe::engine::Mistake;
+use bolide_probe::plan::{Phase, Plan, TlsTrust};
+use bolide_probe::progress::{Progress, Runner};
+use bolide_probe::report::{KneeReport, PhaseReport, Report};
+
 use crate::compat::{self, Foreign};
-use crate::cost::Accounting;
-use crate::engine::Mistake;
 use crate::options::{Action, Arguments, Job};
 use crate::output::live::Live;
 use crate::output::metrics::MetricsEndpoint;
@@ -21,9 +25,6 @@ use crate::output::push::Push;
 use crate::output::records::Records;
 use crate::output::{in_lines, in_one_line};
 use crate::parts;
-use crate::plan::{Phase, Plan, TlsTrust};
-use crate::progress::{Progress, Runner};
-use crate::report::{KneeReport, PhaseReport, Report};
 use crate::schedule::{Outcome, Schedule};
 use crate::verdict;
 use conclusion::Files;

@@ -6,7 +6,7 @@ use std::thread;
 
 use bolide_eventloop::{Signal, Signals};
 
-use crate::progress::Control;
+use bolide_probe::progress::Control;
 
 /// Whether somebody wants the run to end.
 #[derive(Debug, Clone, Default)]

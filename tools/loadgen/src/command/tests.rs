@@ -3,13 +3,13 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use bolide_probe::plan::Load;
+use bolide_probe::progress::Control;
+use bolide_probe::report::{Failure, TlsReport};
 use clap::Parser;
 
 use super::*;
 use crate::fabricated::{quiet, report};
-use crate::plan::Load;
-use crate::progress::Control;
-use crate::report::{Failure, TlsReport};
 
 #[derive(Debug, Parser)]
 struct Program {

@@ -4,13 +4,12 @@
 //! depend little on each other (batch means), and the two sets are compared by Welch's test on their logarithms. All
 //! comparisons of a pair of runs together have a chance of [`ERROR`] to name a difference that is none.
 
-pub mod student;
 mod text;
 
 pub use text::text;
 
-use crate::plan::Load;
-use crate::report::{PhaseReport, Report, Sample};
+use bolide_probe::plan::Load;
+use bolide_probe::report::{PhaseReport, Report, Sample};
 
 /// Stretches that a phase is cut into.
 pub const BATCHES_COUNT: usize = 10;
@@ -195,7 +194,7 @@ fn welch(first: &[f64], second: &[f64], chance: f64) -> [f64; 3] {
         return [middle.exp(); 3];
     }
     let freedom = both.powi(2) / (one.powi(2) / one_freedom + other.powi(2) / other_freedom);
-    let wide = student::quantile(chance, (freedom as usize).max(1)) * both.sqrt();
+    let wide = bolide_probe::student::quantile(chance, (freedom as usize).max(1)) * both.sqrt();
     [middle - wide, middle, middle + wide].map(f64::exp)
 }
 

@@ -90,7 +90,7 @@ fn what_is_not_one_load_is_not_compared() {
     let open = run(OPEN_1000, random, 1.0, 40);
     let mut faster = open.clone();
     faster.phases[0].phase.load =
-        Load::Open { rate: 1100.0, arrivals: crate::plan::Arrivals::Constant };
+        Load::Open { rate: 1100.0, arrivals: bolide_probe::plan::Arrivals::Constant };
     let mut none = open.clone();
     none.phases.clear();
     let brief = run(Load::Closed, random, 1.0, 19);

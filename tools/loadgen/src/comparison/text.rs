@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
+use bolide_units::figures::{duration, rate};
+
 use super::{Comparison, Difference, Metric};
-use crate::output::figures::{duration, rate};
 
 impl Metric {
     /// What it is called.

@@ -7,10 +7,11 @@ pub mod wrk;
 
 use std::io;
 
+use bolide_probe::plan::{Phase, Plan};
+use bolide_probe::progress::Progress;
+use bolide_probe::report::{Latencies, PhaseReport, Report};
+
 use crate::output::in_lines;
-use crate::plan::{Phase, Plan};
-use crate::progress::Progress;
-use crate::report::{Latencies, PhaseReport, Report};
 
 /// A run that was asked for in another tool's words.
 #[derive(Debug)]

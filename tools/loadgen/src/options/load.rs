@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use bolide_probe::plan::{Arrivals, Load, Phase, Until};
+
 use super::arguments::LoadArguments;
-use crate::plan::{Arrivals, Load, Phase, Until};
 use crate::schedule::{DEFAULT_SHARES, Knee, Schedule, ramp, steps_of};
 
 /// How long a phase lasts when nobody says.

@@ -5,7 +5,6 @@ mod grpc;
 mod load;
 mod parts;
 pub(crate) mod request;
-pub mod target;
 #[cfg(test)]
 mod tests;
 pub mod threshold;
@@ -17,6 +16,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
+use bolide_probe::plan::{
+    Http2Plan, Origin, Plan, RequestKind, ServerProcesses, TlsPlan, TlsTrust, Version,
+};
+use bolide_probe::scenario::Scenario;
+use bolide_probe::target;
+use bolide_semantics::{Scheme, Url};
 use bytes::Bytes;
 use http::HeaderValue;
 
@@ -26,12 +31,8 @@ pub(crate) use parts::PartsArguments;
 pub use threshold::Threshold;
 
 use crate::output::push::{Collector, Protocol};
-use crate::plan::{
-    Http2Plan, Origin, Plan, RequestKind, Scenario, ServerProcesses, TlsPlan, TlsTrust, Version,
-};
 use crate::schedule::Schedule;
 use arguments::{ConnectionArguments, OutputArguments};
-use target::Target;
 
 /// The connections of a run that nobody gives a number.
 const DEFAULT_CONNECTIONS: u64 = 10;
@@ -119,7 +120,7 @@ impl Arguments {
         let version = self.version(&target)?;
         let servers = || std::iter::once(&target).chain(&requests.others);
         servers().try_for_each(|target| check_http3(connection, target))?;
-        let tls = tls(connection, servers().any(|target| target.is_https))?;
+        let tls = tls(connection, servers().any(|target| target.scheme.is_tls()))?;
         let servers_count = servers().count() as u64;
         let recorded = requests.scenario.as_ref().and_then(|of| of.recorded.as_ref());
         let replay = recorded.map(|recorded| self.load.replay(&recorded.times));
@@ -193,8 +194,8 @@ impl Arguments {
     }
 
     /// The servers with their addresses: of their names, or of --connect-to.
-    fn origins(&self, target: &Target, others: &[Target]) -> Result<Vec<Origin>, String> {
-        let servers: Vec<&Target> = std::iter::once(target).chain(others).collect();
+    fn origins(&self, target: &Url, others: &[Url]) -> Result<Vec<Origin>, String> {
+        let servers: Vec<&Url> = std::iter::once(target).chain(others).collect();
         let mut places = vec![Vec::new(); servers.len()];
         for text in &self.connection.connect_to {
             let wrong = |why: String| format!("--connect-to: {why}");
@@ -207,11 +208,11 @@ impl Arguments {
     }
 
     /// The version of HTTP: the one that what is sent needs, unless an option names one.
-    fn version(&self, target: &Target) -> Result<Version, String> {
+    fn version(&self, target: &Url) -> Result<Version, String> {
         Ok(match version(&self.connection, &self.load, self.depth)? {
             Version::Negotiated if self.request.grpc.is_some() => Version::Http2,
             // A server may agree to h2 and take no WebSocket connections over it.
-            Version::Negotiated if target.is_websocket => Version::Http1,
+            Version::Negotiated if target.scheme.is_websocket() => Version::Http1,
             version => version,
         })
     }
@@ -307,7 +308,7 @@ fn collectors(output: &OutputArguments) -> Result<Vec<Collector>, String> {
     let mut collectors = Vec::new();
     for (protocol, option, url) in given {
         let Some(url) = url else { continue };
-        let target = Target::parse(url).map_err(|why| format!("{option}: {why}"))?;
+        let target = Url::parse(url, &Scheme::HTTP).map_err(|why| format!("{option}: {why}"))?;
         let (url, every) = (target.to_string(), output.push_every);
         collectors.push(Collector { protocol, url, fields: fields.clone(), every });
     }
@@ -372,13 +373,13 @@ fn version(
 }
 
 /// What HTTP/3 can't do without.
-fn check_http3(connection: &ConnectionArguments, target: &Target) -> Result<(), String> {
+fn check_http3(connection: &ConnectionArguments, target: &Url) -> Result<(), String> {
     if !connection.http3 {
         let early = "--early-data needs --http3";
         return if connection.early_data { Err(early.to_owned()) } else { Ok(()) };
     }
-    if !target.is_https {
-        let scheme = if target.is_websocket { "ws" } else { "http" };
+    if !target.scheme.is_tls() {
+        let scheme = target.scheme.name();
         return Err(format!("--http3 needs TLS, but the URL begins with {scheme}://"));
     }
     match connection.connect_to.iter().find(|place| place.starts_with("unix:")) {

@@ -7,17 +7,21 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bolide_probe::engine::template::Template;
+use bolide_probe::plan::{EventsPlan, Expectations, ExpectedBody, RequestPlan, StreamFormat};
+use bolide_probe::scenario::Scenario;
+use bolide_semantics::{Scheme, Url, check_path};
 use bytes::Bytes;
 use fastrand::Rng;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, COOKIE};
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 
 use super::arguments::{ExpectArguments, RequestArguments};
-use super::target::{self, Target};
-use crate::engine::template::Template;
-use crate::exchanges::Exchanges;
-use crate::plan::{EventsPlan, Expectations, ExpectedBody, RequestPlan, Scenario, StreamFormat};
+use crate::exchanges;
 use crate::scenario::{self, Replay, Steps};
+
+/// What can be loaded.
+const URLS: [Scheme; 4] = [Scheme::Http, Scheme::Https, Scheme::Ws, Scheme::Wss];
 
 /// The largest body that is made or read: it is held in memory once.
 pub(super) const LARGEST_BODY_BYTES: u64 = 4 << 30;
@@ -179,11 +183,11 @@ pub(crate) fn list(text: &str) -> Result<Vec<Line>, String> {
 
 /// The requests, and the URL that says where the server is.
 pub(super) struct Requests {
-    pub(super) target: Target,
+    pub(super) target: Url,
     /// Who takes them in order.
     pub(super) scenario: Option<Scenario>,
     /// The servers that the scenario names besides the target's.
-    pub(super) others: Vec<Target>,
+    pub(super) others: Vec<Url>,
     /// What nobody is sent of what was asked for, in a sentence.
     pub(super) note: Option<String>,
     /// Instead of the target's, in Host and `:authority`.
@@ -193,7 +197,7 @@ pub(super) struct Requests {
 
 impl Requests {
     /// Requests that belong to no user.
-    fn to(target: Target, authority: Option<String>, plans: Vec<RequestPlan>) -> Self {
+    fn to(target: Url, authority: Option<String>, plans: Vec<RequestPlan>) -> Self {
         Self { target, scenario: None, others: Vec::new(), note: None, authority, plans }
     }
 }
@@ -207,7 +211,7 @@ pub(super) fn requests(
 ) -> Result<Requests, String> {
     let mut lines: Vec<Line> =
         urls.iter().map(|url| Line { weight: 1, method: None, url: url.clone() }).collect();
-    let mut base = urls.first().map(|url| Target::parse_any(url)).transpose()?;
+    let mut base = urls.first().map(|url| Url::parse(url, &URLS)).transpose()?;
     if let Some(path) = &arguments.urls {
         let named = |why: String| format!("--urls {}: {why}", path.display());
         let listed = list(&read_list(path).map_err(named)?).map_err(named)?;
@@ -223,7 +227,7 @@ pub(super) fn requests(
     let answer_fields = expected("--expect-field", &expect.expect_field)?;
     if let Some(list) = &arguments.exchanges {
         let target = base.ok_or("--exchanges needs a URL that names the server")?;
-        let mut plans = Exchanges::plans(list, &fields)?;
+        let mut plans = exchanges::read(list, &fields)?;
         for plan in &mut plans {
             plan.answer_fields.extend_from_slice(&answer_fields);
         }
@@ -240,12 +244,12 @@ pub(super) fn requests(
     let mut plans = Vec::with_capacity(lines.len());
     for line in lines {
         let path = if line.url.starts_with('/') {
-            target::check_path(&line.url).map_err(|why| format!("`{}`: {why}", line.url))?;
+            check_path(&line.url).map_err(|why| format!("`{}`: {why}", line.url))?;
             line.url
         } else {
-            let target = Target::parse_any(&line.url)?;
+            let target = Url::parse(&line.url, &URLS)?;
             let first = base.get_or_insert_with(|| target.clone());
-            if !first.has_origin_of(&target) {
+            if !first.is_same_origin(&target) {
                 return Err(format!("`{target}` and `{first}` are on different servers"));
             }
             target.path
@@ -270,7 +274,7 @@ pub(super) fn requests(
 fn steps(
     urls: &[String],
     arguments: &RequestArguments,
-    base: Option<&Target>,
+    base: Option<&Url>,
     fields: &[(HeaderName, HeaderValue)],
 ) -> Result<Option<Requests>, String> {
     let option = match (&arguments.scenario, &arguments.har, &arguments.replay) {
@@ -279,11 +283,11 @@ fn steps(
         (.., Some(_)) => "--replay",
         _ => return Ok(None),
     };
-    let of = |target: Target, scenario, plans| Requests {
+    let of = |target: Url, scenario, plans| Requests {
         scenario: Some(scenario),
         ..Requests::to(target, None, plans)
     };
-    if urls.len() > 1 || base.is_some_and(|url| url.path != "/" || url.is_websocket) {
+    if urls.len() > 1 || base.is_some_and(|url| url.path != "/" || url.scheme.is_websocket()) {
         return Err(format!(
             "{option} has its own paths: give one URL that names the server, such as http://127.0.0.1:8080"
         ));

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
+use bolide_probe::plan::{
+    Arrivals, EventsPlan, ExpectedBody, Load, RequestKind, ServerAddress, StreamFormat,
+    WebSocketPlan,
+};
 use clap::Parser;
 use http::Method;
 
 use super::*;
-use crate::plan::{
-    Arrivals, EventsPlan, ExpectedBody, Load, RequestKind, ServerAddress, StreamFormat,
-    WebSocketPlan,
-};
 
 #[derive(Debug, Parser)]
 struct Program {
@@ -35,7 +35,7 @@ fn mistake(line: &str) -> String {
 
 const URL: &str = "http://127.0.0.1:8080/ping";
 
-fn fixed(line: &str) -> Vec<crate::plan::Phase> {
+fn fixed(line: &str) -> Vec<bolide_probe::plan::Phase> {
     match job(line).schedule {
         Schedule::Fixed(phases) => phases,
         other => panic!("{other:?}"),
@@ -325,7 +325,7 @@ fn a_websocket_takes_messages_and_their_options() {
             "--http3 ws://127.0.0.1:1/".to_owned(),
             "--http3 needs TLS, but the URL begins with ws://",
         ),
-        ("ftp://h/".to_owned(), "must begin with http:// or https:// or ws:// or wss://"),
+        ("ftp://h/".to_owned(), "must begin with http://, https://, ws:// or wss://"),
     ] {
         let mistake = mistake(&line);
         assert!(mistake.contains(expected), "{line}: {mistake}");

@@ -1,8 +1,9 @@
 //! What breaks a run: `p99>5ms`, `errors>0`, `rate<10k`.
 
-use crate::output::figures;
-use crate::plan::Load;
-use crate::report::{Latencies, PhaseReport, Report};
+use bolide_probe::plan::Load;
+use bolide_probe::report::{Latencies, PhaseReport, Report};
+use bolide_units::figures;
+
 use crate::schedule::succeeded_rate;
 
 /// A condition that must not hold.
@@ -215,9 +216,10 @@ impl Which {
 
 #[cfg(test)]
 mod tests {
+    use bolide_probe::report::{EventsReport, KneeReport};
+
     use super::*;
     use crate::fabricated::{OPEN_1000, flat, quiet, report};
-    use crate::report::{EventsReport, KneeReport};
     use proptest::prelude::*;
 
     fn broken(text: &str, report: &Report) -> bool {

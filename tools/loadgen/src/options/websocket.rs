@@ -1,11 +1,11 @@
 //! Messages on WebSocket connections: which options go with them, and what is sent.
 
+use bolide_probe::plan::{ExpectedBody, WebSocketPlan};
 use bytes::Bytes;
 use http::Method;
 
 use super::Arguments;
 use super::request::Requests;
-use crate::plan::{ExpectedBody, WebSocketPlan};
 
 /// The length of a message when nothing says what to send, in bytes.
 const MESSAGE_BYTES: usize = 64;
@@ -27,7 +27,7 @@ impl Arguments {
             binary: request.binary,
             deflate: request.deflate,
         };
-        if !requests.target.is_websocket {
+        if !requests.target.scheme.is_websocket() {
             let only = [
                 ("--one-way", of.one_way),
                 ("--binary", of.binary),

@@ -2,8 +2,9 @@
 
 use std::io::{self, Write};
 
+use bolide_probe::report::{Latencies, PhaseReport, Report};
+
 use super::text::model;
-use crate::report::{Latencies, PhaseReport, Report};
 
 const HEAD: &str = "phase,model,kind,at_ns,name,value";
 
@@ -109,9 +110,10 @@ fn field(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use bolide_probe::plan::Load;
+
     use super::*;
     use crate::fabricated::{OPEN_1000, quiet, report};
-    use crate::plan::Load;
 
     #[test]
     fn each_figure_has_a_row_of_six_fields() {

@@ -8,7 +8,7 @@ use hdrhistogram::serialization::interval_log::{
     IntervalLogWriterBuilder, IntervalLogWriterError, Tag,
 };
 
-use crate::report::Report;
+use bolide_probe::report::Report;
 
 /// The column for people has its values in milliseconds; histograms are in nanoseconds.
 const MAX_VALUE_DIVISOR: f64 = 1e6;
@@ -65,9 +65,10 @@ fn tag(phase: &str, kind: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use bolide_probe::plan::Load;
+
     use super::*;
     use crate::fabricated::{OPEN_1000, latencies, quiet, report};
-    use crate::plan::Load;
     use hdrhistogram::Histogram;
     use hdrhistogram::serialization::Deserializer;
     use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};

@@ -2,11 +2,11 @@
 
 use std::io::{self, Write};
 
+use bolide_probe::report::{PhaseReport, Report};
 use bolide_semantics::in_markup;
 
 use crate::options::Threshold;
 use crate::output::{in_one_line, text};
-use crate::report::{PhaseReport, Report};
 
 /// Writes the test cases. A phase fails if any of its requests failed or none was answered; a condition, if it held.
 ///
@@ -71,9 +71,10 @@ fn escaped(text: &str) -> String {
 mod tests {
     use std::collections::BTreeMap;
 
+    use bolide_probe::report::Failure;
+
     use super::*;
     use crate::fabricated::{OPEN_1000, quiet, report};
-    use crate::report::Failure;
 
     #[test]
     fn phases_and_conditions_are_test_cases() {

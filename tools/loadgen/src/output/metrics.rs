@@ -3,11 +3,11 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bolide_probe::progress::Progress;
 use bolide_server::{Exposition, Response, Router, Running, Server};
 use http::HeaderValue;
 
 use super::samples::samples;
-use crate::progress::Progress;
 
 /// The phase that runs, and the last look at it.
 #[derive(Debug, Default)]
@@ -83,15 +83,16 @@ fn text(seen: &Seen) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use bolide_client::Client;
+
+    use super::*;
 
     #[test]
     fn what_was_observed_last_is_served() {
         let endpoint = MetricsEndpoint::start("127.0.0.1:0").unwrap();
         let progress = Progress {
             completed: 7,
-            failures: [(crate::report::Failure::Reset, 2)].into(),
+            failures: [(bolide_probe::report::Failure::Reset, 2)].into(),
             rate: 3.5,
             p99_ns: 1_500_000,
             server_cores: Some(0.5),

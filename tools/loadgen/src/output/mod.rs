@@ -3,7 +3,6 @@
 pub use bolide_semantics::{in_lines, in_one_line};
 
 pub mod csv;
-pub mod figures;
 pub mod hdr_log;
 pub mod html;
 pub mod junit;

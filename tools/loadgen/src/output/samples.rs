@@ -2,7 +2,7 @@
 
 use bolide_server::Metric;
 
-use crate::progress::Progress;
+use bolide_probe::progress::Progress;
 
 /// A metric with the phase's name.
 const fn of_phase(name: &'static str, kind: &'static str, help: &'static str) -> Metric {

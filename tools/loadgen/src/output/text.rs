@@ -4,14 +4,14 @@ mod parts;
 
 use std::fmt::Write;
 
-pub(crate) use parts::lost_part;
-
-use super::figures::{bytes, duration, grouped, memory, rate};
-use crate::plan::{Arrivals, Load};
-use crate::report::{
+use bolide_probe::plan::{Arrivals, Load};
+use bolide_probe::report::{
     Bound, EventsReport, Failure, KneeReport, Latencies, PhaseReport, ProcessCost, QuicReport,
     Report, RequestReport, TlsReport, WebSocketReport,
 };
+use bolide_units::figures::{bytes, duration, grouped, memory, rate};
+pub(crate) use parts::lost_part;
+
 use crate::schedule::succeeded_rate;
 
 /// The whole summary: what was found, then how. `broken` are the conditions of `--fail-if` that held, each with its

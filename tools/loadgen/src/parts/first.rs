@@ -5,14 +5,15 @@ use std::fmt;
 use std::mem;
 use std::time::{Duration, Instant};
 
+use bolide_probe::engine::{Counted, Engine, Look, Mistake, Series, Share, Watch};
+use bolide_probe::plan::Phase;
+use bolide_probe::progress::{Control, Progress, RecordSink, Runner};
+use bolide_probe::report::{PartReport, PartsReport, PhaseReport, TlsReport};
+
 use super::others::{News, Others};
 use super::protocol::{Found, Message};
 use super::ssh::Started;
 use crate::command::Stop;
-use crate::engine::{Counted, Engine, Look, Mistake, Series, Share, Watch};
-use crate::plan::Phase;
-use crate::progress::{Control, Progress, RecordSink, Runner};
-use crate::report::{PartReport, PartsReport, PhaseReport, TlsReport};
 
 /// From the order to begin to the beginning, besides the time that the order takes on its way.
 const LEAD: Duration = Duration::from_millis(200);

@@ -4,11 +4,12 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
+use bolide_probe::engine::Share;
+
 use super::agreement::Agreement;
 use super::clock::{Clock, Offset, PINGS_COUNT, Ping};
 use super::protocol::{Hello, MESSAGE_BYTES, Message, STRANGER_BYTES, VERSION};
 use super::secret::{Nonce, Prover, Secret};
-use crate::engine::Share;
 
 /// How long a stranger may take to prove that it knows the secret, and a write may take.
 const PATIENCE: Duration = Duration::from_secs(5);

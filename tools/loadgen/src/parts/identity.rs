@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use crate::engine::Share;
+use bolide_probe::engine::Share;
+
 use crate::options::PartsArguments;
 
 /// The port where the parts meet when none is named.

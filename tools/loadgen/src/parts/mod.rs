@@ -22,12 +22,13 @@ mod wire;
 use std::env;
 use std::io::{IsTerminal as _, Write as _};
 
-use crate::accounting::ProcessAccounting;
+use bolide_probe::accounting::ProcessAccounting;
+use bolide_probe::cost::Accounting;
+use bolide_probe::engine::{Engine, Mistake};
+use bolide_probe::progress::Runner;
+
 use crate::command::Stop;
-use crate::cost::Accounting;
-use crate::engine::{Engine, Mistake};
 use crate::options::{Arguments, Job};
-use crate::progress::Runner;
 use agreement::Agreement;
 use clock::Clock;
 use first::Parts;

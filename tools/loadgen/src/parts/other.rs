@@ -6,13 +6,14 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
+use bolide_probe::engine::{Engine, Mistake};
+use bolide_probe::plan::Phase;
+use bolide_probe::progress::{Control, Runner as _};
+
 use super::clock::Clock;
 use super::protocol::{Found, MESSAGE_BYTES, Message};
 use super::wire::{Heartbeat, Line};
 use crate::command::Stop;
-use crate::engine::{Engine, Mistake};
-use crate::plan::Phase;
-use crate::progress::{Control, Runner as _};
 
 /// Orders that wait: part 1 never sends as many.
 const WAITING_COUNT: usize = 64;

@@ -6,11 +6,12 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use bolide_probe::report::PartReport;
+
 use super::clock::{Clock, Offset, PINGS_COUNT, Ping};
 use super::handshake::{Joined, SILENCE, prepare};
 use super::protocol::{MESSAGE_BYTES, Message};
 use super::wire::{Heartbeat, Line};
-use crate::report::PartReport;
 
 /// Messages that wait for part 1: a part that says more waits.
 const WAITING_COUNT: usize = 64;

@@ -2,12 +2,12 @@
 
 use std::io::{self, Read, Write};
 
+use bolide_probe::engine::{Counted, Look};
+use bolide_probe::plan::Phase;
 use serde::{Deserialize, Serialize};
 
 use super::agreement::Agreement;
 use super::secret::{Nonce, Proof};
-use crate::engine::{Counted, Look};
-use crate::plan::Phase;
 
 /// Counts up when messages change.
 pub(super) const VERSION: u32 = 1;

@@ -5,18 +5,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use bolide_probe::engine::template::{Content, Escape, Names, Template};
+use bolide_probe::plan::RequestPlan;
+use bolide_probe::scenario::{Capture, Place, Scenario, StepPlan, Think, UserKind};
+use bolide_semantics::{Scheme, Url, check_path};
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, PROXY_AUTHORIZATION};
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 use serde::Deserialize;
 
-use super::{
-    Capture, Place, SERVERS_COUNT, STEPS_COUNT, Scenario, StepPlan, Think, UserKind, data,
-};
-use crate::engine::template::{Content, Escape, Names, Template};
+use super::{SERVERS_COUNT, STEPS_COUNT, data};
 use crate::options::request::{body_file, fields as read_fields, method, statuses};
-use crate::options::target::{Target, check_path};
-use crate::plan::RequestPlan;
 
 /// Redirects that a step follows, when nobody says.
 const REDIRECTS_COUNT: u8 = 5;
@@ -91,7 +90,7 @@ struct Expect {
 struct Common<'a> {
     folder: &'a Path,
     /// That of the URL, and those that steps name.
-    servers: &'a [Target],
+    servers: &'a [Url],
     fields: &'a [(HeaderName, HeaderValue)],
     columns: &'a [String],
     captures: &'a [String],
@@ -103,7 +102,7 @@ pub(crate) struct Steps {
     pub(crate) scenario: Scenario,
     pub(crate) plans: Vec<RequestPlan>,
     /// The servers that steps name besides the URL's, whose addresses are to be put into the scenario.
-    pub(crate) others: Vec<Target>,
+    pub(crate) others: Vec<Url>,
 }
 
 /// Reads a scenario; `fields` go with every request, but credentials only to the URL's server. Paths in it begin at its
@@ -114,7 +113,7 @@ pub(crate) struct Steps {
 /// The user, the step, and what is wrong with it.
 pub(crate) fn read(
     path: &Path,
-    server: &Target,
+    server: &Url,
     fields: &[(HeaderName, HeaderValue)],
 ) -> Result<Steps, String> {
     let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
@@ -124,7 +123,7 @@ pub(crate) fn read(
 fn parse(
     text: &str,
     folder: &Path,
-    server: &Target,
+    server: &Url,
     fields: &[(HeaderName, HeaderValue)],
 ) -> Result<Steps, String> {
     let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
@@ -171,13 +170,13 @@ fn parse(
 }
 
 /// The server of the URL, and those that steps name besides.
-fn servers(file: &File, server: &Target) -> Result<Vec<Target>, String> {
+fn servers(file: &File, server: &Url) -> Result<Vec<Url>, String> {
     let mut servers = vec![server.clone()];
     // What is no URL is told with its step.
     let urls = file.user.iter().flat_map(|user| &user.step).filter_map(|step| url(&step.request));
-    for named in urls.filter_map(|url| Target::parse(before_braces(url)).ok()) {
-        if !servers.iter().any(|known| known.has_origin_of(&named)) {
-            servers.push(Target { path: "/".to_owned(), ..named });
+    for named in urls.filter_map(|url| Url::parse(before_braces(url), &Scheme::HTTP).ok()) {
+        if !servers.iter().any(|known| known.is_same_origin(&named)) {
+            servers.push(Url { path: "/".to_owned(), ..named });
         }
     }
     if servers.len() > SERVERS_COUNT {
@@ -341,15 +340,15 @@ fn own_fields(step: &Step, names: &Names<'_>) -> Result<Vec<(HeaderName, Templat
 fn request(
     text: &str,
     default: Method,
-    servers: &[Target],
+    servers: &[Url],
 ) -> Result<(Method, usize, String), String> {
     let (method, path) = match text.split_once(' ') {
         Some((name, path)) => (method(name)?, path.trim()),
         None => (default, text),
     };
     let Some(url) = url(text) else { return Ok((method, 0, path.to_owned())) };
-    let named = Target::parse(before_braces(url))?;
-    let server = servers.iter().position(|server| server.has_origin_of(&named));
+    let named = Url::parse(before_braces(url), &Scheme::HTTP)?;
+    let server = servers.iter().position(|server| server.is_same_origin(&named));
     let authority = url.find("://").map_or(0, |at| at + 3);
     let path = url[authority..].find(['/', '?']).map_or("/", |at| &url[authority + at..]);
     let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
@@ -447,7 +446,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn parsed(text: &str) -> Result<Steps, String> {
-        let server = Target::parse("http://shop.test").unwrap();
+        let server = Url::parse("http://shop.test", &Scheme::HTTP).unwrap();
         let fields = read_fields(["accept: */*", "x-a: {user}"]).unwrap().0;
         parse(text, Path::new(""), &server, &fields)
     }
@@ -519,7 +518,7 @@ mod tests {
 
     #[test]
     fn steps_may_name_other_servers() {
-        let server = Target::parse("http://shop.test").unwrap();
+        let server = Url::parse("http://shop.test", &Scheme::HTTP).unwrap();
         let fields = read_fields(["authorization: secret", "x-a: b"]).unwrap().0;
         let text = "[[user]]\n[[user.step]]\nrequest = '/a'\n\
                     [[user.step]]\nrequest = 'https://Login.test/b?u={user}'\n\
@@ -528,7 +527,7 @@ mod tests {
                     [[user.step]]\nrequest = 'https://shop.test/d'\n";
         let Steps { scenario, plans, others } =
             parse(text, Path::new(""), &server, &fields).unwrap();
-        let named: Vec<String> = others.iter().map(Target::to_string).collect();
+        let named: Vec<String> = others.iter().map(Url::to_string).collect();
         assert_eq!(named, ["https://Login.test/", "https://shop.test/"]);
         let found: Vec<_> = plans
             .iter()

@@ -4,17 +4,18 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bolide_probe::engine::template::{Content, Template};
+use bolide_probe::plan::RequestPlan;
+use bolide_probe::scenario::{Scenario, StepPlan, Think, UserKind};
+use bolide_semantics::{Scheme, Url, check_path};
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
 use serde::Deserialize;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use super::{STEPS_COUNT, Scenario, StepPlan, Think, UserKind};
-use crate::engine::template::{Content, Template};
+use super::STEPS_COUNT;
 use crate::options::request::{body_file, fields as read_fields, method};
-use crate::options::target::{Target, check_path};
-use crate::plan::RequestPlan;
 
 #[derive(Debug, Deserialize)]
 struct Archive {
@@ -79,9 +80,9 @@ fn is_left_out(name: &str) -> bool {
 /// # Errors
 ///
 /// Why there is none.
-fn server(archive: &Archive) -> Result<Target, String> {
+fn server(archive: &Archive) -> Result<Url, String> {
     let first = archive.log.entries.first().ok_or("has no entry")?;
-    Target::parse(&first.request.url)
+    Ok(Url::parse(&first.request.url, &Scheme::HTTP)?)
 }
 
 /// Reads an archive: one user who sends what went to the server of `server`, or of the first entry, in order, one after
@@ -92,24 +93,24 @@ fn server(archive: &Archive) -> Result<Target, String> {
 /// The entry, and what is wrong with it.
 pub(crate) fn read(
     path: &Path,
-    server: Option<&Target>,
+    server: Option<&Url>,
     fields: &[(HeaderName, HeaderValue)],
-) -> Result<(Target, Scenario, Vec<RequestPlan>), String> {
+) -> Result<(Url, Scenario, Vec<RequestPlan>), String> {
     let text = body_file("--har", path)?;
     parse(&text, server, fields).map_err(|why| format!("--har {}: {why}", path.display()))
 }
 
 fn parse(
     text: &[u8],
-    asked: Option<&Target>,
+    asked: Option<&Url>,
     fields: &[(HeaderName, HeaderValue)],
-) -> Result<(Target, Scenario, Vec<RequestPlan>), String> {
+) -> Result<(Url, Scenario, Vec<RequestPlan>), String> {
     let archive: Archive = serde_json::from_slice(text).map_err(|error| error.to_string())?;
     let server = asked.map_or_else(|| server(&archive), |asked| Ok(asked.clone()))?;
     let mut steps: Vec<(OffsetDateTime, Duration, RequestPlan)> = Vec::new();
     for (index, entry) in archive.log.entries.iter().enumerate() {
-        let Ok(target) = Target::parse(&entry.request.url) else { continue };
-        if !target.has_origin_of(&server) {
+        let Ok(target) = Url::parse(&entry.request.url, &Scheme::HTTP) else { continue };
+        if !target.is_same_origin(&server) {
             continue;
         }
         let named = |why: String| format!("entry {}: {why}", index + 1);
@@ -142,7 +143,7 @@ fn parse(
 
 fn plan(
     entry: &Entry,
-    target: &Target,
+    target: &Url,
     fields: &[(HeaderName, HeaderValue)],
 ) -> Result<RequestPlan, String> {
     let method = method(&entry.request.method)?;
@@ -207,7 +208,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_with_an_archive_is_said() {
-        let other = Target::parse("http://b.test").unwrap();
+        let other = Url::parse("http://b.test", &Scheme::HTTP).unwrap();
         let one = archive(&[entry("05.0", 1.0, "http://a.test/", "")]);
         for (text, server, why) in [
             ("{}".to_owned(), None, "missing field `log`"),

@@ -3,17 +3,17 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use bolide_probe::engine::template::{Escape, Names, Template};
+use bolide_probe::plan::RequestPlan;
+use bolide_probe::scenario::{Recorded, Scenario, StepPlan, UserKind};
+use bolide_semantics::check_path;
 use http::{HeaderName, HeaderValue, Method};
 use serde::Deserialize;
 use time::OffsetDateTime;
 use time::format_description::parse_borrowed;
 use time::format_description::well_known::Rfc3339;
 
-use super::{Recorded, Scenario, StepPlan, UserKind};
-use crate::engine::template::{Escape, Names, Template};
 use crate::options::request::body_file;
-use crate::options::target::check_path;
-use crate::plan::RequestPlan;
 
 /// Most requests that are sent again.
 const REQUESTS_COUNT: usize = 10_000_000;

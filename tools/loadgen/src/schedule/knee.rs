@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use bolide_probe::plan::{Arrivals, Load, Phase, Until};
+use bolide_probe::report::PhaseReport;
+
 use super::{LEAST_RATE, Outcome, succeeded_rate};
-use crate::plan::{Arrivals, Load, Phase, Until};
-use crate::report::PhaseReport;
 
 /// The search ends when the highest rate that held and the lowest that did not are this close,
 /// relative to the former.

@@ -7,8 +7,8 @@ mod tests;
 
 use std::time::Duration;
 
-use crate::plan::{Arrivals, Load, Phase, Until};
-use crate::report::PhaseReport;
+use bolide_probe::plan::{Arrivals, Load, Phase, Until};
+use bolide_probe::report::PhaseReport;
 
 pub use knee::{Knee, PRECISION};
 

@@ -1,7 +1,8 @@
 //! The figures of a phase as shares, so that thresholds can be put on them.
 
+use bolide_probe::report::{Bound, Latencies, PartPhase, PhaseReport, Verdict};
+
 use super::IDLE;
-use crate::report::{Bound, Latencies, PartPhase, PhaseReport, Verdict};
 
 /// Shares and sums that a verdict is made from.
 #[derive(Debug)]
@@ -109,5 +110,5 @@ pub(super) fn percent(share: f64) -> String {
 
 /// `1.25 ms`.
 pub(super) fn duration(ns: u64) -> String {
-    crate::output::figures::duration(ns)
+    bolide_units::figures::duration(ns)
 }

@@ -5,8 +5,8 @@ mod parts;
 #[cfg(test)]
 mod tests;
 
-use crate::plan::Load;
-use crate::report::{Bound, Counts, PhaseReport, Sample, Verdict};
+use bolide_probe::plan::Load;
+use bolide_probe::report::{Bound, Counts, PhaseReport, Sample, Verdict};
 use facts::{Facts, duration, percent};
 
 /// A thread or a set of cores is full from this share of its time on. What lacks to 1 is lost to

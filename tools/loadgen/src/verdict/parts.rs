@@ -1,9 +1,10 @@
 //! Parts of a run that could not keep up: each is named, for the sum hides it.
 
+use bolide_probe::plan::Load;
+use bolide_probe::report::{Bound, PartPhase, PhaseReport, Verdict};
+
 use super::facts::{duration, p99, percent};
 use super::{FULL, PACING_LATE_NS};
-use crate::plan::Load;
-use crate::report::{Bound, PartPhase, PhaseReport, Verdict};
 
 /// The verdict on the sum, with what the parts add to it.
 pub(super) fn with_parts(report: &PhaseReport, mut verdict: Verdict) -> Verdict {

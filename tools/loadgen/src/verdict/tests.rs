@@ -1,8 +1,9 @@
 //! Each way to be bound, and what lies next to it.
 
+use bolide_probe::report::{Bound, Sample};
+
 use super::*;
 use crate::fabricated::{OPEN_1000, cost, flat, latencies, quiet};
-use crate::report::{Bound, Sample};
 
 fn verdict(load: Load, change: impl FnOnce(&mut PhaseReport)) -> Verdict {
     let mut report = quiet(load);

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use bolide_loadgen::plan::{EventsPlan, Plan, RequestKind, StreamFormat};
-use bolide_loadgen::report::Failure;
+use bolide_probe::plan::{EventsPlan, Plan, RequestKind, StreamFormat};
+use bolide_probe::report::Failure;
 use http::Method;
 
 use crate::plans::{h2_plan, requests, run};

@@ -5,8 +5,8 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 
-use bolide_loadgen::plan::{Load, Plan, Version};
-use bolide_loadgen::report::{Failure, PhaseReport};
+use bolide_probe::plan::{Load, Plan, Version};
+use bolide_probe::report::{Failure, PhaseReport};
 use bytes::Bytes;
 use http::{Method, StatusCode};
 

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use bolide_loadgen::plan::{EventsPlan, Plan, RequestKind, StreamFormat};
-use bolide_loadgen::report::Failure;
+use bolide_probe::plan::{EventsPlan, Plan, RequestKind, StreamFormat};
+use bolide_probe::report::Failure;
 
 use crate::early::{read_head, serve};
 use crate::plans::{plan, rate, requests, run};

@@ -3,10 +3,10 @@
 use std::net::TcpListener;
 use std::time::Duration;
 
-use bolide_loadgen::engine::Engine;
-use bolide_loadgen::plan::{ExpectedBody, Load, ServerAddress};
-use bolide_loadgen::progress::{Control, Runner};
-use bolide_loadgen::report::Failure;
+use bolide_probe::engine::Engine;
+use bolide_probe::plan::{ExpectedBody, Load, ServerAddress};
+use bolide_probe::progress::{Control, Runner};
+use bolide_probe::report::Failure;
 use http::{HeaderName, HeaderValue};
 
 use crate::plans::{Free, h2_plan, lasting, plan, prepare, requests, run};
@@ -134,7 +134,7 @@ fn more_pipelined_requests_than_a_connection_carries_are_a_mistake() {
     plan.depth = 65;
     let mistake = Engine::prepare(&plan, Box::new(Free)).unwrap_err().to_string();
     assert!(mistake.contains("at most 64 requests in flight, not 65"), "{mistake}");
-    plan.version = bolide_loadgen::plan::Version::Http2;
+    plan.version = bolide_probe::plan::Version::Http2;
     prepare(&plan).finish();
     assert_eq!(server.requests(), 0);
 }

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bolide_connection::Identity;
-use bolide_loadgen::engine::{Engine, Mistake};
-use bolide_loadgen::plan::{Load, Phase, Plan, TlsTrust, Version};
-use bolide_loadgen::progress::{Control, Runner};
-use bolide_loadgen::report::Failure;
+use bolide_probe::engine::{Engine, Mistake};
+use bolide_probe::plan::{Load, Phase, Plan, TlsTrust, Version};
+use bolide_probe::progress::{Control, Runner};
+use bolide_probe::report::Failure;
 use bolide_server::{Metrics, Response, Router, Running, Server, Tls, collect};
 use bytes::Bytes;
 use http::Method;
@@ -107,7 +107,7 @@ fn bodies_are_posted_and_come_back() {
     let body = Bytes::from(vec![7; LENGTH]);
     let request = &mut plan.requests[0];
     (request.method, request.target) = (Method::POST, "/echo".to_owned());
-    request.answer = Some(bolide_loadgen::plan::ExpectedBody::Exact(body.clone()));
+    request.answer = Some(bolide_probe::plan::ExpectedBody::Exact(body.clone()));
     request.body = body;
     let report = run(&plan, &requests(60));
     assert_eq!((report.counts.succeeded, report.counts.failed), (60, 0), "{:?}", report.failures);

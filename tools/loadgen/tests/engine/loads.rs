@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use bolide_loadgen::plan::{Arrivals, ExpectedBody, Load, Phase, RequestPlan, Until};
-use bolide_loadgen::progress::Control;
+use bolide_probe::plan::{Arrivals, ExpectedBody, Load, Phase, RequestPlan, Until};
+use bolide_probe::progress::Control;
 use bytes::Bytes;
 
 use crate::plans::{h2_plan, lasting, plan, prepare, rate, requests, run};

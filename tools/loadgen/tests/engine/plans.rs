@@ -3,14 +3,14 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use bolide_loadgen::cost::{Accounting, CostSample};
-use bolide_loadgen::engine::Engine;
-use bolide_loadgen::plan::{
+use bolide_probe::cost::{Accounting, CostSample};
+use bolide_probe::engine::Engine;
+use bolide_probe::plan::{
     Arrivals, Expectations, ExpectedBody, Http2Plan, Load, Origin, Phase, Plan, RequestKind,
     RequestPlan, ServerAddress, ServerProcesses, TlsPlan, TlsTrust, Until, Version,
 };
-use bolide_loadgen::progress::Control;
-use bolide_loadgen::report::PhaseReport;
+use bolide_probe::progress::Control;
+use bolide_probe::report::PhaseReport;
 use bytes::Bytes;
 use http::Method;
 

@@ -6,9 +6,9 @@ use std::os::unix::net::UnixListener;
 use std::time::{Duration, SystemTime};
 
 use bolide_connection::{Identity, ServerTls, WallClock};
-use bolide_loadgen::engine::Engine;
-use bolide_loadgen::plan::{Load, Phase, Plan, ServerAddress, TlsTrust, Version};
-use bolide_loadgen::progress::{Control, Runner};
+use bolide_probe::engine::Engine;
+use bolide_probe::plan::{Load, Phase, Plan, ServerAddress, TlsTrust, Version};
+use bolide_probe::progress::{Control, Runner};
 use bytes::Bytes;
 
 use crate::plans::{Free, h2_plan, lasting, plan, prepare, requests, run};

@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use bolide_loadgen::progress::{Control, Record, Runner};
-use bolide_loadgen::report::Failure;
+use bolide_probe::progress::{Control, Record, Runner};
+use bolide_probe::report::Failure;
 
 use crate::plans::{plan, prepare, requests};
 use crate::planted::{BODY, Behaviour, Plant, Planted};

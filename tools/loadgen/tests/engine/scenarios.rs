@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use bolide_loadgen::engine::Engine;
 use bolide_loadgen::options::{Arguments, Job};
-use bolide_loadgen::progress::Control;
-use bolide_loadgen::report::{Failure, PhaseReport};
 use bolide_loadgen::schedule::Schedule;
+use bolide_probe::engine::Engine;
+use bolide_probe::progress::Control;
+use bolide_probe::report::{Failure, PhaseReport};
 use clap::Parser;
 
 use crate::plans::Free;
@@ -554,7 +554,7 @@ fn a_server_among_several_that_goes_away_ends_the_run() {
         other = None;
         Control::Continue
     });
-    let died = bolide_loadgen::progress::Runner::server_died_after_ns(&engine).unwrap();
+    let died = bolide_probe::progress::Runner::server_died_after_ns(&engine).unwrap();
     assert!(died <= report.elapsed_ns, "{died} {}", report.elapsed_ns);
     assert!(report.counts.completed > 0 && report.counts.completed < 1_000_000);
 }

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bolide_loadgen::engine::Engine;
-use bolide_loadgen::plan::{
+use bolide_probe::engine::Engine;
+use bolide_probe::plan::{
     ExpectedBody, Load, Phase, Plan, RequestKind, TlsTrust, Version, WebSocketPlan,
 };
-use bolide_loadgen::report::{Failure, PhaseReport};
+use bolide_probe::report::{Failure, PhaseReport};
 use bolide_semantics::Role;
 use bolide_server::websocket::{DeflatePolicy, Options, Owner, Payload, Socket, WebSocket};
 use bolide_server::{End, Router, Running, Server};
@@ -357,8 +357,7 @@ fn over_http2_and_with_compression_messages_come_back_too() {
         plan.requests[0].answer = Some(ExpectedBody::Exact(text.clone()));
         plan.requests[0].body = text;
         let mut engine = prepare(&plan);
-        let report =
-            engine.run(&requests(300), &mut |_| bolide_loadgen::progress::Control::Continue);
+        let report = engine.run(&requests(300), &mut |_| bolide_probe::progress::Control::Continue);
         assert_eq!((report.counts.succeeded, report.counts.failed), (300, 0), "{version:?}");
         let websocket = report.websocket.unwrap();
         assert_eq!(
@@ -388,7 +387,7 @@ fn over_http3_messages_come_back_too() {
     plan.kind = RequestKind::WebSocket(of);
     plan.requests[0].answer = Some(ExpectedBody::Exact(plan.requests[0].body.clone()));
     let mut engine = prepare(&plan);
-    let report = engine.run(&requests(300), &mut |_| bolide_loadgen::progress::Control::Continue);
+    let report = engine.run(&requests(300), &mut |_| bolide_probe::progress::Control::Continue);
     assert_eq!((report.counts.succeeded, report.counts.failed), (300, 0), "{:?}", report.failures);
     let websocket = report.websocket.unwrap();
     assert_eq!((websocket.upgrade.count, websocket.compressed), (3, 3));

@@ -16,17 +16,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bolide_launcher::decide;
-use bolide_loadgen::accounting::{ProcessAccounting, online_cores};
-use bolide_loadgen::cost::{Accounting, CostSample};
-use bolide_loadgen::engine::Engine;
-use bolide_loadgen::plan::{
+use bolide_loadgen::schedule::{Knee, Outcome, Schedule};
+use bolide_loadgen::verdict::{PACING_LATE_NS, judge};
+use bolide_probe::accounting::{ProcessAccounting, online_cores};
+use bolide_probe::cost::{Accounting, CostSample};
+use bolide_probe::engine::Engine;
+use bolide_probe::plan::{
     Arrivals, Expectations, Http2Plan, Load, Origin, Phase, Plan, RequestKind, RequestPlan,
     ServerAddress, ServerProcesses, TlsPlan, Until, Version,
 };
-use bolide_loadgen::progress::Control;
-use bolide_loadgen::report::{Bound, Verdict};
-use bolide_loadgen::schedule::{Knee, Outcome, Schedule};
-use bolide_loadgen::verdict::{PACING_LATE_NS, judge};
+use bolide_probe::progress::Control;
+use bolide_probe::report::{Bound, Verdict};
 use http::Method;
 use servers::Kind;
 

@@ -6,13 +6,13 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use bolide_loadgen::engine::Engine;
-use bolide_loadgen::plan::{
+use bolide_probe::engine::Engine;
+use bolide_probe::plan::{
     Arrivals, EventsPlan, Load, Phase, Plan, RequestKind, StreamFormat, Until, Version,
     WebSocketPlan,
 };
-use bolide_loadgen::progress::Control;
-use bolide_loadgen::report::{Latencies, PhaseReport};
+use bolide_probe::progress::Control;
+use bolide_probe::report::{Latencies, PhaseReport};
 use bolide_server::websocket::{Options, Owner, Payload, Socket, WebSocket};
 use bolide_server::{End, Response, Router, Running, Server};
 use bolide_websocket::Kind;

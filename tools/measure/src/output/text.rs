@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use bolide_loadgen::output::figures::{bytes, duration, memory};
 use bolide_semantics::in_one_line;
+use bolide_units::figures::{bytes, duration, memory};
 
 use super::speed;
 use crate::latency::Percentiles;

@@ -1,19 +1,19 @@
 //! draft-ietf-ippm-responsiveness-09 §7: what a server says about its measurement resources.
 
-use bolide_loadgen::options::target::Target as HttpTarget;
+use bolide_semantics::Url;
 use serde::Deserialize;
 
-use crate::target::Target;
+use crate::target;
 
 /// What a server of these resources serves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Resources {
     /// What is probed for.
-    pub(super) small: Target,
+    pub(super) small: Url,
     /// What is downloaded.
-    pub(super) large: Target,
+    pub(super) large: Url,
     /// What is uploaded to.
-    pub(super) upload: Target,
+    pub(super) upload: Url,
     /// The host to connect to instead of the URLs'.
     pub(super) endpoint: Option<String>,
 }
@@ -52,7 +52,7 @@ impl Resources {
         let urls = sent.urls;
         let url = |today: Option<String>, old: Option<String>, name: &str| {
             let url = today.or(old).ok_or_else(|| format!("it has no `{name}`"))?;
-            Target::parse(&url).map_err(|why| format!("`{name}`: {why}"))
+            target::parse(&url).map_err(|why| format!("`{name}`: {why}"))
         };
         let small =
             url(urls.small_download_url, urls.small_https_download_url, "small_download_url")?;
@@ -60,7 +60,7 @@ impl Resources {
             url(urls.large_download_url, urls.large_https_download_url, "large_download_url")?;
         let upload = url(urls.upload_url, urls.https_upload_url, "upload_url")?;
         for other in [&large, &upload] {
-            if !other.http.has_origin_of(&small.http) {
+            if !other.is_same_origin(&small) {
                 return Err(format!("`{other}` and `{small}` are not of one host"));
             }
         }
@@ -68,11 +68,11 @@ impl Resources {
     }
 
     /// The host that the load goes to where scheme, host and port are not those of the server that was asked.
-    pub(super) fn other_host(&self, asked: &HttpTarget) -> Option<&str> {
-        let target = &self.small.http;
+    pub(super) fn other_host(&self, asked: &Url) -> Option<&str> {
+        let target = &self.small;
         match self.endpoint.as_deref() {
             Some(endpoint) if !endpoint.eq_ignore_ascii_case(&asked.host) => Some(endpoint),
-            _ if target.has_origin_of(asked) => None,
+            _ if target.is_same_origin(asked) => None,
             _ => Some(&target.host),
         }
     }
@@ -106,7 +106,7 @@ mod tests {
             let json = GOOD.replace("https://h/", url);
             let json = json.replace("\"urls\"", &format!("\"test_endpoint\":{endpoint},\"urls\""));
             let resources = Resources::parse(json.as_bytes()).unwrap();
-            let asked = Target::parse("https://h/nq").unwrap().http;
+            let asked = target::parse("https://h/nq").unwrap();
             resources.other_host(&asked).map(str::to_owned)
         };
         for (url, endpoint) in [("https://h/", "null"), ("https://H:443/", "\"h\"")] {

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use bolide_loadgen::options::target::{ConnectTo, resolve};
-use bolide_loadgen::plan::ServerAddress;
+use bolide_probe::plan::ServerAddress;
+use bolide_probe::target::{ConnectTo, resolve};
 use http::Method;
 
 use super::config::Resources;
@@ -15,7 +15,7 @@ use crate::dialing::Route;
 use crate::latency::{Fresh, Kind, Prober, ProberTask, Sample};
 use crate::limits::DESCRIPTION_BYTES_MAX;
 use crate::plan::{Amount, Connecting, Direction, Transfer, Version};
-use crate::target::Target;
+use crate::target;
 use crate::transfer::PATIENCE;
 
 /// What is said of a measurement that Ctrl-C or SIGTERM ended.
@@ -87,18 +87,17 @@ fn resources(
     let failed = |why: String| format!("{subject}: {why}");
     let resources = Resources::parse(&kept).map_err(failed)?;
     let mut connecting = connecting.clone();
-    let target = &resources.small.http;
-    let asked = Target::parse(&plan.url)?.http;
+    let target = &resources.small;
+    let asked = target::parse(&plan.url)?;
     let Some(host) = resources.other_host(&asked) else { return Ok((resources, connecting)) };
-    let place =
-        format!("{}://{host}:{}", if target.is_https { "https" } else { "http" }, target.port());
+    let place = format!("{}://{host}:{}", target.scheme.name(), target.port());
     if !plan.allows_other_hosts {
         return Err(failed(format!(
             "it directs the load to {place} instead of {}://{} (allow this with --allow-other-hosts)",
             route.scheme, route.authority
         )));
     }
-    connecting.origin.is_https = target.is_https;
+    connecting.origin.is_https = target.scheme.is_tls();
     connecting.origin.authority = target.authority();
     let place_of = [ConnectTo::Host(host.to_owned(), target.port())];
     connecting.origin.addresses = resolve(target, &place_of, connecting.timeout)?.addresses;
@@ -161,10 +160,10 @@ fn measure(
     };
     // It is ended when it has settled; this is longer.
     let time = plan.interval * (plan.intervals_max as u32 + 2);
-    let small = resources.small.http.path.clone();
+    let small = resources.small.path.clone();
     let carrier = Carrier::start(Task {
         route: route.clone(),
-        transfer: transfer(direction, &target.http.path, Amount::Time(time)),
+        transfer: transfer(direction, &target.path, Amount::Time(time)),
         probe_path: Some(small.clone()),
         look: plan.interval,
         patience: PATIENCE,

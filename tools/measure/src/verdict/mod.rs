@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use bolide_loadgen::output::figures::{bytes, duration};
+use bolide_units::figures::{bytes, duration};
 use serde::Serialize;
 
 use crate::plan::Direction;

@@ -4,12 +4,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bolide_loadgen::plan::{Origin, ServerAddress, ServerProcesses};
 use bolide_measure::plan::{Amount, Connecting, Direction, Plan, Transfer, Trusted, Version};
 use bolide_measure::report::Report;
 use bolide_measure::stop::Stop;
-use bolide_measure::target::Target;
+use bolide_measure::target;
 use bolide_measure::transfer;
+use bolide_probe::plan::{Origin, ServerAddress, ServerProcesses};
 use bolide_server::{
     BodyStream, Bytes, ConnectionLimits, End, Exchange, Http2Limits, Identity, Io, Limits, Pull,
     Reply, Request, Response, Router, Running, Server, StatusCode, Tls, body_limit,
@@ -166,13 +166,13 @@ impl Drop for Planted {
 
 /// A plan for `scheme://address/path`.
 pub(crate) fn plan(scheme: &str, address: SocketAddr, path: &str) -> Plan {
-    let target = Target::parse(&format!("{scheme}://{address}{path}")).unwrap();
-    let expected_bytes = target.size();
+    let url = target::parse(&format!("{scheme}://{address}{path}")).unwrap();
+    let expected_bytes = target::size(&url.path);
     Plan {
         connecting: Connecting {
             origin: Origin {
-                is_https: target.scheme.is_tls(),
-                authority: target.http.authority(),
+                is_https: url.scheme.is_tls(),
+                authority: url.authority(),
                 addresses: vec![ServerAddress::Inet(address)],
             },
             version: Version::Negotiated,
@@ -191,7 +191,7 @@ pub(crate) fn plan(scheme: &str, address: SocketAddr, path: &str) -> Plan {
             streams: 1,
             connections: 1,
         },
-        target,
+        target: url,
         probing: None,
         server: ServerProcesses::Unwatched,
         stop: Stop::default(),

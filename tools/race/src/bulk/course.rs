@@ -5,8 +5,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use bolide_loadgen::nearest::suggestion;
 use bolide_netlab::shape::Shape;
+use bolide_probe::nearest::suggestion;
 use bolide_semantics::in_lines;
 use fastrand::Rng;
 

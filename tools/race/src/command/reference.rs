@@ -1,6 +1,6 @@
 //! Whom the others are compared with.
 
-use bolide_loadgen::nearest::suggestion;
+use bolide_probe::nearest::suggestion;
 
 use crate::race::FLOOR;
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use bolide_loadgen::nearest::suggestion;
+use bolide_probe::nearest::suggestion;
 use bolide_semantics::in_lines;
 
 use super::RaceArguments;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use bolide_loadgen::nearest::suggestion;
+use bolide_probe::nearest::suggestion;
 use clap::Args;
 use serde::Serialize;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bolide_loadgen::nearest::suggestion;
+use bolide_probe::nearest::suggestion;
 
 use super::{Account, Contender, Detect, Ready, Start};
 use crate::catalogue::{Protocol, Route};

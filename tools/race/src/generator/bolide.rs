@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use bolide_loadgen::exchanges::{Exchange, Exchanges};
-use bolide_loadgen::report::{Latencies, PhaseReport, Report};
+use bolide_probe::exchanges::{Exchange, Exchanges};
+use bolide_probe::report::{Latencies, PhaseReport, Report};
 
 use super::{Figures, Job, Marks, watch_program};
 use crate::catalogue::{Kind, Protocol, Route, serde_name};
@@ -184,10 +184,11 @@ fn latencies(latency: &Latencies) -> std::collections::BTreeMap<String, f64> {
 
 #[cfg(test)]
 mod tests {
+    use bolide_probe::plan::{Load, Phase, Until};
+    use bolide_probe::report::{Bound, Counts, ProcessCost, Stalls, Traffic, Verdict};
+
     use super::*;
     use crate::catalogue::Cell;
-    use bolide_loadgen::plan::{Load, Phase, Until};
-    use bolide_loadgen::report::{Bound, Counts, ProcessCost, Stalls, Traffic, Verdict};
     use bytes::Bytes;
     use std::collections::BTreeMap;
     use std::time::Duration;

@@ -2,7 +2,7 @@
 //! different machines can't be compared; the ratio between two servers can, and so can the ratio of
 //! those ratios.
 
-use bolide_loadgen::report::Bound;
+use bolide_probe::report::Bound;
 use bolide_semantics::in_markup;
 
 use super::markup;

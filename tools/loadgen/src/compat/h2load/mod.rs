@@ -11,6 +11,12 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
+use bolide_probe::plan::{
+    Arrivals, Expectations, Http2Plan, Load, Phase, Plan, RequestKind, RequestPlan,
+    ServerProcesses, TlsPlan, TlsTrust, Until, Version,
+};
+use bolide_probe::target::{self, ConnectTo};
+use bolide_semantics::{Scheme, Url, check_path};
 use bytes::Bytes;
 use http::Method;
 
@@ -19,11 +25,6 @@ pub use text::Text;
 use super::getopt::{self, Known};
 use super::{Foreign, Voice};
 use crate::options::request;
-use crate::options::target::{self, ConnectTo, Target};
-use crate::plan::{
-    Arrivals, Expectations, Http2Plan, Load, Phase, Plan, RequestKind, RequestPlan,
-    ServerProcesses, TlsPlan, TlsTrust, Until, Version,
-};
 
 const fn value(short: char, long: &'static str) -> Known {
     Known { short: Some(short), long, takes_value: true }
@@ -154,15 +155,15 @@ pub fn parse(words: &[String]) -> Result<Foreign, String> {
     if let Some(authority) = authority {
         origin.authority = authority;
     }
-    let is_http1 = if target.is_https {
+    let is_http1 = if target.scheme.is_tls() {
         settings.tls_version == Version::Http1
     } else {
         settings.cleartext_is_http1
     };
-    if settings.tls_version == Version::Http3 && !target.is_https {
+    if settings.tls_version == Version::Http3 && !target.scheme.is_tls() {
         return Err(format!("HTTP/3 needs an https URI, not {target}"));
     }
-    let version = match (target.is_https, is_http1) {
+    let version = match (target.scheme.is_tls(), is_http1) {
         (true, _) => settings.tls_version,
         (false, true) => Version::Http1,
         (false, false) => Version::Http2,
@@ -358,19 +359,19 @@ fn check(settings: &Settings) -> Result<(), String> {
     Ok(())
 }
 
-type Asked = (Target, Vec<ConnectTo>, Vec<RequestPlan>, Option<String>);
+type Asked = (Url, Vec<ConnectTo>, Vec<RequestPlan>, Option<String>);
 
 /// The server, and what is asked of it.
 fn requests(settings: &Settings) -> Result<Asked, String> {
     let first = settings.uris.first().ok_or("no URI or input file given")?;
     let invalid = |uri: &str| format!("invalid URI: {uri}");
-    let mut target = Target::parse(first).map_err(|_| invalid(first))?;
+    let mut target = Url::parse(first, &Scheme::HTTP).map_err(|_| invalid(first))?;
     let mut elsewhere = Vec::new();
     match settings.base.as_deref().map(|base| (base, base.strip_prefix("unix:"))) {
         Some((_, Some(path))) => elsewhere.push(ConnectTo::Unix(path.into())),
         Some((base, None)) => {
-            let base = Target::parse(base).map_err(|_| invalid(base))?;
-            target = Target { path: target.path, ..base };
+            let base = Url::parse(base, &Scheme::HTTP).map_err(|_| invalid(base))?;
+            target = Url { path: target.path, ..base };
         }
         None => {}
     }
@@ -397,10 +398,10 @@ fn requests(settings: &Settings) -> Result<Asked, String> {
         .map(|uri| {
             // Of all but the first, only the path counts.
             let path = if uri.starts_with('/') {
-                target::check_path(uri).map_err(|_| invalid(uri))?;
+                check_path(uri).map_err(|_| invalid(uri))?;
                 uri.clone()
             } else {
-                Target::parse(uri).map_err(|_| invalid(uri))?.path
+                Url::parse(uri, &Scheme::HTTP).map_err(|_| invalid(uri))?.path
             };
             Ok(RequestPlan {
                 fields: fields.clone(),

@@ -1,7 +1,8 @@
 //! h2load's command lines.
 
+use bolide_probe::plan::ServerAddress;
+
 use super::*;
-use crate::plan::ServerAddress;
 use proptest::prelude::*;
 
 fn foreign(line: &str) -> Result<Foreign, String> {

@@ -3,10 +3,11 @@
 use std::io;
 use std::time::Duration;
 
+use bolide_probe::progress::Progress;
+use bolide_probe::report::{Failure, Latencies, PhaseReport, Report, Spread};
+
 use super::Settings;
 use crate::compat::{answers, within_deviation};
-use crate::progress::Progress;
-use crate::report::{Failure, Latencies, PhaseReport, Report, Spread};
 
 /// Prints as h2load does.
 #[derive(Debug)]

@@ -9,6 +9,12 @@ mod text;
 use std::path::Path;
 use std::time::Duration;
 
+use bolide_probe::plan::{
+    Expectations, Http2Plan, Load, Phase, Plan, RequestKind, RequestPlan, ServerProcesses, TlsPlan,
+    TlsTrust, Until, Version,
+};
+use bolide_probe::target;
+use bolide_semantics::{Scheme, Url};
 use bytes::Bytes;
 use http::Method;
 
@@ -17,11 +23,6 @@ pub use text::Text;
 use super::getopt::{self, Known};
 use super::{Foreign, Voice};
 use crate::options::request;
-use crate::options::target::{self, Target};
-use crate::plan::{
-    Expectations, Http2Plan, Load, Phase, Plan, RequestKind, RequestPlan, ServerProcesses, TlsPlan,
-    TlsTrust, Until, Version,
-};
 use script::Script;
 
 /// What wrk says of its command line.
@@ -84,7 +85,8 @@ pub fn parse(words: &[String]) -> Result<Foreign, String> {
         };
         return Err(with_usage(why.to_owned()));
     };
-    let target = Target::parse(url).map_err(|_| with_usage(format!("invalid URL: {url}")))?;
+    let target =
+        Url::parse(url, &Scheme::HTTP).map_err(|_| with_usage(format!("invalid URL: {url}")))?;
     let script = settings.script;
     // A field of the command line comes after one of the script, and overrides it.
     let lines = script.headers.values().filter(|line| {

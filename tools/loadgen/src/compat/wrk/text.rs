@@ -3,8 +3,9 @@
 use std::io;
 use std::time::Duration;
 
+use bolide_probe::report::{Failure, Latencies, PhaseReport};
+
 use crate::compat::{answers, spread, within_deviation};
-use crate::report::{Failure, Latencies, PhaseReport};
 
 /// Prints as wrk does.
 #[derive(Debug)]
@@ -143,9 +144,10 @@ fn microseconds(ns: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use bolide_probe::plan::Load;
+
     use super::*;
     use crate::fabricated::{latencies, quiet};
-    use crate::plan::Load;
     use std::collections::BTreeMap;
 
     fn printed(change: impl FnOnce(&mut PhaseReport, &mut Text)) -> String {

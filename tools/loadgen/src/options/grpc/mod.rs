@@ -5,6 +5,8 @@ mod reflection;
 use std::fmt::Display;
 use std::time::Duration;
 
+use bolide_probe::plan::{Origin, RequestPlan, TlsPlan};
+use bolide_semantics::Url;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderName, TE};
 use http::{HeaderValue, Method};
@@ -14,15 +16,13 @@ use serde_json::Value;
 
 use super::arguments::RequestArguments;
 use super::request::LARGEST_BODY_BYTES;
-use super::target::Target;
-use crate::plan::{Origin, RequestPlan, TlsPlan};
 
 /// `grpc-timeout` has at most so many digits.
 const DEADLINE_DIGITS: usize = 8;
 
 /// Where the server is.
 pub(super) struct Server<'a> {
-    pub(super) target: &'a Target,
+    pub(super) target: &'a Url,
     pub(super) origin: &'a Origin,
     pub(super) tls: &'a TlsPlan,
 }

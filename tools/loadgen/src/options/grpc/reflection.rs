@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use bolide_client::{Client, Destination, Trust, Versions};
 use bolide_connection::Identity;
+use bolide_probe::plan::{ServerAddress, TlsTrust};
 use bytes::Bytes;
 use prost::Message;
 use prost_reflect::DescriptorPool;
 use prost_reflect::prost_types::FileDescriptorProto;
 
 use super::Server;
-use crate::plan::{ServerAddress, TlsTrust};
 
 /// The versions of the service, the newest first.
 const PATHS: [&str; 2] = [

@@ -6,12 +6,12 @@
 use std::cmp::Reverse;
 use std::io::{self, Write};
 
+use bolide_probe::report::{Bound, Latencies, PhaseReport, Report, RequestReport};
 use bolide_semantics::in_markup;
+use bolide_units::figures::{duration, grouped, rate};
 use serde_json::{Value, json};
 
-use super::figures::{duration, grouped, rate};
 use super::text::{bound, client_bound, model};
-use crate::report::{Bound, Latencies, PhaseReport, Report, RequestReport};
 use crate::schedule::succeeded_rate;
 
 const PAGE: &str = include_str!("page.html");

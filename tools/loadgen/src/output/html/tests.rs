@@ -1,9 +1,10 @@
 //! The page.
 
+use bolide_probe::plan::Load;
+use bolide_probe::report::{EventsReport, Verdict};
+
 use super::*;
 use crate::fabricated::{OPEN_1000, flat, latencies, quiet, report};
-use crate::plan::Load;
-use crate::report::{EventsReport, Verdict};
 
 fn page(report: &Report) -> String {
     let mut out = Vec::new();

@@ -5,10 +5,11 @@ mod screen;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use super::figures::{duration, grouped, rate};
+use bolide_probe::plan::Phase;
+use bolide_probe::progress::Progress;
+use bolide_units::figures::{duration, grouped, rate};
+
 use super::text::model;
-use crate::plan::Phase;
-use crate::progress::Progress;
 use screen::{History, View};
 
 /// Characters of the progress bar.
@@ -200,10 +201,11 @@ fn figures(progress: &Progress) -> String {
 mod tests {
     use std::collections::BTreeMap;
 
+    use bolide_probe::plan::{Load, Until};
+    use bolide_probe::report::Failure;
+
     use super::*;
     use crate::fabricated::{OPEN_1000, phase};
-    use crate::plan::{Load, Until};
-    use crate::report::Failure;
 
     fn look(ms: u64) -> Progress {
         Progress {

@@ -3,6 +3,8 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use bolide_probe::progress::Progress;
+use bolide_units::figures::{duration, grouped, rate};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -10,9 +12,7 @@ use ratatui::symbols::Marker;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Axis, Block, Chart, Dataset, GraphType, Paragraph, Widget};
 
-use super::super::figures::{duration, grouped, rate};
 use super::super::text::failure;
-use crate::progress::Progress;
 
 /// Rows of the charts.
 const CHARTS_ROWS: u16 = 10;

@@ -9,9 +9,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
 use bolide_client::Client;
+use bolide_probe::progress::Progress;
 
 use super::samples::{Sample, samples};
-use crate::progress::Progress;
 
 /// How long a collector may take.
 const TIMEOUT: Duration = Duration::from_secs(5);

@@ -187,9 +187,10 @@ pub(super) fn body(looks: &[Look], target: &str) -> Bytes {
 mod tests {
     use std::time::Duration;
 
+    use bolide_probe::progress::Progress;
+
     use super::*;
     use crate::output::samples::samples;
-    use crate::progress::Progress;
 
     #[test]
     fn names_and_urls_are_opentelemetrys() {

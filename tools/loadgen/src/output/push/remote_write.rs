@@ -81,9 +81,10 @@ pub(super) fn body(looks: &[Look], target: &str) -> Bytes {
 mod tests {
     use std::time::Duration;
 
+    use bolide_probe::progress::Progress;
+
     use super::*;
     use crate::output::samples::samples;
-    use crate::progress::Progress;
 
     #[test]
     fn looks_become_points_of_series_whose_labels_are_sorted() {

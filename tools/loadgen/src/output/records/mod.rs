@@ -10,12 +10,12 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use bolide_probe::progress::{Record, RecordSink};
+use bolide_probe::report::Failure;
 use serde::Serialize;
 
 #[cfg(feature = "parquet")]
 use self::parquet::Table;
-use crate::progress::{Record, RecordSink};
-use crate::report::Failure;
 
 /// A file of records.
 #[derive(Debug)]

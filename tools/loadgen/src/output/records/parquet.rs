@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::sync::Arc;
 
+use bolide_probe::progress::Record;
 use parquet::basic::Compression;
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
 use parquet::errors::{ParquetError, Result};
@@ -12,7 +13,6 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 
 use super::failure_name;
-use crate::progress::Record;
 
 /// Rows of a group: so many are kept in memory, 5 MB.
 const GROUP_ROWS: usize = 100_000;
@@ -119,11 +119,11 @@ fn told(error: ParquetError) -> io::Error {
 
 #[cfg(test)]
 mod tests {
+    use bolide_probe::report::Failure;
     use parquet::file::reader::{FileReader, SerializedFileReader};
     use parquet::record::RowAccessor;
 
     use super::*;
-    use crate::report::Failure;
 
     #[test]
     fn records_come_back_in_groups() {

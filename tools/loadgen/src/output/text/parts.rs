@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
+use bolide_probe::report::{Latencies, PartReport, PhaseReport, Report};
+
 use super::{duration, grouped, percent, rate};
-use crate::report::{Latencies, PartReport, PhaseReport, Report};
 
 /// Clocks that may be apart by more than this are mentioned beside the series, in nanoseconds (5 ms).
 const UNCERTAIN_NS: u64 = 5_000_000;

@@ -1,8 +1,9 @@
 //! The summary of made-up reports.
 
+use bolide_probe::report::{QuicReport, TlsReport, Verdict};
+
 use super::*;
 use crate::fabricated::{OPEN_1000, flat, quiet, report};
-use crate::report::{QuicReport, TlsReport, Verdict};
 use std::collections::BTreeMap;
 
 #[test]

@@ -1,9 +1,10 @@
 //! The output, byte for byte.
 
+use bolide_probe::plan::Load;
+use bolide_probe::report::TlsReport;
+
 use super::*;
 use crate::fabricated::{flat, latencies, quiet, report};
-use crate::plan::Load;
-use crate::report::TlsReport;
 use std::collections::BTreeMap;
 
 fn text(requests: u64, clients: u64, threads: u64, duration: Option<Duration>) -> Text {

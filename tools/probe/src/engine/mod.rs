@@ -26,7 +26,7 @@ mod share;
 mod steps;
 mod tally;
 mod task;
-pub(crate) mod template;
+pub mod template;
 #[cfg(test)]
 mod testing;
 mod thread;

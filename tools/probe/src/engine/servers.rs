@@ -7,9 +7,9 @@ use std::time::{Instant, SystemTime};
 use bolide_client::{Dial, Speaks, platform_trust};
 use bolide_connection::{Alpn, ClientOptions, ClientTls, Identity, Limits, Trust, WallClock};
 use bolide_eventloop::Destination;
+use bolide_semantics::{Scheme, Url};
 
 use super::mistake::Mistake;
-use crate::options::target::Target;
 use crate::plan::{Origin, Plan, ServerAddress, TlsTrust, Version};
 
 /// A server that requests go to.
@@ -22,7 +22,7 @@ pub(super) struct Server {
     /// Taken in turn.
     pub(super) destinations: Vec<Destination>,
     /// What users' redirects and cookies are compared with.
-    pub(super) target: Option<Target>,
+    pub(super) url: Option<Url>,
 }
 
 impl Server {
@@ -45,15 +45,16 @@ impl Server {
                 Mistake::new(format!("the server's name for TLS can't be used: {error}"))
             })?;
             let scheme = if origin.is_https { "https" } else { "http" };
-            let target = plan.scenario.as_ref().map(|_| {
-                Target::parse(&format!("{scheme}://{}/", origin.authority)).map_err(Mistake::new)
+            let url = plan.scenario.as_ref().map(|_| {
+                Url::parse(&format!("{scheme}://{}/", origin.authority), &Scheme::HTTP)
+                    .map_err(|error| Mistake::new(error.to_string()))
             });
             Ok(Self {
                 is_https: origin.is_https,
                 authority: origin.authority.clone(),
                 dial,
                 destinations: destinations(origin, plan.version),
-                target: target.transpose()?,
+                url: url.transpose()?,
             })
         };
         std::iter::once(&plan.origin).chain(others).enumerate().map(server).collect()
@@ -66,7 +67,7 @@ impl Server {
     /// Its host, and whether it is reached over TLS: what cookies depend on.
     #[inline]
     pub(super) fn for_cookies(&self) -> (&str, bool) {
-        (self.target.as_ref().map_or("", |target| &target.host), self.is_https)
+        (self.url.as_ref().map_or("", |url| &url.host), self.is_https)
     }
 }
 

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 use serde::{Deserialize, Serialize};
 
-pub use crate::scenario::{Scenario, StepPlan};
+use crate::scenario::{Scenario, StepPlan};
 
 /// What a server may send on one stream of HTTP/3 before it is read, in bytes: everything is read at once.
 pub const RESPONSE_WINDOW_BYTES: u32 = 16 << 20;

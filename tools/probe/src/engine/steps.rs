@@ -1,14 +1,12 @@
 //! What a user takes from the response to its step: cookies, values, and where a redirect leads.
 
-use bolide_semantics::{FieldName, Head};
+use bolide_semantics::{FieldName, Head, Scheme, Url};
 use http::{Method, StatusCode};
-use iri_string::types::{UriAbsoluteStr, UriReferenceStr};
 
 use super::asked::{Asked, Redirect, Step};
 use super::pacer::Pacer;
 use super::servers::Server;
 use super::users::Hop;
-use crate::options::target::Target;
 use crate::report::Failure;
 use crate::scenario::{Capture, Place, StepPlan};
 
@@ -74,12 +72,10 @@ fn leads_to(
     (servers, from): (&[Server], usize),
     target: &str,
 ) -> Option<(usize, String)> {
-    let location = UriReferenceStr::new(std::str::from_utf8(location).ok()?).ok()?;
-    let server = &servers[from];
-    let base = format!("{}://{}{target}", server.scheme(), server.target.as_ref()?.authority());
-    let led = location.resolve_against(UriAbsoluteStr::new(&base).ok()?).to_string();
-    let led = Target::parse(&led).ok()?;
-    let is_of = |server: &Server| server.target.as_ref().is_some_and(|of| led.has_origin_of(of));
+    let location = std::str::from_utf8(location).ok()?;
+    let base = Url { path: target.to_owned(), ..servers[from].url.clone()? };
+    let led = base.join(location, &Scheme::HTTP).ok()?;
+    let is_of = |server: &Server| server.url.as_ref().is_some_and(|of| led.is_same_origin(of));
     let server = servers.iter().position(is_of).filter(|_| led.path.len() <= TARGET_BYTES)?;
     Some((server, led.path))
 }
@@ -128,7 +124,8 @@ mod tests {
 
     use super::*;
     use crate::engine::testing::plan_for;
-    use crate::plan::{Origin, Scenario, TlsTrust};
+    use crate::plan::{Origin, TlsTrust};
+    use crate::scenario::Scenario;
 
     /// `http://a.test:81` and `https://c.test`.
     fn servers() -> Vec<Server> {
@@ -195,7 +192,7 @@ mod tests {
         fn no_location_leads_to_another_server(location in proptest::collection::vec(any::<u8>(), 0..40)) {
             let servers = servers();
             if let Some((0, target)) = leads_to(&location, (&servers[..1], 0), "/x") {
-                prop_assert!(target.starts_with('/') && crate::options::target::check_path(&target).is_ok());
+                prop_assert!(target.starts_with('/') && bolide_semantics::check_path(&target).is_ok());
             }
         }
     }

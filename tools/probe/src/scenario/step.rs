@@ -9,25 +9,28 @@ use crate::engine::template::{Content, Template};
 #[derive(Debug, Clone)]
 pub struct StepPlan {
     /// What it is called in reports.
-    pub(crate) name: String,
-    pub(crate) target: Template,
+    pub name: String,
+    /// Path and query.
+    pub target: Template,
     /// Besides those of the request, which are the same for every user.
-    pub(crate) fields: Vec<(HeaderName, Template)>,
-    pub(crate) content: Vec<Content>,
+    pub fields: Vec<(HeaderName, Template)>,
+    /// The body, in order.
+    pub content: Vec<Content>,
     /// The pause after it.
-    pub(crate) think: Think,
-    pub(crate) captures: Vec<Capture>,
+    pub think: Think,
+    /// What is taken from the response.
+    pub captures: Vec<Capture>,
     /// What the body must contain.
-    pub(crate) contains: Option<Box<str>>,
+    pub contains: Option<Box<str>>,
     /// Redirects that are followed.
-    pub(crate) redirects: u8,
+    pub redirects: u8,
     /// Statuses that are right; empty: those of the run.
-    pub(crate) statuses: Vec<StatusCode>,
+    pub statuses: Vec<StatusCode>,
 }
 
 impl StepPlan {
     /// A step without content and pause that takes nothing from its response and follows no redirect.
-    pub(super) fn new(name: String, target: Template) -> Self {
+    pub fn new(name: String, target: Template) -> Self {
         Self {
             name,
             target,
@@ -42,17 +45,17 @@ impl StepPlan {
     }
 
     /// Whether the body is looked into.
-    pub(crate) fn reads_body(&self) -> bool {
+    pub fn reads_body(&self) -> bool {
         self.contains.is_some() || self.captures.iter().any(|capture| capture.place.is_in_body())
     }
 
     /// Whether the head is looked into for more than cookies.
-    pub(crate) fn field_captures(&self) -> impl Iterator<Item = &Capture> {
+    pub fn field_captures(&self) -> impl Iterator<Item = &Capture> {
         self.captures.iter().filter(|capture| matches!(capture.place, Place::Field(_)))
     }
 
     /// Every template that it has.
-    pub(super) fn templates(&self) -> impl Iterator<Item = &Template> {
+    pub fn templates(&self) -> impl Iterator<Item = &Template> {
         let content = self.content.iter().filter_map(|part| match part {
             Content::Text(template) => Some(template),
             Content::Bytes(_) => None,

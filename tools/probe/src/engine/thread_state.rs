@@ -21,9 +21,10 @@ use super::tally::Tally;
 use super::template::Rendered;
 use super::users::Crowd;
 use super::websocket::WebSocketTask;
-use crate::plan::{EventsPlan, Scenario};
+use crate::plan::EventsPlan;
 use crate::progress::Record;
 use crate::report::Failure;
+use crate::scenario::Scenario;
 
 /// What all threads work with.
 #[derive(Debug)]

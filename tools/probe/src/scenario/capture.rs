@@ -5,7 +5,7 @@ use http::HeaderName;
 use regex_lite::{Regex, RegexBuilder};
 
 /// Of a body that something is taken from, so much is kept, in bytes (1 MiB). What lies behind is not found.
-pub(crate) const KEPT_BYTES: usize = 1 << 20;
+pub const KEPT_BYTES: usize = 1 << 20;
 
 /// The longest value that is taken, in bytes.
 const VALUE_BYTES: usize = 4096;
@@ -15,15 +15,16 @@ const EXPRESSION_BYTES: usize = 1 << 20;
 
 /// A value that is taken from a response.
 #[derive(Debug, Clone)]
-pub(crate) struct Capture {
+pub struct Capture {
     /// Where the user keeps it.
-    pub(crate) slot: usize,
-    pub(crate) place: Place,
+    pub slot: usize,
+    /// Where the value is.
+    pub place: Place,
 }
 
 /// Where a value is.
 #[derive(Debug, Clone)]
-pub(crate) enum Place {
+pub enum Place {
     /// The value of the first field of this name.
     Field(HeaderName),
     /// A JSON pointer (RFC 6901).
@@ -34,7 +35,7 @@ pub(crate) enum Place {
 
 impl Place {
     /// Reads `header NAME`, `json /POINTER` or `regex EXPRESSION`.
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, String> {
         let wrong = |why: &str| {
             format!("`{text}`: {why}; use `json /items/0/id`, `header etag` or `regex id=(\\d+)`")
         };
@@ -55,19 +56,19 @@ impl Place {
     }
 
     /// Whether it is in the body, not in the head.
-    pub(crate) fn is_in_body(&self) -> bool {
+    pub fn is_in_body(&self) -> bool {
         !matches!(self, Self::Field(_))
     }
 }
 
 impl Capture {
     /// What a value is kept as, if it is not too long.
-    pub(crate) fn kept(value: &str) -> Option<Box<str>> {
+    pub fn kept(value: &str) -> Option<Box<str>> {
         (value.len() <= VALUE_BYTES).then(|| value.into())
     }
 
     /// What is taken from a body; `None`: it is not there, or too long.
-    pub(crate) fn find_in(&self, body: &[u8]) -> Option<Box<str>> {
+    pub fn find_in(&self, body: &[u8]) -> Option<Box<str>> {
         match &self.place {
             Place::Field(_) => None,
             Place::Json(pointer) => {

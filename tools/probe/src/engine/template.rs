@@ -40,7 +40,7 @@ impl<'a> Values<'a> {
 
 /// How values from data and from responses are written, so that they stay values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Escape {
+pub enum Escape {
     /// As they are.
     Plain,
     /// In a field: control characters become spaces (RFC 9110 §5.5).
@@ -70,16 +70,16 @@ enum Part {
 
 /// The names that placeholders of a scenario may have.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Names<'a> {
+pub struct Names<'a> {
     /// The columns of the data: `{row.NAME}`.
-    pub(crate) columns: &'a [String],
+    pub columns: &'a [String],
     /// What is captured, by place: `{NAME}`.
-    pub(crate) captures: &'a [String],
+    pub captures: &'a [String],
 }
 
 /// Text with placeholders.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Template {
+pub struct Template {
     parts: Vec<Part>,
     /// The whole is written in base64 after the word Basic (RFC 7617).
     is_basic: bool,
@@ -87,8 +87,10 @@ pub(crate) struct Template {
 
 /// Content that is made for each request.
 #[derive(Debug, Clone)]
-pub(crate) enum Content {
+pub enum Content {
+    /// The same for every user.
     Bytes(Bytes),
+    /// Each user's own.
     Text(Template),
 }
 
@@ -171,7 +173,7 @@ impl Template {
     /// # Errors
     ///
     /// The first word that is none, and what may be meant.
-    pub(crate) fn named(text: &str, names: &Names<'_>, escape: Escape) -> Result<Self, String> {
+    pub fn named(text: &str, names: &Names<'_>, escape: Escape) -> Result<Self, String> {
         let (mut template, mut rest) = (Self::default(), text);
         let plain = |text: &str| match escape {
             Escape::Form => form_urlencoded::byte_serialize(text.as_bytes()).collect(),
@@ -192,19 +194,19 @@ impl Template {
     }
 
     /// The same text for every request.
-    pub(crate) fn constant(text: &str) -> Self {
+    pub fn constant(text: &str) -> Self {
         let mut template = Self::default();
         template.push_text(text);
         template
     }
 
     /// The whole as credentials of the scheme Basic.
-    pub(crate) fn into_basic(self) -> Self {
+    pub fn into_basic(self) -> Self {
         Self { is_basic: true, ..self }
     }
 
     /// Adds what follows.
-    pub(crate) fn append(&mut self, other: Self) {
+    pub fn append(&mut self, other: Self) {
         for part in other.parts {
             match part {
                 Part::Text(text) => self.push_text(&text),
@@ -224,7 +226,7 @@ impl Template {
     }
 
     /// The text that is the same for every request.
-    pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().filter_map(|part| match part {
             Part::Text(text) => Some(&**text),
             _ => None,
@@ -232,7 +234,7 @@ impl Template {
     }
 
     /// The places of what has to be captured before.
-    pub(crate) fn captures(&self) -> impl Iterator<Item = usize> {
+    pub fn captures(&self) -> impl Iterator<Item = usize> {
         self.parts.iter().filter_map(|part| match part {
             Part::Captured(place, _) => Some(*place),
             _ => None,
@@ -240,7 +242,7 @@ impl Template {
     }
 
     /// Whether `text` has a brace that belongs to no placeholder.
-    pub(crate) fn leaves_braces(text: &str) -> bool {
+    pub fn leaves_braces(text: &str) -> bool {
         let has_brace = |text: &str| text.contains(['{', '}']);
         match Self::parse(text) {
             None => has_brace(text),

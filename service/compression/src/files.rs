@@ -1,8 +1,6 @@
-//! Compression on the fly, on the pool's threads: once for each version of a file.
+//! Files, each of which is compressed once and sent often: better and slower than what is made for one response.
 
 use std::io::Write;
-
-use bytes::Bytes;
 
 /// Below this many bytes nothing is gained.
 const WORTH_BYTES: usize = 256;
@@ -10,11 +8,12 @@ const WORTH_BYTES: usize = 256;
 /// Of zstd: what brotli's quality takes in time, about.
 const ZSTD_LEVEL: i32 = 9;
 
-/// What is made on the fly, in order of preference.
-pub(crate) const CODINGS: [&str; 3] = ["br", "zstd", "gzip"];
+/// The codings, in order of preference.
+pub const CODINGS: [&str; 3] = ["br", "zstd", "gzip"];
 
 /// The content in this coding, if that is known and makes it smaller.
-pub(crate) fn compressed(coding: &str, content: &[u8]) -> Option<Bytes> {
+#[must_use]
+pub fn compressed(coding: &str, content: &[u8]) -> Option<Vec<u8>> {
     if content.len() < WORTH_BYTES {
         return None;
     }
@@ -24,7 +23,7 @@ pub(crate) fn compressed(coding: &str, content: &[u8]) -> Option<Bytes> {
         "gzip" => gzip(content),
         _ => None,
     }?;
-    (encoded.len() < content.len()).then(|| encoded.into())
+    (encoded.len() < content.len()).then_some(encoded)
 }
 
 fn gzip(content: &[u8]) -> Option<Vec<u8>> {

@@ -13,7 +13,8 @@ use super::checks::Answer;
 use super::servers::Server;
 use super::template::{Content, Rendered, Template, Values};
 use super::users::Hop;
-use crate::plan::{Plan, RequestPlan, StepPlan};
+use crate::plan::{Plan, RequestPlan};
+use crate::scenario::StepPlan;
 
 /// The fields of most requests fit into so many places on the stack.
 const FIELDS_COUNT: usize = 16;
