@@ -64,7 +64,7 @@ pub(crate) fn every(report: &mut Report, root: &Path, seconds: u32, targets: &[S
         .env("CARGO_ENCODED_RUSTFLAGS", FLAGS.join("\x1f"))
         .current_dir(root);
     report.step("fuzz: build", build);
-    for target in targets {
+    let runs = targets.iter().map(|target| {
         let program = root.join("fuzz/target").join(&host).join("release").join(target);
         let found = root.join("fuzz/target/found").join(target);
         let artifacts = root.join("fuzz/artifacts").join(target);
@@ -81,8 +81,9 @@ pub(crate) fn every(report: &mut Report, root: &Path, seconds: u32, targets: &[S
             .arg(found)
             .arg(corpus(root, target))
             .current_dir(root);
-        report.quiet_step(&format!("fuzz: {target}"), command, "stat::");
-    }
+        (format!("fuzz: {target}"), command)
+    });
+    report.quiet_steps(runs.collect(), "stat::");
 }
 
 /// The committed inputs of a target.

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, ExitCode};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// A test that can't run here says so in a line that begins like this.
@@ -30,17 +32,39 @@ impl Report {
         self.run(name, true, |tally| shown(&mut command, tally));
     }
 
-    /// Runs a talkative command as one step: what it says is shown only if it ends badly, but for
-    /// the lines that begin like `worth`.
-    pub(crate) fn quiet_step(&mut self, name: &str, mut command: Command, worth: &str) {
-        self.run(name, false, |_| {
-            let mut all = Vec::new();
-            let ended_well = follow(&mut command, |line| all.push(line.to_owned()))?;
-            for line in all.iter().filter(|line| !ended_well || line.starts_with(worth)) {
-                println!("{line}");
+    /// Runs talkative commands as steps, one on each core at a time: what they say is shown only if they end badly, but
+    /// for the lines that begin like `worth`.
+    pub(crate) fn quiet_steps(&mut self, steps: Vec<(String, Command)>, worth: &str) {
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let (waiting, ended) = (Mutex::new(steps.into_iter()), Mutex::new(Vec::new()));
+        let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let work = || {
+            while let Some((name, mut command)) = next() {
+                let (start, mut lines) = (Instant::now(), Vec::new());
+                let result = follow(&mut command, |line| lines.push(line.to_owned()));
+                let step = (name, start.elapsed(), lines, result);
+                ended.lock().unwrap_or_else(PoisonError::into_inner).push(step);
             }
-            Ok(ended_well)
+        };
+        thread::scope(|scope| {
+            for _ in 0..cores {
+                scope.spawn(work);
+            }
         });
+        for (name, time, lines, result) in
+            ended.into_inner().unwrap_or_else(PoisonError::into_inner)
+        {
+            self.run(&name, false, |_| {
+                let ended_well = result?;
+                for line in lines.iter().filter(|line| !ended_well || line.starts_with(worth)) {
+                    println!("{line}");
+                }
+                Ok(ended_well)
+            });
+            if let Some(last) = self.times.last_mut() {
+                last.1 = time;
+            }
+        }
     }
 
     /// Runs a check of our own as one step: it passes if it finds nothing.

@@ -14,6 +14,7 @@ use crate::report::Report;
 const PACKAGES: &[&str] = &[
     "bolide-eventloop",
     "bolide-server",
+    "bolide-probe",
     "bolide-loadgen",
     "bolide-netlab",
     "bolide-race",

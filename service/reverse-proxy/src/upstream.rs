@@ -9,6 +9,9 @@ use bolide_semantics::{Scheme as UrlScheme, Url};
 use bolide_server::{Destination, IdentityError};
 use thiserror::Error;
 
+/// The schemes of upstreams.
+const SCHEMES: [UrlScheme; 4] = [UrlScheme::Http, UrlScheme::H2c, UrlScheme::Https, UrlScheme::H3];
+
 /// Why an upstream can't be.
 #[derive(Debug, Error)]
 pub enum UpstreamError {
@@ -144,9 +147,12 @@ impl Upstream {
                 http1_tunnels: false,
             });
         }
-        let url =
-            Url::parse(text, &[UrlScheme::Http, UrlScheme::H2c, UrlScheme::Https, UrlScheme::H3])
-                .map_err(|error| malformed(&error.why))?;
+        let Some((name, _)) = text.split_once("://") else {
+            return Err(malformed("it has no scheme"));
+        };
+        let known = SCHEMES.iter().find(|scheme| scheme.name().eq_ignore_ascii_case(name));
+        let known = known.ok_or_else(|| malformed("its scheme is not known"))?;
+        let url = Url::parse(text, &[*known]).map_err(|error| malformed(&error.why))?;
         let scheme = match url.scheme {
             UrlScheme::H2c => Scheme::Http2,
             UrlScheme::Https => Scheme::Tls,
@@ -272,9 +278,9 @@ mod tests {
     fn what_names_none_is_told_why() {
         for (text, why) in [
             ("127.0.0.1:9000", "no scheme"),
-            ("ftp://127.0.0.1", "it must begin with"),
+            ("ftp://127.0.0.1", "scheme is not known"),
             ("http://127.0.0.1:99999", "is not a number from 1 to 65535"),
-            ("http://[::1]:", "port is not a number"),
+            ("http://[::1]:", "its port `` is not a number"),
             ("http://127.0.0.1/path", "only a host"),
             ("http://user@127.0.0.1", "user names"),
             ("http://", "no host"),

@@ -209,7 +209,7 @@ fn an_upstream_that_cannot_be() {
     std::fs::write(&empty, "").unwrap();
     for (url, word) in [
         ("127.0.0.1:9000", "has no scheme"),
-        ("ftp://127.0.0.1", "it must begin with http://"),
+        ("ftp://127.0.0.1", "scheme is not known"),
         ("http://127.0.0.1/path", "only a host and a port"),
         ("http://no-such-host.invalid:80", "has no address"),
         ("unix:relative", "begins with a slash"),

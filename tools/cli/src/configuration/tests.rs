@@ -312,10 +312,7 @@ fn upstreams() {
     let unused = upstream("").replace("proxy = \"backend\"", "builtin = true");
     mistaken(&unused, "b.toml:3:1: upstream `backend` is used by no route");
     let bad = upstream("").replace("http://127.0.0.1:2", "ftp://127.0.0.1:2");
-    mistaken(
-        &bad,
-        "b.toml:5:42: `ftp://127.0.0.1:2` is not an upstream: it must begin with http://",
-    );
+    mistaken(&bad, "b.toml:5:42: `ftp://127.0.0.1:2` is not an upstream: its scheme is not known");
     let weight = upstream("").replace("weight = 3", "weight = 0");
     mistaken(&weight, "b.toml:5:73: `weight` is out of range");
     let twice = upstream("[[upstream]]\nname = \"backend\"\nservers = [\"http://127.0.0.1:3\"]\n");

@@ -250,8 +250,8 @@ pub(super) struct RequestArguments {
     #[arg(long, value_name = "FILE", group = "steps_of", conflicts_with_all = NO_SCENARIO)]
     pub(super) scenario: Option<PathBuf>,
 
-    /// Users who repeat what a browser recorded (HTTP Archive), as far as it went to the URL's server, or to that of the
-    /// first entry. Requests follow one another, with the recorded pauses between them.
+    /// Users who repeat what a browser recorded (HTTP Archive), as far as it went to the servers of the URLs, or to that of
+    /// the first entry. Requests follow one another, with the recorded pauses between them.
     #[arg(long, value_name = "FILE", group = "steps_of", conflicts_with_all = NO_SCENARIO)]
     pub(super) har: Option<PathBuf>,
 

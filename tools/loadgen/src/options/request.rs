@@ -18,7 +18,7 @@ use http::{HeaderName, HeaderValue, Method, StatusCode};
 
 use super::arguments::{ExpectArguments, RequestArguments};
 use crate::exchanges;
-use crate::scenario::{self, Replay, Steps};
+use crate::scenario::{self, Recording, Replay, Steps};
 
 /// What can be loaded.
 const URLS: [Scheme; 4] = [Scheme::Http, Scheme::Https, Scheme::Ws, Scheme::Wss];
@@ -287,7 +287,9 @@ fn steps(
         scenario: Some(scenario),
         ..Requests::to(target, None, plans)
     };
-    if urls.len() > 1 || base.is_some_and(|url| url.path != "/" || url.scheme.is_websocket()) {
+    let named = urls.iter().map(|url| Url::parse(url, &URLS)).collect::<Result<Vec<_>, _>>()?;
+    let is_server = |url: &Url| url.path == "/" && !url.scheme.is_websocket();
+    if !named.iter().all(is_server) || (named.len() > 1 && arguments.har.is_none()) {
         return Err(format!(
             "{option} has its own paths: give one URL that names the server, such as http://127.0.0.1:8080"
         ));
@@ -296,8 +298,13 @@ fn steps(
         return Err(format!("-H cookie can't be combined with {option}: each user keeps its own"));
     }
     if let Some(path) = &arguments.har {
-        let (server, scenario, plans) = scenario::read_har(path, base, fields)?;
-        return Ok(Some(of(server, scenario, plans)));
+        let Recording { mut servers, scenario, plans, left_out } =
+            scenario::read_har(path, &named, fields)?;
+        let note = (left_out > 0).then(|| {
+            format!("--har leaves {left_out} request(s) to other servers out: a URL for each server takes them in")
+        });
+        let others = servers.split_off(1);
+        return Ok(Some(Requests { note, others, ..of(servers.remove(0), scenario, plans) }));
     }
     let server = base.ok_or_else(|| format!("{option} needs a URL that names the server"))?.clone();
     if let Some(path) = &arguments.replay {

@@ -10,11 +10,11 @@ use bolide_probe::plan::RequestPlan;
 use bolide_probe::scenario::{Capture, Place, Scenario, StepPlan, Think, UserKind};
 use bolide_semantics::{Scheme, Url, check_path};
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, PROXY_AUTHORIZATION};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE};
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 use serde::Deserialize;
 
-use super::{SERVERS_COUNT, STEPS_COUNT, data};
+use super::{SERVERS_COUNT, STEPS_COUNT, data, is_secret};
 use crate::options::request::{body_file, fields as read_fields, method, statuses};
 
 /// Redirects that a step follows, when nobody says.
@@ -267,7 +267,6 @@ fn plan(
     }
     let is_own = |name: &HeaderName| fields.iter().any(|(own, _)| own == name);
     // The command line's credentials are for the server of the URL.
-    let is_secret = |name: &HeaderName| [AUTHORIZATION, PROXY_AUTHORIZATION].contains(name);
     let is_shared = |name: &HeaderName| !is_own(name) && (server == 0 || !is_secret(name));
     let shared = common.fields.iter().filter(|(name, _)| is_shared(name)).cloned().collect();
     let captures = step.capture.iter().map(|(name, place)| {

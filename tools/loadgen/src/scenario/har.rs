@@ -14,7 +14,7 @@ use serde::Deserialize;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use super::STEPS_COUNT;
+use super::{SERVERS_COUNT, STEPS_COUNT, is_secret};
 use crate::options::request::{body_file, fields as read_fields, method};
 
 #[derive(Debug, Deserialize)]
@@ -85,49 +85,76 @@ fn server(archive: &Archive) -> Result<Url, String> {
     Ok(Url::parse(&first.request.url, &Scheme::HTTP)?)
 }
 
-/// Reads an archive: one user who sends what went to the server of `server`, or of the first entry, in order, one after
-/// the other, and pauses as it did. Returns the server, too.
+/// What an archive is made to.
+#[derive(Debug)]
+pub(crate) struct Recording {
+    /// Those that were asked for, or that of the first entry; never empty.
+    pub(crate) servers: Vec<Url>,
+    pub(crate) scenario: Scenario,
+    pub(crate) plans: Vec<RequestPlan>,
+    /// Requests to other servers.
+    pub(crate) left_out: usize,
+}
+
+/// Reads an archive: one user who sends what went to these servers, or to that of the first entry if there are none, in
+/// order, one after the other, and pauses as it did. `fields` go along, but credentials only to the first server.
 ///
 /// # Errors
 ///
 /// The entry, and what is wrong with it.
 pub(crate) fn read(
     path: &Path,
-    server: Option<&Url>,
+    servers: &[Url],
     fields: &[(HeaderName, HeaderValue)],
-) -> Result<(Url, Scenario, Vec<RequestPlan>), String> {
+) -> Result<Recording, String> {
     let text = body_file("--har", path)?;
-    parse(&text, server, fields).map_err(|why| format!("--har {}: {why}", path.display()))
+    parse(&text, servers, fields).map_err(|why| format!("--har {}: {why}", path.display()))
 }
 
 fn parse(
     text: &[u8],
-    asked: Option<&Url>,
+    asked: &[Url],
     fields: &[(HeaderName, HeaderValue)],
-) -> Result<(Url, Scenario, Vec<RequestPlan>), String> {
+) -> Result<Recording, String> {
     let archive: Archive = serde_json::from_slice(text).map_err(|error| error.to_string())?;
-    let server = asked.map_or_else(|| server(&archive), |asked| Ok(asked.clone()))?;
-    let mut steps: Vec<(OffsetDateTime, Duration, RequestPlan)> = Vec::new();
+    let servers = if asked.is_empty() { vec![server(&archive)?] } else { asked.to_vec() };
+    if servers.len() > SERVERS_COUNT {
+        return Err(format!("{} servers are named, more than {SERVERS_COUNT}", servers.len()));
+    }
+    let public: Vec<_> = fields.iter().filter(|(name, _)| !is_secret(name)).cloned().collect();
+    let mut left_out = 0;
+    let mut steps: Vec<(OffsetDateTime, Duration, usize, RequestPlan)> = Vec::new();
     for (index, entry) in archive.log.entries.iter().enumerate() {
-        let Ok(target) = Url::parse(&entry.request.url, &Scheme::HTTP) else { continue };
-        if !target.is_same_origin(&server) {
+        let found = Url::parse(&entry.request.url, &Scheme::HTTP).ok().and_then(|target| {
+            let number = servers.iter().position(|server| server.is_same_origin(&target))?;
+            Some((number, target))
+        });
+        let Some((number, target)) = found else {
+            left_out += 1;
             continue;
-        }
+        };
         let named = |why: String| format!("entry {}: {why}", index + 1);
         let started = OffsetDateTime::parse(&entry.started_date_time, &Rfc3339)
             .map_err(|error| named(format!("startedDateTime: {error}")))?;
         let took = Duration::try_from_secs_f64(entry.time.max(0.0) / 1e3).unwrap_or_default();
-        steps.push((started, took, plan(entry, &target, fields).map_err(named)?));
+        let fields = if number == 0 { fields } else { &public };
+        let mut plan = plan(entry, &target, fields).map_err(named)?;
+        if let Some(step) = plan.step.as_mut().and_then(Arc::get_mut).filter(|_| number > 0) {
+            step.name = step.name.replacen('/', &format!("{}/", target.authority()), 1);
+        }
+        steps.push((started, took, number, plan));
     }
-    if steps.is_empty() {
-        return Err(format!("has no request to `{server}`"));
+    let is_asked = |number: usize| steps.iter().any(|(_, _, asked, _)| *asked == number);
+    if let Some(number) = (0..servers.len()).find(|number| !is_asked(*number)) {
+        return Err(format!("has no request to `{}`", servers[number]));
     }
     if steps.len() > STEPS_COUNT {
         return Err(format!("has {} requests, more than {STEPS_COUNT}", steps.len()));
     }
     steps.sort_by_key(|(started, ..)| *started);
     let starts: Vec<OffsetDateTime> = steps.iter().map(|(started, ..)| *started).collect();
-    let plans = steps.into_iter().enumerate().map(|(index, (started, took, mut plan))| {
+    let numbers = steps.iter().map(|(_, _, number, _)| *number).collect();
+    let plans = steps.into_iter().enumerate().map(|(index, (started, took, _, mut plan))| {
         // Requests that a browser had in flight at the same time follow one another without a pause.
         let next = starts.get(index + 1).map_or(started, |next| *next);
         let between = Duration::try_from(next - started).unwrap_or_default();
@@ -138,7 +165,8 @@ fn parse(
     });
     let plans: Vec<RequestPlan> = plans.collect();
     let kinds = vec![UserKind { weights_sum: 1, steps: 0..plans.len() }];
-    Ok((server, Scenario::new(1, kinds), plans))
+    let scenario = Scenario { servers: numbers, ..Scenario::new(1, kinds) };
+    Ok(Recording { servers, scenario, plans, left_out })
 }
 
 fn plan(
@@ -194,8 +222,10 @@ mod tests {
             entry("05.100", 10.0, "https://other.test/x", ""),
             entry("05.550", 1.0, "https://a.test/third", ""),
         ]);
-        let (server, scenario, plans) = parse(text.as_bytes(), None, &[]).unwrap();
-        assert_eq!((server.host.as_str(), scenario.kinds[0].steps.clone()), ("a.test", 0..3));
+        let Recording { servers, scenario, plans, left_out } =
+            parse(text.as_bytes(), &[], &[]).unwrap();
+        assert_eq!((servers.len(), servers[0].host.as_str(), left_out), (1, "a.test", 1));
+        assert_eq!(scenario.kinds[0].steps, 0..3);
         let steps: Vec<&StepPlan> =
             plans.iter().map(|plan| &**plan.step.as_ref().unwrap()).collect();
         let names: Vec<&str> = steps.iter().map(|step| step.name.as_str()).collect();
@@ -207,15 +237,34 @@ mod tests {
     }
 
     #[test]
+    fn each_request_goes_to_its_own_server_and_credentials_to_the_first() {
+        let text = archive(&[
+            entry("05.0", 1.0, "http://a.test/", ""),
+            entry("05.1", 1.0, "http://b.test/x", ""),
+            entry("05.2", 1.0, "http://c.test/", ""),
+            entry("05.3", 1.0, "data:text/plain,x", ""),
+        ]);
+        let servers = ["http://b.test", "http://a.test"]
+            .map(|server| Url::parse(server, &Scheme::HTTP).unwrap());
+        let fields = read_fields(["authorization: secret", "x-a: b"]).unwrap().0;
+        let found = parse(text.as_bytes(), &servers, &fields).unwrap();
+        assert_eq!((&found.scenario.servers[..], found.left_out), (&[1, 0][..], 2));
+        let names = found.plans.iter().map(|plan| plan.step.as_ref().unwrap().name.as_str());
+        assert_eq!(names.collect::<Vec<_>>(), ["GET a.test/", "GET /x"]);
+        assert_eq!((found.plans[0].fields.len(), found.plans[1].fields.len()), (1, 2));
+    }
+
+    #[test]
     fn what_is_wrong_with_an_archive_is_said() {
-        let other = Url::parse("http://b.test", &Scheme::HTTP).unwrap();
+        let other = [Url::parse("http://b.test", &Scheme::HTTP).unwrap()];
+        let none: &[Url] = &[];
         let one = archive(&[entry("05.0", 1.0, "http://a.test/", "")]);
         for (text, server, why) in [
-            ("{}".to_owned(), None, "missing field `log`"),
-            (archive(&[]), None, "has no entry"),
-            (one.clone(), Some(&other), "has no request to `http://b.test/`"),
-            (archive(&[entry("99", 1.0, "http://a.test/", "")]), None, "entry 1: startedDateTime"),
-            (one.replace("GET", "CONNECT"), None, "entry 1: CONNECT"),
+            ("{}".to_owned(), none, "missing field `log`"),
+            (archive(&[]), none, "has no entry"),
+            (one.clone(), &other, "has no request to `http://b.test/`"),
+            (archive(&[entry("99", 1.0, "http://a.test/", "")]), none, "entry 1: startedDateTime"),
+            (one.replace("GET", "CONNECT"), none, "entry 1: CONNECT"),
         ] {
             let said = parse(text.as_bytes(), server, &[]).unwrap_err();
             assert!(said.contains(why), "{said}");
@@ -231,7 +280,7 @@ mod tests {
             entry["request"]["url"] = url.into();
             entry["startedDateTime"] = at.into();
             entry["time"] = time.into();
-            let _ = parse(&serde_json::to_vec(&value).unwrap(), None, &[]);
+            let _ = parse(&serde_json::to_vec(&value).unwrap(), &[], &[]);
         }
     }
 }
