@@ -4,6 +4,8 @@ use std::error::Error;
 use std::fmt;
 use std::net::IpAddr;
 
+use crate::is_valid_authority;
+
 /// What a URL says is spoken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Scheme {
@@ -230,6 +232,9 @@ pub fn split_authority(authority: &str) -> Result<(String, Option<u16>), String>
     if let Some(c) = host.chars().find(|c| !is_name(*c)) {
         return Err(format!("`{}` is not allowed in a host", c.escape_default()));
     }
+    if host.contains('%') && !is_valid_authority(host.as_bytes()) {
+        return Err(format!("`{host}` has a `%` without two hexadecimal digits"));
+    }
     let port = port.map(|port| {
         port.parse::<u16>()
             .ok()
@@ -328,6 +333,7 @@ mod tests {
             ("http://a/ö", "percent-encode"),
             ("http://a/\r\nx: y", "percent-encode"),
             ("http://a b/", "host"),
+            ("http://a%zz/", "hexadecimal"),
         ] {
             let said = http(text).unwrap_err().to_string();
             assert!(said.contains(why) && said.contains(text), "{text}: {said}");
@@ -378,6 +384,7 @@ mod tests {
         fn no_text_breaks_it(text in "(https?://)?.{0,30}", reference in ".{0,30}") {
             if let Ok(url) = http(&text) {
                 prop_assert_eq!(http(&url.to_string()).unwrap().to_string(), url.to_string());
+                prop_assert!(is_valid_authority(url.authority().as_bytes()));
                 if let Ok(led) = url.join(&reference, &Scheme::HTTP) {
                     prop_assert!(led.path.starts_with('/') && check_path(&led.path).is_ok());
                     prop_assert_eq!(http(&led.to_string()).unwrap().to_string(), led.to_string());
